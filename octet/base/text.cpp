@@ -1,0 +1,79 @@
+#include "octet/base/text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
+namespace octet {
+
+std::string to_text(double x) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%g", x);
+  return buffer;
+}
+
+std::string fill(std::string_view pattern, std::initializer_list<std::string> values) {
+  std::string out;
+  for (const auto& value : values) {
+    const auto hole = pattern.find("{}");
+    if (hole == std::string_view::npos) break;
+    out += pattern.substr(0, hole);
+    out += value;
+    pattern.remove_prefix(hole + 2);
+  }
+  return out += pattern;
+}
+
+std::string bytes_text(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  int unit = 0;
+  while (std::fabs(bytes) >= 1024 && unit < 5) bytes /= 1024, ++unit;
+  return fixed(bytes, unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2) + " " + units[unit];
+}
+
+std::string grouped(long long n) {
+  std::string digits = std::to_string(n < 0 ? -n : n);
+  for (int i = int(digits.size()) - 3; i > 0; i -= 3) digits.insert(std::size_t(i), ",");
+  return n < 0 ? "-" + digits : digits;
+}
+
+std::string fixed(double x, int digits) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", digits, x);
+  return buffer;
+}
+
+std::string printable(std::string_view s) {
+  std::string out;
+  for (const unsigned char c : s) {
+    if (c >= 0x20 && c != 0x7F) {
+      out += char(c);
+    } else {
+      char buffer[8];
+      std::snprintf(buffer, sizeof buffer, "\\x%02x", c);
+      out += buffer;
+    }
+  }
+  return out;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string nearest(std::string_view word, std::initializer_list<std::string_view> known) { return nearest_of(word, known); }
+
+}  // namespace octet

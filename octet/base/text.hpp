@@ -1,0 +1,54 @@
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace octet {
+
+/// Text of a value as messages show it. Types add their own overload beside themselves, found by argument lookup.
+std::string to_text(double);
+template <std::floating_point T> std::string to_text(T x) { return to_text(double(x)); }
+template <std::integral T> std::string to_text(T x) {
+  if constexpr (std::same_as<T, bool>) return x ? "true" : "false";
+  else return std::to_string(x);
+}
+inline std::string to_text(std::string_view s) { return std::string(s); }
+inline std::string to_text(const std::string& s) { return s; }
+inline std::string to_text(const char* s) { return s; }
+
+/// `pattern` with every "{}" filled by the next of `values`.
+std::string fill(std::string_view pattern, std::initializer_list<std::string> values);
+
+template <class... Args>
+std::string format(std::string_view pattern, const Args&... args) {
+  return fill(pattern, {to_text(args)...});
+}
+
+/// "1.5 GiB", "640 KiB", "12 B".
+std::string bytes_text(double bytes);
+/// 1234567 -> "1,234,567".
+std::string grouped(long long n);
+/// x with `digits` digits after the point.
+std::string fixed(double x, int digits);
+/// Control bytes (an escape sequence in a file's name, say) made visible: what comes from outside is printed through this.
+std::string printable(std::string_view s);
+/// The entry of `known` with the smallest edit distance from `word`, or "" when none is near.
+std::string nearest(std::string_view word, std::initializer_list<std::string_view> known);
+template <class Range> std::string nearest_of(std::string_view word, const Range& known);
+
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+template <class Range>
+std::string nearest_of(std::string_view word, const Range& known) {
+  std::string best;
+  std::size_t distance = 1 + (word.size() + 2) / 3;
+  for (const auto& k : known) {
+    const std::size_t d = edit_distance(word, k);
+    if (d < distance) distance = d, best = std::string(k);
+  }
+  return best;
+}
+
+}  // namespace octet
