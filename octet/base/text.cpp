@@ -35,7 +35,7 @@ std::string bytes_text(double bytes) {
 
 std::string grouped(long long n) {
   std::string digits = std::to_string(n < 0 ? -n : n);
-  for (int i = int(digits.size()) - 3; i > 0; i -= 3) digits.insert(std::size_t(i), ",");
+  for (int i = int(digits.size()) - 3; i > 0; i -= 3) digits.insert(std::size_t(i), 1, ',');
   return n < 0 ? "-" + digits : digits;
 }
 
