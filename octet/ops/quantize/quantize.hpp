@@ -1,0 +1,20 @@
+#pragma once
+
+#include "octet/ops/sink/sink.hpp"
+
+namespace octet::ops {
+
+/// Quantizes x [rows, cols] (f32 or bf16) into the sink's codes, rows and transposed columns from one read of x:
+///
+///   codes[r,c] = encode(x[r,c] * scale(block of r,c)),   x[r,c] ~= value(codes[r,c]) * descale(block of r,c)
+///
+/// as sink.spec says. Where the scale is not known, it comes from max |x| of the tensor, row or block by spec.rule, with the policy
+/// of numerics/scale.hpp for maxima of 0, infinity and NaN. Columns of blocked layouts are quantized from x, not from the row codes.
+/// Sets the descales, raises spec.amax, adds to *spec.health. An unquantized sink: its codes become views of x, which must then live
+/// as long as they do. x may be sink.plain. Sources: Transformer Engine's recipes; OCP MX 1.0.
+void quantize(Stream&, const Tensor& x, Sink& sink);
+
+/// x [rows, cols] (f32 or bf16) = value * descale, rounded to its dtype: what a GEMM sees.
+void dequantize(Stream&, const Quantized& q, const Tensor& x);
+
+}  // namespace octet::ops

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "octet/numerics/scale.hpp"
+#include "octet/tensor/tensor.hpp"
+
+namespace octet::ops {
+
+/// What quantizing one tensor showed. Device memory, one row a quantizer in a table; kernels add to it, the owner clears it.
+struct QuantizeHealth {
+  float scale_min = 0, scale_max = 0;  // over the blocks since the last clear; 0, 0 when none
+  std::int64_t values = 0;             // quantized (row orientation)
+  std::int64_t saturated = 0;          // |x * scale| above the format's largest value
+  std::int64_t flushed = 0;            // not 0 before, 0 after
+  std::int64_t nonfinite = 0;          // infinity or NaN in the input
+  double signal = 0, noise = 0;        // sum of x^2, and of (x - dequantized)^2; only when QuantizeSpec::measure_noise
+};
+
+/// How a tensor becomes codes: all that an op needs to know of a recipe. The scale is known beforehand (`scale` set: per tensor), or
+/// comes from the data, per tensor, row or block. `rows` and `cols` are the blocks of the tensor and of its transpose.
+struct QuantizeSpec {
+  DType format = DType::bf16;  // e4m3 or e5m2; bf16 or f32 means: not quantized, operands are the values themselves
+  ScaleRule rule = ScaleRule::quotient;
+  ScaleBlock rows, cols;
+  Tensor scale, descale;              // f32 [1]: the known scale and its reciprocal; both empty: from the data
+  Tensor amax;                        // f32 [1]: raised to max |x| of what is quantized, NaN ignored; may be empty
+  QuantizeHealth* health = nullptr;   // added to; may be null
+  bool measure_noise = false;
+
+  bool quantizes() const { return is_fp8(format); }
+  DType descale_dtype() const { return rule == ScaleRule::e8m0 ? DType::e8m0 : DType::f32; }
+  bool scale_known() const { return bool(scale); }
+  /// The scale of a tile of 128 rows is known once the tile is: a producer can then encode as it goes. Otherwise it stores its
+  /// values, and a second pass encodes them: a maximum over the whole tensor, or over whole columns, must come first.
+  bool local(bool want_cols) const {
+    if (scale_known()) return true;
+    return !rows.whole_tensor() && !(want_cols && cols.whole_rows());
+  }
+};
+
+}  // namespace octet::ops

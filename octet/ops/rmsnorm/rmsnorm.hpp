@@ -1,0 +1,27 @@
+#pragma once
+
+#include "octet/ops/sink/sink.hpp"
+
+namespace octet::ops {
+
+/// y[t, c] = x[t, c] * inv_rms[t] * w[c],   inv_rms[t] = 1 / sqrt(mean_c x[t, c]^2 + eps).
+/// x: [T, D] f32 or bf16; w: f32 [D]; y: a sink of [T, D] and x's dtype; inv_rms: f32 [T], kept for backward. Sums are FP32.
+/// Source: Zhang & Sennrich 2019, "Root Mean Square Layer Normalization", eq. 4.
+struct RmsNormForward {
+  Tensor x, w;
+  Sink& y;
+  Tensor inv_rms;
+  float eps;
+};
+void rmsnorm_forward(Stream&, const RmsNormForward&);
+
+/// With n = x * inv_rms and g = dy * w:  dx (+)= inv_rms * (g - n * mean_c(g * n)),   dw[c] += sum_t dy[t, c] * n[t, c].
+/// dy: [T, D] of x's dtype; dx: [T, D] of x's dtype, added to when `accumulate`; dw: f32 [D], added to.
+struct RmsNormBackward {
+  Tensor dy, x, w, inv_rms;
+  Tensor dx, dw;
+  bool accumulate = false;
+};
+void rmsnorm_backward(Stream&, const RmsNormBackward&);
+
+}  // namespace octet::ops

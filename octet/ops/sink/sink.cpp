@@ -1,0 +1,38 @@
+#include "octet/ops/sink/sink.hpp"
+
+namespace octet::ops {
+namespace {
+
+Quantized operand(Stream& stream, const QuantizeSpec& spec, ScaleBlock block, std::int64_t rows, std::int64_t cols, Region region) {
+  Quantized q;
+  q.block = block;
+  q.power_of_two = spec.rule != ScaleRule::quotient;
+  q.codes = stream.empty({rows, cols}, spec.format, region, Category::activations);
+  q.descales = spec.scale_known() ? spec.descale
+                                  : stream.empty(descale_shape(block, spec.descale_dtype(), rows, cols), spec.descale_dtype(), region, Category::activations);
+  return q;
+}
+
+}  // namespace
+
+Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want) {
+  check(want.shape.rank == 2 && (want.dtype == DType::f32 || want.dtype == DType::bf16), "sink: wants [rows, cols] of f32 or bf16, got {} {}",
+        want.shape, want.dtype);
+  const auto rows = want.shape[0], cols = want.shape[1];
+  Sink sink{.shape = want.shape, .dtype = want.dtype, .spec = spec};
+  if (!spec.quantizes()) {
+    sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, Category::activations);
+    if (want.rows) sink.codes.rows = {.codes = sink.plain};
+    if (want.cols) sink.codes.cols = {.codes = sink.plain, .transposed = true};
+    return sink;
+  }
+  if (want.cols) sink.codes.cols = operand(stream, spec, spec.cols, cols, rows, want.cols_region);
+  if (want.rows) sink.codes.rows = operand(stream, spec, spec.rows, rows, cols, want.rows_region);
+  // Per tensor the two orientations share one scale, hence one descale, which must live as long as the longer-lived one.
+  if (want.rows && want.cols && spec.rows.whole_tensor()) sink.codes.rows.descales = sink.codes.cols.descales;
+  if (want.keep_plain) sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, Category::activations);
+  else if (!spec.local(want.cols)) sink.plain = stream.empty(want.shape, want.dtype, want.rows_region);
+  return sink;
+}
+
+}  // namespace octet::ops

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "octet/ops/quantize/spec.hpp"
+#include "octet/tensor/stream.hpp"
+
+namespace octet::ops {
+
+/// Where an op puts the matrix that it makes, when that matrix feeds a GEMM: plain values, codes in one or both orientations, or
+/// both. Every such op takes a Sink, so a fused quantize needs no second version of the op. A consumer makes it (nn::Linear::sink),
+/// a producer fills it tile by tile, then `codes` are the GEMM's operands.
+///
+/// Values are rounded to `dtype` before they are encoded, so fused and unfused give the same bits.
+struct Sink {
+  Shape shape;                  // [rows, cols] of the matrix
+  DType dtype = DType::bf16;    // of plain values: bf16 or f32
+  Tensor plain;                 // [rows, cols]; empty when nobody reads the values themselves
+  QuantizeSpec spec;
+  QTensor codes;                // an orientation nobody asked for is empty
+};
+
+/// Which operands a sink must hold, and for how long.
+struct SinkRequest {
+  Shape shape;
+  DType dtype = DType::bf16;
+  bool rows = true, cols = false;              // orientations
+  Region rows_region = Lifetime::scratch, cols_region = Lifetime::scratch;
+  bool keep_plain = false;                     // plain values wanted as well, in cols_region
+};
+
+/// Allocates what `spec` needs for the request. A tensor that is not quantized gets plain storage, and both orientations are views
+/// of it. Throws ContractError unless the shape is [rows, cols] and dtype is f32 or bf16.
+Sink make_sink(Stream&, const QuantizeSpec&, const SinkRequest&);
+
+}  // namespace octet::ops

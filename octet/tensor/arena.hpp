@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace octet {
+
+/// Where a tensor's bytes live. `null` has addresses but no memory: a step run on it tells what the step needs.
+enum class Device : std::uint8_t { cpu, null };
+
+/// How long an allocation lives. Each lifetime is a region of its own: a stack that is cut back to a mark, or freed whole.
+enum class Lifetime : std::uint8_t {
+  run,          // parameters, optimizer state, quantized weights, tables
+  step,         // one optimizer step
+  micro_batch,  // what backward needs from forward; several micro-batches in flight use several slots
+  recompute,    // what a recomputed forward keeps until its own backward is done
+  scratch,      // temporaries, cut back by Scope
+};
+inline constexpr int lifetimes = 5;
+
+struct Region {
+  Lifetime lifetime;
+  int slot = 0;
+  Region(Lifetime l, int slot = 0) : lifetime(l), slot(slot) {}
+};
+
+/// What an allocation is for: the rows of every memory table.
+enum class Category : std::uint8_t { weights, quantized_weights, gradients, optimizer, quantizer_state, activations, temporaries, workspace };
+inline constexpr int categories = 8;
+std::string_view name(Category);
+
+using CategoryBytes = std::array<std::size_t, categories>;
+
+/// Bytes an arena holds at its fullest. The arena's footprint is the sum over regions of each one's own peak, since a region keeps
+/// its pages; by_category says what filled each region at its peak, and adds up to `total`.
+struct MemoryPeak {
+  CategoryBytes by_category{};
+  std::size_t total = 0;
+};
+
+/// Memory of one device in regions, each a stack. Allocation is a bump of an offset: no system call in a step once warm.
+/// On the CPU a region reserves address space and takes pages when they are first touched.
+class Arena {
+ public:
+  static constexpr std::size_t alignment = 256;
+
+  explicit Arena(Device);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /// Address of `bytes` bytes aligned to 256; never null, also for 0 bytes. Contents are undefined (zero on first use).
+  /// Throws DeviceError when the region's address space is exhausted.
+  void* allocate(std::size_t bytes, Region, Category);
+
+  /// A position in a region, and the return to it: everything allocated since is free.
+  struct Mark {
+    std::size_t entries = 0, bytes = 0;
+  };
+  Mark mark(Region);
+  void release(Region, Mark);
+  void clear(Region r) { release(r, {}); }
+
+  Device device() const { return device_; }
+  MemoryPeak peak() const;
+  /// Bytes allocated now, over all regions.
+  std::size_t in_use() const;
+
+ private:
+  struct Stack;
+  Stack& stack(Region);
+
+  Device device_;
+  std::vector<std::unique_ptr<Stack>> stacks_[lifetimes];
+};
+
+}  // namespace octet

@@ -1,0 +1,29 @@
+#include "octet/tensor/cpu/isa.hpp"
+
+#include <cstdlib>
+
+#include "octet/base/error.hpp"
+
+namespace octet::cpu {
+
+Isa detected_isa() {
+  __builtin_cpu_init();
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+  return v4 ? Isa::v4 : v3 ? Isa::v3 : Isa::none;
+}
+
+std::string_view name(Isa i) { return i == Isa::v4 ? "x86-64-v4 (AVX-512)" : i == Isa::v3 ? "x86-64-v3 (AVX2)" : "none"; }
+
+Isa isa() {
+  static const Isa best = [] {
+    const Isa found = detected_isa();
+    if (found == Isa::none) throw DeviceError("this processor lacks AVX2 and FMA, which Octet's CPU kernels need; any x86-64 processor since 2013 has them");
+    const char* wanted = std::getenv("OCTET_ISA");
+    return wanted != nullptr && std::string_view(wanted) == "v3" ? Isa::v3 : found;
+  }();
+  return best;
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string_view>
+
+// The CPU kernels are compiled once for AVX2 and once for AVX-512 (cmake/isa.cmake); here one of the two is called.
+
+namespace octet::cpu {
+
+/// Instruction sets that kernels exist for: x86-64-v3 (AVX2, FMA, F16C) and -v4 (AVX-512 F, BW, DQ, VL, CD).
+enum class Isa { none, v3, v4 };
+
+/// The best one this machine runs; the environment variable OCTET_ISA=v3 asks for less. Throws DeviceError without AVX2.
+Isa isa();
+/// The same without throwing, for `octet doctor`.
+Isa detected_isa();
+std::string_view name(Isa);
+
+}  // namespace octet::cpu
+
+/// Declares a kernel in both namespaces: OCTET_KERNEL(void f(const Args&)), inside namespace octet::cpu.
+#define OCTET_KERNEL(...) \
+  namespace v3 {          \
+  __VA_ARGS__;            \
+  }                       \
+  namespace v4 {          \
+  __VA_ARGS__;            \
+  }
+
+/// Calls it: OCTET_RUN(f, args).
+#define OCTET_RUN(kernel, ...) \
+  (::octet::cpu::isa() == ::octet::cpu::Isa::v4 ? ::octet::cpu::v4::kernel(__VA_ARGS__) : ::octet::cpu::v3::kernel(__VA_ARGS__))

@@ -1,0 +1,129 @@
+#pragma once
+
+// Only for *.cpu.cpp files: what one CPU thread offers to a row body. Compiled once per instruction set, in a namespace of its own.
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "octet/numerics/formats.hpp"
+
+#ifndef OCTET_ISA
+#error "lanes.hpp is for kernels (*.cpu.cpp), which are compiled once per instruction set"
+#endif
+
+namespace octet::cpu::OCTET_ISA {
+
+#ifdef OCTET_ISA_v4
+inline constexpr int width = 16;
+#else
+inline constexpr int width = 8;
+#endif
+
+typedef float Vec __attribute__((vector_size(4 * width)));
+using IntVec = IntOf<Vec>;
+typedef std::uint8_t ByteVec __attribute__((vector_size(width)));
+typedef std::uint16_t HalfVec __attribute__((vector_size(2 * width)));
+
+/// Where a pack stands in a row: all of it inside (Full), or only the first `count` values (Part).
+struct Full {
+  std::int64_t at;
+};
+struct Part {
+  std::int64_t at;
+  int count;
+};
+
+/// The value under a cursor's address, raw: n values of T, zero beyond a Part's count.
+template <class P, class T>
+OCTET_HD P load_raw(const T* p, Full c) {
+  P v;
+  __builtin_memcpy(&v, p + c.at, sizeof(P));
+  return v;
+}
+template <class P, class T>
+OCTET_HD P load_raw(const T* p, Part c) {
+  P v{};
+  __builtin_memcpy(&v, p + c.at, std::size_t(c.count) * sizeof(T));
+  return v;
+}
+template <class P, class T>
+OCTET_HD void store_raw(T* p, Full c, P v) { __builtin_memcpy(p + c.at, &v, sizeof(P)); }
+template <class P, class T>
+OCTET_HD void store_raw(T* p, Part c, P v) { __builtin_memcpy(p + c.at, &v, std::size_t(c.count) * sizeof(T)); }
+
+/// a * b + c with one rounding.
+OCTET_HD Vec fused_multiply_add(Vec a, Vec b, Vec c) {
+#ifdef OCTET_ISA_v4
+  return (Vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#else
+  return (Vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#endif
+}
+OCTET_HD Vec square_root(Vec x) {
+#ifdef OCTET_ISA_v4
+  return (Vec)_mm512_sqrt_ps((__m512)x);
+#else
+  return (Vec)_mm256_sqrt_ps((__m256)x);
+#endif
+}
+/// Narrow the low bits of each lane.
+OCTET_HD ByteVec to_bytes(IntVec v) {
+#ifdef OCTET_ISA_v4
+  return (ByteVec)_mm512_cvtepi32_epi8((__m512i)v);
+#else
+  return __builtin_convertvector(v, ByteVec);
+#endif
+}
+OCTET_HD HalfVec to_halves(IntVec v) {
+#ifdef OCTET_ISA_v4
+  return (HalfVec)_mm512_cvtepi32_epi16((__m512i)v);
+#else
+  return __builtin_convertvector(v, HalfVec);
+#endif
+}
+OCTET_HD IntVec widen(ByteVec v) { return __builtin_convertvector(v, IntVec); }
+OCTET_HD IntVec widen(HalfVec v) { return __builtin_convertvector(v, IntVec); }
+
+/// The CPU's lanes: one thread owns a whole row and walks it in packs of one SIMD register. A row body is written against this
+/// interface (on CUDA a warp provides it) and does not know how many lanes there are.
+struct Lane {
+  using Value = Vec;
+
+  /// Calls f(cursor) for every pack of a row of n values.
+  template <class F>
+  OCTET_HD void each(std::int64_t n, F&& f) const {
+    std::int64_t i = 0;
+    for (; i + width <= n; i += width) f(Full{i});
+    if (i < n) f(Part{i, int(n - i)});
+  }
+  OCTET_HD bool first() const { return true; }
+
+  template <class Cursor> OCTET_HD Vec load(const float* p, Cursor c) const { return load_raw<Vec>(p, c); }
+  template <class Cursor> OCTET_HD Vec load(const Bf16* p, Cursor c) const { return decode_bf16_lanes<Vec>(widen(load_raw<HalfVec>(p, c))); }
+  template <class Cursor> OCTET_HD void store(float* p, Cursor c, Vec v) const { store_raw(p, c, v); }
+  template <class Cursor> OCTET_HD void store(Bf16* p, Cursor c, Vec v) const { store_raw(p, c, to_halves(encode_bf16_lanes(v))); }
+
+  OCTET_HD Vec fma(Vec a, Vec b, Vec c) const { return fused_multiply_add(a, b, c); }
+  OCTET_HD Vec sqrt(Vec v) const { return square_root(v); }
+  OCTET_HD float sqrt(float v) const { return __builtin_sqrtf(v); }
+
+  /// Over the values of all lanes and packs handed in; the order of additions is fixed.
+  OCTET_HD float sum(Vec v) const {
+    float s[width];
+    __builtin_memcpy(s, &v, sizeof v);
+    for (int half = width / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i) s[i] += s[i + half];
+    return s[0];
+  }
+  OCTET_HD float max(Vec v) const {
+    float s[width];
+    __builtin_memcpy(s, &v, sizeof v);
+    for (int half = width / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i) s[i] = larger(s[i + half], s[i]);
+    return s[0];
+  }
+};
+
+}  // namespace octet::cpu::OCTET_ISA

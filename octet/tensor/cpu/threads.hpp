@@ -1,0 +1,11 @@
+#pragma once
+
+namespace octet::cpu {
+
+/// Threads that kernels compute with, and the number of the calling one among them (0 outside a parallel region).
+int threads();
+int this_thread();
+/// 1 <= n; the default is one for each processor this process may use, or OMP_NUM_THREADS.
+void set_threads(int n);
+
+}  // namespace octet::cpu

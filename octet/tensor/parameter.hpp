@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "octet/tensor/stream.hpp"
+
+namespace octet {
+
+/// How a parameter starts.
+struct Init {
+  enum class Kind : std::uint8_t { zeros, ones, normal } kind = Kind::normal;
+  double standard_deviation = 0.02;
+};
+
+/// A trained tensor. Modules declare it (path, shape, start); storage is bound later, so that gradients share one flat buffer and a
+/// dry run needs none. `value` is the master copy that the optimizer updates; backward adds to `grad`.
+struct Parameter {
+  Parameter(std::string path, Shape shape, Init init = {}, bool decay = true)
+      : path(std::move(path)), shape(shape), init(init), decay(decay) {}
+  Parameter(const Parameter&) = delete;
+  Parameter& operator=(const Parameter&) = delete;
+
+  const std::string path;  // in the model, such as "layers.3.attn.qkv.weight"
+  const Shape shape;
+  const Init init;
+  const bool decay;         // weight decay applies: matrices yes, norms and biases no
+  Tensor value;             // f32 [shape]
+  Tensor grad;              // f32 [shape]; empty when the model was made for evaluation only
+  std::uint64_t version = 1;  // counts changes of `value`: tells whether a quantized copy is stale
+};
+
+/// Fills `value` from Philox keyed by (seed, path, element): the same numbers on every backend, rank and thread.
+void initialize(Stream&, Parameter&, std::uint64_t seed);
+
+}  // namespace octet

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <string_view>
+
+#include "octet/tensor/arena.hpp"
+#include "octet/tensor/tensor.hpp"
+
+namespace octet {
+
+/// What a stream's ops will run on, or, on the null device, would run on: decides workspaces.
+struct Target {
+  DType gemm_compute = DType::f32;  // type that the CPU's GEMMs decode FP8 into, bf16 where the machine multiplies it faster
+};
+
+/// Work that ops have announced: the same counts on every device, so a dry run tells what a step costs.
+struct Work {
+  std::int64_t ops = 0;
+  double flops = 0;       // of GEMMs and attention, 2 per multiply-add
+  double gemm_flops = 0;  // of GEMMs alone
+  double bytes = 0;       // read and written by all other ops, each tensor once
+};
+
+/// Sees tensors as modules make them. Used to find where a value that is not finite came from; none is installed in a normal step.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void observe(std::string_view path, std::string_view what, const Tensor&) = 0;
+};
+
+/// An ordered queue of work on one device, with the arena that this work allocates from. Not for several threads at once.
+class Stream {
+ public:
+  explicit Stream(Device device, Target target = {}) : arena_(device), target_(target) {}
+
+  Device device() const { return arena_.device(); }
+  const Target& target() const { return target_; }
+  Arena& arena() { return arena_; }
+  const Arena& arena() const { return arena_; }
+
+  /// Memory for a tensor, contents undefined.
+  Tensor empty(Shape shape, DType dtype, Region region = Lifetime::scratch, Category category = Category::temporaries) {
+    return {arena_.allocate(std::size_t(shape.count()) * size_of(dtype), region, category), shape, dtype};
+  }
+  /// The same, filled with zero bytes.
+  Tensor zeros(Shape, DType, Region = Lifetime::scratch, Category = Category::temporaries);
+
+  void count(const Work& w) {
+    work_.ops += w.ops, work_.flops += w.flops, work_.gemm_flops += w.gemm_flops, work_.bytes += w.bytes;
+  }
+  const Work& work() const { return work_; }
+
+  /// Shows a tensor to the observer, if there is one.
+  void observe(std::string_view path, std::string_view what, const Tensor& t) {
+    if (observer_ != nullptr) observer_->observe(path, what, t);
+  }
+  void set_observer(Observer* o) { observer_ = o; }
+
+ private:
+  Arena arena_;
+  Target target_;
+  Work work_;
+  Observer* observer_ = nullptr;
+};
+
+/// Frees, when it goes, what was allocated in a region since it came. A function that returns a tensor allocates it first, then
+/// opens its scope for temporaries.
+class Scope {
+ public:
+  explicit Scope(Stream& stream, Region region = Lifetime::scratch)
+      : arena_(stream.arena()), region_(region), mark_(stream.arena().mark(region)) {}
+  ~Scope() { arena_.release(region_, mark_); }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Arena& arena_;
+  Region region_;
+  Arena::Mark mark_;
+};
+
+/// Copies bytes between tensors of one shape and dtype; nothing on the null device.
+void copy(Stream&, const Tensor& from, const Tensor& to);
+/// Zero bytes.
+void clear(Stream&, const Tensor&);
+
+}  // namespace octet
