@@ -1,0 +1,33 @@
+#pragma once
+
+#include "octet/ops/attention/qkv.hpp"
+#include "octet/tensor/stream.hpp"
+
+namespace octet::ops {
+
+/// Causal attention with grouped heads. Per sequence and query head, for tokens i and j of that sequence:
+///   s[i, j] = sum_c q[i, c] k[j, c] / sqrt(d)     j <= i
+///   lse[i]  = log sum_j exp(s[i, j]),   o[i, c] = sum_j exp(s[i, j] - lse[i]) v[j, c]
+/// qkv: [T, (H + 2 Hkv) d] f32 or bf16; o: [T, H d] of qkv's dtype; lse: f32 [H, T], kept for backward. Products, softmax and sums are
+/// FP32. Scores exist for one block of query rows a thread at a time. Results do not depend on the number of threads.
+/// Workspace: per thread, keys and values of one head as f32 and the scores of a block of rows.
+/// Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
+struct AttentionForward {
+  Tensor qkv, o, lse;
+  QkvShape heads;
+};
+void attention_forward(Stream&, const AttentionForward&);
+
+/// Its gradient, with p[i, j] = exp(s[i, j] - lse[i]) recomputed and delta[i] = sum_c do[i, c] o[i, c]:
+///   dv[j] = sum_i p[i, j] do[i],   ds[i, j] = p[i, j] (sum_c do[i, c] v[j, c] - delta[i]),
+///   dq[i] = sum_j ds[i, j] k[j] / sqrt(d),   dk[j] = sum_i ds[i, j] q[i] / sqrt(d)
+/// d_o and o: [T, H d]; dqkv: [T, (H + 2 Hkv) d], overwritten; all of qkv's dtype. dk and dv are summed over the query heads that share
+/// them, in order, by one thread. Source: Dao et al. 2022, "FlashAttention", appendix B.4.
+struct AttentionBackward {
+  Tensor d_o, o, qkv, lse;
+  Tensor dqkv;
+  QkvShape heads;
+};
+void attention_backward(Stream&, const AttentionBackward&);
+
+}  // namespace octet::ops

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "octet/tensor/stream.hpp"
+
+namespace octet::ops {
+
+/// Cross-entropy of a chunk of tokens, and its gradient in place of the logits:
+///   losses[t] = log(sum_v exp(logits[t, v])) - logits[t, targets[t]]                        v < vocabulary
+///   logits[t, v] <- (softmax(logits[t])[v] - (v == targets[t])) * gradient_scale            when `gradient`
+///   loss_sum += sum_t losses[t],  counted += number of tokens that count
+/// A target of -1 does not count: its loss and gradient are 0. Columns from `vocabulary` on are padding: never read as logits, their
+/// gradient is 0. logits: [T, V] f32 or bf16; targets: i32 [T]; losses: f32 [T]; loss_sum: f64 [1], added to in order of t, the same
+/// for any number of threads; counted: i64 [1], added to. Maxima are taken out first, sums are FP32. A target that is no token of
+/// the vocabulary has loss NaN. `gradient_scale` is constant in a run: 1 / (tokens in a step).
+/// So that logits never exist whole, the caller works through its tokens in chunks.
+struct CrossEntropy {
+  Tensor logits, targets;
+  std::int64_t vocabulary;
+  Tensor losses, loss_sum, counted;
+  float gradient_scale = 1;
+  bool gradient = true;  // false: forward only, the logits stay
+};
+void cross_entropy(Stream&, const CrossEntropy&);
+
+}  // namespace octet::ops

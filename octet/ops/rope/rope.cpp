@@ -1,0 +1,62 @@
+#include <cmath>
+
+#include "octet/ops/rope/rope.kernels.hpp"
+
+namespace octet::ops {
+namespace {
+
+constexpr double two_pi = 6.283185307179586476925;
+
+void check_table(const RopeTable& t, const QkvShape& s) {
+  const bool sound = t.cos.shape.rank == 2 && t.cos.shape == t.sin.shape && t.cos.dtype == DType::f32 && t.sin.dtype == DType::f32;
+  check(sound && s.head_dim % 2 == 0 && t.cos.shape[1] * 2 == s.head_dim && t.cos.shape[0] >= s.sequence,
+        "rope: the table must be f32 [at least {}, {}] twice, got {} {} and {} {}", s.sequence, s.head_dim / 2, t.cos.shape, t.cos.dtype, t.sin.shape,
+        t.sin.dtype);
+}
+
+}  // namespace
+
+double rope_frequency(std::int64_t head_dim, std::int64_t i, double theta, const std::optional<RopeScaling>& scaling) {
+  const double frequency = std::pow(theta, -2.0 * double(i) / double(head_dim));
+  if (!scaling) return frequency;
+  const double turns = scaling->original_max_position * frequency / two_pi;  // L / w
+  if (turns > scaling->high_freq_factor) return frequency;
+  if (turns < scaling->low_freq_factor) return frequency / scaling->factor;
+  const double share = (turns - scaling->low_freq_factor) / (scaling->high_freq_factor - scaling->low_freq_factor);
+  return (1 - share) * frequency / scaling->factor + share * frequency;
+}
+
+RopeTable rope_table(Stream& stream, std::int64_t sequence, std::int64_t head_dim, double theta, const std::optional<RopeScaling>& scaling, Region region) {
+  check(head_dim > 0 && head_dim % 2 == 0, "rope_table: a head must have an even number of columns, got {}", head_dim);
+  const std::int64_t half = head_dim / 2;
+  RopeTable table{.cos = stream.empty({sequence, half}, DType::f32, region, Category::workspace),
+                  .sin = stream.empty({sequence, half}, DType::f32, region, Category::workspace)};
+  stream.count({.ops = 1, .bytes = 2.0 * double(table.cos.bytes())});
+  if (stream.device() == Device::null) return table;
+  for (std::int64_t i = 0; i < half; ++i) {
+    const double frequency = rope_frequency(head_dim, i, theta, scaling);
+    for (std::int64_t p = 0; p < sequence; ++p) {
+      table.cos.f32()[p * half + i] = float(std::cos(double(p) * frequency));
+      table.sin.f32()[p * half + i] = float(std::sin(double(p) * frequency));
+    }
+  }
+  return table;
+}
+
+void rope_forward(Stream& stream, const RopeForward& a) {
+  check_qkv("rope", a.heads, a.qkv);
+  check_table(a.table, a.heads);
+  stream.count({.ops = 1, .bytes = 2.0 * double(a.qkv.bytes()) * double(a.heads.value_column(0)) / double(a.heads.columns())});
+  if (stream.device() == Device::cpu) OCTET_RUN(rope_forward, a);
+}
+
+void rope_backward(Stream& stream, const RopeBackward& a) {
+  check_qkv("rope", a.heads, a.dqkv);
+  check_table(a.table, a.heads);
+  check(a.y.shape == a.dqkv.shape && a.y.dtype == a.dqkv.dtype, "rope: the sink must be like dqkv {} {}, got {} {}", a.dqkv.shape, a.dqkv.dtype, a.y.shape,
+        a.y.dtype);
+  stream.count({.ops = 1, .bytes = 2.0 * double(a.dqkv.bytes())});
+  if (stream.device() == Device::cpu) OCTET_RUN(rope_backward, a);
+}
+
+}  // namespace octet::ops

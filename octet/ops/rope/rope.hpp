@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+
+#include "octet/ops/attention/qkv.hpp"
+#include "octet/ops/sink/sink.hpp"
+
+namespace octet::ops {
+
+/// Llama 3's stretching of the slow rotations, for contexts longer than `original_max_position`.
+struct RopeScaling {
+  double factor = 8, low_freq_factor = 1, high_freq_factor = 4;
+  double original_max_position = 8192;
+};
+
+/// Angle per position of the pair `i` < d/2 of a head of d columns: f = theta^(-2i/d), and with `scaling`, by the wavelength
+/// w = 2 pi / f and L = original_max_position:
+///   f                             w < L / high_freq_factor
+///   f / factor                    w > L / low_freq_factor
+///   (1 - s) f / factor + s f      between, s = (L / w - low_freq_factor) / (high_freq_factor - low_freq_factor)
+/// Sources: Su et al. 2021, "RoFormer", eq. 15; Llama 3.1's reference code, apply_scaling.
+double rope_frequency(std::int64_t head_dim, std::int64_t i, double theta, const std::optional<RopeScaling>& scaling);
+
+/// cos and sin [S, d/2] f32 of position * rope_frequency. Computed on the host in double and rounded once, so that every backend reads
+/// the same bits.
+struct RopeTable {
+  Tensor cos, sin;
+};
+/// Allocates and fills a table for positions below `sequence`. Throws ContractError on an odd head_dim.
+RopeTable rope_table(Stream&, std::int64_t sequence, std::int64_t head_dim, double theta, const std::optional<RopeScaling>& scaling = {},
+                     Region = Lifetime::run);
+
+/// Turns every query and key head of qkv [T, (H + 2 Hkv) d], f32 or bf16, in place; value heads stay. For each token at position p of
+/// its sequence, pair i < d/2 and c, s = table[p, i]:
+///   x[i], x[i + d/2] = x[i] c - x[i + d/2] s,  x[i + d/2] c + x[i] s
+/// The pairing is Hugging Face's rotate_half, not that of the paper (2i, 2i + 1).
+struct RopeForward {
+  Tensor qkv;
+  QkvShape heads;
+  RopeTable table;  // of S rows or more
+};
+void rope_forward(Stream&, const RopeForward&);
+
+/// The rotation by the opposite angles: fills the sink `y` of [T, (H + 2 Hkv) d] and dqkv's dtype with the gradient that the QKV linear
+/// gets; value heads are copied. dqkv may be y.plain itself, otherwise it is only read.
+struct RopeBackward {
+  Tensor dqkv;
+  QkvShape heads;
+  RopeTable table;
+  Sink& y;
+};
+void rope_backward(Stream&, const RopeBackward&);
+
+}  // namespace octet::ops
