@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace octet {
+
+/// An open file of the operating system's; closed when it goes.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  /// open(2) with O_CLOEXEC, again where a signal came first. Not ok() when the system refuses: errno says why.
+  Descriptor(const std::string& path, int flags, unsigned mode = 0);
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& from) noexcept : number_(from.number_) { from.number_ = -1; }
+  Descriptor& operator=(Descriptor&& from) noexcept;
+
+  int number() const { return number_; }
+  bool ok() const { return number_ >= 0; }
+  /// 0, or the reason why the last bytes may not have arrived (NFS and quotas report it here).
+  int close();
+
+ private:
+  int number_ = -1;
+};
+
+/// Throws IoError: "cannot <verb> '<path>': <reason>", the reason an errno.
+[[noreturn]] void refuse_file(std::string_view verb, const std::string& path, int reason);
+
+}  // namespace octet

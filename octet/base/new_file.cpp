@@ -1,0 +1,85 @@
+#include "octet/base/new_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "octet/base/check.hpp"
+
+namespace octet {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// 0 or the reason. Not every file system can reserve; the size is then set without.
+int reserve(int file, std::uint64_t size) {
+  if (size == 0 || ::fallocate(file, 0, 0, off_t(size)) == 0) return 0;
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) return errno;
+  return ::ftruncate(file, off_t(size)) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+NewFile::NewFile(std::string path, std::uint64_t size) : path_(std::move(path)), size_(size) {
+  static std::atomic<unsigned> serial{0};
+  const std::string temporary = format("{}/.octet-{}-{}.tmp", folder_of(path_), ::getpid(), serial++);
+  file_ = Descriptor(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  if (!file_.ok()) refuse_file("write", path_, errno);
+  temporary_ = temporary;
+  if (const int reason = reserve(file_.number(), size_)) fail(reason);
+}
+
+NewFile::NewFile(NewFile&& from) noexcept
+    : path_(std::move(from.path_)), temporary_(std::exchange(from.temporary_, {})), size_(from.size_), file_(std::move(from.file_)) {}
+
+void NewFile::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  check(file_.ok(), "{} is written already", path_);
+  check(bytes.size() <= size_ && offset <= size_ - bytes.size(), "{} has {} bytes, wrote {} at {}", path_, size_, bytes.size(), offset);
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(file_.number(), bytes.data(), bytes.size(), off_t(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(errno);
+    bytes = bytes.subspan(std::size_t(n));
+    offset += std::uint64_t(n);
+  }
+}
+
+void NewFile::sync() {
+  if (!file_.ok()) return;
+  if (::fsync(file_.number()) != 0) fail(errno);
+  if (const int reason = file_.close()) fail(reason);
+}
+
+void NewFile::publish() {
+  sync();
+  check(!temporary_.empty(), "{} was published or given up already", path_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+  temporary_.clear();
+  sync_folder_of(path_);
+}
+
+void NewFile::fail(int reason) {
+  discard();
+  refuse_file("write", path_, reason);
+}
+
+void NewFile::discard() {
+  file_.close();
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+void sync_folder_of(const std::string& path) {
+  const Descriptor folder(folder_of(path), O_RDONLY | O_DIRECTORY);
+  // Some file systems cannot sync a folder and say so with EINVAL; there is then nothing more to do.
+  if (!folder.ok() || (::fsync(folder.number()) != 0 && errno != EINVAL)) refuse_file("make durable", path, errno);
+}
+
+}  // namespace octet

@@ -1,0 +1,82 @@
+#include "octet/base/new_file.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "octet/base/error.hpp"
+#include "octet/base/file.hpp"
+
+namespace octet {
+namespace {
+namespace fs = std::filesystem;
+
+struct NewFileTest : ::testing::Test {
+  fs::path folder = fs::path(::testing::TempDir()) / ("octet_new_file_test_" + std::to_string(::getpid()));
+  NewFileTest() { fs::create_directories(folder); }
+  ~NewFileTest() override { fs::remove_all(folder); }
+  std::string at(const std::string& name) const { return (folder / name).string(); }
+  std::size_t entries() const { return std::size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator())); }
+};
+
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+template <class Wanted, class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const Wanted& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST_F(NewFileTest, parts_written_in_any_order_appear_together_when_published) {
+  write_file_atomically(at("x"), "old");
+  NewFile file(at("x"), 8);
+  file.write(5, bytes("fgh"));
+  file.write(0, bytes("abc"));
+  file.sync();
+  EXPECT_EQ(read_file(at("x"), 100), "old");
+  file.publish();
+  EXPECT_EQ(read_file(at("x"), 100), std::string("abc\0\0fgh", 8)) << "bytes never written are 0";
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(NewFileTest, a_file_never_published_leaves_nothing_and_a_moved_one_goes_once) {
+  {
+    NewFile file(at("x"), 3);
+    file.write(0, bytes("abc"));
+    NewFile moved(std::move(file));
+    EXPECT_EQ(entries(), 1u);
+  }
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(NewFileTest, writing_beyond_the_end_or_after_sync_or_publishing_twice_is_the_callers_fault) {
+  NewFile file(at("x"), 3);
+  EXPECT_NE(error_of<ContractError>([&] { file.write(1, bytes("abc")); }).find("has 3 bytes, wrote 3 at 1"), std::string::npos);
+  EXPECT_NE(error_of<ContractError>([&] { file.write(~std::uint64_t(0), bytes("a")); }), "no error");
+  file.publish();
+  EXPECT_NE(error_of<ContractError>([&] { file.write(0, bytes("abc")); }).find("is written already"), std::string::npos);
+  EXPECT_NE(error_of<ContractError>([&] { file.publish(); }).find("published or given up already"), std::string::npos);
+}
+
+TEST_F(NewFileTest, a_size_the_system_refuses_is_told_before_anything_is_written) {
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit small = {4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string message = error_of<IoError>([&] { NewFile(at("x"), 8192); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(message, "cannot write '" + at("x") + "': File too large");
+  EXPECT_EQ(entries(), 0u);
+}
+
+}  // namespace
+}  // namespace octet
