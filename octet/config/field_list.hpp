@@ -1,0 +1,54 @@
+#pragma once
+
+#include <variant>
+
+#include "octet/config/fields.hpp"
+
+// A configuration's list, gathered: the one visitor behind reading and writing. Inside this floor only.
+
+namespace octet::config {
+
+/// What a place in a TOML text holds when no field could take it: "a date", "a section".
+struct Foreign {
+  std::string what;
+};
+
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, Foreign>;
+using Slot = std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*, EnumSlot>;
+
+struct Field {
+  std::string name, key, help;  // key: the name with its sections before it, "optim.learning_rate"
+  Slot slot;
+  Range range = {};
+  std::vector<std::string> names = {};         // a choice's
+  std::vector<std::int64_t> enumerators = {};  // an enum's, one per name
+};
+
+struct Section {
+  std::string key, help;  // key "" is the whole configuration
+  std::vector<Field> fields = {};
+  std::vector<Section> sections = {};
+};
+
+/// The fields of `config`, pointing into it. Throws ContractError when a name is ill-formed or stands twice, or a value is not accepted
+/// by its own field.
+Section gather(Ref config);
+Section gather(ConstRef config);
+
+const Field* find_field(const Section&, std::string_view key);
+const Section* find_section(const Section&, std::string_view key);
+/// Every field, a section's own before those of its sections.
+std::vector<const Field*> all_fields(const Section&);
+
+Value value_of(const Field&);
+/// Whether the field takes `value`, which then becomes what the field holds: an integer becomes a number.
+bool accept(const Field&, Value& value);
+/// `value` must be one that accept() passed.
+void assign(const Field&, const Value& value);
+
+/// "integer >= 1", as in help.
+std::string type_text(const Field&);
+/// "an integer >= 1", as in "must be ...".
+std::string wanted_text(const Field&);
+
+}  // namespace octet::config

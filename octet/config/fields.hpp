@@ -1,0 +1,116 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// A component's configuration is a plain struct whose members hold their defaults, with one list of its fields:
+//
+//   struct AdamWConfig {
+//     double learning_rate = 3e-4;
+//     ScheduleConfig schedule;
+//     void fields(config::FieldVisitor& v) {
+//       v.field("learning_rate", learning_rate, "peak learning rate", {.above = 0});
+//       v.section("schedule", schedule, "how the learning rate moves");
+//     }
+//   };
+//
+// Everything else follows from that list: TOML keys and overrides (read.hpp), the resolved text, JSON and help (write.hpp).
+
+namespace octet::config {
+
+/// The finite numbers a field accepts: all that satisfy every bound given. NaN and infinities are never accepted.
+struct Range {
+  double at_least = -std::numeric_limits<double>::infinity();
+  double above = -std::numeric_limits<double>::infinity();
+  double at_most = std::numeric_limits<double>::infinity();
+  double below = std::numeric_limits<double>::infinity();
+};
+
+/// An enum member without its type: its value as a number, read and written.
+struct EnumSlot {
+  void* object;
+  std::int64_t (*get)(const void*);
+  void (*set)(void*, std::int64_t);
+};
+
+/// What a configuration shows its fields to. Names are [a-z0-9_]+ and differ within one section; help is one phrase without a full stop.
+class FieldVisitor {
+ public:
+  virtual void field(std::string_view name, bool& value, std::string_view help) = 0;
+  virtual void field(std::string_view name, std::int64_t& value, std::string_view help, Range range = {}) = 0;
+  virtual void field(std::string_view name, double& value, std::string_view help, Range range = {}) = 0;
+  virtual void field(std::string_view name, std::string& value, std::string_view help) = 0;
+  virtual void field(std::string_view name, std::vector<std::string>& value, std::string_view help) = 0;
+
+  /// A text that must be one of `names`.
+  virtual void choice(std::string_view name, std::string& value, std::string_view help, std::vector<std::string> names) = 0;
+
+  /// An enum, each accepted value with its name: v.choice("kind", kind, "shape of the decay", {{"cosine", Kind::cosine}, ...}).
+  template <class E>
+  requires std::is_enum_v<E>
+  void choice(std::string_view name, E& value, std::string_view help,
+              std::initializer_list<std::pair<const char*, std::type_identity_t<E>>> named) {
+    std::vector<std::string> names;
+    std::vector<std::int64_t> values;
+    for (const auto& [word, v] : named) names.push_back(word), values.push_back(std::int64_t(v));
+    enumeration(name,
+                {&value, [](const void* e) { return std::int64_t(*static_cast<const E*>(e)); },
+                 [](void* e, std::int64_t v) { *static_cast<E*>(e) = E(v); }},
+                help, std::move(names), std::move(values));
+  }
+
+  /// The fields of `part`, under "name.".
+  template <class Config>
+  void section(std::string_view name, Config& part, std::string_view help) {
+    enter(name, help);
+    part.fields(*this);
+    leave();
+  }
+
+ protected:
+  ~FieldVisitor() = default;
+  virtual void enumeration(std::string_view name, EnumSlot value, std::string_view help, std::vector<std::string> names,
+                           std::vector<std::int64_t> values) = 0;
+  virtual void enter(std::string_view name, std::string_view help) = 0;
+  virtual void leave() = 0;
+};
+
+template <class Config>
+concept HasFields = requires(Config& c, FieldVisitor& v) {
+  c.fields(v);
+};
+
+/// Any configuration struct, to be written to. Does not own it.
+class Ref {
+ public:
+  template <HasFields Config>
+  requires(!std::is_const_v<Config> && !std::same_as<Config, Ref>) Ref(Config& config)
+      : object_(&config), list_([](void* c, FieldVisitor& v) { static_cast<Config*>(c)->fields(v); }) {}
+  void fields(FieldVisitor& v) const { list_(object_, v); }
+
+ private:
+  void* object_;
+  void (*list_)(void*, FieldVisitor&);
+};
+
+/// Any configuration struct, only read. Does not own it.
+class ConstRef {
+ public:
+  /// The list is one for reading and writing, hence not const; what takes a ConstRef never writes through it.
+  template <HasFields Config>
+  requires(!std::same_as<Config, Ref>) ConstRef(const Config& config) : ref_(const_cast<Config&>(config)) {}
+  ConstRef(Ref ref) : ref_(ref) {}
+  void fields(FieldVisitor& v) const { ref_.fields(v); }
+
+ private:
+  Ref ref_;
+};
+
+}  // namespace octet::config

@@ -1,0 +1,169 @@
+#include "octet/config/read.hpp"
+
+#include <algorithm>
+
+#include "octet/base/error.hpp"
+#include "octet/base/file.hpp"
+#include "octet/base/text.hpp"
+#include "octet/config/nearest_key.hpp"
+#include "octet/config/toml_text.hpp"
+#include "octet/config/value_text.hpp"
+
+namespace octet::config {
+namespace {
+
+bool bare(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+/// The key as one would write it in TOML: names that need quotes have them.
+std::string joined(const std::vector<std::string>& path) {
+  std::string out;
+  for (const auto& name : path) out += (out.empty() ? "" : ".") + (bare(name) ? name : quoted(name));
+  return out;
+}
+
+std::string got_text(const Value& value) {
+  const auto* number = std::get_if<double>(&value);
+  if (number && !(*number - *number == 0)) return number_text(*number) + ", which is not finite";
+  return shown(value_text(value), 80);
+}
+
+/// The sentence for a value that its field does not take, without the place.
+std::string refusal(const Field& field, const Value& value) {
+  std::string out = format("`{}` must be {}, got {}", field.key, wanted_text(field), got_text(value));
+  const auto* text = std::get_if<std::string>(&value);
+  if (text && !field.names.empty() && text->size() <= 128) {
+    const auto near = nearest_of(*text, field.names);
+    if (!near.empty()) out += format("; did you mean {}?", near);
+  }
+  if (text && std::holds_alternative<std::vector<std::string>*>(field.slot)) out += format("; write [{}]", shown(quoted(*text)));
+  return out;
+}
+
+std::string unknown(const Section& root, const std::string& key) {
+  return format("unknown key `{}`{}", shown(key, 80), suggestion(root, key));
+}
+
+std::string not_a_section(const Section& section, const Value& value) {
+  const bool repeated = std::holds_alternative<Foreign>(value) && std::get<Foreign>(value).what == "a list of sections";
+  if (repeated)
+    return format("`{}` is one section, got a list of sections; write [{}] once, not [[{}]]", section.key, section.key, section.key);
+  const auto& inside = section.fields.empty() ? section.sections.front().key : section.fields.front().key;
+  return format("`{}` is a section, got {}; set the keys in it, such as `{}`", section.key, got_text(value), inside);
+}
+
+struct Assignment {
+  const Field* field;
+  Value value;
+  std::string place;
+};
+
+/// The assignment that `entry` asks for, or none where it only opens a section.
+void plan(const Section& root, Entry& entry, const std::string& name, std::vector<Assignment>& out) {
+  const std::string key = joined(entry.path);
+  const auto refuse = [&](Position at, const std::string& what) { throw ConfigError(place_text(name, at) + what); };
+  if (const Section* section = find_section(root, key)) {
+    const auto* foreign = std::get_if<Foreign>(&entry.value);
+    if (!foreign || foreign->what != "a section") refuse(entry.key_at, not_a_section(*section, entry.value));
+    return;
+  }
+  const Field* field = find_field(root, key);
+  if (!field) refuse(entry.key_at, unknown(root, key));
+  if (!accept(*field, entry.value)) refuse(entry.value_at, refusal(*field, entry.value));
+  out.push_back({field, std::move(entry.value), format("{}:{}:{}", name, entry.key_at.line, entry.key_at.column)});
+}
+
+std::string_view trimmed(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
+  return s;
+}
+
+/// "a,b,c".
+Value split(std::string_view text) {
+  std::vector<std::string> out;
+  for (bool more = !text.empty(); more;) {
+    const auto comma = text.find(',');
+    more = comma != std::string_view::npos;
+    out.emplace_back(trimmed(text.substr(0, comma)));
+    if (out.back().empty()) return Foreign{"a list with an empty element"};
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return out;
+}
+
+/// The text of an override as a value that `field` may take; what cannot be read comes back as text, or in words, to be refused.
+Value override_value(const Field& field, std::string_view text) {
+  const bool list = std::holds_alternative<std::vector<std::string>*>(field.slot);
+  const bool word = std::holds_alternative<std::string*>(field.slot) || std::holds_alternative<EnumSlot>(field.slot);
+  if (list && !text.starts_with('[')) return split(text);
+  if (word && !text.starts_with('"') && !text.starts_with('\'')) return std::string(text);
+  try {
+    auto entries = parse_toml("value = " + std::string(text), "");
+    // A line break or a brace could have brought a second key.
+    if (entries.size() == 1) return std::move(entries.front().value);
+  } catch (const ConfigError&) {
+  }
+  if (list) return Foreign{"a list that is not TOML (write a,b or [\"a\", \"b\"])"};
+  if (word) return Foreign{"a quoted text that is not TOML"};
+  return std::string(text);
+}
+
+}  // namespace
+
+Origins read_toml(std::string_view text, const std::string& name, Ref config) {
+  const Section root = gather(config);
+  std::vector<Assignment> plans;
+  for (auto& entry : parse_toml(text, name)) plan(root, entry, name, plans);
+  Origins origins;
+  for (const auto& [field, value, place] : plans) {
+    assign(*field, value);
+    origins[field->key] = place;
+  }
+  return origins;
+}
+
+Origins read_toml_file(const std::string& path, Ref config) {
+  std::string text;
+  try {
+    text = read_file(path, max_toml_bytes);
+  } catch (const DataError& e) {
+    throw ConfigError(e.what());
+  }
+  return read_toml(text, path, config);
+}
+
+void apply_override(Ref config, std::string_view assignment, Origins& origins) {
+  const auto refuse = [&](const std::string& what) { throw ConfigError(format("--set {}: {}", shown(assignment), what)); };
+  if (assignment.size() > max_toml_bytes) refuse("longer than a whole configuration may be");
+  if (valid_utf8_bytes(assignment) < assignment.size()) refuse("not UTF-8");
+  const auto equals = assignment.find('=');
+  if (equals == std::string_view::npos) refuse("there is no '='; write section.key=value");
+  const std::string key(trimmed(assignment.substr(0, equals)));
+  if (key.empty()) refuse("there is no key before '='; write section.key=value");
+  if (key.front() == '.' || key.back() == '.' || key.find("..") != std::string::npos) {
+    refuse("the key has an empty part between its dots; write section.key=value");
+  }
+
+  const Section root = gather(config);
+  const Field* field = find_field(root, key);
+  const std::string_view text = trimmed(assignment.substr(equals + 1));
+  if (!field) {
+    if (const Section* section = find_section(root, key)) refuse(not_a_section(*section, std::string(text)));
+    refuse(unknown(root, key));
+  }
+  Value value = override_value(*field, text);
+  if (!accept(*field, value)) refuse(refusal(*field, value));
+  assign(*field, value);
+  origins[key] = "--set";
+}
+
+std::string cite(const Origins& origins, const std::string& key) {
+  const auto at = origins.find(key);
+  return at == origins.end() ? format("`{}`", key) : format("{}: `{}`", printable(at->second), key);
+}
+
+}  // namespace octet::config

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <map>
+
+#include "octet/config/fields.hpp"
+
+// Configuration from TOML 1.0 text and from `--set key=value`, strictly. Every refusal is a ConfigError of one sentence that begins
+// with the place ("run.toml:4:17: ", line and column from 1, or "--set optim.lr=x: ") and says what was wanted, what came, and the
+// nearest key where there is one; the configuration is then unchanged.
+// Refused: unknown keys, sections where values are wanted and the reverse, wrong types (an integer stands for a number, never a
+// number for an integer), values out of range, NaN and infinity, a key set twice, text that is not UTF-8 without byte-order mark,
+// more than 1 MiB, more than 16 levels.
+
+namespace octet::config {
+
+inline constexpr std::size_t max_toml_bytes = 1 << 20;
+
+/// Where each key that somebody set was set: "optim.learning_rate" -> "run.toml:4:1" or "--set". Keys left at their default are absent.
+using Origins = std::map<std::string, std::string>;
+
+/// Also throws IoError when the file cannot be read.
+Origins read_toml_file(const std::string& path, Ref config);
+
+/// `name` stands for the text in messages, as a file's path would.
+Origins read_toml(std::string_view text, const std::string& name, Ref config);
+
+/// Sets one key from "section.key=value". The value is TOML; text may go without quotes, and a list may be written a,b,c.
+/// Adds the key to `origins`.
+void apply_override(Ref config, std::string_view assignment, Origins& origins);
+
+/// "run.toml:4:1: `optim.warmup`" when `key` was set, else "`optim.warmup`": how a component that finds fault with a value, or has
+/// no use for it, begins its sentence.
+std::string cite(const Origins& origins, const std::string& key);
+
+}  // namespace octet::config

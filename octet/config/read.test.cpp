@@ -1,0 +1,172 @@
+#include "octet/config/read.hpp"
+
+#include <gtest/gtest.h>
+
+#include "octet/base/file.hpp"
+#include "octet/config/sample.test.hpp"
+#include "octet/config/write.hpp"
+
+namespace octet::config {
+namespace {
+
+std::string refused(std::string_view text) {
+  Sample sample;
+  const std::string before = to_toml(sample);
+  const std::string sentence = refusal_of([&] { read_toml(text, "run.toml", sample); });
+  EXPECT_EQ(to_toml(sample), before) << "a refused text changed the configuration: " << text;
+  return sentence;
+}
+
+TEST(ReadToml, every_kind_of_field_takes_its_value) {
+  Sample c;
+  read_toml(R"(
+    steps = 1_000
+    offset = -9223372036854775808
+    factor = 2.5e-3
+    fused = true
+    name = "ü \u0041"
+    format = 'e4m3'
+    keep = ["a", 'b, c',
+            "d",]
+    [optim]
+    learning_rate = 1   # an integer stands for a number
+    schedule.kind = "linear"
+    schedule.warmup = 0x10
+  )",
+            "run.toml", c);
+  EXPECT_EQ(c.steps, 1000);
+  EXPECT_EQ(c.offset, std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(c.factor, 2.5e-3);
+  EXPECT_TRUE(c.fused);
+  EXPECT_EQ(c.name, "ü A");
+  EXPECT_EQ(c.format, "e4m3");
+  EXPECT_EQ(c.keep, (std::vector<std::string>{"a", "b, c", "d"}));
+  EXPECT_EQ(c.optim.learning_rate, 1.0);
+  EXPECT_EQ(c.optim.schedule.kind, Decay::linear);
+  EXPECT_EQ(c.optim.schedule.warmup, 16);
+  EXPECT_EQ(c.optim.beta2, 0.95) << "a key that is not set keeps its default";
+}
+
+TEST(ReadToml, the_origin_of_each_key_that_was_set_is_known) {
+  Sample c;
+  Origins origins = read_toml("steps = 5\n[optim]\n  beta2 = 0.5\n[optim.schedule]\n", "run.toml", c);
+  EXPECT_EQ(origins, (Origins{{"steps", "run.toml:1:1"}, {"optim.beta2", "run.toml:3:3"}}));
+  apply_override(c, "optim.beta2=0.6", origins);
+  apply_override(c, "fused=true", origins);
+  EXPECT_EQ(origins, (Origins{{"steps", "run.toml:1:1"}, {"optim.beta2", "--set"}, {"fused", "--set"}}));
+  EXPECT_EQ(cite(origins, "steps"), "run.toml:1:1: `steps`");
+  EXPECT_EQ(cite(origins, "factor"), "`factor`");
+}
+
+TEST(ReadToml, an_empty_text_sets_nothing) {
+  for (const auto* text : {"", "\n", "# only a comment", "[optim]\n"}) {
+    Sample c;
+    EXPECT_TRUE(read_toml(text, "run.toml", c).empty());
+  }
+}
+
+TEST(ReadToml, an_unknown_key_is_refused_at_its_place_with_the_nearest_name) {
+  EXPECT_EQ(refused("steps = 1\n  stepss = 2"), "run.toml:2:3: unknown key `stepss`; did you mean `steps`?");
+  EXPECT_EQ(refused("[optim]\nlr = 1"), "run.toml:2:1: unknown key `optim.lr`; did you mean `optim.learning_rate`?");
+  EXPECT_EQ(refused("optim.learning-rate = 1"), "run.toml:1:7: unknown key `optim.learning-rate`; did you mean `optim.learning_rate`?");
+  EXPECT_EQ(refused("optim.schedule.wramup = 1"),
+            "run.toml:1:16: unknown key `optim.schedule.wramup`; did you mean `optim.schedule.warmup`?");
+  EXPECT_EQ(refused("optim.warmup = 1"), "run.toml:1:7: unknown key `optim.warmup`; did you mean `optim.schedule.warmup`?");
+  EXPECT_EQ(refused("beta2 = 0.5"), "run.toml:1:1: unknown key `beta2`; did you mean `optim.beta2`?");
+  EXPECT_EQ(refused("\n[optimizer]\nbeta2 = 1"), "run.toml:2:2: unknown key `optimizer`; did you mean `optim`?");
+  EXPECT_EQ(refused("zzz = 1"),
+            "run.toml:1:1: unknown key `zzz`; the top level has steps, offset, factor, fused, name, format, keep, optim");
+  EXPECT_EQ(refused("[optim]\nzzz = 1"), "run.toml:2:1: unknown key `optim.zzz`; `optim` has learning_rate, beta2, schedule");
+}
+
+TEST(ReadToml, of_several_mistakes_the_first_in_the_text_is_named) {
+  EXPECT_TRUE(refused("zeta = 1\nalpha = 2").starts_with("run.toml:1:1: unknown key `zeta"));
+  EXPECT_EQ(refused("fused = 1\nalpha = 2"), "run.toml:1:9: `fused` must be true or false, got 1");
+}
+
+TEST(ReadToml, an_unknown_key_is_shown_without_what_could_harm_a_terminal) {
+  EXPECT_TRUE(refused("\"optim.beta2\" = 1").starts_with("run.toml:1:1: unknown key `\"optim.beta2\"`;"));
+  EXPECT_TRUE(refused("\"a\\u001b[31m\" = 1").starts_with("run.toml:1:1: unknown key `\"a\\u001b[31m\"`; the"));
+  EXPECT_LT(refused(std::string(100'000, 'k') + " = 1").size(), 300u);
+}
+
+TEST(ReadToml, a_wrong_type_says_what_was_wanted_and_what_came) {
+  EXPECT_EQ(refused("steps = 1.0"), "run.toml:1:9: `steps` must be an integer in [1, 1000], got 1.0");
+  EXPECT_EQ(refused("steps = \"1\""), "run.toml:1:9: `steps` must be an integer in [1, 1000], got \"1\"");
+  EXPECT_EQ(refused("steps = 1e2"), "run.toml:1:9: `steps` must be an integer in [1, 1000], got 100.0");
+  EXPECT_EQ(refused("steps = true"), "run.toml:1:9: `steps` must be an integer in [1, 1000], got true");
+  EXPECT_EQ(refused("factor = \"fast\""), "run.toml:1:10: `factor` must be a number, got \"fast\"");
+  EXPECT_EQ(refused("factor = true"), "run.toml:1:10: `factor` must be a number, got true");
+  EXPECT_EQ(refused("fused = 1"), "run.toml:1:9: `fused` must be true or false, got 1");
+  EXPECT_EQ(refused("name = 1979-05-27"), "run.toml:1:8: `name` must be text, got a date");
+  EXPECT_EQ(refused("name = 07:32:00"), "run.toml:1:8: `name` must be text, got a time");
+  EXPECT_EQ(refused("name = 1979-05-27T07:32:00Z"), "run.toml:1:8: `name` must be text, got a date and time");
+  EXPECT_EQ(refused("name = [\"a\"]"), "run.toml:1:8: `name` must be text, got [\"a\"]");
+  EXPECT_EQ(refused("keep = \"a\""), "run.toml:1:8: `keep` must be a list of text, got \"a\"; write [\"a\"]");
+  EXPECT_EQ(refused("keep = [\"a\", 2]"), "run.toml:1:8: `keep` must be a list of text, got a list with 2 in it");
+  EXPECT_EQ(refused("keep = [[\"a\"]]"), "run.toml:1:8: `keep` must be a list of text, got a list with a list in it");
+  EXPECT_EQ(refused("format = \"e4m\""), "run.toml:1:10: `format` must be one of hybrid, e4m3, got \"e4m\"; did you mean e4m3?");
+  EXPECT_EQ(refused("format = 3"), "run.toml:1:10: `format` must be one of hybrid, e4m3, got 3");
+  EXPECT_EQ(refused("optim.schedule.kind = \"step\""),
+            "run.toml:1:23: `optim.schedule.kind` must be one of none, cosine, linear, got \"step\"");
+}
+
+TEST(ReadToml, a_section_and_a_value_cannot_stand_for_each_other) {
+  EXPECT_EQ(refused("optim = 3"), "run.toml:1:1: `optim` is a section, got 3; set the keys in it, such as `optim.learning_rate`");
+  EXPECT_EQ(refused("[[optim]]\nbeta2 = 0.5"),
+            "run.toml:1:3: `optim` is one section, got a list of sections; write [optim] once, not [[optim]]");
+  EXPECT_EQ(refused("[steps]\nx = 1"), "run.toml:1:1: `steps` must be an integer in [1, 1000], got a section");
+  EXPECT_EQ(refused("[[keep]]\nx = 1"), "run.toml:1:1: `keep` must be a list of text, got a list of sections");
+}
+
+TEST(ReadToml, a_value_out_of_range_says_the_range) {
+  EXPECT_EQ(refused("steps = 0"), "run.toml:1:9: `steps` must be an integer in [1, 1000], got 0");
+  EXPECT_EQ(refused("steps = 1001"), "run.toml:1:9: `steps` must be an integer in [1, 1000], got 1001");
+  EXPECT_EQ(refused("[optim]\nlearning_rate = 0"), "run.toml:2:17: `optim.learning_rate` must be a number > 0, got 0");
+  EXPECT_EQ(refused("[optim]\nbeta2 = 1.0"), "run.toml:2:9: `optim.beta2` must be a number in [0, 1), got 1.0");
+  EXPECT_EQ(refused("[optim.schedule]\nwarmup = -1"), "run.toml:2:10: `optim.schedule.warmup` must be an integer >= 0, got -1");
+  for (const auto* bound : {"steps = 1", "steps = 1000", "optim.beta2 = 0", "optim.beta2 = 0.9999999999999999"}) {
+    EXPECT_EQ(refusal_of([&] {
+                Sample c;
+                read_toml(bound, "run.toml", c);
+              }),
+              "no ConfigError");
+  }
+}
+
+TEST(ReadToml, nan_and_infinity_are_refused) {
+  EXPECT_EQ(refused("factor = nan"), "run.toml:1:10: `factor` must be a number, got nan, which is not finite");
+  EXPECT_EQ(refused("factor = -inf"), "run.toml:1:10: `factor` must be a number, got -inf, which is not finite");
+  EXPECT_EQ(refused("factor = 1e999"), "run.toml:1:15: not TOML: floating-point: '1e999' could not be interpreted as a value");
+  EXPECT_EQ(refused("offset = 9223372036854775808"),
+            "run.toml:1:29: not TOML: decimal integer: '9223372036854775808' is not representable in 64 bits");
+}
+
+TEST(ReadToml, a_key_or_section_set_twice_is_refused) {
+  EXPECT_EQ(refused("steps = 1\nsteps = 2"),
+            "run.toml:2:9: not TOML: key-value pair: cannot redefine existing integer 'steps'; a key or a section may stand once only");
+  EXPECT_EQ(refused("[optim]\n[optim]"),
+            "run.toml:2:1: not TOML: table header: cannot redefine existing table 'optim'; a key or a section may stand once only");
+}
+
+TEST(ReadToml, text_that_is_not_toml_is_refused_at_its_place) {
+  EXPECT_EQ(refused("steps = "), "run.toml:1:9: not TOML: key-value pair: encountered end-of-file");
+  EXPECT_EQ(refused("steps: 5"), "run.toml:1:6: not TOML: key-value pair: expected '=', saw ':'");
+  EXPECT_EQ(refused("\nname = \"open"), "run.toml:2:13: not TOML: string: encountered end-of-file");
+}
+
+TEST(ReadToml, a_file_is_read_and_named_in_messages) {
+  const std::string path = ::testing::TempDir() + "octet_config_read.toml";
+  Sample c;
+  write_file_atomically(path, "steps = 7\r\nfused = true\r\n");
+  read_toml_file(path, c);
+  EXPECT_EQ(c.steps, 7);
+  write_file_atomically(path, "step = 7\n");
+  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ":1:1: unknown key `step`; did you mean `steps`?");
+  write_file_atomically(path, std::string(max_toml_bytes + 1, '\n'));
+  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ": the file may have at most 1,048,576 bytes, it has 1,048,577");
+  EXPECT_THROW(read_toml_file(path + ".missing", c), IoError);
+}
+
+}  // namespace
+}  // namespace octet::config

@@ -1,0 +1,117 @@
+#include "octet/config/toml_guard.hpp"
+
+#include <algorithm>
+
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+#include "octet/config/read.hpp"
+
+namespace octet::config {
+namespace {
+
+constexpr int most_levels = 16;
+
+bool continues(unsigned char c) { return (c & 0xC0) == 0x80; }
+
+/// Length of the well-formed sequence that `s` begins with, or 0.
+std::size_t sequence_bytes(std::string_view s) {
+  const auto at = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const unsigned first = at(0), second = at(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first <= 0xDF) return continues(second) ? 2 : 0;
+  if (first >= 0xE0 && first <= 0xEF) {
+    const unsigned low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;
+    return second >= low && second <= high && continues(at(2)) ? 3 : 0;
+  }
+  if (first >= 0xF0 && first <= 0xF4) {
+    const unsigned low = first == 0xF0 ? 0x90 : 0x80, high = first == 0xF4 ? 0x8F : 0xBF;
+    return second >= low && second <= high && continues(at(2)) && continues(at(3)) ? 4 : 0;
+  }
+  return 0;
+}
+
+/// The offset just behind the string whose opening quote is at `i`. Where the string never ends, the place where the parser will give up.
+std::size_t skip_string(std::string_view text, std::size_t i) {
+  const char quote = text[i];
+  const bool escapes = quote == '"', triple = text.substr(i, 3) == std::string(3, quote);
+  for (i += triple ? 3 : 1; i < text.size(); ++i) {
+    if (escapes && text[i] == '\\') {
+      ++i;
+    } else if (!triple && (text[i] == quote || text[i] == '\n')) {
+      return text[i] == quote ? i + 1 : i;
+    } else if (triple && text.substr(i, 3) == std::string(3, quote)) {
+      // Up to two quotes more belong to the text itself.
+      i += 3;
+      for (int more = 0; more < 2 && i < text.size() && text[i] == quote; ++more) ++i;
+      return i;
+    }
+  }
+  return text.size();
+}
+
+void guard_nesting(std::string_view text, const std::string& name) {
+  int brackets = 0, dots = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      i = skip_string(text, i);
+      continue;
+    }
+    if (c == '#') {
+      i = std::min(text.find('\n', i), text.size());
+      continue;
+    }
+    if (c == '[' || c == '{') ++brackets;
+    if ((c == ']' || c == '}') && brackets > 0) --brackets;
+    if (c == '.') ++dots;
+    if (c == '=' || c == ',' || c == '\n' || c == '[' || c == '{') dots = 0;
+    if (brackets > most_levels || dots > most_levels) {
+      throw ConfigError(
+          format("{}more than {} levels deep; no configuration needs that", place_text(name, position_at(text, i)), most_levels));
+    }
+    ++i;
+  }
+}
+
+}  // namespace
+
+Position position_at(std::string_view text, std::size_t offset) {
+  Position p;
+  for (const char c : text.substr(0, offset)) {
+    if (c == '\n')
+      ++p.line, p.column = 1;
+    else if (!continues(static_cast<unsigned char>(c)))
+      ++p.column;
+  }
+  return p;
+}
+
+std::string place_text(const std::string& name, Position p) { return format("{}:{}:{}: ", printable(name), p.line, p.column); }
+
+std::size_t valid_utf8_bytes(std::string_view text) {
+  std::size_t i = 0;
+  while (i < text.size()) {
+    const std::size_t n = sequence_bytes(text.substr(i));
+    if (n == 0) break;
+    i += n;
+  }
+  return i;
+}
+
+void guard_toml(std::string_view text, const std::string& name) {
+  const auto refuse = [&](std::string_view what) { throw ConfigError(printable(name) + ": " + std::string(what)); };
+  if (text.size() > max_toml_bytes) {
+    refuse(format("a configuration may have at most {} bytes, this has {}", grouped(max_toml_bytes), grouped((long long)text.size())));
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) refuse("begins with a byte-order mark; save it as UTF-8 without one");
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") || (text.size() > 1 && (text[0] == 0) != (text[1] == 0))) {
+    refuse("is UTF-16 or UTF-32 text; save it as UTF-8");
+  }
+  if (const std::size_t valid = valid_utf8_bytes(text); valid < text.size()) {
+    const auto byte = static_cast<unsigned char>(text[valid]);
+    throw ConfigError(format("{}byte {} is not UTF-8; save the file as UTF-8", place_text(name, position_at(text, valid)), int(byte)));
+  }
+  guard_nesting(text, name);
+}
+
+}  // namespace octet::config

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "octet/config/fields.hpp"
+
+// What a configuration looks like outside: resolved TOML, JSON, help, and the differences between two.
+// Texts are taken to be UTF-8, as everything read is. All of them throw ContractError for a field list that breaks its own rules (see
+// FieldVisitor) or a value outside its range.
+
+namespace octet::config {
+
+enum class Comments { none, help };
+
+/// The whole configuration as TOML that read_toml turns back into exactly this one: doubles in the fewest digits that give the same
+/// bits. With Comments::help every key has its help above it.
+std::string to_toml(ConstRef config, Comments comments = Comments::none);
+
+/// The same as one JSON object, sections nested, indented by two spaces, without a final newline. Texts that are not UTF-8 pass as they
+/// are.
+std::string to_json_text(ConstRef config);
+
+/// One field as text. `value` is as in TOML; `type` is "true | false", "integer >= 1", "number in (0, 1]", "text", "list of text" or
+/// "cosine | linear".
+struct FieldText {
+  std::string key, type, value, help;
+};
+/// Every field, a section's own before those of its sections.
+std::vector<FieldText> describe(ConstRef config);
+
+/// For `--help`: key, type, default and help in aligned columns, one heading per section. The defaults are the values of `config`.
+std::string help_text(ConstRef config);
+
+/// A key whose values differ, as TOML; "" where only the other configuration has the key.
+struct Difference {
+  std::string key, a, b;
+};
+std::vector<Difference> differences(ConstRef a, ConstRef b);
+
+}  // namespace octet::config
