@@ -77,7 +77,7 @@ struct E8M0 {
   static constexpr std::uint8_t nan_code = 0xFF, max_code = 0xFE;
 };
 
-/// The smallest E8M0 not below x >= 0 (rounded up, so that dividing by it never overflows): 0 -> 2^-127, infinity -> 2^127,
+/// The smallest E8M0 not below x >= 0 (rounded up, so that dividing by it never overflows): 0 -> 2^-127, above 2^127 -> 2^127,
 /// NaN -> NaN. Source: recipe MXFP8 of Transformer Engine, which is cvt.rp.satfinite.ue8m0x2.f32 on Blackwell.
 OCTET_HD constexpr std::uint8_t encode_e8m0(float x) {
   const std::uint32_t bits = bits_of(x), exponent = (bits >> 23) & 0xFF, mantissa = bits & 0x7FFFFF;
@@ -114,7 +114,7 @@ OCTET_HD constexpr float to_float(Bf16 x) { return float_of(std::uint32_t(x.bits
 /// x after a round trip through BF16.
 template <class V> OCTET_HD constexpr V round_to_bf16(V x) { return decode_bf16_lanes<V>(encode_bf16_lanes(x)); }
 
-/// IEEE binary16. Overflow rounds to infinity; `saturated` gives 65504 instead.
+/// IEEE binary16. Overflow rounds to infinity, NaN becomes quiet, both ways, as with the F16C instructions.
 struct Fp16 {
   static constexpr float max = 65504.0f;
   std::uint16_t bits;
@@ -129,7 +129,8 @@ OCTET_HD constexpr Fp16 to_fp16(float x) {
 }
 OCTET_HD constexpr float to_float(Fp16 h) {
   const std::uint32_t size = h.bits & 0x7FFFu, sign = std::uint32_t(h.bits & 0x8000u) << 16;
-  if (size >= 0x7C00u) return float_of(sign | 0x7F800000u | ((size & 0x3FFu) << 13));
+  if (size > 0x7C00u) return float_of(sign | 0x7FC00000u | ((size & 0x3FFu) << 13));
+  if (size == 0x7C00u) return float_of(sign | 0x7F800000u);
   if (size < 0x400u) return float_of(sign | bits_of(float(size) * 0x1p-24f));
   return float_of(sign | ((size << 13) + (std::uint32_t(127 - 15) << 23)));
 }

@@ -25,8 +25,8 @@ OCTET_HD constexpr RandomWords philox(std::uint64_t key, std::uint64_t counter_l
   return {{c[0], c[1], c[2], c[3]}};
 }
 
-/// Uniform in (0, 1): the upper 24 bits and a half.
-OCTET_HD constexpr float uniform(std::uint32_t word) { return (float(word >> 8) + 0.5f) * 0x1p-24f; }
+/// Uniform in (0, 1): the upper 23 bits and a half, so that the sum is exact and 1 is never reached.
+OCTET_HD constexpr float uniform(std::uint32_t word) { return (float(word >> 9) + 0.5f) * 0x1p-23f; }
 
 /// FNV-1a of a path: the part of a Philox key that tells one parameter or site from another.
 constexpr std::uint64_t hash_of(const char* s) {

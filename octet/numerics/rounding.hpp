@@ -5,7 +5,8 @@
 namespace octet {
 
 /// Stochastic rounding: x goes up with a probability equal to its distance from the code below, so the mean over `random` (uniform
-/// 32-bit words, see philox.hpp) is x. Codes themselves, saturation and NaN are as in encode(). Source: Croci et al. 2022, eq. 2.4.
+/// 32-bit words, see philox.hpp) is x: exactly in the normal range, to 2^-24 of a step among subnormals. Codes themselves, saturation
+/// and NaN are as in encode(). Source: Croci et al. 2022, eq. 2.4.
 template <class Format>
 OCTET_HD constexpr std::uint8_t encode_stochastic(float x, std::uint32_t random) {
   constexpr int drop = 23 - Format::mantissa_bits;

@@ -35,15 +35,15 @@ void measure(Worst& worst, Error& error, std::uint32_t bits) {
 }  // namespace detail
 
 /// The largest error(x) over every BF16 value, three neighbours on each side of every entry of `marks` (both signs), and every
-/// `stride`-th bit pattern; over all 2^32 floats when exhaustive(). `error` is called from several threads.
+/// `stride`-th bit pattern, or every `full_stride`-th when exhaustive(). `error` is called from several threads.
 template <class Error>
-Worst worst_over_floats(Error error, const std::vector<float>& marks = {}, std::uint32_t stride = 4099) {
+Worst worst_over_floats(Error error, const std::vector<float>& marks = {}, std::uint32_t stride = 4099, std::uint32_t full_stride = 1) {
   Worst worst;
   for (std::uint32_t high = 0; high < 0x10000u; ++high) detail::measure(worst, error, high << 16);
   for (const float mark : marks)
     for (const std::uint32_t sign : {0u, 0x80000000u})
       for (std::uint32_t d = 0; d < 7; ++d) detail::measure(worst, error, (bits_of(mark) ^ sign) + d - 3);
-  const std::uint64_t step = exhaustive() ? 1 : stride, n = std::max(1u, std::thread::hardware_concurrency());
+  const std::uint64_t step = exhaustive() ? full_stride : stride, n = std::max(1u, std::thread::hardware_concurrency());
   std::vector<Worst> parts(n);
   {
     std::vector<std::jthread> threads;
