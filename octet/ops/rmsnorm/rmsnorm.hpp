@@ -13,15 +13,17 @@ struct RmsNormForward {
   Tensor inv_rms;
   float eps;
 };
+/// Throws ContractError on shapes or dtypes other than these.
 void rmsnorm_forward(Stream&, const RmsNormForward&);
 
 /// With n = x * inv_rms and g = dy * w:  dx (+)= inv_rms * (g - n * mean_c(g * n)),   dw[c] += sum_t dy[t, c] * n[t, c].
-/// dy: [T, D] of x's dtype; dx: [T, D] of x's dtype, added to when `accumulate`; dw: f32 [D], added to.
+/// dy: [T, D] of x's dtype; dx: [T, D] of x's dtype, added to when `accumulate`, may be dy; dw: f32 [D], added to.
 struct RmsNormBackward {
   Tensor dy, x, w, inv_rms;
   Tensor dx, dw;
   bool accumulate = false;
 };
+/// Throws ContractError on shapes or dtypes other than these. Workspace: f32 [threads, D], from scratch.
 void rmsnorm_backward(Stream&, const RmsNormBackward&);
 
 }  // namespace octet::ops

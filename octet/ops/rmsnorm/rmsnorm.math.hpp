@@ -8,23 +8,23 @@ namespace octet::ops {
 
 /// One row of RMSNorm; returns 1 / rms. Formulas in rmsnorm.hpp.
 template <class Lanes, class X, class W, class Y>
-OCTET_HD float rmsnorm_row(Lanes lanes, std::int64_t cols, const X* x, const W* w, float eps, Y* y) {
+OCTET_HD auto rmsnorm_row(Lanes lanes, std::int64_t cols, const X* x, const W* w, float eps, Y* y) {
   typename Lanes::Value squares{};
   lanes.each(cols, [&](auto at) {
     const auto v = lanes.load(x, at);
     squares = squares + v * v;
   });
-  const float inv = 1.0f / lanes.sqrt(lanes.sum(squares) / float(cols) + eps);
+  const auto inv = 1.0f / lanes.sqrt(lanes.sum(squares) / float(cols) + eps);
   lanes.each(cols, [&](auto at) { lanes.store(y, at, lanes.load(x, at) * inv * lanes.load(w, at)); });
   return inv;
 }
 
 /// One row of its backward. Adds dy * n to dw, which belongs to the caller's lanes alone.
-template <class Lanes, class X, class W>
-OCTET_HD void rmsnorm_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, const W* w, float inv, bool accumulate, X* dx, float* dw) {
+template <class Lanes, class X, class W, class S, class G>
+OCTET_HD void rmsnorm_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, const W* w, S inv, bool accumulate, X* dx, G* dw) {
   typename Lanes::Value products{};
   lanes.each(cols, [&](auto at) { products = products + lanes.load(dy, at) * lanes.load(w, at) * (lanes.load(x, at) * inv); });
-  const float mean = lanes.sum(products) / float(cols);
+  const auto mean = lanes.sum(products) / float(cols);
   lanes.each(cols, [&](auto at) {
     const auto n = lanes.load(x, at) * inv, d = lanes.load(dy, at);
     auto g = (d * lanes.load(w, at) - n * mean) * inv;

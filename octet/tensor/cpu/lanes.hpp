@@ -105,6 +105,14 @@ struct Lane {
   template <class Cursor> OCTET_HD void store(float* p, Cursor c, Vec v) const { store_raw(p, c, v); }
   template <class Cursor> OCTET_HD void store(Bf16* p, Cursor c, Vec v) const { store_raw(p, c, to_halves(encode_bf16_lanes(v))); }
 
+  /// v, with 0 beyond the end of the row: for sums of what is not 0 where a loaded value is.
+  OCTET_HD Vec within(Vec v, Full) const { return v; }
+  OCTET_HD Vec within(Vec v, Part c) const {
+    IntVec index;
+    for (int i = 0; i < width; ++i) index[i] = i;
+    return index < c.count ? v : Vec{};
+  }
+
   OCTET_HD Vec fma(Vec a, Vec b, Vec c) const { return fused_multiply_add(a, b, c); }
   OCTET_HD Vec sqrt(Vec v) const { return square_root(v); }
   OCTET_HD float sqrt(float v) const { return __builtin_sqrtf(v); }

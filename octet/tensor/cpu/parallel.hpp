@@ -23,6 +23,16 @@ void for_each(std::int64_t n, std::int64_t work, const Body& body) {
   for (std::int64_t i = 0; i < n; ++i) body(i);
 }
 
+/// body(begin, n) for consecutive pieces of `count` values, of which each costs about `work` bytes. Pieces depend on `count` alone.
+template <class Body>
+void for_each_piece(std::int64_t count, std::int64_t work, const Body& body) {
+  constexpr std::int64_t piece = 4096;
+  for_each((count + piece - 1) / piece, work * piece, [&](std::int64_t i) {
+    const std::int64_t begin = i * piece;
+    body(begin, count - begin < piece ? count - begin : piece);
+  });
+}
+
 /// The same with jobs of unequal length: a thread takes the next when it is done. Only where no result depends on who did what.
 template <class Body>
 void for_each_uneven(std::int64_t n, const Body& body) {

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "octet/tensor/stream.hpp"
+
+namespace octet::ops {
+
+/// out = a + b, element by element: the residual sum. All three of one shape and dtype, f32 or bf16; out may be a or b. The sum is
+/// made in FP32 and rounded once. Throws ContractError on other shapes or dtypes.
+void add(Stream&, const Tensor& a, const Tensor& b, const Tensor& out);
+
+}  // namespace octet::ops

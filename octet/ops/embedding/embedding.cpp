@@ -1,0 +1,40 @@
+#include "octet/ops/embedding/embedding.kernels.hpp"
+
+namespace octet::ops {
+namespace {
+
+// Shapes of either direction: `rows` is out or dy, `table` and `positions` the values or their gradients.
+void check_shapes(const Tensor& table, const Tensor& positions, const Tensor& tokens, const Tensor& rows) {
+  check(table.shape.rank == 2 && table.dtype == DType::f32, "embedding: the table must be f32 [V, D], got {} {}", table.dtype, table.shape);
+  check(tokens.shape.rank == 1 && tokens.dtype == DType::i32, "embedding: tokens must be i32 [T], got {} {}", tokens.dtype, tokens.shape);
+  check(rows.shape == Shape{tokens.shape[0], table.shape[1]}, "embedding: rows must be [{}, {}], got {}", tokens.shape[0], table.shape[1], rows.shape);
+  check(!positions || (positions.shape.rank == 2 && positions.shape[0] > 0 && positions.shape[1] == table.shape[1] && positions.dtype == DType::f32),
+        "embedding: positions must be f32 [L, {}] with L > 0, got {} {}", table.shape[1], positions.dtype, positions.shape);
+}
+
+// The loader has checked the ids; an op must not write outside its tensors even so.
+void check_ids(const Tensor& tokens, std::int64_t vocabulary) {
+  const std::int32_t* const id = tokens.as<std::int32_t>();
+  for (std::int64_t t = 0; t < tokens.count(); ++t)
+    check(id[t] >= 0 && id[t] < vocabulary, "embedding: token {} at position {} is outside [0, {})", id[t], t, vocabulary);
+}
+
+}  // namespace
+
+void embedding_forward(Stream& stream, const EmbeddingForward& a) {
+  check_shapes(a.table, a.positions, a.tokens, a.out);
+  stream.count({.ops = 1, .bytes = (a.positions ? 3.0 : 2.0) * double(a.out.bytes())});
+  if (stream.device() != Device::cpu) return;
+  check_ids(a.tokens, a.table.shape[0]);
+  OCTET_RUN(embedding_forward, a);
+}
+
+void embedding_backward(Stream& stream, const EmbeddingBackward& a) {
+  check_shapes(a.dtable, a.dpositions, a.tokens, a.dy);
+  stream.count({.ops = 1, .bytes = double(a.dy.bytes()) + (a.dpositions ? 16.0 : 8.0) * double(a.dy.count())});
+  if (stream.device() != Device::cpu) return;
+  check_ids(a.tokens, a.dtable.shape[0]);
+  OCTET_RUN(embedding_backward, a);
+}
+
+}  // namespace octet::ops

@@ -1,0 +1,50 @@
+#include "octet/ops/embedding/embedding.kernels.hpp"
+#include "octet/tensor/cpu/lanes.hpp"
+#include "octet/tensor/cpu/parallel.hpp"
+
+namespace octet::cpu::OCTET_ISA {
+namespace {
+
+// row[c] += dy[c].
+template <class T>
+OCTET_HD void add_row(float* row, const T* dy, std::int64_t cols) {
+  Lane{}.each(cols, [&](auto at) { Lane{}.store(row, at, Lane{}.load(row, at) + Lane{}.load(dy, at)); });
+}
+
+}  // namespace
+
+void embedding_forward(const ops::EmbeddingForward& a) {
+  dispatch<float, Bf16>(a.out.dtype, "embedding", [&]<class T>() {
+    const std::int64_t cols = a.table.shape[1], length = a.positions ? a.positions.shape[0] : 1;
+    const float* const positions = a.positions.f32();
+    for_each(a.tokens.count(), cols * 8, [&](std::int64_t t) {
+      const float* const row = a.table.f32() + a.tokens.as<std::int32_t>()[t] * cols;
+      T* const out = a.out.as<T>() + t * cols;
+      if (positions == nullptr) {
+        Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at)); });
+      } else {
+        const float* const position = positions + t % length * cols;
+        Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) + Lane{}.load(position, at)); });
+      }
+    });
+  });
+}
+
+// A job is a range of columns over all tokens, since two tokens may share a row.
+void embedding_backward(const ops::EmbeddingBackward& a) {
+  constexpr std::int64_t job_cols = 64;  // 256 bytes of a row: a few cache lines at once
+  dispatch<float, Bf16>(a.dy.dtype, "embedding", [&]<class T>() {
+    const std::int64_t rows = a.tokens.count(), cols = a.dtable.shape[1], length = a.dpositions ? a.dpositions.shape[0] : 1;
+    float* const dpositions = a.dpositions.f32();
+    for_each(ceil_div(cols, job_cols), rows * job_cols * 8, [&](std::int64_t job) {
+      const std::int64_t col = job * job_cols, n = cols - col < job_cols ? cols - col : job_cols;
+      for (std::int64_t t = 0; t < rows; ++t) {
+        const T* const dy = a.dy.as<T>() + t * cols + col;
+        add_row(a.dtable.f32() + a.tokens.as<std::int32_t>()[t] * cols + col, dy, n);
+        if (dpositions != nullptr) add_row(dpositions + t % length * cols + col, dy, n);
+      }
+    });
+  });
+}
+
+}  // namespace octet::cpu::OCTET_ISA

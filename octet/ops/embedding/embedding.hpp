@@ -1,0 +1,29 @@
+#pragma once
+
+#include "octet/tensor/stream.hpp"
+
+namespace octet::ops {
+
+/// out[t, c] = table[tokens[t], c] (+ positions[t mod L, c]).
+/// table: f32 [V, D]; tokens: i32 [T], the sequences of a batch one after the other; positions: f32 [L, D] with L the length of a
+/// sequence (the first L rows of a longer table: Tensor::rows), or empty; out: [T, D] f32 or bf16.
+struct EmbeddingForward {
+  Tensor table, tokens;
+  Tensor out;
+  Tensor positions = {};
+};
+/// Throws ContractError on other shapes, and for a token outside [0, V), naming its place and value.
+void embedding_forward(Stream&, const EmbeddingForward&);
+
+/// dtable[tokens[t], c] += dy[t, c],   dpositions[t mod L, c] += dy[t, c].
+/// dy: [T, D] f32 or bf16; dtable: f32 [V, D] and dpositions: f32 [L, D] or empty, both added to. Every element is summed in the
+/// order of t: the same bits whatever the number of threads.
+struct EmbeddingBackward {
+  Tensor dy, tokens;
+  Tensor dtable;
+  Tensor dpositions = {};
+};
+/// Throws as embedding_forward does.
+void embedding_backward(Stream&, const EmbeddingBackward&);
+
+}  // namespace octet::ops

@@ -1,0 +1,53 @@
+#include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "octet/ops/sum_of_squares/sum_of_squares.kernels.hpp"
+
+namespace octet::ops {
+namespace {
+
+constexpr std::int64_t piece_values = 16384;
+
+std::vector<SumPiece> pieces_of(std::span<const Tensor> x) {
+  std::vector<SumPiece> pieces;
+  for (const Tensor& t : x)
+    for (std::int64_t at = 0; at < t.count(); at += piece_values) pieces.push_back({t.f32() + at, std::min(piece_values, t.count() - at)});
+  return pieces;
+}
+
+}  // namespace
+
+void sum_of_squares(Stream& stream, const SumOfSquares& a) {
+  const std::int64_t n = std::int64_t(a.x.size());
+  check(a.sums.shape == Shape{n} && a.sums.dtype == DType::f64, "sum_of_squares: sums must be f64 [{}], got {} {}", n, a.sums.dtype, a.sums.shape);
+  check(!a.total || (a.total.shape == Shape{1} && a.total.dtype == DType::f64), "sum_of_squares: total must be f64 [1], got {} {}", a.total.dtype,
+        a.total.shape);
+  double bytes = 0;
+  for (const Tensor& t : a.x) {
+    check(t.dtype == DType::f32, "sum_of_squares: wants f32, got {} {}", t.dtype, t.shape);
+    bytes += double(t.bytes());
+  }
+  stream.count({.ops = 1, .bytes = bytes});
+  const auto pieces = pieces_of(a.x);
+  const Scope scope(stream);
+  const Tensor partial = stream.empty({std::int64_t(pieces.size())}, DType::f64, Lifetime::scratch, Category::workspace);
+  if (stream.device() != Device::cpu) return;
+  OCTET_RUN(sum_of_squares, pieces.data(), std::int64_t(pieces.size()), partial.as<double>());
+  const double* next = partial.as<double>();
+  double total = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (std::int64_t p = ceil_div(a.x[std::size_t(i)].count(), piece_values); p > 0; --p) sum += *next++;
+    a.sums.as<double>()[i] = sum + (a.accumulate ? a.sums.as<double>()[i] : 0);
+    total += sum;
+  }
+  if (a.total) *a.total.as<double>() = total + (a.accumulate ? *a.total.as<double>() : 0);
+}
+
+void sum_of_squares(Stream& stream, const Tensor& x, const Tensor& sum, bool accumulate) {
+  sum_of_squares(stream, {.x = std::span(&x, 1), .sums = sum, .accumulate = accumulate});
+}
+
+}  // namespace octet::ops
