@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "octet/numerics/formats.hpp"
+#include "octet/numerics/math.hpp"
 
 namespace octet::testing {
 

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+
+#include "octet/numerics/sigmoid.hpp"
+
+namespace octet::ops {
+
+// (1 + tanh(u)) / 2 is the logistic function of 2 u, which loses no digits where x is far below 0.
+namespace gelu {
+inline constexpr float slope = 0x1.988454p+0f;   // 2 sqrt(2 / pi)
+inline constexpr float cubic = 0x1.2444f2p-4f;   // slope * 0.044715
+inline constexpr float saturated = 16.0f;        // beyond it gelu is x or 0, and x^3 might overflow
+}  // namespace gelu
+
+/// 2 u and its derivative, for x within +-saturated.
+template <class V> struct GeluArgument {
+  V value, slope;
+};
+template <class V>
+OCTET_HD GeluArgument<V> gelu_argument(V x) {
+  x = smaller(larger(x, V{} - gelu::saturated), V{} + gelu::saturated);
+  const V square = x * x;
+  return {x * (square * gelu::cubic + gelu::slope), square * (3 * gelu::cubic) + gelu::slope};
+}
+
+/// One row of GELU. Formulas in gelu.hpp.
+template <class Lanes, class X>
+OCTET_HD void gelu_row(Lanes lanes, std::int64_t cols, const X* x, X* y) {
+  lanes.each(cols, [&](auto at) {
+    const auto v = lanes.load(x, at);
+    lanes.store(y, at, v * math::sigmoid(gelu_argument(v).value).value);
+  });
+}
+
+/// One row of its backward.
+template <class Lanes, class X>
+OCTET_HD void gelu_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, X* dx) {
+  lanes.each(cols, [&](auto at) {
+    const auto v = lanes.load(x, at);
+    const auto u = gelu_argument(v);
+    const auto s = math::sigmoid(u.value);
+    lanes.store(dx, at, lanes.load(dy, at) * (s.value + v * (s.value * s.complement) * u.slope));
+  });
+}
+
+}  // namespace octet::ops
