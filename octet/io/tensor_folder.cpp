@@ -1,0 +1,105 @@
+#include "octet/io/tensor_folder.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+#include "octet/io/weight_index.hpp"
+
+namespace octet::io {
+namespace {
+namespace fs = std::filesystem;
+constexpr const char *single_name = "model.safetensors", *index_name = "model.safetensors.index.json";
+constexpr std::uint64_t max_index_bytes = std::uint64_t(128) << 20;
+
+bool stands_in(const std::string& folder, const char* name) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(fs::path(folder) / name, ignored));
+}
+
+/// Where the file `name` of `folder` really is; a link only in the layout of the Hugging Face cache.
+std::string path_in(const std::string& folder, const std::string& name) {
+  const fs::path path = fs::path(folder) / name;
+  std::error_code reason;
+  const fs::file_status status = fs::symlink_status(path, reason);
+  if (!fs::exists(status)) throw DataError(format("{}: the file '{}' is missing; fetch it again", printable(folder), printable(name)));
+  if (!fs::is_symlink(status)) return path.string();
+  const fs::path target = fs::canonical(path, reason), home = fs::canonical(folder, reason);
+  const fs::path snapshots = home.parent_path();
+  if (!target.empty() && snapshots.filename() == "snapshots" && target.parent_path() == snapshots.parent_path() / "blobs")
+    return target.string();
+  throw DataError(format("{}: '{}' is a symbolic link out of the folder, which is not followed; put the file itself there",
+                         printable(folder), printable(name)));
+}
+
+WeightIndex read_index(const std::string& folder) {
+  const InputFile file(path_in(folder, index_name), Link::refuse);
+  if (file.size() > max_index_bytes) {
+    throw DataError(format("{}: the index may have {} bytes, it has {}", printable(file.path()), max_index_bytes, file.size()));
+  }
+  std::string text(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return parse_weight_index(text, printable(file.path()));
+}
+
+[[noreturn]] void refuse_empty(const std::string& folder) {
+  const bool pickle = stands_in(folder, "pytorch_model.bin") || stands_in(folder, "pytorch_model.bin.index.json");
+  throw DataError(format("{}: must hold {} or {}, it holds neither{}", printable(folder), single_name, index_name,
+                         pickle ? "; pytorch_model.bin is not read because it can run code: convert it to safetensors" : ""));
+}
+
+}  // namespace
+
+TensorFolder TensorFolder::open(const std::string& folder) {
+  const bool single = stands_in(folder, single_name), sharded = stands_in(folder, index_name);
+  if (single && sharded) {
+    throw DataError(format("{}: holds both {} and {}; remove the one that is not meant", printable(folder), single_name, index_name));
+  }
+  if (!single && !sharded) refuse_empty(folder);
+  TensorFolder out;
+  out.folder_ = folder;
+  WeightIndex index{{single_name}, {}};
+  if (sharded) index = read_index(folder);
+  for (const std::string& file : index.files) out.files_.push_back(SafetensorsFile::open(path_in(folder, file), Link::refuse));
+  out.list_names();
+  for (const auto& [tensor, file] : index.tensors) {
+    if (!out.files_[file].find(tensor)) {
+      throw DataError(format("{}: {} says that tensor \"{}\" is in '{}', it is not; fetch both again", printable(folder), index_name,
+                             printable(tensor), printable(index.files[file])));
+    }
+  }
+  return out;
+}
+
+void TensorFolder::list_names() {
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    for (const TensorView& tensor : files_[i].tensors()) names_.emplace_back(tensor.name, std::uint32_t(i));
+  std::sort(names_.begin(), names_.end());
+  const auto twice = std::adjacent_find(names_.begin(), names_.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
+  if (twice == names_.end()) return;
+  throw DataError(format("{}: tensor \"{}\" stands in two files, '{}' and '{}'", printable(folder_), printable(twice->first),
+                         printable(files_[twice->second].path()), printable(files_[(twice + 1)->second].path())));
+}
+
+std::optional<TensorView> TensorFolder::find(std::string_view name) const {
+  const auto at =
+      std::lower_bound(names_.begin(), names_.end(), name, [](const auto& entry, std::string_view n) { return entry.first < n; });
+  if (at == names_.end() || at->first != name) return {};
+  return files_[at->second].find(name);
+}
+
+TensorView TensorFolder::tensor(std::string_view name) const {
+  if (const auto found = find(name)) return *found;
+  const std::string near = nearest_of(name, names());
+  throw DataError(format("{}: tensor \"{}\" is missing from the weights{}", printable(folder_), printable(name),
+                         near.empty() ? "" : format("; the nearest name is \"{}\"", printable(near))));
+}
+
+std::vector<std::string_view> TensorFolder::names() const {
+  std::vector<std::string_view> out;
+  for (const auto& entry : names_) out.push_back(entry.first);
+  return out;
+}
+
+}  // namespace octet::io
