@@ -1,0 +1,74 @@
+#include <cmath>
+
+#include "octet/base/file.hpp"
+#include "octet/base/text.hpp"
+#include "octet/telemetry/comparison.hpp"
+#include "octet/telemetry/shared_json.hpp"
+
+namespace octet {
+namespace {
+
+constexpr std::int64_t format_number = 1;
+
+Json row_json(const ComparisonRow& r) {
+  return Json::Object{{"recipe", r.recipe},
+                      {"seeds", r.seeds},
+                      {"train_loss", r.train_loss},
+                      {"eval_loss", r.eval_loss},
+                      {"gap", r.gap},
+                      {"gap_spread", r.gap_spread},
+                      {"gradient_cosine", r.gradient_cosine},
+                      {"tokens_per_second", r.tokens_per_second},
+                      {"speed_ratio", r.speed_ratio},
+                      {"memory", memory_json(r.memory)},
+                      {"skipped", r.skipped},
+                      {"state", to_text(r.state)},
+                      {"within", r.within}};
+}
+
+ComparisonRow row_of(const Fields& f) {
+  ComparisonRow r;
+  r.recipe = f.text("recipe");
+  const std::int64_t seeds = f.count("seeds");
+  if (seeds > 1 << 20) f.refuse("seeds", format("wanted at most {}, got {}", 1 << 20, seeds));
+  r.seeds = int(seeds);
+  r.train_loss = f.number("train_loss"), r.eval_loss = f.number("eval_loss");
+  r.gap = f.number("gap"), r.gap_spread = f.number("gap_spread"), r.gradient_cosine = f.number("gradient_cosine");
+  r.tokens_per_second = f.number("tokens_per_second"), r.speed_ratio = f.number("speed_ratio");
+  r.memory = memory_use(f.object("memory"));
+  r.skipped = f.count("skipped"), r.within = f.boolean("within");
+  r.state = run_state(f, "state");
+  return r;
+}
+
+void want_plain_name(const Fields& f, const std::string& name) {
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.find('\0') != name.npos)
+    f.refuse("runs", format("wanted names of folders beside the file, got '{}'", printable(name.substr(0, 80))));
+}
+
+}  // namespace
+
+void write_comparison(const std::string& path, const Comparison& c) {
+  Json::Array rows, runs;
+  for (const auto& row : c.rows) rows.push_back(row_json(row));
+  for (const auto& run : c.runs) runs.push_back(run);
+  const Json file = Json::Object{{"format", format_number},      {"baseline", c.baseline},  {"tolerance", c.tolerance},
+                                 {"seed_spread", c.seed_spread}, {"runs", std::move(runs)}, {"rows", std::move(rows)}};
+  write_file_atomically(path, file.dump(true) + '\n');
+}
+
+Comparison read_comparison(const std::string& path) {
+  constexpr JsonLimits limits{.bytes = std::size_t(4) << 20};
+  const Json file = parse_json(read_file(path, limits.bytes), printable(path), limits);
+  const Fields f(file, printable(path));
+  if (f.count("format") != format_number)
+    f.refuse("format",
+             format("this program reads format {}, the file has {}: use the program that wrote it", format_number, f.count("format")));
+  Comparison c{.baseline = f.text("baseline"), .tolerance = f.number("tolerance"), .seed_spread = f.number("seed_spread")};
+  c.runs = f.texts("runs");
+  for (const auto& run : c.runs) want_plain_name(f, run);
+  for (const Fields& row : f.objects("rows")) c.rows.push_back(row_of(row));
+  return c;
+}
+
+}  // namespace octet

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+// What a run reports while it trains: one struct an event, one line of `metrics.jsonl` each. docs/run-folder.md describes the lines.
+// `time` is seconds since the run began. A number that is not finite is written as null, since JSON has no NaN, and read back as NaN.
+
+namespace octet {
+
+/// One optimizer step.
+struct StepEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  double loss = 0;       // mean cross-entropy of the step's tokens [nats]
+  double loss_z = 0;     // standard deviations from the last healthy steps; NaN until there are enough
+  double grad_norm = 0;  // before clipping
+  double grad_norm_z = 0;
+  double learning_rate = 0;
+  std::int64_t tokens = 0;  // trained on so far
+  double seconds = 0;       // this step
+  double tokens_per_second = 0;
+  double gemm_share = 0;  // matmul FLOP/s of this step / the machine's measured limit
+  double param_norm = 0;
+  double data_wait = 0;           // seconds of this step spent waiting for data
+  std::int64_t memory_bytes = 0;  // held at the step's peak
+  bool skipped = false;           // the weights were left as they were
+};
+
+/// What every quantizer saw and chose in one step; entry i belongs to quantizer i of RunFacts. Block layouts have many scales.
+struct ScalesEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  std::vector<float> amax{}, scale_min{}, scale_max{};
+};
+
+/// How well the formats' ranges were used in one step; entry i belongs to quantizer i of RunFacts.
+struct HealthEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  std::vector<float> headroom_bits{};  // log2(largest finite value of the format / (amax * scale)); below 0 values were clipped
+  std::vector<float> saturated{};      // fraction of values clipped to the largest finite one
+  std::vector<float> flushed{};        // fraction of non-zero values that became 0
+  std::vector<float> sqnr_db{};        // 20 log10(|x| / |x - dequantized|)
+  std::vector<std::int64_t> nonfinite{};
+};
+
+/// A pass over held-out tokens.
+struct EvalEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  double loss = 0;
+  std::int64_t tokens = 0;  // it is a mean over these
+};
+
+/// Something a person should know: a skipped step, a non-finite amax, a signal.
+struct IncidentEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  std::string kind{};  // "skipped", "nonfinite", "signal", ...
+  std::string path{};  // the module it was first seen in, or ""
+  std::string text{};
+};
+
+/// The last line of a run that ended by itself.
+struct EndEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  std::string reason{};
+  double train_loss = 0;         // smoothed over the last steps
+  double eval_loss = 0;          // NaN where nothing was held out
+  double tokens_per_second = 0;  // median over the steps
+  std::int64_t skipped = 0;
+};
+
+using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, EvalEvent, IncidentEvent, EndEvent>;
+
+}  // namespace octet

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <string>
+
+#include "octet/telemetry/event.hpp"
+
+namespace octet {
+
+/// Appends events to a run's `metrics.jsonl`, one write() a line: whoever reads meanwhile, or after the process was killed, sees
+/// whole lines and at most one torn last one. Lines reach the disk (fdatasync) every `sync_every` and with the last event, so that a
+/// power loss costs no more than that. Safe from any thread; one process a file, by an advisory lock.
+class MetricsWriter {
+ public:
+  /// Opens `path`, or makes it; a torn last line of an earlier process is cut off.
+  /// Throws IoError, also when another process holds the file.
+  explicit MetricsWriter(std::string path, std::chrono::seconds sync_every = std::chrono::seconds(10));
+  ~MetricsWriter();
+  MetricsWriter(const MetricsWriter&) = delete;
+  MetricsWriter& operator=(const MetricsWriter&) = delete;
+
+  /// Throws IoError when the line could not be written whole; the file then ends with the line before it.
+  void emit(const Event&);
+
+ private:
+  void append(const std::string& line);
+  void sync();
+
+  std::string path_;
+  int file_ = -1;
+  std::int64_t end_ = 0;  // of the last whole line
+  std::chrono::seconds sync_every_;
+  std::chrono::steady_clock::time_point last_sync_;
+  std::mutex mutex_;
+};
+
+}  // namespace octet

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace octet {
+
+/// How far a value lies from the last healthy ones, in their standard deviations: z = (x - mean) / sqrt(mean of squared deviations).
+/// The caller adds a value after judging it, and leaves those of skipped steps out. Every z is computed from the stored values
+/// afresh, so that a run resumed from values() gives the same bits.
+class LossWindow {
+ public:
+  explicit LossWindow(std::size_t length = 128, std::size_t least = 16) : length_(length), least_(least) {}
+
+  /// NaN while fewer than `least` values are in the window, or all are equal.
+  double z_score(double x) const;
+  /// Drops the oldest when `length` are in it; ignores a value that is not finite.
+  void add(double x);
+
+  /// Oldest first: what a checkpoint stores.
+  const std::vector<double>& values() const { return values_; }
+  /// Keeps the last `length` of them.
+  void set_values(std::vector<double> values);
+
+ private:
+  std::size_t length_, least_;
+  std::vector<double> values_;
+};
+
+}  // namespace octet

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "octet/telemetry/memory_use.hpp"
+
+namespace octet {
+
+enum class RunState { running, finished, stopped, diverged };
+
+std::string to_text(RunState);
+
+struct ModelFacts {
+  std::string family{}, size{};
+  std::int64_t parameters = 0, layers = 0, width = 0, heads = 0, kv_heads = 0, hidden = 0, vocabulary = 0, context = 0;
+};
+
+struct MachineFacts {
+  std::string cpu{};
+  int threads = 0;
+  std::string gemm_compute{};   // "f32", "bf16": what the matmuls of decoded codes run in
+  double gemm_limit_flops = 0;  // FLOP/s, measured at start
+};
+
+/// One line of the plan "layer -> precision -> why".
+struct PlanEntry {
+  std::string path{}, precision{}, why{};
+  std::vector<std::int64_t> shape{};  // [out, in] of a linear site; empty for what has none
+};
+
+/// Where a quantizer sits and what it makes.
+struct QuantizerFacts {
+  std::string path{};
+  std::string operand{};  // "x" activations, "w" weights, "dy" gradients
+  std::string format{};   // "e4m3", "e5m2"
+  std::string block{};    // rows x columns that share a scale: "tensor", "1xall", "1x128", ...
+};
+
+/// What is known of a run before its first step, and its state: the file `run.json`.
+struct RunFacts {
+  std::string name{}, recipe{};
+  std::int64_t seed = 0;
+  ModelFacts model;
+  MachineFacts machine;
+  std::vector<PlanEntry> plan{};
+  std::vector<QuantizerFacts> quantizers{};  // in the order of every array of ScalesEvent and HealthEvent
+  MemoryUse memory;
+  double flops_per_step = 0;
+  std::int64_t tokens_per_step = 0;
+  std::int64_t steps = 0;      // that the run is to take; 0 where time or tokens bound it
+  std::string baseline{};      // recipe that this run is compared with, or ""
+  double gradient_cosine = 1;  // of the first step's gradient with the baseline's; NaN where there is none
+  std::string started{};       // UTC, "2026-01-31T12:00:00Z"
+  RunState state = RunState::running;
+  std::string config_json = "{}";  // the resolved configuration, a JSON object
+};
+
+/// Replaces `path` atomically. Throws IoError; ContractError when config_json is no JSON object.
+void write_run_facts(const std::string& path, const RunFacts&);
+/// Throws IoError, DataError (the file, the field, what was wanted, what came).
+RunFacts read_run_facts(const std::string& path);
+
+}  // namespace octet

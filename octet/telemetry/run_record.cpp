@@ -1,0 +1,138 @@
+#include "octet/telemetry/run_record.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+#include "octet/telemetry/event_line.hpp"
+
+namespace octet {
+namespace {
+
+/// Adds events to one series and keeps it within `limit`: beyond it every second event goes, and from then on comes.
+template <class E>
+class Series {
+ public:
+  Series(std::vector<E>& events, std::size_t limit) : events_(events), limit_(limit / 2 * 2) {}
+
+  void add(E&& event) {
+    while (!events_.empty() && events_.back().step >= event.step) events_.pop_back();
+    if (count_++ % stride_ != 0) return;
+    events_.push_back(std::move(event));
+    if (events_.size() <= limit_) return;
+    for (std::size_t i = 0; 2 * i < events_.size(); ++i) std::swap(events_[i], events_[2 * i]);
+    events_.resize((events_.size() + 1) / 2);
+    stride_ *= 2;
+    count_ = 1;  // the event just added is among the kept: its index is the limit, which is even
+  }
+
+ private:
+  std::vector<E>& events_;
+  std::size_t limit_, count_ = 0, stride_ = 1;
+};
+
+class Reader {
+ public:
+  Reader(RunRecord& run, const ReadLimits& limits)
+      : run_(run),
+        limits_(limits),
+        steps_(run.steps, limits.steps),
+        evals_(run.evals, limits.steps),
+        scales_(run.scales, limits.snapshots),
+        health_(run.health, limits.snapshots) {}
+
+  void line(std::string_view text, const std::string& where) {
+    std::visit([&](auto&& event) { take(std::move(event), where); }, parse_event(text, where));
+  }
+
+ private:
+  void take(StepEvent&& e, const std::string&) { steps_.add(std::move(e)); }
+  void take(EvalEvent&& e, const std::string&) { evals_.add(std::move(e)); }
+  void take(EndEvent&& e, const std::string&) { run_.end = std::move(e); }
+  void take(IncidentEvent&& e, const std::string&) {
+    if (run_.incidents.size() < limits_.incidents)
+      run_.incidents.push_back(std::move(e));
+    else
+      ++run_.incidents_left_out;
+  }
+  void take(ScalesEvent&& e, const std::string& where) {
+    want_length(where, "amax", e.amax.size());
+    want_length(where, "scale_min", e.scale_min.size());
+    want_length(where, "scale_max", e.scale_max.size());
+    scales_.add(std::move(e));
+  }
+  void take(HealthEvent&& e, const std::string& where) {
+    want_length(where, "headroom_bits", e.headroom_bits.size());
+    want_length(where, "saturated", e.saturated.size());
+    want_length(where, "flushed", e.flushed.size());
+    want_length(where, "sqnr_db", e.sqnr_db.size());
+    want_length(where, "nonfinite", e.nonfinite.size());
+    health_.add(std::move(e));
+  }
+  void want_length(const std::string& where, std::string_view name, std::size_t got) const {
+    const std::size_t wanted = run_.facts.quantizers.size();
+    if (got != wanted)
+      throw DataError(format("{}: {}: wanted {} entries, one for each quantizer of run.json, got {}", where, name, wanted, got));
+  }
+
+  RunRecord& run_;
+  const ReadLimits& limits_;
+  Series<StepEvent> steps_;
+  Series<EvalEvent> evals_;
+  Series<ScalesEvent> scales_;
+  Series<HealthEvent> health_;
+};
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+/// Calls take(text, line number) for every line that ends in a newline; returns whether bytes without one follow.
+template <class Take>
+bool each_line(std::FILE* file, const std::string& path, std::size_t limit, Take take) {
+  std::string line;
+  std::int64_t number = 1;
+  char block[1 << 16];
+  while (const std::size_t n = std::fread(block, 1, sizeof block, file)) {
+    std::string_view rest(block, n);
+    while (!rest.empty()) {
+      const auto end = rest.find('\n');
+      line += rest.substr(0, end);
+      if (line.size() > limit) throw DataError(format("{}:{}: a line may have at most {} bytes", path, number, grouped((long long)limit)));
+      if (end == std::string_view::npos) break;
+      take(line, number++);
+      line.clear();
+      rest.remove_prefix(end + 1);
+    }
+  }
+  if (std::ferror(file)) throw IoError(format("cannot read '{}': {}", path, std::generic_category().message(errno)));
+  return !line.empty();
+}
+
+}  // namespace
+
+RunRecord read_run(const std::string& folder, const ReadLimits& limits) {
+  RunRecord run;
+  run.facts = read_run_facts(folder + "/run.json");
+  const std::string path = folder + "/metrics.jsonl", shown = printable(path);
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0) {
+    if (errno == ENOENT) return run;
+    throw IoError(format("cannot read '{}': {}", shown, std::generic_category().message(errno)));
+  }
+  if (!S_ISREG(facts.st_mode)) throw DataError(format("{}: wanted a plain file", shown));
+  if (facts.st_size > limits.file_bytes)
+    throw DataError(format("{}: the file may have at most {}, it has {}", shown, bytes_text(double(limits.file_bytes)),
+                           bytes_text(double(facts.st_size))));
+  const File file(std::fopen(path.c_str(), "re"), &std::fclose);
+  if (!file) throw IoError(format("cannot read '{}': {}", shown, std::generic_category().message(errno)));
+  Reader reader(run, limits);
+  run.torn = each_line(file.get(), shown, limits.line_bytes,
+                       [&](std::string_view text, std::int64_t number) { reader.line(text, format("{}:{}", shown, number)); });
+  return run;
+}
+
+}  // namespace octet

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "octet/telemetry/event.hpp"
+#include "octet/telemetry/run_facts.hpp"
+
+namespace octet {
+
+/// A run as its folder tells it. Every series is in order of steps, each step once: after a resume the later line of a step counts.
+struct RunRecord {
+  RunFacts facts;
+  std::vector<StepEvent> steps{};
+  std::vector<ScalesEvent> scales{};
+  std::vector<HealthEvent> health{};
+  std::vector<EvalEvent> evals{};
+  std::vector<IncidentEvent> incidents{};
+  std::int64_t incidents_left_out = 0;  // beyond the limit
+  std::optional<EndEvent> end{};        // none in a run that was killed or is still going
+  bool torn = false;                    // the last line had no newline and was dropped
+};
+
+/// How much of a run is read into memory.
+struct ReadLimits {
+  std::int64_t file_bytes = std::int64_t(16) << 30;
+  std::size_t line_bytes = std::size_t(1) << 20;
+  std::size_t steps = std::size_t(1) << 18;      // of a longer series every second, fourth, ... event is kept
+  std::size_t snapshots = std::size_t(1) << 11;  // the same for scales and health
+  std::size_t incidents = 10000;
+};
+
+/// Reads `folder`/run.json and `folder`/metrics.jsonl; the latter may be missing (a run that has not begun) and may end in a torn line.
+/// Throws IoError, or DataError naming file, line and field for anything else that is not as docs/run-folder.md says.
+RunRecord read_run(const std::string& folder, const ReadLimits& = {});
+
+}  // namespace octet

@@ -1,0 +1,219 @@
+#include "octet/telemetry/run_record.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "octet/base/error.hpp"
+#include "octet/base/file.hpp"
+#include "octet/telemetry/event_line.hpp"
+#include "octet/telemetry/sample_run.test.hpp"
+
+namespace octet {
+namespace {
+
+/// A new, empty folder that goes with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = std::filesystem::temp_directory_path() / "octet-run-XXXXXX";
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+  std::string metrics() const { return path_ + "/metrics.jsonl"; }
+
+ private:
+  std::string path_;
+};
+
+RunFacts small_facts() {
+  RunFacts run = testing::sample_facts(testing::sample_recipes()[1], 3, {.layers = 3});
+  run.quantizers.resize(2);
+  return run;
+}
+
+void append(const std::string& path, std::string_view text) { std::ofstream(path, std::ios::app | std::ios::binary) << text; }
+
+void put(const std::string& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
+
+std::string error_of(const std::string& folder, const ReadLimits& limits = {}) {
+  try {
+    read_run(folder, limits);
+  } catch (const DataError& e) {
+    const std::string what = e.what();
+    return what.substr(what.find("metrics.jsonl"));
+  }
+  return "";
+}
+
+TEST(RunFolder, the_facts_of_a_run_come_back_as_written) {
+  const Folder folder;
+  RunFacts run = small_facts();
+  run.name = "a <b> & \"c\"\n\x1b[31m";
+  write_run_facts(folder.path() + "/run.json", run);
+  const std::string first = read_file(folder.path() + "/run.json", 1 << 20);
+  const RunFacts read = read_run_facts(folder.path() + "/run.json");
+  EXPECT_EQ(read.name, run.name);
+  EXPECT_EQ(read.plan.size(), run.plan.size());
+  EXPECT_EQ(read.plan[1].shape, run.plan[1].shape);
+  EXPECT_EQ(read.memory.peak, run.memory.peak);
+  EXPECT_EQ(read.state, RunState::finished);
+  write_run_facts(folder.path() + "/run.json", read);
+  EXPECT_EQ(read_file(folder.path() + "/run.json", 1 << 20), first);
+}
+
+TEST(RunFolder, every_event_comes_back_as_written) {
+  const Folder folder;
+  write_run_facts(folder.path() + "/run.json", small_facts());
+  const StepEvent step{7, 1.5, 2.25, 0.5, 0.75, -0.5, 3e-4, 14336, 0.25, 8192, 0.61, 101.5, 0.001, 123456789, true};
+  const ScalesEvent scales{7, 1.5, {0.1f, 2}, {4480, 224}, {4480, 448}};
+  const HealthEvent health{7, 1.5, {0.5f, -0.25f}, {0, 1e-6f}, {0.125f, 0}, {31.5f, 27}, {0, 3}};
+  const EvalEvent eval{7, 1.5, 2.5, 65536};
+  const IncidentEvent incident{7, 1.5, "skipped", "layers.0", "text with \"quotes\" and \n"};
+  const EndEvent end{7, 1.5, "done", 2.25, 2.5, 8192, 1};
+  {
+    MetricsWriter writer(folder.metrics());
+    for (const Event& e : {Event(step), Event(scales), Event(health), Event(eval), Event(incident), Event(end)}) writer.emit(e);
+  }
+  const RunRecord run = read_run(folder.path());
+  EXPECT_EQ(event_line(run.steps.at(0)), event_line(step));
+  EXPECT_EQ(event_line(run.scales.at(0)), event_line(scales));
+  EXPECT_EQ(event_line(run.health.at(0)), event_line(health));
+  EXPECT_EQ(event_line(run.evals.at(0)), event_line(eval));
+  EXPECT_EQ(event_line(run.incidents.at(0)), event_line(incident));
+  EXPECT_EQ(event_line(run.end.value()), event_line(end));
+  EXPECT_TRUE(run.steps[0].skipped);
+  EXPECT_EQ(run.steps[0].learning_rate, 3e-4);
+  EXPECT_EQ(run.scales[0].amax[0], 0.1f);
+  EXPECT_FALSE(run.torn);
+}
+
+TEST(RunFolder, numbers_that_are_not_finite_come_back_as_nan) {
+  const Folder folder;
+  write_run_facts(folder.path() + "/run.json", small_facts());
+  MetricsWriter(folder.metrics()).emit(StepEvent{.step = 1, .loss = NAN, .grad_norm = INFINITY});
+  const RunRecord run = read_run(folder.path());
+  EXPECT_TRUE(std::isnan(run.steps.at(0).loss));
+  EXPECT_TRUE(std::isnan(run.steps.at(0).grad_norm));
+}
+
+TEST(RunFolder, a_run_that_has_not_begun_reads_as_empty) {
+  const Folder folder;
+  write_run_facts(folder.path() + "/run.json", small_facts());
+  EXPECT_TRUE(read_run(folder.path()).steps.empty());
+}
+
+TEST(RunFolder, a_torn_last_line_costs_nothing_but_itself_wherever_it_tears) {
+  const Folder folder;
+  write_run_facts(folder.path() + "/run.json", small_facts());
+  const std::string line = event_line(StepEvent{.step = 2, .loss = 2});
+  for (std::size_t cut = 0; cut <= line.size(); cut += 5) {
+    put(folder.metrics(), event_line(StepEvent{.step = 1, .loss = 1}) + "\n" + line.substr(0, cut));
+    const RunRecord run = read_run(folder.path());
+    ASSERT_EQ(run.steps.size(), 1u);
+    ASSERT_EQ(run.torn, cut > 0);  // with no byte of it there is nothing torn
+    if (cut % 40) continue;
+    MetricsWriter(folder.metrics()).emit(StepEvent{.step = 3, .loss = 3});
+    const RunRecord after = read_run(folder.path());
+    ASSERT_EQ(after.steps.size(), 2u);
+    ASSERT_EQ(after.steps[1].step, 3);
+    ASSERT_FALSE(after.torn);
+  }
+}
+
+TEST(RunFolder, a_torn_line_longer_than_the_writers_look_back_is_cut_whole) {
+  const Folder folder;
+  put(folder.metrics(), "{}\n" + std::string(10000, 'x'));
+  const MetricsWriter writer(folder.metrics());
+  EXPECT_EQ(read_file(folder.metrics(), 100), "{}\n");
+}
+
+TEST(RunFolder, two_writers_of_one_run_are_refused) {
+  const Folder folder;
+  const MetricsWriter first(folder.metrics());
+  EXPECT_THROW(MetricsWriter second(folder.metrics()), IoError);
+}
+
+TEST(RunFolder, an_unwritable_folder_is_an_error_that_names_it) {
+  try {
+    MetricsWriter writer("/nonexistent/folder/metrics.jsonl");
+    FAIL();
+  } catch (const IoError& e) {
+    EXPECT_NE(std::string(e.what()).find("/nonexistent/folder"), std::string::npos);
+  }
+}
+
+TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
+  const Folder folder;
+  write_run_facts(folder.path() + "/run.json", small_facts());
+  const std::string good = event_line(StepEvent{.step = 1}) + "\n";
+  const auto error = [&](const std::string& line) {
+    put(folder.metrics(), good + line + "\n" + good);
+    return error_of(folder.path());
+  };
+  EXPECT_EQ(error("{"), "metrics.jsonl:2: not JSON at byte 2");
+  EXPECT_EQ(error("[]"), "metrics.jsonl:2: wanted an object, got an array");
+  EXPECT_EQ(error(R"({"event":"stop"})"), "metrics.jsonl:2: event: wanted step, scales, health, eval, incident or end, got 'stop'");
+  EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"), "metrics.jsonl:2: loss: wanted a number, got a text");
+  EXPECT_EQ(error(R"({"event":"eval","step":-1,"time":0,"loss":1,"tokens":1})"), "metrics.jsonl:2: step: wanted at least 0, got -1");
+  EXPECT_EQ(error(R"({"event":"eval","step":1e3,"time":0,"loss":1,"tokens":1})"),
+            "metrics.jsonl:2: step: wanted a whole number, got a number");
+  EXPECT_EQ(error(R"({"event":"eval","step":18446744073709551615,"time":0,"loss":1,"tokens":1})"),
+            "metrics.jsonl:2: step: wanted a whole number, got a number");
+  EXPECT_EQ(error(R"({"event":"scales","step":1,"time":0,"amax":[1],"scale_min":[1,1],"scale_max":[1,1]})"),
+            "metrics.jsonl:2: amax: wanted 2 entries, one for each quantizer of run.json, got 1");
+  EXPECT_NE(error(""), "");
+  EXPECT_NE(error("\xff\xfe\x00"), "");
+  EXPECT_NE(error(std::string(50000, '[')), "");
+  EXPECT_NE(error("\x1b[2J").find("metrics.jsonl:2: "), std::string::npos);
+  EXPECT_NE(error(std::string((1 << 20) + 1, ' ')).find("metrics.jsonl:2: a line may have at most"), std::string::npos);
+}
+
+TEST(RunFolder, a_file_beyond_the_limit_or_of_another_kind_is_refused) {
+  const Folder folder;
+  write_run_facts(folder.path() + "/run.json", small_facts());
+  append(folder.metrics(), std::string(100, ' '));
+  EXPECT_NE(error_of(folder.path(), {.file_bytes = 50}), "");
+  std::filesystem::remove(folder.metrics());
+  std::filesystem::create_directory(folder.metrics());
+  EXPECT_NE(error_of(folder.path()), "");
+}
+
+TEST(RunFolder, damaged_facts_are_refused_wherever_they_end) {
+  const Folder folder;
+  const std::string path = folder.path() + "/run.json";
+  write_run_facts(path, small_facts());
+  const std::string whole = read_file(path, 1 << 20);
+  for (std::size_t cut = 0; cut + 2 < whole.size(); cut += 61) {
+    put(path, whole.substr(0, cut));
+    EXPECT_THROW(read_run(folder.path()), DataError);
+  }
+}
+
+TEST(RunFolder, a_step_told_twice_counts_as_told_last) {
+  const Folder folder;
+  write_run_facts(folder.path() + "/run.json", small_facts());
+  for (const int step : {1, 2, 3, 2, 3, 4}) append(folder.metrics(), event_line(StepEvent{.step = step, .loss = double(step)}) + "\n");
+  const RunRecord run = read_run(folder.path());
+  ASSERT_EQ(run.steps.size(), 4u);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(run.steps[std::size_t(i)].step, i + 1);
+}
+
+TEST(RunFolder, a_long_series_is_thinned_evenly) {
+  const Folder folder;
+  write_run_facts(folder.path() + "/run.json", small_facts());
+  std::string lines;
+  for (int step = 0; step < 1000; ++step) lines += event_line(StepEvent{.step = step}) + "\n";
+  append(folder.metrics(), lines);
+  const RunRecord run = read_run(folder.path(), {.steps = 64});
+  ASSERT_LE(run.steps.size(), 65u);
+  ASSERT_GE(run.steps.size(), 32u);
+  const auto stride = run.steps[1].step - run.steps[0].step;
+  for (std::size_t i = 0; i < run.steps.size(); ++i) ASSERT_EQ(run.steps[i].step, std::int64_t(i) * stride);
+}
+
+}  // namespace
+}  // namespace octet

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "octet/telemetry/fields.hpp"
+#include "octet/telemetry/memory_use.hpp"
+#include "octet/telemetry/run_facts.hpp"
+
+// Parts that run.json and compare.json share.
+
+namespace octet {
+
+/// {"categories": {name: bytes, ...}, "peak": bytes}
+Json memory_json(const MemoryUse&);
+MemoryUse memory_use(const Fields&);
+
+/// The state that the text `name` says.
+RunState run_state(const Fields&, std::string_view name);
+
+}  // namespace octet

@@ -1,0 +1,102 @@
+#include "octet/telemetry/step_line.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "octet/base/text.hpp"
+
+namespace octet {
+namespace {
+
+/// 5, "m", 7, "s" -> "5m07s".
+std::string two_units(long long large, char unit, long long small, char small_unit) {
+  char buffer[48];
+  std::snprintf(buffer, sizeof buffer, "%lld%c%02lld%c", large, unit, small, small_unit);
+  return buffer;
+}
+
+/// x with about four significant digits: 0.812, 12.3, 1.23e+05.
+std::string short_number(double x) {
+  if (!std::isfinite(x)) return "not finite";
+  char buffer[32];
+  const double size = std::fabs(x);
+  std::snprintf(buffer, sizeof buffer, size >= 10000 || (size < 0.001 && size > 0) ? "%.2e" : "%#.4g", x);
+  return buffer;
+}
+
+std::string with_z(const std::string& name, const std::string& value, double z) {
+  std::string out = name + " " + value;
+  if (!std::isfinite(z)) return out;
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, " (%+.1fz)", std::clamp(z, -999.9, 999.9));
+  return out + buffer;
+}
+
+std::string step_text(const StepEvent& e, const LineContext& context) {
+  std::string step = std::to_string(e.step);
+  if (context.steps <= 0) return "step " + step;
+  const std::string total = std::to_string(context.steps);
+  if (step.size() < total.size()) step.insert(0, total.size() - step.size(), ' ');
+  return "step " + step + "/" + total;
+}
+
+/// Everything but the step, the most wanted first.
+std::vector<std::string> fields(const StepEvent& e, const LineContext& context) {
+  char rate[32];
+  std::snprintf(rate, sizeof rate, "lr %.2e", e.learning_rate);
+  std::vector<std::string> out{with_z("loss", std::isfinite(e.loss) ? fixed(e.loss, 4) : "not finite", e.loss_z),
+                               with_z("grad", short_number(e.grad_norm), e.grad_norm_z), rate};
+  if (e.tokens_per_second > 0 && e.tokens_per_second < 1e15) out.push_back(grouped(std::llround(e.tokens_per_second)) + " tok/s");
+  if (e.gemm_share > 0 && e.gemm_share < 1e3) out.push_back(fixed(100 * e.gemm_share, 0) + "% of GEMM limit");
+  if (context.eta_seconds >= 0) out.push_back("eta " + duration_text(context.eta_seconds));
+  if (e.skipped) out.insert(out.begin(), "SKIPPED");
+  return out;
+}
+
+/// `width` cells of which the first `fraction` are full, by eighths of a cell.
+std::string bar(double fraction, int width) {
+  static const char* eighths[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
+  const int filled = int(std::lround((std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0) * width * 8));
+  std::string out = "▕";
+  for (int i = 0; i < width; ++i) out += eighths[std::clamp(filled - 8 * i, 0, 8)];
+  return out + "▏";
+}
+
+}  // namespace
+
+std::string duration_text(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e11) return "?";
+  const long long s = std::llround(seconds), m = s / 60, h = m / 60, d = h / 24;
+  if (d > 0) return two_units(d, 'd', h % 24, 'h');
+  if (h > 0) return two_units(h, 'h', m % 60, 'm');
+  if (m > 0) return two_units(m, 'm', s % 60, 's');
+  return std::to_string(s) + "s";
+}
+
+std::string format_step_line(const StepEvent& e, const LineContext& context) {
+  std::string line = step_text(e, context);
+  for (const auto& field : fields(e, context)) line += "  " + field;
+  return line;
+}
+
+std::string format_progress_line(const StepEvent& e, const LineContext& context, int columns) {
+  constexpr int narrowest = 4, widest = 30;
+  std::vector<std::string> parts = fields(e, context);
+  parts.insert(parts.begin(), step_text(e, context));
+  // Every part is ASCII: its bytes are its columns. The bar adds its two ends and the two spaces behind it.
+  const auto length = [&] {
+    int total = 0;
+    for (const auto& p : parts) total += int(p.size()) + 2;
+    return total - 2;
+  };
+  while (parts.size() > 1 && length() + narrowest + 4 > columns) parts.pop_back();
+  std::string text = parts[0];
+  for (std::size_t i = 1; i < parts.size(); ++i) text += "  " + parts[i];
+  const int width = std::min(widest, columns - int(text.size()) - 4);
+  if (width >= narrowest) return bar(context.fraction_done, width) + "  " + text;
+  return text.substr(0, std::size_t(std::max(columns, 0)));
+}
+
+}  // namespace octet

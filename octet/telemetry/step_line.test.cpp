@@ -1,0 +1,60 @@
+#include "octet/telemetry/step_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace octet {
+namespace {
+
+StepEvent step() {
+  return {.step = 120,
+          .loss = 2.3456,
+          .loss_z = 0.3,
+          .grad_norm = 0.812,
+          .grad_norm_z = -0.1,
+          .learning_rate = 3e-4,
+          .tokens_per_second = 3412,
+          .gemm_share = 0.61};
+}
+
+std::size_t columns_of(const std::string& s) {
+  return std::size_t(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+TEST(StepLine, says_what_a_person_wants_to_know) {
+  EXPECT_EQ(format_step_line(step(), {.steps = 500, .eta_seconds = 112}),
+            "step 120/500  loss 2.3456 (+0.3z)  grad 0.8120 (-0.1z)  lr 3.00e-04  3,412 tok/s  61% of GEMM limit  eta 1m52s");
+}
+
+TEST(StepLine, leaves_out_what_is_not_known) {
+  StepEvent e = step();
+  e.loss_z = e.grad_norm_z = NAN, e.tokens_per_second = 0, e.gemm_share = NAN;
+  EXPECT_EQ(format_step_line(e, {}), "step 120  loss 2.3456  grad 0.8120  lr 3.00e-04");
+}
+
+TEST(StepLine, a_skipped_step_says_so) {
+  StepEvent e = step();
+  e.loss = NAN, e.skipped = true;
+  EXPECT_NE(format_step_line(e, {}).find("SKIPPED  loss not finite"), std::string::npos);
+}
+
+TEST(StepLine, a_progress_line_fits_any_terminal) {
+  for (int columns = 0; columns < 200; ++columns) {
+    const std::string line = format_progress_line(step(), {.steps = 500, .eta_seconds = 112, .fraction_done = 0.24}, columns);
+    EXPECT_LE(columns_of(line), std::size_t(columns));
+  }
+  EXPECT_EQ(format_progress_line(step(), {.steps = 500, .fraction_done = 0.45}, 26), "▕████▌     ▏  step 120/500");
+}
+
+TEST(StepLine, durations_have_two_units_at_most) {
+  EXPECT_EQ(duration_text(52.4), "52s");
+  EXPECT_EQ(duration_text(112), "1m52s");
+  EXPECT_EQ(duration_text(7500), "2h05m");
+  EXPECT_EQ(duration_text(273600), "3d04h");
+  EXPECT_EQ(duration_text(NAN), "?");
+}
+
+}  // namespace
+}  // namespace octet
