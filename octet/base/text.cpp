@@ -47,14 +47,18 @@ std::string fixed(double x, int digits) {
 
 std::string printable(std::string_view s) {
   std::string out;
-  for (const unsigned char c : s) {
-    if (c >= 0x20 && c != 0x7F) {
-      out += char(c);
-    } else {
-      char buffer[8];
-      std::snprintf(buffer, sizeof buffer, "\\x%02x", c);
-      out += buffer;
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    const auto byte = [&](std::size_t at) { return at < s.size() ? static_cast<unsigned char>(s[at]) : 0u; };
+    // U+0080 to U+009F are control characters too (U+009B starts an escape sequence); UTF-8 writes them as C2 80 to C2 9F.
+    const bool c1 = byte(i) == 0xC2 && byte(i + 1) >= 0x80 && byte(i + 1) <= 0x9F;
+    const unsigned control = c1 ? byte(++i) : byte(i);
+    if (!c1 && control >= 0x20 && control != 0x7F) {
+      out += s[i];
+      continue;
     }
+    char buffer[8];
+    std::snprintf(buffer, sizeof buffer, "\\x%02x", control);
+    out += buffer;
   }
   return out;
 }

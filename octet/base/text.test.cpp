@@ -20,7 +20,12 @@ TEST(Text, a_typo_finds_its_nearest_name) {
   EXPECT_EQ(nearest("zzz", {"steps", "learning_rate"}), "");
 }
 
-TEST(Text, control_bytes_are_shown_not_sent) { EXPECT_EQ(printable("a\x1b[31m\n"), "a\\x1b[31m\\x0a"); }
+TEST(Text, control_bytes_are_shown_not_sent) {
+  EXPECT_EQ(printable("a\x1b[31m\n"), "a\\x1b[31m\\x0a");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "2J \xC2\xB1 \xC3\xA9 \xC2"),
+            "\\x9b2J \xC2\xB1 \xC3\xA9 \xC2");
+}
 
 TEST(Check, a_broken_contract_says_what_and_where) {
   try {
