@@ -26,7 +26,7 @@ Json row_json(const ComparisonRow& r) {
                       {"within", r.within}};
 }
 
-ComparisonRow row_of(const Fields& f) {
+ComparisonRow row_of(const JsonFields& f) {
   ComparisonRow r;
   r.recipe = f.text("recipe");
   const std::int64_t seeds = f.count("seeds");
@@ -41,7 +41,7 @@ ComparisonRow row_of(const Fields& f) {
   return r;
 }
 
-void want_plain_name(const Fields& f, const std::string& name) {
+void want_plain_name(const JsonFields& f, const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.find('\0') != name.npos)
     f.refuse("runs", format("wanted names of folders beside the file, got '{}'", printable(name.substr(0, 80))));
 }
@@ -60,14 +60,14 @@ void write_comparison(const std::string& path, const Comparison& c) {
 Comparison read_comparison(const std::string& path) {
   constexpr JsonLimits limits{.bytes = std::size_t(4) << 20};
   const Json file = parse_json(read_file(path, limits.bytes), printable(path), limits);
-  const Fields f(file, printable(path));
+  const JsonFields f(file, printable(path));
   if (f.count("format") != format_number)
     f.refuse("format",
              format("this program reads format {}, the file has {}: use the program that wrote it", format_number, f.count("format")));
   Comparison c{.baseline = f.text("baseline"), .tolerance = f.number("tolerance"), .seed_spread = f.number("seed_spread")};
   c.runs = f.texts("runs");
   for (const auto& run : c.runs) want_plain_name(f, run);
-  for (const Fields& row : f.objects("rows")) c.rows.push_back(row_of(row));
+  for (const JsonFields& row : f.objects("rows")) c.rows.push_back(row_of(row));
   return c;
 }
 

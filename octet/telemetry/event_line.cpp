@@ -1,7 +1,7 @@
 #include "octet/telemetry/event_line.hpp"
 
 #include "octet/base/text.hpp"
-#include "octet/telemetry/fields.hpp"
+#include "octet/telemetry/json_fields.hpp"
 
 namespace octet {
 namespace {
@@ -67,7 +67,7 @@ Json::Object to_json(const EndEvent& e) {
   return o;
 }
 
-StepEvent step_event(const Fields& f) {
+StepEvent step_event(const JsonFields& f) {
   return {.step = f.count("step"),
           .time = f.number("time"),
           .loss = f.number("loss"),
@@ -85,7 +85,7 @@ StepEvent step_event(const Fields& f) {
           .skipped = f.boolean("skipped")};
 }
 
-ScalesEvent scales_event(const Fields& f) {
+ScalesEvent scales_event(const JsonFields& f) {
   return {.step = f.count("step"),
           .time = f.number("time"),
           .amax = f.numbers("amax"),
@@ -93,7 +93,7 @@ ScalesEvent scales_event(const Fields& f) {
           .scale_max = f.numbers("scale_max")};
 }
 
-HealthEvent health_event(const Fields& f) {
+HealthEvent health_event(const JsonFields& f) {
   return {.step = f.count("step"),
           .time = f.number("time"),
           .headroom_bits = f.numbers("headroom_bits"),
@@ -103,7 +103,7 @@ HealthEvent health_event(const Fields& f) {
           .nonfinite = f.counts("nonfinite")};
 }
 
-EndEvent end_event(const Fields& f) {
+EndEvent end_event(const JsonFields& f) {
   return {.step = f.count("step"),
           .time = f.number("time"),
           .reason = f.text("reason"),
@@ -121,7 +121,7 @@ std::string event_line(const Event& event) {
 
 Event parse_event(std::string_view line, const std::string& where) {
   const Json object = parse_json(line, where);
-  const Fields f(object, where);
+  const JsonFields f(object, where);
   const std::string& name = f.text("event");
   if (name == "step") return step_event(f);
   if (name == "scales") return scales_event(f);

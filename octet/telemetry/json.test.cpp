@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "octet/base/error.hpp"
-#include "octet/telemetry/fields.hpp"
+#include "octet/telemetry/json_fields.hpp"
 
 namespace octet {
 namespace {
@@ -61,9 +61,9 @@ TEST(Json, limits_hold_before_the_damage_is_done) {
   EXPECT_EQ(error_of(many + "}"), "");
 }
 
-TEST(Fields, a_missing_or_mistyped_field_is_named) {
+TEST(JsonFields, a_missing_or_mistyped_field_is_named) {
   const Json x = parse_json(R"({"n":1,"s":"t","neg":-1,"list":[1,"x"],"big":[1e300]})", "x");
-  const Fields f(x, "run.json");
+  const JsonFields f(x, "run.json");
   const auto error = [](auto read) {
     try {
       read();

@@ -1,4 +1,4 @@
-#include "octet/telemetry/fields.hpp"
+#include "octet/telemetry/json_fields.hpp"
 
 #include <cmath>
 
@@ -26,55 +26,55 @@ float narrowed(double x) { return std::fabs(x) > 0x1.fffffep127 ? std::copysign(
 
 }  // namespace
 
-Fields::Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+JsonFields::JsonFields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
   if (!object.object()) throw DataError(format("{}: wanted an object, got {}", where_, object.kind()));
 }
 
-void Fields::refuse(std::string_view name, const std::string& why) const { throw DataError(format("{}: {}: {}", where_, name, why)); }
+void JsonFields::refuse(std::string_view name, const std::string& why) const { throw DataError(format("{}: {}: {}", where_, name, why)); }
 
-void Fields::refuse_kind(std::string_view name, std::string_view wanted, const Json& got) const {
+void JsonFields::refuse_kind(std::string_view name, std::string_view wanted, const Json& got) const {
   refuse(name, format("wanted {}, got {}", wanted, got.kind()));
 }
 
-const Json& Fields::value(std::string_view name) const {
+const Json& JsonFields::value(std::string_view name) const {
   const Json* found = object_.find(name);
   if (!found) refuse(name, "is missing");
   return *found;
 }
 
-double Fields::number(std::string_view name) const {
+double JsonFields::number(std::string_view name) const {
   const Json& x = value(name);
   double out = 0;
   if (!number_of(x, out)) refuse_kind(name, "a number", x);
   return out;
 }
 
-std::int64_t Fields::count(std::string_view name) const {
+std::int64_t JsonFields::count(std::string_view name) const {
   const Json& x = value(name);
   if (!x.integer()) refuse_kind(name, "a whole number", x);
   if (*x.integer() < 0) refuse(name, format("wanted at least 0, got {}", *x.integer()));
   return *x.integer();
 }
 
-bool Fields::boolean(std::string_view name) const {
+bool JsonFields::boolean(std::string_view name) const {
   const Json& x = value(name);
   if (!x.boolean()) refuse_kind(name, "true or false", x);
   return *x.boolean();
 }
 
-const std::string& Fields::text(std::string_view name) const {
+const std::string& JsonFields::text(std::string_view name) const {
   const Json& x = value(name);
   if (!x.text()) refuse_kind(name, "a text", x);
   return *x.text();
 }
 
-const Json::Array& Fields::array(std::string_view name) const {
+const Json::Array& JsonFields::array(std::string_view name) const {
   const Json& x = value(name);
   if (!x.array()) refuse_kind(name, "an array", x);
   return *x.array();
 }
 
-std::vector<float> Fields::numbers(std::string_view name) const {
+std::vector<float> JsonFields::numbers(std::string_view name) const {
   std::vector<float> out;
   for (const Json& x : array(name)) {
     double number = 0;
@@ -84,7 +84,7 @@ std::vector<float> Fields::numbers(std::string_view name) const {
   return out;
 }
 
-std::vector<std::int64_t> Fields::counts(std::string_view name) const {
+std::vector<std::int64_t> JsonFields::counts(std::string_view name) const {
   std::vector<std::int64_t> out;
   for (const Json& x : array(name)) {
     if (!x.integer() || *x.integer() < 0) refuse_kind(name, "whole numbers of at least 0", x);
@@ -93,7 +93,7 @@ std::vector<std::int64_t> Fields::counts(std::string_view name) const {
   return out;
 }
 
-std::vector<std::string> Fields::texts(std::string_view name) const {
+std::vector<std::string> JsonFields::texts(std::string_view name) const {
   std::vector<std::string> out;
   for (const Json& x : array(name)) {
     if (!x.text()) refuse_kind(name, "texts", x);
@@ -102,10 +102,10 @@ std::vector<std::string> Fields::texts(std::string_view name) const {
   return out;
 }
 
-Fields Fields::object(std::string_view name) const { return Fields(value(name), format("{}: {}", where_, name)); }
+JsonFields JsonFields::object(std::string_view name) const { return JsonFields(value(name), format("{}: {}", where_, name)); }
 
-std::vector<Fields> Fields::objects(std::string_view name) const {
-  std::vector<Fields> out;
+std::vector<JsonFields> JsonFields::objects(std::string_view name) const {
+  std::vector<JsonFields> out;
   for (const Json& x : array(name)) out.emplace_back(x, format("{}: {}[{}]", where_, name, out.size()));
   return out;
 }

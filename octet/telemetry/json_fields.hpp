@@ -12,10 +12,10 @@ namespace octet {
 /// The members of a JSON object, read strictly: a missing name or a value of another type throws DataError
 /// "<where>: <name>: wanted ..., got ...". Names that nobody asks for are ignored, so that a newer file can be read.
 /// Refers to the object, which must outlive it.
-class Fields {
+class JsonFields {
  public:
   /// Throws DataError when `object` is none.
-  Fields(const Json& object, std::string where);
+  JsonFields(const Json& object, std::string where);
 
   bool has(std::string_view name) const { return object_.find(name) != nullptr; }
   /// NaN for null.
@@ -28,9 +28,9 @@ class Fields {
   std::vector<float> numbers(std::string_view name) const;
   std::vector<std::int64_t> counts(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
-  Fields object(std::string_view name) const;
-  /// One Fields for each entry of an array of objects.
-  std::vector<Fields> objects(std::string_view name) const;
+  JsonFields object(std::string_view name) const;
+  /// One JsonFields for each entry of an array of objects.
+  std::vector<JsonFields> objects(std::string_view name) const;
   const Json& value(std::string_view name) const;
 
   const Json::Object& members() const { return *object_.object(); }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
@@ -14,10 +13,6 @@
 
 namespace octet {
 namespace {
-
-[[noreturn]] void refuse(std::string_view verb, const std::string& path, int reason) {
-  throw IoError(format("cannot {} '{}': {}", verb, printable(path), std::generic_category().message(reason)));
-}
 
 /// The offset behind the last newline of the file, found from its end; -1 with errno when it cannot be read.
 off_t end_of_last_line(int file) {
@@ -39,30 +34,20 @@ off_t end_of_last_line(int file) {
 }  // namespace
 
 MetricsWriter::MetricsWriter(std::string path, std::chrono::seconds sync_every)
-    : path_(std::move(path)), sync_every_(sync_every), last_sync_(std::chrono::steady_clock::now()) {
-  do file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  while (file_ < 0 && errno == EINTR);
-  if (file_ < 0) refuse("open", path_, errno);
-  try {
-    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EWOULDBLOCK)
-        throw IoError(
-            format("'{}' belongs to a run that is still going: stop that one, or give this one another folder", printable(path_)));
-      refuse("lock", path_, errno);
-    }
-    end_ = end_of_last_line(file_);
-    if (end_ < 0) refuse("read", path_, errno);
-    if (::ftruncate(file_, end_) != 0) refuse("cut the torn last line of", path_, errno);
-  } catch (...) {
-    ::close(file_);
-    throw;
-  }
+    : path_(std::move(path)),
+      file_(path_, O_RDWR | O_CREAT | O_APPEND, 0666),
+      sync_every_(sync_every),
+      last_sync_(std::chrono::steady_clock::now()) {
+  if (!file_.ok()) refuse_file("open", path_, errno);
+  // Where a file system knows no locks (some NFS) the call fails otherwise, and the run goes on without one.
+  if (::flock(file_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw IoError(format("'{}' belongs to a run that is still going: stop that one, or give this one another folder", printable(path_)));
+  end_ = end_of_last_line(file_.number());
+  if (end_ < 0) refuse_file("read", path_, errno);
+  if (::ftruncate(file_.number(), end_) != 0) refuse_file("cut the torn last line of", path_, errno);
 }
 
-MetricsWriter::~MetricsWriter() {
-  ::fdatasync(file_);
-  ::close(file_);
-}
+MetricsWriter::~MetricsWriter() { ::fdatasync(file_.number()); }
 
 void MetricsWriter::emit(const Event& event) {
   const std::string line = event_line(event) + '\n';
@@ -74,13 +59,13 @@ void MetricsWriter::emit(const Event& event) {
 void MetricsWriter::append(const std::string& line) {
   std::size_t written = 0;
   while (written < line.size()) {
-    const ssize_t n = ::write(file_, line.data() + written, line.size() - written);
+    const ssize_t n = ::write(file_.number(), line.data() + written, line.size() - written);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const int reason = errno;
       // A torn line is allowed at the end alone: without this cut the next event would be glued to it.
-      if (::ftruncate(file_, end_) == 0) refuse("write to", path_, reason);
-      refuse("write to, nor repair,", path_, reason);
+      if (::ftruncate(file_.number(), end_) == 0) refuse_file("write to", path_, reason);
+      refuse_file("write to, nor repair,", path_, reason);
     }
     written += std::size_t(n);
   }
@@ -89,7 +74,7 @@ void MetricsWriter::append(const std::string& line) {
 
 void MetricsWriter::sync() {
   // Pipes and some file systems cannot sync and say EINVAL; there is then nothing to lose to a power failure either.
-  if (::fdatasync(file_) != 0 && errno != EINVAL) refuse("make durable", path_, errno);
+  if (::fdatasync(file_.number()) != 0 && errno != EINVAL) refuse_file("make durable", path_, errno);
   last_sync_ = std::chrono::steady_clock::now();
 }
 

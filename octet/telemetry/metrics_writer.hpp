@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "octet/base/descriptor.hpp"
 #include "octet/telemetry/event.hpp"
 
 namespace octet {
@@ -17,8 +18,6 @@ class MetricsWriter {
   /// Throws IoError, also when another process holds the file.
   explicit MetricsWriter(std::string path, std::chrono::seconds sync_every = std::chrono::seconds(10));
   ~MetricsWriter();
-  MetricsWriter(const MetricsWriter&) = delete;
-  MetricsWriter& operator=(const MetricsWriter&) = delete;
 
   /// Throws IoError when the line could not be written whole; the file then ends with the line before it.
   void emit(const Event&);
@@ -28,7 +27,7 @@ class MetricsWriter {
   void sync();
 
   std::string path_;
-  int file_ = -1;
+  Descriptor file_;
   std::int64_t end_ = 0;  // of the last whole line
   std::chrono::seconds sync_every_;
   std::chrono::steady_clock::time_point last_sync_;

@@ -4,7 +4,7 @@
 
 #include "octet/base/check.hpp"
 #include "octet/base/file.hpp"
-#include "octet/telemetry/fields.hpp"
+#include "octet/telemetry/json_fields.hpp"
 #include "octet/telemetry/shared_json.hpp"
 
 namespace octet {
@@ -47,7 +47,7 @@ Json config_of(const RunFacts& run) {
   }
 }
 
-ModelFacts model_facts(const Fields& f) {
+ModelFacts model_facts(const JsonFields& f) {
   return {.family = f.text("family"),
           .size = f.text("size"),
           .parameters = f.count("parameters"),
@@ -60,7 +60,7 @@ ModelFacts model_facts(const Fields& f) {
           .context = f.count("context")};
 }
 
-MachineFacts machine_facts(const Fields& f) {
+MachineFacts machine_facts(const JsonFields& f) {
   const std::int64_t threads = f.count("threads");
   if (threads > 1 << 20) f.refuse("threads", format("wanted at most {}, got {}", 1 << 20, threads));
   return {f.text("cpu"), int(threads), f.text("gemm_compute"), f.number("gemm_limit_flops")};
@@ -105,15 +105,15 @@ void write_run_facts(const std::string& path, const RunFacts& run) {
 
 RunFacts read_run_facts(const std::string& path) {
   const Json file = parse_json(read_file(path, limits.bytes), printable(path), limits);
-  const Fields f(file, printable(path));
+  const JsonFields f(file, printable(path));
   if (f.count("format") != format_number)
     f.refuse("format",
              format("this program reads format {}, the file has {}: use the program that wrote it", format_number, f.count("format")));
   RunFacts run;
   run.name = f.text("name"), run.recipe = f.text("recipe"), run.seed = f.count("seed");
   run.model = model_facts(f.object("model")), run.machine = machine_facts(f.object("machine"));
-  for (const Fields& p : f.objects("plan")) run.plan.push_back({p.text("path"), p.text("precision"), p.text("why"), p.counts("shape")});
-  for (const Fields& q : f.objects("quantizers"))
+  for (const JsonFields& p : f.objects("plan")) run.plan.push_back({p.text("path"), p.text("precision"), p.text("why"), p.counts("shape")});
+  for (const JsonFields& q : f.objects("quantizers"))
     run.quantizers.push_back({q.text("path"), q.text("operand"), q.text("format"), q.text("block")});
   run.memory = memory_use(f.object("memory"));
   run.flops_per_step = f.number("flops_per_step"), run.tokens_per_step = f.count("tokens_per_step"), run.steps = f.count("steps");

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
-#include <system_error>
 
+#include "octet/base/descriptor.hpp"
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 #include "octet/telemetry/event_line.hpp"
@@ -108,7 +108,7 @@ bool each_line(std::FILE* file, const std::string& path, std::size_t limit, Take
       rest.remove_prefix(end + 1);
     }
   }
-  if (std::ferror(file)) throw IoError(format("cannot read '{}': {}", path, std::generic_category().message(errno)));
+  if (std::ferror(file)) refuse_file("read", path, errno);
   return !line.empty();
 }
 
@@ -121,14 +121,14 @@ RunRecord read_run(const std::string& folder, const ReadLimits& limits) {
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) {
     if (errno == ENOENT) return run;
-    throw IoError(format("cannot read '{}': {}", shown, std::generic_category().message(errno)));
+    refuse_file("read", path, errno);
   }
   if (!S_ISREG(facts.st_mode)) throw DataError(format("{}: wanted a plain file", shown));
   if (facts.st_size > limits.file_bytes)
     throw DataError(format("{}: the file may have at most {}, it has {}", shown, bytes_text(double(limits.file_bytes)),
                            bytes_text(double(facts.st_size))));
   const File file(std::fopen(path.c_str(), "re"), &std::fclose);
-  if (!file) throw IoError(format("cannot read '{}': {}", shown, std::generic_category().message(errno)));
+  if (!file) refuse_file("read", path, errno);
   Reader reader(run, limits);
   run.torn = each_line(file.get(), shown, limits.line_bytes,
                        [&](std::string_view text, std::int64_t number) { reader.line(text, format("{}:{}", shown, number)); });

@@ -10,15 +10,15 @@ Json memory_json(const MemoryUse& memory) {
   return Json::Object{{"categories", std::move(categories)}, {"peak", memory.peak}};
 }
 
-MemoryUse memory_use(const Fields& f) {
+MemoryUse memory_use(const JsonFields& f) {
   MemoryUse memory;
-  const Fields categories = f.object("categories");
+  const JsonFields categories = f.object("categories");
   for (const auto& member : categories.members()) memory.categories.push_back({member.name, categories.count(member.name)});
   memory.peak = f.count("peak");
   return memory;
 }
 
-RunState run_state(const Fields& f, std::string_view name) {
+RunState run_state(const JsonFields& f, std::string_view name) {
   for (const RunState s : {RunState::running, RunState::finished, RunState::stopped, RunState::diverged})
     if (f.text(name) == to_text(s)) return s;
   f.refuse(name, format("wanted running, finished, stopped or diverged, got '{}'", printable(f.text(name).substr(0, 80))));

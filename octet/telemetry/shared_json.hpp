@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/telemetry/fields.hpp"
+#include "octet/telemetry/json_fields.hpp"
 #include "octet/telemetry/memory_use.hpp"
 #include "octet/telemetry/run_facts.hpp"
 
@@ -10,9 +10,9 @@ namespace octet {
 
 /// {"categories": {name: bytes, ...}, "peak": bytes}
 Json memory_json(const MemoryUse&);
-MemoryUse memory_use(const Fields&);
+MemoryUse memory_use(const JsonFields&);
 
 /// The state that the text `name` says.
-RunState run_state(const Fields&, std::string_view name);
+RunState run_state(const JsonFields&, std::string_view name);
 
 }  // namespace octet
