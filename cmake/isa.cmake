@@ -15,4 +15,5 @@ function(octet_kernels target)
     target_link_libraries(${objects} PRIVATE $<$<BOOL:${OCTET_OPENMP}>:OpenMP::OpenMP_CXX>)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
   endforeach()
+  set_property(GLOBAL APPEND PROPERTY OCTET_V4_KERNELS ${target}_v4)  # tests/house/isa.test.cpp looks at them
 endfunction()

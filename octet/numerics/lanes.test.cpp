@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <vector>
 
 #include "octet/numerics/formats.hpp"
 #include "octet/numerics/math.hpp"
@@ -100,7 +101,8 @@ void expect_equal(void (*vectors)(const float*, std::uint32_t*), const char* nam
 }
 
 template <class Formula> class Lanes : public ::testing::Test {};
-using Formulas = ::testing::Types<EncodeE4M3, EncodeE5M2, DecodeE4M3, DecodeE5M2, EncodeBf16, RoundToBf16, Magnitudes, Exp, Log, Tanh, Sin, Cos, Sqrt>;
+using Formulas =
+    ::testing::Types<EncodeE4M3, EncodeE5M2, DecodeE4M3, DecodeE5M2, EncodeBf16, RoundToBf16, Magnitudes, Exp, Log, Tanh, Sin, Cos, Sqrt>;
 TYPED_TEST_SUITE(Lanes, Formulas);
 
 TYPED_TEST(Lanes, VectorsOfFourEightAndSixteenEqualTheFloat) {

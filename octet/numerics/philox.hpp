@@ -14,7 +14,8 @@ struct RandomWords {
 /// Philox4x32-10, a counter-based generator: the same (key, counter) gives the same words on every backend, rank and thread, so
 /// randomness needs no state. Source: Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3".
 OCTET_HD constexpr RandomWords philox(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_high = 0) {
-  std::uint32_t c[4] = {std::uint32_t(counter_low), std::uint32_t(counter_low >> 32), std::uint32_t(counter_high), std::uint32_t(counter_high >> 32)};
+  std::uint32_t c[4] = {std::uint32_t(counter_low), std::uint32_t(counter_low >> 32),  //
+                        std::uint32_t(counter_high), std::uint32_t(counter_high >> 32)};
   std::uint32_t k[2] = {std::uint32_t(key), std::uint32_t(key >> 32)};
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t(0xD2511F53u) * c[0], p1 = std::uint64_t(0xCD9E8D57u) * c[2];

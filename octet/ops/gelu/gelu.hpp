@@ -4,7 +4,7 @@
 
 namespace octet::ops {
 
-/// y = x / 2 * (1 + tanh(u)),   u = sqrt(2 / pi) * (x + 0.044715 x^3): the tanh form of GELU, which GPT-2 was trained with.
+/// y = x / 2 * (1 + tanh(u)),   u = sqrt(2 / pi) * (x + 0.044715 x^3): the tanh form of GELU.
 /// x: [T, F] f32 or bf16; y: a sink of that shape and dtype. Throws ContractError on others.
 /// Source: Hendrycks & Gimpel 2016, "Gaussian Error Linear Units", section 2.
 void gelu_forward(Stream&, const Tensor& x, Sink& y);

@@ -7,7 +7,7 @@
 
 namespace octet::ops {
 
-/// Llama 3's stretching of the slow rotations, for contexts longer than `original_max_position`.
+/// Stretching of the slow rotations, for contexts longer than `original_max_position`. Source: Llama 3.1's reference code.
 struct RopeScaling {
   double factor = 8, low_freq_factor = 1, high_freq_factor = 4;
   double original_max_position = 8192;
