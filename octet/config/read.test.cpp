@@ -155,6 +155,12 @@ TEST(ReadToml, text_that_is_not_toml_is_refused_at_its_place) {
   EXPECT_EQ(refused("\nname = \"open"), "run.toml:2:13: not TOML: string: encountered end-of-file");
 }
 
+TEST(ReadToml, text_that_breaks_the_assumptions_of_the_parser_is_refused) {
+  for (const auto* text : {"[[=", "[[[a]]]", "[&", "[[&"}) {
+    EXPECT_TRUE(refused(text).starts_with("run.toml")) << refused(text);
+  }
+}
+
 TEST(ReadToml, a_file_is_read_and_named_in_messages) {
   const std::string path = ::testing::TempDir() + "octet_config_read.toml";
   Sample c;

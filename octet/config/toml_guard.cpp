@@ -49,10 +49,13 @@ std::size_t skip_string(std::string_view text, std::size_t i) {
   return text.size();
 }
 
-void guard_nesting(std::string_view text, const std::string& name) {
+/// What stands outside strings and comments: no deep nesting, and ASCII alone, as TOML 1.0 has it (toml++ 3.3 runs into
+/// __builtin_unreachable on such characters).
+void guard_structure(std::string_view text, const std::string& name) {
   int brackets = 0, dots = 0;
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
+    const auto refuse = [&](const std::string& what) { throw ConfigError(place_text(name, position_at(text, i)) + what); };
     if (c == '"' || c == '\'') {
       i = skip_string(text, i);
       continue;
@@ -61,14 +64,14 @@ void guard_nesting(std::string_view text, const std::string& name) {
       i = std::min(text.find('\n', i), text.size());
       continue;
     }
+    if (static_cast<unsigned char>(c) >= 0x80) {
+      refuse(format("'{}' may stand only in quotes and in comments", text.substr(i, sequence_bytes(text.substr(i)))));
+    }
     if (c == '[' || c == '{') ++brackets;
     if ((c == ']' || c == '}') && brackets > 0) --brackets;
     if (c == '.') ++dots;
     if (c == '=' || c == ',' || c == '\n' || c == '[' || c == '{') dots = 0;
-    if (brackets > most_levels || dots > most_levels) {
-      throw ConfigError(
-          format("{}more than {} levels deep; no configuration needs that", place_text(name, position_at(text, i)), most_levels));
-    }
+    if (brackets > most_levels || dots > most_levels) refuse(format("more than {} levels deep; no configuration needs that", most_levels));
     ++i;
   }
 }
@@ -111,7 +114,7 @@ void guard_toml(std::string_view text, const std::string& name) {
     const auto byte = static_cast<unsigned char>(text[valid]);
     throw ConfigError(format("{}byte {} is not UTF-8; save the file as UTF-8", place_text(name, position_at(text, valid)), int(byte)));
   }
-  guard_nesting(text, name);
+  guard_structure(text, name);
 }
 
 }  // namespace octet::config

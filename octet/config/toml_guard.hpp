@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-// What is checked of a text before the TOML parser sees it: its parser and its destructors recurse once per level, so a text of ten
-// thousand brackets would end the program rather than give an error.
+// What is checked of a text before toml++ sees it: its parser and its destructors recurse once per level, so a text of ten thousand
+// brackets would end the program rather than give an error.
 
 namespace octet::config {
 
@@ -23,7 +23,7 @@ std::string place_text(const std::string& name, Position);
 std::size_t valid_utf8_bytes(std::string_view text);
 
 /// Throws ConfigError, naming `name` and the place, when `text` is longer than max_toml_bytes, begins with a byte-order mark, is not
-/// UTF-8, or nests brackets, braces or dotted keys more than 16 deep.
+/// UTF-8, has characters beyond ASCII outside strings and comments, or nests brackets, braces or dotted keys more than 16 deep.
 void guard_toml(std::string_view text, const std::string& name);
 
 }  // namespace octet::config

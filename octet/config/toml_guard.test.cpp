@@ -48,6 +48,11 @@ TEST(TomlGuard, text_that_is_not_plain_utf8_is_refused) {
   EXPECT_EQ(refused("a = 1\n# ü \xE4 latin"), "x.toml:2:5: byte 228 is not UTF-8; save the file as UTF-8");
 }
 
+TEST(TomlGuard, characters_beyond_ascii_may_stand_only_in_strings_and_comments) {
+  EXPECT_EQ(refused("a = 'ü' # ü\nü = 1"), "x.toml:2:1: 'ü' may stand only in quotes and in comments");
+  EXPECT_EQ(refused("a = \"\\\"ü\" €"), "x.toml:1:11: '€' may stand only in quotes and in comments");
+}
+
 TEST(TomlGuard, a_text_over_the_limit_is_refused) {
   EXPECT_EQ(refused(std::string(max_toml_bytes, '\n')), "no ConfigError");
   EXPECT_EQ(refused(std::string(max_toml_bytes + 1, '\n')), "x.toml: a configuration may have at most 1,048,576 bytes, this has 1,048,577");

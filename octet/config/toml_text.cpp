@@ -1,9 +1,22 @@
 #include "octet/config/toml_text.hpp"
 
+#include <algorithm>
+#include <stdexcept>
+
+namespace {
+/// The parser met a text that its author did not expect.
+struct BrokenAssumption : std::logic_error {
+  using std::logic_error::logic_error;
+};
+[[noreturn]] void broken_assumption(const char* what) { throw BrokenAssumption(what); }
+}  // namespace
+
+// Texts such as "[[=" break assumptions of toml++ 3.3 (its issue 294). With NDEBUG it hands them to the optimizer as facts, so such a
+// text is undefined behaviour; here they are errors.
+#undef NDEBUG
+#define TOML_ASSERT(condition) ((condition) ? static_cast<void>(0) : broken_assumption(#condition))
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
-
-#include <algorithm>
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
@@ -91,6 +104,8 @@ std::vector<Entry> parse_toml(std::string_view text, const std::string& name) {
     flatten(toml::parse(text), {}, entries);
   } catch (const toml::parse_error& e) {
     throw ConfigError(place_text(name, position_of(e.source())) + mistake_text(e.description()));
+  } catch (const BrokenAssumption&) {
+    throw ConfigError(printable(name) + ": not TOML; a section is headed [name], a key is name = value");
   }
   // toml++ keeps tables sorted by key; the first mistake of a text is the first one in it. Stable: a table before what is inside it.
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.key_at < b.key_at; });
