@@ -105,12 +105,12 @@ struct Lane {
   template <class Cursor> OCTET_HD void store(float* p, Cursor c, Vec v) const { store_raw(p, c, v); }
   template <class Cursor> OCTET_HD void store(Bf16* p, Cursor c, Vec v) const { store_raw(p, c, to_halves(encode_bf16_lanes(v))); }
 
-  /// v, with 0 beyond the end of the row: for sums of what is not 0 where a loaded value is.
-  OCTET_HD Vec within(Vec v, Full) const { return v; }
-  OCTET_HD Vec within(Vec v, Part c) const {
+  /// v, with `otherwise` beyond the end of the row: for what a loaded 0 would disturb, such as sums of exp(x) or a maximum.
+  OCTET_HD Vec within(Vec v, Full, float = 0) const { return v; }
+  OCTET_HD Vec within(Vec v, Part c, float otherwise = 0) const {
     IntVec index;
     for (int i = 0; i < width; ++i) index[i] = i;
-    return index < c.count ? v : Vec{};
+    return index < c.count ? v : splat<Vec>(otherwise);
   }
 
   OCTET_HD Vec fma(Vec a, Vec b, Vec c) const { return fused_multiply_add(a, b, c); }

@@ -1,0 +1,50 @@
+#include "octet/ops/cross_entropy/cross_entropy.kernels.hpp"
+#include "octet/ops/cross_entropy/cross_entropy.math.hpp"
+#include "octet/tensor/cpu/lanes.hpp"
+#include "octet/tensor/cpu/parallel.hpp"
+
+namespace octet::cpu::OCTET_ISA {
+namespace {
+
+OCTET_HD void store(float* p, float x) { *p = x; }
+OCTET_HD void store(Bf16* p, float x) { *p = to_bf16(x); }
+OCTET_HD float load(const float* p) { return *p; }
+OCTET_HD float load(const Bf16* p) { return to_float(*p); }
+
+// One token; returns its loss.
+template <class T>
+float cross_entropy_row(const ops::CrossEntropy& a, std::int64_t target, T* x) {
+  const std::int64_t columns = a.logits.shape[1];
+  if (target == -1) {
+    if (a.gradient) __builtin_memset(x, 0, std::size_t(columns) * sizeof(T));
+    return 0;
+  }
+  const auto row = ops::row_softmax(Lane{}, a.vocabulary, x);
+  const bool known = target >= 0 && target < a.vocabulary;
+  const float logit = known ? load(x + target) : __builtin_nanf("");
+  if (a.gradient) {
+    ops::scaled_softmax(Lane{}, a.vocabulary, row, a.gradient_scale, x);
+    // From the unrounded softmax: p - 1 must not cancel what BF16 has left of p.
+    if (known) store(x + target, (math::exp(logit - row.most) / row.sum - 1.0f) * a.gradient_scale);
+    __builtin_memset(x + a.vocabulary, 0, std::size_t(columns - a.vocabulary) * sizeof(T));
+  }
+  return ops::cross_entropy_loss(row, logit);
+}
+
+}  // namespace
+
+void cross_entropy(const ops::CrossEntropy& a) {
+  const std::int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
+  const auto* const targets = a.targets.as<std::int32_t>();
+  float* const losses = a.losses.f32();
+  dispatch<float, Bf16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
+    for_each(rows, columns * 16, [&](std::int64_t t) { losses[t] = cross_entropy_row(a, targets[t], a.logits.as<T>() + t * columns); });
+  });
+  double sum = 0;
+  std::int64_t counted = 0;
+  for (std::int64_t t = 0; t < rows; ++t) sum += double(losses[t]), counted += targets[t] != -1;
+  *a.loss_sum.as<double>() += sum;
+  *a.counted.as<std::int64_t>() += counted;
+}
+
+}  // namespace octet::cpu::OCTET_ISA

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "octet/numerics/math.hpp"
+
+namespace octet::ops {
+
+/// What is needed of a row of logits x to know its softmax: p[v] = exp(x[v] - most) / sum.
+template <class S>
+struct RowSoftmax {
+  S most, sum;
+};
+template <class Lanes, class X>
+OCTET_HD auto row_softmax(Lanes lanes, std::int64_t vocabulary, const X* x) {
+  using math::exp;
+  using Value = typename Lanes::Value;
+  Value most = Value{} - __builtin_inff(), sum{};
+  lanes.each(vocabulary, [&](auto at) { most = larger(Value(lanes.within(lanes.load(x, at), at, -__builtin_inff())), most); });
+  const auto top = lanes.max(most);
+  lanes.each(vocabulary, [&](auto at) { sum = sum + lanes.within(exp(Value(lanes.load(x, at) - top)), at); });
+  const auto total = lanes.sum(sum);
+  return RowSoftmax<decltype(top + total)>{top, total};
+}
+
+/// -log p[target]. The difference of two logits comes first: it is exact where they are near each other.
+template <class S, class T>
+OCTET_HD auto cross_entropy_loss(const RowSoftmax<S>& row, T logit) {
+  using math::log;
+  return log(row.sum) + (row.most - logit);
+}
+
+/// x <- p * scale: the gradient but for the target's one.
+template <class Lanes, class X, class S>
+OCTET_HD void scaled_softmax(Lanes lanes, std::int64_t vocabulary, const RowSoftmax<S>& row, float scale, X* x) {
+  using math::exp;
+  using Value = typename Lanes::Value;
+  const auto factor = scale / row.sum;
+  lanes.each(vocabulary, [&](auto at) { lanes.store(x, at, exp(Value(lanes.load(x, at) - row.most)) * factor); });
+}
+
+}  // namespace octet::ops
