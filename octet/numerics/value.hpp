@@ -32,8 +32,8 @@ template <class V> OCTET_HD constexpr V value_of(BitsOf<V> bits) { return __buil
 template <class V> OCTET_HD constexpr V value_of(IntOf<V> bits) { return __builtin_bit_cast(V, bits); }
 OCTET_HD constexpr float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
-/// Every lane holds x.
-template <class V> OCTET_HD constexpr V splat(float x) { return V{} + x; }
+/// Every lane holds x. (0 is subtracted, not added: that keeps -0, so the compiler drops it and broadcasts.)
+template <class V> OCTET_HD constexpr V splat(float x) { return x - V{}; }
 
 /// |x|, NaN included.
 template <class V> OCTET_HD constexpr V magnitude(V x) { return value_of<V>(int_of(x) & 0x7FFFFFFF); }

@@ -1,0 +1,110 @@
+#include "octet/ops/attention/attention.kernels.hpp"
+#include "octet/ops/attention/attention.math.hpp"
+#include "octet/ops/attention/blocks.hpp"
+#include "octet/ops/attention/multiply.hpp"
+#include "octet/tensor/cpu/parallel.hpp"
+
+// For one key head, its keys are transposed once into panels of a block of keys, its values widened. Then every block of query rows that
+// reads them: all scores up to the diagonal, their exponentials, and the weighted sum of values, divided at the end.
+
+namespace octet::cpu::OCTET_ISA {
+namespace {
+
+constexpr std::int64_t block = AttentionBlocks::block;
+
+template <class T>
+struct Forward {
+  const ops::AttentionForward& a;
+  AttentionBlocks blocks;
+  std::int64_t first_token, kv_head;
+  float *panels, *values, *query, *out, *scores;
+
+  Forward(const ops::AttentionForward& a, std::int64_t sequence, std::int64_t kv_head, float* scratch)
+      : a(a), blocks(a.heads), first_token(sequence * a.heads.sequence), kv_head(kv_head) {
+    panels = scratch;                             // [keys / block][dim][block]
+    values = panels + blocks.keys * blocks.dim;   // [keys][dim]
+    query = values + blocks.keys * blocks.dim;    // [block][dim]
+    out = query + block * blocks.dim;             // [block][dim]
+    scores = out + block * blocks.dim;            // [block][blocks.scores]
+  }
+
+  HeadRows<const T> rows_of(std::int64_t column, std::int64_t begin, std::int64_t n) const {
+    const std::int64_t stride = a.heads.columns();
+    return {a.qkv.as<T>() + (first_token + begin) * stride + column, stride, n, a.heads.head_dim};
+  }
+
+  void load_keys_and_values(std::int64_t end) const {
+    for (std::int64_t k = 0; k < end; k += block) {
+      const std::int64_t n = end - k < block ? end - k : block;
+      widen_rows(rows_of(a.heads.key_column(kv_head), k, n), 1.0f, block, blocks.dim, query);
+      transpose_block(query, block, blocks.dim, panels + k * blocks.dim);
+      widen_rows(rows_of(a.heads.value_column(kv_head), k, n), 1.0f, block, blocks.dim, values + k * blocks.dim);
+    }
+  }
+
+  void scores_of_block(std::int64_t first, std::int64_t rows) const {
+    for (std::int64_t k = 0; k <= first; k += block)
+      for (std::int64_t r = 0; r < rows; r += strip) {
+        const std::int64_t columns = k == first ? round_up(r + strip, AttentionBlocks::padding) : block;
+        multiply_strip(columns, blocks.dim, {query + r * blocks.dim, blocks.dim, 1}, {panels + k * blocks.dim, block}, scores + r * blocks.scores + k,
+                       blocks.scores, false);
+      }
+  }
+
+  // Row r of the block that starts at token `first`: exponentials up to the diagonal, zeros from there to the end of its strip.
+  auto exponentials(std::int64_t first, std::int64_t r) const {
+    float* const s = scores + r * blocks.scores;
+    const std::int64_t valid = first + r + 1, padded = round_up(valid, AttentionBlocks::padding), end = first + round_up(r + 1, strip);
+    for (std::int64_t j = valid; j < padded; ++j) s[j] = -__builtin_inff();
+    const auto row = ops::exponentials_row(Lane{}, padded, s);
+    for (std::int64_t j = padded; j < end; ++j) s[j] = 0;
+    return row;
+  }
+
+  void values_of_block(std::int64_t first, std::int64_t rows) const {
+    for (std::int64_t k = 0; k <= first; k += block)
+      for (std::int64_t r = 0; r < rows; r += strip) {
+        const std::int64_t depth = k == first ? r + strip : block;
+        multiply_strip(blocks.dim, depth, {scores + r * blocks.scores + k, blocks.scores, 1}, {values + k * blocks.dim, blocks.dim}, out + r * blocks.dim,
+                       blocks.dim, k > 0);
+      }
+  }
+
+  void query_block(std::int64_t head, std::int64_t first) const {
+    const std::int64_t d = a.heads.head_dim, rows = a.heads.sequence - first < block ? a.heads.sequence - first : block;
+    widen_rows(rows_of(a.heads.query_column(head), first, rows), 1.0f / __builtin_sqrtf(float(d)), block, blocks.dim, query);
+    scores_of_block(first, rows);
+    float inverse_sum[block];
+    float* const lse = a.lse.f32() + head * a.qkv.shape[0] + first_token + first;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto row = exponentials(first, r);
+      inverse_sum[r] = 1.0f / row.sum;
+      lse[r] = row.most + math::log(row.sum);
+    }
+    values_of_block(first, rows);
+    const std::int64_t stride = a.heads.heads * d;
+    narrow_rows<T>(out, blocks.dim, [&](std::int64_t r) { return inverse_sum[r]; },
+                   {a.o.as<T>() + (first_token + first) * stride + head * d, stride, rows, d});
+  }
+};
+
+}  // namespace
+
+void attention_forward(const ops::AttentionForward& a, float* scratch) {
+  const AttentionBlocks sizes(a.heads);
+  // One job is one key head of one sequence; where these are few, each part of its query blocks is one.
+  const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, query_blocks = sizes.keys / block;
+  const std::int64_t wanted = key_heads == 0 ? 1 : ceil_div(4 * threads(), key_heads), parts = wanted < query_blocks ? wanted : query_blocks;
+  dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
+    for_each_uneven(key_heads * parts, [&](std::int64_t job) {
+      const std::int64_t head = job % key_heads, part = parts - 1 - job / key_heads;  // the longest rows first
+      const Forward<T> work(a, head / a.heads.kv_heads, head % a.heads.kv_heads, scratch + this_thread() * sizes.forward_floats());
+      const std::int64_t begin = part * query_blocks / parts * block, end = (part + 1) * query_blocks / parts * block;
+      work.load_keys_and_values(end < a.heads.sequence ? end : a.heads.sequence);
+      for (std::int64_t h = 0; h < a.heads.group(); ++h)
+        for (std::int64_t first = begin; first < end; first += block) work.query_block(work.kv_head * a.heads.group() + h, first);
+    });
+  });
+}
+
+}  // namespace octet::cpu::OCTET_ISA
