@@ -21,7 +21,7 @@ struct NumberLane {
   template <class T> Number load(const T* p, std::int64_t at) const { return p[at]; }
   Number load(const Bf16* p, std::int64_t at) const { return to_float(p[at]); }
   template <class T> void store(T* p, std::int64_t at, Number v) const { p[at] = v; }
-  Number within(Number v, std::int64_t) const { return v; }
+  Number within(Number v, std::int64_t, float = 0) const { return v; }
 
   Number fma(Number a, Number b, Number c) const { return a * b + c; }
   Number sqrt(Number v) const {

@@ -1,0 +1,207 @@
+#include "octet/ops/attention/attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "octet/ops/attention/attention.kernels.hpp"
+#include "octet/ops/attention/attention.reference.hpp"
+#include "octet/tensor/cpu/threads.hpp"
+
+namespace octet::ops {
+namespace {
+
+using namespace attention_reference;
+using testing::dot_bound, testing::gaussian, testing::unit_bf16, testing::unit_f32;
+
+// S of one token, odd, one more than a block, several blocks with a rest; d of a register, between registers, odd; groups of 1, 2 and 7.
+const std::vector<Case> cases = {
+    {1, {1, 1, 16, 1}}, {2, {2, 1, 64, 7}},   {1, {7, 1, 16, 49}}, {3, {2, 2, 80, 33}},
+    {1, {2, 1, 64, 97}}, {2, {2, 1, 128, 50}}, {1, {4, 2, 5, 19}},  {0, {2, 1, 16, 8}},
+};
+const std::vector<DType> dtypes = {DType::f32, DType::bf16};
+double unit_of(DType t) { return t == DType::bf16 ? unit_bf16 : unit_f32; }
+
+using ForwardKernel = void (*)(const AttentionForward&, float*);
+using BackwardKernel = void (*)(const AttentionBackward&, float*);
+std::vector<std::pair<ForwardKernel, BackwardKernel>> kernels() {
+  std::vector<std::pair<ForwardKernel, BackwardKernel>> list = {{cpu::v3::attention_forward, cpu::v3::attention_backward}};
+  if (cpu::detected_isa() == cpu::Isa::v4) list.push_back({cpu::v4::attention_forward, cpu::v4::attention_backward});
+  return list;
+}
+
+Tensor tensor(Stream& stream, Shape shape, DType dtype, const std::vector<double>& values) {
+  const Tensor t = stream.empty(shape, dtype);
+  for (std::int64_t i = 0; i < t.count(); ++i)
+    if (dtype == DType::bf16) t.bf16()[i] = to_bf16(float(values[std::size_t(i)]));
+    else t.f32()[i] = float(values[std::size_t(i)]);
+  return t;
+}
+std::vector<double> values_of(const Tensor& t) {
+  std::vector<double> out;
+  for (std::int64_t i = 0; i < t.count(); ++i) out.push_back(value_at(t, i));
+  return out;
+}
+std::vector<double> random(std::int64_t n, std::uint64_t seed, double scale = 1) {
+  const auto g = gaussian(std::size_t(n), seed, scale);
+  return {g.begin(), g.end()};
+}
+
+// One problem on a stream: random inputs, outputs not yet computed.
+struct Problem {
+  Stream stream{Device::cpu};
+  Case c;
+  Tensor qkv, o, lse, d_o, dqkv, scratch;
+  Problem(const Case& c, DType dtype, double scale = 1) : c(c) {
+    const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
+    qkv = tensor(stream, {T, columns}, dtype, random(T * columns, 1, scale));
+    d_o = tensor(stream, {T, width}, dtype, random(T * width, 2));
+    o = stream.zeros({T, width}, dtype), dqkv = stream.zeros({T, columns}, dtype), lse = stream.zeros({c.heads.heads, T}, DType::f32);
+    const cpu::AttentionBlocks blocks(c.heads);
+    scratch = tensor(stream, {cpu::threads(), std::max(blocks.forward_floats(), blocks.backward_floats())}, DType::f32,
+                     std::vector<double>(std::size_t(cpu::threads() * std::max(blocks.forward_floats(), blocks.backward_floats())), NAN));
+  }
+  AttentionForward forward() const { return {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads}; }
+  AttentionBackward backward() const { return {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = c.heads}; }
+};
+
+void expect_within(const Tensor& got, const std::vector<double>& want, const std::vector<double>& bound, const std::string& what) {
+  double worst = 0;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double error = std::abs(value_at(got, std::int64_t(i)) - want[i]) / (bound[i] + unit_of(got.dtype) * std::abs(want[i]) * 1.01 + 1e-37);
+    if (!(error <= worst)) worst = error, at = i;
+  }
+  EXPECT_LE(worst, 1.0) << what << " at " << at << ": " << value_at(got, std::int64_t(at)) << " for " << want[at];
+}
+
+TEST(Attention, ForwardIsWithinItsBoundOfTheDefinition) {
+  for (const auto& c : cases)
+    for (const DType dtype : dtypes)
+      for (const auto& [kernel, unused] : kernels()) {
+        Problem p(c, dtype);
+        kernel(p.forward(), p.scratch.f32());
+        const Forward want = forward(c, values_of(p.qkv));
+        expect_within(p.o, want.o, want.o_bound, "o " + c.text());
+        expect_within(p.lse, want.lse, want.lse_bound, "lse " + c.text());
+      }
+}
+
+TEST(Attention, BackwardIsWithinItsBoundOfTheFormula) {
+  for (const auto& c : cases)
+    for (const DType dtype : dtypes)
+      for (const auto& [unused, kernel] : kernels()) {
+        Problem p(c, dtype);
+        const Forward exact = forward(c, values_of(p.qkv));
+        p.o = tensor(p.stream, p.o.shape, dtype, exact.o), p.lse = tensor(p.stream, p.lse.shape, DType::f32, exact.lse);
+        kernel(p.backward(), p.scratch.f32());
+        const Backward want = backward(c, values_of(p.qkv), values_of(p.d_o), values_of(p.o), values_of(p.lse));
+        expect_within(p.dqkv, want.dqkv, want.bound, "dqkv " + c.text());
+      }
+}
+
+TEST(Attention, BackwardFormulaIsTheDerivativeOfTheForwardsOwnRows) {
+  const Case c{2, {4, 2, 3, 5}};
+  const auto qkv = random(c.tokens() * c.heads.columns(), 1), d_o = random(c.tokens() * c.heads.heads * c.heads.head_dim, 2);
+  const Forward f = forward(c, qkv);
+  const Backward want = backward(c, qkv, d_o, f.o, f.lse);
+  for (std::size_t i = 0; i < qkv.size(); ++i) {
+    const double slope = slope_of_forward(c, qkv, d_o, i);
+    EXPECT_NEAR(slope, want.dqkv[i], 1e-13 * c.tokens() * c.heads.columns()) << i;
+  }
+}
+
+TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
+  const Case c{1, {6, 3, 16, 150}};
+  const int usual = cpu::threads();
+  std::vector<std::vector<double>> o, lse, dqkv;
+  for (const int threads : {1, 2, 3, 8}) {
+    cpu::set_threads(threads);
+    Problem p(c, DType::f32);
+    attention_forward(p.stream, p.forward());
+    attention_backward(p.stream, p.backward());
+    o.push_back(values_of(p.o)), lse.push_back(values_of(p.lse)), dqkv.push_back(values_of(p.dqkv));
+  }
+  cpu::set_threads(usual);
+  for (std::size_t i = 1; i < o.size(); ++i) EXPECT_TRUE(o[i] == o[0] && lse[i] == lse[0] && dqkv[i] == dqkv[0]) << i;
+}
+
+TEST(Attention, ReadsNeitherLaterTokensNorOtherSequences) {
+  const Case both{2, {2, 1, 16, 60}};
+  Problem p(both, DType::f32);
+  attention_forward(p.stream, p.forward());
+  const auto before = values_of(p.o);
+  constexpr std::int64_t token = 51;  // of the first sequence
+  for (std::int64_t i = 0; i < both.heads.columns(); ++i) p.qkv.f32()[token * both.heads.columns() + i] += 1;
+  attention_forward(p.stream, p.forward());
+  const auto after = values_of(p.o);
+  const std::int64_t width = both.heads.heads * both.heads.head_dim;
+  for (std::int64_t t = 0; t < both.tokens(); ++t) {
+    const bool same = std::equal(before.begin() + t * width, before.begin() + (t + 1) * width, after.begin() + t * width);
+    EXPECT_EQ(same, t < token || t >= 60) << t;
+  }
+}
+
+TEST(Attention, SurvivesScoresThatOverflowTheExponential) {
+  const Case c{1, {2, 1, 64, 70}};
+  Problem p(c, DType::f32, 1e4);  // scores of 1e9
+  attention_forward(p.stream, p.forward());
+  attention_backward(p.stream, p.backward());
+  for (const Tensor& t : {p.o, p.lse, p.dqkv})
+    for (const double x : values_of(t)) ASSERT_TRUE(std::isfinite(x));
+  for (int head = 0; head < 2; ++head)  // the first token sees itself alone
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(p.o.f32()[head * 64 + i], p.qkv.f32()[c.heads.value_column(0) + i]);
+}
+
+TEST(Attention, CarriesNanToEveryTokenThatReadsIt) {
+  const Case c{2, {2, 2, 16, 50}};
+  for (const std::int64_t column : {c.heads.query_column(1), c.heads.key_column(1), c.heads.value_column(1)}) {
+    Problem p(c, DType::f32);
+    constexpr std::int64_t token = 20;
+    p.qkv.f32()[token * c.heads.columns() + column] = NAN;
+    attention_forward(p.stream, p.forward());
+    attention_backward(p.stream, p.backward());
+    const bool query = column == c.heads.query_column(1);
+    for (std::int64_t t = 0; t < c.tokens(); ++t) {
+      EXPECT_EQ(std::isnan(p.o.f32()[t * 32]), false) << "head 0, token " << t;
+      const bool reads = query ? t == token : t >= token && t < 50, may = t >= token - 6 && t < 50;  // 6: rows of one strip share zeros
+      EXPECT_TRUE(reads ? std::isnan(p.o.f32()[t * 32 + 16]) : may || !std::isnan(p.o.f32()[t * 32 + 16])) << t;
+    }
+    EXPECT_TRUE(std::isnan(p.dqkv.f32()[token * c.heads.columns() + c.heads.key_column(1) + 1])) << column;
+  }
+}
+
+TEST(Attention, ADryRunNeedsTheSameMemoryAndCountsTheSameWork) {
+  const QkvShape heads{4, 2, 64, 256};
+  Work work[2];
+  std::size_t peak[2];
+  for (const Device device : {Device::cpu, Device::null}) {
+    Stream stream(device);
+    const Tensor qkv = stream.empty({512, heads.columns()}, DType::bf16), dqkv = stream.empty({512, heads.columns()}, DType::bf16);
+    const Tensor o = stream.empty({512, 256}, DType::bf16), lse = stream.empty({4, 512}, DType::f32);
+    if (device == Device::cpu)
+      for (const Tensor& t : {qkv, o, lse}) clear(stream, t);
+    attention_forward(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads});
+    attention_backward(stream, {.d_o = o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = heads});
+    work[device == Device::null] = stream.work(), peak[device == Device::null] = stream.arena().peak().total;
+  }
+  EXPECT_EQ(peak[0], peak[1]);
+  EXPECT_EQ(work[0].flops, work[1].flops);
+  EXPECT_EQ(work[0].flops, 3.5 * 2 * 2 * 2 * 4 * 256.0 * 256 / 2 * 64);
+  EXPECT_EQ(work[0].gemm_flops, 0);
+}
+
+TEST(Attention, RefusesWrongShapes) {
+  Stream stream(Device::null);
+  const auto f32 = [&](Shape s) { return stream.empty(s, DType::f32); };
+  const QkvShape heads{4, 2, 16, 8};
+  EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 127}), .o = f32({16, 64}), .lse = f32({4, 16}), .heads = heads}), ContractError);
+  EXPECT_THROW(attention_forward(stream, {.qkv = f32({15, 128}), .o = f32({15, 64}), .lse = f32({4, 15}), .heads = heads}), ContractError);
+  EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 32}), .lse = f32({4, 16}), .heads = heads}), ContractError);
+  EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 64}), .lse = f32({16, 4}), .heads = heads}), ContractError);
+  EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 64}), .lse = f32({4, 16}), .heads = {4, 3, 16, 8}}), ContractError);
+}
+
+}  // namespace
+}  // namespace octet::ops
