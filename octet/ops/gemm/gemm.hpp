@@ -31,7 +31,7 @@ struct GemmLimit {
 };
 const GemmLimit& measured_gemm_limit();
 
-/// d[m, n] += per column sum over rows: db[n] (+)= sum_m x[m, n]; x f32 or bf16, db f32 [N]. The gradient of a bias.
+/// db[n] += sum_m x[m, n]; x f32 or bf16, db f32 [N]. The gradient of a bias.
 void add_column_sums(Stream&, const Tensor& x, const Tensor& db);
 
 }  // namespace octet::ops

@@ -33,8 +33,11 @@ struct QuantizeSpec {
   /// values, and a second pass encodes them: a maximum over the whole tensor, or over whole columns, must come first.
   bool local(bool want_cols) const {
     if (scale_known()) return true;
-    return !rows.whole_tensor() && !(want_cols && cols.whole_rows());
+    return !rows.whole_tensor() && !(want_cols && (cols.whole_rows() || cols.whole_tensor()));
   }
 };
+
+/// Throws ContractError unless there are kernels for the spec's blocks and its known scale, if it has one, has their shape.
+void check_quantizable(const QuantizeSpec&);
 
 }  // namespace octet::ops

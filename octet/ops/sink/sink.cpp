@@ -18,6 +18,7 @@ Quantized operand(Stream& stream, const QuantizeSpec& spec, ScaleBlock block, st
 Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want) {
   check(want.shape.rank == 2 && (want.dtype == DType::f32 || want.dtype == DType::bf16), "sink: wants [rows, cols] of f32 or bf16, got {} {}",
         want.shape, want.dtype);
+  check_quantizable(spec);
   const auto rows = want.shape[0], cols = want.shape[1];
   Sink sink{.shape = want.shape, .dtype = want.dtype, .spec = spec};
   if (!spec.quantizes()) {
@@ -28,8 +29,8 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
   }
   if (want.cols) sink.codes.cols = operand(stream, spec, spec.cols, cols, rows, want.cols_region);
   if (want.rows) sink.codes.rows = operand(stream, spec, spec.rows, rows, cols, want.rows_region);
-  // Per tensor the two orientations share one scale, hence one descale, which must live as long as the longer-lived one.
-  if (want.rows && want.cols && spec.rows.whole_tensor()) sink.codes.rows.descales = sink.codes.cols.descales;
+  // Both per tensor, the two orientations share one scale, hence one descale, which must live as long as the longer-lived one.
+  if (want.rows && want.cols && spec.rows.whole_tensor() && spec.cols.whole_tensor()) sink.codes.rows.descales = sink.codes.cols.descales;
   if (want.keep_plain) sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, Category::activations);
   else if (!spec.local(want.cols)) sink.plain = stream.empty(want.shape, want.dtype, want.rows_region);
   return sink;

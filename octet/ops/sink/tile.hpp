@@ -12,28 +12,34 @@ namespace octet::cpu::OCTET_ISA {
 inline constexpr std::int64_t tile_rows = 128;
 
 /// Encodes a matrix tile by tile into sink.codes. tile() may be called from several threads, once for every tile; finish() once after
-/// them. Defined in ops/quantize/quantize.cpu.cpp.
+/// them. Codes, descales, amax and counts do not depend on which thread took which tile. Defined in ops/quantize/quantize.cpu.cpp.
 class TileQuantizer {
  public:
-  /// `values` is where the whole matrix [rows, cols] of sink.dtype stands, or null when tiles come from a buffer that is reused;
-  /// it must be set unless the spec is local.
-  TileQuantizer(const ops::Sink& sink, const void* values);
+  /// `values` is where the whole matrix [rows, cols] stands, or null when tiles come from a buffer that is reused; it must be set
+  /// unless the spec is local. `stored` is the type of the values: sink.dtype, or f32 to be rounded to it.
+  TileQuantizer(const ops::Sink& sink, const void* values, DType stored);
+  ~TileQuantizer();
+  TileQuantizer(const TileQuantizer&) = delete;
+  TileQuantizer& operator=(const TileQuantizer&) = delete;
   /// Rows [row0, row0 + rows) stand at `tile`, densely. row0 is a multiple of 128; rows <= 128, fewer only in the last tile.
   void tile(const void* tile, std::int64_t row0, std::int64_t rows);
   /// Turns maxima into scales, encodes what had to wait for them, and writes descales, amax and health.
   void finish();
 
- private:
-  struct alignas(64) Partial {  // one a thread, merged in order: results do not depend on timing
+  struct alignas(64) Partial {  // one a thread, merged in order
     float amax = 0, scale_min = 0, scale_max = 0;
     std::int64_t saturated = 0, flushed = 0, nonfinite = 0;
     double signal = 0, noise = 0;
   };
-  static constexpr int max_threads = 256;
+
+ private:
+  void report();
 
   const ops::Sink& sink_;
   const void* values_;
-  Partial partials_[max_threads];
+  DType stored_;
+  int threads_;
+  Partial* partials_;
 };
 
 /// Calls row(r, out) for every row of the sink's matrix, where `out` takes the row's values as T (sink.dtype), and quantizes each tile
@@ -46,7 +52,7 @@ void fill_sink(const ops::Sink& sink, std::int64_t work, const Row& row) {
     for_each(rows, work, [&](std::int64_t r) { row(r, plain + r * cols); });
     return;
   }
-  TileQuantizer quantizer(sink, plain);
+  TileQuantizer quantizer(sink, plain, sink.dtype);
   const std::int64_t tiles = ceil_div(rows, tile_rows);
   for_each(tiles, work * tile_rows, [&](std::int64_t t) {
     const std::int64_t row0 = t * tile_rows, n = rows - row0 < tile_rows ? rows - row0 : tile_rows;

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "octet/tensor/tensor.hpp"
+
+namespace octet::ops {
+
+/// d[m, n] (+)= alpha * sum_k a[m, k] * b[n, k] (+ bias[n]) by oneDNN. a and b have one type, f32 or bf16, and the sums are FP32.
+struct Multiplication {
+  std::int64_t M, N, K;
+  DType type;                // of a and b
+  DType result;              // of d
+  bool a_transposed, b_transposed;  // stored [K, M], [K, N]
+  bool scaled, biased, accumulate;  // alpha and bias are there; d += instead of d =
+  friend auto operator<=>(const Multiplication&, const Multiplication&) = default;
+};
+
+/// Runs it on this process's OpenMP threads; M, N and K are positive. What oneDNN prepares for a form is kept for the next call.
+/// Throws DeviceError where the library has no kernel for it on this machine.
+void multiply(const Multiplication&, const void* a, const void* b, void* d, float alpha, const float* bias);
+
+}  // namespace octet::ops

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "octet/numerics/scale.hpp"
+
+// What quantizing does to a value and to a block's maximum, for one value or a register of them.
+
+namespace octet::ops {
+
+/// How the maxima of a tensor's blocks become scales.
+struct BlockRule {
+  ScaleRule rule = ScaleRule::quotient;
+  float format_max = 0;
+  float overflow = 0;  // the scale where the quotient overflows: per tensor the largest float, per block the largest value of x's type
+};
+
+/// What a block's maximum gives: the factor before encoding, the one after decoding, and, by the e8m0 rule, the latter's code.
+template <class V>
+struct BlockScale {
+  V scale, descale;
+  IntOf<V> code;
+};
+
+/// The rules of numerics/scale.hpp on every lane; amax >= 0, never NaN.
+template <class V>
+OCTET_HD BlockScale<V> block_scale(V amax, const BlockRule& r) {
+  using Int = IntOf<V>;
+  const Int bits = int_of(amax);
+  if (r.rule == ScaleRule::e8m0) {
+    const Int x = int_of(V(amax * (1.0f / r.format_max)));
+    const Int exponent = x >> 23, mantissa = x & 0x7FFFFF;
+    // Rounded up, except where that would leave E8M0 or where 2^-127 is near enough.
+    Int code = exponent + (mantissa > (exponent == 0 ? Int{} + 0x400000 : Int{}) ? Int{} + 1 : Int{});
+    code = exponent >= 0xFE ? Int{} + std::int32_t(E8M0::max_code) : code;
+    const Int inverse = (254 - code) << 23, value = code << 23;
+    return {value_of<V>(code == 0xFE ? Int{} + 0x00400000 : inverse), value_of<V>(code == 0 ? Int{} + 0x00400000 : value), code};
+  }
+  V scale = r.format_max / amax;
+  scale = int_of(scale) == 0x7F800000 ? splat<V>(r.overflow) : scale;
+  if (r.rule == ScaleRule::power_of_two) scale = value_of<V>(Int(int_of(scale) & std::int32_t(0xFF800000)));
+  scale = bits > 0 ? scale : splat<V>(1);
+  scale = bits < 0x7F800000 ? scale : splat<V>(1);
+  return {scale, 1.0f / scale, Int{}};
+}
+
+/// How often something happened, per lane.
+template <class V>
+struct HealthCounts {
+  IntOf<V> saturated{}, flushed{}, nonfinite{};
+};
+
+/// The codes of x * scale in the low 8 bits of each lane; adds to the counts.
+template <class Format, class V>
+OCTET_HD IntOf<V> encode_counted(V x, V scale, HealthCounts<V>& n) {
+  using Int = IntOf<V>;
+  const V y = x * scale;
+  const Int code = encode_lanes<Format>(y), size = int_of(x) & 0x7FFFFFFF;
+  n.saturated = magnitude(y) > splat<V>(Format::max) ? n.saturated + 1 : n.saturated;
+  n.nonfinite = size >= 0x7F800000 ? n.nonfinite + 1 : n.nonfinite;
+  const Int kept = size != 0 ? code & 0x7F : Int{} + 1;
+  n.flushed = kept == 0 ? n.flushed + 1 : n.flushed;
+  return code;
+}
+
+}  // namespace octet::ops

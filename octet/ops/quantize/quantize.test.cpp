@@ -1,0 +1,250 @@
+#include "octet/ops/quantize/quantize.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "octet/ops/quantize/quantize.kernels.hpp"
+#include "octet/tensor/cpu/threads.hpp"
+#include "tests/testing/code_table.hpp"
+#include "tests/testing/testing.hpp"
+
+// The reference is written from the prose of the formats and recipes: value tables, std::frexp and plain loops, none of our formulas.
+
+namespace octet::ops {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+
+// ---- Reference: one value.
+
+const testing::CodeTable& table(DType format) { return format == DType::e4m3 ? testing::CodeTable::e4m3() : testing::CodeTable::e5m2(); }
+double largest(DType format) { return table(format).finite().back(); }
+
+// ---- Reference: one block.
+
+struct RefScale {
+  float scale = 1, descale = 1;
+  std::uint8_t code = 0;
+};
+
+RefScale ref_scale(ScaleRule rule, DType format, float amax, float overflow) {
+  const float fmax = float(largest(format));
+  RefScale s;
+  if (rule == ScaleRule::e8m0) {
+    const float q = amax * (1.0f / fmax);
+    int exponent = -127;  // the least with 2^exponent >= q
+    while (exponent < 127 && std::ldexp(1.0, exponent) < double(q)) ++exponent;
+    // 2^-127 stands for all that is at most half of the least normal number.
+    s.code = std::uint8_t(exponent + 127);
+    s.scale = float(std::ldexp(1.0, -exponent)), s.descale = float(std::ldexp(1.0, exponent));
+    return s;
+  }
+  if (amax == 0 || std::isinf(amax)) return s;
+  s.scale = fmax / amax;
+  if (std::isinf(s.scale)) s.scale = overflow;
+  if (rule == ScaleRule::power_of_two) {
+    int exponent;
+    std::frexp(s.scale, &exponent);
+    s.scale = std::ldexp(1.0f, exponent - 1);
+  }
+  s.descale = float(1.0 / double(s.scale));
+  return s;
+}
+
+// ---- Reference: one orientation, a matrix [rows, cols] given by element.
+
+struct Matrix {
+  std::int64_t rows, cols;
+  std::vector<float> x;
+  float at(std::int64_t r, std::int64_t c) const { return x[std::size_t(r * cols + c)]; }
+  Matrix transposed() const {
+    Matrix t{cols, rows, std::vector<float>(x.size())};
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < cols; ++c) t.x[std::size_t(c * rows + r)] = at(r, c);
+    return t;
+  }
+};
+
+struct Reference {
+  Bytes codes, descales;
+  std::int64_t saturated = 0, flushed = 0, nonfinite = 0;
+  float amax = 0, scale_min = infinity, scale_max = 0;
+};
+
+Reference ref_quantize(const Matrix& m, const QuantizeSpec& spec, ScaleBlock block, DType source) {
+  const testing::CodeTable& codes = table(spec.format);
+  Reference ref;
+  ref.codes.resize(m.x.size());
+  const std::int64_t br = block.rows ? block.rows : std::max<std::int64_t>(m.rows, 1), bc = block.cols ? block.cols : std::max<std::int64_t>(m.cols, 1);
+  const bool e8m0 = spec.rule == ScaleRule::e8m0 && !spec.scale_known();
+  const Shape layout = descale_shape(block, e8m0 ? DType::e8m0 : DType::f32, m.rows, m.cols);
+  std::vector<float> descales(std::size_t(layout.count()), 1.0f);
+  Bytes descale_codes(std::size_t(layout.count()), 0);
+  const float overflow = source == DType::bf16 && !block.whole_tensor() ? 0x1.fep127f : std::numeric_limits<float>::max();
+  const std::int64_t block_rows = block.whole_tensor() ? 1 : (m.rows + br - 1) / br, block_cols = block.cols == 0 ? 1 : (m.cols + bc - 1) / bc;
+  for (std::int64_t i = 0; i < block_rows; ++i)
+    for (std::int64_t j = 0; j < block_cols; ++j) {
+      float amax = 0;
+      const auto each = [&](const auto& f) {
+        for (std::int64_t r = i * br; r < std::min(m.rows, (i + 1) * br); ++r)
+          for (std::int64_t c = j * bc; c < std::min(m.cols, (j + 1) * bc); ++c) f(r, c);
+      };
+      each([&](auto r, auto c) {
+        if (std::fabs(m.at(r, c)) > amax) amax = std::fabs(m.at(r, c));
+      });
+      RefScale s = ref_scale(spec.rule, spec.format, amax, overflow);
+      if (spec.scale_known()) s.scale = *spec.scale.f32(), s.descale = *spec.descale.f32();
+      ref.amax = std::max(ref.amax, amax), ref.scale_min = std::min(ref.scale_min, s.scale), ref.scale_max = std::max(ref.scale_max, s.scale);
+      // The layouts of tensor.hpp, in words: blocks of K first for f32 vectors along rows, otherwise row blocks first.
+      const bool k_first = !e8m0 && block.rows == 1 && block.cols > 0;
+      const std::size_t at = std::size_t(block.whole_tensor() ? 0 : block.cols == 0 ? i : k_first ? j * layout[1] + i : i * layout[1] + j);
+      descales[at] = s.descale, descale_codes[at] = s.code;
+      each([&](auto r, auto c) {
+        const float x = m.at(r, c), y = x * s.scale;
+        const std::uint8_t code = codes.encode(y);
+        ref.codes[std::size_t(r * m.cols + c)] = code;
+        ref.saturated += std::fabs(y) > float(largest(spec.format));
+        ref.flushed += x != 0 && (code & 0x7F) == 0;
+        ref.nonfinite += !std::isfinite(x);
+      });
+    }
+  if (e8m0) ref.descales = descale_codes;
+  else ref.descales.assign(reinterpret_cast<std::uint8_t*>(descales.data()), reinterpret_cast<std::uint8_t*>(descales.data() + descales.size()));
+  return ref;
+}
+
+// ---- What is tried.
+
+struct Case {
+  const char* name;
+  QuantizeSpec spec;
+  bool known = false;
+};
+
+std::vector<Case> cases() {
+  const ScaleBlock tensor{0, 0}, row{1, 0}, v32{1, 32}, v128{1, 128}, square{128, 128};
+  using enum ScaleRule;
+  return {
+      {"known", {.format = DType::e4m3}, true},
+      {"known e5m2", {.format = DType::e5m2}, true},
+      {"tensor", {.format = DType::e4m3}},
+      {"tensor e5m2", {.format = DType::e5m2}},
+      {"tensor, power of two", {.format = DType::e4m3, .rule = power_of_two}},
+      {"row", {.format = DType::e4m3, .rule = power_of_two, .rows = row, .cols = row}},
+      {"row, quotient", {.format = DType::e5m2, .rule = quotient, .rows = row, .cols = row}},
+      {"1x128", {.format = DType::e4m3, .rule = power_of_two, .rows = v128, .cols = v128}},
+      {"1x128 quotient e5m2", {.format = DType::e5m2, .rule = quotient, .rows = v128, .cols = v128}},
+      {"128x128", {.format = DType::e4m3, .rule = power_of_two, .rows = square, .cols = square}},
+      {"1x32 e8m0", {.format = DType::e4m3, .rule = e8m0, .rows = v32, .cols = v32}},
+      {"1x32 e8m0 e5m2", {.format = DType::e5m2, .rule = e8m0, .rows = v32, .cols = v32}},
+      {"1x32 f32", {.format = DType::e4m3, .rule = power_of_two, .rows = v32, .cols = v32}},
+      {"row and tensor", {.format = DType::e4m3, .rule = power_of_two, .rows = row, .cols = tensor}},
+      {"tensor and 1x128", {.format = DType::e4m3, .rule = power_of_two, .rows = tensor, .cols = v128}},
+      {"128x128 and 1x128", {.format = DType::e4m3, .rule = power_of_two, .rows = square, .cols = v128}},
+  };
+}
+
+// Gaussian values with a sprinkle of what breaks quantizers.
+Matrix awkward(std::int64_t rows, std::int64_t cols, std::uint64_t seed, DType dtype) {
+  Matrix m{rows, cols, testing::gaussian(std::size_t(rows * cols), seed)};
+  const float specials[] = {0.0f, -0.0f, nan, -nan, 1e-45f, -1e-40f, 1e-30f, 1e10f, -3e38f, 448.0f, 449.0f, 0x1p-9f, 0x1p-10f};
+  for (std::size_t i = 0; i < m.x.size(); ++i) {
+    const auto w = philox(seed + 1, i).w;
+    if (w[0] % 67 == 0) m.x[i] = specials[w[1] % std::size(specials)];
+    if (w[0] % 4099 == 1) m.x[i] = infinity;
+    if ((i / 128) % 5 == 1) m.x[i] = 0;
+    if ((i / 128) % 5 == 2) m.x[i] *= 1e-20f;
+    if ((i / 128) % 5 == 3) m.x[i] *= 1e-42f;
+  }
+  if (dtype == DType::bf16)
+    for (float& x : m.x) x = to_float(to_bf16(x));
+  return m;
+}
+
+Tensor upload(Stream& stream, const Matrix& m, DType dtype) {
+  const Tensor t = stream.empty({m.rows, m.cols}, dtype, Lifetime::run);
+  for (std::size_t i = 0; i < m.x.size(); ++i) {
+    if (dtype == DType::bf16) t.bf16()[i] = to_bf16(m.x[i]);
+    else t.f32()[i] = m.x[i];
+  }
+  return t;
+}
+
+QuantizeSpec ready(Stream& stream, const Case& c, QuantizeHealth* health) {
+  QuantizeSpec spec = c.spec;
+  spec.amax = stream.zeros({1}, DType::f32, Lifetime::run), spec.health = health;
+  if (c.known) {
+    spec.scale = stream.zeros({1}, DType::f32, Lifetime::run), spec.descale = stream.zeros({1}, DType::f32, Lifetime::run);
+    *spec.scale.f32() = 37.7f, *spec.descale.f32() = 1.0f / 37.7f;
+  }
+  return spec;
+}
+
+Bytes bytes_of(const Tensor& t) { return Bytes(t.u8(), t.u8() + t.bytes()); }
+
+void expect_same(const Quantized& q, const Reference& ref, const std::string& what, bool known) {
+  ASSERT_EQ(q.codes.bytes(), ref.codes.size()) << what;
+  std::size_t wrong = 0, first = 0;
+  for (std::size_t i = 0; i < ref.codes.size(); ++i)
+    if (q.codes.u8()[i] != ref.codes[i] && wrong++ == 0) first = i;
+  EXPECT_EQ(wrong, 0u) << what << ": first wrong code at " << first << ": " << int(q.codes.u8()[first]) << " not " << int(ref.codes[first]);
+  if (!known) { EXPECT_EQ(bytes_of(q.descales), ref.descales) << what << ": descales"; }
+}
+
+const std::vector<Shape> shapes = {{1, 1}, {1, 7}, {3, 0}, {0, 5}, {16, 16}, {33, 130}, {129, 257}, {320, 64}, {256, 384}, {300, 31}};
+
+void fill_garbage(const Sink& sink) {
+  for (const Quantized* q : {&sink.codes.rows, &sink.codes.cols})
+    if (*q) std::memset(q->codes.data, 0xA5, q->codes.bytes());
+  for (const Quantized* q : {&sink.codes.rows, &sink.codes.cols})
+    if (*q && !sink.spec.scale_known()) std::memset(q->descales.data, 0xA5, q->descales.bytes());
+}
+
+void try_case(const Case& c, const Shape& shape, DType dtype, bool rows, bool cols) {
+  const std::string what = format("{} {} {}{}{}", std::string_view(c.name), shape, dtype, rows ? " rows" : "", cols ? " cols" : "");
+  Stream stream(Device::cpu);
+  QuantizeHealth health;
+  const QuantizeSpec spec = ready(stream, c, &health);
+  const Matrix m = awkward(shape[0], shape[1], 7, dtype);
+  const Tensor x = upload(stream, m, dtype);
+  Sink sink = make_sink(stream, spec, {.shape = shape, .dtype = dtype, .rows = rows, .cols = cols});
+  fill_garbage(sink);
+  quantize(stream, x, sink);
+  const Reference by_rows = ref_quantize(m, spec, spec.rows, dtype), by_cols = ref_quantize(m.transposed(), spec, spec.cols, dtype);
+  if (rows) expect_same(sink.codes.rows, by_rows, what + " (rows)", c.known);
+  if (cols) expect_same(sink.codes.cols, by_cols, what + " (columns)", c.known);
+  const Reference& counted = rows ? by_rows : by_cols;
+  EXPECT_EQ(*spec.amax.f32(), counted.amax) << what;
+  EXPECT_EQ(health.values, shape.count()) << what;
+  EXPECT_EQ(health.saturated, counted.saturated) << what;
+  EXPECT_EQ(health.flushed, counted.flushed) << what;
+  EXPECT_EQ(health.nonfinite, counted.nonfinite) << what;
+  if (shape.count() != 0) {
+    EXPECT_EQ(health.scale_min, counted.scale_min) << what;
+    EXPECT_EQ(health.scale_max, counted.scale_max) << what;
+  }
+}
+
+TEST(Quantize, EveryLayoutEqualsTheReferenceBitForBit) {
+  for (const Case& c : cases())
+    for (const Shape& s : shapes) try_case(c, s, DType::bf16, true, true);
+}
+
+TEST(Quantize, FloatsAreQuantizedLikeBf16) {
+  for (const Case& c : cases())
+    for (const Shape& s : {Shape{129, 257}, Shape{1, 7}}) try_case(c, s, DType::f32, true, true);
+}
+
+TEST(Quantize, OneOrientationAloneGivesTheSame) {
+  for (const Case& c : cases())
+    for (const bool rows : {false, true}) try_case(c, {130, 161}, DType::bf16, rows, !rows);
+}
+
+}  // namespace
+}  // namespace octet::ops
