@@ -34,11 +34,13 @@ OCTET_HD constexpr IntOf<V> encode_lanes(V x) {
   constexpr std::int32_t rebias = std::int32_t(127 - Format::bias) << Format::mantissa_bits;
 
   using Int = IntOf<V>;
+  using Bits = BitsOf<V>;
   const Int bits = int_of(x);
   const Int size = bits & 0x7FFFFFFF;
   const Int sign = (bits >> 24) & 0x80;
   const Int subnormal = int_of(V(value_of<V>(size) + float_of(align))) - align;  // the float adder does the rounding
-  const Int normal = ((size + ((1 << (drop - 1)) - 1) + ((size >> drop) & 1)) >> drop) - rebias;
+  const Bits rounded = (Bits(size) + ((1u << (drop - 1)) - 1u) + ((Bits(size) >> drop) & 1u)) >> drop;  // unsigned: a NaN may carry over
+  const Int normal = Int(rounded) - rebias;
   Int code = size < min_normal ? subnormal : normal;
   code = size >= std::int32_t(bits_of(Format::max)) ? Int{} + std::int32_t(Format::max_code) : code;
   code = code | sign;

@@ -53,11 +53,11 @@ template <Lanes V>
 OCTET_HD constexpr V log(V x) {
   constexpr float c[] = {0x1.555554p-2f, -0x1.000226p-2f, 0x1.99a01ep-3f, -0x1.54728cp-3f,
                          0x1.22d8fap-3f, -0x1.0d81f6p-3f, 0x1.056016p-3f, -0x1.38ceb6p-4f};
-  constexpr std::int32_t sqrt_half = 0x3F3504F3;
+  constexpr std::uint32_t sqrt_half = 0x3F3504F3u;
   const auto subnormal = x < 0x1p-126f;
-  const IntOf<V> bits = int_of(V(subnormal ? x * 0x1p23f : x));
-  const IntOf<V> exponent = (bits - sqrt_half) >> 23;  // x = 2^exponent (1 + f), 1 + f in [sqrt 1/2, sqrt 2)
-  const V f = value_of<V>(IntOf<V>(bits - (exponent << 23))) - 1.0f;
+  const BitsOf<V> bits = bits_of(V(subnormal ? x * 0x1p23f : x));  // unsigned: below zero the differences wrap
+  const IntOf<V> exponent = IntOf<V>(bits - sqrt_half) >> 23;      // x = 2^exponent (1 + f), 1 + f in [sqrt 1/2, sqrt 2)
+  const V f = value_of<V>(BitsOf<V>(bits - BitsOf<V>(exponent << 23))) - 1.0f;
   const V n = to_float(exponent) - (subnormal ? splat<V>(23.0f) : splat<V>(0.0f));
   const V square = f * f;
   V result = f * square * detail::polynomial(f, c) + n * -0x1.e8082ep-16f;
