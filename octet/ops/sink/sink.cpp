@@ -3,13 +3,13 @@
 namespace octet::ops {
 namespace {
 
-Quantized operand(Stream& stream, const QuantizeSpec& spec, ScaleBlock block, std::int64_t rows, std::int64_t cols, Region region) {
+Quantized operand(Stream& stream, const QuantizeSpec& spec, ScaleBlock block, std::int64_t rows, std::int64_t cols, Region region, Category category) {
   Quantized q;
   q.block = block;
   q.power_of_two = spec.rule != ScaleRule::quotient;
-  q.codes = stream.empty({rows, cols}, spec.format, region, Category::activations);
+  q.codes = stream.empty({rows, cols}, spec.format, region, category);
   q.descales = spec.scale_known() ? spec.descale
-                                  : stream.empty(descale_shape(block, spec.descale_dtype(), rows, cols), spec.descale_dtype(), region, Category::activations);
+                                  : stream.empty(descale_shape(block, spec.descale_dtype(), rows, cols), spec.descale_dtype(), region, category);
   return q;
 }
 
@@ -22,16 +22,17 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
   const auto rows = want.shape[0], cols = want.shape[1];
   Sink sink{.shape = want.shape, .dtype = want.dtype, .spec = spec};
   if (!spec.quantizes()) {
-    sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, Category::activations);
+    sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, category);
     if (want.rows) sink.codes.rows = {.codes = sink.plain};
     if (want.cols) sink.codes.cols = {.codes = sink.plain, .transposed = true};
     return sink;
   }
-  if (want.cols) sink.codes.cols = operand(stream, spec, spec.cols, cols, rows, want.cols_region);
-  if (want.rows) sink.codes.rows = operand(stream, spec, spec.rows, rows, cols, want.rows_region);
+  if (want.cols) sink.codes.cols = operand(stream, spec, spec.cols, cols, rows, want.cols_region, want.category);
+  if (want.rows) sink.codes.rows = operand(stream, spec, spec.rows, rows, cols, want.rows_region, want.category);
   // Both per tensor, the two orientations share one scale, hence one descale, which must live as long as the longer-lived one.
   if (want.rows && want.cols && spec.rows.whole_tensor() && spec.cols.whole_tensor()) sink.codes.rows.descales = sink.codes.cols.descales;
-  if (want.keep_plain) sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, Category::activations);
+  if (want.plain) sink.plain = want.plain;
+  else if (want.keep_plain) sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, category);
   else if (!spec.local(want.cols)) sink.plain = stream.empty(want.shape, want.dtype, want.rows_region);
   return sink;
 }

@@ -25,6 +25,8 @@ struct SinkRequest {
   bool rows = true, cols = false;              // orientations
   Region rows_region = Lifetime::scratch, cols_region = Lifetime::scratch;
   bool keep_plain = false;                     // plain values wanted as well, in cols_region
+  Tensor plain = {};                           // values that stand somewhere already: nothing plain is allocated
+  Category category = Category::activations;
 };
 
 /// Allocates what `spec` needs for the request. A tensor that is not quantized gets plain storage, and both orientations are views

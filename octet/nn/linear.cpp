@@ -1,0 +1,115 @@
+#include "octet/nn/linear.hpp"
+
+#include "octet/ops/gemm/gemm.hpp"
+#include "octet/ops/quantize/quantize.hpp"
+
+namespace octet::nn {
+namespace {
+
+Site completed(Site site, const std::string& path, const Parameter& weight) {
+  site.path = path, site.out = weight.shape[0], site.in = weight.shape[1];
+  return site;
+}
+
+// A tensor as GEMM operands without a copy: both orientations are views.
+QTensor views(const Tensor& x, bool cols) {
+  return {.rows = {.codes = x}, .cols = cols ? Quantized{.codes = x, .transposed = true} : Quantized{}};
+}
+
+}  // namespace
+
+Linear::Linear(const std::string& path, Parameter* weight, bool owns, bool bias, Precision& precision, Site site)
+    : path_(path), owned_(owns ? weight : nullptr), weight_(weight), activations_(precision.activations()),
+      plan_(precision.plan(completed(std::move(site), path, *weight))) {
+  if (bias) bias_ = std::make_unique<Parameter>(path + ".bias", Shape{weight->shape[0]}, Init{Init::Kind::zeros}, false);
+}
+
+Linear::Linear(const std::string& path, const Config& c, Precision& precision, const Site& site)
+    : Linear(path, new Parameter(path + ".weight", {c.out, c.in}, c.init), true, c.bias, precision, site) {}
+
+Linear::Linear(const std::string& path, Parameter& weight, Precision& precision, const Site& site)
+    : Linear(path, &weight, false, false, precision, site) {}
+
+ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const Pass& pass, bool keep) const {
+  return ops::make_sink(stream, plan_.x->spec(pass),
+                        {.shape = {tokens, in()}, .dtype = activations_, .cols = keep, .cols_region = keep ? pass.keep : Region(Lifetime::scratch)});
+}
+
+QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const Pass& pass, bool keep) const {
+  check(x.shape.rank == 2 && x.shape[1] == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.shape);
+  const ops::QuantizeSpec spec = plan_.x->spec(pass);
+  if (!spec.quantizes()) return views(x, keep);
+  ops::Sink sink = ops::make_sink(stream, spec, {.shape = x.shape, .dtype = x.dtype, .cols = keep, .cols_region = pass.keep, .plain = x});
+  ops::quantize(stream, x, sink);
+  return sink.codes;
+}
+
+void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pass& pass, Saved* saved) {
+  check(x.rows.cols() == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.rows.codes.shape);
+  check(y.shape == Shape{x.rows.rows(), out()}, "linear {}: y must be [{}, {}], got {}", path_, x.rows.rows(), out(), y.shape);
+  refresh(stream, pass);
+  const QTensor& w = weight_operands();
+  ops::gemm(stream, {.a = x.rows, .b = w.rows, .d = y, .bias = bias_ ? bias_->value : Tensor{}, .fast_accumulation = plan_.fast_forward});
+  if (saved != nullptr) saved->x = x.cols;
+  stream.observe(path_, "y", y);
+}
+
+ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const Pass& pass) const {
+  return ops::make_sink(stream, plan_.dy->spec(pass), {.shape = {tokens, out()}, .dtype = activations_, .cols = true, .keep_plain = bias_ != nullptr});
+}
+
+ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const Pass& pass) const {
+  check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
+  const ops::QuantizeSpec spec = plan_.dy->spec(pass);
+  if (!spec.quantizes()) return {.shape = dy.shape, .dtype = dy.dtype, .plain = dy, .spec = spec, .codes = views(dy, true)};
+  ops::Sink sink = ops::make_sink(stream, spec, {.shape = dy.shape, .dtype = dy.dtype, .cols = true, .plain = dy});
+  ops::quantize(stream, dy, sink);
+  return sink;
+}
+
+void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
+  const QTensor& w = weight_operands();
+  if (dx) ops::gemm(stream, {.a = dy.codes.rows, .b = w.cols, .d = dx});
+  ops::gemm(stream, {.a = dy.codes.cols, .b = saved.x, .d = weight_->grad, .accumulate = true});
+  if (bias_) ops::add_column_sums(stream, dy.plain, bias_->grad);
+  if (dx) stream.observe(path_, "dx", dx);
+}
+
+// Operands of an unquantized weight in the master's own dtype are views of it; all others are copies, made anew when it changes.
+void Linear::allocate_operands(Stream& stream, const ops::QuantizeSpec& spec) {
+  const Tensor& value = weight_->value;
+  check(bool(value), "linear {}: its weight has no storage; bind the model's parameters first", path_);
+  if (spec.format == value.dtype) {
+    operands_ = ops::Sink{.shape = value.shape, .dtype = value.dtype, .plain = value, .codes = views(value, true)};
+    return;
+  }
+  operands_ = ops::make_sink(stream, spec, {.shape = value.shape,
+                                            .dtype = spec.quantizes() ? value.dtype : spec.format,
+                                            .cols = true,
+                                            .rows_region = Lifetime::run,
+                                            .cols_region = Lifetime::run,
+                                            .plain = spec.quantizes() ? value : Tensor{},
+                                            .category = Category::quantized_weights});
+}
+
+void Linear::refresh(Stream& stream, const Pass& pass) {
+  if (quantized_version_ == weight_->version) return;
+  const ops::QuantizeSpec spec = plan_.w->spec(pass);
+  if (!operands_) allocate_operands(stream, spec);
+  operands_->spec = spec;
+  if (spec.format != weight_->value.dtype) ops::quantize(stream, weight_->value, *operands_);
+  quantized_version_ = weight_->version;
+}
+
+const QTensor& Linear::weight_operands() const {
+  check(operands_.has_value(), "linear {}: backward before any forward", path_);
+  return operands_->codes;
+}
+
+void Linear::visit(Visitor& visitor) {
+  if (owned_) visitor.parameter(*owned_);
+  if (bias_) visitor.parameter(*bias_);
+  visitor.linear(*this);
+}
+
+}  // namespace octet::nn

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "octet/nn/visitor.hpp"
+#include "octet/ops/sink/sink.hpp"
+#include "octet/scaling/precision.hpp"
+
+namespace octet::nn {
+
+/// A dense layer whose three GEMMs run in the precision that its plan says.
+///
+///   forward    y [T, out]   = x [T, in] W^T + b
+///   backward   dx [T, in]   = dy [T, out] W
+///              dW [out, in] += dy^T x          (f32)
+///              db [out]     += sum over T of dy
+///
+/// T counts tokens, batch * sequence. x and dy come as GEMM operands: a producer fills the sink that the layer offers (input_sink,
+/// gradient_sink), or the layer quantizes a tensor itself (quantize_input, quantize_gradient). Backward's operand of x is all that is
+/// kept from forward, in the layer's precision. Source: Micikevicius et al. 2022, "FP8 Formats for Deep Learning".
+class Linear {
+ public:
+  struct Config {
+    std::int64_t in, out;
+    bool bias = false;
+    Init init = {};
+  };
+
+  /// What backward needs from forward; lives in the pass's region.
+  struct Saved {
+    Quantized x;  // transposed orientation, [in, T]
+  };
+
+  /// The layer owns its weight. `site` is completed with path and shape.
+  Linear(const std::string& path, const Config&, Precision&, const Site& site = {});
+  /// The layer multiplies by a weight [out, in] that somebody else owns and visits (tied embeddings).
+  Linear(const std::string& path, Parameter& weight, Precision&, const Site& site = {});
+
+  /// Where a producer of x [tokens, in] puts it. `keep`: backward will follow, so its operand is made too.
+  ops::Sink input_sink(Stream&, std::int64_t tokens, const Pass&, bool keep) const;
+  /// x as operands; where the layer is not quantized, views of x, which must live as long as they are used.
+  QTensor quantize_input(Stream&, const Tensor& x, const Pass&, bool keep) const;
+  /// y: [T, out], overwritten. saved = nullptr when no backward follows. Throws ContractError unless x has `in` columns.
+  void forward(Stream&, const QTensor& x, const Tensor& y, const Pass&, Saved* saved);
+
+  /// Where a producer of dy [tokens, out] puts it.
+  ops::Sink gradient_sink(Stream&, std::int64_t tokens, const Pass&) const;
+  ops::Sink quantize_gradient(Stream&, const Tensor& dy, const Pass&) const;
+  /// dx: [T, in], overwritten; empty when nobody needs it. Adds to the gradients of weight and bias.
+  void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
+
+  /// Quantizes the weight if it changed since: once per optimizer step, with a pass that records.
+  void refresh(Stream&, const Pass&);
+
+  void visit(Visitor&);
+
+  const std::string& path() const { return path_; }
+  DType activations() const { return activations_; }
+  std::int64_t in() const { return weight_->shape[1]; }
+  std::int64_t out() const { return weight_->shape[0]; }
+  Parameter& weight() { return *weight_; }
+
+ private:
+  Linear(const std::string& path, Parameter* weight, bool owns, bool bias, Precision&, Site site);
+  void allocate_operands(Stream&, const ops::QuantizeSpec&);
+  const QTensor& weight_operands() const;
+
+  std::string path_;
+  std::unique_ptr<Parameter> owned_;
+  Parameter* weight_;
+  std::unique_ptr<Parameter> bias_;
+  DType activations_;
+  LinearPlan plan_;
+  std::optional<ops::Sink> operands_;  // of the weight, in the run's region
+  std::uint64_t quantized_version_ = 0;
+};
+
+}  // namespace octet::nn

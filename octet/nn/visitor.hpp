@@ -1,0 +1,18 @@
+#pragma once
+
+#include "octet/tensor/parameter.hpp"
+
+namespace octet::nn {
+
+class Linear;
+
+/// Shown every parameter and every linear layer of a model once, in a fixed order. The only list of a model's state: allocation,
+/// optimizer, checkpoint, sharding, counts and reports are all visitors.
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+  virtual void parameter(Parameter&) {}
+  virtual void linear(Linear&) {}
+};
+
+}  // namespace octet::nn

@@ -1,0 +1,25 @@
+#include "octet/scaling/block128/block128.hpp"
+
+#include "octet/scaling/from_data.hpp"
+
+namespace octet::scaling {
+namespace {
+
+class Block128 final : public Recipe {
+ public:
+  explicit Block128(const RecipeOptions& options) : formats_(formats_of("block128", options, "e4m3", true)) {}
+  LinearPlan plan(const Site& site, SlotTable& slots) override {
+    LinearPlan plan = plan_from_data(site, slots, formats_, ScaleRule::power_of_two, {1, 128}, {128, 128});
+    plan.precision += "; x and dy 1x128, w 128x128, power-of-two scales";
+    return plan;
+  }
+
+ private:
+  Formats formats_;
+};
+
+}  // namespace
+
+std::unique_ptr<Recipe> make_block128(const RecipeOptions& options) { return std::make_unique<Block128>(options); }
+
+}  // namespace octet::scaling

@@ -1,0 +1,26 @@
+#include "octet/scaling/mxfp8/mxfp8.hpp"
+
+#include "octet/scaling/from_data.hpp"
+
+namespace octet::scaling {
+namespace {
+
+class Mxfp8 final : public Recipe {
+ public:
+  explicit Mxfp8(const RecipeOptions& options) : formats_(formats_of("mxfp8", options, "e4m3", true)) {}
+  LinearPlan plan(const Site& site, SlotTable& slots) override {
+    LinearPlan plan = plan_from_data(site, slots, formats_, ScaleRule::e8m0, {1, 32}, {1, 32});
+    plan.precision += "; 1x32 blocks, E8M0 scales rounded up";
+    return plan;
+  }
+  int multiple_of() const override { return 32; }
+
+ private:
+  Formats formats_;
+};
+
+}  // namespace
+
+std::unique_ptr<Recipe> make_mxfp8(const RecipeOptions& options) { return std::make_unique<Mxfp8>(options); }
+
+}  // namespace octet::scaling

@@ -1,0 +1,69 @@
+#include "octet/scaling/precision.hpp"
+
+#include "octet/scaling/from_data.hpp"
+
+namespace octet {
+
+bool glob_match(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) ++p, ++t;
+    else if (p < pattern.size() && pattern[p] == '*') star = p++, resume = t;
+    else if (star != std::string_view::npos) p = star + 1, t = ++resume;
+    else return false;
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Precision::Precision(const PrecisionConfig& config)
+    : config_(config), recipe_(make_recipe(config.recipe, config.options)), pattern_used_(config.keep_bf16.size()) {
+  if (config.first < 0 || config.last < 0) throw ConfigError("recipe.first and recipe.last count blocks and must not be negative");
+  if (config.head != "bf16" && config.head != "recipe")
+    throw ConfigError(format("recipe.head = \"{}\": there are bf16 and recipe", printable(config.head)));
+  rows_ = {{"embedding", 0, 0, to_text(activations()), "a lookup, no GEMM"},
+           {"norm statistics, softmax, loss", 0, 0, "f32", "sums and exponentials"},
+           {"weight gradients, optimizer", 0, 0, "f32", "accumulated over micro-batches and steps"}};
+}
+
+std::string Precision::exemption(const Site& site) {
+  for (std::size_t i = 0; i < config_.keep_bf16.size(); ++i)
+    if (glob_match(config_.keep_bf16[i], site.path)) {
+      pattern_used_[i] = true;
+      return format("matches recipe.keep_bf16 \"{}\"", config_.keep_bf16[i]);
+    }
+  if (site.head && config_.head == "bf16") return "head: recipe.head = \"bf16\"";
+  if (site.layer >= 0 && site.layer < config_.first) return format("among the first {} blocks (recipe.first)", config_.first);
+  if (site.layer >= 0 && site.layer >= site.layers - config_.last) return format("among the last {} blocks (recipe.last)", config_.last);
+  const int multiple = recipe_->multiple_of();
+  if (site.out % multiple != 0 || site.in % multiple != 0)
+    return format("{} x {} is not a multiple of {}, as 8-bit GEMMs need", site.out, site.in, multiple);
+  return "";
+}
+
+LinearPlan Precision::plan(const Site& site) {
+  const std::string reason = config_.recipe == "fp32" || config_.recipe == "bf16" ? "" : exemption(site);
+  LinearPlan plan = reason.empty() ? recipe_->plan(site, slots_) : scaling::plan_unquantized(DType::bf16, reason);
+  if (plan.why.empty()) plan.why = "recipe " + config_.recipe;
+  rows_.push_back({site.path, site.out, site.in, plan.precision, plan.why});
+  return plan;
+}
+
+void Precision::allocate(Stream& stream) {
+  slots_.allocate(stream, recipe_->history_length());
+  recipe_->allocate(stream, slots_);
+}
+
+void Precision::end_step(Stream& stream, const Tensor& skip) {
+  recipe_->end_step(stream, slots_, skip);
+  slots_.clear_health(stream);
+}
+
+std::vector<std::string> Precision::unused_patterns() const {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < pattern_used_.size(); ++i)
+    if (!pattern_used_[i]) out.push_back(config_.keep_bf16[i]);
+  return out;
+}
+
+}  // namespace octet

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "octet/scaling/recipe.hpp"
+
+namespace octet {
+
+/// A recipe for a whole model, and the layers exempt from it. Holds for every recipe.
+struct PrecisionConfig {
+  std::string recipe = "bf16";
+  RecipeOptions options;
+  std::vector<std::string> keep_bf16;  // layers whose path matches one of these globs ("layers.*.mlp.down")
+  std::int64_t first = 0, last = 0;    // this many blocks at the start and the end stay in BF16
+  std::string head = "bf16";           // bf16 | recipe: the projection to the vocabulary
+};
+
+/// One line of the plan "layer -> precision -> why".
+struct PlanRow {
+  std::string path;
+  std::int64_t out = 0, in = 0;  // 0, 0 for what is not a linear layer
+  std::string precision, why;
+};
+
+/// Decides, before the first step, in which precision each linear layer runs; afterwards holds the state of all quantizers. Nothing
+/// falls back silently: every exception is a row of plan() with its reason. Outlives the model made with it.
+class Precision {
+ public:
+  /// Throws ConfigError on unknown recipes, options that the recipe does not have, and negative counts.
+  explicit Precision(const PrecisionConfig&);
+
+  /// The plan for one layer: the recipe's, or BF16 with the reason. Called by the layers as they are made.
+  LinearPlan plan(const Site&);
+  /// Binds the memory of tables and scales. Call once, after the model is made.
+  void allocate(Stream&);
+  /// After each optimizer step; skip: f32 [1] on the device.
+  void end_step(Stream&, const Tensor& skip);
+  void visit_state(StateVisitor& visitor) { recipe_->visit_state(slots_, visitor); }
+
+  DType activations() const { return recipe_->activations(); }
+  const std::string& recipe() const { return config_.recipe; }
+  const std::vector<PlanRow>& rows() const { return rows_; }
+  SlotTable& slots() { return slots_; }
+  const SlotTable& slots() const { return slots_; }
+
+  /// Patterns of keep_bf16 that matched no layer: worth a warning.
+  std::vector<std::string> unused_patterns() const;
+
+ private:
+  std::string exemption(const Site&);
+
+  PrecisionConfig config_;
+  std::unique_ptr<Recipe> recipe_;
+  SlotTable slots_;
+  std::vector<PlanRow> rows_;
+  std::vector<bool> pattern_used_;
+};
+
+/// Shell-like match: "*" any run of characters, "?" one.
+bool glob_match(std::string_view pattern, std::string_view text);
+
+}  // namespace octet

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "octet/scaling/pass.hpp"
+#include "octet/scaling/slots.hpp"
+
+namespace octet {
+
+/// A linear layer that asks how it shall run: y [T, out] = x [T, in] W^T.
+struct Site {
+  std::string path;  // in the model, such as "layers.3.mlp.down"
+  std::int64_t out = 0, in = 0;
+  int layer = -1;    // of the block it stands in; -1 outside
+  int layers = 0;    // blocks of the model
+  bool head = false;
+};
+
+/// Turns one tensor of the model into GEMM operands, step after step.
+class Quantizer {
+ public:
+  virtual ~Quantizer() = default;
+  /// What quantizing means at this moment of the run. Only a pass that records gets places for maxima and health.
+  virtual ops::QuantizeSpec spec(const Pass&) const = 0;
+};
+
+/// How one linear layer runs: made before the first step, printed, stored in the run folder.
+struct LinearPlan {
+  std::unique_ptr<Quantizer> x, w, dy;
+  bool fast_forward = false;  // short tensor-core accumulator in the forward GEMM; backward's are always promoted
+  std::string precision;      // "x e4m3, w e4m3, dy e5m2; per tensor"
+  std::string why;
+};
+
+/// Shown every piece of state that a resumed run needs.
+class StateVisitor {
+ public:
+  virtual ~StateVisitor() = default;
+  virtual void state(std::string_view name, const Tensor&) = 0;
+};
+
+/// A scaling scheme for all the linear layers of a model, with whatever state they share. Lives as long as the model.
+class Recipe {
+ public:
+  virtual ~Recipe() = default;
+  /// Registers the quantizers of a layer in `slots` and returns its plan.
+  virtual LinearPlan plan(const Site&, SlotTable& slots) = 0;
+  /// Rows of maxima that it wants in the slot table.
+  virtual int history_length() const { return 1; }
+  /// Called once, after every layer has its plan and `slots` its memory.
+  virtual void allocate(Stream&, SlotTable&) {}
+  /// After each optimizer step; `skip` (f32 [1], not 0 when the step was not applied) is read on the device. Clears row 0 of the
+  /// maxima in any case.
+  virtual void end_step(Stream&, SlotTable& slots, const Tensor& skip);
+  virtual void visit_state(SlotTable&, StateVisitor&) {}
+  /// Type of activations between ops.
+  virtual DType activations() const { return DType::bf16; }
+  /// Dimensions of a layer must be multiples of this to run in the recipe's precision.
+  virtual int multiple_of() const { return 16; }
+};
+
+/// What a recipe can be told. Defaults are the recipe's own source's.
+struct RecipeOptions {
+  std::string format = "default";         // default | hybrid (E4M3 forward, E5M2 backward) | e4m3
+  std::int64_t history = 1024;            // delayed: steps of maxima
+  std::string algorithm = "max";          // delayed: max | most_recent
+  std::int64_t margin = 0;                // delayed: powers of two of headroom
+};
+
+struct RecipeEntry {
+  std::string_view name, summary;
+  std::unique_ptr<Recipe> (*make)(const RecipeOptions&);
+};
+/// All recipes, in the order of the documentation.
+const std::vector<RecipeEntry>& recipes();
+/// Throws ConfigError, with the nearest name and the list, when there is none of that name.
+std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions&);
+
+}  // namespace octet

@@ -1,0 +1,38 @@
+#include "octet/scaling/block128/block128.hpp"
+#include "octet/scaling/current/current.hpp"
+#include "octet/scaling/delayed/delayed.hpp"
+#include "octet/scaling/global/global.hpp"
+#include "octet/scaling/mxfp8/mxfp8.hpp"
+#include "octet/scaling/none/none.hpp"
+#include "octet/scaling/rowwise/rowwise.hpp"
+
+namespace octet {
+
+const std::vector<RecipeEntry>& recipes() {
+  using namespace scaling;
+  static const std::vector<RecipeEntry> all = {
+      {"fp32", "FP32 everywhere: the reference", make_fp32},
+      {"bf16", "BF16 operands, FP32 sums: the baseline", make_bf16},
+      {"delayed", "one scale a tensor, from a history of maxima; E4M3 forward, E5M2 backward", make_delayed},
+      {"current", "one scale a tensor, from its own maximum; E4M3 forward, E5M2 backward", make_current},
+      {"rowwise", "one power-of-two scale a row; E4M3", make_rowwise},
+      {"block128", "1x128 and 128x128 blocks, power-of-two scales; E4M3", make_block128},
+      {"mxfp8", "1x32 blocks, E8M0 scales; E4M3", make_mxfp8},
+      {"global", "one scale for the whole model: shows why per-tensor scaling is needed", make_global},
+  };
+  return all;
+}
+
+std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions& options) {
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const auto& entry : recipes()) {
+    if (entry.name == name) return entry.make(options);
+    names.push_back(entry.name);
+    list += (list.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  const std::string near = nearest_of(name, names);
+  throw ConfigError(format("recipe \"{}\" does not exist{}; recipes are {}", printable(name), near.empty() ? "" : "; did you mean \"" + near + "\"?", list));
+}
+
+}  // namespace octet

@@ -1,0 +1,36 @@
+#include "octet/scaling/scale_slots.hpp"
+
+#include "octet/scaling/from_data.hpp"
+
+namespace octet::scaling {
+
+void ScaleSlots::allocate(Stream& stream, const SlotTable& slots) {
+  const std::int64_t n = slots.size();
+  scale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
+  descale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
+  format_max_ = stream.empty({n}, DType::f32, Lifetime::run, Category::quantizer_state);
+  if (stream.device() != Device::cpu) return;
+  for (std::int64_t i = 0; i < n * stride; ++i) scale_.f32()[i] = descale_.f32()[i] = 1.0f;
+  for (std::int64_t i = 0; i < n; ++i) format_max_.f32()[i] = octet::format_max(slots.slots()[std::size_t(i)].format);
+}
+
+ops::QuantizeSpec KnownScale::spec(const Pass& pass) const {
+  ops::QuantizeSpec out;
+  out.format = format_, out.scale = scales_.scale(slot_), out.descale = scales_.descale(slot_);
+  if (pass.records()) out.amax = slots_.amax(slot_), out.health = slots_.health(slot_), out.measure_noise = pass.measure_noise;
+  return out;
+}
+
+LinearPlan plan_known_scale(const Site& site, SlotTable& slots, const ScaleSlots& scales, DType forward, DType gradient) {
+  const auto quantizer = [&](Operand operand, DType format) {
+    return std::make_unique<KnownScale>(format, slots, scales, Slot{site.path, operand, format, {}});
+  };
+  LinearPlan plan;
+  plan.x = quantizer(Operand::activation, forward);
+  plan.w = quantizer(Operand::weight, forward);
+  plan.dy = quantizer(Operand::gradient, gradient);
+  plan.precision = formats_text({forward, gradient});
+  return plan;
+}
+
+}  // namespace octet::scaling

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "octet/scaling/recipe.hpp"
+
+namespace octet::scaling {
+
+/// The scales of quantizers that know theirs before the data comes: one f32 scale and descale a slot, each on its own 256 bytes, since
+/// GPU GEMMs refuse unaligned ones. Starts at 1.
+class ScaleSlots {
+ public:
+  static constexpr std::int64_t stride = Arena::alignment / sizeof(float);
+
+  void allocate(Stream&, const SlotTable&);
+  Tensor scale() const { return scale_; }      // f32 [N, 64], column 0 in use
+  Tensor descale() const { return descale_; }  // the same
+  Tensor format_max() const { return format_max_; }  // f32 [N]
+  Tensor scale(int slot) const { return scale_.rows(slot, 1).reshaped({stride}).rows(0, 1); }
+  Tensor descale(int slot) const { return descale_.rows(slot, 1).reshaped({stride}).rows(0, 1); }
+
+ private:
+  Tensor scale_, descale_, format_max_;
+};
+
+/// A per-tensor quantizer with a known scale.
+class KnownScale final : public Quantizer {
+ public:
+  KnownScale(DType format, SlotTable& slots, const ScaleSlots& scales, Slot slot)
+      : format_(format), slots_(slots), scales_(scales), slot_(slots.add(std::move(slot))) {}
+
+  ops::QuantizeSpec spec(const Pass&) const override;
+
+ private:
+  DType format_;
+  SlotTable& slots_;
+  const ScaleSlots& scales_;
+  int slot_;
+};
+
+/// The plan of a layer whose three quantizers know their scales.
+LinearPlan plan_known_scale(const Site&, SlotTable&, const ScaleSlots&, DType forward, DType gradient);
+
+}  // namespace octet::scaling

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/ops/quantize/spec.hpp"
+#include "octet/tensor/stream.hpp"
+
+namespace octet {
+
+/// The operand of a linear layer that a quantizer serves.
+enum class Operand : std::uint8_t { activation, weight, gradient };
+std::string_view name(Operand);  // "x", "w", "dy"
+
+/// One quantizer, as reports name it.
+struct Slot {
+  std::string path;
+  Operand operand;
+  DType format;
+  ScaleBlock block;  // of the row orientation
+};
+
+/// The measurements of all quantizers of a model, contiguous: one collective and one kernel serve all. Row 0 of `history` collects
+/// this step's maxima.
+class SlotTable {
+ public:
+  /// Before allocate(); returns the slot's index.
+  int add(Slot);
+  /// Binds memory for `history_length` >= 1 rows of maxima, in the run's region.
+  void allocate(Stream&, int history_length);
+
+  const std::vector<Slot>& slots() const { return slots_; }
+  int size() const { return int(slots_.size()); }
+  Tensor history() const { return history_; }  // f32 [L, N]
+  Tensor amax() const;                         // f32 [N], row 0
+  Tensor amax(int slot) const;                 // f32 [1]
+  ops::QuantizeHealth* health(int slot) const;
+  /// Clears the health of every slot, not the maxima.
+  void clear_health(Stream&);
+
+ private:
+  std::vector<Slot> slots_;
+  Tensor history_, health_;
+};
+
+}  // namespace octet
