@@ -22,7 +22,7 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
   const auto rows = want.shape[0], cols = want.shape[1];
   Sink sink{.shape = want.shape, .dtype = want.dtype, .spec = spec};
   if (!spec.quantizes()) {
-    sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, category);
+    sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, want.category);
     if (want.rows) sink.codes.rows = {.codes = sink.plain};
     if (want.cols) sink.codes.cols = {.codes = sink.plain, .transposed = true};
     return sink;
@@ -32,7 +32,7 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
   // Both per tensor, the two orientations share one scale, hence one descale, which must live as long as the longer-lived one.
   if (want.rows && want.cols && spec.rows.whole_tensor() && spec.cols.whole_tensor()) sink.codes.rows.descales = sink.codes.cols.descales;
   if (want.plain) sink.plain = want.plain;
-  else if (want.keep_plain) sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, category);
+  else if (want.keep_plain) sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, want.category);
   else if (!spec.local(want.cols)) sink.plain = stream.empty(want.shape, want.dtype, want.rows_region);
   return sink;
 }
