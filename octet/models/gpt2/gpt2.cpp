@@ -1,0 +1,29 @@
+#include "octet/models/gpt2/gpt2.hpp"
+
+#include <cmath>
+
+#include "octet/models/transformer.hpp"
+
+namespace octet::models {
+
+// Source: Radford et al. 2019, table 2.
+std::vector<ModelSize> gpt2_sizes() {
+  ModelShape tiny{.family = "gpt2", .width = 256, .layers = 6, .heads = 4, .kv_heads = 4, .head_dim = 64, .hidden = 1024, .vocabulary = 257,
+                  .max_sequence = 1024, .tied = true};
+  ModelShape b124{.family = "gpt2", .width = 768, .layers = 12, .heads = 12, .kv_heads = 12, .head_dim = 64, .hidden = 3072, .vocabulary = 50257,
+                  .max_sequence = 1024, .tied = true};
+  return {{"gpt2-tiny", tiny}, {"gpt2-124m", b124}};
+}
+
+std::unique_ptr<Model> make_gpt2(const ModelShape& s, const ModelOptions& options, Precision& precision) {
+  const double out = 0.02 / std::sqrt(2.0 * double(s.layers));
+  const nn::GptBlock::Config block{.attention = {.width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim, .qkv_bias = true,
+                                                 .out_bias = true, .rope = false, .out_deviation = out},
+                                   .mlp = {.width = s.width, .hidden = s.hidden, .bias = true, .out_deviation = out},
+                                   .norm_eps = s.norm_eps};
+  if (options.recompute)
+    return std::make_unique<Transformer<nn::Recompute<nn::GptBlock>, nn::LayerNorm>>(s, block, s.max_sequence, options, precision);
+  return std::make_unique<Transformer<nn::GptBlock, nn::LayerNorm>>(s, block, s.max_sequence, options, precision);
+}
+
+}  // namespace octet::models

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+
+#include "octet/models/config.hpp"
+#include "octet/nn/head.hpp"
+
+namespace octet {
+
+/// Tokens of one micro-batch: i32 [T], sequences of `sequence` tokens one after the other.
+struct TokenBatch {
+  Tensor tokens, targets;  // targets: the next token of each place, -1 where none counts
+  std::int64_t sequence = 0;
+};
+
+/// A language model as the trainer sees it. Storage of parameters is bound by nn::Parameters, then allocate() is called once.
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const ModelShape& shape() const = 0;
+
+  /// Tables for sequences up to `sequence` tokens, in the run's region.
+  virtual void allocate(Stream&, std::int64_t sequence) = 0;
+
+  /// Adds the loss of a batch to `sums`. Keeps nothing; changes nothing unless the pass records.
+  virtual void loss(Stream&, const TokenBatch&, const Pass&, const nn::LossSums& sums) = 0;
+  /// The same, and keeps in the pass's region what backward() needs; the gradients will be those of gradient_scale * loss.
+  virtual void forward(Stream&, const TokenBatch&, const Pass&, const nn::LossSums& sums, float gradient_scale) = 0;
+  /// Adds to every parameter's gradient. Once after each forward().
+  virtual void backward(Stream&, const TokenBatch&, const Pass&) = 0;
+  /// Logits [sequences, padded vocabulary], of activations' type, for the last token of every sequence.
+  virtual void last_logits(Stream&, const TokenBatch&, const Pass&, const Tensor& logits) = 0;
+
+  virtual void visit(nn::Visitor&) = 0;
+
+  /// Quantizes every weight that changed; with a pass that records, right after each optimizer step.
+  void refresh(Stream&, const Pass&);
+};
+
+/// What a model is built with besides its shape.
+struct ModelOptions {
+  bool recompute = false;           // keep only the input of each block
+  bool quantize_residual = false;   // round the residual stream as a layer's input would be: an experiment for evaluation
+};
+
+}  // namespace octet

@@ -1,0 +1,124 @@
+#include "octet/models/transformer.hpp"
+
+#include "octet/ops/embedding/embedding.hpp"
+
+namespace octet {
+namespace {
+
+template <class Head>
+Head make_head(const ModelShape& shape, Parameter& embedding, Precision& precision) {
+  const Site site{.layers = int(shape.layers)};
+  return shape.tied ? Head("lm_head", embedding, shape.vocabulary, precision, site)
+                    : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site);
+}
+
+template <class Block>
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const typename Block::Config& config, Precision& precision) {
+  std::vector<std::unique_ptr<Block>> blocks;
+  for (std::int64_t i = 0; i < shape.layers; ++i)
+    blocks.push_back(std::make_unique<Block>(format("layers.{}", i), config, precision, Site{.layer = int(i), .layers = int(shape.layers)}));
+  return blocks;
+}
+
+}  // namespace
+
+template <class Block, class Norm>
+Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Block::Config& config, std::int64_t learned_positions,
+                                      const ModelOptions& options, Precision& precision)
+    : shape_(shape), embedding_("embedding.weight", {shape.padded_vocabulary(), shape.width}),
+      positions_(learned_positions > 0 ? std::make_unique<Parameter>("positions.weight", Shape{learned_positions, shape.width}) : nullptr),
+      blocks_(make_blocks<Block>(shape, config, precision)), norm_("norm", shape.width, shape.norm_eps),
+      head_(make_head<nn::LanguageHead>(shape, embedding_, precision)), residual_(options.quantize_residual, shape.width, precision),
+      activations_(precision.activations()) {}
+
+template <class Block, class Norm>
+void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
+  check(sequence >= 1 && sequence <= shape_.max_sequence, "model: sequences of {} tokens; {} allows 1 to {}", sequence, shape_.family, shape_.max_sequence);
+  if (!positions_) rope_ = ops::rope_table(stream, sequence, shape_.head_dim, shape_.rope_theta, shape_.rope_scaling);
+}
+
+template <class Block, class Norm>
+void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& x) {
+  ops::embedding_forward(stream, {.table = embedding_.value, .tokens = batch.tokens, .out = x,
+                                  .positions = positions_ ? positions_->value.rows(0, batch.sequence) : Tensor{}});
+  stream.observe("embedding", "y", x);
+}
+
+// Without anything kept, x is the residual stream from the first block to the last.
+template <class Block, class Norm>
+void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, const Tensor& x, const Pass& pass) {
+  embed(stream, batch, x);
+  residual_.apply(stream, x, pass);
+  for (const auto& block : blocks_) {
+    block->forward(stream, context(batch), x, x, pass, nullptr);
+    residual_.apply(stream, x, pass);
+  }
+}
+
+template <class Block, class Norm>
+void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums) {
+  const Scope scope(stream);
+  const Tensor x = stream.empty({batch.tokens.count(), shape_.width}, activations_);
+  run_blocks(stream, batch, x, pass);
+  ops::Sink n = nn::plain_sink(stream, x.shape, x.dtype, pass, false);
+  norm_.forward(stream, x, n, pass, nullptr);
+  head_.loss(stream, n.plain, batch.targets, sums, pass, 0, {});
+}
+
+template <class Block, class Norm>
+void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums, float gradient_scale) {
+  const Shape shape{batch.tokens.count(), shape_.width};
+  const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
+  saved_.blocks.assign(blocks_.size(), {});
+  Tensor x = kept();
+  embed(stream, batch, x);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const Tensor y = kept();
+    blocks_[i]->forward(stream, context(batch), x, y, pass, &saved_.blocks[i]);
+    x = y;
+  }
+  saved_.dn = kept();
+  const Scope scope(stream);
+  ops::Sink n = nn::plain_sink(stream, shape, activations_, pass, false);
+  norm_.forward(stream, x, n, pass, &saved_.norm);
+  stream.observe("norm", "y", n.plain);
+  head_.loss(stream, n.plain, batch.targets, sums, pass, gradient_scale, saved_.dn);
+}
+
+template <class Block, class Norm>
+void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch, const Pass& pass) {
+  const Scope scope(stream);
+  const Tensor d = stream.empty(saved_.dn.shape, saved_.dn.dtype);
+  norm_.backward(stream, saved_.dn, saved_.norm, d, false);
+  for (std::size_t i = blocks_.size(); i-- > 0;) blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
+  ops::embedding_backward(stream, {.dy = d, .tokens = batch.tokens, .dtable = embedding_.grad,
+                                   .dpositions = positions_ ? positions_->grad.rows(0, batch.sequence) : Tensor{}});
+}
+
+template <class Block, class Norm>
+void Transformer<Block, Norm>::last_logits(Stream& stream, const TokenBatch& batch, const Pass& pass, const Tensor& logits) {
+  const Scope scope(stream);
+  const std::int64_t sequences = batch.tokens.count() / batch.sequence;
+  const Tensor x = stream.empty({batch.tokens.count(), shape_.width}, activations_), last = stream.empty({sequences, shape_.width}, activations_);
+  run_blocks(stream, batch, x, pass);
+  for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.rows((s + 1) * batch.sequence - 1, 1), last.rows(s, 1));
+  ops::Sink n = nn::plain_sink(stream, last.shape, last.dtype, pass, false);
+  norm_.forward(stream, last, n, pass, nullptr);
+  head_.logits(stream, n.plain, logits, pass);
+}
+
+template <class Block, class Norm>
+void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
+  visitor.parameter(embedding_);
+  if (positions_) visitor.parameter(*positions_);
+  for (const auto& block : blocks_) block->visit(visitor);
+  norm_.visit(visitor);
+  head_.visit(visitor);
+}
+
+template class Transformer<nn::LlamaBlock, nn::RmsNorm>;
+template class Transformer<nn::GptBlock, nn::LayerNorm>;
+template class Transformer<nn::Recompute<nn::LlamaBlock>, nn::RmsNorm>;
+template class Transformer<nn::Recompute<nn::GptBlock>, nn::LayerNorm>;
+
+}  // namespace octet

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <vector>
+
+#include "octet/models/model.hpp"
+#include "octet/nn/recompute.hpp"
+#include "octet/nn/residual.hpp"
+
+namespace octet {
+
+/// Embedding, blocks, final norm, head: the skeleton that the families share.
+template <class Block, class Norm>
+class Transformer final : public Model {
+ public:
+  /// learned_positions: rows of a position table, 0 for none.
+  Transformer(const ModelShape&, const typename Block::Config&, std::int64_t learned_positions, const ModelOptions&, Precision&);
+
+  const ModelShape& shape() const override { return shape_; }
+  void allocate(Stream&, std::int64_t sequence) override;
+  void loss(Stream&, const TokenBatch&, const Pass&, const nn::LossSums&) override;
+  void forward(Stream&, const TokenBatch&, const Pass&, const nn::LossSums&, float gradient_scale) override;
+  void backward(Stream&, const TokenBatch&, const Pass&) override;
+  void last_logits(Stream&, const TokenBatch&, const Pass&, const Tensor& logits) override;
+  void visit(nn::Visitor&) override;
+
+ private:
+  void embed(Stream&, const TokenBatch&, const Tensor& x);
+  void run_blocks(Stream&, const TokenBatch&, const Tensor& x, const Pass&);
+  nn::BlockContext context(const TokenBatch& batch) const { return {batch.sequence, rope_}; }
+
+  ModelShape shape_;
+  Parameter embedding_;                   // [V, D]
+  std::unique_ptr<Parameter> positions_;  // [max sequence, D]
+  std::vector<std::unique_ptr<Block>> blocks_;
+  Norm norm_;
+  nn::LanguageHead head_;
+  nn::ResidualQuantizer residual_;
+  DType activations_;
+  ops::RopeTable rope_;
+
+  struct Saved {
+    std::vector<typename Block::Saved> blocks;
+    typename Norm::Saved norm;
+    Tensor dn;  // gradient of the final norm's output
+  } saved_;
+};
+
+extern template class Transformer<nn::LlamaBlock, nn::RmsNorm>;
+extern template class Transformer<nn::GptBlock, nn::LayerNorm>;
+extern template class Transformer<nn::Recompute<nn::LlamaBlock>, nn::RmsNorm>;
+extern template class Transformer<nn::Recompute<nn::GptBlock>, nn::LayerNorm>;
+
+}  // namespace octet

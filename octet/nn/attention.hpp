@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+
+#include "octet/nn/linear.hpp"
+#include "octet/ops/attention/attention.hpp"
+#include "octet/ops/rope/rope.hpp"
+
+namespace octet::nn {
+
+/// Causal self-attention with grouped heads: one linear makes queries, keys and values, rotary positions are optional.
+///
+///   q, k, v = rope(x Wqkv^T + b);   y = softmax_causal(q k^T / sqrt(d)) v Wo^T + b
+class Attention {
+ public:
+  struct Config {
+    std::int64_t width;               // D
+    std::int64_t heads, kv_heads, head_dim;
+    bool qkv_bias = false, out_bias = false;
+    bool rope = true;
+    double out_deviation = 0.02;      // of Wo's start: scaled down with depth
+  };
+  struct Saved {
+    Linear::Saved qkv_linear, out_linear;
+    Tensor qkv, o, lse;
+  };
+
+  Attention(const std::string& path, const Config&, Precision&, const Site&);
+
+  ops::Sink input_sink(Stream& s, std::int64_t tokens, const Pass& p, bool keep) const { return qkv_.input_sink(s, tokens, p, keep); }
+  /// x: operands of [T, D]; y: [T, D]; sequences of `sequence` tokens; table: of RoPE, unused without it.
+  void forward(Stream&, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y, const Pass&, Saved*);
+  /// dy, dx: [T, D].
+  void backward(Stream&, const Tensor& dy, std::int64_t sequence, const ops::RopeTable& table, const Saved&, const Tensor& dx, const Pass&);
+  void visit(Visitor&);
+
+ private:
+  Config config_;
+  Linear qkv_, out_;
+};
+
+}  // namespace octet::nn

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "octet/nn/linear.hpp"
+
+namespace octet::nn {
+
+/// Where a loss is collected, on the device.
+struct LossSums {
+  Tensor sum;      // f64 [1], added to
+  Tensor counted;  // i64 [1], tokens that count, added to
+};
+
+/// The projection to the vocabulary and the cross-entropy, by chunks of tokens: logits [chunk, V] exist for one chunk at a time, in
+/// the activations' type, never whole. In a training pass each chunk goes straight on to its gradient.
+class LanguageHead {
+ public:
+  static constexpr std::int64_t chunk = 512;  // tokens
+
+  /// vocabulary: tokens that exist; the weight has as many rows or more (padding).
+  LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary, Precision&, Site);
+  LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, Precision&, Site);
+
+  /// Adds the loss of x [T, D] against targets i32 [T] (-1 does not count) to `sums`. With dx [T, D], also fills the gradient of
+  /// gradient_scale * loss, and adds to the weight's.
+  void loss(Stream&, const Tensor& x, const Tensor& targets, const LossSums& sums, const Pass&, float gradient_scale, const Tensor& dx);
+  /// logits [T, V] of x [T, D].
+  void logits(Stream&, const Tensor& x, const Tensor& logits, const Pass&);
+  void visit(Visitor& visitor) { linear_.visit(visitor); }
+
+  std::int64_t vocabulary() const { return vocabulary_; }
+  std::int64_t padded_vocabulary() const { return linear_.out(); }
+
+ private:
+  std::int64_t vocabulary_;
+  Linear linear_;
+};
+
+}  // namespace octet::nn

@@ -1,0 +1,48 @@
+#include "octet/nn/mlp.hpp"
+
+#include "octet/ops/gelu/gelu.hpp"
+#include "octet/ops/swiglu/swiglu.hpp"
+
+namespace octet::nn {
+
+void SwiGlu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::swiglu_forward(stream, {.x = h, .y = y}); }
+void SwiGlu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) {
+  ops::swiglu_backward(stream, {.dy = dy, .x = h, .dx = dh});
+}
+void Gelu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::gelu_forward(stream, {.x = h, .y = y}); }
+void Gelu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) { ops::gelu_backward(stream, {.dy = dy, .x = h, .dx = dh}); }
+
+template <class Activation>
+Mlp<Activation>::Mlp(const std::string& path, const Config& c, Precision& precision, const Site& site)
+    : in_(path + Activation::first, {.in = c.width, .out = Activation::inputs * c.hidden, .bias = c.bias}, precision, site),
+      out_(path + ".down", {.in = c.hidden, .out = c.width, .bias = c.bias, .init = {Init::Kind::normal, c.out_deviation}}, precision, site) {}
+
+template <class Activation>
+void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pass& pass, Saved* saved) {
+  const Scope scope(stream);
+  const std::int64_t tokens = y.shape[0];
+  const Tensor h = stream.empty({tokens, in_.out()}, y.dtype, saved ? pass.keep : Region(Lifetime::scratch), Category::activations);
+  in_.forward(stream, x, h, pass, saved ? &saved->in_linear : nullptr);
+  ops::Sink hidden = out_.input_sink(stream, tokens, pass, saved != nullptr);
+  Activation::forward(stream, h, hidden);
+  out_.forward(stream, hidden.codes, y, pass, saved ? &saved->out_linear : nullptr);
+  if (saved != nullptr) saved->h = h;
+}
+
+template <class Activation>
+void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dx, const Pass& pass) {
+  const Scope scope(stream);
+  const Tensor dhidden = stream.empty({dy.shape[0], out_.in()}, dy.dtype);
+  {
+    const Scope inner(stream);
+    out_.backward(stream, out_.quantize_gradient(stream, dy, pass), saved.out_linear, dhidden);
+  }
+  ops::Sink dh = in_.gradient_sink(stream, dy.shape[0], pass);
+  Activation::backward(stream, dhidden, saved.h, dh);
+  in_.backward(stream, dh, saved.in_linear, dx);
+}
+
+template class Mlp<SwiGlu>;
+template class Mlp<Gelu>;
+
+}  // namespace octet::nn

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "octet/nn/linear.hpp"
+
+namespace octet::nn {
+
+/// What an Mlp computes between its two linears. h: [T, inputs * F] -> [T, F].
+struct SwiGlu {  // silu(gate) * up. Source: Shazeer 2020, "GLU Variants Improve Transformer".
+  static constexpr int inputs = 2;
+  static constexpr const char* first = ".gate_up";
+  static void forward(Stream&, const Tensor& h, ops::Sink& y);
+  static void backward(Stream&, const Tensor& dy, const Tensor& h, ops::Sink& dh);
+};
+struct Gelu {  // the tanh approximation. Source: Hendrycks & Gimpel 2016.
+  static constexpr int inputs = 1;
+  static constexpr const char* first = ".up";
+  static void forward(Stream&, const Tensor& h, ops::Sink& y);
+  static void backward(Stream&, const Tensor& dy, const Tensor& h, ops::Sink& dh);
+};
+
+/// y = f(x Win^T + b) Wout^T + b, with f = SwiGlu or Gelu.
+template <class Activation>
+class Mlp {
+ public:
+  struct Config {
+    std::int64_t width, hidden;  // D, F
+    bool bias = false;
+    double out_deviation = 0.02;
+  };
+  struct Saved {
+    Linear::Saved in_linear, out_linear;
+    Tensor h;
+  };
+
+  Mlp(const std::string& path, const Config&, Precision&, const Site&);
+  ops::Sink input_sink(Stream& s, std::int64_t tokens, const Pass& p, bool keep) const { return in_.input_sink(s, tokens, p, keep); }
+  void forward(Stream&, const QTensor& x, const Tensor& y, const Pass&, Saved*);
+  void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, const Pass&);
+  void visit(Visitor& visitor) { in_.visit(visitor), out_.visit(visitor); }
+
+ private:
+  Linear in_, out_;
+};
+
+extern template class Mlp<SwiGlu>;
+extern template class Mlp<Gelu>;
+
+}  // namespace octet::nn

@@ -1,0 +1,21 @@
+#include "octet/nn/residual.hpp"
+
+#include "octet/ops/quantize/quantize.hpp"
+
+namespace octet::nn {
+
+ResidualQuantizer::ResidualQuantizer(bool on, std::int64_t width, Precision& precision) {
+  if (on) plan_ = precision.plan({.path = "residual", .out = width, .in = width});
+}
+
+void ResidualQuantizer::apply(Stream& stream, const Tensor& x, const Pass& pass) const {
+  if (plan_.x == nullptr) return;
+  const ops::QuantizeSpec spec = plan_.x->spec(pass);
+  if (!spec.quantizes()) return;
+  const Scope scope(stream);
+  ops::Sink sink = ops::make_sink(stream, spec, {.shape = x.shape, .dtype = x.dtype, .plain = x});
+  ops::quantize(stream, x, sink);
+  ops::dequantize(stream, sink.codes.rows, x);
+}
+
+}  // namespace octet::nn

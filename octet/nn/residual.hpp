@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+
+#include "octet/scaling/precision.hpp"
+
+namespace octet::nn {
+
+/// Rounds the residual stream to what an 8-bit operand would hold, in place: the experiment of Micikevicius et al. 2022, section 4,
+/// that separates one global scale from one a tensor. Off by default, when apply() does nothing.
+class ResidualQuantizer {
+ public:
+  ResidualQuantizer(bool on, std::int64_t width, Precision&);
+  void apply(Stream&, const Tensor& x, const Pass&) const;
+
+ private:
+  LinearPlan plan_;
+};
+
+}  // namespace octet::nn
