@@ -5,12 +5,12 @@
 
 namespace octet::nn {
 
-void SwiGlu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::swiglu_forward(stream, {.x = h, .y = y}); }
+void SwiGlu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::swiglu_forward(stream, h, y); }
 void SwiGlu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) {
-  ops::swiglu_backward(stream, {.dy = dy, .x = h, .dx = dh});
+  ops::swiglu_backward(stream, dy, h, dh);
 }
-void Gelu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::gelu_forward(stream, {.x = h, .y = y}); }
-void Gelu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) { ops::gelu_backward(stream, {.dy = dy, .x = h, .dx = dh}); }
+void Gelu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::gelu_forward(stream, h, y); }
+void Gelu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) { ops::gelu_backward(stream, dy, h, dh); }
 
 template <class Activation>
 Mlp<Activation>::Mlp(const std::string& path, const Config& c, Precision& precision, const Site& site)

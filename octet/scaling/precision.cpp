@@ -16,6 +16,17 @@ bool glob_match(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+void PrecisionConfig::fields(config::FieldVisitor& v) {
+  std::vector<std::string> names;
+  for (const auto& entry : recipes()) names.emplace_back(entry.name);
+  v.choice("name", recipe, "scaling recipe of the linear layers", names);
+  options.fields(v);
+  v.field("keep_bf16", keep_bf16, "layers to keep in BF16, by path; * and ? match, as in layers.*.mlp.down");
+  v.field("first", first, "blocks at the start to keep in BF16", {.at_least = 0});
+  v.field("last", last, "blocks at the end to keep in BF16", {.at_least = 0});
+  v.choice("head", head, "precision of the projection to the vocabulary", {"bf16", "recipe"});
+}
+
 Precision::Precision(const PrecisionConfig& config)
     : config_(config), recipe_(make_recipe(config.recipe, config.options)), pattern_used_(config.keep_bf16.size()) {
   if (config.first < 0 || config.last < 0) throw ConfigError("recipe.first and recipe.last count blocks and must not be negative");

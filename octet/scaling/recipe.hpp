@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "octet/config/fields.hpp"
 #include "octet/scaling/pass.hpp"
 #include "octet/scaling/slots.hpp"
 
@@ -68,6 +69,8 @@ struct RecipeOptions {
   std::int64_t history = 1024;            // delayed: steps of maxima
   std::string algorithm = "max";          // delayed: max | most_recent
   std::int64_t margin = 0;                // delayed: powers of two of headroom
+
+  void fields(config::FieldVisitor&);
 };
 
 struct RecipeEntry {

@@ -1,0 +1,49 @@
+#include "octet/optim/adamw.hpp"
+
+#include <cmath>
+
+#include "octet/ops/clip/clip.hpp"
+#include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+
+namespace octet::optim {
+
+void AdamWConfig::fields(config::FieldVisitor& v) {
+  v.field("learning_rate", learning_rate, "peak learning rate", {.above = 0});
+  v.field("beta1", beta1, "decay of the first moment", {.at_least = 0, .below = 1});
+  v.field("beta2", beta2, "decay of the second moment", {.at_least = 0, .below = 1});
+  v.field("eps", eps, "added to the root of the second moment", {.above = 0});
+  v.field("weight_decay", weight_decay, "decoupled decay of matrices", {.at_least = 0});
+  v.field("max_grad_norm", max_grad_norm, "global gradient norm above which gradients are scaled down; 0 never", {.at_least = 0});
+  v.section("schedule", schedule, "how the learning rate moves");
+}
+
+AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> parameters) : config_(config), parameters_(std::move(parameters)) {
+  const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
+  for (const Parameter* p : parameters_) {
+    check(bool(p->grad), "adamw: {} has no gradient storage", p->path);
+    moments_.push_back({zeros(p->shape, DType::f32), zeros(p->shape, DType::f32)});
+    gradients_.push_back(p->grad);
+  }
+  state_ = zeros({sizeof(ops::AdamWStep) / sizeof(float)}, DType::f32);
+  squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
+  total_ = zeros({1}, DType::f64);
+}
+
+void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite) {
+  if (stream.device() == Device::cpu) {
+    ops::AdamWStep& s = *state_.as<ops::AdamWStep>();
+    s.learning_rate = float(learning_rate);
+    s.bias_correction1 = float(1 - std::pow(config_.beta1, double(applied_ + 1)));
+    s.bias_correction2 = float(1 - std::pow(config_.beta2, double(applied_ + 1)));
+  }
+  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_});
+  ops::clip(stream, {.sum_of_squares = total_, .step = state_, .max_norm = float(config_.max_grad_norm), .loss = loss, .nonfinite = nonfinite});
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    Parameter& p = *parameters_[i];
+    ops::adamw(stream, {.value = p.value, .grad = p.grad, .moments = moments_[i], .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2,
+                        .eps = config_.eps, .weight_decay = p.decay ? config_.weight_decay : 0.0});
+    ++p.version;
+  }
+}
+
+}  // namespace octet::optim

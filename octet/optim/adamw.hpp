@@ -1,0 +1,54 @@
+#pragma once
+
+#include <vector>
+
+#include "octet/config/fields.hpp"
+#include "octet/ops/adamw/adamw.hpp"
+#include "octet/optim/schedule.hpp"
+#include "octet/tensor/parameter.hpp"
+
+namespace octet::optim {
+
+struct AdamWConfig {
+  double learning_rate = 3e-3;
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
+  double weight_decay = 0.1;
+  double max_grad_norm = 1.0;
+  ScheduleConfig schedule;
+
+  void fields(config::FieldVisitor&);
+};
+
+/// AdamW over a model's parameters, with clipping of the global gradient norm. Weight decay acts on matrices, not on norms and biases.
+/// Everything that changes from step to step is in device memory; a step whose loss, gradient norm or any quantized value is not
+/// finite changes nothing but the device's skip flag. Moments are f32.
+class AdamW {
+ public:
+  /// Allocates the moments. The parameters must have storage and outlive this.
+  AdamW(Stream&, const AdamWConfig&, std::vector<Parameter*>);
+
+  /// Clips and updates. `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0.
+  void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite);
+  /// Tells, once the step is known to be through, whether it was applied: the bias correction counts applied steps.
+  void count_step(bool applied) { applied_ += applied ? 1 : 0; }
+
+  /// f32 [1] on the device: not 0 when the last step was skipped.
+  Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }
+  /// The last step's numbers; on the CPU only.
+  const ops::AdamWStep& last() const { return *state_.as<ops::AdamWStep>(); }
+  /// f64 [parameters]: squared norm of each one's gradient in the last step.
+  Tensor gradient_squares() const { return squares_; }
+  std::int64_t applied_steps() const { return applied_; }
+
+  const AdamWConfig& config() const { return config_; }
+
+ private:
+  AdamWConfig config_;
+  std::vector<Parameter*> parameters_;
+  std::vector<ops::Moments> moments_;
+  std::vector<Tensor> gradients_;
+  Tensor state_, squares_, total_;
+  std::int64_t applied_ = 0;
+};
+
+}  // namespace octet::optim

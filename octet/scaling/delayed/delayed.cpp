@@ -1,0 +1,43 @@
+#include "octet/scaling/delayed/delayed.hpp"
+
+#include "octet/ops/amax_history/amax_history.hpp"
+#include "octet/scaling/from_data.hpp"
+#include "octet/scaling/scale_slots.hpp"
+
+namespace octet::scaling {
+namespace {
+
+class Delayed final : public Recipe {
+ public:
+  explicit Delayed(const RecipeOptions& options) : options_(options), formats_(formats_of("delayed", options, "hybrid", true)) {}
+
+  LinearPlan plan(const Site& site, SlotTable& slots) override {
+    LinearPlan plan = plan_known_scale(site, slots, scales_, formats_.forward, formats_.gradient);
+    plan.precision += format("; one scale a tensor, {} of {} steps", options_.algorithm == "max" ? "maximum" : "most recent", options_.history);
+    plan.fast_forward = true;
+    return plan;
+  }
+  int history_length() const override { return int(options_.history); }
+  void allocate(Stream& stream, SlotTable& slots) override { scales_.allocate(stream, slots); }
+  void end_step(Stream& stream, SlotTable& slots, const Tensor& skip) override {
+    ops::advance_amax_history(stream, {.history = slots.history(), .scale = scales_.scale(), .descale = scales_.descale(),
+                                       .format_max = scales_.format_max(), .skip = skip, .margin = int(options_.margin),
+                                       .choice = options_.algorithm == "max" ? ops::AmaxChoice::max : ops::AmaxChoice::most_recent});
+  }
+  void visit_state(SlotTable& slots, StateVisitor& visitor) override {
+    visitor.state("amax_history", slots.history());
+    visitor.state("scale", scales_.scale());
+    visitor.state("descale", scales_.descale());
+  }
+
+ private:
+  RecipeOptions options_;
+  Formats formats_;
+  ScaleSlots scales_;
+};
+
+}  // namespace
+
+std::unique_ptr<Recipe> make_delayed(const RecipeOptions& options) { return std::make_unique<Delayed>(options); }
+
+}  // namespace octet::scaling

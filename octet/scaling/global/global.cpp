@@ -1,0 +1,40 @@
+#include "octet/scaling/global/global.hpp"
+
+#include "octet/ops/shared_scale/shared_scale.hpp"
+#include "octet/scaling/from_data.hpp"
+#include "octet/scaling/scale_slots.hpp"
+
+namespace octet::scaling {
+namespace {
+
+class Global final : public Recipe {
+ public:
+  explicit Global(const RecipeOptions& options) : formats_(formats_of("global", options, "e4m3", false)) {}
+
+  LinearPlan plan(const Site& site, SlotTable& slots) override {
+    LinearPlan plan = plan_known_scale(site, slots, scales_, formats_.forward, formats_.gradient);
+    plan.precision += "; one scale for the whole model";
+    plan.fast_forward = true;
+    return plan;
+  }
+  void allocate(Stream& stream, SlotTable& slots) override { scales_.allocate(stream, slots); }
+  void end_step(Stream& stream, SlotTable& slots, const Tensor& skip) override {
+    ops::update_shared_scale(stream, {.amax = slots.amax(), .scale = scales_.scale(), .descale = scales_.descale(), .skip = skip,
+                                      .format_max = format_max(formats_.forward)});
+    clear(stream, slots.amax());
+  }
+  void visit_state(SlotTable&, StateVisitor& visitor) override {
+    visitor.state("scale", scales_.scale());
+    visitor.state("descale", scales_.descale());
+  }
+
+ private:
+  Formats formats_;
+  ScaleSlots scales_;
+};
+
+}  // namespace
+
+std::unique_ptr<Recipe> make_global(const RecipeOptions& options) { return std::make_unique<Global>(options); }
+
+}  // namespace octet::scaling
