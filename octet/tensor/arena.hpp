@@ -25,7 +25,7 @@ inline constexpr int lifetimes = 5;
 struct Region {
   Lifetime lifetime;
   int slot = 0;
-  Region(Lifetime l, int slot = 0) : lifetime(l), slot(slot) {}
+  constexpr Region(Lifetime l, int slot = 0) : lifetime(l), slot(slot) {}
 };
 
 /// What an allocation is for: the rows of every memory table.

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "octet/models/config.hpp"
+#include "octet/nn/parameters.hpp"
+
+namespace octet {
+
+/// Writes the model as a Hugging Face folder: config.json and model.safetensors (F32), with the tensor names of transformers'
+/// LlamaForCausalLM, Qwen2ForCausalLM or GPT2LMHeadModel. Rows of padding are left out. The folder is made; a folder that is there
+/// already is replaced as a whole, or stays as it was. Throws IoError.
+void save_hugging_face(const std::string& folder, const ModelShape&, const nn::Parameters&);
+
+/// The shape that a folder's config.json describes. Throws DataError naming file and key for anything that cannot be run.
+ModelShape read_hugging_face_shape(const std::string& folder);
+
+/// Fills every parameter from the folder's tensors (F32, BF16 or F16; one file or sharded with an index). Throws DataError naming a
+/// tensor that is missing, unexpected or of another shape, with what was wanted; ConfigError when the folder holds another shape.
+void load_hugging_face(const std::string& folder, const ModelShape&, nn::Parameters&);
+
+}  // namespace octet

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "octet/train/run_config.hpp"
+#include "octet/train/engine.hpp"
+
+namespace octet::train {
+
+/// What one step needs, before any of it is allocated.
+struct DryRun {
+  MemoryPeak memory;            // of the arena: a real run's, to the byte
+  Work step;                    // one optimizer step
+  std::int64_t parameters = 0;
+  std::vector<PlanRow> plan;
+  std::vector<Slot> quantizers;
+};
+
+/// Runs one step and one evaluation on the null device.
+DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate);
+
+/// Throws DeviceError, with the memory table's largest entries and what would help, when the run would not fit into this machine.
+void require_memory(const DryRun&, const LoopConfig&);
+
+}  // namespace octet::train

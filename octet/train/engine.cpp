@@ -1,0 +1,15 @@
+#include "octet/train/engine.hpp"
+
+namespace octet::train {
+
+Engine::Engine(const EngineConfig& c, Device device, Target target)
+    : stream(device, target), precision(c.precision), model(make_model(c.shape, c.model, precision)),
+      parameters(stream, *model, c.optimizer.has_value()) {
+  precision.allocate(stream);
+  model->allocate(stream, c.sequence);
+  if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.list());
+  const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
+  loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64);
+}
+
+}  // namespace octet::train

@@ -1,0 +1,45 @@
+#include "octet/train/nonfinite.hpp"
+
+#include <cmath>
+
+namespace octet::train {
+namespace {
+
+bool all_finite(const Tensor& t) {
+  const std::int64_t n = t.count();
+  for (std::int64_t i = 0; i < n; ++i)
+    if (!std::isfinite(value_at(t, i))) return false;
+  return true;
+}
+
+class Finder final : public Observer {
+ public:
+  void observe(std::string_view path, std::string_view what, const Tensor& t) override {
+    if (found.empty() && t && !all_finite(t)) found = format("{}.{}", path, what);
+  }
+  std::string found;
+};
+
+}  // namespace
+
+std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batches) {
+  for (const Parameter* p : e.parameters.list())
+    if (!all_finite(p->value)) return p->path;
+  Finder finder;
+  e.stream.set_observer(&finder);
+  const Pass silent{.kind = Pass::Kind::recompute, .keep = Lifetime::micro_batch};
+  for (const auto& batch : micro_batches) {
+    const Scope micro_batch(e.stream, silent.keep);
+    const TokenBatch on_device = upload(e.stream, batch, silent.keep);
+    e.model->forward(e.stream, on_device, silent, e.loss_sums(), 1.0f);
+    e.model->backward(e.stream, on_device, silent);
+    if (!finder.found.empty()) break;
+  }
+  e.stream.set_observer(nullptr);
+  if (!finder.found.empty()) return finder.found;
+  for (const Parameter* p : e.parameters.list())
+    if (!all_finite(p->grad)) return p->path + ".grad";
+  return "";
+}
+
+}  // namespace octet::train

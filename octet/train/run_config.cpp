@@ -1,0 +1,66 @@
+#include "octet/train/run_config.hpp"
+
+#include <algorithm>
+
+#include "octet/models/registry.hpp"
+
+namespace octet::train {
+
+void ModelConfig::fields(config::FieldVisitor& v) {
+  v.field("size", size, "a named size: llama-tiny, gpt2-124m, qwen2.5-0.5b, llama-3.2-1b, ...");
+  v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0});
+  v.field("width", width, "columns of the residual stream; 0: as the size has", {.at_least = 0});
+  v.field("heads", heads, "query heads; 0: as the size has", {.at_least = 0});
+  v.field("kv_heads", kv_heads, "key and value heads; 0: as the size has", {.at_least = 0});
+  v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0});
+  v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0});
+  v.field("recompute", recompute, "keep only each block's input for backward, and run the block again there");
+  v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones");
+}
+
+ModelShape ModelConfig::shape() const {
+  ModelShape s = model_size(size);
+  const auto set = [](std::int64_t& value, std::int64_t wanted) {
+    if (wanted > 0) value = wanted;
+  };
+  set(s.layers, layers), set(s.width, width), set(s.heads, heads), set(s.kv_heads, kv_heads), set(s.hidden, hidden), set(s.vocabulary, vocabulary);
+  if (width > 0 || heads > 0) {
+    if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
+    s.head_dim = s.width / s.heads;
+  }
+  if (heads > 0 && kv_heads == 0) s.kv_heads = std::min(s.kv_heads, s.heads);
+  return s;
+}
+
+void LoopConfig::fields(config::FieldVisitor& v) {
+  v.field("steps", steps, "optimizer steps; 0: as tokens or max_seconds say", {.at_least = 0});
+  v.field("tokens", tokens, "tokens to train on, rounded up to whole steps; 0: no such limit", {.at_least = 0});
+  v.field("max_seconds", max_seconds, "wall time after which the run ends; 0: no such limit", {.at_least = 0});
+  v.field("batch", batch, "sequences in a micro-batch", {.at_least = 1, .at_most = 65536});
+  v.field("accumulate", accumulate, "micro-batches in an optimizer step", {.at_least = 1, .at_most = 65536});
+  v.field("eval_every", eval_every, "steps between evaluations; 0: at the end only", {.at_least = 0});
+  v.field("eval_batches", eval_batches, "micro-batches of held-out text in an evaluation; 0: all", {.at_least = 0});
+  v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1});
+  v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops", {.at_least = 1});
+}
+
+void RunConfig::fields(config::FieldVisitor& v) {
+  v.field("name", name, "name of the run and of its folder; empty: the recipe's name");
+  v.field("output", output, "folder in which the run's folder is made");
+  v.field("seed", seed, "of the first weights and of the order of the data", {.at_least = 0});
+  v.field("threads", threads, "threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
+  v.section("model", model, "which model");
+  v.section("recipe", recipe, "in which precision its linear layers run");
+  v.section("data", data, "on which text");
+  v.section("train", train, "how long and in which portions");
+  v.section("optim", optim, "AdamW");
+}
+
+std::int64_t RunConfig::steps() const {
+  if (train.steps > 0) return train.steps;
+  if (train.tokens > 0) return ceil_div(train.tokens, tokens_per_step());
+  if (train.max_seconds > 0) return 0;
+  throw ConfigError("the run has no length: set train.steps, train.tokens or train.max_seconds (--steps, --tokens, --max-time)");
+}
+
+}  // namespace octet::train

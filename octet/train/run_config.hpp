@@ -1,0 +1,56 @@
+#pragma once
+
+#include "octet/data/data_config.hpp"
+#include "octet/models/config.hpp"
+#include "octet/optim/adamw.hpp"
+#include "octet/scaling/precision.hpp"
+
+namespace octet::train {
+
+/// Which model: a named size, whose numbers may be changed one by one.
+struct ModelConfig {
+  std::string size = "llama-tiny";
+  std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, hidden = 0, vocabulary = 0;  // 0: the size's own
+  bool recompute = false;
+  std::string init;  // folder of a model to start from instead of random weights
+
+  void fields(config::FieldVisitor&);
+  /// Throws ConfigError when the numbers do not fit together.
+  ModelShape shape() const;
+};
+
+/// How long and in which portions.
+struct LoopConfig {
+  std::int64_t steps = 0;         // optimizer steps; 0: as `tokens` or `max_seconds` says
+  std::int64_t tokens = 0;        // tokens to train on; 0: no such limit
+  double max_seconds = 0;         // of wall time; 0: no such limit
+  std::int64_t batch = 4;         // sequences in a micro-batch
+  std::int64_t accumulate = 1;    // micro-batches in an optimizer step
+  std::int64_t eval_every = 50;   // steps; 0: at the end only
+  std::int64_t eval_batches = 8;  // of `batch` sequences; 0: all held-out text
+  std::int64_t health_every = 10; // steps between measurements of saturation, flushing and SQNR
+  std::int64_t max_skipped = 10;  // skipped steps in a row after which the run stops
+
+  void fields(config::FieldVisitor&);
+};
+
+/// Everything that a run is told: one TOML file, `--set`, and flags that stand for keys.
+struct RunConfig {
+  std::string name;           // of the run; empty: the recipe's
+  std::string output = "runs";  // folder in which the run's own folder is made
+  std::int64_t seed = 1;      // of weights and order of the data
+  std::int64_t threads = 0;   // 0: one for each processor
+  ModelConfig model;
+  PrecisionConfig recipe;
+  data::DataConfig data;
+  LoopConfig train;
+  optim::AdamWConfig optim;
+
+  void fields(config::FieldVisitor&);
+
+  std::int64_t tokens_per_step() const { return train.batch * train.accumulate * data.sequence_length; }
+  /// Steps of the run, or 0 when only its time is known. Throws ConfigError when it has no end, or an empty one.
+  std::int64_t steps() const;
+};
+
+}  // namespace octet::train

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+
+#include "octet/data/windows.hpp"
+#include "octet/train/engine.hpp"
+
+namespace octet::train {
+
+/// A batch of the loader on the engine's device, in a region.
+TokenBatch upload(Stream&, const data::Batch&, Region);
+
+struct StepOptions {
+  double learning_rate = 0;
+  bool measure_noise = false;
+};
+
+/// One optimizer step: forward and backward of every micro-batch, gradient clipping, update. What it showed (loss, norm, skip flag,
+/// maxima, health) stays on the device until finish_step(). The loss is the mean over all tokens of the step.
+void run_step(Engine&, std::span<const data::Batch> micro_batches, const StepOptions&);
+
+/// Makes the next step's scales from this step's maxima, quantizes the new weights, clears gradients and sums.
+void finish_step(Engine&);
+
+/// Quantizes the weights for the first time: after initializing or loading them, before the first run_step().
+void prepare(Engine&);
+
+}  // namespace octet::train
