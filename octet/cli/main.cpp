@@ -1,1 +1,3 @@
-int main() { return 2; }
+#include "octet/cli/command.hpp"
+
+int main(int argc, char** argv) { return octet::cli::run_program(argc, argv); }

@@ -16,7 +16,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   prepare(engine);
   const Work before = engine.stream.work();
   if (engine.optimizer) {
-    run_step(engine, micro_batches, {});
+    run_step(engine, micro_batches, {.measure = true});
     finish_step(engine);
   }
   const Work after = engine.stream.work();

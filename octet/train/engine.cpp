@@ -1,5 +1,7 @@
 #include "octet/train/engine.hpp"
 
+#include "octet/ops/gemm/gemm.hpp"
+
 namespace octet::train {
 
 Engine::Engine(const EngineConfig& c, Device device, Target target)
@@ -9,7 +11,9 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
   model->allocate(stream, c.sequence);
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.list());
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
-  loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64);
+  loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64), parameter_squares_ = zeros(DType::f64);
 }
+
+Target machine_target() { return {.gemm_compute = ops::measured_gemm_limit().compute}; }
 
 }  // namespace octet::train

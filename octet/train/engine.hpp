@@ -32,10 +32,14 @@ class Engine {
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
   nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }
   Tensor mean_loss() const { return mean_loss_; }
-  Tensor nonfinite() const { return nonfinite_; }  // i64 [1]
+  Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
+  Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
 
  private:
-  Tensor loss_sum_, counted_, mean_loss_, nonfinite_;
+  Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_;
 };
+
+/// What this machine computes with, measured once.
+Target machine_target();
 
 }  // namespace octet::train

@@ -63,4 +63,8 @@ std::int64_t RunConfig::steps() const {
   throw ConfigError("the run has no length: set train.steps, train.tokens or train.max_seconds (--steps, --tokens, --max-time)");
 }
 
+EngineConfig engine_config(const RunConfig& c) {
+  return {.shape = c.model.shape(), .model = {.recompute = c.model.recompute}, .precision = c.recipe, .optimizer = c.optim, .sequence = c.data.sequence_length};
+}
+
 }  // namespace octet::train

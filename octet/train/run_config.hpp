@@ -4,6 +4,7 @@
 #include "octet/models/config.hpp"
 #include "octet/optim/adamw.hpp"
 #include "octet/scaling/precision.hpp"
+#include "octet/train/engine.hpp"
 
 namespace octet::train {
 
@@ -52,5 +53,8 @@ struct RunConfig {
   /// Steps of the run, or 0 when only its time is known. Throws ConfigError when it has no end, or an empty one.
   std::int64_t steps() const;
 };
+
+/// What an engine for this run is made of.
+EngineConfig engine_config(const RunConfig&);
 
 }  // namespace octet::train

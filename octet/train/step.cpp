@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "octet/ops/quantize/health.hpp"
+#include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
 namespace octet::train {
 namespace {
@@ -32,7 +33,7 @@ void prepare(Engine& e) { e.model->refresh(e.stream, recording); }
 
 void run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepOptions& options) {
   Pass pass = recording;
-  pass.measure_noise = options.measure_noise;
+  pass.measure_noise = options.measure;
   std::int64_t tokens = 0;
   for (const auto& batch : micro_batches) tokens += batch.rows * batch.length;
   for (const auto& batch : micro_batches) {
@@ -45,6 +46,7 @@ void run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepO
   const SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
   e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite());
+  if (options.measure) ops::sum_of_squares(e.stream, e.parameters.values(), e.parameter_squares());
 }
 
 void finish_step(Engine& e) {

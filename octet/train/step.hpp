@@ -12,7 +12,7 @@ TokenBatch upload(Stream&, const data::Batch&, Region);
 
 struct StepOptions {
   double learning_rate = 0;
-  bool measure_noise = false;
+  bool measure = false;  // also SQNR of every quantizer and the norm of all parameters
 };
 
 /// One optimizer step: forward and backward of every micro-batch, gradient clipping, update. What it showed (loss, norm, skip flag,

@@ -30,12 +30,6 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return ab / std::sqrt(aa * bb);
 }
 
-EngineConfig engine_config(const RunConfig& c) {
-  return {.shape = c.model.shape(), .model = {.recompute = c.model.recompute}, .precision = c.recipe, .optimizer = c.optim, .sequence = c.data.sequence_length};
-}
-
-Target machine_target() { return {.gemm_compute = ops::measured_gemm_limit().compute}; }
-
 double median(std::vector<double> values) {
   if (values.empty()) return NAN;
   const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
@@ -122,7 +116,7 @@ void Trainer::one_step() {
   ++step_;
   const bool measure = step_ % config_.train.health_every == 0 || step_ == 1;
   const Work before = engine_->stream.work();
-  run_step(*engine_, micro_batches, {.learning_rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress()), .measure_noise = measure});
+  run_step(*engine_, micro_batches, {.learning_rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress()), .measure = measure});
 
   const ops::AdamWStep& last = engine_->optimizer->last();
   const bool skip = last.skip != 0;
@@ -154,10 +148,7 @@ void Trainer::emit_step(const StepEvent& raw) {
     recent_losses_.push_back(e.loss);
   }
   if (step_ > 1) rates_.push_back(e.tokens_per_second);  // the first step also touches its memory for the first time
-  double squares = 0;
-  for (const Parameter* p : engine_->parameters.list())
-    for (std::int64_t i = 0; i < p->value.count(); ++i) squares += double(p->value.f32()[i]) * p->value.f32()[i];
-  e.param_norm = std::sqrt(squares);
+  e.param_norm = std::sqrt(*engine_->parameter_squares().as<double>());
   metrics_->emit(e);
   const double rate = train_seconds_ / std::max(progress(), 1e-9);
   const double left = std::max(0.0, rate * (1 - progress()));

@@ -1,0 +1,44 @@
+#include "octet/cli/run_options.hpp"
+#include "octet/base/log.hpp"
+#include "octet/train/compare.hpp"
+
+namespace octet::cli {
+namespace {
+
+struct Options : RunOptions {
+  train::CompareOptions compare;
+  bool quiet = false;
+};
+
+ExitCode compare_recipes(Options o) {
+  if (o.quiet) log::set_quiet(true), o.compare.console = train::Console::Kind::quiet;
+  const train::CompareOutcome outcome = train::compare(o.config(), o.compare);
+  std::printf("%s\nreport: %s/report.html\n", table_text(outcome.comparison).c_str(), outcome.folder.c_str());
+  return outcome.comparison.all_within() ? ExitCode::done : ExitCode::gap;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program) {
+  auto o = std::make_shared<Options>();
+  o->compare.recipes = {"delayed", "current", "rowwise", "block128", "mxfp8"};
+  CLI::App& command = add_command(program, "compare", "Train several recipes from the same weights on the same data, and show how they differ",
+                                  "  octet compare --data data/docs --max-time 5m\n"
+                                  "  octet compare run.toml --recipes current,block128 --seeds 3 --tolerance 0.5%\n"
+                                  "Exit code 3: the loss of a recipe is further from the baseline's than --tolerance and the seed spread allow.");
+  o->add_to(command);
+  command.add_option("--recipes", o->compare.recipes, "recipes to compare with the baseline")->delimiter(',')->capture_default_str();
+  command.add_option("--baseline", o->compare.baseline, "recipe that the others are held against: bf16 or fp32")->capture_default_str();
+  command.add_option("--seeds", o->compare.seeds, "runs of each recipe, each with another seed")->capture_default_str()->check(CLI::Range(1, 100));
+  command.add_option_function<std::string>("--tolerance", [o](const std::string& text) {
+    char* end = nullptr;
+    const double number = std::strtod(text.c_str(), &end);
+    const bool percent = std::string_view(end) == "%";
+    if (end == text.c_str() || (*end != 0 && !percent) || !(number >= 0)) throw ConfigError(format("--tolerance \"{}\": a share such as 0.005 or 0.5% is wanted", printable(text)));
+    o->compare.tolerance = percent ? number / 100 : number;
+  }, "gap in loss that passes, such as 0.005 or 0.5% (default)");
+  command.add_flag("--quiet", o->quiet, "print the table only");
+  run_command(command, [o] { return compare_recipes(*o); });
+}
+
+}  // namespace octet::cli

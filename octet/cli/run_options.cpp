@@ -1,0 +1,57 @@
+#include "octet/cli/run_options.hpp"
+
+#include <cstdlib>
+
+#include "octet/scaling/recipe.hpp"
+
+namespace octet::cli {
+
+void RunOptions::add_to(CLI::App& command) {
+  command.add_option("config", file, "configuration, a TOML file; without it, defaults and the options below");
+  fp8_flag = command.add_option("--fp8", fp8, std::string("train in FP8, by this recipe or, without a name, by ") + default_fp8_recipe)->expected(0, 1);
+  command.add_option("--data", data, "token folder, as octet tokenize makes it (data.path)");
+  command.add_option("--steps", steps, "optimizer steps (train.steps)");
+  command.add_option("--tokens", tokens, "tokens to train on (train.tokens)");
+  command.add_option("--max-time", max_time, "wall time, such as 90s, 5m or 1h30m (train.max_seconds)");
+  command.add_option("--output", output, "folder for run folders (output)");
+  command.add_option("--name", name, "name of the run's folder (name)");
+  command.add_option("--set", set, "one key of the configuration, such as optim.learning_rate=1e-3; may be repeated")->allow_extra_args(false);
+}
+
+train::RunConfig RunOptions::config() const {
+  train::RunConfig c;
+  config::Origins origins;
+  if (!file.empty()) origins = config::read_toml_file(file, c);
+  if (fp8_flag->count() > 0) {
+    c.recipe.recipe = fp8.empty() ? default_fp8_recipe : fp8;
+    make_recipe(c.recipe.recipe, {});  // an unknown name is refused here, with the nearest one
+  }
+  if (!data.empty()) c.data.path = data;
+  if (!output.empty()) c.output = output;
+  if (!name.empty()) c.name = name;
+  if (steps > 0) c.train.steps = steps;
+  if (tokens > 0) c.train.tokens = tokens;
+  if (!max_time.empty()) c.train.max_seconds = seconds_of("--max-time", max_time);
+  for (const auto& assignment : set) config::apply_override(c, assignment, origins);
+  return c;
+}
+
+double seconds_of(const std::string& option, const std::string& text) {
+  double total = 0;
+  const char* at = text.c_str();
+  const auto refuse = [&] { throw ConfigError(format("{} \"{}\": a time is written 90s, 5m or 1h30m", option, printable(text))); };
+  if (*at == 0) refuse();
+  while (*at != 0) {
+    char* end = nullptr;
+    const double number = std::strtod(at, &end);
+    if (end == at || !(number >= 0)) refuse();
+    const double unit = *end == 'h' ? 3600 : *end == 'm' ? 60 : *end == 's' || *end == 0 ? 1 : -1;
+    if (unit < 0) refuse();
+    total += number * unit;
+    at = *end == 0 ? end : end + 1;
+  }
+  if (!(total > 0 && total < 1e9)) refuse();
+  return total;
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "octet/cli/command.hpp"
+#include "octet/config/read.hpp"
+#include "octet/train/run_config.hpp"
+
+namespace octet::cli {
+
+/// The options that train, compare and plan share: a configuration file, `--set key=value`, and flags that stand for keys.
+struct RunOptions {
+  std::string file, fp8, data, output, name, max_time;
+  std::vector<std::string> set;
+  std::int64_t steps = 0, tokens = 0;
+  CLI::Option* fp8_flag = nullptr;
+
+  void add_to(CLI::App&);
+  /// The configuration that they make together: the file, then the flags, then --set.
+  train::RunConfig config() const;
+};
+
+/// "90", "90s", "5m", "1h30m" in seconds; throws ConfigError naming `option` otherwise.
+double seconds_of(const std::string& option, const std::string& text);
+
+/// The recipe that `--fp8` alone stands for.
+inline constexpr const char* default_fp8_recipe = "current";
+
+}  // namespace octet::cli
