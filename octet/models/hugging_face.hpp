@@ -7,10 +7,10 @@
 
 namespace octet {
 
-/// Writes the model as a Hugging Face folder: config.json and model.safetensors (F32), with the tensor names of transformers'
+/// Writes the model as a Hugging Face folder: config.json and model.safetensors (dtype: f32 or bf16), with the tensor names of transformers'
 /// LlamaForCausalLM, Qwen2ForCausalLM or GPT2LMHeadModel. Rows of padding are left out. The folder is made; a folder that is there
 /// already is replaced as a whole, or stays as it was. Throws IoError.
-void save_hugging_face(const std::string& folder, const ModelShape&, const nn::Parameters&);
+void save_hugging_face(const std::string& folder, const ModelShape&, const nn::Parameters&, DType dtype = DType::f32);
 
 /// The shape that a folder's config.json describes. Throws DataError naming file and key for anything that cannot be run.
 ModelShape read_hugging_face_shape(const std::string& folder);

@@ -1,5 +1,7 @@
 #include "octet/tensor/cpu/isa.hpp"
 
+#include <cpuid.h>
+
 #include <cstdlib>
 
 #include "octet/base/error.hpp"
@@ -15,6 +17,11 @@ Isa detected_isa() {
 }
 
 std::string_view name(Isa i) { return i == Isa::v4 ? "x86-64-v4 (AVX-512)" : i == Isa::v3 ? "x86-64-v3 (AVX2)" : "none"; }
+
+bool has_amx_bf16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1u << 22)) != 0;
+}
 
 Isa isa() {
   static const Isa best = [] {

@@ -14,6 +14,8 @@ Isa isa();
 /// The same without throwing, for `octet doctor`.
 Isa detected_isa();
 std::string_view name(Isa);
+/// Matrix tiles for BF16, which oneDNN uses by itself.
+bool has_amx_bf16();
 
 }  // namespace octet::cpu
 

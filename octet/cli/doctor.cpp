@@ -1,0 +1,40 @@
+#include "octet/cli/command.hpp"
+#include "octet/ops/gemm/gemm.hpp"
+#include "octet/scaling/recipe.hpp"
+#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/cpu/memory.hpp"
+#include "octet/tensor/cpu/threads.hpp"
+#include "octet/train/run_folder.hpp"
+
+namespace octet::cli {
+namespace {
+
+void row(const char* what, const std::string& says) { std::printf("%-12s %s\n", what, says.c_str()); }
+
+const char* has(bool yes) { return yes ? "yes" : "no"; }
+
+ExitCode examine() {
+  row("octet", OCTET_VERSION);
+  row("processor", train::processor_name());
+  row("features", format("avx2 {}, avx512 {}, avx512-bf16 {}, amx-bf16 {}", has(__builtin_cpu_supports("avx2")), has(__builtin_cpu_supports("avx512f")),
+                         has(__builtin_cpu_supports("avx512bf16")), has(cpu::has_amx_bf16())));
+  row("kernels", format("{}", cpu::name(cpu::isa())));
+  row("threads", format("{}", cpu::threads()));
+  row("memory", format("{} free", bytes_text(double(cpu::available_bytes()))));
+  const ops::GemmLimit& limit = ops::measured_gemm_limit();
+  row("oneDNN", ops::gemm_library_version());
+  row("GEMM", format("f32 {} GFLOP/s, bf16 {} GFLOP/s at 1024^3: 8-bit codes are decoded to {}", fixed(limit.f32_flops_per_second / 1e9, 0),
+                     fixed(limit.bf16_flops_per_second / 1e9, 0), name(limit.compute)));
+  row("devices", "cpu; null (dry runs). No GPU backend in this build.");
+  std::printf("recipes\n");
+  for (const auto& entry : recipes()) std::printf("  %-10s runs: %s\n", std::string(entry.name).c_str(), std::string(entry.summary).c_str());
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& program) {
+  run_command(add_command(program, "doctor", "Say what this machine has and what will run on it", "  octet doctor"), examine);
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,51 @@
+#include <cmath>
+
+#include "octet/cli/trained_model.hpp"
+#include "octet/data/dataset.hpp"
+#include "octet/data/eval_batches.hpp"
+#include "octet/train/evaluate.hpp"
+
+namespace octet::cli {
+namespace {
+
+struct Options : TrainedModel {
+  std::string data;
+  std::int64_t sequence = 256, batch = 4, batches = 0, calibration = 4;
+  double fraction = 0.01;
+};
+
+ExitCode evaluate_model(const Options& o) {
+  const data::Dataset dataset(o.data);
+  const data::TokenRange range = data::split_documents(dataset, o.fraction).held_out;
+  const data::Windows windows(dataset, range, o.sequence, "held-out");
+  const data::EvalBatches batches(windows, o.batch, o.batches);
+  const auto engine = o.load(o.sequence);
+  data::require_vocabulary(dataset, engine->model->shape().vocabulary);
+  // Scales that follow past maxima see some batches first; the others ignore them.
+  train::calibrate(*engine, batches, std::uint64_t(o.calibration));
+  const train::Evaluation e = train::evaluate(*engine, batches);
+  std::printf("%s%s: loss %.6f, perplexity %.4f, %s tokens\n", o.precision.recipe.c_str(), o.quantize_residual ? " with its residual stream" : "", e.loss,
+              std::exp(e.loss), grouped(e.tokens).c_str());
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& program) {
+  auto o = std::make_shared<Options>();
+  CLI::App& command = add_command(program, "eval", "Evaluate a model under any recipe, also one it was not trained with",
+                                  "  octet eval runs/bf16 --data data/docs\n"
+                                  "  octet eval runs/bf16 --data data/docs --recipe global --residual    a BF16 model in FP8, one scale for all\n"
+                                  "  octet eval runs/bf16 --data data/docs --recipe current --residual   the same, one scale a tensor");
+  o->add_to(command);
+  command.add_option("--data", o->data, "token folder; its held-out part is read")->required();
+  command.add_option("--sequence", o->sequence, "tokens in a sequence")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--batch", o->batch, "sequences at a time")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--batches", o->batches, "batches to evaluate on; 0: all held-out text")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command.add_option("--held-out", o->fraction, "share of the documents, the last ones, to evaluate on")->capture_default_str();
+  command.add_flag("--residual", o->quantize_residual, "quantize the residual stream too");
+  command.add_option("--calibration", o->calibration, "batches that scales with a history see first")->capture_default_str()->check(CLI::NonNegativeNumber);
+  run_command(command, [o] { return evaluate_model(*o); });
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,25 @@
+#include "octet/cli/trained_model.hpp"
+#include "octet/models/hugging_face.hpp"
+
+namespace octet::cli {
+
+void add_export(CLI::App& program) {
+  struct Options : TrainedModel {
+    std::string output, dtype = "f32";
+  };
+  auto o = std::make_shared<Options>();
+  CLI::App& command = add_command(program, "export", "Write a model as a Hugging Face folder, for transformers",
+                                  "  octet export runs/current --output exported --dtype bf16");
+  command.add_option("model", o->folder, "folder of a run, or a Hugging Face folder")->required();
+  command.add_option("-o,--output", o->output, "folder to make")->required();
+  command.add_option("--dtype", o->dtype, "f32 or bf16")->capture_default_str()->check(CLI::IsMember({"f32", "bf16"}));
+  run_command(command, [o] {
+    o->precision.recipe = "fp32";
+    const auto engine = o->load(1);
+    save_hugging_face(o->output, engine->model->shape(), engine->parameters, o->dtype == "bf16" ? DType::bf16 : DType::f32);
+    std::printf("%s: %s parameters as %s\n", o->output.c_str(), grouped(engine->parameters.count()).c_str(), o->dtype.c_str());
+    return ExitCode::done;
+  });
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <cmath>
+
+#include "octet/cli/trained_model.hpp"
+#include "octet/numerics/philox.hpp"
+
+namespace octet::cli {
+namespace {
+
+struct Options : TrainedModel {
+  std::string prompt = "#include <", tokenizer = "byte";
+  std::int64_t tokens = 200, top_k = 40, seed = 1;
+  double temperature = 0.8;
+};
+
+// The next token: the most likely one at temperature 0, otherwise drawn from the top_k by the softmax of logits / temperature.
+std::int32_t choose(const std::vector<float>& logits, const Options& o, std::uint64_t draw) {
+  std::vector<std::int32_t> order(logits.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = std::int32_t(i);
+  const auto kept = std::ptrdiff_t(o.temperature == 0 ? 1 : o.top_k > 0 ? std::min<std::size_t>(std::size_t(o.top_k), order.size()) : order.size());
+  std::partial_sort(order.begin(), order.begin() + kept, order.end(),
+                    [&](std::int32_t a, std::int32_t b) { return logits[std::size_t(a)] > logits[std::size_t(b)]; });
+  if (kept == 1) return order[0];
+  std::vector<double> weight;
+  double sum = 0;
+  for (std::ptrdiff_t i = 0; i < kept; ++i) {
+    weight.push_back(std::exp((double(logits[std::size_t(order[std::size_t(i)])]) - logits[std::size_t(order[0])]) / o.temperature));
+    sum += weight.back();
+  }
+  double left = double(uniform(philox(std::uint64_t(o.seed), draw).w[0])) * sum;
+  for (std::size_t i = 0; i < weight.size(); ++i)
+    if ((left -= weight[i]) <= 0) return order[i];
+  return order[std::size_t(kept) - 1];
+}
+
+// Logits of the token after `ids`.
+std::vector<float> next_logits(train::Engine& e, std::span<const std::int32_t> ids) {
+  const Scope scope(e.stream);
+  const std::int64_t n = std::int64_t(ids.size()), padded = e.model->shape().padded_vocabulary();
+  const Tensor tokens = e.stream.empty({n}, DType::i32), logits = e.stream.empty({1, padded}, e.precision.activations());
+  std::copy(ids.begin(), ids.end(), tokens.as<std::int32_t>());
+  e.model->last_logits(e.stream, {.tokens = tokens, .sequence = n}, {}, logits);
+  std::vector<float> out(std::size_t(e.model->shape().vocabulary));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(logits, std::int64_t(i));
+  return out;
+}
+
+ExitCode generate_text(const Options& o) {
+  const auto tokenizer = data::make_tokenizer(o.tokenizer);
+  std::vector<std::int32_t> ids;
+  tokenizer->encode(o.prompt, ids);
+  if (ids.empty()) ids.push_back(tokenizer->document_separator());
+  const std::int64_t longest = o.max_sequence();
+  const auto engine = o.load(std::min<std::int64_t>(longest, std::int64_t(ids.size()) + o.tokens));
+  if (tokenizer->vocab_size() > engine->model->shape().vocabulary)
+    throw ConfigError(format("tokenizer {} has {} tokens, the model {}; it was trained with another one", o.tokenizer, tokenizer->vocab_size(), engine->model->shape().vocabulary));
+  std::fputs(o.prompt.c_str(), stdout);
+  for (std::int64_t i = 0; i < o.tokens; ++i) {
+    const std::size_t window = std::min(ids.size(), std::size_t(longest));
+    const std::int32_t next = choose(next_logits(*engine, std::span(ids).last(window)), o, std::uint64_t(i));
+    if (next == tokenizer->document_separator()) break;
+    ids.push_back(next);
+    std::fputs(tokenizer->decode(std::span(&next, 1)).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  std::fputc('\n', stdout);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program) {
+  auto o = std::make_shared<Options>();
+  CLI::App& command = add_command(program, "generate", "Write text with a model",
+                                  "  octet generate runs/bf16 --prompt '#include <'\n"
+                                  "  octet generate runs/current --recipe current --temperature 0 --tokens 100");
+  o->add_to(command);
+  command.add_option("--prompt", o->prompt, "text to go on from")->capture_default_str();
+  command.add_option("--tokens", o->tokens, "tokens to write")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--temperature", o->temperature, "0: always the most likely token")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command.add_option("--top-k", o->top_k, "draw from this many most likely tokens; 0: from all")->capture_default_str()->check(CLI::NonNegativeNumber);
+  command.add_option("--seed", o->seed, "of the draws")->capture_default_str();
+  command.add_option("--tokenizer", o->tokenizer, "that the model was trained with")->capture_default_str();
+  run_command(command, [o] { return generate_text(*o); });
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,46 @@
+#include <filesystem>
+
+#include "octet/cli/command.hpp"
+#include "octet/telemetry/report/report.hpp"
+#include "octet/telemetry/run_record.hpp"
+
+namespace octet::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> folders;
+  std::string output;
+};
+
+// The runs of a comparison's folder, or the run itself.
+ExitCode write(const Options& o) {
+  std::vector<RunRecord> runs;
+  std::optional<Comparison> comparison;
+  for (const auto& folder : o.folders) {
+    if (std::filesystem::exists(folder + "/compare.json")) {
+      comparison = read_comparison(folder + "/compare.json");
+      for (const auto& run : comparison->runs) runs.push_back(read_run(folder + "/" + run));
+    } else {
+      runs.push_back(read_run(folder));
+    }
+  }
+  if (o.folders.size() > 1) comparison.reset();
+  const std::string output = o.output.empty() ? o.folders.front() + "/report.html" : o.output;
+  write_report(output, runs, comparison ? &*comparison : nullptr);
+  std::printf("%s\n", output.c_str());
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_report(CLI::App& program) {
+  auto o = std::make_shared<Options>();
+  CLI::App& command = add_command(program, "report", "Write one HTML page about runs, also unfinished ones",
+                                  "  octet report runs/compare\n"
+                                  "  octet report runs/bf16 runs/current -o both.html");
+  command.add_option("folders", o->folders, "folders of runs or of one comparison")->required();
+  command.add_option("-o,--output", o->output, "file to write; default: report.html in the first folder");
+  run_command(command, [o] { return write(*o); });
+}
+
+}  // namespace octet::cli

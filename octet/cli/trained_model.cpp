@@ -1,0 +1,40 @@
+#include "octet/cli/trained_model.hpp"
+
+#include <filesystem>
+
+#include "octet/models/hugging_face.hpp"
+#include "octet/tensor/cpu/threads.hpp"
+
+namespace octet::cli {
+
+void TrainedModel::add_to(CLI::App& command) {
+  command.add_option("model", folder, "Hugging Face folder, or the folder of a run")->required();
+  std::string names;
+  for (const auto& entry : recipes()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  command.add_option("--recipe", precision.recipe, "precision of the linear layers: " + names)->capture_default_str();
+  command.add_option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3")->capture_default_str();
+  command.add_option("--head", precision.head, "precision of the projection to the vocabulary: bf16 or recipe")->capture_default_str();
+  command.add_option("--threads", threads, "threads to compute with; 0: one for each processor")->check(CLI::Range(0, 256));
+}
+
+std::string TrainedModel::weights() const {
+  for (const std::string& candidate : {folder, folder + "/weights"})
+    if (std::filesystem::exists(candidate + "/config.json")) return candidate;
+  throw ConfigError(format("{}: neither it nor its folder `weights` has a config.json; name a Hugging Face folder or a finished run", printable(folder)));
+}
+
+std::int64_t TrainedModel::max_sequence() const { return read_hugging_face_shape(weights()).max_sequence; }
+
+std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
+  if (threads > 0) cpu::set_threads(int(threads));
+  const std::string from = weights();
+  const ModelShape shape = read_hugging_face_shape(from);
+  if (sequence > shape.max_sequence) throw ConfigError(format("{} tokens are asked for, but the model in {} takes at most {}", sequence, printable(from), shape.max_sequence));
+  auto engine = std::make_unique<train::Engine>(
+      train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = precision, .sequence = sequence}, Device::cpu,
+      train::machine_target());
+  load_hugging_face(from, shape, engine->parameters);
+  return engine;
+}
+
+}  // namespace octet::cli

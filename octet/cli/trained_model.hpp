@@ -1,0 +1,25 @@
+#pragma once
+
+#include "octet/cli/command.hpp"
+#include "octet/data/tokenizer.hpp"
+#include "octet/train/engine.hpp"
+
+namespace octet::cli {
+
+/// A model read from a folder, to be evaluated or sampled under any recipe: the options and the engine they make.
+struct TrainedModel {
+  std::string folder;  // a Hugging Face folder, or a run's folder, whose `weights` are then meant
+  PrecisionConfig precision;
+  bool quantize_residual = false;
+  std::int64_t threads = 0;
+
+  void add_to(CLI::App&);
+  /// The folder with config.json. Throws ConfigError when neither `folder` nor its `weights` has one.
+  std::string weights() const;
+  /// The longest sequence that the model takes.
+  std::int64_t max_sequence() const;
+  /// Without gradients, for sequences up to `sequence`.
+  std::unique_ptr<train::Engine> load(std::int64_t sequence) const;
+};
+
+}  // namespace octet::cli
