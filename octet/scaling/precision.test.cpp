@@ -1,0 +1,115 @@
+#include "octet/scaling/precision.hpp"
+
+#include <gtest/gtest.h>
+
+namespace octet {
+namespace {
+
+Site block_site(const std::string& path, int layer) { return {.path = path, .out = 256, .in = 128, .layer = layer, .layers = 4}; }
+
+TEST(Precision, a_misspelt_recipe_is_refused_with_the_nearest_name) {
+  try {
+    Precision p({.recipe = "blok128"});
+    FAIL();
+  } catch (const ConfigError& e) {
+    EXPECT_NE(std::string(e.what()).find("did you mean \"block128\"?"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Precision, a_format_that_a_recipe_does_not_have_is_refused) {
+  EXPECT_THROW(Precision({.recipe = "rowwise", .options = {.format = "hybrid"}}), ConfigError);
+  EXPECT_THROW(Precision({.recipe = "global", .options = {.format = "hybrid"}}), ConfigError);
+  EXPECT_NO_THROW(Precision({.recipe = "current", .options = {.format = "e4m3"}}));
+}
+
+TEST(Precision, hybrid_is_e4m3_forward_and_e5m2_backward) {
+  Precision p({.recipe = "current"});
+  const LinearPlan plan = p.plan(block_site("layers.0.mlp.down", 0));
+  Stream stream(Device::null);
+  p.allocate(stream);
+  const Pass pass;
+  EXPECT_EQ(plan.x->spec(pass).format, DType::e4m3);
+  EXPECT_EQ(plan.w->spec(pass).format, DType::e4m3);
+  EXPECT_EQ(plan.dy->spec(pass).format, DType::e5m2);
+}
+
+TEST(Precision, exemptions_keep_bf16_and_say_why) {
+  Precision p({.recipe = "current", .keep_bf16 = {"layers.*.mlp.down", "nothing.*"}, .first = 1, .last = 1});
+  const auto why = [&](const Site& site) {
+    const LinearPlan plan = p.plan(site);
+    return plan.precision + " | " + plan.why;
+  };
+  EXPECT_EQ(why(block_site("layers.0.attn.qkv", 0)), "bf16 | among the first 1 blocks (recipe.first)");
+  EXPECT_EQ(why(block_site("layers.3.attn.qkv", 3)), "bf16 | among the last 1 blocks (recipe.last)");
+  EXPECT_EQ(why(block_site("layers.1.mlp.down", 1)), "bf16 | matches recipe.keep_bf16 \"layers.*.mlp.down\"");
+  EXPECT_EQ(why({.path = "lm_head", .out = 272, .in = 128, .head = true}), "bf16 | head: recipe.head = \"bf16\"");
+  EXPECT_EQ(why({.path = "layers.1.odd", .out = 100, .in = 128, .layer = 1, .layers = 4}), "bf16 | 100 x 128 is not a multiple of 16, as 8-bit GEMMs need");
+  EXPECT_EQ(why(block_site("layers.1.attn.qkv", 1)).substr(0, 7), "x e4m3,");
+  EXPECT_EQ(p.unused_patterns(), std::vector<std::string>{"nothing.*"});
+}
+
+TEST(Precision, evaluation_and_recomputation_record_nothing) {
+  for (const auto& entry : recipes()) {
+    Precision p({.recipe = std::string(entry.name)});
+    const LinearPlan plan = p.plan(block_site("layers.1.mlp.up", 1));
+    Stream stream(Device::null);
+    p.allocate(stream);
+    for (const auto kind : {Pass::Kind::evaluate, Pass::Kind::recompute}) {
+      const auto spec = plan.x->spec({.kind = kind});
+      EXPECT_FALSE(bool(spec.amax)) << entry.name;
+      EXPECT_EQ(spec.health, nullptr) << entry.name;
+    }
+    const auto spec = plan.x->spec({.kind = Pass::Kind::train});
+    EXPECT_EQ(bool(spec.amax), spec.quantizes()) << entry.name;
+  }
+}
+
+TEST(Precision, every_scale_of_a_table_stands_on_its_own_256_bytes) {
+  Precision p({.recipe = "delayed"});
+  const LinearPlan plan = p.plan(block_site("layers.1.mlp.up", 1));
+  Stream stream(Device::cpu);
+  p.allocate(stream);
+  for (const auto* q : {plan.x.get(), plan.w.get(), plan.dy.get()}) {
+    const auto spec = q->spec({});
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(spec.scale.data) % 256, 0u);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(spec.descale.data) % 256, 0u);
+    EXPECT_EQ(spec.scale.f32()[0], 1.0f);
+  }
+}
+
+TEST(Precision, a_skipped_step_leaves_known_scales_and_clears_the_maxima) {
+  for (const char* recipe : {"delayed", "global"}) {
+    Precision p({.recipe = recipe});
+    const LinearPlan plan = p.plan(block_site("layers.1.mlp.up", 1));
+    Stream stream(Device::cpu);
+    p.allocate(stream);
+    const Tensor skip = stream.zeros({1}, DType::f32, Lifetime::run);
+    const auto scale = [&] { return plan.x->spec({}).scale.f32()[0]; };
+    const auto finish = [&](float amax, float flag) {
+      for (int i = 0; i < p.slots().size(); ++i) p.slots().amax().f32()[i] = amax;
+      *skip.f32() = flag;
+      p.end_step(stream, skip);
+    };
+    finish(2.0f, 0);
+    EXPECT_EQ(scale(), 224.0f) << recipe;
+    finish(64.0f, 1);
+    EXPECT_EQ(scale(), 224.0f) << recipe;
+    EXPECT_EQ(p.slots().amax().f32()[0], 0.0f) << recipe;
+    finish(4.0f, 0);
+    EXPECT_EQ(scale(), 112.0f) << recipe;
+    finish(1.0f, 0);
+    // The history remembers 4; the global scale follows the last step alone.
+    EXPECT_EQ(scale(), std::string_view(recipe) == "delayed" ? 112.0f : 448.0f) << recipe;
+  }
+}
+
+TEST(Glob, stars_and_question_marks_match) {
+  EXPECT_TRUE(glob_match("layers.*.mlp.*", "layers.11.mlp.down"));
+  EXPECT_TRUE(glob_match("layers.?.attn.qkv", "layers.3.attn.qkv"));
+  EXPECT_FALSE(glob_match("layers.?.attn.qkv", "layers.13.attn.qkv"));
+  EXPECT_TRUE(glob_match("*", ""));
+  EXPECT_FALSE(glob_match("", "x"));
+}
+
+}  // namespace
+}  // namespace octet
