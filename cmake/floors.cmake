@@ -52,6 +52,7 @@ function(octet_tests program)
   cmake_parse_arguments(arg "" "" "LIBS;SOURCES" ${ARGN})
   add_executable(${program} ${arg_SOURCES})
   target_link_libraries(${program} PRIVATE ${arg_LIBS} octet_testing GTest::gtest_main)
+  target_compile_options(${program} PRIVATE -O1)  # tests: compile time counts more than speed
   target_compile_definitions(${program} PRIVATE OCTET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
