@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "octet/ops/attention/attention.kernels.hpp"
-#include "octet/ops/attention/attention.reference.hpp"
+#include "octet/ops/attention/attention.testing.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::ops {
