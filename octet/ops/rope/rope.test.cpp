@@ -1,0 +1,197 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "octet/ops/rope/rope.kernels.hpp"
+#include "octet/ops/rope/rope.math.hpp"
+#include "tests/testing/dual.hpp"
+#include "tests/testing/lanes.hpp"
+#include "tests/testing/testing.hpp"
+
+namespace octet::ops {
+namespace {
+
+using testing::Dual, testing::NumberLane, testing::gaussian;
+constexpr double u = testing::unit_f32;
+
+struct Kernels {
+  void (*forward)(const RopeForward&);
+  void (*backward)(const RopeBackward&);
+};
+std::vector<Kernels> kernels() {
+  std::vector<Kernels> list = {{cpu::v3::rope_forward, cpu::v3::rope_backward}};
+  if (cpu::detected_isa() == cpu::Isa::v4) list.push_back({cpu::v4::rope_forward, cpu::v4::rope_backward});
+  return list;
+}
+
+// One token, odd, d of 1, 5, 8, 32 and 64 pairs, grouped heads, no tokens.
+struct Case {
+  std::int64_t tokens;
+  QkvShape heads;
+};
+const std::vector<Case> cases = {{1, {1, 1, 2, 1}}, {9, {3, 1, 10, 3}}, {14, {2, 2, 16, 7}}, {33, {7, 1, 64, 33}}, {4, {4, 2, 128, 2}}, {0, {1, 1, 16, 5}}};
+
+Tensor random(Stream& stream, Shape shape, DType dtype, std::uint64_t seed) {
+  const Tensor t = stream.empty(shape, dtype);
+  const auto values = gaussian(std::size_t(t.count()), seed);
+  for (std::int64_t i = 0; i < t.count(); ++i)
+    if (dtype == DType::bf16) t.bf16()[i] = to_bf16(values[std::size_t(i)]);
+    else t.f32()[i] = values[std::size_t(i)];
+  return t;
+}
+std::vector<double> values_of(const Tensor& t) {
+  std::vector<double> out;
+  for (std::int64_t i = 0; i < t.count(); ++i) out.push_back(value_at(t, i));
+  return out;
+}
+
+// Straight from the definition; `sign` is that of the angles.
+struct Rotated {
+  double value, bound;
+};
+Rotated rotated(const Case& c, const std::vector<double>& x, std::int64_t token, std::int64_t column, double theta, double sign) {
+  const std::int64_t d = c.heads.head_dim, half = d / 2, i = column % half, head = column / d * d, row = token * c.heads.columns() + head;
+  const double self = x[std::size_t(token * c.heads.columns() + column)];
+  if (column >= c.heads.value_column(0)) return {self, 0};
+  const double angle = sign * double(token % c.heads.sequence) * std::pow(theta, -2.0 * double(i) / double(d));
+  const bool upper = column % d >= half;
+  const double other = x[std::size_t(row + (upper ? i : i + half))];
+  const double a = self * std::cos(angle), b = (upper ? 1 : -1) * other * std::sin(angle);
+  return {a + b, 1.01 * 3 * u * (std::abs(a) + std::abs(b))};  // the table's rounding, the products', the sum's
+}
+
+void expect_rotated(const Case& c, const Tensor& got, const std::vector<double>& x, double theta, double sign) {
+  for (std::int64_t i = 0; i < got.count(); ++i) {
+    const Rotated want = rotated(c, x, i / c.heads.columns(), i % c.heads.columns(), theta, sign);
+    const double unit = got.dtype == DType::bf16 ? testing::unit_bf16 : 0;
+    ASSERT_NEAR(value_at(got, i), want.value, want.bound + unit * (std::abs(want.value) + want.bound)) << i;
+  }
+}
+
+// transformers 5: ROPE_INIT_FUNCTIONS["llama3"], FP32, for head_dim 64, theta 500000, factor 32 and the other factors of Llama-3.2-1B.
+// Its power is off by 13.2 u (the logarithm of 500000 times u) and a few more.
+TEST(Rope, FrequenciesOfLlama3AreThoseOfHuggingFace) {
+  const double want[] = {1.0, 0.663601279258728, 0.44036662578582764, 0.2922278344631195, 0.193922758102417, 0.12868738174438477,
+                         0.08539710193872452, 0.05666961893439293, 0.03760603070259094, 0.02495540864765644, 0.016560440883040428,
+                         0.010989529080688953, 0.00729266507551074, 0.00483942124992609, 0.0032114461064338684, 0.0012905480107292533,
+                         0.000429556705057621, 9.708286233944818e-05, 1.9461638657958247e-05, 1.291476746700937e-05, 8.570255886297673e-06,
+                         5.687232260243036e-06, 3.7740544485131977e-06, 2.504467147446121e-06, 1.6619674170215148e-06, 1.1028836297555245e-06,
+                         7.318749339901842e-07, 4.856731266045244e-07, 3.2229328894572973e-07, 2.1387423032592778e-07, 1.4192720243499934e-07,
+                         9.418306490260875e-08};
+  const RopeScaling scaling{.factor = 32, .low_freq_factor = 1, .high_freq_factor = 4, .original_max_position = 8192};
+  for (int i = 0; i < 32; ++i) EXPECT_NEAR(rope_frequency(64, i, 500000, scaling), want[i], 20 * u * want[i]) << i;
+}
+
+// transformers 5: apply_rotary_pos_emb of 1 ... 8 at position 5, theta 10000, FP32: angles up to 5, off by about 12 u of themselves.
+TEST(Rope, PairsColumnsAsHuggingFaceDoes) {
+  const double want[] = {5.078283786773682, -1.1213881969451904, 2.6463966369628906, 3.9599502086639404,
+                         0.4593867063522339, 6.224346160888672,   7.1411895751953125, 8.019899368286133};
+  Stream stream(Device::cpu);
+  const Case c{6, {1, 1, 8, 6}};
+  const Tensor qkv = stream.zeros({6, 24}, DType::f32);
+  for (int i = 0; i < 8; ++i) qkv.f32()[5 * 24 + i] = float(i + 1);
+  rope_forward(stream, {.qkv = qkv, .heads = c.heads, .table = rope_table(stream, 6, 8, 10000)});
+  for (int i = 0; i < 8; ++i) EXPECT_NEAR(qkv.f32()[5 * 24 + i], want[i], (5 * 12 + 4) * u * 2 * 8) << i;
+}
+
+TEST(Rope, TableIsRoundedOnce) {
+  Stream stream(Device::cpu);
+  const std::int64_t S = 3000, half = 8;
+  const RopeTable table = rope_table(stream, S, 2 * half, 10000);
+  for (std::int64_t p = 0; p < S; p += 7)
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double angle = double(p) * rope_frequency(2 * half, i, 10000, {});
+      // A double's sine is off by less than 1e-15 here.
+      EXPECT_NEAR(table.sin.f32()[p * half + i], std::sin((long double)angle), u * std::abs(std::sin(angle)) + 1e-15);
+      EXPECT_NEAR(table.cos.f32()[p * half + i], std::cos((long double)angle), u * std::abs(std::cos(angle)) + 1e-15);
+    }
+}
+
+TEST(Rope, TurnsQueriesAndKeysWithinTheBoundAndLeavesValues) {
+  for (const Case& c : cases)
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const Kernels& k : kernels()) {
+        Stream stream(Device::cpu);
+        const Tensor qkv = random(stream, {c.tokens, c.heads.columns()}, dtype, 1);
+        const auto before = values_of(qkv);
+        k.forward({.qkv = qkv, .heads = c.heads, .table = rope_table(stream, c.heads.sequence, c.heads.head_dim, 10000)});
+        expect_rotated(c, qkv, before, 10000, 1);
+      }
+}
+
+TEST(Rope, BackwardTurnsTheOtherWayIntoTheSinkOrInPlace) {
+  for (const Case& c : cases)
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const Kernels& k : kernels()) {
+        Stream stream(Device::cpu);
+        const Shape shape{c.tokens, c.heads.columns()};
+        const RopeTable table = rope_table(stream, c.heads.sequence, c.heads.head_dim, 10000);
+        const Tensor dqkv = random(stream, shape, dtype, 1);
+        const auto before = values_of(dqkv);
+        Sink apart = make_sink(stream, {.format = dtype}, {.shape = shape, .dtype = dtype});
+        k.backward({.dqkv = dqkv, .heads = c.heads, .table = table, .y = apart});
+        expect_rotated(c, apart.plain, before, 10000, -1);
+        EXPECT_EQ(values_of(dqkv), before);
+        Sink in_place = make_sink(stream, {.format = dtype}, {.shape = shape, .dtype = dtype});
+        copy(stream, dqkv, in_place.plain);
+        k.backward({.dqkv = in_place.plain, .heads = c.heads, .table = table, .y = in_place});
+        EXPECT_EQ(values_of(in_place.plain), values_of(apart.plain));
+      }
+}
+
+TEST(Rope, BackwardOfAHeadIsTheDerivativeOfItsForward) {
+  const std::int64_t half = 3;
+  const double cosine[] = {0.1, -0.7, 1.0}, sine[] = {0.99, 0.71, 0.0};
+  const auto values = gaussian(2 * half, 1), dy = gaussian(2 * half, 2);
+  double dx[2 * half], weights[2 * half];
+  for (int i = 0; i < 2 * half; ++i) weights[i] = dy[std::size_t(i)];
+  rope_head<true>(NumberLane<double>{}, half, weights, cosine, sine, dx);
+  for (int i = 0; i < 2 * half; ++i) {
+    Dual x[2 * half], y[2 * half], sum;
+    for (int j = 0; j < 2 * half; ++j) x[j] = {values[std::size_t(j)], double(i == j)};
+    rope_head<false>(NumberLane<Dual>{}, half, x, cosine, sine, y);
+    for (int j = 0; j < 2 * half; ++j) sum += y[j] * weights[j];
+    EXPECT_NEAR(sum.slope, dx[i], 1e-15);
+  }
+}
+
+TEST(Rope, FillsAQuantizingSinkWithTheCodesOfItsPlainValues) {
+  Stream stream(Device::cpu);
+  const QkvShape heads{3, 1, 16, 50};
+  const Shape shape{150, heads.columns()};
+  const RopeTable table = rope_table(stream, 50, 16, 10000);
+  const Tensor dqkv = random(stream, shape, DType::bf16, 1);
+  Sink plain = make_sink(stream, {.format = DType::bf16}, {.shape = shape});
+  rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = table, .y = plain});
+  const Tensor scale = stream.empty({1}, DType::f32), descale = stream.empty({1}, DType::f32);
+  *scale.f32() = 4, *descale.f32() = 0.25f;
+  Sink coded = make_sink(stream, {.format = DType::e5m2, .scale = scale, .descale = descale}, {.shape = shape, .cols = true});
+  rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = table, .y = coded});
+  for (std::int64_t r = 0; r < shape[0]; ++r)
+    for (std::int64_t c = 0; c < shape[1]; ++c) {
+      const std::uint8_t want = encode<E5M2>(value_at(plain.plain, r * shape[1] + c) * 4);
+      ASSERT_EQ(coded.codes.rows.codes.u8()[r * shape[1] + c], want) << r << ", " << c;
+      ASSERT_EQ(coded.codes.cols.codes.u8()[c * shape[0] + r], want) << r << ", " << c;
+    }
+}
+
+TEST(Rope, RunsDryAndRefusesWrongShapes) {
+  std::size_t peak[2];
+  for (const Device device : {Device::cpu, Device::null}) {
+    Stream stream(device);
+    const QkvShape heads{4, 2, 16, 8};
+    const Tensor qkv = stream.zeros({16, heads.columns()}, DType::bf16);
+    const RopeTable table = rope_table(stream, 8, 16, 10000), table_of_others = rope_table(stream, 7, 16, 10000);
+    rope_forward(stream, {.qkv = qkv, .heads = heads, .table = table});
+    Sink sink = make_sink(stream, {.format = DType::bf16}, {.shape = qkv.shape});
+    rope_backward(stream, {.dqkv = qkv, .heads = heads, .table = table, .y = sink});
+    EXPECT_THROW(rope_forward(stream, {.qkv = qkv, .heads = heads, .table = table_of_others}), ContractError);
+    EXPECT_THROW(rope_forward(stream, {.qkv = qkv.rows(0, 15), .heads = heads, .table = table}), ContractError);
+    EXPECT_THROW(rope_table(stream, 8, 15, 10000), ContractError);
+    peak[device == Device::null] = stream.arena().peak().total;
+  }
+  EXPECT_EQ(peak[0], peak[1]);
+}
+
+}  // namespace
+}  // namespace octet::ops
