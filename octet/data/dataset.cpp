@@ -1,0 +1,81 @@
+#include "octet/data/dataset.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "octet/base/check.hpp"
+#include "octet/data/manifest.hpp"
+
+namespace octet::data {
+namespace {
+
+/// Throws DataError unless the shard is the one that the manifest means, at its place in the stream.
+void require_match(const Shard& shard, const Manifest& manifest, const Manifest::Entry& entry, std::uint64_t first_token,
+                   std::uint64_t first_document) {
+  const ShardHeader& h = shard.header();
+  const auto require = [&](bool ok, std::string_view what, const std::string& wanted, const std::string& got) {
+    if (ok) return;
+    throw DataError(format("{}: {} must be {} according to {}, got {}: it is not the shard that belongs here; copy the dataset again or run `octet "
+                           "tokenize` again",
+                           printable(shard.path()), what, wanted, Manifest::file_name, printable(got)));
+  };
+  const auto number = [&](std::string_view what, std::uint64_t wanted, std::uint64_t got) {
+    require(wanted == got, what, std::to_string(wanted), std::to_string(got));
+  };
+  require(h.tokenizer == manifest.tokenizer, "the tokenizer", printable(manifest.tokenizer), h.tokenizer);
+  number("the vocabulary", manifest.vocab_size, h.vocab_size);
+  number("the token count", entry.tokens, h.token_count);
+  number("the document count", entry.documents, h.document_count);
+  number("the first token's place", first_token, h.first_token);
+  number("the first document's number", first_document, h.first_document);
+  require(to_text(shard.identity()) == entry.checksum, "the header's checksum", printable(entry.checksum), to_text(shard.identity()));
+  if (first_token == 0 && (h.document_count == 0 || shard.document_starts()[0] != 0))
+    throw DataError(format("{}: the first shard must begin with a document; run `octet tokenize` again", printable(shard.path())));
+}
+
+}  // namespace
+
+Dataset::Dataset(const std::string& folder, Verify verify) : folder_(folder) {
+  const Manifest manifest = read_manifest(folder);
+  shards_.reserve(manifest.shards.size());
+  for (const Manifest::Entry& entry : manifest.shards) {
+    shards_.emplace_back((std::filesystem::path(folder) / entry.file).string(), verify);
+    require_match(shards_.back(), manifest, entry, token_count_, document_count_);
+    token_count_ += entry.tokens, document_count_ += entry.documents;
+  }
+}
+
+std::uint64_t Dataset::document_start(std::uint64_t number) const {
+  check(number < document_count_, "dataset '{}': document {} is wanted, there are {}", folder_, number, document_count_);
+  // The last shard whose first document is not after `number`; shards in which none begins share their successor's number.
+  const auto after = std::ranges::upper_bound(shards_, number, {}, [](const Shard& s) { return s.header().first_document; });
+  const Shard& shard = *(after - 1);
+  return shard.header().first_token + shard.document_starts()[number - shard.header().first_document];
+}
+
+void Dataset::read(std::uint64_t first, std::span<std::int32_t> out) const {
+  check(first <= token_count_ && out.size() <= token_count_ - first, "dataset '{}': tokens {} to {} are wanted, there are {}", folder_, first,
+        first + out.size(), token_count_);
+  auto shard = std::ranges::upper_bound(shards_, first, {}, [](const Shard& s) { return s.header().first_token; }) - 1;
+  for (; !out.empty(); ++shard) {
+    const std::uint64_t inside = first - shard->header().first_token;
+    const auto n = std::size_t(std::min<std::uint64_t>(out.size(), shard->header().token_count - inside));
+    shard->read(inside, out.first(n));
+    out = out.subspan(n), first += n;
+  }
+}
+
+Checksum Dataset::fingerprint() const {
+  std::string identities;
+  for (const Shard& shard : shards_) identities += to_text(shard.identity());
+  return checksum_of(identities);
+}
+
+void require_vocabulary(const Dataset& dataset, std::int64_t vocab_size) {
+  if (vocab_size >= dataset.vocab_size()) return;
+  throw ConfigError(format("data.path: '{}' has token ids up to {} (tokenizer '{}'), the model's vocabulary has {}; set model.vocab_size to at least {} "
+                           "or tokenize with the model's tokenizer",
+                           printable(dataset.folder()), dataset.vocab_size() - 1, printable(dataset.tokenizer()), vocab_size, dataset.vocab_size()));
+}
+
+}  // namespace octet::data

@@ -1,0 +1,76 @@
+#include "octet/data/dataset_writer.hpp"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "octet/base/error.hpp"
+#include "octet/base/file.hpp"
+#include "octet/base/text.hpp"
+
+namespace octet::data {
+namespace {
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const std::string& folder, const std::string& reason) {
+  throw IoError(format("cannot write a dataset to '{}': {}; choose another --output folder", printable(folder), reason));
+}
+
+/// "shard-00003-1f0c93ab.tok"
+std::string shard_name(std::size_t number, const Checksum& identity) {
+  const std::string digits = std::to_string(number);
+  return "shard-" + std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits + "-" + to_text(identity).substr(0, 8) + ".tok";
+}
+
+}  // namespace
+
+DatasetWriter::DatasetWriter(const std::string& folder, bool force) : folder_(folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) refuse(folder, error.message());
+  if (!force && fs::exists(fs::path(folder) / Manifest::file_name, error))
+    throw ConfigError(format("'{}' already holds a dataset; give --force to replace it, or another --output folder", printable(folder)));
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, std::generic_category().message(errno));
+  lock_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) refuse(folder, std::generic_category().message(errno));
+  // A file system without locks goes without.
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(lock_);
+    refuse(folder, "another process is writing there");
+  }
+}
+
+DatasetWriter::~DatasetWriter() { ::close(lock_); }
+
+void DatasetWriter::add(const ShardBuilder::Finished& shard) {
+  const Checksum identity = checksum_of(std::string_view(shard.bytes).substr(0, ShardHeader::bytes));
+  const std::string name = shard_name(manifest_.shards.size(), identity);
+  write_file_atomically((fs::path(folder_) / name).string(), shard.bytes);
+  const ShardHeader& h = shard.header;
+  manifest_.shards.push_back({name, h.token_count, h.document_count, to_text(identity)});
+  manifest_.tokenizer = h.tokenizer, manifest_.vocab_size = h.vocab_size;
+  manifest_.tokens += h.token_count, manifest_.documents += h.document_count;
+}
+
+const Manifest& DatasetWriter::commit() {
+  write_manifest(folder_, manifest_);
+  remove_other_shards();
+  return manifest_;
+}
+
+void DatasetWriter::remove_other_shards() const {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = ::fnmatch("shard-[0-9][0-9][0-9][0-9][0-9]*-????????.tok", name.c_str(), 0) == 0;
+    if (ours && std::ranges::find(manifest_.shards, name, &Manifest::Entry::file) == manifest_.shards.end()) fs::remove(entry.path(), error);
+  }
+}
+
+}  // namespace octet::data

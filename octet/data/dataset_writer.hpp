@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "octet/data/manifest.hpp"
+#include "octet/data/shard_builder.hpp"
+
+namespace octet::data {
+
+/// Writes a dataset into a folder beside the one that may be there already: shards carry their checksum in their names, so old and new
+/// ones do not meet, and the manifest goes from the old to the new in one step.
+class DatasetWriter {
+ public:
+  /// Makes the folder and locks it against a second writer. Throws ConfigError when it holds a dataset and not `force`, IoError when the
+  /// system refuses or another writer is at work.
+  DatasetWriter(const std::string& folder, bool force);
+  ~DatasetWriter();
+  DatasetWriter(const DatasetWriter&) = delete;
+  DatasetWriter& operator=(const DatasetWriter&) = delete;
+
+  /// Writes the next shard, durably. Throws IoError.
+  void add(const ShardBuilder::Finished& shard);
+  /// Puts the manifest in place and removes the shards of earlier datasets. Throws IoError.
+  const Manifest& commit();
+
+ private:
+  void remove_other_shards() const;
+
+  std::string folder_;
+  int lock_ = -1;
+  Manifest manifest_;
+};
+
+}  // namespace octet::data

@@ -1,0 +1,34 @@
+#include "octet/data/eval_batches.hpp"
+
+#include <algorithm>
+
+#include "octet/base/check.hpp"
+
+namespace octet::data {
+
+EvalBatches::EvalBatches(const Windows& windows, std::int64_t rows, std::int64_t max_batches)
+    : windows_(windows), rows_(std::uint64_t(rows)), samples_(windows.count()) {
+  check(rows >= 1, "evaluation: a batch must have at least 1 row, got {}", rows);
+  check(max_batches >= 0, "evaluation: the limit must be 0 (none) or more batches, got {}", max_batches);
+  if (max_batches > 0 && samples_ / rows_ >= std::uint64_t(max_batches)) samples_ = rows_ * std::uint64_t(max_batches);
+}
+
+std::uint64_t EvalBatches::size() const { return (samples_ + rows_ - 1) / rows_; }
+
+Batch EvalBatches::operator[](std::uint64_t number) const {
+  check(number < size(), "evaluation: batch {} is wanted, there are {}", number, size());
+  Batch batch;
+  batch.first_sample = number * rows_;
+  batch.rows = std::int64_t(std::min(rows_, samples_ - batch.first_sample)), batch.length = windows_.length();
+  batch.inputs.resize(std::size_t(batch.rows * batch.length));
+  batch.targets.resize(batch.inputs.size());
+  // floor(s * count / samples) without a product that could overflow.
+  const std::uint64_t step = windows_.count() / samples_, rest = windows_.count() % samples_;
+  for (std::int64_t r = 0; r < batch.rows; ++r) {
+    const std::uint64_t sample = batch.first_sample + std::uint64_t(r);
+    windows_.read(sample * step + sample * rest / samples_, batch.inputs.data() + r * batch.length, batch.targets.data() + r * batch.length);
+  }
+  return batch;
+}
+
+}  // namespace octet::data

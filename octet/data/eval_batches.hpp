@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+#include "octet/data/windows.hpp"
+
+namespace octet::data {
+
+/// The batches of one evaluation, the same at every step and in every run: all windows in the order of the text, or where that is more
+/// than `max_batches` full ones, as many windows evenly spread over it.
+class EvalBatches {
+ public:
+  /// `max_batches` 0 = no limit. The dataset behind `windows` must outlive this.
+  EvalBatches(const Windows& windows, std::int64_t rows, std::int64_t max_batches);
+
+  std::uint64_t size() const;
+  /// Batch `number` < size(). Only the last may have fewer rows. Throws DataError as Shard::read does.
+  Batch operator[](std::uint64_t number) const;
+
+ private:
+  Windows windows_;
+  std::uint64_t rows_, samples_;
+};
+
+}  // namespace octet::data

@@ -1,0 +1,85 @@
+#include "octet/data/loader.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "octet/base/check.hpp"
+#include "octet/data/permutation.hpp"
+
+namespace octet::data {
+namespace {
+
+Loader::Options checked(Loader::Options options) {
+  check(options.rows >= 1, "loader: a batch must have at least 1 row, got {}", options.rows);
+  check(options.prefetch >= 1, "loader: at least 1 batch must be kept ready, got {}", options.prefetch);
+  if (options.stride == 0) options.stride = options.rows;
+  check(options.offset >= 0 && options.offset + options.rows <= options.stride, "loader: rows {} to {} must lie in the stride of {}", options.offset,
+        options.offset + options.rows, options.stride);
+  return options;
+}
+
+}  // namespace
+
+Loader::Loader(const Windows& windows, const Options& options)
+    : windows_(windows), options_(checked(options)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+Loader::Item Loader::prepare(std::uint64_t position) const {
+  Item item;
+  try {
+    Batch& batch = item.batch;
+    batch.rows = options_.rows, batch.length = windows_.length();
+    batch.first_sample = position + std::uint64_t(options_.offset);
+    batch.inputs.resize(std::size_t(batch.rows * batch.length));
+    batch.targets.resize(batch.inputs.size());
+    const std::uint64_t n = windows_.count();
+    for (std::int64_t r = 0; r < batch.rows; ++r) {
+      const std::uint64_t sample = batch.first_sample + std::uint64_t(r);
+      const Permutation order(n, options_.seed, sample / n);
+      windows_.read(order(sample % n), batch.inputs.data() + r * batch.length, batch.targets.data() + r * batch.length);
+    }
+  } catch (...) {
+    item.error = std::current_exception();
+  }
+  return item;
+}
+
+void Loader::run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    room_.wait(lock, stop, [&] { return ready_.size() < std::size_t(options_.prefetch); });
+    if (stop.stop_requested()) return;
+    const std::uint64_t position = prepare_at_, seeks = seeks_;
+    lock.unlock();
+    Item item = prepare(position);
+    lock.lock();
+    if (seeks != seeks_) continue;
+    ready_.push_back(std::move(item));
+    prepare_at_ += std::uint64_t(options_.stride);
+    filled_.notify_one();
+  }
+}
+
+Batch Loader::next() {
+  std::unique_lock lock(mutex_);
+  if (ready_.empty()) {
+    const auto begin = std::chrono::steady_clock::now();
+    filled_.wait(lock, [&] { return !ready_.empty(); });
+    wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  if (ready_.front().error) std::rethrow_exception(ready_.front().error);
+  Batch batch = std::move(ready_.front().batch);
+  ready_.pop_front();
+  position_ += std::uint64_t(options_.stride);
+  room_.notify_one();
+  return batch;
+}
+
+void Loader::seek(std::uint64_t position) {
+  const std::scoped_lock lock(mutex_);
+  ready_.clear();
+  position_ = prepare_at_ = position;
+  ++seeks_;
+  room_.notify_one();
+}
+
+}  // namespace octet::data

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "octet/data/windows.hpp"
+
+namespace octet::data {
+
+/// Endless training batches in an order that is a pure function of (seed, sample number, windows): sample g shows window
+/// permutation(g mod n) of epoch floor(g / n), n = windows.count(), with one Permutation an epoch. So rows per batch, threads and the
+/// number of readers change nothing, and one integer, the next sample's number, is the whole state.
+///
+/// A thread of its own prepares batches ahead. next(), seek(), position() and wait_seconds() are for one consumer thread.
+class Loader {
+ public:
+  struct Options {
+    std::int64_t rows = 1;      // of every batch
+    std::int64_t stride = 0;    // samples from one batch's first to the next one's; 0 = rows
+    std::int64_t offset = 0;    // where in each stride this reader's rows begin: reader i of n has stride n * rows, offset i * rows
+    std::uint64_t seed = 0;
+    std::int64_t prefetch = 4;  // batches kept ready, at least 1
+  };
+
+  /// The dataset behind `windows` must outlive the loader.
+  Loader(const Windows& windows, const Options& options);
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// The next batch. Throws what reading it threw (DataError, IoError), again at every call until seek().
+  Batch next();
+  /// The number of the sample at which the next stride begins: 0 at first, a multiple of the stride afterwards.
+  std::uint64_t position() const { return position_; }
+  /// Continues at sample `position`, as a run does that resumes.
+  void seek(std::uint64_t position);
+  /// Samples in one pass over the windows.
+  std::uint64_t epoch_samples() const { return windows_.count(); }
+  /// Seconds that next() has waited for data, in all.
+  double wait_seconds() const { return wait_seconds_; }
+
+ private:
+  struct Item {
+    Batch batch;
+    std::exception_ptr error;
+  };
+  Item prepare(std::uint64_t position) const;
+  void run(const std::stop_token& stop);
+
+  Windows windows_;
+  Options options_;
+  std::uint64_t position_ = 0;
+  double wait_seconds_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable_any room_, filled_;
+  std::deque<Item> ready_;            // guarded by mutex_
+  std::uint64_t prepare_at_ = 0;      // guarded by mutex_: the position of the next item of ready_
+  std::uint64_t seeks_ = 0;           // guarded by mutex_: tells an item prepared before a seek
+  std::jthread thread_;               // last: it is stopped and joined before anything that it uses goes
+};
+
+}  // namespace octet::data

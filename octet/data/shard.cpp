@@ -1,0 +1,74 @@
+#include "octet/data/shard.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "octet/base/check.hpp"
+
+namespace octet::data {
+namespace {
+
+/// out[i] = source[i]; returns the largest. No early exit, so that the compiler vectorises it.
+template <class T>
+std::uint32_t widen(const T* source, std::span<std::int32_t> out) {
+  std::uint32_t most = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    most = std::max(most, std::uint32_t(source[i]));
+    out[i] = std::int32_t(source[i]);
+  }
+  return most;
+}
+
+}  // namespace
+
+Shard::Shard(const std::string& path, Verify verify)
+    : file_(path), header_(decode_header(file_.bytes().substr(0, ShardHeader::bytes), file_.bytes().size(), path)),
+      identity_(checksum_of(file_.bytes().substr(0, ShardHeader::bytes))),
+      documents_(reinterpret_cast<const std::uint64_t*>(file_.bytes().data() + header_.table_offset()), header_.document_count) {
+  check_documents();
+  if (verify == Verify::everything) check_tokens();
+}
+
+std::string_view Shard::token_bytes() const {
+  return file_.bytes().substr(ShardHeader::bytes, header_.token_count * header_.bytes_per_token);
+}
+
+void Shard::check_documents() const {
+  const Checksum found = checksum_of(file_.bytes().substr(header_.table_offset()));
+  if (found != header_.documents)
+    throw DataError(format("{}: byte {}: the document table is damaged: its checksum must be {}, got {}; copy the file again or run `octet tokenize` again",
+                           printable(path()), header_.table_offset(), header_.documents, found));
+  std::uint64_t least = 0;
+  for (std::size_t i = 0; i < documents_.size(); ++i) {
+    if (documents_[i] < least || documents_[i] >= header_.token_count)
+      throw DataError(format("{}: byte {}: document {} must begin at a token from {} to {}, got {}; run `octet tokenize` again", printable(path()),
+                             header_.table_offset() + 8 * i, i, least, header_.token_count - 1, documents_[i]));
+    least = documents_[i] + 1;
+  }
+}
+
+void Shard::check_tokens() const {
+  const Checksum found = checksum_of(file_.bytes().substr(ShardHeader::bytes, header_.table_offset() - ShardHeader::bytes));
+  if (found != header_.tokens)
+    throw DataError(format("{}: byte {}: the tokens are damaged: their checksum must be {}, got {}; copy the file again or run `octet tokenize` again",
+                           printable(path()), ShardHeader::bytes, header_.tokens, found));
+  std::vector<std::int32_t> some(std::min<std::uint64_t>(header_.token_count, 1 << 14));
+  for (std::uint64_t i = 0; i < header_.token_count; i += some.size())
+    read(i, std::span(some).first(std::min<std::uint64_t>(some.size(), header_.token_count - i)));
+}
+
+void Shard::read(std::uint64_t first, std::span<std::int32_t> out) const {
+  check(first <= header_.token_count && out.size() <= header_.token_count - first, "shard '{}': tokens {} to {} are wanted, there are {}", path(), first,
+        first + out.size(), header_.token_count);
+  file_.check_unchanged();
+  const char* const source = token_bytes().data() + first * header_.bytes_per_token;
+  const std::uint32_t most = header_.bytes_per_token == 2 ? widen(reinterpret_cast<const std::uint16_t*>(source), out)
+                                                          : widen(reinterpret_cast<const std::uint32_t*>(source), out);
+  if (most < header_.vocab_size || out.empty()) return;
+  const auto bad = std::ranges::find_if(out, [&](std::int32_t id) { return std::uint32_t(id) >= header_.vocab_size; });
+  const std::uint64_t place = first + std::uint64_t(bad - out.begin());
+  throw DataError(format("{}: byte {}: token ids must be below the vocabulary of {}, token {} is {}; copy the file again or run `octet tokenize` again",
+                         printable(path()), ShardHeader::bytes + place * header_.bytes_per_token, header_.vocab_size, place, std::uint32_t(*bad)));
+}
+
+}  // namespace octet::data

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "octet/data/split.hpp"
+
+namespace octet::data {
+
+/// What one forward pass reads. Row r predicts targets[r * length + t] from inputs[r * length .. r * length + t].
+struct Batch {
+  std::int64_t rows = 0, length = 0;
+  std::uint64_t first_sample = 0;               // number of row 0 in its order; the rows' numbers follow on
+  std::vector<std::int32_t> inputs, targets;    // [rows, length]; targets are the inputs one token later
+};
+
+/// A token range cut into windows of `length` + 1 tokens, each beginning at its predecessor's last token, so that every token but the
+/// range's first is a target once; the tokens after the last whole window are left out.
+class Windows {
+ public:
+  /// Throws ConfigError when `length` < 1 or when the range holds no whole window; `part` names the range in the message
+  /// ("training", "held-out"). Keeps a reference to the dataset.
+  Windows(const Dataset&, TokenRange, std::int64_t length, const char* part);
+
+  std::uint64_t count() const { return (range_.size() - 1) / std::uint64_t(length_); }
+  std::int64_t length() const { return length_; }
+  /// Writes window `number` < count(): its tokens 0 .. length-1 to inputs, 1 .. length to targets. Throws DataError as Shard::read does.
+  void read(std::uint64_t number, std::int32_t* inputs, std::int32_t* targets) const;
+
+ private:
+  const Dataset* dataset_;
+  TokenRange range_;
+  std::int64_t length_;
+};
+
+}  // namespace octet::data
