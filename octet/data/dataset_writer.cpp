@@ -37,21 +37,24 @@ DatasetWriter::DatasetWriter(const std::string& folder, bool force) : folder_(fo
   if (!force && fs::exists(fs::path(folder) / Manifest::file_name, error))
     throw ConfigError(format("'{}' already holds a dataset; give --force to replace it, or another --output folder", printable(folder)));
   if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, std::generic_category().message(errno));
-  lock_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0) refuse(folder, std::generic_category().message(errno));
+  lock_ = Descriptor(folder, O_RDONLY | O_DIRECTORY);
+  if (!lock_.ok()) refuse(folder, std::generic_category().message(errno));
   // A file system without locks goes without.
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    ::close(lock_);
-    refuse(folder, "another process is writing there");
-  }
+  if (::flock(lock_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse(folder, "another process is writing there");
 }
 
-DatasetWriter::~DatasetWriter() { ::close(lock_); }
+DatasetWriter::~DatasetWriter() {
+  std::error_code ignored;
+  for (const std::string& path : uncommitted_) fs::remove(path, ignored);
+}
 
 void DatasetWriter::add(const ShardBuilder::Finished& shard) {
   const Checksum identity = checksum_of(std::string_view(shard.bytes).substr(0, ShardHeader::bytes));
-  const std::string name = shard_name(manifest_.shards.size(), identity);
-  write_file_atomically((fs::path(folder_) / name).string(), shard.bytes);
+  const std::string name = shard_name(manifest_.shards.size(), identity), path = (fs::path(folder_) / name).string();
+  std::error_code ignored;
+  const bool fresh = !fs::exists(path, ignored);  // else the dataset that is there has the same one
+  write_file_atomically(path, shard.bytes);
+  if (fresh) uncommitted_.push_back(path);
   const ShardHeader& h = shard.header;
   manifest_.shards.push_back({name, h.token_count, h.document_count, to_text(identity)});
   manifest_.tokenizer = h.tokenizer, manifest_.vocab_size = h.vocab_size;
@@ -60,6 +63,7 @@ void DatasetWriter::add(const ShardBuilder::Finished& shard) {
 
 const Manifest& DatasetWriter::commit() {
   write_manifest(folder_, manifest_);
+  uncommitted_.clear();
   remove_other_shards();
   return manifest_;
 }

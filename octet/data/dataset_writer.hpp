@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "octet/base/descriptor.hpp"
 #include "octet/data/manifest.hpp"
 #include "octet/data/shard_builder.hpp"
 
@@ -14,6 +16,7 @@ class DatasetWriter {
   /// Makes the folder and locks it against a second writer. Throws ConfigError when it holds a dataset and not `force`, IoError when the
   /// system refuses or another writer is at work.
   DatasetWriter(const std::string& folder, bool force);
+  /// Without a commit(), the shards that were added are removed again.
   ~DatasetWriter();
   DatasetWriter(const DatasetWriter&) = delete;
   DatasetWriter& operator=(const DatasetWriter&) = delete;
@@ -27,8 +30,9 @@ class DatasetWriter {
   void remove_other_shards() const;
 
   std::string folder_;
-  int lock_ = -1;
+  Descriptor lock_;
   Manifest manifest_;
+  std::vector<std::string> uncommitted_;  // paths of shards that were not there before
 };
 
 }  // namespace octet::data

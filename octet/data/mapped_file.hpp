@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "octet/base/descriptor.hpp"
+
 namespace octet::data {
 
 /// A file's bytes mapped into memory for reading: pages come from the disk when they are touched. Owns the mapping and the open
@@ -24,7 +26,7 @@ class MappedFile {
 
  private:
   std::string path_;
-  int file_ = -1;
+  Descriptor file_;
   std::string_view bytes_;
   std::int64_t changed_seconds_ = 0, changed_nanoseconds_ = 0;
 };

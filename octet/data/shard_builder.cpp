@@ -17,9 +17,17 @@ void narrow(std::string& bytes, std::span<const std::int32_t> ids) {
   for (std::size_t i = 0; i < ids.size(); ++i) out[i] = T(ids[i]);
 }
 
+/// Room for a header, and memory asked for at once: it costs nothing until it is touched, where growing would copy.
+std::string empty_file(std::uint64_t shard_bytes) {
+  std::string bytes;
+  bytes.reserve(std::size_t(std::min<std::uint64_t>(shard_bytes, std::uint64_t(256) << 20)));
+  bytes.resize(ShardHeader::bytes);
+  return bytes;
+}
+
 }  // namespace
 
-ShardBuilder::ShardBuilder(const Tokenizer& tokenizer, std::uint64_t shard_bytes) : shard_bytes_(shard_bytes), bytes_(ShardHeader::bytes, '\0') {
+ShardBuilder::ShardBuilder(const Tokenizer& tokenizer, std::uint64_t shard_bytes) : shard_bytes_(shard_bytes), bytes_(empty_file(shard_bytes)) {
   check(shard_bytes >= least_shard_bytes, "shard builder: a shard must have at least {} bytes, got {}", least_shard_bytes, shard_bytes);
   header_.vocab_size = std::uint32_t(tokenizer.vocab_size());
   header_.bytes_per_token = bytes_per_token_of(header_.vocab_size);
@@ -54,7 +62,7 @@ ShardBuilder::Finished ShardBuilder::finish() {
   header_.documents = checksum_of(table);
   bytes_ += table;
   bytes_.replace(0, ShardHeader::bytes, encode_header(header_));
-  Finished finished{std::exchange(bytes_, std::string(ShardHeader::bytes, '\0')), header_};
+  Finished finished{std::exchange(bytes_, empty_file(shard_bytes_)), header_};
   header_.first_token += header_.token_count, header_.first_document += header_.document_count;
   header_.token_count = 0;
   documents_.clear();

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "octet/base/descriptor.hpp"
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 #include "octet/data/glob.hpp"
@@ -70,24 +71,17 @@ Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max
 
 std::string read_piece(const Piece& piece) {
   const std::string& path = piece.file->path;
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) refuse(path, errno);
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK);
+  struct stat facts {};
+  if (!file.ok() || ::fstat(file.number(), &facts) != 0) refuse(path, errno);
   std::string text(piece.end - piece.begin, '\0');
   std::size_t filled = 0;
-  int reason = 0;
-  struct stat facts {};
-  if (::fstat(file, &facts) != 0) reason = errno;
-  while (reason == 0 && filled < text.size()) {
-    const ssize_t n = ::pread(file, text.data() + filled, text.size() - filled, off_t(piece.begin + filled));
-    if (n > 0)
-      filled += std::size_t(n);
-    else if (n == 0)
-      break;
-    else if (errno != EINTR)
-      reason = errno;
+  while (filled < text.size()) {
+    const ssize_t n = ::pread(file.number(), text.data() + filled, text.size() - filled, off_t(piece.begin + filled));
+    if (n == 0) break;
+    if (n < 0 && errno != EINTR) refuse(path, errno);
+    if (n > 0) filled += std::size_t(n);
   }
-  ::close(file);
-  if (reason) refuse(path, reason);
   if (filled < text.size() || std::uint64_t(facts.st_size) != piece.file->bytes)
     throw DataError(format("{}: the file had {} bytes when it was chosen, now it has {}; leave it alone while it is tokenized", printable(path),
                            piece.file->bytes, (long long)facts.st_size));

@@ -1,0 +1,80 @@
+#include "octet/data/windows.hpp"
+
+#include <gtest/gtest.h>
+
+#include "octet/data/corpus.testing.hpp"
+#include "octet/data/eval_batches.hpp"
+
+namespace octet::data {
+namespace {
+
+/// One document of the bytes 0, 1, ... 255, 0, ... and its separator: a token tells its place.
+struct Counting : ::testing::Test {
+  Scratch scratch;
+  std::unique_ptr<Dataset> dataset;
+  Counting() {
+    std::string text;
+    for (int i = 0; i < 1000; ++i) text += char(i);
+    dataset = std::make_unique<Dataset>(make_dataset(scratch, {text}, 1024));
+  }
+};
+
+TEST_F(Counting, every_token_of_the_range_but_the_first_is_a_target_once) {
+  for (const std::int64_t length : {1, 2, 7, 100}) {
+    const Windows windows(*dataset, {100, 301}, length, "training");
+    ASSERT_EQ(windows.count(), 200u / std::uint64_t(length));
+    std::vector<std::int32_t> inputs(static_cast<std::size_t>(length)), targets = inputs;
+    std::int32_t next = 101;
+    for (std::uint64_t w = 0; w < windows.count(); ++w) {
+      windows.read(w, inputs.data(), targets.data());
+      for (std::size_t t = 0; t < inputs.size(); ++t, ++next) {
+        ASSERT_EQ(targets[t], next % 256);
+        ASSERT_EQ(inputs[t], (next - 1) % 256);
+      }
+    }
+  }
+}
+
+TEST_F(Counting, a_range_of_exactly_one_window_is_enough_and_one_token_less_is_not) {
+  EXPECT_EQ(Windows(*dataset, {0, 11}, 10, "training").count(), 1u);
+  EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, {0, 10}, 10, "training"); }),
+            "data.sequence_length = 10 needs 11 tokens in a row, the training part of '" + scratch.at("data") +
+                "' has 10; shorten the sequence, change data.eval_fraction or tokenize more text");
+  EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, {5, 5}, 10, "held-out"); }),
+            "the held-out part of '" + scratch.at("data") + "' is empty; set data.eval_fraction above 0 or tokenize more documents");
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, {0, 10}, 0, "training"); }), "must be at least 1, got 0"));
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, {0, 10}, INT64_MAX, "training"); }), "needs 9223372036854775808 tokens"));
+}
+
+TEST_F(Counting, evaluation_reads_all_windows_in_order_and_only_its_last_batch_is_smaller) {
+  const EvalBatches batches(Windows(*dataset, {0, 111}, 10, "held-out"), 4, 0);
+  ASSERT_EQ(batches.size(), 3u);
+  std::int32_t next = 0;
+  for (std::uint64_t b = 0; b < 3; ++b) {
+    const Batch batch = batches[b];
+    EXPECT_EQ(batch.rows, b < 2 ? 4 : 3);
+    EXPECT_EQ(batch.length, 10);
+    EXPECT_EQ(batch.first_sample, 4 * b);
+    ASSERT_EQ(batch.inputs.size(), std::size_t(batch.rows * 10));
+    for (std::size_t i = 0; i < batch.inputs.size(); ++i, ++next) {
+      ASSERT_EQ(batch.inputs[i], next);
+      ASSERT_EQ(batch.targets[i], next + 1);
+    }
+  }
+}
+
+TEST_F(Counting, a_limited_evaluation_spreads_over_the_whole_text) {
+  const Windows windows(*dataset, {0, 241}, 10, "held-out");  // 24 windows
+  const EvalBatches few(windows, 2, 3);
+  ASSERT_EQ(few.size(), 3u);
+  std::vector<std::int32_t> first_tokens;
+  for (std::uint64_t b = 0; b < few.size(); ++b)
+    for (std::int64_t r = 0; r < 2; ++r) first_tokens.push_back(few[b].inputs[std::size_t(r * 10)]);
+  EXPECT_EQ(first_tokens, (std::vector<std::int32_t>{0, 40, 80, 120, 160, 200}));
+  EXPECT_EQ(EvalBatches(windows, 5, 5).size(), 5u) << "a limit above what there is changes nothing";
+  EXPECT_EQ(EvalBatches(windows, 5, 5)[4].rows, 4);
+  EXPECT_EQ(EvalBatches(windows, 100, 1)[0].rows, 24);
+}
+
+}  // namespace
+}  // namespace octet::data
