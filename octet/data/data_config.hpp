@@ -8,10 +8,10 @@
 namespace octet::data {
 
 /// Where training data comes from and how it is cut; the [data] section of a run's configuration.
+/// The order of the samples follows from the run's own seed.
 struct DataConfig {
   std::string path;                    // a folder that `octet tokenize` wrote
   std::int64_t sequence_length = 512;  // tokens per sample
-  std::int64_t seed = 0;               // of the order of the samples
   double eval_fraction = 0.01;         // of the documents, the last ones, held out
   bool verify = true;                  // read every token when the dataset is opened
   std::int64_t prefetch = 4;           // batches kept ready
@@ -19,7 +19,6 @@ struct DataConfig {
   void fields(config::FieldVisitor& v) {
     v.field("path", path, "folder that `octet tokenize` wrote");
     v.field("sequence_length", sequence_length, "tokens per sample", {.at_least = 1});
-    v.field("seed", seed, "of the order of the samples", {.at_least = 0});
     v.field("eval_fraction", eval_fraction, "share of the documents, the last ones, held out for evaluation", {.at_least = 0, .below = 1});
     v.field("verify", verify, "read and check every token when the dataset is opened");
     v.field("prefetch", prefetch, "batches prepared ahead by a thread of their own", {.at_least = 1, .at_most = 1024});

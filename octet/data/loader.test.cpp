@@ -160,12 +160,12 @@ TEST_F(Loading, waiting_is_measured_and_rows_outside_their_stride_are_a_broken_c
 
 TEST(DataConfig, reads_its_keys_and_refuses_what_is_out_of_range) {
   DataConfig config;
-  config::read_toml("path = \"data/docs\"\nsequence_length = 256\neval_fraction = 0.05\nseed = 3\nverify = false\nprefetch = 2\n", "run.toml", config);
+  config::read_toml("path = \"data/docs\"\nsequence_length = 256\neval_fraction = 0.05\nverify = false\nprefetch = 2\n", "run.toml", config);
   EXPECT_EQ(config.path, "data/docs");
   EXPECT_EQ(config.sequence_length, 256);
   EXPECT_EQ(config.eval_fraction, 0.05);
   EXPECT_FALSE(config.verify);
-  for (const char* const bad : {"sequence_length = 0", "eval_fraction = 1.0", "eval_fraction = -0.1", "prefetch = 0", "seed = -1"})
+  for (const char* const bad : {"sequence_length = 0", "eval_fraction = 1.0", "eval_fraction = -0.1", "prefetch = 0"})
     EXPECT_TRUE(has(error_of<ConfigError>([&] { config::read_toml(bad, "run.toml", config); }), "run.toml:1:")) << bad;
 }
 
