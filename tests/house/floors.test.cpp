@@ -65,7 +65,8 @@ std::string included(const std::string& line) {
 // Why a file may not include this path, or "".
 std::string refusal(const SourceFile& file, const std::string& path) {
   const std::string own = file.floor();
-  if (path.starts_with("tests/")) return file.is_test() ? "" : "only tests include from tests/";
+  if (SourceFile{path, {}}.is_test() && !file.is_test()) return "only tests include '" + path + "'";
+  if (path.starts_with("tests/")) return "";
   if (path.find("..") != std::string::npos || !path.starts_with("octet/"))
     return "include '" + path + "' by its full path, octet/<floor>/...";
   const std::string other = SourceFile{path, {}}.floor();
@@ -113,6 +114,7 @@ TEST(Floors, TheCheckSeesWhatItShallSee) {
   EXPECT_EQ(refusal(gemm, "octet/data/loader.hpp"), "floor 'ops' (level 3) may not include 'data' (level 3)");
   EXPECT_NE(refusal(gemm, "../nn/linear.hpp"), "");
   EXPECT_NE(refusal(gemm, "tests/testing/testing.hpp"), "");
+  EXPECT_NE(refusal(gemm, "octet/ops/gemm/gemm.reference.hpp"), "");
   EXPECT_EQ(refusal(proof, "tests/testing/testing.hpp"), "");
   EXPECT_EQ(included("#include \"octet/base/error.hpp\"  // why"), "octet/base/error.hpp");
   EXPECT_EQ(included("#include <vector>"), "");

@@ -53,7 +53,9 @@ std::string SourceFile::floor() const {
 }
 
 bool SourceFile::is_test() const {
-  return path.starts_with("tests/") || path.find(".test.") != std::string::npos || path.find(".testing.") != std::string::npos;
+  constexpr std::string_view marks[] = {".test.", ".testing.", ".reference."};
+  return path.starts_with("tests/") ||
+         std::any_of(std::begin(marks), std::end(marks), [&](std::string_view mark) { return path.find(mark) != std::string::npos; });
 }
 
 bool SourceFile::is_code() const {

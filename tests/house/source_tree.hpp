@@ -16,7 +16,7 @@ struct SourceFile {
   /// The floor of "octet/<floor>/...", or "" outside of octet/.
   std::string floor() const;
   bool is_below(std::string_view folder) const { return path.starts_with(folder); }
-  /// In tests/, or beside the code it tests.
+  /// In tests/, or beside the code it tests: *.test.*, *.testing.* (what such tests share), *.reference.* (what they compare with).
   bool is_test() const;
   /// Written in a programming language: not a document, configuration or data.
   bool is_code() const;
