@@ -1,0 +1,191 @@
+#include "octet/train/step.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "octet/train/dry_run.hpp"
+#include "octet/train/evaluate.hpp"
+#include "octet/train/nonfinite.hpp"
+#include "octet/train/small_model.testing.hpp"
+
+namespace octet::train {
+namespace {
+
+using namespace octet::train::testing;
+
+class EveryRecipe : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Step, EveryRecipe, ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+
+TEST_P(EveryRecipe, a_dry_run_needs_the_memory_that_a_real_run_takes_to_the_byte) {
+  for (const char* family : {"llama", "qwen2", "gpt2"})
+    for (const bool recompute : {false, true}) {
+      const EngineConfig config = small_engine(family, GetParam(), recompute);
+      const DryRun dry = dry_run(config, machine_target(), 2, 2);
+      Engine e(config, Device::cpu, machine_target());
+      train_steps(e, 2, 2);
+      evaluate_batch(e, random_batch(2, 32, 61, 1));
+      EXPECT_EQ(dry.memory.total, e.stream.arena().peak().total) << family << (recompute ? ", recompute" : "");
+      EXPECT_EQ(dry.memory.by_category, e.stream.arena().peak().by_category) << family;
+    }
+}
+
+TEST_P(EveryRecipe, recomputing_gives_the_same_gradients_bit_for_bit) {
+  for (const char* family : {"llama", "gpt2"}) {
+    std::vector<float> gradients[2];
+    for (const bool recompute : {false, true}) {
+      Engine e(small_engine(family, GetParam(), recompute), Device::cpu, machine_target());
+      train_steps(e, 2);
+      run_step(e, std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3});
+      gradients[recompute] = values(e.parameters.gradients());
+    }
+    EXPECT_EQ(gradients[0], gradients[1]) << family;
+  }
+}
+
+TEST_P(EveryRecipe, two_runs_of_one_seed_give_the_same_bits) {
+  std::vector<float> weights[2];
+  for (auto& w : weights) {
+    Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target());
+    train_steps(e, 3);
+    w = values(e.parameters.values());
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST_P(EveryRecipe, evaluation_changes_nothing) {
+  std::vector<float> weights[2];
+  for (const bool evaluating : {false, true}) {
+    Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target());
+    train_steps(e, 1);
+    const double first = evaluating ? evaluate_batch(e, random_batch(2, 32, 61, 5)).loss : 0;
+    if (evaluating) EXPECT_EQ(first, evaluate_batch(e, random_batch(2, 32, 61, 5)).loss);
+    for (int s = 0; s < 2; ++s) {
+      run_step(e, std::vector{random_batch(4, 32, 61, std::uint64_t(s))}, {.learning_rate = 1e-2});
+      e.optimizer->count_step(true);
+      finish_step(e);
+      if (evaluating) evaluate_batch(e, random_batch(2, 32, 61, 5));
+    }
+    weights[evaluating] = values(e.parameters.values());
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST_P(EveryRecipe, a_step_that_is_not_finite_changes_no_bit_and_names_its_module) {
+  Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target());
+  train_steps(e, 2);
+  Parameter* poisoned = nullptr;
+  for (Parameter* p : e.parameters.list())
+    if (p->path == "layers.1.norm2.weight") poisoned = p;
+  ASSERT_NE(poisoned, nullptr);
+  const float healthy = poisoned->value.f32()[3];
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    poisoned->value.f32()[3] = bad;
+    const std::vector<float> before = values(e.parameters.values());
+    const std::vector<data::Batch> batches{random_batch(4, 32, 61, 3)};
+    run_step(e, batches, {.learning_rate = 1e-2});
+    EXPECT_NE(e.optimizer->last().skip, 0.0f) << bad;
+    const std::vector<float> after = values(e.parameters.values());
+    EXPECT_EQ(0, std::memcmp(before.data(), after.data(), before.size() * sizeof(float)));
+    EXPECT_EQ(first_nonfinite(e, batches), "layers.1.norm2.weight");
+    e.optimizer->count_step(false);
+    finish_step(e);
+  }
+  poisoned->value.f32()[3] = healthy;
+  run_step(e, std::vector{random_batch(4, 32, 61, 4)}, {.learning_rate = 1e-2});
+  EXPECT_EQ(e.optimizer->last().skip, 0.0f) << "the engine goes on once the fault is gone";
+}
+
+TEST(Step, four_micro_batches_of_two_are_one_of_eight) {
+  // Sums over tokens are regrouped, nothing else changes: in FP32 a gradient is a sum of T products, so each of the two lies within
+  // gamma_T times the sum of magnitudes of the exact one, and a bound on the difference relative to the largest gradient follows from
+  // conditioning by the layers above; depth D multiplies it.
+  const EngineConfig config = small_engine("llama", "fp32");
+  std::vector<float> gradients[2];
+  double losses[2];
+  const data::Batch whole = random_batch(8, 32, 61, 11);
+  for (const bool split : {false, true}) {
+    Engine e(config, Device::cpu, machine_target());
+    e.parameters.initialize(e.stream, 7);
+    prepare(e);
+    std::vector<data::Batch> batches;
+    for (std::int64_t part = 0; part < (split ? 4 : 1); ++part) {
+      const std::int64_t rows = split ? 2 : 8, begin = part * rows * 32, end = begin + rows * 32;
+      data::Batch b;
+      b.rows = rows, b.length = 32;
+      b.inputs.assign(whole.inputs.begin() + begin, whole.inputs.begin() + end);
+      b.targets.assign(whole.targets.begin() + begin, whole.targets.begin() + end);
+      batches.push_back(b);
+    }
+    run_step(e, batches, {.learning_rate = 1e-3});
+    gradients[split] = values(e.parameters.gradients());
+    losses[split] = *e.mean_loss().f32();
+  }
+  const double tokens = 256, depth = 16;  // GEMMs between the loss and the first weight
+  const double gamma = tokens * 0x1p-24 / (1 - tokens * 0x1p-24) * depth;
+  double norm = 0, difference = 0;
+  for (std::size_t i = 0; i < gradients[0].size(); ++i)
+    norm += double(gradients[0][i]) * gradients[0][i], difference += std::pow(double(gradients[0][i]) - gradients[1][i], 2);
+  EXPECT_GT(norm, 0);
+  EXPECT_LE(std::sqrt(difference), gamma * std::sqrt(norm));
+  EXPECT_NEAR(losses[0], losses[1], gamma * losses[0]);
+}
+
+TEST(Step, an_untrained_model_knows_nothing) {
+  Engine e(small_engine("gpt2", "bf16"), Device::cpu, machine_target());
+  e.parameters.initialize(e.stream, 7);
+  const Evaluation out = evaluate_batch(e, random_batch(4, 32, 61, 3));
+  EXPECT_EQ(out.tokens, 128);
+  EXPECT_NEAR(out.loss, std::log(61.0), 0.2);
+}
+
+TEST(Step, padding_of_the_vocabulary_is_never_predicted_and_never_trained) {
+  Engine e(small_engine("llama", "fp32"), Device::cpu, machine_target());
+  e.parameters.initialize(e.stream, 7);
+  prepare(e);
+  run_step(e, std::vector{random_batch(4, 32, 61, 3)}, {.learning_rate = 1e-3});
+  for (const Parameter* p : e.parameters.list())
+    if (p->path == "lm_head.weight")
+      for (std::int64_t i = 61 * 64; i < p->grad.count(); ++i) ASSERT_EQ(p->grad.f32()[i], 0.0f);
+}
+
+TEST(Step, the_gradient_is_the_slope_of_the_loss) {
+  // Central difference along the gradient itself, in FP32: loss(w + h g) - loss(w - h g) = 2 h |g|^2 + O(h^3).
+  for (const char* family : {"llama", "qwen2", "gpt2"}) {
+    Engine e(small_engine(family, "fp32"), Device::cpu, machine_target());
+    e.parameters.initialize(e.stream, 7);
+    prepare(e);
+    const data::Batch batch = random_batch(4, 32, 61, 3);
+    run_step(e, std::vector{batch}, {.learning_rate = 0});
+    const std::vector<float> g = values(e.parameters.gradients()), w = values(e.parameters.values());
+    double squares = 0;
+    for (const float x : g) squares += double(x) * x;
+    const double h = 1e-2 / std::sqrt(squares);
+    const auto loss_at = [&](double step) {
+      for (std::size_t i = 0; i < w.size(); ++i) e.parameters.values().f32()[i] = float(w[i] + step * g[i]);
+      for (Parameter* p : e.parameters.list()) ++p->version;
+      return evaluate_batch(e, batch).loss;
+    };
+    const double slope = (loss_at(h) - loss_at(-h)) / (2 * h);
+    // Rounding of the two losses: about sqrt(tokens) u loss / (2 h); curvature: below 1% at this step length.
+    EXPECT_NEAR(slope, squares, 0.01 * squares + 128 * 0x1p-24 * 4.2 / (2 * h)) << family;
+  }
+}
+
+TEST(DryRun, a_run_that_does_not_fit_is_refused_with_remedies) {
+  EngineConfig config = small_engine("llama", "bf16");
+  config.shape = model_size("llama-3-8b"), config.sequence = 8192;
+  const DryRun dry = dry_run(config, {}, 64, 1);
+  EXPECT_GT(dry.parameters, 8'000'000'000);
+  try {
+    require_memory(dry, {.batch = 64, .accumulate = 1});
+    FAIL() << "this machine has " << dry.memory.total << " bytes free?";
+  } catch (const DeviceError& e) {
+    EXPECT_NE(std::string(e.what()).find("set train.batch = 32 and train.accumulate = 2"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("recompute"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace octet::train
