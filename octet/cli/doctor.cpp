@@ -22,7 +22,7 @@ ExitCode examine() {
   row("threads", format("{}", cpu::threads()));
   row("memory", format("{} free", bytes_text(double(cpu::available_bytes()))));
   const ops::GemmLimit& limit = ops::measured_gemm_limit();
-  row("oneDNN", ops::gemm_library_version());
+  row("oneDNN", ops::gemm_library());
   row("GEMM", format("f32 {} GFLOP/s, bf16 {} GFLOP/s at 1024^3: 8-bit codes are decoded to {}", fixed(limit.f32_flops_per_second / 1e9, 0),
                      fixed(limit.bf16_flops_per_second / 1e9, 0), name(limit.compute)));
   row("devices", "cpu; null (dry runs). No GPU backend in this build.");

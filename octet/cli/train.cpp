@@ -21,7 +21,8 @@ ExitCode train_model(const Options& o) {
             fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
   const train::Outcome outcome = trainer.run();
-  write_report(outcome.folder + "/report.html", {read_run(outcome.folder)});
+  const std::vector<RunRecord> runs{read_run(outcome.folder)};
+  write_report(outcome.folder + "/report.html", runs);
   std::printf("%s: %lld steps, train loss %.4f, eval loss %.4f, %s tok/s, %lld skipped; report %s/report.html\n", outcome.end.reason.c_str(),
               static_cast<long long>(outcome.end.step), outcome.end.train_loss, outcome.end.eval_loss,
               grouped(static_cast<long long>(outcome.end.tokens_per_second)).c_str(), static_cast<long long>(outcome.end.skipped), outcome.folder.c_str());

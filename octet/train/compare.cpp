@@ -7,6 +7,7 @@
 #include "octet/base/log.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
+#include "octet/train/evaluate.hpp"
 #include "octet/train/run_folder.hpp"
 #include "octet/train/step.hpp"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "octet/train/dry_run.hpp"
@@ -60,7 +61,9 @@ TEST_P(EveryRecipe, evaluation_changes_nothing) {
     Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target());
     train_steps(e, 1);
     const double first = evaluating ? evaluate_batch(e, random_batch(2, 32, 61, 5)).loss : 0;
-    if (evaluating) EXPECT_EQ(first, evaluate_batch(e, random_batch(2, 32, 61, 5)).loss);
+    if (evaluating) {
+      EXPECT_EQ(first, evaluate_batch(e, random_batch(2, 32, 61, 5)).loss);
+    }
     for (int s = 0; s < 2; ++s) {
       run_step(e, std::vector{random_batch(4, 32, 61, std::uint64_t(s))}, {.learning_rate = 1e-2});
       e.optimizer->count_step(true);
@@ -145,9 +148,10 @@ TEST(Step, padding_of_the_vocabulary_is_never_predicted_and_never_trained) {
   e.parameters.initialize(e.stream, 7);
   prepare(e);
   run_step(e, std::vector{random_batch(4, 32, 61, 3)}, {.learning_rate = 1e-3});
-  for (const Parameter* p : e.parameters.list())
-    if (p->path == "lm_head.weight")
-      for (std::int64_t i = 61 * 64; i < p->grad.count(); ++i) ASSERT_EQ(p->grad.f32()[i], 0.0f);
+  for (const Parameter* p : e.parameters.list()) {
+    if (p->path != "lm_head.weight") continue;
+    for (std::int64_t i = 61 * 64; i < p->grad.count(); ++i) ASSERT_EQ(p->grad.f32()[i], 0.0f);
+  }
 }
 
 TEST(Step, the_gradient_is_the_slope_of_the_loss) {

@@ -30,6 +30,8 @@ struct GemmLimit {
   double f32_flops_per_second = 0, bf16_flops_per_second = 0;
 };
 const GemmLimit& measured_gemm_limit();
+/// Version of oneDNN, such as "2.6.3".
+std::string gemm_library();
 
 /// db[n] += sum_m x[m, n]; x f32 or bf16, db f32 [N]. The gradient of a bias.
 void add_column_sums(Stream&, const Tensor& x, const Tensor& db);

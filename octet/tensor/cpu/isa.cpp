@@ -23,6 +23,8 @@ bool has_amx_bf16() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & (1u << 22)) != 0;
 }
 
+bool has_bf16() { return __builtin_cpu_supports("avx512bf16") || has_amx_bf16(); }
+
 Isa isa() {
   static const Isa best = [] {
     const Isa found = detected_isa();

@@ -16,6 +16,8 @@ Isa detected_isa();
 std::string_view name(Isa);
 /// Matrix tiles for BF16, which oneDNN uses by itself.
 bool has_amx_bf16();
+/// Instructions that multiply BF16: AVX512-BF16 or AMX.
+bool has_bf16();
 
 }  // namespace octet::cpu
 
