@@ -15,6 +15,17 @@ void on_signal(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
+// A first word that is no subcommand is refused with the nearest one; CLI11 alone would only say that one is missing.
+void require_known_command(const CLI::App& program, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  for (const auto& name : names)
+    if (name == argv[1]) return;
+  const std::string near = nearest_of(argv[1], names);
+  throw ConfigError(format("there is no command `{}`{}; see octet --help", printable(argv[1]), near.empty() ? "" : "; did you mean `" + near + "`?"));
+}
+
 }  // namespace
 
 CLI::App& add_command(CLI::App& program, const std::string& name, const std::string& what, const std::string& examples) {
@@ -38,6 +49,7 @@ int run_program(int argc, char** argv) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   try {
+    require_known_command(program, argc, argv);
     program.parse(argc, argv);
   } catch (const CLI::Success& e) {
     return program.exit(e);

@@ -21,7 +21,8 @@ ExitCode compare_recipes(Options o) {
 
 void add_compare(CLI::App& program) {
   auto o = std::make_shared<Options>();
-  o->compare.recipes = {"delayed", "current", "rowwise", "block128", "mxfp8"};
+  for (const auto& entry : recipes())
+    if (entry.compared) o->compare.recipes.emplace_back(entry.name);
   CLI::App& command = add_command(program, "compare", "Train several recipes from the same weights on the same data, and show how they differ",
                                   "  octet compare --data data/docs --max-time 5m\n"
                                   "  octet compare run.toml --recipes current,block128 --seeds 3 --tolerance 0.5%\n"

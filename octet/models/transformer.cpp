@@ -116,9 +116,9 @@ void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
   head_.visit(visitor);
 }
 
-template class Transformer<nn::LlamaBlock, nn::RmsNorm>;
-template class Transformer<nn::GptBlock, nn::LayerNorm>;
-template class Transformer<nn::Recompute<nn::LlamaBlock>, nn::RmsNorm>;
-template class Transformer<nn::Recompute<nn::GptBlock>, nn::LayerNorm>;
+template class Transformer<nn::GatedBlock, nn::RmsNorm>;
+template class Transformer<nn::GeluBlock, nn::LayerNorm>;
+template class Transformer<nn::Recompute<nn::GatedBlock>, nn::RmsNorm>;
+template class Transformer<nn::Recompute<nn::GeluBlock>, nn::LayerNorm>;
 
 }  // namespace octet

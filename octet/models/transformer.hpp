@@ -45,9 +45,9 @@ class Transformer final : public Model {
   } saved_;
 };
 
-extern template class Transformer<nn::LlamaBlock, nn::RmsNorm>;
-extern template class Transformer<nn::GptBlock, nn::LayerNorm>;
-extern template class Transformer<nn::Recompute<nn::LlamaBlock>, nn::RmsNorm>;
-extern template class Transformer<nn::Recompute<nn::GptBlock>, nn::LayerNorm>;
+extern template class Transformer<nn::GatedBlock, nn::RmsNorm>;
+extern template class Transformer<nn::GeluBlock, nn::LayerNorm>;
+extern template class Transformer<nn::Recompute<nn::GatedBlock>, nn::RmsNorm>;
+extern template class Transformer<nn::Recompute<nn::GeluBlock>, nn::LayerNorm>;
 
 }  // namespace octet

@@ -44,8 +44,8 @@ class Block {
   Mlp<Activation> mlp_;
 };
 
-using LlamaBlock = Block<RmsNorm, SwiGlu>;
-using GptBlock = Block<LayerNorm, Gelu>;
+using GatedBlock = Block<RmsNorm, SwiGlu>;
+using GeluBlock = Block<LayerNorm, Gelu>;
 extern template class Block<RmsNorm, SwiGlu>;
 extern template class Block<LayerNorm, Gelu>;
 

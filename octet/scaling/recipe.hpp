@@ -76,6 +76,7 @@ struct RecipeOptions {
 struct RecipeEntry {
   std::string_view name, summary;
   std::unique_ptr<Recipe> (*make)(const RecipeOptions&);
+  bool compared;  // by default, when recipes are held against the baseline
 };
 /// All recipes, in the order of the documentation.
 const std::vector<RecipeEntry>& recipes();

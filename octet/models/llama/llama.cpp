@@ -20,12 +20,12 @@ std::vector<ModelSize> llama_sizes() {
 std::unique_ptr<Model> make_llama_like(const ModelShape& s, bool qkv_bias, const ModelOptions& options, Precision& precision) {
   // Output projections start smaller with depth, so that the residual stream's variance does not grow. Source: Radford et al. 2019.
   const double out = 0.02 / std::sqrt(2.0 * double(s.layers));
-  const nn::LlamaBlock::Config block{.attention = {.width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim,
+  const nn::GatedBlock::Config block{.attention = {.width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim,
                                                    .qkv_bias = qkv_bias, .out_deviation = out},
                                      .mlp = {.width = s.width, .hidden = s.hidden, .out_deviation = out},
                                      .norm_eps = s.norm_eps};
-  if (options.recompute) return std::make_unique<Transformer<nn::Recompute<nn::LlamaBlock>, nn::RmsNorm>>(s, block, 0, options, precision);
-  return std::make_unique<Transformer<nn::LlamaBlock, nn::RmsNorm>>(s, block, 0, options, precision);
+  if (options.recompute) return std::make_unique<Transformer<nn::Recompute<nn::GatedBlock>, nn::RmsNorm>>(s, block, 0, options, precision);
+  return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block, 0, options, precision);
 }
 
 std::unique_ptr<Model> make_llama(const ModelShape& s, const ModelOptions& options, Precision& precision) {
