@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/telemetry/report/markup.hpp"
+
+namespace octet::report {
+
+struct BarPart {
+  std::string name;
+  std::string classes;  // of its colour
+  double value = 0;
+};
+
+/// One bar, of one part or several beside each other.
+struct Bar {
+  std::string name, value_text;
+  std::vector<BarPart> parts;
+};
+
+struct BarChart {
+  std::string title, note;
+  std::string unit;  // what the lengths count
+  std::vector<Bar> bars;
+  bool legend = false;  // of the parts, by name
+};
+
+/// A <figure> of horizontal bars that begin at 0, each under its name and value.
+void draw(Markup&, const BarChart&);
+
+}  // namespace octet::report

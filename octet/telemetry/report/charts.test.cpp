@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "octet/telemetry/report/bar_chart.hpp"
+#include "octet/telemetry/report/heat_map.hpp"
+#include "octet/telemetry/report/line_chart.hpp"
+#include "octet/telemetry/report/well_formed.test.hpp"
+
+namespace octet::report {
+namespace {
+
+std::size_t count(const std::string& s, std::string_view part) {
+  std::size_t n = 0;
+  for (auto at = s.find(part); at != s.npos; at = s.find(part, at + 1)) ++n;
+  return n;
+}
+
+TEST(LineChart, has_title_axes_with_units_description_and_at_most_600_points_a_line) {
+  LineChart chart{.title = "Loss <1>", .note = "n", .x_label = "step", .y_label = "loss [nats]", .unit = " %"};
+  Line line{.name = "a & b"};
+  for (int i = 0; i < 5000; ++i) line.points.push_back({double(i), std::cos(i)});
+  chart.lines = {line};
+  chart.x = {.low = 0, .high = 5000}, chart.y = linear_axis(-1, 1);
+  Markup m;
+  draw(m, chart);
+  EXPECT_EQ(WellFormed::fault(m.text()), "");
+  for (const char* part : {"<title id=", "<desc id=", "Loss &lt;1&gt;", "a &amp; b", "step", "loss [nats]", "0.5 %", "role=\"img\""})
+    EXPECT_NE(m.text().find(part), std::string::npos) << part;
+  const std::string start = "class=\"line s0\" d=\"";
+  const auto path = m.text().find(start);
+  ASSERT_NE(path, std::string::npos);
+  EXPECT_EQ(count(m.text().substr(path + start.size(), m.text().find('"', path + start.size()) - path - start.size()), "L"), 599u);
+}
+
+TEST(LineChart, values_that_are_not_finite_or_far_outside_stay_numbers) {
+  LineChart chart{.title = "t", .note = "", .x_label = "x", .y_label = "y"};
+  chart.lines = {
+      {.name = "l", .points = {{0, 1}, {1, 1e308}, {2, NAN}, {3, -1e308}, {4, INFINITY}}, .marks = {{1, NAN}, {2, 1e308}, {3, 0.5}}}};
+  Markup m;
+  draw(m, chart);
+  EXPECT_EQ(WellFormed::fault(m.text()), "");
+  EXPECT_EQ(m.text().find("nan"), std::string::npos);
+  EXPECT_EQ(m.text().find("inf"), std::string::npos);
+}
+
+TEST(BarChart, bars_are_shares_of_the_longest) {
+  BarChart chart{.title = "t",
+                 .note = "n",
+                 .unit = "u",
+                 .bars = {{"a", "4", {{"p", "m0", 3}, {"q", "m1", 1}}}, {"b", "2", {{"p", "m0", 2}}}, {"c", "?", {{"p", "m0", NAN}}}}};
+  Markup m;
+  draw(m, chart);
+  EXPECT_EQ(WellFormed::fault(m.text()), "");
+  EXPECT_NE(m.text().find("x=\"75%\" width=\"25%\""), std::string::npos);
+  EXPECT_NE(m.text().find("x=\"0%\" width=\"50%\""), std::string::npos);
+}
+
+HeatMap map_of(std::size_t rows, std::size_t columns, float value) {
+  HeatMap map;
+  map.title = "t", map.note = "n", map.x_label = "step", map.first = 1, map.last = 100, map.columns = columns;
+  for (std::size_t i = 0; i < rows; ++i)
+    map.rows.push_back({"l." + std::to_string(i / 3) + ".a.x", "l." + std::to_string(i / 3) + ".a", "l." + std::to_string(i / 3)});
+  map.values.assign(rows * columns, value);
+  map.bins = {{1, "h0", "0-1"}, {INFINITY, "h1", "above"}};
+  return map;
+}
+
+TEST(HeatMap, an_even_row_is_one_stroke_and_a_change_starts_another) {
+  HeatMap map = map_of(2, 10, 0.5f);
+  map.values[13] = 2, map.values[14] = 2, map.values[5] = NAN;
+  Markup m;
+  draw(m, map);
+  EXPECT_EQ(WellFormed::fault(m.text()), "");
+  EXPECT_NE(m.text().find("d=\"M0 0h5M6 0h4M0 1h3M5 1h5\""), std::string::npos) << m.text();
+  EXPECT_NE(m.text().find("class=\"h1\" d=\"M3 1h2\""), std::string::npos);
+}
+
+TEST(HeatMap, a_non_finite_cell_is_an_alarm_whatever_its_value) {
+  HeatMap map = map_of(1, 4, 0.5f);
+  map.alarms = {0, 0, 1, 0};
+  Markup m;
+  draw(m, map);
+  EXPECT_NE(m.text().find("class=\"alarm\" d=\"M2 0h1\""), std::string::npos);
+  EXPECT_NE(m.text().find("non-finite"), std::string::npos);
+}
+
+TEST(HeatMap, says_in_words_that_there_is_nothing_to_see) {
+  HeatMap map = map_of(3, 4, 0);
+  map.nothing = "None.";
+  Markup m;
+  draw(m, map);
+  EXPECT_NE(m.text().find("None."), std::string::npos);
+  EXPECT_EQ(m.text().find("<svg"), std::string::npos);
+}
+
+TEST(HeatMap, labels_never_touch_and_never_vanish_however_many_rows) {
+  for (const std::size_t rows : {1u, 10u, 60u, 100u, 400u, 3000u}) {
+    Markup m;
+    draw(m, map_of(rows, 30, 0.5f));
+    const std::string rows_group = m.text().substr(m.text().find("class=\"rows\""));
+    EXPECT_GE(count(rows_group, "text-anchor=\"end\""), 2u) << rows;  // with the x axis' own
+    EXPECT_EQ(WellFormed::fault(m.text()), "");
+  }
+}
+
+}  // namespace
+}  // namespace octet::report

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <cmath>
+
+#include "octet/base/text.hpp"
+#include "octet/telemetry/report/line_chart.hpp"
+#include "octet/telemetry/report/sections.hpp"
+#include "octet/telemetry/report/words.hpp"
+
+namespace octet::report {
+namespace {
+
+/// About a fortieth of the steps: enough to see through the noise of batches, little enough to keep a spike.
+double smoothing(const RunRecord& run) { return std::clamp(double(run.steps.size()) / 40, 1.0, 50.0); }
+
+template <class Value>
+Points over_steps(const RunRecord& run, Value value) {
+  Points out;
+  for (const StepEvent& e : run.steps) out.push_back({double(e.step), value(e)});
+  return out;
+}
+
+Points evals_of(const RunRecord& run) {
+  Points out;
+  for (const EvalEvent& e : run.evals)
+    if (std::isfinite(e.loss)) out.push_back({double(e.step), e.loss});
+  return out;
+}
+
+Line line_of(const Group& group, const std::vector<Points>& lines, const std::vector<Points>& marks) {
+  Bundle bundle = bundled(lines);
+  Line line{.name = group.name, .style = group.style, .points = std::move(bundle.mean), .marks = bundled(marks).mean};
+  if (lines.size() > 1) line.low = std::move(bundle.low), line.high = std::move(bundle.high);
+  return line;
+}
+
+Axis step_axis(const Study& study) {
+  double last = 1;
+  for (const Group& g : study.groups)
+    for (const RunRecord* run : g.runs)
+      if (!run->steps.empty()) last = std::max(last, double(run->steps.back().step));
+  return {.low = 0, .high = last};
+}
+
+/// From the lowest value to where the lines begin, or to their largest values where those are within reach of the median: a run that
+/// blows up leaves the chart instead of flattening the others.
+Axis value_axis(const std::vector<Line>& lines) {
+  double low = INFINITY, high = -INFINITY;
+  for (const Line& line : lines) {
+    for (const Points* points : {&line.points, &line.marks})
+      for (const Point& p : *points) low = std::min(low, p.y);
+    std::vector<double> values;
+    for (const Point& p : line.points) values.push_back(p.y);
+    if (!values.empty()) high = std::max({high, line.points.front().y, std::min(quantile(values, 1), 4 * quantile(values, 0.5))});
+  }
+  if (!(low > 0) || !(high > 2 * low) || !std::isfinite(high)) return linear_axis(low, high);
+  return {.kind = Axis::Kind::log, .low = low / 1.03, .high = high * 1.02};
+}
+
+std::string scale_note(const Axis& axis) { return axis.kind == Axis::Kind::log ? ", logarithmic" : ""; }
+
+void draw_loss(Markup& m, const Study& study) {
+  LineChart chart{.title = "Loss", .x_label = "step", .height = 300};
+  bool evals = false;
+  for (const Group& group : study.groups) {
+    std::vector<Points> lines, marks;
+    for (const RunRecord* run : group.runs) {
+      lines.push_back(smoothed(over_steps(*run, [](const StepEvent& e) { return e.loss; }), smoothing(*run)));
+      marks.push_back(evals_of(*run));
+    }
+    chart.lines.push_back(line_of(group, lines, marks));
+    evals = evals || !chart.lines.back().marks.empty();
+  }
+  chart.x = step_axis(study), chart.y = value_axis(chart.lines);
+  chart.y_label = "cross-entropy [nats per token]" + scale_note(chart.y);
+  chart.note = std::string("Lines: training loss, smoothed") + (study.seeds() > 1 ? ", mean and range over seeds." : ".") +
+               (evals ? " Marks: evaluation." : "");
+  draw(m, chart);
+}
+
+/// 100 * (loss - baseline's) / baseline's over the steps that both took, smoothed. The difference is taken before smoothing: both saw
+/// the same batch, so most of the noise cancels.
+Points difference(const RunRecord& run, const RunRecord& base) {
+  Points gaps, losses;
+  auto other = base.steps.begin();
+  for (const StepEvent& e : run.steps) {
+    while (other != base.steps.end() && other->step < e.step) ++other;
+    if (other == base.steps.end()) break;
+    if (other->step != e.step || !std::isfinite(e.loss) || !std::isfinite(other->loss)) continue;
+    gaps.push_back({double(e.step), e.loss - other->loss}), losses.push_back({double(e.step), other->loss});
+  }
+  gaps = smoothed(gaps, smoothing(run)), losses = smoothed(losses, smoothing(run));
+  for (std::size_t i = 0; i < gaps.size(); ++i) gaps[i].y *= 100 / losses[i].y;
+  return gaps;
+}
+
+Points eval_difference(const RunRecord& run, const RunRecord& base) {
+  Points out;
+  auto other = base.evals.begin();
+  for (const EvalEvent& e : run.evals) {
+    while (other != base.evals.end() && other->step < e.step) ++other;
+    if (other == base.evals.end()) break;
+    if (other->step == e.step && std::isfinite(e.loss / other->loss)) out.push_back({double(e.step), 100 * (e.loss / other->loss - 1)});
+  }
+  return out;
+}
+
+/// Linear while the gaps are of the zone's size, otherwise linear within the zone and logarithmic beyond, so that a bad recipe hides
+/// no good one. The first tenth of the steps, where losses fall fastest, does not widen the axis.
+Axis gap_axis(const std::vector<Line>& lines, double zone, double last_step) {
+  std::vector<double> values;
+  for (const Line& line : lines)
+    for (const Points* points : {&line.points, &line.marks})
+      for (const Point& p : *points)
+        if (p.x >= last_step / 10) values.push_back(p.y);
+  const double low = std::min(quantile(values, 0.002), -1.3 * zone), high = std::max(quantile(values, 0.998), 1.3 * zone);
+  if (values.empty() || !std::isfinite(low) || !std::isfinite(high)) return linear_axis(-zone, zone);
+  if (std::max(-low, high) <= 5 * zone) return linear_axis(low, high);
+  return {.kind = Axis::Kind::asinh, .low = 1.15 * low, .high = 1.15 * high, .knee = zone};
+}
+
+void draw_difference(Markup& m, const Study& study) {
+  const Group* base = study.baseline();
+  if (!base || study.groups.size() < 2) return;
+  const Comparison& c = *study.comparison;
+  const double accepted = 100 * std::fmax(c.tolerance, c.seed_spread), zone = accepted > 0.01 && accepted < 1e6 ? accepted : 0.01;
+  LineChart chart{.title = "Difference from " + c.baseline, .x_label = "step", .unit = " %", .zone = zone, .height = 300};
+  for (const Group& group : study.groups) {
+    if (&group == base) continue;
+    std::vector<Points> lines, marks;
+    for (const RunRecord* run : group.runs)
+      for (const RunRecord* other : base->runs)
+        if (other->facts.seed == run->facts.seed) lines.push_back(difference(*run, *other)), marks.push_back(eval_difference(*run, *other));
+    chart.lines.push_back(line_of(group, lines, marks));
+  }
+  chart.x = step_axis(study), chart.y = gap_axis(chart.lines, zone, chart.x.high);
+  chart.y_label =
+      std::string("loss above the baseline's [%]") + (chart.y.kind == Axis::Kind::asinh ? ", logarithmic beyond the shaded zone" : "");
+  chart.note =
+      format("On the same batches. Lines: training loss, smoothed. Marks: evaluation. Shaded: ±{} %, the accepted gap.", fixed(zone, 2));
+  draw(m, chart);
+}
+
+void draw_gradient(Markup& m, const Study& study) {
+  LineChart chart{.title = "Gradient norm", .x_label = "step", .height = 200, .legend = study.groups.size() > 1};
+  for (const Group& group : study.groups) {
+    std::vector<Points> lines;
+    for (const RunRecord* run : group.runs)
+      lines.push_back(smoothed(over_steps(*run, [](const StepEvent& e) { return e.grad_norm; }), smoothing(*run)));
+    chart.lines.push_back(line_of(group, lines, {}));
+  }
+  chart.x = step_axis(study), chart.y = value_axis(chart.lines);
+  chart.y_label = "norm of all gradients before clipping" + scale_note(chart.y);
+  chart.note = "Smoothed; steps where it was not finite are left out.";
+  draw(m, chart);
+}
+
+void draw_learning_rate(Markup& m, const Study& study) {
+  const Group& group = study.groups[0];
+  LineChart chart{.title = "Learning rate",
+                  .note = "The same in every run.",
+                  .x_label = "step",
+                  .y_label = "learning rate",
+                  .height = 200,
+                  .legend = false};
+  if (study.groups.size() == 1) chart.note = "As applied.";
+  chart.lines = {{.name = "learning rate", .points = over_steps(group.first(), [](const StepEvent& e) { return e.learning_rate; })}};
+  const Extent range = extent(std::vector<Points>{chart.lines[0].points});
+  chart.x = step_axis(study), chart.y = linear_axis(0, range.high);
+  draw(m, chart);
+}
+
+}  // namespace
+
+void write_curves(Markup& m, const Study& study) {
+  const bool any = std::any_of(study.groups.begin(), study.groups.end(), [](const Group& g) { return !g.first().steps.empty(); });
+  if (!any) return;
+  const auto section = m.in("section");
+  m.element("h2", "Training");
+  {
+    const auto grid = m.in("div", {{"class", "grid"}});
+    draw_loss(m, study);
+    draw_difference(m, study);
+  }
+  const auto grid = m.in("div", {{"class", "grid"}});
+  draw_gradient(m, study);
+  draw_learning_rate(m, study);
+}
+
+}  // namespace octet::report

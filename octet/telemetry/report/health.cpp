@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "octet/base/text.hpp"
+#include "octet/telemetry/report/heat_map.hpp"
+#include "octet/telemetry/report/line_chart.hpp"
+#include "octet/telemetry/report/palette.hpp"
+#include "octet/telemetry/report/sections.hpp"
+
+namespace octet::report {
+namespace {
+
+constexpr std::size_t most_columns = 120, fewest_columns = 30, most_cells = 24000;
+
+/// "layers.3.mlp.up" -> "layers.3": up to its first number, or its first part where it has none.
+std::string layer_of(const std::string& path) {
+  std::size_t from = 0;
+  while (from < path.size()) {
+    const std::size_t to = std::min(path.find('.', from), path.size());
+    if (to > from &&
+        std::all_of(path.begin() + std::ptrdiff_t(from), path.begin() + std::ptrdiff_t(to), [](char c) { return c >= '0' && c <= '9'; }))
+      return path.substr(0, to);
+    from = to + 1;
+  }
+  return path.substr(0, path.find('.'));
+}
+
+std::vector<HeatRow> rows_of(const RunFacts& run) {
+  std::vector<HeatRow> rows;
+  for (const auto& q : run.quantizers) rows.push_back({q.path + "." + q.operand, q.path, layer_of(q.path)});
+  return rows;
+}
+
+std::size_t columns_of(const RunRecord& run) {
+  const std::size_t rows = std::max<std::size_t>(run.facts.quantizers.size(), 1);
+  return std::min(run.health.size(), std::clamp(most_cells / rows, fewest_columns, most_columns));
+}
+
+/// Of every stretch of snapshots that shares a column the worst value, by `worse(a, b)`; NaN where none is known.
+template <class Values, class Worse>
+HeatMap map_of(const RunRecord& run, Values values, float factor, Worse worse) {
+  const std::size_t rows = run.facts.quantizers.size(), n = run.health.size(), columns = columns_of(run);
+  HeatMap map;
+  map.rows = rows_of(run.facts), map.columns = columns, map.x_label = "step";
+  map.first = double(run.health.front().step), map.last = double(run.health.back().step);
+  map.values.assign(rows * columns, NAN), map.alarms.assign(rows * columns, 0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t column = i * columns / n;
+    for (std::size_t row = 0; row < rows; ++row) {
+      float& cell = map.values[row * columns + column];
+      const float value = factor * values(run.health[i])[row];
+      if (!std::isnan(value) && (std::isnan(cell) || worse(value, cell))) cell = value;
+      if (run.health[i].nonfinite[row] > 0) map.alarms[row * columns + column] = 1;
+    }
+  }
+  return map;
+}
+
+/// Fractions as percent: exactly none, and then a decade a class.
+std::vector<HeatBin> percent_bins() {
+  return {{1e-12, "h0", "0"}, {0.01, "h1", "< 0.01"}, {0.1, "h2", "< 0.1"}, {1, "h3", "< 1"}, {10, "h4", "< 10"}, {INFINITY, "h6", "≥ 10"}};
+}
+
+void draw_maps(Markup& m, const RunRecord& run) {
+  const auto rows = rows_of(run.facts);
+  const auto maps = m.in("div", {{"class", "maps"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
+
+  HeatMap headroom = map_of(
+      run, [](const HealthEvent& e) { return std::span(e.headroom_bits); }, 1, [](float a, float b) { return a < b; });
+  headroom.title = "Headroom [bits]", headroom.note = "log₂ of the format's largest value over the largest scaled; below 0: clipped.";
+  headroom.bins = {{-0.001, "hot", "< 0"}, {0.5, "h0", "0–½"}, {1, "h1", "½–1"},       {2, "h2", "1–2"},
+                   {4, "h3", "2–4"},       {8, "h4", "4–8"},   {INFINITY, "h6", "≥ 8"}};
+  draw(m, headroom);
+
+  HeatMap saturated = map_of(
+      run, [](const HealthEvent& e) { return std::span(e.saturated); }, 100, [](float a, float b) { return a > b; });
+  saturated.title = "Saturated [%]", saturated.note = "Values clipped to the format's largest.", saturated.bins = percent_bins();
+  saturated.nothing = "None at any step.";
+  draw(m, saturated);
+
+  HeatMap flushed = map_of(
+      run, [](const HealthEvent& e) { return std::span(e.flushed); }, 100, [](float a, float b) { return a > b; });
+  flushed.title = "Flushed to zero [%]", flushed.note = "Non-zero values that became 0.", flushed.bins = percent_bins();
+  flushed.nothing = "None at any step.";
+  draw(m, flushed);
+}
+
+std::string operand_name(const std::string& operand) {
+  return operand == "x" ? "activations x" : operand == "w" ? "weights w" : operand == "dy" ? "gradients dy" : operand;
+}
+
+/// For each kind of operand the median over its quantizers of log2(scale), and their extremes. A block layout's quantizer counts with
+/// the middle of its smallest and largest scale.
+std::vector<Line> scale_lines(const RunRecord& run) {
+  std::map<std::string, std::vector<std::size_t>> kinds;
+  for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) kinds[run.facts.quantizers[i].operand].push_back(i);
+  std::vector<Line> lines;
+  for (const char* known : {"w", "x", "dy"})
+    if (kinds.count(known)) lines.push_back({.name = known, .style = int(lines.size()) + 1});
+  for (const auto& [operand, quantizers] : kinds)
+    if (std::none_of(lines.begin(), lines.end(), [&](const Line& l) { return l.name == operand; }))
+      lines.push_back({.name = operand, .style = int(lines.size()) + 1});
+
+  const std::size_t every = std::max<std::size_t>(1, run.scales.size() / 600);
+  for (Line& line : lines) {
+    for (std::size_t i = 0; i < run.scales.size(); i += every) {
+      const ScalesEvent& e = run.scales[i];
+      std::vector<double> middles;
+      double low = INFINITY, high = -INFINITY;
+      for (const std::size_t q : kinds[line.name]) {
+        if (!(e.scale_min[q] > 0) || !(e.scale_max[q] > 0) || std::isinf(e.scale_max[q])) continue;
+        const double a = std::log2(e.scale_min[q]), b = std::log2(e.scale_max[q]);
+        middles.push_back((a + b) / 2), low = std::min(low, a), high = std::max(high, b);
+      }
+      if (middles.empty()) continue;
+      const double x = double(e.step);
+      line.points.push_back({x, quantile(middles, 0.5)}), line.low.push_back({x, low}), line.high.push_back({x, high});
+    }
+    line.name = operand_name(line.name);
+  }
+  return lines;
+}
+
+void draw_scales(Markup& m, const RunRecord& run) {
+  if (run.scales.empty()) return;
+  LineChart chart{.title = "Scale factors: " + run.facts.recipe,
+                  .note = "Line: median over layers. Band: smallest to largest.",
+                  .x_label = "step",
+                  .y_label = "log₂ of the scale that multiplies before encoding",
+                  .height = 200};
+  chart.lines = scale_lines(run);
+  std::vector<Points> all;
+  for (const Line& line : chart.lines) all.push_back(line.low), all.push_back(line.high);
+  const Extent range = extent(all);
+  chart.x = {.low = 0, .high = std::max(1.0, double(run.scales.back().step))}, chart.y = linear_axis(range.low, range.high);
+  draw(m, chart);
+}
+
+std::string summary_of(const RunRecord& run) {
+  std::map<std::string, int> layouts;
+  for (const auto& q : run.facts.quantizers) ++layouts[q.operand + " " + q.format + " " + q.block];
+  std::string out;
+  for (const auto& [layout, count] : layouts) out += (out.empty() ? "" : ", ") + layout;
+  return out;
+}
+
+}  // namespace
+
+void write_health(Markup& m, const Study& study) {
+  const auto quantized = [](const Group& g) {
+    return !g.first().facts.quantizers.empty() && !(g.first().health.empty() && g.first().scales.empty());
+  };
+  if (std::none_of(study.groups.begin(), study.groups.end(), quantized)) return;
+  const auto section = m.in("section", {{"class", "health"}});
+  m.element("h2", "FP8 health");
+  m.element("p",
+            format("Layer by step, {}the worst value of each stretch of steps. x: activations, w: weights, dy: gradients. The darker (in "
+                   "dark mode: the brighter) a "
+                   "cell, the worse.",
+                   study.seeds() > 1 ? "of each recipe's first seed: " : ""),
+            {{"class", "soft"}});
+  for (const Group& group : study.groups) {
+    if (!quantized(group) || group.first().health.empty()) continue;
+    const auto details = m.in("details", {{"open", "open"}});
+    {
+      const auto summary = m.in("summary");
+      m.element("span", group.name, {{"class", "name"}});
+      m.element("span", summary_of(group.first()), {{"class", "soft"}});
+    }
+    draw_maps(m, group.first());
+  }
+  m.element("h3", "Scale factors over time");
+  const auto grid = m.in("div", {{"class", "grid thirds"}});
+  for (const Group& group : study.groups)
+    if (quantized(group)) draw_scales(m, group.first());
+}
+
+}  // namespace octet::report

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "octet/telemetry/report/markup.hpp"
+
+namespace octet::report {
+
+/// One class of cells: values below `below` that no earlier class took.
+struct HeatBin {
+  double below;
+  std::string classes;  // of its colour: "h0" .. "h6", "hot"
+  std::string label;    // of the legend
+};
+
+/// Where a row belongs: rows of one group stand together, parted by a line from the next.
+struct HeatRow {
+  std::string name;   // "layers.3.mlp.up.dy"
+  std::string site;   // "layers.3.mlp.up"
+  std::string group;  // "layers.3"
+};
+
+/// Values by row and column. A cell that is NaN stays empty; one in `alarms` is drawn as non-finite whatever its value.
+struct HeatMap {
+  std::string title, note;
+  std::string nothing{};
+  std::string x_label;
+  double first = 0, last = 0;  // x of the first and the last column
+  std::vector<HeatRow> rows;
+  std::size_t columns = 0;
+  std::vector<float> values;          // [rows, columns]
+  std::vector<unsigned char> alarms;  // [rows, columns], or empty
+  std::vector<HeatBin> bins;          // by rising `below`, the last infinity
+};
+
+/// Pixels for the longest row label at the scale that `rows` are drawn in.
+double label_width(std::span<const HeatRow> rows);
+
+/// A <figure>: title, note, legend, cells; `nothing` in their place where every cell is 0 or empty and that is worth a few words.
+/// Neighbouring cells of one class in a row are one stroke, so that an even map is small.
+void draw(Markup&, const HeatMap&);
+
+}  // namespace octet::report

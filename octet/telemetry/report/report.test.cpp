@@ -1,0 +1,176 @@
+#include "octet/telemetry/report/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "octet/base/error.hpp"
+#include "octet/base/file.hpp"
+#include "octet/telemetry/json.hpp"
+#include "octet/telemetry/report/well_formed.test.hpp"
+#include "octet/telemetry/sample_run.test.hpp"
+
+namespace octet {
+namespace {
+
+const testing::SampleSize small{.layers = 4, .steps = 60, .health_every = 5, .eval_every = 20};
+
+/// OCTET_REPORT=file.html keeps the sample, to be looked at.
+std::string sample_report(int seeds, const testing::SampleSize& size) {
+  const auto runs = testing::sample_runs(seeds, size);
+  const Comparison comparison = compare_runs(runs, "bf16", 0.005);
+  if (const char* path = std::getenv("OCTET_REPORT")) write_report(path, runs, &comparison);
+  return report_html(runs, &comparison);
+}
+
+/// The page without its doctype, <head> (whose style sheet is not markup) and what follows </html>.
+std::string body_of(const std::string& html) {
+  const auto from = html.find("<body>"), to = html.find("</html>");
+  return html.substr(from, to - from);
+}
+
+TEST(Report, has_every_section_of_a_comparison) {
+  const std::string html = sample_report(2, {});
+  for (const char* part : {"<title>Octet report",
+                           "6 recipes beside bf16",
+                           "5 of 6 recipes end within 0.50 % of bf16. Beyond it: global (+8.",
+                           "Summary",
+                           "Gap to bf16",
+                           "Gradient cosine",
+                           "Loss",
+                           "Difference from bf16",
+                           "Gradient norm",
+                           "Learning rate",
+                           "Throughput",
+                           "Peak memory",
+                           "quantized weights",
+                           "FP8 health",
+                           "Headroom [bits]",
+                           "Saturated [%]",
+                           "Flushed to zero [%]",
+                           "layers.3.mlp.down.dy",
+                           "Scale factors: mxfp8",
+                           "Incidents",
+                           "amax of the gradient is not finite",
+                           "Plan: layer, precision, why",
+                           "kept by keep.lm_head = true",
+                           "softmax, norms, loss, reductions",
+                           "Machine and configuration",
+                           "AMD EPYC 9B14",
+                           "optim.betas",
+                           "prefers-color-scheme:dark",
+                           "@media print"})
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+}
+
+TEST(Report, loads_nothing_and_runs_nothing) {
+  const std::string html = sample_report(1, small);
+  for (const char* part :
+       {"<script", "javascript:", "src=", "@import", "url(", "https:", "<link", "<img", "<iframe", "<object", "onload", "<form"})
+    EXPECT_EQ(html.find(part), std::string::npos) << part;
+  // The namespace of SVG is a name, not an address that is fetched; nothing else may look like one.
+  std::size_t names = 0;
+  for (auto at = html.find("http:"); at != html.npos; at = html.find("http:", at + 1)) {
+    EXPECT_EQ(html.substr(at, 26), "http://www.w3.org/2000/svg");
+    ++names;
+  }
+  EXPECT_GT(names, 0u);
+}
+
+TEST(Report, is_well_formed_and_so_is_every_svg) {
+  const std::string html = sample_report(2, small);
+  EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
+  std::size_t charts = 0;
+  for (auto at = html.find("<svg xmlns"); at != html.npos; at = html.find("<svg xmlns", at + 1)) {
+    // Nested <svg> have no xmlns: the outer one ends where as many have closed as opened.
+    std::size_t depth = 0, end = at;
+    do {
+      const auto open = html.find("<svg", end), close = html.find("</svg>", end);
+      if (open < close)
+        ++depth, end = open + 4;
+      else
+        --depth, end = close + 6;
+    } while (depth > 0);
+    const std::string svg = html.substr(at, end - at);
+    ASSERT_EQ(report::WellFormed::fault(svg), "");
+    if (svg.find("role=\"img\"") == svg.npos) continue;
+    ++charts;
+    EXPECT_NE(svg.find("<title id="), svg.npos);
+    EXPECT_NE(svg.find("<desc id="), svg.npos);
+  }
+  EXPECT_GT(charts, 20u);
+}
+
+TEST(Report, shows_hostile_texts_as_texts) {
+  const std::string evil = "</title><img src=x onerror=alert(1)>\"'&<script>\x1b[2J\xff";
+  auto run = testing::sample_run(testing::sample_recipes()[1], 1, small);
+  run.facts.name = run.facts.recipe = run.facts.model.family = run.facts.machine.cpu = run.facts.started = evil;
+  run.facts.plan[0] = {evil, evil, evil, {}};
+  for (auto& q : run.facts.quantizers) q.path = q.operand = q.format = q.block = evil;
+  run.facts.memory.categories[0].name = evil;
+  run.incidents.push_back({1, 0, evil, evil, evil});
+  run.facts.config_json = Json(Json::Object{{evil, evil}}).dump();
+  const std::vector<RunRecord> runs{run};
+  const Comparison comparison = compare_runs(runs, evil, 0.005);
+  for (const Comparison* c : {static_cast<const Comparison*>(nullptr), &comparison}) {
+    const std::string html = report_html(runs, c);
+    EXPECT_EQ(html.find("<img"), std::string::npos);
+    EXPECT_EQ(html.find("<script"), std::string::npos);
+    EXPECT_EQ(html.find('\x1b'), std::string::npos);
+    EXPECT_EQ(html.find('\xff'), std::string::npos);
+    EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
+    EXPECT_NE(html.find("&lt;/title&gt;&lt;img src=x onerror=alert(1)&gt;"), std::string::npos);
+  }
+}
+
+TEST(Report, copes_with_runs_that_hold_little_or_nonsense) {
+  std::vector<RunRecord> runs(1);
+  EXPECT_EQ(report::WellFormed::fault(body_of(report_html(runs))), "");
+  EXPECT_NE(report_html({}).find("No runs"), std::string::npos);
+
+  runs[0] = testing::sample_run(testing::sample_recipes()[1], 1, small);
+  runs[0].end.reset();
+  runs[0].facts.state = RunState::running;
+  EXPECT_NE(report_html(runs).find("Unfinished (running, or killed) after 60 steps"), std::string::npos);
+
+  const double odd[] = {NAN, INFINITY, -INFINITY, 1e308, -1e308, 0, -1, 5e-324};
+  for (const double x : odd) {
+    for (auto& e : runs[0].steps) e.loss = e.grad_norm = e.learning_rate = e.tokens_per_second = e.gemm_share = e.time = x;
+    for (auto& e : runs[0].evals) e.loss = x;
+    for (auto& e : runs[0].scales) e.scale_min.assign(e.scale_min.size(), float(std::fabs(x) > 1e38 ? INFINITY : x));
+    runs[0].health.back().step = std::int64_t(1) << 62;
+    runs[0].facts.memory.peak = INT64_MAX;
+    runs[0].facts.flops_per_step = runs[0].facts.machine.gemm_limit_flops = x;
+    const Comparison comparison = compare_runs(runs, "delayed", x);
+    EXPECT_EQ(report::WellFormed::fault(body_of(report_html(runs, &comparison))), "");
+    EXPECT_EQ(report::WellFormed::fault(body_of(report_html(runs))), "");
+  }
+}
+
+TEST(Report, stays_light) {
+  EXPECT_LT(sample_report(2, {}).size(), std::size_t(1) << 20);
+  auto run = testing::sample_run(testing::sample_recipes()[1], 1, {.layers = 34, .steps = 2000, .health_every = 10});
+  EXPECT_LT(report_html(std::vector{run}).size(), std::size_t(1) << 20);
+}
+
+TEST(Report, a_record_with_missing_entries_is_a_broken_contract) {
+  auto run = testing::sample_run(testing::sample_recipes()[1], 1, small);
+  run.health[0].flushed.pop_back();
+  EXPECT_THROW(report_html(std::vector{run}), ContractError);
+}
+
+TEST(Report, from_files_equals_from_memory) {
+  std::string folder = ::testing::TempDir() + "/octet-report-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto run = testing::sample_run(testing::sample_recipes()[6], 1, small);
+  testing::write_sample(folder, run);
+  EXPECT_EQ(report_html(std::vector{read_run(folder)}), report_html(std::vector{run}));
+  write_report(folder + "/report.html", std::vector{run});
+  EXPECT_EQ(read_file(folder + "/report.html", 1 << 24), report_html(std::vector{run}));
+  for (const char* file : {"run.json", "metrics.jsonl", "report.html"}) ::unlink((folder + "/" + file).c_str());
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace
+}  // namespace octet

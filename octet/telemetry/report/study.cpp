@@ -1,0 +1,30 @@
+#include "octet/telemetry/report/study.hpp"
+
+#include <algorithm>
+
+namespace octet::report {
+
+std::size_t Study::seeds() const {
+  std::size_t most = 0;
+  for (const Group& g : groups) most = std::max(most, g.runs.size());
+  return most;
+}
+
+Study study_of(std::span<const RunRecord> runs, const Comparison* comparison) {
+  Study study{.comparison = comparison};
+  for (const RunRecord& run : runs) {
+    const std::string& name = comparison ? run.facts.recipe : run.facts.name;
+    const auto group = std::find_if(study.groups.begin(), study.groups.end(), [&](const Group& g) { return comparison && g.name == name; });
+    if (group == study.groups.end())
+      study.groups.push_back({.name = name, .runs = {&run}});
+    else
+      group->runs.push_back(&run);
+  }
+  if (comparison)
+    std::stable_partition(study.groups.begin(), study.groups.end(), [&](const Group& g) { return g.name == comparison->baseline; });
+  // The ink of style 0 is the baseline's; without one the first run may have it too.
+  for (std::size_t i = 0; i < study.groups.size(); ++i) study.groups[i].style = int(i) + (comparison && !study.baseline() ? 1 : 0);
+  return study;
+}
+
+}  // namespace octet::report

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "octet/telemetry/comparison.hpp"
+
+namespace octet::report {
+
+/// Runs that are drawn as one: the seeds of a recipe in a comparison, otherwise a single run. Never empty.
+struct Group {
+  std::string name;
+  int style = 0;
+  std::vector<const RunRecord*> runs{};
+
+  const RunRecord& first() const { return *runs.front(); }
+};
+
+/// What a report is about. Refers to its runs and comparison.
+struct Study {
+  const Comparison* comparison = nullptr;  // null: runs beside each other, without a baseline
+  std::vector<Group> groups{};             // the baseline first
+
+  const Group* baseline() const { return comparison && !groups.empty() && groups[0].name == comparison->baseline ? &groups[0] : nullptr; }
+  /// The largest number of runs in a group.
+  std::size_t seeds() const;
+};
+
+Study study_of(std::span<const RunRecord> runs, const Comparison* comparison);
+
+}  // namespace octet::report

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+namespace octet::report {
+
+/// "-" where x is not finite.
+std::string number_text(double x, int digits);
+/// 0.0012 -> "+0.12 %".
+std::string signed_percent(double fraction, int digits = 2);
+/// 1234.5 -> "1,235"; "-" where it is not finite.
+std::string whole_text(double x);
+/// 9840640 -> "9.84 M".
+std::string scaled_text(double x);
+
+}  // namespace octet::report
