@@ -13,8 +13,8 @@ struct AdamWConstants {
 };
 
 /// The update of the values under one cursor. Formula in adamw.hpp.
-template <class Lanes, class Cursor, class P, class M, class V>
-OCTET_HD void adamw_update(Lanes lanes, Cursor at, const AdamWConstants& c, const AdamWStep& step, const P* grad, P* value, M* m, V* v) {
+template <class Lanes, class Cursor, class G, class P, class M, class V>
+OCTET_HD void adamw_update(Lanes lanes, Cursor at, const AdamWConstants& c, const AdamWStep& step, const G* grad, P* value, M* m, V* v) {
   const auto g = lanes.load(grad, at) * step.gradient_scale;
   const auto mean = lanes.load(m, at) * c.beta1 + g * c.one_minus_beta1;
   const auto square = lanes.load(v, at) * c.beta2 + g * g * c.one_minus_beta2;

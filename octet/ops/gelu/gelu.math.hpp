@@ -21,7 +21,7 @@ template <class V>
 OCTET_HD GeluArgument<V> gelu_argument(V x) {
   x = smaller(larger(x, V{} - gelu::saturated), V{} + gelu::saturated);
   const V square = x * x;
-  return {x * (square * gelu::cubic + gelu::slope), square * (3 * gelu::cubic) + gelu::slope};
+  return {x * (square * gelu::cubic + gelu::slope), square * gelu::cubic * 3.0f + gelu::slope};
 }
 
 /// One row of GELU. Formulas in gelu.hpp.

@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include "octet/ops/adamw/adamw.kernels.hpp"
+#include "octet/ops/adamw/adamw.math.hpp"
+#include "tests/testing/tensors.hpp"
+
+namespace octet::ops {
+namespace {
+
+using testing::Bounded, testing::BoundedLane, testing::gaussian_tensor, testing::values;
+
+constexpr std::int64_t counts[] = {0, 1, 7, 16, 33, 4099, 20011};
+
+Tensor step_of(Stream& stream, AdamWStep step) {
+  const Tensor t = stream.empty({8}, DType::f32);
+  if (stream.device() == Device::cpu) *t.as<AdamWStep>() = step;
+  return t;
+}
+
+struct Case {
+  Stream stream{Device::cpu};
+  AdamW args;
+  Case(std::int64_t n, AdamWStep step) {
+    const Tensor v = gaussian_tensor(stream, {n}, 4);
+    for (std::int64_t i = 0; i < n; ++i) v.f32()[i] = v.f32()[i] * v.f32()[i];
+    args = {.value = gaussian_tensor(stream, {n}, 1), .grad = gaussian_tensor(stream, {n}, 2), .moments = {gaussian_tensor(stream, {n}, 3), v},
+            .step = step_of(stream, step)};
+  }
+  std::vector<std::vector<std::uint8_t>> state() const {
+    return {testing::bytes(args.value), testing::bytes(args.moments.m), testing::bytes(args.moments.v)};
+  }
+};
+
+constexpr AdamWStep tenth{.learning_rate = 3e-4f, .bias_correction1 = 0.6513f, .bias_correction2 = 0.4013f, .gradient_scale = 0.37f};
+
+TEST(AdamW, IsWithinItsErrorBoundOnEveryInstructionSet) {
+  for (const std::int64_t n : counts)
+    for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw)) {
+      Case c(n, tenth);
+      auto value = testing::bounded(values(c.args.value)), m = testing::bounded(values(c.args.moments.m)), v = testing::bounded(values(c.args.moments.v));
+      for (std::int64_t i = 0; i < n; ++i)
+        adamw_update(BoundedLane{}, i, AdamWConstants(c.args), tenth, c.args.grad.f32(), value.data(), m.data(), v.data());
+      kernel(c.args);
+      testing::expect_within(c.args.value, 0, value, "value");
+      testing::expect_within(c.args.moments.m, 0, m, "m");
+      testing::expect_within(c.args.moments.v, 0, v, "v");
+    }
+}
+
+TEST(AdamW, EveryInstructionSetAndThreadCountGivesTheSameBits) {
+  Case first(20011, tenth);
+  cpu::v3::adamw(first.args);
+  for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw))
+    for (const int threads : {1, 2, 3}) {
+      const testing::WithThreads limit(threads);
+      Case c(20011, tenth);
+      kernel(c.args);
+      EXPECT_EQ(c.state(), first.state());
+    }
+}
+
+// With a gradient that never changes, both corrected moments are that gradient and its square at every step.
+TEST(AdamW, AConstantGradientMovesAValueByTheLearningRateEachStep) {
+  Stream s(Device::cpu);
+  const Tensor value = testing::tensor_of(s, {1, 1, 1}, {3}), grad = testing::tensor_of(s, {1e-3f, -2, 40}, {3});
+  const Moments moments{s.zeros({3}, DType::f32), s.zeros({3}, DType::f32)};
+  const double beta1 = 0.9, beta2 = 0.999;
+  for (int t = 1; t <= 20; ++t) {
+    const Tensor step = step_of(s, {.learning_rate = 0x1p-10f, .bias_correction1 = float(1 - std::pow(beta1, t)), .bias_correction2 = float(1 - std::pow(beta2, t))});
+    adamw(s, {.value = value, .grad = grad, .moments = moments, .step = step, .beta1 = beta1, .beta2 = beta2, .eps = 0, .weight_decay = 0});
+    // Each step's direction is 1 within the roundings of t steps of two moments and of the formula.
+    const double tolerance = t * (t * 0x1p-10 * testing::dot_bound(4.0 * t + 8, testing::unit_f32, 1) + testing::unit_f32 * 2);
+    EXPECT_NEAR(value.f32()[0], 1 - t * 0x1p-10, tolerance) << t;
+    EXPECT_NEAR(value.f32()[1], 1 + t * 0x1p-10, tolerance) << t;
+    EXPECT_NEAR(value.f32()[2], 1 - t * 0x1p-10, tolerance) << t;
+  }
+}
+
+TEST(AdamW, DecayIsDecoupledFromTheGradient) {
+  Stream s(Device::cpu);
+  const Tensor value = testing::tensor_of(s, {2, -3}, {2}), grad = s.zeros({2}, DType::f32), step = step_of(s, {.learning_rate = 0.5f});
+  adamw(s, {.value = value, .grad = grad, .moments = {s.zeros({2}, DType::f32), s.zeros({2}, DType::f32)}, .step = step, .weight_decay = 0.25});
+  EXPECT_EQ(value.f32()[0], 2 * (1 - 0.125f));
+  EXPECT_EQ(value.f32()[1], -3 * (1 - 0.125f));
+}
+
+TEST(AdamW, TheGradientScaleIsTheSameAsAScaledGradient) {
+  AdamWStep scaled = tenth, plain = tenth;
+  scaled.gradient_scale = 0.125f, plain.gradient_scale = 1;
+  Case a(4099, scaled), b(4099, plain);
+  for (std::int64_t i = 0; i < 4099; ++i) b.args.grad.f32()[i] *= 0.125f;
+  adamw(a.stream, a.args);
+  adamw(b.stream, b.args);
+  EXPECT_EQ(a.state(), b.state());
+}
+
+TEST(AdamW, ASkippedStepLeavesEveryBitEvenWhenGradientsAreNotFinite) {
+  for (const float skip : {1.0f, -1.0f, NAN}) {
+    AdamWStep step = tenth;
+    step.skip = skip, step.gradient_scale = NAN;
+    Case c(4099, step);
+    for (std::int64_t i = 0; i < 4099; ++i) c.args.grad.f32()[i] = i % 2 != 0 ? NAN : INFINITY;
+    const auto before = c.state();
+    adamw(c.stream, c.args);
+    EXPECT_EQ(c.state(), before);
+  }
+}
+
+TEST(AdamW, AZeroGradientOnZeroMomentsIsNoDivisionByZero) {
+  Stream s(Device::cpu);
+  const Tensor value = testing::tensor_of(s, {2}, {1}), zero = s.zeros({1}, DType::f32);
+  adamw(s, {.value = value, .grad = zero, .moments = {s.zeros({1}, DType::f32), s.zeros({1}, DType::f32)}, .step = step_of(s, {.learning_rate = 1}), .weight_decay = 0});
+  EXPECT_EQ(value.f32()[0], 2);
+}
+
+TEST(AdamW, TakesTheComplementOfBetaBeforeRounding) {
+  const AdamWConstants c(AdamW{.beta1 = 0.9, .beta2 = 0.999});
+  EXPECT_EQ(c.one_minus_beta1, 0.1f);
+  EXPECT_EQ(c.one_minus_beta2, 0.001f);
+}
+
+TEST(AdamW, DryRunNeedsTheSameMemory) {
+  testing::expect_dry_run_agrees([](Stream& s) {
+    const auto t = [&] { return s.zeros({33}, DType::f32); };
+    adamw(s, {.value = t(), .grad = t(), .moments = {t(), t()}, .step = step_of(s, tenth)});
+  });
+}
+
+TEST(AdamW, RefusesTensorsThatDoNotFit) {
+  Stream s(Device::null);
+  const Tensor a = s.empty({4}, DType::f32), b = s.empty({5}, DType::f32), step = s.empty({8}, DType::f32), half = s.empty({4}, DType::bf16);
+  EXPECT_THROW(adamw(s, {.value = a, .grad = b, .moments = {a, a}, .step = step}), ContractError);
+  EXPECT_THROW(adamw(s, {.value = a, .grad = half, .moments = {a, a}, .step = step}), ContractError);
+  EXPECT_THROW(adamw(s, {.value = a, .grad = a, .moments = {a, b}, .step = step}), ContractError);
+  EXPECT_THROW(adamw(s, {.value = a, .grad = a, .moments = {a, a}, .step = a}), ContractError);
+}
+
+}  // namespace
+}  // namespace octet::ops

@@ -1,0 +1,97 @@
+#include "octet/ops/clip/clip.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/testing/tensors.hpp"
+
+namespace octet::ops {
+namespace {
+
+struct Case {
+  Stream stream{Device::cpu};
+  Clip args;
+  explicit Case(double sum_of_squares, float max_norm = 1) {
+    args = {.sum_of_squares = stream.empty({1}, DType::f64), .step = stream.empty({8}, DType::f32), .max_norm = max_norm};
+    *args.sum_of_squares.as<double>() = sum_of_squares;
+    *args.step.as<AdamWStep>() = {.learning_rate = 0.5f, .bias_correction1 = 0.25f, .bias_correction2 = 0.125f, .gradient_scale = NAN, .skip = NAN};
+  }
+  AdamWStep run() {
+    clip(stream, args);
+    return *args.step.as<AdamWStep>();
+  }
+};
+
+TEST(Clip, ScalesDownANormAboveTheLimitAlone) {
+  EXPECT_EQ(Case(16).run().gradient_scale, 0.25f);
+  EXPECT_EQ(Case(16, 2).run().gradient_scale, 0.5f);
+  EXPECT_EQ(Case(16, 4).run().gradient_scale, 1);
+  EXPECT_EQ(Case(0.25).run().gradient_scale, 1);
+  EXPECT_EQ(Case(0).run().gradient_scale, 1);
+  EXPECT_EQ(Case(16, 0).run().gradient_scale, 1);
+  EXPECT_EQ(Case(16, INFINITY).run().gradient_scale, 1);
+}
+
+TEST(Clip, WritesNormAndSkipAndLeavesWhatTheScheduleWrote) {
+  const AdamWStep step = Case(16).run();
+  EXPECT_EQ(step.gradient_norm, 4);
+  EXPECT_EQ(step.skip, 0);
+  EXPECT_EQ(step.learning_rate, 0.5f);
+  EXPECT_EQ(step.bias_correction1, 0.25f);
+  EXPECT_EQ(step.bias_correction2, 0.125f);
+}
+
+TEST(Clip, TheClippedNormIsNeverAboveTheLimitButForRounding) {
+  for (const double norm : {1.0000001, 1.5, 3.0, 1e10, 1e30}) {
+    const double clipped = norm * double(Case(norm * norm, 0.7f).run().gradient_scale);
+    EXPECT_NEAR(clipped, double(0.7f), testing::unit_f32 * 0.7 * 1.001) << norm;
+  }
+}
+
+TEST(Clip, MultipliesTheUnscaleFactorIn) {
+  Case small(4096.0), large(4096.0 * 4096);  // with 1/64: norms of 1 and 64
+  for (Case* c : {&small, &large}) c->args.unscale = testing::tensor_of(c->stream, {0x1p-6f}, {1});
+  const AdamWStep a = small.run(), b = large.run();
+  EXPECT_EQ(a.gradient_scale, 0x1p-6f);
+  EXPECT_EQ(a.gradient_norm, 1);
+  EXPECT_EQ(b.gradient_scale, 0x1p-12f);
+  EXPECT_EQ(b.gradient_norm, 64);
+}
+
+TEST(Clip, SkipsWhenAnythingIsNotFinite) {
+  for (const double sum : {double(NAN), double(INFINITY)}) {
+    const AdamWStep step = Case(sum).run();
+    EXPECT_EQ(step.skip, 1);
+    EXPECT_EQ(step.gradient_scale, 0);
+  }
+  for (const float loss : {NAN, INFINITY, -INFINITY}) {
+    Case c(1);
+    c.args.loss = testing::tensor_of(c.stream, {2, loss}, {2});
+    EXPECT_EQ(c.run().skip, 1);
+  }
+  for (const std::int64_t count : {0, 1, 5}) {
+    Case c(1);
+    c.args.loss = testing::tensor_of(c.stream, {2, 3e38f}, {2});
+    c.args.nonfinite = c.stream.zeros({3}, DType::i64);
+    c.args.nonfinite.as<std::int64_t>()[1] = count;
+    EXPECT_EQ(c.run().skip, count > 0 ? 1 : 0);
+  }
+}
+
+TEST(Clip, DryRunNeedsTheSameMemory) {
+  testing::expect_dry_run_agrees([](Stream& s) { clip(s, {.sum_of_squares = s.zeros({1}, DType::f64), .step = s.zeros({8}, DType::f32), .max_norm = 1}); });
+}
+
+TEST(Clip, RefusesTensorsThatDoNotFit) {
+  Stream s(Device::null);
+  const Tensor sum = s.empty({1}, DType::f64), step = s.empty({8}, DType::f32);
+  EXPECT_THROW(clip(s, {.sum_of_squares = step, .step = step}), ContractError);
+  EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = sum}), ContractError);
+  EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .max_norm = -1}), ContractError);
+  EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .max_norm = NAN}), ContractError);
+  EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .loss = sum}), ContractError);
+  EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .nonfinite = step}), ContractError);
+  EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .unscale = step}), ContractError);
+}
+
+}  // namespace
+}  // namespace octet::ops

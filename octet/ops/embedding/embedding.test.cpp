@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include "octet/ops/embedding/embedding.kernels.hpp"
+#include "tests/testing/tensors.hpp"
+
+namespace octet::ops {
+namespace {
+
+using testing::gaussian_tensor;
+
+constexpr std::int64_t vocabulary = 11, length = 6;
+constexpr std::int64_t shapes[][2] = {{0, 8}, {1, 1}, {6, 7}, {12, 64}, {18, 65}, {600, 200}};
+constexpr DType dtypes[] = {DType::f32, DType::bf16};
+
+Tensor tokens_of(Stream& stream, const std::vector<std::int32_t>& ids) {
+  const Tensor t = stream.empty({std::int64_t(ids.size())}, DType::i32);
+  if (stream.device() == Device::cpu) std::copy(ids.begin(), ids.end(), t.as<std::int32_t>());
+  return t;
+}
+Tensor some_tokens(Stream& stream, std::int64_t n) {
+  std::vector<std::int32_t> ids;
+  for (std::int64_t i = 0; i < n; ++i) ids.push_back(std::int32_t(philox(5, std::uint64_t(i)).w[0] % vocabulary));
+  return tokens_of(stream, ids);
+}
+
+TEST(Embedding, EveryRowIsItsTokensRowPlusItsPositions) {
+  for (const auto [rows, cols] : shapes)
+    for (const DType dtype : dtypes)
+      for (auto* const kernel : testing::kernels(cpu::v3::embedding_forward, cpu::v4::embedding_forward)) {
+        Stream s(Device::cpu);
+        const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 1), positions = gaussian_tensor(s, {length, cols}, 2), tokens = some_tokens(s, rows);
+        const Tensor out = s.empty({rows, cols}, dtype), plain = s.empty({rows, cols}, dtype);
+        kernel({.table = table, .tokens = tokens, .out = out, .positions = positions});
+        kernel({.table = table, .tokens = tokens, .out = plain});
+        const auto stored = [&](float x) { return dtype == DType::f32 ? x : to_float(to_bf16(x)); };
+        for (std::int64_t t = 0; t < rows; ++t)
+          for (std::int64_t c = 0; c < cols; ++c) {
+            const float row = table.f32()[tokens.as<std::int32_t>()[t] * cols + c];
+            ASSERT_EQ(value_at(plain, t * cols + c), stored(row));
+            ASSERT_EQ(value_at(out, t * cols + c), stored(row + positions.f32()[t % length * cols + c]));
+          }
+      }
+}
+
+// Adding in the order of t is the meaning of the op, so a plain loop gives its bits.
+TEST(Embedding, BackwardAddsRowsInTheirOrderWhateverTheThreads) {
+  for (const auto [rows, cols] : shapes)
+    for (const DType dtype : dtypes) {
+      Stream s(Device::cpu);
+      const Tensor dy = gaussian_tensor(s, {rows, cols}, 1, dtype), tokens = some_tokens(s, rows);
+      const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 3), positions = gaussian_tensor(s, {length, cols}, 4);
+      std::vector<float> wanted(table.f32(), table.f32() + table.count()), wanted_positions(positions.f32(), positions.f32() + positions.count());
+      for (std::int64_t t = 0; t < rows; ++t)
+        for (std::int64_t c = 0; c < cols; ++c) {
+          wanted[std::size_t(tokens.as<std::int32_t>()[t] * cols + c)] += value_at(dy, t * cols + c);
+          wanted_positions[std::size_t(t % length * cols + c)] += value_at(dy, t * cols + c);
+        }
+      for (auto* const kernel : testing::kernels(cpu::v3::embedding_backward, cpu::v4::embedding_backward))
+        for (const int threads : {1, 2, 3, 7}) {
+          const testing::WithThreads limit(threads);
+          const Tensor dtable = s.empty(table.shape, DType::f32), dpositions = s.empty(positions.shape, DType::f32);
+          copy(s, table, dtable);
+          copy(s, positions, dpositions);
+          kernel({.dy = dy, .tokens = tokens, .dtable = dtable, .dpositions = dpositions});
+          ASSERT_EQ(std::vector<float>(dtable.f32(), dtable.f32() + dtable.count()), wanted) << rows << " " << cols << " " << threads;
+          ASSERT_EQ(std::vector<float>(dpositions.f32(), dpositions.f32() + dpositions.count()), wanted_positions);
+        }
+    }
+}
+
+TEST(Embedding, AnIdOutsideTheTableIsRefusedByPlaceAndValueBeforeAnythingIsWritten) {
+  Stream s(Device::cpu);
+  const Tensor table = s.zeros({4, 3}, DType::f32), rows = gaussian_tensor(s, {3, 3}, 1);
+  for (const std::int32_t bad : {4, -1, 0x7FFFFFFF}) {
+    const Tensor tokens = tokens_of(s, {0, 3, bad});
+    const auto expect_refusal = [&](auto op) {
+      try {
+        op();
+        FAIL() << "accepted " << bad;
+      } catch (const ContractError& e) {
+        EXPECT_NE(std::string(e.what()).find("token " + std::to_string(bad) + " at position 2 is outside [0, 4)"), std::string::npos) << e.what();
+      }
+    };
+    expect_refusal([&] { embedding_forward(s, {.table = table, .tokens = tokens, .out = rows}); });
+    expect_refusal([&] { embedding_backward(s, {.dy = rows, .tokens = tokens, .dtable = table}); });
+  }
+  EXPECT_EQ(testing::values(table), std::vector<double>(12, 0.0));
+}
+
+TEST(Embedding, DryRunNeedsTheSameMemory) {
+  for (const auto [rows, cols] : shapes)
+    testing::expect_dry_run_agrees([rows = rows, cols = cols](Stream& s) {
+      const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 1), positions = gaussian_tensor(s, {length, cols}, 2), tokens = some_tokens(s, rows);
+      const Tensor out = s.empty({rows, cols}, DType::bf16);
+      embedding_forward(s, {.table = table, .tokens = tokens, .out = out, .positions = positions});
+      embedding_backward(s, {.dy = out, .tokens = tokens, .dtable = table, .dpositions = positions});
+    });
+}
+
+TEST(Embedding, RefusesTensorsThatDoNotFit) {
+  Stream s(Device::null);
+  const Tensor table = s.empty({11, 8}, DType::f32), tokens = s.empty({4}, DType::i32), out = s.empty({4, 8}, DType::f32), narrow = s.empty({4, 7}, DType::f32);
+  EXPECT_THROW(embedding_forward(s, {.table = table, .tokens = tokens, .out = narrow}), ContractError);
+  EXPECT_THROW(embedding_forward(s, {.table = table, .tokens = out, .out = out}), ContractError);
+  EXPECT_THROW(embedding_forward(s, {.table = s.empty({11, 8}, DType::bf16), .tokens = tokens, .out = out}), ContractError);
+  EXPECT_THROW(embedding_forward(s, {.table = table, .tokens = tokens, .out = out, .positions = narrow}), ContractError);
+  EXPECT_THROW(embedding_backward(s, {.dy = out, .tokens = tokens, .dtable = narrow}), ContractError);
+}
+
+}  // namespace
+}  // namespace octet::ops
