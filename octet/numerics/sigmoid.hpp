@@ -4,7 +4,8 @@
 
 namespace octet::math {
 
-template <class V> struct Sigmoid {
+template <class V>
+struct Sigmoid {
   V value, complement;  // s(x) = 1 / (1 + e^-x), and 1 - s(x) without its cancellation
 };
 

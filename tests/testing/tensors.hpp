@@ -20,8 +20,10 @@ inline Tensor tensor_of(Stream& stream, const std::vector<float>& values, Shape 
   const Tensor t = stream.empty(shape, dtype, Lifetime::run);
   if (stream.device() == Device::null) return t;
   for (std::int64_t i = 0; i < t.count(); ++i) {
-    if (dtype == DType::f32) t.f32()[i] = values[std::size_t(i)];
-    else t.bf16()[i] = to_bf16(values[std::size_t(i)]);
+    if (dtype == DType::f32)
+      t.f32()[i] = values[std::size_t(i)];
+    else
+      t.bf16()[i] = to_bf16(values[std::size_t(i)]);
   }
   return t;
 }
@@ -46,7 +48,8 @@ inline void expect_within(const Tensor& got, std::int64_t begin, const std::vect
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Bounded& w = wanted[i];
     const double g = value_at(got, begin + std::int64_t(i)), bound = w.error + unit * (std::fabs(w.value) + w.error) + smallest;
-    ASSERT_LE(std::fabs(g - w.value), bound) << what << " of " << to_text(got.shape) << " " << name(got.dtype) << " at " << begin + std::int64_t(i);
+    ASSERT_LE(std::fabs(g - w.value), bound) << what << " of " << to_text(got.shape) << " " << name(got.dtype) << " at "
+                                             << begin + std::int64_t(i);
   }
 }
 

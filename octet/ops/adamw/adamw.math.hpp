@@ -8,7 +8,11 @@ namespace octet::ops {
 struct AdamWConstants {
   float beta1, beta2, one_minus_beta1, one_minus_beta2, eps, weight_decay;
   OCTET_HD explicit AdamWConstants(const AdamW& a)
-      : beta1(float(a.beta1)), beta2(float(a.beta2)), one_minus_beta1(float(1 - a.beta1)), one_minus_beta2(float(1 - a.beta2)), eps(float(a.eps)),
+      : beta1(float(a.beta1)),
+        beta2(float(a.beta2)),
+        one_minus_beta1(float(1 - a.beta1)),
+        one_minus_beta2(float(1 - a.beta2)),
+        eps(float(a.eps)),
         weight_decay(float(a.weight_decay)) {}
 };
 

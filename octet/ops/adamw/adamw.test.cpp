@@ -23,7 +23,9 @@ struct Case {
   Case(std::int64_t n, AdamWStep step) {
     const Tensor v = gaussian_tensor(stream, {n}, 4);
     for (std::int64_t i = 0; i < n; ++i) v.f32()[i] = v.f32()[i] * v.f32()[i];
-    args = {.value = gaussian_tensor(stream, {n}, 1), .grad = gaussian_tensor(stream, {n}, 2), .moments = {gaussian_tensor(stream, {n}, 3), v},
+    args = {.value = gaussian_tensor(stream, {n}, 1),
+            .grad = gaussian_tensor(stream, {n}, 2),
+            .moments = {gaussian_tensor(stream, {n}, 3), v},
             .step = step_of(stream, step)};
   }
   std::vector<std::vector<std::uint8_t>> state() const {
@@ -37,7 +39,8 @@ TEST(AdamW, IsWithinItsErrorBoundOnEveryInstructionSet) {
   for (const std::int64_t n : counts)
     for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw)) {
       Case c(n, tenth);
-      auto value = testing::bounded(values(c.args.value)), m = testing::bounded(values(c.args.moments.m)), v = testing::bounded(values(c.args.moments.v));
+      auto value = testing::bounded(values(c.args.value)), m = testing::bounded(values(c.args.moments.m)),
+           v = testing::bounded(values(c.args.moments.v));
       for (std::int64_t i = 0; i < n; ++i)
         adamw_update(BoundedLane{}, i, AdamWConstants(c.args), tenth, c.args.grad.f32(), value.data(), m.data(), v.data());
       kernel(c.args);
@@ -66,7 +69,9 @@ TEST(AdamW, AConstantGradientMovesAValueByTheLearningRateEachStep) {
   const Moments moments{s.zeros({3}, DType::f32), s.zeros({3}, DType::f32)};
   const double beta1 = 0.9, beta2 = 0.999;
   for (int t = 1; t <= 20; ++t) {
-    const Tensor step = step_of(s, {.learning_rate = 0x1p-10f, .bias_correction1 = float(1 - std::pow(beta1, t)), .bias_correction2 = float(1 - std::pow(beta2, t))});
+    const Tensor step = step_of(
+        s,
+        {.learning_rate = 0x1p-10f, .bias_correction1 = float(1 - std::pow(beta1, t)), .bias_correction2 = float(1 - std::pow(beta2, t))});
     adamw(s, {.value = value, .grad = grad, .moments = moments, .step = step, .beta1 = beta1, .beta2 = beta2, .eps = 0, .weight_decay = 0});
     // Each step's direction is 1 within the roundings of t steps of two moments and of the formula.
     const double tolerance = t * (t * 0x1p-10 * testing::dot_bound(4.0 * t + 8, testing::unit_f32, 1) + testing::unit_f32 * 2);
@@ -79,7 +84,9 @@ TEST(AdamW, AConstantGradientMovesAValueByTheLearningRateEachStep) {
 TEST(AdamW, DecayIsDecoupledFromTheGradient) {
   Stream s(Device::cpu);
   const Tensor value = testing::tensor_of(s, {2, -3}, {2}), grad = s.zeros({2}, DType::f32), step = step_of(s, {.learning_rate = 0.5f});
-  adamw(s, {.value = value, .grad = grad, .moments = {s.zeros({2}, DType::f32), s.zeros({2}, DType::f32)}, .step = step, .weight_decay = 0.25});
+  adamw(
+      s,
+      {.value = value, .grad = grad, .moments = {s.zeros({2}, DType::f32), s.zeros({2}, DType::f32)}, .step = step, .weight_decay = 0.25});
   EXPECT_EQ(value.f32()[0], 2 * (1 - 0.125f));
   EXPECT_EQ(value.f32()[1], -3 * (1 - 0.125f));
 }
@@ -109,7 +116,11 @@ TEST(AdamW, ASkippedStepLeavesEveryBitEvenWhenGradientsAreNotFinite) {
 TEST(AdamW, AZeroGradientOnZeroMomentsIsNoDivisionByZero) {
   Stream s(Device::cpu);
   const Tensor value = testing::tensor_of(s, {2}, {1}), zero = s.zeros({1}, DType::f32);
-  adamw(s, {.value = value, .grad = zero, .moments = {s.zeros({1}, DType::f32), s.zeros({1}, DType::f32)}, .step = step_of(s, {.learning_rate = 1}), .weight_decay = 0});
+  adamw(s, {.value = value,
+            .grad = zero,
+            .moments = {s.zeros({1}, DType::f32), s.zeros({1}, DType::f32)},
+            .step = step_of(s, {.learning_rate = 1}),
+            .weight_decay = 0});
   EXPECT_EQ(value.f32()[0], 2);
 }
 
@@ -128,7 +139,8 @@ TEST(AdamW, DryRunNeedsTheSameMemory) {
 
 TEST(AdamW, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
-  const Tensor a = s.empty({4}, DType::f32), b = s.empty({5}, DType::f32), step = s.empty({8}, DType::f32), half = s.empty({4}, DType::bf16);
+  const Tensor a = s.empty({4}, DType::f32), b = s.empty({5}, DType::f32), step = s.empty({8}, DType::f32),
+               half = s.empty({4}, DType::bf16);
   EXPECT_THROW(adamw(s, {.value = a, .grad = b, .moments = {a, a}, .step = step}), ContractError);
   EXPECT_THROW(adamw(s, {.value = a, .grad = half, .moments = {a, a}, .step = step}), ContractError);
   EXPECT_THROW(adamw(s, {.value = a, .grad = a, .moments = {a, b}, .step = step}), ContractError);

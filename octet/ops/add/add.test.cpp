@@ -1,6 +1,7 @@
+#include "octet/ops/add/add.hpp"
+
 #include <gtest/gtest.h>
 
-#include "octet/ops/add/add.hpp"
 #include "octet/ops/add/add.kernels.hpp"
 #include "tests/testing/tensors.hpp"
 
@@ -28,7 +29,8 @@ TEST(Add, RoundsTheExactSumOnce) {
 
 TEST(Add, OutMayBeEitherTerm) {
   Stream s(Device::cpu);
-  const Tensor a = gaussian_tensor(s, {5, 1030}, 1, DType::bf16), b = gaussian_tensor(s, {5, 1030}, 2, DType::bf16), out = s.empty(a.shape, DType::bf16);
+  const Tensor a = gaussian_tensor(s, {5, 1030}, 1, DType::bf16), b = gaussian_tensor(s, {5, 1030}, 2, DType::bf16),
+               out = s.empty(a.shape, DType::bf16);
   const Tensor a2 = s.empty(a.shape, DType::bf16);
   copy(s, a, a2);
   add(s, a, b, out);

@@ -39,8 +39,10 @@ struct Table {
   Stream stream{Device::cpu};
   AmaxHistory args;
   Table(std::int64_t length, std::int64_t slots) {
-    args = {.history = stream.zeros({length, slots}, DType::f32), .scale = stream.empty({slots, scale_slot_floats}, DType::f32),
-            .descale = stream.empty({slots, scale_slot_floats}, DType::f32), .format_max = stream.empty({slots}, DType::f32)};
+    args = {.history = stream.zeros({length, slots}, DType::f32),
+            .scale = stream.empty({slots, scale_slot_floats}, DType::f32),
+            .descale = stream.empty({slots, scale_slot_floats}, DType::f32),
+            .format_max = stream.empty({slots}, DType::f32)};
     std::fill_n(args.scale.f32(), args.scale.count(), 1.0f);
     std::fill_n(args.descale.f32(), args.descale.count(), 1.0f);
     for (std::int64_t n = 0; n < slots; ++n) args.format_max.f32()[n] = n % 2 == 0 ? e4m3 : e5m2;
@@ -76,7 +78,8 @@ void expect_state_machine(Kernel* kernel, std::int64_t length, std::int64_t slot
   table.args.choice = choice, table.args.margin = margin;
   std::vector<Slot> wanted(std::size_t(slots), Slot{std::vector<float>(std::size_t(length))});
   for (std::int64_t n = 0; n < slots; ++n)
-    for (std::int64_t i = 0; i < length; ++i) table.args.history.f32()[i * slots + n] = wanted[std::size_t(n)].history[std::size_t(i)] = injected(n, -i);
+    for (std::int64_t i = 0; i < length; ++i)
+      table.args.history.f32()[i * slots + n] = wanted[std::size_t(n)].history[std::size_t(i)] = injected(n, -i);
   for (int step = 0; step < steps; ++step) {
     for (std::int64_t n = 0; n < slots; ++n) table.args.history.f32()[n] = wanted[std::size_t(n)].history[0] = injected(n, step);
     kernel(table.args);
@@ -109,10 +112,11 @@ TEST(AmaxHistory, AMaximumLeavesTheWindowAfterLengthSteps) {
 }
 
 TEST(AmaxHistory, GoldenScalesOfOneStepFromAPreviousScaleOfSeven) {
-  const std::pair<float, std::uint32_t> golden[] = {{0.0f, 0x40e00000},       {1e-45f, 0x7f7fffff}, {1e-30f, 0x75b0b471}, {0x1p-14f, 0x4ae00000},
-                                                    {0.001f, 0x48dabfff},     {0.1f, 0x458c0000},   {1.0f, 0x43e00000},   {3.0f, 0x43155555},
-                                                    {447.0f, 0x3f80494e},     {448.0f, 0x3f800000}, {449.0f, 0x3f7f6e0a}, {57344.0f, 0x3c000000},
-                                                    {1e10f, 0x33406a1f},      {INFINITY, 0x40e00000}, {NAN, 0x40e00000},  {0x1.fep127f, 0x03e0e0e1}};
+  const std::pair<float, std::uint32_t> golden[] = {
+      {0.0f, 0x40e00000},   {1e-45f, 0x7f7fffff},   {1e-30f, 0x75b0b471}, {0x1p-14f, 0x4ae00000},
+      {0.001f, 0x48dabfff}, {0.1f, 0x458c0000},     {1.0f, 0x43e00000},   {3.0f, 0x43155555},
+      {447.0f, 0x3f80494e}, {448.0f, 0x3f800000},   {449.0f, 0x3f7f6e0a}, {57344.0f, 0x3c000000},
+      {1e10f, 0x33406a1f},  {INFINITY, 0x40e00000}, {NAN, 0x40e00000},    {0x1.fep127f, 0x03e0e0e1}};
   for (const auto& [amax, bits] : golden) {
     Table t(16, 1);
     t.scale(0) = 7;
@@ -157,7 +161,9 @@ TEST(AmaxHistory, DryRunNeedsTheSameMemory) {
   for (const std::int64_t slots : {0, 1, 37})
     testing::expect_dry_run_agrees([slots](Stream& s) {
       const auto table = [&] { return s.zeros({slots, scale_slot_floats}, DType::f32); };
-      advance_amax_history(s, {.history = s.zeros({3, slots}, DType::f32), .scale = table(), .descale = table(), .format_max = s.zeros({slots}, DType::f32)});
+      advance_amax_history(
+          s,
+          {.history = s.zeros({3, slots}, DType::f32), .scale = table(), .descale = table(), .format_max = s.zeros({slots}, DType::f32)});
     });
 }
 
@@ -167,8 +173,10 @@ TEST(AmaxHistory, RefusesTensorsThatDoNotFit) {
   EXPECT_THROW(advance_amax_history(s, {.history = maxima, .scale = table, .descale = table, .format_max = maxima}), ContractError);
   EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = maxima, .descale = table, .format_max = maxima}), ContractError);
   EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = table, .descale = table, .format_max = history}), ContractError);
-  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = table, .descale = table, .format_max = maxima, .skip = maxima}), ContractError);
-  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = table, .descale = table, .format_max = maxima, .margin = 65}), ContractError);
+  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = table, .descale = table, .format_max = maxima, .skip = maxima}),
+               ContractError);
+  EXPECT_THROW(advance_amax_history(s, {.history = history, .scale = table, .descale = table, .format_max = maxima, .margin = 65}),
+               ContractError);
 }
 
 }  // namespace

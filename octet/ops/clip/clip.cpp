@@ -11,8 +11,8 @@ void clip(Stream& stream, const Clip& a) {
   check(a.max_norm >= 0, "clip: max_norm must be 0 or more, got {}", a.max_norm);
   check(!a.loss || a.loss.dtype == DType::f32, "clip: loss must be f32, got {}", a.loss.dtype);
   check(!a.nonfinite || a.nonfinite.dtype == DType::i64, "clip: nonfinite must be i64, got {}", a.nonfinite.dtype);
-  check(!a.unscale || (a.unscale.shape == Shape{1} && a.unscale.dtype == DType::f32), "clip: unscale must be f32 [1], got {} {}", a.unscale.dtype,
-        a.unscale.shape);
+  check(!a.unscale || (a.unscale.shape == Shape{1} && a.unscale.dtype == DType::f32), "clip: unscale must be f32 [1], got {} {}",
+        a.unscale.dtype, a.unscale.shape);
   stream.count({.ops = 1, .bytes = double(sizeof(AdamWStep))});
   if (stream.device() != Device::cpu) return;
   const bool skip = (a.loss && any_not_finite(a.loss.f32(), a.loss.count())) ||

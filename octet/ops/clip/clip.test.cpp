@@ -13,7 +13,8 @@ struct Case {
   explicit Case(double sum_of_squares, float max_norm = 1) {
     args = {.sum_of_squares = stream.empty({1}, DType::f64), .step = stream.empty({8}, DType::f32), .max_norm = max_norm};
     *args.sum_of_squares.as<double>() = sum_of_squares;
-    *args.step.as<AdamWStep>() = {.learning_rate = 0.5f, .bias_correction1 = 0.25f, .bias_correction2 = 0.125f, .gradient_scale = NAN, .skip = NAN};
+    *args.step.as<AdamWStep>() = {
+        .learning_rate = 0.5f, .bias_correction1 = 0.25f, .bias_correction2 = 0.125f, .gradient_scale = NAN, .skip = NAN};
   }
   AdamWStep run() {
     clip(stream, args);
@@ -78,7 +79,8 @@ TEST(Clip, SkipsWhenAnythingIsNotFinite) {
 }
 
 TEST(Clip, DryRunNeedsTheSameMemory) {
-  testing::expect_dry_run_agrees([](Stream& s) { clip(s, {.sum_of_squares = s.zeros({1}, DType::f64), .step = s.zeros({8}, DType::f32), .max_norm = 1}); });
+  testing::expect_dry_run_agrees(
+      [](Stream& s) { clip(s, {.sum_of_squares = s.zeros({1}, DType::f64), .step = s.zeros({8}, DType::f32), .max_norm = 1}); });
 }
 
 TEST(Clip, RefusesTensorsThatDoNotFit) {

@@ -7,8 +7,10 @@ namespace {
 void check_shapes(const Tensor& table, const Tensor& positions, const Tensor& tokens, const Tensor& rows) {
   check(table.shape.rank == 2 && table.dtype == DType::f32, "embedding: the table must be f32 [V, D], got {} {}", table.dtype, table.shape);
   check(tokens.shape.rank == 1 && tokens.dtype == DType::i32, "embedding: tokens must be i32 [T], got {} {}", tokens.dtype, tokens.shape);
-  check(rows.shape == Shape{tokens.shape[0], table.shape[1]}, "embedding: rows must be [{}, {}], got {}", tokens.shape[0], table.shape[1], rows.shape);
-  check(!positions || (positions.shape.rank == 2 && positions.shape[0] > 0 && positions.shape[1] == table.shape[1] && positions.dtype == DType::f32),
+  check(rows.shape == Shape{tokens.shape[0], table.shape[1]}, "embedding: rows must be [{}, {}], got {}", tokens.shape[0], table.shape[1],
+        rows.shape);
+  check(!positions ||
+            (positions.shape.rank == 2 && positions.shape[0] > 0 && positions.shape[1] == table.shape[1] && positions.dtype == DType::f32),
         "embedding: positions must be f32 [L, {}] with L > 0, got {} {}", table.shape[1], positions.dtype, positions.shape);
 }
 

@@ -28,7 +28,8 @@ TEST(Embedding, EveryRowIsItsTokensRowPlusItsPositions) {
     for (const DType dtype : dtypes)
       for (auto* const kernel : testing::kernels(cpu::v3::embedding_forward, cpu::v4::embedding_forward)) {
         Stream s(Device::cpu);
-        const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 1), positions = gaussian_tensor(s, {length, cols}, 2), tokens = some_tokens(s, rows);
+        const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 1), positions = gaussian_tensor(s, {length, cols}, 2),
+                     tokens = some_tokens(s, rows);
         const Tensor out = s.empty({rows, cols}, dtype), plain = s.empty({rows, cols}, dtype);
         kernel({.table = table, .tokens = tokens, .out = out, .positions = positions});
         kernel({.table = table, .tokens = tokens, .out = plain});
@@ -49,7 +50,8 @@ TEST(Embedding, BackwardAddsRowsInTheirOrderWhateverTheThreads) {
       Stream s(Device::cpu);
       const Tensor dy = gaussian_tensor(s, {rows, cols}, 1, dtype), tokens = some_tokens(s, rows);
       const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 3), positions = gaussian_tensor(s, {length, cols}, 4);
-      std::vector<float> wanted(table.f32(), table.f32() + table.count()), wanted_positions(positions.f32(), positions.f32() + positions.count());
+      std::vector<float> wanted(table.f32(), table.f32() + table.count()),
+          wanted_positions(positions.f32(), positions.f32() + positions.count());
       for (std::int64_t t = 0; t < rows; ++t)
         for (std::int64_t c = 0; c < cols; ++c) {
           wanted[std::size_t(tokens.as<std::int32_t>()[t] * cols + c)] += value_at(dy, t * cols + c);
@@ -78,7 +80,8 @@ TEST(Embedding, AnIdOutsideTheTableIsRefusedByPlaceAndValueBeforeAnythingIsWritt
         op();
         FAIL() << "accepted " << bad;
       } catch (const ContractError& e) {
-        EXPECT_NE(std::string(e.what()).find("token " + std::to_string(bad) + " at position 2 is outside [0, 4)"), std::string::npos) << e.what();
+        EXPECT_NE(std::string(e.what()).find("token " + std::to_string(bad) + " at position 2 is outside [0, 4)"), std::string::npos)
+            << e.what();
       }
     };
     expect_refusal([&] { embedding_forward(s, {.table = table, .tokens = tokens, .out = rows}); });
@@ -90,7 +93,8 @@ TEST(Embedding, AnIdOutsideTheTableIsRefusedByPlaceAndValueBeforeAnythingIsWritt
 TEST(Embedding, DryRunNeedsTheSameMemory) {
   for (const auto [rows, cols] : shapes)
     testing::expect_dry_run_agrees([rows = rows, cols = cols](Stream& s) {
-      const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 1), positions = gaussian_tensor(s, {length, cols}, 2), tokens = some_tokens(s, rows);
+      const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 1), positions = gaussian_tensor(s, {length, cols}, 2),
+                   tokens = some_tokens(s, rows);
       const Tensor out = s.empty({rows, cols}, DType::bf16);
       embedding_forward(s, {.table = table, .tokens = tokens, .out = out, .positions = positions});
       embedding_backward(s, {.dy = out, .tokens = tokens, .dtable = table, .dpositions = positions});
@@ -99,7 +103,8 @@ TEST(Embedding, DryRunNeedsTheSameMemory) {
 
 TEST(Embedding, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
-  const Tensor table = s.empty({11, 8}, DType::f32), tokens = s.empty({4}, DType::i32), out = s.empty({4, 8}, DType::f32), narrow = s.empty({4, 7}, DType::f32);
+  const Tensor table = s.empty({11, 8}, DType::f32), tokens = s.empty({4}, DType::i32), out = s.empty({4, 8}, DType::f32),
+               narrow = s.empty({4, 7}, DType::f32);
   EXPECT_THROW(embedding_forward(s, {.table = table, .tokens = tokens, .out = narrow}), ContractError);
   EXPECT_THROW(embedding_forward(s, {.table = table, .tokens = out, .out = out}), ContractError);
   EXPECT_THROW(embedding_forward(s, {.table = s.empty({11, 8}, DType::bf16), .tokens = tokens, .out = out}), ContractError);

@@ -3,7 +3,8 @@
 namespace octet::ops {
 
 void gelu_forward(Stream& stream, const Tensor& x, Sink& y) {
-  check(x.shape.rank == 2 && y.shape == x.shape && y.dtype == x.dtype, "gelu: y must be like x {} {}, got {} {}", x.dtype, x.shape, y.dtype, y.shape);
+  check(x.shape.rank == 2 && y.shape == x.shape && y.dtype == x.dtype, "gelu: y must be like x {} {}, got {} {}", x.dtype, x.shape, y.dtype,
+        y.shape);
   stream.count({.ops = 1, .bytes = 2.0 * double(x.bytes())});
   if (stream.device() == Device::cpu) OCTET_RUN(gelu_forward, x, y);
 }

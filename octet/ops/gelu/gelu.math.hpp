@@ -8,13 +8,14 @@ namespace octet::ops {
 
 // (1 + tanh(u)) / 2 is the logistic function of 2 u, which loses no digits where x is far below 0.
 namespace gelu {
-inline constexpr float slope = 0x1.988454p+0f;   // 2 sqrt(2 / pi)
-inline constexpr float cubic = 0x1.2444f2p-4f;   // slope * 0.044715
-inline constexpr float saturated = 16.0f;        // beyond it gelu is x or 0, and x^3 might overflow
+inline constexpr float slope = 0x1.988454p+0f;  // 2 sqrt(2 / pi)
+inline constexpr float cubic = 0x1.2444f2p-4f;  // slope * 0.044715
+inline constexpr float saturated = 16.0f;       // beyond it gelu is x or 0, and x^3 might overflow
 }  // namespace gelu
 
 /// 2 u and its derivative, for x within +-saturated.
-template <class V> struct GeluArgument {
+template <class V>
+struct GeluArgument {
   V value, slope;
 };
 template <class V>

@@ -22,7 +22,8 @@ void layernorm_backward(const ops::LayerNormBackward& a, float* sums_of_threads)
       const std::int64_t at = r * cols;
       float* const dw = sums_of_threads + this_thread() * 2 * cols;
       const ops::LayerNormRow<float> row{a.mean.f32()[r], a.inv_std.f32()[r]};
-      ops::layernorm_backward_row(Lane{}, cols, a.dy.as<T>() + at, a.x.as<T>() + at, a.w.f32(), row, a.accumulate, a.dx.as<T>() + at, dw, dw + cols);
+      ops::layernorm_backward_row(Lane{}, cols, a.dy.as<T>() + at, a.x.as<T>() + at, a.w.f32(), row, a.accumulate, a.dx.as<T>() + at, dw,
+                                  dw + cols);
     });
     for (int t = 0; t < threads(); ++t) {
       const float* const dw = sums_of_threads + t * 2 * cols;

@@ -6,7 +6,8 @@
 
 namespace octet::ops {
 
-template <class S> struct LayerNormRow {
+template <class S>
+struct LayerNormRow {
   S mean, inv_std;
 };
 
@@ -27,8 +28,8 @@ OCTET_HD auto layernorm_row(Lanes lanes, std::int64_t cols, const X* x, const W*
 
 /// One row of its backward. Adds dy * n to dw and dy to db, which belong to the caller's lanes alone.
 template <class Lanes, class X, class W, class S, class G>
-OCTET_HD void layernorm_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, const W* w, LayerNormRow<S> row, bool accumulate, X* dx,
-                                     G* dw, G* db) {
+OCTET_HD void layernorm_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, const W* w, LayerNormRow<S> row,
+                                     bool accumulate, X* dx, G* dw, G* db) {
   typename Lanes::Value plain{}, weighted{};
   lanes.each(cols, [&](auto at) {
     const auto g = lanes.load(dy, at) * lanes.load(w, at);

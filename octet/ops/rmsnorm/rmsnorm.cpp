@@ -7,15 +7,16 @@ namespace {
 void check_statistics(const Tensor& x, const Tensor& w, const Tensor& inv_rms) {
   check(x.shape.rank == 2, "rmsnorm: x must be [T, D], got {}", x.shape);
   check(w.shape == Shape{x.shape[1]} && w.dtype == DType::f32, "rmsnorm: w must be f32 [{}], got {} {}", x.shape[1], w.dtype, w.shape);
-  check(inv_rms.shape == Shape{x.shape[0]} && inv_rms.dtype == DType::f32, "rmsnorm: inv_rms must be f32 [{}], got {} {}", x.shape[0], inv_rms.dtype,
-        inv_rms.shape);
+  check(inv_rms.shape == Shape{x.shape[0]} && inv_rms.dtype == DType::f32, "rmsnorm: inv_rms must be f32 [{}], got {} {}", x.shape[0],
+        inv_rms.dtype, inv_rms.shape);
 }
 
 }  // namespace
 
 void rmsnorm_forward(Stream& stream, const RmsNormForward& a) {
   check_statistics(a.x, a.w, a.inv_rms);
-  check(a.y.shape == a.x.shape && a.y.dtype == a.x.dtype, "rmsnorm: y must be like x {} {}, got {} {}", a.x.dtype, a.x.shape, a.y.dtype, a.y.shape);
+  check(a.y.shape == a.x.shape && a.y.dtype == a.x.dtype, "rmsnorm: y must be like x {} {}, got {} {}", a.x.dtype, a.x.shape, a.y.dtype,
+        a.y.shape);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.x.bytes())});
   if (stream.device() == Device::cpu) OCTET_RUN(rmsnorm_forward, a);
 }
@@ -23,7 +24,8 @@ void rmsnorm_forward(Stream& stream, const RmsNormForward& a) {
 void rmsnorm_backward(Stream& stream, const RmsNormBackward& a) {
   check_statistics(a.x, a.w, a.inv_rms);
   check(a.dy.shape == a.x.shape && a.dx.shape == a.x.shape && a.dy.dtype == a.x.dtype && a.dx.dtype == a.x.dtype,
-        "rmsnorm: dy and dx must be like x {} {}, got {} {} and {} {}", a.x.dtype, a.x.shape, a.dy.dtype, a.dy.shape, a.dx.dtype, a.dx.shape);
+        "rmsnorm: dy and dx must be like x {} {}, got {} {} and {} {}", a.x.dtype, a.x.shape, a.dy.dtype, a.dy.shape, a.dx.dtype,
+        a.dx.shape);
   check(a.dw.shape == a.w.shape && a.dw.dtype == DType::f32, "rmsnorm: dw must be f32 {}, got {} {}", a.w.shape, a.dw.dtype, a.dw.shape);
   stream.count({.ops = 1, .bytes = (a.accumulate ? 4.0 : 3.0) * double(a.x.bytes())});
   const Scope scope(stream);

@@ -21,7 +21,8 @@ OCTET_HD auto rmsnorm_row(Lanes lanes, std::int64_t cols, const X* x, const W* w
 
 /// One row of its backward. Adds dy * n to dw, which belongs to the caller's lanes alone.
 template <class Lanes, class X, class W, class S, class G>
-OCTET_HD void rmsnorm_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, const W* w, S inv, bool accumulate, X* dx, G* dw) {
+OCTET_HD void rmsnorm_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, const W* w, S inv, bool accumulate, X* dx,
+                                   G* dw) {
   typename Lanes::Value products{};
   lanes.each(cols, [&](auto at) { products = products + lanes.load(dy, at) * lanes.load(w, at) * (lanes.load(x, at) * inv); });
   const auto mean = lanes.sum(products) / float(cols);

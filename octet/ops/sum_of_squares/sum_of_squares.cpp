@@ -21,9 +21,10 @@ std::vector<SumPiece> pieces_of(std::span<const Tensor> x) {
 
 void sum_of_squares(Stream& stream, const SumOfSquares& a) {
   const std::int64_t n = std::int64_t(a.x.size());
-  check(a.sums.shape == Shape{n} && a.sums.dtype == DType::f64, "sum_of_squares: sums must be f64 [{}], got {} {}", n, a.sums.dtype, a.sums.shape);
-  check(!a.total || (a.total.shape == Shape{1} && a.total.dtype == DType::f64), "sum_of_squares: total must be f64 [1], got {} {}", a.total.dtype,
-        a.total.shape);
+  check(a.sums.shape == Shape{n} && a.sums.dtype == DType::f64, "sum_of_squares: sums must be f64 [{}], got {} {}", n, a.sums.dtype,
+        a.sums.shape);
+  check(!a.total || (a.total.shape == Shape{1} && a.total.dtype == DType::f64), "sum_of_squares: total must be f64 [1], got {} {}",
+        a.total.dtype, a.total.shape);
   double bytes = 0;
   for (const Tensor& t : a.x) {
     check(t.dtype == DType::f32, "sum_of_squares: wants f32, got {} {}", t.dtype, t.shape);

@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include "octet/ops/swiglu/swiglu.kernels.hpp"
+#include "octet/ops/swiglu/swiglu.math.hpp"
+#include "tests/testing/dual.hpp"
+#include "tests/testing/sinks.hpp"
+
+namespace octet::ops {
+namespace {
+
+using testing::Bounded, testing::BoundedLane, testing::Dual, testing::NumberLane;
+using testing::bounded, testing::gaussian_tensor, testing::plain_sink, testing::values;
+
+constexpr std::int64_t shapes[][2] = {{0, 8}, {1, 1}, {3, 7}, {5, 16}, {2, 33}, {130, 129}};
+constexpr DType dtypes[] = {DType::f32, DType::bf16};
+constexpr float infinity = __builtin_inff();
+
+TEST(SwiGlu, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
+  for (const auto [rows, cols] : shapes)
+    for (const DType dtype : dtypes)
+      for (auto* const kernel : testing::kernels(cpu::v3::swiglu_forward, cpu::v4::swiglu_forward)) {
+        Stream s(Device::cpu);
+        const Tensor x = gaussian_tensor(s, {rows, 2 * cols}, 1, dtype, 6);
+        Sink y = plain_sink(s, {rows, cols}, dtype);
+        kernel(x, y);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const auto in = bounded(values(x, r * 2 * cols, 2 * cols));
+          std::vector<Bounded> out(std::size_t(cols), Bounded{});
+          swiglu_row(BoundedLane{}, cols, in.data(), out.data());
+          testing::expect_within(y.plain, r * cols, out, "y");
+        }
+      }
+}
+
+TEST(SwiGlu, BackwardIsWithinItsErrorBoundOnEveryInstructionSet) {
+  for (const auto [rows, cols] : shapes)
+    for (const DType dtype : dtypes)
+      for (auto* const kernel : testing::kernels(cpu::v3::swiglu_backward, cpu::v4::swiglu_backward)) {
+        Stream s(Device::cpu);
+        const Tensor x = gaussian_tensor(s, {rows, 2 * cols}, 1, dtype, 6), dy = gaussian_tensor(s, {rows, cols}, 2, dtype);
+        Sink dx = plain_sink(s, x.shape, dtype);
+        kernel(dy, x, dx);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const auto in = bounded(values(x, r * 2 * cols, 2 * cols)), d = bounded(values(dy, r * cols, cols));
+          std::vector<Bounded> out(std::size_t(2 * cols), Bounded{});
+          swiglu_backward_row(BoundedLane{}, cols, d.data(), in.data(), out.data());
+          testing::expect_within(dx.plain, r * 2 * cols, out, "dx");
+        }
+      }
+}
+
+TEST(SwiGlu, BackwardIsTheDerivativeOfForward) {
+  const NumberLane<Dual> lane;
+  for (const double gate : {-200.0, -20.0, -1.5, -0.0, 0.25, 3.0, 60.0})
+    for (const int which : {0, 1}) {
+      Dual x[2] = {gate, 1.75}, y = 0, dx[2] = {};
+      const Dual dy = 0.5;
+      swiglu_backward_row(lane, 1, &dy, x, dx);
+      x[which].slope = 1;
+      swiglu_row(lane, 1, x, &y);
+      EXPECT_NEAR(dx[which].value, 0.5 * y.slope, testing::dot_bound(16, 0x1p-53, 2 * (1 + std::fabs(gate)))) << gate << " " << which;
+    }
+}
+
+float swiglu(float gate, float up) {
+  Stream s(Device::cpu);
+  Sink y = plain_sink(s, {1, 1}, DType::f32);
+  swiglu_forward(s, testing::tensor_of(s, {gate, up}, {1, 2}), y);
+  return *y.plain.f32();
+}
+
+TEST(SwiGlu, KnownValues) {
+  EXPECT_EQ(swiglu(0, 5), 0);
+  EXPECT_NEAR(swiglu(std::log(3.0f), 2), 1.5 * std::log(3.0), 8 * testing::unit_f32 * 1.7);  // the logistic function of ln 3 is 3/4
+  for (const float g : {0.1f, 1.0f, 7.0f, 30.0f}) EXPECT_NEAR(swiglu(g, 1) - swiglu(-g, 1), g, 16 * testing::unit_f32 * g);
+  EXPECT_EQ(swiglu(1000, 3), 3000);
+  EXPECT_EQ(swiglu(-1000, 3), 0);
+}
+
+TEST(SwiGlu, WhatIsNotFiniteDoesNotPassForANumber) {
+  EXPECT_TRUE(std::isnan(swiglu(NAN, 1)));
+  EXPECT_TRUE(std::isnan(swiglu(1, NAN)));
+  EXPECT_EQ(swiglu(infinity, 1), infinity);
+  EXPECT_FALSE(std::isfinite(swiglu(-infinity, 1)));
+}
+
+TEST(SwiGlu, AFusedQuantizeGivesTheBitsOfASecondPass) {
+  for (const auto [rows, cols] : shapes)
+    for (const DType dtype : dtypes) {
+      Stream data(Device::cpu);
+      const Tensor x = gaussian_tensor(data, {rows, 2 * cols}, 1, dtype, 6), dy = gaussian_tensor(data, {rows, cols}, 2, dtype);
+      testing::expect_fused_equals_unfused(dy.shape, dtype, [&](Stream& s, Sink& y) { swiglu_forward(s, x, y); });
+      testing::expect_fused_equals_unfused(x.shape, dtype, [&](Stream& s, Sink& dx) { swiglu_backward(s, dy, x, dx); });
+    }
+}
+
+TEST(SwiGlu, DryRunNeedsTheSameMemory) {
+  for (const auto [rows, cols] : shapes)
+    testing::expect_dry_run_agrees([rows = rows, cols = cols](Stream& s) {
+      const Tensor x = gaussian_tensor(s, {rows, 2 * cols}, 1, DType::bf16), dy = gaussian_tensor(s, {rows, cols}, 2, DType::bf16);
+      Sink y = plain_sink(s, {rows, cols}, DType::bf16), dx = plain_sink(s, {rows, 2 * cols}, DType::bf16);
+      swiglu_forward(s, x, y);
+      swiglu_backward(s, dy, x, dx);
+    });
+}
+
+TEST(SwiGlu, RefusesTensorsThatDoNotFit) {
+  Stream s(Device::null);
+  const Tensor x = s.empty({4, 8}, DType::f32), odd = s.empty({4, 7}, DType::f32), dy = s.empty({4, 4}, DType::f32),
+               half = s.empty({4, 4}, DType::bf16);
+  Sink y = plain_sink(s, {4, 4}, DType::f32), wide = plain_sink(s, {4, 8}, DType::f32);
+  EXPECT_THROW(swiglu_forward(s, x, wide), ContractError);
+  EXPECT_THROW(swiglu_forward(s, odd, y), ContractError);
+  EXPECT_THROW(swiglu_backward(s, dy, x, y), ContractError);
+  EXPECT_THROW(swiglu_backward(s, half, x, wide), ContractError);
+}
+
+}  // namespace
+}  // namespace octet::ops
