@@ -24,33 +24,45 @@ std::string place(const JsonText& json, std::size_t at) {
   throw DataError(format("{}: {}: {}", json.file, place(json, at), wanted));
 }
 
+/// One past the piece of `text` that begins at `i`: a string, a run of blanks, one bracket, comma or colon, or a run of anything else.
+std::size_t piece_end(std::string_view text, std::size_t i, std::size_t end) {
+  const auto structural = [](char c) { return c == '{' || c == '}' || c == '[' || c == ']' || c == ',' || c == ':'; };
+  const char first = text[i++];
+  if (first == '"') {
+    for (; i < end && text[i] != '"'; ++i) i += text[i] == '\\';
+    return std::min(i + 1, end);
+  }
+  if (structural(first)) return i;
+  if (is_blank(first)) {
+    while (i < end && is_blank(text[i])) ++i;
+  } else {
+    while (i < end && text[i] != '"' && !structural(text[i]) && !is_blank(text[i])) ++i;
+  }
+  return i;
+}
+
 /// The limits, checked before the parser may spend memory on a piece: its lexer keeps a whole piece, blanks too, and takes a NUL for
 /// the end of the text.
 void check_limits(const JsonText& json, std::size_t begin, std::size_t end) {
-  std::size_t depth = 0, piece = begin;
-  bool quoted = false, blank = false;
-  for (std::size_t i = begin; i < end; ++i) {
-    const char c = json.text[i];
-    if (static_cast<unsigned char>(c) < 0x20 && (quoted || !is_blank(c))) {
-      refuse(json, i, format("a control character ({}) does not belong here", printable(std::string_view(&c, 1))));
+  std::size_t depth = 0;
+  for (std::size_t i = begin; i < end;) {
+    const std::size_t next = piece_end(json.text, i, end);
+    const std::string_view piece = json.text.substr(i, next - i);
+    if (!is_blank(piece[0])) {
+      const auto bad = std::find_if(piece.begin(), piece.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+      if (bad != piece.end()) {
+        const std::string shown = printable(std::string_view(&*bad, 1));
+        refuse(json, i + std::size_t(bad - piece.begin()), format("a control character ({}) does not belong here", shown));
+      }
     }
-    if (quoted) {
-      if (c == '"') quoted = false;
-      if (c == '\\') ++i;
-    } else {
-      const bool structural = c == '{' || c == '}' || c == '[' || c == ']' || c == ',' || c == ':';
-      if (structural || c == '"' || is_blank(c) != blank) piece = i;
-      blank = is_blank(c);
-      quoted = c == '"';
-      if (c == '{' || c == '[') ++depth;
-      if ((c == '}' || c == ']') && depth > 0) --depth;
-      if (depth > json.max_depth)
-        refuse(json, i, format("objects and arrays may stand {} deep in one another, not deeper", json.max_depth));
-    }
-    if (i - piece > json.max_piece) {
-      refuse(json, piece,
+    if (piece.size() > json.max_piece) {
+      refuse(json, i,
              format("one string, number or run of blanks may have {} bytes, this one has more", grouped((long long)json.max_piece)));
     }
+    if (piece[0] == '{' || piece[0] == '[') ++depth;
+    if ((piece[0] == '}' || piece[0] == ']') && depth > 0) --depth;
+    if (depth > json.max_depth) refuse(json, i, format("objects and arrays may stand {} deep in one another, not deeper", json.max_depth));
+    i = next;
   }
 }
 
