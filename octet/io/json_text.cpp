@@ -98,6 +98,7 @@ std::string short_reason(std::string reason) {
   const auto column = reason.find(": ");
   if (reason.starts_with("parse error") && column != std::string::npos) reason.erase(0, column + 2);
   if (reason.size() > 200) reason = reason.substr(0, 200) + "...";
+  for (char& c : reason) c = static_cast<unsigned char>(c) < 0x80 ? c : '?';  // it may quote bytes that are no UTF-8
   return printable(reason);
 }
 
