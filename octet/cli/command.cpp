@@ -1,6 +1,9 @@
 #include "octet/cli/command.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <csignal>
+#include <new>
 
 #include "octet/train/trainer.hpp"
 
@@ -26,45 +29,94 @@ void require_known_command(const CLI::App& program, int argc, char** argv) {
   throw ConfigError(format("there is no command `{}`{}; see octet --help", printable(argv[1]), near.empty() ? "" : "; did you mean `" + near + "`?"));
 }
 
+std::string range_error(const Accept& accept, double value) {
+  if (value >= accept.at_least && value <= accept.at_most) return "";
+  return accept.at_most < std::numeric_limits<double>::infinity() ? format("must be from {} to {}, got {}", accept.at_least, accept.at_most, value)
+                                                                  : format("must be at least {}, got {}", accept.at_least, value);
+}
+
+int complain(const char* what, ExitCode code) {
+  std::fprintf(stderr, "octet: %s\n", what);
+  return int(code);
+}
+
 }  // namespace
 
-CLI::App& add_command(CLI::App& program, const std::string& name, const std::string& what, const std::string& examples) {
-  CLI::App& command = *program.add_subcommand(name, what);
-  command.footer("Examples:\n" + examples);
-  command.fallthrough(false);
-  return command;
+struct Command::Parser {
+  CLI::App* app;
+
+  CLI::Option* add(CLI::Option* option, const Accept& accept) {
+    if (!accept.one_of.empty()) option->check(CLI::IsMember(accept.one_of));
+    if (accept.at_least > -std::numeric_limits<double>::infinity())
+      option->check([accept](const std::string& text) { return range_error(accept, std::strtod(text.c_str(), nullptr)); });
+    return option->capture_default_str();
+  }
+};
+
+struct Program::State {
+  CLI::App app{"Octet trains language models in 8-bit floating point.", "octet"};
+  std::vector<std::unique_ptr<Command::Parser>> parsers;
+};
+
+void Command::positional(const std::string& name, std::string& value, const std::string& help, bool required) {
+  parser_.app->add_option(name, value, help)->required(required);
+}
+void Command::positional(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  parser_.app->add_option(name, values, help)->required();
+}
+void Command::option(const std::string& names, std::string& value, const std::string& help, const Accept& accept, bool required) {
+  parser_.add(parser_.app->add_option(names, value, help), accept)->required(required);
+}
+void Command::option(const std::string& names, std::int64_t& value, const std::string& help, const Accept& accept) {
+  parser_.add(parser_.app->add_option(names, value, help), accept);
+}
+void Command::option(const std::string& names, double& value, const std::string& help, const Accept& accept) {
+  parser_.add(parser_.app->add_option(names, value, help), accept);
+}
+void Command::option(const std::string& names, std::vector<std::string>& values, const std::string& help, char separator, bool required) {
+  CLI::Option* option = parser_.app->add_option(names, values, help)->required(required);
+  if (separator != 0) option->delimiter(separator)->capture_default_str();
+  else option->allow_extra_args(false);
+}
+void Command::flag(const std::string& names, bool& value, const std::string& help) { parser_.app->add_flag(names, value, help); }
+void Command::optional_value(const std::string& names, bool& given, std::string& value, const std::string& help) {
+  CLI::Option* option = parser_.app->add_option(names, value, help)->expected(0, 1);
+  parser_.app->parse_complete_callback([option, &given] { given = option->count() > 0; });
+}
+void Command::run(std::function<ExitCode()> work) {
+  parser_.app->final_callback([work = std::move(work)] { result = work(); });
 }
 
-void run_command(CLI::App& command, std::function<ExitCode()> run) {
-  command.callback([run = std::move(run)] { result = run(); });
+Program::Program() : state_(std::make_unique<State>()) {
+  state_->app.require_subcommand(1);
+  state_->app.set_help_all_flag("--help-all", "help of every command");
+  state_->app.footer("Help on a command: octet COMMAND --help. Exit codes: docs/errors.md.");
+}
+Program::~Program() = default;
+
+Command Program::command(const std::string& name, const std::string& what, const std::string& examples) {
+  CLI::App* app = state_->app.add_subcommand(name, what);
+  app->footer("Examples:\n" + examples);
+  state_->parsers.push_back(std::make_unique<Command::Parser>(Command::Parser{app}));
+  return Command(*state_->parsers.back());
 }
 
-int run_program(int argc, char** argv) {
-  CLI::App program("Octet trains language models in 8-bit floating point.", "octet");
-  program.require_subcommand(1);
-  program.set_help_all_flag("--help-all", "help of every command");
-  program.footer("Help on a command: octet COMMAND --help. Exit codes: docs/errors.md.");
-  add_train(program), add_compare(program), add_tokenize(program), add_eval(program), add_generate(program);
-  add_export(program), add_report(program), add_plan(program), add_doctor(program);
+int Program::run(int argc, char** argv) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   try {
-    require_known_command(program, argc, argv);
-    program.parse(argc, argv);
+    require_known_command(state_->app, argc, argv);
+    state_->app.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    return program.exit(e);
+    return state_->app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "octet: %s; see octet --help\n", printable(e.what()).c_str());
-    return int(ExitCode::usage);
+    return complain((printable(e.what()) + "; see octet --help").c_str(), ExitCode::usage);
   } catch (const Error& e) {
-    std::fprintf(stderr, "octet: %s\n", e.what());
-    return int(e.code());
+    return complain(e.what(), e.code());
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "octet: out of memory\n");
-    return int(ExitCode::device);
+    return complain("out of memory", ExitCode::device);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "octet: %s\n", e.what());
-    return int(ExitCode::internal);
+    return complain(e.what(), ExitCode::internal);
   }
   return int(result);
 }

@@ -1,28 +1,71 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "octet/base/check.hpp"
 
-// The `octet` program: one file a subcommand, each of which adds itself to the program and runs when it is named.
+// The `octet` program: one file a subcommand, each of which adds itself to the program and runs when it is named. CLI11 does the
+// parsing, behind this header: its templates would take longer to compile than all of Octet.
 
 namespace octet::cli {
 
-/// Adds a subcommand with its help and examples. `run` does its work after parsing and returns the exit code.
-CLI::App& add_command(CLI::App& program, const std::string& name, const std::string& what, const std::string& examples);
-void run_command(CLI::App& command, std::function<ExitCode()> run);
+/// What an option accepts besides its type.
+struct Accept {
+  double at_least = -std::numeric_limits<double>::infinity();
+  double at_most = std::numeric_limits<double>::infinity();
+  std::vector<std::string> one_of = {};
+};
 
-void add_train(CLI::App&);
-void add_compare(CLI::App&);
-void add_tokenize(CLI::App&);
-void add_eval(CLI::App&);
-void add_generate(CLI::App&);
-void add_export(CLI::App&);
-void add_report(CLI::App&);
-void add_plan(CLI::App&);
-void add_doctor(CLI::App&);
+/// A subcommand that is being described. Values are written when the command line is parsed; the referents must outlive it.
+class Command {
+ public:
+  struct Parser;
+  explicit Command(Parser& parser) : parser_(parser) {}
 
-/// Parses and runs. Errors end as one line on standard error and the exit code of docs/errors.md.
-int run_program(int argc, char** argv);
+  void positional(const std::string& name, std::string& value, const std::string& help, bool required);
+  void positional(const std::string& name, std::vector<std::string>& values, const std::string& help);
+  void option(const std::string& names, std::string& value, const std::string& help, const Accept& = {}, bool required = false);
+  void option(const std::string& names, std::int64_t& value, const std::string& help, const Accept& = {});
+  void option(const std::string& names, double& value, const std::string& help, const Accept& = {});
+  /// Repeated, or at once where `separator` is not 0: --recipes a,b,c.
+  void option(const std::string& names, std::vector<std::string>& values, const std::string& help, char separator = 0, bool required = false);
+  void flag(const std::string& names, bool& value, const std::string& help);
+  /// An option whose value may be left out; `given` tells whether it was named at all.
+  void optional_value(const std::string& names, bool& given, std::string& value, const std::string& help);
+
+  /// The work, after parsing; returns the exit code.
+  void run(std::function<ExitCode()>);
+
+ private:
+  Parser& parser_;
+};
+
+/// The program, to which subcommands are added.
+class Program {
+ public:
+  Program();
+  ~Program();
+  Command command(const std::string& name, const std::string& what, const std::string& examples);
+  /// Parses and runs. Errors end as one line on standard error and the exit code of docs/errors.md.
+  int run(int argc, char** argv);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+void add_train(Program&);
+void add_compare(Program&);
+void add_tokenize(Program&);
+void add_eval(Program&);
+void add_generate(Program&);
+void add_export(Program&);
+void add_report(Program&);
+void add_plan(Program&);
+void add_doctor(Program&);
 
 }  // namespace octet::cli

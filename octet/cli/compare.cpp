@@ -7,10 +7,21 @@ namespace {
 
 struct Options : RunOptions {
   train::CompareOptions compare;
+  std::string tolerance = "0.5%";
   bool quiet = false;
 };
 
+double share_of(const std::string& option, const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const bool percent = std::string_view(end) == "%";
+  if (end == text.c_str() || (*end != 0 && !percent) || !(number >= 0 && number < 1e9))
+    throw ConfigError(format("{} \"{}\": a share is written 0.005 or 0.5%", option, printable(text)));
+  return percent ? number / 100 : number;
+}
+
 ExitCode compare_recipes(Options o) {
+  o.compare.tolerance = share_of("--tolerance", o.tolerance);
   if (o.quiet) log::set_quiet(true), o.compare.console = train::Console::Kind::quiet;
   const train::CompareOutcome outcome = train::compare(o.config(), o.compare);
   std::printf("%s\nreport: %s/report.html\n", table_text(outcome.comparison).c_str(), outcome.folder.c_str());
@@ -19,27 +30,21 @@ ExitCode compare_recipes(Options o) {
 
 }  // namespace
 
-void add_compare(CLI::App& program) {
+void add_compare(Program& program) {
   auto o = std::make_shared<Options>();
   for (const auto& entry : recipes())
     if (entry.compared) o->compare.recipes.emplace_back(entry.name);
-  CLI::App& command = add_command(program, "compare", "Train several recipes from the same weights on the same data, and show how they differ",
+  Command command = program.command("compare", "Train several recipes from the same weights on the same data, and show how they differ",
                                   "  octet compare --data data/docs --max-time 5m\n"
                                   "  octet compare run.toml --recipes current,block128 --seeds 3 --tolerance 0.5%\n"
                                   "Exit code 3: the loss of a recipe is further from the baseline's than --tolerance and the seed spread allow.");
   o->add_to(command);
-  command.add_option("--recipes", o->compare.recipes, "recipes to compare with the baseline")->delimiter(',')->capture_default_str();
-  command.add_option("--baseline", o->compare.baseline, "recipe that the others are held against: bf16 or fp32")->capture_default_str();
-  command.add_option("--seeds", o->compare.seeds, "runs of each recipe, each with another seed")->capture_default_str()->check(CLI::Range(1, 100));
-  command.add_option_function<std::string>("--tolerance", [o](const std::string& text) {
-    char* end = nullptr;
-    const double number = std::strtod(text.c_str(), &end);
-    const bool percent = std::string_view(end) == "%";
-    if (end == text.c_str() || (*end != 0 && !percent) || !(number >= 0)) throw ConfigError(format("--tolerance \"{}\": a share such as 0.005 or 0.5% is wanted", printable(text)));
-    o->compare.tolerance = percent ? number / 100 : number;
-  }, "gap in loss that passes, such as 0.005 or 0.5% (default)");
-  command.add_flag("--quiet", o->quiet, "print the table only");
-  run_command(command, [o] { return compare_recipes(*o); });
+  command.option("--recipes", o->compare.recipes, "recipes to compare with the baseline", ',');
+  command.option("--baseline", o->compare.baseline, "recipe that the others are held against: bf16 or fp32");
+  command.option("--seeds", o->compare.seeds, "runs of each recipe, each with another seed", {.at_least = 1, .at_most = 100});
+  command.option("--tolerance", o->tolerance, "gap in loss that passes, such as 0.005 or 0.5%");
+  command.flag("--quiet", o->quiet, "print the table only");
+  command.run([o] { return compare_recipes(*o); });
 }
 
 }  // namespace octet::cli

@@ -33,8 +33,8 @@ ExitCode examine() {
 
 }  // namespace
 
-void add_doctor(CLI::App& program) {
-  run_command(add_command(program, "doctor", "Say what this machine has and what will run on it", "  octet doctor"), examine);
+void add_doctor(Program& program) {
+  program.command("doctor", "Say what this machine has and what will run on it", "  octet doctor").run(examine);
 }
 
 }  // namespace octet::cli

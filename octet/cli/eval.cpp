@@ -31,21 +31,21 @@ ExitCode evaluate_model(const Options& o) {
 
 }  // namespace
 
-void add_eval(CLI::App& program) {
+void add_eval(Program& program) {
   auto o = std::make_shared<Options>();
-  CLI::App& command = add_command(program, "eval", "Evaluate a model under any recipe, also one it was not trained with",
+  Command command = program.command("eval", "Evaluate a model under any recipe, also one it was not trained with",
                                   "  octet eval runs/bf16 --data data/docs\n"
                                   "  octet eval runs/bf16 --data data/docs --recipe global --residual    a BF16 model in FP8, one scale for all\n"
                                   "  octet eval runs/bf16 --data data/docs --recipe current --residual   the same, one scale a tensor");
   o->add_to(command);
-  command.add_option("--data", o->data, "token folder; its held-out part is read")->required();
-  command.add_option("--sequence", o->sequence, "tokens in a sequence")->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("--batch", o->batch, "sequences at a time")->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("--batches", o->batches, "batches to evaluate on; 0: all held-out text")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command.add_option("--held-out", o->fraction, "share of the documents, the last ones, to evaluate on")->capture_default_str();
-  command.add_flag("--residual", o->quantize_residual, "quantize the residual stream too");
-  command.add_option("--calibration", o->calibration, "batches that scales with a history see first")->capture_default_str()->check(CLI::NonNegativeNumber);
-  run_command(command, [o] { return evaluate_model(*o); });
+  command.option("--data", o->data, "token folder; its held-out part is read", {}, true);
+  command.option("--sequence", o->sequence, "tokens in a sequence", {.at_least = 1});
+  command.option("--batch", o->batch, "sequences at a time", {.at_least = 1});
+  command.option("--batches", o->batches, "batches to evaluate on; 0: all held-out text", {.at_least = 0});
+  command.option("--held-out", o->fraction, "share of the documents, the last ones, to evaluate on");
+  command.flag("--residual", o->quantize_residual, "quantize the residual stream too");
+  command.option("--calibration", o->calibration, "batches that scales with a history see first", {.at_least = 0});
+  command.run([o] { return evaluate_model(*o); });
 }
 
 }  // namespace octet::cli

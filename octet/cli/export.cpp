@@ -3,17 +3,17 @@
 
 namespace octet::cli {
 
-void add_export(CLI::App& program) {
+void add_export(Program& program) {
   struct Options : TrainedModel {
     std::string output, dtype = "f32";
   };
   auto o = std::make_shared<Options>();
-  CLI::App& command = add_command(program, "export", "Write a model as a Hugging Face folder, for transformers",
+  Command command = program.command("export", "Write a model as a Hugging Face folder, for transformers",
                                   "  octet export runs/current --output exported --dtype bf16");
-  command.add_option("model", o->folder, "folder of a run, or a Hugging Face folder")->required();
-  command.add_option("-o,--output", o->output, "folder to make")->required();
-  command.add_option("--dtype", o->dtype, "f32 or bf16")->capture_default_str()->check(CLI::IsMember({"f32", "bf16"}));
-  run_command(command, [o] {
+  command.positional("model", o->folder, "folder of a run, or a Hugging Face folder", true);
+  command.option("-o,--output", o->output, "folder to make", {}, true);
+  command.option("--dtype", o->dtype, "f32 or bf16", {.one_of = {"f32", "bf16"}});
+  command.run([o] {
     o->precision.recipe = "fp32";
     const auto engine = o->load(1);
     save_hugging_face(o->output, engine->model->shape(), engine->parameters, o->dtype == "bf16" ? DType::bf16 : DType::f32);

@@ -69,19 +69,19 @@ ExitCode generate_text(const Options& o) {
 
 }  // namespace
 
-void add_generate(CLI::App& program) {
+void add_generate(Program& program) {
   auto o = std::make_shared<Options>();
-  CLI::App& command = add_command(program, "generate", "Write text with a model",
+  Command command = program.command("generate", "Write text with a model",
                                   "  octet generate runs/bf16 --prompt '#include <'\n"
                                   "  octet generate runs/current --recipe current --temperature 0 --tokens 100");
   o->add_to(command);
-  command.add_option("--prompt", o->prompt, "text to go on from")->capture_default_str();
-  command.add_option("--tokens", o->tokens, "tokens to write")->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("--temperature", o->temperature, "0: always the most likely token")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command.add_option("--top-k", o->top_k, "draw from this many most likely tokens; 0: from all")->capture_default_str()->check(CLI::NonNegativeNumber);
-  command.add_option("--seed", o->seed, "of the draws")->capture_default_str();
-  command.add_option("--tokenizer", o->tokenizer, "that the model was trained with")->capture_default_str();
-  run_command(command, [o] { return generate_text(*o); });
+  command.option("--prompt", o->prompt, "text to go on from");
+  command.option("--tokens", o->tokens, "tokens to write", {.at_least = 1});
+  command.option("--temperature", o->temperature, "0: always the most likely token", {.at_least = 0});
+  command.option("--top-k", o->top_k, "draw from this many most likely tokens; 0: from all", {.at_least = 0});
+  command.option("--seed", o->seed, "of the draws");
+  command.option("--tokenizer", o->tokenizer, "that the model was trained with");
+  command.run([o] { return generate_text(*o); });
 }
 
 }  // namespace octet::cli

@@ -1,3 +1,15 @@
 #include "octet/cli/command.hpp"
 
-int main(int argc, char** argv) { return octet::cli::run_program(argc, argv); }
+int main(int argc, char** argv) {
+  octet::cli::Program program;
+  octet::cli::add_train(program);
+  octet::cli::add_compare(program);
+  octet::cli::add_tokenize(program);
+  octet::cli::add_eval(program);
+  octet::cli::add_generate(program);
+  octet::cli::add_export(program);
+  octet::cli::add_report(program);
+  octet::cli::add_plan(program);
+  octet::cli::add_doctor(program);
+  return program.run(argc, argv);
+}

@@ -26,14 +26,14 @@ ExitCode plan_run(const RunOptions& o) {
 
 }  // namespace
 
-void add_plan(CLI::App& program) {
+void add_plan(Program& program) {
   auto o = std::make_shared<RunOptions>();
-  CLI::App& command = add_command(program, "plan", "Say what a run would need, without running it: memory, work, precision of each layer",
+  Command command = program.command("plan", "Say what a run would need, without running it: memory, work, precision of each layer",
                                   "  octet plan --set model.size=llama-3-8b --fp8 block128 --set train.batch=1\n"
                                   "  octet plan run.toml\n"
                                   "Exit code 69: the run would not fit into this machine's memory.");
   o->add_to(command);
-  run_command(command, [o] { return plan_run(*o); });
+  command.run([o] { return plan_run(*o); });
 }
 
 }  // namespace octet::cli

@@ -33,14 +33,14 @@ ExitCode write(const Options& o) {
 
 }  // namespace
 
-void add_report(CLI::App& program) {
+void add_report(Program& program) {
   auto o = std::make_shared<Options>();
-  CLI::App& command = add_command(program, "report", "Write one HTML page about runs, also unfinished ones",
+  Command command = program.command("report", "Write one HTML page about runs, also unfinished ones",
                                   "  octet report runs/compare\n"
                                   "  octet report runs/bf16 runs/current -o both.html");
-  command.add_option("folders", o->folders, "folders of runs or of one comparison")->required();
-  command.add_option("-o,--output", o->output, "file to write; default: report.html in the first folder");
-  run_command(command, [o] { return write(*o); });
+  command.positional("folders", o->folders, "folders of runs or of one comparison");
+  command.option("-o,--output", o->output, "file to write; default: report.html in the first folder");
+  command.run([o] { return write(*o); });
 }
 
 }  // namespace octet::cli

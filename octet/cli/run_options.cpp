@@ -6,23 +6,23 @@
 
 namespace octet::cli {
 
-void RunOptions::add_to(CLI::App& command) {
-  command.add_option("config", file, "configuration, a TOML file; without it, defaults and the options below");
-  fp8_flag = command.add_option("--fp8", fp8, std::string("train in FP8, by this recipe or, without a name, by ") + default_fp8_recipe)->expected(0, 1);
-  command.add_option("--data", data, "token folder, as octet tokenize makes it (data.path)");
-  command.add_option("--steps", steps, "optimizer steps (train.steps)");
-  command.add_option("--tokens", tokens, "tokens to train on (train.tokens)");
-  command.add_option("--max-time", max_time, "wall time, such as 90s, 5m or 1h30m (train.max_seconds)");
-  command.add_option("--output", output, "folder for run folders (output)");
-  command.add_option("--name", name, "name of the run's folder (name)");
-  command.add_option("--set", set, "one key of the configuration, such as optim.learning_rate=1e-3; may be repeated")->allow_extra_args(false);
+void RunOptions::add_to(Command& command) {
+  command.positional("config", file, "configuration, a TOML file; without it, defaults and the options below", false);
+  command.optional_value("--fp8", fp8_given, fp8, std::string("train in FP8, by this recipe or, without a name, by ") + default_fp8_recipe);
+  command.option("--data", data, "token folder, as octet tokenize makes it (data.path)");
+  command.option("--steps", steps, "optimizer steps (train.steps)");
+  command.option("--tokens", tokens, "tokens to train on (train.tokens)");
+  command.option("--max-time", max_time, "wall time, such as 90s, 5m or 1h30m (train.max_seconds)");
+  command.option("--output", output, "folder for run folders (output)");
+  command.option("--name", name, "name of the run's folder (name)");
+  command.option("--set", set, "one key of the configuration, such as optim.learning_rate=1e-3; may be repeated");
 }
 
 train::RunConfig RunOptions::config() const {
   train::RunConfig c;
   config::Origins origins;
   if (!file.empty()) origins = config::read_toml_file(file, c);
-  if (fp8_flag->count() > 0) {
+  if (fp8_given) {
     c.recipe.recipe = fp8.empty() ? default_fp8_recipe : fp8;
     make_recipe(c.recipe.recipe, {});  // an unknown name is refused here, with the nearest one
   }

@@ -11,9 +11,9 @@ struct RunOptions {
   std::string file, fp8, data, output, name, max_time;
   std::vector<std::string> set;
   std::int64_t steps = 0, tokens = 0;
-  CLI::Option* fp8_flag = nullptr;
+  bool fp8_given = false;
 
-  void add_to(CLI::App&);
+  void add_to(Command&);
   /// The configuration that they make together: the file, then the flags, then --set.
   train::RunConfig config() const;
 };

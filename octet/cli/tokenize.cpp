@@ -27,17 +27,17 @@ class Bar final : public data::TokenizeProgress {
 
 }  // namespace
 
-void add_tokenize(CLI::App& program) {
+void add_tokenize(Program& program) {
   auto o = std::make_shared<Options>();
-  CLI::App& command = add_command(program, "tokenize", "Turn text files into a token folder to train on",
+  Command command = program.command("tokenize", "Turn text files into a token folder to train on",
                                   "  octet tokenize --input 'docs/**/*.txt' --output data/docs\n"
                                   "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force");
-  command.add_option("-i,--input", o->inputs, "files or patterns, quoted: *, ?, ** for any folders")->required();
-  command.add_option("-o,--output", o->output, "folder to make")->required();
-  command.add_option("--tokenizer", o->tokenize.tokenizer, "byte: every byte is a token")->capture_default_str();
-  command.add_option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text; 0: all")->check(CLI::NonNegativeNumber);
-  command.add_flag("--force", o->tokenize.force, "replace the token folder that is there");
-  run_command(command, [o] {
+  command.option("-i,--input", o->inputs, "files or patterns, quoted: *, ?, ** for any folders; may be repeated", 0, true);
+  command.option("-o,--output", o->output, "folder to make", {}, true);
+  command.option("--tokenizer", o->tokenize.tokenizer, "byte: every byte is a token");
+  command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text; 0: all", {.at_least = 0});
+  command.flag("--force", o->tokenize.force, "replace the token folder that is there");
+  command.run([o] {
     o->tokenize.max_bytes = std::uint64_t(o->max_mb * 1e6);
     Bar bar;
     const data::TokenizeResult r = data::tokenize(o->inputs, o->output, o->tokenize, &bar);

@@ -31,16 +31,16 @@ ExitCode train_model(const Options& o) {
 
 }  // namespace
 
-void add_train(CLI::App& program) {
+void add_train(Program& program) {
   auto o = std::make_shared<Options>();
-  CLI::App& command = add_command(program, "train", "Train a model",
+  Command command = program.command("train", "Train a model",
                                   "  octet train --data data/docs --steps 200            BF16, the tiny demo model\n"
                                   "  octet train --data data/docs --steps 200 --fp8      the same in FP8\n"
                                   "  octet train run.toml --fp8 mxfp8 --max-time 1h      a configuration, another recipe, an hour\n"
                                   "  octet train run.toml --set optim.learning_rate=1e-3 --set recipe.last=1");
   o->add_to(command);
-  command.add_flag("--quiet", o->quiet, "print the last line only");
-  run_command(command, [o] { return train_model(*o); });
+  command.flag("--quiet", o->quiet, "print the last line only");
+  command.run([o] { return train_model(*o); });
 }
 
 }  // namespace octet::cli

@@ -7,14 +7,14 @@
 
 namespace octet::cli {
 
-void TrainedModel::add_to(CLI::App& command) {
-  command.add_option("model", folder, "Hugging Face folder, or the folder of a run")->required();
+void TrainedModel::add_to(Command& command) {
+  command.positional("model", folder, "Hugging Face folder, or the folder of a run", true);
   std::string names;
   for (const auto& entry : recipes()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  command.add_option("--recipe", precision.recipe, "precision of the linear layers: " + names)->capture_default_str();
-  command.add_option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3")->capture_default_str();
-  command.add_option("--head", precision.head, "precision of the projection to the vocabulary: bf16 or recipe")->capture_default_str();
-  command.add_option("--threads", threads, "threads to compute with; 0: one for each processor")->check(CLI::Range(0, 256));
+  command.option("--recipe", precision.recipe, "precision of the linear layers: " + names);
+  command.option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3");
+  command.option("--head", precision.head, "precision of the projection to the vocabulary: bf16 or recipe");
+  command.option("--threads", threads, "threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
 }
 
 std::string TrainedModel::weights() const {

@@ -13,7 +13,7 @@ struct TrainedModel {
   bool quantize_residual = false;
   std::int64_t threads = 0;
 
-  void add_to(CLI::App&);
+  void add_to(Command&);
   /// The folder with config.json. Throws ConfigError when neither `folder` nor its `weights` has one.
   std::string weights() const;
   /// The longest sequence that the model takes.
