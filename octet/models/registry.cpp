@@ -1,8 +1,11 @@
 #include "octet/models/registry.hpp"
 
 #include "octet/models/gpt2/gpt2.hpp"
+#include "octet/models/gpt2/hugging_face.hpp"
 #include "octet/models/llama/llama.hpp"
+#include "octet/models/llama/hugging_face.hpp"
 #include "octet/models/qwen2/qwen2.hpp"
+#include "octet/models/qwen2/hugging_face.hpp"
 
 namespace octet {
 namespace {
@@ -35,9 +38,9 @@ const Entry& find(const std::vector<Entry>& entries, std::string_view key, std::
 
 const std::vector<ModelFamily>& model_families() {
   static const std::vector<ModelFamily> all = {
-      {"llama", models::llama_sizes, models::make_llama},
-      {"qwen2", models::qwen2_sizes, models::make_qwen2},
-      {"gpt2", models::gpt2_sizes, models::make_gpt2},
+      {"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face()},
+      {"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face()},
+      {"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face()},
   };
   return all;
 }

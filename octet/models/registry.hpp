@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "octet/models/hugging_face_format.hpp"
 #include "octet/models/model.hpp"
 
 namespace octet {
@@ -18,6 +19,7 @@ struct ModelFamily {
   std::string_view name;
   std::vector<ModelSize> (*sizes)();
   std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, Precision&);
+  HuggingFaceFormat hugging_face;
 };
 
 const std::vector<ModelFamily>& model_families();

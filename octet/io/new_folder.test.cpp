@@ -1,0 +1,61 @@
+#include "octet/io/new_folder.hpp"
+
+#include "octet/base/file.hpp"
+#include "octet/io/scratch.testing.hpp"
+
+namespace octet::io {
+namespace {
+
+void fill(const NewFolder& folder, const char* name) { write_file_atomically(folder.working() + "/" + name, name); }
+
+TEST(NewFolder, stands_under_its_name_only_after_commit_and_leaves_nothing_otherwise) {
+  const Scratch scratch;
+  {
+    NewFolder folder(scratch.at("a/b"));
+    fill(folder, "x");
+    EXPECT_FALSE(std::filesystem::exists(scratch.at("a/b")));
+    folder.commit();
+    EXPECT_EQ(read_file(scratch.at("a/b/x"), 10), "x");
+  }
+  {
+    NewFolder given_up(scratch.at("c"));
+    fill(given_up, "x");
+  }
+  EXPECT_EQ(scratch.entries(), 1u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.at("a")), std::filesystem::directory_iterator()), 1);
+}
+
+TEST(NewFolder, replaces_a_folder_as_a_whole) {
+  const Scratch scratch;
+  for (const char* name : {"old", "new"}) {
+    NewFolder folder(scratch.at("f") + "/");
+    fill(folder, name);
+    EXPECT_EQ(std::filesystem::exists(scratch.at("f/old")), name[0] == 'n');
+    folder.commit();
+  }
+  EXPECT_FALSE(std::filesystem::exists(scratch.at("f/old")));
+  EXPECT_EQ(read_file(scratch.at("f/new"), 10), "new");
+  EXPECT_EQ(scratch.entries(), 1u);
+}
+
+TEST(NewFolder, replaces_the_folder_behind_a_link) {
+  const Scratch scratch;
+  std::filesystem::create_directory(scratch.at("real"));
+  std::filesystem::create_directory_symlink("real", scratch.at("link"));
+  NewFolder folder(scratch.at("link"));
+  fill(folder, "x");
+  folder.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch.at("link")));
+  EXPECT_EQ(read_file(scratch.at("real/x"), 10), "x");
+}
+
+TEST(NewFolder, refuses_the_name_of_a_file_and_no_name) {
+  const Scratch scratch;
+  write_file_atomically(scratch.at("f"), "x");
+  EXPECT_TRUE(has(error_of<IoError>([&] { NewFolder folder(scratch.at("f")); }), "cannot make the folder"));
+  EXPECT_TRUE(has(error_of<IoError>([&] { NewFolder folder(scratch.at("f/g")); }), "cannot make the folder"));
+  EXPECT_TRUE(has(error_of<IoError>([&] { NewFolder folder(""); }), "cannot make the folder"));
+}
+
+}  // namespace
+}  // namespace octet::io

@@ -1,0 +1,168 @@
+#include "octet/models/hugging_face.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "octet/io/json_object.hpp"
+#include "octet/io/new_folder.hpp"
+#include "octet/models/registry.hpp"
+#include "octet/models/weight_place.hpp"
+
+namespace octet {
+namespace {
+
+constexpr const char* config_name = "config.json";
+
+std::string bracketed(std::span<const std::int64_t> shape) {
+  std::string out;
+  for (const std::int64_t d : shape) out += (out.empty() ? "" : ", ") + std::to_string(d);
+  return "[" + out + "]";
+}
+
+io::JsonObject config_of(const ModelShape& shape, DType dtype) {
+  const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
+  io::JsonObject config;
+  config.set("architectures", io::JsonArray{format.architecture}).set("model_type", shape.family);
+  format.write(shape, config);
+  // What begins and ends a text is the tokenizer's affair; transformers' own defaults would name tokens of other vocabularies.
+  config.set("bos_token_id", {}).set("eos_token_id", {});
+  config.set("torch_dtype", dtype == DType::f32 ? "float32" : "bfloat16");
+  return config;
+}
+
+/// Whether an export writes a file of that name.
+bool exported(std::string_view name) {
+  return name == config_name || name == "model.safetensors.index.json" || (name.starts_with("model") && name.ends_with(".safetensors"));
+}
+
+void refuse_other_files(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!exported(name) || !entry.is_regular_file(ignored))
+      throw ConfigError(octet::format("{}: holds '{}', which replacing the folder by a model's weights would remove; name another folder or empty this one",
+                                      printable(folder), printable(name)));
+  }
+}
+
+/// One line for each key in which the folder's model is not the one asked for.
+std::string differences(const ModelShape& there, const ModelShape& wanted) {
+  std::string out;
+  const auto compare = [&](std::string_view key, const auto& a, const auto& b) {
+    if (a != b) out += octet::format("{}{} = {} and not {}", out.empty() ? "" : ", ", key, a, b);
+  };
+  const auto scaling = [](const ModelShape& s) {
+    if (!s.rope_scaling) return std::string("none");
+    const ops::RopeScaling& r = *s.rope_scaling;
+    return octet::format("({}, {}, {}, {})", r.factor, r.low_freq_factor, r.high_freq_factor, r.original_max_position);
+  };
+  compare("family", there.family, wanted.family);
+  compare("width", there.width, wanted.width), compare("layers", there.layers, wanted.layers), compare("heads", there.heads, wanted.heads);
+  compare("kv_heads", there.kv_heads, wanted.kv_heads), compare("head_dim", there.head_dim, wanted.head_dim);
+  compare("hidden", there.hidden, wanted.hidden), compare("vocabulary", there.vocabulary, wanted.vocabulary);
+  compare("norm_eps", there.norm_eps, wanted.norm_eps), compare("rope_theta", there.rope_theta, wanted.rope_theta);
+  compare("rope_scaling", scaling(there), scaling(wanted)), compare("tied", there.tied, wanted.tied);
+  return out;
+}
+
+void require_shape(const std::string& folder, const ModelShape& wanted) {
+  // Through config.json and back, so that what a family does not have (a rotation's base, say) makes no difference.
+  const HuggingFaceFormat& format = model_family(wanted.family).hugging_face;
+  const std::string different = differences(read_hugging_face_shape(folder), format.read(config_of(wanted, DType::f32)));
+  if (different.empty()) return;
+  throw ConfigError(octet::format("{}: holds another model than the one asked for: {}; set model.size and its sizes as the folder has them", printable(folder),
+                                  different));
+}
+
+/// A folder's tensors under the names of a weight map, and which of them were asked for.
+class Source {
+ public:
+  Source(const std::string& folder, const HuggingFaceFormat& format) : folder_(folder), format_(format), files_(io::TensorFolder::open(folder)) {}
+
+  /// The tensor for a place, its type and shape checked; none for an alias that is not there.
+  std::optional<io::TensorView> tensor(const WeightPlace& place) {
+    std::string_view name = place.name();
+    if (!files_.find(name) && name.starts_with(format_.prefix) && files_.find(name.substr(format_.prefix.size()))) name.remove_prefix(format_.prefix.size());
+    if (place.alias() && !files_.find(name)) return {};
+    const io::TensorView found = files_.tensor(name);
+    const auto wanted = place.stored_shape();
+    if (!std::equal(found.shape.begin(), found.shape.end(), wanted.begin(), wanted.end()))
+      throw DataError(octet::format("{}: tensor \"{}\" must be {} as {} says, it is {}", printable(folder_), printable(found.name), bracketed(wanted),
+                                    config_name, bracketed(found.shape)));
+    if (found.dtype != io::StoredDType::f32 && found.dtype != io::StoredDType::bf16 && found.dtype != io::StoredDType::f16)
+      throw DataError(octet::format("{}: tensor \"{}\" must be F32, BF16 or F16, it is {}; convert the weights first", printable(folder_), printable(found.name),
+                                    found.dtype));
+    used_.insert(found.name);
+    return found;
+  }
+
+  /// DataError for a tensor that no place asked for.
+  void require_all_used(std::string_view family) const {
+    for (const std::string_view name : files_.names()) {
+      const auto ends = [&](std::string_view end) { return name.ends_with(end); };
+      if (used_.contains(name) || std::any_of(format_.constants.begin(), format_.constants.end(), ends)) continue;
+      throw DataError(octet::format("{}: tensor \"{}\" is unexpected: the {} model that {} describes has none of that name", printable(folder_), printable(name),
+                                    family, config_name));
+    }
+  }
+
+ private:
+  const std::string& folder_;
+  const HuggingFaceFormat& format_;
+  io::TensorFolder files_;
+  std::set<std::string_view> used_;
+};
+
+}  // namespace
+
+void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters, DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::bf16, "save_hugging_face writes f32 or bf16, not {}", dtype);
+  const io::StoredDType stored = dtype == DType::f32 ? io::StoredDType::f32 : io::StoredDType::bf16;
+  auto places = placed(model_family(shape.family).hugging_face.weights(shape), parameters);
+  std::erase_if(places, [](const WeightPlace& p) { return p.alias(); });
+  std::vector<io::TensorSpec> tensors;
+  for (const WeightPlace& p : places) tensors.push_back({p.name(), stored, p.stored_shape()});
+
+  refuse_other_files(folder);
+  io::NewFolder made(folder);
+  config_of(shape, dtype).save(made.working() + "/" + config_name);
+  io::TensorFolderWriter writer(made.working(), std::move(tensors));
+  for (const WeightPlace& p : places) p.write(writer, stored);
+  writer.commit();
+  made.commit();
+}
+
+ModelShape read_hugging_face_shape(const std::string& folder) {
+  const io::JsonObject config = io::JsonObject::load(folder + "/" + config_name);
+  if (config.has("quantization_config")) config.refuse("quantization_config", "absent: quantized weights are not read");
+  const std::string type = config.text("model_type");
+  std::string names;
+  for (const ModelFamily& family : model_families()) {
+    if (family.name == type) return family.hugging_face.read(config);
+    names += (names.empty() ? "" : ", ") + std::string(family.name);
+  }
+  config.refuse("model_type", "one of " + names);
+}
+
+void load_hugging_face(const std::string& folder, const ModelShape& shape, nn::Parameters& parameters) {
+  require_shape(folder, shape);
+  const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
+  const auto slices = format.weights(shape);
+  const auto places = placed(slices, parameters);
+  Source source(folder, format);
+  std::vector<std::optional<io::TensorView>> tensors;
+  for (const WeightPlace& p : places) tensors.push_back(source.tensor(p));
+  source.require_all_used(shape.family);
+
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (!places[i].alias()) places[i].read(*tensors[i]);
+  clear_padding(slices, parameters);
+  for (Parameter* p : parameters.list()) ++p->version;
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (places[i].alias() && tensors[i] && !places[i].holds(*tensors[i]))
+      throw DataError(octet::format("{}: tie_word_embeddings is true, but tensor \"{}\" differs from the embedding; set it to false or remove the tensor",
+                                    printable(folder), printable(tensors[i]->name)));
+}
+
+}  // namespace octet

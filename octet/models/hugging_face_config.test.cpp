@@ -1,0 +1,150 @@
+#include <gtest/gtest.h>
+
+#include "octet/base/file.hpp"
+#include "octet/io/json_object.hpp"
+#include "octet/io/scratch.testing.hpp"
+#include "octet/models/hugging_face.hpp"
+#include "octet/models/registry.hpp"
+
+namespace octet {
+namespace {
+
+using io::error_of;
+using io::has;
+
+/// The shape that a config.json of this text describes.
+ModelShape shape_of(const std::string& text) {
+  const io::Scratch scratch;
+  write_file_atomically(scratch.at("config.json"), text);
+  return read_hugging_face_shape(scratch.folder());
+}
+ModelShape shape_of(const io::JsonObject& config) { return shape_of(config.dump()); }
+
+void expect_same(const ModelShape& a, const ModelShape& b) {
+  EXPECT_EQ(a.family, b.family);
+  EXPECT_EQ(std::tie(a.width, a.layers, a.heads, a.kv_heads, a.head_dim, a.hidden), std::tie(b.width, b.layers, b.heads, b.kv_heads, b.head_dim, b.hidden));
+  EXPECT_EQ(std::tie(a.vocabulary, a.max_sequence, a.norm_eps, a.rope_theta, a.tied), std::tie(b.vocabulary, b.max_sequence, b.norm_eps, b.rope_theta, b.tied));
+  ASSERT_EQ(a.rope_scaling.has_value(), b.rope_scaling.has_value());
+  if (!a.rope_scaling) return;
+  const auto &r = *a.rope_scaling, &s = *b.rope_scaling;
+  EXPECT_EQ(std::tie(r.factor, r.low_freq_factor, r.high_freq_factor, r.original_max_position),
+            std::tie(s.factor, s.low_freq_factor, s.high_freq_factor, s.original_max_position));
+}
+
+// Published config.json files, with the keys that they have.
+constexpr const char* llama_3_2_1b = R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "bos_token_id": 128000, "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02,
+  "intermediate_size": 8192, "max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama", "num_attention_heads": 32,
+  "num_hidden_layers": 16, "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 32.0,
+  "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "rope_theta": 500000.0,
+  "tie_word_embeddings": true, "torch_dtype": "bfloat16", "transformers_version": "4.45.0.dev0", "use_cache": true, "vocab_size": 128256})";
+constexpr const char* llama_3_8b = R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "bos_token_id": 128000, "eos_token_id": 128001, "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+  "intermediate_size": 14336, "max_position_embeddings": 8192, "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 32,
+  "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 500000.0,
+  "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 128256})";
+constexpr const char* qwen_2_5_05b = R"({"architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 151643,
+  "eos_token_id": 151643, "hidden_act": "silu", "hidden_size": 896, "initializer_range": 0.02, "intermediate_size": 4864,
+  "max_position_embeddings": 32768, "max_window_layers": 24, "model_type": "qwen2", "num_attention_heads": 14, "num_hidden_layers": 24,
+  "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true,
+  "torch_dtype": "bfloat16", "use_cache": true, "use_mrope": false, "use_sliding_window": false, "vocab_size": 151936})";
+constexpr const char* gpt2_124m = R"({"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
+  "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+  "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1,
+  "summary_activation": null, "summary_first_dropout": 0.1, "summary_proj_to_labels": true, "summary_type": "cls_index",
+  "summary_use_proj": true, "task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}}, "vocab_size": 50257})";
+
+TEST(HuggingFaceConfig, published_files_describe_our_named_sizes) {
+  expect_same(shape_of(llama_3_2_1b), model_size("llama-3.2-1b"));
+  expect_same(shape_of(llama_3_8b), model_size("llama-3-8b"));
+  expect_same(shape_of(qwen_2_5_05b), model_size("qwen2.5-0.5b"));
+  expect_same(shape_of(gpt2_124m), model_size("gpt2-124m"));
+}
+
+TEST(HuggingFaceConfig, every_named_size_survives_config_json) {
+  for (const ModelFamily& family : model_families())
+    for (const ModelSize& size : family.sizes()) {
+      SCOPED_TRACE(size.name);
+      io::JsonObject config;
+      config.set("model_type", family.name);
+      family.hugging_face.write(size.shape, config);
+      expect_same(shape_of(config), size.shape);
+    }
+}
+
+TEST(HuggingFaceConfig, both_ways_to_write_the_rotation_are_read) {
+  io::JsonObject config = io::JsonObject::parse(llama_3_8b, "config.json");
+  config.set("rope_theta", {}).set("rope_parameters", io::JsonObject().set("rope_type", "default").set("rope_theta", 250000.0));
+  EXPECT_EQ(shape_of(config).rope_theta, 250000);
+  EXPECT_FALSE(shape_of(config).rope_scaling);
+  config.set("rope_scaling", io::JsonObject().set("type", "llama3").set("factor", 8).set("low_freq_factor", 1).set("high_freq_factor", 4)
+                                 .set("original_max_position_embeddings", 8192));
+  ASSERT_TRUE(shape_of(config).rope_scaling);
+  EXPECT_EQ(shape_of(config).rope_scaling->factor, 8);
+}
+
+/// The DataError for a published file in which `key` has another value.
+std::string refusal(const char* published, std::string_view key, io::JsonValue value) {
+  io::JsonObject config = io::JsonObject::parse(published, "config.json");
+  config.set(key, std::move(value));
+  return error_of<DataError>([&] { shape_of(config); });
+}
+
+TEST(HuggingFaceConfig, what_our_models_do_not_compute_is_refused_by_name) {
+  struct Case {
+    const char* published;
+    std::string_view key;
+    io::JsonValue value;
+    std::string_view message;
+  };
+  const auto scaling = [](const char* type) { return io::JsonObject().set("rope_type", type).set("factor", 2.0); };
+  const std::vector<Case> cases{
+      {llama_3_8b, "model_type", "mistral", "model_type must be one of llama, qwen2, gpt2, got the string \"mistral\""},
+      {llama_3_8b, "quantization_config", io::JsonObject(), "quantization_config must be absent"},
+      {llama_3_8b, "attention_bias", true, "attention_bias must be false"},
+      {llama_3_8b, "mlp_bias", true, "mlp_bias must be false"},
+      {llama_3_8b, "hidden_act", "gelu", "hidden_act must be silu, got the string \"gelu\""},
+      {llama_3_8b, "num_key_value_heads", 5, "num_key_value_heads must be a divisor of num_attention_heads = 32"},
+      {llama_3_8b, "hidden_size", 4100, "hidden_size must be a multiple of num_attention_heads = 32"},
+      {llama_3_8b, "hidden_size", 32, "hidden_size must be such that a head has an even number of columns"},
+      {llama_3_8b, "head_dim", 127, "head_dim must be such that a head has an even number of columns"},
+      {llama_3_8b, "num_hidden_layers", -1, "num_hidden_layers must be an integer from 1"},
+      {llama_3_8b, "num_hidden_layers", std::int64_t(1) << 40, "num_hidden_layers must be an integer from 1"},
+      {llama_3_8b, "vocab_size", {}, "vocab_size must be an integer from 1 to 16777216, it is missing"},
+      {llama_3_8b, "rms_norm_eps", -1.0, "rms_norm_eps must be a number"},
+      {llama_3_8b, "rope_scaling", scaling("yarn"), "rope_scaling.rope_type must be default or llama3, got the string \"yarn\""},
+      {llama_3_8b, "rope_scaling", io::JsonObject().set("factor", 2.0), "rope_scaling.type must be default or llama3"},
+      {llama_3_8b, "rope_scaling", scaling("llama3"), "rope_scaling.low_freq_factor must be a number"},
+      {llama_3_8b, "rope_parameters", io::JsonObject().set("partial_rotary_factor", 0.5), "rope_parameters.partial_rotary_factor must be 1"},
+      {qwen_2_5_05b, "layer_types", io::JsonArray{"full_attention", "sliding_attention"}, "layer_types must be full_attention for every layer"},
+      {gpt2_124m, "activation_function", "relu", "activation_function must be gelu_new"},
+      {gpt2_124m, "n_head", 7, "n_embd must be a multiple of n_head = 7"},
+      {gpt2_124m, "scale_attn_weights", false, "scale_attn_weights must be true"},
+      {gpt2_124m, "scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx must be false"},
+      {gpt2_124m, "add_cross_attention", true, "add_cross_attention must be false"},
+  };
+  for (const Case& c : cases) {
+    const std::string error = refusal(c.published, c.key, c.value);
+    EXPECT_TRUE(has(error, c.message)) << c.key << ": " << error;
+  }
+}
+
+TEST(HuggingFaceConfig, a_sliding_window_is_refused_only_where_it_is_in_use) {
+  io::JsonObject config = io::JsonObject::parse(qwen_2_5_05b, "config.json");
+  config.set("use_sliding_window", true);
+  EXPECT_EQ(shape_of(config).layers, 24);  // max_window_layers = 24: it begins above the last layer
+  config.set("max_window_layers", 23);
+  EXPECT_TRUE(has(error_of<DataError>([&] { shape_of(config); }), "use_sliding_window must be false"));
+  config.set("sliding_window", {});
+  EXPECT_EQ(shape_of(config).layers, 24);
+}
+
+TEST(HuggingFaceConfig, a_folder_without_config_json_and_one_that_is_no_json_are_named) {
+  const io::Scratch scratch;
+  EXPECT_TRUE(has(error_of<IoError>([&] { read_hugging_face_shape(scratch.folder()); }), "config.json"));
+  EXPECT_TRUE(has(error_of<DataError>([] { shape_of("{\"model_type\": }"); }), "config.json"));
+  EXPECT_TRUE(has(error_of<DataError>([] { shape_of("{}"); }), "model_type must be a string, it is missing"));
+}
+
+}  // namespace
+}  // namespace octet

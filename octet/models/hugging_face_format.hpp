@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "octet/models/config.hpp"
+
+namespace octet {
+
+namespace io {
+class JsonObject;
+}
+
+/// Where a tensor of a Hugging Face file belongs: rows [first, first + rows) of one of our parameters. A map of these is all that
+/// writing and reading need; slices of one parameter stand in the order of their rows, without gaps. Rows of our parameter behind the
+/// last slice are padding, which files do not have.
+struct WeightSlice {
+  std::string name;       // "model.layers.0.self_attn.k_proj.weight"
+  std::string parameter;  // "layers.0.attn.qkv.weight"
+  std::int64_t first = 0, rows = 0;
+  bool transposed = false;  // stored as [columns, rows]
+  bool alias = false;       // a second name for the same rows: never written; a file that has it must hold the same values
+};
+
+/// How the models of a family stand in a Hugging Face folder. config.json's model_type is the family's name.
+struct HuggingFaceFormat {
+  std::string_view architecture;           // transformers' class: "LlamaForCausalLM"
+  std::string_view prefix;                 // of most names; files of the model without its head leave it out: "model."
+  std::vector<std::string_view> constants;  // ends of names of tables that old files hold: not read
+  /// From config.json; DataError naming the key for anything that our model does not compute.
+  ModelShape (*read)(const io::JsonObject& config);
+  /// Into config.json, every key that the shape decides.
+  void (*write)(const ModelShape&, io::JsonObject& config);
+  std::vector<WeightSlice> (*weights)(const ModelShape&);
+};
+
+/// Beyond these a config.json is refused: the products of any of them fit 64 bits.
+struct HuggingFaceLimits {
+  static constexpr std::int64_t width = 1 << 20, layers = 1 << 12, heads = 1 << 14, head_dim = 1 << 12, hidden = 1 << 22, vocabulary = 1 << 24,
+                                positions = 1 << 28;
+};
+
+}  // namespace octet

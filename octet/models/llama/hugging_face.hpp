@@ -1,0 +1,15 @@
+#pragma once
+
+#include "octet/models/hugging_face_format.hpp"
+
+namespace octet::models {
+
+/// LlamaForCausalLM. Source: transformers 4.57 and 5.23, whose two ways to write the rotation's parameters are both read.
+HuggingFaceFormat llama_hugging_face();
+
+/// What Llama shares with families that name config.json's keys and tensors as it does.
+ModelShape read_llama_like(std::string_view family, const io::JsonObject& config);
+void write_llama_like(const ModelShape&, io::JsonObject& config);
+std::vector<WeightSlice> llama_like_weights(const ModelShape&, bool qkv_bias);
+
+}  // namespace octet::models
