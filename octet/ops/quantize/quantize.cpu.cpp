@@ -25,9 +25,9 @@ int shift_of(int n) { return 31 - __builtin_clz(unsigned(n)); }
 template <class F>
 void with_types(const ops::Sink& sink, DType stored, const F& f) {
   dispatch<E4M3, E5M2>(sink.spec.format, "quantize", [&]<class Format>() {
-    if (stored == DType::bf16) f.template operator()<Stored<Bf16>, Format>();
-    else if (sink.dtype == DType::bf16) f.template operator()<RoundedToBf16, Format>();
-    else f.template operator()<Stored<float>, Format>();
+    if (stored == DType::bf16) f.template operator()<Bf16s, Format>();
+    else if (sink.dtype == DType::bf16) f.template operator()<RoundedFloats, Format>();
+    else f.template operator()<Floats, Format>();
   });
 }
 
@@ -48,95 +48,162 @@ struct Worker {
   Partial& seen;
   const Quantized &rows = sink.codes.rows, &cols = sink.codes.cols;
   const std::int64_t R = sink.shape[0], C = sink.shape[1];
+  const bool health = sink.spec.health != nullptr, noise = health && sink.spec.measure_noise;
   alignas(64) std::uint8_t codes[strip_size * strip_size];
-  BlockScales scales;
+  alignas(64) T ragged[strip_size * strip_size];
+  BlockScales scales{};
+
+  /// f(values, their row length, strip) for a strip of rows that stand at x. A narrow one is first copied to where zeros surround it.
+  template <class F>
+  void strip(const T* x, const Strip& s, const F& f) {
+    if (s.cols == strip_size) return f(x, C, s);
+    for (int r = 0; r < s.rows; ++r) {
+      __builtin_memset(ragged + r * strip_size, 0, strip_size * sizeof(T));
+      __builtin_memcpy(ragged + r * strip_size, x + r * C, std::size_t(s.cols) * sizeof(T));
+    }
+    f(ragged, strip_size, s);
+  }
+  template <class F>
+  void strips(const T* x, std::int64_t row0, int n, const F& f) {
+    for (std::int64_t c = 0; c < C; c += strip_size) strip(x + c, Strip{row0, c, n, int(C - c < strip_size ? C - c : strip_size)}, f);
+  }
 
   /// Encodes a strip and puts its codes where they belong. The orientation that counts is the rows', or the only one.
   template <class Scale>
-  void emit(const T* x, const Strip& s, const Scale& scale, const Scale& descale, bool to_rows, bool to_cols) {
-    const bool counts = to_rows || !rows;
-    encode_strip<Source, Format>(x, C, s, scale, counts && sink.spec.health, codes, seen);
-    if (counts && sink.spec.health && sink.spec.measure_noise) measure_strip<Source, Format>(x, C, s, descale, codes, seen);
+  void emit(const T* x, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, bool in_range, bool to_rows, bool to_cols) {
+    const bool counts = health && (to_rows || !rows);
+    Partial uncounted;
+    Partial& counted = counts ? seen : uncounted;
+    std::uint8_t* const row_codes = to_rows ? rows.codes.u8() + s.row0 * C + s.col0 : nullptr;
+    std::uint8_t* const col_codes = to_cols ? cols.codes.u8() + s.col0 * R + s.row0 : nullptr;
+    const Ahead<T> ahead{x, row_codes, col_codes, C, R};
+    if (!in_range) encode_strip<Source, Format, Encoding::any>(x, ld, s.rows, scale, ahead, codes, counted);
+    else if (counts) encode_strip<Source, Format, Encoding::in_range_counted>(x, ld, s.rows, scale, ahead, codes, seen);
+    else encode_strip<Source, Format, Encoding::in_range>(x, ld, s.rows, scale, ahead, codes, uncounted);
+    if (counts && noise) measure_strip<Source, Format>(x, ld, s.rows, descale, codes, seen);
     if (to_rows)
-      for (int r = 0; r < s.rows; ++r) __builtin_memcpy(rows.codes.u8() + (s.row0 + r) * C + s.col0, codes + r * strip_size, std::size_t(s.cols));
-    if (to_cols) transpose_bytes(codes, strip_size, s.rows, s.cols, cols.codes.u8() + s.col0 * R + s.row0, R);
+      for (int r = 0; r < s.rows; ++r) __builtin_memcpy(row_codes + r * C, codes + r * strip_size, std::size_t(s.cols));
+    if (to_cols) transpose_bytes(codes, strip_size, s.rows, s.cols, col_codes, R);
   }
 
-  void emit_constant(const T* x, const Strip& s, const float* scale, const float* descale, bool to_rows, bool to_cols) {
-    emit(x, s, AlongRows{scale, 0, whole}, AlongRows{descale, 0, whole}, to_rows, to_cols);
+  /// max |x| of a strip's numbers; clears `finite` when it has others.
+  float maximum_of(const T* x, std::int64_t ld, const Strip& s, bool& finite) {
+    const float bound = strip_maximum<Source>(x, ld, s.rows);
+    if (is_finite(bound)) return bound;
+    finite = false;
+    float most = 0;
+    for (int r = 0; r < s.rows; ++r) most = larger(maximum_of_numbers<Source>(x + r * ld, strip_size), most);
+    return most;
+  }
+
+  /// All values with one scale.
+  void constant(const T* x, std::int64_t ld, const Strip& s, float scale, float descale, bool to_rows, bool to_cols) {
+    bool finite = true;
+    const float amax = maximum_of(x, ld, s, finite);
+    seen.amax = larger(amax, seen.amax);
+    emit(x, ld, s, AlongRows{&scale, 0, whole}, AlongRows{&descale, 0, whole}, finite && amax * scale <= Format::max, to_rows, to_cols);
   }
 
   /// One scale for a 128 x 128 block, which is a strip.
-  void square(const T* x, const Strip& s, bool to_rows, bool to_cols) {
-    scales.amax[0] = strip_maximum<Source>(x, C, s);
-    scales.derive(rule_of<Format>(sink, to_rows ? rows : cols), 0, 1, to_rows || !rows, seen);
+  void square(const T* x, std::int64_t ld, const Strip& s, bool to_rows, bool to_cols) {
+    bool finite = true;
+    scales.amax[0] = maximum_of(x, ld, s, finite);
+    const bool beyond = scales.derive(rule_of<Format>(sink, to_rows ? rows : cols), 0, 1, to_rows || !rows, seen);
     if (to_rows) put_descales(rows, s.row0 / strip_size, 1, s.col0 / strip_size, 1, scales, 0, 0);
     if (to_cols) put_descales(cols, s.col0 / strip_size, 1, s.row0 / strip_size, 1, scales, 0, 0);
-    emit_constant(x, s, scales.scale, scales.descale, to_rows, to_cols);
+    emit(x, ld, s, AlongRows{scales.scale, 0, whole}, AlongRows{scales.descale, 0, whole}, finite && !beyond, to_rows, to_cols);
   }
 
-  void row_vectors(const T* x, const Strip& s) {
-    const int n = rows.block.cols, shift = shift_of(n);
-    const int segments = row_maxima<Source>(x, C, s, shift, scales.amax);
-    scales.derive(rule_of<Format>(sink, rows), 0, s.rows * segments, true, seen);
+  void row_vectors(const T* x, std::int64_t ld, const Strip& s) {
+    const int n = rows.block.cols, shift = shift_of(n), segments = (s.cols + n - 1) >> shift, blocks = s.rows * segments;
+    row_maxima<Source>(x, ld, s.rows, shift, segments, scales.amax);
+    const bool finite = all_finite(scales.amax, blocks);
+    if (!finite)
+      for (int i = 0; i < blocks; ++i) scales.amax[i] = maximum_of_numbers<Source>(x + i / segments * ld + i % segments * n, n);
+    const bool beyond = scales.derive(rule_of<Format>(sink, rows), 0, blocks, true, seen);
     put_descales(rows, s.row0, s.rows, s.col0 / n, segments, scales, segments, 1);
-    emit(x, s, AlongRows{scales.scale, segments, shift}, AlongRows{scales.descale, segments, shift}, true, false);
+    emit(x, ld, s, AlongRows{scales.scale, segments, shift}, AlongRows{scales.descale, segments, shift}, finite && !beyond, true, false);
   }
 
-  void column_vectors(const T* x, const Strip& s) {
+  /// amax[c] over n rows, raised from what stands there; false when there was infinity or NaN.
+  bool raise_columns(const T* x, std::int64_t ld, int n, float* amax) {
+    alignas(64) float bound[strip_size];
+    __builtin_memcpy(bound, amax, sizeof bound);
+    column_maxima<Source>(x, ld, n, bound);
+    const bool finite = all_finite(bound, strip_size);
+    if (finite) {
+      __builtin_memcpy(amax, bound, sizeof bound);
+    } else {
+      for (int r = 0; r < n; ++r)
+        for (int c = 0; c < strip_size; c += width)
+          store_raw(amax, Full{c}, larger(magnitude(Source::load(x + r * ld, Full{c})), load_raw<Vec>(amax, Full{c})));
+    }
+    return finite;
+  }
+
+  void column_vectors(const T* x, std::int64_t ld, const Strip& s) {
     const int n = cols.block.cols, shift = shift_of(n), groups = (s.rows + n - 1) >> shift;
-    for (int i = 0; i < groups * strip_size; ++i) scales.amax[i] = 0;
-    column_maxima<Source>(x, C, s, shift, scales.amax);
-    for (int g = 0; g < groups; ++g) scales.derive(rule_of<Format>(sink, cols), g * strip_size, s.cols, !rows, seen);
+    bool in_range = true;
+    for (int g = 0; g < groups; ++g) {
+      float* const amax = scales.amax + g * strip_size;
+      for (int c = 0; c < strip_size; ++c) amax[c] = 0;
+      in_range &= raise_columns(x + g * n * ld, ld, s.rows - g * n < n ? s.rows - g * n : n, amax);
+      in_range &= !scales.derive(rule_of<Format>(sink, cols), g * strip_size, s.cols, !rows, seen);
+    }
     put_descales(cols, s.col0, s.cols, s.row0 / n, groups, scales, 1, strip_size);
-    emit(x, s, AlongColumns{scales.scale, shift}, AlongColumns{scales.descale, shift}, false, true);
-  }
-
-  /// f(x at the strip, strip) for every strip of a tile.
-  template <class F>
-  void strips(const T* x, std::int64_t row0, int n, const F& f) {
-    for (std::int64_t c = 0; c < C; c += strip_size) f(x + c, Strip{row0, c, n, int(C - c < strip_size ? C - c : strip_size)});
+    emit(x, ld, s, AlongColumns{scales.scale, shift}, AlongColumns{scales.descale, shift}, in_range, false, true);
   }
 
   /// Rows with a scale each: maxima first, then codes.
   void whole_rows(const T* x, std::int64_t row0, int n) {
-    for (int r = 0; r < n; ++r) scales.amax[r] = maximum<Source>(x + r * C, C);
-    scales.derive(rule_of<Format>(sink, rows), 0, n, true, seen);
+    bool finite = true;
+    for (int r = 0; r < n; ++r) {
+      scales.amax[r] = maximum<Source>(x + r * C, C);
+      if (is_finite(scales.amax[r])) continue;
+      finite = false;
+      scales.amax[r] = maximum_of_numbers<Source>(x + r * C, C);
+    }
+    const bool in_range = !scales.derive(rule_of<Format>(sink, rows), 0, n, true, seen) && finite;
     put_descales(rows, row0, n, 0, 1, scales, 1, 0);
-    strips(x, row0, n, [&](const T* p, const Strip& s) { emit(p, s, AlongRows{scales.scale, 1, whole}, AlongRows{scales.descale, 1, whole}, true, false); });
+    strips(x, row0, n, [&](const T* p, std::int64_t ld, const Strip& s) {
+      emit(p, ld, s, AlongRows{scales.scale, 1, whole}, AlongRows{scales.descale, 1, whole}, in_range, true, false);
+    });
   }
 
   /// A strip of columns with a scale each, through all rows.
   void whole_columns(const T* values, std::int64_t col0) {
-    Strip s{0, col0, 0, int(C - col0 < strip_size ? C - col0 : strip_size)};
+    const int width = int(C - col0 < strip_size ? C - col0 : strip_size);
     const auto chunks = [&](const auto& f) {
-      for (s.row0 = 0; s.row0 < R; s.row0 += strip_size) s.rows = int(R - s.row0 < strip_size ? R - s.row0 : strip_size), f(values + s.row0 * C + col0);
+      for (std::int64_t r = 0; r < R; r += strip_size) strip(values + r * C + col0, Strip{r, col0, int(R - r < strip_size ? R - r : strip_size), width}, f);
     };
-    for (int i = 0; i < strip_size; ++i) scales.amax[i] = 0;
-    chunks([&](const T* x) { column_maxima<Source>(x, C, s, whole, scales.amax); });
-    scales.derive(rule_of<Format>(sink, cols), 0, s.cols, !rows, seen);
-    put_descales(cols, col0, s.cols, 0, 1, scales, 1, 0);
-    chunks([&](const T* x) { emit(x, s, AlongColumns{scales.scale, whole}, AlongColumns{scales.descale, whole}, false, true); });
+    for (int c = 0; c < strip_size; ++c) scales.amax[c] = 0;
+    bool in_range = true;
+    chunks([&](const T* x, std::int64_t ld, const Strip& s) { in_range &= raise_columns(x, ld, s.rows, scales.amax); });
+    in_range &= !scales.derive(rule_of<Format>(sink, cols), 0, width, !rows, seen);
+    put_descales(cols, col0, width, 0, 1, scales, 1, 0);
+    chunks([&](const T* x, std::int64_t ld, const Strip& s) {
+      emit(x, ld, s, AlongColumns{scales.scale, whole}, AlongColumns{scales.descale, whole}, in_range, false, true);
+    });
   }
 
   /// All that can be done with a tile at once.
   void tile(const T* x, std::int64_t row0, int n) {
     const bool row_now = when(sink.spec, rows, true) == When::tile, col_now = when(sink.spec, cols, false) == When::tile, same = same_codes(sink);
     const bool waits_for_tensor = (rows && !row_now) || (cols && !col_now && cols.block.whole_tensor());
-    if (waits_for_tensor && !row_now && !col_now) return strips(x, row0, n, [&](const T* p, const Strip& s) { seen.amax = larger(strip_maximum<Source>(p, C, s), seen.amax); });
+    if (waits_for_tensor && !row_now && !col_now) {
+      bool finite = true;
+      return strips(x, row0, n, [&](const T* p, std::int64_t ld, const Strip& s) { seen.amax = larger(maximum_of(p, ld, s, finite), seen.amax); });
+    }
     if (sink.spec.scale_known()) {
-      const float *scale = sink.spec.scale.f32(), *descale = sink.spec.descale.f32();
-      return strips(x, row0, n, [&](const T* p, const Strip& s) {
-        if (sink.spec.amax) seen.amax = larger(strip_maximum<Source>(p, C, s), seen.amax);
-        emit_constant(p, s, scale, descale, row_now, col_now);
-      });
+      const float scale = *sink.spec.scale.f32(), descale = *sink.spec.descale.f32();
+      return strips(x, row0, n, [&](const T* p, std::int64_t ld, const Strip& s) { constant(p, ld, s, scale, descale, row_now, col_now); });
     }
     if (row_now && rows.block.whole_rows()) whole_rows(x, row0, n);
-    strips(x, row0, n, [&](const T* p, const Strip& s) {
-      if (row_now && rows.block.rows > 1) square(p, s, true, same);
-      else if (row_now && rows.block.cols > 0) row_vectors(p, s);
-      if (col_now && cols.block.rows > 1 && !same) square(p, s, false, true);
-      else if (col_now && cols.block.rows == 1) column_vectors(p, s);
+    strips(x, row0, n, [&](const T* p, std::int64_t ld, const Strip& s) {
+      if (row_now && rows.block.rows > 1) square(p, ld, s, true, same);
+      else if (row_now && rows.block.cols > 0) row_vectors(p, ld, s);
+      if (col_now && cols.block.rows > 1 && !same) square(p, ld, s, false, true);
+      else if (col_now && cols.block.rows == 1) column_vectors(p, ld, s);
     });
   }
 };
@@ -210,8 +277,8 @@ void TileQuantizer::finish() {
       for_each(ceil_div(R, tile_rows), value_bytes * tile_rows, [&](std::int64_t t) {
         const std::int64_t row0 = t * tile_rows;
         Worker<Source, Format> worker{sink_, partials_[this_thread()]};
-        worker.strips(values + row0 * C, row0, int(R - row0 < tile_rows ? R - row0 : tile_rows), [&](const auto* x, const Strip& s) {
-          worker.emit_constant(x, s, one.scale, one.descale, row_tensor, col_tensor);
+        worker.strips(values + row0 * C, row0, int(R - row0 < tile_rows ? R - row0 : tile_rows), [&](const auto* x, std::int64_t ld, const Strip& s) {
+          worker.constant(x, ld, s, one.scale[0], one.descale[0], row_tensor, col_tensor);
         });
       });
     }

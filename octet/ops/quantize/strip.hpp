@@ -1,12 +1,11 @@
 #pragma once
 
-// Only for quantize.cpu.cpp: what happens to a strip, at most 128 x 128 values that stay in the first-level cache from their maxima
-// to their codes.
+// Only for quantize.cpu.cpp: what happens to a strip of at most 128 x 128 values between reading them and having their codes.
 
 #include "octet/ops/quantize/quantize.math.hpp"
 #include "octet/ops/quantize/transpose.hpp"
+#include "octet/ops/quantize/values.hpp"
 #include "octet/ops/sink/tile.hpp"
-#include "octet/tensor/cpu/lanes.hpp"
 
 namespace octet::cpu::OCTET_ISA {
 
@@ -16,18 +15,7 @@ inline constexpr int strip_size = 128;
 inline constexpr int smallest_block = 32;
 inline constexpr int whole = 31;  // a shift that makes any index 0
 
-/// Values as they stand in memory.
-template <class T>
-struct Stored {
-  using Type = T;
-  template <class Cursor> OCTET_HD static Vec load(const T* p, Cursor c) { return Lane{}.load(p, c); }
-};
-/// f32 in memory, to be quantized as BF16.
-struct RoundedToBf16 {
-  using Type = float;
-  template <class Cursor> OCTET_HD static Vec load(const float* p, Cursor c) { return round_to_bf16(Lane{}.load(p, c)); }
-};
-
+/// Where a strip lies in the matrix. Its values are always 128 columns wide, with zeros beyond `cols`.
 struct Strip {
   std::int64_t row0, col0;
   int rows, cols;
@@ -36,86 +24,115 @@ struct Strip {
 /// Maxima of a strip's blocks and what they give.
 struct alignas(64) BlockScales {
   static constexpr int most = strip_size * strip_size / smallest_block;
-  float amax[most], scale[most], descale[most];
-  std::uint8_t code[most];
+  float amax[most]{}, scale[most]{}, descale[most]{};
+  std::uint8_t code[most]{};
 
-  /// Scales of blocks [at, at + n) from their maxima; raises the maximum and widens the range of scales seen.
-  void derive(const ops::BlockRule& rule, int at, int n, bool seen_here, Partial& seen) {
+  /// Scales of blocks [at, at + n) from their maxima. Raises the maximum and, when it counts, widens the range of scales seen.
+  /// True when some value can land beyond the format's largest.
+  bool derive(const ops::BlockRule& rule, int at, int n, bool counts, Partial& seen) {
+    Vec top{}, least = splat<Vec>(__builtin_inff()), greatest{}, encoded{};
     Lane{}.each(n, [&](auto c) {
-      const auto s = ops::block_scale(load_raw<Vec>(amax + at, c), rule);
+      const Vec a = load_raw<Vec>(amax + at, c);
+      const auto s = ops::block_scale(a, rule);
       store_raw(scale + at, c, s.scale), store_raw(descale + at, c, s.descale), store_raw(code + at, c, to_bytes(s.code));
+      top = larger(a, top), encoded = larger(Vec(a * s.scale), encoded);
+      least = smaller(Lane{}.within(s.scale, c, __builtin_inff()), least), greatest = larger(Lane{}.within(s.scale, c), greatest);
     });
-    for (int i = at; i < at + n; ++i) {
-      seen.amax = larger(amax[i], seen.amax);
-      if (!seen_here) continue;
-      seen.scale_min = seen.scale_min == 0 ? scale[i] : smaller(scale[i], seen.scale_min);
-      seen.scale_max = larger(scale[i], seen.scale_max);
+    seen.amax = larger(Lane{}.max(top), seen.amax);
+    if (counts && n > 0) {
+      const float low = -Lane{}.max(-least);
+      seen.scale_min = seen.scale_max == 0 ? low : smaller(low, seen.scale_min);
+      seen.scale_max = larger(Lane{}.max(greatest), seen.scale_max);
     }
+    return Lane{}.max(encoded) > rule.format_max;
   }
 };
 
 /// Writes the descales of ni x nj blocks whose first is (i0, j0); block (i, j) is scales[i * si + j * sj].
 inline void put_descales(const Quantized& q, std::int64_t i0, int ni, std::int64_t j0, int nj, const BlockScales& s, int si, int sj) {
   const auto stride = descale_stride(q.block, q.descales.dtype, q.rows(), q.cols());
-  for (int i = 0; i < ni; ++i)
-    for (int j = 0; j < nj; ++j) {
-      const std::int64_t to = (i0 + i) * stride.row_block + (j0 + j) * stride.col_block;
-      if (q.descales.dtype == DType::e8m0) q.descales.u8()[to] = s.code[i * si + j * sj];
-      else q.descales.f32()[to] = s.descale[i * si + j * sj];
-    }
+  const std::int64_t at = i0 * stride.row_block + j0 * stride.col_block;
+  const auto put = [&](auto* to, const auto* from) {
+    for (int i = 0; i < ni; ++i)
+      for (int j = 0; j < nj; ++j) to[i * stride.row_block + j * stride.col_block] = from[i * si + j * sj];
+  };
+  if (q.descales.dtype == DType::e8m0) put(q.descales.u8() + at, s.code);
+  else put(q.descales.f32() + at, s.descale);
 }
 
 /// The scale of each value of a strip. Along rows: one for every 2^shift columns of a row, `step` of them a row (0: rows share).
 struct AlongRows {
   const float* s;
   int step, shift;
-  OCTET_HD Vec operator()(int r, std::int64_t c) const { return splat<Vec>(s[r * step + int(c >> shift)]); }
+  OCTET_HD Vec operator()(int r, int c) const { return splat<Vec>(s[r * step + (c >> shift)]); }
 };
 /// Along columns: one for every 2^shift rows of a column.
 struct AlongColumns {
   const float* s;
   int shift;
-  OCTET_HD Vec operator()(int r, std::int64_t c) const { return load_raw<Vec>(s + (r >> shift) * strip_size, Full{c}); }
+  OCTET_HD Vec operator()(int r, int c) const { return load_raw<Vec>(s + (r >> shift) * strip_size, Full{c}); }
 };
 
-/// max |x| of n values.
-template <class Source>
-OCTET_HD float maximum(const typename Source::Type* x, std::int64_t n) {
-  Vec most{};
-  Lane{}.each(n, [&](auto c) { most = larger(magnitude(Source::load(x, c)), most); });
-  return Lane{}.max(most);
-}
+/// Asks for what comes next while a strip is encoded, row by row: the values to its right and the places of its codes. No processor
+/// foresees a walk over 128 rows. Addresses beyond the matrix do no harm.
+template <class T>
+struct Ahead {
+  const T* values;
+  std::uint8_t *rows, *cols;  // null when there are none
+  std::int64_t row_length, col_length;
 
-/// amax[r * segments + s] of 2^shift columns each; returns the segments of a row.
-template <class Source>
-int row_maxima(const typename Source::Type* x, std::int64_t ld, const Strip& strip, int shift, float* amax) {
-  const int n = 1 << shift, segments = (strip.cols + n - 1) >> shift;
-  for (int r = 0; r < strip.rows; ++r)
-    for (int s = 0; s < segments; ++s) {
-      const int left = strip.cols - s * n;
-      amax[r * segments + s] = maximum<Source>(x + r * ld + s * n, left < n ? left : n);
+  OCTET_HD void operator()(int r) const {
+    constexpr int line = 64, lines = strip_size * int(sizeof(T)) / line;
+    const char* const right = reinterpret_cast<const char*>(values + r * row_length + strip_size);
+    for (int i = 0; i < lines; ++i) __builtin_prefetch(right + i * line, 0, 2);
+    for (int i = 0; i < strip_size; i += line) {
+      if (rows != nullptr) __builtin_prefetch(rows + r * row_length + i, 1, 3);
+      if (cols != nullptr) __builtin_prefetch(cols + r * col_length + i, 1, 3);
     }
-  return segments;
+  }
+};
+
+/// amax[r * segments + s] of 2^shift columns each; `segments` of them hold values.
+template <class Source>
+void row_maxima(const typename Source::Type* x, std::int64_t ld, int rows, int shift, int segments, float* amax) {
+  for (int r = 0; r < rows; ++r)
+    for (int s = 0; s < segments; ++s) amax[r * segments + s] = maximum<Source>(x + r * ld + (s << shift), 1 << shift);
 }
 
-/// amax[g * 128 + c] of 2^shift rows each, raised from what stands there.
+/// amax[c] of one column each over n rows, raised from what stands there.
 template <class Source>
-void column_maxima(const typename Source::Type* x, std::int64_t ld, const Strip& strip, int shift, float* amax) {
-  const int n = shift == whole ? strip.rows : 1 << shift;
-  Lane{}.each(strip.cols, [&](auto c) {
-    for (int g = 0; g * n < strip.rows; ++g) {
-      Vec most = load_raw<Vec>(amax + g * strip_size, c);
-      for (int r = g * n; r < strip.rows && r < (g + 1) * n; ++r) most = larger(magnitude(Source::load(x + r * ld, c)), most);
-      store_raw(amax + g * strip_size, c, most);
+void column_maxima(const typename Source::Type* x, std::int64_t ld, int n, float* amax) {
+  constexpr int lanes = raw_lanes<Source>, packs = strip_size / lanes;
+  typename Source::Raw most[packs]{};
+  constexpr int ahead = 16;
+  for (int r = 0; r < n; ++r) {
+    for (int p = 0; p < packs; ++p) __builtin_prefetch(x + (r + ahead) * ld + p * lanes, 0, 2);
+    for (int p = 0; p < packs; ++p) most[p] = raise(Source::raw(x + r * ld, Full{p * lanes}), most[p]);
+  }
+  for (int p = 0; p < packs; ++p) {
+    alignas(64) float values[lanes];
+    Source::magnitudes_of(most[p], values);
+    for (int i = 0; i < lanes; ++i) {
+      float& a = amax[p * lanes + i];
+      a = int_of(values[i]) > int_of(a) ? values[i] : a;
     }
-  });
+  }
 }
 
+/// max |x| of a strip; above every finite value when one is infinite or NaN.
 template <class Source>
-float strip_maximum(const typename Source::Type* x, std::int64_t ld, const Strip& strip) {
-  float most = 0;
-  for (int r = 0; r < strip.rows; ++r) most = larger(maximum<Source>(x + r * ld, strip.cols), most);
-  return most;
+float strip_maximum(const typename Source::Type* x, std::int64_t ld, int rows) {
+  typename Source::Raw most{};
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < strip_size; c += raw_lanes<Source>) most = raise(Source::raw(x + r * ld, Full{c}), most);
+  return Source::magnitude_of(largest(most));
+}
+
+OCTET_HD bool is_finite(float magnitude) { return int_of(magnitude) < 0x7F800000; }
+OCTET_HD bool all_finite(const float* magnitudes, int n) {
+  bool all = true;
+  for (int i = 0; i < n; ++i) all &= is_finite(magnitudes[i]);
+  return all;
 }
 
 OCTET_HD std::int64_t total(IntVec v) {
@@ -124,32 +141,47 @@ OCTET_HD std::int64_t total(IntVec v) {
   return sum;
 }
 
-/// Codes of a strip, 128 bytes a row. Adds to the health counts.
-template <class Source, class Format, class Scale>
-void encode_strip(const typename Source::Type* x, std::int64_t ld, const Strip& strip, const Scale& scale, bool count, std::uint8_t* codes, Partial& seen) {
+/// How a strip is encoded: `in_range` when no value is NaN or beyond the format's largest, without counting or counting those that
+/// become 0; otherwise whatever its values are.
+enum class Encoding { in_range, in_range_counted, any };
+
+/// Codes of a strip, 128 bytes a row.
+template <class Source, class Format, Encoding how, class Scale>
+void encode_strip(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Ahead<typename Source::Type> ahead,
+                  std::uint8_t* codes, Partial& seen) {
   ops::HealthCounts<Vec> n;
-  for (int r = 0; r < strip.rows; ++r)
-    Lane{}.each(strip.cols, [&](auto c) {
-      const IntVec code = ops::encode_counted<Format>(Source::load(x + r * ld, c), scale(r, c.at), n);
-      store_raw(codes + r * strip_size, Full{c.at}, to_bytes(code));
-    });
-  if (count) seen.saturated += total(n.saturated), seen.flushed += total(n.flushed), seen.nonfinite += total(n.nonfinite);
+  for (int r = 0; r < rows; ++r) {
+    ahead(r);
+    for (int c = 0; c < strip_size; c += width) {
+      const Vec v = Source::load(x + r * ld, Full{c}), s = scale(r, c), y = v * s;
+      IntVec code;
+      if constexpr (how == Encoding::any) {
+        code = encode_lanes<Format>(y);
+        ops::count_health<Format>(v, s, code, n);
+      } else {
+        code = ops::encode_in_range<Format>(y);
+        if constexpr (how == Encoding::in_range_counted) n.flushed -= ((code & 0x7F) == 0) & (v != Vec{});
+      }
+      store_raw(codes + r * strip_size, Full{c}, to_bytes(code));
+    }
+  }
+  seen.saturated += total(n.saturated), seen.flushed += total(n.flushed), seen.nonfinite += total(n.nonfinite);
 }
 
 /// Adds x^2 and (x - dequantized)^2 of a strip's finite values.
 template <class Source, class Format, class Scale>
-void measure_strip(const typename Source::Type* x, std::int64_t ld, const Strip& strip, const Scale& descale, const std::uint8_t* codes, Partial& seen) {
+void measure_strip(const typename Source::Type* x, std::int64_t ld, int rows, const Scale& descale, const std::uint8_t* codes, Partial& seen) {
   typedef double Wide __attribute__((vector_size(8 * width)));
-  for (int r = 0; r < strip.rows; ++r) {
+  for (int r = 0; r < rows; ++r) {
     Wide signal{}, noise{};
-    Lane{}.each(strip.cols, [&](auto c) {
-      const Vec v = Source::load(x + r * ld, c);
-      const Vec d = decode_lanes<Format, Vec>(widen(load_raw<ByteVec>(codes + r * strip_size, c))) * descale(r, c.at);
+    for (int c = 0; c < strip_size; c += width) {
+      const Vec v = Source::load(x + r * ld, Full{c});
+      const Vec d = decode_lanes<Format, Vec>(widen(load_raw<ByteVec>(codes + r * strip_size, Full{c}))) * descale(r, c);
       const IntVec finite = (int_of(v) & 0x7FFFFFFF) < 0x7F800000;
       const Wide a = __builtin_convertvector(value_of<Vec>(IntVec(int_of(v) & finite)), Wide);
       const Wide b = __builtin_convertvector(value_of<Vec>(IntVec(int_of(d) & finite)), Wide);
       signal += a * a, noise += (a - b) * (a - b);
-    });
+    }
     for (int i = 0; i < width; ++i) seen.signal += signal[i], seen.noise += noise[i];
   }
 }
