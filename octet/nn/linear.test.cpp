@@ -1,0 +1,141 @@
+#include "octet/nn/linear.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "octet/nn/parameters.hpp"
+#include "tests/testing/testing.hpp"
+
+namespace octet::nn {
+namespace {
+
+using octet::testing::gaussian;
+using octet::testing::sqnr_db;
+
+Tensor bf16_tensor(Stream& stream, Shape shape, std::uint64_t seed, double scale) {
+  const Tensor t = stream.empty(shape, DType::bf16, Lifetime::run);
+  const auto values = gaussian(std::size_t(shape.count()), seed, scale);
+  for (std::int64_t i = 0; i < shape.count(); ++i) t.bf16()[i] = to_bf16(values[std::size_t(i)]);
+  return t;
+}
+
+// y = x W^T, dx = dy W and dW = dy^T x of the same tensors in double.
+struct Reference {
+  std::vector<double> y, dx, dw;
+  Reference(const Tensor& x, const Tensor& w, const Tensor& dy) {
+    const std::int64_t tokens = x.shape[0], in = x.shape[1], out = w.shape[0];
+    y.assign(std::size_t(tokens * out), 0), dx.assign(std::size_t(tokens * in), 0), dw.assign(std::size_t(out * in), 0);
+    for (std::int64_t t = 0; t < tokens; ++t)
+      for (std::int64_t o = 0; o < out; ++o)
+        for (std::int64_t i = 0; i < in; ++i) {
+          const double xv = value_at(x, t * in + i), wv = value_at(w, o * in + i), g = value_at(dy, t * out + o);
+          y[std::size_t(t * out + o)] += xv * wv, dx[std::size_t(t * in + i)] += g * wv, dw[std::size_t(o * in + i)] += g * xv;
+        }
+  }
+};
+
+std::vector<double> numbers(const Tensor& t) {
+  std::vector<double> out;
+  for (std::int64_t i = 0; i < t.count(); ++i) out.push_back(value_at(t, i));
+  return out;
+}
+
+struct Result {
+  std::vector<double> y, dx, dw;
+  Tensor x, w, dy;
+};
+
+// One layer of 256 -> 192 on 130 tokens: neither is a multiple of 128. Known scales settle in three steps first.
+Result run(Stream& stream, const std::string& recipe) {
+  Precision precision({.recipe = recipe});
+  Linear linear("layer", {.in = 256, .out = 192}, precision);
+  Parameters parameters(stream, linear, true);
+  parameters.initialize(stream, 3);
+  precision.allocate(stream);
+  const DType dtype = precision.activations();
+  Result r{.x = bf16_tensor(stream, {130, 256}, 1, 1.0), .w = linear.weight().value, .dy = bf16_tensor(stream, {130, 192}, 2, 1e-3)};
+  const Tensor y = stream.empty({130, 192}, dtype, Lifetime::run), dx = stream.empty({130, 256}, dtype, Lifetime::run);
+  const Tensor skip = stream.zeros({1}, DType::f32, Lifetime::run);
+  const Pass pass{.kind = Pass::Kind::train};
+  for (int step = 0; step < 3; ++step) {
+    const Scope scope(stream), kept(stream, pass.keep);
+    parameters.clear_gradients(stream);
+    ++linear.weight().version;
+    Linear::Saved saved;
+    linear.forward(stream, linear.quantize_input(stream, r.x, pass, true), y, pass, &saved);
+    linear.backward(stream, linear.quantize_gradient(stream, r.dy, pass), saved, dx);
+    precision.end_step(stream, skip);
+  }
+  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().grad);
+  return r;
+}
+
+TEST(Linear, every_recipe_keeps_its_signal_to_noise_forward_and_backward) {
+  // E4M3 by E4M3 on Gaussian data gives 28.5 dB, E5M2 by E4M3 24.5 dB; the floors are those of the issue.
+  for (const auto& entry : recipes()) {
+    if (entry.name == "global" || entry.name == "fp32") continue;
+    Stream stream(Device::cpu);
+    const Result r = run(stream, std::string(entry.name));
+    const Reference exact(r.x, r.w, r.dy);
+    const bool hybrid = entry.name == "delayed" || entry.name == "current";
+    const double forward = entry.name == "bf16" ? 45 : 27, backward = entry.name == "bf16" ? 45 : hybrid ? 24 : 27;
+    EXPECT_GE(sqnr_db(exact.y, r.y), forward) << entry.name;
+    EXPECT_GE(sqnr_db(exact.dx, r.dx), backward) << entry.name;
+    EXPECT_GE(sqnr_db(exact.dw, r.dw), backward) << entry.name;
+  }
+}
+
+TEST(Linear, one_scale_for_all_tensors_flushes_small_gradients) {
+  // Gradients of 1e-3 beside activations of 4: under the shared scale they lie below E4M3's normal numbers.
+  Stream stream(Device::cpu);
+  const Result shared = run(stream, "global"), own = run(stream, "current");
+  const Reference exact(own.x, own.w, own.dy);
+  EXPECT_LT(sqnr_db(exact.dw, shared.dw) + 3, sqnr_db(exact.dw, own.dw));
+}
+
+TEST(Linear, the_weight_is_quantized_once_per_change) {
+  Stream stream(Device::cpu);
+  Precision precision({.recipe = "current"});
+  Linear linear("layer", {.in = 64, .out = 32}, precision);
+  Parameters parameters(stream, linear, true);
+  parameters.initialize(stream, 3);
+  precision.allocate(stream);
+  const Pass pass{.kind = Pass::Kind::train};
+  linear.refresh(stream, pass);
+  linear.refresh(stream, pass);
+  EXPECT_EQ(precision.slots().health(1)->values, 64 * 32);
+  ++linear.weight().version;
+  linear.refresh(stream, pass);
+  EXPECT_EQ(precision.slots().health(1)->values, 2 * 64 * 32);
+}
+
+TEST(Linear, backward_keeps_one_byte_a_value) {
+  Stream stream(Device::cpu);
+  Precision precision({.recipe = "block128"});
+  Linear linear("layer", {.in = 256, .out = 128}, precision);
+  Parameters parameters(stream, linear, true);
+  precision.allocate(stream);
+  const Pass pass{.kind = Pass::Kind::train};
+  const Scope scope(stream), kept(stream, pass.keep);
+  const std::size_t before = stream.arena().mark(pass.keep).bytes;
+  (void)linear.quantize_input(stream, bf16_tensor(stream, {256, 256}, 1, 1), pass, true);
+  const std::size_t codes = 256 * 256, descales = 2 * 256 * sizeof(float);
+  EXPECT_EQ(stream.arena().mark(pass.keep).bytes - before, codes + descales);
+}
+
+TEST(Linear, a_wrong_width_is_refused_by_name) {
+  Stream stream(Device::null);
+  Precision precision({.recipe = "bf16"});
+  Linear linear("layers.3.mlp.up", {.in = 8, .out = 16}, precision);
+  const Tensor x = stream.empty({6, 7}, DType::bf16);
+  try {
+    (void)linear.quantize_input(stream, x, {}, false);
+    FAIL();
+  } catch (const ContractError& e) {
+    EXPECT_NE(std::string(e.what()).find("linear layers.3.mlp.up: x must be [T, 8], got [6, 7]"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace octet::nn
