@@ -13,6 +13,7 @@ function(octet_kernels target)
     target_compile_options(${objects} PRIVATE ${OCTET_ISA_${isa}} $<$<CONFIG:Release>:-O3> -ffp-contract=off -fno-math-errno -fno-trapping-math -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized)
     target_compile_definitions(${objects} PRIVATE OCTET_ISA=${isa} OCTET_ISA_${isa}=1)
     target_link_libraries(${objects} PRIVATE $<$<BOOL:${OCTET_OPENMP}>:OpenMP::OpenMP_CXX>)
+    target_precompile_headers(${objects} PRIVATE <immintrin.h> <cstdint> <cstring> <memory> <string> <string_view> <vector>)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
   endforeach()
   set_property(GLOBAL APPEND PROPERTY OCTET_V4_KERNELS ${target}_v4)  # tests/house/isa.test.cpp looks at them
