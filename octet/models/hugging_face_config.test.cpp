@@ -110,7 +110,7 @@ TEST(HuggingFaceConfig, what_our_models_do_not_compute_is_refused_by_name) {
       {llama_3_8b, "head_dim", 127, "head_dim must be such that a head has an even number of columns"},
       {llama_3_8b, "num_hidden_layers", -1, "num_hidden_layers must be an integer from 1"},
       {llama_3_8b, "num_hidden_layers", std::int64_t(1) << 40, "num_hidden_layers must be an integer from 1"},
-      {llama_3_8b, "vocab_size", {}, "vocab_size must be an integer from 1 to 16777216, it is missing"},
+      {llama_3_8b, "vocab_size", {}, "vocab_size must be an integer from 1 to 16777216, got null"},
       {llama_3_8b, "rms_norm_eps", -1.0, "rms_norm_eps must be a number"},
       {llama_3_8b, "rope_scaling", scaling("yarn"), "rope_scaling.rope_type must be default or llama3, got the string \"yarn\""},
       {llama_3_8b, "rope_scaling", io::JsonObject().set("factor", 2.0), "rope_scaling.type must be default or llama3"},
