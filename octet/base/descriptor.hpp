@@ -24,7 +24,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// Throws IoError: "cannot <verb> '<path>': <reason>", the reason an errno.
+/// Throws IoError: "cannot <verb> '<path>': <reason>; <remedy>", the reason an errno, the remedy where the reason tells one.
 [[noreturn]] void refuse_file(std::string_view verb, const std::string& path, int reason);
 
 }  // namespace octet

@@ -64,15 +64,17 @@ TEST_F(File, a_pipe_is_read_to_its_end) {
 
 TEST_F(File, a_missing_file_and_a_folder_say_the_path_and_the_reason) {
   EXPECT_EQ(error_of<IoError>([&] { read_file(at("no\nfile"), 10); }),
-            "cannot read '" + at("no\\x0afile") + "': No such file or directory");
-  EXPECT_EQ(error_of<IoError>([&] { read_file(folder.string(), 10); }), "cannot read '" + folder.string() + "': Is a directory");
+            "cannot read '" + at("no\\x0afile") + "': No such file or directory; check the path");
+  EXPECT_EQ(error_of<IoError>([&] { read_file(folder.string(), 10); }),
+            "cannot read '" + folder.string() + "': Is a directory; it is a folder, name a file");
 }
 
 TEST_F(File, a_refused_write_says_why_and_leaves_nothing) {
   EXPECT_EQ(error_of<IoError>([&] { write_file_atomically(at("no/x"), "a"); }),
-            "cannot write '" + at("no/x") + "': No such file or directory");
+            "cannot write '" + at("no/x") + "': No such file or directory; check the path");
   fs::create_directories(folder / "taken" / "inside");
-  EXPECT_EQ(error_of<IoError>([&] { write_file_atomically(at("taken"), "a"); }), "cannot write '" + at("taken") + "': Is a directory");
+  EXPECT_EQ(error_of<IoError>([&] { write_file_atomically(at("taken"), "a"); }),
+            "cannot write '" + at("taken") + "': Is a directory; it is a folder, name a file");
   EXPECT_EQ(entries(), 1u) << "a temporary file was left behind";
 }
 

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <new>
 
 #include "octet/train/trainer.hpp"
@@ -27,6 +29,34 @@ void require_known_command(const CLI::App& program, int argc, char** argv) {
     if (name == argv[1]) return;
   const std::string near = nearest_of(argv[1], names);
   throw ConfigError(format("there is no command `{}`{}; see octet --help", printable(argv[1]), near.empty() ? "" : "; did you mean `" + near + "`?"));
+}
+
+const CLI::App& command_named(const CLI::App& program, std::string_view name) {
+  for (const CLI::App* command : program.get_subcommands({}))
+    if (command->get_name() == name) return *command;
+  return program;
+}
+
+// What to say of a command line with an option that its command does not have: the option and the nearest one.
+std::string unknown_option(const CLI::App& command, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view word(argv[i], std::min(std::strlen(argv[i]), std::strcspn(argv[i], "=")));
+    if (!word.starts_with("--") || std::find(names.begin(), names.end(), word) != names.end()) continue;
+    const std::string near = nearest_of(word, names);
+    return format("there is no option `{}`{}", printable(word), near.empty() ? "" : "; did you mean `" + near + "`?");
+  }
+  return "";
+}
+
+// One line for a command line that was refused: what is wrong with it, and which help to read.
+std::string refusal(const CLI::App& program, const CLI::ParseError& error, int argc, char** argv) {
+  const CLI::App& command = command_named(program, argc > 1 ? argv[1] : "");
+  std::string what = dynamic_cast<const CLI::ExtrasError*>(&error) ? unknown_option(command, argc, argv) : "";
+  if (what.empty()) what = printable(error.what());
+  return format("{}; see octet{} --help", what, &command == &program ? "" : " " + command.get_name());
 }
 
 std::string range_error(const Accept& accept, double value) {
@@ -110,7 +140,7 @@ int Program::run(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return state_->app.exit(e);
   } catch (const CLI::ParseError& e) {
-    return complain((printable(e.what()) + "; see octet --help").c_str(), ExitCode::usage);
+    return complain(refusal(state_->app, e, argc, argv).c_str(), ExitCode::usage);
   } catch (const Error& e) {
     return complain(e.what(), e.code());
   } catch (const std::bad_alloc&) {

@@ -42,7 +42,7 @@ void add_eval(Program& program) {
   command.option("--sequence", o->sequence, "tokens in a sequence", {.at_least = 1});
   command.option("--batch", o->batch, "sequences at a time", {.at_least = 1});
   command.option("--batches", o->batches, "batches to evaluate on; 0: all held-out text", {.at_least = 0});
-  command.option("--held-out", o->fraction, "share of the documents, the last ones, to evaluate on");
+  command.option("--held-out", o->fraction, "share of the documents, the last ones, to evaluate on", {.at_least = 0, .at_most = 0.999});
   command.flag("--residual", o->quantize_residual, "quantize the residual stream too");
   command.option("--calibration", o->calibration, "batches that scales with a history see first", {.at_least = 0});
   command.run([o] { return evaluate_model(*o); });

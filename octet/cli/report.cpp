@@ -21,6 +21,8 @@ ExitCode write(const Options& o) {
       comparison = read_comparison(folder + "/compare.json");
       for (const auto& run : comparison->runs) runs.push_back(read_run(folder + "/" + run));
     } else {
+      if (!std::filesystem::exists(folder + "/run.json"))
+        throw ConfigError(format("{}: holds neither run.json nor compare.json; name the folder of a run or of a comparison", printable(folder)));
       runs.push_back(read_run(folder));
     }
   }

@@ -1,6 +1,7 @@
 #include "octet/cli/run_options.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "octet/scaling/recipe.hpp"
 
@@ -10,8 +11,8 @@ void RunOptions::add_to(Command& command) {
   command.positional("config", file, "configuration, a TOML file; without it, defaults and the options below", false);
   command.optional_value("--fp8", fp8_given, fp8, std::string("train in FP8, by this recipe or, without a name, by ") + default_fp8_recipe);
   command.option("--data", data, "token folder, as octet tokenize makes it (data.path)");
-  command.option("--steps", steps, "optimizer steps (train.steps)");
-  command.option("--tokens", tokens, "tokens to train on (train.tokens)");
+  command.option("--steps", steps, "optimizer steps (train.steps)", {.at_least = 1});
+  command.option("--tokens", tokens, "tokens to train on (train.tokens)", {.at_least = 1});
   command.option("--max-time", max_time, "wall time, such as 90s, 5m or 1h30m (train.max_seconds)");
   command.option("--output", output, "folder for run folders (output)");
   command.option("--name", name, "name of the run's folder (name)");
@@ -21,6 +22,8 @@ void RunOptions::add_to(Command& command) {
 train::RunConfig RunOptions::config() const {
   train::RunConfig c;
   config::Origins origins;
+  if (!file.empty() && !std::filesystem::exists(file))
+    throw ConfigError(format("there is no configuration file {}; check the path, or leave it out and use options", printable(file)));
   if (!file.empty()) origins = config::read_toml_file(file, c);
   if (fp8_given) {
     c.recipe.recipe = fp8.empty() ? default_fp8_recipe : fp8;

@@ -73,7 +73,7 @@ Checksum Dataset::fingerprint() const {
 
 void require_vocabulary(const Dataset& dataset, std::int64_t vocab_size) {
   if (vocab_size >= dataset.vocab_size()) return;
-  throw ConfigError(format("data.path: '{}' has token ids up to {} (tokenizer '{}'), the model's vocabulary has {}; set model.vocab_size to at least {} "
+  throw ConfigError(format("data.path: '{}' has token ids up to {} (tokenizer '{}'), the model's vocabulary has {}; set model.vocabulary to at least {} "
                            "or tokenize with the model's tokenizer",
                            printable(dataset.folder()), dataset.vocab_size() - 1, printable(dataset.tokenizer()), vocab_size, dataset.vocab_size()));
 }

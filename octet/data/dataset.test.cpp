@@ -207,7 +207,7 @@ TEST(Dataset, a_model_with_too_few_ids_is_told_how_many_it_needs) {
   require_vocabulary(dataset, 257);
   require_vocabulary(dataset, 272);
   EXPECT_EQ(error_of<ConfigError>([&] { require_vocabulary(dataset, 256); }),
-            "data.path: '" + scratch.at("data") + "' has token ids up to 256 (tokenizer 'byte'), the model's vocabulary has 256; set model.vocab_size to at "
+            "data.path: '" + scratch.at("data") + "' has token ids up to 256 (tokenizer 'byte'), the model's vocabulary has 256; set model.vocabulary to at "
                                                   "least 257 or tokenize with the model's tokenizer");
 }
 

@@ -124,6 +124,7 @@ Manifest parse(std::string_view text, const std::string& path) {
 Manifest read_manifest(const std::string& folder) {
   const std::string path = (fs::path(folder) / Manifest::file_name).string(), shown = printable(folder);
   std::error_code ignored;
+  if (folder.empty()) throw ConfigError("data.path is not set; name a token folder with --data, or make one with `octet tokenize`");
   if (!fs::exists(folder, ignored))
     throw ConfigError(
         format("data.path: there is no folder '{}'; make one with `octet tokenize --input 'docs/**/*.txt' --output {}`", shown, shown));

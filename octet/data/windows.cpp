@@ -13,10 +13,10 @@ Windows::Windows(const Dataset& dataset, TokenRange range, std::int64_t length, 
   if (length < 1) throw ConfigError(format("data.sequence_length must be at least 1, got {}", length));
   if (range.size() > std::uint64_t(length)) return;
   if (range.size() == 0)
-    throw ConfigError(format("the {} part of '{}' is empty; set data.eval_fraction above 0 or tokenize more documents", part,
+    throw ConfigError(format("the {} part of '{}' is empty; set data.eval_fraction (eval: --held-out) above 0 or tokenize more documents", part,
                              printable(dataset.folder())));
-  throw ConfigError(format("data.sequence_length = {} needs {} tokens in a row, the {} part of '{}' has {}; shorten the sequence, change "
-                           "data.eval_fraction or tokenize more text",
+  throw ConfigError(format("data.sequence_length = {} needs {} tokens in a row, the {} part of '{}' has {}; shorten it (eval: --sequence), change "
+                           "data.eval_fraction (eval: --held-out) or tokenize more text",
                            length, std::uint64_t(length) + 1, part, printable(dataset.folder()), range.size()));
 }
 

@@ -39,9 +39,9 @@ TEST_F(Counting, a_range_of_exactly_one_window_is_enough_and_one_token_less_is_n
   EXPECT_EQ(Windows(*dataset, {0, 11}, 10, "training").count(), 1u);
   EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, {0, 10}, 10, "training"); }),
             "data.sequence_length = 10 needs 11 tokens in a row, the training part of '" + scratch.at("data") +
-                "' has 10; shorten the sequence, change data.eval_fraction or tokenize more text");
+                "' has 10; shorten it (eval: --sequence), change data.eval_fraction (eval: --held-out) or tokenize more text");
   EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, {5, 5}, 10, "held-out"); }),
-            "the held-out part of '" + scratch.at("data") + "' is empty; set data.eval_fraction above 0 or tokenize more documents");
+            "the held-out part of '" + scratch.at("data") + "' is empty; set data.eval_fraction (eval: --held-out) above 0 or tokenize more documents");
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, {0, 10}, 0, "training"); }), "must be at least 1, got 0"));
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, {0, 10}, INT64_MAX, "training"); }), "needs 9223372036854775808 tokens"));
 }

@@ -128,7 +128,7 @@ TEST(SafetensorsWriter, an_unwritable_place_says_why) {
   EXPECT_EQ(error_of<IoError>([&] {
               SafetensorsWriter(scratch.at("no/x"), {{"a", StoredDType::u8, {1}}});
             }),
-            "cannot write '" + scratch.at("no/x") + "': No such file or directory");
+            "cannot write '" + scratch.at("no/x") + "': No such file or directory; check the path");
 }
 
 }  // namespace

@@ -8,12 +8,12 @@ namespace octet::train {
 
 void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("size", size, "a named size: llama-tiny, gpt2-124m, qwen2.5-0.5b, llama-3.2-1b, ...");
-  v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0});
-  v.field("width", width, "columns of the residual stream; 0: as the size has", {.at_least = 0});
-  v.field("heads", heads, "query heads; 0: as the size has", {.at_least = 0});
-  v.field("kv_heads", kv_heads, "key and value heads; 0: as the size has", {.at_least = 0});
-  v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0});
-  v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0});
+  v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  v.field("width", width, "columns of the residual stream; 0: as the size has", {.at_least = 0, .at_most = 1 << 20});
+  v.field("heads", heads, "query heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
+  v.field("kv_heads", kv_heads, "key and value heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
+  v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
+  v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 24});
   v.field("recompute", recompute, "keep only each block's input for backward, and run the block again there");
   v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones");
 }
@@ -64,7 +64,11 @@ std::int64_t RunConfig::steps() const {
 }
 
 EngineConfig engine_config(const RunConfig& c) {
-  return {.shape = c.model.shape(), .model = {.recompute = c.model.recompute}, .precision = c.recipe, .optimizer = c.optim, .sequence = c.data.sequence_length};
+  const ModelShape shape = c.model.shape();
+  if (c.data.sequence_length > shape.max_sequence)
+    throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it or choose another model.size", c.data.sequence_length,
+                             printable(c.model.size), shape.max_sequence));
+  return {.shape = shape, .model = {.recompute = c.model.recompute}, .precision = c.recipe, .optimizer = c.optim, .sequence = c.data.sequence_length};
 }
 
 }  // namespace octet::train

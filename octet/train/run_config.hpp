@@ -54,7 +54,7 @@ struct RunConfig {
   std::int64_t steps() const;
 };
 
-/// What an engine for this run is made of.
+/// What an engine for this run is made of. Throws ConfigError when the sequences are longer than the model takes.
 EngineConfig engine_config(const RunConfig&);
 
 }  // namespace octet::train

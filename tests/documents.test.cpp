@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "octet/config/write.hpp"
+#include "octet/scaling/recipe.hpp"
+#include "octet/train/run_config.hpp"
+#include "tests/testing/scratch.hpp"
+
+// Pages of docs/ that list what the program has: they list all of it, and nothing else.
+
+namespace octet {
+namespace {
+
+std::string page(const char* name) { return testing::bytes_of(std::string(OCTET_SOURCE_DIR "/docs/") + name); }
+
+// "a | b" as a cell of a Markdown table.
+std::string cell(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? "\\|" : std::string(1, c);
+  return out;
+}
+
+std::size_t lines_that_begin_with(const std::string& text, const std::string& start) {
+  std::size_t count = text.starts_with(start) ? 1 : 0;
+  for (std::size_t at = 0; (at = text.find("\n" + start, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+TEST(Documents, TheConfigurationPageHasEveryKeyWithItsTypeDefaultAndHelp) {
+  const std::string text = page("configuration.md");
+  const auto fields = config::describe(train::RunConfig{});
+  for (const auto& field : fields) {
+    const std::string row = format("| `{}` | {} | `{}` | {} |\n", field.key, cell(field.type), field.value, field.help);
+    EXPECT_TRUE(testing::has(text, row)) << "docs/configuration.md lacks the line\n" << row;
+  }
+  EXPECT_EQ(lines_that_begin_with(text, "| `"), fields.size()) << "docs/configuration.md has keys that do not exist";
+}
+
+TEST(Documents, TheRecipePageDescribesEveryRecipe) {
+  const std::string text = page("recipes.md");
+  for (const auto& recipe : recipes()) {
+    EXPECT_EQ(lines_that_begin_with(text, format("| `{}` |", recipe.name)), 1u) << recipe.name;
+    EXPECT_EQ(lines_that_begin_with(text, format("**`{}`**:", recipe.name)), 1u) << recipe.name;
+  }
+}
+
+TEST(Documents, TheErrorPageHasEveryExitCode) {
+  const std::string text = page("errors.md");
+  for (const ExitCode code : {ExitCode::done, ExitCode::usage, ExitCode::gap, ExitCode::data, ExitCode::device, ExitCode::internal, ExitCode::io,
+                              ExitCode::interrupted, ExitCode::diverged})
+    EXPECT_EQ(lines_that_begin_with(text, format("| {} |", int(code))), 1u) << int(code);
+}
+
+}  // namespace
+}  // namespace octet
