@@ -46,7 +46,8 @@ std::string percent(double x) {
   return buffer;
 }
 
-std::string gap_text(const ComparisonRow& r) {
+std::string gap_text(const ComparisonRow& r, const Comparison& c) {
+  if (r.recipe == c.baseline) return "-";
   return percent(r.gap) + (std::isfinite(r.gap_spread) ? " ±" + fixed(100 * r.gap_spread, 2) + "%" : "");
 }
 
@@ -83,7 +84,7 @@ std::string table_text(const Comparison& c) {
   Table table{
       {"recipe", "train loss", "eval loss", "gap to " + base, "grad cosine", "tokens/s", "x " + base, "peak memory", "skipped", ""}};
   for (const auto& r : c.rows)
-    table.push_back({printable(r.recipe), number(r.train_loss, 4), number(r.eval_loss, 4), gap_text(r), number(r.gradient_cosine, 5),
+    table.push_back({printable(r.recipe), number(r.train_loss, 4), number(r.eval_loss, 4), gap_text(r, c), number(r.gradient_cosine, 5),
                      std::isfinite(r.tokens_per_second) ? grouped(std::llround(r.tokens_per_second)) : "-", number(r.speed_ratio, 2),
                      bytes_text(double(r.memory.peak)), std::to_string(r.skipped), verdict(r, c)});
   std::string out = aligned(table);

@@ -3,18 +3,21 @@
 namespace octet::report {
 
 const char* const stylesheet = R"(
-:root{--bg:#fff;--panel:#f5f6f8;--ink:#16191d;--soft:#5a636e;--line:#e1e4e9;--zone:#eef1f4;--good:#0a6b4b;--good-bg:#def3ea;--bad:#a3300b;--bad-bg:#fce7de;
+:root{--bg:#fff;--panel:#f5f6f8;--ink:#16191d;--soft:#5a636e;--line:#e1e4e9;--zone:#eef1f4;--good:#0a6b4b;--good-bg:#def3ea;--bad:#a3300b;
+--bad-bg:#fce7de;
 --s0:#16191d;--s1:#0072b2;--s2:#d55e00;--s3:#009e73;--s4:#b0509c;--s5:#b98500;--s6:#4aa8dc;--s7:#7d5a3c;
 --m0:#3b5b92;--m1:#7fa3d1;--m2:#2f8f83;--m3:#e0a458;--m4:#c05746;--m5:#9a8fb8;--m6:#7b8794;--m7:#c9b79c;
 --h0:#eff2f5;--h1:#d3e3ef;--h2:#a9cbe2;--h3:#74a9d0;--h4:#3f7fb5;--h5:#265c93;--h6:#14305f;--hot:#e0560a;--alarm:#000}
-@media screen and (prefers-color-scheme:dark){:root{--bg:#121519;--panel:#1a1e24;--ink:#e8eaed;--soft:#9aa4b0;--line:#2c323a;--zone:#1d2229;--good:#63d6a8;--good-bg:#12382b;--bad:#ff9d76;--bad-bg:#43200f;
+@media screen and (prefers-color-scheme:dark){:root{--bg:#121519;--panel:#1a1e24;--ink:#e8eaed;--soft:#9aa4b0;--line:#2c323a;
+--zone:#1d2229;--good:#63d6a8;--good-bg:#12382b;--bad:#ff9d76;--bad-bg:#43200f;
 --s0:#e8eaed;--s1:#4fa8e8;--s2:#ff8a3d;--s3:#2fcf9f;--s4:#e08fcb;--s5:#f0bd3a;--s6:#9bd8ff;--s7:#c9a27e;
 --m0:#6f93d2;--m1:#a9c6ec;--m2:#4fbfb0;--m3:#f0bc74;--m4:#e47f6b;--m5:#bcb0dc;--m6:#98a4b1;--m7:#dccbb0;
 --h0:#20252c;--h1:#1d3a52;--h2:#22557d;--h3:#2f78ab;--h4:#56a0d3;--h5:#8cc3ea;--h6:#dff0ff;--hot:#ff7a2e;--alarm:#fff}
 .band{opacity:.26!important}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
-body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",Arial,sans-serif}
+body{margin:0;background:var(--bg);color:var(--ink);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",Arial,sans-serif}
 main{max-width:1240px;margin:0 auto;padding:28px 20px 64px}
 h1{font-size:clamp(22px,4vw,32px);line-height:1.2;margin:2px 0 10px;letter-spacing:-.01em;overflow-wrap:anywhere}
 h2{font-size:19px;margin:0 0 12px}
@@ -78,15 +81,19 @@ figcaption .nothing{color:var(--good);margin-top:8px;font-size:13px}
 .line.s0{stroke-width:2.2}
 .band{stroke:none;opacity:.16}
 .mark path{stroke:var(--bg);stroke-width:1}
-.s0{stroke:var(--s0);fill:var(--s0)}.s1{stroke:var(--s1);fill:var(--s1)}.s2{stroke:var(--s2);fill:var(--s2)}.s3{stroke:var(--s3);fill:var(--s3)}
-.s4{stroke:var(--s4);fill:var(--s4)}.s5{stroke:var(--s5);fill:var(--s5)}.s6{stroke:var(--s6);fill:var(--s6)}.s7{stroke:var(--s7);fill:var(--s7)}
+.s0{stroke:var(--s0);fill:var(--s0)}.s1{stroke:var(--s1);fill:var(--s1)}.s2{stroke:var(--s2);fill:var(--s2)}.s3{stroke:var(--s3);
+fill:var(--s3)}
+.s4{stroke:var(--s4);fill:var(--s4)}.s5{stroke:var(--s5);fill:var(--s5)}.s6{stroke:var(--s6);fill:var(--s6)}.s7{stroke:var(--s7);
+fill:var(--s7)}
 .frame .line,.legend .line{fill:none}
 .frame .band{stroke:none}
 .part{stroke:var(--bg);stroke-width:1}
-.m0{fill:var(--m0)}.m1{fill:var(--m1)}.m2{fill:var(--m2)}.m3{fill:var(--m3)}.m4{fill:var(--m4)}.m5{fill:var(--m5)}.m6{fill:var(--m6)}.m7{fill:var(--m7)}
+.m0{fill:var(--m0)}.m1{fill:var(--m1)}.m2{fill:var(--m2)}.m3{fill:var(--m3)}.m4{fill:var(--m4)}.m5{fill:var(--m5)}.m6{fill:var(--m6)}
+.m7{fill:var(--m7)}
 .cells path{fill:none;stroke-width:1;shape-rendering:crispEdges}
 .cells{background:transparent}
-.h0{stroke:var(--h0);fill:var(--h0)}.h1{stroke:var(--h1);fill:var(--h1)}.h2{stroke:var(--h2);fill:var(--h2)}.h3{stroke:var(--h3);fill:var(--h3)}
+.h0{stroke:var(--h0);fill:var(--h0)}.h1{stroke:var(--h1);fill:var(--h1)}.h2{stroke:var(--h2);fill:var(--h2)}.h3{stroke:var(--h3);
+fill:var(--h3)}
 .h4{stroke:var(--h4);fill:var(--h4)}.h5{stroke:var(--h5);fill:var(--h5)}.h6{stroke:var(--h6);fill:var(--h6)}
 .hot{stroke:var(--hot);fill:var(--hot)}.alarm{stroke:var(--alarm);fill:var(--alarm)}
 .swatch{stroke:var(--line)}
@@ -116,7 +123,8 @@ main{padding:20px 14px 48px}
 .facts>div{display:grid;grid-template-columns:96px 1fr}
 .facts dt{line-height:20px}
 .summary thead,.plan thead{display:none}
-.summary tbody tr{display:grid;grid-template-columns:repeat(3,1fr);grid-auto-flow:dense;gap:6px 12px;padding:10px 0;border-bottom:1px solid var(--line)}
+.summary tbody tr{display:grid;grid-template-columns:repeat(3,1fr);grid-auto-flow:dense;gap:6px 12px;padding:10px 0;
+border-bottom:1px solid var(--line)}
 .summary tbody th{grid-column:1/-1;border:0;padding:0;font-size:15px}
 .summary td,.plan td{display:block;border:0;padding:0}
 .summary .number{text-align:left}
@@ -138,7 +146,8 @@ th,td{padding:4px 6px}
 h2,h3,summary{break-after:avoid}
 summary::before{content:""}
 details::details-content{content-visibility:visible;display:block}
-.line.s1{stroke-dasharray:7 2}.line.s2{stroke-dasharray:4 2}.line.s3{stroke-dasharray:2 2}.line.s4{stroke-dasharray:9 2 2 2}.line.s5{stroke-dasharray:5 2 1 2}.line.s6{stroke-dasharray:1 2}.line.s7{stroke-dasharray:12 3}
+.line.s1{stroke-dasharray:7 2}.line.s2{stroke-dasharray:4 2}.line.s3{stroke-dasharray:2 2}.line.s4{stroke-dasharray:9 2 2 2}
+.line.s5{stroke-dasharray:5 2 1 2}.line.s6{stroke-dasharray:1 2}.line.s7{stroke-dasharray:12 3}
 }
 )";
 
