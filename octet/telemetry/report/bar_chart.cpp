@@ -60,7 +60,7 @@ void draw(Markup& m, const BarChart& chart) {
     longest = std::max(longest, length_of(bar));
     description += " " + bar.name + ": " + bar.value_text + ".";
   }
-  const auto figure = m.in("figure", {{"class", "chart"}});
+  const auto figure = m.in("figure", {{"class", "chart bars"}});
   {
     const auto caption = m.in("figcaption");
     m.element("h3", chart.title);

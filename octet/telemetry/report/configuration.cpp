@@ -59,7 +59,7 @@ void write_machine(Markup& m, const RunFacts& run) {
   pair(m, "threads", std::to_string(run.machine.threads));
   pair(m, "gemm compute", run.machine.gemm_compute);
   pair(m, "gemm limit", scaled_text(run.machine.gemm_limit_flops) + "FLOP/s");
-  pair(m, "model", run.model.family + " " + run.model.size);
+  pair(m, "model", model_name(run.model));
   pair(m, "parameters", grouped(run.model.parameters));
   pair(m, "layers, width, hidden", format("{}, {}, {}", run.model.layers, run.model.width, run.model.hidden));
   pair(m, "heads, key-value heads", format("{}, {}", run.model.heads, run.model.kv_heads));

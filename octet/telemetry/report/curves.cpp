@@ -41,17 +41,19 @@ Axis step_axis(const Study& study) {
   return {.low = 0, .high = last};
 }
 
-/// From the lowest value to where the lines begin, or to their largest values where those are within reach of the median: a run that
-/// blows up leaves the chart instead of flattening the others.
+/// From the lowest value to the highest that is still near where the calmest line begins or stays: a run that blows up leaves the
+/// chart instead of flattening the others.
 Axis value_axis(const std::vector<Line>& lines) {
-  double low = INFINITY, high = -INFINITY;
+  double low = INFINITY, high = -INFINITY, reach = INFINITY;
   for (const Line& line : lines) {
-    for (const Points* points : {&line.points, &line.marks})
-      for (const Point& p : *points) low = std::min(low, p.y);
     std::vector<double> values;
-    for (const Point& p : line.points) values.push_back(p.y);
-    if (!values.empty()) high = std::max({high, line.points.front().y, std::min(quantile(values, 1), 4 * quantile(values, 0.5))});
+    for (const Points* points : {&line.points, &line.marks})
+      for (const Point& p : *points) low = std::min(low, p.y), values.push_back(p.y);
+    if (line.points.empty()) continue;
+    high = std::max(high, quantile(values, 1));
+    reach = std::min(reach, std::max(1.5 * line.points.front().y, 4 * quantile(values, 0.5)));
   }
+  high = std::min(high, reach);
   if (!(low > 0) || !(high > 2 * low) || !std::isfinite(high)) return linear_axis(low, high);
   return {.kind = Axis::Kind::log, .low = low / 1.03, .high = high * 1.02};
 }

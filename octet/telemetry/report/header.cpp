@@ -71,7 +71,7 @@ void write_facts(Markup& m, const Study& study) {
       }
   const auto list = m.in("dl", {{"class", "facts"}});
   fact(m, "Model",
-       format("{} {}, {} parameters, {} layers of width {}", run.model.family, run.model.size, scaled_text(double(run.model.parameters)),
+       format("{}, {} parameters, {} layers of width {}", model_name(run.model), scaled_text(double(run.model.parameters)),
               run.model.layers, run.model.width));
   fact(m, "Training",
        format("{} steps, {} tokens{}", grouped(steps), scaled_text(double(tokens)), study.groups.size() > 1 ? " a run" : ""));
@@ -92,9 +92,9 @@ void write_header(Markup& m, const Study& study) {
   }
   m.element("p", "Octet report", {{"class", "kicker"}});
   if (study.comparison) {
-    m.element("h1",
-              format("{} {}: {} recipes beside {}", study.groups[0].first().facts.model.family, study.groups[0].first().facts.model.size,
-                     study.groups.size() - (study.baseline() ? 1 : 0), study.comparison->baseline));
+    const std::size_t recipes = study.groups.size() - (study.baseline() ? 1 : 0);
+    m.element("h1", format("{}: {} {} beside {}", model_name(study.groups[0].first().facts.model), recipes,
+                           recipes == 1 ? "recipe" : "recipes", study.comparison->baseline));
     m.element("p", verdict(*study.comparison), {{"class", "verdict"}});
   } else {
     m.element("h1", study.groups.size() == 1 ? study.groups[0].name : format("{} runs", study.groups.size()));

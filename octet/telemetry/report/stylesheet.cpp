@@ -68,6 +68,7 @@ svg{overflow:visible;vertical-align:middle}
 line.grid{stroke:var(--line)}
 .axis{stroke:var(--soft)}
 figcaption .nothing{color:var(--good);margin-top:8px;font-size:13px}
+.chart:not(.bars)+.bars figcaption{flex:none}
 .part-line{stroke:var(--bg);stroke-width:1.5}
 .part-line.thin{stroke-width:.5}
 .grid+.grid{margin-top:32px}

@@ -24,4 +24,8 @@ std::string scaled_text(double x) {
   return number_text(x, unit == 0 || x >= 100 ? 0 : x >= 10 ? 1 : 2) + units[unit];
 }
 
+std::string model_name(const ModelFacts& model) {
+  return model.size.starts_with(model.family) ? model.size : model.family + " " + model.size;
+}
+
 }  // namespace octet::report

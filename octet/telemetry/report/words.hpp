@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "octet/telemetry/run_facts.hpp"
+
 namespace octet::report {
 
 /// "-" where x is not finite.
@@ -12,5 +14,8 @@ std::string signed_percent(double fraction, int digits = 2);
 std::string whole_text(double x);
 /// 9840640 -> "9.84 M".
 std::string scaled_text(double x);
+
+/// "qwen2 0.5b", or the size alone where it names the family itself: "llama-tiny".
+std::string model_name(const ModelFacts&);
 
 }  // namespace octet::report
