@@ -15,7 +15,7 @@ std::string whole_text(double x);
 /// 9840640 -> "9.84 M".
 std::string scaled_text(double x);
 
-/// "qwen2 0.5b", or the size alone where it names the family itself: "llama-tiny".
+/// "FAMILY SIZE", or the size alone where that begins with the name of its family.
 std::string model_name(const ModelFacts&);
 
 }  // namespace octet::report
