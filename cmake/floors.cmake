@@ -4,7 +4,7 @@
 # The end of a file's name says how it is built; adding an op or a recipe is adding a folder, no list to edit:
 #   *.cpp          the floor's library
 #   *.cpu.cpp      CPU kernels: compiled once per instruction set, see cmake/isa.cmake
-#   *.cuda.cu      CUDA kernels, when OCTET_CUDA
+#   *.cuda.cu      CUDA kernels, where the GPU backend is built, see cmake/cuda.cmake
 #   *.test.cpp     the floor's test program
 # Configuring fails when a floor depends on its own level or above.
 # Parsing these takes longer than compiling most of Octet's files: done once a target.
@@ -20,7 +20,7 @@ function(octet_floor name)
   set(kernels ${sources})
   list(FILTER kernels INCLUDE REGEX "\\.cpu\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "\\.(test|cpu)\\.cpp$|/main\\.cpp$")
-  if(OCTET_CUDA)
+  if(OCTET_HAS_CUDA)
     list(APPEND sources ${cuda})
   endif()
   if(sources OR kernels)

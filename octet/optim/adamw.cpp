@@ -1,7 +1,5 @@
 #include "octet/optim/adamw.hpp"
 
-#include <cmath>
-
 #include "octet/ops/clip/clip.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
@@ -24,20 +22,19 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
     moments_.push_back({zeros(p->shape, DType::f32), zeros(p->shape, DType::f32)});
     gradients_.push_back(p->grad);
   }
-  state_ = zeros({sizeof(ops::AdamWStep) / sizeof(float)}, DType::f32);
+  state_ = zeros({ops::adamw_step_floats}, DType::f32);
+  const ops::AdamWStep start;
+  upload(stream, &start, state_);
   squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
   total_ = zeros({1}, DType::f64);
 }
 
 void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite) {
-  if (stream.device() == Device::cpu) {
-    ops::AdamWStep& s = *state_.as<ops::AdamWStep>();
-    s.learning_rate = float(learning_rate);
-    s.bias_correction1 = float(1 - std::pow(config_.beta1, double(applied_ + 1)));
-    s.bias_correction2 = float(1 - std::pow(config_.beta2, double(applied_ + 1)));
-  }
+  const float rate = float(learning_rate);
+  upload(stream, &rate, state_.rows(ops::adamw_step_rate, 1));
   ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_});
-  ops::clip(stream, {.sum_of_squares = total_, .step = state_, .max_norm = float(config_.max_grad_norm), .loss = loss, .nonfinite = nonfinite});
+  ops::clip(stream, {.sum_of_squares = total_, .step = state_, .max_norm = float(config_.max_grad_norm), .beta1 = config_.beta1,
+                    .beta2 = config_.beta2, .loss = loss, .nonfinite = nonfinite});
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
     ops::adamw(stream, {.value = p.value, .grad = p.grad, .moments = moments_[i], .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2,

@@ -29,16 +29,12 @@ class AdamW {
 
   /// Clips and updates. `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0.
   void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite);
-  /// Tells, once the step is known to be through, whether it was applied: the bias correction counts applied steps.
-  void count_step(bool applied) { applied_ += applied ? 1 : 0; }
-
   /// f32 [1] on the device: not 0 when the last step was skipped.
   Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }
-  /// The last step's numbers; on the CPU only.
-  const ops::AdamWStep& last() const { return *state_.as<ops::AdamWStep>(); }
+  /// What the last step was made with. Waits for it.
+  ops::AdamWStep last(Stream& stream) const { return *HostCopy(stream, state_).as<ops::AdamWStep>(); }
   /// f64 [parameters]: squared norm of each one's gradient in the last step.
   Tensor gradient_squares() const { return squares_; }
-  std::int64_t applied_steps() const { return applied_; }
 
   const AdamWConfig& config() const { return config_; }
 
@@ -48,7 +44,6 @@ class AdamW {
   std::vector<ops::Moments> moments_;
   std::vector<Tensor> gradients_;
   Tensor state_, squares_, total_;
-  std::int64_t applied_ = 0;
 };
 
 }  // namespace octet::optim

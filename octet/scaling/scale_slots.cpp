@@ -9,9 +9,11 @@ void ScaleSlots::allocate(Stream& stream, const SlotTable& slots) {
   scale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
   descale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
   format_max_ = stream.empty({n}, DType::f32, Lifetime::run, Category::quantizer_state);
-  if (stream.device() != Device::cpu) return;
-  for (std::int64_t i = 0; i < n * stride; ++i) scale_.f32()[i] = descale_.f32()[i] = 1.0f;
-  for (std::int64_t i = 0; i < n; ++i) format_max_.f32()[i] = octet::format_max(slots.slots()[std::size_t(i)].format);
+  const std::vector<float> ones(std::size_t(n * stride), 1.0f);
+  upload(stream, ones.data(), scale_), upload(stream, ones.data(), descale_);
+  std::vector<float> most;
+  for (const Slot& slot : slots.slots()) most.push_back(octet::format_max(slot.format));
+  upload(stream, most.data(), format_max_);
 }
 
 ops::QuantizeSpec KnownScale::spec(const Pass& pass) const {

@@ -2,6 +2,7 @@
 
 #include "octet/base/check.hpp"
 #include "octet/tensor/cpu/memory.hpp"
+#include "octet/tensor/cuda/memory.hpp"
 #include "octet/tensor/shape.hpp"
 
 namespace octet {
@@ -10,6 +11,11 @@ std::string_view name(Category c) {
   constexpr std::string_view names[] = {"weights",         "quantized weights", "gradients",   "optimizer",
                                         "quantizer state", "activations",       "temporaries", "workspace"};
   return names[std::size_t(c)];
+}
+
+std::string_view name(Device d) {
+  constexpr std::string_view names[] = {"cpu", "cuda", "null"};
+  return names[std::size_t(d)];
 }
 
 // One region: a reserved span of addresses, and the list of what stands on it.
@@ -21,11 +27,13 @@ struct Arena::Stack {
 
   explicit Stack(Device device) : device(device) {
     if (device == Device::null) base = reinterpret_cast<std::byte*>(std::size_t(1) << 46), capacity = std::size_t(1) << 46;
-    else pages = cpu::Pages::reserve(), base = pages.data(), capacity = pages.bytes();
+    if (device == Device::cpu) pages = cpu::Pages::reserve(), base = pages.data(), capacity = pages.bytes();
+    if (device == Device::cuda) gpu_pages = cuda::Pages::reserve(), base = gpu_pages.data(), capacity = gpu_pages.bytes();
   }
 
   Device device;
   cpu::Pages pages;
+  cuda::Pages gpu_pages;
   std::byte* base = nullptr;
   std::size_t capacity = 0, used = 0, highest = 0;
   std::vector<Entry> entries;
@@ -51,7 +59,10 @@ void* Arena::allocate(std::size_t bytes, Region region, Category category) {
   s.used += rounded;
   s.entries.push_back({rounded, category});
   s.now[std::size_t(category)] += rounded;
-  if (s.used > s.highest) s.highest = s.used, s.at_highest = s.now;
+  if (s.used > s.highest) {
+    s.highest = s.used, s.at_highest = s.now;
+    if (device_ == Device::cuda) s.gpu_pages.take(s.highest);
+  }
   return address;
 }
 

@@ -10,7 +10,8 @@
 namespace octet {
 
 /// Where a tensor's bytes live. `null` has addresses but no memory: a step run on it tells what the step needs.
-enum class Device : std::uint8_t { cpu, null };
+enum class Device : std::uint8_t { cpu, cuda, null };
+std::string_view name(Device);
 
 /// How long an allocation lives. Each lifetime is a region of its own: a stack that is cut back to a mark, or freed whole.
 enum class Lifetime : std::uint8_t {
@@ -43,7 +44,8 @@ struct MemoryPeak {
 };
 
 /// Memory of one device in regions, each a stack. Allocation is a bump of an offset: no system call in a step once warm.
-/// On the CPU a region reserves address space and takes pages when they are first touched.
+/// A region reserves address space; on the CPU it takes pages when they are first touched, on a GPU when its stack first reaches them.
+/// On a GPU what is freed may be given out again at once: work is ordered by the one queue that all of it is put into.
 class Arena {
  public:
   static constexpr std::size_t alignment = 256;
@@ -53,7 +55,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Address of `bytes` bytes aligned to 256; never null, also for 0 bytes. Contents are undefined (zero on first use).
+  /// Address of `bytes` bytes aligned to 256; never null, also for 0 bytes. Contents are undefined.
   /// Throws DeviceError when the region's address space is exhausted.
   void* allocate(std::size_t bytes, Region, Category);
 

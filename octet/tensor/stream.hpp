@@ -3,13 +3,16 @@
 #include <string_view>
 
 #include "octet/tensor/arena.hpp"
+#include "octet/tensor/cuda/queue.hpp"
 #include "octet/tensor/tensor.hpp"
 
 namespace octet {
 
 /// What a stream's ops will run on, or, on the null device, would run on: decides workspaces.
 struct Target {
-  DType gemm_compute = DType::f32;  // type that the CPU's GEMMs decode FP8 into, bf16 where the machine multiplies it faster
+  DType gemm_compute = DType::f32;  // CPU: type that GEMMs decode FP8 into, bf16 where the machine multiplies it faster
+  Device device = Device::cpu;      // cpu or cuda
+  int multiprocessors = 0;          // cuda: of the GPU
 };
 
 /// Work that ops have announced: the same counts on every device, so a dry run tells what a step costs.
@@ -30,10 +33,17 @@ class Observer {
 /// An ordered queue of work on one device, with the arena that this work allocates from. Not for several threads at once.
 class Stream {
  public:
-  explicit Stream(Device device, Target target = {}) : arena_(device), target_(target) {}
+  explicit Stream(Device device, Target target = {});
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
   Device device() const { return arena_.device(); }
   const Target& target() const { return target_; }
+  /// Parts that a kernel may divide its work into where each needs its own workspace: CPU threads, or blocks that a GPU runs at once.
+  int workers() const;
+  /// The GPU's queue; null on other devices.
+  cuda::Queue queue() const { return queue_; }
   Arena& arena() { return arena_; }
   const Arena& arena() const { return arena_; }
 
@@ -58,6 +68,7 @@ class Stream {
  private:
   Arena arena_;
   Target target_;
+  cuda::Queue queue_ = nullptr;
   Work work_;
   Observer* observer_ = nullptr;
 };
@@ -82,5 +93,30 @@ class Scope {
 void copy(Stream&, const Tensor& from, const Tensor& to);
 /// Zero bytes.
 void clear(Stream&, const Tensor&);
+
+/// to.bytes() bytes from the host's memory, which may be reused at once; nothing on the null device.
+void upload(Stream&, const void* host, const Tensor& to);
+/// The other way, after all work before it is done; nothing on the null device.
+void download(Stream&, const Tensor& from, void* host);
+/// Returns when all work put into the stream is done.
+void wait(Stream&);
+
+/// A tensor's values where the host can read them: the tensor itself on the CPU, a copy of it from a GPU (waits for the stream's work).
+class HostCopy {
+ public:
+  HostCopy(Stream&, const Tensor&);
+  const Tensor& tensor() const { return tensor_; }
+  template <class T> const T* as() const { return tensor_.as<T>(); }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  Tensor tensor_;
+};
+/// One element of a tensor.
+template <class T>
+T read(Stream& stream, const Tensor& t, std::int64_t i = 0) {
+  check(t.dtype == dtype_of<T> && i >= 0 && i < t.count(), "read: element {} of {} {}", i, t.dtype, t.shape);
+  return *HostCopy(stream, Tensor{t.as<T>() + i, {1}, t.dtype}).as<T>();
+}
 
 }  // namespace octet

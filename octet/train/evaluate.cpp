@@ -11,8 +11,8 @@ Evaluation run(Engine& e, const data::Batch& batch, const Pass& pass) {
   const Scope step(e.stream, Lifetime::step);
   const nn::LossSums sums{e.stream.zeros({1}, DType::f64, Lifetime::step), e.stream.zeros({1}, DType::i64, Lifetime::step)};
   e.model->loss(e.stream, upload(e.stream, batch, Lifetime::step), pass, sums);
-  if (e.stream.device() != Device::cpu) return {};
-  return {*sums.sum.as<double>(), *sums.counted.as<std::int64_t>()};
+  if (e.stream.device() == Device::null) return {};
+  return {read<double>(e.stream, sums.sum), read<std::int64_t>(e.stream, sums.counted)};
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "octet/train/step.hpp"
 
-#include <cstring>
-
+#include "octet/ops/cross_entropy/cross_entropy.hpp"
 #include "octet/ops/quantize/health.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
@@ -10,22 +9,12 @@ namespace {
 
 constexpr Pass recording{.kind = Pass::Kind::train, .keep = Lifetime::micro_batch};
 
-// mean_loss = sum / counted, on the device.
-void average_loss(Engine& e) {
-  if (e.stream.device() != Device::cpu) return;
-  const nn::LossSums sums = e.loss_sums();
-  *e.mean_loss().f32() = float(*sums.sum.as<double>() / double(*sums.counted.as<std::int64_t>()));
-}
-
 }  // namespace
 
 TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
   const std::int64_t n = batch.rows * batch.length;
   const Tensor tokens = stream.empty({n}, DType::i32, region, Category::activations), targets = stream.empty({n}, DType::i32, region, Category::activations);
-  if (stream.device() == Device::cpu) {
-    std::memcpy(tokens.data, batch.inputs.data(), tokens.bytes());
-    std::memcpy(targets.data, batch.targets.data(), targets.bytes());
-  }
+  octet::upload(stream, batch.inputs.data(), tokens), octet::upload(stream, batch.targets.data(), targets);
   return {tokens, targets, batch.length};
 }
 
@@ -42,7 +31,7 @@ void run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepO
     e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
     e.model->backward(e.stream, on_device, pass);
   }
-  average_loss(e);
+  ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
   const SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
   e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite());

@@ -66,7 +66,6 @@ TEST_P(EveryRecipe, evaluation_changes_nothing) {
     }
     for (int s = 0; s < 2; ++s) {
       run_step(e, std::vector{random_batch(4, 32, 61, std::uint64_t(s))}, {.learning_rate = 1e-2});
-      e.optimizer->count_step(true);
       finish_step(e);
       if (evaluating) evaluate_batch(e, random_batch(2, 32, 61, 5));
     }
@@ -88,16 +87,15 @@ TEST_P(EveryRecipe, a_step_that_is_not_finite_changes_no_bit_and_names_its_modul
     const std::vector<float> before = values(e.parameters.values());
     const std::vector<data::Batch> batches{random_batch(4, 32, 61, 3)};
     run_step(e, batches, {.learning_rate = 1e-2});
-    EXPECT_NE(e.optimizer->last().skip, 0.0f) << bad;
+    EXPECT_NE(e.optimizer->last(e.stream).skip, 0.0f) << bad;
     const std::vector<float> after = values(e.parameters.values());
     EXPECT_EQ(0, std::memcmp(before.data(), after.data(), before.size() * sizeof(float)));
     EXPECT_EQ(first_nonfinite(e, batches), "layers.1.norm2.weight");
-    e.optimizer->count_step(false);
     finish_step(e);
   }
   poisoned->value.f32()[3] = healthy;
   run_step(e, std::vector{random_batch(4, 32, 61, 4)}, {.learning_rate = 1e-2});
-  EXPECT_EQ(e.optimizer->last().skip, 0.0f) << "the engine goes on once the fault is gone";
+  EXPECT_EQ(e.optimizer->last(e.stream).skip, 0.0f) << "the engine goes on once the fault is gone";
 }
 
 TEST(Step, four_micro_batches_of_two_are_one_of_eight) {

@@ -8,9 +8,9 @@ void adamw(Stream& stream, const AdamW& a) {
         "adamw: grad, m and v must be {}, got {}, {} and {}", shape, a.grad.shape, a.moments.m.shape, a.moments.v.shape);
   check(a.value.dtype == DType::f32 && a.grad.dtype == DType::f32, "adamw: value and grad must be f32, got {} and {}", a.value.dtype,
         a.grad.dtype);
-  check(a.step.shape == Shape{8} && a.step.dtype == DType::f32, "adamw: step must be f32 [8], got {} {}", a.step.dtype, a.step.shape);
+  check(a.step.shape == Shape{adamw_step_floats} && a.step.dtype == DType::f32, "adamw: step must be f32 [{}], got {} {}", adamw_step_floats, a.step.dtype, a.step.shape);
   stream.count({.ops = 1, .bytes = 3.0 * double(a.value.bytes()) + 2.0 * double(a.moments.m.bytes()) + 2.0 * double(a.moments.v.bytes())});
-  if (stream.device() == Device::cpu) OCTET_RUN(adamw, a);
+  OCTET_LAUNCH(stream, adamw, a);
 }
 
 }  // namespace octet::ops

@@ -4,8 +4,8 @@
 
 namespace octet::ops {
 
-/// What changes from step to step, in device memory: an f32 tensor of 8 elements holds it. The schedule writes the first three,
-/// clip() the others, and no launch depends on their values.
+/// What changes from step to step, in device memory: an f32 tensor of adamw_step_floats elements holds it. The schedule writes the
+/// learning rate, clip() the rest, and no launch depends on their values.
 struct AdamWStep {
   float learning_rate = 0;
   float bias_correction1 = 1;  // 1 - beta1^t, with t counting applied steps from 1
@@ -14,8 +14,10 @@ struct AdamWStep {
   float skip = 0;              // not 0: the update changes nothing
   float gradient_norm = 0;     // before clipping; for telemetry
   float reserved[2] = {};
+  double power1 = 1, power2 = 1;  // beta1^t and beta2^t after t applied steps
 };
-static_assert(sizeof(AdamWStep) == 8 * sizeof(float));
+inline constexpr int adamw_step_floats = sizeof(AdamWStep) / sizeof(float);
+inline constexpr int adamw_step_rate = 0;  // index of `learning_rate`
 inline constexpr int adamw_step_skip = 4;  // index of `skip`: step.rows(adamw_step_skip, 1) is the predicate that other ops take
 
 /// The running means of gradient and squared gradient, each in the type it is stored in: f32.
@@ -26,7 +28,7 @@ struct Moments {
 /// One AdamW update of a parameter, with g = grad * gradient_scale:
 ///   m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2,
 ///   value -= learning_rate * ((m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + weight_decay * value).
-/// value, grad: f32 of one shape, as are the moments; step: f32 [8], see AdamWStep. With step.skip != 0, value, m and v keep their
+/// value, grad: f32 of one shape, as are the moments; step: f32 [12], see AdamWStep. With step.skip != 0, value, m and v keep their
 /// bits whatever grad holds. Source: Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2, where the
 /// learning rate stands for both the schedule multiplier and alpha, as in PyTorch.
 struct AdamW {

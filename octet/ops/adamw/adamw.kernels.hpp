@@ -1,8 +1,6 @@
 #pragma once
 
 #include "octet/ops/adamw/adamw.hpp"
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/backend.hpp"
 
-namespace octet::cpu {
-OCTET_KERNEL(void adamw(const ops::AdamW&))
-}  // namespace octet::cpu
+OCTET_KERNEL(adamw, const ops::AdamW&)

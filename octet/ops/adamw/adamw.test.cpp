@@ -12,7 +12,7 @@ using testing::Bounded, testing::BoundedLane, testing::gaussian_tensor, testing:
 constexpr std::int64_t counts[] = {0, 1, 7, 16, 33, 4099, 20011};
 
 Tensor step_of(Stream& stream, AdamWStep step) {
-  const Tensor t = stream.empty({8}, DType::f32);
+  const Tensor t = stream.empty({adamw_step_floats}, DType::f32);
   if (stream.device() == Device::cpu) *t.as<AdamWStep>() = step;
   return t;
 }
@@ -139,7 +139,7 @@ TEST(AdamW, DryRunNeedsTheSameMemory) {
 
 TEST(AdamW, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
-  const Tensor a = s.empty({4}, DType::f32), b = s.empty({5}, DType::f32), step = s.empty({8}, DType::f32),
+  const Tensor a = s.empty({4}, DType::f32), b = s.empty({5}, DType::f32), step = s.empty({adamw_step_floats}, DType::f32),
                half = s.empty({4}, DType::bf16);
   EXPECT_THROW(adamw(s, {.value = a, .grad = b, .moments = {a, a}, .step = step}), ContractError);
   EXPECT_THROW(adamw(s, {.value = a, .grad = half, .moments = {a, a}, .step = step}), ContractError);

@@ -1,8 +1,6 @@
 #pragma once
 
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/backend.hpp"
 #include "octet/tensor/tensor.hpp"
 
-namespace octet::cpu {
-OCTET_KERNEL(void add(const Tensor& a, const Tensor& b, const Tensor& out))
-}  // namespace octet::cpu
+OCTET_KERNEL(add, const Tensor& a, const Tensor& b, const Tensor& out)

@@ -16,7 +16,7 @@ void advance_amax_history(Stream& stream, const AmaxHistory& a) {
         a.skip.shape);
   check(a.margin >= -64 && a.margin <= 64, "amax_history: margin must be in [-64, 64], got {}", a.margin);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.history.bytes()) + 12.0 * double(slots)});
-  if (stream.device() == Device::cpu) OCTET_RUN(advance_amax_history, a);
+  OCTET_LAUNCH(stream, advance_amax_history, a);
 }
 
 }  // namespace octet::ops

@@ -1,8 +1,6 @@
 #pragma once
 
 #include "octet/ops/amax_history/amax_history.hpp"
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/backend.hpp"
 
-namespace octet::cpu {
-OCTET_KERNEL(void advance_amax_history(const ops::AmaxHistory&))
-}  // namespace octet::cpu
+OCTET_KERNEL(advance_amax_history, const ops::AmaxHistory&)

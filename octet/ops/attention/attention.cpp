@@ -1,7 +1,6 @@
 #include "octet/ops/attention/attention.hpp"
 
 #include "octet/ops/attention/attention.kernels.hpp"
-#include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::ops {
 namespace {
@@ -19,8 +18,13 @@ double flops_of_product(const QkvShape& heads, const Tensor& qkv) {
   return double(qkv.shape[0]) * double(heads.sequence) * double(heads.heads) * double(heads.head_dim);
 }
 
-Tensor scratch(Stream& stream, std::int64_t floats_of_thread) {
-  return stream.empty({cpu::threads(), floats_of_thread}, DType::f32, Lifetime::scratch, Category::workspace);
+Tensor workspace(Stream& stream, const QkvShape& heads, std::int64_t tokens, bool backward) {
+  const cpu::AttentionBlocks blocks(heads);
+  Shape shape{stream.workers(), backward ? blocks.backward_floats() : blocks.forward_floats()};
+#ifdef OCTET_HAS_CUDA
+  if (stream.target().device == Device::cuda) shape = {cuda::attention_workspace_bytes(heads, tokens, backward) / std::int64_t(sizeof(float))};
+#endif
+  return stream.empty(shape, DType::f32, Lifetime::scratch, Category::workspace);
 }
 
 }  // namespace
@@ -30,8 +34,8 @@ void attention_forward(Stream& stream, const AttentionForward& a) {
   check_output(a.heads, a.qkv, a.o, a.lse);
   stream.count({.ops = 1, .flops = 2 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
-  const Tensor space = scratch(stream, cpu::AttentionBlocks(a.heads).forward_floats());
-  if (stream.device() == Device::cpu) OCTET_RUN(attention_forward, a, space.f32());
+  const Tensor space = workspace(stream, a.heads, a.qkv.shape[0], false);
+  OCTET_LAUNCH(stream, attention_forward, a, space);
 }
 
 void attention_backward(Stream& stream, const AttentionBackward& a) {
@@ -41,8 +45,8 @@ void attention_backward(Stream& stream, const AttentionBackward& a) {
         "attention: d_o must be like o {} and dqkv like qkv {}, got {} and {}", a.o.shape, a.qkv.shape, a.d_o.shape, a.dqkv.shape);
   stream.count({.ops = 1, .flops = 5 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
-  const Tensor space = scratch(stream, cpu::AttentionBlocks(a.heads).backward_floats());
-  if (stream.device() == Device::cpu) OCTET_RUN(attention_backward, a, space.f32());
+  const Tensor space = workspace(stream, a.heads, a.qkv.shape[0], true);
+  OCTET_LAUNCH(stream, attention_backward, a, space);
 }
 
 }  // namespace octet::ops

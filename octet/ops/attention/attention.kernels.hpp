@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/ops/attention/attention.hpp"
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/backend.hpp"
 
 namespace octet::cpu {
 
@@ -22,7 +22,12 @@ struct AttentionBlocks {
   std::int64_t backward_floats() const { return 5 * keys * dim + 3 * block * dim + 2 * block * block + 2 * block; }
 };
 
-OCTET_KERNEL(void attention_forward(const ops::AttentionForward&, float* scratch_of_threads))
-OCTET_KERNEL(void attention_backward(const ops::AttentionBackward&, float* scratch_of_threads))
-
 }  // namespace octet::cpu
+
+namespace octet::cuda {
+/// Bytes of workspace that attention needs on a GPU.
+std::int64_t attention_workspace_bytes(const ops::QkvShape&, std::int64_t tokens, bool backward);
+}  // namespace octet::cuda
+
+OCTET_KERNEL(attention_forward, const ops::AttentionForward&, const Tensor& workspace)
+OCTET_KERNEL(attention_backward, const ops::AttentionBackward&, const Tensor& workspace)

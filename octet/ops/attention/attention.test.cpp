@@ -81,7 +81,7 @@ TEST(Attention, ForwardIsWithinItsBoundOfTheDefinition) {
     for (const DType dtype : dtypes)
       for (const auto& [kernel, unused] : kernels()) {
         Problem p(c, dtype);
-        kernel(p.forward(), p.scratch.f32());
+        kernel(p.forward(), p.scratch);
         const Forward want = forward(c, values_of(p.qkv));
         expect_within(p.o, want.o, want.o_bound, "o " + c.text());
         expect_within(p.lse, want.lse, want.lse_bound, "lse " + c.text());
@@ -95,7 +95,7 @@ TEST(Attention, BackwardIsWithinItsBoundOfTheFormula) {
         Problem p(c, dtype);
         const Forward exact = forward(c, values_of(p.qkv));
         p.o = tensor(p.stream, p.o.shape, dtype, exact.o), p.lse = tensor(p.stream, p.lse.shape, DType::f32, exact.lse);
-        kernel(p.backward(), p.scratch.f32());
+        kernel(p.backward(), p.scratch);
         const Backward want = backward(c, values_of(p.qkv), values_of(p.d_o), values_of(p.o), values_of(p.lse));
         expect_within(p.dqkv, want.dqkv, want.bound, "dqkv " + c.text());
       }

@@ -107,11 +107,11 @@ struct Backward {
 
 }  // namespace
 
-void attention_backward(const ops::AttentionBackward& a, float* scratch) {
+void attention_backward(const ops::AttentionBackward& a, const Tensor& workspace) {
   const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, floats = AttentionBlocks(a.heads).backward_floats();
   dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
     for_each_uneven(key_heads, [&](std::int64_t job) {
-      const Backward<T> work(a, job / a.heads.kv_heads, job % a.heads.kv_heads, scratch + this_thread() * floats);
+      const Backward<T> work(a, job / a.heads.kv_heads, job % a.heads.kv_heads, workspace.f32() + this_thread() * floats);
       work.load_keys_and_values();
       for (std::int64_t h = 0; h < a.heads.group(); ++h)
         for (std::int64_t first = 0; first < a.heads.sequence; first += block) work.query_block(work.kv_head * a.heads.group() + h, first);

@@ -90,7 +90,7 @@ struct Forward {
 
 }  // namespace
 
-void attention_forward(const ops::AttentionForward& a, float* scratch) {
+void attention_forward(const ops::AttentionForward& a, const Tensor& workspace) {
   const AttentionBlocks sizes(a.heads);
   // One job is one key head of one sequence; where these are few, each part of its query blocks is one.
   const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, query_blocks = sizes.keys / block;
@@ -98,7 +98,7 @@ void attention_forward(const ops::AttentionForward& a, float* scratch) {
   dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
     for_each_uneven(key_heads * parts, [&](std::int64_t job) {
       const std::int64_t head = job % key_heads, part = parts - 1 - job / key_heads;  // the longest rows first
-      const Forward<T> work(a, head / a.heads.kv_heads, head % a.heads.kv_heads, scratch + this_thread() * sizes.forward_floats());
+      const Forward<T> work(a, head / a.heads.kv_heads, head % a.heads.kv_heads, workspace.f32() + this_thread() * sizes.forward_floats());
       const std::int64_t begin = part * query_blocks / parts * block, end = (part + 1) * query_blocks / parts * block;
       work.load_keys_and_values(end < a.heads.sequence ? end : a.heads.sequence);
       for (std::int64_t h = 0; h < a.heads.group(); ++h)

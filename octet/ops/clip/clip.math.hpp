@@ -6,16 +6,6 @@
 
 namespace octet::ops {
 
-/// The part of an AdamWStep that clip() writes. Formula in clip.hpp.
-OCTET_HD void clip_step(double sum_of_squares, float unscale, float max_norm, bool skip, AdamWStep& step) {
-  const double norm = __builtin_sqrt(sum_of_squares) * double(unscale);
-  skip = skip || !(norm < __builtin_inf());
-  const bool clips = max_norm > 0 && norm > double(max_norm);
-  step.gradient_scale = skip ? 0 : clips ? float(double(unscale) * (double(max_norm) / norm)) : unscale;
-  step.gradient_norm = float(norm);
-  step.skip = skip ? 1 : 0;
-}
-
 OCTET_HD bool any_not_finite(const float* x, std::int64_t n) {
   bool any = false;
   for (std::int64_t i = 0; i < n; ++i) any = any || !(__builtin_fabsf(x[i]) < __builtin_inff());
@@ -25,6 +15,37 @@ OCTET_HD bool any_positive(const std::int64_t* x, std::int64_t n) {
   bool any = false;
   for (std::int64_t i = 0; i < n; ++i) any = any || x[i] > 0;
   return any;
+}
+
+/// A Clip's tensors as addresses, for the one thread that decides. Those that are empty are null.
+struct ClipValues {
+  const double* sum_of_squares;
+  const float *loss, *unscale;
+  const std::int64_t* nonfinite;
+  std::int64_t losses, counters;
+  float max_norm;
+  double beta1, beta2;
+  AdamWStep* step;
+
+  explicit ClipValues(const Clip& a)
+      : sum_of_squares(a.sum_of_squares.as<double>()), loss(a.loss.f32()), unscale(a.unscale.f32()), nonfinite(a.nonfinite.as<std::int64_t>()),
+        losses(a.loss ? a.loss.count() : 0), counters(a.nonfinite ? a.nonfinite.count() : 0), max_norm(a.max_norm), beta1(a.beta1), beta2(a.beta2),
+        step(a.step.as<AdamWStep>()) {}
+};
+
+/// The part of an AdamWStep that clip() writes. Formula in clip.hpp.
+OCTET_HD void clip_step(const ClipValues& a) {
+  AdamWStep& step = *a.step;
+  const float unscale = a.unscale != nullptr ? *a.unscale : 1.0f;
+  const double norm = __builtin_sqrt(*a.sum_of_squares) * double(unscale);
+  const bool skip = any_not_finite(a.loss, a.losses) || any_positive(a.nonfinite, a.counters) || !(norm < __builtin_inf());
+  const bool clips = a.max_norm > 0 && norm > double(a.max_norm);
+  step.gradient_scale = skip ? 0 : clips ? float(double(unscale) * (double(a.max_norm) / norm)) : unscale;
+  step.gradient_norm = float(norm);
+  step.skip = skip ? 1 : 0;
+  if (skip) return;
+  step.power1 *= a.beta1, step.power2 *= a.beta2;
+  step.bias_correction1 = float(1 - step.power1), step.bias_correction2 = float(1 - step.power2);
 }
 
 }  // namespace octet::ops

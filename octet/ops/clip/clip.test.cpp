@@ -11,10 +11,10 @@ struct Case {
   Stream stream{Device::cpu};
   Clip args;
   explicit Case(double sum_of_squares, float max_norm = 1) {
-    args = {.sum_of_squares = stream.empty({1}, DType::f64), .step = stream.empty({8}, DType::f32), .max_norm = max_norm};
+    args = {.sum_of_squares = stream.empty({1}, DType::f64), .step = stream.empty({adamw_step_floats}, DType::f32), .max_norm = max_norm, .beta1 = 0.5, .beta2 = 0.75};
     *args.sum_of_squares.as<double>() = sum_of_squares;
     *args.step.as<AdamWStep>() = {
-        .learning_rate = 0.5f, .bias_correction1 = 0.25f, .bias_correction2 = 0.125f, .gradient_scale = NAN, .skip = NAN};
+        .learning_rate = 0.5f, .bias_correction1 = NAN, .bias_correction2 = NAN, .gradient_scale = NAN, .skip = NAN, .power1 = 0.5, .power2 = 0.25};
   }
   AdamWStep run() {
     clip(stream, args);
@@ -32,13 +32,19 @@ TEST(Clip, ScalesDownANormAboveTheLimitAlone) {
   EXPECT_EQ(Case(16, INFINITY).run().gradient_scale, 1);
 }
 
-TEST(Clip, WritesNormAndSkipAndLeavesWhatTheScheduleWrote) {
+TEST(Clip, WritesNormAndSkipAndCountsAnAppliedStepAndLeavesWhatTheScheduleWrote) {
   const AdamWStep step = Case(16).run();
   EXPECT_EQ(step.gradient_norm, 4);
   EXPECT_EQ(step.skip, 0);
   EXPECT_EQ(step.learning_rate, 0.5f);
-  EXPECT_EQ(step.bias_correction1, 0.25f);
-  EXPECT_EQ(step.bias_correction2, 0.125f);
+  EXPECT_EQ(step.bias_correction1, 0.75f);
+  EXPECT_EQ(step.bias_correction2, 0.8125f);
+  EXPECT_EQ(step.power1, 0.25);
+  EXPECT_EQ(step.power2, 0.1875);
+  const AdamWStep skipped = Case(INFINITY).run();
+  EXPECT_EQ(skipped.skip, 1);
+  EXPECT_EQ(skipped.power1, 0.5);
+  EXPECT_EQ(skipped.power2, 0.25);
 }
 
 TEST(Clip, TheClippedNormIsNeverAboveTheLimitButForRounding) {

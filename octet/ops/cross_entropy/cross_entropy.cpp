@@ -14,7 +14,15 @@ void cross_entropy(Stream& stream, const CrossEntropy& a) {
         "cross_entropy: loss_sum must be f64 [1] and counted i64 [1], got {} {} and {} {}", a.loss_sum.dtype, a.loss_sum.shape, a.counted.dtype,
         a.counted.shape);
   stream.count({.ops = 1, .bytes = (a.gradient ? 2.0 : 1.0) * double(a.logits.bytes())});
-  if (stream.device() == Device::cpu) OCTET_RUN(cross_entropy, a);
+  OCTET_LAUNCH(stream, cross_entropy, a);
+}
+
+void mean_loss(Stream& stream, const Tensor& sum, const Tensor& counted, const Tensor& mean) {
+  check(sum.dtype == DType::f64 && counted.dtype == DType::i64 && mean.dtype == DType::f32, "mean_loss: wants f64 / i64 to f32, got {} / {} to {}", sum.dtype,
+        counted.dtype, mean.dtype);
+  stream.count({.ops = 1, .bytes = 20});
+  if (stream.device() == Device::cpu) *mean.f32() = float(*sum.as<double>() / double(*counted.as<std::int64_t>()));
+  if (stream.device() == Device::cuda) OCTET_RUN_CUDA(mean_loss, stream.queue(), sum.as<double>(), counted.as<std::int64_t>(), mean.f32());
 }
 
 }  // namespace octet::ops

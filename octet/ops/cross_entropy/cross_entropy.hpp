@@ -22,4 +22,7 @@ struct CrossEntropy {
 };
 void cross_entropy(Stream&, const CrossEntropy&);
 
+/// mean = sum / counted, NaN where nothing counts: f64 [1] / i64 [1] to f32 [1].
+void mean_loss(Stream&, const Tensor& sum, const Tensor& counted, const Tensor& mean);
+
 }  // namespace octet::ops

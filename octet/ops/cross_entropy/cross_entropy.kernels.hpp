@@ -1,8 +1,10 @@
 #pragma once
 
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/backend.hpp"
 
-namespace octet::cpu {
-OCTET_KERNEL(void cross_entropy(const ops::CrossEntropy&))
-}  // namespace octet::cpu
+OCTET_KERNEL(cross_entropy, const ops::CrossEntropy&)
+
+namespace octet::cuda {
+void mean_loss(Queue, const double* sum, const std::int64_t* counted, float* mean);
+}  // namespace octet::cuda

@@ -14,8 +14,9 @@ void check_shapes(const Tensor& table, const Tensor& positions, const Tensor& to
         "embedding: positions must be f32 [L, {}] with L > 0, got {} {}", table.shape[1], positions.dtype, positions.shape);
 }
 
-// The loader has checked the ids; an op must not write outside its tensors even so.
-void check_ids(const Tensor& tokens, std::int64_t vocabulary) {
+// The loader has checked the ids; an op must not write outside its tensors even so. On a GPU the kernel sees to that.
+void check_ids(const Stream& stream, const Tensor& tokens, std::int64_t vocabulary) {
+  if (stream.device() != Device::cpu) return;
   const std::int32_t* const id = tokens.as<std::int32_t>();
   for (std::int64_t t = 0; t < tokens.count(); ++t)
     check(id[t] >= 0 && id[t] < vocabulary, "embedding: token {} at position {} is outside [0, {})", id[t], t, vocabulary);
@@ -26,17 +27,18 @@ void check_ids(const Tensor& tokens, std::int64_t vocabulary) {
 void embedding_forward(Stream& stream, const EmbeddingForward& a) {
   check_shapes(a.table, a.positions, a.tokens, a.out);
   stream.count({.ops = 1, .bytes = (a.positions ? 3.0 : 2.0) * double(a.out.bytes())});
-  if (stream.device() != Device::cpu) return;
-  check_ids(a.tokens, a.table.shape[0]);
-  OCTET_RUN(embedding_forward, a);
+  check_ids(stream, a.tokens, a.table.shape[0]);
+  OCTET_LAUNCH(stream, embedding_forward, a);
 }
 
 void embedding_backward(Stream& stream, const EmbeddingBackward& a) {
   check_shapes(a.dtable, a.dpositions, a.tokens, a.dy);
   stream.count({.ops = 1, .bytes = double(a.dy.bytes()) + (a.dpositions ? 16.0 : 8.0) * double(a.dy.count())});
-  if (stream.device() != Device::cpu) return;
-  check_ids(a.tokens, a.dtable.shape[0]);
-  OCTET_RUN(embedding_backward, a);
+  check_ids(stream, a.tokens, a.dtable.shape[0]);
+  const Scope scope(stream);
+  Tensor order;
+  if (stream.target().device == Device::cuda) order = stream.empty({a.tokens.count()}, DType::i32, Lifetime::scratch, Category::workspace);
+  OCTET_LAUNCH(stream, embedding_backward, a, order);
 }
 
 }  // namespace octet::ops

@@ -12,12 +12,13 @@ struct EmbeddingForward {
   Tensor out;
   Tensor positions = {};
 };
-/// Throws ContractError on other shapes, and for a token outside [0, V), naming its place and value.
+/// Throws ContractError on other shapes and, on the CPU, for a token outside [0, V), naming its place and value; on a GPU the row of such a
+/// token is NaN, which the step will find.
 void embedding_forward(Stream&, const EmbeddingForward&);
 
 /// dtable[tokens[t], c] += dy[t, c],   dpositions[t mod L, c] += dy[t, c].
 /// dy: [T, D] f32 or bf16; dtable: f32 [V, D] and dpositions: f32 [L, D] or empty, both added to. Every element is summed in the
-/// order of t: the same bits whatever the number of threads.
+/// order of t: the same bits whatever the number of threads. On a GPU a token outside [0, V) adds to nothing.
 struct EmbeddingBackward {
   Tensor dy, tokens;
   Tensor dtable;

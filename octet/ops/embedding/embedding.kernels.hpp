@@ -1,9 +1,8 @@
 #pragma once
 
 #include "octet/ops/embedding/embedding.hpp"
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/backend.hpp"
 
-namespace octet::cpu {
-OCTET_KERNEL(void embedding_forward(const ops::EmbeddingForward&))
-OCTET_KERNEL(void embedding_backward(const ops::EmbeddingBackward&))
-}  // namespace octet::cpu
+OCTET_KERNEL(embedding_forward, const ops::EmbeddingForward&)
+/// order: i32 [T] on a GPU, where the tokens are sorted by id; empty on the CPU.
+OCTET_KERNEL(embedding_backward, const ops::EmbeddingBackward&, const Tensor& order)

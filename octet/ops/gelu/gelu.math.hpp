@@ -26,21 +26,23 @@ OCTET_HD GeluArgument<V> gelu_argument(V x) {
 }
 
 /// One row of GELU. Formulas in gelu.hpp.
-template <class Lanes, class X>
-OCTET_HD void gelu_row(Lanes lanes, std::int64_t cols, const X* x, X* y) {
+template <class Lanes, class X, class Y>
+OCTET_HD void gelu_row(Lanes lanes, std::int64_t cols, const X* x, Y y) {
+  using math::sigmoid;
   lanes.each(cols, [&](auto at) {
     const auto v = lanes.load(x, at);
-    lanes.store(y, at, v * math::sigmoid(gelu_argument(v).value).value);
+    lanes.store(y, at, v * sigmoid(gelu_argument(v).value).value);
   });
 }
 
 /// One row of its backward.
-template <class Lanes, class X>
-OCTET_HD void gelu_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, X* dx) {
+template <class Lanes, class X, class Y>
+OCTET_HD void gelu_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, Y dx) {
+  using math::sigmoid;
   lanes.each(cols, [&](auto at) {
     const auto v = lanes.load(x, at);
     const auto u = gelu_argument(v);
-    const auto s = math::sigmoid(u.value);
+    const auto s = sigmoid(u.value);
     lanes.store(dx, at, lanes.load(dy, at) * (s.value + v * (s.value * s.complement) * u.slope));
   });
 }

@@ -91,7 +91,7 @@ void add_column_sums(Stream& stream, const Tensor& x, const Tensor& db) {
   check(x.shape.rank == 2 && db.shape == Shape{x.shape[1]} && db.dtype == DType::f32, "add_column_sums: db must be f32 [{}], got {} {}", x.shape[1],
         db.dtype, db.shape);
   stream.count({.ops = 1, .bytes = double(x.bytes())});
-  if (stream.device() == Device::cpu) OCTET_RUN(add_column_sums, x, db);
+  OCTET_LAUNCH(stream, add_column_sums, x, db);
 }
 
 }  // namespace octet::ops

@@ -1,5 +1,4 @@
 #include "octet/ops/layernorm/layernorm.kernels.hpp"
-#include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::ops {
 namespace {
@@ -20,7 +19,7 @@ void layernorm_forward(Stream& stream, const LayerNormForward& a) {
         a.y.shape);
   check(a.b.shape == a.w.shape && a.b.dtype == DType::f32, "layernorm: b must be f32 {}, got {} {}", a.w.shape, a.b.dtype, a.b.shape);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.x.bytes())});
-  if (stream.device() == Device::cpu) OCTET_RUN(layernorm_forward, a);
+  OCTET_LAUNCH(stream, layernorm_forward, a);
 }
 
 void layernorm_backward(Stream& stream, const LayerNormBackward& a) {
@@ -32,8 +31,8 @@ void layernorm_backward(Stream& stream, const LayerNormBackward& a) {
         "layernorm: dw and db must be f32 {}, got {} {} and {} {}", a.w.shape, a.dw.dtype, a.dw.shape, a.db.dtype, a.db.shape);
   stream.count({.ops = 1, .bytes = (a.accumulate ? 4.0 : 3.0) * double(a.x.bytes())});
   const Scope scope(stream);
-  const Tensor sums = stream.zeros({cpu::threads(), 2 * a.x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
-  if (stream.device() == Device::cpu) OCTET_RUN(layernorm_backward, a, sums.f32());
+  const Tensor sums = stream.zeros({stream.workers(), 2 * a.x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
+  OCTET_LAUNCH(stream, layernorm_backward, a, sums);
 }
 
 }  // namespace octet::ops

@@ -15,18 +15,18 @@ void layernorm_forward(const ops::LayerNormForward& a) {
   });
 }
 
-void layernorm_backward(const ops::LayerNormBackward& a, float* sums_of_threads) {
+void layernorm_backward(const ops::LayerNormBackward& a, const Tensor& sums_of_workers) {
   dispatch<float, Bf16>(a.x.dtype, "layernorm", [&]<class T>() {
     const std::int64_t rows = a.x.shape[0], cols = a.x.shape[1];
     for_each(rows, cols * 8, [&](std::int64_t r) {
       const std::int64_t at = r * cols;
-      float* const dw = sums_of_threads + this_thread() * 2 * cols;
+      float* const dw = sums_of_workers.f32() + this_thread() * 2 * cols;
       const ops::LayerNormRow<float> row{a.mean.f32()[r], a.inv_std.f32()[r]};
       ops::layernorm_backward_row(Lane{}, cols, a.dy.as<T>() + at, a.x.as<T>() + at, a.w.f32(), row, a.accumulate, a.dx.as<T>() + at, dw,
                                   dw + cols);
     });
     for (int t = 0; t < threads(); ++t) {
-      const float* const dw = sums_of_threads + t * 2 * cols;
+      const float* const dw = sums_of_workers.f32() + t * 2 * cols;
       Lane{}.each(cols, [&](auto at) {
         Lane{}.store(a.dw.f32(), at, Lane{}.load(a.dw.f32(), at) + Lane{}.load(dw, at));
         Lane{}.store(a.db.f32(), at, Lane{}.load(a.db.f32(), at) + Lane{}.load(dw + cols, at));

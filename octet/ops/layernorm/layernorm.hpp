@@ -26,7 +26,7 @@ struct LayerNormBackward {
   Tensor dx, dw, db;
   bool accumulate = false;
 };
-/// Throws ContractError on shapes or dtypes other than these. Workspace: f32 [threads, 2 D], from scratch.
+/// Throws ContractError on shapes or dtypes other than these. Workspace: f32 [workers, 2 D], from scratch.
 void layernorm_backward(Stream&, const LayerNormBackward&);
 
 }  // namespace octet::ops

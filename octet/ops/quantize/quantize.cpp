@@ -14,20 +14,20 @@ void quantize(Stream& stream, const Tensor& x, Sink& sink) {
     if (x.data == sink.plain.data) return;
     check(bool(sink.plain) && is_wide(sink.plain.dtype), "quantize: an unquantized sink needs plain storage of f32 or bf16");
     stream.count({.ops = 1, .bytes = double(x.bytes() + sink.plain.bytes())});
-    if (stream.device() == Device::cpu) OCTET_RUN(decode_operand, Quantized{.codes = x}, false, sink.plain);
+    OCTET_LAUNCH(stream, decode_operand, Quantized{.codes = x}, false, sink.plain);
     return;
   }
   check(x.dtype == sink.dtype || x.dtype == DType::f32 || sink.dtype == DType::f32, "quantize: no way from {} to {}", x.dtype, sink.dtype);
   const double reads = sink.spec.local(bool(sink.codes.cols)) ? 1 : 2;
   stream.count({.ops = 1, .bytes = reads * double(x.bytes()) + codes});
-  if (stream.device() == Device::cpu) OCTET_RUN(quantize, x, sink);
+  OCTET_LAUNCH(stream, quantize, x, sink);
 }
 
 void dequantize(Stream& stream, const Quantized& q, const Tensor& x) {
   check(x.shape == Shape{q.rows(), q.cols()} && is_wide(x.dtype) && !q.transposed, "dequantize: wants {} of f32 or bf16, got {} {}", q.codes.shape,
         x.shape, x.dtype);
   stream.count({.ops = 1, .bytes = double(q.codes.bytes() + x.bytes())});
-  if (stream.device() == Device::cpu) OCTET_RUN(decode_operand, q, true, x);
+  OCTET_LAUNCH(stream, decode_operand, q, true, x);
 }
 
 }  // namespace octet::ops

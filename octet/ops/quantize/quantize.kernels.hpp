@@ -1,11 +1,14 @@
 #pragma once
 
 #include "octet/ops/quantize/quantize.hpp"
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/backend.hpp"
 
-namespace octet::cpu {
 /// x is what Sink::dtype says, or f32 to be rounded to it.
-OCTET_KERNEL(void quantize(const Tensor& x, const ops::Sink&))
+OCTET_KERNEL(quantize, const Tensor& x, const ops::Sink&)
 /// out[r, c] = value(q.codes[r, c]) * descale, rounded to out's dtype, or without the descales. q may be f32 or bf16, in its stored order.
-OCTET_KERNEL(void decode_operand(const Quantized& q, bool descaled, const Tensor& out))
-}  // namespace octet::cpu
+OCTET_KERNEL(decode_operand, const Quantized& q, bool descaled, const Tensor& out)
+
+namespace octet::cuda {
+/// *total = sum of `nonfinite` over n rows of the table.
+void count_nonfinite(Queue, const ops::QuantizeHealth* table, std::int64_t n, std::int64_t* total);
+}  // namespace octet::cuda

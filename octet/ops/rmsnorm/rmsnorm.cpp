@@ -1,5 +1,4 @@
 #include "octet/ops/rmsnorm/rmsnorm.kernels.hpp"
-#include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::ops {
 namespace {
@@ -18,7 +17,7 @@ void rmsnorm_forward(Stream& stream, const RmsNormForward& a) {
   check(a.y.shape == a.x.shape && a.y.dtype == a.x.dtype, "rmsnorm: y must be like x {} {}, got {} {}", a.x.dtype, a.x.shape, a.y.dtype,
         a.y.shape);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.x.bytes())});
-  if (stream.device() == Device::cpu) OCTET_RUN(rmsnorm_forward, a);
+  OCTET_LAUNCH(stream, rmsnorm_forward, a);
 }
 
 void rmsnorm_backward(Stream& stream, const RmsNormBackward& a) {
@@ -29,8 +28,8 @@ void rmsnorm_backward(Stream& stream, const RmsNormBackward& a) {
   check(a.dw.shape == a.w.shape && a.dw.dtype == DType::f32, "rmsnorm: dw must be f32 {}, got {} {}", a.w.shape, a.dw.dtype, a.dw.shape);
   stream.count({.ops = 1, .bytes = (a.accumulate ? 4.0 : 3.0) * double(a.x.bytes())});
   const Scope scope(stream);
-  const Tensor partial = stream.zeros({cpu::threads(), a.x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
-  if (stream.device() == Device::cpu) OCTET_RUN(rmsnorm_backward, a, partial.f32());
+  const Tensor partial = stream.zeros({stream.workers(), a.x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
+  OCTET_LAUNCH(stream, rmsnorm_backward, a, partial);
 }
 
 }  // namespace octet::ops

@@ -14,17 +14,17 @@ void rmsnorm_forward(const ops::RmsNormForward& a) {
   });
 }
 
-void rmsnorm_backward(const ops::RmsNormBackward& a, float* dw_of_threads) {
+void rmsnorm_backward(const ops::RmsNormBackward& a, const Tensor& dw_of_workers) {
   dispatch<float, Bf16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const std::int64_t rows = a.x.shape[0], cols = a.x.shape[1];
     for_each(rows, cols * 8, [&](std::int64_t r) {
       const std::int64_t at = r * cols;
       ops::rmsnorm_backward_row(Lane{}, cols, a.dy.as<T>() + at, a.x.as<T>() + at, a.w.f32(), a.inv_rms.f32()[r], a.accumulate,
-                                a.dx.as<T>() + at, dw_of_threads + this_thread() * cols);
+                                a.dx.as<T>() + at, dw_of_workers.f32() + this_thread() * cols);
     });
     for (int t = 0; t < threads(); ++t)
       Lane{}.each(cols,
-                  [&](auto at) { Lane{}.store(a.dw.f32(), at, Lane{}.load(a.dw.f32(), at) + Lane{}.load(dw_of_threads + t * cols, at)); });
+                  [&](auto at) { Lane{}.store(a.dw.f32(), at, Lane{}.load(a.dw.f32(), at) + Lane{}.load(dw_of_workers.f32() + t * cols, at)); });
   });
 }
 

@@ -23,7 +23,7 @@ struct RmsNormBackward {
   Tensor dx, dw;
   bool accumulate = false;
 };
-/// Throws ContractError on shapes or dtypes other than these. Workspace: f32 [threads, D], from scratch.
+/// Throws ContractError on shapes or dtypes other than these. Workspace: f32 [workers, D], from scratch.
 void rmsnorm_backward(Stream&, const RmsNormBackward&);
 
 }  // namespace octet::ops

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <vector>
 
 #include "octet/ops/rope/rope.kernels.hpp"
 
@@ -33,13 +34,15 @@ RopeTable rope_table(Stream& stream, std::int64_t sequence, std::int64_t head_di
                   .sin = stream.empty({sequence, half}, DType::f32, region, Category::workspace)};
   stream.count({.ops = 1, .bytes = 2.0 * double(table.cos.bytes())});
   if (stream.device() == Device::null) return table;
+  std::vector<float> cos(std::size_t(sequence * half)), sin(cos.size());
   for (std::int64_t i = 0; i < half; ++i) {
     const double frequency = rope_frequency(head_dim, i, theta, scaling);
     for (std::int64_t p = 0; p < sequence; ++p) {
-      table.cos.f32()[p * half + i] = float(std::cos(double(p) * frequency));
-      table.sin.f32()[p * half + i] = float(std::sin(double(p) * frequency));
+      cos[std::size_t(p * half + i)] = float(std::cos(double(p) * frequency));
+      sin[std::size_t(p * half + i)] = float(std::sin(double(p) * frequency));
     }
   }
+  upload(stream, cos.data(), table.cos), upload(stream, sin.data(), table.sin);
   return table;
 }
 
@@ -47,7 +50,7 @@ void rope_forward(Stream& stream, const RopeForward& a) {
   check_qkv("rope", a.heads, a.qkv);
   check_table(a.table, a.heads);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.qkv.bytes()) * double(a.heads.value_column(0)) / double(a.heads.columns())});
-  if (stream.device() == Device::cpu) OCTET_RUN(rope_forward, a);
+  OCTET_LAUNCH(stream, rope_forward, a);
 }
 
 void rope_backward(Stream& stream, const RopeBackward& a) {
@@ -56,7 +59,7 @@ void rope_backward(Stream& stream, const RopeBackward& a) {
   check(a.y.shape == a.dqkv.shape && a.y.dtype == a.dqkv.dtype, "rope: the sink must be like dqkv {} {}, got {} {}", a.dqkv.shape, a.dqkv.dtype, a.y.shape,
         a.y.dtype);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.dqkv.bytes())});
-  if (stream.device() == Device::cpu) OCTET_RUN(rope_backward, a);
+  OCTET_LAUNCH(stream, rope_backward, a);
 }
 
 }  // namespace octet::ops

@@ -1,9 +1,7 @@
 #pragma once
 
 #include "octet/ops/rope/rope.hpp"
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/backend.hpp"
 
-namespace octet::cpu {
-OCTET_KERNEL(void rope_forward(const ops::RopeForward&))
-OCTET_KERNEL(void rope_backward(const ops::RopeBackward&))
-}  // namespace octet::cpu
+OCTET_KERNEL(rope_forward, const ops::RopeForward&)
+OCTET_KERNEL(rope_backward, const ops::RopeBackward&)

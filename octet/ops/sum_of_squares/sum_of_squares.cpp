@@ -8,12 +8,10 @@
 namespace octet::ops {
 namespace {
 
-constexpr std::int64_t piece_values = 16384;
-
 std::vector<SumPiece> pieces_of(std::span<const Tensor> x) {
   std::vector<SumPiece> pieces;
   for (const Tensor& t : x)
-    for (std::int64_t at = 0; at < t.count(); at += piece_values) pieces.push_back({t.f32() + at, std::min(piece_values, t.count() - at)});
+    for (std::int64_t at = 0; at < t.count(); at += sum_piece_values) pieces.push_back({t.f32() + at, std::min(sum_piece_values, t.count() - at)});
   return pieces;
 }
 
@@ -34,13 +32,14 @@ void sum_of_squares(Stream& stream, const SumOfSquares& a) {
   const auto pieces = pieces_of(a.x);
   const Scope scope(stream);
   const Tensor partial = stream.empty({std::int64_t(pieces.size())}, DType::f64, Lifetime::scratch, Category::workspace);
+  if (stream.device() == Device::cuda) OCTET_RUN_CUDA(sum_of_squares, stream.queue(), a, partial);
   if (stream.device() != Device::cpu) return;
   OCTET_RUN(sum_of_squares, pieces.data(), std::int64_t(pieces.size()), partial.as<double>());
   const double* next = partial.as<double>();
   double total = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     double sum = 0;
-    for (std::int64_t p = ceil_div(a.x[std::size_t(i)].count(), piece_values); p > 0; --p) sum += *next++;
+    for (std::int64_t p = ceil_div(a.x[std::size_t(i)].count(), sum_piece_values); p > 0; --p) sum += *next++;
     a.sums.as<double>()[i] = sum + (a.accumulate ? a.sums.as<double>()[i] : 0);
     total += sum;
   }

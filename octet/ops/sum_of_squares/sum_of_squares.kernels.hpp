@@ -2,9 +2,12 @@
 
 #include <cstdint>
 
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+#include "octet/tensor/backend.hpp"
 
 namespace octet::ops {
+/// Values of a tensor that are summed on their own.
+inline constexpr std::int64_t sum_piece_values = 16384;
 /// Part of one tensor.
 struct SumPiece {
   const float* data;
@@ -13,6 +16,16 @@ struct SumPiece {
 }  // namespace octet::ops
 
 namespace octet::cpu {
+namespace v3 {
 /// out[i] = sum of the squares of pieces[i].
-OCTET_KERNEL(void sum_of_squares(const ops::SumPiece* pieces, std::int64_t count, double* out))
+void sum_of_squares(const ops::SumPiece* pieces, std::int64_t count, double* out);
+}  // namespace v3
+namespace v4 {
+void sum_of_squares(const ops::SumPiece* pieces, std::int64_t count, double* out);
+}  // namespace v4
 }  // namespace octet::cpu
+
+namespace octet::cuda {
+/// partial: f64, one for each piece of `sum_piece_values` values.
+void sum_of_squares(Queue, const ops::SumOfSquares&, const Tensor& partial);
+}  // namespace octet::cuda

@@ -14,14 +14,14 @@ void check_halves(const Tensor& x, const Shape& half, DType half_dtype) {
 void swiglu_forward(Stream& stream, const Tensor& x, Sink& y) {
   check_halves(x, y.shape, y.dtype);
   stream.count({.ops = 1, .bytes = 1.5 * double(x.bytes())});
-  if (stream.device() == Device::cpu) OCTET_RUN(swiglu_forward, x, y);
+  OCTET_LAUNCH(stream, swiglu_forward, x, y);
 }
 
 void swiglu_backward(Stream& stream, const Tensor& dy, const Tensor& x, Sink& dx) {
   check_halves(x, dy.shape, dy.dtype);
   check(dx.shape == x.shape && dx.dtype == x.dtype, "swiglu: dx must be like x {} {}, got {} {}", x.dtype, x.shape, dx.dtype, dx.shape);
   stream.count({.ops = 1, .bytes = 2.5 * double(x.bytes())});
-  if (stream.device() == Device::cpu) OCTET_RUN(swiglu_backward, dy, x, dx);
+  OCTET_LAUNCH(stream, swiglu_backward, dy, x, dx);
 }
 
 }  // namespace octet::ops

@@ -21,15 +21,6 @@ bool has_bf16();
 
 }  // namespace octet::cpu
 
-/// Declares a kernel in both namespaces: OCTET_KERNEL(void f(const Args&)), inside namespace octet::cpu.
-#define OCTET_KERNEL(...) \
-  namespace v3 {          \
-  __VA_ARGS__;            \
-  }                       \
-  namespace v4 {          \
-  __VA_ARGS__;            \
-  }
-
-/// Calls it: OCTET_RUN(f, args).
+/// Calls a kernel that exists for every instruction set: OCTET_RUN(f, args).
 #define OCTET_RUN(kernel, ...) \
   (::octet::cpu::isa() == ::octet::cpu::Isa::v4 ? ::octet::cpu::v4::kernel(__VA_ARGS__) : ::octet::cpu::v3::kernel(__VA_ARGS__))

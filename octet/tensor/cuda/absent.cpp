@@ -1,0 +1,38 @@
+// What a program that was compiled without the CUDA toolkit says when it is asked for a GPU.
+#ifndef OCTET_HAS_CUDA
+
+#include "octet/base/error.hpp"
+#include "octet/tensor/backend.hpp"
+#include "octet/tensor/cuda/device.hpp"
+#include "octet/tensor/cuda/memory.hpp"
+
+namespace octet::cuda {
+
+bool built() { return false; }
+const std::string& why_unavailable() {
+  static const std::string why = "this program was compiled without the CUDA toolkit; install it and build again";
+  return why;
+}
+void not_built() { throw DeviceError("no GPU can be used: " + why_unavailable()); }
+
+const Facts& facts() { not_built(); }
+std::size_t free_bytes() { not_built(); }
+void* open_library(const char*) { not_built(); }
+std::string library_path(const char*) { return ""; }
+void* function_in(void*, const char*) { not_built(); }
+
+Queue make_queue() { not_built(); }
+void end_queue(Queue) {}
+void wait(Queue) { not_built(); }
+void copy(Queue, const void*, void*, std::size_t) { not_built(); }
+void clear(Queue, void*, std::size_t) { not_built(); }
+void upload(Queue, const void*, void*, std::size_t) { not_built(); }
+void download(Queue, const void*, void*, std::size_t) { not_built(); }
+
+Pages Pages::reserve() { not_built(); }
+Pages::~Pages() = default;
+void Pages::take(std::size_t) { not_built(); }
+
+}  // namespace octet::cuda
+
+#endif

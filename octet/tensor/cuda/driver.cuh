@@ -1,0 +1,27 @@
+#pragma once
+
+// Only for *.cuda.cu files: functions of the driver, found when they are first called, so that the program also starts where there is
+// no driver.
+
+#include <cuda.h>
+
+#include "octet/tensor/cuda/check.cuh"
+
+namespace octet::cuda {
+
+template <class Function>
+Function* driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  require(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result), name);
+  if (found == nullptr) throw DeviceError(format("the NVIDIA driver has no {}; a newer driver is needed", name));
+  return reinterpret_cast<Function*>(found);
+}
+
+inline void require(CUresult code, const char* what) {
+  if (code == CUDA_SUCCESS) return;
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) throw DeviceError(format("{}: the GPU is out of memory", what));
+  throw DeviceError(format("NVIDIA driver: {}: error {}", what, int(code)));
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace octet::cuda {
+
+/// Address space of the GPU that is given memory from its start on, as far as it is needed. Owns both.
+class Pages {
+ public:
+  Pages() = default;
+  /// As much address space as the GPU has memory, without taking any of it.
+  static Pages reserve();
+  ~Pages();
+  Pages(Pages&& other) noexcept { *this = std::move(other); }
+  Pages& operator=(Pages&& other) noexcept {
+    std::swap(data_, other.data_), std::swap(bytes_, other.bytes_), std::swap(taken_, other.taken_), std::swap(parts_, other.parts_);
+    return *this;
+  }
+
+  /// Gives memory to the first `bytes` bytes. Throws DeviceError when the GPU has no more.
+  void take(std::size_t bytes);
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  struct Part {
+    std::uint64_t handle;
+    std::size_t begin, bytes;
+  };
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0, taken_ = 0;
+  std::vector<Part> parts_;
+};
+
+}  // namespace octet::cuda

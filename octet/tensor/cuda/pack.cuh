@@ -1,0 +1,160 @@
+#pragma once
+
+// Only for *.cuda.cu files: a few floats side by side, as one thread of a GPU loads and stores them. It understands what the shared row
+// bodies say to a value (see octet/numerics/value.hpp); each function is its scalar one on every element.
+
+#include "octet/numerics/sigmoid.hpp"
+
+namespace octet::cuda {
+
+template <int N>
+struct Pack {
+  float v[N];
+
+  static __device__ __forceinline__ Pack all(float x) {
+    Pack p;
+#pragma unroll
+    for (int i = 0; i < N; ++i) p.v[i] = x;
+    return p;
+  }
+};
+
+/// f of every element, or of every pair of elements.
+template <int N, class F>
+__device__ __forceinline__ Pack<N> map(const Pack<N>& a, F f) {
+  Pack<N> p;
+#pragma unroll
+  for (int i = 0; i < N; ++i) p.v[i] = f(a.v[i]);
+  return p;
+}
+template <int N, class F>
+__device__ __forceinline__ Pack<N> map(const Pack<N>& a, const Pack<N>& b, F f) {
+  Pack<N> p;
+#pragma unroll
+  for (int i = 0; i < N; ++i) p.v[i] = f(a.v[i], b.v[i]);
+  return p;
+}
+
+#define OCTET_PACK_OPERATOR(op)                                                                                    \
+  template <int N> __device__ __forceinline__ Pack<N> operator op(const Pack<N>& a, const Pack<N>& b) {            \
+    return map(a, b, [](float x, float y) { return x op y; });                                                     \
+  }                                                                                                                \
+  template <int N> __device__ __forceinline__ Pack<N> operator op(const Pack<N>& a, float b) {                     \
+    return map(a, [b](float x) { return x op b; });                                                                \
+  }                                                                                                                \
+  template <int N> __device__ __forceinline__ Pack<N> operator op(float a, const Pack<N>& b) {                     \
+    return map(b, [a](float x) { return a op x; });                                                                \
+  }
+OCTET_PACK_OPERATOR(+)
+OCTET_PACK_OPERATOR(-)
+OCTET_PACK_OPERATOR(*)
+OCTET_PACK_OPERATOR(/)
+#undef OCTET_PACK_OPERATOR
+
+template <int N> __device__ __forceinline__ Pack<N> larger(const Pack<N>& x, const Pack<N>& most) {
+  return map(x, most, [](float a, float b) { return octet::larger(a, b); });
+}
+template <int N> __device__ __forceinline__ Pack<N> smaller(const Pack<N>& x, const Pack<N>& least) {
+  return map(x, least, [](float a, float b) { return octet::smaller(a, b); });
+}
+template <int N> __device__ __forceinline__ Pack<N> magnitude(const Pack<N>& x) {
+  return map(x, [](float a) { return octet::magnitude(a); });
+}
+template <int N> __device__ __forceinline__ Pack<N> exp(const Pack<N>& x) {
+  return map(x, [](float a) { return math::exp(a); });
+}
+template <int N> __device__ __forceinline__ math::Sigmoid<Pack<N>> sigmoid(const Pack<N>& x) {
+  math::Sigmoid<Pack<N>> s;
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    const auto one = math::sigmoid(x.v[i]);
+    s.value.v[i] = one.value, s.complement.v[i] = one.complement;
+  }
+  return s;
+}
+
+/// The sum and the largest of a pack's elements.
+template <int N> __device__ __forceinline__ float sum_of(const Pack<N>& p) {
+  float s = p.v[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i) s += p.v[i];
+  return s;
+}
+template <int N> __device__ __forceinline__ float largest_of(const Pack<N>& p) {
+  float m = p.v[0];
+#pragma unroll
+  for (int i = 1; i < N; ++i) m = octet::larger(p.v[i], m);
+  return m;
+}
+
+/// N values of memory as one or more accesses of up to 16 bytes; p + at must be aligned to min(16, N * sizeof) bytes.
+template <int N>
+__device__ __forceinline__ Pack<N> load(const float* p, std::int64_t at) {
+  Pack<N> out;
+  if constexpr (N % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      const float4 q = *reinterpret_cast<const float4*>(p + at + i);
+      out.v[i] = q.x, out.v[i + 1] = q.y, out.v[i + 2] = q.z, out.v[i + 3] = q.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) out.v[i] = p[at + i];
+  }
+  return out;
+}
+template <int N>
+__device__ __forceinline__ Pack<N> load(const Bf16* p, std::int64_t at) {
+  Pack<N> out;
+  if constexpr (N % 8 == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 8) {
+      const uint4 q = *reinterpret_cast<const uint4*>(p + at + i);
+      const unsigned word[4] = {q.x, q.y, q.z, q.w};
+#pragma unroll
+      for (int j = 0; j < 4; ++j) out.v[i + 2 * j] = __uint_as_float(word[j] << 16), out.v[i + 2 * j + 1] = __uint_as_float(word[j] & 0xFFFF0000u);
+    }
+  } else if constexpr (N == 4) {
+    const uint2 q = *reinterpret_cast<const uint2*>(p + at);
+    out.v[0] = __uint_as_float(q.x << 16), out.v[1] = __uint_as_float(q.x & 0xFFFF0000u);
+    out.v[2] = __uint_as_float(q.y << 16), out.v[3] = __uint_as_float(q.y & 0xFFFF0000u);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) out.v[i] = to_float(p[at + i]);
+  }
+  return out;
+}
+
+/// Two values as BF16, the first in the low half. The bits are encode_bf16_lanes's for every float but NaN, which stays NaN.
+__device__ __forceinline__ unsigned bf16_pair(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+template <int N>
+__device__ __forceinline__ void store(float* p, std::int64_t at, const Pack<N>& x) {
+  if constexpr (N % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 4) *reinterpret_cast<float4*>(p + at + i) = make_float4(x.v[i], x.v[i + 1], x.v[i + 2], x.v[i + 3]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) p[at + i] = x.v[i];
+  }
+}
+template <int N>
+__device__ __forceinline__ void store(Bf16* p, std::int64_t at, const Pack<N>& x) {
+  if constexpr (N % 8 == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 8)
+      *reinterpret_cast<uint4*>(p + at + i) = make_uint4(bf16_pair(x.v[i], x.v[i + 1]), bf16_pair(x.v[i + 2], x.v[i + 3]),
+                                                         bf16_pair(x.v[i + 4], x.v[i + 5]), bf16_pair(x.v[i + 6], x.v[i + 7]));
+  } else if constexpr (N == 4) {
+    *reinterpret_cast<uint2*>(p + at) = make_uint2(bf16_pair(x.v[0], x.v[1]), bf16_pair(x.v[2], x.v[3]));
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) p[at + i] = to_bf16(x.v[i]);
+  }
+}
+
+}  // namespace octet::cuda

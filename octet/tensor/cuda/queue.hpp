@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+
+struct CUstream_st;
+
+namespace octet::cuda {
+
+/// An ordered queue of work on the GPU: CUDA's stream, named without its headers.
+using Queue = CUstream_st*;
+
+Queue make_queue();
+/// Waits for its work first.
+void end_queue(Queue);
+/// Returns when all work put into the queue is done. Throws DeviceError when some of it failed.
+void wait(Queue);
+
+void copy(Queue, const void* from, void* to, std::size_t bytes);
+void clear(Queue, void* at, std::size_t bytes);
+/// Between host and GPU: upload() returns when the host's bytes may be reused, download() when they are there.
+void upload(Queue, const void* host, void* to, std::size_t bytes);
+void download(Queue, const void* from, void* host, std::size_t bytes);
+
+}  // namespace octet::cuda

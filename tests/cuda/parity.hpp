@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "octet/tensor/stream.hpp"
+#include "tests/testing/testing.hpp"
+
+// Holds an op on the GPU against the same op on the CPU, on the same inputs. A case is written once: it makes tensors from named
+// numbers, calls the op, and says which tensors are results and how near they must be.
+
+namespace octet::parity {
+
+/// How near a result must be: bit by bit, or |gpu - cpu| <= bound(i) + rounding of both to the tensor's dtype.
+struct Nearness {
+  bool exact = false;
+  std::function<double(std::int64_t)> bound;  // of element i, in absolute terms; without rounding
+};
+inline Nearness same_bits() { return {.exact = true}; }
+/// The same for every element.
+inline Nearness within(double bound) { return {.bound = [bound](std::int64_t) { return bound; }}; }
+
+/// One device's side of a case.
+class Side {
+ public:
+  explicit Side(Device device) : stream_(device) {}
+  Stream& stream() { return stream_; }
+
+  /// A tensor of f32 or bf16 with these values.
+  Tensor from(const std::vector<float>& values, Shape shape, DType dtype = DType::f32) {
+    const Tensor t = stream_.empty(shape, dtype, Lifetime::run);
+    check(std::int64_t(values.size()) == shape.count(), "parity: {} values for {}", values.size(), shape);
+    if (dtype == DType::f32) return upload(stream_, values.data(), t), t;
+    std::vector<Bf16> half;
+    for (const float v : values) half.push_back(to_bf16(v));
+    return upload(stream_, half.data(), t), t;
+  }
+  Tensor gaussian(Shape shape, std::uint64_t seed, DType dtype = DType::f32, double scale = 1) {
+    return from(testing::gaussian(std::size_t(shape.count()), seed, scale), shape, dtype);
+  }
+  template <class T>
+  Tensor raw(const std::vector<T>& values, Shape shape) {
+    const Tensor t = stream_.empty(shape, dtype_of<T>, Lifetime::run);
+    return upload(stream_, values.data(), t), t;
+  }
+  /// Storage whose every byte is 0xCD before the op: what it does not write shows.
+  Tensor poisoned(Shape shape, DType dtype) {
+    const Tensor t = stream_.empty(shape, dtype, Lifetime::run);
+    const std::vector<unsigned char> bytes(t.bytes(), 0xCD);
+    return upload(stream_, bytes.data(), t), t;
+  }
+
+  /// Declares a result, in the same order on both sides.
+  void result(std::string name, const Tensor& t, Nearness how) { results_.push_back({std::move(name), t, std::move(how)}); }
+
+  struct Result {
+    std::string name;
+    Tensor tensor;
+    Nearness how;
+  };
+  const std::vector<Result>& results() const { return results_; }
+
+ private:
+  Stream stream_;
+  std::vector<Result> results_;
+};
+
+/// A case of the program: its name, and what it does on either device.
+struct Case {
+  std::string name;
+  std::function<void(Side&)> run;
+};
+/// Registers a file's cases: a static object of this type in each *.parity.cpp.
+struct Cases {
+  explicit Cases(std::vector<Case> (*make)());
+};
+
+}  // namespace octet::parity
