@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "octet/numerics/philox.hpp"
 
@@ -15,13 +16,7 @@ void normal_pair(std::uint64_t key, std::int64_t i, double scale, float out[2]) 
   out[0] = float(scale * radius * std::cos(angle)), out[1] = float(scale * radius * std::sin(angle));
 }
 
-}  // namespace
-
-void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
-  ++p.version;
-  if (stream.device() != Device::cpu) return;
-  const std::int64_t n = p.value.count();
-  float* const out = p.value.f32();
+void fill(const Parameter& p, std::uint64_t seed, float* out, std::int64_t n) {
   if (p.init.kind != Init::Kind::normal) {
     std::fill(out, out + n, p.init.kind == Init::Kind::ones ? 1.0f : 0.0f);
     return;
@@ -36,6 +31,18 @@ void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
     out[2 * i] = pair[0];
     if (2 * i + 1 < n) out[2 * i + 1] = pair[1];
   }
+}
+
+}  // namespace
+
+void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
+  ++p.version;
+  if (stream.device() == Device::null) return;
+  const std::int64_t n = p.value.count();
+  std::vector<float> made(stream.device() == Device::cuda ? std::size_t(n) : 0);
+  float* const out = made.empty() ? p.value.f32() : made.data();
+  fill(p, seed, out, n);
+  if (!made.empty()) upload(stream, out, p.value);
 }
 
 }  // namespace octet

@@ -8,7 +8,7 @@
 namespace octet {
 namespace {
 
-constexpr int blocks_a_multiprocessor = 2;
+constexpr int blocks_a_multiprocessor = 8;
 
 Target completed(Device device, Target target) {
   if (device == Device::cuda) target.device = Device::cuda, target.multiprocessors = cuda::facts().multiprocessors;

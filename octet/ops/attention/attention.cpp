@@ -18,7 +18,7 @@ double flops_of_product(const QkvShape& heads, const Tensor& qkv) {
   return double(qkv.shape[0]) * double(heads.sequence) * double(heads.heads) * double(heads.head_dim);
 }
 
-Tensor workspace(Stream& stream, const QkvShape& heads, std::int64_t tokens, bool backward) {
+Tensor workspace(Stream& stream, const QkvShape& heads, [[maybe_unused]] std::int64_t tokens, bool backward) {
   const cpu::AttentionBlocks blocks(heads);
   Shape shape{stream.workers(), backward ? blocks.backward_floats() : blocks.forward_floats()};
 #ifdef OCTET_HAS_CUDA

@@ -23,8 +23,8 @@ const std::vector<Case> cases = {
 const std::vector<DType> dtypes = {DType::f32, DType::bf16};
 double unit_of(DType t) { return t == DType::bf16 ? unit_bf16 : unit_f32; }
 
-using ForwardKernel = void (*)(const AttentionForward&, float*);
-using BackwardKernel = void (*)(const AttentionBackward&, float*);
+using ForwardKernel = void (*)(const AttentionForward&, const Tensor&);
+using BackwardKernel = void (*)(const AttentionBackward&, const Tensor&);
 std::vector<std::pair<ForwardKernel, BackwardKernel>> kernels() {
   std::vector<std::pair<ForwardKernel, BackwardKernel>> list = {{cpu::v3::attention_forward, cpu::v3::attention_backward}};
   if (cpu::detected_isa() == cpu::Isa::v4) list.push_back({cpu::v4::attention_forward, cpu::v4::attention_backward});

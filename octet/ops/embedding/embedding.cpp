@@ -35,10 +35,7 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& a) {
   check_shapes(a.dtable, a.dpositions, a.tokens, a.dy);
   stream.count({.ops = 1, .bytes = double(a.dy.bytes()) + (a.dpositions ? 16.0 : 8.0) * double(a.dy.count())});
   check_ids(stream, a.tokens, a.dtable.shape[0]);
-  const Scope scope(stream);
-  Tensor order;
-  if (stream.target().device == Device::cuda) order = stream.empty({a.tokens.count()}, DType::i32, Lifetime::scratch, Category::workspace);
-  OCTET_LAUNCH(stream, embedding_backward, a, order);
+  OCTET_LAUNCH(stream, embedding_backward, a);
 }
 
 }  // namespace octet::ops

@@ -31,7 +31,7 @@ void layernorm_backward(Stream& stream, const LayerNormBackward& a) {
         "layernorm: dw and db must be f32 {}, got {} {} and {} {}", a.w.shape, a.dw.dtype, a.dw.shape, a.db.dtype, a.db.shape);
   stream.count({.ops = 1, .bytes = (a.accumulate ? 4.0 : 3.0) * double(a.x.bytes())});
   const Scope scope(stream);
-  const Tensor sums = stream.zeros({stream.workers(), 2 * a.x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
+  const Tensor sums = stream.empty({stream.workers(), 2 * a.x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
   OCTET_LAUNCH(stream, layernorm_backward, a, sums);
 }
 

@@ -18,6 +18,7 @@ void layernorm_forward(const ops::LayerNormForward& a) {
 void layernorm_backward(const ops::LayerNormBackward& a, const Tensor& sums_of_workers) {
   dispatch<float, Bf16>(a.x.dtype, "layernorm", [&]<class T>() {
     const std::int64_t rows = a.x.shape[0], cols = a.x.shape[1];
+    __builtin_memset(sums_of_workers.data, 0, sums_of_workers.bytes());
     for_each(rows, cols * 8, [&](std::int64_t r) {
       const std::int64_t at = r * cols;
       float* const dw = sums_of_workers.f32() + this_thread() * 2 * cols;

@@ -28,7 +28,7 @@ void rmsnorm_backward(Stream& stream, const RmsNormBackward& a) {
   check(a.dw.shape == a.w.shape && a.dw.dtype == DType::f32, "rmsnorm: dw must be f32 {}, got {} {}", a.w.shape, a.dw.dtype, a.dw.shape);
   stream.count({.ops = 1, .bytes = (a.accumulate ? 4.0 : 3.0) * double(a.x.bytes())});
   const Scope scope(stream);
-  const Tensor partial = stream.zeros({stream.workers(), a.x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
+  const Tensor partial = stream.empty({stream.workers(), a.x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
   OCTET_LAUNCH(stream, rmsnorm_backward, a, partial);
 }
 

@@ -17,6 +17,7 @@ void rmsnorm_forward(const ops::RmsNormForward& a) {
 void rmsnorm_backward(const ops::RmsNormBackward& a, const Tensor& dw_of_workers) {
   dispatch<float, Bf16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const std::int64_t rows = a.x.shape[0], cols = a.x.shape[1];
+    __builtin_memset(dw_of_workers.data, 0, dw_of_workers.bytes());
     for_each(rows, cols * 8, [&](std::int64_t r) {
       const std::int64_t at = r * cols;
       ops::rmsnorm_backward_row(Lane{}, cols, a.dy.as<T>() + at, a.x.as<T>() + at, a.w.f32(), a.inv_rms.f32()[r], a.accumulate,

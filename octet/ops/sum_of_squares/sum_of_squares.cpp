@@ -31,7 +31,7 @@ void sum_of_squares(Stream& stream, const SumOfSquares& a) {
   stream.count({.ops = 1, .bytes = bytes});
   const auto pieces = pieces_of(a.x);
   const Scope scope(stream);
-  const Tensor partial = stream.empty({std::int64_t(pieces.size())}, DType::f64, Lifetime::scratch, Category::workspace);
+  const Tensor partial = stream.empty({std::int64_t(pieces.size()) + n}, DType::f64, Lifetime::scratch, Category::workspace);
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(sum_of_squares, stream.queue(), a, partial);
   if (stream.device() != Device::cpu) return;
   OCTET_RUN(sum_of_squares, pieces.data(), std::int64_t(pieces.size()), partial.as<double>());

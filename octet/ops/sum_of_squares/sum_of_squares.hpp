@@ -15,7 +15,7 @@ struct SumOfSquares {
   Tensor total = {};
   bool accumulate = false;
 };
-/// Throws ContractError on other shapes or dtypes. Workspace: f64 [pieces], from scratch.
+/// Throws ContractError on other shapes or dtypes. Workspace: f64 [pieces + tensors], from scratch.
 void sum_of_squares(Stream&, const SumOfSquares&);
 
 /// The same for one tensor: sum f64 [1].

@@ -26,6 +26,6 @@ void sum_of_squares(const ops::SumPiece* pieces, std::int64_t count, double* out
 }  // namespace octet::cpu
 
 namespace octet::cuda {
-/// partial: f64, one for each piece of `sum_piece_values` values.
+/// partial: f64, one for each piece of `sum_piece_values` values, then one for each tensor.
 void sum_of_squares(Queue, const ops::SumOfSquares&, const Tensor& partial);
 }  // namespace octet::cuda
