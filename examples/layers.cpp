@@ -91,7 +91,6 @@ double train(const char* recipe) {
     *loss.f32() = float(error);
     network.backward(stream, dy, dx, pass, saved);
     optimizer.step(stream, 1e-2 * (1 - double(step) / 100), loss, none);
-    optimizer.count_step(true);
     precision.end_step(stream, optimizer.skip());
     parameters.clear_gradients(stream);
   }

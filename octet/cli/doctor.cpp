@@ -4,7 +4,8 @@
 #include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/tensor/cpu/threads.hpp"
-#include "octet/train/run_folder.hpp"
+#include "octet/tensor/cuda/device.hpp"
+#include "octet/ops/machine/machine.hpp"
 
 namespace octet::cli {
 namespace {
@@ -13,9 +14,22 @@ void row(const char* what, const std::string& says) { std::printf("%-12s %s\n", 
 
 const char* has(bool yes) { return yes ? "yes" : "no"; }
 
+void show_gpu() {
+  if (!cuda::available()) return row("GPU", "none: " + cuda::why_unavailable());
+  const cuda::Facts& f = cuda::facts();
+  const auto version = [](int v) { return format("{}.{}", v / 1000, v % 1000 / 10); };
+  row("GPU", format("{}, compute capability {}.{}, {} multiprocessors, {} free of {}", f.name, f.major, f.minor, f.multiprocessors,
+                    bytes_text(double(cuda::free_bytes())), bytes_text(double(f.memory_bytes))));
+  row("CUDA", format("driver for {}, compiled with {}", version(f.driver), version(f.runtime)));
+  for (const char* file : {"libcublasLt.so.13", "libcudnn.so.9"}) {
+    const std::string path = cuda::library_path(file);
+    row("", path.empty() ? format("{} is not found", file) : path);
+  }
+}
+
 ExitCode examine() {
   row("octet", OCTET_VERSION);
-  row("processor", train::processor_name());
+  row("processor", device_name(Device::cpu));
   row("features", format("avx2 {}, avx512 {}, avx512-bf16 {}, amx-bf16 {}", has(__builtin_cpu_supports("avx2")), has(__builtin_cpu_supports("avx512f")),
                          has(__builtin_cpu_supports("avx512bf16")), has(cpu::has_amx_bf16())));
   row("kernels", format("{}", cpu::name(cpu::isa())));
@@ -25,7 +39,7 @@ ExitCode examine() {
   row("oneDNN", ops::gemm_library());
   row("GEMM", format("f32 {} GFLOP/s, bf16 {} GFLOP/s at 1024^3: 8-bit codes are decoded to {}", fixed(limit.f32_flops_per_second / 1e9, 0),
                      fixed(limit.bf16_flops_per_second / 1e9, 0), name(limit.compute)));
-  row("devices", "cpu; null (dry runs). No GPU backend in this build.");
+  show_gpu();
   std::printf("recipes\n");
   for (const auto& entry : recipes()) std::printf("  %-10s runs: %s\n", std::string(entry.name).c_str(), std::string(entry.summary).c_str());
   return ExitCode::done;

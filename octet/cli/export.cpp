@@ -1,5 +1,5 @@
 #include "octet/cli/trained_model.hpp"
-#include "octet/models/hugging_face.hpp"
+#include "octet/train/weights.hpp"
 
 namespace octet::cli {
 
@@ -14,9 +14,9 @@ void add_export(Program& program) {
   command.option("-o,--output", o->output, "folder to make", {}, true);
   command.option("--dtype", o->dtype, "f32 or bf16", {.one_of = {"f32", "bf16"}});
   command.run([o] {
-    o->precision.recipe = "fp32";
+    o->precision.recipe = "fp32", o->device = "cpu";
     const auto engine = o->load(1);
-    save_hugging_face(o->output, engine->model->shape(), engine->parameters, o->dtype == "bf16" ? DType::bf16 : DType::f32);
+    train::save_weights(*engine, o->output, o->dtype == "bf16" ? DType::bf16 : DType::f32);
     std::printf("%s: %s parameters as %s\n", o->output.c_str(), grouped(engine->parameters.count()).c_str(), o->dtype.c_str());
     return ExitCode::done;
   });

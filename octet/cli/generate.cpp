@@ -38,10 +38,11 @@ std::vector<float> next_logits(train::Engine& e, std::span<const std::int32_t> i
   const Scope scope(e.stream);
   const std::int64_t n = std::int64_t(ids.size()), padded = e.model->shape().padded_vocabulary();
   const Tensor tokens = e.stream.empty({n}, DType::i32), logits = e.stream.empty({1, padded}, e.precision.activations());
-  std::copy(ids.begin(), ids.end(), tokens.as<std::int32_t>());
+  upload(e.stream, ids.data(), tokens);
   e.model->last_logits(e.stream, {.tokens = tokens, .sequence = n}, {}, logits);
   std::vector<float> out(std::size_t(e.model->shape().vocabulary));
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(logits, std::int64_t(i));
+  const HostCopy shown(e.stream, logits);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(shown.tensor(), std::int64_t(i));
   return out;
 }
 

@@ -4,6 +4,8 @@
 
 #include "octet/models/hugging_face.hpp"
 #include "octet/tensor/cpu/threads.hpp"
+#include "octet/ops/machine/machine.hpp"
+#include "octet/train/weights.hpp"
 
 namespace octet::cli {
 
@@ -14,6 +16,7 @@ void TrainedModel::add_to(Command& command) {
   command.option("--recipe", precision.recipe, "precision of the linear layers: " + names);
   command.option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3");
   command.option("--head", precision.head, "precision of the projection to the vocabulary: bf16 or recipe");
+  command.option("--device", device, "auto (the GPU where there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
   command.option("--threads", threads, "threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
 }
 
@@ -30,10 +33,11 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   const std::string from = weights();
   const ModelShape shape = read_hugging_face_shape(from);
   if (sequence > shape.max_sequence) throw ConfigError(format("{} tokens are asked for, but the model in {} takes at most {}", sequence, printable(from), shape.max_sequence));
+  const Device on = device_named(device);
   auto engine = std::make_unique<train::Engine>(
-      train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = precision, .sequence = sequence}, Device::cpu,
-      train::machine_target());
-  load_hugging_face(from, shape, engine->parameters);
+      train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = precision, .sequence = sequence}, on,
+      machine_target(on));
+  train::load_weights(*engine, from);
   return engine;
 }
 

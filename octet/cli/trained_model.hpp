@@ -11,6 +11,7 @@ struct TrainedModel {
   std::string folder;  // a Hugging Face folder, or a run's folder, whose `weights` are then meant
   PrecisionConfig precision;
   bool quantize_residual = false;
+  std::string device = "auto";
   std::int64_t threads = 0;
 
   void add_to(Command&);

@@ -34,7 +34,8 @@ class SlotTable {
   Tensor history() const { return history_; }  // f32 [L, N]
   Tensor amax() const;                         // f32 [N], row 0
   Tensor amax(int slot) const;                 // f32 [1]
-  ops::QuantizeHealth* health(int slot) const;
+  ops::QuantizeHealth* health(int slot) const;  // on the device
+  Tensor health_table() const { return health_; }  // u8, a QuantizeHealth for each slot
   /// Clears the health of every slot, not the maxima.
   void clear_health(Stream&);
 

@@ -8,6 +8,7 @@
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/evaluate.hpp"
+#include "octet/ops/machine/machine.hpp"
 #include "octet/train/run_folder.hpp"
 #include "octet/train/step.hpp"
 
@@ -49,7 +50,8 @@ Cost measure_cost(const RunConfig& config, const std::vector<std::string>& recip
   Cost cost;
   for (const auto& recipe : recipes) {
     const RunConfig c = config_of(config, recipe, options, config.seed);
-    Engine engine(engine_config(c), Device::cpu, machine_target());
+    const Device device = device_named(c.device);
+    Engine engine(engine_config(c), device, machine_target(device));
     data::Loader loader(corpus.training(), {.rows = c.train.batch, .seed = std::uint64_t(c.seed)});
     engine.parameters.initialize(engine.stream, std::uint64_t(c.seed));
     prepare(engine);
@@ -59,6 +61,7 @@ Cost measure_cost(const RunConfig& config, const std::vector<std::string>& recip
       const double begin = now();
       run_step(engine, micro_batches, {});
       finish_step(engine);
+      wait(engine.stream);
       if (i == 1) cost.step += now() - begin;
     }
     if (corpus.held_out() == nullptr) continue;

@@ -1,6 +1,5 @@
 #include "octet/train/dry_run.hpp"
 
-#include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/evaluate.hpp"
 #include "octet/train/step.hpp"
 
@@ -29,8 +28,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   return out;
 }
 
-void require_memory(const DryRun& dry, const LoopConfig& loop) {
-  const std::size_t available = cpu::available_bytes();
+void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& loop) {
   if (dry.memory.total <= available) return;
   std::string remedies = "use a shorter data.sequence_length, model.recompute = true, or a smaller model";
   if (loop.batch > 1) remedies = format("set train.batch = {} and train.accumulate = {}, or ", loop.batch / 2, loop.accumulate * 2) + remedies;

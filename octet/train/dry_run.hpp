@@ -17,7 +17,7 @@ struct DryRun {
 /// Runs one step and one evaluation on the null device.
 DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate);
 
-/// Throws DeviceError, with the memory table's largest entries and what would help, when the run would not fit into this machine.
-void require_memory(const DryRun&, const LoopConfig&);
+/// Throws DeviceError, with the memory table's largest entries and what would help, when the run needs more than `available` bytes.
+void require_memory(const DryRun&, std::size_t available, const LoopConfig&);
 
 }  // namespace octet::train

@@ -1,7 +1,5 @@
 #include "octet/train/engine.hpp"
 
-#include "octet/ops/gemm/gemm.hpp"
-
 namespace octet::train {
 
 Engine::Engine(const EngineConfig& c, Device device, Target target)
@@ -13,7 +11,5 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64), parameter_squares_ = zeros(DType::f64);
 }
-
-Target machine_target() { return {.gemm_compute = ops::measured_gemm_limit().compute}; }
 
 }  // namespace octet::train

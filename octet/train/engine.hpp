@@ -39,7 +39,4 @@ class Engine {
   Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_;
 };
 
-/// What this machine computes with, measured once.
-Target machine_target();
-
 }  // namespace octet::train

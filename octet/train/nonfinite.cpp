@@ -5,7 +5,9 @@
 namespace octet::train {
 namespace {
 
-bool all_finite(const Tensor& t) {
+bool all_finite(Stream& stream, const Tensor& on_device) {
+  const HostCopy copy(stream, on_device);
+  const Tensor& t = copy.tensor();
   const std::int64_t n = t.count();
   for (std::int64_t i = 0; i < n; ++i)
     if (!std::isfinite(value_at(t, i))) return false;
@@ -14,18 +16,22 @@ bool all_finite(const Tensor& t) {
 
 class Finder final : public Observer {
  public:
+  explicit Finder(Stream& stream) : stream_(stream) {}
   void observe(std::string_view path, std::string_view what, const Tensor& t) override {
-    if (found.empty() && t && !all_finite(t)) found = format("{}.{}", path, what);
+    if (found.empty() && t && !all_finite(stream_, t)) found = format("{}.{}", path, what);
   }
   std::string found;
+
+ private:
+  Stream& stream_;
 };
 
 }  // namespace
 
 std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batches) {
   for (const Parameter* p : e.parameters.list())
-    if (!all_finite(p->value)) return p->path;
-  Finder finder;
+    if (!all_finite(e.stream, p->value)) return p->path;
+  Finder finder(e.stream);
   e.stream.set_observer(&finder);
   const Pass silent{.kind = Pass::Kind::recompute, .keep = Lifetime::micro_batch};
   for (const auto& batch : micro_batches) {
@@ -38,7 +44,7 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;
   for (const Parameter* p : e.parameters.list())
-    if (!all_finite(p->grad)) return p->path + ".grad";
+    if (!all_finite(e.stream, p->grad)) return p->path + ".grad";
   return "";
 }
 

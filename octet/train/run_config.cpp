@@ -48,7 +48,8 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.field("name", name, "name of the run and of its folder; empty: the recipe's name");
   v.field("output", output, "folder in which the run's folder is made");
   v.field("seed", seed, "of the first weights and of the order of the data", {.at_least = 0});
-  v.field("threads", threads, "threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
+  v.choice("device", device, "what computes: auto is the GPU where there is one that works", {"auto", "cpu", "gpu"});
+  v.field("threads", threads, "CPU threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
   v.section("model", model, "which model");
   v.section("recipe", recipe, "in which precision its linear layers run");
   v.section("data", data, "on which text");

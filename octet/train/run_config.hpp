@@ -40,7 +40,8 @@ struct RunConfig {
   std::string name;           // of the run; empty: the recipe's
   std::string output = "runs";  // folder in which the run's own folder is made
   std::int64_t seed = 1;      // of weights and order of the data
-  std::int64_t threads = 0;   // 0: one for each processor
+  std::string device = "auto";  // auto | cpu | gpu
+  std::int64_t threads = 0;   // of the CPU; 0: one for each processor
   ModelConfig model;
   PrecisionConfig recipe;
   data::DataConfig data;

@@ -4,12 +4,10 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 
 #include "octet/config/write.hpp"
-#include "octet/ops/gemm/gemm.hpp"
-#include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/cpu/threads.hpp"
+#include "octet/ops/machine/machine.hpp"
 
 namespace octet::train {
 namespace {
@@ -46,17 +44,6 @@ std::string make_run_folder(const std::string& output, const std::string& name) 
   }
 }
 
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  std::string line, model = "unknown processor";
-  while (std::getline(info, line))
-    if (line.starts_with("model name")) {
-      model = line.substr(line.find(':') + 2);
-      break;
-    }
-  return format("{}, {}", printable(model), cpu::name(cpu::detected_isa()));
-}
-
 MemoryUse memory_use_of(const MemoryPeak& peak) {
   MemoryUse out;
   for (std::size_t c = 0; c < categories; ++c)
@@ -69,8 +56,9 @@ RunFacts facts_of(const RunConfig& c, const ModelShape& s, const DryRun& dry) {
   RunFacts f;
   f.recipe = c.recipe.recipe, f.name = c.name.empty() ? f.recipe : c.name, f.seed = c.seed;
   f.model = {s.family, c.model.size, dry.parameters, s.layers, s.width, s.heads, s.kv_heads, s.hidden, s.vocabulary, c.data.sequence_length};
-  const ops::GemmLimit& limit = ops::measured_gemm_limit();
-  f.machine = {processor_name(), cpu::threads(), to_text(limit.compute), limit.flops_per_second};
+  const Device device = device_named(c.device);
+  const MatmulLimit limit = matmul_limit(device);
+  f.machine = {device_name(device), cpu::threads(), to_text(limit.type), limit.flops_per_second};
   for (const auto& row : dry.plan)
     f.plan.push_back({row.path, row.precision, row.why, row.out ? std::vector<std::int64_t>{row.out, row.in} : std::vector<std::int64_t>{}});
   for (const auto& slot : dry.quantizers) f.quantizers.push_back({slot.path, std::string(name(slot.operand)), to_text(slot.format), to_text(slot.block)});

@@ -14,9 +14,6 @@ std::string make_run_folder(const std::string& output, const std::string& name);
 /// What run.json tells before the first step.
 RunFacts facts_of(const RunConfig&, const ModelShape&, const DryRun&);
 
-/// This processor's name and vector instructions, for people.
-std::string processor_name();
-
 /// The telemetry form of a memory peak.
 MemoryUse memory_use_of(const MemoryPeak&);
 

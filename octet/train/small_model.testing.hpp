@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/ops/machine/machine.hpp"
 #include "octet/train/step.hpp"
 #include "tests/testing/testing.hpp"
 

@@ -23,8 +23,8 @@ TEST_P(EveryRecipe, a_dry_run_needs_the_memory_that_a_real_run_takes_to_the_byte
   for (const char* family : {"llama", "qwen2", "gpt2"})
     for (const bool recompute : {false, true}) {
       const EngineConfig config = small_engine(family, GetParam(), recompute);
-      const DryRun dry = dry_run(config, machine_target(), 2, 2);
-      Engine e(config, Device::cpu, machine_target());
+      const DryRun dry = dry_run(config, machine_target(Device::cpu), 2, 2);
+      Engine e(config, Device::cpu, machine_target(Device::cpu));
       train_steps(e, 2, 2);
       evaluate_batch(e, random_batch(2, 32, 61, 1));
       EXPECT_EQ(dry.memory.total, e.stream.arena().peak().total) << family << (recompute ? ", recompute" : "");
@@ -36,7 +36,7 @@ TEST_P(EveryRecipe, recomputing_gives_the_same_gradients_bit_for_bit) {
   for (const char* family : {"llama", "gpt2"}) {
     std::vector<float> gradients[2];
     for (const bool recompute : {false, true}) {
-      Engine e(small_engine(family, GetParam(), recompute), Device::cpu, machine_target());
+      Engine e(small_engine(family, GetParam(), recompute), Device::cpu, machine_target(Device::cpu));
       train_steps(e, 2);
       run_step(e, std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3});
       gradients[recompute] = values(e.parameters.gradients());
@@ -48,7 +48,7 @@ TEST_P(EveryRecipe, recomputing_gives_the_same_gradients_bit_for_bit) {
 TEST_P(EveryRecipe, two_runs_of_one_seed_give_the_same_bits) {
   std::vector<float> weights[2];
   for (auto& w : weights) {
-    Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target());
+    Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
     train_steps(e, 3);
     w = values(e.parameters.values());
   }
@@ -58,7 +58,7 @@ TEST_P(EveryRecipe, two_runs_of_one_seed_give_the_same_bits) {
 TEST_P(EveryRecipe, evaluation_changes_nothing) {
   std::vector<float> weights[2];
   for (const bool evaluating : {false, true}) {
-    Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target());
+    Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
     train_steps(e, 1);
     const double first = evaluating ? evaluate_batch(e, random_batch(2, 32, 61, 5)).loss : 0;
     if (evaluating) {
@@ -75,7 +75,7 @@ TEST_P(EveryRecipe, evaluation_changes_nothing) {
 }
 
 TEST_P(EveryRecipe, a_step_that_is_not_finite_changes_no_bit_and_names_its_module) {
-  Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target());
+  Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
   train_steps(e, 2);
   Parameter* poisoned = nullptr;
   for (Parameter* p : e.parameters.list())
@@ -107,7 +107,7 @@ TEST(Step, four_micro_batches_of_two_are_one_of_eight) {
   double losses[2];
   const data::Batch whole = random_batch(8, 32, 61, 11);
   for (const bool split : {false, true}) {
-    Engine e(config, Device::cpu, machine_target());
+    Engine e(config, Device::cpu, machine_target(Device::cpu));
     e.parameters.initialize(e.stream, 7);
     prepare(e);
     std::vector<data::Batch> batches;
@@ -134,7 +134,7 @@ TEST(Step, four_micro_batches_of_two_are_one_of_eight) {
 }
 
 TEST(Step, an_untrained_model_knows_nothing) {
-  Engine e(small_engine("gpt2", "bf16"), Device::cpu, machine_target());
+  Engine e(small_engine("gpt2", "bf16"), Device::cpu, machine_target(Device::cpu));
   e.parameters.initialize(e.stream, 7);
   const Evaluation out = evaluate_batch(e, random_batch(4, 32, 61, 3));
   EXPECT_EQ(out.tokens, 128);
@@ -142,7 +142,7 @@ TEST(Step, an_untrained_model_knows_nothing) {
 }
 
 TEST(Step, padding_of_the_vocabulary_is_never_predicted_and_never_trained) {
-  Engine e(small_engine("llama", "fp32"), Device::cpu, machine_target());
+  Engine e(small_engine("llama", "fp32"), Device::cpu, machine_target(Device::cpu));
   e.parameters.initialize(e.stream, 7);
   prepare(e);
   run_step(e, std::vector{random_batch(4, 32, 61, 3)}, {.learning_rate = 1e-3});
@@ -155,7 +155,7 @@ TEST(Step, padding_of_the_vocabulary_is_never_predicted_and_never_trained) {
 TEST(Step, the_gradient_is_the_slope_of_the_loss) {
   // Central difference along the gradient itself, in FP32: loss(w + h g) - loss(w - h g) = 2 h |g|^2 + O(h^3).
   for (const char* family : {"llama", "qwen2", "gpt2"}) {
-    Engine e(small_engine(family, "fp32"), Device::cpu, machine_target());
+    Engine e(small_engine(family, "fp32"), Device::cpu, machine_target(Device::cpu));
     e.parameters.initialize(e.stream, 7);
     prepare(e);
     const data::Batch batch = random_batch(4, 32, 61, 3);
@@ -181,7 +181,7 @@ TEST(DryRun, a_run_that_does_not_fit_is_refused_with_remedies) {
   const DryRun dry = dry_run(config, {}, 64, 1);
   EXPECT_GT(dry.parameters, 8'000'000'000);
   try {
-    require_memory(dry, {.batch = 64, .accumulate = 1});
+    require_memory(dry, available_bytes(Device::cpu), {.batch = 64, .accumulate = 1});
     FAIL() << "this machine has " << dry.memory.total << " bytes free?";
   } catch (const DeviceError& e) {
     EXPECT_NE(std::string(e.what()).find("set train.batch = 32 and train.accumulate = 2"), std::string::npos) << e.what();

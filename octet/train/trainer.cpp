@@ -9,13 +9,13 @@
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
 #include "octet/config/write.hpp"
-#include "octet/models/hugging_face.hpp"
-#include "octet/ops/gemm/gemm.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/train/evaluate.hpp"
+#include "octet/ops/machine/machine.hpp"
 #include "octet/train/nonfinite.hpp"
 #include "octet/train/run_folder.hpp"
 #include "octet/train/step.hpp"
+#include "octet/train/weights.hpp"
 
 namespace octet::train {
 namespace {
@@ -54,9 +54,10 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
     : config_(config), corpus_(corpus), options_(options), steps_(config.steps()), console_(options.console), eval_loss_(NAN) {
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   const EngineConfig engine = engine_config(config_);
-  dry_ = dry_run(engine, machine_target(), config.train.batch, config.train.accumulate);
-  require_memory(dry_, config.train);
-  engine_ = std::make_unique<Engine>(engine, Device::cpu, machine_target());
+  const Device device = device_named(config.device);
+  dry_ = dry_run(engine, machine_target(device), config.train.batch, config.train.accumulate);
+  require_memory(dry_, available_bytes(device), config.train);
+  engine_ = std::make_unique<Engine>(engine, device, machine_target(device));
   for (const auto& pattern : engine_->precision.unused_patterns()) log::warn("recipe.keep_bf16: no layer matches \"{}\"", pattern);
   facts_ = facts_of(config_, engine.shape, dry_);
   facts_.baseline = options.baseline;
@@ -67,7 +68,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   loader_ = std::make_unique<data::Loader>(corpus.training(), data::Loader::Options{.rows = config.train.batch, .seed = std::uint64_t(config.seed),
                                                                                   .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
   engine_->parameters.initialize(engine_->stream, std::uint64_t(config.seed));
-  if (!config.model.init.empty()) load_hugging_face(config.model.init, engine.shape, engine_->parameters);
+  if (!config.model.init.empty()) load_weights(*engine_, config.model.init);
 }
 
 double Trainer::seconds() const { return now() - started_; }
@@ -96,7 +97,7 @@ Outcome Trainer::run() {
   if (stop_requested) state = RunState::stopped;
   if (state == RunState::finished) evaluate_now();
   console_.finish();
-  if (options_.save_weights && state != RunState::diverged) save_hugging_face(folder_ + "/weights", engine_->model->shape(), engine_->parameters);
+  if (options_.save_weights && state != RunState::diverged) train::save_weights(*engine_, folder_ + "/weights");
   const EndEvent end = end_event(state);
   metrics_->emit(end);
   facts_.state = state;
@@ -118,13 +119,13 @@ void Trainer::one_step() {
   const Work before = engine_->stream.work();
   run_step(*engine_, micro_batches, {.learning_rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress()), .measure = measure});
 
-  const ops::AdamWStep& last = engine_->optimizer->last();
-  const bool skip = last.skip != 0;
-  engine_->optimizer->count_step(!skip);
+  const Readout shown = read_out(*engine_);
+  const bool skip = shown.step.skip != 0;
   if (step_ == 1) keep_gradient();
-  emit_scales(step_);
-  if (measure) emit_health(step_);
-  StepEvent e{.step = step_, .loss = double(*engine_->mean_loss().f32()), .grad_norm = last.gradient_norm, .learning_rate = last.learning_rate, .skipped = skip};
+  emit_scales(shown);
+  if (measure) emit_health(shown);
+  StepEvent e{.step = step_, .loss = double(shown.loss), .grad_norm = shown.step.gradient_norm, .learning_rate = shown.step.learning_rate, .skipped = skip};
+  e.param_norm = std::sqrt(shown.parameter_squares);
   if (skip) skipped(micro_batches);
   else skipped_in_a_row_ = 0;
   finish_step(*engine_);
@@ -134,7 +135,7 @@ void Trainer::one_step() {
   e.time = seconds();
   e.tokens = step_ * config_.tokens_per_step();
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;
-  e.gemm_share = (engine_->stream.work().gemm_flops - before.gemm_flops) / e.seconds / ops::measured_gemm_limit().flops_per_second;
+  e.gemm_share = (engine_->stream.work().gemm_flops - before.gemm_flops) / e.seconds / matmul_limit(engine_->stream.device()).flops_per_second;
   e.data_wait = loader_->wait_seconds() - waited;
   e.memory_bytes = std::int64_t(engine_->stream.arena().peak().total);
   emit_step(e);
@@ -148,7 +149,6 @@ void Trainer::emit_step(const StepEvent& raw) {
     recent_losses_.push_back(e.loss);
   }
   if (step_ > 1) rates_.push_back(e.tokens_per_second);  // the first step also touches its memory for the first time
-  e.param_norm = std::sqrt(*engine_->parameter_squares().as<double>());
   metrics_->emit(e);
   const double rate = train_seconds_ / std::max(progress(), 1e-9);
   const double left = std::max(0.0, rate * (1 - progress()));
@@ -157,8 +157,8 @@ void Trainer::emit_step(const StepEvent& raw) {
 
 void Trainer::keep_gradient() {
   if (!options_.keep_first_gradient && options_.baseline_gradient == nullptr) return;
-  const Tensor g = engine_->parameters.gradients();
-  std::vector<float> flat(g.f32(), g.f32() + g.count());
+  const HostCopy gradients(engine_->stream, engine_->parameters.gradients());
+  std::vector<float> flat(gradients.as<float>(), gradients.as<float>() + gradients.tensor().count());
   if (options_.baseline_gradient != nullptr) {
     facts_.gradient_cosine = cosine(flat, *options_.baseline_gradient);
     write_run_facts(folder_ + "/run.json", facts_);
@@ -166,26 +166,21 @@ void Trainer::keep_gradient() {
   if (options_.keep_first_gradient) first_gradient_ = std::move(flat);
 }
 
-void Trainer::emit_scales(std::int64_t step) {
-  const SlotTable& slots = engine_->precision.slots();
-  if (slots.size() == 0) return;
-  ScalesEvent e{.step = step, .time = seconds()};
-  for (int i = 0; i < slots.size(); ++i) {
-    e.amax.push_back(slots.amax().f32()[i]);
-    e.scale_min.push_back(slots.health(i)->scale_min), e.scale_max.push_back(slots.health(i)->scale_max);
-  }
+void Trainer::emit_scales(const Readout& shown) {
+  if (shown.health.empty()) return;
+  ScalesEvent e{.step = step_, .time = seconds(), .amax = shown.amax};
+  for (const ops::QuantizeHealth& h : shown.health) e.scale_min.push_back(h.scale_min), e.scale_max.push_back(h.scale_max);
   metrics_->emit(e);
 }
 
-void Trainer::emit_health(std::int64_t step) {
-  const SlotTable& slots = engine_->precision.slots();
-  if (slots.size() == 0) return;
-  HealthEvent e{.step = step, .time = seconds()};
-  for (int i = 0; i < slots.size(); ++i) {
-    const ops::QuantizeHealth& h = *slots.health(i);
-    const double values = double(std::max<std::int64_t>(h.values, 1)), amax = slots.amax().f32()[i];
+void Trainer::emit_health(const Readout& shown) {
+  if (shown.health.empty()) return;
+  HealthEvent e{.step = step_, .time = seconds()};
+  for (std::size_t i = 0; i < shown.health.size(); ++i) {
+    const ops::QuantizeHealth& h = shown.health[i];
+    const double values = double(std::max<std::int64_t>(h.values, 1)), amax = shown.amax[i];
     // The block with the largest value has the smallest scale.
-    e.headroom_bits.push_back(float(std::log2(double(format_max(slots.slots()[std::size_t(i)].format)) / (amax * h.scale_min))));
+    e.headroom_bits.push_back(float(std::log2(double(format_max(engine_->precision.slots().slots()[i].format)) / (amax * h.scale_min))));
     e.saturated.push_back(float(double(h.saturated) / values));
     e.flushed.push_back(float(double(h.flushed) / values));
     e.sqnr_db.push_back(float(10 * std::log10(h.signal / h.noise)));

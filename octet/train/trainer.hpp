@@ -10,6 +10,7 @@
 #include "octet/telemetry/run_facts.hpp"
 #include "octet/train/console.hpp"
 #include "octet/train/dry_run.hpp"
+#include "octet/train/readout.hpp"
 #include "octet/train/run_config.hpp"
 
 namespace octet::train {
@@ -66,8 +67,8 @@ class Trainer {
   double progress() const;
   void one_step();
   void emit_step(const StepEvent&);
-  void emit_scales(std::int64_t step);
-  void emit_health(std::int64_t step);
+  void emit_scales(const Readout&);
+  void emit_health(const Readout&);
   void skipped(std::span<const data::Batch> micro_batches);
   void evaluate_now();
   void keep_gradient();

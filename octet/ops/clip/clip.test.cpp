@@ -86,12 +86,12 @@ TEST(Clip, SkipsWhenAnythingIsNotFinite) {
 
 TEST(Clip, DryRunNeedsTheSameMemory) {
   testing::expect_dry_run_agrees(
-      [](Stream& s) { clip(s, {.sum_of_squares = s.zeros({1}, DType::f64), .step = s.zeros({8}, DType::f32), .max_norm = 1}); });
+      [](Stream& s) { clip(s, {.sum_of_squares = s.zeros({1}, DType::f64), .step = s.zeros({adamw_step_floats}, DType::f32), .max_norm = 1}); });
 }
 
 TEST(Clip, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
-  const Tensor sum = s.empty({1}, DType::f64), step = s.empty({8}, DType::f32);
+  const Tensor sum = s.empty({1}, DType::f64), step = s.empty({adamw_step_floats}, DType::f32);
   EXPECT_THROW(clip(s, {.sum_of_squares = step, .step = step}), ContractError);
   EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = sum}), ContractError);
   EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .max_norm = -1}), ContractError);

@@ -124,7 +124,7 @@ TEST(LayerNorm, BackwardIsWithinItsErrorBoundAndAddsWhereItSaysSo) {
           const auto before = values(dx);
           auto dw_wanted = bounded(values(dw)), db_wanted = bounded(values(db));
           kernel({.dy = c.dy, .x = c.x, .w = c.w, .mean = c.mean, .inv_std = c.inv, .dx = dx, .dw = dw, .db = db, .accumulate = accumulate},
-                 sums.f32());
+                 sums);
           for (std::int64_t r = 0; r < rows; ++r) {
             const auto x = bounded(values(c.x, r * cols, cols)), dy = bounded(values(c.dy, r * cols, cols));
             std::vector<Bounded> out(before.begin() + r * cols, before.begin() + (r + 1) * cols);

@@ -94,7 +94,7 @@ TEST(RmsNorm, BackwardIsWithinItsErrorBoundAndAddsWhereItSaysSo) {
           const Tensor sums = c.stream.zeros({cpu::threads(), cols}, DType::f32);
           const auto dx_before = values(dx);
           auto dw_wanted = bounded(values(dw));
-          kernel({.dy = c.dy, .x = c.x, .w = c.w, .inv_rms = c.inv, .dx = dx, .dw = dw, .accumulate = accumulate}, sums.f32());
+          kernel({.dy = c.dy, .x = c.x, .w = c.w, .inv_rms = c.inv, .dx = dx, .dw = dw, .accumulate = accumulate}, sums);
           for (std::int64_t r = 0; r < rows; ++r) {
             const auto x = bounded(values(c.x, r * cols, cols)), dy = bounded(values(c.dy, r * cols, cols));
             std::vector<Bounded> out(dx_before.begin() + r * cols, dx_before.begin() + (r + 1) * cols);
