@@ -29,7 +29,10 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
       positions_(learned_positions > 0 ? std::make_unique<Parameter>("positions.weight", Shape{learned_positions, shape.width}) : nullptr),
       blocks_(make_blocks<Block>(shape, config, precision)), norm_("norm", shape.width, shape.norm_eps),
       head_(make_head<nn::LanguageHead>(shape, embedding_, precision)), residual_(options.quantize_residual, shape.width, precision),
-      activations_(precision.activations()) {}
+      activations_(precision.activations()) {
+  embedding_.narrow_gradient = false;
+  if (positions_) positions_->narrow_value = positions_->narrow_gradient = false;
+}
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {

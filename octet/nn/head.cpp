@@ -16,7 +16,9 @@ Site head_site(Site site) {
 
 LanguageHead::LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary, Precision& precision,
                            Site site)
-    : vocabulary_(vocabulary), linear_(path, {.in = width, .out = padded_vocabulary}, precision, head_site(std::move(site))) {}
+    : vocabulary_(vocabulary), linear_(path, {.in = width, .out = padded_vocabulary}, precision, head_site(std::move(site))) {
+  linear_.weight().narrow_gradient = false;
+}
 
 LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, Precision& precision, Site site)
     : vocabulary_(vocabulary), linear_(path, tied_weight, precision, head_site(std::move(site))) {}
@@ -26,6 +28,7 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
   const bool train = bool(dx);
   // What a chunk keeps for its backward is needed at once, so it goes to scratch.
   const Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .measure_noise = pass.measure_noise};
+  const std::int64_t chunk = stream.chunk_rows();
   for (std::int64_t begin = 0; begin < x.shape[0]; begin += chunk) {
     const Scope scope(stream);
     const std::int64_t n = std::min(chunk, x.shape[0] - begin);

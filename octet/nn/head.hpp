@@ -10,12 +10,10 @@ struct LossSums {
   Tensor counted;  // i64 [1], tokens that count, added to
 };
 
-/// The projection to the vocabulary and the cross-entropy, by chunks of tokens: logits [chunk, V] exist for one chunk at a time, in
+/// The projection to the vocabulary and the cross-entropy, by chunks of Stream::chunk_rows() tokens: logits [chunk, V] exist for one chunk at a time, in
 /// the activations' type, never whole. In a training pass each chunk goes straight on to its gradient.
 class LanguageHead {
  public:
-  static constexpr std::int64_t chunk = 512;  // tokens
-
   /// vocabulary: tokens that exist; the weight has as many rows or more (padding).
   LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary, Precision&, Site);
   LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, Precision&, Site);

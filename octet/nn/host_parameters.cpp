@@ -2,24 +2,23 @@
 
 namespace octet::nn {
 
-HostParameters::HostParameters(Stream& stream, Parameters& parameters) : stream_(stream), parameters_(parameters) {
-  if (stream.device() == Device::cpu || stream.device() == Device::null) return;
-  copy_ = std::make_unique<std::byte[]>(parameters.values().bytes());
-  download(stream, parameters.values(), copy_.get());
-  point_into(copy_.get());
+HostParameters::HostParameters(Stream& stream, Parameters& parameters)
+    : stream_(stream), parameters_(parameters), device_(parameters.values()), copies_(device_.size()) {
+  for (std::size_t i = 0; i < device_.size(); ++i) {
+    if (stream.device() == Device::cpu && device_[i].dtype == DType::f32) continue;
+    copies_[i].resize(std::size_t(device_[i].count()));
+    get_values(stream, device_[i], copies_[i].data());
+    parameters.list()[i]->value = {copies_[i].data(), device_[i].shape, DType::f32};
+  }
 }
 
 HostParameters::~HostParameters() {
-  if (copy_ != nullptr) point_into(parameters_.values().as<std::byte>());
+  for (std::size_t i = 0; i < device_.size(); ++i) parameters_.list()[i]->value = device_[i];
 }
 
 void HostParameters::commit() {
-  if (copy_ != nullptr) upload(stream_, copy_.get(), parameters_.values());
-}
-
-void HostParameters::point_into(std::byte* base) {
-  const std::byte* const before = parameters_.list().empty() ? base : parameters_.list().front()->value.as<std::byte>();
-  for (Parameter* p : parameters_.list()) p->value.data = base + (p->value.as<std::byte>() - before);
+  for (std::size_t i = 0; i < device_.size(); ++i)
+    if (!copies_[i].empty()) set_values(stream_, device_[i], copies_[i].data());
 }
 
 }  // namespace octet::nn

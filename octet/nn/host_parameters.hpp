@@ -4,8 +4,9 @@
 
 namespace octet::nn {
 
-/// Lets the host read and write the values of all parameters, for as long as it lives: files are read and written this way. On the CPU
-/// that is the parameters themselves; from a GPU it is a copy, which Parameter::value shows meanwhile and commit() brings back.
+/// Lets the host read and write the values of all parameters as f32, for as long as it lives: files are read and written this way. Where
+/// the values are f32 in the CPU's memory it is they themselves; otherwise a copy, which Parameter::value shows meanwhile and commit()
+/// brings back, rounded to nearest.
 class HostParameters {
  public:
   HostParameters(Stream&, Parameters&);
@@ -13,15 +14,13 @@ class HostParameters {
   HostParameters(const HostParameters&) = delete;
   HostParameters& operator=(const HostParameters&) = delete;
 
-  /// Makes the device's values those of the host.
   void commit();
 
  private:
-  void point_into(std::byte* base);
-
   Stream& stream_;
   Parameters& parameters_;
-  std::unique_ptr<std::byte[]> copy_;
+  std::vector<Tensor> device_;             // what the values were bound to
+  std::vector<std::vector<float>> copies_;  // empty where they are themselves
 };
 
 }  // namespace octet::nn

@@ -1,24 +1,56 @@
 #include "octet/nn/parameters.hpp"
 
 namespace octet::nn {
+namespace {
 
-void Parameters::bind(Stream& stream, bool gradients) {
-  constexpr std::int64_t step = Arena::alignment / sizeof(float);
-  std::int64_t padded = 0;
-  for (const Parameter* p : list_) padded += round_up(p->shape.count(), step), count_ += p->shape.count();
-  values_ = stream.zeros({padded}, DType::f32, Lifetime::run, Category::weights);
-  if (gradients) gradients_ = stream.zeros({padded}, DType::f32, Lifetime::run, Category::gradients);
+// Room for one tensor of each parameter, each on its own 256 bytes; returns the whole as bytes.
+template <class DTypeOf, class Bind>
+Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category category, const DTypeOf& dtype_of, const Bind& bind) {
+  const auto padded = [&](const Parameter& p) { return round_up(p.shape.count() * std::int64_t(size_of(dtype_of(p))), std::int64_t(Arena::alignment)); };
+  std::int64_t bytes = 0;
+  for (const Parameter* p : list) bytes += padded(*p);
+  const Tensor all = stream.zeros({bytes}, DType::u8, Lifetime::run, category);
   std::int64_t at = 0;
-  for (Parameter* p : list_) {
-    const std::int64_t n = p->shape.count();
-    p->value = values_.rows(at, n).reshaped(p->shape);
-    if (gradients) p->grad = gradients_.rows(at, n).reshaped(p->shape);
-    at += round_up(n, step);
+  for (Parameter* p : list) {
+    bind(*p, Tensor{all.as<std::byte>() + at, p->shape, dtype_of(*p)});
+    at += padded(*p);
   }
+  return all;
+}
+
+}  // namespace
+
+void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& storage) {
+  for (const Parameter* p : list_) count_ += p->shape.count();
+  allocate(stream, list_, Category::weights, [&](const Parameter& p) { return p.narrow_value ? storage.values : DType::f32; },
+           [](Parameter& p, const Tensor& t) { p.value = t; });
+  if (!gradients) return;
+  gradient_bytes_ = allocate(stream, list_, Category::gradients, [&](const Parameter& p) { return p.narrow_gradient ? storage.gradients : DType::f32; },
+                             [](Parameter& p, const Tensor& t) { p.grad = t; });
+}
+
+std::vector<Tensor> Parameters::values() const {
+  std::vector<Tensor> out;
+  for (const Parameter* p : list_) out.push_back(p->value);
+  return out;
+}
+
+std::vector<Tensor> Parameters::gradients() const {
+  std::vector<Tensor> out;
+  for (const Parameter* p : list_) out.push_back(p->grad);
+  return out;
 }
 
 void Parameters::initialize(Stream& stream, std::uint64_t seed) {
   for (Parameter* p : list_) octet::initialize(stream, *p, seed);
+}
+
+std::vector<float> flat_values(Stream& stream, const std::vector<Tensor>& tensors) {
+  std::int64_t count = 0, at = 0;
+  for (const Tensor& t : tensors) count += t.count();
+  std::vector<float> out(std::size_t(count), 0.0f);
+  for (const Tensor& t : tensors) get_values(stream, t, out.data() + at), at += t.count();
+  return out;
 }
 
 }  // namespace octet::nn

@@ -6,25 +6,33 @@
 
 namespace octet::nn {
 
-/// Storage of all parameters of a model: values in one flat buffer, gradients in another, each parameter on its own 256 bytes.
+/// Types in which matrices and their gradients are kept, f32 or bf16. Norms, biases, and gradients that are added to in many parts
+/// (of embedding and head) are always f32.
+struct ParameterStorage {
+  DType values = DType::f32;
+  DType gradients = DType::f32;
+};
+
+/// Storage of all parameters of a model: values in one buffer, gradients in another, each parameter on its own 256 bytes.
 class Parameters {
  public:
-  /// Binds value (and grad, when `gradients`) of every parameter that `model.visit` shows. Contents are undefined.
+  /// Binds value (and grad, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
   template <class Model>
-  Parameters(Stream& stream, Model& model, bool gradients) {
+  Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}) {
     Collect collect(list_);
     model.visit(collect);
-    bind(stream, gradients);
+    bind(stream, gradients, storage);
   }
 
   const std::vector<Parameter*>& list() const { return list_; }
-  Tensor values() const { return values_; }        // f32 [n], padding included
-  Tensor gradients() const { return gradients_; }  // f32 [n] or empty
-  std::int64_t count() const { return count_; }    // without padding
+  /// The value and the gradient of each parameter, in the list's order.
+  std::vector<Tensor> values() const;
+  std::vector<Tensor> gradients() const;
+  std::int64_t count() const { return count_; }
 
   /// Every parameter from its own Init.
   void initialize(Stream&, std::uint64_t seed);
-  void clear_gradients(Stream& stream) { clear(stream, gradients_); }
+  void clear_gradients(Stream& stream) { clear(stream, gradient_bytes_); }
 
  private:
   struct Collect final : Visitor {
@@ -32,11 +40,14 @@ class Parameters {
     explicit Collect(std::vector<Parameter*>& list) : list(list) {}
     void parameter(Parameter& p) override { list.push_back(&p); }
   };
-  void bind(Stream&, bool gradients);
+  void bind(Stream&, bool gradients, const ParameterStorage&);
 
   std::vector<Parameter*> list_;
-  Tensor values_, gradients_;
+  Tensor gradient_bytes_;
   std::int64_t count_ = 0;
 };
+
+/// Tensors of f32 or bf16 as one row of floats on the host.
+std::vector<float> flat_values(Stream&, const std::vector<Tensor>&);
 
 }  // namespace octet::nn

@@ -1,5 +1,6 @@
 #include "octet/optim/adamw.hpp"
 
+#include "octet/numerics/philox.hpp"
 #include "octet/ops/clip/clip.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
@@ -12,6 +13,10 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
   v.field("eps", eps, "added to the root of the second moment", {.above = 0});
   v.field("weight_decay", weight_decay, "decoupled decay of matrices", {.at_least = 0});
   v.field("max_grad_norm", max_grad_norm, "global gradient norm above which gradients are scaled down; 0 never", {.at_least = 0});
+  const std::initializer_list<std::pair<const char*, DType>> types{{"f32", DType::f32}, {"bf16", DType::bf16}};
+  v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
+  v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", types);
+  v.choice("moments", moments, "storage of AdamW's two moments; bf16 is rounded stochastically", types);
   v.section("schedule", schedule, "how the learning rate moves");
 }
 
@@ -19,7 +24,7 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
     check(bool(p->grad), "adamw: {} has no gradient storage", p->path);
-    moments_.push_back({zeros(p->shape, DType::f32), zeros(p->shape, DType::f32)});
+    moments_.push_back({zeros(p->shape, config.moments), zeros(p->shape, config.moments)});
     gradients_.push_back(p->grad);
   }
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
@@ -38,7 +43,7 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
     ops::adamw(stream, {.value = p.value, .grad = p.grad, .moments = moments_[i], .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2,
-                        .eps = config_.eps, .weight_decay = p.decay ? config_.weight_decay : 0.0});
+                        .eps = config_.eps, .weight_decay = p.decay ? config_.weight_decay : 0.0, .key = hash_of(p.path.c_str())});
     ++p.version;
   }
 }

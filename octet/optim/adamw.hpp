@@ -14,6 +14,7 @@ struct AdamWConfig {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
+  DType master = DType::f32, gradients = DType::f32, moments = DType::f32;  // storage of matrices, their gradients, and both moments
   ScheduleConfig schedule;
 
   void fields(config::FieldVisitor&);
@@ -21,7 +22,7 @@ struct AdamWConfig {
 
 /// AdamW over a model's parameters, with clipping of the global gradient norm. Weight decay acts on matrices, not on norms and biases.
 /// Everything that changes from step to step is in device memory; a step whose loss, gradient norm or any quantized value is not
-/// finite changes nothing but the device's skip flag. Moments are f32.
+/// finite changes nothing but the device's skip flag. What is stored as bf16 is rounded stochastically.
 class AdamW {
  public:
   /// Allocates the moments. The parameters must have storage and outlive this.

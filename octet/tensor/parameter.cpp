@@ -35,14 +35,28 @@ void fill(const Parameter& p, std::uint64_t seed, float* out, std::int64_t n) {
 
 }  // namespace
 
+void set_values(Stream& stream, const Tensor& t, const float* host) {
+  if (t.dtype == DType::f32) return upload(stream, host, t);
+  check(t.dtype == DType::bf16, "set_values: wants f32 or bf16, got {}", t.dtype);
+  std::vector<Bf16> rounded(std::size_t(t.count()));
+  for (std::size_t i = 0; i < rounded.size(); ++i) rounded[i] = to_bf16(host[i]);
+  upload(stream, rounded.data(), t);
+}
+
+void get_values(Stream& stream, const Tensor& t, float* host) {
+  if (t.dtype == DType::f32) return download(stream, t, host);
+  const HostCopy copy(stream, t);
+  for (std::int64_t i = 0; i < t.count(); ++i) host[i] = value_at(copy.tensor(), i);
+}
+
 void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
   ++p.version;
   if (stream.device() == Device::null) return;
   const std::int64_t n = p.value.count();
-  std::vector<float> made(stream.device() == Device::cuda ? std::size_t(n) : 0);
-  float* const out = made.empty() ? p.value.f32() : made.data();
-  fill(p, seed, out, n);
-  if (!made.empty()) upload(stream, out, p.value);
+  if (stream.device() == Device::cpu && p.value.dtype == DType::f32) return fill(p, seed, p.value.f32(), n);
+  std::vector<float> made(std::size_t(n), 0.0f);
+  fill(p, seed, made.data(), n);
+  set_values(stream, p.value, made.data());
 }
 
 }  // namespace octet

@@ -17,7 +17,7 @@ struct Init {
 /// dry run needs none. `value` is the master copy that the optimizer updates; backward adds to `grad`.
 struct Parameter {
   Parameter(std::string path, Shape shape, Init init = {}, bool decay = true)
-      : path(std::move(path)), shape(shape), init(init), decay(decay) {}
+      : path(std::move(path)), shape(shape), init(init), decay(decay), narrow_value(decay), narrow_gradient(decay) {}
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
@@ -25,10 +25,15 @@ struct Parameter {
   const Shape shape;
   const Init init;
   const bool decay;         // weight decay applies: matrices yes, norms and biases no
-  Tensor value;             // f32 [shape]
-  Tensor grad;              // f32 [shape]; empty when the model was made for evaluation only
+  bool narrow_value, narrow_gradient;  // storage may be bf16 where the configuration says so: matrices, but what is added to in many parts
+  Tensor value;             // f32 or bf16 [shape]
+  Tensor grad;              // f32 or bf16 [shape]; empty when the model was made for evaluation only
   std::uint64_t version = 1;  // counts changes of `value`: tells whether a quantized copy is stale
 };
+
+/// Values of a tensor of f32 or bf16 from and to the host's floats; nearest even.
+void set_values(Stream&, const Tensor&, const float* host);
+void get_values(Stream&, const Tensor&, float* host);
 
 /// Fills `value` from Philox keyed by (seed, path, element): the same numbers on every backend, rank and thread.
 void initialize(Stream&, Parameter&, std::uint64_t seed);

@@ -13,7 +13,7 @@ struct EngineConfig {
   ModelShape shape;
   ModelOptions model;
   PrecisionConfig precision;
-  std::optional<optim::AdamWConfig> optimizer;  // none: for evaluation only, without gradients
+  std::optional<optim::AdamWConfig> optimizer;  // none: for evaluation only, without gradients and with f32 values
   std::int64_t sequence = 0;                    // longest sequence
 };
 
@@ -34,6 +34,7 @@ class Engine {
   Tensor mean_loss() const { return mean_loss_; }
   Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
+  void measure_parameters();
 
  private:
   Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_;

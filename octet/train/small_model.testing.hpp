@@ -28,8 +28,6 @@ inline data::Batch random_batch(std::int64_t rows, std::int64_t length, std::int
   return b;
 }
 
-inline std::vector<float> values(const Tensor& t) { return {t.f32(), t.f32() + t.count()}; }
-
 /// The engine after `steps` optimizer steps on random batches of 4 x 32 tokens, split into `micro_batches`.
 inline void train_steps(Engine& e, int steps, int micro_batches = 1) {
   e.parameters.initialize(e.stream, 7);

@@ -2,7 +2,6 @@
 
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 #include "octet/ops/quantize/health.hpp"
-#include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
 namespace octet::train {
 namespace {
@@ -35,7 +34,7 @@ void run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepO
   const SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
   e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite());
-  if (options.measure) ops::sum_of_squares(e.stream, e.parameters.values(), e.parameter_squares());
+  if (options.measure) e.measure_parameters();
 }
 
 void finish_step(Engine& e) {

@@ -39,7 +39,7 @@ TEST_P(EveryRecipe, recomputing_gives_the_same_gradients_bit_for_bit) {
       Engine e(small_engine(family, GetParam(), recompute), Device::cpu, machine_target(Device::cpu));
       train_steps(e, 2);
       run_step(e, std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3});
-      gradients[recompute] = values(e.parameters.gradients());
+      gradients[recompute] = nn::flat_values(e.stream, e.parameters.gradients());
     }
     EXPECT_EQ(gradients[0], gradients[1]) << family;
   }
@@ -50,7 +50,7 @@ TEST_P(EveryRecipe, two_runs_of_one_seed_give_the_same_bits) {
   for (auto& w : weights) {
     Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
     train_steps(e, 3);
-    w = values(e.parameters.values());
+    w = nn::flat_values(e.stream, e.parameters.values());
   }
   EXPECT_EQ(weights[0], weights[1]);
 }
@@ -69,7 +69,7 @@ TEST_P(EveryRecipe, evaluation_changes_nothing) {
       finish_step(e);
       if (evaluating) evaluate_batch(e, random_batch(2, 32, 61, 5));
     }
-    weights[evaluating] = values(e.parameters.values());
+    weights[evaluating] = nn::flat_values(e.stream, e.parameters.values());
   }
   EXPECT_EQ(weights[0], weights[1]);
 }
@@ -84,11 +84,11 @@ TEST_P(EveryRecipe, a_step_that_is_not_finite_changes_no_bit_and_names_its_modul
   const float healthy = poisoned->value.f32()[3];
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     poisoned->value.f32()[3] = bad;
-    const std::vector<float> before = values(e.parameters.values());
+    const std::vector<float> before = nn::flat_values(e.stream, e.parameters.values());
     const std::vector<data::Batch> batches{random_batch(4, 32, 61, 3)};
     run_step(e, batches, {.learning_rate = 1e-2});
     EXPECT_NE(e.optimizer->last(e.stream).skip, 0.0f) << bad;
-    const std::vector<float> after = values(e.parameters.values());
+    const std::vector<float> after = nn::flat_values(e.stream, e.parameters.values());
     EXPECT_EQ(0, std::memcmp(before.data(), after.data(), before.size() * sizeof(float)));
     EXPECT_EQ(first_nonfinite(e, batches), "layers.1.norm2.weight");
     finish_step(e);
@@ -120,7 +120,7 @@ TEST(Step, four_micro_batches_of_two_are_one_of_eight) {
       batches.push_back(b);
     }
     run_step(e, batches, {.learning_rate = 1e-3});
-    gradients[split] = values(e.parameters.gradients());
+    gradients[split] = nn::flat_values(e.stream, e.parameters.gradients());
     losses[split] = *e.mean_loss().f32();
   }
   const double tokens = 256, depth = 16;  // GEMMs between the loss and the first weight
@@ -160,12 +160,14 @@ TEST(Step, the_gradient_is_the_slope_of_the_loss) {
     prepare(e);
     const data::Batch batch = random_batch(4, 32, 61, 3);
     run_step(e, std::vector{batch}, {.learning_rate = 0});
-    const std::vector<float> g = values(e.parameters.gradients()), w = values(e.parameters.values());
+    const std::vector<float> g = nn::flat_values(e.stream, e.parameters.gradients()), w = nn::flat_values(e.stream, e.parameters.values());
     double squares = 0;
     for (const float x : g) squares += double(x) * x;
     const double h = 1e-2 / std::sqrt(squares);
     const auto loss_at = [&](double step) {
-      for (std::size_t i = 0; i < w.size(); ++i) e.parameters.values().f32()[i] = float(w[i] + step * g[i]);
+      std::size_t i = 0;
+      for (Parameter* p : e.parameters.list())
+        for (std::int64_t j = 0; j < p->value.count(); ++j, ++i) p->value.f32()[j] = float(w[i] + step * g[i]);
       for (Parameter* p : e.parameters.list()) ++p->version;
       return evaluate_batch(e, batch).loss;
     };

@@ -157,8 +157,7 @@ void Trainer::emit_step(const StepEvent& raw) {
 
 void Trainer::keep_gradient() {
   if (!options_.keep_first_gradient && options_.baseline_gradient == nullptr) return;
-  const HostCopy gradients(engine_->stream, engine_->parameters.gradients());
-  std::vector<float> flat(gradients.as<float>(), gradients.as<float>() + gradients.tensor().count());
+  std::vector<float> flat = nn::flat_values(engine_->stream, engine_->parameters.gradients());
   if (options_.baseline_gradient != nullptr) {
     facts_.gradient_cosine = cosine(flat, *options_.baseline_gradient);
     write_run_facts(folder_ + "/run.json", facts_);

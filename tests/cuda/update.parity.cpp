@@ -16,14 +16,14 @@ Tensor step_of(Side& side, const ops::AdamWStep& s) {
 // The doubles of an AdamWStep may look like NaN as floats: compared as integers.
 Tensor words_of(const Tensor& step) { return {step.data, step.shape, DType::i32}; }
 
-Case update(std::int64_t n, float skip) {
-  return {format("adamw {} skip {}", n, skip), [=](Side& side) {
-            const Tensor value = side.gaussian({n}, 1), m = side.gaussian({n}, 2, DType::f32, 1e-3);
+Case update(std::int64_t n, float skip, DType dtype) {
+  return {format("adamw {} {} skip {}", dtype, n, skip), [=](Side& side) {
+            const Tensor value = side.gaussian({n}, 1, dtype), m = side.gaussian({n}, 2, dtype, 1e-3);
             std::vector<float> squares = testing::gaussian(std::size_t(n), 3, 1e-3);
             for (float& v : squares) v *= v;
-            const Tensor v = side.from(squares, {n});
-            const ops::AdamWStep s{.learning_rate = 1e-3f, .bias_correction1 = 0.3f, .bias_correction2 = 0.1f, .gradient_scale = 0.7f, .skip = skip};
-            ops::adamw(side.stream(), {.value = value, .grad = side.gaussian({n}, 4, DType::f32, 1e-2), .moments = {m, v}, .step = step_of(side, s)});
+            const Tensor v = side.from(squares, {n}, dtype);
+            const ops::AdamWStep s{.learning_rate = 1e-3f, .bias_correction1 = 0.3f, .bias_correction2 = 0.1f, .gradient_scale = 0.7f, .skip = skip, .updates = 5};
+            ops::adamw(side.stream(), {.value = value, .grad = side.gaussian({n}, 4, dtype, 1e-2), .moments = {m, v}, .step = step_of(side, s), .key = 99});
             side.result("value", value, same_bits()), side.result("m", m, same_bits()), side.result("v", v, same_bits());
           }};
 }
@@ -79,7 +79,7 @@ Case shared(std::int64_t slots, float skip) {
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const std::int64_t n : {0, 1, 3, 1000, 100003})
-    for (const float skip : {0.0f, 1.0f}) cases.push_back(update(n, skip));
+    for (const float skip : {0.0f, 1.0f}) cases.push_back(update(n, skip, DType::f32)), cases.push_back(update(n, skip, DType::bf16));
   for (const double squares : {0.0, 0.25, 16.0, double(INFINITY)}) cases.push_back(clipping(squares, 1, 0));
   cases.push_back(clipping(1, NAN, 0)), cases.push_back(clipping(1, 1, 4));
   for (const bool accumulate : {false, true}) cases.push_back(norms({1}, accumulate)), cases.push_back(norms(std::vector<std::int64_t>(300, 1000), accumulate)),

@@ -9,15 +9,13 @@ void adamw(const ops::AdamW& a) {
   const ops::AdamWStep step = *a.step.as<ops::AdamWStep>();
   if (step.skip != 0) return;
   const ops::AdamWConstants constants(a);
-  dispatch<float>(a.moments.m.dtype, "adamw: m", [&]<class M>() {
-    dispatch<float>(a.moments.v.dtype, "adamw: v", [&]<class V>() {
-      for_each_piece(a.value.count(), 28, [&](std::int64_t begin, std::int64_t n) {
-        const float* const grad = a.grad.f32() + begin;
-        float* const value = a.value.f32() + begin;
-        M* const m = a.moments.m.as<M>() + begin;
-        V* const v = a.moments.v.as<V>() + begin;
-        Lane{}.each(n, [&](auto at) { ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v); });
-      });
+  ops::with_adamw_types(a, [&]<class P, class G, class M>() {
+    for_each_piece(a.value.count(), 28, [&](std::int64_t begin, std::int64_t n) {
+      const G* const grad = a.grad.as<G>() + begin;
+      P* const value = a.value.as<P>() + begin;
+      M *const m = a.moments.m.as<M>() + begin, *const v = a.moments.v.as<M>() + begin;
+      const ops::AdamWDraws draws{a.key, step.updates, begin};
+      Lane{}.each(n, [&](auto at) { ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v, draws); });
     });
   });
 }

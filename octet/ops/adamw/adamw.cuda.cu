@@ -6,12 +6,13 @@
 namespace octet::cuda {
 namespace {
 
-template <class M, class V, int N>
-__global__ void adamw_kernel(std::int64_t count, const ops::AdamWConstants c, const ops::AdamWStep* step, const float* grad, float* value, M* m, V* v) {
+template <class P, class G, class M, int N>
+__global__ void adamw_kernel(std::int64_t count, const ops::AdamWConstants c, std::uint64_t key, const ops::AdamWStep* step, const G* grad, P* value, M* m,
+                             M* v) {
   const ops::AdamWStep s = *step;
   const std::int64_t at = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   if (s.skip != 0 || at >= count) return;
-  ops::adamw_update(RowLanes<32, N>{}, at, c, s, grad, value, m, v);
+  ops::adamw_update(RowLanes<32, N>{}, at, c, s, grad, value, m, v, ops::AdamWDraws{key, s.updates, 0});
 }
 
 }  // namespace
@@ -20,13 +21,11 @@ void adamw(Queue queue, const ops::AdamW& a) {
   const std::int64_t count = a.value.count();
   if (count == 0) return;
   const ops::AdamWConstants constants(a);
-  dispatch<float>(a.moments.m.dtype, "adamw: m", [&]<class M>() {
-    dispatch<float>(a.moments.v.dtype, "adamw: v", [&]<class V>() {
-      with_pack<float>(count, [&]<int N>() {
-        constexpr int threads = 256;
-        adamw_kernel<M, V, N><<<unsigned(ceil_div(count, threads * N)), threads, 0, queue>>>(count, constants, a.step.as<ops::AdamWStep>(), a.grad.f32(),
-                                                                                        a.value.f32(), a.moments.m.as<M>(), a.moments.v.as<V>());
-      });
+  ops::with_adamw_types(a, [&]<class P, class G, class M>() {
+    with_pack<float>(count, [&]<int N>() {
+      constexpr int threads = 256;
+      adamw_kernel<P, G, M, N><<<unsigned(ceil_div(count, threads * N)), threads, 0, queue>>>(
+          count, constants, a.key, a.step.as<ops::AdamWStep>(), a.grad.as<G>(), a.value.as<P>(), a.moments.m.as<M>(), a.moments.v.as<M>());
     });
   });
   launched("adamw");

@@ -13,14 +13,14 @@ struct AdamWStep {
   float gradient_scale = 1;    // stored gradient times this is the gradient that the update sees: clipping, and 1 / loss scale
   float skip = 0;              // not 0: the update changes nothing
   float gradient_norm = 0;     // before clipping; for telemetry
-  float reserved[2] = {};
+  std::uint64_t updates = 0;     // applied so far: numbers the draws of stochastic rounding
   double power1 = 1, power2 = 1;  // beta1^t and beta2^t after t applied steps
 };
 inline constexpr int adamw_step_floats = sizeof(AdamWStep) / sizeof(float);
 inline constexpr int adamw_step_rate = 0;  // index of `learning_rate`
 inline constexpr int adamw_step_skip = 4;  // index of `skip`: step.rows(adamw_step_skip, 1) is the predicate that other ops take
 
-/// The running means of gradient and squared gradient, each in the type it is stored in: f32.
+/// The running means of gradient and squared gradient, each in the type it is stored in: f32 or bf16.
 struct Moments {
   Tensor m, v;
 };
@@ -28,14 +28,16 @@ struct Moments {
 /// One AdamW update of a parameter, with g = grad * gradient_scale:
 ///   m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2,
 ///   value -= learning_rate * ((m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + weight_decay * value).
-/// value, grad: f32 of one shape, as are the moments; step: f32 [12], see AdamWStep. With step.skip != 0, value, m and v keep their
-/// bits whatever grad holds. Source: Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2, where the
+/// value, grad, m and v: of one shape, each f32 or bf16; step: f32 [12], see AdamWStep. The arithmetic is FP32; what is stored as bf16 is
+/// rounded stochastically, by Philox keyed by (key, update, variable, element), since an update is often less than half of its last place:
+/// the same bits on every backend. With step.skip != 0, value, m and v keep their bits whatever grad holds. Source: Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2, where the
 /// learning rate stands for both the schedule multiplier and alpha, as in PyTorch.
 struct AdamW {
   Tensor value, grad;
   Moments moments;
   Tensor step;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;
+  std::uint64_t key = 0;  // of this parameter's draws
 };
 /// Throws ContractError on other shapes or dtypes.
 void adamw(Stream&, const AdamW&);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "octet/numerics/philox.hpp"
+#include "octet/numerics/rounding.hpp"
 #include "octet/ops/adamw/adamw.hpp"
 
 namespace octet::ops {
@@ -16,17 +18,37 @@ struct AdamWConstants {
         weight_decay(float(a.weight_decay)) {}
 };
 
+/// The random words of one variable (0 value, 1 m, 2 v) in one update, four elements at a time. `first` is the element that a cursor's 0
+/// stands for.
+struct AdamWDraws {
+  std::uint64_t key = 0, update = 0;
+  std::int64_t first = 0;
+  OCTET_HD RandomWords words(int variable, std::int64_t four) const { return philox(key, std::uint64_t(four), 4 * update + std::uint64_t(variable)); }
+};
+
+/// Stores x: as it is in f32, stochastically rounded in bf16.
+template <class Lanes, class P, class Cursor, class X>
+OCTET_HD void store_state(Lanes lanes, P* p, Cursor at, X x, const AdamWDraws&, int) {
+  lanes.store(p, at, x);
+}
+template <class Lanes, class Cursor, class X>
+OCTET_HD void store_state(Lanes lanes, Bf16* p, Cursor at, X x, const AdamWDraws& draws, int variable) {
+  lanes.each_four(at, draws.first, [&](std::int64_t four) { return draws.words(variable, four); },
+                  [&](std::int64_t element, int place, std::uint32_t word) { p[element] = to_bf16_stochastic(lanes.element(x, place), word); });
+}
+
 /// The update of the values under one cursor. Formula in adamw.hpp.
 template <class Lanes, class Cursor, class G, class P, class M, class V>
-OCTET_HD void adamw_update(Lanes lanes, Cursor at, const AdamWConstants& c, const AdamWStep& step, const G* grad, P* value, M* m, V* v) {
+OCTET_HD void adamw_update(Lanes lanes, Cursor at, const AdamWConstants& c, const AdamWStep& step, const G* grad, P* value, M* m, V* v,
+                           const AdamWDraws& draws = {}) {
   const auto g = lanes.load(grad, at) * step.gradient_scale;
   const auto mean = lanes.load(m, at) * c.beta1 + g * c.one_minus_beta1;
   const auto square = lanes.load(v, at) * c.beta2 + g * g * c.one_minus_beta2;
   const auto direction = (mean / step.bias_correction1) / (lanes.sqrt(square / step.bias_correction2) + c.eps);
   const auto old = lanes.load(value, at);
-  lanes.store(value, at, old - (direction + old * c.weight_decay) * step.learning_rate);
-  lanes.store(m, at, mean);
-  lanes.store(v, at, square);
+  store_state(lanes, value, at, old - (direction + old * c.weight_decay) * step.learning_rate, draws, 0);
+  store_state(lanes, m, at, mean, draws, 1);
+  store_state(lanes, v, at, square, draws, 2);
 }
 
 }  // namespace octet::ops

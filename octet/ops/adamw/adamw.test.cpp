@@ -62,6 +62,39 @@ TEST(AdamW, EveryInstructionSetAndThreadCountGivesTheSameBits) {
     }
 }
 
+// The draws decide between the two neighbours of the f32 result, so stored values are those or their neighbours, and their mean is right.
+TEST(AdamW, Bf16StatesAreRoundedStochasticallyAndTheSameOnEveryInstructionSet) {
+  constexpr std::int64_t n = 20011;
+  Case exact(n, tenth);
+  const auto narrow = [&](const Tensor& t) {
+    Tensor out = exact.stream.empty(t.shape, DType::bf16);
+    for (std::int64_t i = 0; i < n; ++i) out.bf16()[i] = to_bf16(t.f32()[i]);
+    return out;
+  };
+  std::vector<AdamW> runs;
+  for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw)) {
+    AdamW a = exact.args;
+    a.value = narrow(a.value), a.grad = narrow(a.grad), a.moments = {narrow(a.moments.m), narrow(a.moments.v)}, a.key = 77;
+    runs.push_back(a);
+    kernel(a);
+  }
+  EXPECT_EQ(testing::bytes(runs.front().value), testing::bytes(runs.back().value));
+  EXPECT_EQ(testing::bytes(runs.front().moments.v), testing::bytes(runs.back().moments.v));
+  AdamW wide = exact.args;
+  for (Tensor* t : {&wide.value, &wide.grad, &wide.moments.m, &wide.moments.v}) {
+    const Tensor rounded = narrow(*t);
+    for (std::int64_t i = 0; i < n; ++i) t->f32()[i] = to_float(rounded.bf16()[i]);
+  }
+  cpu::v3::adamw(wide);
+  double bias = 0, spread = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double got = to_float(runs.front().value.bf16()[i]), want = wide.value.f32()[i], step = std::fabs(want) * 0x1p-7;
+    ASSERT_LE(std::fabs(got - want), step) << i;
+    bias += got - want, spread += step * step;
+  }
+  EXPECT_LE(std::fabs(bias), 5 * std::sqrt(spread)) << "five standard deviations, each below one step";
+}
+
 // With a gradient that never changes, both corrected moments are that gradient and its square at every step.
 TEST(AdamW, AConstantGradientMovesAValueByTheLearningRateEachStep) {
   Stream s(Device::cpu);
@@ -140,7 +173,7 @@ TEST(AdamW, DryRunNeedsTheSameMemory) {
 TEST(AdamW, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
   const Tensor a = s.empty({4}, DType::f32), b = s.empty({5}, DType::f32), step = s.empty({adamw_step_floats}, DType::f32),
-               half = s.empty({4}, DType::bf16);
+               half = s.empty({4}, DType::f16);
   EXPECT_THROW(adamw(s, {.value = a, .grad = b, .moments = {a, a}, .step = step}), ContractError);
   EXPECT_THROW(adamw(s, {.value = a, .grad = half, .moments = {a, a}, .step = step}), ContractError);
   EXPECT_THROW(adamw(s, {.value = a, .grad = a, .moments = {a, b}, .step = step}), ContractError);

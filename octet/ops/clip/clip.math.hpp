@@ -44,6 +44,7 @@ OCTET_HD void clip_step(const ClipValues& a) {
   step.gradient_norm = float(norm);
   step.skip = skip ? 1 : 0;
   if (skip) return;
+  ++step.updates;
   step.power1 *= a.beta1, step.power2 *= a.beta2;
   step.bias_correction1 = float(1 - step.power1), step.bias_correction2 = float(1 - step.power2);
 }

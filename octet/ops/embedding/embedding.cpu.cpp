@@ -14,18 +14,20 @@ OCTET_HD void add_row(float* row, const T* dy, std::int64_t cols) {
 }  // namespace
 
 void embedding_forward(const ops::EmbeddingForward& a) {
-  dispatch<float, Bf16>(a.out.dtype, "embedding", [&]<class T>() {
-    const std::int64_t cols = a.table.shape[1], length = a.positions ? a.positions.shape[0] : 1;
-    const float* const positions = a.positions.f32();
-    for_each(a.tokens.count(), cols * 8, [&](std::int64_t t) {
-      const float* const row = a.table.f32() + a.tokens.as<std::int32_t>()[t] * cols;
-      T* const out = a.out.as<T>() + t * cols;
-      if (positions == nullptr) {
-        Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at)); });
-      } else {
-        const float* const position = positions + t % length * cols;
-        Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) + Lane{}.load(position, at)); });
-      }
+  dispatch<float, Bf16>(a.table.dtype, "embedding table", [&]<class Table>() {
+    dispatch<float, Bf16>(a.out.dtype, "embedding", [&]<class T>() {
+      const std::int64_t cols = a.table.shape[1], length = a.positions ? a.positions.shape[0] : 1;
+      const float* const positions = a.positions.f32();
+      for_each(a.tokens.count(), cols * 8, [&](std::int64_t t) {
+        const Table* const row = a.table.as<Table>() + a.tokens.as<std::int32_t>()[t] * cols;
+        T* const out = a.out.as<T>() + t * cols;
+        if (positions == nullptr) {
+          Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at)); });
+        } else {
+          const float* const position = positions + t % length * cols;
+          Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) + Lane{}.load(position, at)); });
+        }
+      });
     });
   });
 }

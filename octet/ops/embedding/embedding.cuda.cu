@@ -8,9 +8,9 @@ namespace {
 constexpr int threads = 256, rows_a_block = threads / 32;
 
 // A warp for each token.
-template <class T, int N>
+template <class Table, class T, int N>
 __global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t vocabulary, std::int64_t length, const std::int32_t* ids,
-                                         const float* table, const float* positions, T* out) {
+                                         const Table* table, const float* positions, T* out) {
   const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
   if (t >= tokens) return;
   const RowLanes<32, N> lanes;
@@ -87,10 +87,12 @@ __global__ void position_backward_kernel(std::int64_t tokens, std::int64_t cols,
 void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
   const std::int64_t tokens = a.tokens.count(), cols = a.table.shape[1], length = a.positions ? a.positions.shape[0] : 1;
   if (tokens == 0) return;
-  dispatch<float, Bf16>(a.out.dtype, "embedding", [&]<class T>() {
-    with_pack<float>(cols, [&]<int N>() {
-      embedding_forward_kernel<T, N><<<unsigned(ceil_div(tokens, rows_a_block)), threads, 0, queue>>>(
-          tokens, cols, a.table.shape[0], length, a.tokens.as<std::int32_t>(), a.table.f32(), a.positions.f32(), a.out.as<T>());
+  dispatch<float, Bf16>(a.table.dtype, "embedding table", [&]<class Table>() {
+    dispatch<float, Bf16>(a.out.dtype, "embedding", [&]<class T>() {
+      with_pack<float>(cols, [&]<int N>() {
+        embedding_forward_kernel<Table, T, N><<<unsigned(ceil_div(tokens, rows_a_block)), threads, 0, queue>>>(
+            tokens, cols, a.table.shape[0], length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.positions.f32(), a.out.as<T>());
+      });
     });
   });
   launched("embedding_forward");

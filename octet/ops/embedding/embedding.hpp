@@ -5,7 +5,7 @@
 namespace octet::ops {
 
 /// out[t, c] = table[tokens[t], c] (+ positions[t mod L, c]).
-/// table: f32 [V, D]; tokens: i32 [T], the sequences of a batch one after the other; positions: f32 [L, D] with L the length of a
+/// table: f32 or bf16 [V, D]; tokens: i32 [T], the sequences of a batch one after the other; positions: f32 [L, D] with L the length of a
 /// sequence (the first L rows of a longer table: Tensor::rows), or empty; out: [T, D] f32 or bf16.
 struct EmbeddingForward {
   Tensor table, tokens;

@@ -11,7 +11,7 @@ namespace {
 std::vector<SumPiece> pieces_of(std::span<const Tensor> x) {
   std::vector<SumPiece> pieces;
   for (const Tensor& t : x)
-    for (std::int64_t at = 0; at < t.count(); at += sum_piece_values) pieces.push_back({t.f32() + at, std::min(sum_piece_values, t.count() - at)});
+    for (std::int64_t at = 0; at < t.count(); at += sum_piece_values) pieces.push_back({t.reshaped({t.count()}).rows(at, std::min(sum_piece_values, t.count() - at))});
   return pieces;
 }
 
@@ -25,7 +25,7 @@ void sum_of_squares(Stream& stream, const SumOfSquares& a) {
         a.total.dtype, a.total.shape);
   double bytes = 0;
   for (const Tensor& t : a.x) {
-    check(t.dtype == DType::f32, "sum_of_squares: wants f32, got {} {}", t.dtype, t.shape);
+    check(t.dtype == DType::f32 || t.dtype == DType::bf16, "sum_of_squares: wants f32 or bf16, got {} {}", t.dtype, t.shape);
     bytes += double(t.bytes());
   }
   stream.count({.ops = 1, .bytes = bytes});

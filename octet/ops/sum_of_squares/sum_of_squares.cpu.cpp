@@ -8,12 +8,16 @@ namespace {
 // Sixteen sums side by side whatever the width of a register, so that every instruction set adds in one order.
 constexpr int sums = 16;
 
-OCTET_HD double sum_of_piece(const float* x, std::int64_t n) {
+OCTET_HD double wide(float x) { return double(x); }
+OCTET_HD double wide(Bf16 x) { return double(to_float(x)); }
+
+template <class T>
+OCTET_HD double sum_of_piece(const T* x, std::int64_t n) {
   double s[sums] = {};
   std::int64_t i = 0;
   for (; i + sums <= n; i += sums)
-    for (int j = 0; j < sums; ++j) s[j] += double(x[i + j]) * double(x[i + j]);
-  for (int j = 0; i + j < n; ++j) s[j] += double(x[i + j]) * double(x[i + j]);
+    for (int j = 0; j < sums; ++j) s[j] += wide(x[i + j]) * wide(x[i + j]);
+  for (int j = 0; i + j < n; ++j) s[j] += wide(x[i + j]) * wide(x[i + j]);
   for (int half = sums / 2; half > 0; half /= 2)
     for (int j = 0; j < half; ++j) s[j] += s[j + half];
   return s[0];
@@ -22,7 +26,10 @@ OCTET_HD double sum_of_piece(const float* x, std::int64_t n) {
 }  // namespace
 
 void sum_of_squares(const ops::SumPiece* pieces, std::int64_t count, double* out) {
-  for_each(count, count > 0 ? pieces[0].count * 4 : 0, [&](std::int64_t i) { out[i] = sum_of_piece(pieces[i].data, pieces[i].count); });
+  for_each(count, count > 0 ? pieces[0].values.count() * 4 : 0, [&](std::int64_t i) {
+    const Tensor& x = pieces[i].values;
+    out[i] = x.dtype == DType::bf16 ? sum_of_piece(x.bf16(), x.count()) : sum_of_piece(x.f32(), x.count());
+  });
 }
 
 }  // namespace octet::cpu::OCTET_ISA

@@ -2,6 +2,7 @@
 
 #include "octet/ops/sum_of_squares/sum_of_squares.kernels.hpp"
 #include "octet/tensor/cuda/check.cuh"
+#include "octet/tensor/cuda/pack.cuh"
 
 namespace octet::cuda {
 namespace {
@@ -11,7 +12,8 @@ constexpr int threads = 256;
 // Some of the tensors of one launch; its pieces are numbered through.
 constexpr int most_tensors = 120;
 struct Tensors {
-  const float* data[most_tensors];
+  const void* data[most_tensors];
+  bool is_bf16[most_tensors];
   std::int64_t count[most_tensors];
   std::int64_t first_piece[most_tensors + 1];
   int n;
@@ -29,6 +31,24 @@ __device__ double block_sum(double x) {
   return parts[0];
 }
 
+// What one thread sees of a piece.
+template <class T>
+__device__ double own_sum(const T* x, std::int64_t n) {
+  constexpr int N = 4;
+  double sum = 0;
+  std::int64_t i = threadIdx.x * N;
+  for (; i + N <= n; i += threads * N) {
+    const Pack<N> p = load<N>(x, i);
+#pragma unroll
+    for (int j = 0; j < N; ++j) sum += double(p.v[j]) * double(p.v[j]);
+  }
+  for (; i < n; ++i) {  // at most N - 1 values of one thread
+    const double v = load<1>(x, i).v[0];
+    sum += v * v;
+  }
+  return sum;
+}
+
 // A block for each piece.
 __global__ void piece_kernel(const __grid_constant__ Tensors t, double* partial) {
   int low = 0, high = t.n;
@@ -39,10 +59,7 @@ __global__ void piece_kernel(const __grid_constant__ Tensors t, double* partial)
   }
   const std::int64_t begin = (blockIdx.x - t.first_piece[low]) * ops::sum_piece_values;
   const std::int64_t n = min(t.count[low] - begin, ops::sum_piece_values);
-  const float* const x = t.data[low] + begin;
-  double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < n; i += threads) sum += double(x[i]) * double(x[i]);
-  sum = block_sum(sum);
+  const double sum = block_sum(t.is_bf16[low] ? own_sum(static_cast<const Bf16*>(t.data[low]) + begin, n) : own_sum(static_cast<const float*>(t.data[low]) + begin, n));
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
@@ -73,7 +90,7 @@ void sum_of_squares(Queue queue, const ops::SumOfSquares& a, const Tensor& parti
     t.n = int(std::min<std::size_t>(most_tensors, n - begin));
     for (int i = 0; i < t.n; ++i) {
       const Tensor& x = a.x[begin + std::size_t(i)];
-      t.data[i] = x.f32(), t.count[i] = x.count();
+      t.data[i] = x.data, t.is_bf16[i] = x.dtype == DType::bf16, t.count[i] = x.count();
       t.first_piece[i + 1] = t.first_piece[i] + ceil_div(x.count(), ops::sum_piece_values);
     }
     const std::int64_t pieces = t.first_piece[t.n];

@@ -10,8 +10,7 @@ namespace octet::ops {
 inline constexpr std::int64_t sum_piece_values = 16384;
 /// Part of one tensor.
 struct SumPiece {
-  const float* data;
-  std::int64_t count;
+  Tensor values;  // f32 or bf16
 };
 }  // namespace octet::ops
 

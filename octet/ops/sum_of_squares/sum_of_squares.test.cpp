@@ -39,7 +39,7 @@ TEST(SumOfSquares, EveryThreadCountAndInstructionSetGivesTheSameBits) {
   for (const std::int64_t n : counts) {
     std::vector<double> results;
     for (auto* const kernel : testing::kernels(cpu::v3::sum_of_squares, cpu::v4::sum_of_squares)) {
-      const SumPiece piece{x.f32(), n};
+      const SumPiece piece{x.rows(0, n)};
       kernel(&piece, 1, &results.emplace_back());
     }
     EXPECT_EQ(results.front(), results.back()) << n;
@@ -98,7 +98,7 @@ TEST(SumOfSquares, DryRunNeedsTheSameMemory) {
 
 TEST(SumOfSquares, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
-  const Tensor x = s.empty({4}, DType::f32), half = s.empty({4}, DType::bf16), sum = s.empty({1}, DType::f64);
+  const Tensor x = s.empty({4}, DType::f32), half = s.empty({4}, DType::f16), sum = s.empty({1}, DType::f64);
   EXPECT_THROW(sum_of_squares(s, half, sum), ContractError);
   EXPECT_THROW(sum_of_squares(s, x, x), ContractError);
   EXPECT_THROW(sum_of_squares(s, {.x = std::span(&x, 1), .sums = s.empty({2}, DType::f64)}), ContractError);

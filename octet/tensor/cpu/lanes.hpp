@@ -35,6 +35,9 @@ struct Part {
   int count;
 };
 
+OCTET_HD int count_of(Full) { return width; }
+OCTET_HD int count_of(Part c) { return c.count; }
+
 /// The value under a cursor's address, raw: n values of T, zero beyond a Part's count.
 template <class P, class T>
 OCTET_HD P load_raw(const T* p, Full c) {
@@ -141,6 +144,19 @@ struct Lane {
     for (int i = 0; i < width; ++i) index[i] = i;
     return index < c.count ? v : splat<Vec>(otherwise);
   }
+
+  /// put(element, place in the pack, word) for every element of a pack, with the word that belongs to it among those of its four:
+  /// words(e / 4) for element e = first + where it stands.
+  template <class Cursor, class Words, class Put>
+  OCTET_HD void each_four(Cursor c, std::int64_t first, const Words& words, const Put& put) const {
+    auto four = words((first + c.at) / 4);
+    for (int i = 0; i < count_of(c); ++i) {
+      const std::int64_t e = first + c.at + i;
+      if (i > 0 && e % 4 == 0) four = words(e / 4);
+      put(c.at + i, i, four.w[e % 4]);
+    }
+  }
+  OCTET_HD float element(Vec v, int place) const { return v[place]; }
 
   OCTET_HD Vec fma(Vec a, Vec b, Vec c) const { return fused_multiply_add(a, b, c); }
   OCTET_HD Vec sqrt(Vec v) const { return square_root(v); }

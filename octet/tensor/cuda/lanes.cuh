@@ -62,6 +62,19 @@ struct RowLanes {
   template <class T> __device__ __forceinline__ void store(T* p, std::int64_t at, const Value& v) const { cuda::store(p, at, v); }
   __device__ __forceinline__ Value within(const Value& v, std::int64_t, float = 0) const { return v; }
 
+  /// put(element, place in the pack, word) for every element of a pack, with the word that belongs to it among those of its four.
+  template <class Words, class Put>
+  __device__ __forceinline__ void each_four(std::int64_t at, std::int64_t first, const Words& words, const Put& put) const {
+    auto four = words((first + at) / 4);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (i > 0 && i % 4 == 0) four = words((first + at + i) / 4);
+      const unsigned place = N % 4 == 0 ? unsigned(i) % 4 : unsigned(first + at + i) % 4;
+      put(at + i, i, place == 0 ? four.w[0] : place == 1 ? four.w[1] : place == 2 ? four.w[2] : four.w[3]);
+    }
+  }
+  __device__ __forceinline__ float element(const Value& v, int place) const { return v.v[place]; }
+
   __device__ __forceinline__ Value fma(const Value& a, const Value& b, const Value& c) const {
     Value out;
 #pragma unroll
