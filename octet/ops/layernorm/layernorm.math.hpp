@@ -11,9 +11,9 @@ struct LayerNormRow {
   S mean, inv_std;
 };
 
-/// One row of LayerNorm; returns its statistics. Formulas in layernorm.hpp.
-template <class Lanes, class X, class W, class Y>
-OCTET_HD auto layernorm_row(Lanes lanes, std::int64_t cols, const X* x, const W* w, const W* b, float eps, Y* y) {
+/// Mean and 1 / standard deviation of one row. Formulas in layernorm.hpp.
+template <class Lanes, class X>
+OCTET_HD auto layernorm_statistics(Lanes lanes, std::int64_t cols, const X* x, float eps) {
   typename Lanes::Value total{}, squares{};
   lanes.each(cols, [&](auto at) { total = total + lanes.load(x, at); });
   const auto mean = lanes.sum(total) / float(cols);
@@ -22,8 +22,22 @@ OCTET_HD auto layernorm_row(Lanes lanes, std::int64_t cols, const X* x, const W*
     squares = squares + d * d;
   });
   const auto inv = 1.0f / lanes.sqrt(lanes.sum(squares) / float(cols) + eps);
-  lanes.each(cols, [&](auto at) { lanes.store(y, at, (lanes.load(x, at) - mean) * inv * lanes.load(w, at) + lanes.load(b, at)); });
   return LayerNormRow<decltype(inv + mean)>{mean, inv};
+}
+
+/// One row of LayerNorm, its statistics known.
+template <class Lanes, class X, class W, class S, class Y>
+OCTET_HD void layernorm_scale_row(Lanes lanes, std::int64_t cols, const X* x, const W* w, const W* b, LayerNormRow<S> row, Y y) {
+  lanes.each(cols,
+             [&](auto at) { lanes.store(y, at, (lanes.load(x, at) - row.mean) * row.inv_std * lanes.load(w, at) + lanes.load(b, at)); });
+}
+
+/// One row of LayerNorm; returns its statistics.
+template <class Lanes, class X, class W, class Y>
+OCTET_HD auto layernorm_row(Lanes lanes, std::int64_t cols, const X* x, const W* w, const W* b, float eps, Y* y) {
+  const auto row = layernorm_statistics(lanes, cols, x, eps);
+  layernorm_scale_row(lanes, cols, x, w, b, row, y);
+  return row;
 }
 
 /// One row of its backward. Adds dy * n to dw and dy to db, which belong to the caller's lanes alone.

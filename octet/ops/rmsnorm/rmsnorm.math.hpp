@@ -6,16 +6,28 @@
 
 namespace octet::ops {
 
-/// One row of RMSNorm; returns 1 / rms. Formulas in rmsnorm.hpp.
-template <class Lanes, class X, class W, class Y>
-OCTET_HD auto rmsnorm_row(Lanes lanes, std::int64_t cols, const X* x, const W* w, float eps, Y* y) {
+/// 1 / rms of one row. Formulas in rmsnorm.hpp.
+template <class Lanes, class X>
+OCTET_HD auto rmsnorm_statistic(Lanes lanes, std::int64_t cols, const X* x, float eps) {
   typename Lanes::Value squares{};
   lanes.each(cols, [&](auto at) {
     const auto v = lanes.load(x, at);
     squares = squares + v * v;
   });
-  const auto inv = 1.0f / lanes.sqrt(lanes.sum(squares) / float(cols) + eps);
+  return 1.0f / lanes.sqrt(lanes.sum(squares) / float(cols) + eps);
+}
+
+/// One row of RMSNorm, its 1 / rms known.
+template <class Lanes, class X, class W, class S, class Y>
+OCTET_HD void rmsnorm_scale_row(Lanes lanes, std::int64_t cols, const X* x, const W* w, S inv, Y y) {
   lanes.each(cols, [&](auto at) { lanes.store(y, at, lanes.load(x, at) * inv * lanes.load(w, at)); });
+}
+
+/// One row of RMSNorm; returns 1 / rms.
+template <class Lanes, class X, class W, class Y>
+OCTET_HD auto rmsnorm_row(Lanes lanes, std::int64_t cols, const X* x, const W* w, float eps, Y* y) {
+  const auto inv = rmsnorm_statistic(lanes, cols, x, eps);
+  rmsnorm_scale_row(lanes, cols, x, w, inv, y);
   return inv;
 }
 

@@ -16,6 +16,10 @@ struct Sink {
   Tensor plain;                 // [rows, cols]; empty when nobody reads the values themselves
   QuantizeSpec spec;
   QTensor codes;                // an orientation nobody asked for is empty
+  Tensor maxima = {};           // GPU: f32 [1 + lines], place for the maxima of tensor, rows and columns that codes wait for
+
+  /// On a GPU a tile of values is encoded as it is made, unless a scale needs more than the tile: then maxima come first.
+  bool waits() const;
 };
 
 /// Which operands a sink must hold, and for how long.

@@ -1,0 +1,44 @@
+#include "octet/ops/gelu/gelu.kernels.hpp"
+#include "octet/ops/gelu/gelu.math.hpp"
+#include "octet/ops/sink/tile.cuh"
+
+namespace octet::cuda {
+namespace {
+
+template <class T>
+struct Gelu {
+  static constexpr int outputs = 1;
+  const T* x;
+  std::int64_t cols;
+
+  template <int N>
+  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
+    ops::gelu_row(PackLanes<N>{col}, cols, x + row * cols, Kept<N>{&out[0]});
+  }
+};
+
+template <class T>
+struct GeluGradient {
+  static constexpr int outputs = 1;
+  const T *dy, *x;
+  std::int64_t cols;
+
+  template <int N>
+  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
+    ops::gelu_backward_row(PackLanes<N>{col}, cols, dy + row * cols, x + row * cols, Kept<N>{&out[0]});
+  }
+};
+
+}  // namespace
+
+void gelu_forward(Queue queue, const Tensor& x, const ops::Sink& y) {
+  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() { fill_sink<T>(queue, y, Gelu<T>{x.as<T>(), x.shape[1]}, packs_of_eight(x)); });
+}
+
+void gelu_backward(Queue queue, const Tensor& dy, const Tensor& x, const ops::Sink& dx) {
+  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() {
+    fill_sink<T>(queue, dx, GeluGradient<T>{dy.as<T>(), x.as<T>(), x.shape[1]}, packs_of_eight(dy) && packs_of_eight(x));
+  });
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,123 @@
+#include "octet/ops/quantize/quantize.kernels.hpp"
+#include "octet/ops/sink/tile.cuh"
+
+namespace octet::cuda {
+namespace {
+
+bool aligned_to(const void* p, std::uintptr_t bytes) { return reinterpret_cast<std::uintptr_t>(p) % bytes == 0; }
+
+float overflow_of(const ops::Sink& sink, const Quantized& q) {
+  return q.block.whole_tensor() || sink.dtype == DType::f32 ? 0x1.fffffep127f : 0x1.fep127f;
+}
+
+/// Where the descales of blocks stand, with the layout's padding.
+void set_layout(Side& s, const Quantized& q) {
+  const auto stride = descale_stride(q.block, q.descales.dtype, q.rows(), q.cols());
+  s.line_stride = stride.row_block, s.block_stride = stride.col_block;
+  s.lines = ceil_div(q.rows(), q.block.rows), s.blocks = ceil_div(q.cols(), q.block.cols);
+  const bool by_block = stride.row_block == 1 && q.descales.dtype == DType::f32 && q.block.rows == 1;  // blocks of K first
+  s.stored_lines = q.descales.shape[by_block ? 1 : 0], s.stored_blocks = q.descales.shape[by_block ? 0 : 1];
+}
+
+Side first_side(const ops::Sink& sink, const Quantized& q, float* line_tops, bool counts) {
+  Side s;
+  if (!q) return s;
+  s.counts = counts, s.e8m0 = q.descales.dtype == DType::e8m0, s.overflow = overflow_of(sink, q);
+  s.codes = q.codes.u8(), s.descales = q.descales.data, s.lines = q.rows();
+  if (sink.spec.scale_known()) {
+    s.part = Part::constant, s.scale = sink.spec.scale.f32();
+  } else if (q.block.whole_tensor()) {
+    s.part = Part::top_of_tensor, s.tops = sink.maxima.f32();
+  } else if (q.block.whole_rows()) {
+    s.part = Part::top_of_lines, s.tops = line_tops;
+  } else {
+    s.part = q.block.rows > 1 ? Part::square : Part::blocks, s.block = q.block.cols;
+    set_layout(s, q);
+  }
+  return s;
+}
+
+/// What is left for the second pass.
+Side second_side(Side s) {
+  if (s.part != Part::top_of_tensor && s.part != Part::top_of_lines) return {};
+  s.part = s.part == Part::top_of_tensor ? Part::constant : Part::lines, s.scale = s.tops, s.tops = nullptr;
+  return s;
+}
+
+TileJob job_of(const ops::Sink& sink) {
+  const ops::QuantizeSpec& spec = sink.spec;
+  TileJob job{.rows = sink.shape[0], .cols = sink.shape[1]};
+  if (!spec.quantizes()) return job;
+  job.e5m2 = spec.format == DType::e5m2, job.rule = spec.rule, job.format_max = format_max(spec.format);
+  job.health = spec.health, job.noise = spec.health != nullptr && spec.measure_noise, job.descale = spec.descale.f32(), job.amax = spec.amax.f32();
+  const Quantized &rows = sink.codes.rows, &cols = sink.codes.cols;
+  check(!sink.waits() || bool(sink.maxima), "quantize: the sink has no place for maxima; make_sink allocates it");
+  float* const row_tops = sink.maxima.f32() + 1;
+  job.row = first_side(sink, rows, row_tops, true);
+  job.col = first_side(sink, cols, row_tops + (rows && rows.block.whole_rows() ? job.rows : 0), !rows);
+  return job;
+}
+
+/// What follows from the sides of a pass.
+TileJob completed(TileJob job) {
+  job.same = job.row.part == job.col.part && (job.row.part == Part::constant || job.row.part == Part::square);
+  job.wide_columns = job.rows % 16 == 0 && aligned_to(job.col.codes, 16);
+  return job;
+}
+
+/// tops[i], a maximum, becomes the scale that Side::scale describes; the descale goes to one or two places.
+__global__ void scales_kernel(std::int64_t n, ops::BlockRule rule, float* tops, bool e8m0, void* descales, void* others) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  const float amax = tops[i];
+  const auto s = ops::block_scale(amax, rule);
+  for (void* const to : {descales, others}) {
+    if (to == nullptr) continue;
+    if (e8m0) static_cast<std::uint8_t*>(to)[i] = std::uint8_t(s.code);
+    else static_cast<float*>(to)[i] = s.descale;
+  }
+  tops[i] = amax * s.scale <= rule.format_max ? s.scale : -s.scale;
+}
+
+void find_scales(Queue queue, const TileJob& job, const Side& side, std::int64_t n, void* others) {
+  if (n == 0) return;
+  scales_kernel<<<unsigned(ceil_div(n, 256)), 256, 0, queue>>>(n, {.rule = job.rule, .format_max = job.format_max, .overflow = side.overflow}, side.tops,
+                                                                side.e8m0, side.descales, others);
+  launched("scales_kernel");
+}
+
+/// Encodes values that stand in memory.
+void run_stored(Queue queue, const TileJob& job, const Tensor& values, DType to) {
+  const auto run = [&]<class From, class T>() {
+    run_tiles<T>(queue, job, Stored<From, T>{values.as<From>(), job.cols}, packs_of_eight(values) && aligned_to(job.row.codes, 8));
+  };
+  if (values.dtype == DType::bf16) run.template operator()<Bf16, Bf16>();
+  else if (to == DType::bf16) run.template operator()<float, Bf16>();
+  else run.template operator()<float, float>();
+}
+
+}  // namespace
+
+TileJob first_job(Queue queue, const ops::Sink& sink) {
+  if (sink.waits()) clear(queue, sink.maxima.data, sink.maxima.bytes());
+  return completed(job_of(sink));
+}
+
+void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values) {
+  if (!sink.waits()) return;
+  TileJob job = job_of(sink);
+  const bool row_tensor = job.row.part == Part::top_of_tensor, col_tensor = job.col.part == Part::top_of_tensor;
+  if (row_tensor) find_scales(queue, job, job.row, 1, col_tensor ? job.col.descales : nullptr);
+  else if (col_tensor) find_scales(queue, job, job.col, 1, nullptr);
+  if (job.row.part == Part::top_of_lines) find_scales(queue, job, job.row, job.rows, nullptr);
+  if (job.col.part == Part::top_of_lines) find_scales(queue, job, job.col, job.cols, nullptr);
+  job.row = second_side(job.row), job.col = second_side(job.col), job.amax = nullptr;
+  run_stored(queue, completed(job), values, sink.dtype);
+}
+
+void quantize(Queue queue, const Tensor& x, const ops::Sink& sink) {
+  run_stored(queue, first_job(queue, sink), x, sink.dtype);
+  encode_waiting(queue, sink, x);
+}
+
+}  // namespace octet::cuda

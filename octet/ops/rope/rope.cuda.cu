@@ -1,0 +1,102 @@
+#include "octet/ops/quantize/quantize.kernels.hpp"
+#include "octet/ops/rope/rope.kernels.hpp"
+#include "octet/ops/rope/rope.math.hpp"
+#include "octet/ops/sink/tile.cuh"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int heads_a_thread = 4;
+
+/// In place: a thread turns N pairs of up to four heads of a token, so that the angles are read once for them.
+template <bool opposite, class T, int N>
+__global__ void rope_kernel(std::int64_t tokens, std::int64_t columns, ops::QkvShape shape, const float* cos, const float* sin, T* qkv) {
+  const std::int64_t half = shape.head_dim / 2, packs = half / N, i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t token = i / packs, at = (i - token * packs) * N;
+  if (token >= tokens) return;
+  const std::int64_t angles = token % shape.sequence * half;
+  const int first = int(blockIdx.y) * heads_a_thread, heads = int(shape.heads + shape.kv_heads);
+  T* const row = qkv + token * columns;
+  Pack<N> turned[heads_a_thread][2];
+#pragma unroll
+  for (int h = 0; h < heads_a_thread; ++h) {
+    if (first + h >= heads) continue;
+    ops::rope_head<opposite>(PackLanes<N>{at}, half, row + (first + h) * shape.head_dim, cos + angles, sin + angles, Kept<N>{&turned[h][0], &turned[h][1]});
+  }
+#pragma unroll
+  for (int h = 0; h < heads_a_thread; ++h) {
+    if (first + h >= heads) continue;
+    T* const head = row + (first + h) * shape.head_dim;
+    store(head, at, turned[h][0]), store(head + half, at, turned[h][1]);
+  }
+}
+
+bool aligned_pairs(const Tensor& qkv, const ops::QkvShape& heads, const ops::RopeTable& table) {
+  return heads.head_dim % 16 == 0 && packs_of_eight(qkv) && packs_of_eight(table.cos) && packs_of_eight(table.sin);
+}
+
+template <bool opposite>
+void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, const ops::RopeTable& table) {
+  const std::int64_t tokens = qkv.shape[0];
+  if (tokens == 0) return;
+  dispatch<float, Bf16>(qkv.dtype, "rope", [&]<class T>() {
+    const auto run = [&]<int N>() {
+      constexpr int threads = 256;
+      const dim3 grid(unsigned(ceil_div(tokens * (heads.head_dim / 2 / N), threads)), unsigned(ceil_div(heads.heads + heads.kv_heads, heads_a_thread)));
+      rope_kernel<opposite, T, N><<<grid, threads, 0, queue>>>(tokens, heads.columns(), heads, table.cos.f32(), table.sin.f32(), qkv.as<T>());
+    };
+    if (aligned_pairs(qkv, heads, table)) run.template operator()<8>();
+    else run.template operator()<1>();
+  });
+  launched("rope_kernel");
+}
+
+template <class T>
+struct RopeGradient {
+  static constexpr int outputs = 1;
+  const T* dqkv;
+  const float *cos, *sin;
+  unsigned columns, turned_columns, head_dim, sequence;
+
+  template <int N>
+  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
+    const T* const from = dqkv + row * columns;
+    if (col >= turned_columns) {
+      out[0] = load<N>(from, col);
+      return;
+    }
+    const unsigned half = head_dim / 2, in_head = unsigned(col) % head_dim;
+    const bool first = in_head < half;
+    const std::int64_t angles = std::int64_t(unsigned(row) % sequence) * half;
+    Pack<N> pair[2];
+    ops::rope_head<true>(PackLanes<N>{first ? in_head : in_head - half}, half, from + col - in_head, cos + angles, sin + angles, Kept<N>{&pair[0], &pair[1]});
+#pragma unroll
+    for (int i = 0; i < N; ++i) out[0].v[i] = first ? pair[0].v[i] : pair[1].v[i];
+  }
+};
+
+}  // namespace
+
+void rope_forward(Queue queue, const ops::RopeForward& a) { turn_in_place<false>(queue, a.qkv, a.heads, a.table); }
+
+void rope_backward(Queue queue, const ops::RopeBackward& a) {
+  const bool in_place = a.dqkv.data == a.y.plain.data;
+  // A tile may overwrite only what it alone reads: whole heads.
+  if (in_place && tile_side % a.heads.head_dim != 0) {
+    turn_in_place<true>(queue, a.dqkv, a.heads, a.table);
+    if (a.y.spec.quantizes()) quantize(queue, a.dqkv, a.y);
+    return;
+  }
+  dispatch<float, Bf16>(a.dqkv.dtype, "rope", [&]<class T>() {
+    const RopeGradient<T> make{a.dqkv.as<T>(),
+                               a.table.cos.f32(),
+                               a.table.sin.f32(),
+                               unsigned(a.heads.columns()),
+                               unsigned(a.heads.value_column(0)),
+                               unsigned(a.heads.head_dim),
+                               unsigned(a.heads.sequence)};
+    fill_sink<T>(queue, a.y, make, aligned_pairs(a.dqkv, a.heads, a.table), in_place);
+  });
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,140 @@
+#pragma once
+
+// Only for *.cuda.cu files: eight neighbouring values of a matrix row as one thread of a GPU holds them, rounded to the type in which they
+// are stored, and maxima of their magnitudes.
+
+#include "octet/tensor/cuda/pack.cuh"
+
+namespace octet::cuda {
+
+/// Larger halves of two words of two BF16 each; a NaN loses against any number.
+__device__ __forceinline__ unsigned larger_halves(unsigned a, unsigned b) {
+  unsigned m;
+  asm("max.bf16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
+  return m;
+}
+
+template <class T> struct Eight;
+
+template <>
+struct Eight<Bf16> {
+  unsigned word[4];
+
+  static __device__ __forceinline__ Eight of(const Pack<8>& p) {
+    Eight e;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) e.word[j] = bf16_pair(p.v[2 * j], p.v[2 * j + 1]);
+    return e;
+  }
+  /// p must be aligned to 16 bytes.
+  static __device__ __forceinline__ Eight at(const Bf16* p) {
+    const uint4 q = *reinterpret_cast<const uint4*>(p);
+    return {{q.x, q.y, q.z, q.w}};
+  }
+  __device__ __forceinline__ void put(Bf16* p) const { *reinterpret_cast<uint4*>(p) = make_uint4(word[0], word[1], word[2], word[3]); }
+  __device__ __forceinline__ void put_one(Bf16* p, int j) const { p->bits = std::uint16_t(word[j / 2] >> (j % 2 * 16)); }
+  __device__ __forceinline__ float operator[](int j) const { return __uint_as_float(j % 2 ? word[j / 2] & 0xFFFF0000u : word[j / 2] << 16); }
+  /// How many are not 0.
+  __device__ __forceinline__ int nonzero() const {
+    unsigned m = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) m |= (((word[j] & 0x7FFF7FFFu) + 0x7FFF7FFFu) & 0x80008000u) >> j;
+    return __popc(m);
+  }
+};
+
+template <>
+struct Eight<float> {
+  float v[8];
+
+  static __device__ __forceinline__ Eight of(const Pack<8>& p) {
+    Eight e;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) e.v[j] = p.v[j];
+    return e;
+  }
+  static __device__ __forceinline__ Eight at(const float* p) { return of(load<8>(p, 0)); }
+  __device__ __forceinline__ void put(float* p) const {
+    reinterpret_cast<float4*>(p)[0] = make_float4(v[0], v[1], v[2], v[3]);
+    reinterpret_cast<float4*>(p)[1] = make_float4(v[4], v[5], v[6], v[7]);
+  }
+  __device__ __forceinline__ void put_one(float* p, int j) const { *p = v[j]; }
+  __device__ __forceinline__ float operator[](int j) const { return v[j]; }
+  __device__ __forceinline__ int nonzero() const {
+    int n = 0;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) n += v[j] != 0.0f;
+    return n;
+  }
+};
+
+/// Eight running maxima of magnitudes, from 0; NaN is ignored.
+template <class T> struct Tops;
+
+template <>
+struct Tops<Bf16> {
+  unsigned m[4]{};
+
+  /// Element by element: maxima of columns.
+  __device__ __forceinline__ void raise(const Eight<Bf16>& e) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) m[j] = larger_halves(e.word[j] & 0x7FFF7FFFu, m[j]);
+  }
+  /// Maximum i is that of all of rows[i].
+  static __device__ __forceinline__ Tops of_rows(const Eight<Bf16> (&rows)[8]) {
+    Tops t;
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) {
+      unsigned most[2];
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        most[k] = larger_halves(rows[i + k].word[0] & 0x7FFF7FFFu, 0);
+#pragma unroll
+        for (int j = 1; j < 4; ++j) most[k] = larger_halves(rows[i + k].word[j] & 0x7FFF7FFFu, most[k]);
+      }
+      t.m[i / 2] = larger_halves(__byte_perm(most[0], most[1], 0x5410), __byte_perm(most[0], most[1], 0x7632));
+    }
+    return t;
+  }
+  __device__ __forceinline__ void raise_from_lane(int distance) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) m[j] = larger_halves(__shfl_xor_sync(~0u, m[j], distance), m[j]);
+  }
+  __device__ __forceinline__ float operator[](int j) const { return __uint_as_float(j % 2 ? m[j / 2] & 0xFFFF0000u : m[j / 2] << 16); }
+  __device__ __forceinline__ float top() const {
+    const unsigned all = larger_halves(larger_halves(m[0], m[1]), larger_halves(m[2], m[3]));
+    return fmaxf(__uint_as_float(all << 16), __uint_as_float(all & 0xFFFF0000u));
+  }
+};
+
+template <>
+struct Tops<float> {
+  float m[8]{};
+
+  __device__ __forceinline__ void raise(const Eight<float>& e) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) m[j] = fmaxf(fabsf(e.v[j]), m[j]);
+  }
+  static __device__ __forceinline__ Tops of_rows(const Eight<float> (&rows)[8]) {
+    Tops t;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+#pragma unroll
+      for (int j = 0; j < 8; ++j) t.m[i] = fmaxf(fabsf(rows[i].v[j]), t.m[i]);
+    }
+    return t;
+  }
+  __device__ __forceinline__ void raise_from_lane(int distance) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) m[j] = fmaxf(__shfl_xor_sync(~0u, m[j], distance), m[j]);
+  }
+  __device__ __forceinline__ float operator[](int j) const { return m[j]; }
+  __device__ __forceinline__ float top() const {
+    float most = m[0];
+#pragma unroll
+    for (int j = 1; j < 8; ++j) most = fmaxf(m[j], most);
+    return most;
+  }
+};
+
+}  // namespace octet::cuda

@@ -1,0 +1,191 @@
+#pragma once
+
+// Only for *.cuda.cu files: what a block does with a tile that its threads hold in registers. See tile.cuh.
+
+#include "octet/ops/sink/tile_scales.cuh"
+
+namespace octet::cuda {
+
+/// What health counts of one thread's values.
+struct Tally {
+  int saturated = 0, flushed = 0, nonfinite = 0;
+  double signal = 0, noise = 0;
+};
+
+/// The value of the code in the low byte, exact: every code is a half.
+template <class Format>
+__device__ __forceinline__ float decode_one(unsigned code) {
+  unsigned halves;
+  if constexpr (std::is_same_v<Format, E4M3>) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
+  else asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(std::uint16_t(halves & 0xFFFF)));
+  return value;
+}
+
+/// One row of what count() does when it looks at every value.
+template <class Format, class T, class Scale>
+__device__ __forceinline__ void count_row(const TileJob& job, const Eight<T>& x, uint2 codes, bool exact, const Scale& scale, Tally& tally) {
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    const float v = x[j];
+    if (exact) {
+      tally.saturated += fabsf(v * scale(j)) > Format::max;
+      tally.nonfinite += !(fabsf(v) < INFINITY);
+      tally.flushed += v != 0.0f && (byte_of(codes, j) & 0x7F) == 0;
+    }
+    if (job.noise && fabsf(v) < INFINITY) {
+      const float descale = job.descale ? *job.descale : 1.0f / scale(j);
+      const double a = v, d = double(decode_one<Format>(byte_of(codes, j)) * descale);
+      tally.signal += a * a, tally.noise += (a - d) * (a - d);
+    }
+  }
+}
+
+/// scale(i, j) is that of v[i][j]. `beyond`: some value of the tile may be infinite or land beyond the format's largest. Otherwise it is
+/// enough to count bytes, except where there are NaN or noise is measured: rare, so eight rows go round through the registers of one.
+template <class Format, class T, class Scale>
+__device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint2 (&codes)[8], bool beyond, const Scale& scale, Tally& tally) {
+  unsigned nan = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) tally.flushed += v[i].nonzero() - nonzero_of(codes[i]), nan |= nan_of(codes[i]);
+  const bool exact = beyond || nan != 0;
+  if (exact) tally.flushed = 0;
+  if (!exact && !job.noise) return;
+#pragma unroll 1
+  for (int i = 0; i < 8; ++i) {
+    count_row<Format>(job, v[0], codes[0], exact, [&](int j) { return scale(i, j); }, tally);
+    const Eight<T> x = v[0];
+    const uint2 c = codes[0];
+#pragma unroll
+    for (int k = 0; k < 7; ++k) v[k] = v[k + 1], codes[k] = codes[k + 1];
+    v[7] = x, codes[7] = c;
+  }
+}
+
+__device__ __forceinline__ void add_count(std::int64_t* to, int n) {
+  n = __reduce_add_sync(~0u, n);
+  if (n != 0 && threadIdx.x % 32 == 0) atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(n));
+}
+__device__ __forceinline__ void add_sum(double* to, double x) {
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
+  if (threadIdx.x % 32 == 0) atomicAdd(to, x);
+}
+__device__ __forceinline__ void report(const TileJob& job, const Tally& tally) {
+  add_count(&job.health->saturated, tally.saturated);
+  add_count(&job.health->flushed, tally.flushed);
+  add_count(&job.health->nonfinite, tally.nonfinite);
+  if (job.noise) add_sum(&job.health->signal, tally.signal), add_sum(&job.health->noise, tally.noise);
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(&job.health->values), static_cast<unsigned long long>(job.rows * job.cols));
+}
+
+template <bool aligned>
+__device__ __forceinline__ void store_rows(const TileJob& job, const Spot& at, const uint2 (&codes)[8]) {
+  const std::int64_t col = at.col0 + at.c;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const std::int64_t row = at.row0 + at.r + i;
+    if (row >= job.rows || col >= job.cols) continue;
+    std::uint8_t* const to = job.row.codes + row * job.cols + col;
+    if constexpr (aligned) {
+      *reinterpret_cast<uint2*>(to) = codes[i];
+    } else {
+#pragma unroll
+      for (int j = 0; j < 8; ++j)
+        if (col + j < job.cols) to[j] = std::uint8_t(byte_of(codes[i], j));
+    }
+  }
+}
+
+/// Codes of rows to memory by columns, 128 of a column at a time. In shared memory each column has 16 chunks of 8 codes; chunk k of column
+/// c stands at k ^ (c / 8), so neither writing nor reading makes two threads of a group want one bank.
+__device__ __forceinline__ void store_columns(const TileJob& job, const Spot& at, const uint2 (&codes)[8], uint4* turned) {
+  uint2 column[8];
+  turn_eight(codes, column);
+  uint2* const chunks = reinterpret_cast<uint2*>(turned);
+#pragma unroll
+  for (int j = 0; j < 8; ++j) chunks[(at.c + j) * 16 + (at.r / 8 ^ at.c / 8)] = column[j];
+  __syncthreads();
+#pragma unroll
+  for (int p = 0; p < 4; ++p) {
+    const int c = p * 32 + int(threadIdx.x) / 8, k = int(threadIdx.x) % 8;
+    uint4 q = turned[c * 8 + (k ^ c / 16)];
+    if (c / 8 % 2) q = make_uint4(q.z, q.w, q.x, q.y);
+    const std::int64_t row = at.row0 + 16 * k, col = at.col0 + c;
+    if (row >= job.rows || col >= job.cols) continue;
+    std::uint8_t* const to = job.col.codes + col * job.rows + row;
+    if (job.wide_columns) {
+      *reinterpret_cast<uint4*>(to) = q;
+    } else {
+      const unsigned word[4] = {q.x, q.y, q.z, q.w};
+#pragma unroll
+      for (int i = 0; i < 16; ++i)
+        if (row + i < job.rows) to[i] = std::uint8_t(word[i / 4] >> (i % 4 * 8));
+    }
+  }
+}
+
+template <class Format, bool aligned, class T>
+__device__ __forceinline__ void encode_tile(const TileJob& job, const Spot& at, Eight<T> (&v)[8], TileShared& shared, bool beyond) {
+  Tally tally;
+  uint2 codes[8];
+  if (encodes(job.row.part)) {
+    // One scale for all, one a row, or one a row and block.
+    const int step = job.row.part == Part::lines || job.row.part == Part::blocks;
+    const float* const scales = shared.row_scale + step * at.r + (job.row.part == Part::blocks ? at.c / job.row.block * tile_side : 0);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float s = scales[i * step];
+      codes[i] = encode_eight<Format>(v[i], [s](int) { return s; });
+    }
+    store_rows<aligned>(job, at, codes);
+    if (job.health && job.row.counts) count<Format>(job, v, codes, beyond, [&](int i, int) { return scales[i * step]; }, tally);
+    if (job.same) store_columns(job, at, codes, shared.codes);
+  }
+  if (encodes(job.col.part) && !job.same) {
+    const int step = job.col.part == Part::lines || job.col.part == Part::blocks;
+    const float* const scales = shared.col_scale + step * at.c + (job.col.part == Part::blocks ? at.r / job.col.block * tile_side : 0);
+    float s[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) s[j] = scales[j * step];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) codes[i] = encode_eight<Format>(v[i], [&s](int j) { return s[j]; });
+    if (job.health && job.col.counts) count<Format>(job, v, codes, beyond, [&s](int, int j) { return s[j]; }, tally);
+    store_columns(job, at, codes, shared.codes);
+  }
+  if (job.health && ((job.row.counts && encodes(job.row.part)) || (job.col.counts && encodes(job.col.part)))) report(job, tally);
+}
+
+template <bool aligned, class T>
+__device__ __forceinline__ void store_plain(const TileJob& job, const Spot& at, const Eight<T> (&v)[8]) {
+  const std::int64_t col = at.col0 + at.c;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const std::int64_t row = at.row0 + at.r + i;
+    if (row >= job.rows || col >= job.cols) continue;
+    T* const to = static_cast<T*>(job.plain) + row * job.cols + col;
+    if constexpr (aligned) {
+      v[i].put(to);
+    } else {
+#pragma unroll
+      for (int j = 0; j < 8; ++j)
+        if (col + j < job.cols) v[i].put_one(to + j, j);
+    }
+  }
+}
+
+template <class T, bool aligned>
+__device__ __forceinline__ void finish_tile(const TileJob& job, const Spot& at, Eight<T> (&v)[8], TileShared& shared) {
+  if (job.plain != nullptr) store_plain<aligned>(job, at, v);
+  if (job.row.part == Part::nothing && job.col.part == Part::nothing) return;
+  __syncthreads();  // the last tile's shared memory has been read
+  collect_tops(job, at, v, shared);
+  __syncthreads();
+  const bool beyond = __syncthreads_or(find_scales(job, at, shared));
+  if (job.e5m2) encode_tile<E5M2, aligned>(job, at, v, shared, beyond);
+  else encode_tile<E4M3, aligned>(job, at, v, shared, beyond);
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,51 @@
+#include "octet/ops/sink/tile.cuh"
+#include "octet/ops/swiglu/swiglu.kernels.hpp"
+#include "octet/ops/swiglu/swiglu.math.hpp"
+
+namespace octet::cuda {
+namespace {
+
+/// Gradients of the gate (first output) and of `up`, which are as far apart as x's halves.
+template <class T>
+struct SwiGluHalves {
+  static constexpr int outputs = 2;
+  const T *dy, *x;
+  std::int64_t cols;
+
+  template <int N>
+  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[2]) const {
+    ops::swiglu_backward_row(PackLanes<N>{col}, cols, dy + row * cols, x + row * 2 * cols, Kept<N>{&out[0], &out[1]});
+  }
+};
+
+/// The same where a half is not made of whole tiles: each half on its own.
+template <class T>
+struct SwiGluHalf {
+  static constexpr int outputs = 1;
+  const T *dy, *x;
+  std::int64_t cols;
+
+  template <int N>
+  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
+    const bool gate = col < cols;
+    Pack<N> halves[2];
+    SwiGluHalves<T>{dy, x, cols}.template make<N>(row, gate ? col : col - cols, halves);
+#pragma unroll
+    for (int i = 0; i < N; ++i) out[0].v[i] = gate ? halves[0].v[i] : halves[1].v[i];
+  }
+};
+
+}  // namespace
+
+void swiglu_backward(Queue queue, const Tensor& dy, const Tensor& x, const ops::Sink& dx) {
+  const bool aligned = packs_of_eight(dy) && packs_of_eight(x);
+  dispatch<float, Bf16>(x.dtype, "swiglu", [&]<class T>() {
+    if constexpr (std::is_same_v<T, Bf16>) {  // of f32, two tiles are more than a thread has registers for
+      if (aligned && splits_into_tiles(dx) && has_aligned_packs(dx))
+        return fill_sink<T>(queue, dx, SwiGluHalves<T>{dy.as<T>(), x.as<T>(), dy.shape[1]}, true);
+    }
+    fill_sink<T>(queue, dx, SwiGluHalf<T>{dy.as<T>(), x.as<T>(), dy.shape[1]}, aligned);
+  });
+}
+
+}  // namespace octet::cuda

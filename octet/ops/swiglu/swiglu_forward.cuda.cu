@@ -1,0 +1,26 @@
+#include "octet/ops/sink/tile.cuh"
+#include "octet/ops/swiglu/swiglu.kernels.hpp"
+#include "octet/ops/swiglu/swiglu.math.hpp"
+
+namespace octet::cuda {
+namespace {
+
+template <class T>
+struct SwiGlu {
+  static constexpr int outputs = 1;
+  const T* x;
+  std::int64_t cols;
+
+  template <int N>
+  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
+    ops::swiglu_row(PackLanes<N>{col}, cols, x + row * 2 * cols, Kept<N>{&out[0]});
+  }
+};
+
+}  // namespace
+
+void swiglu_forward(Queue queue, const Tensor& x, const ops::Sink& y) {
+  dispatch<float, Bf16>(x.dtype, "swiglu", [&]<class T>() { fill_sink<T>(queue, y, SwiGlu<T>{x.as<T>(), y.shape[1]}, packs_of_eight(x)); });
+}
+
+}  // namespace octet::cuda

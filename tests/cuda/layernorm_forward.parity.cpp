@@ -1,0 +1,52 @@
+#include "octet/ops/layernorm/layernorm.hpp"
+#include "tests/cuda/sinks.hpp"
+
+// Row sums are added in another order on a GPU: relative to the sum of magnitudes, D units at most. Where a row has each value with both
+// signs and the squares are small multiples of a power of two, both sums are exact in any order, and all bits must agree.
+
+namespace octet::parity {
+namespace {
+
+constexpr double unit_f32 = 0x1p-24;
+
+/// Row after row; an odd last column is 0.
+std::vector<float> exact_values(std::int64_t rows, std::int64_t cols) {
+  std::vector<float> v;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < cols; ++c) {
+      const float size = float((r * 5 + c / 2 * 7 + c / 26) % 9) * 0.25f;
+      v.push_back(cols % 2 == 1 && c == cols - 1 ? 0.0f : c % 2 ? -size : size);
+    }
+  return v;
+}
+
+std::vector<Case> make() {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const Shape shape : {Shape{0, 16}, Shape{1, 1}, Shape{5, 7}, Shape{130, 264}, Shape{300, 896}, Shape{33, 3584}}) {
+      const std::int64_t T = shape[0], D = shape[1];
+      cases.push_back({format("layernorm_forward {} {}", dtype, shape), [=](Side& side) {
+                         const Tensor mean = side.poisoned({T}, DType::f32), inv = side.poisoned({T}, DType::f32);
+                         SinkOnSide y(side, {"plain", {.format = dtype}}, shape, dtype, {});
+                         ops::layernorm_forward(side.stream(), {.x = side.gaussian(shape, 1, dtype), .w = side.gaussian({D}, 2), .b = side.gaussian({D}, 3), .y = y.sink,
+                                                                .mean = mean, .inv_std = inv, .eps = 1e-5f});
+                         // |x| and |w| are below 6, inv_std a few, for one column 316 with x - mean = 0.
+                         const double relative = (double(D) + 8) * unit_f32;
+                         side.result("mean", mean, within(6 * relative)), side.result("inv_std", inv, within(320 * relative));
+                         side.result("y", y.sink.plain, within(320 * relative));
+                       }});
+      cases.push_back({format("layernorm_forward exact {} {}", dtype, shape), [=](Side& side) {
+                         const Tensor x = side.from(exact_values(T, D), shape, dtype), w = side.gaussian({D}, 2), b = side.gaussian({D}, 3);
+                         const Tensor mean = side.poisoned({T}, DType::f32), inv = side.poisoned({T}, DType::f32);
+                         each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
+                           ops::layernorm_forward(stream, {.x = x, .w = w, .b = b, .y = y, .mean = mean, .inv_std = inv, .eps = 1e-5f});
+                         });
+                         side.result("mean", mean, same_bits()), side.result("inv_std", inv, same_bits());
+                       }});
+    }
+  return cases;
+}
+const Cases registered(make);
+
+}  // namespace
+}  // namespace octet::parity

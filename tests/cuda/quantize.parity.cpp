@@ -1,0 +1,73 @@
+#include <cstring>
+
+#include "octet/ops/quantize/health.hpp"
+#include "octet/ops/quantize/quantize.hpp"
+#include "tests/cuda/sinks.hpp"
+
+namespace octet::parity {
+namespace {
+
+/// What a rule or an encoder can stumble over, scattered among ordinary values: far from each other, so that some blocks stay clean.
+std::vector<float> odd_values(std::int64_t n) {
+  const float odd[] = {NAN,      INFINITY, -INFINITY, 0.0f,     -0.0f,    448.0f / 24, 449.0f / 24, 464.0f / 24, 465.0f / 24, 1e30f, -3e38f, 1e-40f, 0x1p-149f,
+                       0x1p-126f, 1e-38f,   57344.0f,  61440.0f, 61441.0f, -NAN,        0x1p-10f,    0x1.8p-10f,  0x1p-16f,    0x1p-17f};
+  std::vector<float> values = testing::gaussian(std::size_t(n), 3, 0.01);
+  for (std::size_t i = 0, k = 0; i < values.size(); i += 97 + 61 * (k % 7), ++k) values[i] = odd[k % std::size(odd)];
+  return values;
+}
+
+struct Types {
+  DType x, sink;
+};
+
+void add_cases(std::vector<Case>& cases, const Kind& kind, Types types, Shape shape, bool odd) {
+  cases.push_back({format("quantize {} {} to {} {}{}", kind.name, types.x, types.sink, shape, odd ? " odd" : ""), [=](Side& side) {
+                     const Tensor x = odd ? side.from(odd_values(shape.count()), shape, types.x) : side.gaussian(shape, 1, types.x, 3);
+                     int i = 0;
+                     for (Wanted want : every_orientation()) {
+                       want.keep_plain = false, want.noise = want.noise && !odd;
+                       SinkOnSide s(side, kind, shape, types.sink, want);
+                       for (int again = 0; again < 2; ++again) ops::quantize(side.stream(), x, s.sink);  // counts add up
+                       s.declare(side, format("{}", i++), false, 32);
+                     }
+                   }});
+}
+
+void add_decode(std::vector<Case>& cases, const Kind& kind, DType dtype, Shape shape) {
+  cases.push_back({format("dequantize {} {} {}", kind.name, dtype, shape), [=](Side& side) {
+                     SinkOnSide s(side, kind, shape, DType::bf16, {});
+                     ops::quantize(side.stream(), side.gaussian(shape, 1, DType::bf16, 3), s.sink);
+                     const Tensor rows = side.poisoned(shape, dtype), cols = side.poisoned({shape[1], shape[0]}, dtype);
+                     ops::dequantize(side.stream(), s.sink.codes.rows, rows), ops::dequantize(side.stream(), s.sink.codes.cols, cols);
+                     side.result("rows", rows, same_bits()), side.result("columns", cols, same_bits());
+                   }});
+}
+
+std::vector<Case> make() {
+  std::vector<Case> cases;
+  for (const Shape shape : {Shape{0, 8}, Shape{8, 0}, Shape{1, 1}, Shape{3, 7}, Shape{128, 128}, Shape{130, 264}, Shape{257, 129}, Shape{160, 136}, Shape{384, 896}})
+    for (const Types types : {Types{DType::bf16, DType::bf16}, Types{DType::f32, DType::bf16}, Types{DType::f32, DType::f32}, Types{DType::bf16, DType::f32}})
+      for (const Kind& kind : kinds(types.sink)) {
+        if (!kind.spec.quantizes() && types.x == types.sink && shape.count() > 1000) continue;
+        for (const bool odd : {false, true})
+          if (!odd || kind.spec.quantizes()) add_cases(cases, kind, types, shape, odd);
+        if (kind.spec.quantizes() && types.x == types.sink && shape.count() > 0) add_decode(cases, kind, types.x, shape);
+      }
+  for (const int n : {0, 1, 33, 1000})
+    cases.push_back({format("count_nonfinite {}", n), [=](Side& side) {
+                       std::vector<std::uint8_t> bytes(sizeof(ops::QuantizeHealth) * std::size_t(n));
+                       for (int i = 0; i < n; ++i) {
+                         ops::QuantizeHealth h;
+                         h.nonfinite = i % 5 * 1000000007LL;
+                         std::memcpy(bytes.data() + sizeof h * std::size_t(i), &h, sizeof h);
+                       }
+                       const Tensor table = side.raw(bytes, {std::int64_t(bytes.size())}), total = side.poisoned({1}, DType::i64);
+                       ops::count_nonfinite(side.stream(), table.as<ops::QuantizeHealth>(), n, total);
+                       side.result("total", total, same_bits());
+                     }});
+  return cases;
+}
+const Cases registered(make);
+
+}  // namespace
+}  // namespace octet::parity

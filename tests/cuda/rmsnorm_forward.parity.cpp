@@ -1,0 +1,44 @@
+#include "octet/ops/rmsnorm/rmsnorm.hpp"
+#include "tests/cuda/sinks.hpp"
+
+// Sums of squares are added in another order on a GPU: relative to the sum, D units at most, so half of that and a few more of inv_rms.
+// Where the squares are small multiples of a power of two their sum is exact in any order, and all bits must agree.
+
+namespace octet::parity {
+namespace {
+
+constexpr double unit_f32 = 0x1p-24;
+
+std::vector<float> exact_values(std::int64_t n) {
+  std::vector<float> v;
+  for (std::int64_t i = 0; i < n; ++i) v.push_back(float((i * 7 + i / 13) % 9 - 4) * 0.25f);
+  return v;
+}
+
+std::vector<Case> make() {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const Shape shape : {Shape{0, 16}, Shape{1, 1}, Shape{5, 7}, Shape{130, 264}, Shape{300, 896}, Shape{33, 3584}}) {
+      const std::int64_t T = shape[0], D = shape[1];
+      cases.push_back({format("rmsnorm_forward {} {}", dtype, shape), [=](Side& side) {
+                         const Tensor inv = side.poisoned({T}, DType::f32);
+                         SinkOnSide y(side, {"plain", {.format = dtype}}, shape, dtype, {});
+                         ops::rmsnorm_forward(side.stream(), {.x = side.gaussian(shape, 1, dtype), .w = side.gaussian({D}, 2), .y = y.sink, .inv_rms = inv, .eps = 1e-6f});
+                         // For one column inv_rms is up to 1000, then y at most 6; for more, inv_rms is a few, and |x w| below 40.
+                         const double relative = (double(D) / 2 + 8) * unit_f32;
+                         side.result("inv_rms", inv, within(1000 * relative)), side.result("y", y.sink.plain, within(160 * relative));
+                       }});
+      cases.push_back({format("rmsnorm_forward exact {} {}", dtype, shape), [=](Side& side) {
+                         const Tensor x = side.from(exact_values(T * D), shape, dtype), w = side.gaussian({D}, 2), inv = side.poisoned({T}, DType::f32);
+                         each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
+                           ops::rmsnorm_forward(stream, {.x = x, .w = w, .y = y, .inv_rms = inv, .eps = 1e-6f});
+                         });
+                         side.result("inv_rms", inv, same_bits());
+                       }});
+    }
+  return cases;
+}
+const Cases registered(make);
+
+}  // namespace
+}  // namespace octet::parity

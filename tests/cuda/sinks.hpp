@@ -1,0 +1,96 @@
+#pragma once
+
+#include "octet/ops/sink/sink.hpp"
+#include "tests/cuda/parity.hpp"
+
+// What the cases of ops that fill a sink share: every way to quantize, and all that a sink then holds as results.
+
+namespace octet::parity {
+
+struct Kind {
+  std::string name;
+  ops::QuantizeSpec spec;
+  bool known = false;  // the scale is, as a delayed one
+};
+
+/// Not quantized; then each block, rule and format, alike and mixed.
+inline std::vector<Kind> kinds(DType plain) {
+  const ScaleBlock tensor{0, 0}, row{1, 0}, v32{1, 32}, v64{1, 64}, v128{1, 128}, square{128, 128};
+  using enum ScaleRule;
+  constexpr DType e4m3 = DType::e4m3, e5m2 = DType::e5m2;
+  return {{"plain", {.format = plain}},
+          {"known", {.format = e4m3}, true},
+          {"known e5m2", {.format = e5m2}, true},
+          {"tensor", {.format = e4m3}},
+          {"tensor e5m2 power of two", {.format = e5m2, .rule = power_of_two}},
+          {"row", {.format = e4m3, .rule = power_of_two, .rows = row, .cols = row}},
+          {"row e5m2 quotient", {.format = e5m2, .rows = row, .cols = row}},
+          {"1x128", {.format = e4m3, .rule = power_of_two, .rows = v128, .cols = v128}},
+          {"1x128 e5m2 quotient", {.format = e5m2, .rows = v128, .cols = v128}},
+          {"1x64 quotient", {.format = e4m3, .rows = v64, .cols = v64}},
+          {"128x128", {.format = e4m3, .rule = power_of_two, .rows = square, .cols = square}},
+          {"128x128 quotient", {.format = e4m3, .rows = square, .cols = square}},
+          {"1x32 e8m0", {.format = e4m3, .rule = e8m0, .rows = v32, .cols = v32}},
+          {"1x32 e8m0 e5m2", {.format = e5m2, .rule = e8m0, .rows = v32, .cols = v32}},
+          {"1x32 f32", {.format = e4m3, .rule = power_of_two, .rows = v32, .cols = v32}},
+          {"128x128 e8m0", {.format = e4m3, .rule = e8m0, .rows = square, .cols = square}},
+          {"row and tensor", {.format = e4m3, .rule = power_of_two, .rows = row, .cols = tensor}},
+          {"tensor and 1x128", {.format = e4m3, .rule = power_of_two, .rows = tensor, .cols = v128}},
+          {"128x128 and 1x128", {.format = e4m3, .rule = power_of_two, .rows = square, .cols = v128}},
+          {"1x128 and row", {.format = e4m3, .rows = v128, .cols = row}}};
+}
+
+/// What a sink is asked for.
+struct Wanted {
+  bool rows = true, cols = true, keep_plain = false, noise = false;
+};
+inline std::vector<Wanted> every_orientation() { return {{true, false}, {true, true}, {false, true}, {true, true, true, true}, {true, false, false, true}}; }
+
+/// A sink on one side with a maximum and health of its own.
+struct SinkOnSide {
+  ops::Sink sink;
+  Tensor amax, health;
+
+  SinkOnSide(Side& side, const Kind& kind, Shape shape, DType dtype, const Wanted& want) {
+    ops::QuantizeSpec spec = kind.spec;
+    amax = side.from({0.25f}, {1}), health = side.raw(std::vector<std::uint8_t>(sizeof(ops::QuantizeHealth)), {sizeof(ops::QuantizeHealth)});
+    spec.amax = amax, spec.health = health.as<ops::QuantizeHealth>(), spec.measure_noise = want.noise;
+    if (kind.known) spec.scale = side.from({24.0f}, {1}), spec.descale = side.from({1 / 24.0f}, {1});
+    sink = ops::make_sink(side.stream(), spec,
+                          {.shape = shape, .dtype = dtype, .rows = want.rows, .cols = want.cols, .rows_region = Lifetime::run, .cols_region = Lifetime::run,
+                           .keep_plain = want.keep_plain});
+  }
+
+  /// Values and codes bit by bit. `largest` bounds the values, for the sums that noise is measured by.
+  void declare(Side& side, const std::string& name, bool has_plain, double largest = 8) const {
+    if (!sink.spec.quantizes()) return side.result(name + " plain", sink.plain, same_bits());
+    if (has_plain) side.result(name + " plain", sink.plain, same_bits());
+    for (const bool rows : {true, false}) {
+      const Quantized& q = rows ? sink.codes.rows : sink.codes.cols;
+      if (!q) continue;
+      side.result(name + (rows ? " row codes" : " column codes"), q.codes, same_bits());
+      side.result(name + (rows ? " row descales" : " column descales"), q.descales, same_bits());
+    }
+    side.result(name + " amax", amax, same_bits());
+    std::byte* const at = health.as<std::byte>();
+    side.result(name + " range of scales", {at + offsetof(ops::QuantizeHealth, scale_min), {2}, DType::f32}, same_bits());
+    side.result(name + " values, saturated, flushed, nonfinite", {at + offsetof(ops::QuantizeHealth, values), {4}, DType::i64}, same_bits());
+    // n additions of doubles in another order.
+    const double n = double(sink.shape.count()), sum = n * largest * largest;
+    side.result(name + " signal and noise", {at + offsetof(ops::QuantizeHealth, signal), {2}, DType::f64}, within(2 * (n + 2) * 0x1p-53 * sum));
+  }
+};
+
+/// Runs fill(stream, sink) for every kind, for rows alone, for both orientations with the plain values, and for columns alone.
+template <class Fill>
+void each_sink(Side& side, Shape shape, DType dtype, const Fill& fill,
+               const std::vector<Wanted>& wants = {{true, false}, {true, true, true, true}, {false, true}}) {
+  for (const Kind& kind : kinds(dtype))
+    for (const Wanted& want : wants) {
+      SinkOnSide s(side, kind, shape, dtype, want);
+      fill(side.stream(), s.sink);
+      s.declare(side, kind.name + (want.rows ? want.cols ? " both" : " rows" : " columns"), want.keep_plain, 512);
+    }
+}
+
+}  // namespace octet::parity
