@@ -13,6 +13,7 @@ struct Target {
   DType gemm_compute = DType::f32;  // CPU: type that GEMMs decode FP8 into, bf16 where the machine multiplies it faster
   Device device = Device::cpu;      // cpu or cuda
   int multiprocessors = 0;          // cuda: of the GPU
+  bool deterministic = false;       // cuda: the same bits in every run, where that costs memory and time (attention's gradient, the choice of GEMMs)
 };
 
 /// Work that ops have announced: the same counts on every device, so a dry run tells what a step costs.

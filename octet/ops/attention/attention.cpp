@@ -1,6 +1,7 @@
 #include "octet/ops/attention/attention.hpp"
 
 #include "octet/ops/attention/attention.kernels.hpp"
+#include "octet/tensor/cuda/device.hpp"
 
 namespace octet::ops {
 namespace {
@@ -18,13 +19,23 @@ double flops_of_product(const QkvShape& heads, const Tensor& qkv) {
   return double(qkv.shape[0]) * double(heads.sequence) * double(heads.heads) * double(heads.head_dim);
 }
 
-Tensor workspace(Stream& stream, const QkvShape& heads, [[maybe_unused]] std::int64_t tokens, bool backward) {
-  const cpu::AttentionBlocks blocks(heads);
-  Shape shape{stream.workers(), backward ? blocks.backward_floats() : blocks.forward_floats()};
+using cuda::AttentionPass;
+
+std::int64_t bytes_on_gpu(const cuda::AttentionProblem& p, AttentionPass pass) {
 #ifdef OCTET_HAS_CUDA
-  if (stream.target().device == Device::cuda) shape = {cuda::attention_workspace_bytes(heads, tokens, backward) / std::int64_t(sizeof(float))};
+  if (cuda::available()) return cuda::attention_workspace_bytes(p, pass);
 #endif
-  return stream.empty(shape, DType::f32, Lifetime::scratch, Category::workspace);
+  return cuda::attention_workspace_estimate(p, pass);
+}
+
+Tensor workspace(Stream& stream, const QkvShape& heads, const Tensor& qkv, AttentionPass pass) {
+  if (stream.target().device == Device::cuda) {
+    const cuda::AttentionProblem problem{.heads = heads, .tokens = qkv.shape[0], .dtype = qkv.dtype};
+    return stream.empty({bytes_on_gpu(problem, pass)}, DType::u8, Lifetime::scratch, Category::workspace);
+  }
+  const cpu::AttentionBlocks blocks(heads);
+  const std::int64_t floats = pass == AttentionPass::forward ? blocks.forward_floats() : blocks.backward_floats();
+  return stream.empty({stream.workers(), floats}, DType::f32, Lifetime::scratch, Category::workspace);
 }
 
 }  // namespace
@@ -34,7 +45,7 @@ void attention_forward(Stream& stream, const AttentionForward& a) {
   check_output(a.heads, a.qkv, a.o, a.lse);
   stream.count({.ops = 1, .flops = 2 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
-  const Tensor space = workspace(stream, a.heads, a.qkv.shape[0], false);
+  const Tensor space = workspace(stream, a.heads, a.qkv, AttentionPass::forward);
   OCTET_LAUNCH(stream, attention_forward, a, space);
 }
 
@@ -45,8 +56,31 @@ void attention_backward(Stream& stream, const AttentionBackward& a) {
         "attention: d_o must be like o {} and dqkv like qkv {}, got {} and {}", a.o.shape, a.qkv.shape, a.d_o.shape, a.dqkv.shape);
   stream.count({.ops = 1, .flops = 5 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
-  const Tensor space = workspace(stream, a.heads, a.qkv.shape[0], true);
-  OCTET_LAUNCH(stream, attention_backward, a, space);
+  AttentionBackward b = a;
+  b.deterministic = a.deterministic || stream.target().deterministic;
+  const Tensor space = workspace(stream, a.heads, a.qkv, b.deterministic ? AttentionPass::deterministic_backward : AttentionPass::backward);
+  OCTET_LAUNCH(stream, attention_backward, b, space);
+}
+
+std::string attention_library() {
+#ifdef OCTET_HAS_CUDA
+  return cuda::attention_library();
+#else
+  cuda::not_built();
+#endif
 }
 
 }  // namespace octet::ops
+
+namespace octet::cuda {
+
+std::int64_t attention_workspace_estimate(const AttentionProblem& p, AttentionPass pass) {
+  constexpr std::int64_t slack = 1 << 20, tile = 128;
+  if (pass == AttentionPass::forward) return 0;
+  const std::int64_t rows = p.tokens * p.heads.heads, sum = rows * std::int64_t(sizeof(float));
+  if (p.dtype != DType::bf16) return sum;
+  const std::int64_t keys = round_up(p.heads.sequence, tile), scores = p.tokens / p.heads.sequence * p.heads.heads * keys * keys;
+  return 2 * sum + rows * p.heads.head_dim * std::int64_t(3 * sizeof(float)) + (pass == AttentionPass::deterministic_backward ? 2 * scores : 0) + slack;
+}
+
+}  // namespace octet::cuda

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <string>
+
 #include "octet/ops/attention/attention.hpp"
 #include "octet/tensor/backend.hpp"
 
@@ -25,8 +28,36 @@ struct AttentionBlocks {
 }  // namespace octet::cpu
 
 namespace octet::cuda {
-/// Bytes of workspace that attention needs on a GPU.
-std::int64_t attention_workspace_bytes(const ops::QkvShape&, std::int64_t tokens, bool backward);
+
+/// What decides which kernels compute attention on a GPU, and what they need.
+struct AttentionProblem {
+  ops::QkvShape heads;
+  std::int64_t tokens = 0;
+  DType dtype = DType::bf16;
+  friend auto operator<=>(const AttentionProblem& a, const AttentionProblem& b) { return a.key() <=> b.key(); }
+  friend bool operator==(const AttentionProblem& a, const AttentionProblem& b) { return a.key() == b.key(); }
+
+ private:
+  std::array<std::int64_t, 6> key() const { return {heads.heads, heads.kv_heads, heads.head_dim, heads.sequence, tokens, std::int64_t(dtype)}; }
+};
+
+/// Forward, or one of the two ways to the gradient.
+enum class AttentionPass : std::uint8_t { forward, backward, deterministic_backward };
+
+/// Bytes of workspace that attention takes on this machine's GPU.
+std::int64_t attention_workspace_bytes(const AttentionProblem&, AttentionPass);
+/// What it takes on a GPU that is not at hand: an upper estimate. Our own kernels: delta, f32 [H, T]. cuDNN's, backward only: that sum,
+/// the gradient of q in f32, and those of k and v for every query head; when deterministic, the gradients of all scores in bf16,
+/// [B, H, S, S] with S in whole tiles.
+std::int64_t attention_workspace_estimate(const AttentionProblem&, AttentionPass);
+
+/// Attention by our own kernels: any head_dim up to 512, f32 or bf16, the same bits in every run. `delta`: scratch, f32 [H, T].
+void plain_attention_forward(Queue, const ops::AttentionForward&);
+void plain_attention_backward(Queue, const ops::AttentionBackward&, float* delta);
+
+/// cuDNN's version, such as "9.19.0", or why it is not used.
+std::string attention_library();
+
 }  // namespace octet::cuda
 
 OCTET_KERNEL(attention_forward, const ops::AttentionForward&, const Tensor& workspace)

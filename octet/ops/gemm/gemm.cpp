@@ -1,5 +1,7 @@
 #include "octet/ops/gemm/gemm.hpp"
 
+#include <algorithm>
+
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/ops/gemm/multiply.hpp"
 #include "octet/ops/quantize/quantize.kernels.hpp"
@@ -12,15 +14,8 @@ bool one_descale(const Quantized& q) { return q.descales && q.block.whole_tensor
 // Exact in BF16: its own values, and FP8 codes unless each block's descale has a mantissa that must be multiplied in.
 bool fits_bf16(const Quantized& q) { return q.codes.dtype == DType::bf16 || (is_fp8(q.codes.dtype) && (q.power_of_two || one_descale(q))); }
 
-// An operand as oneDNN gets it.
-struct Ready {
-  Tensor values;
-  bool decode = false;    // values are scratch, to be filled
-  bool descaled = false;  // its descales are in the values, not in alpha
-};
-
-Ready prepare(Stream& stream, const Quantized& q, DType compute) {
-  Ready r{.values = q.codes, .decode = q.codes.dtype != compute, .descaled = q.power_of_two || !one_descale(q)};
+GemmReady prepare(Stream& stream, const Quantized& q, DType compute) {
+  GemmReady r{.values = q.codes, .decode = q.codes.dtype != compute, .descaled = q.power_of_two || !one_descale(q)};
   if (r.decode) r.values = stream.empty(q.codes.shape, compute, Lifetime::scratch, Category::workspace);
   return r;
 }
@@ -57,7 +52,7 @@ void empty_sums(const Gemm& g) {
     }
 }
 
-void run(const Gemm& g, DType compute, const Ready& a, const Ready& b, const Tensor& sums) {
+void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, const Tensor& sums) {
   const std::int64_t M = g.d.shape[0], N = g.d.shape[1], K = g.a.cols();
   if (M == 0 || N == 0) return;
   if (K == 0) return empty_sums(g);
@@ -73,25 +68,70 @@ void run(const Gemm& g, DType compute, const Ready& a, const Ready& b, const Ten
   if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
 }
 
+// Whether cuBLASLt multiplies FP8 codes of these operands as they are, on Hopper.
+bool multiplies_codes(const Gemm& g) {
+  if (!is_fp8(g.a.codes.dtype) || !is_fp8(g.b.codes.dtype) || (g.a.codes.dtype == DType::e5m2 && g.b.codes.dtype == DType::e5m2)) return false;
+  if ((g.d.shape[0] | g.d.shape[1] | g.a.cols()) % 16 != 0) return false;
+  using enum GemmScale;
+  const auto a = gemm_scale(g.a), b = gemm_scale(g.b);
+  const auto blocks = [](auto s) { return s == row_128 || s == square_128; };
+  return (a == b && (a == tensor || a == row || a == row_128)) || (blocks(a) && blocks(b) && a != b);
+}
+
+GemmSpace space_on_gpu(Stream& stream, const Gemm& g) {
+  GemmSpace s;
+  const DType type = g.a.codes.dtype;
+  if (multiplies_codes(g) || (!is_fp8(type) && type == g.b.codes.dtype)) {
+    s.a = {.values = g.a.codes}, s.b = {.values = g.b.codes};
+  } else {
+    const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
+    s.a = prepare(stream, g.a, compute), s.b = prepare(stream, g.b, compute);
+    if (!s.a.descaled || !s.b.descaled) s.factor = stream.empty({64}, DType::f32, Lifetime::scratch, Category::workspace);
+  }
+  if (g.bias && g.d.dtype == DType::bf16) s.bias = stream.empty(g.bias.shape, DType::bf16, Lifetime::scratch, Category::workspace);
+  s.library = stream.empty({gemm_library_bytes}, DType::u8, Lifetime::scratch, Category::workspace);
+  return s;
+}
+
+void gemm_on_cpu(Stream& stream, const Gemm& g) {
+  const DType compute = stream.target().gemm_compute == DType::bf16 && fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
+  const GemmReady a = prepare(stream, g.a, compute), b = prepare(stream, g.b, compute);
+  Tensor sums;
+  if (g.d.dtype == DType::bf16 && compute == DType::f32) sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
+  if (stream.device() == Device::cpu) run(g, compute, a, b, sums);
+}
+
 }  // namespace
+
+std::optional<GemmScale> gemm_scale(const Quantized& q) {
+  if (!is_fp8(q.codes.dtype)) return GemmScale::none;
+  if (q.descales.dtype == DType::e8m0) return q.block == ScaleBlock{1, 32} ? std::optional(GemmScale::row_32) : std::nullopt;
+  if (q.block.whole_tensor()) return GemmScale::tensor;
+  if (q.block.whole_rows()) return GemmScale::row;
+  if (q.block == ScaleBlock{1, 128}) return GemmScale::row_128;
+  return q.block == ScaleBlock{128, 128} ? std::optional(GemmScale::square_128) : std::nullopt;
+}
 
 void gemm(Stream& stream, const Gemm& g) {
   check_gemm(g);
   const double flops = 2.0 * double(g.d.shape.count()) * double(g.a.cols());
   stream.count({.ops = 1, .flops = flops, .gemm_flops = flops});
-  const DType compute = stream.target().gemm_compute == DType::bf16 && fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
   const Scope scope(stream);
-  const Ready a = prepare(stream, g.a, compute), b = prepare(stream, g.b, compute);
-  Tensor sums;
-  if (g.d.dtype == DType::bf16 && compute == DType::f32) sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
-  if (stream.device() == Device::cpu) run(g, compute, a, b, sums);
+  if (stream.target().device == Device::cpu) return gemm_on_cpu(stream, g);
+  const GemmSpace space = space_on_gpu(stream, g);
+  if (stream.device() == Device::cuda) OCTET_RUN_CUDA(gemm, stream.queue(), g, space, stream.target().deterministic);
 }
 
 void add_column_sums(Stream& stream, const Tensor& x, const Tensor& db) {
   check(x.shape.rank == 2 && db.shape == Shape{x.shape[1]} && db.dtype == DType::f32, "add_column_sums: db must be f32 [{}], got {} {}", x.shape[1],
         db.dtype, db.shape);
   stream.count({.ops = 1, .bytes = double(x.bytes())});
-  OCTET_LAUNCH(stream, add_column_sums, x, db);
+  const Scope scope(stream);
+  // On a GPU, strips of rows are summed side by side.
+  Tensor parts;
+  if (stream.target().device == Device::cuda)
+    parts = stream.empty({std::clamp<std::int64_t>(ceil_div(x.shape[0], 128), 1, 256), x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
+  OCTET_LAUNCH(stream, add_column_sums, x, db, parts);
 }
 
 }  // namespace octet::ops

@@ -14,7 +14,7 @@ void round_sums(const Tensor& sums, float alpha, const float* bias, const Tensor
   });
 }
 
-void add_column_sums(const Tensor& x, const Tensor& db) {
+void add_column_sums(const Tensor& x, const Tensor& db, const Tensor&) {
   constexpr std::int64_t strip = 128, run = 128;  // columns a job; rows summed before they join the total, which keeps rounding errors small
   const std::int64_t M = x.shape[0], N = x.shape[1];
   dispatch<float, Bf16>(x.dtype, "add_column_sums", [&]<class T>() {

@@ -11,6 +11,11 @@ namespace octet::ops {
 ///
 /// a: [M, K]; b: [N, K]; d: [M, N] f32 or bf16; bias: f32 [N] or empty. Sums are FP32 whatever the operands' format. Products of FP8
 /// codes are exact; power-of-two descales are exact too, others multiply the finished sum (per tensor) or each operand once.
+///
+/// On a GPU, cuBLASLt multiplies FP8 as it is stored when the scale blocks are tensor by tensor, row by row, or 1x128 by 1x128 or 128x128,
+/// not both operands are e5m2, and M, N and K are multiples of 16. All other FP8 operands are decoded first, to bf16 where that is
+/// exact and to f32 where not, which gives the same result at the rate of those types. f32 is multiplied as f32, never as TF32. Partial
+/// sums of FP8 are promoted to FP32 every 128 products, unless `fast_accumulation`. A bias is rounded to bf16 when d is bf16.
 struct Gemm {
   const Quantized& a;
   const Quantized& b;
@@ -20,8 +25,11 @@ struct Gemm {
   bool fast_accumulation = false;  // GPUs: partial sums may stay in the tensor core's short accumulator; no effect on the CPU
 };
 
-/// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace: the decoded operands, from scratch.
+/// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace, from scratch: the decoded operands; on a GPU
+/// also gemm_library_bytes and the rounded bias.
 void gemm(Stream&, const Gemm&);
+/// What cuBLASLt may use: enough to divide the sums of a small result over the whole GPU.
+inline constexpr std::int64_t gemm_library_bytes = std::int64_t(64) << 20;
 
 /// The type in which this machine's CPU multiplies faster, bf16 or f32, and its rate, measured once per process (about 0.1 s).
 struct GemmLimit {
@@ -30,8 +38,17 @@ struct GemmLimit {
   double f32_flops_per_second = 0, bf16_flops_per_second = 0;
 };
 const GemmLimit& measured_gemm_limit();
-/// Version of oneDNN, such as "2.6.3".
-std::string gemm_library();
+
+/// Rates of this machine's GPU on random data at 8192^3, measured once per process (about a second, 0.5 GB of its memory). fp8 is e4m3
+/// by e4m3, one descale a tensor, promoted sums. Throws DeviceError where there is no GPU.
+struct GpuGemmLimit {
+  double fp8_flops_per_second = 0, bf16_flops_per_second = 0;
+};
+const GpuGemmLimit& measured_gpu_gemm_limit();
+
+/// The library that multiplies: oneDNN's version, such as "2.6.3"; for Device::cuda "cuBLASLt 13.1.0 on NVIDIA H200". Throws DeviceError
+/// where there is no GPU.
+std::string gemm_library(Device = Device::cpu);
 
 /// db[n] += sum_m x[m, n]; x f32 or bf16, db f32 [N]. The gradient of a bias.
 void add_column_sums(Stream&, const Tensor& x, const Tensor& db);

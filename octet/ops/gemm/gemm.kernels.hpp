@@ -1,9 +1,42 @@
 #pragma once
 
+#include <optional>
+
 #include "octet/ops/gemm/gemm.hpp"
+#include "octet/ops/gemm/gemm_plans.hpp"
 #include "octet/tensor/backend.hpp"
+
+namespace octet::ops {
+
+/// An operand as the library that multiplies gets it.
+struct GemmReady {
+  Tensor values;
+  bool decode = false;    // values are scratch, to be filled
+  bool descaled = false;  // its descales are in the values, not in a factor of the sums
+};
+
+/// How an operand is scaled; nothing when no library has a name for it.
+std::optional<GemmScale> gemm_scale(const Quantized&);
+
+/// Scratch of a GEMM on a GPU.
+struct GemmSpace {
+  GemmReady a, b;
+  Tensor factor;   // f32 [64], of decoded operands with one descale; else empty
+  Tensor bias;     // bf16 [N], when d is bf16 and has a bias
+  Tensor library;  // u8 [gemm_library_bytes]
+};
+
+}  // namespace octet::ops
+
+namespace octet::cuda {
+void gemm(Queue, const ops::Gemm&, const ops::GemmSpace&, bool deterministic);
+/// The same by a kernel of our own: any sizes, formats and scale blocks, no workspace, slow.
+void plain_gemm(Queue, const ops::Gemm&);
+ops::GpuGemmLimit measure_gemm_limit();
+std::string gemm_library();
+}  // namespace octet::cuda
 
 /// d = bf16(alpha * sums + bias[column]); sums f32 like d; bias f32 or null.
 OCTET_KERNEL(round_sums, const Tensor& sums, float alpha, const float* bias, const Tensor& d)
-/// db[n] += sum_m x[m, n].
-OCTET_KERNEL(add_column_sums, const Tensor& x, const Tensor& db)
+/// db[n] += sum_m x[m, n], always in the same order. parts: scratch of a GPU, f32 [strips of rows, N].
+OCTET_KERNEL(add_column_sums, const Tensor& x, const Tensor& db, const Tensor& parts)

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "octet/numerics/philox.hpp"
-#include "octet/ops/gemm/gemm.hpp"
+#include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/ops/gemm/multiply.hpp"
 #include "octet/tensor/cpu/isa.hpp"
 
@@ -64,7 +64,21 @@ const GemmLimit& measured_gemm_limit() {
   return limit;
 }
 
-std::string gemm_library() {
+const GpuGemmLimit& measured_gpu_gemm_limit() {
+#ifdef OCTET_HAS_CUDA
+  static const GpuGemmLimit limit = cuda::measure_gemm_limit();
+  return limit;
+#else
+  cuda::not_built();
+#endif
+}
+
+std::string gemm_library(Device device) {
+#ifdef OCTET_HAS_CUDA
+  if (device == Device::cuda) return cuda::gemm_library();
+#else
+  if (device == Device::cuda) cuda::not_built();
+#endif
   const dnnl_version_t* v = dnnl_version();
   return format("{}.{}.{}", v->major, v->minor, v->patch);
 }

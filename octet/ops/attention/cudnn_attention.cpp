@@ -1,0 +1,207 @@
+#ifdef OCTET_HAS_CUDNN
+
+#include "octet/ops/attention/cudnn_attention.hpp"
+
+#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
+#define CUDNN_FRONTEND_SKIP_JSON_LIB
+#include <cudnn_frontend.h>
+
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "octet/base/log.hpp"
+#include "octet/tensor/cuda/device.hpp"
+
+namespace cudnn_frontend {
+void* cudnn_dlhandle = nullptr;  // wanted by its headers when cuDNN is loaded and not linked
+}
+
+namespace octet::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using fe::graph::Tensor_attributes;
+using Size = std::int64_t;
+
+// What the graphs call their tensors.
+enum Id : Size { q_id = 1, k_id, v_id, o_id, stats_id, do_id, dq_id, dk_id, dv_id };
+
+// The shapes that graphs are built for, the first ones met: a program that meets a new length with every token must not build for each.
+constexpr std::size_t most_problems = 64;
+
+void require(fe::error_t e, const char* what) {
+  if (e.is_bad()) throw DeviceError(format("cuDNN: {}: {}", what, e.get_message()));
+}
+
+// cuDNN's version and handle; of one thread at a time.
+struct Library {
+  cudnnHandle_t handle = nullptr;
+  std::string version, why_not;
+
+  Library() try {
+    open_library("libcudart.so.13");  // cudnn-frontend looks for it by this name, and finds what is loaded
+    fe::cudnn_dlhandle = open_library("libcudnn.so.9");
+    const std::size_t v = fe::detail::get_backend_version();
+    if (fe::detail::create_handle(&handle) != CUDNN_STATUS_SUCCESS) why_not = "cuDNN does not work with this GPU";
+    else version = format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
+  } catch (const std::exception& e) {
+    why_not = e.what();
+  }
+};
+Library& library() {
+  static Library& it = *new Library;  // never freed: cuDNN may be gone before our statics are
+  return it;
+}
+
+// Where one problem's matrices lie: cuDNN's dimensions are [B, heads, S, d].
+struct Sizes {
+  Size B, H, Hkv, S, d, columns;
+  explicit Sizes(const AttentionProblem& p)
+      : B(p.tokens / p.heads.sequence), H(p.heads.heads), Hkv(p.heads.kv_heads), S(p.heads.sequence), d(p.heads.head_dim), columns(p.heads.columns()) {}
+};
+
+class Graphs final : public CudnnAttention {
+ public:
+  explicit Graphs(const AttentionProblem& p) : sizes_(p), forward_(build_forward()), backward_(build_backward(false)) {}
+
+  Size workspace_bytes(AttentionPass pass) override {
+    return pass == AttentionPass::forward ? forward_.bytes : gradient(pass == AttentionPass::deterministic_backward).bytes;
+  }
+
+  void forward(Queue queue, const ops::AttentionForward& a, void* workspace) override {
+    std::unordered_map<Size, void*> at{{o_id, a.o.data}, {stats_id, a.lse.data}};
+    add_qkv(at, a.heads, a.qkv, q_id, k_id, v_id);
+    run(queue, *forward_.graph, at, workspace, "attention forward");
+  }
+
+  void backward(Queue queue, const ops::AttentionBackward& a, void* workspace) override {
+    std::unordered_map<Size, void*> at{{o_id, a.o.data}, {stats_id, a.lse.data}, {do_id, a.d_o.data}};
+    add_qkv(at, a.heads, a.qkv, q_id, k_id, v_id);
+    add_qkv(at, a.heads, a.dqkv, dq_id, dk_id, dv_id);
+    run(queue, *gradient(a.deterministic).graph, at, workspace, "attention backward");
+  }
+
+ private:
+  using Graph = std::shared_ptr<fe::graph::Graph>;
+  using Node = std::shared_ptr<Tensor_attributes>;
+  struct Built {
+    Graph graph;
+    Size bytes = 0;
+  };
+
+  const Built& gradient(bool deterministic) {
+    if (deterministic && deterministic_.graph == nullptr) deterministic_ = build_backward(true);
+    return deterministic ? deterministic_ : backward_;
+  }
+
+  static void add_qkv(std::unordered_map<Size, void*>& at, const ops::QkvShape& heads, const Tensor& qkv, Id q, Id k, Id v) {
+    Bf16* const x = qkv.bf16();
+    at[q] = x + heads.query_column(0), at[k] = x + heads.key_column(0), at[v] = x + heads.value_column(0);
+  }
+  static void run(Queue queue, fe::graph::Graph& graph, std::unordered_map<Size, void*>& at, void* workspace, const char* what) {
+    if (fe::detail::set_stream(library().handle, queue) != CUDNN_STATUS_SUCCESS) throw DeviceError("cuDNN: it does not take the stream");
+    require(graph.execute(library().handle, at, workspace), what);
+  }
+
+  static Graph new_graph() {
+    auto graph = std::make_shared<fe::graph::Graph>();
+    graph->set_io_data_type(fe::DataType_t::BFLOAT16).set_intermediate_data_type(fe::DataType_t::FLOAT).set_compute_data_type(fe::DataType_t::FLOAT);
+    return graph;
+  }
+  std::vector<Size> dims(Size heads) const { return {sizes_.B, heads, sizes_.S, sizes_.d}; }
+  std::vector<Size> in_qkv() const { return {sizes_.S * sizes_.columns, sizes_.d, sizes_.columns, 1}; }
+  std::vector<Size> in_o() const { return {sizes_.S * sizes_.H * sizes_.d, sizes_.d, sizes_.H * sizes_.d, 1}; }
+  float scale() const { return 1.0f / std::sqrt(float(sizes_.d)); }
+
+  static Node input(const Graph& graph, Id id, const std::vector<Size>& dims, const std::vector<Size>& strides) {
+    return graph->tensor(Tensor_attributes().set_uid(id).set_name(std::to_string(id)).set_dim(dims).set_stride(strides));
+  }
+  // lse, packed as cuDNN orders it.
+  void describe_stats(Tensor_attributes& t) const {
+    t.set_uid(stats_id).set_data_type(fe::DataType_t::FLOAT).set_dim({sizes_.B, sizes_.H, sizes_.S, 1}).set_stride({sizes_.H * sizes_.S, sizes_.S, 1, 1});
+  }
+
+  static Built built(const Graph& graph, const char* what) {
+    Built b{graph};
+    require(graph->build(library().handle, {fe::HeurMode_t::A}), what);
+    require(graph->get_workspace_size(b.bytes), what);
+    return b;
+  }
+
+  Built build_forward() const {
+    const Graph graph = new_graph();
+    const auto q = input(graph, q_id, dims(sizes_.H), in_qkv()), k = input(graph, k_id, dims(sizes_.Hkv), in_qkv()),
+               v = input(graph, v_id, dims(sizes_.Hkv), in_qkv());
+    const auto [o, stats] = graph->sdpa(
+        q, k, v, fe::graph::SDPA_attributes().set_name("forward").set_generate_stats(true).set_causal_mask(true).set_attn_scale(scale()));
+    o->set_output(true).set_uid(o_id).set_dim(dims(sizes_.H)).set_stride(in_o());
+    describe_stats(stats->set_output(true));
+    return built(graph, "attention forward");
+  }
+
+  Built build_backward(bool deterministic) const {
+    const Graph graph = new_graph();
+    const auto q = input(graph, q_id, dims(sizes_.H), in_qkv()), k = input(graph, k_id, dims(sizes_.Hkv), in_qkv()),
+               v = input(graph, v_id, dims(sizes_.Hkv), in_qkv()), o = input(graph, o_id, dims(sizes_.H), in_o()),
+               d_o = input(graph, do_id, dims(sizes_.H), in_o());
+    Tensor_attributes kept;
+    describe_stats(kept);
+    const auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, o, d_o, graph->tensor(kept.set_name("stats")),
+                                                       fe::graph::SDPA_backward_attributes()
+                                                           .set_name("backward")
+                                                           .set_causal_mask(true)
+                                                           .set_attn_scale(scale())
+                                                           .set_deterministic_algorithm(deterministic));
+    dq->set_output(true).set_uid(dq_id).set_dim(dims(sizes_.H)).set_stride(in_qkv());
+    dk->set_output(true).set_uid(dk_id).set_dim(dims(sizes_.Hkv)).set_stride(in_qkv());
+    dv->set_output(true).set_uid(dv_id).set_dim(dims(sizes_.Hkv)).set_stride(in_qkv());
+    return built(graph, deterministic ? "deterministic attention backward" : "attention backward");
+  }
+
+  Sizes sizes_;
+  Built forward_, backward_, deterministic_;
+};
+
+// cuDNN's limits that the documentation names, and where it pays to build graphs.
+bool suits(const AttentionProblem& p) {
+  return p.dtype == DType::bf16 && p.heads.head_dim % 8 == 0 && p.heads.head_dim <= 128 && p.tokens >= 512 && p.heads.sequence > 1;
+}
+
+struct Known {
+  std::mutex mutex;
+  std::map<AttentionProblem, std::unique_ptr<Graphs>> problems;
+};
+Known& known() {
+  static Known& it = *new Known;
+  return it;
+}
+
+std::unique_ptr<Graphs> build(const AttentionProblem& p) try {
+  if (library().version.empty()) throw DeviceError(library().why_not);
+  return std::make_unique<Graphs>(p);
+} catch (const std::exception& e) {
+  log::warn("attention of {} heads of {}, {} tokens in sequences of {}: {}; Octet's own kernels, which are slow, compute it", p.heads.heads,
+            p.heads.head_dim, p.tokens, p.heads.sequence, e.what());
+  return nullptr;
+}
+
+}  // namespace
+
+std::string cudnn_version(std::string* why_not) {
+  if (why_not != nullptr) *why_not = library().why_not;
+  return library().version;
+}
+
+CudnnAttention* cudnn_attention(const AttentionProblem& p) {
+  if (!suits(p)) return nullptr;
+  const std::lock_guard lock(known().mutex);
+  auto& problems = known().problems;
+  if (const auto it = problems.find(p); it != problems.end()) return it->second.get();
+  if (problems.size() >= most_problems) return nullptr;
+  return (problems[p] = build(p)).get();
+}
+
+}  // namespace octet::cuda
+
+#endif

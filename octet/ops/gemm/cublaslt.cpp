@@ -1,0 +1,258 @@
+#ifdef OCTET_HAS_CUDA
+
+#include "octet/ops/gemm/cublaslt.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "octet/base/log.hpp"
+#include "octet/tensor/cuda/device.hpp"
+
+// Our rows are cuBLASLt's columns: d [M, N] is its D [N, M], its A is our b and its B our a.
+
+namespace octet::cuda {
+namespace {
+
+using ops::GemmAlgorithm, ops::GemmForm, ops::GemmPlans, ops::GemmScale;
+
+constexpr int candidates = 6;  // algorithms of the library that are timed
+constexpr int timings = 4;     // of each, after one that is not counted
+
+cudaDataType type_of(DType t) {
+  switch (t) {
+    case DType::e4m3: return CUDA_R_8F_E4M3;
+    case DType::e5m2: return CUDA_R_8F_E5M2;
+    case DType::bf16: return CUDA_R_16BF;
+    default: return CUDA_R_32F;
+  }
+}
+
+cublasLtMatmulMatrixScale_t mode_of(GemmScale s) {
+  switch (s) {
+    case GemmScale::row: return CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    case GemmScale::row_128: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    case GemmScale::square_128: return CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+    case GemmScale::row_32: return CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+    default: return CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  }
+}
+
+cublasLtMatrixLayout_t layout(DType type, std::int64_t rows, std::int64_t columns) {
+  cublasLtMatrixLayout_t out;
+  require(cublaslt().make_layout(&out, type_of(type), std::uint64_t(rows), std::uint64_t(columns), rows), "cublasLtMatrixLayoutCreate");
+  return out;
+}
+
+struct Description {
+  cublasLtMatmulDesc_t it = nullptr;
+  Description() { require(cublaslt().make_description(&it, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate"); }
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t what, T value) {
+    require(cublaslt().set(it, what, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+  }
+};
+
+// A form as the library knows it, with the algorithm that was chosen. Lives as long as the process.
+struct Plan {
+  const GemmForm form;
+  Description description;
+  cublasLtMatrixLayout_t a, b, d;  // the library's A (our b), B and D
+  cublasLtMatmulAlgo_t algorithm{};
+  bool found = false;
+
+  explicit Plan(const GemmForm& f)
+      : form(f), a(f.b_transposed ? layout(f.b, f.N, f.K) : layout(f.b, f.K, f.N)), b(f.a_transposed ? layout(f.a, f.M, f.K) : layout(f.a, f.K, f.M)),
+        d(layout(f.d, f.N, f.M)) {
+    description.set(CUBLASLT_MATMUL_DESC_TRANSA, f.b_transposed ? CUBLAS_OP_N : CUBLAS_OP_T);
+    description.set(CUBLASLT_MATMUL_DESC_TRANSB, f.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (f.b_scale != GemmScale::none) description.set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, std::int32_t(mode_of(f.b_scale)));
+    if (f.a_scale != GemmScale::none) description.set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, std::int32_t(mode_of(f.a_scale)));
+    if (f.fast) description.set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t(1));
+    if (f.factor) description.set(CUBLASLT_MATMUL_DESC_POINTER_MODE, std::int32_t(CUBLASLT_POINTER_MODE_DEVICE));
+    if (f.biased) {
+      description.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      description.set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, std::int32_t(CUDA_R_16BF));
+    }
+  }
+
+  void point_at(const GemmOperands& o) {
+    if (form.b_scale != GemmScale::none) description.set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, o.b_scale);
+    if (form.a_scale != GemmScale::none) description.set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, o.a_scale);
+    if (form.biased) description.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);
+  }
+
+  cublasStatus_t run(Queue queue, const GemmOperands& o, const cublasLtMatmulAlgo_t& chosen, void* to) const {
+    const float one = 1, more = form.accumulate ? 1.0f : 0.0f;
+    const float *const alpha = form.factor ? o.factor : &one, *const beta = form.factor ? o.factor + 1 : &more;
+    return cublaslt().matmul(cublaslt().handle, description.it, alpha, o.b, a, o.a, b, beta, o.d, d, to, d, &chosen, o.workspace, o.workspace_bytes, queue);
+  }
+};
+
+// The library's own order, best guess first; none where it has no kernel.
+std::vector<cublasLtMatmulHeuristicResult_t> guesses(const Plan& plan, std::size_t workspace_bytes, int wanted) {
+  const CublasLt& lt = cublaslt();
+  cublasLtMatmulPreference_t preference;
+  require(lt.make_preference(&preference), "cublasLtMatmulPreferenceCreate");
+  lt.prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes, sizeof workspace_bytes);
+  const std::uint32_t alignment = std::uint32_t(plan.form.alignment);
+  for (const auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    lt.prefer(preference, which, &alignment, sizeof alignment);
+  std::vector<cublasLtMatmulHeuristicResult_t> list(std::size_t(wanted), cublasLtMatmulHeuristicResult_t{});
+  int got = 0;
+  const cublasStatus_t status =
+      lt.heuristic(lt.handle, plan.description.it, plan.a, plan.b, plan.d, plan.d, preference, wanted, list.data(), &got);
+  lt.end_preference(preference);
+  list.resize(status == CUBLAS_STATUS_SUCCESS ? std::size_t(got) : 0);
+  std::erase_if(list, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
+  return list;
+}
+
+bool capturing(Queue queue) {
+  cudaStreamCaptureStatus status;
+  require(cudaStreamIsCapturing(queue, &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+// A place for the results of timed runs that accumulate, beside d, which they may not change. Null when the GPU has no room.
+class Aside {
+ public:
+  explicit Aside(std::size_t bytes) {
+    if (cudaMalloc(&data_, bytes) != cudaSuccess) data_ = nullptr, cudaGetLastError();
+  }
+  ~Aside() { cudaFree(data_); }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+class Stopwatch {
+ public:
+  Stopwatch() { require(cudaEventCreate(&begin_), "cudaEventCreate"), require(cudaEventCreate(&end_), "cudaEventCreate"); }
+  ~Stopwatch() { cudaEventDestroy(begin_), cudaEventDestroy(end_); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+  /// Milliseconds that the work of f, put into the queue, took.
+  template <class F>
+  float time(Queue queue, const F& f) {
+    cudaEventRecord(begin_, queue);
+    f();
+    cudaEventRecord(end_, queue);
+    require(cudaEventSynchronize(end_), "a timed GEMM");
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, begin_, end_);
+    return milliseconds;
+  }
+
+ private:
+  cudaEvent_t begin_, end_;
+};
+
+// The fastest of the list, each timed in turn so that a change of the GPU's clock meets all. Those that the library then refuses drop out.
+GemmAlgorithm fastest(const Plan& plan, Queue queue, const GemmOperands& o, std::vector<cublasLtMatmulHeuristicResult_t> list) {
+  const std::size_t d_bytes = std::size_t(plan.form.M * plan.form.N) * size_of(plan.form.d);
+  const Aside aside(plan.form.accumulate ? d_bytes : 0);
+  GemmAlgorithm best;
+  const auto take = [&](const cublasLtMatmulHeuristicResult_t& one, double milliseconds) {
+    std::copy_n(one.algo.data, best.config.size(), best.config.begin());
+    best.workspace_bytes = one.workspaceSize, best.microseconds = 1000 * milliseconds;
+  };
+  if (plan.form.accumulate && aside.data() == nullptr) return take(list.front(), 0), best;
+  void* const to = plan.form.accumulate ? aside.data() : o.d;
+  std::erase_if(list, [&](const auto& one) { return plan.run(queue, o, one.algo, to) != CUBLAS_STATUS_SUCCESS; });
+  std::vector<float> least(list.size(), INFINITY);
+  Stopwatch watch;
+  for (int round = 0; round < timings; ++round)
+    for (std::size_t i = 0; i < list.size(); ++i)
+      least[i] = std::min(least[i], watch.time(queue, [&] { plan.run(queue, o, list[i].algo, to); }));
+  if (list.empty()) return best;
+  const std::size_t at = std::size_t(std::min_element(least.begin(), least.end()) - least.begin());
+  return take(list[at], double(least[at])), best;
+}
+
+// A stored algorithm that the library still accepts for this form.
+bool accept(Plan& plan, const GemmAlgorithm& a, std::size_t workspace_bytes) {
+  std::copy(a.config.begin(), a.config.end(), plan.algorithm.data);
+  cublasLtMatmulHeuristicResult_t result{};
+  const CublasLt& lt = cublaslt();
+  return lt.check(lt.handle, plan.description.it, plan.a, plan.b, plan.d, plan.d, &plan.algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
+         result.workspaceSize <= workspace_bytes;
+}
+
+void choose(Plan& plan, Queue queue, const GemmOperands& o, bool deterministic) {
+  GemmPlans& plans = GemmPlans::of_process();
+  if (const auto stored = plans.find(plan.form); stored && accept(plan, *stored, o.workspace_bytes)) {
+    plan.found = true;
+    return;
+  }
+  const bool tune = !deterministic && plans.choice() == ops::GemmChoice::tune && !capturing(queue);
+  const auto list = guesses(plan, o.workspace_bytes, tune ? candidates : 1);
+  if (list.empty()) return log::warn("cuBLASLt has no kernel for {}: Octet's own, which is slow, multiplies", to_text(plan.form));
+  GemmAlgorithm chosen;
+  if (tune) {
+    chosen = fastest(plan, queue, o, list);
+  } else {
+    std::copy_n(list[0].algo.data, chosen.config.size(), chosen.config.begin());
+    chosen.workspace_bytes = list[0].workspaceSize;
+  }
+  if (chosen == GemmAlgorithm{}) return log::warn("cuBLASLt runs none of its kernels for {}: Octet's own, which is slow, multiplies", to_text(plan.form));
+  std::copy(chosen.config.begin(), chosen.config.end(), plan.algorithm.data);
+  plan.found = true;
+  plans.store(plan.form, chosen);
+}
+
+void open(CublasLt& lt) {
+  void* const library = open_library("libcublasLt.so.13");
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(function_in(library, name));
+  };
+  find(lt.version, "cublasLtGetVersion"), find(lt.matmul, "cublasLtMatmul"), find(lt.check, "cublasLtMatmulAlgoCheck");
+  find(lt.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  find(lt.make_description, "cublasLtMatmulDescCreate"), find(lt.end_description, "cublasLtMatmulDescDestroy");
+  find(lt.set, "cublasLtMatmulDescSetAttribute");
+  find(lt.make_layout, "cublasLtMatrixLayoutCreate"), find(lt.end_layout, "cublasLtMatrixLayoutDestroy");
+  find(lt.make_preference, "cublasLtMatmulPreferenceCreate"), find(lt.end_preference, "cublasLtMatmulPreferenceDestroy");
+  find(lt.prefer, "cublasLtMatmulPreferenceSetAttribute");
+  decltype(&cublasLtCreate) create;
+  find(create, "cublasLtCreate");
+  require(create(&lt.handle), "cublasLtCreate");
+}
+
+}  // namespace
+
+void require(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]] throw DeviceError(format("cuBLASLt: {}: status {}", what, int(status)));
+}
+
+const CublasLt& cublaslt() {
+  static const CublasLt* const it = [] {
+    auto lt = std::make_unique<CublasLt>();
+    open(*lt);
+    return lt.release();
+  }();
+  return *it;
+}
+
+bool multiply(Queue queue, const GemmForm& form, const GemmOperands& o, bool deterministic) {
+  static std::mutex mutex;
+  static auto& plans = *new std::map<GemmForm, std::unique_ptr<Plan>>;  // outlives all work on the GPU
+  const std::lock_guard lock(mutex);
+  auto& plan = plans[form];
+  const bool unknown = plan == nullptr;
+  if (unknown) plan = std::make_unique<Plan>(form);
+  plan->point_at(o);
+  if (unknown) choose(*plan, queue, o, deterministic);
+  if (!plan->found) return false;
+  require(plan->run(queue, o, plan->algorithm, o.d), to_text(form).c_str());
+  return true;
+}
+
+}  // namespace octet::cuda
+
+#endif

@@ -1,0 +1,115 @@
+#include "octet/ops/gemm/cublaslt.hpp"
+#include "octet/ops/gemm/gemm.kernels.hpp"
+#include "octet/ops/quantize/quantize.kernels.hpp"
+#include "octet/tensor/cuda/device.hpp"
+#include "octet/tensor/cuda/pack.cuh"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int threads = 256;
+
+// factor[0] = the product of the descales of those operands that were decoded without them; factor[1] = what d is multiplied by.
+__global__ void factor_kernel(const float* a, const float* b, float before, float* factor) {
+  factor[0] = (a != nullptr ? *a : 1.0f) * (b != nullptr ? *b : 1.0f);
+  factor[1] = before;
+}
+
+__global__ void bias_kernel(std::int64_t n, const float* bias, Bf16* out) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = to_bf16(bias[i]);
+}
+
+__global__ void add_bias_kernel(std::int64_t n, std::int64_t columns, const float* bias, float* d) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) d[i] += bias[i % columns];
+}
+
+// Scales of 32 values of a row, from rows of 4-column groups into the tiles of 128 rows by 4 columns that Blackwell reads: within a tile,
+// row r and column c stand at (r % 32) * 16 + r / 32 * 4 + c. Source: cuBLASLt, VEC32_UE8M0, "1D block scaling factors layout".
+__global__ void tile_scales_kernel(std::int64_t rows, std::int64_t columns, const std::uint8_t* in, std::uint8_t* out) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= rows * columns) return;
+  const std::int64_t row = i / columns, column = i % columns, r = row % 128;
+  out[(row / 128 * (columns / 4) + column / 4) * 512 + r % 32 * 16 + r / 32 * 4 + column % 4] = in[i];
+}
+
+unsigned blocks_for(std::int64_t n) { return unsigned(ceil_div(n, threads)); }
+
+int alignment_of(std::initializer_list<const void*> addresses) {
+  std::uintptr_t all = 256;
+  for (const void* p : addresses) all |= reinterpret_cast<std::uintptr_t>(p);
+  return int(all & -all);
+}
+
+// Blackwell reads blocks of 32 with an e8m0 scale as they are, once the scales stand in its tiles; those fit where the operands would
+// have been decoded to.
+bool runs_on_blackwell(const ops::Gemm& g, const ops::GemmSpace& s) {
+  const auto fits = [](const Quantized& q, const ops::GemmReady& r) {
+    return ops::gemm_scale(q) == ops::GemmScale::row_32 && r.decode && q.descales.bytes() <= r.values.bytes() && q.cols() % 32 == 0 && q.rows() % 16 == 0;
+  };
+  return facts().major >= 10 && fits(g.a, s.a) && fits(g.b, s.b) && !(g.a.codes.dtype == DType::e5m2 && g.b.codes.dtype == DType::e5m2);
+}
+
+void tile_scales(Queue queue, const Quantized& q, const Tensor& to) {
+  const Shape s = q.descales.shape;
+  tile_scales_kernel<<<blocks_for(s.count()), threads, 0, queue>>>(s[0], s[1], q.descales.u8(), to.u8());
+  launched("tile_scales");
+}
+
+// Codes as they are, each with its scales; or values without.
+void describe_codes(const Quantized& q, const Tensor& codes, const void* descales, DType& type, ops::GemmScale& scale, const void*& values, const void*& scales) {
+  type = codes.dtype, values = codes.data;
+  if (!is_fp8(type)) return;
+  scale = *ops::gemm_scale(q), scales = descales;
+}
+
+void decode(Queue queue, const Quantized& q, const ops::GemmReady& r) {
+  if (r.decode) decode_operand(queue, q, r.descaled, r.values);
+}
+
+void make_factor(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s) {
+  if (!s.factor) return;
+  const auto one = [](const Quantized& q, const ops::GemmReady& r) { return r.descaled ? nullptr : q.descales.f32(); };
+  factor_kernel<<<1, 1, 0, queue>>>(one(g.a, s.a), one(g.b, s.b), g.accumulate ? 1.0f : 0.0f, s.factor.f32());
+  launched("gemm factor");
+}
+
+}  // namespace
+
+void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool deterministic) {
+  const std::int64_t M = g.d.shape[0], N = g.d.shape[1], K = g.a.cols();
+  if (M == 0 || N == 0) return;
+  if (K == 0) return plain_gemm(queue, g);
+  ops::GemmForm form{.M = M, .N = N, .K = K, .d = g.d.dtype, .a_transposed = g.a.transposed, .b_transposed = g.b.transposed, .accumulate = g.accumulate,
+                     .biased = bool(s.bias), .factor = bool(s.factor)};
+  GemmOperands o{.d = g.d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.library.data, .workspace_bytes = s.library.bytes()};
+  if (runs_on_blackwell(g, s)) {
+    tile_scales(queue, g.a, s.a.values), tile_scales(queue, g.b, s.b.values);
+    describe_codes(g.a, g.a.codes, s.a.values.data, form.a, form.a_scale, o.a, o.a_scale);
+    describe_codes(g.b, g.b.codes, s.b.values.data, form.b, form.b_scale, o.b, o.b_scale);
+  } else {
+    decode(queue, g.a, s.a), decode(queue, g.b, s.b);
+    make_factor(queue, g, s);
+    describe_codes(g.a, s.a.values, g.a.descales.data, form.a, form.a_scale, o.a, o.a_scale);
+    describe_codes(g.b, s.b.values, g.b.descales.data, form.b, form.b_scale, o.b, o.b_scale);
+  }
+  form.fast = g.fast_accumulation && (form.a_scale == ops::GemmScale::tensor || form.a_scale == ops::GemmScale::row);
+  form.alignment = alignment_of({o.a, o.b, o.d, o.a_scale, o.b_scale});
+  if (s.bias) {
+    bias_kernel<<<blocks_for(N), threads, 0, queue>>>(N, g.bias.f32(), s.bias.bf16());
+    launched("gemm bias");
+  }
+  if (!multiply(queue, form, o, deterministic)) return plain_gemm(queue, g);
+  if (g.bias && !s.bias) {
+    add_bias_kernel<<<blocks_for(M * N), threads, 0, queue>>>(M * N, N, g.bias.f32(), g.d.f32());
+    launched("gemm bias");
+  }
+}
+
+std::string gemm_library() {
+  const std::size_t v = cublaslt().version();
+  return format("cuBLASLt {}.{}.{} on {}", v / 10000, v / 100 % 100, v % 100, facts().name);
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "octet/tensor/tensor.hpp"
+
+namespace octet::ops {
+
+/// How the codes of one GEMM operand are scaled, as cuBLASLt tells it apart: not at all, by one descale, one a row, one for 128 values
+/// of a row, one for 128 x 128, one e8m0 for 32 values of a row.
+enum class GemmScale : std::uint8_t { none, tensor, row, row_128, square_128, row_32 };
+std::string_view name(GemmScale);
+
+/// All that the choice of an algorithm depends on: d[M, N] (+)= sum_k a[m, k] b[n, k].
+struct GemmForm {
+  std::int64_t M = 0, N = 0, K = 0;
+  DType a = DType::bf16, b = DType::bf16, d = DType::bf16;
+  GemmScale a_scale = GemmScale::none, b_scale = GemmScale::none;
+  bool a_transposed = false, b_transposed = false;  // stored [K, M], [K, N]
+  bool accumulate = false, biased = false, fast = false;
+  bool factor = false;  // a factor for the sums lies in the GPU's memory
+  int alignment = 256;  // bytes that a's, b's and d's addresses are multiples of
+  friend auto operator<=>(const GemmForm&, const GemmForm&) = default;
+};
+/// "1152x16384x896 e4m3.tensor e4m3.tensor bf16 fast": one line, the same for equal forms alone.
+std::string to_text(const GemmForm&);
+
+/// An algorithm of the library for one form: its opaque description, the workspace it needs, and what it took where it was timed.
+struct GemmAlgorithm {
+  std::array<std::uint64_t, 8> config{};
+  std::size_t workspace_bytes = 0;
+  double microseconds = 0;  // 0: taken unseen
+  friend bool operator==(const GemmAlgorithm&, const GemmAlgorithm&) = default;
+};
+
+/// How an algorithm is found for a form that has none yet.
+enum class GemmChoice : std::uint8_t {
+  tune,   // the best of the library's first few, timed once on the actual operands
+  first,  // the library's first: the same in every run, which timing cannot promise
+};
+
+/// The algorithms that this process multiplies with on a GPU. A run folder stores text() and replays it by load(): equal algorithms
+/// give equal bits. A deterministic stream (Target::deterministic) never times. Safe from any thread.
+class GemmPlans {
+ public:
+  static GemmPlans& of_process();
+
+  void set_choice(GemmChoice);
+  GemmChoice choice() const;
+
+  std::optional<GemmAlgorithm> find(const GemmForm&) const;
+  void store(const GemmForm&, const GemmAlgorithm&);
+
+  /// Its first line names the library and the GPU (`machine`, see gemm_library()); each other line is a form, then " = ", then the
+  /// algorithm as hexadecimal words.
+  std::string text(std::string_view machine) const;
+  /// Adds the algorithms of such a text; forms that are known keep theirs. False, and nothing is added, when it was written for
+  /// another library or GPU. Throws DataError, naming the line, on anything but what text() writes.
+  bool load(std::string_view text, std::string_view machine);
+  void clear();
+
+ private:
+  mutable std::mutex mutex_;
+  GemmChoice choice_ = GemmChoice::tune;
+  std::map<std::string, GemmAlgorithm, std::less<>> algorithms_;
+};
+
+}  // namespace octet::ops

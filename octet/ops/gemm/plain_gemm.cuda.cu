@@ -1,0 +1,86 @@
+#include "octet/ops/gemm/gemm.kernels.hpp"
+#include "octet/tensor/cuda/check.cuh"
+
+// A GEMM for whatever cuBLASLt refuses: blocks of 16 x 16 results, operands decoded as they are loaded. One chain of fused multiply-adds
+// a result, in order of k.
+
+namespace octet::cuda {
+namespace {
+
+constexpr int side = 16;
+
+// An operand as a thread reads it.
+struct View {
+  const void* codes;
+  const void* descales;
+  DType type, descale_type;
+  std::int64_t row, column;                // steps between codes
+  std::int64_t block_rows, block_columns;  // 0: all
+  DescaleStride descale;
+
+  __device__ float at(std::int64_t r, std::int64_t c) const {
+    const std::int64_t i = r * row + c * column;
+    if (type == DType::f32) return static_cast<const float*>(codes)[i];
+    if (type == DType::bf16) return to_float(static_cast<const Bf16*>(codes)[i]);
+    const std::uint8_t code = static_cast<const std::uint8_t*>(codes)[i];
+    const std::int64_t at = (block_rows == 0 ? 0 : r / block_rows) * descale.row_block + (block_columns == 0 ? 0 : c / block_columns) * descale.col_block;
+    const float scale = descale_type == DType::e8m0 ? decode_e8m0(static_cast<const std::uint8_t*>(descales)[at]) : static_cast<const float*>(descales)[at];
+    return (type == DType::e4m3 ? octet::decode<E4M3>(code) : octet::decode<E5M2>(code)) * scale;
+  }
+};
+
+View view_of(const Quantized& q) {
+  const std::int64_t stored = q.codes.shape[1];
+  View v{q.codes.data, q.descales.data, q.codes.dtype, q.descales.dtype, q.transposed ? 1 : stored, q.transposed ? stored : 1, q.block.rows, q.block.cols, {}};
+  if (q.descales) v.descale = descale_stride(q.block, q.descales.dtype, q.rows(), q.cols());
+  return v;
+}
+
+template <class T>
+__global__ void plain_kernel(std::int64_t first, std::int64_t M, std::int64_t N, std::int64_t K, View a, View b, const float* bias, bool accumulate, T* d) {
+  __shared__ float left[side][side + 1], right[side][side + 1];
+  const int x = threadIdx.x, y = threadIdx.y;
+  const std::int64_t m = first + std::int64_t(blockIdx.y) * side + y, n = std::int64_t(blockIdx.x) * side + x, other = std::int64_t(blockIdx.x) * side + y;
+  float sum = 0;
+  for (std::int64_t k = 0; k < K; k += side) {
+    left[y][x] = m < M && k + x < K ? a.at(m, k + x) : 0.0f;
+    right[y][x] = other < N && k + x < K ? b.at(other, k + x) : 0.0f;
+    __syncthreads();
+    for (int i = 0; i < side; ++i) sum = fmaf(left[y][i], right[x][i], sum);
+    __syncthreads();
+  }
+  if (m >= M || n >= N) return;
+  if (bias != nullptr) sum += bias[n];
+  T& out = d[m * N + n];
+  if constexpr (sizeof(T) == 2) out = to_bf16(sum);
+  else out = accumulate ? out + sum : sum;
+}
+
+template <class T>
+__global__ void round_kernel(std::int64_t count, std::int64_t columns, const float* sums, float alpha, const float* bias, T* d) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) d[i] = to_bf16(sums[i] * alpha + (bias != nullptr ? bias[i % columns] : 0.0f));
+}
+
+}  // namespace
+
+void plain_gemm(Queue queue, const ops::Gemm& g) {
+  const std::int64_t M = g.d.shape[0], N = g.d.shape[1];
+  const std::int64_t step = 65535 * std::int64_t(side);  // rows of one launch: a grid's second dimension ends there
+  dispatch<float, Bf16>(g.d.dtype, "gemm", [&]<class T>() {
+    for (std::int64_t first = 0; first < M; first += step) {
+      const dim3 grid(unsigned(ceil_div(N, side)), unsigned(ceil_div(M - first < step ? M - first : step, side)));
+      plain_kernel<T><<<grid, dim3(side, side), 0, queue>>>(first, M, N, g.a.cols(), view_of(g.a), view_of(g.b), g.bias.f32(), g.accumulate, g.d.as<T>());
+    }
+    launched("plain gemm");
+  });
+}
+
+void round_sums(Queue queue, const Tensor& sums, float alpha, const float* bias, const Tensor& d) {
+  constexpr int threads = 256;
+  if (d.count() == 0) return;
+  round_kernel<<<unsigned(ceil_div(d.count(), threads)), threads, 0, queue>>>(d.count(), d.shape[1], sums.f32(), alpha, bias, d.bf16());
+  launched("round_sums");
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,116 @@
+#include "octet/ops/attention/attention.hpp"
+#include "octet/ops/attention/attention.testing.hpp"
+#include "tests/cuda/parity.hpp"
+
+// Attention forward and backward. The bounds of FP32 arithmetic are those of the CPU's own tests, twice: for either side. cuDNN multiplies
+// bf16 by tensor cores, and rounds to bf16 what it multiplies by: p before p v and p' do, ds before ds k and ds' q; and it takes
+// exponentials and sums of its own. That adds, with u = 2^-8:
+//   o:  2 u sum p |v|     dv: 2 u sum p |do|     dq, dk: 2 u sum |ds| |k|, |ds| |q|
+// A gradient dk or dv of grouped heads is rounded to bf16 for every query head before those are added: u of each.
+
+namespace octet::parity {
+namespace {
+
+using ops::attention_reference::backward, ops::attention_reference::each_head, ops::attention_reference::forward, ops::attention_reference::Head;
+using ops::attention_reference::Product, ops::attention_reference::product;
+using Problem = ops::attention_reference::Case;
+using testing::gaussian, testing::unit_bf16, testing::unit_f32;
+
+std::vector<double> values(const std::vector<float>& x, DType dtype) {
+  std::vector<double> out;
+  for (const float v : x) out.push_back(dtype == DType::bf16 ? double(to_float(to_bf16(v))) : double(v));
+  return out;
+}
+
+// What rounding p and ds to bf16 adds to the results, as above.
+struct Rounding {
+  std::vector<double> o, dqkv;
+};
+Rounding rounding(const Problem& c, const std::vector<double>& qkv, const std::vector<double>& d_o, const std::vector<double>& o,
+                  const std::vector<double>& lse) {
+  const std::int64_t d = c.heads.head_dim;
+  const double scale = 1 / std::sqrt(double(d)), u = 2 * unit_bf16;
+  Rounding r{std::vector<double>(o.size()), std::vector<double>(qkv.size())};
+  each_head(c, [&](const Head& h) {
+    for (std::int64_t i = 0; i < c.heads.sequence; ++i) {
+      const Product delta = product(d, d_o, h.out(i), o, h.out(i));
+      for (std::int64_t j = 0; j <= i; ++j) {
+        const double p = std::exp(product(d, qkv, h.query(i), qkv, h.key(j)).sum * scale - lse[h.lse(i)]);
+        const Product dp = product(d, d_o, h.out(i), qkv, h.value(j));
+        // delta is made of an o that is rounded to bf16, which moves ds too.
+        const double ds = (p * std::fabs(dp.sum - delta.sum) + p * delta.size) * scale;
+        for (std::int64_t x = 0; x < d; ++x) {
+          const std::size_t at = std::size_t(x);
+          r.o[h.out(i) + at] += u * p * std::fabs(qkv[h.value(j) + at]);
+          r.dqkv[h.value(j) + at] += 2 * u * p * std::fabs(d_o[h.out(i) + at]);
+          r.dqkv[h.query(i) + at] += u * ds * std::fabs(qkv[h.key(j) + at]);
+          r.dqkv[h.key(j) + at] += 2 * u * ds * std::fabs(qkv[h.query(i) + at]);
+        }
+      }
+    }
+  });
+  return r;
+}
+
+Nearness twice(std::vector<double> bound, const std::vector<double>& more) {
+  for (std::size_t i = 0; i < bound.size(); ++i) bound[i] = 2 * bound[i] + (more.empty() ? 0 : more[i]);
+  return {.bound = [bound = std::move(bound)](std::int64_t i) { return bound[std::size_t(i)]; }};
+}
+
+// Bounds are made once, on the CPU's side: they take as long as the op.
+void run(Side& side, const Problem& c, DType dtype, bool deterministic) {
+  const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
+  const std::vector<float> qkv_values = gaussian(std::size_t(T * columns), 1), do_values = gaussian(std::size_t(T * width), 2);
+  const Tensor qkv = side.from(qkv_values, {T, columns}, dtype), d_o = side.from(do_values, {T, width}, dtype), o = side.poisoned({T, width}, dtype),
+               lse = side.poisoned({c.heads.heads, T}, DType::f32), dqkv = side.poisoned({T, columns}, dtype);
+  ops::attention_forward(side.stream(), {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads});
+  ops::attention_backward(side.stream(), {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = c.heads, .deterministic = deterministic});
+  if (side.stream().device() != Device::cpu) return side.result("o", o, {}), side.result("dqkv", dqkv, {});
+  const std::vector<double> q = values(qkv_values, dtype), g = values(do_values, dtype);
+  const auto f = forward(c, q);
+  const auto b = backward(c, q, g, f.o, f.lse);
+  const Rounding r = dtype == DType::bf16 ? rounding(c, q, g, f.o, f.lse) : Rounding{};
+  std::vector<double> from_o = b.bound;
+  if (dtype == DType::f32) {  // o, with its own error, goes into delta
+    const Rounding of_o = rounding(c, q, g, f.o, f.lse);
+    for (std::size_t i = 0; i < from_o.size(); ++i) from_o[i] += of_o.dqkv[i] * double(c.heads.sequence + c.heads.head_dim) * unit_f32 / unit_bf16;
+  }
+  side.result("o", o, twice(f.o_bound, r.o));
+  side.result("dqkv", dqkv, twice(from_o, r.dqkv));
+}
+
+// The gradient has the same bits each time.
+void run_twice(Side& side, const Problem& c) {
+  const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
+  const Tensor qkv = side.gaussian({T, columns}, 1, DType::bf16), d_o = side.gaussian({T, width}, 2, DType::bf16), o = side.poisoned({T, width}, DType::bf16),
+               lse = side.poisoned({c.heads.heads, T}, DType::f32), first = side.poisoned({T, columns}, DType::bf16), second = side.poisoned({T, columns}, DType::bf16);
+  ops::attention_forward(side.stream(), {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads});
+  for (const Tensor& dqkv : {first, second})
+    ops::attention_backward(side.stream(), {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = c.heads, .deterministic = true});
+  const HostCopy a(side.stream(), first), b(side.stream(), second);
+  std::int64_t differ = 0;
+  for (std::int64_t i = 0; i < first.count(); ++i) differ += a.as<Bf16>()[i].bits != b.as<Bf16>()[i].bits;
+  side.result("bits that differ", side.raw(std::vector<std::int64_t>{differ}, {1}), same_bits());
+}
+
+std::vector<Problem> shapes() {
+  return {{1, {1, 1, 16, 1}}, {2, {2, 1, 64, 7}}, {3, {2, 2, 80, 33}}, {1, {4, 2, 5, 19}}, {0, {2, 1, 16, 8}}, {1, {2, 1, 288, 40}}, {4, {2, 2, 16, 128}},
+          {4, {4, 2, 64, 200}}, {2, {7, 1, 64, 256}}, {2, {4, 2, 128, 300}}, {1, {2, 2, 128, 512}}};
+}
+
+std::vector<Case> make() {
+  std::vector<Case> cases;
+  for (const Problem& c : shapes())
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const bool deterministic : {false, true})
+        if (dtype == DType::bf16 || !deterministic)
+          cases.push_back({format("attention {} {}{}", dtype, c.text(), deterministic ? " deterministic" : ""),
+                           [=](Side& side) { run(side, c, dtype, deterministic); }});
+  for (const Problem& c : {Problem{4, {4, 2, 64, 200}}, Problem{2, {4, 2, 128, 512}}})
+    cases.push_back({"attention twice " + c.text(), [=](Side& side) { run_twice(side, c); }});
+  return cases;
+}
+const Cases registered(make);
+
+}  // namespace
+}  // namespace octet::parity

@@ -1,0 +1,187 @@
+#include "octet/ops/gemm/gemm.hpp"
+
+#include <cstring>
+
+#include "octet/ops/quantize/quantize.hpp"
+#include "tests/cuda/parity.hpp"
+
+// GEMMs of every layout of scales. Operands are quantized on the CPU on both sides, so that both multiply the same codes. Bounds:
+//   f32, bf16: products and sums in FP32, in any order: gamma_n sum |a||b|.
+//   fp8: Hopper's tensor cores align the 32 products of a step and the sum so far to the largest of them and cut off what is below 2^-13
+//   of it: 33 terms, each off by at most 2^-13 of what is at most sum |a||b|; for 4 steps where sums are promoted every 128 products,
+//   for all K / 32 where not. Source: Khattak & Mikaitis 2025, arXiv 2512.07004.
+
+namespace octet::parity {
+namespace {
+
+using ops::QuantizeSpec;
+using testing::dot_bound, testing::unit_bf16, testing::unit_f32;
+
+struct Kind {
+  const char* name;
+  QuantizeSpec spec;
+  DType source = DType::bf16;
+  bool cols = false;  // the transpose of what is stored
+};
+
+// A GEMM operand in the host's memory.
+struct Codes {
+  std::vector<std::uint8_t> codes, descales;
+  Quantized form;
+};
+
+std::vector<std::uint8_t> bytes_of(const Tensor& t) { return {t.u8(), t.u8() + t.bytes()}; }
+
+enum class Values { gaussian, positive };
+
+Codes operand(const Kind& kind, std::int64_t rows, std::int64_t cols, std::uint64_t seed, Values values) {
+  Stream stream(Device::cpu);
+  const Shape shape = kind.cols ? Shape{cols, rows} : Shape{rows, cols};
+  std::vector<float> numbers = testing::gaussian(std::size_t(shape.count()), seed, 0.3);
+  if (values == Values::positive)
+    for (float& x : numbers) x = std::fabs(x);
+  const Tensor x = stream.empty(shape, kind.source);
+  for (std::int64_t i = 0; i < shape.count(); ++i)
+    if (kind.source == DType::bf16) x.bf16()[i] = to_bf16(numbers[std::size_t(i)]);
+    else x.f32()[i] = numbers[std::size_t(i)];
+  ops::Sink sink = make_sink(stream, kind.spec, {.shape = shape, .dtype = kind.source, .rows = !kind.cols, .cols = kind.cols});
+  if (kind.spec.format == kind.source) sink.codes.rows = {.codes = x}, sink.codes.cols = {.codes = x, .transposed = true};
+  else ops::quantize(stream, x, sink);
+  const Quantized q = kind.cols ? sink.codes.cols : sink.codes.rows;
+  return {bytes_of(q.codes), q.descales ? bytes_of(q.descales) : std::vector<std::uint8_t>{}, q};
+}
+
+// The same codes without their signs, which makes a GEMM the sum of magnitudes that bounds are made of.
+Codes magnitudes(Codes c) {
+  const std::size_t size = size_of(c.form.codes.dtype);
+  for (std::size_t i = size - 1; i < c.codes.size(); i += size) c.codes[i] &= 0x7F;
+  return c;
+}
+
+Quantized put(Side& side, const Codes& c) {
+  Quantized q = c.form;
+  const auto at = [&](const std::vector<std::uint8_t>& bytes, const Tensor& like) {
+    Tensor t = side.raw(bytes, {std::int64_t(bytes.size())});
+    return Tensor{t.data, like.shape, like.dtype};
+  };
+  q.codes = at(c.codes, c.form.codes);
+  if (c.form.descales) q.descales = at(c.descales, c.form.descales);
+  return q;
+}
+
+struct Try {
+  Kind a, b;
+  Shape mnk;
+  DType result = DType::bf16;
+  bool bias = false, accumulate = false, fast = false;
+  Values values = Values::gaussian;
+
+  std::string name() const {
+    return format("gemm {} x {} {} {}{}{}{}{}", a.name, b.name, mnk, result, bias ? " bias" : "", accumulate ? " accumulate" : "", fast ? " fast" : "",
+                  values == Values::positive ? " positive" : "");
+  }
+};
+
+// Error of the sums alone, relative to sum |a||b|, of the CPU's and of a GPU's.
+double relative_bound(const Try& t, DType a, DType b) {
+  const double K = double(t.mnk[2]), sums = dot_bound(K + 8, unit_f32, 1);
+  if (!is_fp8(a) || !is_fp8(b)) return 2 * sums;
+  const double steps = t.fast ? std::ceil(K / 32) : std::min(std::ceil(K / 32), 4.0);
+  return 2 * sums + steps * 33 * 0x1p-13;
+}
+
+void run(Side& side, const Try& t) {
+  const std::int64_t M = t.mnk[0], N = t.mnk[1], K = t.mnk[2];
+  const Codes a = operand(t.a, M, K, 1, t.values), b = operand(t.b, N, K, 2, t.values);
+  const Tensor d = side.gaussian({M, N}, 3, t.result), bias = side.gaussian({N}, 4);
+  const std::vector<float> before = testing::gaussian(std::size_t(M * N), 3), bias_values = testing::gaussian(std::size_t(N), 4);
+  ops::gemm(side.stream(), {.a = put(side, a), .b = put(side, b), .d = d, .bias = t.bias ? bias : Tensor{}, .accumulate = t.accumulate,
+                            .fast_accumulation = t.fast});
+  std::vector<float> size(std::size_t(M * N));
+  if (side.stream().device() == Device::cpu) {
+    const Tensor sums = side.stream().empty({M, N}, DType::f32);
+    ops::gemm(side.stream(), {.a = put(side, magnitudes(a)), .b = put(side, magnitudes(b)), .d = sums});
+    std::memcpy(size.data(), sums.data, sums.bytes());
+  }
+  const double relative = relative_bound(t, a.form.codes.dtype, b.form.codes.dtype);
+  const double rounded_bias = t.bias && t.result == DType::bf16 ? unit_bf16 : 2 * unit_f32;
+  side.result("d", d, {.bound = [=](std::int64_t i) {
+                const double others = t.accumulate ? std::fabs(double(before[std::size_t(i)])) * 4 * unit_f32 : 0;
+                return relative * double(size[std::size_t(i)]) + others + (t.bias ? rounded_bias * std::fabs(double(bias_values[std::size_t(i % N)])) : 0);
+              }});
+}
+
+// Sums of 16384 positive products, as in a weight's gradient: where they are not promoted they fall short by a fifth.
+void run_long(Side& side, const Try& t) {
+  const std::int64_t M = t.mnk[0], N = t.mnk[1], K = t.mnk[2];
+  const Codes a = operand(t.a, M, K, 1, Values::positive), b = operand(t.b, N, K, 2, Values::positive);
+  const Tensor d = side.poisoned({M, N}, DType::f32);
+  ops::gemm(side.stream(), {.a = put(side, a), .b = put(side, b), .d = d});
+  std::vector<float> value(std::size_t(M * N));
+  if (side.stream().device() == Device::cpu) std::memcpy(value.data(), d.data, d.bytes());
+  side.result("d", d, {.bound = [=](std::int64_t i) { return 0.002 * std::fabs(double(value[std::size_t(i)])); }});
+}
+
+std::vector<Kind> kinds() {
+  using enum ScaleRule;
+  const ScaleBlock row{1, 0}, v32{1, 32}, v128{1, 128}, square{128, 128};
+  const QuantizeSpec half{.format = DType::bf16}, full{.format = DType::f32}, tensor{.format = DType::e4m3}, tensor5{.format = DType::e5m2};
+  const auto blocks = [](ScaleRule rule, ScaleBlock b, DType format = DType::e4m3) { return QuantizeSpec{.format = format, .rule = rule, .rows = b, .cols = b}; };
+  return {{"bf16", half},
+          {"bf16 transposed", half, DType::bf16, true},
+          {"f32", full, DType::f32},
+          {"f32 transposed", full, DType::f32, true},
+          {"tensor", tensor},
+          {"tensor e5m2", tensor5},
+          {"row", blocks(quotient, row)},
+          {"row e5m2", blocks(power_of_two, row, DType::e5m2)},
+          {"1x128", blocks(power_of_two, v128)},
+          {"1x128 quotient", blocks(quotient, v128)},
+          {"1x128 e5m2", blocks(power_of_two, v128, DType::e5m2)},
+          {"128x128", blocks(power_of_two, square)},
+          {"1x32 e8m0", blocks(e8m0, v32)}};
+}
+
+std::vector<Case> make() {
+  std::vector<Case> cases;
+  const auto add = [&](const Try& t) { cases.push_back({t.name(), [t](Side& side) { run(side, t); }}); };
+  const auto all = kinds();
+  for (const Kind& a : all)
+    for (const Kind& b : all)
+      for (const Values values : {Values::gaussian, Values::positive}) add({.a = a, .b = b, .mnk = {144, 272, 384}, .result = DType::f32, .values = values});
+  for (const Kind& k : all)
+    for (const Kind* other : {&all[4], &all[11], &k})
+      for (const DType result : {DType::bf16, DType::f32})
+        for (const bool bias : {false, true})
+          for (const bool fast : {false, true})
+            add({.a = k, .b = *other, .mnk = {128, 160, 640}, .result = result, .bias = bias, .accumulate = result == DType::f32 && bias != fast, .fast = fast,
+                 .values = Values::positive});
+  for (const Shape& s : {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{5, 7, 0}, Shape{1, 1, 1}, Shape{1, 19, 33}, Shape{19, 1, 33}, Shape{5, 7, 1}, Shape{33, 65, 127},
+                         Shape{16, 16, 16}, Shape{48, 80, 208}, Shape{1, 64, 64}, Shape{100, 72, 72}})
+    for (const Kind& k : all) {
+      const bool bias = s[0] % 2 == 1;
+      add({.a = k, .b = all[0], .mnk = s, .bias = bias});
+      add({.a = k, .b = k, .mnk = s, .result = DType::f32, .bias = bias, .accumulate = bias});
+    }
+  for (const Kind* a : {&all[4], &all[5], &all[6], &all[8], &all[10], &all[12]})
+    for (const Kind* b : {&all[4], &all[6], &all[8], &all[11], &all[12]}) {
+      const Try t{.a = *a, .b = *b, .mnk = {128, 128, 16384}};
+      cases.push_back({format("gemm long {} x {}", a->name, b->name), [t](Side& side) { run_long(side, t); }});
+    }
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const Shape& s : {Shape{0, 8}, Shape{1, 1}, Shape{5, 7}, Shape{300, 129}, Shape{2000, 896}})
+      cases.push_back({format("add_column_sums {} {}", dtype, s), [=](Side& side) {
+                         const std::vector<float> x = testing::gaussian(std::size_t(s.count()), 1);
+                         std::vector<double> size(std::size_t(s[1]), 1);
+                         for (std::size_t i = 0; i < x.size(); ++i) size[i % size.size()] += 1.01 * std::fabs(double(x[i]));
+                         const Tensor db = side.gaussian({s[1]}, 2);
+                         for (std::int64_t i = 0; i < s[1]; ++i) size[std::size_t(i)] += 6;
+                         ops::add_column_sums(side.stream(), side.from(x, s, dtype), db);
+                         side.result("db", db, {.bound = [=](std::int64_t i) { return 2 * dot_bound(double(s[0]) + 1, unit_f32, size[std::size_t(i)]); }});
+                       }});
+  return cases;
+}
+const Cases registered(make);
+
+}  // namespace
+}  // namespace octet::parity
