@@ -42,7 +42,7 @@ std::string device_name(Device device) { return device == Device::cuda ? cuda::f
 std::size_t available_bytes(Device device) { return device == Device::cuda ? cuda::free_bytes() : cpu::available_bytes(); }
 
 MatmulLimit matmul_limit(Device device) {
-  if (device == Device::cuda) return {};
+  if (device == Device::cuda) return {DType::e4m3, ops::measured_gpu_gemm_limit().fp8_flops_per_second};
   const ops::GemmLimit& limit = ops::measured_gemm_limit();
   return {limit.compute, limit.flops_per_second};
 }

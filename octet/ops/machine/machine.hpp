@@ -19,7 +19,7 @@ std::string device_name(Device);
 std::size_t available_bytes(Device);
 
 /// The rate of matrix products that the device reaches at its best, measured once per process: on the CPU in the type that it multiplies
-/// faster.
+/// faster, on a GPU in FP8.
 struct MatmulLimit {
   DType type = DType::f32;
   double flops_per_second = 0;
