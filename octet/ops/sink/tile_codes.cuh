@@ -72,30 +72,45 @@ __device__ __forceinline__ void add_sum(double* to, double x) {
   for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
   if (threadIdx.x % 32 == 0) atomicAdd(to, x);
 }
-__device__ __forceinline__ void report(const TileJob& job, const Tally& tally) {
+__device__ __forceinline__ void report(const TileJob& job, const Spot& at, const Tally& tally) {
   add_count(&job.health->saturated, tally.saturated);
   add_count(&job.health->flushed, tally.flushed);
   add_count(&job.health->nonfinite, tally.nonfinite);
   if (job.noise) add_sum(&job.health->signal, tally.signal), add_sum(&job.health->noise, tally.noise);
-  if (blockIdx.x == 0 && threadIdx.x == 0)
+  if (at.row0 == 0 && at.col0 == 0 && threadIdx.x == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&job.health->values), static_cast<unsigned long long>(job.rows * job.cols));
+}
+
+/// How many of n rows (or columns) that begin at `at` lie in a matrix that has `all`.
+__device__ __forceinline__ int inside(std::int64_t all, std::int64_t at, int n) {
+  const std::int64_t rest = all - at;
+  return rest < n ? (rest < 0 ? 0 : int(rest)) : n;
 }
 
 template <bool aligned>
 __device__ __forceinline__ void store_rows(const TileJob& job, const Spot& at, const uint2 (&codes)[8]) {
-  const std::int64_t col = at.col0 + at.c;
+  const int rows = inside(job.rows, at.row0 + at.r, 8), cols = inside(job.cols, at.col0 + at.c, 8);
+  std::uint8_t* to = job.row.codes + (at.row0 + at.r) * job.cols + at.col0 + at.c;
+  if (aligned && cols == 0) return;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    const std::int64_t row = at.row0 + at.r + i;
-    if (row >= job.rows || col >= job.cols) continue;
-    std::uint8_t* const to = job.row.codes + row * job.cols + col;
+  for (int i = 0; i < 8; ++i, to += job.cols) {
+    if (i >= rows) continue;
     if constexpr (aligned) {
       *reinterpret_cast<uint2*>(to) = codes[i];
     } else {
 #pragma unroll
       for (int j = 0; j < 8; ++j)
-        if (col + j < job.cols) to[j] = std::uint8_t(byte_of(codes[i], j));
+        if (j < cols) to[j] = std::uint8_t(byte_of(codes[i], j));
     }
+  }
+}
+
+/// The first n of 16 codes, one by one.
+__device__ __forceinline__ void store_bytes(std::uint8_t* to, uint4 q, int n) {
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) {
+    to[i] = std::uint8_t(q.x);
+    q.x = __funnelshift_r(q.x, q.y, 8), q.y = __funnelshift_r(q.y, q.z, 8), q.z = __funnelshift_r(q.z, q.w, 8), q.w >>= 8;
   }
 }
 
@@ -108,22 +123,16 @@ __device__ __forceinline__ void store_columns(const TileJob& job, const Spot& at
 #pragma unroll
   for (int j = 0; j < 8; ++j) chunks[(at.c + j) * 16 + (at.r / 8 ^ at.c / 8)] = column[j];
   __syncthreads();
+  const int c = int(threadIdx.x) / 8, k = int(threadIdx.x) % 8;
+  const int rows = inside(job.rows, at.row0 + 16 * k, 16), cols = inside(job.cols, at.col0 + c, tile_side);
+  std::uint8_t* to = job.col.codes + (at.col0 + c) * job.rows + at.row0 + 16 * k;
 #pragma unroll
-  for (int p = 0; p < 4; ++p) {
-    const int c = p * 32 + int(threadIdx.x) / 8, k = int(threadIdx.x) % 8;
-    uint4 q = turned[c * 8 + (k ^ c / 16)];
+  for (int p = 0; p < 4; ++p, to += 32 * job.rows) {
+    uint4 q = turned[(p * 32 + c) * 8 + (k ^ (p * 2 + c / 16))];
     if (c / 8 % 2) q = make_uint4(q.z, q.w, q.x, q.y);
-    const std::int64_t row = at.row0 + 16 * k, col = at.col0 + c;
-    if (row >= job.rows || col >= job.cols) continue;
-    std::uint8_t* const to = job.col.codes + col * job.rows + row;
-    if (job.wide_columns) {
-      *reinterpret_cast<uint4*>(to) = q;
-    } else {
-      const unsigned word[4] = {q.x, q.y, q.z, q.w};
-#pragma unroll
-      for (int i = 0; i < 16; ++i)
-        if (row + i < job.rows) to[i] = std::uint8_t(word[i / 4] >> (i % 4 * 8));
-    }
+    if (p * 32 >= cols || rows == 0) continue;
+    if (job.wide_columns) *reinterpret_cast<uint4*>(to) = q;
+    else store_bytes(to, q, rows);
   }
 }
 
@@ -155,23 +164,23 @@ __device__ __forceinline__ void encode_tile(const TileJob& job, const Spot& at, 
     if (job.health && job.col.counts) count<Format>(job, v, codes, beyond, [&s](int, int j) { return s[j]; }, tally);
     store_columns(job, at, codes, shared.codes);
   }
-  if (job.health && ((job.row.counts && encodes(job.row.part)) || (job.col.counts && encodes(job.col.part)))) report(job, tally);
+  if (job.health && ((job.row.counts && encodes(job.row.part)) || (job.col.counts && encodes(job.col.part)))) report(job, at, tally);
 }
 
 template <bool aligned, class T>
 __device__ __forceinline__ void store_plain(const TileJob& job, const Spot& at, const Eight<T> (&v)[8]) {
-  const std::int64_t col = at.col0 + at.c;
+  const int rows = inside(job.rows, at.row0 + at.r, 8), cols = inside(job.cols, at.col0 + at.c, 8);
+  T* to = static_cast<T*>(job.plain) + (at.row0 + at.r) * job.cols + at.col0 + at.c;
+  if (aligned && cols == 0) return;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    const std::int64_t row = at.row0 + at.r + i;
-    if (row >= job.rows || col >= job.cols) continue;
-    T* const to = static_cast<T*>(job.plain) + row * job.cols + col;
+  for (int i = 0; i < 8; ++i, to += job.cols) {
+    if (i >= rows) continue;
     if constexpr (aligned) {
       v[i].put(to);
     } else {
 #pragma unroll
       for (int j = 0; j < 8; ++j)
-        if (col + j < job.cols) v[i].put_one(to + j, j);
+        if (j < cols) v[i].put_one(to + j, j);
     }
   }
 }
