@@ -53,30 +53,34 @@ Rounding rounding(const Problem& c, const std::vector<double>& qkv, const std::v
 }
 
 Nearness twice(std::vector<double> bound, const std::vector<double>& more) {
-  for (std::size_t i = 0; i < bound.size(); ++i) bound[i] = 2 * bound[i] + (more.empty() ? 0 : more[i]);
+  for (std::size_t i = 0; i < bound.size(); ++i) bound[i] = 2 * bound[i] + more[i];
   return {.bound = [bound = std::move(bound)](std::int64_t i) { return bound[std::size_t(i)]; }};
 }
 
-// Bounds are made once, on the CPU's side: they take as long as the op.
-void run(Side& side, const Problem& c, DType dtype, bool deterministic) {
+void run(Side& side, const Problem& c, DType dtype) {
   const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
   const std::vector<float> qkv_values = gaussian(std::size_t(T * columns), 1), do_values = gaussian(std::size_t(T * width), 2);
   const Tensor qkv = side.from(qkv_values, {T, columns}, dtype), d_o = side.from(do_values, {T, width}, dtype), o = side.poisoned({T, width}, dtype),
-               lse = side.poisoned({c.heads.heads, T}, DType::f32), dqkv = side.poisoned({T, columns}, dtype);
+               lse = side.poisoned({c.heads.heads, T}, DType::f32), usual = side.poisoned({T, columns}, dtype), same = side.poisoned({T, columns}, dtype);
   ops::attention_forward(side.stream(), {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads});
-  ops::attention_backward(side.stream(), {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = c.heads, .deterministic = deterministic});
-  if (side.stream().device() != Device::cpu) return side.result("o", o, {}), side.result("dqkv", dqkv, {});
-  const std::vector<double> q = values(qkv_values, dtype), g = values(do_values, dtype);
-  const auto f = forward(c, q);
-  const auto b = backward(c, q, g, f.o, f.lse);
-  const Rounding r = dtype == DType::bf16 ? rounding(c, q, g, f.o, f.lse) : Rounding{};
-  std::vector<double> from_o = b.bound;
-  if (dtype == DType::f32) {  // o, with its own error, goes into delta
-    const Rounding of_o = rounding(c, q, g, f.o, f.lse);
-    for (std::size_t i = 0; i < from_o.size(); ++i) from_o[i] += of_o.dqkv[i] * double(c.heads.sequence + c.heads.head_dim) * unit_f32 / unit_bf16;
+  for (const bool deterministic : {false, true})
+    ops::attention_backward(side.stream(), {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = deterministic ? same : usual, .heads = c.heads,
+                                            .deterministic = deterministic});
+  Nearness of_o, of_dqkv;
+  if (side.stream().device() == Device::cpu) {  // bounds are made once: that takes longer than the op
+    const std::vector<double> q = values(qkv_values, dtype), g = values(do_values, dtype);
+    const auto f = forward(c, q);
+    const auto b = backward(c, q, g, f.o, f.lse);
+    Rounding r = rounding(c, q, g, f.o, f.lse);
+    if (dtype == DType::f32) {  // no rounding to bf16; but o, with its own error, goes into delta
+      for (double& x : r.o) x = 0;
+      for (double& x : r.dqkv) x *= double(c.heads.sequence + c.heads.head_dim) * unit_f32 / unit_bf16;
+    }
+    of_o = twice(f.o_bound, r.o), of_dqkv = twice(b.bound, r.dqkv);
   }
-  side.result("o", o, twice(f.o_bound, r.o));
-  side.result("dqkv", dqkv, twice(from_o, r.dqkv));
+  side.result("o", o, of_o);
+  side.result("dqkv", usual, of_dqkv);
+  side.result("dqkv, deterministic", same, of_dqkv);
 }
 
 // The gradient has the same bits each time.
@@ -95,17 +99,14 @@ void run_twice(Side& side, const Problem& c) {
 
 std::vector<Problem> shapes() {
   return {{1, {1, 1, 16, 1}}, {2, {2, 1, 64, 7}}, {3, {2, 2, 80, 33}}, {1, {4, 2, 5, 19}}, {0, {2, 1, 16, 8}}, {1, {2, 1, 288, 40}}, {4, {2, 2, 16, 128}},
-          {4, {4, 2, 64, 200}}, {2, {7, 1, 64, 256}}, {2, {4, 2, 128, 300}}, {1, {2, 2, 128, 512}}};
+          {4, {2, 1, 64, 200}}, {2, {7, 1, 64, 256}}, {4, {4, 2, 128, 129}}};
 }
 
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const Problem& c : shapes())
     for (const DType dtype : {DType::f32, DType::bf16})
-      for (const bool deterministic : {false, true})
-        if (dtype == DType::bf16 || !deterministic)
-          cases.push_back({format("attention {} {}{}", dtype, c.text(), deterministic ? " deterministic" : ""),
-                           [=](Side& side) { run(side, c, dtype, deterministic); }});
+      cases.push_back({format("attention {} {}", dtype, c.text()), [=](Side& side) { run(side, c, dtype); }});
   for (const Problem& c : {Problem{4, {4, 2, 64, 200}}, Problem{2, {4, 2, 128, 512}}})
     cases.push_back({"attention twice " + c.text(), [=](Side& side) { run_twice(side, c); }});
   return cases;

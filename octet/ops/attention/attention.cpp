@@ -75,12 +75,12 @@ std::string attention_library() {
 namespace octet::cuda {
 
 std::int64_t attention_workspace_estimate(const AttentionProblem& p, AttentionPass pass) {
-  constexpr std::int64_t slack = 1 << 20, tile = 128;
-  if (pass == AttentionPass::forward) return 0;
-  const std::int64_t rows = p.tokens * p.heads.heads, sum = rows * std::int64_t(sizeof(float));
-  if (p.dtype != DType::bf16) return sum;
+  constexpr std::int64_t slack = 1 << 16, tile = 128;
+  const std::int64_t rows = p.tokens * p.heads.heads, delta = rows * std::int64_t(sizeof(float)), dq = delta * p.heads.head_dim;
+  if (p.dtype != DType::bf16) return pass == AttentionPass::forward ? 0 : delta;
+  if (pass == AttentionPass::forward) return slack;
   const std::int64_t keys = round_up(p.heads.sequence, tile), scores = p.tokens / p.heads.sequence * p.heads.heads * keys * keys;
-  return 2 * sum + rows * p.heads.head_dim * std::int64_t(3 * sizeof(float)) + (pass == AttentionPass::deterministic_backward ? 2 * scores : 0) + slack;
+  return delta + dq + (pass == AttentionPass::deterministic_backward ? scores * std::int64_t(sizeof(Bf16)) : dq) + slack;
 }
 
 }  // namespace octet::cuda

@@ -96,7 +96,9 @@ std::vector<cublasLtMatmulHeuristicResult_t> guesses(const Plan& plan, std::size
   cublasLtMatmulPreference_t preference;
   require(lt.make_preference(&preference), "cublasLtMatmulPreferenceCreate");
   lt.prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes, sizeof workspace_bytes);
-  const std::uint32_t alignment = std::uint32_t(plan.form.alignment);
+  // Parts of a sum that is divided over the GPU meet in FP32: in d's own type they would be rounded to it one by one.
+  const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = std::uint32_t(plan.form.alignment);
+  lt.prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
   for (const auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     lt.prefer(preference, which, &alignment, sizeof alignment);

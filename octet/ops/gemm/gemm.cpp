@@ -88,7 +88,12 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g) {
     s.a = prepare(stream, g.a, compute), s.b = prepare(stream, g.b, compute);
     if (!s.a.descaled || !s.b.descaled) s.factor = stream.empty({64}, DType::f32, Lifetime::scratch, Category::workspace);
   }
-  if (g.bias && g.d.dtype == DType::bf16) s.bias = stream.empty(g.bias.shape, DType::bf16, Lifetime::scratch, Category::workspace);
+  if (g.d.dtype == DType::bf16) {
+    // cuBLASLt does not round sums of f32 operands to bf16; and where it has no kernel that adds the bias at once, it rounds before it adds.
+    const bool adds_bias = !s.factor && g.d.shape[1] % 8 == 0;
+    if (s.a.values.dtype == DType::f32 || (g.bias && !adds_bias)) s.sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
+    else if (g.bias) s.bias = stream.empty(g.bias.shape, DType::bf16, Lifetime::scratch, Category::workspace);
+  }
   s.library = stream.empty({gemm_library_bytes}, DType::u8, Lifetime::scratch, Category::workspace);
   return s;
 }

@@ -81,9 +81,10 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   const std::int64_t M = g.d.shape[0], N = g.d.shape[1], K = g.a.cols();
   if (M == 0 || N == 0) return;
   if (K == 0) return plain_gemm(queue, g);
-  ops::GemmForm form{.M = M, .N = N, .K = K, .d = g.d.dtype, .a_transposed = g.a.transposed, .b_transposed = g.b.transposed, .accumulate = g.accumulate,
+  const Tensor& d = s.sums ? s.sums : g.d;
+  ops::GemmForm form{.M = M, .N = N, .K = K, .d = d.dtype, .a_transposed = g.a.transposed, .b_transposed = g.b.transposed, .accumulate = g.accumulate,
                      .biased = bool(s.bias), .factor = bool(s.factor)};
-  GemmOperands o{.d = g.d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.library.data, .workspace_bytes = s.library.bytes()};
+  GemmOperands o{.d = d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.library.data, .workspace_bytes = s.library.bytes()};
   if (runs_on_blackwell(g, s)) {
     tile_scales(queue, g.a, s.a.values), tile_scales(queue, g.b, s.b.values);
     describe_codes(g.a, g.a.codes, s.a.values.data, form.a, form.a_scale, o.a, o.a_scale);
@@ -101,6 +102,7 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
     launched("gemm bias");
   }
   if (!multiply(queue, form, o, deterministic)) return plain_gemm(queue, g);
+  if (s.sums) return round_sums(queue, s.sums, 1.0f, g.bias.f32(), g.d);
   if (g.bias && !s.bias) {
     add_bias_kernel<<<blocks_for(M * N), threads, 0, queue>>>(M * N, N, g.bias.f32(), g.d.f32());
     launched("gemm bias");

@@ -15,7 +15,7 @@ namespace octet::ops {
 /// On a GPU, cuBLASLt multiplies FP8 as it is stored when the scale blocks are tensor by tensor, row by row, or 1x128 by 1x128 or 128x128,
 /// not both operands are e5m2, and M, N and K are multiples of 16. All other FP8 operands are decoded first, to bf16 where that is
 /// exact and to f32 where not, which gives the same result at the rate of those types. f32 is multiplied as f32, never as TF32. Partial
-/// sums of FP8 are promoted to FP32 every 128 products, unless `fast_accumulation`. A bias is rounded to bf16 when d is bf16.
+/// sums of FP8 are promoted to FP32 every 128 products, unless `fast_accumulation`. A bias may be rounded to bf16 when d is bf16.
 struct Gemm {
   const Quantized& a;
   const Quantized& b;
@@ -26,7 +26,7 @@ struct Gemm {
 };
 
 /// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace, from scratch: the decoded operands; on a GPU
-/// also gemm_library_bytes and the rounded bias.
+/// also gemm_library_bytes, the rounded bias, and sums that are rounded to bf16 in a pass of their own.
 void gemm(Stream&, const Gemm&);
 /// What cuBLASLt may use: enough to divide the sums of a small result over the whole GPU.
 inline constexpr std::int64_t gemm_library_bytes = std::int64_t(64) << 20;

@@ -114,5 +114,29 @@ TEST(Gemm, EmptyAndSingleDimensionsWork) {
         for (const Kind* k : {&all[0], &all[1], &all[2], &all[8]}) expect_close(*k, all[0], {s, DType::f32, result, bias, result == DType::f32 && bias});
 }
 
+// Bytes of workspace that one GEMM takes in a dry run for a GPU.
+std::int64_t gpu_workspace(const Kind& ka, const Kind& kb, const Shape& mnk, DType result, bool bias = false) {
+  Stream cpu(Device::cpu), dry(Device::null, {.device = Device::cuda, .multiprocessors = 132});
+  const Quantized a = operand(cpu, ka, mnk[0], mnk[2], 1), b = operand(cpu, kb, mnk[1], mnk[2], 2);
+  gemm(dry, {.a = a, .b = b, .d = dry.empty({mnk[0], mnk[1]}, result), .bias = bias ? dry.empty({mnk[1]}, DType::f32) : Tensor{}});
+  return std::int64_t(dry.arena().peak().by_category[std::size_t(Category::workspace)]) - gemm_library_bytes;
+}
+
+TEST(Gemm, DryRunForAGpuDecodesOnlyWhatItsLibraryDoesNotMultiply) {
+  const auto all = kinds();
+  const Kind &plain = all[0], &tensor = all[2], &tensor5 = all[3], &row = all[4], &blocks = all[6], &tiles = all[8], &mx = all[9];
+  const Shape even{64, 128, 256}, odd{64, 128, 250};
+  for (const auto& [a, b] : {std::pair(&plain, &plain), {&tensor, &tensor}, {&tensor5, &tensor}, {&row, &row}, {&blocks, &blocks}, {&blocks, &tiles}, {&tiles, &blocks}})
+    EXPECT_EQ(gpu_workspace(*a, *b, even, DType::bf16), 0) << a->name << " x " << b->name;
+  const std::int64_t as_bf16 = 2 * (64 + 128) * 256;
+  for (const auto& [a, b] : {std::pair(&mx, &mx), {&tiles, &tiles}, {&blocks, &row}})
+    EXPECT_EQ(gpu_workspace(*a, *b, even, DType::bf16), as_bf16) << a->name << " x " << b->name;
+  EXPECT_EQ(gpu_workspace(tensor5, tensor5, even, DType::bf16), as_bf16 + 256);  // the product of both descales
+  EXPECT_GT(gpu_workspace(tensor, tensor, odd, DType::bf16), 0);
+  EXPECT_EQ(gpu_workspace(plain, plain, even, DType::bf16, true), 2 * 128);
+  EXPECT_EQ(gpu_workspace(plain, plain, even, DType::f32, true), 0);
+  EXPECT_EQ(gpu_workspace(plain, plain, {64, 124, 256}, DType::bf16, true), 4 * 64 * 124);
+}
+
 }  // namespace
 }  // namespace octet::ops
