@@ -28,8 +28,13 @@ std::vector<Case> make() {
       cases.push_back({format("layernorm_forward {} {}", dtype, shape), [=](Side& side) {
                          const Tensor mean = side.poisoned({T}, DType::f32), inv = side.poisoned({T}, DType::f32);
                          SinkOnSide y(side, {"plain", {.format = dtype}}, shape, dtype, {});
-                         ops::layernorm_forward(side.stream(), {.x = side.gaussian(shape, 1, dtype), .w = side.gaussian({D}, 2), .b = side.gaussian({D}, 3), .y = y.sink,
-                                                                .mean = mean, .inv_std = inv, .eps = 1e-5f});
+                         ops::layernorm_forward(side.stream(), {.x = side.gaussian(shape, 1, dtype),
+                                                                .w = side.gaussian({D}, 2),
+                                                                .b = side.gaussian({D}, 3),
+                                                                .y = y.sink,
+                                                                .mean = mean,
+                                                                .inv_std = inv,
+                                                                .eps = 1e-5f});
                          // |x| and |w| are below 6, inv_std a few, for one column 316 with x - mean = 0.
                          const double relative = (double(D) + 8) * unit_f32;
                          side.result("mean", mean, within(6 * relative)), side.result("inv_std", inv, within(320 * relative));

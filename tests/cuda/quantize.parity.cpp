@@ -1,7 +1,8 @@
+#include "octet/ops/quantize/quantize.hpp"
+
 #include <cstring>
 
 #include "octet/ops/quantize/health.hpp"
-#include "octet/ops/quantize/quantize.hpp"
 #include "tests/cuda/sinks.hpp"
 
 namespace octet::parity {
@@ -9,8 +10,9 @@ namespace {
 
 /// What a rule or an encoder can stumble over, scattered among ordinary values: far from each other, so that some blocks stay clean.
 std::vector<float> odd_values(std::int64_t n) {
-  const float odd[] = {NAN,      INFINITY, -INFINITY, 0.0f,     -0.0f,    448.0f / 24, 449.0f / 24, 464.0f / 24, 465.0f / 24, 1e30f, -3e38f, 1e-40f, 0x1p-149f,
-                       0x1p-126f, 1e-38f,   57344.0f,  61440.0f, 61441.0f, -NAN,        0x1p-10f,    0x1.8p-10f,  0x1p-16f,    0x1p-17f};
+  const float odd[] = {NAN,         INFINITY, -INFINITY, 0.0f,     -0.0f,      448.0f / 24, 449.0f / 24, 464.0f / 24,
+                       465.0f / 24, 1e30f,    -3e38f,    1e-40f,   0x1p-149f,  0x1p-126f,   1e-38f,      57344.0f,
+                       61440.0f,    61441.0f, -NAN,      0x1p-10f, 0x1.8p-10f, 0x1p-16f,    0x1p-17f};
   std::vector<float> values = testing::gaussian(std::size_t(n), 3, 0.01);
   for (std::size_t i = 0, k = 0; i < values.size(); i += 97 + 61 * (k % 7), ++k) values[i] = odd[k % std::size(odd)];
   return values;
@@ -45,8 +47,10 @@ void add_decode(std::vector<Case>& cases, const Kind& kind, DType dtype, Shape s
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  for (const Shape shape : {Shape{0, 8}, Shape{8, 0}, Shape{1, 1}, Shape{3, 7}, Shape{128, 128}, Shape{130, 264}, Shape{257, 129}, Shape{160, 136}, Shape{384, 896}})
-    for (const Types types : {Types{DType::bf16, DType::bf16}, Types{DType::f32, DType::bf16}, Types{DType::f32, DType::f32}, Types{DType::bf16, DType::f32}})
+  for (const Shape shape : {Shape{0, 8}, Shape{8, 0}, Shape{1, 1}, Shape{3, 7}, Shape{128, 128}, Shape{130, 264}, Shape{257, 129},
+                            Shape{160, 136}, Shape{384, 896}})
+    for (const Types types :
+         {Types{DType::bf16, DType::bf16}, Types{DType::f32, DType::bf16}, Types{DType::f32, DType::f32}, Types{DType::bf16, DType::f32}})
       for (const Kind& kind : kinds(types.sink)) {
         if (!kind.spec.quantizes() && types.x == types.sink && shape.count() > 1000) continue;
         for (const bool odd : {false, true})

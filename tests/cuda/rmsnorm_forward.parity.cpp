@@ -23,13 +23,16 @@ std::vector<Case> make() {
       cases.push_back({format("rmsnorm_forward {} {}", dtype, shape), [=](Side& side) {
                          const Tensor inv = side.poisoned({T}, DType::f32);
                          SinkOnSide y(side, {"plain", {.format = dtype}}, shape, dtype, {});
-                         ops::rmsnorm_forward(side.stream(), {.x = side.gaussian(shape, 1, dtype), .w = side.gaussian({D}, 2), .y = y.sink, .inv_rms = inv, .eps = 1e-6f});
+                         ops::rmsnorm_forward(
+                             side.stream(),
+                             {.x = side.gaussian(shape, 1, dtype), .w = side.gaussian({D}, 2), .y = y.sink, .inv_rms = inv, .eps = 1e-6f});
                          // For one column inv_rms is up to 1000, then y at most 6; for more, inv_rms is a few, and |x w| below 40.
                          const double relative = (double(D) / 2 + 8) * unit_f32;
                          side.result("inv_rms", inv, within(1000 * relative)), side.result("y", y.sink.plain, within(160 * relative));
                        }});
       cases.push_back({format("rmsnorm_forward exact {} {}", dtype, shape), [=](Side& side) {
-                         const Tensor x = side.from(exact_values(T * D), shape, dtype), w = side.gaussian({D}, 2), inv = side.poisoned({T}, DType::f32);
+                         const Tensor x = side.from(exact_values(T * D), shape, dtype), w = side.gaussian({D}, 2),
+                                      inv = side.poisoned({T}, DType::f32);
                          each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
                            ops::rmsnorm_forward(stream, {.x = x, .w = w, .y = y, .inv_rms = inv, .eps = 1e-6f});
                          });

@@ -44,7 +44,9 @@ inline std::vector<Kind> kinds(DType plain) {
 struct Wanted {
   bool rows = true, cols = true, keep_plain = false, noise = false;
 };
-inline std::vector<Wanted> every_orientation() { return {{true, false}, {true, true}, {false, true}, {true, true, true, true}, {true, false, false, true}}; }
+inline std::vector<Wanted> every_orientation() {
+  return {{true, false}, {true, true}, {false, true}, {true, true, true, true}, {true, false, false, true}};
+}
 
 /// A sink on one side with a maximum and health of its own.
 struct SinkOnSide {
@@ -53,11 +55,17 @@ struct SinkOnSide {
 
   SinkOnSide(Side& side, const Kind& kind, Shape shape, DType dtype, const Wanted& want) {
     ops::QuantizeSpec spec = kind.spec;
-    amax = side.from({0.25f}, {1}), health = side.raw(std::vector<std::uint8_t>(sizeof(ops::QuantizeHealth)), {sizeof(ops::QuantizeHealth)});
+    amax = side.from({0.25f}, {1}),
+    health = side.raw(std::vector<std::uint8_t>(sizeof(ops::QuantizeHealth)), {sizeof(ops::QuantizeHealth)});
     spec.amax = amax, spec.health = health.as<ops::QuantizeHealth>(), spec.measure_noise = want.noise;
     if (kind.known) spec.scale = side.from({24.0f}, {1}), spec.descale = side.from({1 / 24.0f}, {1});
     sink = ops::make_sink(side.stream(), spec,
-                          {.shape = shape, .dtype = dtype, .rows = want.rows, .cols = want.cols, .rows_region = Lifetime::run, .cols_region = Lifetime::run,
+                          {.shape = shape,
+                           .dtype = dtype,
+                           .rows = want.rows,
+                           .cols = want.cols,
+                           .rows_region = Lifetime::run,
+                           .cols_region = Lifetime::run,
                            .keep_plain = want.keep_plain});
   }
 
@@ -74,10 +82,12 @@ struct SinkOnSide {
     side.result(name + " amax", amax, same_bits());
     std::byte* const at = health.as<std::byte>();
     side.result(name + " range of scales", {at + offsetof(ops::QuantizeHealth, scale_min), {2}, DType::f32}, same_bits());
-    side.result(name + " values, saturated, flushed, nonfinite", {at + offsetof(ops::QuantizeHealth, values), {4}, DType::i64}, same_bits());
+    side.result(name + " values, saturated, flushed, nonfinite", {at + offsetof(ops::QuantizeHealth, values), {4}, DType::i64},
+                same_bits());
     // n additions of doubles in another order.
     const double n = double(sink.shape.count()), sum = n * largest * largest;
-    side.result(name + " signal and noise", {at + offsetof(ops::QuantizeHealth, signal), {2}, DType::f64}, within(2 * (n + 2) * 0x1p-53 * sum));
+    side.result(name + " signal and noise", {at + offsetof(ops::QuantizeHealth, signal), {2}, DType::f64},
+                within(2 * (n + 2) * 0x1p-53 * sum));
   }
 };
 

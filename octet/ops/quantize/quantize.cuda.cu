@@ -31,7 +31,7 @@ Side first_side(const ops::Sink& sink, const Quantized& q, float* line_tops, boo
   } else if (q.block.whole_rows()) {
     s.part = Part::top_of_lines, s.tops = line_tops;
   } else {
-    s.part = q.block.rows > 1 ? Part::square : Part::blocks, s.block = q.block.cols;
+    s.part = q.block.rows > 1 ? Part::square : Part::blocks, s.shift = q.block.cols == 32 ? 5 : q.block.cols == 64 ? 6 : 7;
     set_layout(s, q);
   }
   return s;

@@ -37,7 +37,8 @@ void rmsnorm_forward(Queue queue, const ops::RmsNormForward& a) {
     const std::int64_t rows = a.x.shape[0], cols = a.x.shape[1];
     if (rows > 0) {
       with_pack<T>(cols, [&]<int N>() {
-        rmsnorm_statistic_kernel<T, N><<<unsigned(ceil_div(rows * 32, row_threads)), row_threads, 0, queue>>>(rows, cols, a.x.as<T>(), a.eps, a.inv_rms.f32());
+        rmsnorm_statistic_kernel<T, N>
+            <<<unsigned(ceil_div(rows * 32, row_threads)), row_threads, 0, queue>>>(rows, cols, a.x.as<T>(), a.eps, a.inv_rms.f32());
       });
       launched("rmsnorm_statistic_kernel");
     }

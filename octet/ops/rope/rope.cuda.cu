@@ -21,7 +21,8 @@ __global__ void rope_kernel(std::int64_t tokens, std::int64_t columns, ops::QkvS
 #pragma unroll
   for (int h = 0; h < heads_a_thread; ++h) {
     if (first + h >= heads) continue;
-    ops::rope_head<opposite>(PackLanes<N>{at}, half, row + (first + h) * shape.head_dim, cos + angles, sin + angles, Kept<N>{&turned[h][0], &turned[h][1]});
+    ops::rope_head<opposite>(PackLanes<N>{at}, half, row + (first + h) * shape.head_dim, cos + angles, sin + angles,
+                             Kept<N>{&turned[h][0], &turned[h][1]});
   }
 #pragma unroll
   for (int h = 0; h < heads_a_thread; ++h) {
@@ -42,11 +43,15 @@ void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, c
   dispatch<float, Bf16>(qkv.dtype, "rope", [&]<class T>() {
     const auto run = [&]<int N>() {
       constexpr int threads = 256;
-      const dim3 grid(unsigned(ceil_div(tokens * (heads.head_dim / 2 / N), threads)), unsigned(ceil_div(heads.heads + heads.kv_heads, heads_a_thread)));
-      rope_kernel<opposite, T, N><<<grid, threads, 0, queue>>>(tokens, heads.columns(), heads, table.cos.f32(), table.sin.f32(), qkv.as<T>());
+      const dim3 grid(unsigned(ceil_div(tokens * (heads.head_dim / 2 / N), threads)),
+                      unsigned(ceil_div(heads.heads + heads.kv_heads, heads_a_thread)));
+      rope_kernel<opposite, T, N>
+          <<<grid, threads, 0, queue>>>(tokens, heads.columns(), heads, table.cos.f32(), table.sin.f32(), qkv.as<T>());
     };
-    if (aligned_pairs(qkv, heads, table)) run.template operator()<8>();
-    else run.template operator()<1>();
+    if (aligned_pairs(qkv, heads, table))
+      run.template operator()<8>();
+    else
+      run.template operator()<1>();
   });
   launched("rope_kernel");
 }
@@ -69,7 +74,8 @@ struct RopeGradient {
     const bool first = in_head < half;
     const std::int64_t angles = std::int64_t(unsigned(row) % sequence) * half;
     Pack<N> pair[2];
-    ops::rope_head<true>(PackLanes<N>{first ? in_head : in_head - half}, half, from + col - in_head, cos + angles, sin + angles, Kept<N>{&pair[0], &pair[1]});
+    ops::rope_head<true>(PackLanes<N>{first ? in_head : in_head - half}, half, from + col - in_head, cos + angles, sin + angles,
+                         Kept<N>{&pair[0], &pair[1]});
 #pragma unroll
     for (int i = 0; i < N; ++i) out[0].v[i] = first ? pair[0].v[i] : pair[1].v[i];
   }

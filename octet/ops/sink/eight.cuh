@@ -14,7 +14,8 @@ __device__ __forceinline__ unsigned larger_halves(unsigned a, unsigned b) {
   return m;
 }
 
-template <class T> struct Eight;
+template <class T>
+struct Eight;
 
 template <>
 struct Eight<Bf16> {
@@ -33,7 +34,9 @@ struct Eight<Bf16> {
   }
   __device__ __forceinline__ void put(Bf16* p) const { *reinterpret_cast<uint4*>(p) = make_uint4(word[0], word[1], word[2], word[3]); }
   __device__ __forceinline__ void put_one(Bf16* p, int j) const { p->bits = std::uint16_t(word[j / 2] >> (j % 2 * 16)); }
-  __device__ __forceinline__ float operator[](int j) const { return __uint_as_float(j % 2 ? word[j / 2] & 0xFFFF0000u : word[j / 2] << 16); }
+  __device__ __forceinline__ float operator[](int j) const {
+    return __uint_as_float(j % 2 ? word[j / 2] & 0xFFFF0000u : word[j / 2] << 16);
+  }
   /// How many are not 0.
   __device__ __forceinline__ int nonzero() const {
     unsigned m = 0;
@@ -69,7 +72,8 @@ struct Eight<float> {
 };
 
 /// Eight running maxima of magnitudes, from 0; NaN is ignored.
-template <class T> struct Tops;
+template <class T>
+struct Tops;
 
 template <>
 struct Tops<Bf16> {

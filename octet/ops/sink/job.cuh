@@ -14,7 +14,7 @@ enum class Part : int {
   constant,       // encode with one scale that stands in memory
   lines,          // encode with a scale for every line that stands in memory
   square,         // encode with the scale of each tile, found here
-  blocks,         // encode with the scale of every `block` values of a line, found here
+  blocks,         // encode with the scale of every 2^shift values of a line, found here
   top_of_tensor,  // raise the maximum of all values: codes come in the next pass
   top_of_lines,   // the same for every line
 };
@@ -25,8 +25,8 @@ struct Side {
   Part part = Part::nothing;
   bool counts = false;  // this orientation's codes and scales are the ones that health counts
   bool e8m0 = false;    // type of the descales, otherwise f32
-  int block = 128;
-  float overflow = 0;   // see ops::BlockRule
+  int shift = 7;
+  float overflow = 0;  // see ops::BlockRule
   std::uint8_t* codes = nullptr;
   /// Of the tensor, or of every line. Negative: minus the scale, and some value lands beyond the format's largest or is infinite.
   const float* scale = nullptr;
@@ -40,7 +40,7 @@ struct TileJob {
   std::int64_t rows = 0, cols = 0;
   void* plain = nullptr;  // written when set
   Side row, col;
-  bool same = false;      // both orientations are encoded with one scale a tile: the same codes
+  bool same = false;  // both orientations are encoded with one scale a tile: the same codes
   bool e5m2 = false, noise = false;
   bool wide_columns = false;  // 16 codes of a column can be stored at once
   bool in_place = false;      // the producer reads what it overwrites, within its tile

@@ -19,9 +19,18 @@ struct PackLanes {
   using Value = Pack<N>;
   std::int64_t at;
 
-  template <class F> __device__ __forceinline__ void each(std::int64_t, F&& f) const { f(at); }
-  template <class T> __device__ __forceinline__ Value load(const T* p, std::int64_t i) const { return cuda::load<N>(p, i); }
-  template <class Place> __device__ __forceinline__ void store(Place place, std::int64_t, const Value& v) const { *place.first = v; }
+  template <class F>
+  __device__ __forceinline__ void each(std::int64_t, F&& f) const {
+    f(at);
+  }
+  template <class T>
+  __device__ __forceinline__ Value load(const T* p, std::int64_t i) const {
+    return cuda::load<N>(p, i);
+  }
+  template <class Place>
+  __device__ __forceinline__ void store(Place place, std::int64_t, const Value& v) const {
+    *place.first = v;
+  }
 };
 
 /// Where a row body "stores": registers. What it stores half a row further goes to `second`.
@@ -65,7 +74,8 @@ __device__ __forceinline__ void make_eight(const Make& make, std::int64_t row, s
 
 /// This thread's values of a tile; 0 outside the matrix. `width` is how many columns each output has.
 template <class T, bool aligned, class Make>
-__device__ __forceinline__ void make_tile(const Make& make, std::int64_t rows, std::int64_t width, const Spot& at, TileValues<T, Make::outputs>& v) {
+__device__ __forceinline__ void make_tile(const Make& make, std::int64_t rows, std::int64_t width, const Spot& at,
+                                          TileValues<T, Make::outputs>& v) {
   const std::int64_t row = at.row0 + at.r, col = at.col0 + at.c;
   if constexpr (aligned) {
     // Addresses are bounded rather than loads skipped, so that all loads can be under way at once.
@@ -96,19 +106,21 @@ __device__ __forceinline__ void make_tile(const Make& make, std::int64_t rows, s
   }
 }
 
-/// Blocks that share a multiprocessor: one more where the registers suffice for the usual paths, though not for those that count odd values.
+/// Blocks that share a multiprocessor: one more where the registers suffice for the usual paths, though not for those that count odd
+/// values.
 template <class T, bool aligned, int outputs>
-inline constexpr int blocks_at_once = std::is_same_v<T, Bf16> && aligned && outputs == 1 ? 3 : 2;
+inline constexpr int blocks_at_once = std::is_same_v<T, Bf16>&& aligned&& outputs == 1 ? 3 : 2;
 
 template <class T, bool aligned, class Make>
-__global__ void __launch_bounds__(tile_threads, blocks_at_once<T, aligned, Make::outputs>) tile_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
+__global__ void __launch_bounds__(tile_threads, blocks_at_once<T, aligned, Make::outputs>)
+    tile_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
   __shared__ TileShared shared;
   const std::int64_t width = job.cols / Make::outputs;
   Spot at = spot_of(width);
   TileValues<T, Make::outputs> v;
   make_tile<T, aligned>(make, job.rows, width, at, v);
   if (job.in_place) __syncthreads();
-  // The outputs go round through the registers of one: less code, which is run once, is fetched faster.
+    // The outputs go round through the registers of one: less code, which is run once, is fetched faster.
 #pragma unroll 1
   for (int k = 0; k < Make::outputs; ++k, at.col0 += width) {
     finish_tile<T, aligned>(job, at, v[0], shared);
@@ -125,8 +137,10 @@ void run_tiles(Queue queue, const TileJob& job, const Make& make, bool aligned) 
   static_assert(Make::outputs <= 2);
   const std::int64_t tiles = ceil_div(job.rows, tile_side) * ceil_div(job.cols / Make::outputs, tile_side);
   const unsigned blocks = tiles > 0 ? unsigned(tiles) : 1;  // an empty matrix, too, has a scale and counts
-  if (aligned) tile_kernel<T, true><<<blocks, tile_threads, 0, queue>>>(job, make);
-  else if constexpr (Make::outputs == 1) tile_kernel<T, false><<<blocks, tile_threads, 0, queue>>>(job, make);
+  if (aligned)
+    tile_kernel<T, true><<<blocks, tile_threads, 0, queue>>>(job, make);
+  else if constexpr (Make::outputs == 1)
+    tile_kernel<T, false><<<blocks, tile_threads, 0, queue>>>(job, make);
   launched("tile_kernel");
 }
 
@@ -136,7 +150,8 @@ inline bool packs_of_eight(const Tensor& t) {
 }
 /// Whether 8 values and codes of a sink can be written at once.
 inline bool has_aligned_packs(const ops::Sink& sink) {
-  const auto address = reinterpret_cast<std::uintptr_t>(sink.plain.data) | reinterpret_cast<std::uintptr_t>(sink.spec.quantizes() ? sink.codes.rows.codes.data : nullptr);
+  const auto address = reinterpret_cast<std::uintptr_t>(sink.plain.data) |
+                       reinterpret_cast<std::uintptr_t>(sink.spec.quantizes() ? sink.codes.rows.codes.data : nullptr);
   return sink.shape[1] % 8 == 0 && address % 16 == 0;
 }
 /// Whether both halves of a sink's columns are whole tiles.

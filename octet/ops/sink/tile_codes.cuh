@@ -16,8 +16,10 @@ struct Tally {
 template <class Format>
 __device__ __forceinline__ float decode_one(unsigned code) {
   unsigned halves;
-  if constexpr (std::is_same_v<Format, E4M3>) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
-  else asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
+  if constexpr (std::is_same_v<Format, E4M3>)
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
+  else
+    asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(std::uint16_t(halves & 0xFFFF)));
   return value;
@@ -25,7 +27,8 @@ __device__ __forceinline__ float decode_one(unsigned code) {
 
 /// One row of what count() does when it looks at every value.
 template <class Format, class T, class Scale>
-__device__ __forceinline__ void count_row(const TileJob& job, const Eight<T>& x, uint2 codes, bool exact, const Scale& scale, Tally& tally) {
+__device__ __forceinline__ void count_row(const TileJob& job, const Eight<T>& x, uint2 codes, bool exact, const Scale& scale,
+                                          Tally& tally) {
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     const float v = x[j];
@@ -45,7 +48,8 @@ __device__ __forceinline__ void count_row(const TileJob& job, const Eight<T>& x,
 /// scale(i, j) is that of v[i][j]. `beyond`: some value of the tile may be infinite or land beyond the format's largest. Otherwise it is
 /// enough to count bytes, except where there are NaN or noise is measured: rare, so eight rows go round through the registers of one.
 template <class Format, class T, class Scale>
-__device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint2 (&codes)[8], bool beyond, const Scale& scale, Tally& tally) {
+__device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint2 (&codes)[8], bool beyond, const Scale& scale,
+                                      Tally& tally) {
   unsigned nan = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) tally.flushed += v[i].nonzero() - nonzero_of(codes[i]), nan |= nan_of(codes[i]);
@@ -54,7 +58,8 @@ __device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint
   if (!exact && !job.noise) return;
 #pragma unroll 1
   for (int i = 0; i < 8; ++i) {
-    count_row<Format>(job, v[0], codes[0], exact, [&](int j) { return scale(i, j); }, tally);
+    count_row<Format>(
+        job, v[0], codes[0], exact, [&](int j) { return scale(i, j); }, tally);
     const Eight<T> x = v[0];
     const uint2 c = codes[0];
 #pragma unroll
@@ -131,8 +136,10 @@ __device__ __forceinline__ void store_columns(const TileJob& job, const Spot& at
     uint4 q = turned[(p * 32 + c) * 8 + (k ^ (p * 2 + c / 16))];
     if (c / 8 % 2) q = make_uint4(q.z, q.w, q.x, q.y);
     if (p * 32 >= cols || rows == 0) continue;
-    if (job.wide_columns) *reinterpret_cast<uint4*>(to) = q;
-    else store_bytes(to, q, rows);
+    if (job.wide_columns)
+      *reinterpret_cast<uint4*>(to) = q;
+    else
+      store_bytes(to, q, rows);
   }
 }
 
@@ -143,25 +150,29 @@ __device__ __forceinline__ void encode_tile(const TileJob& job, const Spot& at, 
   if (encodes(job.row.part)) {
     // One scale for all, one a row, or one a row and block.
     const int step = job.row.part == Part::lines || job.row.part == Part::blocks;
-    const float* const scales = shared.row_scale + step * at.r + (job.row.part == Part::blocks ? at.c / job.row.block * tile_side : 0);
+    const float* const scales = shared.row_scale + step * at.r + (job.row.part == Part::blocks ? (at.c >> job.row.shift) * tile_side : 0);
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float s = scales[i * step];
       codes[i] = encode_eight<Format>(v[i], [s](int) { return s; });
     }
     store_rows<aligned>(job, at, codes);
-    if (job.health && job.row.counts) count<Format>(job, v, codes, beyond, [&](int i, int) { return scales[i * step]; }, tally);
+    if (job.health && job.row.counts)
+      count<Format>(
+          job, v, codes, beyond, [&](int i, int) { return scales[i * step]; }, tally);
     if (job.same) store_columns(job, at, codes, shared.codes);
   }
   if (encodes(job.col.part) && !job.same) {
     const int step = job.col.part == Part::lines || job.col.part == Part::blocks;
-    const float* const scales = shared.col_scale + step * at.c + (job.col.part == Part::blocks ? at.r / job.col.block * tile_side : 0);
+    const float* const scales = shared.col_scale + step * at.c + (job.col.part == Part::blocks ? (at.r >> job.col.shift) * tile_side : 0);
     float s[8];
 #pragma unroll
     for (int j = 0; j < 8; ++j) s[j] = scales[j * step];
 #pragma unroll
     for (int i = 0; i < 8; ++i) codes[i] = encode_eight<Format>(v[i], [&s](int j) { return s[j]; });
-    if (job.health && job.col.counts) count<Format>(job, v, codes, beyond, [&s](int, int j) { return s[j]; }, tally);
+    if (job.health && job.col.counts)
+      count<Format>(
+          job, v, codes, beyond, [&s](int, int j) { return s[j]; }, tally);
     store_columns(job, at, codes, shared.codes);
   }
   if (job.health && ((job.row.counts && encodes(job.row.part)) || (job.col.counts && encodes(job.col.part)))) report(job, at, tally);
@@ -193,8 +204,10 @@ __device__ __forceinline__ void finish_tile(const TileJob& job, const Spot& at, 
   collect_tops(job, at, v, shared);
   __syncthreads();
   const bool beyond = __syncthreads_or(find_scales(job, at, shared));
-  if (job.e5m2) encode_tile<E5M2, aligned>(job, at, v, shared, beyond);
-  else encode_tile<E4M3, aligned>(job, at, v, shared, beyond);
+  if (job.e5m2)
+    encode_tile<E5M2, aligned>(job, at, v, shared, beyond);
+  else
+    encode_tile<E4M3, aligned>(job, at, v, shared, beyond);
 }
 
 }  // namespace octet::cuda

@@ -27,7 +27,8 @@ struct Spot {
 __device__ __forceinline__ Spot spot_of(std::int64_t width) {
   const unsigned across = width > 0 ? unsigned((width + tile_side - 1) / tile_side) : 1;
   const unsigned down = blockIdx.x / across;
-  return {std::int64_t(down) * tile_side, std::int64_t(blockIdx.x - down * across) * tile_side, int(threadIdx.x) / 16 * 8, int(threadIdx.x) % 16 * 8};
+  return {std::int64_t(down) * tile_side, std::int64_t(blockIdx.x - down * across) * tile_side, int(threadIdx.x) / 16 * 8,
+          int(threadIdx.x) % 16 * 8};
 }
 
 /// Magnitudes compare like their bits. The first look spares most of the atomics.
@@ -51,16 +52,18 @@ template <class T>
 __device__ __forceinline__ void collect_tops(const TileJob& job, const Spot& at, const Eight<T> (&v)[8], TileShared& shared) {
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   if (job.row.part == Part::blocks || job.row.part == Part::top_of_lines) {
-    const int reach = job.row.part == Part::blocks ? job.row.block / 8 : 16;  // threads that share a block
+    const int reach = job.row.part == Part::blocks ? 1 << (job.row.shift - 3) : 16;  // threads that share a block
     Tops<T> rows = Tops<T>::of_rows(v);
     rows.raise_from_lane(1), rows.raise_from_lane(2);
     if (reach > 4) rows.raise_from_lane(4);
     if (reach > 8) rows.raise_from_lane(8);
-    if (lane % reach == 0) {
+    if ((lane & (reach - 1)) == 0) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        if (job.row.part == Part::blocks) shared.row_scale[at.c / job.row.block * tile_side + at.r + i] = rows[i];
-        else if (at.row0 + at.r + i < job.rows) raise(job.row.tops + at.row0 + at.r + i, rows[i]);
+        if (job.row.part == Part::blocks)
+          shared.row_scale[(at.c >> job.row.shift) * tile_side + at.r + i] = rows[i];
+        else if (at.row0 + at.r + i < job.rows)
+          raise(job.row.tops + at.row0 + at.r + i, rows[i]);
       }
     }
   }
@@ -94,8 +97,10 @@ struct Found {
 
 __device__ __forceinline__ void put_descale(const Side& side, std::int64_t line, std::int64_t block, const ops::BlockScale<float>& s) {
   const std::int64_t at = line * side.line_stride + block * side.block_stride;
-  if (side.e8m0) static_cast<std::uint8_t*>(side.descales)[at] = std::uint8_t(s.code);
-  else static_cast<float*>(side.descales)[at] = s.descale;
+  if (side.e8m0)
+    static_cast<std::uint8_t*>(side.descales)[at] = std::uint8_t(s.code);
+  else
+    static_cast<float*>(side.descales)[at] = s.descale;
 }
 
 __device__ __forceinline__ ops::BlockRule rule_of(const TileJob& job, const Side& side) {
@@ -105,10 +110,11 @@ __device__ __forceinline__ ops::BlockRule rule_of(const TileJob& job, const Side
 /// Scales of one orientation's blocks in a tile that begins at `line0` and, along the lines, at value `at0` of `length`. tops(line,
 /// block) is the maximum of a block.
 template <class TopOf>
-__device__ __forceinline__ void find_block_scales(const TileJob& job, const Side& side, std::int64_t line0, std::int64_t at0, const TopOf& tops,
-                                                  float* scales, Found& found) {
-  const std::int64_t block0 = at0 / side.block;
-  for (int e = int(threadIdx.x); e < tile_side * tile_side / side.block; e += tile_threads) {
+__device__ __forceinline__ void find_block_scales(const TileJob& job, const Side& side, std::int64_t line0, std::int64_t at0,
+                                                  const TopOf& tops, float* scales, Found& found) {
+  const std::int64_t block0 = at0 >> side.shift;
+#pragma unroll 1
+  for (int e = int(threadIdx.x); e < tile_side * (tile_side >> side.shift); e += tile_threads) {
     const int line = e % tile_side, block = e / tile_side;
     const float amax = tops(line, block);
     const auto s = ops::block_scale(amax, rule_of(job, side));
@@ -123,6 +129,7 @@ __device__ __forceinline__ void find_block_scales(const TileJob& job, const Side
 __device__ __forceinline__ void fill_padding(const Side& side) {
   const std::int64_t beside = side.stored_blocks - side.blocks, below = side.stored_lines - side.lines;
   const std::int64_t n = side.lines * beside + below * side.stored_blocks;
+#pragma unroll 1
   for (std::int64_t e = threadIdx.x; e < n; e += tile_threads) {
     const std::int64_t rest = e - side.lines * beside;
     const bool low = rest >= 0;
@@ -133,8 +140,8 @@ __device__ __forceinline__ void fill_padding(const Side& side) {
 
 /// One orientation's scales, to shared memory.
 template <class TopOf>
-__device__ __forceinline__ void find_side(const TileJob& job, const Side& side, std::int64_t line0, std::int64_t at0, float tile_top, const TopOf& tops,
-                                          float* scales, Found& found) {
+__device__ __forceinline__ void find_side(const TileJob& job, const Side& side, std::int64_t line0, std::int64_t at0, float tile_top,
+                                          const TopOf& tops, float* scales, Found& found) {
   const int thread = int(threadIdx.x);
   if (side.part == Part::constant && thread == 0) {
     const float s = fabsf(*side.scale);
@@ -165,12 +172,15 @@ __device__ __forceinline__ bool find_scales(const TileJob& job, const Spot& at, 
   for (int w = 1; w < tile_threads / 32; ++w) top = fmaxf(shared.warp_top[w], top);
   if (threadIdx.x == 0) {
     if (job.amax) raise(job.amax, top);
-    if (job.row.part == Part::top_of_tensor) raise(job.row.tops, top);
-    else if (job.col.part == Part::top_of_tensor) raise(job.col.tops, top);
+    if (job.row.part == Part::top_of_tensor)
+      raise(job.row.tops, top);
+    else if (job.col.part == Part::top_of_tensor)
+      raise(job.col.tops, top);
   }
   const auto columns = [&](int line, int block) {  // over the warps, of 16 rows each, that a block of rows has
-    const int warps = job.col.part == Part::blocks ? job.col.block / 16 : tile_side / 16;
+    const int warps = job.col.part == Part::blocks ? 1 << (job.col.shift - 4) : tile_side / 16;
     float most = 0;
+#pragma unroll 2
     for (int w = 0; w < warps; ++w) most = fmaxf(shared.column_tops(block * warps + w)[line], most);
     return most;
   };
@@ -178,7 +188,9 @@ __device__ __forceinline__ bool find_scales(const TileJob& job, const Spot& at, 
     raise(job.col.tops + at.col0 + threadIdx.x, columns(int(threadIdx.x), 0));
 
   Found found;
-  find_side(job, job.row, at.row0, at.col0, top, [&](int line, int block) { return shared.row_scale[block * tile_side + line]; }, shared.row_scale, found);
+  find_side(
+      job, job.row, at.row0, at.col0, top, [&](int line, int block) { return shared.row_scale[block * tile_side + line]; },
+      shared.row_scale, found);
   find_side(job, job.col, at.col0, at.row0, top, columns, shared.col_scale, found);
   if (job.health) {
     const float least = -warp_max(-found.least), greatest = warp_max(found.greatest);
