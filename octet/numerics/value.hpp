@@ -35,6 +35,15 @@ OCTET_HD constexpr float float_of(std::uint32_t bits) { return __builtin_bit_cas
 /// Every lane holds x. (0 is subtracted, not added: that keeps -0, so the compiler drops it and broadcasts.)
 template <class V> OCTET_HD constexpr V splat(float x) { return x - V{}; }
 
+/// a * b + c with one rounding: one instruction on every backend, and where a processor lacks it, the same bits from libm.
+OCTET_HD constexpr float fused_multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#ifndef __CUDACC__
+template <class V> OCTET_HD V fused_multiply_add(V a, V b, V c) requires(sizeof(V) > 4) {
+  for (int i = 0; i < lanes_of<V>; ++i) a[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return a;
+}
+#endif
+
 /// |x|, NaN included.
 template <class V> OCTET_HD constexpr V magnitude(V x) { return value_of<V>(int_of(x) & 0x7FFFFFFF); }
 
