@@ -2,8 +2,6 @@
 
 #include "octet/ops/attention/cudnn_attention.hpp"
 
-#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
-#define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
 
 #include <cmath>
