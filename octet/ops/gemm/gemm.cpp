@@ -66,11 +66,12 @@ void run(const Gemm& g, DType compute, const Ready& a, const Ready& b, const Ten
   const bool scaled = !a.descaled || !b.descaled;
   const float alpha = (a.descaled ? 1.0f : *g.a.descales.f32()) * (b.descaled ? 1.0f : *g.b.descales.f32());
   const float* const bias = g.bias ? g.bias.f32() : nullptr;
-  const bool later = bool(sums);  // alpha and bias belong to the pass that rounds
+  const bool later = bool(sums);  // alpha and bias belong to the pass that rounds or adds
   multiply({.M = M, .N = N, .K = K, .type = compute, .result = later ? DType::f32 : g.d.dtype, .a_transposed = g.a.transposed,
-            .b_transposed = g.b.transposed, .scaled = scaled && !later, .biased = bias != nullptr && !later, .accumulate = g.accumulate},
+            .b_transposed = g.b.transposed, .scaled = scaled && !later, .biased = bias != nullptr && !later, .accumulate = g.accumulate && !later},
            a.values.data, b.values.data, later ? sums.data : g.d.data, alpha, bias);
-  if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
+  if (later && g.accumulate) OCTET_RUN(add_sums, sums, alpha, bias, g.d);
+  else if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
 }
 
 }  // namespace
@@ -82,8 +83,10 @@ void gemm(Stream& stream, const Gemm& g) {
   const DType compute = stream.target().gemm_compute == DType::bf16 && fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
   const Scope scope(stream);
   const Ready a = prepare(stream, g.a, compute), b = prepare(stream, g.b, compute);
+  const bool rounded = g.d.dtype == DType::bf16 && compute == DType::f32;
+  const bool scaled_and_added = g.accumulate && (!a.descaled || !b.descaled);  // in one call, oneDNN leaves its fast kernels
   Tensor sums;
-  if (g.d.dtype == DType::bf16 && compute == DType::f32) sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
+  if (rounded || scaled_and_added) sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
   if (stream.device() == Device::cpu) run(g, compute, a, b, sums);
 }
 

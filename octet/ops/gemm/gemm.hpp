@@ -20,7 +20,8 @@ struct Gemm {
   bool fast_accumulation = false;  // GPUs: partial sums may stay in the tensor core's short accumulator; no effect on the CPU
 };
 
-/// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace: the decoded operands, from scratch.
+/// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace, from scratch: the decoded
+/// operands, and f32 sums [M, N] where they cannot be made in d.
 void gemm(Stream&, const Gemm&);
 
 /// The type in which this machine's CPU multiplies faster, bf16 or f32, and its rate, measured once per process (about 0.1 s).
