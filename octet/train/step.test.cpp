@@ -35,8 +35,8 @@ TEST_P(EveryRecipe, a_dry_run_needs_the_memory_that_a_real_run_takes_to_the_byte
 TEST_P(EveryRecipe, a_dry_run_tells_memory_and_work_of_any_number_of_micro_batches) {
   for (const int accumulate : {1, 2, 3, 4}) {
     const EngineConfig config = small_engine("llama", GetParam());
-    const DryRun dry = dry_run(config, machine_target(), 4 / accumulate, accumulate);
-    Engine e(config, Device::cpu, machine_target());
+    const DryRun dry = dry_run(config, machine_target(Device::cpu), 4 / accumulate, accumulate);
+    Engine e(config, Device::cpu, machine_target(Device::cpu));
     train_steps(e, 1, accumulate);
     const Work before = e.stream.work();
     run_step(e, std::vector(std::size_t(accumulate), random_batch(4 / accumulate, 32, 61, 1)), {.learning_rate = 1e-2, .measure = true});
