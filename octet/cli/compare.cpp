@@ -23,7 +23,9 @@ double share_of(const std::string& option, const std::string& text) {
 ExitCode compare_recipes(Options o) {
   o.compare.tolerance = share_of("--tolerance", o.tolerance);
   if (o.quiet) log::set_quiet(true), o.compare.console = train::Console::Kind::quiet;
-  const train::CompareOutcome outcome = train::compare(o.config(), o.compare);
+  std::vector<std::string> recipes = o.compare.recipes;
+  recipes.push_back(o.compare.baseline);
+  const train::CompareOutcome outcome = train::compare(o.config(recipes), o.compare);
   std::printf("%s\nreport: %s/report.html\n", table_text(outcome.comparison).c_str(), outcome.folder.c_str());
   return outcome.comparison.all_within() ? ExitCode::done : ExitCode::gap;
 }

@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "octet/base/log.hpp"
 #include "octet/scaling/recipe.hpp"
+#include "octet/train/idle_options.hpp"
 
 namespace octet::cli {
 
@@ -19,7 +21,7 @@ void RunOptions::add_to(Command& command) {
   command.option("--set", set, "one key of the configuration, such as optim.learning_rate=1e-3; may be repeated");
 }
 
-train::RunConfig RunOptions::config() const {
+train::RunConfig RunOptions::config(const std::vector<std::string>& recipes) const {
   train::RunConfig c;
   config::Origins origins;
   if (!file.empty() && !std::filesystem::exists(file))
@@ -36,6 +38,7 @@ train::RunConfig RunOptions::config() const {
   if (tokens > 0) c.train.tokens = tokens;
   if (!max_time.empty()) c.train.max_seconds = seconds_of("--max-time", max_time);
   for (const auto& assignment : set) config::apply_override(c, assignment, origins);
+  for (const auto& sentence : train::idle_options(c, origins, recipes)) log::warn("{}", sentence);
   return c;
 }
 

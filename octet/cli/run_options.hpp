@@ -14,8 +14,9 @@ struct RunOptions {
   bool fp8_given = false;
 
   void add_to(Command&);
-  /// The configuration that they make together: the file, then the flags, then --set.
-  train::RunConfig config() const;
+  /// The configuration that they make together: the file, then the flags, then --set. Warns of options without effect under its recipe,
+  /// or, when several are compared, under any of `recipes`.
+  train::RunConfig config(const std::vector<std::string>& recipes = {}) const;
 };
 
 /// "90", "90s", "5m", "1h30m" in seconds; throws ConfigError naming `option` otherwise.

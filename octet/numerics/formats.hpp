@@ -10,6 +10,7 @@ namespace octet {
 struct E4M3 {
   static constexpr int mantissa_bits = 3, bias = 7;
   static constexpr float max = 448.0f;
+  static constexpr float nearest_to_max = 464.0f;  // the largest float that rounds to max, were the format to go on
   static constexpr float min_normal = 0x1p-6f, min_subnormal = 0x1p-9f;
   static constexpr std::uint8_t max_code = 0x7E, nan_code = 0x7F;
   static constexpr bool has_infinity = false;
@@ -19,6 +20,7 @@ struct E4M3 {
 struct E5M2 {
   static constexpr int mantissa_bits = 2, bias = 15;
   static constexpr float max = 57344.0f;
+  static constexpr float nearest_to_max = 0x1.dffffep15f;  // half way, 61440, goes to even, beyond
   static constexpr float min_normal = 0x1p-14f, min_subnormal = 0x1p-16f;
   static constexpr std::uint8_t max_code = 0x7B, nan_code = 0x7F;
   static constexpr bool has_infinity = true;

@@ -77,6 +77,7 @@ struct RecipeEntry {
   std::string_view name, summary;
   std::unique_ptr<Recipe> (*make)(const RecipeOptions&);
   bool compared;  // by default, when recipes are held against the baseline
+  std::vector<std::string_view> options;  // of RecipeOptions, those that it reads; none: it quantizes nothing, so exemptions do nothing
 };
 /// All recipes, in the order of the documentation.
 const std::vector<RecipeEntry>& recipes();

@@ -22,6 +22,10 @@ struct Work {
   double flops = 0;       // of GEMMs and attention, 2 per multiply-add
   double gemm_flops = 0;  // of GEMMs alone
   double bytes = 0;       // read and written by all other ops, each tensor once
+
+  friend Work operator+(const Work& a, const Work& b) { return {a.ops + b.ops, a.flops + b.flops, a.gemm_flops + b.gemm_flops, a.bytes + b.bytes}; }
+  friend Work operator-(const Work& a, const Work& b) { return a + -1 * b; }
+  friend Work operator*(std::int64_t n, const Work& w) { return {n * w.ops, double(n) * w.flops, double(n) * w.gemm_flops, double(n) * w.bytes}; }
 };
 
 /// Sees tensors as modules make them. Used to find where a value that is not finite came from; none is installed in a normal step.
@@ -58,7 +62,7 @@ class Stream {
   Tensor zeros(Shape, DType, Region = Lifetime::scratch, Category = Category::temporaries);
 
   void count(const Work& w) {
-    work_.ops += w.ops, work_.flops += w.flops, work_.gemm_flops += w.gemm_flops, work_.bytes += w.bytes;
+    work_ = work_ + w;
   }
   const Work& work() const { return work_; }
 
@@ -67,6 +71,7 @@ class Stream {
     if (observer_ != nullptr) observer_->observe(path, what, t);
   }
   void set_observer(Observer* o) { observer_ = o; }
+  bool observed() const { return observer_ != nullptr; }
 
  private:
   Arena arena_;

@@ -4,24 +4,35 @@
 #include "octet/train/step.hpp"
 
 namespace octet::train {
+namespace {
+
+Work work_of_step(Engine& engine, const std::vector<data::Batch>& micro_batches) {
+  const Work before = engine.stream.work();
+  run_step(engine, micro_batches, {.measure = true});
+  finish_step(engine);
+  return engine.stream.work() - before;
+}
+
+// Micro-batches are alike in work, and each gives its memory back before the next: two show what any number needs.
+Work work_of_step(Engine& engine, const data::Batch& shape, std::int64_t accumulate) {
+  const Work one = work_of_step(engine, std::vector{shape});
+  if (accumulate == 1) return one;
+  const Work two = work_of_step(engine, std::vector{shape, shape});
+  return one + (accumulate - 1) * (two - one);
+}
+
+}  // namespace
 
 DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate) {
   Engine engine(config, Device::null, target);
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence;
-  const std::vector<data::Batch> micro_batches(std::size_t(accumulate), shape);
   DryRun out;
   engine.parameters.initialize(engine.stream, 0);
   prepare(engine);
-  const Work before = engine.stream.work();
-  if (engine.optimizer) {
-    run_step(engine, micro_batches, {.measure = true});
-    finish_step(engine);
-  }
-  const Work after = engine.stream.work();
+  if (engine.optimizer) out.step = work_of_step(engine, shape, accumulate);
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
-  out.step = {after.ops - before.ops, after.flops - before.flops, after.gemm_flops - before.gemm_flops, after.bytes - before.bytes};
   out.parameters = engine.parameters.count();
   out.plan = engine.precision.rows();
   out.quantizers = engine.precision.slots().slots();

@@ -14,7 +14,7 @@ struct DryRun {
   std::vector<Slot> quantizers;
 };
 
-/// Runs one step and one evaluation on the null device.
+/// Runs a step of one micro-batch, one of two where there are more, and an evaluation on the null device.
 DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate);
 
 /// Throws DeviceError, with the memory table's largest entries and what would help, when the run needs more than `available` bytes.

@@ -5,6 +5,7 @@
 #include "octet/models/registry.hpp"
 #include "octet/nn/parameters.hpp"
 #include "octet/optim/adamw.hpp"
+#include "octet/tensor/replay.hpp"
 
 namespace octet::train {
 
@@ -28,6 +29,7 @@ class Engine {
   std::unique_ptr<Model> model;
   nn::Parameters parameters;
   std::optional<optim::AdamW> optimizer;
+  Replay micro_steps;  // forward and backward of a micro-batch
 
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
   nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }

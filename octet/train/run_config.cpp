@@ -49,6 +49,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.field("output", output, "folder in which the run's folder is made");
   v.field("seed", seed, "of the first weights and of the order of the data", {.at_least = 0});
   v.choice("device", device, "what computes: auto is the GPU where there is one that works", {"auto", "cpu", "gpu"});
+  v.field("deterministic", deterministic, "on a GPU: the same bits in every run, which costs speed and memory; the CPU always gives them");
   v.field("threads", threads, "CPU threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
   v.section("model", model, "which model");
   v.section("recipe", recipe, "in which precision its linear layers run");

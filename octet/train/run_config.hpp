@@ -41,6 +41,7 @@ struct RunConfig {
   std::string output = "runs";  // folder in which the run's own folder is made
   std::int64_t seed = 1;      // of weights and order of the data
   std::string device = "auto";  // auto | cpu | gpu
+  bool deterministic = false;   // GPU: the same bits in every run
   std::int64_t threads = 0;   // of the CPU; 0: one for each processor
   ModelConfig model;
   PrecisionConfig recipe;

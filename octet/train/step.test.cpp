@@ -32,6 +32,25 @@ TEST_P(EveryRecipe, a_dry_run_needs_the_memory_that_a_real_run_takes_to_the_byte
     }
 }
 
+TEST_P(EveryRecipe, a_dry_run_tells_memory_and_work_of_any_number_of_micro_batches) {
+  for (const int accumulate : {1, 2, 3, 4}) {
+    const EngineConfig config = small_engine("llama", GetParam());
+    const DryRun dry = dry_run(config, machine_target(Device::cpu), 4 / accumulate, accumulate);
+    Engine e(config, Device::cpu, machine_target(Device::cpu));
+    train_steps(e, 1, accumulate);
+    const Work before = e.stream.work();
+    run_step(e, std::vector(std::size_t(accumulate), random_batch(4 / accumulate, 32, 61, 1)), {.learning_rate = 1e-2, .measure = true});
+    finish_step(e);
+    const Work real = e.stream.work() - before;
+    EXPECT_EQ(dry.step.ops, real.ops) << accumulate;
+    EXPECT_EQ(dry.step.flops, real.flops) << accumulate;
+    EXPECT_EQ(dry.step.gemm_flops, real.gemm_flops) << accumulate;
+    EXPECT_EQ(dry.step.bytes, real.bytes) << accumulate;
+    evaluate_batch(e, random_batch(4 / accumulate, 32, 61, 1));
+    EXPECT_EQ(dry.memory.by_category, e.stream.arena().peak().by_category) << accumulate;
+  }
+}
+
 TEST_P(EveryRecipe, recomputing_gives_the_same_gradients_bit_for_bit) {
   for (const char* family : {"llama", "gpt2"}) {
     std::vector<float> gradients[2];

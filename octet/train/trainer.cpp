@@ -55,9 +55,9 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   const EngineConfig engine = engine_config(config_);
   const Device device = device_named(config.device);
-  dry_ = dry_run(engine, machine_target(device), config.train.batch, config.train.accumulate);
+  dry_ = dry_run(engine, machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_memory(dry_, available_bytes(device), config.train);
-  engine_ = std::make_unique<Engine>(engine, device, machine_target(device));
+  engine_ = std::make_unique<Engine>(engine, device, machine_target(device, config.deterministic));
   for (const auto& pattern : engine_->precision.unused_patterns()) log::warn("recipe.keep_bf16: no layer matches \"{}\"", pattern);
   facts_ = facts_of(config_, engine.shape, dry_);
   facts_.baseline = options.baseline;
@@ -129,6 +129,7 @@ void Trainer::one_step() {
   if (skip) skipped(micro_batches);
   else skipped_in_a_row_ = 0;
   finish_step(*engine_);
+  if (step_ == 1) keep_gemm_plans();
 
   e.seconds = now() - begin;
   train_seconds_ += e.seconds;
@@ -163,6 +164,12 @@ void Trainer::keep_gradient() {
     write_run_facts(folder_ + "/run.json", facts_);
   }
   if (options_.keep_first_gradient) first_gradient_ = std::move(flat);
+}
+
+// By the second step every form has been multiplied once.
+void Trainer::keep_gemm_plans() {
+  const std::string plans = gemm_plans_text(engine_->stream.device());
+  if (!plans.empty()) write_file_atomically(folder_ + "/gemm-plans.txt", plans);
 }
 
 void Trainer::emit_scales(const Readout& shown) {

@@ -72,6 +72,7 @@ class Trainer {
   void skipped(std::span<const data::Batch> micro_batches);
   void evaluate_now();
   void keep_gradient();
+  void keep_gemm_plans();
   EndEvent end_event(RunState);
   double seconds() const;
 

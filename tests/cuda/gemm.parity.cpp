@@ -154,7 +154,7 @@ std::vector<Case> make() {
       for (const DType result : {DType::bf16, DType::f32})
         for (const bool bias : {false, true})
           for (const bool fast : {false, true})
-            add({.a = k, .b = *other, .mnk = {128, 160, 640}, .result = result, .bias = bias, .accumulate = result == DType::f32 && bias != fast, .fast = fast,
+            add({.a = k, .b = *other, .mnk = {128, 160, 640}, .result = result, .bias = bias, .accumulate = bias != fast, .fast = fast,
                  .values = Values::positive});
   for (const Shape& s : {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{5, 7, 0}, Shape{1, 1, 1}, Shape{1, 19, 33}, Shape{19, 1, 33}, Shape{5, 7, 1}, Shape{33, 65, 127},
                          Shape{16, 16, 16}, Shape{48, 80, 208}, Shape{1, 64, 64}, Shape{100, 72, 72}})

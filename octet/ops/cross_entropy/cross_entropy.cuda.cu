@@ -19,7 +19,22 @@ __device__ void clear_columns(T* x, std::int64_t begin, std::int64_t end) {
   for (std::int64_t c = begin + threadIdx.x; c < end; c += threads) x[c] = T{};
 }
 
-// A block for each token.
+// ops::row_softmax in one reading: each thread keeps the largest value so far and the sum relative to it.
+template <int threads, int N, class T>
+__device__ ops::RowSoftmax<float> softmax_in_one_pass(const T* x, std::int64_t vocabulary) {
+  float most = -INFINITY, sum = 0;
+#pragma unroll 2
+  for (std::int64_t i = threadIdx.x * N; i < vocabulary; i += threads * N) {
+    const Pack<N> v = load<N>(x, i);
+    const float top = largest_of(v);
+    if (top > most) sum *= math::exp(most - top), most = top;
+    sum += sum_of(exp(v - most));
+  }
+  const float top = block_fold<threads>(most, MaxFold{});
+  return {top, block_fold<threads>(most == top ? sum : sum * math::exp(most - top), SumFold{})};
+}
+
+// A block for each token. Few blocks at a time, whose rows fit into the L2 cache together, so that the second reading comes from there.
 template <class T, int threads, int N>
 __global__ void __launch_bounds__(threads) cross_entropy_kernel(const Chunk a, T* logits) {
   const RowLanes<threads, N> lanes;
@@ -32,7 +47,7 @@ __global__ void __launch_bounds__(threads) cross_entropy_kernel(const Chunk a, T
   }
   const bool known = target >= 0 && target < a.vocabulary;
   const float logit = known ? load<1>(x, target).v[0] : __int_as_float(0x7FC00000);
-  const auto row = ops::row_softmax(lanes, a.vocabulary, x);
+  const auto row = softmax_in_one_pass<threads, N>(x, a.vocabulary);
   if (lanes.first()) a.losses[blockIdx.x] = ops::cross_entropy_loss(row, logit);
   if (!a.gradient) return;
   ops::scaled_softmax(lanes, a.vocabulary, row, a.gradient_scale, x);
@@ -70,11 +85,14 @@ void cross_entropy(Queue queue, const ops::CrossEntropy& a) {
   const Chunk chunk{columns, a.vocabulary, targets, a.losses.f32(), a.gradient_scale, a.gradient};
   dispatch<float, Bf16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
     const auto launch = [&]<int threads, int N>() {
-      cross_entropy_kernel<T, threads, N><<<unsigned(rows), threads, 0, queue>>>(chunk, a.logits.as<T>());
+      // Long rows: shared memory that nobody uses keeps a second block off a multiprocessor.
+      const int unused = threads == 1024 ? 120 * 1024 : 0;
+      allow_shared(cross_entropy_kernel<T, threads, N>, unused);
+      cross_entropy_kernel<T, threads, N><<<unsigned(rows), threads, unsigned(unused), queue>>>(chunk, a.logits.as<T>());
     };
     with_pack<T>(columns % 8 == 0 ? a.vocabulary : 1, [&]<int N>() {
       if (a.vocabulary <= 4096) launch.template operator()<128, N>();
-      else launch.template operator()<512, N>();
+      else launch.template operator()<1024, N>();
     });
   });
   loss_sum_kernel<<<1, sum_threads, 0, queue>>>(rows, a.losses.f32(), targets, a.loss_sum.as<double>(), a.counted.as<std::int64_t>());

@@ -37,7 +37,6 @@ void check_gemm(const Gemm& g) {
   check(g.b.cols() == K, "gemm: a and b must have one K, got [{}, {}] and [{}, {}]", M, K, N, g.b.cols());
   check(g.d.shape == Shape{M, N} && (g.d.dtype == DType::f32 || g.d.dtype == DType::bf16), "gemm: d must be [{}, {}] of f32 or bf16, got {} {}", M, N,
         g.d.shape, g.d.dtype);
-  check(!g.accumulate || g.d.dtype == DType::f32, "gemm: only an f32 result can be accumulated, got {}", g.d.dtype);
   check(!g.bias || (g.bias.shape == Shape{N} && g.bias.dtype == DType::f32), "gemm: bias must be f32 [{}], got {} {}", N, g.bias.dtype, g.bias.shape);
 }
 
@@ -47,7 +46,7 @@ void empty_sums(const Gemm& g) {
   for (std::int64_t m = 0; m < M; ++m)
     for (std::int64_t n = 0; n < N; ++n) {
       const float sum = g.bias ? g.bias.f32()[n] : 0.0f;
-      if (g.d.dtype == DType::bf16) g.d.bf16()[m * N + n] = to_bf16(sum);
+      if (g.d.dtype == DType::bf16) g.d.bf16()[m * N + n] = to_bf16(g.accumulate ? to_float(g.d.bf16()[m * N + n]) + sum : sum);
       else g.d.f32()[m * N + n] = g.accumulate ? g.d.f32()[m * N + n] + sum : sum;
     }
 }
@@ -61,11 +60,12 @@ void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, c
   const bool scaled = !a.descaled || !b.descaled;
   const float alpha = (a.descaled ? 1.0f : *g.a.descales.f32()) * (b.descaled ? 1.0f : *g.b.descales.f32());
   const float* const bias = g.bias ? g.bias.f32() : nullptr;
-  const bool later = bool(sums);  // alpha and bias belong to the pass that rounds
+  const bool later = bool(sums);  // alpha and bias belong to the pass that rounds or adds
   multiply({.M = M, .N = N, .K = K, .type = compute, .result = later ? DType::f32 : g.d.dtype, .a_transposed = g.a.transposed,
-            .b_transposed = g.b.transposed, .scaled = scaled && !later, .biased = bias != nullptr && !later, .accumulate = g.accumulate},
+            .b_transposed = g.b.transposed, .scaled = scaled && !later, .biased = bias != nullptr && !later, .accumulate = g.accumulate && !later},
            a.values.data, b.values.data, later ? sums.data : g.d.data, alpha, bias);
-  if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
+  if (later && g.accumulate) OCTET_RUN(add_sums, sums, alpha, bias, g.d);
+  else if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
 }
 
 // Whether cuBLASLt multiplies FP8 codes of these operands as they are, on Hopper.
@@ -102,7 +102,9 @@ void gemm_on_cpu(Stream& stream, const Gemm& g) {
   const DType compute = stream.target().gemm_compute == DType::bf16 && fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
   const GemmReady a = prepare(stream, g.a, compute), b = prepare(stream, g.b, compute);
   Tensor sums;
-  if (g.d.dtype == DType::bf16 && compute == DType::f32) sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
+  const bool rounded = g.d.dtype == DType::bf16 && (compute == DType::f32 || g.accumulate);
+  const bool scaled_and_added = g.accumulate && (!a.descaled || !b.descaled);  // in one call, oneDNN leaves its fast kernels
+  if (rounded || scaled_and_added) sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
   if (stream.device() == Device::cpu) run(g, compute, a, b, sums);
 }
 

@@ -71,7 +71,7 @@ void decode(Queue queue, const Quantized& q, const ops::GemmReady& r) {
 void make_factor(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s) {
   if (!s.factor) return;
   const auto one = [](const Quantized& q, const ops::GemmReady& r) { return r.descaled ? nullptr : q.descales.f32(); };
-  factor_kernel<<<1, 1, 0, queue>>>(one(g.a, s.a), one(g.b, s.b), g.accumulate ? 1.0f : 0.0f, s.factor.f32());
+  factor_kernel<<<1, 1, 0, queue>>>(one(g.a, s.a), one(g.b, s.b), g.accumulate && !s.sums ? 1.0f : 0.0f, s.factor.f32());
   launched("gemm factor");
 }
 
@@ -82,7 +82,7 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   if (M == 0 || N == 0) return;
   if (K == 0) return plain_gemm(queue, g);
   const Tensor& d = s.sums ? s.sums : g.d;
-  ops::GemmForm form{.M = M, .N = N, .K = K, .d = d.dtype, .a_transposed = g.a.transposed, .b_transposed = g.b.transposed, .accumulate = g.accumulate,
+  ops::GemmForm form{.M = M, .N = N, .K = K, .d = d.dtype, .a_transposed = g.a.transposed, .b_transposed = g.b.transposed, .accumulate = g.accumulate && !s.sums,
                      .biased = bool(s.bias), .factor = bool(s.factor)};
   GemmOperands o{.d = d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.library.data, .workspace_bytes = s.library.bytes()};
   if (runs_on_blackwell(g, s)) {
@@ -102,6 +102,7 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
     launched("gemm bias");
   }
   if (!multiply(queue, form, o, deterministic)) return plain_gemm(queue, g);
+  if (s.sums && g.accumulate) return add_sums(queue, s.sums, 1.0f, g.bias.f32(), g.d);
   if (s.sums) return round_sums(queue, s.sums, 1.0f, g.bias.f32(), g.d);
   if (g.bias && !s.bias) {
     add_bias_kernel<<<blocks_for(M * N), threads, 0, queue>>>(M * N, N, g.bias.f32(), g.d.f32());

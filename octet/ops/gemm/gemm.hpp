@@ -21,12 +21,12 @@ struct Gemm {
   const Quantized& b;
   Tensor d;
   Tensor bias = {};
-  bool accumulate = false;         // d += instead of d =; d must be f32
+  bool accumulate = false;         // d += instead of d =; a bf16 d is rounded once, after the addition
   bool fast_accumulation = false;  // GPUs: partial sums may stay in the tensor core's short accumulator; no effect on the CPU
 };
 
-/// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace, from scratch: the decoded operands; on a GPU
-/// also gemm_library_bytes, the rounded bias, and sums that are rounded to bf16 in a pass of their own.
+/// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace, from scratch: the decoded operands; f32 sums
+/// [M, N] where they cannot be made in d; on a GPU also gemm_library_bytes and the rounded bias.
 void gemm(Stream&, const Gemm&);
 /// What cuBLASLt may use: enough to divide the sums of a small result over the whole GPU.
 inline constexpr std::int64_t gemm_library_bytes = std::int64_t(64) << 20;

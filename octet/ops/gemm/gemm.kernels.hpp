@@ -39,5 +39,7 @@ std::string gemm_library();
 
 /// d = bf16(alpha * sums + bias[column]); sums f32 like d; bias f32 or null.
 OCTET_KERNEL(round_sums, const Tensor& sums, float alpha, const float* bias, const Tensor& d)
+/// d += alpha * sums + bias[column], rounded to d's dtype, f32 or bf16; sums f32; bias f32 or null.
+OCTET_KERNEL(add_sums, const Tensor& sums, float alpha, const float* bias, const Tensor& d)
 /// db[n] += sum_m x[m, n], always in the same order. parts: scratch of a GPU, f32 [strips of rows, N].
 OCTET_KERNEL(add_column_sums, const Tensor& x, const Tensor& db, const Tensor& parts)

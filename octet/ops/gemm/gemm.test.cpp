@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "octet/ops/quantize/quantize.hpp"
 #include "tests/testing/testing.hpp"
@@ -28,13 +30,16 @@ struct Kind {
   bool cols = false;  // the transpose of a source [cols, rows]
 };
 
-Quantized operand(Stream& stream, const Kind& kind, std::int64_t rows, std::int64_t cols, std::uint64_t seed, DType dtype = DType::bf16) {
-  const Shape shape = kind.cols ? Shape{cols, rows} : Shape{rows, cols};
-  const Tensor x = upload(stream, shape, dtype, gaussian(std::size_t(shape.count()), seed, 0.3));
-  Sink sink = make_sink(stream, kind.spec, {.shape = shape, .dtype = dtype, .rows = !kind.cols, .cols = kind.cols, .rows_region = Lifetime::run,
+Quantized quantized(Stream& stream, const Kind& kind, const Tensor& x) {
+  Sink sink = make_sink(stream, kind.spec, {.shape = x.shape, .dtype = x.dtype, .rows = !kind.cols, .cols = kind.cols, .rows_region = Lifetime::run,
                                             .cols_region = Lifetime::run});
   quantize(stream, x, sink);
   return kind.cols ? sink.codes.cols : sink.codes.rows;
+}
+
+Quantized operand(Stream& stream, const Kind& kind, std::int64_t rows, std::int64_t cols, std::uint64_t seed, DType dtype = DType::bf16) {
+  const Shape shape = kind.cols ? Shape{cols, rows} : Shape{rows, cols};
+  return quantized(stream, kind, upload(stream, shape, dtype, gaussian(std::size_t(shape.count()), seed, 0.3)));
 }
 
 std::vector<Kind> kinds() {
@@ -75,12 +80,13 @@ void expect_close(const Kind& ka, const Kind& kb, const Try& t) {
   const Quantized a = operand(stream, ka, M, K, 1), b = operand(stream, kb, N, K, 2);
   const std::vector<float> before = gaussian(std::size_t(M * N), 3), bias_values = gaussian(std::size_t(N), 4);
   const Tensor d = upload(stream, {M, N}, t.result, before), bias = upload(stream, {N}, DType::f32, bias_values);
+  const std::vector<double> was = testing::values(d);
   gemm(stream, {.a = a, .b = b, .d = d, .bias = t.bias ? bias : Tensor{}, .accumulate = t.accumulate});
   // K products and sums in FP32, two more roundings for the descales of either operand, alpha, bias, accumulation; then one to the result.
   const double n = double(K) + 8;
   for (std::int64_t m = 0; m < M; ++m)
     for (std::int64_t j = 0; j < N; ++j) {
-      const Exact e = exact(a, b, m, j, t.bias ? bias_values[std::size_t(j)] : 0, t.accumulate ? before[std::size_t(m * N + j)] : 0);
+      const Exact e = exact(a, b, m, j, t.bias ? bias_values[std::size_t(j)] : 0, t.accumulate ? was[std::size_t(m * N + j)] : 0);
       const double bound = testing::dot_bound(n, testing::unit_f32, e.magnitude) + (t.result == DType::bf16 ? testing::unit_bf16 * 1.01 * std::fabs(e.value) : 0);
       ASSERT_NEAR(value_at(d, m * N + j), e.value, bound + 1e-37) << what << " at " << m << ", " << j;
     }
@@ -102,6 +108,7 @@ TEST(Gemm, EveryFormOfResultIsWithinTheBound) {
         for (const bool accumulate : {false, true}) {
           expect_close(*k, all[3], {{33, 20, 130}, compute, DType::f32, bias, accumulate});
           expect_close(*k, *k, {{33, 20, 130}, compute, DType::f32, bias, accumulate});
+          expect_close(*k, *k, {{33, 20, 130}, compute, DType::bf16, bias, accumulate});
         }
       }
 }
@@ -136,6 +143,77 @@ TEST(Gemm, DryRunForAGpuDecodesOnlyWhatItsLibraryDoesNotMultiply) {
   EXPECT_EQ(gpu_workspace(plain, plain, even, DType::bf16, true), 2 * 128);
   EXPECT_EQ(gpu_workspace(plain, plain, even, DType::f32, true), 0);
   EXPECT_EQ(gpu_workspace(plain, plain, {64, 124, 256}, DType::bf16, true), 4 * 64 * 124);
+}
+
+/// The value of a code without its descale, and the descale.
+float code_at(const Quantized& q, std::int64_t r, std::int64_t k) { return decode<E4M3>(q.codes.u8()[r * q.cols() + k]); }
+float descale_at(const Quantized& q, std::int64_t r, std::int64_t k) {
+  const auto stride = descale_stride(q.block, q.descales.dtype, q.rows(), q.cols());
+  return q.descales.f32()[r / q.block.rows * stride.row_block + k / q.block.cols * stride.col_block];
+}
+
+/// One element as 128-column block GEMMs are specified: a block's products are summed in FP32, multiplied by a's descale, then b's with a
+/// fused addition to the total. Source: Transformer Engine, blockwise_fp8_gemm_reference.py.
+float block_sum(const Quantized& a, const Quantized& b, std::int64_t m, std::int64_t n) {
+  float y = 0;
+  for (std::int64_t k0 = 0; k0 < a.cols(); k0 += 128) {
+    float p = 0;
+    for (std::int64_t k = k0; k < std::min(a.cols(), k0 + 128); ++k) p += code_at(a, m, k) * code_at(b, n, k);
+    p *= descale_at(a, m, k0);
+    y = std::fma(p, descale_at(b, n, k0), y);
+  }
+  return y;
+}
+
+TEST(Gemm, BlocksOf128AreWithinTheBoundOfTheirReferenceLoop) {
+  const auto all = kinds();
+  const Kind &vectors = all[6], &of_columns = all[7], &squares = all[8];
+  const std::int64_t M = 33, N = 140, K = 300;
+  for (const DType compute : {DType::f32, DType::bf16})
+    for (const auto& [ka, kb] : {std::pair{vectors, squares}, std::pair{of_columns, of_columns}, std::pair{squares, vectors}}) {
+      Stream stream(Device::cpu, {.gemm_compute = compute});
+      const Quantized a = operand(stream, ka, M, K, 1), b = operand(stream, kb, N, K, 2);
+      const Tensor d = stream.empty({M, N}, DType::f32, Lifetime::run);
+      gemm(stream, {.a = a, .b = b, .d = d});
+      for (std::int64_t m = 0; m < M; ++m)
+        for (std::int64_t n = 0; n < N; ++n) {
+          const Exact e = exact(a, b, m, n, 0, 0);
+          const double bound = testing::dot_bound(double(K) + 8, testing::unit_f32, e.magnitude);
+          const double loop = block_sum(a, b, m, n);
+          ASSERT_NEAR(loop, e.value, bound) << ka.name << " x " << kb.name << " at " << m << ", " << n;
+          ASSERT_NEAR(d.f32()[m * N + n], loop, 2 * bound) << ka.name << " x " << kb.name << " at " << m << ", " << n;
+        }
+    }
+}
+
+// Sums that only grow are where a short accumulator would show: their low bits would be lost, always downwards.
+TEST(Gemm, ManyPositiveProductsKeepTheirSignal) {
+  const auto all = kinds();
+  const std::int64_t M = 16, N = 24, K = 4224;
+  const auto magnitudes = [](std::size_t n, std::uint64_t seed) {
+    std::vector<float> x = gaussian(n, seed);
+    for (float& v : x) v = to_float(to_bf16(std::fabs(v)));
+    return x;
+  };
+  const std::vector<float> x = magnitudes(std::size_t(M * K), 1), w = magnitudes(std::size_t(N * K), 2);
+  std::vector<double> wanted(std::size_t(M * N));
+  for (std::int64_t m = 0; m < M; ++m)
+    for (std::int64_t n = 0; n < N; ++n)
+      for (std::int64_t k = 0; k < K; ++k) wanted[std::size_t(m * N + n)] += double(x[std::size_t(m * K + k)]) * double(w[std::size_t(n * K + k)]);
+  const Kind tensor = all[2], row = all[4], vectors = all[6], squares = all[8], mx = all[9];
+  const Kind tensor5{"tensor e5m2", {.format = DType::e5m2}};
+  for (const DType compute : {DType::f32, DType::bf16})
+    for (const auto& [ka, kb, floor_db] : {std::tuple{tensor, tensor, 27.0}, {tensor5, tensor, 24.0}, {row, row, 27.0}, {vectors, squares, 27.0}, {vectors, vectors, 27.0}, {mx, mx, 27.0}}) {
+      Stream stream(Device::cpu, {.gemm_compute = compute});
+      const Quantized a = quantized(stream, ka, upload(stream, {M, K}, DType::bf16, x)), b = quantized(stream, kb, upload(stream, {N, K}, DType::bf16, w));
+      const Tensor d = stream.empty({M, N}, DType::f32, Lifetime::run);
+      gemm(stream, {.a = a, .b = b, .d = d});
+      EXPECT_GE(testing::sqnr_db(wanted, std::vector<float>(d.f32(), d.f32() + d.count())), floor_db) << ka.name << " x " << kb.name;
+      for (std::int64_t i = 0; i < d.count(); ++i) {
+        const Exact e = exact(a, b, i / N, i % N, 0, 0);
+        ASSERT_NEAR(d.f32()[i], e.value, testing::dot_bound(double(K) + 8, testing::unit_f32, e.magnitude)) << ka.name << " x " << kb.name;
+      }
+    }
 }
 
 }  // namespace

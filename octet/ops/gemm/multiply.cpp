@@ -21,17 +21,19 @@ memory::data_type type_of(DType t) { return t == DType::bf16 ? memory::data_type
 
 // What oneDNN compiles for one form of multiplication.
 struct Prepared {
-  memory::desc a, b, d, bias;
+  memory::desc a, b, d, alpha, bias;
   dnnl::matmul primitive;
 
   explicit Prepared(const Multiplication& m)
       : a({m.M, m.K}, type_of(m.type), m.a_transposed ? memory::dims{1, m.M} : memory::dims{m.K, 1}),
         b({m.K, m.N}, type_of(m.type), m.b_transposed ? memory::dims{m.N, 1} : memory::dims{1, m.K}),
         d({m.M, m.N}, type_of(m.result), memory::dims{m.N, 1}),
+        alpha({1, 1}, memory::data_type::f32, memory::dims{1, 1}),
         bias({1, m.N}, memory::data_type::f32, memory::dims{m.N, 1}) {
     dnnl::primitive_attr attributes;
     dnnl::post_ops after;
-    if (m.scaled) attributes.set_output_scales(0, {DNNL_RUNTIME_F32_VAL});
+    // Not as output scales, for which matmul has no fast kernels in f32 and bf16.
+    if (m.scaled) after.append_binary(dnnl::algorithm::binary_mul, alpha);
     if (m.accumulate) after.append_sum(1.0f);
     // Not as matmul's own bias, which it adds before it scales.
     if (m.biased) after.append_binary(dnnl::algorithm::binary_add, bias);
@@ -56,8 +58,8 @@ void multiply(const Multiplication& m, const void* a, const void* b, void* d, fl
   const Prepared& p = prepared(m);
   const auto at = [](const memory::desc& desc, const void* data) { return memory(desc, engine(), const_cast<void*>(data)); };
   std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, at(p.a, a)}, {DNNL_ARG_WEIGHTS, at(p.b, b)}, {DNNL_ARG_DST, at(p.d, d)}};
-  if (m.scaled) arguments.emplace(DNNL_ARG_ATTR_OUTPUT_SCALES, at({{1}, memory::data_type::f32, memory::dims{1}}, &alpha));
-  if (m.biased) arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(m.accumulate ? 1 : 0) | DNNL_ARG_SRC_1, at(p.bias, bias));
+  if (m.scaled) arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, at(p.alpha, &alpha));
+  if (m.biased) arguments.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(m.scaled || m.accumulate ? 1 : 0) | DNNL_ARG_SRC_1, at(p.bias, bias));
   dnnl::stream queue(engine());
   p.primitive.execute(queue, arguments);
   queue.wait();

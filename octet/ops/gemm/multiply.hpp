@@ -10,7 +10,7 @@ struct Multiplication {
   DType type;                // of a and b
   DType result;              // of d
   bool a_transposed, b_transposed;  // stored [K, M], [K, N]
-  bool scaled, biased, accumulate;  // alpha and bias are there; d += instead of d =
+  bool scaled, biased, accumulate;  // alpha and bias are there; d += instead of d =, which excludes alpha
   friend auto operator<=>(const Multiplication&, const Multiplication&) = default;
 };
 

@@ -1,5 +1,6 @@
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/tensor/cuda/check.cuh"
+#include "octet/tensor/cuda/pack.cuh"
 
 // A GEMM for whatever cuBLASLt refuses: blocks of 16 x 16 results, operands decoded as they are loaded. One chain of fused multiply-adds
 // a result, in order of k.
@@ -51,15 +52,21 @@ __global__ void plain_kernel(std::int64_t first, std::int64_t M, std::int64_t N,
   }
   if (m >= M || n >= N) return;
   if (bias != nullptr) sum += bias[n];
-  T& out = d[m * N + n];
-  if constexpr (sizeof(T) == 2) out = to_bf16(sum);
-  else out = accumulate ? out + sum : sum;
+  store(d, m * N + n, Pack<1>{accumulate ? load<1>(d, m * N + n).v[0] + sum : sum});
 }
 
 template <class T>
 __global__ void round_kernel(std::int64_t count, std::int64_t columns, const float* sums, float alpha, const float* bias, T* d) {
   const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < count) d[i] = to_bf16(sums[i] * alpha + (bias != nullptr ? bias[i % columns] : 0.0f));
+}
+
+template <class T>
+__global__ void add_kernel(std::int64_t count, std::int64_t columns, const float* sums, float alpha, const float* bias, T* d) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const float sum = sums[i] * alpha;
+  store(d, i, Pack<1>{load<1>(d, i).v[0] + (bias != nullptr ? sum + bias[i % columns] : sum)});
 }
 
 }  // namespace
@@ -81,6 +88,15 @@ void round_sums(Queue queue, const Tensor& sums, float alpha, const float* bias,
   if (d.count() == 0) return;
   round_kernel<<<unsigned(ceil_div(d.count(), threads)), threads, 0, queue>>>(d.count(), d.shape[1], sums.f32(), alpha, bias, d.bf16());
   launched("round_sums");
+}
+
+void add_sums(Queue queue, const Tensor& sums, float alpha, const float* bias, const Tensor& d) {
+  constexpr int threads = 256;
+  if (d.count() == 0) return;
+  dispatch<float, Bf16>(d.dtype, "add_sums", [&]<class T>() {
+    add_kernel<<<unsigned(ceil_div(d.count(), threads)), threads, 0, queue>>>(d.count(), d.shape[1], sums.f32(), alpha, bias, d.as<T>());
+  });
+  launched("add_sums");
 }
 
 }  // namespace octet::cuda

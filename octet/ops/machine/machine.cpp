@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "octet/ops/gemm/gemm.hpp"
+#include "octet/ops/gemm/gemm_plans.hpp"
 #include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/tensor/cuda/device.hpp"
@@ -32,14 +33,22 @@ Device device_named(const std::string& word) {
   return Device::cuda;
 }
 
-Target machine_target(Device device) {
-  if (device == Device::cuda) return {.device = device, .multiprocessors = cuda::facts().multiprocessors};
+Target machine_target(Device device, bool deterministic) {
+  if (device == Device::cuda) return {.device = device, .multiprocessors = cuda::facts().multiprocessors, .deterministic = deterministic};
   return {.gemm_compute = ops::measured_gemm_limit().compute};
 }
 
 std::string device_name(Device device) { return device == Device::cuda ? cuda::facts().name : processor_name(); }
 
 std::size_t available_bytes(Device device) { return device == Device::cuda ? cuda::free_bytes() : cpu::available_bytes(); }
+
+std::string gemm_plans_text(Device device) {
+  return device == Device::cuda ? ops::GemmPlans::of_process().text(ops::gemm_library(device)) : "";
+}
+
+void replay_gemm_plans(Device device, const std::string& text) {
+  if (device == Device::cuda) ops::GemmPlans::of_process().load(text, ops::gemm_library(device));
+}
 
 MatmulLimit matmul_limit(Device device) {
   if (device == Device::cuda) return {DType::e4m3, ops::measured_gpu_gemm_limit().fp8_flops_per_second};

@@ -11,12 +11,17 @@ namespace octet {
 Device device_named(const std::string& word);
 
 /// What ops on that device of this machine run on, for engines and for dry runs of them. On the CPU measured, once.
-Target machine_target(Device);
+Target machine_target(Device, bool deterministic = false);
 
 /// "AMD EPYC 9B45, v4" or "NVIDIA H200"; for people.
 std::string device_name(Device);
 /// Free memory of the device.
 std::size_t available_bytes(Device);
+
+/// How this process multiplies on the device, as text that a run folder keeps, and its replay: equal plans give equal bits. Empty on the
+/// CPU. replay_gemm_plans() throws DataError on a damaged text and ignores one of another GPU or library.
+std::string gemm_plans_text(Device);
+void replay_gemm_plans(Device, const std::string& text);
 
 /// The rate of matrix products that the device reaches at its best, measured once per process: on the CPU in the type that it multiplies
 /// faster, on a GPU in FP8.

@@ -101,7 +101,7 @@ struct Worker {
     bool finite = true;
     const float amax = maximum_of(x, ld, s, finite);
     seen.amax = larger(amax, seen.amax);
-    emit(x, ld, s, AlongRows{&scale, 0, whole}, AlongRows{&descale, 0, whole}, finite && amax * scale <= Format::max, to_rows, to_cols);
+    emit(x, ld, s, AlongRows{&scale, 0, whole}, AlongRows{&descale, 0, whole}, finite && amax * scale <= Format::nearest_to_max, to_rows, to_cols);
   }
 
   /// One scale for a 128 x 128 block, which is a strip.

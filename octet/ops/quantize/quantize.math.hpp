@@ -42,7 +42,7 @@ OCTET_HD BlockScale<V> block_scale(V amax, const BlockRule& r) {
   return {scale, 1.0f / scale, Int{}};
 }
 
-/// The codes of values that need neither saturation nor a NaN: |y| <= Format::max. The same as encode_lanes in half the instructions.
+/// The codes of values that need neither saturation nor a NaN: |y| <= Format::nearest_to_max. The same as encode_lanes in half the instructions.
 /// Adding c = 2^(e + 23 - mantissa bits), where e is y's exponent or that of the least normal code, leaves in the sum's low bits |y| in
 /// units of its code's last place, rounded to nearest even by the adder.
 template <class Format, class V>
@@ -64,11 +64,12 @@ struct HealthCounts {
   IntOf<V> saturated{}, flushed{}, nonfinite{};
 };
 
-/// Adds what happened to x when x * scale became `code`.
+/// Adds what happened to x when x * scale became `code`. A product that rounds to the largest value is not saturated, though it may lie
+/// above: that of an amax and its own quotient does, by one rounding, for one float in eleven.
 template <class Format, class V>
 OCTET_HD void count_health(V x, V scale, IntOf<V> code, HealthCounts<V>& n) {
   using Int = IntOf<V>;
-  n.saturated = magnitude(V(x * scale)) > splat<V>(Format::max) ? n.saturated + 1 : n.saturated;
+  n.saturated = magnitude(V(x * scale)) > splat<V>(Format::nearest_to_max) ? n.saturated + 1 : n.saturated;
   n.nonfinite = (int_of(x) & 0x7FFFFFFF) >= 0x7F800000 ? n.nonfinite + 1 : n.nonfinite;
   const Int kept = x != splat<V>(0) ? code & 0x7F : Int{} + 1;
   n.flushed = kept == 0 ? n.flushed + 1 : n.flushed;

@@ -25,6 +25,12 @@ constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::nu
 
 const testing::CodeTable& table(DType format) { return format == DType::e4m3 ? testing::CodeTable::e4m3() : testing::CodeTable::e5m2(); }
 double largest(DType format) { return table(format).finite().back(); }
+/// To the nearest value of a format that went on beyond its largest with the same step, or twice that: ties to even.
+double rounded_without_end(DType format, float y) {
+  const auto& values = table(format).finite();
+  const double step = values.back() - values[values.size() - 2];
+  return std::nearbyint(std::fabs(double(y)) / step) * step;
+}
 
 // ---- Reference: one block.
 
@@ -109,7 +115,7 @@ Reference ref_quantize(const Matrix& m, const QuantizeSpec& spec, ScaleBlock blo
         const float x = m.at(r, c), y = x * s.scale;
         const std::uint8_t code = codes.encode(y);
         ref.codes[std::size_t(r * m.cols + c)] = code;
-        ref.saturated += std::fabs(y) > float(largest(spec.format));
+        ref.saturated += rounded_without_end(spec.format, y) > largest(spec.format);
         ref.flushed += x != 0 && (code & 0x7F) == 0;
         ref.nonfinite += !std::isfinite(x);
       });
@@ -244,6 +250,38 @@ TEST(Quantize, FloatsAreQuantizedLikeBf16) {
 TEST(Quantize, OneOrientationAloneGivesTheSame) {
   for (const Case& c : cases())
     for (const bool rows : {false, true}) try_case(c, {130, 161}, DType::bf16, rows, !rows);
+}
+
+// For 0x1.86p-5, say, 448 / amax, rounded, times amax is one rounding above 448. A text that repeats one token has many such values.
+TEST(Quantize, AMaximumThatRoundsToTheLargestValueIsNotCountedAsSaturated) {
+  for (const DType format : {DType::e4m3, DType::e5m2})
+    for (int i = 0; i < 128; ++i) {
+      const float amax = float_of(0x3D000000u + (std::uint32_t(i) << 16));
+      Stream stream(Device::cpu);
+      QuantizeHealth health;
+      const Matrix m{8, 16, std::vector<float>(128, amax)};
+      Sink sink = make_sink(stream, {.format = format, .health = &health}, {.shape = {8, 16}});
+      quantize(stream, upload(stream, m, DType::bf16), sink);
+      EXPECT_EQ(health.saturated, 0) << amax;
+    }
+}
+
+TEST(Quantize, WhatWouldRoundBeyondTheLargestValueIsCountedAsSaturated) {
+  const auto saturated = [](DType format, float value) {
+    Stream stream(Device::cpu);
+    QuantizeHealth health;
+    QuantizeSpec spec{.format = format, .health = &health};
+    spec.scale = spec.descale = upload(stream, {1, 1, {1.0f}}, DType::f32).reshaped({1});
+    Sink sink = make_sink(stream, spec, {.shape = {1, 3}, .dtype = DType::f32});
+    quantize(stream, upload(stream, {1, 3, {value, -value, 1.0f}}, DType::f32), sink);
+    return health.saturated;
+  };
+  const auto above = [](float x) { return std::nextafter(x, infinity); };
+  const auto below = [](float x) { return std::nextafter(x, 0.0f); };
+  EXPECT_EQ(saturated(DType::e4m3, 464.0f), 0) << "half way goes to the even neighbour, 448";
+  EXPECT_EQ(saturated(DType::e4m3, above(464.0f)), 2);
+  EXPECT_EQ(saturated(DType::e5m2, below(61440.0f)), 0);
+  EXPECT_EQ(saturated(DType::e5m2, 61440.0f), 2) << "half way goes to the even neighbour, beyond 57344";
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace octet::ops {
 struct QuantizeHealth {
   float scale_min = 0, scale_max = 0;  // over the blocks since the last clear; 0, 0 when none
   std::int64_t values = 0;             // quantized (row orientation)
-  std::int64_t saturated = 0;          // |x * scale| above the format's largest value
+  std::int64_t saturated = 0;          // x * scale rounds beyond the format's largest value: its error is more than rounding's
   std::int64_t flushed = 0;            // not 0 before, 0 after
   std::int64_t nonfinite = 0;          // infinity or NaN in the input
   double signal = 0, noise = 0;        // sum of x^2, and of (x - dequantized)^2; only when QuantizeSpec::measure_noise

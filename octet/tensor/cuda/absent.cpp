@@ -4,6 +4,7 @@
 #include "octet/base/error.hpp"
 #include "octet/tensor/backend.hpp"
 #include "octet/tensor/cuda/device.hpp"
+#include "octet/tensor/cuda/graph.hpp"
 #include "octet/tensor/cuda/memory.hpp"
 
 namespace octet::cuda {
@@ -28,6 +29,11 @@ void copy(Queue, const void*, void*, std::size_t) { not_built(); }
 void clear(Queue, void*, std::size_t) { not_built(); }
 void upload(Queue, const void*, void*, std::size_t) { not_built(); }
 void download(Queue, const void*, void*, std::size_t) { not_built(); }
+
+void Graph::begin(Queue) { not_built(); }
+Graph Graph::end(Queue) { not_built(); }
+Graph::~Graph() = default;
+void Graph::launch(Queue) const { not_built(); }
 
 Pages Pages::reserve() { not_built(); }
 Pages::~Pages() = default;
