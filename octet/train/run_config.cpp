@@ -42,6 +42,7 @@ void LoopConfig::fields(config::FieldVisitor& v) {
   v.field("eval_batches", eval_batches, "micro-batches of held-out text in an evaluation; 0: all", {.at_least = 0});
   v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1});
   v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops", {.at_least = 1});
+  v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder");
 }
 
 void RunConfig::fields(config::FieldVisitor& v) {

@@ -31,6 +31,7 @@ struct LoopConfig {
   std::int64_t eval_batches = 8;  // of `batch` sequences; 0: all held-out text
   std::int64_t health_every = 10; // steps between measurements of saturation, flushing and SQNR
   std::int64_t max_skipped = 10;  // skipped steps in a row after which the run stops
+  bool save_weights = true;       // the final weights, as a Hugging Face folder
 
   void fields(config::FieldVisitor&);
 };

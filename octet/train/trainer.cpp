@@ -97,7 +97,7 @@ Outcome Trainer::run() {
   if (stop_requested) state = RunState::stopped;
   if (state == RunState::finished) evaluate_now();
   console_.finish();
-  if (options_.save_weights && state != RunState::diverged) train::save_weights(*engine_, folder_ + "/weights");
+  if (options_.save_weights && config_.train.save_weights && state != RunState::diverged) train::save_weights(*engine_, folder_ + "/weights");
   const EndEvent end = end_event(state);
   metrics_->emit(end);
   facts_.state = state;

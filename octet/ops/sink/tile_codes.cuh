@@ -33,7 +33,7 @@ __device__ __forceinline__ void count_row(const TileJob& job, const Eight<T>& x,
   for (int j = 0; j < 8; ++j) {
     const float v = x[j];
     if (exact) {
-      tally.saturated += fabsf(v * scale(j)) > Format::max;
+      tally.saturated += fabsf(v * scale(j)) > Format::nearest_to_max;
       tally.nonfinite += !(fabsf(v) < INFINITY);
       tally.flushed += v != 0.0f && (byte_of(codes, j) & 0x7F) == 0;
     }
