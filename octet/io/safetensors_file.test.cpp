@@ -6,14 +6,16 @@
 
 #include <fstream>
 
+#include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
 #include "octet/io/safetensors_writer.hpp"
-#include "octet/io/scratch.testing.hpp"
 #include "octet/numerics/philox.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet::io {
 namespace {
+using testing::error_of, testing::has, testing::Scratch;
 
 /// A file with this header and this many bytes of data.
 std::string file_of(std::string_view header, std::size_t data_bytes = 0) {
