@@ -9,29 +9,14 @@
 #include <thread>
 
 #include "octet/base/error.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet {
 namespace {
 namespace fs = std::filesystem;
+using testing::error_of;
 
-/// An empty folder, removed with the test.
-struct File : ::testing::Test {
-  fs::path folder = fs::path(::testing::TempDir()) / ("octet_file_test_" + std::to_string(::getpid()));
-  File() { fs::create_directories(folder); }
-  ~File() override { fs::remove_all(folder); }
-  std::string at(const std::string& name) const { return (folder / name).string(); }
-  std::size_t entries() const { return std::size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator())); }
-};
-
-template <class Wanted, class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Wanted& e) {
-    return e.what();
-  }
-  return "no error";
-}
+struct File : ::testing::Test, testing::Scratch {};
 
 TEST_F(File, what_is_written_is_read_back_with_every_byte) {
   std::string bytes;
@@ -65,14 +50,14 @@ TEST_F(File, a_pipe_is_read_to_its_end) {
 TEST_F(File, a_missing_file_and_a_folder_say_the_path_and_the_reason) {
   EXPECT_EQ(error_of<IoError>([&] { read_file(at("no\nfile"), 10); }),
             "cannot read '" + at("no\\x0afile") + "': No such file or directory; check the path");
-  EXPECT_EQ(error_of<IoError>([&] { read_file(folder.string(), 10); }),
-            "cannot read '" + folder.string() + "': Is a directory; it is a folder, name a file");
+  EXPECT_EQ(error_of<IoError>([&] { read_file(folder(), 10); }),
+            "cannot read '" + folder() + "': Is a directory; it is a folder, name a file");
 }
 
 TEST_F(File, a_refused_write_says_why_and_leaves_nothing) {
   EXPECT_EQ(error_of<IoError>([&] { write_file_atomically(at("no/x"), "a"); }),
             "cannot write '" + at("no/x") + "': No such file or directory; check the path");
-  fs::create_directories(folder / "taken" / "inside");
+  fs::create_directories(at("taken/inside"));
   EXPECT_EQ(error_of<IoError>([&] { write_file_atomically(at("taken"), "a"); }),
             "cannot write '" + at("taken") + "': Is a directory; it is a folder, name a file");
   EXPECT_EQ(entries(), 1u) << "a temporary file was left behind";
@@ -92,7 +77,7 @@ TEST_F(File, a_reader_beside_a_writer_sees_old_or_new_never_half) {
 
 TEST_F(File, a_name_in_the_current_folder_needs_no_slash) {
   const fs::path before = fs::current_path();
-  fs::current_path(folder);
+  fs::current_path(folder());
   write_file_atomically("plain", "text");
   fs::current_path(before);
   EXPECT_EQ(read_file(at("plain"), 100), "text");

@@ -9,30 +9,16 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet {
 namespace {
 namespace fs = std::filesystem;
+using testing::error_of;
 
-struct NewFileTest : ::testing::Test {
-  fs::path folder = fs::path(::testing::TempDir()) / ("octet_new_file_test_" + std::to_string(::getpid()));
-  NewFileTest() { fs::create_directories(folder); }
-  ~NewFileTest() override { fs::remove_all(folder); }
-  std::string at(const std::string& name) const { return (folder / name).string(); }
-  std::size_t entries() const { return std::size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator())); }
-};
+struct NewFileTest : ::testing::Test, testing::Scratch {};
 
 std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
-
-template <class Wanted, class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Wanted& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST_F(NewFileTest, parts_written_in_any_order_appear_together_when_published) {
   write_file_atomically(at("x"), "old");

@@ -5,13 +5,15 @@
 #include <bit>
 #include <limits>
 
+#include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/text.hpp"
 #include "octet/io/json_text.hpp"
-#include "octet/io/scratch.testing.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet::io {
 namespace {
+using testing::error_of, testing::has, testing::Scratch;
 
 JsonObject parsed(std::string_view text) { return JsonObject::parse(text, "config.json"); }
 std::string refusal(std::string_view text) {

@@ -1,10 +1,12 @@
 #include "octet/io/new_folder.hpp"
 
+#include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
-#include "octet/io/scratch.testing.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet::io {
 namespace {
+using testing::error_of, testing::has, testing::Scratch;
 
 void fill(const NewFolder& folder, const char* name) { write_file_atomically(folder.working() + "/" + name, name); }
 

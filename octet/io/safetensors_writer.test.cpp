@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/text.hpp"
 #include "octet/io/safetensors_file.hpp"
-#include "octet/io/scratch.testing.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet::io {
 namespace {
+using testing::error_of, testing::has, testing::Scratch;
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 std::string pattern(std::size_t n, int seed) {

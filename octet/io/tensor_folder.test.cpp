@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "octet/io/json_object.hpp"
-#include "octet/io/scratch.testing.hpp"
 #include "octet/io/tensor_folder_writer.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet::io {
 namespace {
+using testing::error_of, testing::has, testing::Scratch;
 namespace fs = std::filesystem;
 
 std::vector<std::byte> filled(std::size_t n, char c) { return std::vector<std::byte>(n, std::byte(c)); }

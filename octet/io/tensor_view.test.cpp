@@ -7,10 +7,12 @@
 #include <cstring>
 #include <limits>
 
-#include "octet/io/scratch.testing.hpp"
+#include "octet/base/error.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet::io {
 namespace {
+using testing::error_of, testing::has, testing::Scratch;
 
 std::vector<float> there_and_back(std::span<const float> values, StoredDType dtype) {
   const std::vector<std::byte> bytes = from_f32(values, dtype);

@@ -4,19 +4,20 @@
 
 #include <cstring>
 
+#include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "octet/io/json_object.hpp"
-#include "octet/io/scratch.testing.hpp"
 #include "octet/io/tensor_folder.hpp"
 #include "octet/io/tensor_folder_writer.hpp"
 #include "octet/models/registry.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet {
 namespace {
 
-using io::error_of;
-using io::has;
-using io::Scratch;
+using testing::error_of;
+using testing::has;
+using testing::Scratch;
 
 /// A model with storage, its parameters all different from their start (norms and biases too).
 struct Weights {

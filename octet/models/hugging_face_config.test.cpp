@@ -1,20 +1,22 @@
 #include <gtest/gtest.h>
 
 #include "octet/base/file.hpp"
+
+#include "octet/base/error.hpp"
 #include "octet/io/json_object.hpp"
-#include "octet/io/scratch.testing.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/models/registry.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet {
 namespace {
 
-using io::error_of;
-using io::has;
+using testing::error_of;
+using testing::has;
 
 /// The shape that a config.json of this text describes.
 ModelShape shape_of(const std::string& text) {
-  const io::Scratch scratch;
+  const testing::Scratch scratch;
   write_file_atomically(scratch.at("config.json"), text);
   return read_hugging_face_shape(scratch.folder());
 }
@@ -140,7 +142,7 @@ TEST(HuggingFaceConfig, a_sliding_window_is_refused_only_where_it_is_in_use) {
 }
 
 TEST(HuggingFaceConfig, a_folder_without_config_json_and_one_that_is_no_json_are_named) {
-  const io::Scratch scratch;
+  const testing::Scratch scratch;
   EXPECT_TRUE(has(error_of<IoError>([&] { read_hugging_face_shape(scratch.folder()); }), "config.json"));
   EXPECT_TRUE(has(error_of<DataError>([] { shape_of("{\"model_type\": }"); }), "config.json"));
   EXPECT_TRUE(has(error_of<DataError>([] { shape_of("{}"); }), "model_type must be a string, it is missing"));

@@ -47,9 +47,12 @@ void loop_options(const RunConfig& c, Idle& idle) {
   const auto& schedule = c.optim.schedule;
   idle.add(c.train.steps > 0, "train.tokens", c.train.tokens, plain.train.tokens, "train.steps is set, and decides");
   const bool no_evaluation = c.data.eval_fraction == 0;
-  idle.add(no_evaluation, "train.eval_every", c.train.eval_every, plain.train.eval_every, "nothing is held out, as data.eval_fraction is 0");
-  idle.add(no_evaluation, "train.eval_batches", c.train.eval_batches, plain.train.eval_batches, "nothing is held out, as data.eval_fraction is 0");
-  idle.add(schedule.kind != Kind::wsd, "optim.schedule.decay", schedule.decay, plain.optim.schedule.decay, "only optim.schedule.kind = \"wsd\" reads it");
+  idle.add(no_evaluation, "train.eval_every", c.train.eval_every, plain.train.eval_every,
+           "nothing is held out, as data.eval_fraction is 0");
+  idle.add(no_evaluation, "train.eval_batches", c.train.eval_batches, plain.train.eval_batches,
+           "nothing is held out, as data.eval_fraction is 0");
+  idle.add(schedule.kind != Kind::wsd, "optim.schedule.decay", schedule.decay, plain.optim.schedule.decay,
+           "only optim.schedule.kind = \"wsd\" reads it");
   idle.add(schedule.kind == Kind::constant, "optim.schedule.final_ratio", schedule.final_ratio, plain.optim.schedule.final_ratio,
            "the rate does not fall, as optim.schedule.kind is \"constant\"");
 }
@@ -58,7 +61,8 @@ void loop_options(const RunConfig& c, Idle& idle) {
 
 std::vector<std::string> idle_options(const RunConfig& c, const config::Origins& origins, const std::vector<std::string>& compared) {
   Idle idle(origins);
-  if (!compared.empty()) idle.add(true, "recipe.name", c.recipe.recipe, PrecisionConfig{}.recipe, "--recipes and --baseline say what is compared");
+  if (!compared.empty())
+    idle.add(true, "recipe.name", c.recipe.recipe, PrecisionConfig{}.recipe, "--recipes and --baseline say what is compared");
   recipe_options(c.recipe, compared.empty() ? std::vector{c.recipe.recipe} : compared, idle);
   loop_options(c, idle);
   return std::move(idle.sentences);

@@ -75,7 +75,9 @@ double trained(const std::string& recipe, std::uint64_t seed) {
 
 double mean(const std::vector<double>& x) { return std::accumulate(x.begin(), x.end(), 0.0) / double(x.size()); }
 
-std::vector<double> trained_with_each_seed(const std::string& recipe) { return {trained(recipe, 1), trained(recipe, 2), trained(recipe, 3)}; }
+std::vector<double> trained_with_each_seed(const std::string& recipe) {
+  return {trained(recipe, 1), trained(recipe, 2), trained(recipe, 3)};
+}
 
 // The tolerance is that of the long run, 0.5% or what another seed alone changes, whichever is larger. Two runs that differ in one rounding
 // drift apart by one to two percent here (FP32 and BF16 do), so a single seed could not tell; the mean of three stays within half of that.
@@ -84,7 +86,8 @@ TEST(Parity, fp8_recipes_end_where_bf16_does) {
   const auto [low, high] = std::minmax_element(bf16.begin(), bf16.end());
   const double tolerance = std::max(0.005 * mean(bf16), *high - *low);
   EXPECT_LT(*high, 3.0) << "of log(257) = 5.55 at the start";
-  for (const char* recipe : {"delayed", "current", "block128"}) EXPECT_NEAR(mean(trained_with_each_seed(recipe)), mean(bf16), tolerance) << recipe;
+  for (const char* recipe : {"delayed", "current", "block128"})
+    EXPECT_NEAR(mean(trained_with_each_seed(recipe)), mean(bf16), tolerance) << recipe;
 }
 
 }  // namespace

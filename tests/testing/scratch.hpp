@@ -29,6 +29,10 @@ class Scratch {
 
   const std::string& folder() const { return folder_; }
   std::string at(const std::string& name) const { return folder_ + "/" + name; }
+  /// How many files and folders stand in it.
+  std::size_t entries() const {
+    return std::size_t(std::distance(std::filesystem::directory_iterator(folder_), std::filesystem::directory_iterator()));
+  }
   /// Writes a file, with the folders above it; returns its path.
   std::string write(const std::string& name, std::string_view bytes) const {
     const std::filesystem::path path = at(name);

@@ -11,13 +11,11 @@ namespace {
 using testing::Bounded, testing::BoundedLane, testing::Dual, testing::NumberLane;
 using testing::bounded, testing::gaussian_tensor, testing::plain_sink, testing::values;
 
-constexpr std::int64_t shapes[][2] = {{0, 8}, {1, 1}, {3, 7}, {5, 16}, {2, 33}, {130, 129}};
-constexpr DType dtypes[] = {DType::f32, DType::bf16};
 constexpr float infinity = __builtin_inff();
 
 TEST(Gelu, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes)
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
       for (auto* const kernel : testing::kernels(cpu::v3::gelu_forward, cpu::v4::gelu_forward)) {
         Stream s(Device::cpu);
         const Tensor x = gaussian_tensor(s, {rows, cols}, 1, dtype, 4);
@@ -31,8 +29,8 @@ TEST(Gelu, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
 }
 
 TEST(Gelu, BackwardIsWithinItsErrorBoundOnEveryInstructionSet) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes)
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
       for (auto* const kernel : testing::kernels(cpu::v3::gelu_backward, cpu::v4::gelu_backward)) {
         Stream s(Device::cpu);
         const Tensor x = gaussian_tensor(s, {rows, cols}, 1, dtype, 4), dy = gaussian_tensor(s, {rows, cols}, 2, dtype);
@@ -92,8 +90,8 @@ TEST(Gelu, IsXOrZeroFarFromZeroAndLetsThroughWhatIsNotFinite) {
 }
 
 TEST(Gelu, AFusedQuantizeGivesTheBitsOfASecondPass) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes) {
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes) {
       Stream data(Device::cpu);
       const Tensor x = gaussian_tensor(data, {rows, cols}, 1, dtype, 6), dy = gaussian_tensor(data, {rows, cols}, 2, dtype);
       testing::expect_fused_equals_unfused(x.shape, dtype, [&](Stream& s, Sink& y) { gelu_forward(s, x, y); });
@@ -102,7 +100,7 @@ TEST(Gelu, AFusedQuantizeGivesTheBitsOfASecondPass) {
 }
 
 TEST(Gelu, DryRunNeedsTheSameMemory) {
-  for (const auto [rows, cols] : shapes)
+  for (const auto [rows, cols] : testing::row_shapes)
     testing::expect_dry_run_agrees([rows = rows, cols = cols](Stream& s) {
       const Tensor x = gaussian_tensor(s, {rows, cols}, 1, DType::bf16);
       Sink y = plain_sink(s, x.shape, DType::bf16), dx = plain_sink(s, x.shape, DType::bf16);

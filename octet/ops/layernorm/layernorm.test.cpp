@@ -12,8 +12,6 @@ using testing::Bounded, testing::BoundedLane, testing::Dual, testing::NumberLane
 using testing::bounded, testing::gaussian_tensor, testing::plain_sink, testing::values;
 
 constexpr float eps = 1e-5f;
-constexpr std::int64_t shapes[][2] = {{0, 8}, {1, 1}, {3, 7}, {5, 16}, {2, 33}, {130, 129}, {9, 1030}};
-constexpr DType dtypes[] = {DType::f32, DType::bf16};
 
 struct Case {
   Stream stream{Device::cpu};
@@ -46,8 +44,8 @@ void expect_forward_within_bound(Case& c, DType dtype) {
 }
 
 TEST(LayerNorm, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes) {
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes) {
       Case c(rows, cols, dtype);
       expect_forward_within_bound(c, dtype);
     }
@@ -112,8 +110,8 @@ TEST(LayerNorm, BackwardIsTheDerivativeOfForward) {
 }
 
 TEST(LayerNorm, BackwardIsWithinItsErrorBoundAndAddsWhereItSaysSo) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes)
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
       for (const bool accumulate : {false, true})
         for (auto* const kernel : testing::kernels(cpu::v3::layernorm_backward, cpu::v4::layernorm_backward)) {
           Case c(rows, cols, dtype);
@@ -141,8 +139,8 @@ TEST(LayerNorm, BackwardIsWithinItsErrorBoundAndAddsWhereItSaysSo) {
 }
 
 TEST(LayerNorm, AFusedQuantizeGivesTheBitsOfASecondPass) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes) {
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes) {
       Case c(rows, cols, dtype);
       testing::expect_fused_equals_unfused(c.x.shape, dtype, [&](Stream& s, Sink& y) {
         layernorm_forward(s, {.x = c.x, .w = c.w, .b = c.b, .y = y, .mean = c.mean, .inv_std = c.inv, .eps = eps});
@@ -151,7 +149,7 @@ TEST(LayerNorm, AFusedQuantizeGivesTheBitsOfASecondPass) {
 }
 
 TEST(LayerNorm, DryRunNeedsTheSameMemory) {
-  for (const auto [rows, cols] : shapes)
+  for (const auto [rows, cols] : testing::row_shapes)
     testing::expect_dry_run_agrees([rows = rows, cols = cols](Stream& s) {
       const Shape shape{rows, cols};
       const auto vector = [&](std::int64_t n) { return s.zeros({n}, DType::f32); };

@@ -161,9 +161,9 @@ Matrix awkward(std::int64_t rows, std::int64_t cols, std::uint64_t seed, DType d
   Matrix m{rows, cols, testing::gaussian(std::size_t(rows * cols), seed)};
   const float specials[] = {0.0f, -0.0f, nan, -nan, 1e-45f, -1e-40f, 1e-30f, 1e10f, -3e38f, 448.0f, 449.0f, 0x1p-9f, 0x1p-10f};
   for (std::size_t i = 0; i < m.x.size(); ++i) {
-    const auto w = philox(seed + 1, i).w;
-    if (w[0] % 67 == 0) m.x[i] = specials[w[1] % std::size(specials)];
-    if (w[0] % 4099 == 1) m.x[i] = infinity;
+    const RandomWords r = philox(seed + 1, i);
+    if (r.w[0] % 67 == 0) m.x[i] = specials[r.w[1] % std::size(specials)];
+    if (r.w[0] % 4099 == 1) m.x[i] = infinity;
     if ((i / 128) % 5 == 1) m.x[i] = 0;
     if ((i / 128) % 5 == 2) m.x[i] *= 1e-20f;
     if ((i / 128) % 5 == 3) m.x[i] *= 1e-42f;

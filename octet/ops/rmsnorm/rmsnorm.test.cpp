@@ -12,8 +12,6 @@ using testing::Bounded, testing::BoundedLane, testing::Dual, testing::NumberLane
 using testing::bounded, testing::gaussian_tensor, testing::plain_sink, testing::values;
 
 constexpr float eps = 1e-5f;
-constexpr std::int64_t shapes[][2] = {{0, 8}, {1, 1}, {3, 7}, {5, 16}, {2, 33}, {130, 129}, {9, 1030}};
-constexpr DType dtypes[] = {DType::f32, DType::bf16};
 
 struct Case {
   Stream stream{Device::cpu};
@@ -29,8 +27,8 @@ struct Case {
 };
 
 TEST(RmsNorm, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes)
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
       for (auto* const kernel : testing::kernels(cpu::v3::rmsnorm_forward, cpu::v4::rmsnorm_forward)) {
         Case c(rows, cols, dtype);
         Sink y = plain_sink(c.stream, c.x.shape, dtype);
@@ -84,8 +82,8 @@ TEST(RmsNorm, BackwardIsTheDerivativeOfForward) {
 }
 
 TEST(RmsNorm, BackwardIsWithinItsErrorBoundAndAddsWhereItSaysSo) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes)
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
       for (const bool accumulate : {false, true})
         for (auto* const kernel : testing::kernels(cpu::v3::rmsnorm_backward, cpu::v4::rmsnorm_backward)) {
           Case c(rows, cols, dtype);
@@ -117,8 +115,8 @@ TEST(RmsNorm, InputGradientMayReplaceTheOutputGradient) {
 }
 
 TEST(RmsNorm, AFusedQuantizeGivesTheBitsOfASecondPass) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes) {
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes) {
       Case c(rows, cols, dtype);
       testing::expect_fused_equals_unfused(
           c.x.shape, dtype, [&](Stream& s, Sink& y) { rmsnorm_forward(s, {.x = c.x, .w = c.w, .y = y, .inv_rms = c.inv, .eps = eps}); });
@@ -126,7 +124,7 @@ TEST(RmsNorm, AFusedQuantizeGivesTheBitsOfASecondPass) {
 }
 
 TEST(RmsNorm, DryRunNeedsTheSameMemory) {
-  for (const auto [rows, cols] : shapes)
+  for (const auto [rows, cols] : testing::row_shapes)
     testing::expect_dry_run_agrees([rows = rows, cols = cols](Stream& s) {
       const Shape shape{rows, cols};
       const Tensor x = gaussian_tensor(s, shape, 1, DType::bf16), w = gaussian_tensor(s, {cols}, 2), inv = s.empty({rows}, DType::f32);

@@ -11,13 +11,11 @@ namespace {
 using testing::Bounded, testing::BoundedLane, testing::Dual, testing::NumberLane;
 using testing::bounded, testing::gaussian_tensor, testing::plain_sink, testing::values;
 
-constexpr std::int64_t shapes[][2] = {{0, 8}, {1, 1}, {3, 7}, {5, 16}, {2, 33}, {130, 129}};
-constexpr DType dtypes[] = {DType::f32, DType::bf16};
 constexpr float infinity = __builtin_inff();
 
 TEST(SwiGlu, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes)
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
       for (auto* const kernel : testing::kernels(cpu::v3::swiglu_forward, cpu::v4::swiglu_forward)) {
         Stream s(Device::cpu);
         const Tensor x = gaussian_tensor(s, {rows, 2 * cols}, 1, dtype, 6);
@@ -33,8 +31,8 @@ TEST(SwiGlu, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
 }
 
 TEST(SwiGlu, BackwardIsWithinItsErrorBoundOnEveryInstructionSet) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes)
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
       for (auto* const kernel : testing::kernels(cpu::v3::swiglu_backward, cpu::v4::swiglu_backward)) {
         Stream s(Device::cpu);
         const Tensor x = gaussian_tensor(s, {rows, 2 * cols}, 1, dtype, 6), dy = gaussian_tensor(s, {rows, cols}, 2, dtype);
@@ -85,8 +83,8 @@ TEST(SwiGlu, WhatIsNotFiniteDoesNotPassForANumber) {
 }
 
 TEST(SwiGlu, AFusedQuantizeGivesTheBitsOfASecondPass) {
-  for (const auto [rows, cols] : shapes)
-    for (const DType dtype : dtypes) {
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes) {
       Stream data(Device::cpu);
       const Tensor x = gaussian_tensor(data, {rows, 2 * cols}, 1, dtype, 6), dy = gaussian_tensor(data, {rows, cols}, 2, dtype);
       testing::expect_fused_equals_unfused(dy.shape, dtype, [&](Stream& s, Sink& y) { swiglu_forward(s, x, y); });
@@ -95,7 +93,7 @@ TEST(SwiGlu, AFusedQuantizeGivesTheBitsOfASecondPass) {
 }
 
 TEST(SwiGlu, DryRunNeedsTheSameMemory) {
-  for (const auto [rows, cols] : shapes)
+  for (const auto [rows, cols] : testing::row_shapes)
     testing::expect_dry_run_agrees([rows = rows, cols = cols](Stream& s) {
       const Tensor x = gaussian_tensor(s, {rows, 2 * cols}, 1, DType::bf16), dy = gaussian_tensor(s, {rows, cols}, 2, DType::bf16);
       Sink y = plain_sink(s, {rows, cols}, DType::bf16), dx = plain_sink(s, {rows, 2 * cols}, DType::bf16);
