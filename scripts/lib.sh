@@ -9,6 +9,9 @@ step() { printf '\n== %s  (%d s so far)\n' "$1" $((SECONDS - started)) >&2; }
 program_packages="g++ cmake ninja-build libdnnl-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev"
 test_packages="libgtest-dev"
 
+# The CUDA compiler, or nothing.
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
+
 # install PACKAGE...: those that are missing, by apt; prints the list first.
 install() {
   local missing=()
