@@ -1,0 +1,73 @@
+#include <cmath>
+
+#include "octet/ops/machine/machine.hpp"
+#include "octet/scaling/recipe.hpp"
+#include "octet/train/small_model.testing.hpp"
+#include "tests/cuda/parity.hpp"
+
+// Whole steps on both devices from the same weights on the same tokens. Weights are the same bits, so their maxima, scales and counts
+// must be; activations come from sums in another order, so loss and gradients may differ: by roundings of BF16 in a few layers, and in FP8
+// by a code where such a difference crosses the middle between two. Both are bounded by the formats' units, not by what came out.
+
+namespace octet::parity {
+namespace {
+
+using train::testing::random_batch, train::testing::small_engine;
+
+// A table that was read to the host, as a result of either side.
+template <class T>
+void numbers(Side& side, const char* name, const std::vector<T>& values, Nearness how) {
+  side.result(name, side.raw(values, {std::int64_t(values.size())}), std::move(how));
+}
+
+double norm(const std::vector<float>& x) {
+  double squares = 0;
+  for (const float v : x) squares += double(v) * double(v);
+  return std::sqrt(squares);
+}
+
+Case steps(const std::string& family, const std::string& recipe) {
+  return {format("engine {} {}", family, recipe), [=](Side& side) {
+            const Device device = side.stream().device();
+            train::EngineConfig config = small_engine(family, recipe);
+            config.shape.hidden = 128;  // every dimension a multiple of 16, so that the GPU multiplies codes as they are
+            config.shape.vocabulary = 64;
+            train::Engine e(config, device, machine_target(device));
+            e.parameters.initialize(e.stream, 7);
+            train::prepare(e);
+            wait(e.stream);
+            if (e.precision.slots().size() > 0) {
+              const HostCopy amax(e.stream, e.precision.slots().amax()), health(e.stream, e.precision.slots().health_table());
+              numbers(side, "maxima of weights", std::vector<float>(amax.as<float>(), amax.as<float>() + amax.tensor().count()), same_bits());
+              std::vector<std::int64_t> counts;
+              std::vector<float> scales;
+              for (int i = 0; i < e.precision.slots().size(); ++i) {
+                const ops::QuantizeHealth& h = health.as<ops::QuantizeHealth>()[i];
+                counts.insert(counts.end(), {h.values, h.saturated, h.flushed, h.nonfinite}), scales.insert(scales.end(), {h.scale_min, h.scale_max});
+              }
+              numbers(side, "counts of weights", counts, same_bits()), numbers(side, "scales of weights", scales, same_bits());
+            }
+            // Layers times roundings of an activation, relative to the whole.
+            const double unit = recipe == "fp32" ? 0x1p-24 * 256 : recipe == "bf16" ? 0x1p-8 : 0x1p-4, layers = 12;
+            std::vector<float> losses;
+            for (int s = 0; s < 3; ++s) {
+              train::run_step(e, std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))}, {.learning_rate = 1e-3});
+              losses.push_back(read<float>(e.stream, e.mean_loss()));
+              if (s == 0) numbers(side, "gradient norm", std::vector<float>{float(norm(nn::flat_values(e.stream, e.parameters.gradients())))}, within(unit * layers));
+              train::finish_step(e);
+            }
+            // The loss averages over 128 tokens what activations do to it.
+            numbers(side, "losses", losses, within(4.2 * unit * std::sqrt(layers / 128)));
+          }};
+}
+
+std::vector<Case> make() {
+  std::vector<Case> cases;
+  for (const auto& recipe : recipes())
+    for (const char* family : {"llama", "qwen2", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
+  return cases;
+}
+const Cases registered(make);
+
+}  // namespace
+}  // namespace octet::parity
