@@ -7,17 +7,17 @@
 #include <cstring>
 #include <new>
 
-#include "octet/train/trainer.hpp"
+#include "octet/train/stop.hpp"
 
 namespace octet::cli {
 namespace {
 
 ExitCode result = ExitCode::done;
 
-// The first signal asks for an end after the step in hand, the second ends at once.
-void on_signal(int signal) {
+// The first signal asks for an end after the micro-batch in hand, the second ends at once.
+void on_signal(int) {
   train::request_stop();
-  std::signal(signal, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL), std::signal(SIGTERM, SIG_DFL);
 }
 
 // A first word that is no subcommand is refused with the nearest one; CLI11 alone would only say that one is missing.
@@ -74,6 +74,7 @@ int complain(const char* what, ExitCode code) {
 
 struct Command::Parser {
   CLI::App* app;
+  std::vector<std::pair<CLI::Option*, bool*>> optional = {};  // options whose value may be left out, and where it says that they were named
 
   CLI::Option* add(CLI::Option* option, const Accept& accept) {
     if (!accept.one_of.empty()) option->check(CLI::IsMember(accept.one_of));
@@ -110,8 +111,10 @@ void Command::option(const std::string& names, std::vector<std::string>& values,
 }
 void Command::flag(const std::string& names, bool& value, const std::string& help) { parser_.app->add_flag(names, value, help); }
 void Command::optional_value(const std::string& names, bool& given, std::string& value, const std::string& help) {
-  CLI::Option* option = parser_.app->add_option(names, value, help)->expected(0, 1);
-  parser_.app->parse_complete_callback([option, &given] { given = option->count() > 0; });
+  parser_.optional.emplace_back(parser_.app->add_option(names, value, help)->expected(0, 1), &given);
+  parser_.app->parse_complete_callback([&optional = parser_.optional] {
+    for (const auto& [option, named] : optional) *named = option->count() > 0;
+  });
 }
 void Command::run(std::function<ExitCode()> work) {
   parser_.app->final_callback([work = std::move(work)] { result = work(); });

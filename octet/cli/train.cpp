@@ -1,7 +1,10 @@
+#include <filesystem>
+
 #include "octet/cli/run_options.hpp"
 #include "octet/base/log.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
+#include "octet/train/resume.hpp"
 #include "octet/train/run_folder.hpp"
 #include "octet/train/trainer.hpp"
 
@@ -9,14 +12,26 @@ namespace octet::cli {
 namespace {
 
 struct Options : RunOptions {
-  bool quiet = false;
+  bool quiet = false, resume = false;
+  std::string resume_folder;
+
+  // Where the run to go on with is, and the configuration it goes on with: what the command line says, on top of what it was.
+  train::RunConfig resumed(std::string& folder) const {
+    RunOptions options = *this;
+    folder = resume_folder.empty() ? train::last_run_folder(config()) : resume_folder;
+    if (!std::filesystem::is_directory(folder)) throw ConfigError(format("--resume: there is no run folder {}; check the path", printable(folder)));
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    if (options.file.empty()) options.file = folder + "/config.toml";
+    return options.config();
+  }
 };
 
 ExitCode train_model(const Options& o) {
   if (o.quiet) log::set_quiet(true);
-  const train::RunConfig config = o.config();
+  std::string folder;
+  const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   const train::Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-  train::Trainer trainer(config, corpus, {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic});
+  train::Trainer trainer(config, corpus, {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder});
   log::info("{} parameters, {} of memory, {} GFLOP a step", grouped(trainer.plan().parameters), bytes_text(double(trainer.plan().memory.total)),
             fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
@@ -26,7 +41,9 @@ ExitCode train_model(const Options& o) {
   std::printf("%s: %lld steps, train loss %.4f, eval loss %.4f, %s tok/s, %lld skipped; report %s/report.html\n", outcome.end.reason.c_str(),
               static_cast<long long>(outcome.end.step), outcome.end.train_loss, outcome.end.eval_loss,
               grouped(static_cast<long long>(outcome.end.tokens_per_second)).c_str(), static_cast<long long>(outcome.end.skipped), outcome.folder.c_str());
-  return outcome.state == RunState::stopped ? ExitCode::interrupted : ExitCode::done;
+  if (outcome.state != RunState::stopped) return ExitCode::done;
+  log::info("octet train --resume {} goes on", outcome.folder);
+  return ExitCode::interrupted;
 }
 
 }  // namespace
@@ -37,8 +54,10 @@ void add_train(Program& program) {
                                   "  octet train --data data/docs --steps 200            BF16, the tiny demo model\n"
                                   "  octet train --data data/docs --steps 200 --fp8      the same in FP8\n"
                                   "  octet train run.toml --fp8 mxfp8 --max-time 1h      a configuration, another recipe, an hour\n"
+                                  "  octet train --resume runs/bf16                      goes on after a crash or Ctrl-C\n"
                                   "  octet train run.toml --set optim.learning_rate=1e-3 --set recipe.last=1");
   o->add_to(command);
+  command.optional_value("--resume", o->resume, o->resume_folder, "go on with the run in this folder or, without one, with the last of this name");
   command.flag("--quiet", o->quiet, "print the last line only");
   command.run([o] { return train_model(*o); });
 }

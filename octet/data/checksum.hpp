@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,6 +15,20 @@ struct Checksum {
 };
 
 Checksum checksum_of(std::string_view bytes);
+
+/// The same of bytes that come in parts.
+class Checksummer {
+ public:
+  Checksummer();
+  ~Checksummer();
+  Checksummer(const Checksummer&) = delete;
+  Checksummer& operator=(const Checksummer&) = delete;
+  void add(std::span<const std::byte> bytes);
+  Checksum sum() const;
+
+ private:
+  void* state_;
+};
 
 /// 32 hexadecimal digits, the highest first, as `xxhsum -H2` prints them.
 std::string to_text(const Checksum&);

@@ -82,4 +82,10 @@ void Loader::seek(std::uint64_t position) {
   room_.notify_one();
 }
 
+void Loader::visit_state(StateVisitor& visitor) {
+  auto position = std::int64_t(position_);
+  visitor.state("next_sample", position);
+  if (visitor.restoring()) seek(std::uint64_t(position));
+}
+
 }  // namespace octet::data

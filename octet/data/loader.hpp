@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "octet/data/windows.hpp"
+#include "octet/tensor/state.hpp"
 
 namespace octet::data {
 
@@ -37,6 +38,7 @@ class Loader {
   std::uint64_t position() const { return position_; }
   /// Continues at sample `position`, as a run does that resumes.
   void seek(std::uint64_t position);
+  void visit_state(StateVisitor&);
   /// Samples in one pass over the windows.
   std::uint64_t epoch_samples() const { return windows_.count(); }
   /// Seconds that next() has waited for data, in all.

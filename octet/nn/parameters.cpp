@@ -45,6 +45,13 @@ void Parameters::initialize(Stream& stream, std::uint64_t seed) {
   for (Parameter* p : list_) octet::initialize(stream, *p, seed);
 }
 
+void Parameters::visit_state(StateVisitor& visitor) {
+  for (Parameter* p : list_) {
+    visitor.state(p->path, p->value);
+    if (visitor.restoring()) ++p->version;
+  }
+}
+
 std::vector<float> flat_values(Stream& stream, const std::vector<Tensor>& tensors) {
   std::int64_t count = 0, at = 0;
   for (const Tensor& t : tensors) count += t.count();

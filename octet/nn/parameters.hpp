@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "octet/nn/visitor.hpp"
+#include "octet/tensor/state.hpp"
 
 namespace octet::nn {
 
@@ -33,6 +34,8 @@ class Parameters {
   /// Every parameter from its own Init.
   void initialize(Stream&, std::uint64_t seed);
   void clear_gradients(Stream& stream) { clear(stream, gradient_bytes_); }
+  /// Every value, in the type it is stored in.
+  void visit_state(StateVisitor&);
 
  private:
   struct Collect final : Visitor {

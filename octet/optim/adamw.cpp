@@ -48,4 +48,12 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   }
 }
 
+void AdamW::visit_state(StateVisitor& visitor) {
+  visitor.state("step", state_);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    visitor.state(parameters_[i]->path + ".m", moments_[i].m);
+    visitor.state(parameters_[i]->path + ".v", moments_[i].v);
+  }
+}
+
 }  // namespace octet::optim

@@ -6,6 +6,7 @@
 #include "octet/ops/adamw/adamw.hpp"
 #include "octet/optim/schedule.hpp"
 #include "octet/tensor/parameter.hpp"
+#include "octet/tensor/state.hpp"
 
 namespace octet::optim {
 
@@ -36,6 +37,9 @@ class AdamW {
   ops::AdamWStep last(Stream& stream) const { return *HostCopy(stream, state_).as<ops::AdamWStep>(); }
   /// f64 [parameters]: squared norm of each one's gradient in the last step.
   Tensor gradient_squares() const { return squares_; }
+
+  /// The moments of every parameter, and what the steps so far have left.
+  void visit_state(StateVisitor&);
 
   const AdamWConfig& config() const { return config_; }
 

@@ -35,7 +35,7 @@ class Precision {
   void allocate(Stream&);
   /// After each optimizer step; skip: f32 [1] on the device.
   void end_step(Stream&, const Tensor& skip);
-  void visit_state(StateVisitor& visitor) { recipe_->visit_state(slots_, visitor); }
+  void visit_state(StateVisitor& visitor) { slots_.visit_state(visitor), recipe_->visit_state(visitor); }
 
   DType activations() const { return recipe_->activations(); }
   const std::string& recipe() const { return config_.recipe; }

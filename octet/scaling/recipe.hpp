@@ -36,13 +36,6 @@ struct LinearPlan {
   std::string why;
 };
 
-/// Shown every piece of state that a resumed run needs.
-class StateVisitor {
- public:
-  virtual ~StateVisitor() = default;
-  virtual void state(std::string_view name, const Tensor&) = 0;
-};
-
 /// A scaling scheme for all the linear layers of a model, with whatever state they share. Lives as long as the model.
 class Recipe {
  public:
@@ -56,7 +49,8 @@ class Recipe {
   /// After each optimizer step; `skip` (f32 [1], not 0 when the step was not applied) is read on the device. Clears row 0 of the
   /// maxima in any case.
   virtual void end_step(Stream&, SlotTable& slots, const Tensor& skip);
-  virtual void visit_state(SlotTable&, StateVisitor&) {}
+  /// What end_step() keeps from step to step, besides the maxima.
+  virtual void visit_state(StateVisitor&) {}
   /// Type of activations between ops.
   virtual DType activations() const { return DType::bf16; }
   /// Dimensions of a layer must be multiples of this to run in the recipe's precision.

@@ -16,6 +16,10 @@ void ScaleSlots::allocate(Stream& stream, const SlotTable& slots) {
   upload(stream, most.data(), format_max_);
 }
 
+void ScaleSlots::visit_state(StateVisitor& visitor) {
+  if (scale_.shape[0] > 0) visitor.state("scale", scale_), visitor.state("descale", descale_);
+}
+
 ops::QuantizeSpec KnownScale::spec(const Pass& pass) const {
   ops::QuantizeSpec out;
   out.format = format_, out.scale = scales_.scale(slot_), out.descale = scales_.descale(slot_);

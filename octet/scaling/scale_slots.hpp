@@ -16,6 +16,7 @@ class ScaleSlots {
   Tensor format_max() const { return format_max_; }  // f32 [N]
   Tensor scale(int slot) const { return scale_.rows(slot, 1).reshaped({stride}).rows(0, 1); }
   Tensor descale(int slot) const { return descale_.rows(slot, 1).reshaped({stride}).rows(0, 1); }
+  void visit_state(StateVisitor&);
 
  private:
   Tensor scale_, descale_, format_max_;

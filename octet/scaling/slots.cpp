@@ -25,4 +25,10 @@ ops::QuantizeHealth* SlotTable::health(int slot) const {
 
 void SlotTable::clear_health(Stream& stream) { clear(stream, health_); }
 
+void SlotTable::clear_measurements(Stream& stream) { clear(stream, amax()), clear_health(stream); }
+
+void SlotTable::visit_state(StateVisitor& visitor) {
+  if (size() > 0) visitor.state("amax_history", history_);
+}
+
 }  // namespace octet

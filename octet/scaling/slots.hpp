@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "octet/ops/quantize/spec.hpp"
+#include "octet/tensor/state.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet {
@@ -38,6 +39,10 @@ class SlotTable {
   Tensor health_table() const { return health_; }  // u8, a QuantizeHealth for each slot
   /// Clears the health of every slot, not the maxima.
   void clear_health(Stream&);
+  /// Forgets what this step measured: row 0 of the maxima, and the health.
+  void clear_measurements(Stream&);
+  /// The maxima. Health is that of one step and is left out.
+  void visit_state(StateVisitor&);
 
  private:
   std::vector<Slot> slots_;

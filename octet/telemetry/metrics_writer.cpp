@@ -73,9 +73,24 @@ void MetricsWriter::append(const std::string& line) {
 }
 
 void MetricsWriter::sync() {
+  make_durable();
+  last_sync_ = std::chrono::steady_clock::now();
+}
+
+void MetricsWriter::make_durable() {
   // Pipes and some file systems cannot sync and say EINVAL; there is then nothing to lose to a power failure either.
   if (::fdatasync(file_.number()) != 0 && errno != EINVAL) refuse_file("make durable", path_, errno);
-  last_sync_ = std::chrono::steady_clock::now();
+}
+
+void MetricsWriter::visit_state(StateVisitor& visitor) {
+  const std::scoped_lock lock(mutex_);
+  std::int64_t end = end_;
+  visitor.state("bytes", end);
+  if (!visitor.restoring()) return;
+  if (end < 0 || end > end_)
+    throw DataError(format("{}: the file has {} bytes of whole lines, the checkpoint was made when it had {}; restore the file", printable(path_), end_, end));
+  if (::ftruncate(file_.number(), off_t(end)) != 0) refuse_file("cut back", path_, errno);
+  end_ = end;
 }
 
 }  // namespace octet

@@ -6,6 +6,7 @@
 
 #include "octet/base/descriptor.hpp"
 #include "octet/telemetry/event.hpp"
+#include "octet/tensor/state.hpp"
 
 namespace octet {
 
@@ -21,6 +22,11 @@ class MetricsWriter {
 
   /// Throws IoError when the line could not be written whole; the file then ends with the line before it.
   void emit(const Event&);
+
+  /// Bytes of whole lines so far. Restoring cuts the file back to where it was; throws DataError when the file no longer reaches there.
+  void visit_state(StateVisitor&);
+  /// Returns when every line so far is on the disk; for any thread. Throws IoError.
+  void make_durable();
 
  private:
   void append(const std::string& line);

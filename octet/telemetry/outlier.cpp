@@ -25,4 +25,10 @@ void LossWindow::set_values(std::vector<double> values) {
   values_ = std::move(values);
 }
 
+void LossWindow::visit_state(StateVisitor& visitor) {
+  std::vector<double> values = values_;
+  visitor.state("values", values);
+  if (visitor.restoring()) set_values(std::move(values));
+}
+
 }  // namespace octet

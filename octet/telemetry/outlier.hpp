@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "octet/tensor/state.hpp"
+
 namespace octet {
 
 /// How far a value lies from the last healthy ones, in their standard deviations: z = (x - mean) / sqrt(mean of squared deviations).
@@ -21,6 +23,7 @@ class LossWindow {
   const std::vector<double>& values() const { return values_; }
   /// Keeps the last `length` of them.
   void set_values(std::vector<double> values);
+  void visit_state(StateVisitor& visitor);
 
  private:
   std::size_t length_, least_;

@@ -111,7 +111,7 @@ CompareOutcome compare(RunConfig config, const CompareOptions& options) {
       log::info("run {} of {}: {}", records.size() + 1, recipes.size() * std::size_t(options.seeds), c.name);
       Outcome outcome;
       try {
-        Trainer trainer(c, corpus, {.console = options.console, .keep_first_gradient = is_baseline,
+        Trainer trainer(c, corpus, {.console = options.console, .keep_first_gradient = is_baseline, .checkpoints = false,
                                     .baseline_gradient = is_baseline ? nullptr : &baseline_gradient, .baseline = options.baseline});
         if (seed == config.seed) log::info("{}", plan_text(trainer.plan().plan));
         outcome = trainer.run();

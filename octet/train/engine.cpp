@@ -15,6 +15,13 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64), parameter_squares_ = zeros(DType::f64);
 }
 
+void Engine::visit_state(StateVisitor& visitor) {
+  visitor.section("model", parameters);
+  if (optimizer) visitor.section("optimizer", *optimizer);
+  visitor.section("quantizers", precision);
+  visitor.state("parameter_squares", parameter_squares_);
+}
+
 void Engine::measure_parameters() {
   const std::vector<Tensor> values = parameters.values();
   const Scope scope(stream);

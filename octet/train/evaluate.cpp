@@ -23,9 +23,10 @@ Evaluation evaluate_batch(Engine& e, const data::Batch& batch) {
   return out;
 }
 
-Evaluation evaluate(Engine& e, const data::EvalBatches& batches) {
+Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)()) {
   Evaluation total;
   for (std::uint64_t i = 0; i < batches.size(); ++i) {
+    if (stopped != nullptr && stopped()) return {.whole = false};
     const Evaluation part = run(e, batches[i], {});
     total.loss += part.loss, total.tokens += part.tokens;
   }

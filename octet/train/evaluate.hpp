@@ -8,10 +8,11 @@ namespace octet::train {
 struct Evaluation {
   double loss = 0;  // mean cross-entropy in nats
   std::int64_t tokens = 0;
+  bool whole = true;  // false: stopped early, and of no use
 };
 
-/// The mean loss over all batches, in the engine's precision; changes no state.
-Evaluation evaluate(Engine&, const data::EvalBatches&);
+/// The mean loss over all batches, in the engine's precision; changes no state. `stopped` is asked between batches whether to give up.
+Evaluation evaluate(Engine&, const data::EvalBatches&, bool (*stopped)() = nullptr);
 /// The same for one batch.
 Evaluation evaluate_batch(Engine&, const data::Batch&);
 

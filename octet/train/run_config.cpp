@@ -45,6 +45,12 @@ void LoopConfig::fields(config::FieldVisitor& v) {
   v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder");
 }
 
+void CheckpointConfig::fields(config::FieldVisitor& v) {
+  v.field("every", every, "steps between checkpoints; 0: by time alone", {.at_least = 0});
+  v.field("minutes", minutes, "wall time after which the next checkpoint is due; 0: by steps alone", {.at_least = 0});
+  v.field("keep", keep, "newest checkpoints to keep; older ones are removed", {.at_least = 1});
+}
+
 void RunConfig::fields(config::FieldVisitor& v) {
   v.field("name", name, "name of the run and of its folder; empty: the recipe's name");
   v.field("output", output, "folder in which the run's folder is made");
@@ -57,6 +63,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("data", data, "on which text");
   v.section("train", train, "how long and in which portions");
   v.section("optim", optim, "AdamW");
+  v.section("checkpoint", checkpoint, "when to save what a resumed run needs");
 }
 
 std::int64_t RunConfig::steps() const {

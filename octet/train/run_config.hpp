@@ -36,6 +36,15 @@ struct LoopConfig {
   void fields(config::FieldVisitor&);
 };
 
+/// When a run saves what it needs to go on.
+struct CheckpointConfig {
+  std::int64_t every = 0;   // steps; 0: not by steps
+  double minutes = 10;      // of wall time; 0: not by time
+  std::int64_t keep = 3;    // newest checkpoints
+
+  void fields(config::FieldVisitor&);
+};
+
 /// Everything that a run is told: one TOML file, `--set`, and flags that stand for keys.
 struct RunConfig {
   std::string name;           // of the run; empty: the recipe's
@@ -49,6 +58,7 @@ struct RunConfig {
   data::DataConfig data;
   LoopConfig train;
   optim::AdamWConfig optim;
+  CheckpointConfig checkpoint;
 
   void fields(config::FieldVisitor&);
 

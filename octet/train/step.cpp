@@ -13,6 +13,19 @@ std::uint64_t form_of(const data::Batch& batch, std::int64_t tokens, bool measur
 
 constexpr Pass recording{.kind = Pass::Kind::train, .keep = Lifetime::micro_batch};
 
+void clear_sums(Engine& e) {
+  e.parameters.clear_gradients(e.stream);
+  clear(e.stream, e.loss_sums().sum), clear(e.stream, e.loss_sums().counted);
+}
+
+// Forgets what the micro-batches so far have added. The maxima of the weights are measured when these are quantized: again.
+void drop_step(Engine& e) {
+  clear_sums(e);
+  e.precision.slots().clear_measurements(e.stream);
+  for (Parameter* p : e.parameters.list()) ++p->version;
+  prepare(e);
+}
+
 }  // namespace
 
 TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
@@ -24,12 +37,13 @@ TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
 
 void prepare(Engine& e) { e.model->refresh(e.stream, recording); }
 
-void run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepOptions& options) {
+bool run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepOptions& options) {
   Pass pass = recording;
   pass.measure_noise = options.measure;
   std::int64_t tokens = 0;
   for (const auto& batch : micro_batches) tokens += batch.rows * batch.length;
   for (const auto& batch : micro_batches) {
+    if (options.stopped != nullptr && options.stopped()) return drop_step(e), false;
     const Scope micro_batch(e.stream, pass.keep);
     const TokenBatch on_device = upload(e.stream, batch, pass.keep);
     e.micro_steps.run(e.stream, form_of(batch, tokens, options.measure), [&] {
@@ -42,12 +56,12 @@ void run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepO
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
   e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite());
   if (options.measure) e.measure_parameters();
+  return true;
 }
 
 void finish_step(Engine& e) {
   e.precision.end_step(e.stream, e.optimizer->skip());
-  e.parameters.clear_gradients(e.stream);
-  clear(e.stream, e.loss_sums().sum), clear(e.stream, e.loss_sums().counted);
+  clear_sums(e);
   prepare(e);
 }
 

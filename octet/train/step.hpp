@@ -13,11 +13,13 @@ TokenBatch upload(Stream&, const data::Batch&, Region);
 struct StepOptions {
   double learning_rate = 0;
   bool measure = false;  // also SQNR of every quantizer and the norm of all parameters
+  bool (*stopped)() = nullptr;  // asked between micro-batches: whether to give this step up
 };
 
 /// One optimizer step: forward and backward of every micro-batch, gradient clipping, update. What it showed (loss, norm, skip flag,
 /// maxima, health) stays on the device until finish_step(). The loss is the mean over all tokens of the step.
-void run_step(Engine&, std::span<const data::Batch> micro_batches, const StepOptions&);
+/// False when it was stopped before its last micro-batch began: the engine is then as it was before the step.
+bool run_step(Engine&, std::span<const data::Batch> micro_batches, const StepOptions&);
 
 /// Makes the next step's scales from this step's maxima, quantizes the new weights, clears gradients and sums.
 void finish_step(Engine&);

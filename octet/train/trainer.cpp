@@ -1,9 +1,9 @@
 #include "octet/train/trainer.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 
 #include "octet/base/file.hpp"
@@ -13,14 +13,14 @@
 #include "octet/train/evaluate.hpp"
 #include "octet/ops/machine/machine.hpp"
 #include "octet/train/nonfinite.hpp"
+#include "octet/train/resume.hpp"
+#include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/run_folder.hpp"
 #include "octet/train/step.hpp"
 #include "octet/train/weights.hpp"
 
 namespace octet::train {
 namespace {
-
-std::atomic<bool> stop_requested{false};
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -39,7 +39,13 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-void request_stop() { stop_requested = true; }
+Progress::Progress() : eval_loss(NAN) {}
+
+void Progress::visit_state(StateVisitor& v) {
+  v.state("step", step), v.state("skipped", skipped), v.state("skipped_in_a_row", skipped_in_a_row), v.state("last_eval_step", last_eval_step);
+  v.state("eval_loss", eval_loss), v.state("train_seconds", train_seconds), v.state("elapsed", elapsed);
+  v.state("losses", losses), v.state("rates", rates);
+}
 
 Corpus::Corpus(const data::DataConfig& c, const LoopConfig& loop, std::int64_t vocabulary)
     : dataset_(c.path, c.verify ? data::Verify::everything : data::Verify::header),
@@ -51,8 +57,15 @@ Corpus::Corpus(const data::DataConfig& c, const LoopConfig& loop, std::int64_t v
 }
 
 Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptions& options)
-    : config_(config), corpus_(corpus), options_(options), steps_(config.steps()), console_(options.console), eval_loss_(NAN) {
+    : config_(config), corpus_(corpus), options_(options), steps_(config.steps()), console_(options.console) {
   if (config.threads > 0) cpu::set_threads(int(config.threads));
+  const CheckpointStore store(checkpoint_folder(options.resume));
+  std::optional<Manifest> manifest;
+  if (!options.resume.empty()) {
+    lock_.emplace(options.resume);
+    manifest = newest_good(store);
+    if (manifest) require_same_run(config_, to_text(corpus.dataset().fingerprint()), *manifest, store.path(manifest->step));
+  }
   const EngineConfig engine = engine_config(config_);
   const Device device = device_named(config.device);
   dry_ = dry_run(engine, machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
@@ -61,42 +74,91 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   for (const auto& pattern : engine_->precision.unused_patterns()) log::warn("recipe.keep_bf16: no layer matches \"{}\"", pattern);
   facts_ = facts_of(config_, engine.shape, dry_);
   facts_.baseline = options.baseline;
-  folder_ = make_run_folder(config.output, facts_.name);
-  write_file_atomically(folder_ + "/config.toml", config::to_toml(config_));
-  write_run_facts(folder_ + "/run.json", facts_);
+  open_folder();
   metrics_ = std::make_unique<MetricsWriter>(folder_ + "/metrics.jsonl");
   loader_ = std::make_unique<data::Loader>(corpus.training(), data::Loader::Options{.rows = config.train.batch, .seed = std::uint64_t(config.seed),
                                                                                   .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
+  saver_ = std::make_unique<CheckpointSaver>(CheckpointStore(checkpoint_folder(folder_)), config_.checkpoint.keep, *metrics_);
+  if (manifest) {
+    restore(*manifest);
+    return;
+  }
   engine_->parameters.initialize(engine_->stream, std::uint64_t(config.seed));
   if (!config.model.init.empty()) load_weights(*engine_, config.model.init);
 }
 
+void Trainer::open_folder() {
+  if (options_.resume.empty()) {
+    folder_ = make_run_folder(config_.output, facts_.name);
+    lock_.emplace(folder_);
+  } else {
+    folder_ = options_.resume;
+    CheckpointStore(checkpoint_folder(folder_)).collect_garbage();
+    if (std::filesystem::exists(folder_ + "/run.json")) {
+      const RunFacts before = read_run_facts(folder_ + "/run.json");
+      facts_.name = before.name, facts_.started = before.started, facts_.baseline = before.baseline, facts_.gradient_cosine = before.gradient_cosine;
+    }
+  }
+  write_file_atomically(folder_ + "/config.toml", config::to_toml(config_));
+  write_run_facts(folder_ + "/run.json", facts_);
+}
+
+void Trainer::restore(const Manifest& manifest) {
+  const std::string from = CheckpointStore(checkpoint_folder(folder_)).path(manifest.step);
+  const auto file = io::SafetensorsFile::open(from + "/" + CheckpointStore::state_file, io::Link::refuse);
+  for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
+    Restore visitor(engine_->stream, file, mode);
+    visit_state(visitor);
+    visitor.finish();
+  }
+  wait(engine_->stream);  // the file goes
+  saved_step_ = at_.step;
+  log::info("goes on after step {}, from {}", at_.step, from);
+}
+
+void Trainer::visit_state(StateVisitor& v) {
+  v.section("engine", *engine_);
+  v.section("data", *loader_);
+  v.section("metrics", *metrics_);
+  v.section("loss_window", losses_);
+  v.section("grad_norm_window", norms_);
+  v.section("run", at_);
+}
+
 double Trainer::seconds() const { return now() - started_; }
 
-double Trainer::progress() const {
-  if (steps_ > 0) return double(step_) / double(steps_);
-  return train_seconds_ / config_.train.max_seconds;
+double Trainer::progress(std::int64_t step) const {
+  if (steps_ > 0) return double(step) / double(steps_);
+  return at_.train_seconds / config_.train.max_seconds;
 }
 
 bool Trainer::done() const {
-  if (stop_requested) return true;
-  if (steps_ > 0 && step_ >= steps_) return true;
+  if (stop_requested()) return true;
+  if (steps_ > 0 && at_.step >= steps_) return true;
   return config_.train.max_seconds > 0 && seconds() >= config_.train.max_seconds;
 }
 
+bool Trainer::eval_due() const {
+  const std::int64_t every = config_.train.eval_every;
+  return every > 0 && at_.step > 0 && at_.step % every == 0;
+}
+
 Outcome Trainer::run() {
-  started_ = now();
+  started_ = now() - at_.elapsed;
+  last_save_ = now();
   prepare(*engine_);
   RunState state = RunState::finished;
-  while (!done() && state == RunState::finished) {
+  for (;;) {
+    if (eval_due()) evaluate_now();
+    if (at_.skipped_in_a_row >= config_.train.max_skipped) state = RunState::diverged;
+    if (done() || state == RunState::diverged) break;
+    save_if_due();
     one_step();
-    const std::int64_t every = config_.train.eval_every;
-    if (every > 0 && step_ % every == 0) evaluate_now();
-    if (skipped_in_a_row_ >= config_.train.max_skipped) state = RunState::diverged;
   }
-  if (stop_requested) state = RunState::stopped;
-  if (state == RunState::finished) evaluate_now();
+  if (state == RunState::finished && !stop_requested()) evaluate_now();
+  if (stop_requested()) state = RunState::stopped;
   console_.finish();
+  if (state != RunState::diverged) save_last();
   if (options_.save_weights && config_.train.save_weights && state != RunState::diverged) train::save_weights(*engine_, folder_ + "/weights");
   const EndEvent end = end_event(state);
   metrics_->emit(end);
@@ -106,35 +168,75 @@ Outcome Trainer::run() {
   if (state == RunState::diverged)
     throw DivergedError(format("run {}: {} steps in a row were skipped because something was not finite, the last one step {}; see the incidents in {}/metrics.jsonl, "
                                "and try a lower optim.learning_rate or recipe.name = \"bf16\"",
-                               facts_.name, skipped_in_a_row_, step_, folder_));
+                               facts_.name, at_.skipped_in_a_row, at_.step, folder_));
   return out;
+}
+
+void Trainer::save_if_due() {
+  report_save();
+  if (!options_.checkpoints || saved_step_ == at_.step) return;
+  const CheckpointConfig& c = config_.checkpoint;
+  if (c.every > 0 && at_.step > 0 && at_.step % c.every == 0) save_due_ = true;
+  if (c.minutes > 0 && now() - last_save_ >= 60 * c.minutes) save_due_ = true;
+  if (save_due_ && !saver_->busy()) begin_save();
+}
+
+void Trainer::save_last() {
+  saver_->wait();
+  report_save();
+  if (!options_.checkpoints || saved_step_ == at_.step) return;
+  begin_save();
+  saver_->wait();
+  report_save();
+}
+
+void Trainer::begin_save() {
+  at_.elapsed = seconds();
+  Capture capture(engine_->stream);
+  visit_state(capture);
+  Snapshot snapshot = capture.take();
+  snapshot.step = at_.step, snapshot.config = config::to_toml(config_), snapshot.text = to_text(corpus_.dataset().fingerprint());
+  saver_->save(std::move(snapshot));
+  save_due_ = false, saved_step_ = at_.step, last_save_ = now();
+}
+
+void Trainer::report_save() {
+  const auto result = saver_->result();
+  if (!result || result->error.empty()) return;
+  saved_step_ = -1;
+  const std::string text = format("the checkpoint of step {} was not saved, training goes on: {}", result->step, result->error);
+  console_.note("warning: " + text);
+  metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = "checkpoint", .path = "", .text = text});
 }
 
 void Trainer::one_step() {
   const double begin = now(), waited = loader_->wait_seconds();
+  const std::uint64_t sample = loader_->position();
   std::vector<data::Batch> micro_batches;
   for (std::int64_t i = 0; i < config_.train.accumulate; ++i) micro_batches.push_back(loader_->next());
-  ++step_;
-  const bool measure = step_ % config_.train.health_every == 0 || step_ == 1;
+  const std::int64_t step = at_.step + 1;
+  const bool measure = step % config_.train.health_every == 0 || step == 1;
   const Work before = engine_->stream.work();
-  run_step(*engine_, micro_batches, {.learning_rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress()), .measure = measure});
+  const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step));
+  if (!run_step(*engine_, micro_batches, {.learning_rate = rate, .measure = measure, .stopped = stop_requested})) return loader_->seek(sample);
+  at_.step = step;
 
   const Readout shown = read_out(*engine_);
   const bool skip = shown.step.skip != 0;
-  if (step_ == 1) keep_gradient();
+  if (step == 1) keep_gradient();
   emit_scales(shown);
   if (measure) emit_health(shown);
-  StepEvent e{.step = step_, .loss = double(shown.loss), .grad_norm = shown.step.gradient_norm, .learning_rate = shown.step.learning_rate, .skipped = skip};
+  StepEvent e{.step = step, .loss = double(shown.loss), .grad_norm = shown.step.gradient_norm, .learning_rate = shown.step.learning_rate, .skipped = skip};
   e.param_norm = std::sqrt(shown.parameter_squares);
   if (skip) skipped(micro_batches);
-  else skipped_in_a_row_ = 0;
+  else at_.skipped_in_a_row = 0;
   finish_step(*engine_);
-  if (step_ == 1) keep_gemm_plans();
+  if (step == 1) keep_gemm_plans();
 
   e.seconds = now() - begin;
-  train_seconds_ += e.seconds;
+  at_.train_seconds += e.seconds;
   e.time = seconds();
-  e.tokens = step_ * config_.tokens_per_step();
+  e.tokens = step * config_.tokens_per_step();
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;
   e.gemm_share = (engine_->stream.work().gemm_flops - before.gemm_flops) / e.seconds / matmul_limit(engine_->stream.device()).flops_per_second;
   e.data_wait = loader_->wait_seconds() - waited;
@@ -147,13 +249,13 @@ void Trainer::emit_step(const StepEvent& raw) {
   e.loss_z = losses_.z_score(e.loss), e.grad_norm_z = norms_.z_score(e.grad_norm);
   if (!e.skipped) {
     losses_.add(e.loss), norms_.add(e.grad_norm);
-    recent_losses_.push_back(e.loss);
+    at_.losses.push_back(e.loss);
   }
-  if (step_ > 1) rates_.push_back(e.tokens_per_second);  // the first step also touches its memory for the first time
+  if (at_.step > 1) at_.rates.push_back(e.tokens_per_second);  // the first step also touches its memory for the first time
   metrics_->emit(e);
-  const double rate = train_seconds_ / std::max(progress(), 1e-9);
-  const double left = std::max(0.0, rate * (1 - progress()));
-  console_.step(e, {.steps = steps_, .eta_seconds = step_ > 1 ? left : -1, .fraction_done = std::min(1.0, progress())});
+  const double rate = at_.train_seconds / std::max(progress(at_.step), 1e-9);
+  const double left = std::max(0.0, rate * (1 - progress(at_.step)));
+  console_.step(e, {.steps = steps_, .eta_seconds = at_.step > 1 ? left : -1, .fraction_done = std::min(1.0, progress(at_.step))});
 }
 
 void Trainer::keep_gradient() {
@@ -174,14 +276,14 @@ void Trainer::keep_gemm_plans() {
 
 void Trainer::emit_scales(const Readout& shown) {
   if (shown.health.empty()) return;
-  ScalesEvent e{.step = step_, .time = seconds(), .amax = shown.amax};
+  ScalesEvent e{.step = at_.step, .time = seconds(), .amax = shown.amax};
   for (const ops::QuantizeHealth& h : shown.health) e.scale_min.push_back(h.scale_min), e.scale_max.push_back(h.scale_max);
   metrics_->emit(e);
 }
 
 void Trainer::emit_health(const Readout& shown) {
   if (shown.health.empty()) return;
-  HealthEvent e{.step = step_, .time = seconds()};
+  HealthEvent e{.step = at_.step, .time = seconds()};
   for (std::size_t i = 0; i < shown.health.size(); ++i) {
     const ops::QuantizeHealth& h = shown.health[i];
     const double values = double(std::max<std::int64_t>(h.values, 1)), amax = shown.amax[i];
@@ -196,31 +298,32 @@ void Trainer::emit_health(const Readout& shown) {
 }
 
 void Trainer::skipped(std::span<const data::Batch> micro_batches) {
-  ++skipped_, ++skipped_in_a_row_;
+  ++at_.skipped, ++at_.skipped_in_a_row;
   const std::string path = first_nonfinite(*engine_, micro_batches);
-  const std::string text = format("step {} skipped: {} is not finite; weights unchanged", step_, path.empty() ? "the gradient norm" : path);
-  metrics_->emit(IncidentEvent{.step = step_, .time = seconds(), .kind = "skipped", .path = path, .text = text});
+  const std::string text = format("step {} skipped: {} is not finite; weights unchanged", at_.step, path.empty() ? "the gradient norm" : path);
+  metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = "skipped", .path = path, .text = text});
   console_.note(text);
 }
 
 void Trainer::evaluate_now() {
-  if (corpus_.held_out() == nullptr || last_eval_step_ == step_) return;
-  last_eval_step_ = step_;
-  const Evaluation e = evaluate(*engine_, *corpus_.held_out());
-  eval_loss_ = e.loss;
-  metrics_->emit(EvalEvent{.step = step_, .time = seconds(), .loss = e.loss, .tokens = e.tokens});
-  console_.note(format("step {}  eval loss {} over {} held-out tokens", step_, fixed(e.loss, 4), grouped(e.tokens)));
+  if (corpus_.held_out() == nullptr || at_.last_eval_step == at_.step) return;
+  const Evaluation e = evaluate(*engine_, *corpus_.held_out(), stop_requested);
+  if (!e.whole) return;
+  at_.last_eval_step = at_.step;
+  at_.eval_loss = e.loss;
+  metrics_->emit(EvalEvent{.step = at_.step, .time = seconds(), .loss = e.loss, .tokens = e.tokens});
+  console_.note(format("step {}  eval loss {} over {} held-out tokens", at_.step, fixed(e.loss, 4), grouped(e.tokens)));
 }
 
 EndEvent Trainer::end_event(RunState state) {
-  const std::size_t last = std::max<std::size_t>(1, recent_losses_.size() / 20);
-  const double sum = recent_losses_.empty() ? NAN : std::accumulate(recent_losses_.end() - std::ptrdiff_t(last), recent_losses_.end(), 0.0);
+  const std::size_t last = std::max<std::size_t>(1, at_.losses.size() / 20);
+  const double sum = at_.losses.empty() ? NAN : std::accumulate(at_.losses.end() - std::ptrdiff_t(last), at_.losses.end(), 0.0);
   const char* reason = state == RunState::stopped    ? "stopped by a signal"
                        : state == RunState::diverged ? "too many skipped steps in a row"
-                       : steps_ > 0 && step_ >= steps_ ? "all steps done"
+                       : steps_ > 0 && at_.step >= steps_ ? "all steps done"
                                                        : "time is up";
-  return {.step = step_, .time = seconds(), .reason = reason, .train_loss = sum / double(last), .eval_loss = eval_loss_,
-          .tokens_per_second = median(rates_), .skipped = skipped_};
+  return {.step = at_.step, .time = seconds(), .reason = reason, .train_loss = sum / double(last), .eval_loss = at_.eval_loss,
+          .tokens_per_second = median(at_.rates), .skipped = at_.skipped};
 }
 
 }  // namespace octet::train

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "octet/data/dataset.hpp"
 #include "octet/data/eval_batches.hpp"
@@ -8,10 +9,13 @@
 #include "octet/telemetry/metrics_writer.hpp"
 #include "octet/telemetry/outlier.hpp"
 #include "octet/telemetry/run_facts.hpp"
+#include "octet/train/checkpoint/saver.hpp"
 #include "octet/train/console.hpp"
 #include "octet/train/dry_run.hpp"
 #include "octet/train/readout.hpp"
 #include "octet/train/run_config.hpp"
+#include "octet/train/run_lock.hpp"
+#include "octet/train/stop.hpp"
 
 namespace octet::train {
 
@@ -45,14 +49,28 @@ struct TrainOptions {
   Console::Kind console = Console::Kind::automatic;
   bool keep_first_gradient = false;
   bool save_weights = true;         // the final weights as a Hugging Face folder, `weights` in the run's
+  bool checkpoints = true;
+  std::string resume;               // folder of a run to go on with; empty: a new one
   const std::vector<float>* baseline_gradient = nullptr;  // of step 1: run.json then tells the cosine with this run's
   std::string baseline;             // its recipe
 };
 
-/// One training run from its configuration to its end: makes the run's folder, prints the plan, trains, evaluates, writes events.
+/// How far a run has come.
+struct Progress {
+  std::int64_t step = 0, skipped = 0, skipped_in_a_row = 0, last_eval_step = -1;
+  double eval_loss, train_seconds = 0, elapsed = 0;  // seconds of steps, and of the whole run up to the last checkpoint
+  std::vector<double> losses, rates;                 // of every step that was not skipped; tokens/s of every step but the first
+
+  Progress();
+  void visit_state(StateVisitor&);
+};
+
+/// One training run from its configuration to its end: makes the run's folder, prints the plan, trains, evaluates, saves, writes events.
+/// A resumed run goes on as if it had never stopped: on the same device, with the same number of threads, bit for bit.
 class Trainer {
  public:
-  /// Plans the run and binds its memory. Throws ConfigError, DataError, IoError, or DeviceError when the machine is too small.
+  /// Plans the run and binds its memory; with TrainOptions::resume, brings back its newest good checkpoint. Throws ConfigError, DataError,
+  /// IoError (also when another process trains in the folder), or DeviceError when the machine is too small.
   Trainer(const RunConfig&, const Corpus&, const TrainOptions&);
 
   /// Until the last step, max_seconds, a signal, or too many skipped steps (DivergedError, after the run's files are complete).
@@ -63,8 +81,12 @@ class Trainer {
   Engine& engine() { return *engine_; }
 
  private:
+  void open_folder();
+  void restore(const Manifest&);
+  void visit_state(StateVisitor&);
   bool done() const;
-  double progress() const;
+  bool eval_due() const;
+  double progress(std::int64_t step) const;  // share of the run that is done after that many steps
   void one_step();
   void emit_step(const StepEvent&);
   void emit_scales(const Readout&);
@@ -73,6 +95,10 @@ class Trainer {
   void evaluate_now();
   void keep_gradient();
   void keep_gemm_plans();
+  void save_if_due();
+  void save_last();
+  void begin_save();
+  void report_save();
   EndEvent end_event(RunState);
   double seconds() const;
 
@@ -82,19 +108,19 @@ class Trainer {
   std::int64_t steps_;
   DryRun dry_;
   std::string folder_;
+  std::optional<RunLock> lock_;
   RunFacts facts_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<MetricsWriter> metrics_;
   Console console_;
   LossWindow losses_, norms_;
-  std::vector<double> recent_losses_, rates_;
   std::vector<float> first_gradient_;
-  std::int64_t step_ = 0, skipped_ = 0, skipped_in_a_row_ = 0, last_eval_step_ = -1;
-  double eval_loss_, started_ = 0, train_seconds_ = 0;
+  Progress at_;
+  double started_ = 0, last_save_ = 0;  // by the machine's clock
+  bool save_due_ = false;
+  std::int64_t saved_step_ = -1;  // of the newest checkpoint, good or under way
+  std::unique_ptr<CheckpointSaver> saver_;  // last: it uses metrics_
 };
-
-/// Set by SIGINT and SIGTERM while a Trainer runs: it stops after the step in hand.
-void request_stop();
 
 }  // namespace octet::train

@@ -24,10 +24,8 @@ class Delayed final : public Recipe {
                                        .format_max = scales_.format_max(), .skip = skip, .margin = int(options_.margin),
                                        .choice = options_.algorithm == "max" ? ops::AmaxChoice::max : ops::AmaxChoice::most_recent});
   }
-  void visit_state(SlotTable& slots, StateVisitor& visitor) override {
-    visitor.state("amax_history", slots.history());
-    visitor.state("scale", scales_.scale());
-    visitor.state("descale", scales_.descale());
+  void visit_state(StateVisitor& visitor) override {
+    visitor.section("scales", scales_);
   }
 
  private:

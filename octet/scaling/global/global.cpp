@@ -23,9 +23,8 @@ class Global final : public Recipe {
                                       .format_max = format_max(formats_.forward)});
     clear(stream, slots.amax());
   }
-  void visit_state(SlotTable&, StateVisitor& visitor) override {
-    visitor.state("scale", scales_.scale());
-    visitor.state("descale", scales_.descale());
+  void visit_state(StateVisitor& visitor) override {
+    visitor.section("scales", scales_);
   }
 
  private:

@@ -1,0 +1,68 @@
+#include "octet/train/checkpoint/snapshot.hpp"
+
+#include <cstring>
+#include <map>
+
+namespace octet::train {
+namespace {
+
+template <class T> std::vector<std::byte> bytes_of(const T* values, std::size_t count) {
+  const auto* first = reinterpret_cast<const std::byte*>(values);
+  return {first, first + count * sizeof(T)};
+}
+
+}  // namespace
+
+io::StoredDType stored_type(DType t) {
+  switch (t) {
+    case DType::f32: return io::StoredDType::f32;
+    case DType::bf16: return io::StoredDType::bf16;
+    case DType::f16: return io::StoredDType::f16;
+    case DType::e4m3: return io::StoredDType::e4m3;
+    case DType::e5m2: return io::StoredDType::e5m2;
+    case DType::e8m0: return io::StoredDType::e8m0;
+    case DType::u8: return io::StoredDType::u8;
+    case DType::i32: return io::StoredDType::i32;
+    case DType::i64: return io::StoredDType::i64;
+    case DType::f64: return io::StoredDType::f64;
+  }
+  throw ContractError("checkpoint: a dtype without a type in files");
+}
+
+std::vector<std::int64_t> stored_shape(const Shape& s) { return {s.dims.begin(), s.dims.begin() + s.rank}; }
+
+void Capture::state(std::string_view name, const Tensor& t) {
+  items_.push_back({{prefixes_.back() + std::string(name), stored_type(t.dtype), stored_shape(t.shape)}, t, {}});
+}
+void Capture::state(std::string_view name, std::int64_t& x) {
+  items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::i64, {}}, {}, bytes_of(&x, 1)});
+}
+void Capture::state(std::string_view name, double& x) {
+  items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::f64, {}}, {}, bytes_of(&x, 1)});
+}
+void Capture::state(std::string_view name, std::vector<double>& x) {
+  items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::f64, {std::int64_t(x.size())}}, {}, bytes_of(x.data(), x.size())});
+}
+void Capture::enter(std::string_view name) { prefixes_.push_back(prefixes_.back() + std::string(name) + "."); }
+void Capture::leave() { prefixes_.pop_back(); }
+
+Snapshot Capture::take() {
+  std::vector<io::TensorSpec> specs;
+  std::map<std::string_view, const Item*> by_name;
+  for (const Item& item : items_) specs.push_back(item.spec), by_name.emplace(item.spec.name, &item);
+  const std::vector<io::TensorEntry> layout = io::laid_out(std::move(specs));
+  const std::string header = io::header_bytes(layout, {});
+  Snapshot out;
+  out.bytes = header.size() + std::size_t(layout.empty() ? 0 : layout.back().end);
+  out.file = std::make_unique_for_overwrite<std::byte[]>(out.bytes);
+  std::memcpy(out.file.get(), header.data(), header.size());
+  for (const io::TensorEntry& entry : layout) {
+    const Item& item = *by_name.at(entry.spec.name);
+    std::byte* to = out.file.get() + header.size() + entry.begin;
+    if (item.device) download(stream_, item.device, to);
+    else if (!item.host.empty()) std::memcpy(to, item.host.data(), item.host.size());
+  }
+  return out;
+}
+
+}  // namespace octet::train

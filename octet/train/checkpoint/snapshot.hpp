@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "octet/io/safetensors_header.hpp"
+#include "octet/tensor/state.hpp"
+#include "octet/tensor/stream.hpp"
+
+namespace octet::train {
+
+/// The state of a run at one step boundary, in the host's memory, as the bytes of a safetensors file.
+struct Snapshot {
+  std::int64_t step = 0;
+  std::string config, text;  // as in Manifest
+  std::unique_ptr<std::byte[]> file;
+  std::size_t bytes = 0;
+
+  std::span<const std::byte> span() const { return {file.get(), bytes}; }
+};
+
+/// Collects what it is shown; take() then copies it. Tensors must not change in between.
+class Capture final : public StateVisitor {
+ public:
+  explicit Capture(Stream& stream) : stream_(stream) {}
+  bool restoring() const override { return false; }
+  void state(std::string_view name, const Tensor&) override;
+  void state(std::string_view name, std::int64_t&) override;
+  void state(std::string_view name, double&) override;
+  void state(std::string_view name, std::vector<double>&) override;
+
+  /// Waits for the stream's work. `step`, `config` and `text` are left to the caller.
+  Snapshot take();
+
+ private:
+  void enter(std::string_view name) override;
+  void leave() override;
+
+  struct Item {
+    io::TensorSpec spec;
+    Tensor device;                // where it is a tensor
+    std::vector<std::byte> host;  // where it is not
+  };
+  Stream& stream_;
+  std::vector<Item> items_;
+  std::vector<std::string> prefixes_{""};
+};
+
+/// The type in files that stands for a dtype.
+io::StoredDType stored_type(DType);
+/// The shape in files.
+std::vector<std::int64_t> stored_shape(const Shape&);
+
+}  // namespace octet::train

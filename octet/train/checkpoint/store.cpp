@@ -1,0 +1,158 @@
+#include "octet/train/checkpoint/store.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+
+#include "octet/base/file.hpp"
+#include "octet/base/new_file.hpp"
+#include "octet/io/input_file.hpp"
+
+namespace octet::train {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "step-", temporary = ".tmp-", trash = ".trash-";
+constexpr std::size_t block = std::size_t(4) << 20;
+
+// -1 for any other name.
+std::int64_t step_of(const std::string& name) {
+  std::int64_t step = -1;
+  if (!name.starts_with(prefix)) return -1;
+  const char *begin = name.data() + prefix.size(), *end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(begin, end, step);
+  return error == std::errc() && stop == end && *begin != '-' ? step : -1;
+}
+
+std::string name_of(std::int64_t step) {
+  const std::string digits = to_text(step);
+  return std::string(prefix) + std::string(digits.size() < 9 ? 9 - digits.size() : 0, '0') + digits;
+}
+
+void make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0) return sync_folder_of(path);
+  if (errno != EEXIST) refuse_file("make the folder", path, errno);
+}
+
+void move(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) refuse_file("rename", from, errno);
+}
+
+// What the disk holds, not what the system remembers of it, where it can be told to forget.
+void forget_cached(const std::string& path) {
+  const Descriptor file(path, O_RDONLY);
+  if (file.ok()) ::posix_fadvise(file.number(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
+data::Checksum checksum_of_file(const io::InputFile& file) {
+  data::Checksummer sum;
+  std::vector<std::byte> buffer(std::size_t(std::min<std::uint64_t>(file.size(), block)));
+  for (std::uint64_t at = 0; at < file.size(); at += buffer.size()) {
+    const std::span<std::byte> part(buffer.data(), std::size_t(std::min<std::uint64_t>(buffer.size(), file.size() - at)));
+    file.read(at, part);
+    sum.add(part);
+  }
+  return sum.sum();
+}
+
+}  // namespace
+
+std::string CheckpointStore::path(std::int64_t step) const { return folder_ + "/" + name_of(step); }
+
+std::vector<std::int64_t> CheckpointStore::steps() const {
+  std::vector<std::int64_t> out;
+  std::error_code reason;
+  if (!fs::exists(folder_, reason)) return out;
+  for (fs::directory_iterator at(folder_, reason), end; !reason && at != end; at.increment(reason)) {
+    const std::string name = at->path().filename().string();
+    const std::int64_t step = step_of(name);
+    if (step >= 0 && name == name_of(step)) out.push_back(step);
+  }
+  if (reason) refuse_file("read the folder", folder_, reason.value());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Manifest CheckpointStore::verify(std::int64_t step) const {
+  const std::string folder = path(step);
+  Manifest manifest = verify_folder(folder);
+  if (manifest.step != step)
+    throw DataError(format("{}/{}: it belongs to step {}; the folder was renamed or its files were exchanged", printable(folder), Manifest::file_name, manifest.step));
+  return manifest;
+}
+
+Manifest CheckpointStore::verify_folder(const std::string& folder) const {
+  const std::string path = folder + "/" + Manifest::file_name;
+  Manifest manifest = parse_manifest(read_file(path, std::size_t(16) << 20), path);
+  for (const Manifest::File& file : manifest.files) {
+    const io::InputFile in(folder + "/" + file.name, io::Link::refuse);
+    if (in.size() != file.bytes)
+      throw DataError(format("{}: it has {} bytes, {} were written: the file was cut off or replaced", printable(in.path()), in.size(), file.bytes));
+    if (!(checksum_of_file(in) == file.checksum)) throw DataError(format("{}: its checksum does not fit: the file was damaged or replaced", printable(in.path())));
+  }
+  return manifest;
+}
+
+void CheckpointStore::write(const Snapshot& snapshot) const {
+  make_folder(folder_);
+  const std::string working = format("{}/{}{}-{}", folder_, temporary, snapshot.step, ::getpid()), place = path(snapshot.step);
+  std::error_code ignored;
+  fs::remove_all(working, ignored);
+  try {
+    make_folder(working);
+    NewFile state(working + "/" + state_file, snapshot.bytes);
+    data::Checksummer sum;
+    for (std::size_t at = 0; at < snapshot.bytes; at += block) {
+      const auto part = snapshot.span().subspan(at, std::min(block, snapshot.bytes - at));
+      state.write(at, part), sum.add(part);
+    }
+    state.publish();
+    const Manifest manifest{snapshot.step, snapshot.config, snapshot.text, {{state_file, snapshot.bytes, sum.sum()}}};
+    write_file_atomically(working + "/" + Manifest::file_name, manifest_text(manifest));
+    forget_cached(working + "/" + state_file);
+    try {
+      verify_folder(working);
+    } catch (const DataError& e) {
+      throw IoError(format("what was written does not read back: {}", e.what()));
+    }
+    if (fs::exists(place, ignored)) remove(place);  // it was refused when this run was resumed
+    move(working, place);
+    sync_folder_of(place);
+  } catch (const IoError&) {
+    fs::remove_all(working, ignored);
+    throw;
+  }
+}
+
+void CheckpointStore::remove(const std::string& path) const {
+  const std::string away = format("{}/{}{}-{}", folder_, trash, fs::path(path).filename().string(), ::getpid());
+  std::error_code reason;
+  fs::remove_all(away, reason);
+  move(path, away);
+  fs::remove_all(away, reason);
+  if (reason) refuse_file("remove", away, reason.value());
+}
+
+void CheckpointStore::retain(std::int64_t newest, std::int64_t keep) const {
+  std::vector<std::int64_t> all = steps();
+  std::erase_if(all, [&](std::int64_t step) { return step > newest; });
+  for (std::size_t i = 0; i + std::size_t(keep) < all.size(); ++i) remove(path(all[i]));
+}
+
+void CheckpointStore::collect_garbage() const {
+  std::error_code ignored;
+  std::vector<fs::path> left;
+  for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(temporary) || name.starts_with(trash)) left.push_back(at->path());
+  }
+  for (const auto& path : left) fs::remove_all(path, ignored);
+}
+
+}  // namespace octet::train

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/train/checkpoint/manifest.hpp"
+#include "octet/train/checkpoint/snapshot.hpp"
+
+namespace octet::train {
+
+/// The checkpoints of one run: a folder `step-<number>` each, in a folder of their own. One is written under a temporary name, made
+/// durable, read back, and renamed, its manifest last; so a folder of that name is whole, or was damaged later, which verify() finds.
+/// What is newest is computed from the names; no file says so. For one process and one thread at a time.
+class CheckpointStore {
+ public:
+  static constexpr const char* state_file = "state.safetensors";
+
+  /// `folder` is made by the first write().
+  explicit CheckpointStore(std::string folder) : folder_(std::move(folder)) {}
+
+  /// Steps of which there is a checkpoint, rising; none when there is no folder. Throws IoError.
+  std::vector<std::int64_t> steps() const;
+  std::string path(std::int64_t step) const;
+  /// Reads every byte. Throws DataError or IoError naming the file that is not as it was written.
+  Manifest verify(std::int64_t step) const;
+  /// Throws IoError when it could not be written whole or did not read back; what was there stays, unless it was of the same step.
+  void write(const Snapshot&) const;
+  /// Removes all but the `keep` newest of those up to `newest`. Throws IoError.
+  void retain(std::int64_t newest, std::int64_t keep) const;
+  /// Removes what writers left that were killed.
+  void collect_garbage() const;
+
+ private:
+  Manifest verify_folder(const std::string& folder) const;
+  void remove(const std::string& path) const;
+
+  std::string folder_;
+};
+
+}  // namespace octet::train

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "octet/train/checkpoint/store.hpp"
+#include "octet/train/run_config.hpp"
+
+namespace octet::train {
+
+/// Where a run's checkpoints are.
+std::string checkpoint_folder(const std::string& run_folder);
+
+/// The configuration keys that a resumed run may give another value; "optim.schedule.*" stands for all that begin so. Every other one
+/// would make it another run.
+std::span<const std::string_view> changeable_keys();
+
+/// Throws ConfigError naming the keys that differ from the checkpoint's and may not, and DataError when the text is another one.
+void require_same_run(const RunConfig&, const std::string& text, const Manifest&, const std::string& checkpoint);
+
+/// The newest checkpoint that reads as it was written; every newer one is warned of by name, with what is wrong with it. None when there is
+/// no checkpoint at all. Throws DataError when there are some and all are damaged.
+std::optional<Manifest> newest_good(const CheckpointStore&);
+
+/// The folder in which a run of this configuration began last: output/name, output/name-2, ... Throws ConfigError when there is none.
+std::string last_run_folder(const RunConfig&);
+
+}  // namespace octet::train
