@@ -82,15 +82,18 @@ void MetricsWriter::make_durable() {
   if (::fdatasync(file_.number()) != 0 && errno != EINVAL) refuse_file("make durable", path_, errno);
 }
 
-void MetricsWriter::visit_state(StateVisitor& visitor) {
+void MetricsWriter::cut_back(std::int64_t bytes) {
   const std::scoped_lock lock(mutex_);
-  std::int64_t end = end_;
-  visitor.state("bytes", end);
-  if (!visitor.restoring()) return;
-  if (end < 0 || end > end_)
-    throw DataError(format("{}: the file has {} bytes of whole lines, the checkpoint was made when it had {}; restore the file", printable(path_), end_, end));
-  if (::ftruncate(file_.number(), off_t(end)) != 0) refuse_file("cut back", path_, errno);
-  end_ = end;
+  if (bytes < 0 || bytes > end_)
+    throw DataError(format("{}: the file has {} bytes of whole lines, it had {} when the checkpoint was made; restore the file", printable(path_), end_, bytes));
+  if (::ftruncate(file_.number(), off_t(bytes)) != 0) refuse_file("cut back", path_, errno);
+  end_ = bytes;
+}
+
+void MetricsWriter::visit_state(StateVisitor& visitor) {
+  std::int64_t bytes = end_;
+  visitor.state("bytes", bytes);
+  if (visitor.restoring()) cut_back(bytes);
 }
 
 }  // namespace octet

@@ -23,7 +23,9 @@ class MetricsWriter {
   /// Throws IoError when the line could not be written whole; the file then ends with the line before it.
   void emit(const Event&);
 
-  /// Bytes of whole lines so far. Restoring cuts the file back to where it was; throws DataError when the file no longer reaches there.
+  /// Forgets all but the first `bytes`, which end with a line. Throws DataError when there are fewer, IoError.
+  void cut_back(std::int64_t bytes);
+  /// Bytes of whole lines so far; restoring cuts the file back to them.
   void visit_state(StateVisitor&);
   /// Returns when every line so far is on the disk; for any thread. Throws IoError.
   void make_durable();

@@ -9,6 +9,7 @@
 #include "octet/train/dry_run.hpp"
 #include "octet/train/evaluate.hpp"
 #include "octet/train/nonfinite.hpp"
+#include "octet/train/checkpoint/snapshot.hpp"
 #include "octet/train/small_model.testing.hpp"
 
 namespace octet::train {
@@ -208,6 +209,27 @@ TEST(DryRun, a_run_that_does_not_fit_is_refused_with_remedies) {
     EXPECT_NE(std::string(e.what()).find("set train.batch = 32 and train.accumulate = 2"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("recompute"), std::string::npos) << e.what();
   }
+}
+
+TEST_P(EveryRecipe, a_step_that_was_stopped_between_micro_batches_leaves_no_trace) {
+  static int questions;
+  Engine undisturbed(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu)), e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
+  train_steps(undisturbed, 3, 2), train_steps(e, 3, 2);
+  const std::vector<data::Batch> batches{random_batch(2, 32, 61, 5), random_batch(2, 32, 61, 6)};
+  const auto state_of = [](Engine& engine) {
+    Capture capture(engine.stream);
+    engine.visit_state(capture);
+    const Snapshot s = capture.take();
+    return std::vector<std::byte>(s.span().begin(), s.span().end());
+  };
+  questions = 0;
+  EXPECT_FALSE(run_step(e, batches, {.learning_rate = 1e-2, .stopped = [] { return ++questions == 2; }}));
+  EXPECT_TRUE(state_of(e) == state_of(undisturbed));
+  for (Engine* each : {&undisturbed, &e}) {
+    EXPECT_TRUE(run_step(*each, batches, {.learning_rate = 1e-2, .measure = true}));
+    finish_step(*each);
+  }
+  EXPECT_TRUE(state_of(e) == state_of(undisturbed));
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
     restore(*manifest);
     return;
   }
+  if (!options.resume.empty()) log::info("{} has no checkpoint yet: begins again", folder_);
+  metrics_->cut_back(0);
   engine_->parameters.initialize(engine_->stream, std::uint64_t(config.seed));
   if (!config.model.init.empty()) load_weights(*engine_, config.model.init);
 }

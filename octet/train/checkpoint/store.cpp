@@ -80,16 +80,13 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
 }
 
 Manifest CheckpointStore::verify(std::int64_t step) const {
-  const std::string folder = path(step);
-  Manifest manifest = verify_folder(folder);
-  if (manifest.step != step)
-    throw DataError(format("{}/{}: it belongs to step {}; the folder was renamed or its files were exchanged", printable(folder), Manifest::file_name, manifest.step));
-  return manifest;
+  return verify_folder(path(step), step);
 }
 
-Manifest CheckpointStore::verify_folder(const std::string& folder) const {
+Manifest CheckpointStore::verify_folder(const std::string& folder, std::int64_t step) const {
   const std::string path = folder + "/" + Manifest::file_name;
   Manifest manifest = parse_manifest(read_file(path, std::size_t(16) << 20), path);
+  if (manifest.step != step) throw DataError(format("{}: it belongs to step {}; the folder was renamed or its files were exchanged", printable(path), manifest.step));
   for (const Manifest::File& file : manifest.files) {
     const io::InputFile in(folder + "/" + file.name, io::Link::refuse);
     if (in.size() != file.bytes)
@@ -117,7 +114,7 @@ void CheckpointStore::write(const Snapshot& snapshot) const {
     write_file_atomically(working + "/" + Manifest::file_name, manifest_text(manifest));
     forget_cached(working + "/" + state_file);
     try {
-      verify_folder(working);
+      verify_folder(working, snapshot.step);
     } catch (const DataError& e) {
       throw IoError(format("what was written does not read back: {}", e.what()));
     }

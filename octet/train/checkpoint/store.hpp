@@ -31,7 +31,7 @@ class CheckpointStore {
   void collect_garbage() const;
 
  private:
-  Manifest verify_folder(const std::string& folder) const;
+  Manifest verify_folder(const std::string& folder, std::int64_t step) const;
   void remove(const std::string& path) const;
 
   std::string folder_;

@@ -1,0 +1,256 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "octet/base/error.hpp"
+#include "octet/numerics/philox.hpp"
+#include "tests/testing/child.hpp"
+#include "tests/testing/scratch.hpp"
+
+// Runs of the program that are killed, stopped, starved of disk, and gone on with: what they leave must be what a run leaves that nothing
+// happened to. OCTET_KILLS=500 makes a campaign of it.
+
+namespace octet {
+namespace {
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::bytes_of, testing::Ended, testing::has, testing::Scratch;
+
+constexpr const char* config =
+    "threads = 1\n[model]\nsize = \"llama-tiny\"\nlayers = 1\nwidth = 64\nheads = 4\nkv_heads = 2\nhidden = 96\n"
+    "[recipe]\nhistory = 8\n[data]\npath = \"data\"\nsequence_length = 32\neval_fraction = 0.25\n"
+    "[train]\nsteps = 60\nbatch = 2\naccumulate = 3\neval_every = 7\n[checkpoint]\nevery = 4\n";
+
+/// The program, begun and not waited for.
+class Child {
+ public:
+  Child(const std::string& folder, const std::vector<std::string>& arguments) {
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    const int none = ::open("/dev/null", O_RDWR);
+    ::dup2(none, 0), ::dup2(none, 1), ::dup2(none, 2);
+    std::vector<char*> words{const_cast<char*>(OCTET_PROGRAM)};
+    for (const std::string& a : arguments) words.push_back(const_cast<char*>(a.c_str()));
+    words.push_back(nullptr);
+    if (::chdir(folder.c_str()) == 0) ::execv(words[0], words.data());
+    ::_exit(127);
+  }
+  ~Child() {
+    if (running()) signal(SIGKILL), end();
+  }
+  bool running() {
+    if (!ended_) ended_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
+    return !ended_;
+  }
+  void signal(int number) const { ::kill(pid_, number); }
+  /// Its exit code, or -1 for a signal's end.
+  int end() {
+    if (!ended_) ended_ = ::waitpid(pid_, &status_, 0) == pid_;
+    return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+class Interrupted : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 4; ++i) {
+      std::string text;
+      for (int k = 0; text.size() < 3000; ++k) text += "document " + std::to_string(i) + " counts to " + std::to_string(k * k) + "\n";
+      scratch.write("text/" + std::to_string(i) + ".txt", text);
+    }
+    scratch.write("run.toml", config);
+    ASSERT_EQ(octet("tokenize --input text/*.txt --output data").code, 0);
+  }
+  static std::vector<std::string> words(const std::string& line) {
+    std::vector<std::string> out;
+    std::istringstream in(line);
+    for (std::string word; in >> word;) out.push_back(word);
+    return out;
+  }
+  Ended octet(const std::string& line) const {
+    std::vector<std::string> all{OCTET_PROGRAM};
+    for (auto& word : words(line)) all.push_back(word);
+    return testing::run_child(all, scratch.folder());
+  }
+  void whole_run(const std::string& recipe) const {
+    const Ended ended = octet("train run.toml --quiet --name whole --set recipe.name=" + recipe);
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  }
+  // "train --resume" where there is something to resume, the same command again where the run was killed before it had its configuration.
+  std::vector<std::string> next_command(const std::string& recipe) const {
+    if (fs::exists(scratch.at("runs/cut/config.toml"))) return words("train --quiet --resume runs/cut");
+    fs::remove_all(scratch.at("runs/cut"));
+    return words("train run.toml --quiet --name cut --set recipe.name=" + recipe);
+  }
+  bool saving() const {
+    std::error_code none;
+    for (fs::directory_iterator at(scratch.at("runs/cut/checkpoints"), none), end; !none && at != end; at.increment(none))
+      if (at->path().filename().string().starts_with(".tmp-")) return true;
+    return false;
+  }
+  /// The events of a run without times, speeds and what says that it was stopped.
+  std::string events(const std::string& run) const {
+    std::string out;
+    std::istringstream lines(bytes_of(scratch.at("runs/" + run + "/metrics.jsonl")));
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream members(line);
+      for (std::string member; std::getline(members, member, ',');) {
+        bool timed = false;
+        for (const char* name : {"\"time\"", "\"seconds\"", "\"tokens_per_second\"", "\"gemm_share\"", "\"data_wait\"", "\"memory\""}) timed = timed || has(member, name);
+        if (!timed) out += member + ",";
+      }
+      out += "\n";
+    }
+    return out;
+  }
+  void expect_same() const {
+    EXPECT_TRUE(bytes_of(scratch.at("runs/whole/weights/model.safetensors")) == bytes_of(scratch.at("runs/cut/weights/model.safetensors")));
+    EXPECT_EQ(events("whole"), events("cut"));
+    EXPECT_FALSE(saving());
+  }
+  static std::int64_t times(const char* variable, std::int64_t usual) {
+    const char* text = std::getenv(variable);
+    return text == nullptr ? usual : std::strtoll(text, nullptr, 10);
+  }
+
+  Scratch scratch;
+};
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, Interrupted, ::testing::Values("bf16", "delayed", "current", "block128", "mxfp8"));
+
+// Every third kill waits for a save and comes at a random moment of it. A run that ends before enough kills is begun again.
+TEST_P(Interrupted, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
+  whole_run(GetParam());
+  const std::int64_t wanted = times("OCTET_KILLS", 20);
+  std::int64_t kills = 0, within_a_save = 0, whole_runs = 0;
+  for (std::uint64_t attempt = 0; kills < wanted; ++attempt) {
+    ASSERT_LT(attempt, std::uint64_t(20 * wanted)) << kills << " kills";
+    const RandomWords r = philox(std::uint64_t(wanted), attempt);
+    Child child(scratch.folder(), next_command(GetParam()));
+    if (attempt % 3 == 0) {
+      while (child.running() && !saving()) std::this_thread::sleep_for(100us);
+      std::this_thread::sleep_for(std::chrono::microseconds(r.w[0] % 4000));
+    } else {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(r.w[0] % 600);
+      while (child.running() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+    }
+    if (child.running()) {
+      child.signal(SIGKILL);
+      ++kills;
+      child.end();
+      within_a_save += saving();
+      continue;
+    }
+    ASSERT_EQ(child.end(), 0);
+    expect_same();
+    if (HasFailure()) return;
+    ++whole_runs;
+    fs::remove_all(scratch.at("runs/cut"));
+  }
+  Child last(scratch.folder(), next_command(GetParam()));
+  ASSERT_EQ(last.end(), 0);
+  expect_same();
+  RecordProperty("kills_within_a_save", int(within_a_save));
+  EXPECT_GE(within_a_save, wanted * 3 / 10) << kills << " kills, " << whole_runs << " whole runs";
+}
+
+TEST_P(Interrupted, StoppedBySignalsItSavesAndGoesOn) {
+  whole_run(GetParam());
+  for (std::uint64_t attempt = 0; attempt < 6; ++attempt) {
+    Child child(scratch.folder(), next_command(GetParam()));
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100 + philox(7, attempt).w[0] % 400);
+    while (child.running() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+    const bool in_time = child.running();
+    child.signal(attempt % 2 ? SIGINT : SIGTERM);
+    const int code = child.end();
+    EXPECT_TRUE(code == int(ExitCode::interrupted) || code == 0 || (!in_time && code == 0)) << code;
+    if (code == 0) break;
+    EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/run.json")), "\"stopped\""));
+  }
+  Child last(scratch.folder(), next_command(GetParam()));
+  ASSERT_EQ(last.end(), 0);
+  expect_same();
+}
+
+/// While it lives, no file that a child writes may grow beyond this: a disk that is full for large files alone.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit small{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+class Starved : public Interrupted {};
+INSTANTIATE_TEST_SUITE_P(Checkpoints, Starved, ::testing::Values("current"));
+
+TEST_P(Starved, WithoutRoomForACheckpointItTrainsOnKeepsTheOldOneAndSaysSo) {
+  whole_run(GetParam());
+  Ended ended = octet("train run.toml --name cut --set train.steps=60 --set recipe.name=current --max-time 1s");
+  fs::remove_all(scratch.at("runs/cut"));
+  fs::copy(scratch.at("runs/whole"), scratch.at("runs/cut"), fs::copy_options::recursive);
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(scratch.at("runs/cut/checkpoints"))) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  ASSERT_GE(names.size(), 2u);
+  for (std::size_t i = 1; i < names.size(); ++i) fs::remove_all(scratch.at("runs/cut/checkpoints/" + names[i]));
+  {
+    const SmallFiles small(500 << 10);
+    ended = octet("train --resume runs/cut");
+  }
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(has(ended.err, "was not saved, training goes on") && has(ended.err, "File too large")) << ended.err;
+  EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/metrics.jsonl")), "\"kind\":\"checkpoint\""));
+  EXPECT_TRUE(fs::exists(scratch.at("runs/cut/checkpoints/" + names[0] + "/MANIFEST.json"))) << "the previous checkpoint stays";
+  EXPECT_TRUE(bytes_of(scratch.at("runs/whole/weights/model.safetensors")) == bytes_of(scratch.at("runs/cut/weights/model.safetensors")));
+}
+
+class Contested : public Interrupted {};
+INSTANTIATE_TEST_SUITE_P(Checkpoints, Contested, ::testing::Values("bf16"));
+
+TEST_P(Contested, TwoTrainersInOneFolderAreOneTooMany) {
+  Child first(scratch.folder(), words("train run.toml --quiet --name cut --steps 100000"));
+  while (first.running() && !fs::exists(scratch.at("runs/cut/metrics.jsonl"))) std::this_thread::sleep_for(1ms);
+  const std::string before = bytes_of(scratch.at("runs/cut/config.toml"));
+  const Ended second = octet("train --resume runs/cut --steps 5");
+  EXPECT_EQ(second.code, int(ExitCode::io)) << second.err;
+  EXPECT_TRUE(has(second.err, "runs/cut belongs to a run that is still going, process ")) << second.err;
+  EXPECT_EQ(bytes_of(scratch.at("runs/cut/config.toml")), before) << "the second one must change nothing";
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.end(), int(ExitCode::interrupted));
+}
+
+TEST_P(Contested, ASecondSignalEndsItAtOnce) {
+  Child run(scratch.folder(), words("train run.toml --quiet --name cut --steps 100000 --set model.width=512 --set model.layers=8 --set train.batch=64"));
+  while (run.running() && !fs::exists(scratch.at("runs/cut/metrics.jsonl"))) std::this_thread::sleep_for(1ms);
+  run.signal(SIGINT);
+  std::this_thread::sleep_for(5ms);
+  run.signal(SIGINT);
+  EXPECT_EQ(run.end(), -1);
+}
+
+}  // namespace
+}  // namespace octet
