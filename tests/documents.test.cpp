@@ -4,6 +4,7 @@
 
 #include "octet/config/write.hpp"
 #include "octet/scaling/recipe.hpp"
+#include "octet/train/resume.hpp"
 #include "octet/train/run_config.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -50,6 +51,14 @@ TEST(Documents, TheErrorPageHasEveryExitCode) {
   for (const ExitCode code : {ExitCode::done, ExitCode::usage, ExitCode::gap, ExitCode::data, ExitCode::device, ExitCode::internal, ExitCode::io,
                               ExitCode::interrupted, ExitCode::diverged})
     EXPECT_EQ(lines_that_begin_with(text, format("| {} |", int(code))), 1u) << int(code);
+}
+
+TEST(Documents, TheCheckpointPageListsEveryKeyThatAResumedRunMayChange) {
+  const std::string text = page("checkpoints.md"), table = text.substr(text.find("## What may change"));
+  for (const std::string_view key : train::changeable_keys()) EXPECT_TRUE(testing::has(table, format("`{}`", key))) << key;
+  std::size_t named = 0;
+  for (std::size_t at = 0; (at = table.find('`', at)) != std::string::npos; ++at) ++named;
+  EXPECT_EQ(named / 2, train::changeable_keys().size()) << "docs/checkpoints.md lists keys that may not change";
 }
 
 }  // namespace

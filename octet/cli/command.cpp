@@ -137,6 +137,7 @@ Command Program::command(const std::string& name, const std::string& what, const
 int Program::run(int argc, char** argv) {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   try {
     require_known_command(state_->app, argc, argv);
     state_->app.parse(argc, argv);

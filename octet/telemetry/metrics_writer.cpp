@@ -14,6 +14,8 @@
 namespace octet {
 namespace {
 
+constexpr std::size_t most_waiting = std::size_t(16) << 20;
+
 /// The offset behind the last newline of the file, found from its end; -1 with errno when it cannot be read.
 off_t end_of_last_line(int file) {
   struct stat facts {};
@@ -51,26 +53,36 @@ MetricsWriter::~MetricsWriter() { ::fdatasync(file_.number()); }
 
 void MetricsWriter::emit(const Event& event) {
   const std::string line = event_line(event) + '\n';
+  const bool last = std::holds_alternative<EndEvent>(event);
   const std::scoped_lock lock(mutex_);
-  append(line);
-  if (std::holds_alternative<EndEvent>(event) || std::chrono::steady_clock::now() - last_sync_ >= sync_every_) sync();
+  waiting_ += line;
+  if (const int reason = write_waiting()) {
+    const bool full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
+    if (last || !full || waiting_.size() > most_waiting) refuse_write(reason);
+    return;
+  }
+  if (last || std::chrono::steady_clock::now() - last_sync_ >= sync_every_) sync();
 }
 
-void MetricsWriter::append(const std::string& line) {
+// 0, or the reason why the lines still wait.
+int MetricsWriter::write_waiting() {
   std::size_t written = 0;
-  while (written < line.size()) {
-    const ssize_t n = ::write(file_.number(), line.data() + written, line.size() - written);
+  while (written < waiting_.size()) {
+    const ssize_t n = ::write(file_.number(), waiting_.data() + written, waiting_.size() - written);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const int reason = errno;
       // A torn line is allowed at the end alone: without this cut the next event would be glued to it.
-      if (::ftruncate(file_.number(), end_) == 0) refuse_file("write to", path_, reason);
-      refuse_file("write to, nor repair,", path_, reason);
+      return ::ftruncate(file_.number(), end_) == 0 ? reason : EIO;
     }
     written += std::size_t(n);
   }
   end_ += off_t(written);
+  waiting_.clear();
+  return 0;
 }
+
+void MetricsWriter::refuse_write(int reason) { refuse_file("write to", path_, reason); }
 
 void MetricsWriter::sync() {
   make_durable();
@@ -91,7 +103,12 @@ void MetricsWriter::cut_back(std::int64_t bytes) {
 }
 
 void MetricsWriter::visit_state(StateVisitor& visitor) {
-  std::int64_t bytes = end_;
+  std::int64_t bytes;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const int reason = write_waiting()) refuse_write(reason);
+    bytes = end_;
+  }
   visitor.state("bytes", bytes);
   if (visitor.restoring()) cut_back(bytes);
 }

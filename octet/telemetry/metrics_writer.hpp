@@ -20,23 +20,26 @@ class MetricsWriter {
   explicit MetricsWriter(std::string path, std::chrono::seconds sync_every = std::chrono::seconds(10));
   ~MetricsWriter();
 
-  /// Throws IoError when the line could not be written whole; the file then ends with the line before it.
+  /// A line that finds the disk full waits in memory for the next one's turn, up to 16 MiB of them; the file ends with a whole line
+  /// meanwhile. Throws IoError when that is too much, when the event is the last one, or when the system refuses for another reason.
   void emit(const Event&);
 
   /// Forgets all but the first `bytes`, which end with a line. Throws DataError when there are fewer, IoError.
   void cut_back(std::int64_t bytes);
-  /// Bytes of whole lines so far; restoring cuts the file back to them.
+  /// Bytes of whole lines so far; restoring cuts the file back to them. Throws IoError while lines are waiting for room.
   void visit_state(StateVisitor&);
   /// Returns when every line so far is on the disk; for any thread. Throws IoError.
   void make_durable();
 
  private:
-  void append(const std::string& line);
+  int write_waiting();
+  [[noreturn]] void refuse_write(int reason);
   void sync();
 
   std::string path_;
   Descriptor file_;
   std::int64_t end_ = 0;  // of the last whole line
+  std::string waiting_;   // whole lines that are not in the file yet
   std::chrono::seconds sync_every_;
   std::chrono::steady_clock::time_point last_sync_;
   std::mutex mutex_;

@@ -1,8 +1,10 @@
 #include "octet/telemetry/run_record.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -129,6 +131,28 @@ TEST(RunFolder, a_torn_line_longer_than_the_writers_look_back_is_cut_whole) {
   put(folder.metrics(), "{}\n" + std::string(10000, 'x'));
   const MetricsWriter writer(folder.metrics());
   EXPECT_EQ(read_file(folder.metrics(), 100), "{}\n");
+}
+
+TEST(RunFolder, lines_that_find_no_room_wait_for_it_and_the_last_one_does_not) {
+  const Folder folder;
+  write_run_facts(folder.path() + "/run.json", small_facts());
+  MetricsWriter writer(folder.metrics());
+  writer.emit(StepEvent{.step = 1});
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit small = {rlim_t(std::filesystem::file_size(folder.metrics()) + 20), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  for (const std::int64_t step : {2, 3}) EXPECT_NO_THROW(writer.emit(StepEvent{.step = step}));
+  EXPECT_THROW(writer.emit(EndEvent{.step = 3}), IoError);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(read_run(folder.path()).steps.size(), 1u);
+  EXPECT_FALSE(read_run(folder.path()).torn);
+  writer.emit(StepEvent{.step = 4});
+  const RunRecord after = read_run(folder.path());
+  ASSERT_EQ(after.steps.size(), 4u);
+  EXPECT_TRUE(after.end);
 }
 
 TEST(RunFolder, two_writers_of_one_run_are_refused) {

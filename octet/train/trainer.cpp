@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <new>
 #include <numeric>
 
 #include "octet/base/file.hpp"
@@ -194,19 +195,31 @@ void Trainer::save_last() {
 
 void Trainer::begin_save() {
   at_.elapsed = seconds();
-  Capture capture(engine_->stream);
-  visit_state(capture);
-  Snapshot snapshot = capture.take();
+  save_due_ = false, last_save_ = now();
+  Snapshot snapshot;
+  try {
+    Capture capture(engine_->stream);
+    visit_state(capture);
+    snapshot = capture.take();
+  } catch (const IoError& e) {
+    return not_saved(at_.step, e.what());
+  } catch (const std::bad_alloc&) {
+    return not_saved(at_.step, "there is no memory for a copy of its state");
+  }
   snapshot.step = at_.step, snapshot.config = config::to_toml(config_), snapshot.text = to_text(corpus_.dataset().fingerprint());
   saver_->save(std::move(snapshot));
-  save_due_ = false, saved_step_ = at_.step, last_save_ = now();
+  saved_step_ = at_.step;
 }
 
 void Trainer::report_save() {
   const auto result = saver_->result();
   if (!result || result->error.empty()) return;
   saved_step_ = -1;
-  const std::string text = format("the checkpoint of step {} was not saved, training goes on: {}", result->step, result->error);
+  not_saved(result->step, result->error);
+}
+
+void Trainer::not_saved(std::int64_t step, const std::string& why) {
+  const std::string text = format("the checkpoint of step {} was not saved, training goes on: {}", step, why);
   console_.note("warning: " + text);
   metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = "checkpoint", .path = "", .text = text});
 }

@@ -99,6 +99,7 @@ class Trainer {
   void save_last();
   void begin_save();
   void report_save();
+  void not_saved(std::int64_t step, const std::string& why);
   EndEvent end_event(RunState);
   double seconds() const;
 
