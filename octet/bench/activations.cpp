@@ -49,21 +49,34 @@ void measure_add(Subject& s, std::vector<Row>& rows) {
                  });
 }
 
+// A table is large whatever a launch touches of it: the launches of one set take turns with `turns` choices of rows.
+struct Lookup {
+  static constexpr std::int64_t turns = 16;
+  Tensor table, tokens, values;
+
+  Lookup(Subject& s, Stream& stream)
+      : table(s.random.values(stream, {s.shape.padded_vocabulary(), s.shape.width}, DType::f32)),
+        tokens(s.random.tokens(stream, turns * s.tokens, s.shape.vocabulary)),
+        values(s.random.values(stream, {turns * s.tokens, s.shape.width}, DType::bf16)) {}
+};
+
 void measure_embedding(Subject& s, std::vector<Row>& rows) {
-  const Shape shape{s.tokens, s.shape.width}, table{s.shape.padded_vocabulary(), s.shape.width};
-  const double values = double(shape.count());
+  const Shape shape{s.tokens, s.shape.width};
+  const double count = double(shape.count());
   // Forward reads f32 rows and writes bf16; backward reads bf16 and adds to f32 rows.
-  add_memory_row(s, rows, {.group = "activation", .name = "embedding forward", .shape = to_text(shape), .precision = "bf16", .amount = 6.0 * values},
+  add_memory_row(s, rows, {.group = "activation", .name = "embedding forward", .shape = to_text(shape), .precision = "bf16", .amount = 6.0 * count},
                  [&](Stream& stream) -> Launch {
-                   const Tensor from = s.random.values(stream, table, DType::f32), tokens = s.random.tokens(stream, s.tokens, s.shape.vocabulary);
-                   const Tensor out = stream.empty(shape, DType::bf16);
-                   return [&stream, from, tokens, out] { ops::embedding_forward(stream, {.table = from, .tokens = tokens, .out = out}); };
+                   return [&stream, l = Lookup(s, stream), T = s.tokens, turn = std::int64_t(0)]() mutable {
+                     const std::int64_t at = turn++ % Lookup::turns * T;
+                     ops::embedding_forward(stream, {.table = l.table, .tokens = l.tokens.rows(at, T), .out = l.values.rows(at, T)});
+                   };
                  });
-  add_memory_row(s, rows, {.group = "activation", .name = "embedding backward", .shape = to_text(shape), .precision = "bf16", .amount = 10.0 * values},
+  add_memory_row(s, rows, {.group = "activation", .name = "embedding backward", .shape = to_text(shape), .precision = "bf16", .amount = 10.0 * count},
                  [&](Stream& stream) -> Launch {
-                   const Tensor dtable = s.random.values(stream, table, DType::f32), tokens = s.random.tokens(stream, s.tokens, s.shape.vocabulary);
-                   const Tensor dy = s.random.values(stream, shape, DType::bf16);
-                   return [&stream, dtable, tokens, dy] { ops::embedding_backward(stream, {.dy = dy, .tokens = tokens, .dtable = dtable}); };
+                   return [&stream, l = Lookup(s, stream), T = s.tokens, turn = std::int64_t(0)]() mutable {
+                     const std::int64_t at = turn++ % Lookup::turns * T;
+                     ops::embedding_backward(stream, {.dy = l.values.rows(at, T), .tokens = l.tokens.rows(at, T), .dtable = l.table});
+                   };
                  });
 }
 

@@ -64,7 +64,7 @@ std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunCon
   const ModelShape shape = plan.config.model.shape();
   const train::DryRun dry = train::dry_run(train::engine_config(configs.front()), target, 1, 1);
   Subject s{.stream = stream, .random = random, .limits = limits, .effort = out.effort, .shape = shape, .tokens = out.tokens, .sequence = out.sequence,
-            .sites = sites_of(dry.plan, shape)};
+            .sites = sites_of(dry.plan, shape), .gradients = plan.config.optim.gradients};
   for (const auto& c : configs) s.planned.push_back(plan_sites(stream, s.sites, c.recipe));
   measure_groups(plan, s, out.rows);
   std::vector<Floor> floors;
@@ -80,7 +80,7 @@ Result run(const Plan& plan) {
   const std::vector<train::RunConfig> configs = under_each_recipe(plan);
   if (plan.config.threads > 0) cpu::set_threads(int(plan.config.threads));
   const Device device = device_named(plan.config.device);
-  const Target target = machine_target(device);
+  const Target target = machine_target(device, plan.config.deterministic);
   Result out{.device = device_name(device), .model = plan.config.model.size, .effort = plan.effort};
   out.libraries = device == Device::cpu ? "oneDNN " + ops::gemm_library() : ops::gemm_library(device) + ", " + ops::attention_library();
   out.sequence = plan.config.data.sequence_length, out.tokens = plan.config.train.batch * out.sequence;

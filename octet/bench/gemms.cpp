@@ -32,10 +32,10 @@ Quantized operand(Stream& stream, const RandomData& random, const Quantizer& qua
   return transposed ? sink.codes.cols : sink.codes.rows;
 }
 
-std::vector<Product> products(const Site& site, const LinearPlan& p, std::int64_t T, DType activations) {
+std::vector<Product> products(const Site& site, const LinearPlan& p, std::int64_t T, DType activations, DType gradients) {
   return {{"forward", T, site.out, site.in, p.x.get(), p.w.get(), false, false, activations, false, p.fast_forward},
           {"dgrad", T, site.in, site.out, p.dy.get(), p.w.get(), false, true, activations, false, false},
-          {"wgrad", site.out, site.in, T, p.dy.get(), p.x.get(), true, true, DType::f32, true, false}};
+          {"wgrad", site.out, site.in, T, p.dy.get(), p.x.get(), true, true, gradients, true, false}};
 }
 
 Row measured(Subject& s, const std::string& layer, const Product& g) {
@@ -70,7 +70,7 @@ void measure_gemms(Subject& s, std::vector<Row>& rows) {
     const std::vector<Site> sites = s.sites.all();
     for (std::size_t i = 0; i < sites.size(); ++i) {
       const std::int64_t tokens = sites[i].head ? s.head_tokens() : s.tokens;
-      for (const Product& g : products(sites[i], p.plans[i], tokens, p.activations())) {
+      for (const Product& g : products(sites[i], p.plans[i], tokens, p.activations(), sites[i].head ? DType::f32 : s.gradients)) {
         rows.push_back(measured(s, names[i], g));
         rows.back().precision = recipes_of(s, p);
       }

@@ -1,5 +1,7 @@
 #include "octet/bench/steps.hpp"
 
+#include <algorithm>
+
 #include "octet/ops/machine/machine.hpp"
 #include "octet/tensor/timer.hpp"
 #include "octet/train/step.hpp"
@@ -34,15 +36,16 @@ Work work_of_step(const train::EngineConfig& config, Target target, const std::v
   train::prepare(e);
   const Work before = e.stream.work();
   step(e, batches);
-  const Work after = e.stream.work();
-  return {after.ops - before.ops, after.flops - before.flops, after.gemm_flops - before.gemm_flops, after.bytes - before.bytes};
+  return e.stream.work() - before;
 }
 
 Timing time_steps(Engine& e, const std::vector<data::Batch>& batches, int repeats) {
-  constexpr int warm_up = 2;
+  // A micro-step is run twice before it is recorded to be replayed, and the record's first use costs time too.
+  constexpr std::int64_t micro_steps = 4;
+  const std::int64_t warm_up = std::max<std::int64_t>(2, ceil_div(micro_steps, std::int64_t(batches.size())));
   e.parameters.initialize(e.stream, 1);
   train::prepare(e);
-  for (int i = 0; i < warm_up; ++i) step(e, batches);
+  for (std::int64_t i = 0; i < warm_up; ++i) step(e, batches);
   wait(e.stream);
   Timer timer(e.stream);
   std::vector<double> samples;

@@ -15,7 +15,7 @@ struct StepResult {
 /// The floor of a step of `c`; `attention`: see floor_of().
 Floor floor_of_step(Subject&, const train::RunConfig& c, const std::vector<Row>& attention);
 
-/// Trains `c` on random tokens: two steps to warm up, then `repeats` timed ones. Throws DeviceError where it does not fit into what memory
+/// Trains `c` on random tokens: some steps to warm up, then `repeats` timed ones. Throws DeviceError where it does not fit into what memory
 /// is free.
 StepResult measure_step(const train::RunConfig& c, Device, Target, int repeats, const Floor&);
 

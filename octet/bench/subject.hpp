@@ -17,7 +17,8 @@ struct Subject {
   ModelShape shape;
   std::int64_t tokens = 0, sequence = 0;  // of a micro-batch, and of each of its sequences
   Sites sites;
-  std::vector<Planned> planned;  // the unquantized one first
+  DType gradients = DType::f32;  // storage of the gradients of matrices; the head's are always f32
+  std::vector<Planned> planned = {};
 
   ops::QkvShape heads() const { return {.heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim, .sequence = sequence}; }
   /// Tokens that the head works on at a time.
