@@ -215,7 +215,7 @@ TEST_F(CommandLine, WarnsOfOptionsWithoutEffectAndSaysWhy) {
 
 TEST_F(CommandLine, EveryCommandExplainsItselfByExamples) {
   EXPECT_TRUE(has(succeed("--help").out, "octet COMMAND --help"));
-  for (const char* command : {"train", "compare", "tokenize", "eval", "generate", "export", "report", "plan", "doctor"}) {
+  for (const char* command : {"train", "compare", "tokenize", "eval", "generate", "export", "report", "plan", "bench", "doctor"}) {
     const Ended ended = succeed(std::string(command) + " --help");
     EXPECT_TRUE(has(ended.out, std::string("Examples:\n  octet ") + command)) << ended.out;
     EXPECT_EQ(ended.err, "");

@@ -66,6 +66,7 @@ void add_generate(Program&);
 void add_export(Program&);
 void add_report(Program&);
 void add_plan(Program&);
+void add_bench(Program&);
 void add_doctor(Program&);
 
 }  // namespace octet::cli

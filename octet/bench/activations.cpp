@@ -1,0 +1,107 @@
+#include "octet/bench/subject.hpp"
+#include "octet/ops/add/add.hpp"
+#include "octet/ops/cross_entropy/cross_entropy.hpp"
+#include "octet/ops/embedding/embedding.hpp"
+#include "octet/ops/gelu/gelu.hpp"
+#include "octet/ops/swiglu/swiglu.hpp"
+
+namespace octet::bench {
+namespace {
+
+using Forward = void (*)(Stream&, const Tensor& x, ops::Sink& y);
+using Backward = void (*)(Stream&, const Tensor& dy, const Tensor& x, ops::Sink& dx);
+
+// An activation function between the two layers of an MLP: `inputs` times F columns before it.
+struct Function {
+  const char* name;
+  std::int64_t inputs;
+  Forward forward;
+  Backward backward;
+};
+
+void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, const Function& f) {
+  const Shape in{s.tokens, f.inputs * s.shape.hidden}, out{s.tokens, s.shape.hidden};
+  const auto row = [&](const char* pass, double bytes) {
+    return Row{.group = "activation", .name = format("{} {}", f.name, pass), .shape = to_text(out), .precision = p.recipe, .amount = bytes};
+  };
+  const auto sink_on = [&](Stream& stream, const Quantizer& q, Shape shape) {
+    return ops::make_sink(stream, q.spec(recording), {.shape = shape, .cols = true});
+  };
+  Stream shapes(Device::null, s.stream.target());
+  const double read_in = 2.0 * double(in.count()), read_out = 2.0 * double(out.count());
+  add_memory_row(s, rows, row("forward", read_in + sink_bytes(shapes, sink_on(shapes, *p.mlp_out().x, out))), [&](Stream& stream) -> Launch {
+    const Tensor x = s.random.values(stream, in, DType::bf16);
+    return [&stream, x, run = f.forward, y = sink_on(stream, *p.mlp_out().x, out)]() mutable { run(stream, x, y); };
+  });
+  add_memory_row(s, rows, row("backward", read_in + read_out + sink_bytes(shapes, sink_on(shapes, *p.mlp_in().dy, in))), [&](Stream& stream) -> Launch {
+    const Tensor x = s.random.values(stream, in, DType::bf16), dy = s.random.values(stream, out, DType::bf16);
+    return [&stream, x, dy, run = f.backward, dx = sink_on(stream, *p.mlp_in().dy, in)]() mutable { run(stream, dy, x, dx); };
+  });
+}
+
+void measure_add(Subject& s, std::vector<Row>& rows) {
+  const Shape shape{s.tokens, s.shape.width};
+  add_memory_row(s, rows, {.group = "activation", .name = "add", .shape = to_text(shape), .precision = "bf16", .amount = 6.0 * double(shape.count())},
+                 [&](Stream& stream) -> Launch {
+                   const Tensor a = s.random.values(stream, shape, DType::bf16), b = s.random.values(stream, shape, DType::bf16);
+                   const Tensor out = stream.empty(shape, DType::bf16);
+                   return [&stream, a, b, out] { ops::add(stream, a, b, out); };
+                 });
+}
+
+// A table is large whatever a launch touches of it: the launches of one set take turns with `turns` choices of rows.
+struct Lookup {
+  static constexpr std::int64_t turns = 16;
+  Tensor table, tokens, values;
+
+  Lookup(Subject& s, Stream& stream)
+      : table(s.random.values(stream, {s.shape.padded_vocabulary(), s.shape.width}, DType::f32)),
+        tokens(s.random.tokens(stream, turns * s.tokens, s.shape.vocabulary)),
+        values(s.random.values(stream, {turns * s.tokens, s.shape.width}, DType::bf16)) {}
+};
+
+void measure_embedding(Subject& s, std::vector<Row>& rows) {
+  const Shape shape{s.tokens, s.shape.width};
+  const double count = double(shape.count());
+  // Forward reads f32 rows and writes bf16; backward reads bf16 and adds to f32 rows.
+  add_memory_row(s, rows, {.group = "activation", .name = "embedding forward", .shape = to_text(shape), .precision = "bf16", .amount = 6.0 * count},
+                 [&](Stream& stream) -> Launch {
+                   return [&stream, l = Lookup(s, stream), T = s.tokens, turn = std::int64_t(0)]() mutable {
+                     const std::int64_t at = turn++ % Lookup::turns * T;
+                     ops::embedding_forward(stream, {.table = l.table, .tokens = l.tokens.rows(at, T), .out = l.values.rows(at, T)});
+                   };
+                 });
+  add_memory_row(s, rows, {.group = "activation", .name = "embedding backward", .shape = to_text(shape), .precision = "bf16", .amount = 10.0 * count},
+                 [&](Stream& stream) -> Launch {
+                   return [&stream, l = Lookup(s, stream), T = s.tokens, turn = std::int64_t(0)]() mutable {
+                     const std::int64_t at = turn++ % Lookup::turns * T;
+                     ops::embedding_backward(stream, {.dy = l.values.rows(at, T), .tokens = l.tokens.rows(at, T), .dtable = l.table});
+                   };
+                 });
+}
+
+void measure_cross_entropy(Subject& s, std::vector<Row>& rows) {
+  const std::int64_t tokens = s.head_tokens();
+  const Shape shape{tokens, s.shape.padded_vocabulary()};
+  add_memory_row(s, rows, {.group = "activation", .name = "cross-entropy", .shape = to_text(shape), .precision = "bf16", .amount = 4.0 * double(shape.count())},
+                 [&](Stream& stream) -> Launch {
+                   ops::CrossEntropy a{.logits = s.random.values(stream, shape, DType::bf16), .targets = s.random.tokens(stream, tokens, s.shape.vocabulary),
+                                       .vocabulary = s.shape.vocabulary};
+                   a.losses = stream.empty({tokens}, DType::f32), a.loss_sum = stream.zeros({1}, DType::f64), a.counted = stream.zeros({1}, DType::i64);
+                   return [&stream, a] { ops::cross_entropy(stream, a); };
+                 });
+}
+
+}  // namespace
+
+void measure_activations(Subject& s, std::vector<Row>& rows) {
+  const bool gated = s.sites.mlp_in.out == 2 * s.shape.hidden;
+  const Function function = gated ? Function{"swiglu", 2, ops::swiglu_forward, ops::swiglu_backward} : Function{"gelu", 1, ops::gelu_forward, ops::gelu_backward};
+  for (const Planned& p : s.planned)
+    if (p.activations() == DType::bf16) measure_function(s, rows, p, function);
+  measure_add(s, rows);
+  measure_embedding(s, rows);
+  measure_cross_entropy(s, rows);
+}
+
+}  // namespace octet::bench

@@ -1,0 +1,73 @@
+#include "octet/bench/subject.hpp"
+#include "octet/ops/attention/attention.hpp"
+#include "octet/ops/rope/rope.hpp"
+
+namespace octet::bench {
+namespace {
+
+struct Buffers {
+  Tensor qkv, o, lse, d_o, dqkv;
+
+  Buffers(Subject& s, Stream& stream)
+      : qkv(s.random.values(stream, {s.tokens, s.heads().columns()}, DType::bf16)),
+        o(stream.empty({s.tokens, s.shape.heads * s.shape.head_dim}, DType::bf16)), lse(stream.empty({s.shape.heads, s.tokens}, DType::f32)),
+        d_o(s.random.values(stream, o.shape, DType::bf16)), dqkv(stream.empty(qkv.shape, DType::bf16)) {}
+};
+
+Row attention_row(Subject& s, const char* name, double products) {
+  const ops::QkvShape h = s.heads();
+  // Of one product over the causal half of all scores.
+  const double flops = double(s.tokens) * double(s.sequence) * double(h.heads) * double(h.head_dim);
+  Row row{.group = "attention", .name = name, .precision = "bf16", .unit = Unit::flops, .amount = products * flops};
+  row.shape = format("{}x{} {}/{} heads of {}", s.tokens / s.sequence, s.sequence, h.heads, h.kv_heads, h.head_dim);
+  // The CPU computes attention in f32.
+  row.limit = s.limits.matrix_flops_per_second(s.stream.target().device == Device::cpu ? DType::f32 : DType::bf16);
+  return row;
+}
+
+void measure_rope(Subject& s, std::vector<Row>& rows) {
+  const ops::QkvShape heads = s.heads();
+  const ops::RopeTable table = ops::rope_table(s.stream, s.sequence, s.shape.head_dim, s.shape.rope_theta, s.shape.rope_scaling);
+  const Shape shape{s.tokens, heads.columns()};
+  const double all = 2.0 * double(shape.count()), turned = all * double(heads.value_column(0)) / double(heads.columns());
+  add_memory_row(s, rows, {.group = "attention", .name = "rope forward", .shape = to_text(shape), .precision = "bf16", .amount = 2 * turned},
+                 [&](Stream& stream) -> Launch {
+                   const Tensor qkv = s.random.values(stream, shape, DType::bf16);
+                   return [&stream, heads, table, qkv] { ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = table}); };
+                 });
+  for (const Planned& p : s.planned) {
+    if (p.activations() != DType::bf16) continue;
+    const auto sink_on = [&](Stream& stream) { return ops::make_sink(stream, p.qkv().dy->spec(recording), {.shape = shape, .cols = true}); };
+    Stream shapes(Device::null, s.stream.target());
+    const double bytes = all + sink_bytes(shapes, sink_on(shapes));
+    add_memory_row(s, rows, {.group = "attention", .name = "rope backward", .shape = to_text(shape), .precision = p.recipe, .amount = bytes},
+                   [&](Stream& stream) -> Launch {
+                     const Tensor d = s.random.values(stream, shape, DType::bf16);
+                     return [&stream, heads, table, d, y = sink_on(stream)]() mutable {
+                       ops::rope_backward(stream, {.dqkv = d, .heads = heads, .table = table, .y = y});
+                     };
+                   });
+  }
+}
+
+}  // namespace
+
+void measure_attention(Subject& s, std::vector<Row>& rows) {
+  Row forward = attention_row(s, "attention forward", 2), backward = attention_row(s, "attention backward", 5);
+  const ops::QkvShape heads = s.heads();
+  forward.seconds = measure(s.stream, s.effort, [&](Stream& stream) -> Launch {
+    const Buffers b(s, stream);
+    return [&stream, b, heads] { ops::attention_forward(stream, {.qkv = b.qkv, .o = b.o, .lse = b.lse, .heads = heads}); };
+  });
+  backward.seconds = measure(s.stream, s.effort, [&](Stream& stream) -> Launch {
+    const Buffers b(s, stream);
+    ops::attention_forward(stream, {.qkv = b.qkv, .o = b.o, .lse = b.lse, .heads = heads});
+    return [&stream, b, heads] {
+      ops::attention_backward(stream, {.d_o = b.d_o, .o = b.o, .qkv = b.qkv, .lse = b.lse, .dqkv = b.dqkv, .heads = heads});
+    };
+  });
+  rows.push_back(forward), rows.push_back(backward);
+  measure_rope(s, rows);
+}
+
+}  // namespace octet::bench

@@ -1,0 +1,96 @@
+#include "octet/bench/bench.hpp"
+
+#include <algorithm>
+
+#include "octet/base/log.hpp"
+#include "octet/ops/attention/attention.hpp"
+#include "octet/ops/gemm/gemm.hpp"
+#include "octet/ops/machine/machine.hpp"
+#include "octet/tensor/cpu/threads.hpp"
+
+namespace octet::bench {
+namespace {
+
+bool wants(const Plan& plan, std::string_view group) { return std::find(plan.groups.begin(), plan.groups.end(), group) != plan.groups.end(); }
+
+std::vector<train::RunConfig> under_each_recipe(const Plan& plan) {
+  std::vector<std::string> names = plan.recipes;
+  if (names.empty()) {
+    names.emplace_back("bf16");
+    for (const auto& entry : recipes())
+      if (entry.compared) names.emplace_back(entry.name);
+  }
+  std::vector<train::RunConfig> out(names.size(), plan.config);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    out[i].recipe.recipe = names[i];
+    make_recipe(names[i], plan.config.recipe.options);  // an unknown name is refused here, with the nearest one
+  }
+  return out;
+}
+
+using Measure = void (*)(Subject&, std::vector<Row>&);
+
+void measure_groups(const Plan& plan, Subject& s, std::vector<Row>& rows) {
+  constexpr Measure measures[] = {measure_gemms, measure_quantize, measure_attention, measure_norms, measure_activations, measure_optimizer};
+  for (std::size_t i = 0; i < std::size(measures); ++i) {
+    if (!wants(plan, groups[i])) continue;
+    log::info("measuring {} ...", groups[i]);
+    measures[i](s, rows);
+  }
+}
+
+// Rows of attention alone: measured already, or now.
+std::vector<Row> attention_rows(Subject& s, const std::vector<Row>& rows) {
+  std::vector<Row> out;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(out), [](const Row& r) { return r.group == "attention" && r.unit == Unit::flops; });
+  if (out.empty()) measure_attention(s, out);
+  return out;
+}
+
+void record_limits(const Limits& limits, double copy, Device device, Result& out) {
+  out.copy_bytes_per_second = copy;
+  out.bf16_flops_per_second = limits.matrix_flops_per_second(DType::bf16);
+  if (device == Device::cpu) out.f32_flops_per_second = limits.matrix_flops_per_second(DType::f32);
+  else out.fp8_flops_per_second = limits.matrix_flops_per_second(DType::e4m3);
+}
+
+// Everything but the timed steps, on a stream whose memory is free again afterwards; returns the floors that those need.
+std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunConfig>& configs, Device device, Target target, Result& out) {
+  Stream stream(device, target);
+  const RandomData random(stream);
+  Limits limits(stream, random, out.effort);
+  log::info("measuring limits ...");
+  record_limits(limits, limits.copy_bytes_per_second(), device, out);
+  const ModelShape shape = plan.config.model.shape();
+  const train::DryRun dry = train::dry_run(train::engine_config(configs.front()), target, 1, 1);
+  Subject s{.stream = stream, .random = random, .limits = limits, .effort = out.effort, .shape = shape, .tokens = out.tokens, .sequence = out.sequence,
+            .sites = sites_of(dry.plan, shape), .gradients = plan.config.optim.gradients};
+  for (const auto& c : configs) s.planned.push_back(plan_sites(stream, s.sites, c.recipe));
+  measure_groups(plan, s, out.rows);
+  std::vector<Floor> floors;
+  if (!wants(plan, "step")) return floors;
+  const std::vector<Row> attention = attention_rows(s, out.rows);
+  for (const auto& c : configs) floors.push_back(floor_of_step(s, c, attention));
+  return floors;
+}
+
+}  // namespace
+
+Result run(const Plan& plan) {
+  const std::vector<train::RunConfig> configs = under_each_recipe(plan);
+  if (plan.config.threads > 0) cpu::set_threads(int(plan.config.threads));
+  const Device device = device_named(plan.config.device);
+  const Target target = machine_target(device, plan.config.deterministic);
+  Result out{.device = device_name(device), .model = plan.config.model.size, .effort = plan.effort};
+  out.libraries = device == Device::cpu ? "oneDNN " + ops::gemm_library() : ops::gemm_library(device) + ", " + ops::attention_library();
+  out.sequence = plan.config.data.sequence_length, out.tokens = plan.config.train.batch * out.sequence;
+  if (out.effort.working_set_bytes == 0) out.effort.working_set_bytes = beyond_cache_bytes(device);
+  const std::vector<Floor> floors = measure_ops(plan, configs, device, target, out);
+  for (std::size_t i = 0; i < floors.size(); ++i) {
+    log::info("measuring step, {} ...", configs[i].recipe.recipe);
+    out.steps.push_back(measure_step(configs[i], device, target, out.effort.repeats, floors[i]));
+  }
+  return out;
+}
+
+}  // namespace octet::bench

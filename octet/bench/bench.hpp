@@ -1,0 +1,31 @@
+#pragma once
+
+#include "octet/bench/steps.hpp"
+
+namespace octet::bench {
+
+/// What can be measured, in this order.
+inline constexpr const char* groups[] = {"gemm", "quantize", "attention", "norm", "activation", "optimizer", "step"};
+
+/// What to measure and how.
+struct Plan {
+  train::RunConfig config;           // model, device, tokens of a micro-batch and of a step, states of the optimizer
+  std::vector<std::string> groups;   // of the names above
+  std::vector<std::string> recipes;  // each of them; empty: bf16 and those that `octet compare` compares
+  Effort effort;                     // working_set_bytes 0: beyond_cache_bytes()
+};
+
+/// All that one run measured, on one device of one machine.
+struct Result {
+  std::string device, libraries, model;
+  std::int64_t tokens = 0, sequence = 0;
+  Effort effort;
+  double copy_bytes_per_second = 0, fp8_flops_per_second = 0, bf16_flops_per_second = 0, f32_flops_per_second = 0;  // 0: not known here
+  std::vector<Row> rows;
+  std::vector<StepResult> steps;
+};
+
+/// Measures. Throws ConfigError on names that do not exist, DeviceError where the device lacks something.
+Result run(const Plan&);
+
+}  // namespace octet::bench

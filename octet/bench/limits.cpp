@@ -1,0 +1,90 @@
+#include "octet/bench/limits.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+#include "octet/ops/gemm/gemm.hpp"
+#include "octet/ops/gemm/multiply.hpp"
+
+namespace octet::bench {
+namespace {
+
+constexpr double mib = 1 << 20;
+
+void copy_by_all_threads(const Tensor& from, const Tensor& to) {
+  constexpr std::int64_t piece = 1 << 20;
+  const std::int64_t bytes = std::int64_t(from.bytes());
+#ifdef _OPENMP
+#pragma omp parallel for schedule(static)
+#endif
+  for (std::int64_t begin = 0; begin < bytes; begin += piece)
+    std::memcpy(to.as<std::byte>() + begin, from.as<std::byte>() + begin, std::size_t(std::min(piece, bytes - begin)));
+}
+
+// Seconds of the library's multiplication with operands stored in this order.
+double multiply_seconds(Stream& stream, const RandomData& random, const Effort& effort, const ops::Multiplication& form) {
+  return measure(stream, effort, [&](Stream& s) -> Launch {
+    const Tensor a = random.values(s, {form.M, form.K}, form.type), b = random.values(s, {form.N, form.K}, form.type);
+    const Tensor d = random.values(s, {form.M, form.N}, form.result);
+    return [form, a, b, d] { ops::multiply(form, a.data, b.data, d.data, 1, nullptr); };
+  }).best;
+}
+
+}  // namespace
+
+double beyond_cache_bytes(Device device) {
+  if (device == Device::cuda) return 256 * mib;
+  const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return std::clamp(4.0 * double(std::max(cache, 0L)), 64 * mib, 512 * mib);
+}
+
+double Limits::copy_bytes_per_second() {
+  if (copy_ > 0) return copy_;
+  const bool cpu = stream_.device() == Device::cpu;
+  const std::int64_t bytes = std::int64_t(cpu ? effort_.working_set_bytes : std::max(effort_.working_set_bytes, 1024 * mib));
+  Effort effort = effort_;
+  effort.repeats = std::max(effort.repeats, 7);
+  double best = 1e9;
+  for (const bool parallel : {false, true}) {
+    if (parallel && !cpu) continue;
+    const Timing t = measure(stream_, effort, [&](Stream& s) -> Launch {
+      const Tensor from = random_.values(s, {bytes / 4}, DType::f32), to = s.empty(from.shape, from.dtype);
+      if (parallel) return [from, to] { copy_by_all_threads(from, to); };
+      return [&s, from, to] { copy(s, from, to); };
+    });
+    best = std::min(best, t.best);
+  }
+  return copy_ = 2.0 * double(bytes) / best;
+}
+
+double Limits::matrix_flops_per_second(DType operands) const {
+  if (stream_.device() != Device::cpu) {
+    const ops::GpuGemmLimit& limit = ops::measured_gpu_gemm_limit();
+    return is_fp8(operands) ? limit.fp8_flops_per_second : limit.bf16_flops_per_second;
+  }
+  const ops::GemmLimit& limit = ops::measured_gemm_limit();
+  return operands == DType::f32 ? limit.f32_flops_per_second : limit.flops_per_second;
+}
+
+double Limits::matrix_flops_per_second(DType operands, DType result, std::int64_t M, std::int64_t N, std::int64_t K) const {
+  if (stream_.device() != Device::cpu) return matrix_flops_per_second(operands);
+  const DType type = operands == DType::f32 ? DType::f32 : stream_.target().gemm_compute;
+  static std::map<std::tuple<DType, DType, std::int64_t, std::int64_t, std::int64_t>, double> known;
+  double& rate = known[{type, result, M, N, K}];
+  if (rate > 0) return rate;
+  Effort effort = effort_;
+  effort.repeats = std::clamp(effort.repeats, 3, 5);
+  for (const bool a_transposed : {false, true})
+    for (const bool b_transposed : {false, true}) {
+      const ops::Multiplication form{.M = M, .N = N, .K = K, .type = type, .result = type == DType::f32 ? DType::f32 : result,
+                                     .a_transposed = a_transposed, .b_transposed = b_transposed};
+      rate = std::max(rate, 2.0 * double(M) * double(N) * double(K) / multiply_seconds(stream_, random_, effort, form));
+    }
+  return rate;
+}
+
+}  // namespace octet::bench

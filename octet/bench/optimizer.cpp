@@ -1,0 +1,34 @@
+#include "octet/bench/subject.hpp"
+#include "octet/ops/adamw/adamw.hpp"
+#include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+
+namespace octet::bench {
+namespace {
+
+void measure_adamw(Subject& s, std::vector<Row>& rows, Shape shape, DType dtype) {
+  const double bytes = 7.0 * double(shape.count()) * double(size_of(dtype));  // value and moments both ways, the gradient one
+  add_memory_row(s, rows, {.group = "optimizer", .name = "adamw", .shape = to_text(shape), .precision = to_text(dtype), .amount = bytes},
+                 [&](Stream& stream) -> Launch {
+                   const auto values = [&] { return s.random.values(stream, shape, dtype); };
+                   const auto zeros = [&] { return stream.zeros(shape, dtype); };
+                   const Tensor state = stream.empty({ops::adamw_step_floats}, DType::f32);
+                   const ops::AdamWStep step{.learning_rate = 1e-4f, .bias_correction1 = 0.1f, .bias_correction2 = 0.05f};
+                   upload(stream, &step, state);
+                   const ops::AdamW a{.value = values(), .grad = values(), .moments = {zeros(), zeros()}, .step = state};
+                   return [&stream, a] { ops::adamw(stream, a); };
+                 });
+}
+
+}  // namespace
+
+void measure_optimizer(Subject& s, std::vector<Row>& rows) {
+  const Shape weight{s.sites.mlp_in.out, s.sites.mlp_in.in};
+  for (const DType dtype : {DType::f32, DType::bf16}) measure_adamw(s, rows, weight, dtype);
+  add_memory_row(s, rows, {.group = "optimizer", .name = "sum of squares", .shape = to_text(weight), .precision = "f32", .amount = 4.0 * double(weight.count())},
+                 [&](Stream& stream) -> Launch {
+                   const Tensor x = s.random.values(stream, weight, DType::f32), sum = stream.zeros({1}, DType::f64);
+                   return [&stream, x, sum] { ops::sum_of_squares(stream, x, sum); };
+                 });
+}
+
+}  // namespace octet::bench

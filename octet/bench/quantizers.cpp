@@ -1,0 +1,37 @@
+#include "octet/bench/subject.hpp"
+#include "octet/ops/quantize/quantize.hpp"
+
+namespace octet::bench {
+namespace {
+
+void add_quantize(Subject& s, std::vector<Row>& rows, const Planned& p, const std::string& what, const Quantizer& quantizer, Shape shape, bool cols) {
+  const ops::QuantizeSpec spec = quantizer.spec(recording);
+  if (!spec.quantizes()) return;
+  const auto sink_on = [spec, shape, cols](Stream& stream, const Tensor& x) {
+    return ops::make_sink(stream, spec, {.shape = shape, .cols = cols, .plain = x});
+  };
+  Stream shapes(Device::null, s.stream.target());
+  const ops::Sink sink = sink_on(shapes, shapes.empty(shape, DType::bf16));
+  const double reads_and_codes = sink_bytes(shapes, sink);  // x stands for the plain values: it is read, not written
+  add_memory_row(s, rows,
+                 {.group = "quantize", .name = format("{} {}", what, cols ? "rows + transposed" : "rows"), .shape = to_text(shape), .precision = p.recipe,
+                  .amount = reads_and_codes},
+                 [&s, sink_on, shape](Stream& stream) -> Launch {
+                   const Tensor x = s.random.values(stream, shape, DType::bf16);
+                   return [&stream, x, sink = sink_on(stream, x)]() mutable { ops::quantize(stream, x, sink); };
+                 });
+}
+
+}  // namespace
+
+void measure_quantize(Subject& s, std::vector<Row>& rows) {
+  const Shape hidden{s.tokens, s.shape.hidden}, weight{s.sites.mlp_in.out, s.sites.mlp_in.in};
+  for (const Planned& p : s.planned) {
+    add_quantize(s, rows, p, "x", *p.mlp_out().x, hidden, false);
+    add_quantize(s, rows, p, "x", *p.mlp_out().x, hidden, true);
+    add_quantize(s, rows, p, "dy", *p.mlp_out().dy, hidden, true);
+    add_quantize(s, rows, p, "w", *p.mlp_in().w, weight, true);
+  }
+}
+
+}  // namespace octet::bench

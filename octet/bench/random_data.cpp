@@ -1,0 +1,60 @@
+#include "octet/bench/random_data.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "octet/numerics/philox.hpp"
+#include "octet/tensor/parameter.hpp"
+
+namespace octet::bench {
+namespace {
+
+// 16-byte steps, but with 127 as a factor: no row of a model divides it.
+constexpr std::int64_t pool = 127 * 8 * 1031;
+
+// Sums of four uniform values, scaled to deviation 1.
+std::vector<float> pool_values() {
+  std::vector<float> out(pool);
+  for (std::int64_t i = 0; i < pool; ++i) {
+    const RandomWords r = philox(11, std::uint64_t(i));
+    out[std::size_t(i)] = (uniform(r.w[0]) + uniform(r.w[1]) + uniform(r.w[2]) + uniform(r.w[3]) - 2.0f) * 1.7320508f;
+  }
+  return out;
+}
+
+}  // namespace
+
+RandomData::RandomData(Stream& stream)
+    : f32_(stream.empty({pool}, DType::f32, Lifetime::run)), bf16_(stream.empty({pool}, DType::bf16, Lifetime::run)) {
+  const std::vector<float> made = pool_values();
+  set_values(stream, f32_, made.data()), set_values(stream, bf16_, made.data());
+}
+
+void RandomData::fill(Stream& stream, const Tensor& t) const {
+  check(t.dtype == DType::f32 || t.dtype == DType::bf16, "random data: wants f32 or bf16, got {}", t.dtype);
+  const Tensor from = t.dtype == DType::f32 ? f32_ : bf16_, to = t.reshaped({t.count()});
+  for (std::int64_t begin = 0; begin < to.count(); begin += pool) {
+    const std::int64_t n = std::min(pool, to.count() - begin);
+    copy(stream, from.rows(0, n), to.rows(begin, n));
+  }
+}
+
+Tensor RandomData::values(Stream& stream, Shape shape, DType dtype, Region region) const {
+  const Tensor t = stream.empty(shape, dtype, region);
+  fill(stream, t);
+  return t;
+}
+
+Tensor RandomData::tokens(Stream& stream, std::int64_t n, std::int64_t below) const {
+  const Tensor t = stream.empty({n}, DType::i32);
+  upload(stream, random_tokens(n, below, 5).data(), t);
+  return t;
+}
+
+std::vector<std::int32_t> random_tokens(std::int64_t n, std::int64_t below, std::uint64_t seed) {
+  std::vector<std::int32_t> out(std::size_t(n), 0);
+  for (std::int64_t i = 0; i < n; ++i) out[std::size_t(i)] = std::int32_t(philox(seed, std::uint64_t(i)).w[0] % std::uint32_t(below));
+  return out;
+}
+
+}  // namespace octet::bench

@@ -1,0 +1,43 @@
+#include "octet/bench/sites.hpp"
+
+namespace octet::bench {
+namespace {
+
+std::string layout_text(const Quantizer& q) {
+  const ops::QuantizeSpec spec = q.spec({});
+  if (!spec.quantizes()) return to_text(spec.format);
+  return format("{} {} {}", spec.format, spec.rows, spec.descale_dtype());
+}
+
+std::string layout_text(const LinearPlan& p) {
+  return format("{}, {}, {}{}", layout_text(*p.x), layout_text(*p.w), layout_text(*p.dy), p.fast_forward ? ", fast forward" : "");
+}
+
+}  // namespace
+
+Sites sites_of(const std::vector<PlanRow>& plan, const ModelShape& shape) {
+  std::vector<Site> found;
+  for (const PlanRow& row : plan) {
+    const bool head = row.out == shape.padded_vocabulary() && row.in == shape.width;
+    if (row.out == 0 || (!head && !row.path.starts_with("layers.0."))) continue;
+    found.push_back({.path = row.path, .out = row.out, .in = row.in, .layer = head ? -1 : 0, .layers = int(shape.layers), .head = head});
+  }
+  check(found.size() == 5, "bench: a block has 4 linear layers and the model a head, got {} in all", found.size());
+  return {found[0], found[1], found[2], found[3], found[4]};
+}
+
+Planned plan_sites(Stream& stream, const Sites& sites, const PrecisionConfig& config) {
+  Planned out;
+  PrecisionConfig everywhere = config;
+  everywhere.head = "recipe", everywhere.first = everywhere.last = 0;
+  out.recipe = config.recipe, out.precision = std::make_unique<Precision>(everywhere);
+  for (const Site& site : sites.all()) out.plans.push_back(out.precision->plan(site));
+  out.precision->allocate(stream);
+  for (const LinearPlan& p : out.plans) {
+    out.quantizes = out.quantizes || p.x->spec({}).quantizes();
+    out.layout += layout_text(p) + "; ";
+  }
+  return out;
+}
+
+}  // namespace octet::bench

@@ -1,0 +1,81 @@
+#include "octet/bench/steps.hpp"
+
+#include <algorithm>
+
+#include "octet/ops/machine/machine.hpp"
+#include "octet/tensor/timer.hpp"
+#include "octet/train/step.hpp"
+
+namespace octet::bench {
+namespace {
+
+using train::Engine;
+
+std::vector<data::Batch> random_batches(const train::RunConfig& c) {
+  const std::int64_t tokens = c.train.batch * c.data.sequence_length, vocabulary = c.model.shape().vocabulary;
+  std::vector<data::Batch> out;
+  for (std::int64_t i = 0; i < c.train.accumulate; ++i) {
+    data::Batch b;
+    b.rows = c.train.batch, b.length = c.data.sequence_length;
+    b.inputs = random_tokens(tokens, vocabulary, std::uint64_t(2 * i)), b.targets = random_tokens(tokens, vocabulary, std::uint64_t(2 * i + 1));
+    out.push_back(std::move(b));
+  }
+  return out;
+}
+
+// Not measured by its own quantizers, as most steps of a run are not.
+void step(Engine& e, const std::vector<data::Batch>& batches) {
+  train::run_step(e, batches, {.learning_rate = 1e-5});
+  train::finish_step(e);
+}
+
+// What one step announces, told by the null device.
+Work work_of_step(const train::EngineConfig& config, Target target, const std::vector<data::Batch>& batches) {
+  Engine e(config, Device::null, target);
+  e.parameters.initialize(e.stream, 0);
+  train::prepare(e);
+  const Work before = e.stream.work();
+  step(e, batches);
+  return e.stream.work() - before;
+}
+
+Timing time_steps(Engine& e, const std::vector<data::Batch>& batches, int repeats) {
+  // A micro-step is run twice before it is recorded to be replayed, and the record's first use costs time too.
+  constexpr std::int64_t micro_steps = 4;
+  const std::int64_t warm_up = std::max<std::int64_t>(2, ceil_div(micro_steps, std::int64_t(batches.size())));
+  e.parameters.initialize(e.stream, 1);
+  train::prepare(e);
+  for (std::int64_t i = 0; i < warm_up; ++i) step(e, batches);
+  wait(e.stream);
+  Timer timer(e.stream);
+  std::vector<double> samples;
+  for (int r = 0; r < repeats; ++r) {
+    timer.start();
+    step(e, batches);
+    samples.push_back(timer.stop());
+  }
+  return timing_of(std::move(samples));
+}
+
+}  // namespace
+
+Floor floor_of_step(Subject& s, const train::RunConfig& c, const std::vector<Row>& attention) {
+  const train::EngineConfig config = train::engine_config(c);
+  const train::DryRun dry = train::dry_run(config, s.stream.target(), c.train.batch, c.train.accumulate);
+  return floor_of(s, work_of_step(config, s.stream.target(), random_batches(c)), dry.plan, c.tokens_per_step(), attention);
+}
+
+StepResult measure_step(const train::RunConfig& c, Device device, Target target, int repeats, const Floor& floor) {
+  const train::EngineConfig config = train::engine_config(c);
+  train::require_memory(train::dry_run(config, target, c.train.batch, c.train.accumulate), available_bytes(device), c.train);
+  Engine engine(config, device, target);
+  const double tokens = double(c.tokens_per_step());
+  StepResult out{.floor = floor};
+  out.row = {.group = "step", .name = "step", .shape = format("{}x{}x{}", c.train.accumulate, c.train.batch, c.data.sequence_length),
+             .precision = c.recipe.recipe, .unit = Unit::tokens, .seconds = time_steps(engine, random_batches(c), repeats), .amount = tokens,
+             .limit = tokens / floor.seconds()};
+  out.peak_bytes = double(engine.stream.arena().peak().total);
+  return out;
+}
+
+}  // namespace octet::bench

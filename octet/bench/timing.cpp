@@ -1,0 +1,58 @@
+#include "octet/bench/timing.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "octet/tensor/timer.hpp"
+
+namespace octet::bench {
+namespace {
+
+constexpr std::size_t most_sets = 1024;
+constexpr double most_launches = 4096;
+
+std::vector<Launch> prepared(Stream& stream, const Effort& effort, const Prepare& prepare) {
+  std::vector<Launch> sets;
+  const std::size_t before = stream.arena().in_use();
+  do sets.push_back(prepare(stream));
+  while (sets.size() < most_sets && double(stream.arena().in_use() - before) < effort.working_set_bytes);
+  return sets;
+}
+
+double at(const std::vector<double>& sorted, double share) {
+  const double place = share * double(sorted.size() - 1);
+  const std::size_t below = std::size_t(place), above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - double(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+Timing timing_of(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return {at(samples, 0.5), at(samples, 0.25), at(samples, 0.75), samples.front()};
+}
+
+Timing measure(Stream& stream, const Effort& effort, const Prepare& prepare) {
+  const Scope scratch(stream), step(stream, Lifetime::step);
+  const std::vector<Launch> sets = prepared(stream, effort, prepare);
+  std::size_t next = 0;
+  const auto launch = [&](int times) {
+    for (int i = 0; i < times; ++i) sets[next++ % sets.size()]();
+  };
+  Timer timer(stream);
+  launch(int(sets.size()));
+  wait(stream);
+  timer.start();
+  launch(1);
+  const double once = std::max(timer.stop(), 1e-7);
+  const int launches = int(std::clamp(std::ceil(effort.sample_seconds / once), 1.0, most_launches));
+  std::vector<double> samples;
+  for (int r = 0; r < effort.repeats; ++r) {
+    timer.start();
+    launch(launches);
+    samples.push_back(timer.stop() / launches);
+  }
+  return timing_of(std::move(samples));
+}
+
+}  // namespace octet::bench

@@ -1,0 +1,94 @@
+#include <algorithm>
+
+#include "octet/base/log.hpp"
+#include "octet/base/new_file.hpp"
+#include "octet/bench/table.hpp"
+#include "octet/cli/command.hpp"
+#include "octet/config/read.hpp"
+#include "octet/ops/machine/machine.hpp"
+
+namespace octet::cli {
+namespace {
+
+struct Options {
+  std::string group = "all", device = "auto", model, json;
+  std::vector<std::string> recipes, set;
+  std::int64_t tokens = 0, sequence = 0, accumulate = 1, repeat = 9, working_set_mib = 0;
+  double sample_ms = 0;
+  bool quiet = false;
+};
+
+// Where neither options nor keys say otherwise: the demo's model on a CPU, a model worth a GPU there.
+train::RunConfig config_of(const Options& o) {
+  train::RunConfig c;
+  c.device = o.device;
+  const bool gpu = device_named(o.device) != Device::cpu;
+  c.model.size = !o.model.empty() ? o.model : gpu ? "qwen2.5-0.5b" : "llama-tiny";
+  c.data.sequence_length = o.sequence > 0 ? o.sequence : gpu ? 4096 : 256;
+  const std::int64_t tokens = o.tokens > 0 ? o.tokens : gpu ? 16384 : 1024;
+  if (o.sequence == 0) c.data.sequence_length = std::min({c.data.sequence_length, tokens, c.model.shape().max_sequence});
+  if (tokens % c.data.sequence_length != 0)
+    throw ConfigError(format("--tokens {} must be a multiple of the sequence's {} tokens; set --sequence too", tokens, c.data.sequence_length));
+  c.train.batch = tokens / c.data.sequence_length, c.train.accumulate = o.accumulate;
+  config::Origins origins;
+  for (const auto& assignment : o.set) config::apply_override(c, assignment, origins);
+  return c;
+}
+
+bench::Plan plan_of(const Options& o) {
+  bench::Plan plan{.config = config_of(o), .recipes = o.recipes};
+  plan.groups.assign(std::begin(bench::groups), std::end(bench::groups));
+  if (o.group != "all") {
+    if (std::find(plan.groups.begin(), plan.groups.end(), o.group) == plan.groups.end())
+      throw ConfigError(format("nothing called \"{}\" can be measured; there are gemm, quantize, attention, norm, activation, optimizer, step and all",
+                               printable(o.group)));
+    plan.groups = {o.group};
+  }
+  const bool gpu = device_named(plan.config.device) != Device::cpu;
+  plan.effort = {.repeats = int(o.repeat), .sample_seconds = o.sample_ms > 0 ? o.sample_ms / 1e3 : gpu ? 0.02 : 0.005,
+                 .working_set_bytes = double(o.working_set_mib) * 1024 * 1024};
+  return plan;
+}
+
+ExitCode measure(const Options& o) {
+  if (o.quiet) log::set_quiet(true);
+  const bench::Result result = bench::run(plan_of(o));
+  std::printf("%s", bench::table_text(result).c_str());
+  if (!o.json.empty()) {
+    const std::string text = bench::to_json(result).dump(true) + "\n";
+    NewFile file(o.json, text.size());
+    file.write(0, std::as_bytes(std::span(text)));
+    file.publish();
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_bench(Program& program) {
+  auto o = std::make_shared<Options>();
+  Command command = program.command(
+      "bench", "Measure kernels and whole steps, each beside what this machine reaches at most",
+      "  octet bench                                      everything, at the demo model's shapes on a CPU, Qwen2.5-0.5B's on a GPU\n"
+      "  octet bench gemm --model gpt2-124m --tokens 2048 --sequence 512\n"
+      "  octet bench step --recipe bf16,current --accumulate 32 --set optim.moments=bf16 --json step.json\n"
+      "Memory-bound rows are held against the copy of a large tensor, GEMM and attention against the best matrix product, all measured in\n"
+      "the same run. A step is held against its floor: GEMM operations at the rates of their types, attention at the rate that it has\n"
+      "alone, bytes of all other ops at copy bandwidth; nothing overlaps. See docs/benchmarks.md.");
+  command.positional("what", o->group, "gemm, quantize, attention, norm, activation, optimizer, step or all", false);
+  command.option("--device", o->device, "auto (the GPU where there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
+  command.option("--model", o->model, "a named size, whose shapes are measured (model.size)");
+  command.option("--tokens", o->tokens, "tokens in a micro-batch; 0: 1024 on a CPU, 16384 on a GPU", {.at_least = 0});
+  command.option("--sequence", o->sequence, "tokens in a sequence; 0: 256 on a CPU, 4096 on a GPU, or fewer where the rest asks for it", {.at_least = 0});
+  command.option("--accumulate", o->accumulate, "micro-batches in a step", {.at_least = 1, .at_most = 65536});
+  command.option("--recipe", o->recipes, "recipes to measure; without it, bf16 and those that octet compare compares", ',');
+  command.option("--repeat", o->repeat, "samples of each row: their median and quartiles are shown", {.at_least = 1, .at_most = 10000});
+  command.option("--sample-ms", o->sample_ms, "milliseconds of one sample; 0: 5 on a CPU, 20 on a GPU", {.at_least = 0, .at_most = 10000});
+  command.option("--working-set", o->working_set_mib, "MiB that buffers rotate over; 0: several times the last cache", {.at_least = 0, .at_most = 65536});
+  command.option("--json", o->json, "file to write the same rows to, in base units");
+  command.option("--set", o->set, "one key of the configuration, such as model.recompute=true; may be repeated");
+  command.flag("--quiet", o->quiet, "print the table only");
+  command.run([o] { return measure(*o); });
+}
+
+}  // namespace octet::cli

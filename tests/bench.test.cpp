@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "octet/base/error.hpp"
+#include "octet/telemetry/json.hpp"
+#include "tests/testing/child.hpp"
+#include "tests/testing/scratch.hpp"
+
+// `octet bench` through the program, on sizes so small that only its form can be judged.
+
+namespace octet {
+namespace {
+
+using testing::Ended, testing::has;
+
+Ended bench(const std::string& line, const std::string& folder) {
+  std::vector<std::string> words{OCTET_PROGRAM, "bench"};
+  std::istringstream in(line);
+  for (std::string word; in >> word;) words.push_back(word);
+  return testing::run_child(words, folder);
+}
+
+constexpr const char* tiny = " --device cpu --quiet --tokens 64 --sequence 32 --repeat 1 --sample-ms 0.05 --working-set 1"
+                             " --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96";
+
+double number(const Json& object, const char* member) {
+  const Json* value = object.find(member);
+  if (value == nullptr) return -1;
+  return value->real() ? *value->real() : value->integer() ? double(*value->integer()) : -1;
+}
+
+class Measured : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ended = bench(std::string(tiny) + " --recipe bf16,current,block128 --json rows.json", scratch.folder());
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    result = parse_json(testing::bytes_of(scratch.at("rows.json")), "rows.json");
+    ASSERT_NE(result.find("rows"), nullptr);
+    rows = *result.find("rows")->array();
+  }
+  static std::string text(const Json& row, const char* member) { return *row.find(member)->text(); }
+
+  testing::Scratch scratch;
+  Ended ended;
+  Json result;
+  Json::Array rows;
+};
+
+TEST_F(Measured, EveryGroupHasItsRows) {
+  std::map<std::string, std::set<std::string>> names;
+  for (const Json& row : rows) names[text(row, "group")].insert(text(row, "name"));
+  const auto expect = [&](const char* group, std::initializer_list<const char*> wanted) {
+    for (const char* name : wanted) EXPECT_TRUE(names[group].contains(name)) << group << ": " << name;
+  };
+  EXPECT_EQ(names["gemm"].size(), 15u) << "five layers, three products each";
+  expect("gemm", {"qkv forward", "attention out dgrad", "mlp in wgrad", "mlp out forward", "head wgrad"});
+  expect("quantize", {"x rows", "x rows + transposed", "dy rows + transposed", "w rows + transposed"});
+  expect("attention", {"attention forward", "attention backward", "rope forward", "rope backward"});
+  expect("norm", {"rmsnorm forward", "rmsnorm backward", "layernorm forward", "layernorm backward"});
+  expect("activation", {"swiglu forward", "swiglu backward", "add", "embedding forward", "embedding backward", "cross-entropy"});
+  expect("optimizer", {"adamw", "sum of squares"});
+  expect("step", {"step"});
+}
+
+TEST_F(Measured, EveryRowIsARateBesideALimit) {
+  EXPECT_GT(number(*result.find("limits"), "copy_bytes_per_second"), 0);
+  for (const Json& row : rows) {
+    const std::string what = text(row, "group") + ": " + text(row, "name") + ", " + text(row, "precision");
+    EXPECT_TRUE(has(text(row, "unit"), text(row, "group") == "step" ? "tokens/s" : "/s")) << what;
+    EXPECT_GT(number(row, "amount"), 0) << what;
+    EXPECT_LE(number(row, "seconds_low"), number(row, "seconds")) << what;
+    EXPECT_LE(number(row, "seconds"), number(row, "seconds_high")) << what;
+    EXPECT_NEAR(number(row, "rate") * number(row, "seconds"), number(row, "amount"), 1e-9 * number(row, "amount")) << what;
+    EXPECT_NEAR(number(row, "share") * number(row, "limit"), number(row, "rate"), 1e-9 * number(row, "rate")) << what;
+    EXPECT_GT(number(row, "share"), 0) << what;
+    EXPECT_LT(number(row, "share"), 1.5) << what << ": nothing runs far beyond a limit of its own machine";
+    EXPECT_TRUE(has(ended.out, text(row, "group") + ": " + text(row, "name"))) << "the table lacks " << what;
+  }
+}
+
+TEST_F(Measured, AStepTellsWhereItsFloorComesFrom) {
+  int steps = 0;
+  for (const Json& row : rows) {
+    if (text(row, "group") != "step") continue;
+    ++steps;
+    const Json& floor = *row.find("floor");
+    const double parts = number(floor, "gemm_seconds") + number(floor, "attention_seconds") + number(floor, "memory_seconds");
+    EXPECT_NEAR(parts, number(floor, "seconds"), 1e-9 * parts);
+    EXPECT_NEAR(number(row, "limit") * parts, number(row, "amount"), 1e-9 * number(row, "amount"));
+    EXPECT_GT(number(row, "peak_bytes"), 0);
+  }
+  EXPECT_EQ(steps, 3) << "one a recipe";
+}
+
+TEST(Bench, ARequestThatCannotBeMeasuredIsRefusedInOneLine) {
+  const testing::Scratch scratch;
+  const auto expect = [&](const std::string& line, std::initializer_list<const char*> says) {
+    const Ended ended = bench(line, scratch.folder());
+    EXPECT_EQ(ended.code, int(ExitCode::usage)) << line << "\n" << ended.err;
+    for (const char* part : says) EXPECT_TRUE(has(ended.err, part)) << line << "\nlacks \"" << part << "\" in\n" << ended.err;
+  };
+  expect("gem --device cpu", {"\"gem\"", "gemm, quantize"});
+  expect("gemm --device cpu --recipe curent", {"\"curent\"", "did you mean \"current\"?"});
+  expect("gemm --device cpu --model llama-tini", {"\"llama-tini\"", "did you mean \"llama-tiny\"?"});
+  expect("gemm --device cpu --tokens 100 --sequence 32", {"--tokens 100", "multiple"});
+}
+
+}  // namespace
+}  // namespace octet
