@@ -24,7 +24,7 @@ Ended bench(const std::string& line, const std::string& folder) {
 }
 
 constexpr const char* tiny = " --device cpu --quiet --tokens 64 --sequence 32 --repeat 1 --sample-ms 0.05 --working-set 1"
-                             " --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96";
+                             " --set threads=1 --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96";
 
 double number(const Json& object, const char* member) {
   const Json* value = object.find(member);
