@@ -23,7 +23,7 @@ Ended bench(const std::string& line, const std::string& folder) {
   return testing::run_child(words, folder);
 }
 
-constexpr const char* tiny = " --device cpu --quiet --tokens 64 --sequence 32 --repeat 1 --sample-ms 0.05 --working-set 1"
+constexpr const char* tiny = " --device cpu --quiet --tokens 64 --sequence 32 --repeat 3 --sample-ms 0.05 --working-set 1"
                              " --set threads=1 --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96";
 
 double number(const Json& object, const char* member) {

@@ -47,7 +47,7 @@ Floor floor_of(Subject& s, const Work& work, const std::vector<PlanRow>& plan, s
   }
   double flops = 0, seconds = 0;
   for (const Row& row : attention)
-    if (row.unit == Unit::flops) flops += row.amount, seconds += row.seconds.median;
+    if (row.unit == Unit::flops) flops += row.amount, seconds += row.seconds.best;
   floor.attention_seconds = (work.flops - work.gemm_flops) * seconds / flops;
   floor.memory_seconds = work.bytes / s.limits.copy_bytes_per_second();
   return floor;
