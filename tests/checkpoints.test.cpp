@@ -51,6 +51,7 @@ class Child {
     if (!ended_) ended_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
     return !ended_;
   }
+  pid_t process() const { return pid_; }
   void signal(int number) const { ::kill(pid_, number); }
   /// Its exit code, or -1 for a signal's end.
   int end() {
@@ -96,10 +97,12 @@ class Interrupted : public ::testing::TestWithParam<std::string> {
     fs::remove_all(scratch.at("runs/cut"));
     return words("train run.toml --quiet --name cut --set recipe.name=" + recipe);
   }
-  bool saving() const {
+  // Whether a save of this process is under way, or, when it has ended, was; 0: of any.
+  bool saving(pid_t process = 0) const {
+    const std::string mark = process == 0 ? "" : "-" + std::to_string(process);
     std::error_code none;
     for (fs::directory_iterator at(scratch.at("runs/cut/checkpoints"), none), end; !none && at != end; at.increment(none))
-      if (at->path().filename().string().starts_with(".tmp-")) return true;
+      if (const std::string name = at->path().filename().string(); name.starts_with(".tmp-") && name.ends_with(mark)) return true;
     return false;
   }
   /// The events of a run without times, speeds and what says that it was stopped.
@@ -142,7 +145,7 @@ TEST_P(Interrupted, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
     const RandomWords r = philox(std::uint64_t(wanted), attempt);
     Child child(scratch.folder(), next_command(GetParam()));
     if (attempt % 3 == 0) {
-      while (child.running() && !saving()) std::this_thread::sleep_for(100us);
+      while (child.running() && !saving(child.process())) std::this_thread::sleep_for(100us);
       std::this_thread::sleep_for(std::chrono::microseconds(r.w[0] % 4000));
     } else {
       const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(r.w[0] % 600);
@@ -152,7 +155,7 @@ TEST_P(Interrupted, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
       child.signal(SIGKILL);
       ++kills;
       child.end();
-      within_a_save += saving();
+      within_a_save += saving(child.process());
       continue;
     }
     ASSERT_EQ(child.end(), 0);
