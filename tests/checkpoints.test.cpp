@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <stdexcept>
 #include <thread>
 
 #include "octet/base/error.hpp"
@@ -35,6 +36,7 @@ class Child {
  public:
   Child(const std::string& folder, const std::vector<std::string>& arguments) {
     pid_ = ::fork();
+    if (pid_ < 0) throw std::runtime_error("cannot fork");  // its number would stand for every process
     if (pid_ != 0) return;
     const int none = ::open("/dev/null", O_RDWR);
     ::dup2(none, 0), ::dup2(none, 1), ::dup2(none, 2);

@@ -132,6 +132,7 @@ void at_every_call(Fault::Kind kind, int error, const std::function<void()>& bef
   for (int at = 1;; ++at) {
     before();
     const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
     if (child == 0) {
       fault = {kind, at, error};
       try {
