@@ -94,7 +94,7 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g) {
     if (s.a.values.dtype == DType::f32 || (g.bias && !adds_bias)) s.sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
     else if (g.bias) s.bias = stream.empty(g.bias.shape, DType::bf16, Lifetime::scratch, Category::workspace);
   }
-  s.library = stream.empty({gemm_library_bytes}, DType::u8, Lifetime::scratch, Category::workspace);
+  s.workspace = stream.empty({gemm_workspace_bytes}, DType::u8, Lifetime::scratch, Category::workspace);
   return s;
 }
 

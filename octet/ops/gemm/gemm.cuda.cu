@@ -84,7 +84,7 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   const Tensor& d = s.sums ? s.sums : g.d;
   ops::GemmForm form{.M = M, .N = N, .K = K, .d = d.dtype, .a_transposed = g.a.transposed, .b_transposed = g.b.transposed, .accumulate = g.accumulate && !s.sums,
                      .biased = bool(s.bias), .factor = bool(s.factor)};
-  GemmOperands o{.d = d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.library.data, .workspace_bytes = s.library.bytes()};
+  GemmOperands o{.d = d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.workspace.data, .workspace_bytes = s.workspace.bytes()};
   if (runs_on_blackwell(g, s)) {
     tile_scales(queue, g.a, s.a.values), tile_scales(queue, g.b, s.b.values);
     describe_codes(g.a, g.a.codes, s.a.values.data, form.a, form.a_scale, o.a, o.a_scale);

@@ -26,10 +26,10 @@ struct Gemm {
 };
 
 /// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace, from scratch: the decoded operands; f32 sums
-/// [M, N] where they cannot be made in d; on a GPU also gemm_library_bytes and the rounded bias.
+/// [M, N] where they cannot be made in d; on a GPU also gemm_workspace_bytes and the rounded bias.
 void gemm(Stream&, const Gemm&);
 /// What cuBLASLt may use: enough to divide the sums of a small result over the whole GPU.
-inline constexpr std::int64_t gemm_library_bytes = std::int64_t(64) << 20;
+inline constexpr std::int64_t gemm_workspace_bytes = std::int64_t(64) << 20;
 
 /// The type in which this machine's CPU multiplies faster, bf16 or f32, and its rate, measured once per process (about 0.1 s).
 struct GemmLimit {

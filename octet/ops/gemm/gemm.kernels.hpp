@@ -24,7 +24,7 @@ struct GemmSpace {
   Tensor factor;   // f32 [64], of decoded operands with one descale; else empty
   Tensor bias;     // bf16 [N], when d is bf16 and has a bias that the library adds
   Tensor sums;     // f32 [M, N], when a pass of ours rounds the sums to a bf16 d
-  Tensor library;  // u8 [gemm_library_bytes]
+  Tensor workspace;  // u8 [gemm_workspace_bytes], the library's
 };
 
 }  // namespace octet::ops

@@ -127,7 +127,7 @@ std::int64_t gpu_workspace(const Kind& ka, const Kind& kb, const Shape& mnk, DTy
   Stream cpu(Device::cpu), dry(Device::null, {.device = Device::cuda, .multiprocessors = 132});
   const Quantized a = operand(cpu, ka, mnk[0], mnk[2], 1), b = operand(cpu, kb, mnk[1], mnk[2], 2);
   gemm(dry, {.a = a, .b = b, .d = dry.empty({mnk[0], mnk[1]}, result), .bias = bias ? dry.empty({mnk[1]}, DType::f32) : Tensor{}});
-  return std::int64_t(dry.arena().peak().by_category[std::size_t(Category::workspace)]) - gemm_library_bytes;
+  return std::int64_t(dry.arena().peak().by_category[std::size_t(Category::workspace)]) - gemm_workspace_bytes;
 }
 
 TEST(Gemm, DryRunForAGpuDecodesOnlyWhatItsLibraryDoesNotMultiply) {
