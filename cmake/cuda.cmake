@@ -79,7 +79,7 @@ if(OCTET_HAS_CUDA)
     add_library(octet_cudnn INTERFACE)
     target_include_directories(octet_cudnn SYSTEM INTERFACE ${frontend} ${OCTET_CUDNN_INCLUDE})
     target_compile_definitions(octet_cudnn INTERFACE NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING CUDNN_FRONTEND_SKIP_JSON_LIB)
-    target_link_libraries(octet_cuda INTERFACE octet_cudnn)
+    target_link_libraries(octet_cuda INTERFACE $<BUILD_INTERFACE:octet_cudnn>)
     # The one file that sees those headers takes long to compile, and its own code is not what takes time when it runs.
     set_source_files_properties(${PROJECT_SOURCE_DIR}/octet/ops/attention/cudnn_attention.cpp PROPERTIES COMPILE_OPTIONS -O1
                                 SKIP_PRECOMPILE_HEADERS ON)
