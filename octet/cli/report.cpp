@@ -1,8 +1,6 @@
-#include <filesystem>
-
 #include "octet/cli/command.hpp"
 #include "octet/telemetry/report/report.hpp"
-#include "octet/telemetry/run_record.hpp"
+#include "octet/telemetry/report/selection.hpp"
 
 namespace octet::cli {
 namespace {
@@ -12,23 +10,10 @@ struct Options {
   std::string output;
 };
 
-// The runs of a comparison's folder, or the run itself.
 ExitCode write(const Options& o) {
-  std::vector<RunRecord> runs;
-  std::optional<Comparison> comparison;
-  for (const auto& folder : o.folders) {
-    if (std::filesystem::exists(folder + "/compare.json")) {
-      comparison = read_comparison(folder + "/compare.json");
-      for (const auto& run : comparison->runs) runs.push_back(read_run(folder + "/" + run));
-    } else {
-      if (!std::filesystem::exists(folder + "/run.json"))
-        throw ConfigError(format("{}: holds neither run.json nor compare.json; name the folder of a run or of a comparison", printable(folder)));
-      runs.push_back(read_run(folder));
-    }
-  }
-  if (o.folders.size() > 1) comparison.reset();
+  const Selection selection = select_runs(o.folders);
   const std::string output = o.output.empty() ? o.folders.front() + "/report.html" : o.output;
-  write_report(output, runs, comparison ? &*comparison : nullptr);
+  write_report(output, selection.runs, selection.comparison ? &*selection.comparison : nullptr);
   std::printf("%s\n", output.c_str());
   return ExitCode::done;
 }
@@ -39,8 +24,9 @@ void add_report(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command("report", "Write one HTML page about runs, also unfinished ones",
                                   "  octet report runs/compare\n"
-                                  "  octet report runs/bf16 runs/current -o both.html");
-  command.positional("folders", o->folders, "folders of runs or of one comparison");
+                                  "  octet report runs/bf16 runs/current -o both.html\n"
+                                  "  octet report runs                                 all that is there, as it stands");
+  command.positional("folders", o->folders, "folders of runs, of a comparison, or that hold such folders");
   command.option("-o,--output", o->output, "file to write; default: report.html in the first folder");
   command.run([o] { return write(*o); });
 }

@@ -62,15 +62,22 @@ void write_compared(Markup& m, const Study& study) {
   }
 }
 
+/// "120 of 500", or "120" where the number is not known before the end.
+std::string steps_text(const RunRecord& run) {
+  const std::string done = run.steps.empty() ? "0" : grouped(run.steps.back().step);
+  return run.facts.steps > 0 ? format("{} of {}", done, grouped(run.facts.steps)) : done;
+}
+
 void write_single(Markup& m, const Study& study) {
-  head_row(m, {"Run", "Recipe", "State", "Train loss", "Eval loss", "Tokens/s", "Peak memory", "Skipped"});
+  head_row(m, {"Run", "Recipe", "State", "Steps", "Train loss", "Eval loss", "Tokens/s", "Peak memory", "Skipped"});
   const auto body = m.in("tbody");
   for (const Group& group : study.groups) {
     const RunRecord& run = group.first();
     const auto tr = m.in("tr");
     name_cell(m, group);
     cell(m, "Recipe", run.facts.recipe);
-    cell(m, "State", to_text(run.facts.state));
+    cell(m, "State", run.facts.state == RunState::running ? "unfinished" : to_text(run.facts.state));
+    cell(m, "Steps", steps_text(run));
     cell(m, "Train loss", number_text(final_train_loss(run), 4));
     cell(m, "Eval loss", number_text(final_eval_loss(run), 4));
     cell(m, "Tokens/s", whole_text(median_tokens_per_second(run)));

@@ -1,0 +1,80 @@
+#include "octet/telemetry/report/selection.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+
+namespace octet {
+namespace {
+namespace fs = std::filesystem;
+
+/// Where a run is.
+struct Found {
+  std::string folder;  // as it was named
+  fs::path place;      // the same for all names of a folder
+};
+
+bool holds(const std::string& folder, const char* file) {
+  std::error_code ignored;
+  return fs::exists(folder + "/" + file, ignored);
+}
+
+void add_run(std::vector<Found>& all, const std::string& folder) {
+  std::error_code error;
+  fs::path place = fs::canonical(folder, error);
+  if (error) place = folder;
+  const auto same = [&](const Found& f) { return f.place == place; };
+  if (std::none_of(all.begin(), all.end(), same)) all.push_back({folder, std::move(place)});
+}
+
+/// Adds the runs that `folder` means, of folders in it only as far as `depth` says; returns whether there are any.
+bool add_runs(std::vector<Found>& all, const std::string& folder, int depth) {
+  if (holds(folder, "run.json")) return add_run(all, folder), true;
+  if (holds(folder, "compare.json")) {
+    for (const std::string& run : read_comparison(folder + "/compare.json").runs) add_run(all, folder + "/" + run);
+    return true;
+  }
+  if (depth == 0) return false;
+  std::error_code ignored;
+  std::vector<std::string> inner;
+  for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored))
+    if (at->is_directory(ignored)) inner.push_back(at->path().string());
+  std::sort(inner.begin(), inner.end());
+  bool any = false;
+  for (const std::string& one : inner) any = add_runs(all, one, depth - 1) || any;
+  return any;
+}
+
+/// Runs of one name get their folders' own names, or, where these are the same too, the folders as they were named.
+void tell_apart(std::vector<RunRecord>& runs, const std::vector<Found>& found) {
+  std::vector<std::string> names;
+  for (const RunRecord& run : runs) names.push_back(run.facts.name);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (std::count(names.begin(), names.end(), names[i]) == 1) continue;
+    const fs::path own = found[i].place.filename();
+    const bool alone = std::count_if(found.begin(), found.end(), [&](const Found& f) { return f.place.filename() == own; }) == 1;
+    runs[i].facts.name = alone ? own.string() : found[i].folder;
+  }
+}
+
+}  // namespace
+
+Selection select_runs(std::span<const std::string> folders) {
+  constexpr int depth = 2;  // runs/compare/bf16
+  std::vector<Found> found;
+  for (const std::string& folder : folders)
+    if (!add_runs(found, folder, depth))
+      throw ConfigError(format("{}: holds neither run.json nor compare.json, nor do its folders; name the folder of a run or of a comparison",
+                               printable(folder)));
+  Selection out;
+  for (const Found& f : found) out.runs.push_back(read_run(f.folder));
+  if (folders.size() == 1 && !holds(folders[0], "run.json") && holds(folders[0], "compare.json"))
+    out.comparison = read_comparison(folders[0] + "/compare.json");
+  else
+    tell_apart(out.runs, found);
+  return out;
+}
+
+}  // namespace octet
