@@ -59,13 +59,22 @@ function(octet_floor name)
   endif()
 endfunction()
 
-# octet_tests(<program> LIBS <target>... SOURCES <file>...): a GoogleTest program whose tests ctest sees one by one.
+# octet_tests(<program> [SHARDS <n>] LIBS <target>... SOURCES <file>...): a GoogleTest program whose tests ctest sees one by one, or, where
+# they share what takes long to make, as n processes that each run a share of them.
 function(octet_tests program)
-  cmake_parse_arguments(arg "" "" "LIBS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "SHARDS" "LIBS;SOURCES" ${ARGN})
   add_executable(${program} ${arg_SOURCES})
   target_link_libraries(${program} PRIVATE ${arg_LIBS} octet_testing GTest::gtest_main)
   target_precompile_headers(${program} PRIVATE <gtest/gtest.h> ${octet_common_headers})
   target_compile_options(${program} PRIVATE -O1)  # tests: compile time counts more than speed
   target_compile_definitions(${program} PRIVATE OCTET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(arg_SHARDS)
+    foreach(shard RANGE 1 ${arg_SHARDS})
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${program}.${shard} COMMAND ${program})
+      set_tests_properties(${program}.${shard} PROPERTIES TIMEOUT 600 ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+    endforeach()
+    return()
+  endif()
   gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()

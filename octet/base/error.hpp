@@ -1,6 +1,8 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 namespace octet {
 
@@ -39,6 +41,15 @@ struct ConfigError : Error {
 struct DataError : Error {
   explicit DataError(const std::string& what) : Error(ExitCode::data, what) {}
 };
+/// read(), whose DataError then ends with what to do about the file: a parser knows what is wrong, its caller what the file is for.
+template <class Read>
+auto with_remedy(std::string_view remedy, Read read) {
+  try {
+    return read();
+  } catch (const DataError& e) {
+    throw DataError(std::string(e.what()) + "; " + std::string(remedy));
+  }
+}
 /// The operating system's fault; names the path and the reason.
 struct IoError : Error {
   explicit IoError(const std::string& what) : Error(ExitCode::io, what) {}

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <new>
@@ -65,6 +67,32 @@ std::string range_error(const Accept& accept, double value) {
                                                                   : format("must be at least {}, got {}", accept.at_least, value);
 }
 
+// What is wrong with an option's whole number, or "". CLI11 would take the largest one for one that is too large.
+std::string integer_error(const std::string& text) {
+  std::int64_t value = 0;
+  const char *begin = text.data() + (text.starts_with('+') ? 1 : 0), *end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, value);
+  return error == std::errc() && stop == end ? "" : format("must be a whole number of at most 63 bits, got {}", text);
+}
+
+// The same for a number; infinity and NaN are none.
+std::string number_error(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == 0 && std::isfinite(value) ? "" : format("must be a number, got {}", text);
+}
+
+// "a,b" -> a, b.
+std::vector<std::string> split(const std::vector<std::string>& texts, char separator) {
+  std::vector<std::string> out;
+  for (const std::string& text : texts)
+    for (std::size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+      end = text.find(separator, at);
+      out.push_back(text.substr(at, end - at));
+    }
+  return out;
+}
+
 int complain(const char* what, ExitCode code) {
   std::fprintf(stderr, "octet: %s\n", what);
   return int(code);
@@ -75,6 +103,13 @@ int complain(const char* what, ExitCode code) {
 struct Command::Parser {
   CLI::App* app;
   std::vector<std::pair<CLI::Option*, bool*>> optional = {};  // options whose value may be left out, and where it says that they were named
+  std::vector<std::pair<std::vector<std::string>*, char>> lists = {};  // values that one word may hold several of, and what separates them
+
+  // What is left to do when all words have been read.
+  void complete() const {
+    for (const auto& [option, named] : optional) *named = option->count() > 0;
+    for (const auto& [values, separator] : lists) *values = split(*values, separator);
+  }
 
   CLI::Option* add(CLI::Option* option, const Accept& accept) {
     if (!accept.one_of.empty()) option->check(CLI::IsMember(accept.one_of));
@@ -99,22 +134,25 @@ void Command::option(const std::string& names, std::string& value, const std::st
   parser_.add(parser_.app->add_option(names, value, help), accept)->required(required);
 }
 void Command::option(const std::string& names, std::int64_t& value, const std::string& help, const Accept& accept) {
-  parser_.add(parser_.app->add_option(names, value, help), accept);
+  parser_.add(parser_.app->add_option(names, value, help)->check(integer_error), accept);
 }
 void Command::option(const std::string& names, double& value, const std::string& help, const Accept& accept) {
-  parser_.add(parser_.app->add_option(names, value, help), accept);
+  parser_.add(parser_.app->add_option(names, value, help)->check(number_error), accept);
 }
 void Command::option(const std::string& names, std::vector<std::string>& values, const std::string& help, char separator, bool required) {
-  CLI::Option* option = parser_.app->add_option(names, values, help)->required(required);
-  if (separator != 0) option->delimiter(separator)->capture_default_str();
-  else option->allow_extra_args(false);
+  CLI::Option* option = parser_.app->add_option(names, values, help)->required(required)->allow_extra_args(false);
+  if (separator == 0) return;
+  option->capture_default_str()->check([separator](const std::string& text) {
+    const auto parts = split({text}, separator);
+    return std::find(parts.begin(), parts.end(), "") == parts.end() ? std::string() : format("\"{}\" has an empty part", text);
+  });
+  parser_.lists.emplace_back(&values, separator);
+  parser_.app->parse_complete_callback([this_parser = &parser_] { this_parser->complete(); });
 }
 void Command::flag(const std::string& names, bool& value, const std::string& help) { parser_.app->add_flag(names, value, help); }
 void Command::optional_value(const std::string& names, bool& given, std::string& value, const std::string& help) {
   parser_.optional.emplace_back(parser_.app->add_option(names, value, help)->expected(0, 1), &given);
-  parser_.app->parse_complete_callback([&optional = parser_.optional] {
-    for (const auto& [option, named] : optional) *named = option->count() > 0;
-  });
+  parser_.app->parse_complete_callback([this_parser = &parser_] { this_parser->complete(); });
 }
 void Command::run(std::function<ExitCode()> work) {
   parser_.app->final_callback([work = std::move(work)] { result = work(); });

@@ -22,6 +22,7 @@ struct Options : RunOptions {
     if (!std::filesystem::is_directory(folder)) throw ConfigError(format("--resume: there is no run folder {}; check the path", printable(folder)));
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     if (options.file.empty()) options.file = folder + "/config.toml";
+    if (!std::filesystem::exists(options.file)) throw ConfigError(format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
     return options.config();
   }
 };

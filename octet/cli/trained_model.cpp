@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "octet/io/tensor_folder.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/ops/machine/machine.hpp"
@@ -33,6 +34,7 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   const std::string from = weights();
   const ModelShape shape = read_hugging_face_shape(from);
   if (sequence > shape.max_sequence) throw ConfigError(format("{} tokens are asked for, but the model in {} takes at most {}", sequence, printable(from), shape.max_sequence));
+  io::TensorFolder::open(from);  // weights that cannot be read are refused before the machine is measured
   const Device on = device_named(device);
   auto engine = std::make_unique<train::Engine>(
       train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = precision, .sequence = sequence}, on,

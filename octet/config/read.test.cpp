@@ -17,6 +17,8 @@ std::string refused(std::string_view text) {
   return sentence;
 }
 
+const std::string how_toml_is_written = "; a section is headed [name], a key is name = value, a text stands in quotes";
+
 TEST(ReadToml, every_kind_of_field_takes_its_value) {
   Sample c;
   read_toml(R"(
@@ -137,9 +139,9 @@ TEST(ReadToml, a_value_out_of_range_says_the_range) {
 TEST(ReadToml, nan_and_infinity_are_refused) {
   EXPECT_EQ(refused("factor = nan"), "run.toml:1:10: `factor` must be a number, got nan, which is not finite");
   EXPECT_EQ(refused("factor = -inf"), "run.toml:1:10: `factor` must be a number, got -inf, which is not finite");
-  EXPECT_EQ(refused("factor = 1e999"), "run.toml:1:15: not TOML: floating-point: '1e999' could not be interpreted as a value");
+  EXPECT_EQ(refused("factor = 1e999"), "run.toml:1:15: not TOML: floating-point: '1e999' could not be interpreted as a value" + how_toml_is_written);
   EXPECT_EQ(refused("offset = 9223372036854775808"),
-            "run.toml:1:29: not TOML: decimal integer: '9223372036854775808' is not representable in 64 bits");
+            "run.toml:1:29: not TOML: decimal integer: '9223372036854775808' is not representable in 64 bits" + how_toml_is_written);
 }
 
 TEST(ReadToml, a_key_or_section_set_twice_is_refused) {
@@ -150,9 +152,9 @@ TEST(ReadToml, a_key_or_section_set_twice_is_refused) {
 }
 
 TEST(ReadToml, text_that_is_not_toml_is_refused_at_its_place) {
-  EXPECT_EQ(refused("steps = "), "run.toml:1:9: not TOML: key-value pair: encountered end-of-file");
-  EXPECT_EQ(refused("steps: 5"), "run.toml:1:6: not TOML: key-value pair: expected '=', saw ':'");
-  EXPECT_EQ(refused("\nname = \"open"), "run.toml:2:13: not TOML: string: encountered end-of-file");
+  EXPECT_EQ(refused("steps = "), "run.toml:1:9: not TOML: key-value pair: encountered end-of-file" + how_toml_is_written);
+  EXPECT_EQ(refused("steps: 5"), "run.toml:1:6: not TOML: key-value pair: expected '=', saw ':'" + how_toml_is_written);
+  EXPECT_EQ(refused("\nname = \"open"), "run.toml:2:13: not TOML: string: encountered end-of-file" + how_toml_is_written);
 }
 
 TEST(ReadToml, text_that_breaks_the_assumptions_of_the_parser_is_refused) {
@@ -170,7 +172,7 @@ TEST(ReadToml, a_file_is_read_and_named_in_messages) {
   write_file_atomically(path, "step = 7\n");
   EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ":1:1: unknown key `step`; did you mean `steps`?");
   write_file_atomically(path, std::string(max_toml_bytes + 1, '\n'));
-  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ": the file may have at most 1,048,576 bytes, it has 1,048,577");
+  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ": the file may have at most 1,048,576 bytes, it has 1,048,577; put the right one in its place");
   EXPECT_THROW(read_toml_file(path + ".missing", c), IoError);
 }
 

@@ -25,6 +25,8 @@ struct BrokenAssumption : std::logic_error {
 namespace octet::config {
 namespace {
 
+constexpr const char* how_toml_is_written = "a section is headed [name], a key is name = value, a text stands in quotes";
+
 Position position_of(const toml::source_region& source) { return {source.begin.line, source.begin.column}; }
 
 /// What a node that no field takes is, in words.
@@ -92,7 +94,7 @@ std::string mistake_text(std::string_view description) {
   constexpr std::string_view prefix = "Error while parsing ";
   if (description.starts_with(prefix)) description.remove_prefix(prefix.size());
   const bool twice = description.find("redefine") != std::string_view::npos;
-  return "not TOML: " + shown(description, 200) + (twice ? "; a key or a section may stand once only" : "");
+  return "not TOML: " + shown(description, 200) + (twice ? "; a key or a section may stand once only" : std::string("; ") + how_toml_is_written);
 }
 
 }  // namespace
@@ -105,7 +107,7 @@ std::vector<Entry> parse_toml(std::string_view text, const std::string& name) {
   } catch (const toml::parse_error& e) {
     throw ConfigError(place_text(name, position_of(e.source())) + mistake_text(e.description()));
   } catch (const BrokenAssumption&) {
-    throw ConfigError(printable(name) + ": not TOML; a section is headed [name], a key is name = value");
+    throw ConfigError(printable(name) + ": not TOML; " + how_toml_is_written);
   }
   // toml++ keeps tables sorted by key; the first mistake of a text is the first one in it. Stable: a table before what is inside it.
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.key_at < b.key_at; });

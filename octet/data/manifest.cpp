@@ -13,7 +13,7 @@ namespace octet::data {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr std::size_t most_bytes = std::size_t(16) << 20;
+constexpr std::size_t most_bytes = std::size_t(4) << 20;  // some 25,000 shards
 constexpr std::uint64_t most = std::uint64_t(1) << 48;
 
 [[noreturn]] void refuse(const std::string& path, std::size_t line, std::string_view what) {

@@ -1,6 +1,7 @@
 #include "octet/io/json_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -10,7 +11,18 @@ namespace octet::io {
 namespace {
 using nlohmann::json;
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+enum class Kind : std::uint8_t { other, blank, structural, quote };
+
+constexpr auto kinds = [] {
+  std::array<Kind, 256> all{};
+  for (const char c : {' ', '\t', '\n', '\r'}) all[std::size_t(c)] = Kind::blank;
+  for (const char c : {'{', '}', '[', ']', ',', ':'}) all[std::size_t(c)] = Kind::structural;
+  all[std::size_t('"')] = Kind::quote;
+  return all;
+}();
+Kind kind_of(char c) { return kinds[static_cast<unsigned char>(c)]; }
+bool is_blank(char c) { return kind_of(c) == Kind::blank; }
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20; }
 
 std::string place(const JsonText& json, std::size_t at) {
   if (json.first_byte != 0) return format("byte {}", json.first_byte + at);
@@ -26,30 +38,26 @@ std::string place(const JsonText& json, std::size_t at) {
 
 /// One past the piece of `text` that begins at `i`: a string, a run of blanks, one bracket, comma or colon, or a run of anything else.
 std::size_t piece_end(std::string_view text, std::size_t i, std::size_t end) {
-  const auto structural = [](char c) { return c == '{' || c == '}' || c == '[' || c == ']' || c == ',' || c == ':'; };
-  const char first = text[i++];
-  if (first == '"') {
+  const Kind kind = kind_of(text[i++]);
+  if (kind == Kind::quote) {
     for (; i < end && text[i] != '"'; ++i) i += text[i] == '\\';
     return std::min(i + 1, end);
   }
-  if (structural(first)) return i;
-  if (is_blank(first)) {
-    while (i < end && is_blank(text[i])) ++i;
-  } else {
-    while (i < end && text[i] != '"' && !structural(text[i]) && !is_blank(text[i])) ++i;
-  }
+  if (kind != Kind::structural)
+    while (i < end && kind_of(text[i]) == kind) ++i;
   return i;
 }
 
 /// The limits, checked before the parser may spend memory on a piece: its lexer keeps a whole piece, blanks too, and takes a NUL for
 /// the end of the text.
 void check_limits(const JsonText& json, std::size_t begin, std::size_t end) {
+  const bool controls = std::any_of(json.text.begin() + std::ptrdiff_t(begin), json.text.begin() + std::ptrdiff_t(end), is_control);
   std::size_t depth = 0;
   for (std::size_t i = begin; i < end;) {
     const std::size_t next = piece_end(json.text, i, end);
     const std::string_view piece = json.text.substr(i, next - i);
-    if (!is_blank(piece[0])) {
-      const auto bad = std::find_if(piece.begin(), piece.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+    if (controls && !is_blank(piece[0])) {
+      const auto bad = std::find_if(piece.begin(), piece.end(), is_control);
       if (bad != piece.end()) {
         const std::string shown = printable(std::string_view(&*bad, 1));
         refuse(json, i + std::size_t(bad - piece.begin()), format("a control character ({}) does not belong here", shown));

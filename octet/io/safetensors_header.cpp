@@ -15,7 +15,7 @@ std::uint64_t header_length(const InputFile& file, const SafetensorsLimits& limi
   const std::string name = printable(file.path());
   if (file.size() < 8) {
     throw DataError(
-        format("{}: a safetensors file begins with 8 bytes that give the header's length, this file has {} bytes; fetch it again", name,
+        format("{}: a safetensors file begins with 8 bytes that give the header's length, this file has {} bytes", name,
                file.size()));
   }
   unsigned char raw[8];
@@ -26,10 +26,10 @@ std::uint64_t header_length(const InputFile& file, const SafetensorsLimits& limi
     const bool pointer = std::string_view(reinterpret_cast<const char*>(raw), 8) == "version ";
     throw DataError(format("{}: bytes 0 to 7 must give a header length of at most {} bytes, they give {}; {}", name, limits.header_bytes,
                            length,
-                           pointer ? "this is a Git LFS pointer, fetch the file itself" : "this is no safetensors file, or it is damaged"));
+                           pointer ? "this is a Git LFS pointer" : "this is no safetensors file, or it is damaged"));
   }
   if (length > file.size() - 8) {
-    throw DataError(format("{}: the header must end within the file, it has {} bytes and the file {}; the file was cut off, fetch it again",
+    throw DataError(format("{}: the header must end within the file, it has {} bytes and the file {}; the file was cut off",
                            name, length, file.size()));
   }
   return length;
@@ -67,7 +67,7 @@ void check_cover(std::vector<TensorEntry>& tensors, std::uint64_t data_bytes, co
   }
   if (expected != data_bytes) {
     throw DataError(format("{}: the tensors need {} bytes of data, the file has {}; {}", file, expected, data_bytes,
-                           expected > data_bytes ? "it was cut off, fetch it again" : "bytes that belong to no tensor are refused"));
+                           expected > data_bytes ? "it was cut off" : "bytes that belong to no tensor are refused"));
   }
 }
 
@@ -79,9 +79,7 @@ void check_names(const std::vector<TensorEntry>& tensors, const std::string& fil
   if (twice != names.end()) throw DataError(format("{}: tensor \"{}\" stands twice in the header", file, printable(*twice)));
 }
 
-}  // namespace
-
-SafetensorsHeader read_header(const InputFile& file, const SafetensorsLimits& limits) {
+SafetensorsHeader checked_header(const InputFile& file, const SafetensorsLimits& limits) {
   const std::uint64_t length = header_length(file, limits);
   std::string text(length, '\0');
   file.read(8, std::as_writable_bytes(std::span(text)));
@@ -96,6 +94,12 @@ SafetensorsHeader read_header(const InputFile& file, const SafetensorsLimits& li
   check_names(header.tensors, name);
   check_cover(header.tensors, file.size() - header.data_offset, name);
   return header;
+}
+
+}  // namespace
+
+SafetensorsHeader read_header(const InputFile& file, const SafetensorsLimits& limits) {
+  return with_remedy("fetch it again", [&] { return checked_header(file, limits); });
 }
 
 std::vector<TensorEntry> laid_out(std::vector<TensorSpec> tensors) {

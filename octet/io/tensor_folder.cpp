@@ -36,17 +36,17 @@ std::string path_in(const std::string& folder, const std::string& name) {
 WeightIndex read_index(const std::string& folder) {
   const InputFile file(path_in(folder, index_name), Link::refuse);
   if (file.size() > max_index_bytes) {
-    throw DataError(format("{}: the index may have {} bytes, it has {}", printable(file.path()), max_index_bytes, file.size()));
+    throw DataError(format("{}: the index may have {} bytes, it has {}; fetch it again", printable(file.path()), max_index_bytes, file.size()));
   }
   std::string text(file.size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));
-  return parse_weight_index(text, printable(file.path()));
+  return with_remedy("fetch it again", [&] { return parse_weight_index(text, printable(file.path())); });
 }
 
 [[noreturn]] void refuse_empty(const std::string& folder) {
   const bool pickle = stands_in(folder, "pytorch_model.bin") || stands_in(folder, "pytorch_model.bin.index.json");
-  throw DataError(format("{}: must hold {} or {}, it holds neither{}", printable(folder), single_name, index_name,
-                         pickle ? "; pytorch_model.bin is not read because it can run code: convert it to safetensors" : ""));
+  throw DataError(format("{}: must hold {} or {}, it holds neither; {}", printable(folder), single_name, index_name,
+                         pickle ? "pytorch_model.bin is not read because it can run code: convert it to safetensors" : "fetch one of them"));
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ void TensorFolder::list_names() {
   std::sort(names_.begin(), names_.end());
   const auto twice = std::adjacent_find(names_.begin(), names_.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
   if (twice == names_.end()) return;
-  throw DataError(format("{}: tensor \"{}\" stands in two files, '{}' and '{}'", printable(folder_), printable(twice->first),
+  throw DataError(format("{}: tensor \"{}\" stands in two files, '{}' and '{}'; remove one", printable(folder_), printable(twice->first),
                          printable(files_[twice->second].path()), printable(files_[(twice + 1)->second].path())));
 }
 
@@ -92,8 +92,8 @@ std::optional<TensorView> TensorFolder::find(std::string_view name) const {
 TensorView TensorFolder::tensor(std::string_view name) const {
   if (const auto found = find(name)) return *found;
   const std::string near = nearest_of(name, names());
-  throw DataError(format("{}: tensor \"{}\" is missing from the weights{}", printable(folder_), printable(name),
-                         near.empty() ? "" : format("; the nearest name is \"{}\"", printable(near))));
+  throw DataError(format("{}: tensor \"{}\" is missing from the weights{}; fetch them again", printable(folder_), printable(name),
+                         near.empty() ? "" : format(", the nearest name is \"{}\"", printable(near))));
 }
 
 std::vector<std::string_view> TensorFolder::names() const {

@@ -55,8 +55,8 @@ TEST_F(Folder, a_single_file_needs_no_index_and_a_missing_tensor_names_the_neare
   EXPECT_EQ(char(folder.tensor("model.embed_tokens.weight").bytes[3]), 'e');
   EXPECT_EQ(error_of<DataError>([&] { folder.tensor("model.embed_token.weight"); }),
             scratch.folder() +
-                ": tensor \"model.embed_token.weight\" is missing from the weights; the nearest name is "
-                "\"model.embed_tokens.weight\"");
+                ": tensor \"model.embed_token.weight\" is missing from the weights, the nearest name is "
+                "\"model.embed_tokens.weight\"; fetch them again");
 }
 
 TEST_F(Folder, a_folder_without_weights_or_with_two_kinds_is_refused) {

@@ -46,6 +46,18 @@ void refuse_other_files(const std::string& folder) {
   }
 }
 
+ModelShape shape_of_config(const std::string& folder) {
+  const io::JsonObject config = io::JsonObject::load(folder + "/" + config_name);
+  if (config.has("quantization_config")) config.refuse("quantization_config", "absent: quantized weights are not read");
+  const std::string type = config.text("model_type");
+  std::string names;
+  for (const ModelFamily& family : model_families()) {
+    if (family.name == type) return family.hugging_face.read(config);
+    names += (names.empty() ? "" : ", ") + std::string(family.name);
+  }
+  config.refuse("model_type", "one of " + names);
+}
+
 /// One line for each key in which the folder's model is not the one asked for.
 std::string differences(const ModelShape& there, const ModelShape& wanted) {
   std::string out;
@@ -88,7 +100,7 @@ class Source {
     const io::TensorView found = files_.tensor(name);
     const auto wanted = place.stored_shape();
     if (!std::equal(found.shape.begin(), found.shape.end(), wanted.begin(), wanted.end()))
-      throw DataError(octet::format("{}: tensor \"{}\" must be {} as {} says, it is {}", printable(folder_), printable(found.name), bracketed(wanted),
+      throw DataError(octet::format("{}: tensor \"{}\" must be {} as {} says, it is {}; fetch both again", printable(folder_), printable(found.name), bracketed(wanted),
                                     config_name, bracketed(found.shape)));
     if (found.dtype != io::StoredDType::f32 && found.dtype != io::StoredDType::bf16 && found.dtype != io::StoredDType::f16)
       throw DataError(octet::format("{}: tensor \"{}\" must be F32, BF16 or F16, it is {}; convert the weights first", printable(folder_), printable(found.name),
@@ -102,7 +114,7 @@ class Source {
     for (const std::string_view name : files_.names()) {
       const auto ends = [&](std::string_view end) { return name.ends_with(end); };
       if (used_.contains(name) || std::any_of(format_.constants.begin(), format_.constants.end(), ends)) continue;
-      throw DataError(octet::format("{}: tensor \"{}\" is unexpected: the {} model that {} describes has none of that name", printable(folder_), printable(name),
+      throw DataError(octet::format("{}: tensor \"{}\" is unexpected: the {} model that {} describes has none of that name; fetch both again", printable(folder_), printable(name),
                                     family, config_name));
     }
   }
@@ -134,15 +146,7 @@ void save_hugging_face(const std::string& folder, const ModelShape& shape, const
 }
 
 ModelShape read_hugging_face_shape(const std::string& folder) {
-  const io::JsonObject config = io::JsonObject::load(folder + "/" + config_name);
-  if (config.has("quantization_config")) config.refuse("quantization_config", "absent: quantized weights are not read");
-  const std::string type = config.text("model_type");
-  std::string names;
-  for (const ModelFamily& family : model_families()) {
-    if (family.name == type) return family.hugging_face.read(config);
-    names += (names.empty() ? "" : ", ") + std::string(family.name);
-  }
-  config.refuse("model_type", "one of " + names);
+  return with_remedy("fetch it again, or choose a model that octet knows", [&] { return shape_of_config(folder); });
 }
 
 void load_hugging_face(const std::string& folder, const ModelShape& shape, nn::Parameters& parameters) {

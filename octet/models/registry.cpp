@@ -55,7 +55,7 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
   positive("width", s.width), positive("layers", s.layers), positive("heads", s.heads), positive("kv_heads", s.kv_heads);
   positive("head_dim", s.head_dim), positive("hidden", s.hidden), positive("vocabulary", s.vocabulary), positive("max_sequence", s.max_sequence);
   if (s.heads % s.kv_heads != 0) throw ConfigError(format("model.heads = {} must be a multiple of model.kv_heads = {}", s.heads, s.kv_heads));
-  if (s.head_dim % 2 != 0) throw ConfigError(format("model.head_dim = {} must be even", s.head_dim));
+  if (s.head_dim % 2 != 0) throw ConfigError(format("model.width = {}: each of the {} heads (model.heads) has {} columns, which must be even", s.width, s.heads, s.head_dim));
   return model_family(s.family).make(s, options, precision);
 }
 

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/text.hpp"
 #include "octet/telemetry/comparison.hpp"
@@ -46,6 +47,20 @@ void want_plain_name(const JsonFields& f, const std::string& name) {
     f.refuse("runs", format("wanted names of folders beside the file, got '{}'", printable(name.substr(0, 80))));
 }
 
+Comparison comparison_of_file(const std::string& path) {
+  constexpr JsonLimits limits{.bytes = std::size_t(4) << 20};
+  const Json file = parse_json(read_file(path, limits.bytes), printable(path), limits);
+  const JsonFields f(file, printable(path));
+  if (f.count("format") != format_number)
+    f.refuse("format",
+             format("this program reads format {}, the file has {}: use the program that wrote it", format_number, f.count("format")));
+  Comparison c{.baseline = f.text("baseline"), .tolerance = f.number("tolerance"), .seed_spread = f.number("seed_spread")};
+  c.runs = f.texts("runs");
+  for (const auto& run : c.runs) want_plain_name(f, run);
+  for (const JsonFields& row : f.objects("rows")) c.rows.push_back(row_of(row));
+  return c;
+}
+
 }  // namespace
 
 void write_comparison(const std::string& path, const Comparison& c) {
@@ -58,17 +73,7 @@ void write_comparison(const std::string& path, const Comparison& c) {
 }
 
 Comparison read_comparison(const std::string& path) {
-  constexpr JsonLimits limits{.bytes = std::size_t(4) << 20};
-  const Json file = parse_json(read_file(path, limits.bytes), printable(path), limits);
-  const JsonFields f(file, printable(path));
-  if (f.count("format") != format_number)
-    f.refuse("format",
-             format("this program reads format {}, the file has {}: use the program that wrote it", format_number, f.count("format")));
-  Comparison c{.baseline = f.text("baseline"), .tolerance = f.number("tolerance"), .seed_spread = f.number("seed_spread")};
-  c.runs = f.texts("runs");
-  for (const auto& run : c.runs) want_plain_name(f, run);
-  for (const JsonFields& row : f.objects("rows")) c.rows.push_back(row_of(row));
-  return c;
+  return with_remedy(file_remedy, [&] { return comparison_of_file(path); });
 }
 
 }  // namespace octet

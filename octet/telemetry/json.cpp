@@ -21,10 +21,7 @@ class Builder {
   bool boolean(bool x) { return add(x); }
   bool number_integer(std::int64_t x) { return add(x); }
   bool number_unsigned(std::uint64_t x) { return x <= std::uint64_t(INT64_MAX) ? add(std::int64_t(x)) : add(double(x)); }
-  bool number_float(double x, const std::string& written) {
-    if (!std::isfinite(x)) refuse(format("the number {} is out of range", printable(written.substr(0, 40))));
-    return add(x);
-  }
+  bool number_float(double x, const std::string&) { return add(x); }
   bool string(std::string& x) { return add(std::move(x)); }
   bool binary(nlohmann::json::binary_t&) { return false; }
   bool start_object(std::size_t) { return open(true); }
@@ -35,8 +32,9 @@ class Builder {
   }
   bool end_object() { return shut(); }
   bool end_array() { return shut(); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
-    refuse(format("not JSON at byte {}", position));
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& e) {
+    constexpr int number_overflow = 406;
+    refuse(format(e.id == number_overflow ? "a number out of range at byte {}" : "not JSON at byte {}", position));
   }
 
   Json result() { return std::move(root_); }

@@ -11,7 +11,7 @@ namespace octet {
 namespace {
 
 constexpr std::int64_t format_number = 1;
-constexpr JsonLimits limits{.bytes = std::size_t(32) << 20, .values = std::size_t(2) << 20, .depth = 24};
+constexpr JsonLimits limits{.bytes = std::size_t(16) << 20, .values = std::size_t(1) << 20, .depth = 24};
 
 Json::Object model_json(const ModelFacts& m) {
   return {{"family", m.family},         {"size", m.size},      {"parameters", m.parameters}, {"layers", m.layers},
@@ -66,6 +66,27 @@ MachineFacts machine_facts(const JsonFields& f) {
   return {f.text("cpu"), int(threads), f.text("gemm_compute"), f.number("gemm_limit_flops")};
 }
 
+RunFacts facts_of_file(const std::string& path) {
+  const Json file = parse_json(read_file(path, limits.bytes), printable(path), limits);
+  const JsonFields f(file, printable(path));
+  if (f.count("format") != format_number)
+    f.refuse("format",
+             format("this program reads format {}, the file has {}: use the program that wrote it", format_number, f.count("format")));
+  RunFacts run;
+  run.name = f.text("name"), run.recipe = f.text("recipe"), run.seed = f.count("seed");
+  run.model = model_facts(f.object("model")), run.machine = machine_facts(f.object("machine"));
+  for (const JsonFields& p : f.objects("plan")) run.plan.push_back({p.text("path"), p.text("precision"), p.text("why"), p.counts("shape")});
+  for (const JsonFields& q : f.objects("quantizers"))
+    run.quantizers.push_back({q.text("path"), q.text("operand"), q.text("format"), q.text("block")});
+  run.memory = memory_use(f.object("memory"));
+  run.flops_per_step = f.number("flops_per_step"), run.tokens_per_step = f.count("tokens_per_step"), run.steps = f.count("steps");
+  if (!f.value("baseline").is_null()) run.baseline = f.text("baseline");
+  run.gradient_cosine = f.number("gradient_cosine"), run.started = f.text("started"), run.state = run_state(f, "state");
+  if (!f.value("config").object()) f.refuse("config", format("wanted an object, got {}", f.value("config").kind()));
+  run.config_json = f.value("config").dump();
+  return run;
+}
+
 }  // namespace
 
 std::string to_text(RunState state) {
@@ -104,24 +125,7 @@ void write_run_facts(const std::string& path, const RunFacts& run) {
 }
 
 RunFacts read_run_facts(const std::string& path) {
-  const Json file = parse_json(read_file(path, limits.bytes), printable(path), limits);
-  const JsonFields f(file, printable(path));
-  if (f.count("format") != format_number)
-    f.refuse("format",
-             format("this program reads format {}, the file has {}: use the program that wrote it", format_number, f.count("format")));
-  RunFacts run;
-  run.name = f.text("name"), run.recipe = f.text("recipe"), run.seed = f.count("seed");
-  run.model = model_facts(f.object("model")), run.machine = machine_facts(f.object("machine"));
-  for (const JsonFields& p : f.objects("plan")) run.plan.push_back({p.text("path"), p.text("precision"), p.text("why"), p.counts("shape")});
-  for (const JsonFields& q : f.objects("quantizers"))
-    run.quantizers.push_back({q.text("path"), q.text("operand"), q.text("format"), q.text("block")});
-  run.memory = memory_use(f.object("memory"));
-  run.flops_per_step = f.number("flops_per_step"), run.tokens_per_step = f.count("tokens_per_step"), run.steps = f.count("steps");
-  if (!f.value("baseline").is_null()) run.baseline = f.text("baseline");
-  run.gradient_cosine = f.number("gradient_cosine"), run.started = f.text("started"), run.state = run_state(f, "state");
-  if (!f.value("config").object()) f.refuse("config", format("wanted an object, got {}", f.value("config").kind()));
-  run.config_json = f.value("config").dump();
-  return run;
+  return with_remedy(file_remedy, [&] { return facts_of_file(path); });
 }
 
 }  // namespace octet

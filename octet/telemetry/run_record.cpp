@@ -10,6 +10,7 @@
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 #include "octet/telemetry/event_line.hpp"
+#include "octet/telemetry/shared_json.hpp"
 
 namespace octet {
 namespace {
@@ -112,15 +113,11 @@ bool each_line(std::FILE* file, const std::string& path, std::size_t limit, Take
   return !line.empty();
 }
 
-}  // namespace
-
-RunRecord read_run(const std::string& folder, const ReadLimits& limits) {
-  RunRecord run;
-  run.facts = read_run_facts(folder + "/run.json");
-  const std::string path = folder + "/metrics.jsonl", shown = printable(path);
+void read_metrics(const std::string& path, const ReadLimits& limits, RunRecord& run) {
+  const std::string shown = printable(path);
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) {
-    if (errno == ENOENT) return run;
+    if (errno == ENOENT) return;
     refuse_file("read", path, errno);
   }
   if (!S_ISREG(facts.st_mode)) throw DataError(format("{}: wanted a plain file", shown));
@@ -132,6 +129,14 @@ RunRecord read_run(const std::string& folder, const ReadLimits& limits) {
   Reader reader(run, limits);
   run.torn = each_line(file.get(), shown, limits.line_bytes,
                        [&](std::string_view text, std::int64_t number) { reader.line(text, format("{}:{}", shown, number)); });
+}
+
+}  // namespace
+
+RunRecord read_run(const std::string& folder, const ReadLimits& limits) {
+  RunRecord run;
+  run.facts = read_run_facts(folder + "/run.json");
+  with_remedy(file_remedy, [&] { read_metrics(folder + "/metrics.jsonl", limits, run); });
   return run;
 }
 

@@ -176,7 +176,9 @@ TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
   const std::string good = event_line(StepEvent{.step = 1}) + "\n";
   const auto error = [&](const std::string& line) {
     put(folder.metrics(), good + line + "\n" + good);
-    return error_of(folder.path());
+    const std::string message = error_of(folder.path()), remedy = "; restore the file from a copy, or leave this run out";
+    EXPECT_TRUE(message.ends_with(remedy)) << message;
+    return message.substr(0, message.size() - std::min(message.size(), remedy.size()));
   };
   EXPECT_EQ(error("{"), "metrics.jsonl:2: not JSON at byte 2");
   EXPECT_EQ(error("[]"), "metrics.jsonl:2: wanted an object, got an array");

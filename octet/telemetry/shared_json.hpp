@@ -12,6 +12,9 @@ namespace octet {
 Json memory_json(const MemoryUse&);
 MemoryUse memory_use(const JsonFields&);
 
+/// What to do about a file of a run folder that cannot be read.
+inline constexpr const char* file_remedy = "restore the file from a copy, or leave this run out";
+
 /// The state that the text `name` says.
 RunState run_state(const JsonFields&, std::string_view name);
 

@@ -21,7 +21,7 @@ std::vector<std::string> all_recipes(const CompareOptions& options) {
   for (const auto& recipe : options.recipes) {
     make_recipe(recipe, {});
     if (recipe != options.baseline && std::find(out.begin() + 1, out.end(), recipe) != out.end())
-      throw ConfigError(format("--recipes names {} twice", recipe));
+      throw ConfigError(format("--recipes names {} twice; leave one out", recipe));
     if (recipe != options.baseline) out.push_back(recipe);
   }
   make_recipe(options.baseline, {});

@@ -25,7 +25,7 @@ bool fits(std::span<const std::int64_t> is, std::span<const std::int64_t> wanted
 std::span<const std::byte> Restore::find(std::string_view name, io::StoredDType type, const std::vector<std::int64_t>& shape) {
   const std::string full = prefixes_.back() + std::string(name);
   const auto refuse = [&](const std::string& came) {
-    throw DataError(format("{}: {} must be {} {}, {}; the checkpoint is of another model or of another version of octet", printable(file_.path()), full, to_text(type),
+    throw DataError(format("{}: {} must be {} {}, {}; the checkpoint is of another model or of another version of octet, start a new run without --resume", printable(file_.path()), full, to_text(type),
                            shape_text(shape), came));
   };
   const auto tensor = file_.find(full);
@@ -60,7 +60,7 @@ void Restore::leave() { prefixes_.pop_back(); }
 void Restore::finish() const {
   const std::size_t has = file_.tensors().size();
   if (found_ != has)
-    throw DataError(format("{}: the file has {} tensors, this run has a place for {} of them; the checkpoint is of another model or of another version of octet",
+    throw DataError(format("{}: the file has {} tensors, this run has a place for {} of them; the checkpoint is of another model or of another version of octet, start a new run without --resume",
                            printable(file_.path()), has, found_));
 }
 

@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "tests/bad_input/case.hpp"
+#include "tests/testing/child.hpp"
+
+// Whatever is put before the program, it answers with one line (what, where, the remedy) and an exit code of docs/errors.md, within a
+// second and 256 MiB.
+
+namespace octet::bad_input {
+
+void PrintTo(const Case& c, std::ostream* out) { *out << "octet " << c.line; }
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double most_seconds = 60, most_bytes = 64e9;  // a sanitizer's program is another program
+#else
+constexpr double most_seconds = 1, most_bytes = 256.0 * (1 << 20);
+#endif
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (const auto& table : {command_lines, configurations, token_folders, weight_files, model_folders, run_folders})
+    for (Case& c : table()) all.push_back(std::move(c));
+  return all;
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words{OCTET_PROGRAM};
+  std::istringstream in(line);
+  for (std::string word; in >> word;) words.push_back(word == "\"\"" ? "" : word);
+  return words;
+}
+
+class BadInput : public ::testing::TestWithParam<Case> {
+ protected:
+  static void SetUpTestSuite() { world = std::make_unique<World>(OCTET_PROGRAM); }
+  static void TearDownTestSuite() { world.reset(); }
+  static std::unique_ptr<World> world;
+};
+std::unique_ptr<World> BadInput::world;
+
+INSTANTIATE_TEST_SUITE_P(Table, BadInput, ::testing::ValuesIn(all_cases()), [](const auto& info) { return info.param.name; });
+
+TEST_P(BadInput, IsRefusedInOneLineThatSaysWhatAndWhereAndWhatToDo) {
+  const Case& c = GetParam();
+  const Place place(*world);
+  if (c.prepare) c.prepare(place);
+  testing::Ended ended = testing::run_child(words_of(c.line), place.folder(), 30);
+  EXPECT_EQ(ended.code, int(c.code)) << ended.err;
+  EXPECT_TRUE(ended.err.starts_with("octet: ") && ended.err.ends_with("\n") && std::count(ended.err.begin(), ended.err.end(), '\n') == 1)
+      << "must print one line, printed\n" << ended.err;
+  EXPECT_TRUE(std::none_of(ended.err.begin(), ended.err.end() - 1, [](char b) { return static_cast<unsigned char>(b) < 0x20 || b == 0x7F; })) << ended.err;
+  EXPECT_LE(ended.err.size(), 1000u) << ended.err;
+  EXPECT_EQ(ended.out, "");
+  for (const std::string& part : c.says) EXPECT_TRUE(testing::has(ended.err, part)) << "lacks \"" << part << "\" in\n" << ended.err;
+  EXPECT_LE(ended.peak_bytes, most_bytes);
+  // Where the machine does other work too, the clock shows that; a program that waits would show in the clock alone.
+  EXPECT_LE(std::min(ended.seconds, ended.processor_seconds), most_seconds);
+  EXPECT_LE(ended.seconds, 10 * most_seconds);
+  RecordProperty("seconds", std::to_string(ended.seconds));
+  RecordProperty("peak_MiB", std::to_string(ended.peak_bytes / (1 << 20)));
+}
+
+TEST(BadInputTable, HasItsCasesOnce) {
+  const std::vector<Case> all = all_cases();
+  EXPECT_GE(all.size(), 60u);
+  std::set<std::string> names;
+  for (const Case& c : all) {
+    EXPECT_TRUE(names.insert(c.name).second) << c.name << " stands twice";
+    EXPECT_GE(c.says.size(), 2u) << c.name << ": a place and a remedy";
+  }
+}
+
+}  // namespace
+}  // namespace octet::bad_input

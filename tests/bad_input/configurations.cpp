@@ -1,0 +1,95 @@
+#include "tests/bad_input/case.hpp"
+
+#include <filesystem>
+
+namespace octet::bad_input {
+namespace {
+
+/// A case that trains by the text of bad.toml.
+Case text(std::string name, std::string toml, std::vector<std::string> says) {
+  return {"configuration_" + std::move(name), "train bad.toml", ExitCode::usage, std::move(says), with_file("bad.toml", std::move(toml))};
+}
+
+/// A case that trains by tiny.toml and other values.
+Case values(std::string name, const std::string& options, std::vector<std::string> says, ExitCode code = ExitCode::usage) {
+  return {"values_" + std::move(name), "train tiny.toml " + options, code, std::move(says)};
+}
+
+std::string utf16(const std::string& ascii) {
+  std::string out = "\xff\xfe";
+  for (const char c : ascii) out += c, out += '\0';
+  return out;
+}
+
+std::string many_keys() {
+  std::string out;
+  for (int i = 0; out.size() + 16 < (1 << 20); ++i) out += "k" + std::to_string(i) + "=1\n";
+  return out;
+}
+
+std::vector<Case> of_text() {
+  return {
+      text("unknown_key", "[train]\nstepps = 2\n", {"bad.toml:2:1: ", "`train.stepps`", "did you mean `train.steps`?"}),
+      text("unknown_section", "[trian]\nsteps = 2\n", {"bad.toml:1:", "`trian", "did you mean `train"}),
+      text("key_of_another_section", "learning_rate = 1\n", {"bad.toml:1:1: ", "did you mean `optim.learning_rate`?"}),
+      text("text_for_an_integer", "[train]\nsteps = \"2\"\n", {"bad.toml:2:9: ", "`train.steps` must be an integer >= 0", "got \"2\""}),
+      text("number_for_an_integer", "[train]\nsteps = 2.0\n", {"bad.toml:2:9: ", "`train.steps` must be an integer", "got 2"}),
+      text("integer_for_a_text", "[data]\npath = 3\n", {"bad.toml:2:8: ", "`data.path` must be text", "got 3"}),
+      text("integer_for_a_truth_value", "[model]\nrecompute = 1\n", {"bad.toml:2:13: ", "`model.recompute` must be true or false", "got 1"}),
+      text("text_for_a_list", "[recipe]\nkeep_bf16 = \"a\"\n", {"bad.toml:2:13: ", "`recipe.keep_bf16`", "write [\"a\"]"}),
+      text("date", "[train]\nsteps = 2026-01-01\n", {"bad.toml:2:9: ", "`train.steps` must be an integer", "got a date"}),
+      text("number_out_of_range", "[optim]\nlearning_rate = -1\n", {"bad.toml:2:17: ", "`optim.learning_rate` must be a number > 0", "got -1"}),
+      text("number_not_finite", "[optim]\nlearning_rate = nan\n", {"bad.toml:2:17: ", "`optim.learning_rate` must be a number > 0", "not finite"}),
+      text("integer_beyond_64_bits", "[train]\nsteps = 99999999999999999999\n", {"bad.toml:2:", "not TOML"}),
+      text("choice_unknown", "device = \"gpus\"\n", {"bad.toml:1:10: ", "`device`", "did you mean gpu?"}),
+      text("key_twice", "[train]\nsteps = 2\nsteps = 3\n", {"bad.toml:3:", "'steps'", "may stand once only"}),
+      text("section_twice", "[train]\nsteps = 2\n[train]\nbatch = 3\n", {"bad.toml:3:", "'train'", "may stand once only"}),
+      text("section_as_a_value", "train = 3\n", {"bad.toml:1:1: ", "`train` is a section", "`train.steps`"}),
+      text("value_as_a_section", "[train.steps]\nx = 3\n", {"bad.toml:1:", "`train.steps`"}),
+      text("section_in_a_list", "[[train]]\nsteps = 2\n", {"bad.toml:1:", "write [train] once, not [[train]]"}),
+      text("broken_bracket", "[train\nsteps = 2\n", {"bad.toml:1:", "not TOML"}),
+      text("text_without_its_end", "[data]\npath = \"data\n", {"bad.toml:2:", "not TOML"}),
+      text("text_that_breaks_the_parser", "[[=", {"bad.toml", "not TOML"}),
+      text("json", "{\"train\": {\"steps\": 2}}", {"bad.toml:1:", "not TOML"}),
+      text("deeper_than_any_section", "a = " + std::string(100000, '['), {"bad.toml:1:21: ", "16 levels"}),
+      text("longer_than_any_run_needs", std::string((1 << 20) + 1, '\n'), {"bad.toml", "at most 1,048,576 bytes"}),
+      text("a_hundred_thousand_keys", many_keys(), {"bad.toml:1:1: ", "unknown key `k0`"}),
+      text("byte_order_mark", "\xef\xbb\xbf[train]\nsteps = 2\n", {"bad.toml", "byte-order mark", "UTF-8 without one"}),
+      text("utf16", utf16("[train]\nsteps = 2\n"), {"bad.toml", "UTF-16", "save it as UTF-8"}),
+      text("latin1", "[data]\npath = \"caf\xe9\"\n", {"bad.toml:2:", "is not UTF-8", "save the file as UTF-8"}),
+      text("zero_bytes", std::string("[train]\nsteps = 2\n\0\0\0", 21), {"bad.toml:3:1: ", "TOML"}),
+      text("escape_bytes", "[train]\n\"\\u001b[31m\" = 2\n", {"bad.toml:2:1: ", "unknown key"}),
+      {"configuration_missing", "train missing.toml", ExitCode::usage, {"missing.toml", "check the path"}},
+      {"configuration_that_is_a_folder", "train data", ExitCode::io, {"'data'", "Is a directory", "name a file"}},
+  };
+}
+
+std::vector<Case> of_values() {
+  return {
+      values("layers_beyond_any_model", "--set model.layers=9999999", {"--set model.layers=9999999", "`model.layers`", "[0, 4096]"}),
+      values("recipe_unknown", "--set recipe.name=curent", {"`recipe.name`", "did you mean current?"}),
+      values("format_that_a_recipe_has_not", "--fp8 rowwise --set recipe.format=hybrid", {"recipe.format = \"hybrid\"", "leave the key out"}),
+      values("size_unknown", "--set model.size=llama-tini", {"model.size = \"llama-tini\"", "did you mean \"llama-tiny\"?"}),
+      values("width_that_heads_do_not_divide", "--set model.width=65", {"model.width = 65", "a multiple of model.heads = 4"}),
+      values("heads_that_kv_heads_do_not_divide", "--set model.heads=8 --set model.kv_heads=3", {"model.heads = 8", "model.kv_heads = 3"}),
+      values("kv_heads_without_heads_enough", "--set model.kv_heads=16", {"model.heads = 4", "model.kv_heads = 16"}),
+      values("head_of_odd_width", "--set model.width=60", {"model.width = 60", "model.heads", "15 columns, which must be even"}),
+      values("sequence_longer_than_the_model_takes", "--set data.sequence_length=2000 --set data.eval_fraction=0", {"data.sequence_length = 2000", "at most 1024", "shorten"}),
+      values("sequence_longer_than_the_text", "--set data.sequence_length=100000", {"data.sequence_length = 100000", "training part of 'data'", "shorten"}),
+      values("all_text_held_out", "--set data.eval_fraction=1", {"`data.eval_fraction`", "[0, 1)"}),
+      values("vocabulary_below_the_text", "--set model.vocabulary=100", {"'data'", "token ids up to 256", "set model.vocabulary to at least 257"}),
+      values("first_weights_that_are_not_there", "--set model.init=nowhere", {"'nowhere/config.json'", "check the path"}, ExitCode::io),
+      values("memory_beyond_64_bits", "--set model.width=1048576 --set model.hidden=4194304 --set model.layers=4096 --set train.batch=65536 --set train.accumulate=65536 --set model.vocabulary=16777216",
+             {"out of memory", "use a smaller batch"}, ExitCode::device),
+  };
+}
+
+}  // namespace
+
+std::vector<Case> configurations() {
+  std::vector<Case> all = of_text();
+  for (Case& c : of_values()) all.push_back(std::move(c));
+  return all;
+}
+
+}  // namespace octet::bad_input
