@@ -80,8 +80,7 @@ std::vector<std::string> files_matching(const std::string& pattern) {
   Search search;
   search.run(path.root_path(), names);
   std::ranges::sort(search.found);
-  const auto repeated = std::ranges::unique(search.found);
-  search.found.erase(repeated.begin(), repeated.end());
+  search.found.erase(std::unique(search.found.begin(), search.found.end()), search.found.end());
   return search.found;
 }
 

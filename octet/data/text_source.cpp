@@ -34,8 +34,7 @@ std::vector<std::string> sorted_paths(const std::vector<std::string>& inputs) {
     paths.insert(paths.end(), found.begin(), found.end());
   }
   std::ranges::sort(paths);
-  const auto repeated = std::ranges::unique(paths);
-  paths.erase(repeated.begin(), repeated.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   return paths;
 }
 

@@ -19,17 +19,17 @@ class Json {
   using Object = std::vector<JsonMember>;
 
   Json() = default;  // null
-  Json(bool x) : value_(x) {}
-  Json(int x) : value_(std::int64_t(x)) {}
-  Json(std::int64_t x) : value_(x) {}
+  Json(bool x);
+  Json(int x);
+  Json(std::int64_t x);
   /// null where x is not finite.
   Json(double x);
   /// As the shortest decimal that reads back as this float.
   Json(float x);
-  Json(std::string x) : value_(std::move(x)) {}
-  Json(const char* x) : value_(std::string(x)) {}
-  Json(Array x) : value_(std::move(x)) {}
-  Json(Object x) : value_(std::move(x)) {}
+  Json(std::string x);
+  Json(const char* x);
+  Json(Array x);
+  Json(Object x);
 
   bool is_null() const { return value_.index() == 0; }
   /// Null when the value is of another type.
@@ -57,6 +57,15 @@ struct JsonMember {
   std::string name;
   Json value;
 };
+
+// Here, since a variant can be made only of complete types.
+inline Json::Json(bool x) : value_(x) {}
+inline Json::Json(int x) : value_(std::int64_t(x)) {}
+inline Json::Json(std::int64_t x) : value_(x) {}
+inline Json::Json(std::string x) : value_(std::move(x)) {}
+inline Json::Json(const char* x) : value_(std::string(x)) {}
+inline Json::Json(Array x) : value_(std::move(x)) {}
+inline Json::Json(Object x) : value_(std::move(x)) {}
 
 /// An array of numbers, whatever their type.
 template <class Range>

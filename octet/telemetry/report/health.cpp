@@ -99,7 +99,7 @@ std::vector<Line> scale_lines(const RunRecord& run) {
   for (const char* known : {"w", "x", "dy"})
     if (kinds.count(known)) lines.push_back({.name = known, .style = int(lines.size()) + 1});
   for (const auto& [operand, quantizers] : kinds)
-    if (std::none_of(lines.begin(), lines.end(), [&](const Line& l) { return l.name == operand; }))
+    if (std::none_of(lines.begin(), lines.end(), [&name = operand](const Line& l) { return l.name == name; }))
       lines.push_back({.name = operand, .style = int(lines.size()) + 1});
 
   const std::size_t every = std::max<std::size_t>(1, run.scales.size() / 600);

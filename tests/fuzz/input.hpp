@@ -1,0 +1,44 @@
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "octet/base/error.hpp"
+
+// What the fuzz targets share. A target shows the bytes that libFuzzer made up to one reader. The reader may refuse them with an Error;
+// whatever else happens (a crash, a sanitizer's report, another exception, more than 10 seconds) is a defect.
+
+namespace octet::fuzz {
+
+inline std::string_view text_of(const std::uint8_t* bytes, std::size_t size) { return {reinterpret_cast<const char*>(bytes), size}; }
+
+/// A file in memory, for readers that want a path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes) : file_(::memfd_create("input", MFD_CLOEXEC)) {
+    if (file_ < 0 || ::write(file_, bytes.data(), bytes.size()) != ssize_t(bytes.size())) __builtin_trap();
+  }
+  ~MemoryFile() { ::close(file_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
+
+ private:
+  int file_;
+};
+
+template <class Read>
+void read_or_refuse(Read read) {
+  try {
+    read();
+  } catch (const Error& e) {
+    if (e.code() == ExitCode::internal) throw;  // a contract of our own was broken
+  }
+}
+
+}  // namespace octet::fuzz

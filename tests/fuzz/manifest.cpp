@@ -1,0 +1,18 @@
+#include "octet/train/checkpoint/manifest.hpp"
+#include "tests/fuzz/input.hpp"
+
+using namespace octet;
+
+// A checkpoint's MANIFEST.json: as it is, and under a checksum that fits, which is what a hostile one has.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string text(fuzz::text_of(bytes, size));
+  const auto read = [](const std::string& manifest) {
+    fuzz::read_or_refuse([&] {
+      const train::Manifest m = train::parse_manifest(manifest, "MANIFEST.json");
+      if (train::manifest_text(train::parse_manifest(train::manifest_text(m), "again")) != train::manifest_text(m)) __builtin_trap();
+    });
+  };
+  read(text);
+  read(text + ",\n  \"xxh3\": \"" + data::to_text(data::checksum_of(text + "\n}")) + "\"\n}\n");
+  return 0;
+}

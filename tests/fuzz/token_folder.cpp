@@ -1,0 +1,54 @@
+#include <sys/stat.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "octet/data/manifest.hpp"
+#include "octet/data/shard.hpp"
+#include "tests/fuzz/input.hpp"
+
+using namespace octet;
+
+namespace {
+
+/// The input with the checksums that its own header asks for, so that what stands behind them is read too.
+std::string mended(std::string bytes) {
+  const auto put = [&](std::size_t at, std::string_view of) {
+    const data::Checksum sum = data::checksum_of(of);
+    std::memcpy(bytes.data() + at, &sum, sizeof sum);
+  };
+  data::ShardHeader h;
+  std::memcpy(&h.bytes_per_token, bytes.data() + 12, 4);
+  std::memcpy(&h.token_count, bytes.data() + 16, 8);
+  const std::uint64_t tokens_end = h.token_count < bytes.size() ? std::min<std::uint64_t>(h.table_offset(), bytes.size()) : bytes.size();
+  const std::size_t table = std::max<std::size_t>(tokens_end, data::ShardHeader::bytes);
+  put(128, std::string_view(bytes).substr(data::ShardHeader::bytes, table - data::ShardHeader::bytes));
+  put(144, std::string_view(bytes).substr(table));
+  put(240, std::string_view(bytes).substr(0, 240));
+  return bytes;
+}
+
+void open_shard(std::string_view bytes) {
+  fuzz::read_or_refuse([&] {
+    const fuzz::MemoryFile input(bytes);
+    const data::Shard shard(input.path(), data::Verify::everything);
+    std::vector<std::int32_t> ids(std::min<std::uint64_t>(shard.header().token_count, 1 << 16));
+    shard.read(0, ids);
+    for (const std::int32_t id : ids)
+      if (id < 0 || std::uint32_t(id) >= shard.header().vocab_size) __builtin_trap();
+  });
+}
+
+}  // namespace
+
+// A token shard, and a dataset.toml where the input does not begin as a shard does.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string_view text = fuzz::text_of(bytes, size);
+  open_shard(text);
+  if (text.starts_with("OCTETTOK") && size >= data::ShardHeader::bytes) open_shard(mended(std::string(text)));
+  if (text.starts_with("OCTETTOK")) return 0;
+  ::mkdir("dataset", 0777);
+  std::ofstream("dataset/dataset.toml", std::ios::binary | std::ios::trunc) << text;
+  fuzz::read_or_refuse([] { data::read_manifest("dataset"); });
+  return 0;
+}
