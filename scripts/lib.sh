@@ -8,6 +8,7 @@ step() { printf '\n== %s  (%d s so far)\n' "$1" $((SECONDS - started)) >&2; }
 # What building the program needs, and what its tests need besides.
 program_packages="g++ cmake ninja-build libdnnl-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev"
 test_packages="libgtest-dev"
+fuzz_packages="clang libclang-rt-dev"
 
 # The CUDA compiler, or nothing.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)

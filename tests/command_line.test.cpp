@@ -93,9 +93,62 @@ TEST_F(CommandLine, WarnsOfOptionsWithoutEffectAndSaysWhy) {
   EXPECT_FALSE(has(succeed("plan tiny.toml").err, "warning")) << "defaults are no mistake";
 }
 
+// The cells of the line that begins with `first`.
+std::vector<std::string> cells(const std::string& text, const std::string& first) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream in(line);
+    std::vector<std::string> words;
+    for (std::string word; in >> word;) words.push_back(word);
+    if (!words.empty() && words[0] == first) return words;
+  }
+  return {};
+}
+
+TEST_F(CommandLine, InspectsNumbers) {
+  using Words = std::vector<std::string>;
+  const auto row = [&](const std::string& number, const std::string& format) { return cells(succeed("inspect " + number + " --format " + format).out, format); };
+  // 0.3 lies between 0.28125 and 0.3125, 1.25 x 2^-2, and 0.0125 of their distance of 0.03125 is 0.4.
+  EXPECT_EQ(row("0.3", "e4m3"), (Words{"e4m3", "normal", "0", "0101", "010", "0x2a", "0.3125", "0.28125", "0.34375", "0.0125", "0.400"}));
+  EXPECT_EQ(row("-0.3", "e5m2"), (Words{"e5m2", "normal", "1", "01101", "01", "0xb5", "-0.3125", "-0.375", "-0.25", "-0.0125", "-0.200"}));
+  EXPECT_EQ(row("1000", "e4m3"), (Words{"e4m3", "largest:", "saturated", "0", "1111", "110", "0x7e", "448", "416", "-", "-552", "-17.250"}));
+  EXPECT_EQ(row("0.3", "e8m0"), (Words{"e8m0", "rounded", "up", "01111110", "0x7e", "0.5", "0.25", "1", "0.2", "0.800"}));
+  EXPECT_EQ(row("464", "e4m3")[1], "normal") << "half way to the next value, were there one, is rounding";
+  EXPECT_EQ(row("464.1", "e4m3")[1], "largest:");
+  EXPECT_EQ(row("65519", "fp16")[6], "65504");
+  EXPECT_EQ(row("65520", "fp16")[1], "infinity:");
+  EXPECT_EQ(row("nan", "e5m2")[1], "NaN");
+  EXPECT_TRUE(has(succeed("inspect -1").out, "there is no sign"));
+  const std::string all = succeed("inspect 0").out;
+  for (const char* f : {"fp32", "bf16", "fp16", "e5m2", "e4m3"}) EXPECT_EQ(cells(all, f)[1], "zero") << all;
+  EXPECT_EQ(cells(all, "e4m3")[7], "-0.001953125") << "below zero is the smallest subnormal, negative";
+}
+
+TEST_F(CommandLine, InspectsWhatItWrites) {
+  succeed("train tiny.toml --fp8 --name fp8 --quiet --set checkpoint.every=1");
+  const auto says = [&](const std::string& what, std::initializer_list<const char*> parts) {
+    const std::string out = succeed("inspect " + what).out;
+    for (const char* part : parts) EXPECT_TRUE(has(out, part)) << "inspect " << what << " lacks " << part << " in\n" << out;
+  };
+  says("data", {"byte, 257 ids, 2 bytes a token", "documents  4", "every checksum and id verified", "the most frequent:", "shard-00000-"});
+  says("runs/fp8", {"by current, finished", "data.path = \"data\"", "step 2 of 2", "layers.0.mlp.down", "checkpoint of step", "every checksum verified"});
+  says("runs/fp8/checkpoints/step-000000002", {"step 2,", "state.safetensors", "XXH3", "verified", "data.next_sample", "0 values are not finite"});
+  says("runs/fp8/weights", {"llama, 1 layers, width 64", "model.layers.0.mlp.down_proj.weight", "64 x 96"});
+  says("runs/fp8/weights/model.safetensors", {"F32", "257 x 64"});
+  for (const auto& entry : fs::directory_iterator(scratch.at("data")))
+    if (entry.path().extension() == ".tok") says(entry.path().string(), {"from token 0", "every checksum and id verified"});
+
+  const std::string state = scratch.at("runs/fp8/checkpoints/step-000000001/state.safetensors");
+  fs::resize_file(state, fs::file_size(state) - 1);
+  const Ended ended = run("inspect runs/fp8");
+  EXPECT_EQ(ended.code, int(ExitCode::data));
+  EXPECT_TRUE(has(ended.out, "cut off") && has(ended.out, "every checksum verified")) << ended.out;
+  EXPECT_TRUE(has(ended.err, "octet: damaged: ") && has(ended.err, "step-000000001")) << ended.err;
+}
+
 TEST_F(CommandLine, EveryCommandExplainsItselfByExamples) {
   EXPECT_TRUE(has(succeed("--help").out, "octet COMMAND --help"));
-  for (const char* command : {"train", "compare", "tokenize", "eval", "generate", "export", "report", "plan", "bench", "doctor"}) {
+  for (const char* command : {"train", "compare", "tokenize", "eval", "generate", "export", "report", "inspect", "plan", "bench", "doctor"}) {
     const Ended ended = succeed(std::string(command) + " --help");
     EXPECT_TRUE(has(ended.out, std::string("Examples:\n  octet ") + command)) << ended.out;
     EXPECT_EQ(ended.err, "");

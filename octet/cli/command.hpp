@@ -65,6 +65,7 @@ void add_eval(Program&);
 void add_generate(Program&);
 void add_export(Program&);
 void add_report(Program&);
+void add_inspect(Program&);
 void add_plan(Program&);
 void add_bench(Program&);
 void add_doctor(Program&);

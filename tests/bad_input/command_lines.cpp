@@ -46,6 +46,11 @@ std::vector<Case> command_lines() {
       {"output_of_runs_below_a_file", "train tiny.toml --output tiny.toml/runs", io, {"tiny.toml/runs", "Not a directory", "--set output=FOLDER"}},
       {"output_of_tokens_below_a_file", "tokenize --input text/*.txt --output tiny.toml/data", io, {"tiny.toml/data", "Not a directory", "another --output"}},
       {"benchmark_unknown", "bench gemms", usage, {"\"gemms\"", "gemm, quantize"}},
+      {"inspection_of_nothing", "inspect nowhere", usage, {"nowhere: ", "neither a number nor a file", "check the path"}},
+      {"inspection_of_a_folder_of_text", "inspect text", usage, {"text: holds no run.json", "name a run"}},
+      {"inspection_of_a_text_file", "inspect tiny.toml", ExitCode::data, {"tiny.toml: bytes 0 to 7", "fetch it again"}},
+      {"inspection_in_an_unknown_format", "inspect 0.3 --format e4m4", usage, {"--format \"e4m4\"", "did you mean e"}},
+      {"inspection_of_a_file_in_a_format", "inspect tiny.toml --format e4m3", usage, {"--format is for numbers", "leave it out"}},
       {"gpu_that_is_not_there", "plan tiny.toml --set device=gpus", usage, {"`device`", "did you mean gpu?"}},
   };
 }

@@ -77,16 +77,16 @@ std::vector<Case> of_lines() {
 
 std::vector<Case> of_reports() {
   const auto comparison = [](std::string name, std::string text, std::vector<std::string> says) {
-    says.push_back("run/compare.json");
-    return report("comparison_" + std::move(name), std::move(says), [=](const Place& p) { p.write("run/compare.json", text); });
+    says.push_back("compared/compare.json");
+    return Case{"comparison_" + std::move(name), "report compared", ExitCode::data, std::move(says), with_file("compared/compare.json", text)};
   };
   const std::string head = "{\"format\":1,\"baseline\":\"bf16\",\"tolerance\":0.005,\"seed_spread\":0,";
   return {
       comparison("cut_off", "{\"format\":1,", {"not JSON at byte", remedy}),
       comparison("of_a_future_format", "{\"format\":2}", {"format", "the file has 2"}),
       comparison("that_leads_outside", head + "\"runs\":[\"../run\"],\"rows\":[]}", {"runs: wanted names of folders beside the file", "'../run'", remedy}),
-      {"comparison_of_a_run_that_is_missing", "report run", ExitCode::io, {"'run/bf16/run.json'", "check the path"},
-       [head](const Place& p) { p.take("run"), p.write("run/compare.json", head + "\"runs\":[\"bf16\"],\"rows\":[]}"); }},
+      {"comparison_of_a_run_that_is_missing", "report compared", ExitCode::io, {"'compared/bf16/run.json'", "check the path"},
+       with_file("compared/compare.json", head + "\"runs\":[\"bf16\"],\"rows\":[]}")},
       {"report_below_a_file", "report run --output tiny.toml/page.html", ExitCode::io, {"tiny.toml/page.html", "Not a directory", "choose another"}, [](const Place& p) { p.take("run"); }},
       {"report_that_is_a_folder", "report run --output data", ExitCode::io, {"'data'", "Is a directory", "name a file"}, [](const Place& p) { p.take("run"); }},
   };

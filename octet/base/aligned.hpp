@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace octet {
+
+/// Rows of cells, the head first.
+using TextTable = std::vector<std::vector<std::string>>;
+
+/// The cells under each other, two spaces apart, a line of dashes under the head, a newline at the end: the first `left` columns
+/// left-aligned, the others right. Characters are counted, not bytes. Rows may be shorter than the head.
+std::string aligned(const TextTable& table, std::size_t left = 1);
+
+}  // namespace octet

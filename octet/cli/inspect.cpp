@@ -1,0 +1,42 @@
+#include "octet/inspect/inspect.hpp"
+
+#include <filesystem>
+
+#include "octet/cli/command.hpp"
+#include "octet/inspect/number.hpp"
+
+namespace octet::cli {
+namespace {
+
+struct Options {
+  std::string what, format;
+};
+
+ExitCode show(const Options& o) {
+  double x = 0;
+  const bool there = std::filesystem::exists(o.what), number = !there && inspect::parse_number(o.what, x);
+  if (!there && !number) throw ConfigError(octet::format("{}: neither a number nor a file or folder; check the path", printable(o.what)));
+  if (there && !o.format.empty()) throw ConfigError("--format is for numbers; leave it out, or name a number");
+  const inspect::Finding found = number ? inspect::Finding{inspect::number_text(x, o.format), ""} : inspect::path_text(o.what);
+  std::fputs(found.text.c_str(), stdout);
+  if (!found.damage.empty()) throw DataError(octet::format("damaged: {}; restore it from a copy, or remove it", found.damage));
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_inspect(Program& program) {
+  auto o = std::make_shared<Options>();
+  Command command = program.command("inspect", "Show what a file or folder holds and whether it is whole, or a number's bits",
+                                    "  octet inspect runs/current                               a run: progress, quantizers, checkpoints\n"
+                                    "  octet inspect runs/current/checkpoints/step-000000120    every tensor\n"
+                                    "  octet inspect data/docs                                  a dataset, or one of its shards\n"
+                                    "  octet inspect model.safetensors                          tensors, or a Hugging Face folder\n"
+                                    "  octet inspect 0.3 --format e4m3                          sign, exponent, mantissa, neighbours, error\n"
+                                    "Exit code 64: something in it is damaged.");
+  command.positional("what", o->what, "path of a run, checkpoint, dataset, token shard, Hugging Face folder or safetensors file, or a number", true);
+  command.option("--format", o->format, "of a number: fp32, bf16, fp16, e5m2, e4m3 or e8m0; without it, all");
+  command.run([o] { return show(*o); });
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,57 @@
+#include "octet/inspect/inspect.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+#include "octet/inspect/tensors.hpp"
+#include "octet/inspect/tokens.hpp"
+#include "octet/io/tensor_folder.hpp"
+#include "octet/models/hugging_face.hpp"
+
+namespace octet::inspect {
+namespace {
+namespace fs = std::filesystem;
+
+std::string weights_text(const std::string& folder) {
+  const ModelShape s = read_hugging_face_shape(folder);
+  std::string out = format("model      {}: {}, {} layers, width {}, {} heads of {} ({} for keys and values), hidden {}, vocabulary {}, at most {} tokens\n", printable(folder),
+                           s.family, s.layers, grouped(s.width), s.heads, s.head_dim, s.kv_heads, grouped(s.hidden), grouped(s.vocabulary), grouped(s.max_sequence));
+  const io::TensorFolder tensors = io::TensorFolder::open(folder);
+  std::vector<const io::SafetensorsFile*> files;
+  for (const auto& file : tensors.files()) {
+    files.push_back(&file);
+    out += format("file       {}\n", printable(file.path()));
+  }
+  return out + "\n" + tensors_text(files);
+}
+
+std::string tensor_file_text(const std::string& path) {
+  const auto file = io::SafetensorsFile::open(path);
+  std::string out = format("file       {}{}\n", printable(path), file.header().leading_blank ? ", blanks before its header" : "");
+  for (const auto& [key, value] : file.metadata()) out += format("metadata   {} = {}\n", printable(key), printable(value.size() > 200 ? value.substr(0, 200) + "..." : value));
+  return out + "\n" + tensors_text({&file});
+}
+
+bool is_shard(const std::string& path) {
+  char first[8] = {};
+  std::ifstream(path, std::ios::binary).read(first, sizeof first);
+  return path.ends_with(".tok") || std::string_view(first, sizeof first) == "OCTETTOK";
+}
+
+}  // namespace
+
+Finding path_text(const std::string& path) {
+  const auto holds = [&](const char* name) { return fs::exists(path + "/" + name); };
+  if (fs::is_regular_file(path)) return {is_shard(path) ? shard_text(path) : tensor_file_text(path), ""};
+  if (holds("MANIFEST.json") || holds("state.safetensors")) return {checkpoint_text(path), ""};
+  if (holds("run.json")) return run_text(path);
+  if (holds("dataset.toml")) return {dataset_text(path), ""};
+  if (holds("config.json")) return {weights_text(path), ""};
+  throw ConfigError(format("{}: holds no run.json, MANIFEST.json, dataset.toml or config.json; name a run, a checkpoint, a dataset, a token shard, a Hugging Face folder or a "
+                           "safetensors file",
+                           printable(path)));
+}
+
+}  // namespace octet::inspect

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/io/safetensors_file.hpp"
+
+namespace octet::inspect {
+
+/// Every tensor of the files: type, shape, bytes, the smallest and largest value, root mean square, the share of zeros, and how many
+/// values are not finite; of an 8-bit type also how many of its codes occur and the share of its largest value. FP8 codes are shown
+/// without their scales. Reads every byte. The last line sums up.
+std::string tensors_text(const std::vector<const io::SafetensorsFile*>& files);
+
+}  // namespace octet::inspect

@@ -1,0 +1,95 @@
+#include "octet/inspect/tokens.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <unordered_map>
+#include <vector>
+
+#include "octet/base/aligned.hpp"
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+#include "octet/data/dataset.hpp"
+#include "octet/data/tokenizer.hpp"
+
+namespace octet::inspect {
+namespace {
+
+constexpr std::size_t most_shown = 10;
+using Counts = std::unordered_map<std::int32_t, std::uint64_t>;  // a vocabulary may be large where few ids occur
+
+std::string document_text(const data::Shard& shard) {
+  const auto starts = shard.document_starts();
+  const std::uint64_t tokens = shard.header().token_count;
+  if (starts.empty()) return "none begins here";
+  std::uint64_t longest = 0;
+  for (std::size_t i = 0; i < starts.size(); ++i) longest = std::max(longest, (i + 1 < starts.size() ? starts[i + 1] : tokens) - starts[i]);
+  return format("{}, the longest of {} tokens", grouped((long long)starts.size()), grouped((long long)longest));
+}
+
+void count_ids(const data::Shard& shard, Counts& counts) {
+  std::vector<std::int32_t> ids(std::min<std::uint64_t>(shard.header().token_count, 1 << 16));
+  for (std::uint64_t at = 0; at < shard.header().token_count; at += ids.size()) {
+    const auto part = std::span(ids).first(std::size_t(std::min<std::uint64_t>(ids.size(), shard.header().token_count - at)));
+    shard.read(at, part);
+    for (const std::int32_t id : part) ++counts[id];
+  }
+}
+
+// What an id stands for, where its tokenizer is known.
+std::string meaning(const data::ShardHeader& h, std::int32_t id) {
+  if (std::uint32_t(id) == h.separator) return "ends a document";
+  try {
+    return "\"" + printable(data::make_tokenizer(h.tokenizer)->decode(std::span(&id, 1))) + "\"";
+  } catch (const ConfigError&) {
+    return "";
+  }
+}
+
+std::string frequent_text(const data::ShardHeader& h, const Counts& counts) {
+  std::vector<std::int32_t> ids;
+  std::uint64_t total = 0;
+  for (const auto& [id, n] : counts) total += n, ids.push_back(id);
+  const auto more = [&](std::int32_t a, std::int32_t b) { return counts.at(a) != counts.at(b) ? counts.at(a) > counts.at(b) : a < b; };
+  std::sort(ids.begin(), ids.end(), more);
+  TextTable table{{"text", "id", "tokens", "share"}};
+  for (std::size_t i = 0; i < std::min(ids.size(), most_shown); ++i) {
+    const std::uint64_t n = counts.at(ids[i]);
+    table.push_back({meaning(h, ids[i]), to_text(ids[i]), grouped((long long)n), fixed(100.0 * double(n) / double(total), 2) + "%"});
+  }
+  return format("{} of {} ids occur, the most frequent:\n{}", grouped((long long)ids.size()), grouped(h.vocab_size), aligned(table));
+}
+
+std::string header_text(const data::ShardHeader& h, std::uint64_t tokens, std::uint64_t documents) {
+  return format("tokenizer  {}, {} ids, {} bytes a token\ntokens     {}\ndocuments  {}\n", printable(h.tokenizer), grouped(h.vocab_size), h.bytes_per_token,
+                grouped((long long)tokens), grouped((long long)documents));
+}
+
+}  // namespace
+
+std::string dataset_text(const std::string& folder) {
+  const data::Dataset dataset(folder);
+  const data::ShardHeader& h = dataset.shards()[0].header();
+  std::string out = format("dataset    {}\n", printable(folder)) + header_text(h, dataset.token_count(), dataset.document_count()) +
+                    format("health     every checksum and id verified; fingerprint {}\n\n", dataset.fingerprint());
+  TextTable table{{"shard", "checksum", "tokens", "documents that begin here"}};
+  Counts counts;
+  for (const data::Shard& shard : dataset.shards()) {
+    table.push_back({printable(std::filesystem::path(shard.path()).filename().string()), to_text(shard.identity()), grouped((long long)shard.header().token_count),
+                     document_text(shard)});
+    count_ids(shard, counts);
+  }
+  return out + aligned(table, 2) + "\n" + frequent_text(h, counts);
+}
+
+std::string shard_text(const std::string& path) {
+  const data::Shard shard(path);
+  const data::ShardHeader& h = shard.header();
+  Counts counts;
+  count_ids(shard, counts);
+  return format("shard      {}, format {}\n", printable(path), data::ShardHeader::format_version) +
+         format("tokenizer  {}, {} ids, {} bytes a token\n", printable(h.tokenizer), grouped(h.vocab_size), h.bytes_per_token) +
+         format("tokens     {}, from token {} of the whole text on\n", grouped((long long)h.token_count), grouped((long long)h.first_token)) +
+         format("documents  {}\n", document_text(shard)) + format("health     every checksum and id verified; checksum {}\n\n", shard.identity()) + frequent_text(h, counts);
+}
+
+}  // namespace octet::inspect

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+namespace octet::inspect {
+
+/// A dataset folder: header, documents, tokens and checksum of every shard, all verified, and the most frequent ids.
+/// Throws as data::Dataset does.
+std::string dataset_text(const std::string& folder);
+/// The same of one token shard. Throws as data::Shard does.
+std::string shard_text(const std::string& path);
+
+}  // namespace octet::inspect
