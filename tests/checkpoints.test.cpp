@@ -115,7 +115,7 @@ class Interrupted : public ::testing::TestWithParam<std::string> {
       std::istringstream members(line);
       for (std::string member; std::getline(members, member, ',');) {
         bool timed = false;
-        for (const char* name : {"\"time\"", "\"seconds\"", "\"tokens_per_second\"", "\"gemm_share\"", "\"data_wait\"", "\"memory\""}) timed = timed || has(member, name);
+        for (const char* name : {"\"time\"", "\"seconds\"", "\"tokens_per_second\"", "\"limit_share\"", "\"data_wait\"", "\"memory\""}) timed = timed || has(member, name);
         if (!timed) out += member + ",";
       }
       out += "\n";

@@ -25,7 +25,7 @@ __global__ void every_formula(float* values, float amax, std::uint64_t key) {
   const RandomWords random = philox(key, threadIdx.x);
   float y = through<E4M3>(x, amax, random.w[0]) + through<E5M2>(x, amax, random.w[1]);
   y += to_float(to_bf16(x)) + to_float(to_bf16_stochastic(x, random.w[2])) + round_to_bf16(x) + to_float(to_fp16(x)) + uniform(random.w[3]);
-  y += larger(magnitude(x), smaller(x, splat<float>(1.0f))) + to_float(to_int(x));
+  y += larger(magnitude(x), smaller(x, splat<float>(1.0f))) + to_float(int_of(x));
   const auto [sine, cosine] = math::sin_cos(x);
   y += math::exp(x) + math::log(x) + math::tanh(x) + math::sin(x) + math::cos(x) + math::sqrt(x) + sine * cosine;
   values[threadIdx.x] = y + float(math::exp(double(x)) + math::log(double(x)) + math::sqrt(double(x)));

@@ -3,22 +3,6 @@
 namespace octet::bench {
 namespace {
 
-double values(const PlanRow& row) { return double(row.out) * double(row.in); }
-
-// What part of all GEMM operations reads 8-bit operands. The head's are known; the blocks' are shared out by the layers' sizes, so that
-// recomputed ones count.
-double fp8_flops(const Subject& s, const Work& work, const std::vector<PlanRow>& plan, double step_tokens) {
-  double head = 0, head_fp8 = 0, blocks = 0, blocks_fp8 = 0;
-  for (const PlanRow& row : plan) {
-    const bool fp8 = row.precision != to_text(DType::bf16) && row.precision != to_text(DType::f32);
-    const bool is_head = row.path == s.sites.head.path;
-    (is_head ? head : blocks) += values(row);
-    if (fp8) (is_head ? head_fp8 : blocks_fp8) += values(row);
-  }
-  const double of_head = 6 * step_tokens;
-  return of_head * head_fp8 + (blocks > 0 ? (work.gemm_flops - of_head * head) * blocks_fp8 / blocks : 0.0);
-}
-
 // The mean rate that oneDNN reaches by itself on the three GEMMs of each of the model's layers.
 double cpu_rate(Subject& s) {
   double flops = 0, seconds = 0;
@@ -36,12 +20,12 @@ double cpu_rate(Subject& s) {
 
 }  // namespace
 
-Floor floor_of(Subject& s, const Work& work, const std::vector<PlanRow>& plan, std::int64_t step_tokens, const std::vector<Row>& attention) {
+Floor floor_of(Subject& s, const Work& work, const std::vector<Row>& attention) {
   Floor floor;
   if (s.stream.device() == Device::cpu) {
     floor.gemm_seconds = work.gemm_flops / cpu_rate(s);
   } else {
-    const double fp8 = fp8_flops(s, work, plan, double(step_tokens));
+    const double fp8 = work.fp8_flops - work.emulated_flops;
     floor.gemm_seconds =
         fp8 / s.limits.matrix_flops_per_second(DType::e4m3) + (work.gemm_flops - fp8) / s.limits.matrix_flops_per_second(DType::bf16);
   }

@@ -16,7 +16,7 @@ struct Floor {
   double seconds() const { return gemm_seconds + attention_seconds + memory_seconds; }
 };
 
-/// `work` is one step's, of `step_tokens` tokens, by a model planned as `plan`; `attention`: rows of attention forward and backward.
-Floor floor_of(Subject&, const Work& work, const std::vector<PlanRow>& plan, std::int64_t step_tokens, const std::vector<Row>& attention);
+/// `work` is one step's; `attention`: rows of attention forward and backward.
+Floor floor_of(Subject&, const Work& work, const std::vector<Row>& attention);
 
 }  // namespace octet::bench

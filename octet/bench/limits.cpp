@@ -3,27 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <tuple>
 
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/gemm/multiply.hpp"
+#include "octet/ops/machine/limits.hpp"
 
 namespace octet::bench {
 namespace {
 
 constexpr double mib = 1 << 20;
-
-void copy_by_all_threads(const Tensor& from, const Tensor& to) {
-  constexpr std::int64_t piece = 1 << 20;
-  const std::int64_t bytes = std::int64_t(from.bytes());
-#ifdef _OPENMP
-#pragma omp parallel for schedule(static)
-#endif
-  for (std::int64_t begin = 0; begin < bytes; begin += piece)
-    std::memcpy(to.as<std::byte>() + begin, from.as<std::byte>() + begin, std::size_t(std::min(piece, bytes - begin)));
-}
 
 // Seconds of the library's multiplication with operands stored in this order.
 double multiply_seconds(Stream& stream, const RandomData& random, const Effort& effort, const ops::Multiplication& form) {
@@ -44,21 +34,8 @@ double beyond_cache_bytes(Device device) {
 
 double Limits::copy_bytes_per_second() {
   if (copy_ > 0) return copy_;
-  const bool cpu = stream_.device() == Device::cpu;
-  const std::int64_t bytes = std::int64_t(cpu ? effort_.working_set_bytes : std::max(effort_.working_set_bytes, 1024 * mib));
-  Effort effort = effort_;
-  effort.repeats = std::max(effort.repeats, 7);
-  double best = 1e9;
-  for (const bool parallel : {false, true}) {
-    if (parallel && !cpu) continue;
-    const Timing t = measure(stream_, effort, [&](Stream& s) -> Launch {
-      const Tensor from = random_.values(s, {bytes / 4}, DType::f32), to = s.empty(from.shape, from.dtype);
-      if (parallel) return [from, to] { copy_by_all_threads(from, to); };
-      return [&s, from, to] { copy(s, from, to); };
-    });
-    best = std::min(best, t.best);
-  }
-  return copy_ = 2.0 * double(bytes) / best;
+  const double bytes = stream_.device() == Device::cpu ? effort_.working_set_bytes : std::max(effort_.working_set_bytes, 1024 * mib);
+  return copy_ = octet::copy_bytes_per_second(stream_, std::int64_t(bytes), std::max(effort_.repeats, 7));
 }
 
 double Limits::matrix_flops_per_second(DType operands) const {

@@ -61,8 +61,7 @@ Timing time_steps(Engine& e, const std::vector<data::Batch>& batches, int repeat
 
 Floor floor_of_step(Subject& s, const train::RunConfig& c, const std::vector<Row>& attention) {
   const train::EngineConfig config = train::engine_config(c);
-  const train::DryRun dry = train::dry_run(config, s.stream.target(), c.train.batch, c.train.accumulate);
-  return floor_of(s, work_of_step(config, s.stream.target(), random_batches(c)), dry.plan, c.tokens_per_step(), attention);
+  return floor_of(s, work_of_step(config, s.stream.target(), random_batches(c)), attention);
 }
 
 StepResult measure_step(const train::RunConfig& c, Device device, Target target, int repeats, const Floor& floor) {

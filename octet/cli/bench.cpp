@@ -86,7 +86,7 @@ void add_bench(Program& program) {
   command.option("--sample-ms", o->sample_ms, "milliseconds of one sample; 0: 5 on a CPU, 20 on a GPU", {.at_least = 0, .at_most = 10000});
   command.option("--working-set", o->working_set_mib, "MiB that buffers rotate over; 0: several times the last cache", {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
-  command.option("--set", o->set, "one key of the configuration, such as model.recompute=true; may be repeated");
+  command.option("--set", o->set, "one key of the configuration, such as optim.moments=bf16; may be repeated");
   command.flag("--quiet", o->quiet, "print the table only");
   command.run([o] { return measure(*o); });
 }

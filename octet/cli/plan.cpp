@@ -20,6 +20,7 @@ ExitCode plan_run(const RunOptions& o) {
   for (std::size_t i = 0; i < categories; ++i)
     if (dry.memory.by_category[i] != 0)
       std::printf("         %-18s %12s\n", std::string(name(Category(i))).c_str(), bytes_text(double(dry.memory.by_category[i])).c_str());
+  if (dry.memory.host != 0) std::printf("         and %s of the host's memory (optim.offload)\n", bytes_text(double(dry.memory.host)).c_str());
   std::printf("layers\n%s", train::plan_text(dry.plan).c_str());
   train::require_memory(dry, available_bytes(device), c.train);
   return ExitCode::done;

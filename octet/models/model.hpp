@@ -4,6 +4,7 @@
 
 #include "octet/models/config.hpp"
 #include "octet/nn/head.hpp"
+#include "octet/nn/recompute.hpp"
 
 namespace octet {
 
@@ -39,7 +40,7 @@ class Model {
 
 /// What a model is built with besides its shape.
 struct ModelOptions {
-  bool recompute = false;           // keep only the input of each block
+  nn::Recompute recompute;          // what blocks' backward computes again
   bool quantize_residual = false;   // round the residual stream as a layer's input would be: an experiment for evaluation
 };
 

@@ -121,7 +121,5 @@ void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
 
 template class Transformer<nn::GatedBlock, nn::RmsNorm>;
 template class Transformer<nn::GeluBlock, nn::LayerNorm>;
-template class Transformer<nn::Recompute<nn::GatedBlock>, nn::RmsNorm>;
-template class Transformer<nn::Recompute<nn::GeluBlock>, nn::LayerNorm>;
 
 }  // namespace octet

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "octet/models/model.hpp"
-#include "octet/nn/recompute.hpp"
+#include "octet/nn/block.hpp"
 #include "octet/nn/residual.hpp"
 
 namespace octet {
@@ -47,7 +47,5 @@ class Transformer final : public Model {
 
 extern template class Transformer<nn::GatedBlock, nn::RmsNorm>;
 extern template class Transformer<nn::GeluBlock, nn::LayerNorm>;
-extern template class Transformer<nn::Recompute<nn::GatedBlock>, nn::RmsNorm>;
-extern template class Transformer<nn::Recompute<nn::GeluBlock>, nn::LayerNorm>;
 
 }  // namespace octet

@@ -18,9 +18,9 @@ Attention::Attention(const std::string& path, const Config& c, Precision& precis
 void Attention::forward(Stream& stream, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y, const Pass& pass,
                         Saved* saved) {
   const Scope scope(stream);
-  const DType dtype = y.dtype;
+  const DType dtype = qkv_.activations();
   const Region region = saved != nullptr ? pass.keep : Region(Lifetime::scratch);
-  const std::int64_t tokens = y.shape[0];
+  const std::int64_t tokens = x.rows.rows();
   const auto heads = shape_of(config_, sequence);
   const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, region, Category::activations);
   const Tensor o = stream.empty({tokens, config_.heads * config_.head_dim}, dtype, region, Category::activations);
@@ -30,7 +30,9 @@ void Attention::forward(Stream& stream, const QTensor& x, std::int64_t sequence,
   if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = table});
   ops::attention_forward(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads});
   stream.observe(out_.path(), "x", o);
-  out_.forward(stream, out_.quantize_input(stream, o, pass, saved != nullptr), y, pass, saved ? &saved->out_linear : nullptr);
+  const QTensor operands = out_.quantize_input(stream, o, pass, saved != nullptr);
+  if (y) out_.forward(stream, operands, y, pass, nullptr);
+  if (saved != nullptr) saved->out_linear.x = operands.cols;
   if (saved != nullptr) saved->qkv = qkv, saved->o = o, saved->lse = lse;
 }
 

@@ -28,7 +28,8 @@ class Attention {
   Attention(const std::string& path, const Config&, Precision&, const Site&);
 
   ops::Sink input_sink(Stream& s, std::int64_t tokens, const Pass& p, bool keep) const { return qkv_.input_sink(s, tokens, p, keep); }
-  /// x: operands of [T, D]; y: [T, D]; sequences of `sequence` tokens; table: of RoPE, unused without it.
+  ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const Pass& p) const { return qkv_.rebuilt_sink(s, tokens, p); }
+  /// x: operands of [T, D]; y: [T, D], empty when only what backward needs is wanted; sequences of `sequence` tokens; table: of RoPE, unused without it.
   void forward(Stream&, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y, const Pass&, Saved*);
   /// dy, dx: [T, D].
   void backward(Stream&, const Tensor& dy, std::int64_t sequence, const ops::RopeTable& table, const Saved&, const Tensor& dx, const Pass&);

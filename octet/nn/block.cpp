@@ -3,41 +3,97 @@
 #include "octet/ops/add/add.hpp"
 
 namespace octet::nn {
+namespace {
+
+template <class Config>
+Config with_recompute(Config mlp, const Recompute& r) {
+  mlp.recompute_activation = r.activation && !r.mlp;
+  return mlp;
+}
+
+}  // namespace
 
 template <class Norm, class Activation>
 Block<Norm, Activation>::Block(const std::string& path, const Config& c, Precision& precision, const Site& site)
-    : path_(path), norm1_(path + ".norm1", c.attention.width, c.norm_eps), attention_(path + ".attn", c.attention, precision, site),
-      norm2_(path + ".norm2", c.attention.width, c.norm_eps), mlp_(path + ".mlp", c.mlp, precision, site) {}
+    : path_(path), recompute_(c.recompute), norm1_(path + ".norm1", c.attention.width, c.norm_eps),
+      attention_(path + ".attn", c.attention, precision, site), norm2_(path + ".norm2", c.attention.width, c.norm_eps),
+      mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site) {}
+
+template <class Norm, class Activation>
+void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context, const Tensor& x, const Tensor& y, const Pass& pass, Saved* saved,
+                                     bool keep_operand) {
+  const Scope scope(stream);
+  ops::Sink n = attention_.input_sink(stream, x.shape[0], pass, keep_operand);
+  norm1_.forward(stream, x, n, pass, saved ? &saved->norm1 : nullptr);
+  attention_.forward(stream, n.codes, context.sequence, context.rope, y, pass, saved ? &saved->attention : nullptr);
+}
+
+template <class Norm, class Activation>
+void Block<Norm, Activation>::feed(Stream& stream, const Tensor& z, const Tensor& y, const Pass& pass, Saved* saved, bool keep_operand) {
+  const Scope scope(stream);
+  ops::Sink n = mlp_.input_sink(stream, z.shape[0], pass, keep_operand);
+  norm2_.forward(stream, z, n, pass, saved ? &saved->norm2 : nullptr);
+  mlp_.forward(stream, n.codes, y, pass, saved ? &saved->mlp : nullptr);
+}
 
 template <class Norm, class Activation>
 void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& context, const Tensor& x, const Tensor& y, const Pass& pass, Saved* saved) {
   const Scope scope(stream);
   const bool keep = saved != nullptr;
-  const std::int64_t tokens = x.shape[0];
-  const Tensor z = stream.empty(x.shape, x.dtype, keep ? pass.keep : Region(Lifetime::scratch), Category::activations);
+  const Tensor z = stream.empty(x.shape, x.dtype, keep && !recompute_.block ? pass.keep : Region(Lifetime::scratch), Category::activations);
   const Tensor branch = stream.empty(x.shape, x.dtype);
-  {
-    const Scope inner(stream);
-    ops::Sink n = attention_.input_sink(stream, tokens, pass, keep);
-    norm1_.forward(stream, x, n, pass, keep ? &saved->norm1 : nullptr);
-    attention_.forward(stream, n.codes, context.sequence, context.rope, branch, pass, keep ? &saved->attention : nullptr);
-    ops::add(stream, x, branch, z);
-  }
-  ops::Sink n = mlp_.input_sink(stream, tokens, pass, keep);
-  norm2_.forward(stream, z, n, pass, keep ? &saved->norm2 : nullptr);
-  mlp_.forward(stream, n.codes, branch, pass, keep ? &saved->mlp : nullptr);
+  const bool keep_attention = keep && !recompute_.attention, keep_mlp = keep && !recompute_.mlp;
+  attend(stream, context, x, branch, pass, keep_attention ? saved : nullptr, keep_attention && !recompute_.norm);
+  ops::add(stream, x, branch, z);
+  feed(stream, z, branch, pass, keep_mlp ? saved : nullptr, keep_mlp && !recompute_.norm);
   ops::add(stream, z, branch, y);
+  if (keep) saved->x = x, saved->z = z;
   stream.observe(path_, "y", y);
+}
+
+// Makes whatever of attention was not kept; where not even z was, z as well.
+template <class Norm, class Activation>
+void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockContext& context, Saved& s) {
+  if (recompute_.block) {
+    s.z = stream.empty(s.x.shape, s.x.dtype, recomputing.keep, Category::activations);
+    attend(stream, context, s.x, s.z, recomputing, &s, true);
+    ops::add(stream, s.x, s.z, s.z);
+  } else if (recompute_.attention) {
+    attend(stream, context, s.x, {}, recomputing, &s, true);
+  } else if (recompute_.norm) {
+    ops::Sink n = attention_.rebuilt_sink(stream, s.x.shape[0], recomputing);
+    norm1_.forward(stream, s.x, n, recomputing, nullptr);
+    s.attention.qkv_linear.x = n.codes.cols;
+  }
+}
+
+template <class Norm, class Activation>
+void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s) {
+  if (recompute_.mlp) {
+    feed(stream, s.z, {}, recomputing, &s, true);
+  } else if (recompute_.norm) {
+    ops::Sink n = mlp_.rebuilt_sink(stream, s.z.shape[0], recomputing);
+    norm2_.forward(stream, s.z, n, recomputing, nullptr);
+    s.mlp.in_linear.x = n.codes.cols;
+  }
 }
 
 template <class Norm, class Activation>
 void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& context, const Tensor& d, const Saved& saved, const Pass& pass) {
-  const Scope scope(stream);
+  const Scope scope(stream), rebuilding(stream, Lifetime::recompute);
+  Saved s = saved;
   const Tensor dn = stream.empty(d.shape, d.dtype);
-  mlp_.backward(stream, d, saved.mlp, dn, pass);
-  norm2_.backward(stream, dn, saved.norm2, d, true);
-  attention_.backward(stream, d, context.sequence, context.rope, saved.attention, dn, pass);
-  norm1_.backward(stream, dn, saved.norm1, d, true);
+  if (recompute_.block) rebuild_attention(stream, context, s);  // z must be there before the MLP's part
+  {
+    const Scope part(stream), rebuilt(stream, Lifetime::recompute);
+    rebuild_mlp(stream, s);
+    mlp_.backward(stream, d, s.mlp, dn, pass);
+    norm2_.backward(stream, dn, s.norm2, d, true);
+  }
+  const Scope part(stream);
+  if (!recompute_.block) rebuild_attention(stream, context, s);
+  attention_.backward(stream, d, context.sequence, context.rope, s.attention, dn, pass);
+  norm1_.backward(stream, dn, s.norm1, d, true);
 }
 
 template <class Norm, class Activation>

@@ -3,6 +3,7 @@
 #include "octet/nn/attention.hpp"
 #include "octet/nn/mlp.hpp"
 #include "octet/nn/norm.hpp"
+#include "octet/nn/recompute.hpp"
 
 namespace octet::nn {
 
@@ -22,8 +23,11 @@ class Block {
     Attention::Config attention;
     typename Mlp<Activation>::Config mlp;
     double norm_eps = 1e-5;
+    Recompute recompute;
   };
+  /// Where parts are recomputed, theirs is empty.
   struct Saved {
+    Tensor x, z;
     typename Norm::Saved norm1, norm2;
     Attention::Saved attention;
     typename Mlp<Activation>::Saved mlp;
@@ -37,7 +41,14 @@ class Block {
   void visit(Visitor&);
 
  private:
+  // What the two branches keep is written into `saved`, operands of the norm only with `keep_operand`; an empty y leaves its GEMM out.
+  void attend(Stream&, const BlockContext&, const Tensor& x, const Tensor& y, const Pass&, Saved*, bool keep_operand);
+  void feed(Stream&, const Tensor& z, const Tensor& y, const Pass&, Saved*, bool keep_operand);
+  void rebuild_attention(Stream&, const BlockContext&, Saved&);
+  void rebuild_mlp(Stream&, Saved&);
+
   std::string path_;
+  Recompute recompute_;
   Norm norm1_;
   Attention attention_;
   Norm norm2_;

@@ -30,10 +30,16 @@ Linear::Linear(const std::string& path, const Config& c, Precision& precision, c
 Linear::Linear(const std::string& path, Parameter& weight, Precision& precision, const Site& site)
     : Linear(path, &weight, false, false, precision, site) {}
 
-ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const Pass& pass, bool keep) const {
+ops::Sink Linear::sink_of_input(Stream& stream, std::int64_t tokens, const Pass& pass, bool rows, bool cols) const {
   return ops::make_sink(stream, plan_.x->spec(pass),
-                        {.shape = {tokens, in()}, .dtype = activations_, .cols = keep, .cols_region = keep ? pass.keep : Region(Lifetime::scratch)});
+                        {.shape = {tokens, in()}, .dtype = activations_, .rows = rows, .cols = cols, .cols_region = cols ? pass.keep : Region(Lifetime::scratch)});
 }
+
+ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const Pass& pass, bool keep) const {
+  return sink_of_input(stream, tokens, pass, true, keep);
+}
+
+ops::Sink Linear::rebuilt_sink(Stream& stream, std::int64_t tokens, const Pass& pass) const { return sink_of_input(stream, tokens, pass, false, true); }
 
 QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const Pass& pass, bool keep) const {
   check(x.shape.rank == 2 && x.shape[1] == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.shape);
@@ -48,8 +54,8 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pa
   check(x.rows.cols() == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.rows.codes.shape);
   check(y.shape == Shape{x.rows.rows(), out()}, "linear {}: y must be [{}, {}], got {}", path_, x.rows.rows(), out(), y.shape);
   refresh(stream, pass);
-  const QTensor& w = weight_operands();
-  ops::gemm(stream, {.a = x.rows, .b = w.rows, .d = y, .bias = bias_ ? bias_->value : Tensor{}, .fast_accumulation = plan_.fast_forward});
+  const Scope scope(stream);
+  ops::gemm(stream, {.a = x.rows, .b = weight_operand(stream, Side::rows), .d = y, .bias = bias_ ? bias_->value : Tensor{}, .fast_accumulation = plan_.fast_forward});
   if (saved != nullptr) saved->x = x.cols;
   stream.observe(path_, "y", y);
 }
@@ -68,42 +74,59 @@ ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const Pass
 }
 
 void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
-  const QTensor& w = weight_operands();
-  if (dx) ops::gemm(stream, {.a = dy.codes.rows, .b = w.cols, .d = dx});
+  if (dx) {
+    const Scope scope(stream);
+    ops::gemm(stream, {.a = dy.codes.rows, .b = weight_operand(stream, Side::cols), .d = dx});
+  }
   ops::gemm(stream, {.a = dy.codes.cols, .b = saved.x, .d = weight_->grad, .accumulate = true});
   if (bias_) ops::add_column_sums(stream, dy.plain, bias_->grad);
   if (dx) stream.observe(path_, "dx", dx);
 }
 
-// Operands of an unquantized weight in the master's own dtype are views of it; all others are copies, made anew when it changes.
-void Linear::allocate_operands(Stream& stream, const ops::QuantizeSpec& spec) {
+// The operands that stand from step to step. Those of an unquantized weight in the master's own dtype are views of it.
+void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
   const Tensor& value = weight_->value;
-  check(bool(value), "linear {}: its weight has no storage; bind the model's parameters first", path_);
   if (spec.format == value.dtype) {
     operands_ = ops::Sink{.shape = value.shape, .dtype = value.dtype, .plain = value, .codes = views(value, true)};
     return;
   }
-  operands_ = ops::make_sink(stream, spec, {.shape = value.shape,
-                                            .dtype = spec.quantizes() ? value.dtype : spec.format,
-                                            .cols = true,
-                                            .rows_region = Lifetime::run,
-                                            .cols_region = Lifetime::run,
-                                            .plain = spec.quantizes() ? value : Tensor{},
-                                            .category = Category::quantized_weights});
+  if (!operands_)
+    operands_ = ops::make_sink(stream, spec, {.shape = value.shape,
+                                              .dtype = spec.quantizes() ? value.dtype : spec.format,
+                                              .cols = true,
+                                              .rows_region = Lifetime::run,
+                                              .cols_region = Lifetime::run,
+                                              .plain = spec.quantizes() ? value : Tensor{},
+                                              .category = Category::quantized_weights});
+  operands_->spec = spec;
+  ops::quantize(stream, value, *operands_);
 }
 
 void Linear::refresh(Stream& stream, const Pass& pass) {
   if (quantized_version_ == weight_->version) return;
+  const Tensor& value = weight_->value;
+  check(bool(value), "linear {}: its weight has no storage; bind the model's parameters first", path_);
   const ops::QuantizeSpec spec = plan_.w->spec(pass);
-  if (!operands_) allocate_operands(stream, spec);
-  operands_->spec = spec;
-  if (spec.format != weight_->value.dtype) ops::quantize(stream, weight_->value, *operands_);
+  if (plan_.keeps_weight || !spec.quantizes()) {
+    refresh_kept(stream, spec);
+  } else if (pass.records()) {  // codes are made where they are used; here, once a step, they are measured
+    const Scope scope(stream);
+    ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape, .dtype = value.dtype, .plain = value});
+    ops::quantize(stream, value, measured);
+  }
   quantized_version_ = weight_->version;
 }
 
-const QTensor& Linear::weight_operands() const {
-  check(operands_.has_value(), "linear {}: backward before any forward", path_);
-  return operands_->codes;
+// One orientation of the weight: the one that stands, or made in scratch.
+Quantized Linear::weight_operand(Stream& stream, Side side) const {
+  check(quantized_version_ != 0, "linear {}: backward before any forward", path_);
+  if (operands_) return side == Side::rows ? operands_->codes.rows : operands_->codes.cols;
+  const Tensor& value = weight_->value;
+  ops::Sink made = ops::make_sink(stream, plan_.w->spec({.kind = Pass::Kind::recompute}),
+                                  {.shape = value.shape, .dtype = value.dtype, .rows = side == Side::rows, .cols = side == Side::cols, .plain = value,
+                                   .category = Category::quantized_weights});
+  ops::quantize(stream, value, made);
+  return side == Side::rows ? made.codes.rows : made.codes.cols;
 }
 
 void Linear::visit(Visitor& visitor) {

@@ -39,6 +39,8 @@ class Linear {
 
   /// Where a producer of x [tokens, in] puts it. `keep`: backward will follow, so its operand is made too.
   ops::Sink input_sink(Stream&, std::int64_t tokens, const Pass&, bool keep) const;
+  /// Where a producer of x puts it once more, for backward alone: forward ran without `keep`.
+  ops::Sink rebuilt_sink(Stream&, std::int64_t tokens, const Pass&) const;
   /// x as operands; where the layer is not quantized, views of x, which must live as long as they are used.
   QTensor quantize_input(Stream&, const Tensor& x, const Pass&, bool keep) const;
   /// y: [T, out], overwritten. saved = nullptr when no backward follows. Throws ContractError unless x has `in` columns.
@@ -63,8 +65,10 @@ class Linear {
 
  private:
   Linear(const std::string& path, Parameter* weight, bool owns, bool bias, Precision&, Site site);
-  void allocate_operands(Stream&, const ops::QuantizeSpec&);
-  const QTensor& weight_operands() const;
+  ops::Sink sink_of_input(Stream&, std::int64_t tokens, const Pass&, bool rows, bool cols) const;
+  void refresh_kept(Stream&, const ops::QuantizeSpec&);
+  enum class Side : std::uint8_t { rows, cols };  // of the weight: what forward and backward multiply by
+  Quantized weight_operand(Stream&, Side) const;
 
   std::string path_;
   std::unique_ptr<Parameter> owned_;

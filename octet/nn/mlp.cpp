@@ -15,18 +15,22 @@ void Gelu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink
 template <class Activation>
 Mlp<Activation>::Mlp(const std::string& path, const Config& c, Precision& precision, const Site& site)
     : in_(path + Activation::first, {.in = c.width, .out = Activation::inputs * c.hidden, .bias = c.bias}, precision, site),
-      out_(path + ".down", {.in = c.hidden, .out = c.width, .bias = c.bias, .init = {Init::Kind::normal, c.out_deviation}}, precision, site) {}
+      out_(path + ".down", {.in = c.hidden, .out = c.width, .bias = c.bias, .init = {Init::Kind::normal, c.out_deviation}}, precision, site),
+      recompute_activation_(c.recompute_activation) {}
 
 template <class Activation>
 void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pass& pass, Saved* saved) {
   const Scope scope(stream);
-  const std::int64_t tokens = y.shape[0];
-  const Tensor h = stream.empty({tokens, in_.out()}, y.dtype, saved ? pass.keep : Region(Lifetime::scratch), Category::activations);
+  const std::int64_t tokens = x.rows.rows();
+  const Tensor h = stream.empty({tokens, in_.out()}, in_.activations(), saved ? pass.keep : Region(Lifetime::scratch), Category::activations);
   in_.forward(stream, x, h, pass, saved ? &saved->in_linear : nullptr);
-  ops::Sink hidden = out_.input_sink(stream, tokens, pass, saved != nullptr);
-  Activation::forward(stream, h, hidden);
-  out_.forward(stream, hidden.codes, y, pass, saved ? &saved->out_linear : nullptr);
   if (saved != nullptr) saved->h = h;
+  const bool keep = saved != nullptr && !recompute_activation_;
+  if (!y && !keep) return;
+  ops::Sink hidden = y ? out_.input_sink(stream, tokens, pass, keep) : out_.rebuilt_sink(stream, tokens, pass);
+  Activation::forward(stream, h, hidden);
+  if (keep) saved->out_linear.x = hidden.codes.cols;
+  if (y) out_.forward(stream, hidden.codes, y, pass, nullptr);
 }
 
 template <class Activation>
@@ -34,8 +38,14 @@ void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& sa
   const Scope scope(stream);
   const Tensor dhidden = stream.empty({dy.shape[0], out_.in()}, dy.dtype);
   {
-    const Scope inner(stream);
-    out_.backward(stream, out_.quantize_gradient(stream, dy, pass), saved.out_linear, dhidden);
+    const Scope inner(stream), rebuilding(stream, Lifetime::recompute);
+    Linear::Saved hidden = saved.out_linear;
+    if (recompute_activation_) {
+      ops::Sink again = out_.rebuilt_sink(stream, dy.shape[0], recomputing);
+      Activation::forward(stream, saved.h, again);
+      hidden.x = again.codes.cols;
+    }
+    out_.backward(stream, out_.quantize_gradient(stream, dy, pass), hidden, dhidden);
   }
   ops::Sink dh = in_.gradient_sink(stream, dy.shape[0], pass);
   Activation::backward(stream, dhidden, saved.h, dh);

@@ -26,6 +26,7 @@ class Mlp {
     std::int64_t width, hidden;  // D, F
     bool bias = false;
     double out_deviation = 0.02;
+    bool recompute_activation = false;  // backward computes f again
   };
   struct Saved {
     Linear::Saved in_linear, out_linear;
@@ -34,12 +35,15 @@ class Mlp {
 
   Mlp(const std::string& path, const Config&, Precision&, const Site&);
   ops::Sink input_sink(Stream& s, std::int64_t tokens, const Pass& p, bool keep) const { return in_.input_sink(s, tokens, p, keep); }
+  ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const Pass& p) const { return in_.rebuilt_sink(s, tokens, p); }
+  /// y: [T, D]; empty when only what backward needs is wanted.
   void forward(Stream&, const QTensor& x, const Tensor& y, const Pass&, Saved*);
   void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, const Pass&);
   void visit(Visitor& visitor) { in_.visit(visitor), out_.visit(visitor); }
 
  private:
   Linear in_, out_;
+  bool recompute_activation_;
 };
 
 extern template class Mlp<SwiGlu>;

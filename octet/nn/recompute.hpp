@@ -1,41 +1,28 @@
 #pragma once
 
-#include <utility>
-
-#include "octet/nn/block.hpp"
+#include <span>
+#include <string>
 
 namespace octet::nn {
 
-/// Trades time for memory: keeps only the input of `Inner`, and backward runs Inner's forward again. Gradients are bit-identical to
-/// Inner's own, since a recomputing pass quantizes with the same scales and records nothing. Source: Chen et al. 2016, section 3.
-template <class Inner>
-class Recompute {
- public:
-  using Config = typename Inner::Config;
-  struct Saved {
-    Tensor x;  // must live until backward
-  };
+/// What the backward of a block computes again rather than finding it kept by forward: less memory for more time. Gradients are the same
+/// bit for bit, since a recomputing pass quantizes with the same scales and records nothing. Source: Chen et al. 2016, section 3;
+/// Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", section 5.
+///
+/// Bytes a token that a block of width D, MLP width F and (H + 2 Hkv) d columns of queries, keys and values keeps for backward in BF16, and
+/// what is computed again without it:
+///
+///   norm         4 D              both norms
+///   activation   2 F              SwiGLU or GELU
+///   mlp          2 D + 6 F        its norm, the first GEMM, SwiGLU (4 F with GELU)
+///   attention    4 D + 2 (H + 2 Hkv) d   its norm, the GEMM of queries, keys and values, RoPE, attention
+///   block        all but its input, 2 D   all of the above, and attention's output GEMM
+struct Recompute {
+  bool norm = false, activation = false, mlp = false, attention = false, block = false;
 
-  template <class... Args>
-  explicit Recompute(Args&&... args) : inner_(std::forward<Args>(args)...) {}
-
-  void forward(Stream& stream, const BlockContext& context, const Tensor& x, const Tensor& y, const Pass& pass, Saved* saved) {
-    if (saved != nullptr) saved->x = x;
-    inner_.forward(stream, context, x, y, pass, nullptr);
-  }
-
-  void backward(Stream& stream, const BlockContext& context, const Tensor& d, const Saved& saved, const Pass& pass) {
-    const Scope scope(stream), rebuilding(stream, Lifetime::recompute);
-    typename Inner::Saved rebuilt;
-    const Tensor y = stream.empty(d.shape, d.dtype);
-    inner_.forward(stream, context, saved.x, y, {.kind = Pass::Kind::recompute, .keep = Lifetime::recompute}, &rebuilt);
-    inner_.backward(stream, context, d, rebuilt, pass);
-  }
-
-  void visit(Visitor& visitor) { inner_.visit(visitor); }
-
- private:
-  Inner inner_;
+  /// The names above, in any order; none: everything is kept. A larger part includes the smaller ones in it.
+  /// Throws ConfigError, with the nearest name, for another word.
+  static Recompute named(std::span<const std::string> parts);
 };
 
 }  // namespace octet::nn

@@ -51,15 +51,13 @@ template <class V> OCTET_HD constexpr V magnitude(V x) { return value_of<V>(int_
 template <class V> OCTET_HD constexpr V larger(V x, V most) { return x > most ? x : most; }
 template <class V> OCTET_HD constexpr V smaller(V x, V least) { return x < least ? x : least; }
 
-/// int32 -> float and back (toward zero), per lane.
+/// int32 -> float, per lane.
 OCTET_HD constexpr float to_float(std::int32_t i) { return float(i); }
-OCTET_HD constexpr std::int32_t to_int(float x) { return std::int32_t(x); }
 #ifndef __CUDACC__
 template <class I> OCTET_HD auto to_float(I i) requires(sizeof(I) > 4) {
   typedef float V __attribute__((vector_size(sizeof(I))));
   return __builtin_convertvector(i, V);
 }
-template <class V> OCTET_HD IntOf<V> to_int(V x) requires(sizeof(V) > 4) { return __builtin_convertvector(x, IntOf<V>); }
 #endif
 
 }  // namespace octet

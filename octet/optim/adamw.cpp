@@ -17,6 +17,7 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
   v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
   v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", types);
   v.choice("moments", moments, "storage of AdamW's two moments; bf16 is rounded stochastically", types);
+  v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once a step");
   v.section("schedule", schedule, "how the learning rate moves");
 }
 
@@ -24,14 +25,30 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
     check(bool(p->grad), "adamw: {} has no gradient storage", p->path);
-    moments_.push_back({zeros(p->shape, config.moments), zeros(p->shape, config.moments)});
     gradients_.push_back(p->grad);
   }
+  allocate_moments(stream);
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
   const ops::AdamWStep start;
   upload(stream, &start, state_);
   squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
   total_ = zeros({1}, DType::f64);
+}
+
+// In one piece: a host's memory is pinned once.
+void AdamW::allocate_moments(Stream& stream) {
+  const std::int64_t size = std::int64_t(size_of(config_.moments)), unit = std::int64_t(Arena::alignment) / size;
+  std::int64_t values = 0;
+  for (const Parameter* p : parameters_) values += 2 * round_up(p->shape.count(), unit);
+  const bool offload = config_.offload && stream.apart_from_host();
+  const Tensor all = stream.zeros({values}, config_.moments, offload ? Lifetime::host : Lifetime::run, Category::optimizer);
+  std::byte* next = all.as<std::byte>();
+  const auto cut = [&](Shape shape) {
+    const Tensor t{next, shape, config_.moments};
+    next += round_up(shape.count(), unit) * size;
+    return t;
+  };
+  for (const Parameter* p : parameters_) moments_.push_back({cut(p->shape), cut(p->shape)});
 }
 
 void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite) {

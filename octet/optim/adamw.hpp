@@ -16,6 +16,7 @@ struct AdamWConfig {
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
   DType master = DType::f32, gradients = DType::f32, moments = DType::f32;  // storage of matrices, their gradients, and both moments
+  bool offload = false;  // on a GPU: the moments in the host's memory
   ScheduleConfig schedule;
 
   void fields(config::FieldVisitor&);
@@ -35,8 +36,6 @@ class AdamW {
   Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }
   /// What the last step was made with. Waits for it.
   ops::AdamWStep last(Stream& stream) const { return *HostCopy(stream, state_).as<ops::AdamWStep>(); }
-  /// f64 [parameters]: squared norm of each one's gradient in the last step.
-  Tensor gradient_squares() const { return squares_; }
 
   /// The moments of every parameter, and what the steps so far have left.
   void visit_state(StateVisitor&);
@@ -44,6 +43,8 @@ class AdamW {
   const AdamWConfig& config() const { return config_; }
 
  private:
+  void allocate_moments(Stream&);
+
   AdamWConfig config_;
   std::vector<Parameter*> parameters_;
   std::vector<ops::Moments> moments_;

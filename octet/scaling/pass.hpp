@@ -18,4 +18,7 @@ struct Pass {
   bool records() const { return kind == Kind::train; }
 };
 
+/// What a backward runs that computes again what forward did not keep.
+inline constexpr Pass recomputing{.kind = Pass::Kind::recompute, .keep = Lifetime::recompute};
+
 }  // namespace octet

@@ -24,6 +24,8 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
   v.field("keep_bf16", keep_bf16, "layers to keep in BF16, by path; * and ? match, as in layers.*.mlp.down");
   v.field("first", first, "blocks at the start to keep in BF16", {.at_least = 0});
   v.field("last", last, "blocks at the end to keep in BF16", {.at_least = 0});
+  v.choice("weights", weights, "8-bit codes of weights: kept from step to step in both orientations, or made for each GEMM, which saves 2 bytes a weight",
+           {"kept", "made"});
   v.choice("head", head, "precision of the projection to the vocabulary", {"bf16", "recipe"});
 }
 
@@ -32,9 +34,10 @@ Precision::Precision(const PrecisionConfig& config)
   if (config.first < 0 || config.last < 0) throw ConfigError("recipe.first and recipe.last count blocks and must not be negative");
   if (config.head != "bf16" && config.head != "recipe")
     throw ConfigError(format("recipe.head = \"{}\": there are bf16 and recipe", printable(config.head)));
+  if (config_.weights != "kept" && config_.weights != "made")
+    throw ConfigError(format("recipe.weights = \"{}\": there are kept and made", printable(config_.weights)));
   rows_ = {{"embedding", 0, 0, to_text(activations()), "a lookup, no GEMM"},
-           {"norm statistics, softmax, loss", 0, 0, "f32", "sums and exponentials"},
-           {"weight gradients, optimizer", 0, 0, "f32", "accumulated over micro-batches and steps"}};
+           {"norm statistics, softmax, loss", 0, 0, "f32", "sums and exponentials"}};
 }
 
 std::string Precision::exemption(const Site& site) {
@@ -55,6 +58,7 @@ std::string Precision::exemption(const Site& site) {
 LinearPlan Precision::plan(const Site& site) {
   const std::string reason = config_.recipe == "fp32" || config_.recipe == "bf16" ? "" : exemption(site);
   LinearPlan plan = reason.empty() ? recipe_->plan(site, slots_) : scaling::plan_unquantized(DType::bf16, reason);
+  plan.keeps_weight = config_.weights == "kept";
   if (plan.why.empty()) plan.why = "recipe " + config_.recipe;
   rows_.push_back({site.path, site.out, site.in, plan.precision, plan.why});
   return plan;

@@ -142,7 +142,7 @@ inline RunRecord sample_run(const SampleRecipe& recipe, std::int64_t seed, const
                          .tokens = step * 2048,
                          .seconds = 2048 / rate,
                          .tokens_per_second = rate,
-                         .gemm_share = rate / 5600,
+                         .limit_share = rate / 5600,
                          .param_norm = 100 + step * 0.05,
                          .data_wait = 0.0004,
                          .memory_bytes = run.facts.memory.peak,

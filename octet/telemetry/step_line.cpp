@@ -49,7 +49,7 @@ std::vector<std::string> fields(const StepEvent& e, const LineContext& context) 
   std::vector<std::string> out{with_z("loss", std::isfinite(e.loss) ? fixed(e.loss, 4) : "not finite", e.loss_z),
                                with_z("grad", short_number(e.grad_norm), e.grad_norm_z), rate};
   if (e.tokens_per_second > 0 && e.tokens_per_second < 1e15) out.push_back(grouped(std::llround(e.tokens_per_second)) + " tok/s");
-  if (e.gemm_share > 0 && e.gemm_share < 1e3) out.push_back(fixed(100 * e.gemm_share, 0) + "% of GEMM limit");
+  if (e.limit_share > 0 && e.limit_share < 1e3) out.push_back(fixed(100 * e.limit_share, 0) + "% of limit");
   if (context.eta_seconds >= 0) out.push_back("eta " + duration_text(context.eta_seconds));
   if (e.skipped) out.insert(out.begin(), "SKIPPED");
   return out;

@@ -14,7 +14,7 @@ struct LineContext {
   double fraction_done = 0;  // of the run, for the bar, in [0, 1]
 };
 
-/// step   120/500  loss 2.3456 (+0.3z)  grad 0.812 (-0.1z)  lr 3.00e-04  3,412 tok/s  61% of GEMM limit  eta 1m52s
+/// step   120/500  loss 2.3456 (+0.3z)  grad 0.812 (-0.1z)  lr 3.00e-04  3,412 tok/s  61% of limit  eta 1m52s
 std::string format_step_line(const StepEvent&, const LineContext&);
 
 /// The same for one terminal line of at most `columns` characters, with a bar before it that shrinks first; fields go from the right

@@ -16,7 +16,7 @@ StepEvent step() {
           .grad_norm_z = -0.1,
           .learning_rate = 3e-4,
           .tokens_per_second = 3412,
-          .gemm_share = 0.61};
+          .limit_share = 0.61};
 }
 
 std::size_t columns_of(const std::string& s) {
@@ -25,12 +25,12 @@ std::size_t columns_of(const std::string& s) {
 
 TEST(StepLine, says_what_a_person_wants_to_know) {
   EXPECT_EQ(format_step_line(step(), {.steps = 500, .eta_seconds = 112}),
-            "step 120/500  loss 2.3456 (+0.3z)  grad 0.8120 (-0.1z)  lr 3.00e-04  3,412 tok/s  61% of GEMM limit  eta 1m52s");
+            "step 120/500  loss 2.3456 (+0.3z)  grad 0.8120 (-0.1z)  lr 3.00e-04  3,412 tok/s  61% of limit  eta 1m52s");
 }
 
 TEST(StepLine, leaves_out_what_is_not_known) {
   StepEvent e = step();
-  e.loss_z = e.grad_norm_z = NAN, e.tokens_per_second = 0, e.gemm_share = NAN;
+  e.loss_z = e.grad_norm_z = NAN, e.tokens_per_second = 0, e.limit_share = NAN;
   EXPECT_EQ(format_step_line(e, {}), "step 120  loss 2.3456  grad 0.8120  lr 3.00e-04");
 }
 

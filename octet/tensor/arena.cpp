@@ -25,15 +25,24 @@ struct Arena::Stack {
     Category category;
   };
 
-  explicit Stack(Device device) : device(device) {
+  Stack(Device device, Lifetime lifetime) : device(device), on_host(lifetime == Lifetime::host) {
     if (device == Device::null) base = reinterpret_cast<std::byte*>(std::size_t(1) << 46), capacity = std::size_t(1) << 46;
     if (device == Device::cpu) pages = cpu::Pages::reserve(), base = pages.data(), capacity = pages.bytes();
-    if (device == Device::cuda) gpu_pages = cuda::Pages::reserve(), base = gpu_pages.data(), capacity = gpu_pages.bytes();
+    if (device == Device::cuda && on_host) host_pages = cuda::HostPages::reserve(), base = host_pages.data(), capacity = host_pages.bytes();
+    if (device == Device::cuda && !on_host) gpu_pages = cuda::Pages::reserve(), base = gpu_pages.data(), capacity = gpu_pages.bytes();
+  }
+
+  // Memory for everything that is used.
+  void take() {
+    if (device == Device::cuda && on_host) host_pages.take(highest);
+    if (device == Device::cuda && !on_host) gpu_pages.take(highest);
   }
 
   Device device;
+  bool on_host;
   cpu::Pages pages;
   cuda::Pages gpu_pages;
+  cuda::HostPages host_pages;
   std::byte* base = nullptr;
   std::size_t capacity = 0, used = 0, highest = 0;
   std::vector<Entry> entries;
@@ -45,7 +54,7 @@ Arena::~Arena() = default;
 
 Arena::Stack& Arena::stack(Region r) {
   auto& slots = stacks_[std::size_t(r.lifetime)];
-  while (slots.size() <= std::size_t(r.slot)) slots.push_back(std::make_unique<Stack>(device_));
+  while (slots.size() <= std::size_t(r.slot)) slots.push_back(std::make_unique<Stack>(device_, r.lifetime));
   return *slots[std::size_t(r.slot)];
 }
 
@@ -61,7 +70,7 @@ void* Arena::allocate(std::size_t bytes, Region region, Category category) {
   s.now[std::size_t(category)] += rounded;
   if (s.used > s.highest) {
     s.highest = s.used, s.at_highest = s.now;
-    if (device_ == Device::cuda) s.gpu_pages.take(s.highest);
+    s.take();
   }
   return address;
 }
@@ -85,6 +94,8 @@ MemoryPeak Arena::peak() const {
   MemoryPeak out;
   for (const auto& slots : stacks_)
     for (const auto& s : slots) {
+      if (s->on_host) out.host += s->highest;
+      if (s->on_host) continue;
       out.total += s->highest;
       for (std::size_t c = 0; c < categories; ++c) out.by_category[c] += s->at_highest[c];
     }

@@ -20,8 +20,9 @@ enum class Lifetime : std::uint8_t {
   micro_batch,  // what backward needs from forward; several micro-batches in flight use several slots
   recompute,    // what a recomputed forward keeps until its own backward is done
   scratch,      // temporaries, cut back by Scope
+  host,         // like run, but in the host's memory, where a GPU reaches it over its bus: for what is used once a step
 };
-inline constexpr int lifetimes = 5;
+inline constexpr int lifetimes = 6;
 
 struct Region {
   Lifetime lifetime;
@@ -36,11 +37,12 @@ std::string_view name(Category);
 
 using CategoryBytes = std::array<std::size_t, categories>;
 
-/// Bytes an arena holds at its fullest. The arena's footprint is the sum over regions of each one's own peak, since a region keeps
+/// Bytes an arena holds at its fullest on its device, and beside that in the host's memory (Lifetime::host). The arena's footprint is the sum over regions of each one's own peak, since a region keeps
 /// its pages; by_category says what filled each region at its peak, and adds up to `total`.
 struct MemoryPeak {
   CategoryBytes by_category{};
   std::size_t total = 0;
+  std::size_t host = 0;
 };
 
 /// Memory of one device in regions, each a stack. Allocation is a bump of an offset: no system call in a step once warm.

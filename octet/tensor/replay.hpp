@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 
@@ -14,9 +15,12 @@ namespace octet {
 /// was the last time.
 class Replay {
  public:
-  /// Runs body() or its record. `form` tells apart bodies that differ (in shape, or in what they measure).
+  /// All that bodies may differ in: their shapes, and what they measure.
+  using Form = std::array<std::int64_t, 4>;
+
+  /// Runs body() or its record.
   template <class Body>
-  void run(Stream& stream, std::uint64_t form, const Body& body) {
+  void run(Stream& stream, const Form& form, const Body& body) {
     if (stream.device() != Device::cuda || stream.observed()) return body();
     Record& r = records_[form];
     if (r.seen++ < eager_runs) return body();
@@ -40,11 +44,10 @@ class Replay {
     cuda::Graph::begin(stream.queue());
     body();
     r.graph = cuda::Graph::end(stream.queue()), r.recorded = true;
-    const Work after = stream.work();
-    r.work = {after.ops - before.ops, after.flops - before.flops, after.gemm_flops - before.gemm_flops, after.bytes - before.bytes};
+    r.work = stream.work() - before;
   }
 
-  std::map<std::uint64_t, Record> records_;
+  std::map<Form, Record> records_;
 };
 
 }  // namespace octet

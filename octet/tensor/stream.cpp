@@ -51,13 +51,13 @@ void clear(Stream& stream, const Tensor& t) {
 void upload(Stream& stream, const void* host, const Tensor& to) {
   if (to.bytes() == 0) return;
   if (stream.device() == Device::cpu) std::memcpy(to.data, host, to.bytes());
-  if (stream.device() == Device::cuda) cuda::upload(stream.queue(), host, to.data, to.bytes());
+  if (stream.device() == Device::cuda) stream.staging().upload(stream.queue(), host, to.data, to.bytes());
 }
 
 void download(Stream& stream, const Tensor& from, void* host) {
   if (from.bytes() == 0) return;
   if (stream.device() == Device::cpu) std::memcpy(host, from.data, from.bytes());
-  if (stream.device() == Device::cuda) cuda::download(stream.queue(), from.data, host, from.bytes());
+  if (stream.device() == Device::cuda) stream.staging().download(stream.queue(), from.data, host, from.bytes());
 }
 
 void wait(Stream& stream) {

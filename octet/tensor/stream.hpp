@@ -4,6 +4,7 @@
 
 #include "octet/tensor/arena.hpp"
 #include "octet/tensor/cuda/queue.hpp"
+#include "octet/tensor/cuda/staging.hpp"
 #include "octet/tensor/tensor.hpp"
 
 namespace octet {
@@ -16,16 +17,23 @@ struct Target {
   bool deterministic = false;       // cuda: the same bits in every run, where that costs memory and time (attention's gradient, the choice of GEMMs)
 };
 
-/// Work that ops have announced: the same counts on every device, so a dry run tells what a step costs.
+/// Work that ops have announced: the same counts on every device for one target, so a dry run tells what a step costs.
 struct Work {
   std::int64_t ops = 0;
-  double flops = 0;       // of GEMMs and attention, 2 per multiply-add
-  double gemm_flops = 0;  // of GEMMs alone
-  double bytes = 0;       // read and written by all other ops, each tensor once
+  double flops = 0;           // of GEMMs and attention, 2 per multiply-add
+  double gemm_flops = 0;      // of GEMMs alone
+  double bytes = 0;           // read and written by all other ops, each tensor once
+  double fp8_flops = 0;       // of GEMMs on 8-bit codes; a CPU decodes them first
+  double emulated_flops = 0;  // of these, on a GPU: of GEMMs that it does only by decoding the codes first
 
-  friend Work operator+(const Work& a, const Work& b) { return {a.ops + b.ops, a.flops + b.flops, a.gemm_flops + b.gemm_flops, a.bytes + b.bytes}; }
+  friend Work operator+(const Work& a, const Work& b) {
+    return {a.ops + b.ops, a.flops + b.flops, a.gemm_flops + b.gemm_flops, a.bytes + b.bytes, a.fp8_flops + b.fp8_flops,
+            a.emulated_flops + b.emulated_flops};
+  }
   friend Work operator-(const Work& a, const Work& b) { return a + -1 * b; }
-  friend Work operator*(std::int64_t n, const Work& w) { return {n * w.ops, double(n) * w.flops, double(n) * w.gemm_flops, double(n) * w.bytes}; }
+  friend Work operator*(std::int64_t n, const Work& w) {
+    return {n * w.ops, double(n) * w.flops, double(n) * w.gemm_flops, double(n) * w.bytes, double(n) * w.fp8_flops, double(n) * w.emulated_flops};
+  }
 };
 
 /// Sees tensors as modules make them. Used to find where a value that is not finite came from; none is installed in a normal step.
@@ -49,8 +57,12 @@ class Stream {
   int workers() const;
   /// Rows that an op which works by chunks takes at a time: few on a CPU, so that they stay near, many on a GPU, so that it is full.
   std::int64_t chunk_rows() const { return target_.device == Device::cuda ? 4096 : 512; }
+  /// Whether the device that ops run on, or would run on, has memory of its own.
+  bool apart_from_host() const { return target_.device == Device::cuda; }
   /// The GPU's queue; null on other devices.
   cuda::Queue queue() const { return queue_; }
+  /// What carries bytes between the host and the GPU.
+  cuda::Staging& staging() { return staging_; }
   Arena& arena() { return arena_; }
   const Arena& arena() const { return arena_; }
 
@@ -77,6 +89,7 @@ class Stream {
   Arena arena_;
   Target target_;
   cuda::Queue queue_ = nullptr;
+  cuda::Staging staging_;
   Work work_;
   Observer* observer_ = nullptr;
 };

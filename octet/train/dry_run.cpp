@@ -1,5 +1,6 @@
 #include "octet/train/dry_run.hpp"
 
+#include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/evaluate.hpp"
 #include "octet/train/step.hpp"
 
@@ -21,6 +22,22 @@ Work work_of_step(Engine& engine, const data::Batch& shape, std::int64_t accumul
   return one + (accumulate - 1) * (two - one);
 }
 
+// How matrices, their gradients and moments are stored; vectors, such as norms' weights, are f32 whatever the configuration says.
+void add_storage(const optim::AdamWConfig& c, std::vector<PlanRow>& plan) {
+  const auto row = [&](std::string_view what, DType type, std::string_view why) {
+    plan.push_back({std::string(what), 0, 0, std::string(name(type)), type == DType::bf16 ? format("{}; {}", why, "rounded stochastically") : std::string(why)});
+  };
+  row("master weights", c.master, "what the optimizer updates");
+  plan.push_back({"weight gradients", 0, 0, std::string(name(c.gradients)), "added up over micro-batches"});
+  row("optimizer moments", c.moments, "both of AdamW's");
+}
+
+void add_emulation(const Work& step, std::vector<PlanRow>& plan) {
+  if (step.emulated_flops == 0) return;
+  plan.push_back({"8-bit GEMMs", 0, 0, "decoded", format("emulation: this GPU does not multiply such codes as they are, which concerns {}% of the GEMMs' work",
+                                                        fixed(100 * step.emulated_flops / step.gemm_flops, 0))});
+}
+
 }  // namespace
 
 DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate) {
@@ -35,13 +52,18 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   out.memory = engine.stream.arena().peak();
   out.parameters = engine.parameters.count();
   out.plan = engine.precision.rows();
+  if (config.optimizer) add_storage(*config.optimizer, out.plan);
+  add_emulation(out.step, out.plan);
   out.quantizers = engine.precision.slots().slots();
   return out;
 }
 
 void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& loop) {
+  if (dry.memory.host > 0 && dry.memory.host > cpu::available_bytes())
+    throw DeviceError(format("optim.offload needs {} of the host's memory and {} are free: set optim.moments = \"bf16\", or optim.offload = false",
+                             bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
   if (dry.memory.total <= available) return;
-  std::string remedies = "use a shorter data.sequence_length, model.recompute = true, or a smaller model";
+  std::string remedies = "use a shorter data.sequence_length, model.recompute = [\"block\"], recipe.weights = \"made\", or a smaller model (docs/recipes.md#memory)";
   if (loop.batch > 1) remedies = format("set train.batch = {} and train.accumulate = {}, or ", loop.batch / 2, loop.accumulate * 2) + remedies;
   std::string largest;
   for (std::size_t c = 0; c < categories; ++c)

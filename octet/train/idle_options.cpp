@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "octet/ops/machine/machine.hpp"
+
 namespace octet::train {
 namespace {
 
@@ -38,7 +40,13 @@ void recipe_options(const PrecisionConfig& c, const std::vector<std::string>& na
   idle.add(read.empty(), "recipe.keep_bf16", c.keep_bf16, plain.keep_bf16, why);
   idle.add(read.empty(), "recipe.first", c.first, plain.first, why);
   idle.add(read.empty(), "recipe.last", c.last, plain.last, why);
+  idle.add(read.empty(), "recipe.weights", c.weights, plain.weights, why);
   idle.add(read.empty(), "recipe.head", c.head, plain.head, why);
+}
+
+void device_options(const RunConfig& c, Idle& idle) {
+  const bool on_cpu = c.device == "cpu" || (c.device == "auto" && device_named("auto") == Device::cpu);
+  idle.add(on_cpu, "optim.offload", c.optim.offload, optim::AdamWConfig{}.offload, "on the CPU everything is in the host's memory");
 }
 
 void loop_options(const RunConfig& c, Idle& idle) {
@@ -70,6 +78,7 @@ std::vector<std::string> idle_options(const RunConfig& c, const config::Origins&
   idle.add(comparison, "checkpoint.keep", c.checkpoint.keep, none.keep, "a comparison makes no checkpoints");
   recipe_options(c.recipe, compared.empty() ? std::vector{c.recipe.recipe} : compared, idle);
   loop_options(c, idle);
+  device_options(c, idle);
   return std::move(idle.sentences);
 }
 

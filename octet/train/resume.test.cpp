@@ -68,7 +68,7 @@ std::vector<std::string> events(const std::string& folder) {
     std::string kept;
     std::istringstream members(line);
     for (std::string member; std::getline(members, member, ',');)
-      for (bool timed = false; const char* name : {"\"time\"", "\"seconds\"", "\"tokens_per_second\"", "\"gemm_share\"", "\"data_wait\"", "\"memory\""}) {
+      for (bool timed = false; const char* name : {"\"time\"", "\"seconds\"", "\"tokens_per_second\"", "\"limit_share\"", "\"data_wait\"", "\"memory\""}) {
         timed = timed || has(member, name);
         if (std::string_view(name) == "\"memory\"" && !timed) kept += member + ",";
       }
@@ -98,7 +98,7 @@ TEST_P(ResumedRun, is_bit_for_bit_the_run_that_never_stopped) {
 TEST(Resume, holds_with_weights_gradients_and_moments_in_bf16_and_with_recompute) {
   Runs runs("current");
   runs.config.optim.master = runs.config.optim.gradients = runs.config.optim.moments = DType::bf16;
-  runs.config.model.recompute = true, runs.config.train.accumulate = 1;
+  runs.config.model.recompute = {"block"}, runs.config.recipe.weights = "made", runs.config.train.accumulate = 1;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
   runs.train(cut);

@@ -14,7 +14,7 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("kv_heads", kv_heads, "key and value heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
   v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
   v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 24});
-  v.field("recompute", recompute, "keep only each block's input for backward, and run the block again there");
+  v.field("recompute", recompute, "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block");
   v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones");
 }
 
@@ -78,7 +78,7 @@ EngineConfig engine_config(const RunConfig& c) {
   if (c.data.sequence_length > shape.max_sequence)
     throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it or choose another model.size", c.data.sequence_length,
                              printable(c.model.size), shape.max_sequence));
-  return {.shape = shape, .model = {.recompute = c.model.recompute}, .precision = c.recipe, .optimizer = c.optim, .sequence = c.data.sequence_length};
+  return {.shape = shape, .model = {.recompute = nn::Recompute::named(c.model.recompute)}, .precision = c.recipe, .optimizer = c.optim, .sequence = c.data.sequence_length};
 }
 
 }  // namespace octet::train

@@ -12,7 +12,7 @@ namespace octet::train {
 struct ModelConfig {
   std::string size = "llama-tiny";
   std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, hidden = 0, vocabulary = 0;  // 0: the size's own
-  bool recompute = false;
+  std::vector<std::string> recompute;  // nn::Recompute::named
   std::string init;  // folder of a model to start from instead of random weights
 
   void fields(config::FieldVisitor&);

@@ -13,7 +13,7 @@ inline ModelShape small_shape(const std::string& family) {
           .max_sequence = 64, .tied = family != "llama"};
 }
 
-inline EngineConfig small_engine(const std::string& family, const std::string& recipe, bool recompute = false) {
+inline EngineConfig small_engine(const std::string& family, const std::string& recipe, const nn::Recompute& recompute = {}) {
   return {.shape = small_shape(family), .model = {.recompute = recompute}, .precision = {.recipe = recipe}, .optimizer = optim::AdamWConfig{}, .sequence = 32};
 }
 

@@ -6,11 +6,6 @@
 namespace octet::train {
 namespace {
 
-// Tells apart what a micro-step's launches depend on.
-std::uint64_t form_of(const data::Batch& batch, std::int64_t tokens, bool measure) {
-  return (std::uint64_t(batch.rows) * 1'000'003 + std::uint64_t(batch.length)) * 1'000'003 + std::uint64_t(tokens) * 2 + (measure ? 1 : 0);
-}
-
 constexpr Pass recording{.kind = Pass::Kind::train, .keep = Lifetime::micro_batch};
 
 void clear_sums(Engine& e) {
@@ -46,7 +41,7 @@ bool run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepO
     if (options.stopped != nullptr && options.stopped()) return drop_step(e), false;
     const Scope micro_batch(e.stream, pass.keep);
     const TokenBatch on_device = upload(e.stream, batch, pass.keep);
-    e.micro_steps.run(e.stream, form_of(batch, tokens, options.measure), [&] {
+    e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, options.measure}, [&] {
       e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
       e.model->backward(e.stream, on_device, pass);
     });

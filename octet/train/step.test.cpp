@@ -20,15 +20,25 @@ using namespace octet::train::testing;
 class EveryRecipe : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Step, EveryRecipe, ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
+const std::vector<std::string> recomputed_parts[] = {{}, {"norm"}, {"activation"}, {"norm", "activation"}, {"mlp"}, {"attention"}, {"mlp", "attention"}, {"block"}};
+
+std::vector<float> gradients_of(const EngineConfig& config) {
+  Engine e(config, Device::cpu, machine_target(Device::cpu));
+  train_steps(e, 2);
+  run_step(e, std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3});
+  return nn::flat_values(e.stream, e.parameters.gradients());
+}
+
 TEST_P(EveryRecipe, a_dry_run_needs_the_memory_that_a_real_run_takes_to_the_byte) {
   for (const char* family : {"llama", "qwen2", "gpt2"})
-    for (const bool recompute : {false, true}) {
-      const EngineConfig config = small_engine(family, GetParam(), recompute);
+    for (const auto& parts : recomputed_parts) {
+      EngineConfig config = small_engine(family, GetParam(), nn::Recompute::named(parts));
+      config.precision.weights = parts.empty() ? "kept" : "made";
       const DryRun dry = dry_run(config, machine_target(Device::cpu), 2, 2);
       Engine e(config, Device::cpu, machine_target(Device::cpu));
       train_steps(e, 2, 2);
       evaluate_batch(e, random_batch(2, 32, 61, 1));
-      EXPECT_EQ(dry.memory.total, e.stream.arena().peak().total) << family << (recompute ? ", recompute" : "");
+      EXPECT_EQ(dry.memory.total, e.stream.arena().peak().total) << family << ::testing::PrintToString(parts);
       EXPECT_EQ(dry.memory.by_category, e.stream.arena().peak().by_category) << family;
     }
 }
@@ -54,14 +64,89 @@ TEST_P(EveryRecipe, a_dry_run_tells_memory_and_work_of_any_number_of_micro_batch
 
 TEST_P(EveryRecipe, recomputing_gives_the_same_gradients_bit_for_bit) {
   for (const char* family : {"llama", "gpt2"}) {
-    std::vector<float> gradients[2];
-    for (const bool recompute : {false, true}) {
-      Engine e(small_engine(family, GetParam(), recompute), Device::cpu, machine_target(Device::cpu));
-      train_steps(e, 2);
-      run_step(e, std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3});
-      gradients[recompute] = nn::flat_values(e.stream, e.parameters.gradients());
-    }
-    EXPECT_EQ(gradients[0], gradients[1]) << family;
+    const std::vector<float> gradients = gradients_of(small_engine(family, GetParam()));
+    for (const auto& parts : recomputed_parts)
+      EXPECT_EQ(gradients_of(small_engine(family, GetParam(), nn::Recompute::named(parts))), gradients) << family << ::testing::PrintToString(parts);
+  }
+}
+
+TEST_P(EveryRecipe, codes_of_weights_that_are_made_for_each_gemm_give_the_same_gradients_and_measurements) {
+  EngineConfig config = small_engine("qwen2", GetParam());
+  std::vector<float> amax[2], gradients[2];
+  for (const bool made : {false, true}) {
+    config.precision.weights = made ? "made" : "kept";
+    Engine e(config, Device::cpu, machine_target(Device::cpu));
+    train_steps(e, 3, 2);
+    run_step(e, std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3});
+    gradients[made] = nn::flat_values(e.stream, e.parameters.gradients());
+    const Tensor seen = e.precision.slots().amax();
+    amax[made].assign(seen.f32(), seen.f32() + seen.count());
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
+  EXPECT_EQ(amax[0], amax[1]);
+}
+
+TEST(Plan, tells_how_weights_gradients_and_moments_are_stored) {
+  EngineConfig config = small_engine("llama", "current");
+  config.optimizer->moments = DType::bf16;
+  const DryRun dry = dry_run(config, machine_target(Device::cpu), 1, 1);
+  const auto precision_of = [&](const char* what) {
+    for (const PlanRow& row : dry.plan)
+      if (row.path == what) return row.precision;
+    return std::string("no such row");
+  };
+  EXPECT_EQ(precision_of("master weights"), "f32");
+  EXPECT_EQ(precision_of("weight gradients"), "f32");
+  EXPECT_EQ(precision_of("optimizer moments"), "bf16");
+}
+
+TEST(Plan, says_which_recipes_a_gpu_only_emulates_and_how_much_of_the_work) {
+  const auto emulation = [](const char* recipe, const Target& target) {
+    std::string rows;
+    for (const PlanRow& row : dry_run(small_engine("llama", recipe), target, 2, 1).plan)
+      if (row.precision == "decoded") rows += row.why;
+    return rows;
+  };
+  const Target gpu{.device = Device::cuda, .multiprocessors = 132};
+  for (const char* native : {"bf16", "delayed", "current", "rowwise", "block128"}) EXPECT_EQ(emulation(native, gpu), "") << native;
+  EXPECT_NE(emulation("mxfp8", gpu).find("emulation: this GPU does not multiply such codes as they are"), std::string::npos);
+  EXPECT_EQ(emulation("mxfp8", {}), "");
+}
+
+TEST(Plan, counts_moments_that_a_gpu_keeps_in_the_hosts_memory_apart) {
+  EngineConfig config = small_engine("llama", "current");
+  const Target gpu{.device = Device::cuda, .multiprocessors = 132};
+  const DryRun here = dry_run(config, gpu, 1, 1);
+  config.optimizer->offload = true;
+  const DryRun offloaded = dry_run(config, gpu, 1, 1), on_cpu = dry_run(config, {}, 1, 1);
+  EXPECT_EQ(here.memory.host, 0u);
+  EXPECT_GE(offloaded.memory.host, std::size_t(2 * 4 * here.parameters));
+  EXPECT_EQ(here.memory.total, offloaded.memory.total + offloaded.memory.host);
+  EXPECT_EQ(on_cpu.memory.host, 0u);
+}
+
+TEST(Recompute, keeps_less_the_more_is_computed_again) {
+  const auto kept = [](const char* family, const std::vector<std::string>& parts) {
+    EngineConfig config = small_engine(family, "bf16", nn::Recompute::named(parts));
+    config.shape.layers = 16;  // what one block rebuilds counts too, once
+    return dry_run(config, machine_target(Device::cpu), 8, 1).memory.by_category[int(Category::activations)];
+  };
+  for (const char* family : {"llama", "gpt2"}) {
+    EXPECT_LT(kept(family, {"norm"}), kept(family, {})) << family;
+    EXPECT_LT(kept(family, {"activation"}), kept(family, {})) << family;
+    EXPECT_LT(kept(family, {"mlp"}), kept(family, {"norm", "activation"})) << family;
+    EXPECT_LT(kept(family, {"attention"}), kept(family, {"norm"})) << family;
+    EXPECT_LT(kept(family, {"mlp", "attention"}), kept(family, {"mlp"})) << family;
+    EXPECT_LT(kept(family, {"block"}), kept(family, {"mlp", "attention"})) << family;
+  }
+}
+
+TEST(Recompute, a_word_that_is_no_part_is_refused_with_the_nearest) {
+  try {
+    nn::Recompute::named(std::vector<std::string>{"norm", "atention"});
+    FAIL();
+  } catch (const ConfigError& e) {
+    EXPECT_EQ(std::string(e.what()), "model.recompute: \"atention\" is no part of a block, which has norm, activation, mlp, attention and block; did you mean \"attention\"?");
   }
 }
 

@@ -10,18 +10,22 @@
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
 #include "octet/config/write.hpp"
-#include "octet/tensor/cpu/threads.hpp"
-#include "octet/train/evaluate.hpp"
+#include "octet/ops/machine/limits.hpp"
 #include "octet/ops/machine/machine.hpp"
+#include "octet/tensor/cpu/threads.hpp"
+#include "octet/train/checkpoint/restore.hpp"
+#include "octet/train/evaluate.hpp"
 #include "octet/train/nonfinite.hpp"
 #include "octet/train/resume.hpp"
-#include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/run_folder.hpp"
 #include "octet/train/step.hpp"
 #include "octet/train/weights.hpp"
 
 namespace octet::train {
 namespace {
+
+constexpr const char* gemm_plans_file = "gemm-plans.txt";
+constexpr std::size_t most_plan_bytes = std::size_t(16) << 20;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -73,6 +77,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   require_memory(dry_, available_bytes(device), config.train);
   engine_ = std::make_unique<Engine>(engine, device, machine_target(device, config.deterministic));
   for (const auto& pattern : engine_->precision.unused_patterns()) log::warn("recipe.keep_bf16: no layer matches \"{}\"", pattern);
+  if (dry_.step.emulated_flops > 0) log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
   facts_ = facts_of(config_, engine.shape, dry_);
   facts_.baseline = options.baseline;
   open_folder();
@@ -114,7 +119,7 @@ void Trainer::restore(const Manifest& manifest) {
     visit_state(visitor);
     visitor.finish();
   }
-  wait(engine_->stream);  // the file goes
+  replay_gemm_plans();
   saved_step_ = at_.step;
   log::info("goes on after step {}, from {}", at_.step, from);
 }
@@ -201,6 +206,7 @@ void Trainer::begin_save() {
     Capture capture(engine_->stream);
     visit_state(capture);
     snapshot = capture.take();
+    keep_gemm_plans();
   } catch (const IoError& e) {
     return not_saved(at_.step, e.what());
   } catch (const std::bad_alloc&) {
@@ -253,7 +259,7 @@ void Trainer::one_step() {
   e.time = seconds();
   e.tokens = step * config_.tokens_per_step();
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;
-  e.gemm_share = (engine_->stream.work().gemm_flops - before.gemm_flops) / e.seconds / matmul_limit(engine_->stream.device()).flops_per_second;
+  e.limit_share = least_seconds(engine_->stream.work() - before, machine_limits(engine_->stream.device())) / e.seconds;
   e.data_wait = loader_->wait_seconds() - waited;
   e.memory_bytes = std::int64_t(engine_->stream.arena().peak().total);
   emit_step(e);
@@ -283,10 +289,17 @@ void Trainer::keep_gradient() {
   if (options_.keep_first_gradient) first_gradient_ = std::move(flat);
 }
 
-// By the second step every form has been multiplied once.
+// Called after the first step, which has multiplied every form of a step, and with every checkpoint, when evaluation has its forms, too.
 void Trainer::keep_gemm_plans() {
   const std::string plans = gemm_plans_text(engine_->stream.device());
-  if (!plans.empty()) write_file_atomically(folder_ + "/gemm-plans.txt", plans);
+  if (!plans.empty()) write_file_atomically(folder_ + "/" + gemm_plans_file, plans);
+}
+
+void Trainer::replay_gemm_plans() {
+  const std::string file = folder_ + "/" + gemm_plans_file;
+  if (!std::filesystem::exists(file)) return;
+  if (!octet::replay_gemm_plans(engine_->stream.device(), read_file(file, most_plan_bytes)))
+    log::warn("{} is of another GPU or library: the GEMMs' algorithms are chosen anew, and sums may be rounded differently", file);
 }
 
 void Trainer::emit_scales(const Readout& shown) {

@@ -95,6 +95,7 @@ class Trainer {
   void evaluate_now();
   void keep_gradient();
   void keep_gemm_plans();
+  void replay_gemm_plans();
   void save_if_due();
   void save_last();
   void begin_save();

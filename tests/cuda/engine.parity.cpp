@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "octet/ops/machine/machine.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "octet/scaling/recipe.hpp"
 #include "octet/train/small_model.testing.hpp"
 #include "tests/cuda/parity.hpp"
@@ -61,8 +62,49 @@ Case steps(const std::string& family, const std::string& recipe) {
           }};
 }
 
+// Tensors that modules show, by path and name, copied when they are made.
+class Seen final : public Observer {
+ public:
+  Seen(Stream& stream, Side& side) : stream_(stream), side_(side) {}
+  void observe(std::string_view path, std::string_view what, const Tensor& t) override {
+    if (what != "y" || t.dtype != DType::bf16 || t.shape.rank != 2) return;
+    const HostCopy host(stream_, t);
+    shown.emplace_back(path, side_.raw(std::vector<Bf16>(host.as<Bf16>(), host.as<Bf16>() + t.count()), t.shape));
+  }
+  std::vector<std::pair<std::string, Tensor>> shown;
+
+ private:
+  Stream& stream_;
+  Side& side_;
+};
+
+// E4M3 codes of every activation of the first forward, each tensor by its own maximum. Activations of the two devices come from sums in
+// another order, rounded to BF16: after n roundings they are apart by about sqrt(n) 2^-8 of their size, and a code changes when the middle
+// between two codes, which are 2^-4 to 2^-3 apart, lies in between: for at most sqrt(n) 2^-8 / 2^-4 of the values.
+Case activation_codes(const std::string& family) {
+  return {format("engine {} codes of activations", family), [=](Side& side) {
+            train::EngineConfig config = small_engine(family, "bf16");
+            config.shape.hidden = 128, config.shape.vocabulary = 64;
+            train::Engine e(config, side.device(), machine_target(side.device()));
+            e.parameters.initialize(e.stream, 7);
+            train::prepare(e);
+            Seen seen(e.stream, side);
+            e.stream.set_observer(&seen);
+            train::run_step(e, std::vector{random_batch(4, 32, 61, 1)}, {.learning_rate = 1e-3});
+            e.stream.set_observer(nullptr);
+            double roundings = 1;
+            for (const auto& [path, y] : seen.shown) {
+              ops::Sink sink = ops::make_sink(side.stream(), {.format = DType::e4m3}, {.shape = y.shape, .dtype = y.dtype, .rows_region = Lifetime::run, .plain = y});
+              ops::quantize(side.stream(), y, sink);
+              side.result("codes of " + path, sink.codes.rows.codes, same_bits_but(std::sqrt(roundings) / 16));
+              roundings += 2;
+            }
+          }};
+}
+
 std::vector<Case> make() {
   std::vector<Case> cases;
+  for (const char* family : {"llama", "qwen2", "gpt2"}) cases.push_back(activation_codes(family));
   for (const auto& recipe : recipes())
     for (const char* family : {"llama", "qwen2", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
   return cases;

@@ -13,12 +13,15 @@
 
 namespace octet::parity {
 
-/// How near a result must be: bit by bit, or |gpu - cpu| <= bound(i) + rounding of both to the tensor's dtype.
+/// How near a result must be: bit by bit, all elements or all but a share of them, or |gpu - cpu| <= bound(i) + rounding of both to the
+/// tensor's dtype.
 struct Nearness {
   bool exact = false;
+  double share = 0;  // where not 0: elements that may differ, of all
   std::function<double(std::int64_t)> bound;  // of element i, in absolute terms; without rounding
 };
 inline Nearness same_bits() { return {.exact = true}; }
+inline Nearness same_bits_but(double share) { return {.share = share}; }
 /// The same for every element.
 inline Nearness within(double bound) { return {.bound = [bound](std::int64_t) { return bound; }}; }
 
@@ -27,6 +30,7 @@ class Side {
  public:
   explicit Side(Device device) : stream_(device) {}
   Stream& stream() { return stream_; }
+  Device device() const { return stream_.device(); }
 
   /// A tensor of f32 or bf16 with these values.
   Tensor from(const std::vector<float>& values, Shape shape, DType dtype = DType::f32) {

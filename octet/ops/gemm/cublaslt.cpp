@@ -193,7 +193,7 @@ void choose(Plan& plan, Queue queue, const GemmOperands& o, bool deterministic) 
     plan.found = true;
     return;
   }
-  const bool tune = !deterministic && plans.choice() == ops::GemmChoice::tune && !capturing(queue);
+  const bool tune = !deterministic && !capturing(queue);
   const auto list = guesses(plan, o.workspace_bytes, tune ? candidates : 1);
   if (list.empty()) return log::warn("cuBLASLt has no kernel for {}: Octet's own, which is slow, multiplies", to_text(plan.form));
   GemmAlgorithm chosen;

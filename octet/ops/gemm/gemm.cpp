@@ -78,7 +78,7 @@ bool multiplies_codes(const Gemm& g) {
   return (a == b && (a == tensor || a == row || a == row_128)) || (blocks(a) && blocks(b) && a != b);
 }
 
-GemmSpace space_on_gpu(Stream& stream, const Gemm& g) {
+GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
   GemmSpace s;
   const DType type = g.a.codes.dtype;
   if (multiplies_codes(g) || (!is_fp8(type) && type == g.b.codes.dtype)) {
@@ -86,6 +86,7 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g) {
   } else {
     const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
     s.a = prepare(stream, g.a, compute), s.b = prepare(stream, g.b, compute);
+    if (s.a.decode || s.b.decode) stream.count({.emulated_flops = flops});
     if (!s.a.descaled || !s.b.descaled) s.factor = stream.empty({64}, DType::f32, Lifetime::scratch, Category::workspace);
   }
   if (g.d.dtype == DType::bf16) {
@@ -122,10 +123,11 @@ std::optional<GemmScale> gemm_scale(const Quantized& q) {
 void gemm(Stream& stream, const Gemm& g) {
   check_gemm(g);
   const double flops = 2.0 * double(g.d.shape.count()) * double(g.a.cols());
-  stream.count({.ops = 1, .flops = flops, .gemm_flops = flops});
+  const bool fp8 = is_fp8(g.a.codes.dtype) && is_fp8(g.b.codes.dtype);
+  stream.count({.ops = 1, .flops = flops, .gemm_flops = flops, .fp8_flops = fp8 ? flops : 0});
   const Scope scope(stream);
   if (stream.target().device == Device::cpu) return gemm_on_cpu(stream, g);
-  const GemmSpace space = space_on_gpu(stream, g);
+  const GemmSpace space = space_on_gpu(stream, g, flops);
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(gemm, stream.queue(), g, space, stream.target().deterministic);
 }
 

@@ -62,15 +62,6 @@ GemmPlans& GemmPlans::of_process() {
   return it;
 }
 
-void GemmPlans::set_choice(GemmChoice c) {
-  const std::lock_guard lock(mutex_);
-  choice_ = c;
-}
-GemmChoice GemmPlans::choice() const {
-  const std::lock_guard lock(mutex_);
-  return choice_;
-}
-
 std::optional<GemmAlgorithm> GemmPlans::find(const GemmForm& form) const {
   const std::string key = to_text(form);
   const std::lock_guard lock(mutex_);

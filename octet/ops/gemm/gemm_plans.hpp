@@ -37,20 +37,12 @@ struct GemmAlgorithm {
   friend bool operator==(const GemmAlgorithm&, const GemmAlgorithm&) = default;
 };
 
-/// How an algorithm is found for a form that has none yet.
-enum class GemmChoice : std::uint8_t {
-  tune,   // the best of the library's first few, timed once on the actual operands
-  first,  // the library's first: the same in every run, which timing cannot promise
-};
-
 /// The algorithms that this process multiplies with on a GPU. A run folder stores text() and replays it by load(): equal algorithms
-/// give equal bits. A deterministic stream (Target::deterministic) never times. Safe from any thread.
+/// give equal bits. A form that has none yet gets the best of the library's first few, timed once on the actual operands, or, on a
+/// deterministic stream (Target::deterministic), the library's first, the same in every run. Safe from any thread.
 class GemmPlans {
  public:
   static GemmPlans& of_process();
-
-  void set_choice(GemmChoice);
-  GemmChoice choice() const;
 
   std::optional<GemmAlgorithm> find(const GemmForm&) const;
   void store(const GemmForm&, const GemmAlgorithm&);
@@ -65,7 +57,6 @@ class GemmPlans {
 
  private:
   mutable std::mutex mutex_;
-  GemmChoice choice_ = GemmChoice::tune;
   std::map<std::string, GemmAlgorithm, std::less<>> algorithms_;
 };
 

@@ -46,8 +46,8 @@ std::string gemm_plans_text(Device device) {
   return device == Device::cuda ? ops::GemmPlans::of_process().text(ops::gemm_library(device)) : "";
 }
 
-void replay_gemm_plans(Device device, const std::string& text) {
-  if (device == Device::cuda) ops::GemmPlans::of_process().load(text, ops::gemm_library(device));
+bool replay_gemm_plans(Device device, const std::string& text) {
+  return device != Device::cuda || ops::GemmPlans::of_process().load(text, ops::gemm_library(device));
 }
 
 MatmulLimit matmul_limit(Device device) {

@@ -19,9 +19,10 @@ std::string device_name(Device);
 std::size_t available_bytes(Device);
 
 /// How this process multiplies on the device, as text that a run folder keeps, and its replay: equal plans give equal bits. Empty on the
-/// CPU. replay_gemm_plans() throws DataError on a damaged text and ignores one of another GPU or library.
+/// CPU. replay_gemm_plans() does nothing on the CPU; it is false, and nothing is replayed, when the text is of another GPU or library;
+/// throws DataError on a damaged one.
 std::string gemm_plans_text(Device);
-void replay_gemm_plans(Device, const std::string& text);
+bool replay_gemm_plans(Device, const std::string& text);
 
 /// The rate of matrix products that the device reaches at its best, measured once per process: on the CPU in the type that it multiplies
 /// faster, on a GPU in FP8.

@@ -8,6 +8,12 @@
 namespace octet::ops {
 namespace {
 
+std::int64_t count_pieces(std::span<const Tensor> x) {
+  std::int64_t n = 0;
+  for (const Tensor& t : x) n += ceil_div(t.count(), sum_piece_values);
+  return n;
+}
+
 std::vector<SumPiece> pieces_of(std::span<const Tensor> x) {
   std::vector<SumPiece> pieces;
   for (const Tensor& t : x)
@@ -29,11 +35,11 @@ void sum_of_squares(Stream& stream, const SumOfSquares& a) {
     bytes += double(t.bytes());
   }
   stream.count({.ops = 1, .bytes = bytes});
-  const auto pieces = pieces_of(a.x);
   const Scope scope(stream);
-  const Tensor partial = stream.empty({std::int64_t(pieces.size()) + n}, DType::f64, Lifetime::scratch, Category::workspace);
+  const Tensor partial = stream.empty({count_pieces(a.x) + n}, DType::f64, Lifetime::scratch, Category::workspace);
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(sum_of_squares, stream.queue(), a, partial);
   if (stream.device() != Device::cpu) return;
+  const auto pieces = pieces_of(a.x);
   OCTET_RUN(sum_of_squares, pieces.data(), std::int64_t(pieces.size()), partial.as<double>());
   const double* next = partial.as<double>();
   double total = 0;

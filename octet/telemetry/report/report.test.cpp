@@ -136,7 +136,7 @@ TEST(Report, copes_with_runs_that_hold_little_or_nonsense) {
 
   const double odd[] = {NAN, INFINITY, -INFINITY, 1e308, -1e308, 0, -1, 5e-324};
   for (const double x : odd) {
-    for (auto& e : runs[0].steps) e.loss = e.grad_norm = e.learning_rate = e.tokens_per_second = e.gemm_share = e.time = x;
+    for (auto& e : runs[0].steps) e.loss = e.grad_norm = e.learning_rate = e.tokens_per_second = e.limit_share = e.time = x;
     for (auto& e : runs[0].evals) e.loss = x;
     for (auto& e : runs[0].scales) e.scale_min.assign(e.scale_min.size(), float(std::fabs(x) > 1e38 ? INFINITY : x));
     runs[0].health.back().step = std::int64_t(1) << 62;

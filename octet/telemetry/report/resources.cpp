@@ -17,11 +17,11 @@ double mean_rate(const Group& group) {
   return sum / double(group.runs.size());
 }
 
-/// Median share of the matmul limit over the steps of the first run.
+/// Median share of the machine's limit over the steps of the first run.
 double median_share(const Group& group) {
   std::vector<double> shares;
   for (const StepEvent& e : group.first().steps)
-    if (std::isfinite(e.gemm_share)) shares.push_back(e.gemm_share);
+    if (std::isfinite(e.limit_share)) shares.push_back(e.limit_share);
   if (shares.empty()) return NAN;
   const auto middle = shares.begin() + std::ptrdiff_t(shares.size() / 2);
   std::nth_element(shares.begin(), middle, shares.end());
@@ -30,7 +30,7 @@ double median_share(const Group& group) {
 
 void draw_throughput(Markup& m, const Study& study) {
   BarChart chart{.title = "Throughput",
-                 .note = "Median over steps; in brackets the share of the machine's matmul limit.",
+                 .note = "Median over steps; in brackets the share of what the machine could reach at most.",
                  .unit = "tokens per second",
                  .bars = {}};
   for (const Group& group : study.groups) {
@@ -45,7 +45,7 @@ void draw_throughput(Markup& m, const Study& study) {
 
 void draw_rate_over_time(Markup& m, const Group& group) {
   LineChart chart{.title = "Throughput",
-                  .note = format("Median {} tokens per second, {} % of the machine's matmul limit.", whole_text(mean_rate(group)),
+                  .note = format("Median {} tokens per second, {} % of what the machine could reach at most.", whole_text(mean_rate(group)),
                                  number_text(100 * median_share(group), 0)),
                   .x_label = "step",
                   .y_label = "tokens per second",

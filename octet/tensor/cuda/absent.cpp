@@ -7,6 +7,7 @@
 #include "octet/tensor/cuda/event.hpp"
 #include "octet/tensor/cuda/graph.hpp"
 #include "octet/tensor/cuda/memory.hpp"
+#include "octet/tensor/cuda/staging.hpp"
 
 namespace octet::cuda {
 
@@ -28,8 +29,6 @@ void end_queue(Queue) {}
 void wait(Queue) { not_built(); }
 void copy(Queue, const void*, void*, std::size_t) { not_built(); }
 void clear(Queue, void*, std::size_t) { not_built(); }
-void upload(Queue, const void*, void*, std::size_t) { not_built(); }
-void download(Queue, const void*, void*, std::size_t) { not_built(); }
 
 void Graph::begin(Queue) { not_built(); }
 Graph Graph::end(Queue) { not_built(); }
@@ -41,9 +40,16 @@ void end_event(Event) {}
 void record(Queue, Event) { not_built(); }
 double seconds_between(Event, Event) { not_built(); }
 
+Staging::~Staging() = default;
+void Staging::upload(Queue, const void*, void*, std::size_t) { not_built(); }
+void Staging::download(Queue, const void*, void*, std::size_t) { not_built(); }
+
 Pages Pages::reserve() { not_built(); }
 Pages::~Pages() = default;
 void Pages::take(std::size_t) { not_built(); }
+HostPages HostPages::reserve() { not_built(); }
+HostPages::~HostPages() = default;
+void HostPages::take(std::size_t) { not_built(); }
 
 }  // namespace octet::cuda
 

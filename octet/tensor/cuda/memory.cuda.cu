@@ -1,5 +1,7 @@
 #include "octet/tensor/cuda/memory.hpp"
 
+#include <algorithm>
+
 #include "octet/tensor/cuda/device.hpp"
 #include "octet/tensor/cuda/driver.cuh"
 #include "octet/tensor/shape.hpp"
@@ -65,6 +67,35 @@ void Pages::take(std::size_t bytes) {
   require(driver().access(at, more, &access, 1), "cuMemSetAccess");
   taken_ += more;
 }
+
+HostPages HostPages::reserve() {
+  HostPages out;
+  out.pages_ = cpu::Pages::reserve();
+  return out;
+}
+
+void HostPages::take(std::size_t bytes) {
+  if (bytes <= taken_) return;
+  give_back();
+  // One range, whatever it grew from: CUDA copies and clears nothing that lies in two.
+  const std::size_t all = std::min(std::size_t(round_up(std::int64_t(bytes), std::int64_t(least_part))), pages_.bytes());
+  if (cudaHostRegister(pages_.data(), all, cudaHostRegisterMapped) != cudaSuccess) {
+    cudaGetLastError();
+    throw DeviceError(format("out of host memory that a GPU can use: {} are needed and {} are free; set optim.offload = false, or raise the limit of "
+                             "locked memory (ulimit -l)",
+                             bytes_text(double(all)), bytes_text(double(cpu::available_bytes()))));
+  }
+  taken_ = all;
+}
+
+void HostPages::give_back() {
+  if (taken_ == 0) return;
+  cudaDeviceSynchronize();
+  cudaHostUnregister(pages_.data());
+  taken_ = 0;
+}
+
+HostPages::~HostPages() { give_back(); }
 
 Pages::~Pages() {
   if (data_ == nullptr) return;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "octet/tensor/cpu/memory.hpp"
+
 namespace octet::cuda {
 
 /// Address space of the GPU that is given memory from its start on, as far as it is needed. Owns both.
@@ -34,6 +36,31 @@ class Pages {
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0, taken_ = 0;
   std::vector<Part> parts_;
+};
+
+/// Memory of the host, at its own addresses, that the GPU can read and write over its bus: grows as Pages do. Owns it.
+class HostPages {
+ public:
+  HostPages() = default;
+  static HostPages reserve();
+  ~HostPages();
+  HostPages(HostPages&& other) noexcept { *this = std::move(other); }
+  HostPages& operator=(HostPages&& other) noexcept {
+    std::swap(pages_, other.pages_), std::swap(taken_, other.taken_);
+    return *this;
+  }
+
+  /// Pins the first `bytes` bytes for the GPU; waits for it where some were pinned before. Throws DeviceError when the host has no more.
+  void take(std::size_t bytes);
+
+  std::byte* data() const { return pages_.data(); }
+  std::size_t bytes() const { return pages_.bytes(); }
+
+ private:
+  void give_back();
+
+  cpu::Pages pages_;
+  std::size_t taken_ = 0;
 };
 
 }  // namespace octet::cuda

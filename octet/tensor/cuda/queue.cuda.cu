@@ -23,19 +23,9 @@ void end_queue(Queue queue) {
 void wait(Queue queue) { require(cudaStreamSynchronize(queue), "work on the GPU"); }
 
 void copy(Queue queue, const void* from, void* to, std::size_t bytes) {
-  require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, queue), "copy on the GPU");
+  require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue), "copy on the GPU");
 }
 
 void clear(Queue queue, void* at, std::size_t bytes) { require(cudaMemsetAsync(at, 0, bytes, queue), "cudaMemsetAsync"); }
-
-void upload(Queue queue, const void* host, void* to, std::size_t bytes) {
-  require(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, queue), "copy to the GPU");
-  wait(queue);
-}
-
-void download(Queue queue, const void* from, void* host, std::size_t bytes) {
-  require(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, queue), "copy from the GPU");
-  wait(queue);
-}
 
 }  // namespace octet::cuda

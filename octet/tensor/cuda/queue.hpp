@@ -17,8 +17,5 @@ void wait(Queue);
 
 void copy(Queue, const void* from, void* to, std::size_t bytes);
 void clear(Queue, void* at, std::size_t bytes);
-/// Between host and GPU: upload() returns when the host's bytes may be reused, download() when they are there.
-void upload(Queue, const void* host, void* to, std::size_t bytes);
-void download(Queue, const void* from, void* host, std::size_t bytes);
 
 }  // namespace octet::cuda

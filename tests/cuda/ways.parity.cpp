@@ -1,0 +1,131 @@
+#include "octet/io/safetensors_file.hpp"
+#include "octet/ops/machine/machine.hpp"
+#include "octet/train/checkpoint/restore.hpp"
+#include "octet/train/checkpoint/snapshot.hpp"
+#include "octet/train/small_model.testing.hpp"
+#include "tests/cuda/parity.hpp"
+#include "tests/testing/scratch.hpp"
+
+// Ways of taking the same steps that must end in the same weights, bit by bit, on one device: twice, with less memory, with moments in
+// the host's memory, with a checkpoint in between; and a checkpoint that moves from one device to the other without losing a bit. Both
+// devices are tried.
+
+namespace octet::parity {
+namespace {
+
+using train::testing::random_batch, train::testing::small_engine;
+
+train::EngineConfig config_of(const std::string& recipe) {
+  train::EngineConfig config = small_engine("qwen2", recipe);
+  config.shape.hidden = 128, config.shape.vocabulary = 64;  // as the GPU multiplies codes as they are
+  return config;
+}
+
+std::unique_ptr<train::Engine> make_engine(const train::EngineConfig& config, Device device) {
+  auto e = std::make_unique<train::Engine>(config, device, machine_target(device, true));
+  e->parameters.initialize(e->stream, 7);
+  train::prepare(*e);
+  return e;
+}
+
+// Enough micro-steps that a GPU replays some of them as a graph.
+void take_steps(train::Engine& e, int from, int to) {
+  for (int s = from; s < to; ++s) {
+    train::run_step(e, std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))}, {.learning_rate = 1e-3});
+    train::finish_step(e);
+  }
+}
+
+constexpr int steps = 3;
+
+std::vector<float> weights_after(const train::EngineConfig& config, Device device) {
+  const auto e = make_engine(config, device);
+  take_steps(*e, 0, steps);
+  return nn::flat_values(e->stream, e->parameters.values());
+}
+
+std::int64_t differing(const std::vector<float>& a, const std::vector<float>& b) {
+  std::int64_t n = std::int64_t(a.size() != b.size());
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) n += std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i]);
+  return n;
+}
+
+void expect_none(const Side& side, const std::string& what, std::int64_t differing) {
+  check(differing == 0, "on the {}, {}: {} values differ", name(side.device()), what, differing);
+}
+
+train::Snapshot snapshot_of(train::Engine& e) {
+  train::Capture capture(e.stream);
+  e.visit_state(capture);
+  return capture.take();
+}
+
+void restore(train::Engine& e, const train::Snapshot& snapshot) {
+  const octet::testing::Scratch folder;
+  const auto file = io::SafetensorsFile::open(folder.write("state.safetensors", {reinterpret_cast<const char*>(snapshot.file.get()), snapshot.bytes}));
+  train::Restore visitor(e.stream, file, train::Restore::Mode::write);
+  e.visit_state(visitor);
+  visitor.finish();
+  wait(e.stream);
+  train::prepare(e);
+}
+
+Case same_weights(const std::string& recipe, const std::string& way, const std::function<void(train::EngineConfig&)>& change) {
+  return {format("way {} {}", recipe, way), [=](Side& side) {
+            const Device device = side.device();
+            train::EngineConfig changed = config_of(recipe);
+            change(changed);
+            expect_none(side, way, differing(weights_after(config_of(recipe), device), weights_after(changed, device)));
+          }};
+}
+
+Case resumed(const std::string& recipe) {
+  return {format("way {} resumed", recipe), [=](Side& side) {
+            const Device device = side.device();
+            const auto before = make_engine(config_of(recipe), device), after = make_engine(config_of(recipe), device);
+            take_steps(*before, 0, 1);
+            restore(*after, snapshot_of(*before));
+            take_steps(*after, 1, steps);
+            expect_none(side, "resumed", differing(weights_after(config_of(recipe), device), nn::flat_values(after->stream, after->parameters.values())));
+          }};
+}
+
+Case moved(const std::string& recipe) {
+  return {format("way {} moved to the other device", recipe), [=](Side& side) {
+            const Device here = side.device(), there = here == Device::cpu ? Device::cuda : Device::cpu;
+            const auto from = make_engine(config_of(recipe), here), to = make_engine(config_of(recipe), there);
+            take_steps(*from, 0, 1);
+            const train::Snapshot snapshot = snapshot_of(*from);
+            restore(*to, snapshot);
+            const train::Snapshot again = snapshot_of(*to);
+            std::int64_t n = std::int64_t(snapshot.bytes != again.bytes);
+            for (std::size_t i = 0; i < std::min(snapshot.bytes, again.bytes); ++i) n += snapshot.file[i] != again.file[i];
+            expect_none(side, "moved", n);
+            take_steps(*to, 1, 2);  // and it goes on there
+            wait(to->stream);
+          }};
+}
+
+std::vector<Case> make() {
+  using Change = std::function<void(train::EngineConfig&)>;
+  const auto recompute = [](std::vector<std::string> parts) -> Change { return [parts](auto& c) { c.model.recompute = nn::Recompute::named(parts); }; };
+  const std::pair<const char*, Change> ways[] = {
+      {"twice", [](auto&) {}},
+      {"recomputing norm and activation", recompute({"norm", "activation"})},
+      {"recomputing mlp", recompute({"mlp"})},
+      {"recomputing attention", recompute({"attention"})},
+      {"recomputing block", recompute({"block"})},
+      {"weights made", [](auto& c) { c.precision.weights = "made"; }},
+      {"offload", [](auto& c) { c.optimizer->offload = true; }},
+  };
+  std::vector<Case> cases;
+  for (const char* recipe : {"bf16", "delayed", "current", "rowwise", "block128", "mxfp8"}) {
+    for (const auto& [name, change] : ways) cases.push_back(same_weights(recipe, name, change));
+    cases.push_back(resumed(recipe)), cases.push_back(moved(recipe));
+  }
+  return cases;
+}
+const Cases registered(make);
+
+}  // namespace
+}  // namespace octet::parity
