@@ -19,6 +19,8 @@ constexpr std::string_view changeable[] = {
     "optim.learning_rate", "optim.schedule.*", "optim.max_grad_norm", "optim.weight_decay",
 };
 
+constexpr const char* new_run = "start a new run without --resume";
+
 bool may_change(const std::string& key) {
   return std::any_of(std::begin(changeable), std::end(changeable),
                      [&](std::string_view k) { return k.ends_with('*') ? key.starts_with(k.substr(0, k.size() - 1)) : key == k; });
@@ -32,31 +34,36 @@ std::span<const std::string_view> changeable_keys() { return changeable; }
 
 void require_same_run(const RunConfig& now, const std::string& text, const Manifest& manifest, const std::string& checkpoint) {
   RunConfig then;
-  config::read_toml(manifest.config, format("{}/{}: config", checkpoint, Manifest::file_name), then);
+  try {
+    config::read_toml(manifest.config, format("{}/{}: config", checkpoint, Manifest::file_name), then);
+  } catch (const ConfigError& e) {
+    throw DataError(format("{}; the checkpoint is of another version of octet: {}", e.what(), new_run));
+  }
   std::string wrong;
   for (const config::Difference& d : config::differences(then, now))
     if (!may_change(d.key)) wrong += format("{}{} = {} (it was {})", wrong.empty() ? "" : ", ", d.key, d.b, d.a);
   if (!wrong.empty())
-    throw ConfigError(format("a resumed run cannot change {}; leave that out, or start a new run without --resume (docs/checkpoints.md lists what may change)", wrong));
+    throw ConfigError(format("a resumed run cannot change {}; leave that out, or {} (docs/checkpoints.md lists what may change)", wrong, new_run));
   if (text != manifest.text)
     throw DataError(format("data.path = \"{}\" holds another text than the one {} was trained on; name the dataset that the run began with", printable(now.data.path),
                            printable(checkpoint)));
 }
 
 std::optional<Manifest> newest_good(const CheckpointStore& store) {
-  std::string wrong;
+  std::vector<std::string> wrong;
   const std::vector<std::int64_t> steps = store.steps();
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
-      return store.verify(*step);
+      Manifest good = store.verify(*step);
+      for (const auto& sentence : wrong) log::warn("{}", sentence);
+      return good;
     } catch (const Error& e) {
-      log::warn("checkpoint of step {} cannot be used: {}", *step, e.what());
-      if (wrong.empty()) wrong = e.what();
+      wrong.push_back(format("the checkpoint of step {} cannot be used: {}", *step, e.what()));
     }
   }
   if (steps.empty()) return std::nullopt;
-  throw DataError(format("none of the {} checkpoints of this run can be used; the newest one: {}; restore it from a copy, or start a new run without --resume",
-                         steps.size(), wrong));
+  throw DataError(format("{}{}; restore it from a copy, or {}", steps.size() == 1 ? "" : format("none of the {} checkpoints of this run is whole; ", steps.size()),
+                         wrong.front(), new_run));
 }
 
 std::string last_run_folder(const RunConfig& c) {

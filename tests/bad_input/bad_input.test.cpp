@@ -24,7 +24,7 @@ constexpr double most_seconds = 1, most_bytes = 256.0 * (1 << 20);
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto& table : {command_lines, configurations, token_folders, weight_files, model_folders, run_folders})
+  for (const auto& table : {command_lines, configurations, token_folders, weight_files, model_folders, checkpoints, run_folders})
     for (Case& c : table()) all.push_back(std::move(c));
   return all;
 }

@@ -69,6 +69,7 @@ std::vector<Case> configurations();
 std::vector<Case> token_folders();
 std::vector<Case> weight_files();
 std::vector<Case> model_folders();
+std::vector<Case> checkpoints();
 std::vector<Case> run_folders();
 
 }  // namespace octet::bad_input
