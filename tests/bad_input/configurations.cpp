@@ -35,7 +35,7 @@ std::vector<Case> of_text() {
       text("text_for_an_integer", "[train]\nsteps = \"2\"\n", {"bad.toml:2:9: ", "`train.steps` must be an integer >= 0", "got \"2\""}),
       text("number_for_an_integer", "[train]\nsteps = 2.0\n", {"bad.toml:2:9: ", "`train.steps` must be an integer", "got 2"}),
       text("integer_for_a_text", "[data]\npath = 3\n", {"bad.toml:2:8: ", "`data.path` must be text", "got 3"}),
-      text("integer_for_a_truth_value", "[model]\nrecompute = 1\n", {"bad.toml:2:13: ", "`model.recompute` must be true or false", "got 1"}),
+      text("integer_for_a_truth_value", "deterministic = 1\n", {"bad.toml:1:17: ", "`deterministic` must be true or false", "got 1"}),
       text("text_for_a_list", "[recipe]\nkeep_bf16 = \"a\"\n", {"bad.toml:2:13: ", "`recipe.keep_bf16`", "write [\"a\"]"}),
       text("date", "[train]\nsteps = 2026-01-01\n", {"bad.toml:2:9: ", "`train.steps` must be an integer", "got a date"}),
       text("number_out_of_range", "[optim]\nlearning_rate = -1\n", {"bad.toml:2:17: ", "`optim.learning_rate` must be a number > 0", "got -1"}),
@@ -79,6 +79,7 @@ std::vector<Case> of_values() {
       values("all_text_held_out", "--set data.eval_fraction=1", {"`data.eval_fraction`", "[0, 1)"}),
       values("vocabulary_below_the_text", "--set model.vocabulary=100", {"'data'", "token ids up to 256", "set model.vocabulary to at least 257"}),
       values("first_weights_that_are_not_there", "--set model.init=nowhere", {"'nowhere/config.json'", "check the path"}, ExitCode::io),
+      values("memory_that_no_machine_has", "--set model.width=65536 --set model.hidden=65536 --set model.layers=4", {"TiB", "are free", "train.batch = 1", "smaller model"}, ExitCode::device),
       values("memory_beyond_64_bits", "--set model.width=1048576 --set model.hidden=4194304 --set model.layers=4096 --set train.batch=65536 --set train.accumulate=65536 --set model.vocabulary=16777216",
              {"out of memory", "use a smaller batch"}, ExitCode::device),
   };
