@@ -6,8 +6,13 @@
 
 namespace octet::log {
 namespace {
+constexpr const char* from_the_left = "\r\x1b[K";  // the cursor to the first column, and all behind it erased
+
 std::atomic<bool> quiet{false};
 std::mutex mutex;
+std::string shown;  // the status line; empty: there is none
+
+void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 }  // namespace
 
 void set_quiet(bool q) { quiet = q; }
@@ -15,7 +20,20 @@ void set_quiet(bool q) { quiet = q; }
 void line(std::string_view text) {
   if (quiet) return;
   const std::scoped_lock lock(mutex);
-  std::fprintf(stderr, "%.*s\n", int(text.size()), text.data());
+  put((shown.empty() ? "" : from_the_left) + std::string(text) + "\n" + shown);
+}
+
+void status(std::string_view text) {
+  if (quiet) return;
+  const std::scoped_lock lock(mutex);
+  shown = text;
+  put(from_the_left + shown);
+}
+
+void end_status() {
+  const std::scoped_lock lock(mutex);
+  if (!shown.empty()) put("\n");
+  shown.clear();
 }
 
 }  // namespace octet::log

@@ -9,7 +9,13 @@ void line(std::string_view text);
 template <class... Args> void info(std::string_view pattern, const Args&... args) { line(format(pattern, args...)); }
 template <class... Args> void warn(std::string_view pattern, const Args&... args) { line("warning: " + format(pattern, args...)); }
 
-/// Drops info() and warn() lines while set: `--quiet`, and tests.
+/// A line below all others that is drawn anew in its place, by the escape codes of terminals: line() writes above it. It must fit the
+/// terminal's width.
+void status(std::string_view text);
+/// Leaves the status line where it is, if there is one: what comes next begins below it.
+void end_status();
+
+/// Drops info(), warn() and status() lines while set: `--quiet`, and tests.
 void set_quiet(bool);
 
 }  // namespace octet::log

@@ -42,16 +42,29 @@ std::string step_text(const StepEvent& e, const LineContext& context) {
   return "step " + step + "/" + total;
 }
 
-/// Everything but the step, the most wanted first.
-std::vector<std::string> fields(const StepEvent& e, const LineContext& context) {
+/// A part of the line; where there is no room for all, those that are wanted least go first.
+struct Field {
+  int wanted;
+  std::string text;
+};
+
+std::vector<Field> fields(const StepEvent& e, const LineContext& context) {
   char rate[32];
   std::snprintf(rate, sizeof rate, "lr %.2e", e.learning_rate);
-  std::vector<std::string> out{with_z("loss", std::isfinite(e.loss) ? fixed(e.loss, 4) : "not finite", e.loss_z),
-                               with_z("grad", short_number(e.grad_norm), e.grad_norm_z), rate};
-  if (e.tokens_per_second > 0 && e.tokens_per_second < 1e15) out.push_back(grouped(std::llround(e.tokens_per_second)) + " tok/s");
-  if (e.limit_share > 0 && e.limit_share < 1e3) out.push_back(fixed(100 * e.limit_share, 0) + "% of limit");
-  if (context.eta_seconds >= 0) out.push_back("eta " + duration_text(context.eta_seconds));
-  if (e.skipped) out.insert(out.begin(), "SKIPPED");
+  std::vector<Field> out{{7, step_text(e, context)}};
+  if (e.skipped) out.push_back({6, "SKIPPED"});
+  out.push_back({5, with_z("loss", std::isfinite(e.loss) ? fixed(e.loss, 4) : "not finite", e.loss_z)});
+  out.push_back({2, with_z("grad", short_number(e.grad_norm), e.grad_norm_z)});
+  out.push_back({1, rate});
+  if (e.tokens_per_second > 0 && e.tokens_per_second < 1e15) out.push_back({3, grouped(std::llround(e.tokens_per_second)) + " tok/s"});
+  if (e.limit_share > 0 && e.limit_share < 1e3) out.push_back({0, fixed(100 * e.limit_share, 0) + "% of limit"});
+  if (context.eta_seconds >= 0) out.push_back({4, "eta " + duration_text(context.eta_seconds)});
+  return out;
+}
+
+std::string joined(const std::vector<Field>& fields) {
+  std::string out = fields[0].text;
+  for (std::size_t i = 1; i < fields.size(); ++i) out += "  " + fields[i].text;
   return out;
 }
 
@@ -75,27 +88,18 @@ std::string duration_text(double seconds) {
   return std::to_string(s) + "s";
 }
 
-std::string format_step_line(const StepEvent& e, const LineContext& context) {
-  std::string line = step_text(e, context);
-  for (const auto& field : fields(e, context)) line += "  " + field;
-  return line;
-}
+std::string format_step_line(const StepEvent& e, const LineContext& context) { return joined(fields(e, context)); }
 
 std::string format_progress_line(const StepEvent& e, const LineContext& context, int columns) {
-  constexpr int narrowest = 4, widest = 30;
-  std::vector<std::string> parts = fields(e, context);
-  parts.insert(parts.begin(), step_text(e, context));
-  // Every part is ASCII: its bytes are its columns. The bar adds its two ends and the two spaces behind it.
-  const auto length = [&] {
-    int total = 0;
-    for (const auto& p : parts) total += int(p.size()) + 2;
-    return total - 2;
-  };
-  while (parts.size() > 1 && length() + narrowest + 4 > columns) parts.pop_back();
-  std::string text = parts[0];
-  for (std::size_t i = 1; i < parts.size(); ++i) text += "  " + parts[i];
-  const int width = std::min(widest, columns - int(text.size()) - 4);
-  if (width >= narrowest) return bar(context.fraction_done, width) + "  " + text;
+  constexpr int narrowest = 10, widest = 30, around = 4;  // of the bar's cells; its two ends and the two spaces behind it
+  std::vector<Field> parts = fields(e, context);
+  // Every part is ASCII: its bytes are its columns.
+  const auto too_long = [&] { return int(joined(parts).size()) + narrowest + around > columns; };
+  const auto less_wanted = [](const Field& a, const Field& b) { return a.wanted < b.wanted; };
+  while (parts.size() > 1 && too_long()) parts.erase(std::min_element(parts.begin(), parts.end(), less_wanted));
+  const std::string text = joined(parts);
+  const int width = std::min(widest, columns - int(text.size()) - around);
+  if (width > 0) return bar(context.fraction_done, width) + "  " + text;
   return text.substr(0, std::size_t(std::max(columns, 0)));
 }
 

@@ -48,6 +48,13 @@ TEST(StepLine, a_progress_line_fits_any_terminal) {
   EXPECT_EQ(format_progress_line(step(), {.steps = 500, .fraction_done = 0.45}, 26), "▕████▌     ▏  step 120/500");
 }
 
+TEST(StepLine, a_progress_line_on_a_usual_terminal_has_a_bar_the_loss_the_speed_and_the_time_left) {
+  EXPECT_EQ(format_progress_line(step(), {.steps = 500, .eta_seconds = 112, .fraction_done = 0.24}, 79),
+            "▕████▍             ▏  step 120/500  loss 2.3456 (+0.3z)  3,412 tok/s  eta 1m52s");
+  EXPECT_EQ(format_progress_line(step(), {.steps = 500, .eta_seconds = 112, .fraction_done = 0.24}, 60),
+            "▕██▉         ▏  step 120/500  loss 2.3456 (+0.3z)  eta 1m52s");
+}
+
 TEST(StepLine, durations_have_two_units_at_most) {
   EXPECT_EQ(duration_text(52.4), "52s");
   EXPECT_EQ(duration_text(112), "1m52s");

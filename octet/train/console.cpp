@@ -3,13 +3,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 
 #include "octet/base/log.hpp"
 
 namespace octet::train {
 namespace {
+using namespace std::chrono_literals;
 
 int columns() {
   winsize size{};
@@ -23,32 +24,38 @@ bool is_terminal() {
 
 }  // namespace
 
+std::chrono::duration<double> line_distance(std::chrono::duration<double> elapsed) {
+  return std::clamp<std::chrono::duration<double>>(elapsed / 50, 5s, 5min);
+}
+
 Console::Console(Kind kind) : terminal_(kind == Kind::automatic && is_terminal()), quiet_(kind == Kind::quiet) {}
 
 Console::~Console() { finish(); }
 
 void Console::step(const StepEvent& event, const LineContext& context) {
-  using namespace std::chrono_literals;
   if (quiet_) return;
-  const auto now = std::chrono::steady_clock::now();
-  const bool ends = event.step == 1 || event.step == context.steps;
-  if (!ends && now - last_ < (terminal_ ? 100ms : 5000ms)) return;
-  last_ = now;
-  if (!terminal_) return log::line(format_step_line(event, context));
-  std::fprintf(stderr, "\r%s\x1b[K", format_progress_line(event, context, columns() - 1).c_str());
-  std::fflush(stderr);
-  bar_ = true;
+  last_ = Step{event, context};
+  const auto now = Clock::now();
+  const std::chrono::duration<double> distance = terminal_ ? 100ms : line_distance(now - began_);
+  if (event.step == 1 || event.step == context.steps || now - shown_ >= distance) show(*last_);
+}
+
+void Console::show(const Step& s) {
+  shown_ = Clock::now();
+  if (terminal_)
+    log::status(format_progress_line(s.event, s.context, columns() - 1));
+  else
+    log::line(format_step_line(s.event, s.context));
+  last_.reset();
 }
 
 void Console::note(const std::string& text) {
-  if (quiet_) return;
-  finish();
-  log::line(text);
+  if (!quiet_) log::line(text);
 }
 
 void Console::finish() {
-  if (bar_) std::fputc('\n', stderr);
-  bar_ = false;
+  if (last_) show(*last_);
+  if (terminal_) log::end_status();
 }
 
 }  // namespace octet::train

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 
 #include "octet/telemetry/step_line.hpp"
 
 namespace octet::train {
 
-/// What a person sees of a run while it trains: a bar that is redrawn on a terminal, lines at growing distances otherwise.
+/// What a person sees of a run while it trains: on a terminal a bar that is redrawn in its place, elsewhere (a file, a pipe, a terminal that
+/// says it is dumb) whole lines without escape codes, at growing distances. The first step and the last one are always shown.
 class Console {
  public:
   enum class Kind { automatic, lines, quiet };
@@ -16,12 +18,24 @@ class Console {
   void step(const StepEvent&, const LineContext&);
   /// A line of its own: an evaluation, an incident.
   void note(const std::string& text);
-  /// Leaves the bar's line.
+  /// Shows the last step and leaves the bar's line.
   void finish();
 
  private:
-  bool terminal_, quiet_, bar_ = false;
-  std::chrono::steady_clock::time_point last_{};
+  using Clock = std::chrono::steady_clock;
+  struct Step {
+    StepEvent event;
+    LineContext context;
+  };
+  void show(const Step&);
+
+  bool terminal_, quiet_;
+  Clock::time_point began_ = Clock::now(), shown_{};
+  std::optional<Step> last_;  // that is not shown yet
 };
+
+/// Between two lines of a log, so long after the first one: a fiftieth of that, so that a run of minutes tells as much as one of days;
+/// from 5 seconds to 5 minutes.
+std::chrono::duration<double> line_distance(std::chrono::duration<double> elapsed);
 
 }  // namespace octet::train
