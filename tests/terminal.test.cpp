@@ -134,7 +134,8 @@ TEST_F(Terminal, AFileGetsWholeLinesWithoutEscapeCodes) {
   const Ended ended = train();
   EXPECT_EQ(ended.code, 0);
   for (const char* code : {"\r", "\x1b", "▕"}) EXPECT_FALSE(has(ended.err, code)) << ended.err;
-  for (const char* part : {"\nstep  1/12  loss ", "\nstep 12/12  loss ", "\nstep 10  eval loss ", " tok/s"}) EXPECT_TRUE(has(ended.err, part)) << ended.err;
+  for (const char* part : {"\nstep  1/12  loss ", "\nstep 12/12  loss ", "\nstep 10  eval loss ", " tok/s"})
+    EXPECT_TRUE(has(ended.err, part)) << ended.err;
   EXPECT_TRUE(ended.out.starts_with("all steps done: 12 steps, ")) << ended.out;
 }
 

@@ -59,9 +59,15 @@ void MetricsWriter::emit(const Event& event) {
   if (const int reason = write_waiting()) {
     const bool full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
     if (last || !full || waiting_.size() > most_waiting) refuse_write(reason);
-    return;
+  } else if (last || std::chrono::steady_clock::now() - last_sync_ >= sync_every_) {
+    sync();
   }
-  if (last || std::chrono::steady_clock::now() - last_sync_ >= sync_every_) sync();
+  if (show_) show_(event);
+}
+
+void MetricsWriter::mirror(std::function<void(const Event&)> show) {
+  const std::scoped_lock lock(mutex_);
+  show_ = std::move(show);
 }
 
 // 0, or the reason why the lines still wait.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -23,6 +24,8 @@ class MetricsWriter {
   /// A line that finds the disk full waits in memory for the next one's turn, up to 16 MiB of them; the file ends with a whole line
   /// meanwhile. Throws IoError when that is too much, when the event is the last one, or when the system refuses for another reason.
   void emit(const Event&);
+  /// From now on every event goes to `show` as well, after its line was written or began to wait; one at a time, in the order of the lines.
+  void mirror(std::function<void(const Event&)> show);
 
   /// Forgets all but the first `bytes`, which end with a line. Throws DataError when there are fewer, IoError.
   void cut_back(std::int64_t bytes);
@@ -42,6 +45,7 @@ class MetricsWriter {
   std::string waiting_;   // whole lines that are not in the file yet
   std::chrono::seconds sync_every_;
   std::chrono::steady_clock::time_point last_sync_;
+  std::function<void(const Event&)> show_;
   std::mutex mutex_;
 };
 

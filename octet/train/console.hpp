@@ -7,8 +7,8 @@
 
 namespace octet::train {
 
-/// What a person sees of a run while it trains: on a terminal a bar that is redrawn in its place, elsewhere (a file, a pipe, a terminal that
-/// says it is dumb) whole lines without escape codes, at growing distances. The first step and the last one are always shown.
+/// What a person sees of a run while it trains: on a terminal a bar that is redrawn in its place, elsewhere (a file, a pipe, a terminal
+/// that says it is dumb) whole lines without escape codes, at growing distances. The first step and the last one are always shown.
 class Console {
  public:
   enum class Kind { automatic, lines, quiet };

@@ -11,6 +11,7 @@
 #include "octet/data/corpus.testing.hpp"
 #include "octet/io/safetensors_file.hpp"
 #include "octet/telemetry/run_record.hpp"
+#include "octet/telemetry/tensorboard/event_file.testing.hpp"
 #include "octet/train/trainer.hpp"
 
 namespace octet::train {
@@ -114,6 +115,29 @@ TEST(Resume, of_a_run_without_a_checkpoint_begins_again_and_of_a_finished_one_ch
   expect_same_run(whole, bare, 9);
   runs.train(done);
   expect_same_run(whole, done, 9);
+}
+
+TEST(Resume, shows_every_step_once_on_tensorboard_and_as_metrics_tell_it) {
+  Runs runs("current");
+  const std::string folder = runs.train().folder;
+  fs::remove_all(CheckpointStore(checkpoint_folder(folder)).path(9));
+  runs.train(folder);
+  ASSERT_EQ(octet::testing::board_files(folder).size(), 2u);
+  auto shown = octet::testing::board_of(folder);
+  const RunRecord run = read_run(folder);
+  ASSERT_EQ(shown["loss/train"].size(), run.steps.size());
+  for (const StepEvent& e : run.steps) EXPECT_EQ(shown["loss/train"].at(e.step), float(e.loss));
+  for (const EvalEvent& e : run.evals) EXPECT_EQ(shown["loss/eval"].at(e.step), float(e.loss));
+  ASSERT_FALSE(run.health.empty());
+  for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) {
+    const QuantizerFacts& q = run.facts.quantizers[i];
+    const auto& series = shown[format("fp8/{}/{}/flushed", q.path, q.operand)];
+    ASSERT_EQ(series.size(), run.health.size());
+    for (const HealthEvent& e : run.health) EXPECT_EQ(series.at(e.step), e.flushed[i]);
+  }
+  runs.config.telemetry.tensorboard = false, runs.config.train.steps = 10;
+  runs.train(folder);
+  EXPECT_EQ(octet::testing::board_files(folder).size(), 2u) << "none where none is wanted";
 }
 
 TEST(Resume, uses_the_newest_checkpoint_that_reads_as_it_was_written) {

@@ -51,6 +51,10 @@ void CheckpointConfig::fields(config::FieldVisitor& v) {
   v.field("keep", keep, "newest checkpoints to keep; older ones are removed", {.at_least = 1});
 }
 
+void TelemetryConfig::fields(config::FieldVisitor& v) {
+  v.field("tensorboard", tensorboard, "write event files that TensorBoard shows into the run's folder");
+}
+
 void RunConfig::fields(config::FieldVisitor& v) {
   v.field("name", name, "name of the run and of its folder; empty: the recipe's name");
   v.field("output", output, "folder in which the run's folder is made");
@@ -64,6 +68,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("train", train, "how long and in which portions");
   v.section("optim", optim, "AdamW");
   v.section("checkpoint", checkpoint, "when to save what a resumed run needs");
+  v.section("telemetry", telemetry, "what it shows while it trains");
 }
 
 std::int64_t RunConfig::steps() const {

@@ -45,6 +45,13 @@ struct CheckpointConfig {
   void fields(config::FieldVisitor&);
 };
 
+/// What a run shows besides metrics.jsonl.
+struct TelemetryConfig {
+  bool tensorboard = true;  // event files in the run's folder
+
+  void fields(config::FieldVisitor&);
+};
+
 /// Everything that a run is told: one TOML file, `--set`, and flags that stand for keys.
 struct RunConfig {
   std::string name;           // of the run; empty: the recipe's
@@ -59,6 +66,7 @@ struct RunConfig {
   LoopConfig train;
   optim::AdamWConfig optim;
   CheckpointConfig checkpoint;
+  TelemetryConfig telemetry;
 
   void fields(config::FieldVisitor&);
 

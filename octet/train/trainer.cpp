@@ -154,6 +154,7 @@ bool Trainer::eval_due() const {
 Outcome Trainer::run() {
   started_ = now() - at_.elapsed;
   last_save_ = now();
+  if (config_.telemetry.tensorboard) show_on_board();
   prepare(*engine_);
   RunState state = RunState::finished;
   for (;;) {
@@ -178,6 +179,11 @@ Outcome Trainer::run() {
                                "and try a lower optim.learning_rate or recipe.name = \"bf16\"",
                                facts_.name, at_.skipped_in_a_row, at_.step, folder_));
   return out;
+}
+
+void Trainer::show_on_board() {
+  board_.emplace(folder_, facts_.quantizers, at_.step + 1, at_.skipped);
+  metrics_->mirror([this](const Event& event) { board_->add(event); });
 }
 
 void Trainer::save_if_due() {

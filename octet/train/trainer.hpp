@@ -9,6 +9,7 @@
 #include "octet/telemetry/metrics_writer.hpp"
 #include "octet/telemetry/outlier.hpp"
 #include "octet/telemetry/run_facts.hpp"
+#include "octet/telemetry/tensorboard/board_writer.hpp"
 #include "octet/train/checkpoint/saver.hpp"
 #include "octet/train/console.hpp"
 #include "octet/train/dry_run.hpp"
@@ -82,6 +83,7 @@ class Trainer {
 
  private:
   void open_folder();
+  void show_on_board();
   void restore(const Manifest&);
   void visit_state(StateVisitor&);
   bool done() const;
@@ -114,6 +116,7 @@ class Trainer {
   RunFacts facts_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<data::Loader> loader_;
+  std::optional<BoardWriter> board_;  // metrics_ shows it every event
   std::unique_ptr<MetricsWriter> metrics_;
   Console console_;
   LossWindow losses_, norms_;

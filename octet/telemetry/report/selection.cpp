@@ -66,8 +66,9 @@ Selection select_runs(std::span<const std::string> folders) {
   std::vector<Found> found;
   for (const std::string& folder : folders)
     if (!add_runs(found, folder, depth))
-      throw ConfigError(format("{}: holds neither run.json nor compare.json, nor do its folders; name the folder of a run or of a comparison",
-                               printable(folder)));
+      throw ConfigError(
+          format("{}: holds neither run.json nor compare.json, nor do its folders; name the folder of a run or of a comparison",
+                 printable(folder)));
   Selection out;
   for (const Found& f : found) out.runs.push_back(read_run(f.folder));
   if (folders.size() == 1 && !holds(folders[0], "run.json") && holds(folders[0], "compare.json"))

@@ -49,14 +49,16 @@ TEST(Selection, a_run_named_twice_by_whatever_path_counts_once) {
 
 TEST(Selection, a_run_counts_however_far_it_came) {
   const Scratch scratch;
-  const std::string fresh = sample(scratch, "fresh", 1), bare = sample(scratch, "bare", 2), torn = sample(scratch, "torn", 3), whole = sample(scratch, "whole", 0);
+  const std::string fresh = sample(scratch, "fresh", 1), bare = sample(scratch, "bare", 2), torn = sample(scratch, "torn", 3),
+                    whole = sample(scratch, "whole", 0);
   RunFacts facts = read_run_facts(torn + "/run.json");
   facts.state = RunState::running;
   for (const std::string& folder : {fresh, bare, torn}) write_run_facts(folder + "/run.json", facts);
   fs::remove(fresh + "/metrics.jsonl");
   fs::resize_file(bare + "/metrics.jsonl", 0);
   fs::resize_file(torn + "/metrics.jsonl", 1000);
-  for (const std::string& folder : {fresh, bare, torn, whole}) EXPECT_TRUE(has(page(select_runs(std::vector{folder})), "Summary")) << folder;
+  for (const std::string& folder : {fresh, bare, torn, whole})
+    EXPECT_TRUE(has(page(select_runs(std::vector{folder})), "Summary")) << folder;
   const Selection all = select_runs(std::vector{fresh, bare, torn, whole});
   ASSERT_EQ(all.runs.size(), 4u);
   EXPECT_TRUE(all.runs[2].torn);
@@ -72,7 +74,8 @@ TEST(Selection, a_folder_of_runs_stands_for_them_also_when_a_comparison_has_not_
   const Selection compared = select_runs(std::vector{scratch.at("runs/compare")});
   EXPECT_EQ(names(compared), (std::vector<std::string>{"bf16-1", "current-1", "delayed-1"}));
   EXPECT_FALSE(compared.comparison);
-  EXPECT_EQ(names(select_runs(std::vector{scratch.at("runs")})), (std::vector<std::string>{"rowwise-1", "bf16-1", "current-1", "delayed-1"}));
+  EXPECT_EQ(names(select_runs(std::vector{scratch.at("runs")})),
+            (std::vector<std::string>{"rowwise-1", "bf16-1", "current-1", "delayed-1"}));
   EXPECT_THROW(select_runs(std::vector{scratch.at("runs"), scratch.at("runs/alone-2")}), ConfigError);
   EXPECT_THROW(select_runs(std::vector{scratch.at("nowhere")}), ConfigError);
 }
@@ -93,7 +96,8 @@ TEST(Selection, a_finished_comparison_is_one_only_when_nothing_else_is_named) {
 
 TEST(Selection, runs_of_one_name_are_told_apart_by_their_folders) {
   const Scratch scratch;
-  const std::string a = sample(scratch, "runs/bf16", 0, "bf16"), b = sample(scratch, "runs/bf16-2", 0, "bf16"), c = sample(scratch, "elsewhere/x", 1, "x");
+  const std::string a = sample(scratch, "runs/bf16", 0, "bf16"), b = sample(scratch, "runs/bf16-2", 0, "bf16"),
+                    c = sample(scratch, "elsewhere/x", 1, "x");
   EXPECT_EQ(names(select_runs(std::vector{a, b, c})), (std::vector<std::string>{"bf16", "bf16-2", "x"}));
   const std::string d = sample(scratch, "elsewhere/bf16", 0, "bf16");
   EXPECT_EQ(names(select_runs(std::vector{a, b, d})), (std::vector<std::string>{a, "bf16-2", d}));

@@ -1,0 +1,123 @@
+#include "octet/telemetry/tensorboard/board_writer.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+
+#include "octet/base/check.hpp"
+#include "octet/base/log.hpp"
+
+namespace octet {
+namespace {
+
+constexpr std::string_view prefix = "events.out.tfevents.", suffix = ".octet";
+
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+/// The time in the name of an earlier file of ours, or 0 when the name is none.
+std::int64_t time_of(std::string_view name) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size()) return 0;
+  const char *begin = name.data() + prefix.size(), *end = name.data() + name.size() - suffix.size();
+  std::int64_t time = 0;
+  const auto [rest, error] = std::from_chars(begin, end, time);
+  return error == std::errc() && rest == end ? time : 0;
+}
+
+/// A name behind all that are there.
+std::string next_path(const std::string& folder) {
+  std::int64_t time = std::int64_t(now());
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored))
+    time = std::max(time, time_of(at->path().filename().string()) + 1);
+  return format("{}/{}{}{}", folder, prefix, time, suffix);
+}
+
+}  // namespace
+
+BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFacts> quantizers, std::int64_t first_step,
+                         std::int64_t skipped)
+    : path_(next_path(folder)), file_(path_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666), skipped_(skipped) {
+  if (!file_.ok()) refuse_file("make", path_, errno);
+  for (const QuantizerFacts& q : quantizers) {
+    const std::string site = format("fp8/{}/{}/", q.path, q.operand);
+    const bool one = q.block == "tensor";
+    sites_.push_back(
+        {site + "amax", site + (one ? "scale" : "scale_min"), one ? "" : site + "scale_max", site + "saturated", site + "flushed"});
+  }
+  append(version_message(now()));
+  append(restart_message(now(), first_step));
+}
+
+void BoardWriter::add(const Event& event) {
+  std::visit([&](const auto& e) { take(e); }, event);
+}
+
+void BoardWriter::take(const StepEvent& e) {
+  skipped_ += e.skipped ? 1 : 0;
+  const Scalar scalars[] = {{"loss/train", float(e.loss)},
+                            {"optimizer/learning_rate", float(e.learning_rate)},
+                            {"optimizer/gradient_norm", float(e.grad_norm)},
+                            {"optimizer/parameter_norm", float(e.param_norm)},
+                            {"optimizer/skipped_steps", float(skipped_)},
+                            {"speed/tokens_per_second", float(e.tokens_per_second)},
+                            {"speed/limit_share", float(e.limit_share)},
+                            {"speed/data_wait", float(e.data_wait)}};
+  write(e.step, scalars);
+}
+
+void BoardWriter::take(const ScalesEvent& e) { scales_ = e; }
+
+void BoardWriter::take(const HealthEvent& e) {
+  const auto worst = [](const std::vector<float>& shares) { return shares.empty() ? 0 : *std::max_element(shares.begin(), shares.end()); };
+  std::vector<Scalar> scalars{{"worst/saturated", worst(e.saturated)}, {"worst/flushed", worst(e.flushed)}};
+  const bool scales = scales_.step == e.step;
+  check(e.saturated.size() == sites_.size() && e.flushed.size() == sites_.size() && (!scales || scales_.amax.size() == sites_.size()),
+        "BoardWriter: events of step {} must have {} entries, one a quantizer", e.step, sites_.size());
+  for (std::size_t i = 0; i < sites_.size(); ++i) {
+    const Site& site = sites_[i];
+    if (scales) {
+      scalars.push_back({site.amax, scales_.amax[i]});
+      scalars.push_back({site.scale, scales_.scale_min[i]});
+      if (!site.scale_max.empty()) scalars.push_back({site.scale_max, scales_.scale_max[i]});
+    }
+    scalars.push_back({site.saturated, e.saturated[i]});
+    scalars.push_back({site.flushed, e.flushed[i]});
+  }
+  write(e.step, scalars);
+}
+
+void BoardWriter::take(const EvalEvent& e) {
+  const Scalar loss{"loss/eval", float(e.loss)};
+  write(e.step, {&loss, 1});
+}
+
+void BoardWriter::write(std::int64_t step, std::span<const Scalar> scalars) { append(scalars_message(now(), step, scalars)); }
+
+void BoardWriter::append(const std::string& message) {
+  const std::string record = framed(message);
+  std::size_t written = 0;
+  while (written < record.size()) {
+    const ssize_t n = ::write(file_.number(), record.data() + written, record.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) break;
+    written += std::size_t(n);
+  }
+  if (written == record.size()) {
+    end_ += std::int64_t(written);
+    return;
+  }
+  const int reason = errno;
+  // A reader stops at the first record that is not whole.
+  const bool cut = ::ftruncate(file_.number(), off_t(end_)) == 0;
+  if (!warned_) log::warn("{} cannot be written, TensorBoard will lack steps: {}", printable(path_), std::strerror(reason));
+  warned_ = true;
+  if (!cut) file_.close();
+}
+
+}  // namespace octet

@@ -1,0 +1,169 @@
+#include "octet/telemetry/tensorboard/board_writer.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+
+#include "octet/base/error.hpp"
+#include "octet/base/log.hpp"
+#include "octet/telemetry/tensorboard/event_file.testing.hpp"
+
+namespace octet {
+namespace {
+using testing::board_events, testing::board_files, testing::board_of, testing::BoardEvent, testing::bytes_of, testing::Scratch;
+
+const std::vector<QuantizerFacts> quantizers{{"layers.0.mlp.down", "x", "e4m3", "tensor"}, {"layers.0.mlp.down", "w", "e4m3", "128x128"}};
+
+TEST(Crc32c, has_the_published_values) {
+  std::string rising, falling;
+  for (int i = 0; i < 32; ++i) rising += char(i), falling += char(31 - i);
+  EXPECT_EQ(crc32c(""), 0u);
+  EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);
+  EXPECT_EQ(crc32c(std::string(32, '\xFF')), 0x62A8AB43u);
+  EXPECT_EQ(crc32c(rising), 0x46DD794Eu);
+  EXPECT_EQ(crc32c(falling), 0x113FDB5Cu);
+}
+
+TEST(SummaryRecord, the_first_one_of_a_file_has_the_bytes_that_every_event_file_begins_with) {
+  const std::string record = framed(version_message(0));
+  EXPECT_EQ(record.substr(0, 13), std::string("\x18\0\0\0\0\0\0\0\xa3\x7fK\"\x09", 13));
+  EXPECT_EQ(record.substr(21, 15),
+            "\x1a\x0d"
+            "brain.Event:2");
+}
+
+TEST(SummaryRecord, comes_back_whatever_its_step_and_value) {
+  for (const std::int64_t step : {std::int64_t(0), std::int64_t(127), std::int64_t(128), std::int64_t(1) << 40}) {
+    const Scalar scalars[] = {{"a/b", -1.5f}, {"c", INFINITY}};
+    const auto events = board_events(framed(scalars_message(12.25, step, scalars)) + framed(restart_message(13.5, step)));
+    ASSERT_EQ(events.size(), 2u);
+    EXPECT_EQ(events[0].time, 12.25);
+    EXPECT_EQ(events[0].step, step);
+    EXPECT_EQ(events[0].scalars, (std::vector<std::pair<std::string, float>>{{"a/b", -1.5f}, {"c", INFINITY}}));
+    EXPECT_FALSE(events[0].restart);
+    EXPECT_EQ(events[1].step, step);
+    EXPECT_TRUE(events[1].restart);
+  }
+}
+
+TEST(SummaryRecord, a_changed_byte_is_found) {
+  std::string record = framed(version_message(1));
+  for (std::size_t i = 0; i < record.size(); ++i) {
+    record[i] = char(record[i] ^ 1);
+    EXPECT_ANY_THROW(board_events(record)) << i;
+    record[i] = char(record[i] ^ 1);
+  }
+}
+
+TEST(BoardWriter, shows_what_the_events_tell) {
+  const Scratch folder;
+  BoardWriter board(folder.folder(), quantizers, 1, 2);
+  board.add(ScalesEvent{.step = 1, .amax = {9, 9}, .scale_min = {9, 9}, .scale_max = {9, 9}});
+  board.add(StepEvent{.step = 1, .loss = NAN, .skipped = true});
+  board.add(ScalesEvent{.step = 2, .amax = {3, 5}, .scale_min = {128, 32}, .scale_max = {128, 64}});
+  board.add(HealthEvent{.step = 2, .saturated = {0, 0.25f}, .flushed = {0.5f, 0.125f}});
+  board.add(StepEvent{.step = 2,
+                      .loss = 2.5,
+                      .grad_norm = 0.75,
+                      .learning_rate = 0.25,
+                      .tokens_per_second = 4096,
+                      .limit_share = 0.5,
+                      .param_norm = 16,
+                      .data_wait = 0.125});
+  board.add(EvalEvent{.step = 2, .loss = 3.5});
+  board.add(IncidentEvent{.step = 2});
+  board.add(EndEvent{.step = 2});
+  auto shown = board_of(folder.folder());
+  EXPECT_TRUE(std::isnan(shown["loss/train"].at(1)));
+  shown["loss/train"].erase(1);
+  const std::map<std::string, float> wanted{{"loss/train", 2.5f},
+                                            {"loss/eval", 3.5f},
+                                            {"optimizer/learning_rate", 0.25f},
+                                            {"optimizer/gradient_norm", 0.75f},
+                                            {"optimizer/parameter_norm", 16},
+                                            {"optimizer/skipped_steps", 3},
+                                            {"speed/tokens_per_second", 4096},
+                                            {"speed/limit_share", 0.5f},
+                                            {"speed/data_wait", 0.125f},
+                                            {"worst/saturated", 0.25f},
+                                            {"worst/flushed", 0.5f},
+                                            {"fp8/layers.0.mlp.down/x/amax", 3},
+                                            {"fp8/layers.0.mlp.down/x/scale", 128},
+                                            {"fp8/layers.0.mlp.down/x/saturated", 0},
+                                            {"fp8/layers.0.mlp.down/x/flushed", 0.5f},
+                                            {"fp8/layers.0.mlp.down/w/amax", 5},
+                                            {"fp8/layers.0.mlp.down/w/scale_min", 32},
+                                            {"fp8/layers.0.mlp.down/w/scale_max", 64},
+                                            {"fp8/layers.0.mlp.down/w/saturated", 0.25f},
+                                            {"fp8/layers.0.mlp.down/w/flushed", 0.125f}};
+  EXPECT_EQ(shown.size(), wanted.size());
+  for (const auto& [tag, value] : wanted) EXPECT_EQ(shown[tag].at(2), value) << tag;
+  EXPECT_EQ(shown["fp8/layers.0.mlp.down/x/amax"].size(), 1u) << "only the steps whose health was measured";
+}
+
+TEST(BoardWriter, a_process_that_goes_on_adds_a_file_that_voids_the_steps_it_tells_again) {
+  const Scratch folder;
+  const auto tell = [&](std::int64_t first, std::int64_t last, double loss) {
+    BoardWriter board(folder.folder(), {}, first, 0);
+    for (std::int64_t step = first; step <= last; ++step) board.add(StepEvent{.step = step, .loss = loss});
+  };
+  tell(1, 5, 1), tell(4, 6, 2), tell(7, 7, 3);
+  EXPECT_EQ(board_files(folder.folder()).size(), 3u);
+  EXPECT_EQ(board_of(folder.folder())["loss/train"],
+            (std::map<std::int64_t, float>{{1, 1}, {2, 1}, {3, 1}, {4, 2}, {5, 2}, {6, 2}, {7, 3}}));
+}
+
+TEST(BoardWriter, a_file_comes_after_those_that_are_there_whatever_the_clock_says) {
+  const Scratch folder;
+  folder.write("events.out.tfevents.9876543210.octet", "");
+  folder.write("events.out.tfevents.x.octet", "");
+  const BoardWriter board(folder.folder(), {}, 1, 0);
+  const auto files = board_files(folder.folder());
+  EXPECT_TRUE(files.at(1).ends_with("events.out.tfevents.9876543211.octet")) << files.at(1);
+}
+
+TEST(BoardWriter, times_are_those_of_the_clock) {
+  const Scratch folder;
+  const auto now = [] { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); };
+  const double before = now();
+  BoardWriter(folder.folder(), {}, 1, 0).add(EvalEvent{.step = 1});
+  const double after = now();
+  for (const BoardEvent& e : board_events(bytes_of(board_files(folder.folder()).at(0)))) {
+    EXPECT_GE(e.time, before);
+    EXPECT_LE(e.time, after);
+  }
+}
+
+TEST(BoardWriter, what_finds_no_room_is_left_out_and_the_file_stays_whole) {
+  const Scratch folder;
+  BoardWriter board(folder.folder(), {}, 1, 0);
+  board.add(StepEvent{.step = 1});
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit small = {rlim_t(std::filesystem::file_size(board_files(folder.folder()).at(0)) + 20), before.rlim_max};
+  log::set_quiet(true);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  board.add(StepEvent{.step = 2});
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  log::set_quiet(false);
+  board.add(StepEvent{.step = 3});
+  const auto shown = board_of(folder.folder())["loss/train"];
+  EXPECT_EQ(shown.size(), 2u);
+  EXPECT_TRUE(shown.contains(1) && shown.contains(3));
+}
+
+TEST(BoardWriter, refuses_a_folder_that_cannot_be_written_and_events_of_another_run) {
+  EXPECT_THROW(BoardWriter("/nonexistent/folder", {}, 1, 0), IoError);
+  const Scratch folder;
+  BoardWriter board(folder.folder(), quantizers, 1, 0);
+  EXPECT_THROW(board.add(HealthEvent{.step = 1, .saturated = {0}, .flushed = {0}}), ContractError);
+}
+
+}  // namespace
+}  // namespace octet
