@@ -27,14 +27,16 @@ ExitCode show(const Options& o) {
 
 void add_inspect(Program& program) {
   auto o = std::make_shared<Options>();
-  Command command = program.command("inspect", "Show what a file or folder holds and whether it is whole, or a number's bits",
-                                    "  octet inspect runs/current                               a run: progress, quantizers, checkpoints\n"
-                                    "  octet inspect runs/current/checkpoints/step-000000120    every tensor\n"
-                                    "  octet inspect data/docs                                  a dataset, or one of its shards\n"
-                                    "  octet inspect model.safetensors                          tensors, or a Hugging Face folder\n"
-                                    "  octet inspect 0.3 --format e4m3                          sign, exponent, mantissa, neighbours, error\n"
-                                    "Exit code 64: something in it is damaged.");
-  command.positional("what", o->what, "path of a run, checkpoint, dataset, token shard, Hugging Face folder or safetensors file, or a number", true);
+  Command command =
+      program.command("inspect", "Show what a file or folder holds and whether it is whole, or a number's bits",
+                      "  octet inspect runs/current                               a run: progress, quantizers, checkpoints\n"
+                      "  octet inspect runs/current/checkpoints/step-000000120    every tensor\n"
+                      "  octet inspect data/docs                                  a dataset, or one of its shards\n"
+                      "  octet inspect model.safetensors                          tensors, or a Hugging Face folder\n"
+                      "  octet inspect 0.3 --format e4m3                          sign, exponent, mantissa, neighbours, error\n"
+                      "Exit code 64: something in it is damaged.");
+  command.positional("what", o->what,
+                     "path of a run, checkpoint, dataset, token shard, Hugging Face folder or safetensors file, or a number", true);
   command.option("--format", o->format, "of a number: fp32, bf16, fp16, e5m2, e4m3 or e8m0; without it, all");
   command.run([o] { return show(*o); });
 }

@@ -16,8 +16,10 @@ namespace fs = std::filesystem;
 
 std::string weights_text(const std::string& folder) {
   const ModelShape s = read_hugging_face_shape(folder);
-  std::string out = format("model      {}: {}, {} layers, width {}, {} heads of {} ({} for keys and values), hidden {}, vocabulary {}, at most {} tokens\n", printable(folder),
-                           s.family, s.layers, grouped(s.width), s.heads, s.head_dim, s.kv_heads, grouped(s.hidden), grouped(s.vocabulary), grouped(s.max_sequence));
+  std::string out = format(
+      "model      {}: {}, {} layers, width {}, {} heads of {} ({} for keys and values), hidden {}, vocabulary {}, at most {} tokens\n",
+      printable(folder), s.family, s.layers, grouped(s.width), s.heads, s.head_dim, s.kv_heads, grouped(s.hidden), grouped(s.vocabulary),
+      grouped(s.max_sequence));
   const io::TensorFolder tensors = io::TensorFolder::open(folder);
   std::vector<const io::SafetensorsFile*> files;
   for (const auto& file : tensors.files()) {
@@ -30,7 +32,8 @@ std::string weights_text(const std::string& folder) {
 std::string tensor_file_text(const std::string& path) {
   const auto file = io::SafetensorsFile::open(path);
   std::string out = format("file       {}{}\n", printable(path), file.header().leading_blank ? ", blanks before its header" : "");
-  for (const auto& [key, value] : file.metadata()) out += format("metadata   {} = {}\n", printable(key), printable(value.size() > 200 ? value.substr(0, 200) + "..." : value));
+  for (const auto& [key, value] : file.metadata())
+    out += format("metadata   {} = {}\n", printable(key), printable(value.size() > 200 ? value.substr(0, 200) + "..." : value));
   return out + "\n" + tensors_text({&file});
 }
 
@@ -49,9 +52,11 @@ Finding path_text(const std::string& path) {
   if (holds("run.json")) return run_text(path);
   if (holds("dataset.toml")) return {dataset_text(path), ""};
   if (holds("config.json")) return {weights_text(path), ""};
-  throw ConfigError(format("{}: holds no run.json, MANIFEST.json, dataset.toml or config.json; name a run, a checkpoint, a dataset, a token shard, a Hugging Face folder or a "
-                           "safetensors file",
-                           printable(path)));
+  throw ConfigError(
+      format("{}: holds no run.json, MANIFEST.json, dataset.toml or config.json; name a run, a checkpoint, a dataset, a token shard, a "
+             "Hugging Face folder or a "
+             "safetensors file",
+             printable(path)));
 }
 
 }  // namespace octet::inspect

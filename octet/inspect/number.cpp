@@ -29,17 +29,25 @@ struct Format {
 
 template <class F>
 Format eight_bits(const char* name) {
-  return {name, true, 7 - F::mantissa_bits, F::mantissa_bits, [](float x) { return std::uint32_t(encode<F>(x)); }, [](std::uint32_t c) { return decode<F>(std::uint8_t(c)); }};
+  return {name,
+          true,
+          7 - F::mantissa_bits,
+          F::mantissa_bits,
+          [](float x) { return std::uint32_t(encode<F>(x)); },
+          [](std::uint32_t c) { return decode<F>(std::uint8_t(c)); }};
 }
 
 const std::vector<Format>& formats() {
   static const std::vector<Format> all = {
       {"fp32", true, 8, 23, [](float x) { return bits_of(x); }, [](std::uint32_t c) { return float_of(c); }},
-      {"bf16", true, 8, 7, [](float x) { return std::uint32_t(to_bf16(x).bits); }, [](std::uint32_t c) { return to_float(Bf16{std::uint16_t(c)}); }},
-      {"fp16", true, 5, 10, [](float x) { return std::uint32_t(to_fp16(x).bits); }, [](std::uint32_t c) { return to_float(Fp16{std::uint16_t(c)}); }},
+      {"bf16", true, 8, 7, [](float x) { return std::uint32_t(to_bf16(x).bits); },
+       [](std::uint32_t c) { return to_float(Bf16{std::uint16_t(c)}); }},
+      {"fp16", true, 5, 10, [](float x) { return std::uint32_t(to_fp16(x).bits); },
+       [](std::uint32_t c) { return to_float(Fp16{std::uint16_t(c)}); }},
       eight_bits<E5M2>("e5m2"),
       eight_bits<E4M3>("e4m3"),
-      {"e8m0", false, 8, 0, [](float x) { return std::uint32_t(encode_e8m0(x)); }, [](std::uint32_t c) { return decode_e8m0(std::uint8_t(c)); }},
+      {"e8m0", false, 8, 0, [](float x) { return std::uint32_t(encode_e8m0(x)); },
+       [](std::uint32_t c) { return decode_e8m0(std::uint8_t(c)); }},
   };
   return all;
 }
@@ -133,7 +141,8 @@ std::string number_text(double x, const std::string& wanted) {
   }
   if (table.size() > 1) return aligned(table, 5);
   const std::string near = nearest_of(wanted, names);
-  throw ConfigError(format("--format \"{}\": there are fp32, bf16, fp16, e5m2, e4m3 and e8m0{}", printable(wanted), near.empty() ? "" : "; did you mean " + near + "?"));
+  throw ConfigError(format("--format \"{}\": there are fp32, bf16, fp16, e5m2, e4m3 and e8m0{}", printable(wanted),
+                           near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
 }  // namespace octet::inspect

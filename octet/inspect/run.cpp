@@ -22,10 +22,13 @@ std::string number(double x, int digits) { return std::isfinite(x) ? fixed(x, di
 
 std::string facts_text(const std::string& folder, const RunRecord& run) {
   const RunFacts& f = run.facts;
-  std::string out = format("run        {}: {} by {}, {}, began {}\n", printable(folder), printable(f.name), printable(f.recipe), f.state, printable(f.started));
-  out += format("model      {} {}, {} parameters, {} layers, width {}, vocabulary {}, sequences of {}\n", printable(f.model.family), printable(f.model.size),
-                grouped(f.model.parameters), f.model.layers, f.model.width, grouped(f.model.vocabulary), grouped(f.model.context));
-  out += format("machine    {}, {} threads; peak memory {}\n", printable(f.machine.cpu), f.machine.threads, bytes_text(double(f.memory.peak)));
+  std::string out = format("run        {}: {} by {}, {}, began {}\n", printable(folder), printable(f.name), printable(f.recipe), f.state,
+                           printable(f.started));
+  out += format("model      {} {}, {} parameters, {} layers, width {}, vocabulary {}, sequences of {}\n", printable(f.model.family),
+                printable(f.model.size), grouped(f.model.parameters), f.model.layers, f.model.width, grouped(f.model.vocabulary),
+                grouped(f.model.context));
+  out +=
+      format("machine    {}, {} threads; peak memory {}\n", printable(f.machine.cpu), f.machine.threads, bytes_text(double(f.memory.peak)));
   return out;
 }
 
@@ -35,7 +38,8 @@ std::string configuration_text(const std::string& folder) {
   train::RunConfig plain, config;
   config::read_toml_file(path, config);
   std::string out;
-  for (const config::Difference& d : config::differences(plain, config)) out += format("{}{} = {}\n", out.empty() ? "set        " : "           ", d.key, printable(d.b));
+  for (const config::Difference& d : config::differences(plain, config))
+    out += format("{}{} = {}\n", out.empty() ? "set        " : "           ", d.key, printable(d.b));
   return out;
 }
 
@@ -44,9 +48,11 @@ std::string progress_text(const RunRecord& run) {
   const StepEvent& last = run.steps.back();
   const std::string of = run.facts.steps > 0 ? format(" of {}", grouped(run.facts.steps)) : "";
   std::string out = format("progress   step {}{}, {} tokens in {} s\n", grouped(last.step), of, grouped(last.tokens), fixed(last.time, 1));
-  out += format("last step  loss {}, gradient norm {}, learning rate {}, {} tokens/s{}\n", number(last.loss, 4), number(last.grad_norm, 4), last.learning_rate,
-                grouped(std::llround(last.tokens_per_second)), last.skipped ? ", skipped" : "");
-  if (!run.evals.empty()) out += format("last eval  loss {} after step {}, over {} tokens\n", number(run.evals.back().loss, 4), run.evals.back().step, grouped(run.evals.back().tokens));
+  out += format("last step  loss {}, gradient norm {}, learning rate {}, {} tokens/s{}\n", number(last.loss, 4), number(last.grad_norm, 4),
+                last.learning_rate, grouped(std::llround(last.tokens_per_second)), last.skipped ? ", skipped" : "");
+  if (!run.evals.empty())
+    out += format("last eval  loss {} after step {}, over {} tokens\n", number(run.evals.back().loss, 4), run.evals.back().step,
+                  grouped(run.evals.back().tokens));
   const auto skipped = std::count_if(run.steps.begin(), run.steps.end(), [](const StepEvent& e) { return e.skipped; });
   out += format("incidents  {}, {} steps skipped{}\n", run.incidents.size() + std::size_t(run.incidents_left_out), skipped,
                 run.incidents.empty() ? "" : "; the last: " + printable(run.incidents.back().text));
@@ -61,8 +67,9 @@ std::string quantizers_text(const RunRecord& run) {
   TextTable table{{"quantizer", "operand", "format", "block", "headroom [bits]", "saturated", "flushed", "SQNR [dB]", "not finite"}};
   for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) {
     const QuantizerFacts& q = run.facts.quantizers[i];
-    table.push_back({printable(q.path), printable(q.operand), printable(q.format), printable(q.block), number(h.headroom_bits[i], 2), number(100 * h.saturated[i], 3) + "%",
-                     number(100 * h.flushed[i], 3) + "%", number(h.sqnr_db[i], 1), grouped(h.nonfinite[i])});
+    table.push_back({printable(q.path), printable(q.operand), printable(q.format), printable(q.block), number(h.headroom_bits[i], 2),
+                     number(100 * h.saturated[i], 3) + "%", number(100 * h.flushed[i], 3) + "%", number(h.sqnr_db[i], 1),
+                     grouped(h.nonfinite[i])});
   }
   return format("\nquantizers at step {}\n{}", h.step, aligned(table, 4));
 }
@@ -93,7 +100,8 @@ std::string checkpoints_text(const std::string& folder, std::string& damage) {
 Finding run_text(const std::string& folder) {
   const RunRecord run = read_run(folder);
   Finding out;
-  out.text = facts_text(folder, run) + configuration_text(folder) + progress_text(run) + quantizers_text(run) + checkpoints_text(folder, out.damage);
+  out.text = facts_text(folder, run) + configuration_text(folder) + progress_text(run) + quantizers_text(run) +
+             checkpoints_text(folder, out.damage);
   return out;
 }
 
@@ -101,12 +109,15 @@ std::string checkpoint_text(const std::string& folder) {
   const fs::path path = fs::path(folder + "/").lexically_normal().parent_path();
   const train::CheckpointStore store(path.has_parent_path() ? path.parent_path().string() : ".");
   const auto steps = store.steps();
-  const auto step = std::find_if(steps.begin(), steps.end(), [&](std::int64_t s) { return fs::path(store.path(s)).filename() == path.filename(); });
-  if (step == steps.end()) throw ConfigError(format("{}: the folder of a checkpoint is called step- and nine digits; give it back its name", printable(folder)));
+  const auto step =
+      std::find_if(steps.begin(), steps.end(), [&](std::int64_t s) { return fs::path(store.path(s)).filename() == path.filename(); });
+  if (step == steps.end())
+    throw ConfigError(format("{}: the folder of a checkpoint is called step- and nine digits; give it back its name", printable(folder)));
   const train::Manifest m = store.verify(*step);
   std::string out = format("checkpoint {}: step {}, {}\n", printable(folder), grouped(m.step), bytes_text(bytes_of(m)));
   out += format("dataset    fingerprint {}\n", printable(m.text));
-  for (const auto& file : m.files) out += format("file       {}, {}, XXH3 {} verified\n", printable(file.name), bytes_text(double(file.bytes)), file.checksum);
+  for (const auto& file : m.files)
+    out += format("file       {}, {}, XXH3 {} verified\n", printable(file.name), bytes_text(double(file.bytes)), file.checksum);
   const auto state = io::SafetensorsFile::open(store.path(*step) + "/" + train::CheckpointStore::state_file, io::Link::refuse);
   return out + "\n" + tensors_text({&state});
 }

@@ -58,18 +58,30 @@ Statistics of_codes(std::span<const std::byte> bytes, double most, Value value) 
 std::optional<Statistics> statistics(const io::TensorView& t) {
   const auto plain = [](auto x) { return x; };
   switch (t.dtype) {
-    case io::StoredDType::f32: return of_values<float>(t.bytes, plain);
-    case io::StoredDType::f64: return of_values<double>(t.bytes, plain);
-    case io::StoredDType::bf16: return of_values<Bf16>(t.bytes, [](Bf16 x) { return to_float(x); });
-    case io::StoredDType::f16: return of_values<Fp16>(t.bytes, [](Fp16 x) { return to_float(x); });
-    case io::StoredDType::i16: return of_values<std::int16_t>(t.bytes, plain);
-    case io::StoredDType::i32: return of_values<std::int32_t>(t.bytes, plain);
-    case io::StoredDType::i64: return of_values<std::int64_t>(t.bytes, plain);
-    case io::StoredDType::u8: return of_codes(t.bytes, 255, plain);
-    case io::StoredDType::e4m3: return of_codes(t.bytes, double(E4M3::max), [](std::uint8_t c) { return decode<E4M3>(c); });
-    case io::StoredDType::e5m2: return of_codes(t.bytes, double(E5M2::max), [](std::uint8_t c) { return decode<E5M2>(c); });
-    case io::StoredDType::e8m0: return of_codes(t.bytes, double(decode_e8m0(E8M0::max_code)), [](std::uint8_t c) { return decode_e8m0(c); });
-    default: return {};
+    case io::StoredDType::f32:
+      return of_values<float>(t.bytes, plain);
+    case io::StoredDType::f64:
+      return of_values<double>(t.bytes, plain);
+    case io::StoredDType::bf16:
+      return of_values<Bf16>(t.bytes, [](Bf16 x) { return to_float(x); });
+    case io::StoredDType::f16:
+      return of_values<Fp16>(t.bytes, [](Fp16 x) { return to_float(x); });
+    case io::StoredDType::i16:
+      return of_values<std::int16_t>(t.bytes, plain);
+    case io::StoredDType::i32:
+      return of_values<std::int32_t>(t.bytes, plain);
+    case io::StoredDType::i64:
+      return of_values<std::int64_t>(t.bytes, plain);
+    case io::StoredDType::u8:
+      return of_codes(t.bytes, 255, plain);
+    case io::StoredDType::e4m3:
+      return of_codes(t.bytes, double(E4M3::max), [](std::uint8_t c) { return decode<E4M3>(c); });
+    case io::StoredDType::e5m2:
+      return of_codes(t.bytes, double(E5M2::max), [](std::uint8_t c) { return decode<E5M2>(c); });
+    case io::StoredDType::e8m0:
+      return of_codes(t.bytes, double(decode_e8m0(E8M0::max_code)), [](std::uint8_t c) { return decode_e8m0(c); });
+    default:
+      return {};
   }
 }
 
@@ -79,14 +91,17 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return out.empty() ? "one value" : out;
 }
 
-std::string share_text(std::int64_t part, std::int64_t whole) { return part == 0 ? "0" : fixed(100.0 * double(part) / double(whole), 3) + "%"; }
+std::string share_text(std::int64_t part, std::int64_t whole) {
+  return part == 0 ? "0" : fixed(100.0 * double(part) / double(whole), 3) + "%";
+}
 
 std::vector<std::string> row_of(const io::TensorView& t, const std::optional<Statistics>& s) {
   std::vector<std::string> row{printable(t.name), to_text(t.dtype), shape_text(t.shape), bytes_text(double(t.bytes.size()))};
   if (!s || s->values == 0) return row;
   const std::int64_t finite = s->values - s->nonfinite;
   const auto number = [&](double x) { return finite == 0 ? std::string("-") : to_text(x); };
-  row.insert(row.end(), {number(s->smallest), number(s->largest), number(std::sqrt(s->squares / double(finite))), share_text(s->zeros, s->values), grouped(s->nonfinite)});
+  row.insert(row.end(), {number(s->smallest), number(s->largest), number(std::sqrt(s->squares / double(finite))),
+                         share_text(s->zeros, s->values), grouped(s->nonfinite)});
   if (s->codes > 0) row.insert(row.end(), {format("{}", s->codes), share_text(s->at_most, s->values)});
   return row;
 }
@@ -109,7 +124,8 @@ std::string tensors_text(const std::vector<const io::SafetensorsFile*>& files) {
   bool eight_bits = false;
   for (const auto& row : table) eight_bits = eight_bits || (&row != &table[0] && row.size() > 9);
   if (!eight_bits) table[0].resize(9);
-  return aligned(table, 3) + format("{} tensors, {} values, {}; {} values are not finite{}\n", table.size() - 1, grouped(elements), bytes_text(bytes), grouped(nonfinite), first);
+  return aligned(table, 3) + format("{} tensors, {} values, {}; {} values are not finite{}\n", table.size() - 1, grouped(elements),
+                                    bytes_text(bytes), grouped(nonfinite), first);
 }
 
 }  // namespace octet::inspect

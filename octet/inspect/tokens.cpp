@@ -60,8 +60,8 @@ std::string frequent_text(const data::ShardHeader& h, const Counts& counts) {
 }
 
 std::string header_text(const data::ShardHeader& h, std::uint64_t tokens, std::uint64_t documents) {
-  return format("tokenizer  {}, {} ids, {} bytes a token\ntokens     {}\ndocuments  {}\n", printable(h.tokenizer), grouped(h.vocab_size), h.bytes_per_token,
-                grouped((long long)tokens), grouped((long long)documents));
+  return format("tokenizer  {}, {} ids, {} bytes a token\ntokens     {}\ndocuments  {}\n", printable(h.tokenizer), grouped(h.vocab_size),
+                h.bytes_per_token, grouped((long long)tokens), grouped((long long)documents));
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ std::string dataset_text(const std::string& folder) {
   TextTable table{{"shard", "checksum", "tokens", "documents that begin here"}};
   Counts counts;
   for (const data::Shard& shard : dataset.shards()) {
-    table.push_back({printable(std::filesystem::path(shard.path()).filename().string()), to_text(shard.identity()), grouped((long long)shard.header().token_count),
-                     document_text(shard)});
+    table.push_back({printable(std::filesystem::path(shard.path()).filename().string()), to_text(shard.identity()),
+                     grouped((long long)shard.header().token_count), document_text(shard)});
     count_ids(shard, counts);
   }
   return out + aligned(table, 2) + "\n" + frequent_text(h, counts);
@@ -88,8 +88,10 @@ std::string shard_text(const std::string& path) {
   count_ids(shard, counts);
   return format("shard      {}, format {}\n", printable(path), data::ShardHeader::format_version) +
          format("tokenizer  {}, {} ids, {} bytes a token\n", printable(h.tokenizer), grouped(h.vocab_size), h.bytes_per_token) +
-         format("tokens     {}, from token {} of the whole text on\n", grouped((long long)h.token_count), grouped((long long)h.first_token)) +
-         format("documents  {}\n", document_text(shard)) + format("health     every checksum and id verified; checksum {}\n\n", shard.identity()) + frequent_text(h, counts);
+         format("tokens     {}, from token {} of the whole text on\n", grouped((long long)h.token_count),
+                grouped((long long)h.first_token)) +
+         format("documents  {}\n", document_text(shard)) +
+         format("health     every checksum and id verified; checksum {}\n\n", shard.identity()) + frequent_text(h, counts);
 }
 
 }  // namespace octet::inspect

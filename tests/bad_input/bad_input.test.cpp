@@ -53,8 +53,11 @@ TEST_P(BadInput, IsRefusedInOneLineThatSaysWhatAndWhereAndWhatToDo) {
   testing::Ended ended = testing::run_child(words_of(c.line), place.folder(), 30);
   EXPECT_EQ(ended.code, int(c.code)) << ended.err;
   EXPECT_TRUE(ended.err.starts_with("octet: ") && ended.err.ends_with("\n") && std::count(ended.err.begin(), ended.err.end(), '\n') == 1)
-      << "must print one line, printed\n" << ended.err;
-  EXPECT_TRUE(std::none_of(ended.err.begin(), ended.err.end() - 1, [](char b) { return static_cast<unsigned char>(b) < 0x20 || b == 0x7F; })) << ended.err;
+      << "must print one line, printed\n"
+      << ended.err;
+  EXPECT_TRUE(std::none_of(ended.err.begin(), ended.err.end() - 1, [](char b) {
+    return static_cast<unsigned char>(b) < 0x20 || b == 0x7F;
+  })) << ended.err;
   EXPECT_LE(ended.err.size(), 1000u) << ended.err;
   EXPECT_EQ(ended.out, "");
   for (const std::string& part : c.says) EXPECT_TRUE(testing::has(ended.err, part)) << "lacks \"" << part << "\" in\n" << ended.err;

@@ -1,6 +1,6 @@
-#include "tests/bad_input/case.hpp"
-
 #include <filesystem>
+
+#include "tests/bad_input/case.hpp"
 
 namespace octet::bad_input {
 namespace {
@@ -38,8 +38,10 @@ std::vector<Case> of_text() {
       text("integer_for_a_truth_value", "deterministic = 1\n", {"bad.toml:1:17: ", "`deterministic` must be true or false", "got 1"}),
       text("text_for_a_list", "[recipe]\nkeep_bf16 = \"a\"\n", {"bad.toml:2:13: ", "`recipe.keep_bf16`", "write [\"a\"]"}),
       text("date", "[train]\nsteps = 2026-01-01\n", {"bad.toml:2:9: ", "`train.steps` must be an integer", "got a date"}),
-      text("number_out_of_range", "[optim]\nlearning_rate = -1\n", {"bad.toml:2:17: ", "`optim.learning_rate` must be a number > 0", "got -1"}),
-      text("number_not_finite", "[optim]\nlearning_rate = nan\n", {"bad.toml:2:17: ", "`optim.learning_rate` must be a number > 0", "not finite"}),
+      text("number_out_of_range", "[optim]\nlearning_rate = -1\n",
+           {"bad.toml:2:17: ", "`optim.learning_rate` must be a number > 0", "got -1"}),
+      text("number_not_finite", "[optim]\nlearning_rate = nan\n",
+           {"bad.toml:2:17: ", "`optim.learning_rate` must be a number > 0", "not finite"}),
       text("integer_beyond_64_bits", "[train]\nsteps = 99999999999999999999\n", {"bad.toml:2:", "not TOML"}),
       text("choice_unknown", "device = \"gpus\"\n", {"bad.toml:1:10: ", "`device`", "did you mean gpu?"}),
       text("key_twice", "[train]\nsteps = 2\nsteps = 3\n", {"bad.toml:3:", "'steps'", "may stand once only"}),
@@ -68,19 +70,26 @@ std::vector<Case> of_values() {
   return {
       values("layers_beyond_any_model", "--set model.layers=9999999", {"--set model.layers=9999999", "`model.layers`", "[0, 4096]"}),
       values("recipe_unknown", "--set recipe.name=curent", {"`recipe.name`", "did you mean current?"}),
-      values("format_that_a_recipe_has_not", "--fp8 rowwise --set recipe.format=hybrid", {"recipe.format = \"hybrid\"", "leave the key out"}),
+      values("format_that_a_recipe_has_not", "--fp8 rowwise --set recipe.format=hybrid",
+             {"recipe.format = \"hybrid\"", "leave the key out"}),
       values("size_unknown", "--set model.size=llama-tini", {"model.size = \"llama-tini\"", "did you mean \"llama-tiny\"?"}),
       values("width_that_heads_do_not_divide", "--set model.width=65", {"model.width = 65", "a multiple of model.heads = 4"}),
       values("heads_that_kv_heads_do_not_divide", "--set model.heads=8 --set model.kv_heads=3", {"model.heads = 8", "model.kv_heads = 3"}),
       values("kv_heads_without_heads_enough", "--set model.kv_heads=16", {"model.heads = 4", "model.kv_heads = 16"}),
       values("head_of_odd_width", "--set model.width=60", {"model.width = 60", "model.heads", "15 columns, which must be even"}),
-      values("sequence_longer_than_the_model_takes", "--set data.sequence_length=2000 --set data.eval_fraction=0", {"data.sequence_length = 2000", "at most 1024", "shorten"}),
-      values("sequence_longer_than_the_text", "--set data.sequence_length=100000", {"data.sequence_length = 100000", "training part of 'data'", "shorten"}),
+      values("sequence_longer_than_the_model_takes", "--set data.sequence_length=2000 --set data.eval_fraction=0",
+             {"data.sequence_length = 2000", "at most 1024", "shorten"}),
+      values("sequence_longer_than_the_text", "--set data.sequence_length=100000",
+             {"data.sequence_length = 100000", "training part of 'data'", "shorten"}),
       values("all_text_held_out", "--set data.eval_fraction=1", {"`data.eval_fraction`", "[0, 1)"}),
-      values("vocabulary_below_the_text", "--set model.vocabulary=100", {"'data'", "token ids up to 256", "set model.vocabulary to at least 257"}),
+      values("vocabulary_below_the_text", "--set model.vocabulary=100",
+             {"'data'", "token ids up to 256", "set model.vocabulary to at least 257"}),
       values("first_weights_that_are_not_there", "--set model.init=nowhere", {"'nowhere/config.json'", "check the path"}, ExitCode::io),
-      values("memory_that_no_machine_has", "--set model.width=65536 --set model.hidden=65536 --set model.layers=4", {"TiB", "are free", "train.batch = 1", "smaller model"}, ExitCode::device),
-      values("memory_beyond_64_bits", "--set model.width=1048576 --set model.hidden=4194304 --set model.layers=4096 --set train.batch=65536 --set train.accumulate=65536 --set model.vocabulary=16777216",
+      values("memory_that_no_machine_has", "--set model.width=65536 --set model.hidden=65536 --set model.layers=4",
+             {"TiB", "are free", "train.batch = 1", "smaller model"}, ExitCode::device),
+      values("memory_beyond_64_bits",
+             "--set model.width=1048576 --set model.hidden=4194304 --set model.layers=4096 --set train.batch=65536 --set "
+             "train.accumulate=65536 --set model.vocabulary=16777216",
              {"out of memory", "use a smaller batch"}, ExitCode::device),
   };
 }

@@ -32,7 +32,9 @@ std::vector<Case> of_facts() {
       report("facts_empty", {facts, "not JSON", remedy}, [](const Place& p) { p.write(facts, ""); }),
       report("facts_cut_off", {facts, "not JSON at byte", remedy}, [](const Place& p) { p.cut(facts, 10); }),
       report("facts_that_are_a_list", {facts, "wanted an object", remedy}, [](const Place& p) { p.write(facts, "[]"); }),
-      report("facts_that_are_a_folder", {"'run/run.json'", "Is a directory", "name a file"}, [](const Place& p) { fs::remove(p.at(facts)), fs::create_directory(p.at(facts)); }, ExitCode::io),
+      report(
+          "facts_that_are_a_folder", {"'run/run.json'", "Is a directory", "name a file"},
+          [](const Place& p) { fs::remove(p.at(facts)), fs::create_directory(p.at(facts)); }, ExitCode::io),
       report("facts_nested", {facts, "24 levels", remedy}, [](const Place& p) { p.write(facts, std::string(100000, '[')); }),
       report("facts_of_a_gigabyte", {facts, "at most 16,777,216 bytes"}, [](const Place& p) { fs::resize_file(p.at(facts), 1 << 30); }),
       report("facts_of_millions_of_values", {facts, "values", remedy},
@@ -61,34 +63,52 @@ std::vector<Case> of_lines() {
   return {
       line("that_is_no_json", "step 3: loss 2.1", {"not JSON at byte 1"}),
       line("of_zero_bytes", std::string(10, '\0'), {"not JSON at byte"}),
-      line("not_utf8", "{\"event\":\"incident\",\"step\":1,\"time\":0,\"kind\":\"\xff\",\"path\":\"\",\"text\":\"\"}", {"not JSON at byte"}),
+      line("not_utf8", "{\"event\":\"incident\",\"step\":1,\"time\":0,\"kind\":\"\xff\",\"path\":\"\",\"text\":\"\"}",
+           {"not JSON at byte"}),
       line("of_an_unknown_event", "{\"event\":\"sleep\",\"step\":1,\"time\":0}", {"event: wanted step, scales", "'sleep'"}),
       line("without_a_field", "{\"event\":\"eval\",\"step\":1,\"time\":0,\"tokens\":3}", {"loss: is missing"}),
-      line("of_a_text_for_a_number", "{\"event\":\"eval\",\"step\":1,\"time\":0,\"loss\":\"2\",\"tokens\":3}", {"loss: wanted a number, got a text"}),
+      line("of_a_text_for_a_number", "{\"event\":\"eval\",\"step\":1,\"time\":0,\"loss\":\"2\",\"tokens\":3}",
+           {"loss: wanted a number, got a text"}),
       line("of_a_negative_step", "{\"event\":\"eval\",\"step\":-1,\"time\":0,\"loss\":2,\"tokens\":3}", {"step: wanted at least 0"}),
-      line("of_a_fraction_of_a_step", "{\"event\":\"eval\",\"step\":1.5,\"time\":0,\"loss\":2,\"tokens\":3}", {"step: wanted a whole number"}),
-      line("of_too_few_quantizers", "{\"event\":\"scales\",\"step\":3,\"time\":0,\"amax\":[1],\"scale_min\":[1],\"scale_max\":[1]}", {"amax: wanted", "entries"}),
+      line("of_a_fraction_of_a_step", "{\"event\":\"eval\",\"step\":1.5,\"time\":0,\"loss\":2,\"tokens\":3}",
+           {"step: wanted a whole number"}),
+      line("of_too_few_quantizers", "{\"event\":\"scales\",\"step\":3,\"time\":0,\"amax\":[1],\"scale_min\":[1],\"scale_max\":[1]}",
+           {"amax: wanted", "entries"}),
       line("of_two_megabytes", "{\"event\":\"" + std::string(2 << 20, 'x'), {"at most 1,048,576 bytes"}),
       line("nested", "{\"a\":" + std::string(100000, '['), {"12 levels"}),
       line("of_many_values", "{\"a\":[0" + std::string(1000000, ' ') + "]", {"not JSON at byte"}),
-      report("metrics_that_are_a_folder", {"run/metrics.jsonl", "plain file", remedy}, [](const Place& p) { fs::remove(p.at(metrics)), fs::create_directory(p.at(metrics)); }),
+      report("metrics_that_are_a_folder", {"run/metrics.jsonl", "plain file", remedy},
+             [](const Place& p) { fs::remove(p.at(metrics)), fs::create_directory(p.at(metrics)); }),
   };
 }
 
 std::vector<Case> of_reports() {
   const auto comparison = [](std::string name, std::string text, std::vector<std::string> says) {
     says.push_back("compared/compare.json");
-    return Case{"comparison_" + std::move(name), "report compared", ExitCode::data, std::move(says), with_file("compared/compare.json", text)};
+    return Case{"comparison_" + std::move(name), "report compared", ExitCode::data, std::move(says),
+                with_file("compared/compare.json", text)};
   };
   const std::string head = "{\"format\":1,\"baseline\":\"bf16\",\"tolerance\":0.005,\"seed_spread\":0,";
   return {
       comparison("cut_off", "{\"format\":1,", {"not JSON at byte", remedy}),
       comparison("of_a_future_format", "{\"format\":2}", {"format", "the file has 2"}),
-      comparison("that_leads_outside", head + "\"runs\":[\"../run\"],\"rows\":[]}", {"runs: wanted names of folders beside the file", "'../run'", remedy}),
-      {"comparison_of_a_run_that_is_missing", "report compared", ExitCode::io, {"'compared/bf16/run.json'", "check the path"},
+      comparison("that_leads_outside", head + "\"runs\":[\"../run\"],\"rows\":[]}",
+                 {"runs: wanted names of folders beside the file", "'../run'", remedy}),
+      {"comparison_of_a_run_that_is_missing",
+       "report compared",
+       ExitCode::io,
+       {"'compared/bf16/run.json'", "check the path"},
        with_file("compared/compare.json", head + "\"runs\":[\"bf16\"],\"rows\":[]}")},
-      {"report_below_a_file", "report run --output tiny.toml/page.html", ExitCode::io, {"tiny.toml/page.html", "Not a directory", "choose another"}, [](const Place& p) { p.take("run"); }},
-      {"report_that_is_a_folder", "report run --output data", ExitCode::io, {"'data'", "Is a directory", "name a file"}, [](const Place& p) { p.take("run"); }},
+      {"report_below_a_file",
+       "report run --output tiny.toml/page.html",
+       ExitCode::io,
+       {"tiny.toml/page.html", "Not a directory", "choose another"},
+       [](const Place& p) { p.take("run"); }},
+      {"report_that_is_a_folder",
+       "report run --output data",
+       ExitCode::io,
+       {"'data'", "Is a directory", "name a file"},
+       [](const Place& p) { p.take("run"); }},
   };
 }
 

@@ -1,4 +1,5 @@
 #include "octet/train/checkpoint/manifest.hpp"
+
 #include "tests/fuzz/input.hpp"
 
 using namespace octet;
