@@ -32,25 +32,54 @@ OCTET_HD constexpr V polynomial(V x, const float (&c)[N]) {
   for (int i = N - 2; i >= 0; --i) sum = fused_multiply_add(sum, x, splat<V>(c[i]));
   return sum;
 }
+
+/// x where it is not below `bound`; NaN stays.
+template <class V> OCTET_HD constexpr V at_least(V x, V bound) {
+#ifdef __CUDA_ARCH__
+  if constexpr (lanes_of<V> == 1) {
+    float most = 0;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(bound));
+    return most;
+  }
+#endif
+  return bound > x ? bound : x;  // in this order one maximum of a CPU
+}
+
+/// e^x = power * 2^n. n stands in the low bits of `shifted`, raised by the offset.
+template <class V>
+struct ExpParts {
+  V power;
+  IntOf<V> shifted;
+};
+template <Lanes V>
+OCTET_HD constexpr ExpParts<V> exp_parts(V x, float offset) {
+  // The last bits of these are searched, over all floats, for the least error of the whole: 0.987 ulp.
+  constexpr float c[] = {0x1.000002p-1f, 0x1.55549ep-3f, 0x1.55575ep-5f, 0x1.123d1ep-7f, 0x1.6a4c24p-10f};
+  const V shifted = fused_multiply_add(x, splat<V>(0x1.715476p0f), splat<V>(shifter + offset));  // n = x / ln 2
+  const V n = shifted - (shifter + offset);
+  const V r = fused_multiply_add(n, splat<V>(0x1.e8082ep-16f), V(fused_multiply_add(n, splat<V>(-0x1.62e8p-1f), x)));
+  return {fused_multiply_add(V(r * r), polynomial(r, c), r) + 1.0f, int_of(shifted)};
+}
 }  // namespace detail
 
 /// e^x within 1 ulp; above 88.72 infinity, below -103.97 zero, in between gradual underflow; NaN stays.
 template <Lanes V>
 OCTET_HD constexpr V exp(V x) {
-  // The last bits of these are searched, over all floats, for the least error of the whole: 0.987 ulp.
-  constexpr float c[] = {0x1.000002p-1f, 0x1.55549ep-3f, 0x1.55575ep-5f, 0x1.123d1ep-7f, 0x1.6a4c24p-10f};
-  const V upper = splat<V>(89.0f), lower = splat<V>(-104.0f);
-  x = upper < x ? upper : x;  // in this order one minimum, which keeps NaN
-  x = lower > x ? lower : x;
-  const V shifted = fused_multiply_add(x, splat<V>(0x1.715476p0f), splat<V>(detail::shifter));  // n = x / ln 2
-  const V n = shifted - detail::shifter;
-  const V r = fused_multiply_add(n, splat<V>(0x1.e8082ep-16f), V(fused_multiply_add(n, splat<V>(-0x1.62e8p-1f), x)));
-  const V power = fused_multiply_add(V(r * r), detail::polynomial(r, c), r) + 1.0f;
-  const IntOf<V> exponent = int_of(shifted) - 0x4B400000;
+  const V upper = splat<V>(89.0f);
+  x = detail::at_least(V(upper < x ? upper : x), splat<V>(-104.0f));
+  const auto parts = detail::exp_parts(x, 0);
+  const IntOf<V> exponent = parts.shifted - 0x4B400000;
   const IntOf<V> half = exponent >> 1;  // 2^n in two steps: n reaches from -150 to 128
-  return power * value_of<V>(IntOf<V>((half + 127) << 23)) * value_of<V>(IntOf<V>((exponent - half + 127) << 23));
+  return parts.power * value_of<V>(IntOf<V>((half + 127) << 23)) * value_of<V>(IntOf<V>((exponent - half + 127) << 23));
 }
 
+/// exp(x) where x <= 0 or NaN: the same bits in fewer steps.
+template <Lanes V>
+OCTET_HD constexpr V exp_nonpositive(V x) {
+  // 2^n = 2^(n + 65) * 2^-65, of which only the last product can round. The offset leaves n + 65 + 127 alone in the low bits.
+  const auto parts = detail::exp_parts(detail::at_least(x, splat<V>(-104.0f)), 192);
+  return parts.power * value_of<V>(IntOf<V>(parts.shifted << 23)) * 0x1p-65f;
+}
 /// The natural logarithm within 1 ulp; 0 gives -infinity, below zero NaN.
 template <Lanes V>
 OCTET_HD constexpr V log(V x) {
@@ -128,6 +157,7 @@ OCTET_HD constexpr V sqrt(V x) {
 
 /// On double, for references: libm's.
 OCTET_HD double exp(double x) { return ::exp(x); }
+template <class V> OCTET_HD constexpr V exp_nonpositive(V x) requires(!Lanes<V>) { return exp(x); }  // and on dual numbers
 OCTET_HD double log(double x) { return ::log(x); }
 OCTET_HD double tanh(double x) { return ::tanh(x); }
 OCTET_HD double sin(double x) { return ::sin(x); }

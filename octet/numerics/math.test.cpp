@@ -37,6 +37,16 @@ TEST(Math, ExpOverflowsToInfinityAndUnderflowsGraduallyToZero) {
   EXPECT_EQ(math::exp(-104.0f), 0.0f);
 }
 
+TEST(Math, ExpOfNonpositiveNumbersHasTheBitsOfExp) {
+  const Worst worst = testing::worst_over_floats(
+      [](float x) {
+        const float a = math::exp(x), b = math::exp_nonpositive(x);
+        return !(x > 0) && bits_of(a) != bits_of(b) && !(std::isnan(a) && std::isnan(b)) ? 1.0 : 0.0;
+      },
+      {-0.0f, -infinity, -103.0f, -103.97f, -104.0f, -87.0f, -87.34f, nan}, 1009, 1);
+  EXPECT_EQ(worst.error, 0) << "at " << worst.at;
+}
+
 TEST(Math, LogIsWithinOneUlpForSubnormalsToo) {
   const Worst worst = worst_over_floats([](float x) { return x > 0 ? ulp_error(math::log(x), std::log((long double)x)) : 0; });
   EXPECT_LE(worst.error, 1.0) << "at " << worst.at;

@@ -27,7 +27,7 @@ OCTET_HD constexpr V reciprocal_of_one_to_two(V x) {
 /// normal floats. NaN stays. It raises e only to powers below 0, so nothing overflows.
 template <class V>
 OCTET_HD constexpr Sigmoid<V> sigmoid(V x) {
-  const V t = exp(V(-magnitude(x)));
+  const V t = exp_nonpositive(V(-magnitude(x)));
   const V near = reciprocal_of_one_to_two(V(1.0f + t)), far = t * near;
   return {x < 0.0f ? far : near, x < 0.0f ? near : far};
 }
