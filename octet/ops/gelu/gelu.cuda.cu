@@ -9,11 +9,11 @@ template <class T>
 struct Gelu {
   static constexpr int outputs = 1;
   const T* x;
-  std::int64_t cols;
+  int cols;
 
   template <int N>
-  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
-    ops::gelu_row(PackLanes<N>{col}, cols, x + row * cols, Kept<N>{&out[0]});
+  __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
+    ops::gelu_row(PackLanes<N>{col}, cols, row_of(x, row, cols), Kept<N>{&out[0]});
   }
 };
 
@@ -21,23 +21,25 @@ template <class T>
 struct GeluGradient {
   static constexpr int outputs = 1;
   const T *dy, *x;
-  std::int64_t cols;
+  int cols;
 
   template <int N>
-  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
-    ops::gelu_backward_row(PackLanes<N>{col}, cols, dy + row * cols, x + row * cols, Kept<N>{&out[0]});
+  __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
+    ops::gelu_backward_row(PackLanes<N>{col}, cols, row_of(dy, row, cols), row_of(x, row, cols), Kept<N>{&out[0]});
   }
 };
 
 }  // namespace
 
 void gelu_forward(Queue queue, const Tensor& x, const ops::Sink& y) {
-  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() { fill_sink<T>(queue, y, Gelu<T>{x.as<T>(), x.shape[1]}, packs_of_eight(x)); });
+  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() {
+    fill_sink<T>(queue, y, Gelu<T>{x.as<T>(), int(x.shape[1])}, packs_of_eight(x));
+  });
 }
 
 void gelu_backward(Queue queue, const Tensor& dy, const Tensor& x, const ops::Sink& dx) {
   dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() {
-    fill_sink<T>(queue, dx, GeluGradient<T>{dy.as<T>(), x.as<T>(), x.shape[1]}, packs_of_eight(dy) && packs_of_eight(x));
+    fill_sink<T>(queue, dx, GeluGradient<T>{dy.as<T>(), x.as<T>(), int(x.shape[1])}, packs_of_eight(dy) && packs_of_eight(x));
   });
 }
 

@@ -1,33 +1,40 @@
 #include "octet/ops/layernorm/layernorm.kernels.hpp"
 #include "octet/ops/layernorm/layernorm.math.hpp"
-#include "octet/ops/sink/tile.cuh"
+#include "octet/ops/sink/rows.cuh"
 
 namespace octet::cuda {
 namespace {
 
-constexpr int row_threads = 256;
+using Statistics = ops::LayerNormRow<float>;
 
-/// A warp a row.
-template <class T, int N>
-__global__ void layernorm_statistics_kernel(std::int64_t rows, std::int64_t cols, const T* x, float eps, float* mean, float* inv_std) {
-  const std::int64_t row = (std::int64_t(blockIdx.x) * row_threads + threadIdx.x) / 32;
-  if (row >= rows) return;
-  const RowLanes<32, N> lanes;
-  const auto found = ops::layernorm_statistics(lanes, cols, x + row * cols, eps);
-  if (lanes.first()) mean[row] = found.mean, inv_std[row] = found.inv_std;
-}
+struct LayerNormRow {
+  const float *w, *b;
+  float eps;
+  float *mean, *inv_std;
+
+  template <class Lanes, class X>
+  __device__ __forceinline__ Statistics find(const Lanes& lanes, std::int64_t cols, std::int64_t r, const X* x) const {
+    const Statistics found = ops::layernorm_statistics(lanes, cols, x, eps);
+    if (lanes.first()) mean[r] = found.mean, inv_std[r] = found.inv_std;
+    return found;
+  }
+  template <class Lanes, class X, class Y>
+  __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, const Statistics& row, const X* x, Y* y) const {
+    ops::layernorm_scale_row(lanes, cols, x, w, b, row, y);
+  }
+};
 
 template <class T>
-struct LayerNorm {
+struct LayerNormTile {
   static constexpr int outputs = 1;
   const T* x;
   const float *w, *b, *mean, *inv_std;
-  std::int64_t cols;
+  int cols;
 
   template <int N>
-  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
-    const ops::LayerNormRow<float> statistics{mean[row], inv_std[row]};
-    ops::layernorm_scale_row(PackLanes<N>{col}, cols, x + row * cols, w, b, statistics, Kept<N>{&out[0]});
+  __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
+    const Statistics statistics{mean[row], inv_std[row]};
+    ops::layernorm_scale_row(PackLanes<N>{col}, cols, row_of(x, row, cols), w, b, statistics, Kept<N>{&out[0]});
   }
 };
 
@@ -35,17 +42,10 @@ struct LayerNorm {
 
 void layernorm_forward(Queue queue, const ops::LayerNormForward& a) {
   dispatch<float, Bf16>(a.x.dtype, "layernorm", [&]<class T>() {
-    const std::int64_t rows = a.x.shape[0], cols = a.x.shape[1];
     float *const mean = a.mean.f32(), *const inv_std = a.inv_std.f32();
-    if (rows > 0) {
-      with_pack<T>(cols, [&]<int N>() {
-        const unsigned blocks = unsigned(ceil_div(rows * 32, row_threads));
-        layernorm_statistics_kernel<T, N><<<blocks, row_threads, 0, queue>>>(rows, cols, a.x.as<T>(), a.eps, mean, inv_std);
-      });
-      launched("layernorm_statistics_kernel");
-    }
+    const LayerNormTile<T> tile{a.x.as<T>(), a.w.f32(), a.b.f32(), mean, inv_std, int(a.x.shape[1])};
     const bool aligned = packs_of_eight(a.x) && packs_of_eight(a.w) && packs_of_eight(a.b);
-    fill_sink<T>(queue, a.y, LayerNorm<T>{a.x.as<T>(), a.w.f32(), a.b.f32(), mean, inv_std, cols}, aligned);
+    fill_sink_by_rows<T>(queue, a.y, a.x, LayerNormRow{a.w.f32(), a.b.f32(), a.eps, mean, inv_std}, tile, aligned);
   });
 }
 

@@ -89,7 +89,7 @@ void find_scales(Queue queue, const TileJob& job, const Side& side, std::int64_t
 /// Encodes values that stand in memory.
 void run_stored(Queue queue, const TileJob& job, const Tensor& values, DType to) {
   const auto run = [&]<class From, class T>() {
-    run_tiles<T>(queue, job, Stored<From, T>{values.as<From>(), job.cols}, packs_of_eight(values) && aligned_to(job.row.codes, 8));
+    run_tiles<T>(queue, job, Stored<From, T>{values.as<From>(), int(job.cols)}, packs_of_eight(values) && aligned_to(job.row.codes, 8));
   };
   if (values.dtype == DType::bf16) run.template operator()<Bf16, Bf16>();
   else if (to == DType::bf16) run.template operator()<float, Bf16>();
@@ -111,7 +111,7 @@ void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values) {
   else if (col_tensor) find_scales(queue, job, job.col, 1, nullptr);
   if (job.row.part == Part::top_of_lines) find_scales(queue, job, job.row, job.rows, nullptr);
   if (job.col.part == Part::top_of_lines) find_scales(queue, job, job.col, job.cols, nullptr);
-  job.row = second_side(job.row), job.col = second_side(job.col), job.amax = nullptr;
+  job.row = second_side(job.row), job.col = second_side(job.col), job.amax = nullptr, job.last_first = true;
   run_stored(queue, completed(job), values, sink.dtype);
 }
 

@@ -6,28 +6,29 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int heads_a_thread = 4;
+constexpr int heads_a_thread = 2;
 
-/// In place: a thread turns N pairs of up to four heads of a token, so that the angles are read once for them.
+/// In place: a thread turns N pairs of up to two heads of a token, so that the angles are read once for them. Threads side by side go over
+/// the heads of a token before the next token.
 template <bool opposite, class T, int N>
-__global__ void rope_kernel(std::int64_t tokens, std::int64_t columns, ops::QkvShape shape, const float* cos, const float* sin, T* qkv) {
-  const std::int64_t half = shape.head_dim / 2, packs = half / N, i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  const std::int64_t token = i / packs, at = (i - token * packs) * N;
-  if (token >= tokens) return;
-  const std::int64_t angles = token % shape.sequence * half;
-  const int first = int(blockIdx.y) * heads_a_thread, heads = int(shape.heads + shape.kv_heads);
-  T* const row = qkv + token * columns;
+__global__ void rope_kernel(unsigned threads, unsigned columns, ops::QkvShape shape, const float* cos, const float* sin, T* qkv) {
+  const unsigned half = unsigned(shape.head_dim) / 2, packs = half / N, i = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned heads = unsigned(shape.heads + shape.kv_heads), groups = (heads + heads_a_thread - 1) / heads_a_thread;
+  const unsigned group = i / packs, at = (i - group * packs) * N, token = group / groups, first = (group - token * groups) * heads_a_thread;
+  if (i >= threads) return;
+  const unsigned angles = token % unsigned(shape.sequence) * half;
+  T* const row = qkv + std::int64_t(token) * columns + first * unsigned(shape.head_dim);
   Pack<N> turned[heads_a_thread][2];
 #pragma unroll
-  for (int h = 0; h < heads_a_thread; ++h) {
+  for (unsigned h = 0; h < heads_a_thread; ++h) {
     if (first + h >= heads) continue;
-    ops::rope_head<opposite>(PackLanes<N>{at}, half, row + (first + h) * shape.head_dim, cos + angles, sin + angles,
+    ops::rope_head<opposite>(PackLanes<N>{at}, half, row + h * unsigned(shape.head_dim), cos + angles, sin + angles,
                              Kept<N>{&turned[h][0], &turned[h][1]});
   }
 #pragma unroll
-  for (int h = 0; h < heads_a_thread; ++h) {
+  for (unsigned h = 0; h < heads_a_thread; ++h) {
     if (first + h >= heads) continue;
-    T* const head = row + (first + h) * shape.head_dim;
+    T* const head = row + h * unsigned(shape.head_dim);
     store(head, at, turned[h][0]), store(head + half, at, turned[h][1]);
   }
 }
@@ -42,11 +43,12 @@ void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, c
   if (tokens == 0) return;
   dispatch<float, Bf16>(qkv.dtype, "rope", [&]<class T>() {
     const auto run = [&]<int N>() {
-      constexpr int threads = 256;
-      const dim3 grid(unsigned(ceil_div(tokens * (heads.head_dim / 2 / N), threads)),
-                      unsigned(ceil_div(heads.heads + heads.kv_heads, heads_a_thread)));
-      rope_kernel<opposite, T, N>
-          <<<grid, threads, 0, queue>>>(tokens, heads.columns(), heads, table.cos.f32(), table.sin.f32(), qkv.as<T>());
+      constexpr int block = 256;
+      const std::int64_t groups = ceil_div(heads.heads + heads.kv_heads, heads_a_thread),
+                         threads = tokens * groups * (heads.head_dim / 2 / N);
+      check(threads < (std::int64_t(1) << 32), "rope: {} tokens are too many", tokens);
+      rope_kernel<opposite, T, N><<<unsigned(ceil_div(threads, block)), block, 0, queue>>>(
+          unsigned(threads), unsigned(heads.columns()), heads, table.cos.f32(), table.sin.f32(), qkv.as<T>());
     };
     if (aligned_pairs(qkv, heads, table))
       run.template operator()<8>();
@@ -64,8 +66,8 @@ struct RopeGradient {
   unsigned columns, turned_columns, head_dim, sequence;
 
   template <int N>
-  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
-    const T* const from = dqkv + row * columns;
+  __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
+    const T* const from = row_of(dqkv, row, int(columns));
     if (col >= turned_columns) {
       out[0] = load<N>(from, col);
       return;
@@ -101,7 +103,7 @@ void rope_backward(Queue queue, const ops::RopeBackward& a) {
                                unsigned(a.heads.value_column(0)),
                                unsigned(a.heads.head_dim),
                                unsigned(a.heads.sequence)};
-    fill_sink<T>(queue, a.y, make, aligned_pairs(a.dqkv, a.heads, a.table), in_place);
+    fill_sink<T>(queue, a.y, make, aligned_pairs(a.dqkv, a.heads, a.table), {.in_place = in_place});
   });
 }
 

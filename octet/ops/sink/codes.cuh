@@ -35,7 +35,12 @@ __device__ __forceinline__ unsigned byte_of(uint2 codes, int j) { return ((j < 4
 /// no other).
 __device__ __forceinline__ unsigned nonzero_bytes(unsigned codes) { return ((codes & 0x7F7F7F7Fu) + 0x7F7F7F7Fu) & 0x80808080u; }
 __device__ __forceinline__ unsigned nan_bytes(unsigned codes) { return ((codes & 0x7F7F7F7Fu) + 0x01010101u) & 0x80808080u; }
-__device__ __forceinline__ int nonzero_of(uint2 codes) { return __popc(nonzero_bytes(codes.x) | nonzero_bytes(codes.y) >> 1); }
+__device__ __forceinline__ int nonzero_of(const uint2* four) {
+  unsigned m = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) m |= nonzero_bytes(four[i].x) >> 2 * i | nonzero_bytes(four[i].y) >> (2 * i + 1);
+  return __popc(m);
+}
 __device__ __forceinline__ unsigned nan_of(uint2 codes) { return nan_bytes(codes.x) | nan_bytes(codes.y); }
 
 /// Rows 0 .. 3 of four bytes each to columns.

@@ -14,6 +14,13 @@ __device__ __forceinline__ unsigned larger_halves(unsigned a, unsigned b) {
   return m;
 }
 
+/// The same, but a NaN wins.
+__device__ __forceinline__ unsigned larger_halves_or_nan(unsigned a, unsigned b) {
+  unsigned m;
+  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
+  return m;
+}
+
 template <class T>
 struct Eight;
 
@@ -37,12 +44,12 @@ struct Eight<Bf16> {
   __device__ __forceinline__ float operator[](int j) const {
     return __uint_as_float(j % 2 ? word[j / 2] & 0xFFFF0000u : word[j / 2] << 16);
   }
-  /// How many are not 0.
-  __device__ __forceinline__ int nonzero() const {
-    unsigned m = 0;
+  /// How many are not 0, in two halves of a word.
+  __device__ __forceinline__ unsigned nonzero() const {
+    unsigned n = 0;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) m |= (((word[j] & 0x7FFF7FFFu) + 0x7FFF7FFFu) & 0x80008000u) >> j;
-    return __popc(m);
+    for (int j = 0; j < 4; ++j) n += __vminu2(word[j] & 0x7FFF7FFFu, 0x00010001u);
+    return n;
   }
 };
 
@@ -63,13 +70,16 @@ struct Eight<float> {
   }
   __device__ __forceinline__ void put_one(float* p, int j) const { *p = v[j]; }
   __device__ __forceinline__ float operator[](int j) const { return v[j]; }
-  __device__ __forceinline__ int nonzero() const {
-    int n = 0;
+  __device__ __forceinline__ unsigned nonzero() const {
+    unsigned n = 0;
 #pragma unroll
     for (int j = 0; j < 8; ++j) n += v[j] != 0.0f;
     return n;
   }
 };
+
+/// The sum of a word's halves.
+__device__ __forceinline__ int sum_of_halves(unsigned n) { return int(n & 0xFFFFu) + int(n >> 16); }
 
 /// Eight running maxima of magnitudes, from 0; NaN is ignored.
 template <class T>

@@ -25,23 +25,27 @@ __device__ __forceinline__ float decode_one(unsigned code) {
   return value;
 }
 
-/// One row of what count() does when it looks at every value.
+/// Eight values of a row, each looked at: what saturated, is not finite, or became 0.
 template <class Format, class T, class Scale>
-__device__ __forceinline__ void count_row(const TileJob& job, const Eight<T>& x, uint2 codes, bool exact, const Scale& scale,
-                                          Tally& tally) {
+__device__ __forceinline__ void count_each(const Eight<T>& x, uint2 codes, const Scale& scale, Tally& tally) {
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     const float v = x[j];
-    if (exact) {
-      tally.saturated += fabsf(v * scale(j)) > Format::nearest_to_max;
-      tally.nonfinite += !(fabsf(v) < INFINITY);
-      tally.flushed += v != 0.0f && (byte_of(codes, j) & 0x7F) == 0;
-    }
-    if (job.noise && fabsf(v) < INFINITY) {
-      const float descale = job.descale ? *job.descale : 1.0f / scale(j);
-      const double a = v, d = double(decode_one<Format>(byte_of(codes, j)) * descale);
-      tally.signal += a * a, tally.noise += (a - d) * (a - d);
-    }
+    tally.saturated += fabsf(v * scale(j)) > Format::nearest_to_max;
+    tally.nonfinite += !(fabsf(v) < INFINITY);
+    tally.flushed += v != 0.0f && (byte_of(codes, j) & 0x7F) == 0;
+  }
+}
+/// And how far the codes are from the values.
+template <class Format, class T, class Scale>
+__device__ __forceinline__ void measure_noise(const TileJob& job, const Eight<T>& x, uint2 codes, const Scale& scale, Tally& tally) {
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    const float v = x[j];
+    if (!(fabsf(v) < INFINITY)) continue;
+    const float descale = job.descale ? *job.descale : 1.0f / scale(j);
+    const double a = v, d = double(decode_one<Format>(byte_of(codes, j)) * descale);
+    tally.signal += a * a, tally.noise += (a - d) * (a - d);
   }
 }
 
@@ -50,16 +54,17 @@ __device__ __forceinline__ void count_row(const TileJob& job, const Eight<T>& x,
 template <class Format, class T, class Scale>
 __device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint2 (&codes)[8], bool beyond, const Scale& scale,
                                       Tally& tally) {
-  unsigned nan = 0;
+  unsigned nan = 0, values = 0;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) tally.flushed += v[i].nonzero() - nonzero_of(codes[i]), nan |= nan_of(codes[i]);
+  for (int i = 0; i < 8; ++i) values += v[i].nonzero(), nan |= nan_of(codes[i]);
   const bool exact = beyond || nan != 0;
-  if (exact) tally.flushed = 0;
+  if (!exact) tally.flushed += sum_of_halves(values) - nonzero_of(codes) - nonzero_of(codes + 4);
   if (!exact && !job.noise) return;
 #pragma unroll 1
   for (int i = 0; i < 8; ++i) {
-    count_row<Format>(
-        job, v[0], codes[0], exact, [&](int j) { return scale(i, j); }, tally);
+    const auto scale_of = [&](int j) { return scale(i, j); };
+    if (exact) count_each<Format>(v[0], codes[0], scale_of, tally);
+    if (job.noise) measure_noise<Format>(job, v[0], codes[0], scale_of, tally);
     const Eight<T> x = v[0];
     const uint2 c = codes[0];
 #pragma unroll
@@ -119,28 +124,50 @@ __device__ __forceinline__ void store_bytes(std::uint8_t* to, uint4 q, int n) {
   }
 }
 
-/// Codes of rows to memory by columns, 128 of a column at a time. In shared memory each column has 16 chunks of 8 codes; chunk k of column
-/// c stands at k ^ (c / 8), so neither writing nor reading makes two threads of a group want one bank.
-__device__ __forceinline__ void store_columns(const TileJob& job, const Spot& at, const uint2 (&codes)[8], uint4* turned) {
+// Codes of a tile on their way from rows to columns, in shared memory: each column has 16 chunks of 8 codes; chunk k of column c stands at
+// k ^ (c / 8), so neither writing nor reading makes two threads of a group want one bank.
+
+__device__ __forceinline__ void put_columns(const uint2 (&codes)[8], const Spot& at, uint4* turned) {
   uint2 column[8];
   turn_eight(codes, column);
   uint2* const chunks = reinterpret_cast<uint2*>(turned);
 #pragma unroll
   for (int j = 0; j < 8; ++j) chunks[(at.c + j) * 16 + (at.r / 8 ^ at.c / 8)] = column[j];
-  __syncthreads();
+}
+/// Half a chunk a column: four of this thread's rows, the first or the second four. Words of every other chunk are swapped, so that again
+/// no two threads want one bank.
+__device__ __forceinline__ void put_columns(const uint2 (&codes)[4], const Spot& at, int half, unsigned* turned) {
+  const unsigned left[4] = {codes[0].x, codes[1].x, codes[2].x, codes[3].x}, right[4] = {codes[0].y, codes[1].y, codes[2].y, codes[3].y};
+  unsigned column[2][4];
+  turn_four(left, column[0]), turn_four(right, column[1]);
+  const int k = at.r / 8;
+#pragma unroll
+  for (int j = 0; j < 8; ++j) turned[(at.c + j) * 32 + (k ^ at.c / 8) * 2 + (half ^ (k & 1))] = column[j / 4][j % 4];
+}
+/// To memory, 128 codes of a column at a time: columns from `beside` + at.col0 on, as far as those of `width` go. All of the block must
+/// have put theirs.
+template <bool swapped>
+__device__ __forceinline__ void take_columns(const TileJob& job, const Spot& at, std::int64_t beside, std::int64_t width,
+                                             const uint4* turned) {
   const int c = int(threadIdx.x) / 8, k = int(threadIdx.x) % 8;
-  const int rows = inside(job.rows, at.row0 + 16 * k, 16), cols = inside(job.cols, at.col0 + c, tile_side);
-  std::uint8_t* to = job.col.codes + (at.col0 + c) * job.rows + at.row0 + 16 * k;
+  const int rows = inside(job.rows, at.row0 + 16 * k, 16), cols = inside(width, at.col0 + c, tile_side);
+  std::uint8_t* to = job.col.codes + (beside + at.col0 + c) * job.rows + at.row0 + 16 * k;
 #pragma unroll
   for (int p = 0; p < 4; ++p, to += 32 * job.rows) {
     uint4 q = turned[(p * 32 + c) * 8 + (k ^ (p * 2 + c / 16))];
     if (c / 8 % 2) q = make_uint4(q.z, q.w, q.x, q.y);
+    if (swapped) q = make_uint4(q.x, q.y, q.w, q.z);
     if (p * 32 >= cols || rows == 0) continue;
     if (job.wide_columns)
       *reinterpret_cast<uint4*>(to) = q;
     else
       store_bytes(to, q, rows);
   }
+}
+__device__ __forceinline__ void store_columns(const TileJob& job, const Spot& at, const uint2 (&codes)[8], uint4* turned) {
+  put_columns(codes, at, turned);
+  __syncthreads();
+  take_columns<false>(job, at, 0, job.cols, turned);
 }
 
 template <class Format, bool aligned, class T>

@@ -24,10 +24,10 @@ struct Spot {
   int r, c;
 };
 /// Tiles side by side are those of neighbouring blocks; `width` columns are tiled.
-__device__ __forceinline__ Spot spot_of(std::int64_t width) {
+__device__ __forceinline__ Spot spot_of(const TileJob& job, std::int64_t width) {
   const unsigned across = width > 0 ? unsigned((width + tile_side - 1) / tile_side) : 1;
-  const unsigned down = blockIdx.x / across;
-  return {std::int64_t(down) * tile_side, std::int64_t(blockIdx.x - down * across) * tile_side, int(threadIdx.x) / 16 * 8,
+  const unsigned block = job.last_first ? gridDim.x - 1 - blockIdx.x : blockIdx.x, down = block / across;
+  return {std::int64_t(down) * tile_side, std::int64_t(block - down * across) * tile_side, int(threadIdx.x) / 16 * 8,
           int(threadIdx.x) % 16 * 8};
 }
 

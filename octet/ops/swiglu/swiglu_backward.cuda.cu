@@ -10,11 +10,11 @@ template <class T>
 struct SwiGluHalves {
   static constexpr int outputs = 2;
   const T *dy, *x;
-  std::int64_t cols;
+  int cols;
 
   template <int N>
-  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[2]) const {
-    ops::swiglu_backward_row(PackLanes<N>{col}, cols, dy + row * cols, x + row * 2 * cols, Kept<N>{&out[0], &out[1]});
+  __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[2]) const {
+    ops::swiglu_backward_row(PackLanes<N>{col}, cols, row_of(dy, row, cols), row_of(x, row, 2 * cols), Kept<N>{&out[0], &out[1]});
   }
 };
 
@@ -23,10 +23,10 @@ template <class T>
 struct SwiGluHalf {
   static constexpr int outputs = 1;
   const T *dy, *x;
-  std::int64_t cols;
+  int cols;
 
   template <int N>
-  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
+  __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
     const bool gate = col < cols;
     Pack<N> halves[SwiGluHalves<T>::outputs];
     SwiGluHalves<T>{dy, x, cols}.template make<N>(row, gate ? col : col - cols, halves);
@@ -42,9 +42,9 @@ void swiglu_backward(Queue queue, const Tensor& dy, const Tensor& x, const ops::
   dispatch<float, Bf16>(x.dtype, "swiglu", [&]<class T>() {
     if constexpr (std::is_same_v<T, Bf16>) {  // of f32, two tiles are more than a thread has registers for
       if (aligned && splits_into_tiles(dx) && has_aligned_packs(dx))
-        return fill_sink<T>(queue, dx, SwiGluHalves<T>{dy.as<T>(), x.as<T>(), dy.shape[1]}, true);
+        return fill_sink<T>(queue, dx, SwiGluHalves<T>{dy.as<T>(), x.as<T>(), int(dy.shape[1])}, true);
     }
-    fill_sink<T>(queue, dx, SwiGluHalf<T>{dy.as<T>(), x.as<T>(), dy.shape[1]}, aligned);
+    fill_sink<T>(queue, dx, SwiGluHalf<T>{dy.as<T>(), x.as<T>(), int(dy.shape[1])}, aligned);
   });
 }
 

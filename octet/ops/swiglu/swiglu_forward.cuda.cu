@@ -9,18 +9,20 @@ template <class T>
 struct SwiGlu {
   static constexpr int outputs = 1;
   const T* x;
-  std::int64_t cols;
+  int cols;
 
   template <int N>
-  __device__ __forceinline__ void make(std::int64_t row, std::int64_t col, Pack<N> (&out)[1]) const {
-    ops::swiglu_row(PackLanes<N>{col}, cols, x + row * 2 * cols, Kept<N>{&out[0]});
+  __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
+    ops::swiglu_row(PackLanes<N>{col}, cols, row_of(x, row, 2 * cols), Kept<N>{&out[0]});
   }
 };
 
 }  // namespace
 
 void swiglu_forward(Queue queue, const Tensor& x, const ops::Sink& y) {
-  dispatch<float, Bf16>(x.dtype, "swiglu", [&]<class T>() { fill_sink<T>(queue, y, SwiGlu<T>{x.as<T>(), y.shape[1]}, packs_of_eight(x)); });
+  dispatch<float, Bf16>(x.dtype, "swiglu", [&]<class T>() {
+    fill_sink<T>(queue, y, SwiGlu<T>{x.as<T>(), int(y.shape[1])}, packs_of_eight(x));
+  });
 }
 
 }  // namespace octet::cuda

@@ -87,6 +87,33 @@ template <int N> __device__ __forceinline__ float largest_of(const Pack<N>& p) {
   return m;
 }
 
+/// 16 bytes as T says that they stand in memory, and back.
+template <class T>
+__device__ __forceinline__ Pack<16 / int(sizeof(T))> unpacked(uint4 q) {
+  const unsigned word[4] = {q.x, q.y, q.z, q.w};
+  Pack<16 / int(sizeof(T))> out;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    if constexpr (sizeof(T) == 4) out.v[j] = __uint_as_float(word[j]);
+    else out.v[2 * j] = __uint_as_float(word[j] << 16), out.v[2 * j + 1] = __uint_as_float(word[j] & 0xFFFF0000u);
+  }
+  return out;
+}
+/// Two values as BF16, the first in the low half. The bits are encode_bf16_lanes's for every float but NaN, which stays NaN.
+__device__ __forceinline__ unsigned bf16_pair(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+template <class T, int N>
+__device__ __forceinline__ uint4 packed(const Pack<N>& x) {
+  static_assert(N * sizeof(T) == 16);
+  if constexpr (sizeof(T) == 4)
+    return make_uint4(__float_as_uint(x.v[0]), __float_as_uint(x.v[1]), __float_as_uint(x.v[2]), __float_as_uint(x.v[3]));
+  else
+    return make_uint4(bf16_pair(x.v[0], x.v[1]), bf16_pair(x.v[2], x.v[3]), bf16_pair(x.v[4], x.v[5]), bf16_pair(x.v[6], x.v[7]));
+}
+
 /// N values of memory as one or more accesses of up to 16 bytes; p + at must be aligned to min(16, N * sizeof) bytes.
 template <int N>
 __device__ __forceinline__ Pack<N> load(const float* p, std::int64_t at) {
@@ -106,30 +133,20 @@ __device__ __forceinline__ Pack<N> load(const float* p, std::int64_t at) {
 template <int N>
 __device__ __forceinline__ Pack<N> load(const Bf16* p, std::int64_t at) {
   Pack<N> out;
-  if constexpr (N % 8 == 0) {
-#pragma unroll
-    for (int i = 0; i < N; i += 8) {
-      const uint4 q = *reinterpret_cast<const uint4*>(p + at + i);
-      const unsigned word[4] = {q.x, q.y, q.z, q.w};
-#pragma unroll
-      for (int j = 0; j < 4; ++j) out.v[i + 2 * j] = __uint_as_float(word[j] << 16), out.v[i + 2 * j + 1] = __uint_as_float(word[j] & 0xFFFF0000u);
-    }
+  if constexpr (N == 8) {
+    out = unpacked<Bf16>(*reinterpret_cast<const uint4*>(p + at));
   } else if constexpr (N == 4) {
     const uint2 q = *reinterpret_cast<const uint2*>(p + at);
     out.v[0] = __uint_as_float(q.x << 16), out.v[1] = __uint_as_float(q.x & 0xFFFF0000u);
     out.v[2] = __uint_as_float(q.y << 16), out.v[3] = __uint_as_float(q.y & 0xFFFF0000u);
+  } else if constexpr (N == 2) {
+    const unsigned q = *reinterpret_cast<const unsigned*>(p + at);
+    out.v[0] = __uint_as_float(q << 16), out.v[1] = __uint_as_float(q & 0xFFFF0000u);
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) out.v[i] = to_float(p[at + i]);
   }
   return out;
-}
-
-/// Two values as BF16, the first in the low half. The bits are encode_bf16_lanes's for every float but NaN, which stays NaN.
-__device__ __forceinline__ unsigned bf16_pair(float low, float high) {
-  unsigned word;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
 }
 
 template <int N>
@@ -144,11 +161,8 @@ __device__ __forceinline__ void store(float* p, std::int64_t at, const Pack<N>& 
 }
 template <int N>
 __device__ __forceinline__ void store(Bf16* p, std::int64_t at, const Pack<N>& x) {
-  if constexpr (N % 8 == 0) {
-#pragma unroll
-    for (int i = 0; i < N; i += 8)
-      *reinterpret_cast<uint4*>(p + at + i) = make_uint4(bf16_pair(x.v[i], x.v[i + 1]), bf16_pair(x.v[i + 2], x.v[i + 3]),
-                                                         bf16_pair(x.v[i + 4], x.v[i + 5]), bf16_pair(x.v[i + 6], x.v[i + 7]));
+  if constexpr (N == 8) {
+    *reinterpret_cast<uint4*>(p + at) = packed<Bf16>(x);
   } else if constexpr (N == 4) {
     *reinterpret_cast<uint2*>(p + at) = make_uint2(bf16_pair(x.v[0], x.v[1]), bf16_pair(x.v[2], x.v[3]));
   } else {
