@@ -1,3 +1,6 @@
+#include <cooperative_groups.h>
+#include <cuda_pipeline.h>
+
 #include "octet/ops/cross_entropy/cross_entropy.kernels.hpp"
 #include "octet/ops/cross_entropy/cross_entropy.math.hpp"
 #include "octet/tensor/cuda/check.cuh"
@@ -5,6 +8,8 @@
 
 namespace octet::cuda {
 namespace {
+
+namespace groups = cooperative_groups;
 
 struct Chunk {
   std::int64_t columns, vocabulary;
@@ -14,52 +19,123 @@ struct Chunk {
   bool gradient;
 };
 
-template <int threads, class T>
-__device__ void clear_columns(T* x, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t c = begin + threadIdx.x; c < end; c += threads) x[c] = T{};
+// e^x by the GPU's own power of two, which is within 2^-22: with the rounding of its argument within (4 + 1.5 |x|) 2^-24 of itself, so for
+// x <= 0 within 5 * 2^-24; 0 below 2^-126. A row's sum is added in another order than on the CPU: the bits differ anyway.
+__device__ __forceinline__ float quick_exp(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * 0x1.715476p0f));
+  return power;
 }
 
-// ops::row_softmax in one reading: each thread keeps the largest value so far and the sum relative to it.
+// A pack whose exponential is that.
+template <int N>
+struct QuickPack : Pack<N> {
+  QuickPack() = default;
+  __device__ __forceinline__ explicit QuickPack(const Pack<N>& p) : Pack<N>(p) {}
+};
+template <int N>
+__device__ __forceinline__ Pack<N> exp_nonpositive(const QuickPack<N>& x) {
+  return map(static_cast<const Pack<N>&>(x), [](float v) { return quick_exp(v); });
+}
+
+template <int threads, int N>
+struct QuickLanes : RowLanes<threads, N> {
+  using Value = QuickPack<N>;
+};
+
+// A row is shared by the blocks of a cluster: this block's part of it.
+template <class T>
+struct Slice {
+  T* x;
+  std::int64_t begin, vocabulary, columns;  // of the row's columns, those that are logits, and all
+};
+
+__device__ std::int64_t part_of(std::int64_t all, std::int64_t begin, std::int64_t length) {
+  return all <= begin ? 0 : all - begin < length ? all - begin : length;
+}
+
+// Copies a slice into shared memory in packs: each thread later reads what it has copied. A last pack is filled up with what has
+// probability 0; returns how many values there are with it.
 template <int threads, int N, class T>
-__device__ ops::RowSoftmax<float> softmax_in_one_pass(const T* x, std::int64_t vocabulary) {
-  float most = -INFINITY, sum = 0;
+__device__ std::int64_t fetch(const Slice<T>& slice, T* kept) {
+  static_assert(N * sizeof(T) == 16);
+  const std::int64_t n = ceil_div(slice.vocabulary, N) * N;
+  for (std::int64_t i = threadIdx.x * N; i < n; i += threads * N) __pipeline_memcpy_async(kept + i, slice.x + i, 16);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  if (threadIdx.x == slice.vocabulary / N % threads)
+    for (std::int64_t i = slice.vocabulary; i < n; ++i) store(kept, i, Pack<1>{-INFINITY});
+  return n;
+}
+
+// ops::row_softmax of n logits in one reading: each thread keeps the largest value so far and the sum relative to it.
+template <int threads, int N, class T>
+__device__ ops::RowSoftmax<float> softmax_in_one_pass(const T* x, std::int64_t n) {
+  float most = -0x1.fffffep127f, sum = 0;  // finite, for logits that are all -infinity
 #pragma unroll 2
-  for (std::int64_t i = threadIdx.x * N; i < vocabulary; i += threads * N) {
+  for (std::int64_t i = threadIdx.x * N; i < n; i += threads * N) {
     const Pack<N> v = load<N>(x, i);
-    const float top = largest_of(v);
-    if (top > most) sum *= math::exp(most - top), most = top;
-    sum += sum_of(exp(v - most));
+    float top = most;
+#pragma unroll
+    for (int j = 0; j < N; ++j) top = fmaxf(v.v[j], top);
+    if (top > most) sum *= quick_exp(most - top), most = top;
+    sum += sum_of(exp_nonpositive(QuickPack<N>(v - most)));
   }
   const float top = block_fold<threads>(most, MaxFold{});
-  return {top, block_fold<threads>(most == top ? sum : sum * math::exp(most - top), SumFold{})};
+  return {top, block_fold<threads>(most == top ? sum : sum * quick_exp(most - top), SumFold{})};
 }
 
-// A block for each token. Few blocks at a time, whose rows fit into the L2 cache together, so that the second reading comes from there.
-template <class T, int threads, int N>
+// That of the row, from those of a cluster's blocks: each warp reads them all.
+__device__ ops::RowSoftmax<float> softmax_of_cluster(const groups::cluster_group& cluster, ops::RowSoftmax<float>& mine) {
+  const unsigned lane = threadIdx.x % 32;
+  ops::RowSoftmax<float> part{-INFINITY, 0};
+  if (lane < cluster.num_blocks()) part = *cluster.map_shared_rank(&mine, lane);
+  const float top = warp_max(part.most);
+  return {top, warp_sum(part.most == top ? part.sum : part.sum * quick_exp(part.most - top))};
+}
+
+// A cluster of blocks for each token. Logits are read once: `keep` says that a slice waits for its second use in shared memory.
+template <class T, int threads, int N, bool keep>
 __global__ void __launch_bounds__(threads) cross_entropy_kernel(const Chunk a, T* logits) {
-  const RowLanes<threads, N> lanes;
-  T* const x = logits + blockIdx.x * a.columns;
-  const std::int64_t target = a.targets[blockIdx.x];
+  extern __shared__ uint4 shared[];
+  __shared__ ops::RowSoftmax<float> mine;
+  const groups::cluster_group cluster = groups::this_cluster();
+  const std::int64_t token = blockIdx.x / cluster.num_blocks(), length = ceil_div(ceil_div(a.columns, N), cluster.num_blocks()) * N;
+  const std::int64_t begin = cluster.block_rank() * length, columns = part_of(a.columns, begin, length);
+  const Slice<T> slice{logits + token * a.columns + begin, begin, part_of(a.vocabulary, begin, length), columns};
+  const std::int64_t target = a.targets[token];
+  const bool first = threadIdx.x == 0;
   if (target == -1) {
-    if (a.gradient) clear_columns<threads>(x, 0, a.columns);
-    if (lanes.first()) a.losses[blockIdx.x] = 0;
+    if (a.gradient)
+      for (std::int64_t c = threadIdx.x; c < slice.columns; c += threads) slice.x[c] = T{};
+    if (first && cluster.block_rank() == 0) a.losses[token] = 0;
     return;
   }
-  const bool known = target >= 0 && target < a.vocabulary;
-  const float logit = known ? load<1>(x, target).v[0] : __int_as_float(0x7FC00000);
-  const auto row = softmax_in_one_pass<threads, N>(x, a.vocabulary);
-  if (lanes.first()) a.losses[blockIdx.x] = ops::cross_entropy_loss(row, logit);
-  if (!a.gradient) return;
-  ops::scaled_softmax(lanes, a.vocabulary, row, a.gradient_scale, x);
-  clear_columns<threads>(x, a.vocabulary, a.columns);
-  __syncthreads();
-  // From the unrounded softmax: p - 1 must not cancel what BF16 has left of p.
-  if (known && lanes.first()) store(x, target, Pack<1>{(math::exp(logit - row.most) / row.sum - 1.0f) * a.gradient_scale});
+  const bool known = target >= 0 && target < a.vocabulary, here = known && target >= begin && target < begin + length;
+  const float logit = known ? load<1>(logits + token * a.columns, target).v[0] : __int_as_float(0x7FC00000);
+  T* x = slice.x;
+  std::int64_t n = slice.vocabulary;
+  if constexpr (keep) x = reinterpret_cast<T*>(shared), n = fetch<threads, N>(slice, x);
+  const auto part = softmax_in_one_pass<threads, N>(x, n);
+  if (first) mine = part;
+  cluster.sync();  // and the logit has been read
+  const auto row = softmax_of_cluster(cluster, mine);
+  auto read = cluster.barrier_arrive();
+  if (first && cluster.block_rank() == 0) a.losses[token] = ops::cross_entropy_loss(row, logit);
+  if (a.gradient) {
+    ops::scaled_softmax(QuickLanes<threads, N>{}, n, row, a.gradient_scale, x, slice.x);
+    for (std::int64_t c = n + threadIdx.x; c < slice.columns; c += threads) slice.x[c] = T{};
+    __syncthreads();
+    // From the unrounded softmax: p - 1 must not cancel what BF16 has left of p.
+    if (here && first) store(slice.x, target - begin, Pack<1>{(quick_exp(logit - row.most) / row.sum - 1.0f) * a.gradient_scale});
+  }
+  cluster.barrier_wait(std::move(read));
 }
 
 constexpr int sum_threads = 256;
 
-__global__ void loss_sum_kernel(std::int64_t rows, const float* losses, const std::int32_t* targets, double* loss_sum, std::int64_t* counted) {
+__global__ void loss_sum_kernel(std::int64_t rows, const float* losses, const std::int32_t* targets, double* loss_sum,
+                                std::int64_t* counted) {
   __shared__ double sums[sum_threads];
   __shared__ int counts[sum_threads];
   double sum = 0;
@@ -76,6 +152,30 @@ __global__ void loss_sum_kernel(std::int64_t rows, const float* losses, const st
 
 __global__ void mean_loss_kernel(const double* sum, const std::int64_t* counted, float* mean) { *mean = float(*sum / double(*counted)); }
 
+template <class T, int threads>
+void run(Queue queue, const Chunk& chunk, const Tensor& logits, int blocks_a_row) {
+  const auto launch = [&]<int N, bool keep>() {
+    const auto kernel = cross_entropy_kernel<T, threads, N, keep>;
+    const int shared = keep ? int(ceil_div(ceil_div(chunk.columns, N), blocks_a_row)) * 16 : 0;
+    allow_shared(kernel, shared + 1024);  // its own counts too
+    cudaLaunchAttribute cluster{.id = cudaLaunchAttributeClusterDimension};
+    cluster.val.clusterDim = {unsigned(blocks_a_row), 1, 1};
+    const cudaLaunchConfig_t config{.gridDim = dim3(unsigned(logits.shape[0]) * unsigned(blocks_a_row)),
+                                    .blockDim = dim3(threads),
+                                    .dynamicSmemBytes = std::size_t(shared),
+                                    .stream = queue,
+                                    .attrs = &cluster,
+                                    .numAttrs = 1};
+    require(cudaLaunchKernelEx(&config, kernel, chunk, logits.as<T>()), "cross_entropy_kernel");
+  };
+  constexpr std::int64_t widest = 16 / sizeof(T), most_shared = 100 * 1024;  // two blocks a multiprocessor
+  const bool packs = chunk.columns % 8 == 0;
+  if (chunk.gradient && packs && chunk.columns * std::int64_t(sizeof(T)) <= blocks_a_row * most_shared)
+    launch.template operator()<widest, true>();
+  else
+    with_pack<T>(packs ? chunk.vocabulary : 1, [&]<int N>() { launch.template operator()<N, false>(); });
+}
+
 }  // namespace
 
 void cross_entropy(Queue queue, const ops::CrossEntropy& a) {
@@ -84,16 +184,10 @@ void cross_entropy(Queue queue, const ops::CrossEntropy& a) {
   const auto* const targets = a.targets.as<std::int32_t>();
   const Chunk chunk{columns, a.vocabulary, targets, a.losses.f32(), a.gradient_scale, a.gradient};
   dispatch<float, Bf16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
-    const auto launch = [&]<int threads, int N>() {
-      // Long rows: shared memory that nobody uses keeps a second block off a multiprocessor.
-      const int unused = threads == 1024 ? 120 * 1024 : 0;
-      allow_shared(cross_entropy_kernel<T, threads, N>, unused);
-      cross_entropy_kernel<T, threads, N><<<unsigned(rows), threads, unsigned(unused), queue>>>(chunk, a.logits.as<T>());
-    };
-    with_pack<T>(columns % 8 == 0 ? a.vocabulary : 1, [&]<int N>() {
-      if (a.vocabulary <= 4096) launch.template operator()<128, N>();
-      else launch.template operator()<1024, N>();
-    });
+    if (a.vocabulary <= 4096)
+      run<T, 128>(queue, chunk, a.logits, 1);
+    else
+      run<T, 256>(queue, chunk, a.logits, 8);
   });
   loss_sum_kernel<<<1, sum_threads, 0, queue>>>(rows, a.losses.f32(), targets, a.loss_sum.as<double>(), a.counted.as<std::int64_t>());
   launched("cross_entropy");

@@ -13,12 +13,12 @@ struct RowSoftmax {
 };
 template <class Lanes, class X>
 OCTET_HD auto row_softmax(Lanes lanes, std::int64_t vocabulary, const X* x) {
-  using math::exp;
+  using math::exp_nonpositive;
   using Value = typename Lanes::Value;
   Value most = Value{} - __builtin_inff(), sum{};
   lanes.each(vocabulary, [&](auto at) { most = larger(Value(lanes.within(lanes.load(x, at), at, -__builtin_inff())), most); });
   const auto top = lanes.max(most);
-  lanes.each(vocabulary, [&](auto at) { sum = sum + lanes.within(exp(Value(lanes.load(x, at) - top)), at); });
+  lanes.each(vocabulary, [&](auto at) { sum = sum + lanes.within(exp_nonpositive(Value(lanes.load(x, at) - top)), at); });
   const auto total = lanes.sum(sum);
   return RowSoftmax<decltype(top + total)>{top, total};
 }
@@ -30,13 +30,13 @@ OCTET_HD auto cross_entropy_loss(const RowSoftmax<S>& row, T logit) {
   return log(row.sum) + (row.most - logit);
 }
 
-/// x <- p * scale: the gradient but for the target's one.
-template <class Lanes, class X, class S>
-OCTET_HD void scaled_softmax(Lanes lanes, std::int64_t vocabulary, const RowSoftmax<S>& row, float scale, X* x) {
-  using math::exp;
+/// y = p * scale: the gradient but for the target's one. y may be x.
+template <class Lanes, class X, class Y, class S>
+OCTET_HD void scaled_softmax(Lanes lanes, std::int64_t vocabulary, const RowSoftmax<S>& row, float scale, const X* x, Y* y) {
+  using math::exp_nonpositive;
   using Value = typename Lanes::Value;
   const auto factor = scale / row.sum;
-  lanes.each(vocabulary, [&](auto at) { lanes.store(x, at, exp(Value(lanes.load(x, at) - row.most)) * factor); });
+  lanes.each(vocabulary, [&](auto at) { lanes.store(y, at, exp_nonpositive(Value(lanes.load(x, at) - row.most)) * factor); });
 }
 
 }  // namespace octet::ops

@@ -107,7 +107,7 @@ TEST(CrossEntropy, GradientFormulaIsTheDerivativeOfTheLossFormula) {
     x[std::size_t(i)].slope = 1;
     const Dual loss = cross_entropy_loss(row_softmax(NumberLane<Dual>{}, vocabulary, x.data()), x[std::size_t(target)]);
     std::vector<double> p(values.begin(), values.end());
-    scaled_softmax(NumberLane<double>{}, vocabulary, row_softmax(NumberLane<double>{}, vocabulary, p.data()), 1.0f, p.data());
+    scaled_softmax(NumberLane<double>{}, vocabulary, row_softmax(NumberLane<double>{}, vocabulary, p.data()), 1.0f, p.data(), p.data());
     EXPECT_NEAR(loss.slope, p[std::size_t(i)] - (i == target), 1e-14);
   }
 }
