@@ -37,7 +37,11 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& a) {
   check(a.dtable.dtype == DType::f32, "embedding: dtable must be f32, got {}", a.dtable.dtype);
   stream.count({.ops = 1, .bytes = double(a.dy.bytes()) + (a.dpositions ? 16.0 : 8.0) * double(a.dy.count())});
   check_ids(stream, a.tokens, a.dtable.shape[0]);
-  OCTET_LAUNCH(stream, embedding_backward, a);
+  const Scope scope(stream);
+  Tensor lists;
+  if (stream.target().device == Device::cuda)
+    lists = stream.empty({embedding_list_words(a.dtable.shape[0], a.tokens.count())}, DType::i32, Lifetime::scratch, Category::workspace);
+  OCTET_LAUNCH(stream, embedding_backward, a, lists);
 }
 
 }  // namespace octet::ops

@@ -33,7 +33,7 @@ void embedding_forward(const ops::EmbeddingForward& a) {
 }
 
 // A job is a range of columns over all tokens, since two tokens may share a row.
-void embedding_backward(const ops::EmbeddingBackward& a) {
+void embedding_backward(const ops::EmbeddingBackward& a, const Tensor&) {
   constexpr std::int64_t job_cols = 64;  // 256 bytes of a row: a few cache lines at once
   dispatch<float, Bf16>(a.dy.dtype, "embedding", [&]<class T>() {
     const std::int64_t rows = a.tokens.count(), cols = a.dtable.shape[1], length = a.dpositions ? a.dpositions.shape[0] : 1;

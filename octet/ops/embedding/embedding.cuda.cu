@@ -1,6 +1,9 @@
+#include <cuda_pipeline.h>
+
 #include "octet/ops/embedding/embedding.kernels.hpp"
 #include "octet/tensor/cuda/check.cuh"
 #include "octet/tensor/cuda/lanes.cuh"
+#include "octet/tensor/cuda/queue.hpp"
 
 namespace octet::cuda {
 namespace {
@@ -9,8 +12,8 @@ constexpr int threads = 256, rows_a_block = threads / 32;
 
 // A warp for each token.
 template <class Table, class T, int N>
-__global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t vocabulary, std::int64_t length, const std::int32_t* ids,
-                                         const Table* table, const float* positions, T* out) {
+__global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t vocabulary, std::int64_t length,
+                                         const std::int32_t* ids, const Table* table, const float* positions, T* out) {
   const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
   if (t >= tokens) return;
   const RowLanes<32, N> lanes;
@@ -23,51 +26,125 @@ __global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols,
   });
 }
 
-// Adds dy of the tokens that `rest` (one bit a token, from `base` on) names to sum, in order; loads come some at a time.
-template <class T, int N>
-__device__ Pack<N> add_matches(unsigned rest, std::int64_t base, std::int64_t cols, const T* dy, Pack<N> sum) {
-  constexpr int together = 4;
-  while (rest != 0) {
-    Pack<N> rows[together];
-    int n = 0;
-#pragma unroll
-    for (int i = 0; i < together; ++i) {
-      if (rest == 0) continue;
-      rows[i] = load<N>(dy + (base + __ffs(int(rest)) - 1) * cols, 0);
-      rest &= rest - 1, n = i + 1;
-    }
-#pragma unroll
-    for (int i = 0; i < together; ++i)
-      if (i < n) sum = sum + rows[i];
-  }
-  return sum;
-}
+// The tokens of each id, in order.
+struct Lists {
+  int* lists;     // how many have been placed
+  int* longs;     // how many lists are long
+  int* count;     // of an id's tokens
+  int* first;     // where an id's list begins
+  int* arrival;   // of a token among those of its id, in any order; -1 outside the vocabulary
+  int* unsorted;  // lists in the order of arrival
+  int* sorted;    // lists in the order of tokens
+  int* long_ids;
 
-// Whether an earlier token has the id of token t: the warp looks back, 32 at a time.
-__device__ bool seen_before(const std::int32_t* ids, std::int64_t t, int id, int lane) {
-  for (std::int64_t end = t; end > 0; end -= 32) {
-    const std::int64_t s = end - 1 - lane;
-    if (__any_sync(~0u, s >= 0 && ids[s] == id)) return true;
-  }
-  return false;
-}
+  Lists(int* at, std::int64_t vocabulary, std::int64_t tokens)
+      : lists(at),
+        longs(at + 1),
+        count(at + 2),
+        first(count + vocabulary),
+        arrival(first + vocabulary),
+        unsorted(arrival + tokens),
+        sorted(unsorted + tokens),
+        long_ids(sorted + tokens) {}
+};
+constexpr int long_list = 32;
 
-// A warp for each token and 32 N columns. The first token of an id adds up the gradients of all with that id, in order: no two
-// warps write one element, and the sum is the CPU's.
-template <class T, int N>
-__global__ void embedding_backward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t vocabulary, const std::int32_t* ids, const T* dy, float* dtable) {
-  const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
-  const int lane = int(threadIdx.x) % 32;
-  const std::int64_t col = (std::int64_t(blockIdx.y) * 32 + lane) * N;
+__global__ void count_tokens_kernel(std::int64_t tokens, std::int64_t vocabulary, const std::int32_t* ids, const Lists to) {
+  const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (t >= tokens) return;
   const int id = ids[t];
-  if (id < 0 || id >= vocabulary || seen_before(ids, t, id, lane)) return;
+  to.arrival[t] = id >= 0 && id < vocabulary ? atomicAdd(to.count + id, 1) : -1;
+}
+// The token that came first of its id begins a list; a warp takes room for all of its lists at once.
+__global__ void begin_lists_kernel(std::int64_t tokens, const std::int32_t* ids, const Lists to) {
+  const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
+  const bool begins = t < tokens && to.arrival[t] == 0;
+  const int id = begins ? ids[t] : 0, n = begins ? to.count[id] : 0, lane = int(threadIdx.x) % 32;
+  int end = n;  // of this lane's list among those of the warp
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int before = __shfl_up_sync(~0u, end, step);
+    if (lane >= step) end += before;
+  }
+  int first = lane == 31 ? atomicAdd(to.lists, end) : 0;
+  first = __shfl_sync(~0u, first, 31) + end - n;
+  if (begins) to.first[id] = first;
+  if (n > long_list) to.long_ids[atomicAdd(to.longs, 1)] = id;
+}
+__global__ void place_tokens_kernel(std::int64_t tokens, const std::int32_t* ids, const Lists to) {
+  const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
+  if (t < tokens && to.arrival[t] >= 0) to.unsorted[to.first[ids[t]] + to.arrival[t]] = int(t);
+}
+// A token's place in its list is the number of earlier tokens there.
+__global__ void sort_lists_kernel(std::int64_t tokens, const std::int32_t* ids, const Lists to) {
+  const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
+  if (t >= tokens || to.arrival[t] < 0) return;
+  const int id = ids[t], n = to.count[id], *const list = to.unsorted + to.first[id];
+  int place = 0;
+#pragma unroll 8
+  for (int i = 0; i < n; ++i) place += list[i] < t;
+  to.sorted[to.first[id] + place] = int(t);
+}
+
+// A warp for each token and 32 N columns: the first that came of an id adds up the gradients of its list, unless that is longer than
+// `most`.
+template <class T, int N>
+__global__ void short_lists_kernel(std::int64_t tokens, std::int64_t cols, int most, const std::int32_t* ids, const Lists of, const T* dy,
+                                   float* dtable) {
+  constexpr int together = 4;
+  const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
+  const std::int64_t col = (std::int64_t(blockIdx.y) * 32 + threadIdx.x % 32) * N;
+  if (t >= tokens || col >= cols || of.arrival[t] != 0) return;
+  const int id = ids[t], n = of.count[id], *const list = of.sorted + of.first[id];
+  if (n > most) return;
+  float* const row = dtable + id * cols + col;
+  Pack<N> sum = load<N>(row, 0);
+  for (int i = 0; i < n; i += together) {
+    Pack<N> rows[together];
+#pragma unroll
+    for (int k = 0; k < together; ++k)
+      if (i + k < n) rows[k] = load<N>(dy + list[i + k] * cols + col, 0);
+#pragma unroll
+    for (int k = 0; k < together; ++k)
+      if (i + k < n) sum = sum + rows[k];
+  }
+  store(row, 0, sum);
+}
+
+// A warp for each long list and 64 columns. Rows are under way to shared memory long before they are added.
+template <class T>
+__global__ void __launch_bounds__(32) long_lists_kernel(std::int64_t cols, const Lists of, const T* dy, float* dtable) {
+  constexpr int N = 2, stage = 32, stages = 4, ahead = stage * (stages - 1);
+  __shared__ __align__(8) T ring[stages][stage][32][N];
+  const int lane = int(threadIdx.x);
+  const std::int64_t col = (std::int64_t(blockIdx.y) * 32 + lane) * N;
+  if (int(blockIdx.x) >= *of.longs) return;
   const bool mine = col < cols;
+  const int id = of.long_ids[blockIdx.x], n = of.count[id], *const list = of.sorted + of.first[id];
   float* const row = dtable + id * cols + (mine ? col : 0);
-  Pack<N> sum = mine ? load<N>(row, 0) : Pack<N>{};
-  for (std::int64_t base = t; base < tokens; base += 32) {
-    const unsigned matches = __ballot_sync(~0u, base + lane < tokens && ids[base + lane] == id);
-    if (mine) sum = add_matches<T, N>(matches, base, cols, dy + col, sum);
+  const T* const from = dy + (mine ? col : 0);
+  int next = list[lane];  // a long list has as many
+  const auto fetch = [&](int begin) {
+    const int token = next;
+    next = list[min(begin + stage + lane, n - 1)];
+#pragma unroll
+    for (int k = 0; k < stage; ++k) {
+      const int t = __shfl_sync(~0u, token, k);
+      if (begin + k < n) __pipeline_memcpy_async(ring[begin / stage % stages][k][lane], from + t * cols, N * sizeof(T));
+    }
+    __pipeline_commit();
+  };
+  Pack<N> sum = load<N>(row, 0);
+  for (int begin = 0; begin < ahead; begin += stage) fetch(begin);
+  for (int begin = 0; begin < n; begin += stage) {
+    fetch(begin + ahead);
+    __pipeline_wait_prior(stages - 1);
+    Pack<N> rows[stage];
+#pragma unroll
+    for (int k = 0; k < stage; ++k) rows[k] = load<N>(ring[begin / stage % stages][k][lane], 0);
+#pragma unroll
+    for (int k = 0; k < stage; ++k)
+      if (begin + k < n) sum = sum + rows[k];
   }
   if (mine) store(row, 0, sum);
 }
@@ -98,14 +175,27 @@ void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
   launched("embedding_forward");
 }
 
-void embedding_backward(Queue queue, const ops::EmbeddingBackward& a) {
-  const std::int64_t tokens = a.tokens.count(), cols = a.dtable.shape[1];
+void embedding_backward(Queue queue, const ops::EmbeddingBackward& a, const Tensor& lists) {
+  const std::int64_t tokens = a.tokens.count(), cols = a.dtable.shape[1], vocabulary = a.dtable.shape[0];
   if (tokens == 0 || cols == 0) return;
+  const auto* const ids = a.tokens.as<std::int32_t>();
+  const Lists of(lists.as<int>(), vocabulary, tokens);
+  const unsigned blocks = unsigned(ceil_div(tokens, threads));
+  clear(queue, of.lists, std::size_t(2 + vocabulary) * sizeof(int));
+  count_tokens_kernel<<<blocks, threads, 0, queue>>>(tokens, vocabulary, ids, of);
+  begin_lists_kernel<<<blocks, threads, 0, queue>>>(tokens, ids, of);
+  place_tokens_kernel<<<blocks, threads, 0, queue>>>(tokens, ids, of);
+  sort_lists_kernel<<<blocks, threads, 0, queue>>>(tokens, ids, of);
   dispatch<float, Bf16>(a.dy.dtype, "embedding", [&]<class T>() {
+    const bool pairs = cols % 2 == 0;
     with_pack<T>(cols, [&]<int N>() {
       const dim3 grid(unsigned(ceil_div(tokens, rows_a_block)), unsigned(ceil_div(cols, 32 * N)));
-      embedding_backward_kernel<T, N><<<grid, threads, 0, queue>>>(tokens, cols, a.dtable.shape[0], a.tokens.as<std::int32_t>(), a.dy.as<T>(), a.dtable.f32());
+      short_lists_kernel<T, N>
+          <<<grid, threads, 0, queue>>>(tokens, cols, pairs ? long_list : int(tokens), ids, of, a.dy.as<T>(), a.dtable.f32());
     });
+    if (pairs && tokens > long_list)
+      long_lists_kernel<T>
+          <<<dim3(unsigned(tokens / long_list), unsigned(ceil_div(cols, 64))), 32, 0, queue>>>(cols, of, a.dy.as<T>(), a.dtable.f32());
     if (!a.dpositions) return;
     const std::int64_t length = a.dpositions.shape[0];
     const dim3 grid(unsigned(length), unsigned(ceil_div(cols, 128)));

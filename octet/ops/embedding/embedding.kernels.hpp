@@ -3,5 +3,14 @@
 #include "octet/ops/embedding/embedding.hpp"
 #include "octet/tensor/backend.hpp"
 
+namespace octet::ops {
+
+/// What lists of the tokens of each id take: for each id how many and where they begin, for each token three places, for each long list
+/// one, and two counts.
+inline std::int64_t embedding_list_words(std::int64_t vocabulary, std::int64_t tokens) { return 2 + 2 * vocabulary + 4 * tokens; }
+
+}  // namespace octet::ops
+
 OCTET_KERNEL(embedding_forward, const ops::EmbeddingForward&)
-OCTET_KERNEL(embedding_backward, const ops::EmbeddingBackward&)
+/// `lists`: i32, place for ops::embedding_list_words() on a GPU, else empty.
+OCTET_KERNEL(embedding_backward, const ops::EmbeddingBackward&, const Tensor& lists)

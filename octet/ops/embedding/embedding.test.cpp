@@ -63,7 +63,7 @@ TEST(Embedding, BackwardAddsRowsInTheirOrderWhateverTheThreads) {
           const Tensor dtable = s.empty(table.shape, DType::f32), dpositions = s.empty(positions.shape, DType::f32);
           copy(s, table, dtable);
           copy(s, positions, dpositions);
-          kernel({.dy = dy, .tokens = tokens, .dtable = dtable, .dpositions = dpositions});
+          kernel({.dy = dy, .tokens = tokens, .dtable = dtable, .dpositions = dpositions}, Tensor{});
           ASSERT_EQ(std::vector<float>(dtable.f32(), dtable.f32() + dtable.count()), wanted) << rows << " " << cols << " " << threads;
           ASSERT_EQ(std::vector<float>(dpositions.f32(), dpositions.f32() + dpositions.count()), wanted_positions);
         }
