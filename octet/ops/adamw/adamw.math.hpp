@@ -18,12 +18,14 @@ struct AdamWConstants {
         weight_decay(float(a.weight_decay)) {}
 };
 
-/// The random words of one variable (0 value, 1 m, 2 v) in one update, four elements at a time. `first` is the element that a cursor's 0
-/// stands for.
+/// The random words of one variable (0 value, 1 m, 2 v) in one update: BF16 takes 16 bits a draw, so four words serve eight elements.
+/// `first` is the element that a cursor's 0 stands for.
 struct AdamWDraws {
   std::uint64_t key = 0, update = 0;
   std::int64_t first = 0;
-  OCTET_HD RandomWords words(int variable, std::int64_t four) const { return philox(key, std::uint64_t(four), 4 * update + std::uint64_t(variable)); }
+  OCTET_HD RandomWords words(int variable, std::int64_t eight) const {
+    return philox(key, std::uint64_t(eight), 4 * update + std::uint64_t(variable));
+  }
 };
 
 /// Stores x: as it is in f32, stochastically rounded in bf16.
@@ -33,8 +35,8 @@ OCTET_HD void store_state(Lanes lanes, P* p, Cursor at, X x, const AdamWDraws&, 
 }
 template <class Lanes, class Cursor, class X>
 OCTET_HD void store_state(Lanes lanes, Bf16* p, Cursor at, X x, const AdamWDraws& draws, int variable) {
-  lanes.each_four(at, draws.first, [&](std::int64_t four) { return draws.words(variable, four); },
-                  [&](std::int64_t element, int place, std::uint32_t word) { p[element] = to_bf16_stochastic(lanes.element(x, place), word); });
+  lanes.store_drawn(p, at, x, draws.first, [&](std::int64_t eight) { return draws.words(variable, eight); },
+                    [](float value, std::uint32_t bits) { return to_bf16_stochastic(value, bits); });
 }
 
 /// The update of the values under one cursor. Formula in adamw.hpp.

@@ -145,18 +145,18 @@ struct Lane {
     return index < c.count ? v : splat<Vec>(otherwise);
   }
 
-  /// put(element, place in the pack, word) for every element of a pack, with the word that belongs to it among those of its four:
-  /// words(e / 4) for element e = first + where it stands.
-  template <class Cursor, class Words, class Put>
-  OCTET_HD void each_four(Cursor c, std::int64_t first, const Words& words, const Put& put) const {
-    auto four = words((first + c.at) / 4);
+  /// p[c + i] = round(v[i], bits): the upper half of `bits` is random, drawn for element e = first + c + i as half e % 2 of word e % 8 / 2
+  /// of words(e / 8).
+  template <class T, class Cursor, class Words, class Round>
+  OCTET_HD void store_drawn(T* p, Cursor c, Vec v, std::int64_t first, const Words& words, const Round& round) const {
+    auto eight = words((first + c.at) / 8);
     for (int i = 0; i < count_of(c); ++i) {
       const std::int64_t e = first + c.at + i;
-      if (i > 0 && e % 4 == 0) four = words(e / 4);
-      put(c.at + i, i, four.w[e % 4]);
+      if (i > 0 && e % 8 == 0) eight = words(e / 8);
+      const std::uint32_t word = eight.w[e % 8 / 2];
+      p[c.at + i] = round(v[i], e % 2 ? word : word << 16);
     }
   }
-  OCTET_HD float element(Vec v, int place) const { return v[place]; }
 
   OCTET_HD Vec fma(Vec a, Vec b, Vec c) const { return fused_multiply_add(a, b, c); }
   OCTET_HD Vec sqrt(Vec v) const { return square_root(v); }

@@ -62,18 +62,25 @@ struct RowLanes {
   template <class T> __device__ __forceinline__ void store(T* p, std::int64_t at, const Value& v) const { cuda::store(p, at, v); }
   __device__ __forceinline__ Value within(const Value& v, std::int64_t, float = 0) const { return v; }
 
-  /// put(element, place in the pack, word) for every element of a pack, with the word that belongs to it among those of its four.
-  template <class Words, class Put>
-  __device__ __forceinline__ void each_four(std::int64_t at, std::int64_t first, const Words& words, const Put& put) const {
-    auto four = words((first + at) / 4);
+  /// p[at + i] = round(v[i], bits): the upper half of `bits` is random, drawn for element e = first + at + i as half e % 2 of word
+  /// e % 8 / 2 of words(e / 8).
+  template <class T, class Words, class Round>
+  __device__ __forceinline__ void store_drawn(T* p, std::int64_t at, const Value& v, std::int64_t first, const Words& words,
+                                              const Round& round) const {
+    auto eight = words((first + at) / 8);
+    alignas(16) T rounded[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (i > 0 && i % 4 == 0) four = words((first + at + i) / 4);
-      const unsigned place = N % 4 == 0 ? unsigned(i) % 4 : unsigned(first + at + i) % 4;
-      put(at + i, i, place == 0 ? four.w[0] : place == 1 ? four.w[1] : place == 2 ? four.w[2] : four.w[3]);
+      const unsigned place = N % 8 == 0 ? unsigned(i) % 8 : unsigned(first + at + i) % 8;
+      if (i > 0 && place == 0) eight = words((first + at + i) / 8);
+      const unsigned word = place < 4 ? (place < 2 ? eight.w[0] : eight.w[1]) : (place < 6 ? eight.w[2] : eight.w[3]);
+      rounded[i] = round(v.v[i], place % 2 ? word : word << 16);
     }
+    if constexpr (N * sizeof(T) == 16)
+      *reinterpret_cast<uint4*>(p + at) = *reinterpret_cast<const uint4*>(rounded);
+    else
+      for (int i = 0; i < N; ++i) p[at + i] = rounded[i];
   }
-  __device__ __forceinline__ float element(const Value& v, int place) const { return v.v[place]; }
 
   __device__ __forceinline__ Value fma(const Value& a, const Value& b, const Value& c) const {
     Value out;
