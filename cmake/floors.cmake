@@ -5,6 +5,7 @@
 #   *.cpp          the floor's library
 #   *.cpu.cpp      CPU kernels: compiled once per instruction set, see cmake/isa.cmake
 #   *.cuda.cu      CUDA kernels, where the GPU backend is built, see cmake/cuda.cmake
+#   *.sm90a.cu     the same with instructions that only Hopper has, such as wgmma
 #   *.test.cpp     the floor's test program
 # Configuring fails when a floor depends on its own level or above.
 # Parsing these takes longer than compiling most of Octet's files: done once a target.
@@ -15,6 +16,7 @@ function(octet_floor name)
   set(target octet_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/octet/${name}/*.cpp)
   file(GLOB_RECURSE cuda CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/octet/${name}/*.cuda.cu)
+  file(GLOB_RECURSE hopper CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/octet/${name}/*.sm90a.cu)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "\\.test\\.cpp$")
   set(kernels ${sources})
@@ -53,6 +55,9 @@ function(octet_floor name)
   endif()
   if(kernels)
     octet_kernels(${target} ${kernels})
+  endif()
+  if(hopper AND OCTET_HAS_CUDA)
+    octet_hopper_objects(${target} ${hopper})
   endif()
   if(tests AND OCTET_TESTS)
     octet_tests(octet_${name}_tests LIBS octet::${name} SOURCES ${tests})

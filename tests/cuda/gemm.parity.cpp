@@ -5,7 +5,7 @@
 #include "octet/ops/quantize/quantize.hpp"
 #include "tests/cuda/parity.hpp"
 
-// GEMMs of every layout of scales. Operands are quantized on the CPU on both sides, so that both multiply the same codes. Bounds:
+// GEMMs of every layout of scales, by cuBLASLt and by Octet's own kernels. Operands are quantized on the CPU on both sides, so that both multiply the same codes. Bounds:
 //   f32, bf16: products and sums in FP32, in any order: gamma_n sum |a||b|.
 //   fp8: Hopper's tensor cores align the 32 products of a step and the sum so far to the largest of them and cut off what is below 2^-13
 //   of it: 33 terms, each off by at most 2^-13 of what is at most sum |a||b|; for 4 steps where sums are promoted every 128 products,
@@ -167,6 +167,19 @@ std::vector<Case> make() {
     for (const Kind* b : {&all[4], &all[6], &all[8], &all[11], &all[12]}) {
       const Try t{.a = *a, .b = *b, .mnk = {128, 128, 16384}};
       cases.push_back({format("gemm long {} x {}", a->name, b->name), [t](Side& side) { run_long(side, t); }});
+    }
+  // The promoted kernel's: sizes that are no multiples of 16, both operands e5m2, tiles that are divided along K.
+  for (const Kind* a : {&all[8], &all[9], &all[10]})
+    for (const Kind* b : {&all[8], &all[9], &all[10], &all[11]})
+      for (const Shape& s : {Shape{1, 4, 16}, Shape{5, 132, 128}, Shape{193, 260, 400}, Shape{1000, 332, 2064}}) {
+        const bool odd = s[0] % 2 == 1;
+        add({.a = *a, .b = *b, .mnk = s, .result = odd ? DType::f32 : DType::bf16, .bias = odd, .accumulate = true});
+        add({.a = *a, .b = *b, .mnk = s, .result = odd ? DType::bf16 : DType::f32, .bias = !odd, .values = Values::positive});
+      }
+  for (const Kind* a : {&all[9], &all[10]})
+    for (const Kind* b : {&all[9], &all[10], &all[11]}) {
+      const Try t{.a = *a, .b = *b, .mnk = {300, 260, 16384}};
+      cases.push_back({format("gemm long promoted {} x {}", a->name, b->name), [t](Side& side) { run_long(side, t); }});
     }
   for (const DType dtype : {DType::f32, DType::bf16})
     for (const Shape& s : {Shape{0, 8}, Shape{1, 1}, Shape{5, 7}, Shape{300, 129}, Shape{2000, 896}})

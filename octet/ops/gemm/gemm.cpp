@@ -68,20 +68,22 @@ void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, c
   else if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
 }
 
+bool has_blocks(std::optional<GemmScale> s) { return s == GemmScale::row_128 || s == GemmScale::square_128; }
+
 // Whether cuBLASLt multiplies FP8 codes of these operands as they are, on Hopper.
 bool multiplies_codes(const Gemm& g) {
   if (!is_fp8(g.a.codes.dtype) || !is_fp8(g.b.codes.dtype) || (g.a.codes.dtype == DType::e5m2 && g.b.codes.dtype == DType::e5m2)) return false;
   if ((g.d.shape[0] | g.d.shape[1] | g.a.cols()) % 16 != 0) return false;
   using enum GemmScale;
   const auto a = gemm_scale(g.a), b = gemm_scale(g.b);
-  const auto blocks = [](auto s) { return s == row_128 || s == square_128; };
-  return (a == b && (a == tensor || a == row || a == row_128)) || (blocks(a) && blocks(b) && a != b);
+  return (a == b && (a == tensor || a == row || a == row_128)) || (has_blocks(a) && has_blocks(b) && a != b);
 }
 
 GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
   GemmSpace s;
   const DType type = g.a.codes.dtype;
-  if (multiplies_codes(g) || (!is_fp8(type) && type == g.b.codes.dtype)) {
+  const bool promoted = wants_promoted(g);
+  if (multiplies_codes(g) || promoted || (!is_fp8(type) && type == g.b.codes.dtype)) {
     s.a = {.values = g.a.codes}, s.b = {.values = g.b.codes};
   } else {
     const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
@@ -89,7 +91,7 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
     if (s.a.decode || s.b.decode) stream.count({.emulated_flops = flops});
     if (!s.a.descaled || !s.b.descaled) s.factor = stream.empty({64}, DType::f32, Lifetime::scratch, Category::workspace);
   }
-  if (g.d.dtype == DType::bf16) {
+  if (g.d.dtype == DType::bf16 && !promoted) {
     // cuBLASLt does not round sums of f32 operands to bf16; and where it has no kernel that adds the bias at once, it rounds before it adds.
     const bool adds_bias = !s.factor && g.d.shape[1] % 8 == 0;
     if (s.a.values.dtype == DType::f32 || (g.bias && !adds_bias)) s.sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
@@ -118,6 +120,11 @@ std::optional<GemmScale> gemm_scale(const Quantized& q) {
   if (q.block.whole_rows()) return GemmScale::row;
   if (q.block == ScaleBlock{1, 128}) return GemmScale::row_128;
   return q.block == ScaleBlock{128, 128} ? std::optional(GemmScale::square_128) : std::nullopt;
+}
+
+bool wants_promoted(const Gemm& g) {
+  return is_fp8(g.a.codes.dtype) && is_fp8(g.b.codes.dtype) && gemm_scale(g.a) == GemmScale::row_128 && has_blocks(gemm_scale(g.b)) &&
+         g.a.cols() % 16 == 0 && g.d.shape[1] % 4 == 0 && !multiplies_codes(g);
 }
 
 void gemm(Stream& stream, const Gemm& g) {

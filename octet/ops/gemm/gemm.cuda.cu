@@ -81,6 +81,10 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   const std::int64_t M = g.d.shape[0], N = g.d.shape[1], K = g.a.cols();
   if (M == 0 || N == 0) return;
   if (K == 0) return plain_gemm(queue, g);
+  if (ops::wants_promoted(g)) {
+    if (!promoted_gemm(queue, g, s.workspace)) plain_gemm(queue, g);
+    return;
+  }
   const Tensor& d = s.sums ? s.sums : g.d;
   ops::GemmForm form{.M = M, .N = N, .K = K, .d = d.dtype, .a_transposed = g.a.transposed, .b_transposed = g.b.transposed, .accumulate = g.accumulate && !s.sums,
                      .biased = bool(s.bias), .factor = bool(s.factor)};

@@ -18,6 +18,10 @@ struct GemmReady {
 /// How an operand is scaled; nothing when no library has a name for it.
 std::optional<GemmScale> gemm_scale(const Quantized&);
 
+/// Whether the promoted kernel multiplies the codes: blocks of 1x128 by 1x128 or 128x128 where cuBLASLt has no kernel, both operands
+/// e5m2, or M or N no multiple of 16; K must be a multiple of 16 and N one of 4.
+bool wants_promoted(const Gemm&);
+
 /// Scratch of a GEMM on a GPU.
 struct GemmSpace {
   GemmReady a, b;
@@ -33,6 +37,12 @@ namespace octet::cuda {
 void gemm(Queue, const ops::Gemm&, const ops::GemmSpace&, bool deterministic);
 /// The same by a kernel of our own: any sizes, formats and scale blocks, no workspace, slow.
 void plain_gemm(Queue, const ops::Gemm&);
+/// The same by a kernel of our own for Hopper, for operands that wants_promoted():
+///   d[m, n] (+)= sum_b a_scale[b, m] b_scale[b, n] (sum_{k in block b} a[m, k] b[n, k]) (+ bias[n])
+/// A block is 128 values of K. The tensor cores sum its products in their short accumulator; all else is FP32, in an order that the shape
+/// fixes. workspace takes the sums of tiles that are divided along K. False, and nothing is done, on other GPUs and where an address is no
+/// multiple of 16.
+bool promoted_gemm(Queue, const ops::Gemm&, const Tensor& workspace);
 ops::GpuGemmLimit measure_gemm_limit();
 std::string gemm_library();
 }  // namespace octet::cuda

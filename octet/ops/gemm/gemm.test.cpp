@@ -136,6 +136,11 @@ TEST(Gemm, DryRunForAGpuDecodesOnlyWhatItsLibraryDoesNotMultiply) {
   const Shape even{64, 128, 256}, odd{64, 128, 250};
   for (const auto& [a, b] : {std::pair(&plain, &plain), {&tensor, &tensor}, {&tensor5, &tensor}, {&row, &row}, {&blocks, &blocks}, {&blocks, &tiles}, {&tiles, &blocks}})
     EXPECT_EQ(gpu_workspace(*a, *b, even, DType::bf16), 0) << a->name << " x " << b->name;
+  for (const Kind* b : {&blocks, &tiles}) {  // by the promoted kernel
+    EXPECT_EQ(gpu_workspace(blocks, *b, {60, 124, 240}, DType::bf16, true), 0) << b->name;
+    EXPECT_GT(gpu_workspace(blocks, *b, {60, 126, 240}, DType::bf16), 0) << b->name;
+    EXPECT_GT(gpu_workspace(blocks, *b, {60, 124, 248}, DType::bf16), 0) << b->name;
+  }
   const std::int64_t as_bf16 = 2 * (64 + 128) * 256;
   for (const auto& [a, b] : {std::pair(&mx, &mx), {&tiles, &tiles}, {&blocks, &row}})
     EXPECT_EQ(gpu_workspace(*a, *b, even, DType::bf16), as_bf16) << a->name << " x " << b->name;

@@ -1,0 +1,95 @@
+#pragma once
+
+// Only for *.sm90a.cu files: Hopper's asynchronous copies, the barriers that count their bytes, and what blocks of a cluster share.
+// Names in comments are PTX's. Source: PTX ISA 8.x, "mbarrier", "cp.async.bulk.tensor", "Asynchronous warpgroup".
+
+#include <cstdint>
+
+#include "octet/tensor/cuda/driver.cuh"
+
+namespace octet::cuda {
+
+/// A place in this block's shared memory, as instructions name it.
+__device__ inline std::uint32_t shared_address(const void* p) { return std::uint32_t(__cvta_generic_to_shared(p)); }
+
+/// mbarrier: a phase ends when `arrivals` arrivals and all announced bytes are there.
+struct Barrier {
+  std::uint32_t at;
+
+  __device__ void init(unsigned arrivals) const {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
+  }
+  /// One arrival, and `bytes` more to come in this phase.
+  __device__ void expect(unsigned bytes) const {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+  }
+  /// One arrival at the barrier in this place of block `rank` of the cluster. It says that this thread is done with reading, no more:
+  /// what it wrote need not be seen over there, which would take a fence of the whole GPU.
+  __device__ void arrive_at(unsigned rank) const {
+    asm volatile(
+        "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; "
+        "mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(at), "r"(rank)
+        : "memory");
+  }
+  /// Waits until the phase of this parity has ended; the phase before the first counts as one of parity 1.
+  __device__ void wait(unsigned parity) const {
+    asm volatile(
+        "{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; "
+        "@done bra.uni out; bra.uni again; out: }" ::"r"(at), "r"(parity)
+        : "memory");
+  }
+};
+/// Makes init() visible to the other blocks of the cluster and to copies; a cluster_sync() must follow.
+__device__ inline void fence_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+__device__ inline unsigned cluster_rank() {
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+/// All threads of all blocks of the cluster meet.
+__device__ inline void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/// Copies the box of a matrix that begins at column x, row y to shared memory; its bytes count at `full`. Outside of the matrix: zeros.
+__device__ inline void copy_box(std::uint32_t to, const CUtensorMap& from, int x, int y, Barrier full) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(full.at)
+      : "memory");
+}
+/// The same into that place of both blocks of a cluster of two, counted in each at the barrier in the place of `full`.
+__device__ inline void copy_box_to_both(std::uint32_t to, const CUtensorMap& from, int x, int y, Barrier full) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(full.at), "h"(std::uint16_t(3))
+      : "memory");
+}
+
+/// Registers a thread may use from here on; all warps of a warpgroup say it, in a kernel with __launch_bounds__(threads, 1).
+template <int count>
+__device__ inline void fewer_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count)); }
+template <int count>
+__device__ inline void more_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count)); }
+
+/// `threads` threads that name the same barrier meet.
+__device__ inline void sync_threads_of(int barrier, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+/// A row-major matrix whose boxes of box_rows x box_columns are copied; `swizzled`: boxes of 128 bytes a row, as wgmma reads them.
+/// The address and the bytes of a row (row_elements of them) must be multiples of 16.
+inline CUtensorMap tensor_map(const void* data, CUtensorMapDataType type, std::size_t element_bytes, std::int64_t rows, std::int64_t columns,
+                              std::int64_t row_elements, unsigned box_rows, unsigned box_columns, bool swizzled) {
+  static auto* const encode = driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
+  const cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(rows)}, strides[] = {cuuint64_t(row_elements) * element_bytes};
+  const cuuint32_t box[] = {box_columns, box_rows}, steps[] = {1, 1};
+  CUtensorMap map;
+  require(encode(&map, type, 2, const_cast<void*>(data), sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                 swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+          "cuTensorMapEncodeTiled");
+  return map;
+}
+
+}  // namespace octet::cuda

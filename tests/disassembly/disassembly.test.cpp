@@ -1,0 +1,157 @@
+#include <cxxabi.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What nvcc made of the kernels of octet/ops, read with cuobjdump from their object files: the instructions that make a kernel fast are
+// there, and what makes it slow is not. The code for Hopper is looked at.
+
+namespace octet {
+namespace {
+
+struct Kernel {
+  std::string op;                        // the folder in octet/ops
+  std::string name;                      // as in the source, with template arguments, without namespaces
+  std::map<std::string, int> mnemonics;  // "LDG.E.128.CONSTANT" -> how often it stands there
+
+  // Instructions whose name begins so.
+  int count(std::string_view beginning) const {
+    int n = 0;
+    for (const auto& [mnemonic, times] : mnemonics)
+      if (mnemonic.starts_with(beginning)) n += times;
+    return n;
+  }
+};
+
+std::string demangled(const std::string& symbol) {
+  int status = 0;
+  char* const text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? text : symbol;
+  std::free(text);
+  for (const std::string_view space : {"octet::cuda::(anonymous namespace)::", "octet::cuda::", "octet::ops::", "octet::", "void "})
+    for (std::size_t at = name.find(space); at != name.npos; at = name.find(space, at)) name.erase(at, space.size());
+  return name;
+}
+
+// "        /*0a90*/  @!P0 LDG.E.128 R4, [R2.64] ;" -> "LDG.E.128"; "" where a line is no instruction.
+std::string mnemonic_of(const std::string& line) {
+  std::size_t at = line.find("/*");
+  if (at == line.npos || line.find_first_not_of(' ') != at || (at = line.find("*/", at)) == line.npos) return "";
+  at = line.find_first_not_of(' ', at + 2);
+  if (at != line.npos && line[at] == '@') at = line.find_first_not_of(' ', line.find(' ', at));
+  if (at == line.npos || !std::isupper(static_cast<unsigned char>(line[at]))) return "";
+  return line.substr(at, line.find_first_of(" ;", at) - at);
+}
+
+// Adds the kernels of what `cuobjdump -sass` prints.
+void read_kernels(FILE* text, const std::string& op, std::vector<Kernel>& kernels) {
+  constexpr std::string_view title = "Function : ";
+  char* buffer = nullptr;
+  std::size_t size = 0;
+  while (getline(&buffer, &size, text) > 0) {
+    const std::string line = buffer;
+    if (const std::size_t at = line.find(title); at != line.npos) {
+      const std::size_t begin = at + title.size();
+      kernels.push_back({op, demangled(line.substr(begin, line.find_last_not_of(" \r\n") + 1 - begin)), {}});
+    } else if (const std::string mnemonic = mnemonic_of(line); !mnemonic.empty() && !kernels.empty()) {
+      ++kernels.back().mnemonics[mnemonic];
+    }
+  }
+  std::free(buffer);
+}
+
+// ".../octet/ops/gemm/gemm.cuda.cu.o" -> "gemm"
+std::string op_of(const std::string& object) {
+  constexpr std::string_view folder = "octet/ops/";
+  const std::size_t begin = object.rfind(folder) + folder.size();
+  return object.substr(begin, object.find('/', begin) - begin);
+}
+
+const std::vector<Kernel>& kernels() {
+  static const std::vector<Kernel> all = [] {
+    std::vector<Kernel> found;
+    std::ifstream list(OCTET_CUDA_OBJECTS);
+    for (std::string object; std::getline(list, object);) {
+      if (object.empty()) continue;
+      const std::string gpu = object.find(".sm90a.") != object.npos ? "sm_90a" : "sm_90";
+      FILE* const pipe = popen((std::string(OCTET_CUOBJDUMP) + " -sass -arch " + gpu + " \"" + object + "\"").c_str(), "r");
+      if (pipe == nullptr) continue;
+      read_kernels(pipe, op_of(object), found);
+      pclose(pipe);
+    }
+    return found;
+  }();
+  return all;
+}
+
+TEST(Disassembly, InstructionsAreTakenFromTheirLines) {
+  EXPECT_EQ(mnemonic_of("        /*0a90*/              @!P0 LDG.E.128 R4, [R2.64] ;   /* 0x000000ffff047224 */"), "LDG.E.128");
+  EXPECT_EQ(mnemonic_of("        /*0390*/                   EXIT ;   /* 0x000000000000794d */"), "EXIT");
+  EXPECT_EQ(mnemonic_of("                                                                  /* 0x000fe200078e00ff */"), "");
+  EXPECT_EQ(mnemonic_of("\t\tFunction : _Z3fooPf"), "");
+}
+
+TEST(Disassembly, NamesLoseTheirNamespaces) {
+  EXPECT_EQ(demangled("_ZN5octet4cuda10one_kernelEPf"), "one_kernel(float*)");
+  EXPECT_EQ(op_of("CMakeFiles/octet_ops.dir/octet/ops/gemm/gemm.cuda.cu.o"), "gemm");
+}
+
+TEST(Disassembly, ThePromotedGemmMultipliesOnTensorCoresWhatTmaCopied) {
+  int found = 0;
+  for (const Kernel& k : kernels()) {
+    if (!k.name.starts_with("promoted_kernel<")) continue;
+    ++found;
+    EXPECT_EQ(k.count("QGMMA.64x128x32.F32"), 8) << k.name << ": four in each of two loops";
+    EXPECT_GE(k.count("UTMALDG.2D"), 6) << k.name;
+    EXPECT_EQ(k.count("UTMALDG.2D.MULTICAST"), 2) << k.name;
+    EXPECT_EQ(k.count("HGMMA") + k.count("HMMA") + k.count("IMMA"), 0) << k.name;
+  }
+  EXPECT_EQ(found, 4) << "one kernel for each pair of formats";
+}
+
+// Ops whose time is that of reading and writing memory: for each type of values they have kernels that load 16 bytes at a time.
+TEST(Disassembly, OpsThatTheMemoryLimitsLoadSixteenBytesAtATime) {
+  for (const char* op : {"adamw", "add", "cross_entropy", "embedding", "gelu", "layernorm", "quantize", "rmsnorm", "rope", "swiglu"})
+    for (const char* type : {"<Bf16", "<float"}) {
+      int wide = 0, all = 0;
+      for (const Kernel& k : kernels()) {
+        if (k.op != op || k.name.find(type) == k.name.npos) continue;
+        ++all;
+        if (k.count("LDG.E.128") > 0) ++wide;
+      }
+      EXPECT_GT(wide, 0) << "octet/ops/" << op << ": of " << all << " kernels of " << type << ", ...> none";
+    }
+}
+
+// Kernels that keep values in local memory, which is a GPU's slow memory: up to `most` instructions that read or write it.
+struct Known {
+  std::string_view name;
+  int most;
+  std::string_view why;
+};
+constexpr Known known[] = {
+    {"tile_kernel<", 128, "any scale block in one kernel, 64 values a thread, and few registers, so that blocks share a multiprocessor"},
+    {"fill_rows_kernel<", 128, "a thread holds a long row's values in registers, and spills the last of them"},
+    {"held_rows_kernel<", 128, "the same"},
+    {"known_tile_kernel<", 24, "spills a few addresses"},
+    {"plain_tile_kernel<", 8, "spills an address"},
+};
+
+TEST(Disassembly, NoKernelButTheKnownKeepsValuesInLocalMemory) {
+  EXPECT_GT(kernels().size(), 100u) << "read from " << OCTET_CUDA_OBJECTS;
+  for (const Kernel& k : kernels()) {
+    int most = 0;
+    for (const Known& one : known)
+      if (k.name.starts_with(one.name)) most = one.most;
+    EXPECT_LE(k.count("LDL") + k.count("STL"), most) << "octet/ops/" << k.op << ": " << k.name;
+  }
+}
+
+}  // namespace
+}  // namespace octet
