@@ -10,6 +10,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::string output;
   double max_mb = 0;
+  std::int64_t shard_bytes = std::int64_t(data::TokenizeOptions{}.shard_bytes);
   data::TokenizeOptions tokenize;
 };
 
@@ -36,9 +37,10 @@ void add_tokenize(Program& program) {
   command.option("-o,--output", o->output, "folder to make", {}, true);
   command.option("--tokenizer", o->tokenize.tokenizer, "byte: every byte is a token");
   command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text; 0: all", {.at_least = 0});
+  command.option("--shard-bytes", o->shard_bytes, "no shard's file is larger", {.at_least = 1024});
   command.flag("--force", o->tokenize.force, "replace the token folder that is there");
   command.run([o] {
-    o->tokenize.max_bytes = std::uint64_t(o->max_mb * 1e6);
+    o->tokenize.max_bytes = std::uint64_t(o->max_mb * 1e6), o->tokenize.shard_bytes = std::uint64_t(o->shard_bytes);
     Bar bar;
     const data::TokenizeResult r = data::tokenize(o->inputs, o->output, o->tokenize, &bar);
     std::printf("%s: %s tokens in %s documents, %s of text, %llu shard%s\n", o->output.c_str(), grouped((long long)r.tokens).c_str(), grouped((long long)r.documents).c_str(),
