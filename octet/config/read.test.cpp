@@ -163,6 +163,27 @@ TEST(ReadToml, text_that_breaks_the_assumptions_of_the_parser_is_refused) {
   }
 }
 
+TEST(ReadToml, characters_of_every_length_come_as_they_were_written) {
+  // One at each end of the sequences of one to four bytes, and those that Unicode counts as spaces and line ends.
+  const std::string text =
+      "a~\xC2\x80\u0085\u00A0\u00FF\u07FF\u0800\u1680\u2028\u3000\uD7FF\uE000\uFEFF\uFFFF\U00010000\U0001F600\U000FFFFF";
+  for (const std::string quotes : {"'", "\"", "'''", "\"\"\""}) {
+    Sample sample;
+    read_toml("name = " + quotes + text + quotes + " # " + text + "\nkeep = [" + quotes + text + quotes + "]", "x.toml", sample);
+    EXPECT_EQ(sample.name, text) << quotes;
+    EXPECT_EQ(sample.keep, std::vector<std::string>{text}) << quotes;
+  }
+  Sample sample;
+  read_toml("name = \"\\u00FF\\U0001F600\"", "x.toml", sample);
+  EXPECT_EQ(sample.name, "\u00FF\U0001F600");
+}
+
+TEST(ReadToml, quotes_within_a_word_hide_no_character_from_the_parser) {
+  for (const std::string text : {"steps = 0'\u00FF'", "steps = 0='\u2027'", "keep = [0.'\u3001']", "steps = 0===ki'nd==.==\u00FF=\"\"\"\"\"\""}) {
+    EXPECT_TRUE(refused(text).starts_with("run.toml:1:")) << refused(text);
+  }
+}
+
 TEST(ReadToml, a_file_is_read_and_named_in_messages) {
   const std::string path = ::testing::TempDir() + "octet_config_read.toml";
   Sample c;

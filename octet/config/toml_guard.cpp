@@ -49,8 +49,7 @@ std::size_t skip_string(std::string_view text, std::size_t i) {
   return text.size();
 }
 
-/// What stands outside strings and comments: no deep nesting, and ASCII alone, as TOML 1.0 has it (toml++ 3.3 runs into
-/// __builtin_unreachable on such characters).
+/// What stands outside strings and comments: no deep nesting, and ASCII alone, as TOML 1.0 has it.
 void guard_structure(std::string_view text, const std::string& name) {
   int brackets = 0, dots = 0;
   for (std::size_t i = 0; i < text.size();) {
@@ -113,6 +112,9 @@ void guard_toml(std::string_view text, const std::string& name) {
   if (const std::size_t valid = valid_utf8_bytes(text); valid < text.size()) {
     const auto byte = static_cast<unsigned char>(text[valid]);
     throw ConfigError(format("{}byte {} is not UTF-8; save the file as UTF-8", place_text(name, position_at(text, valid)), int(byte)));
+  }
+  if (const std::size_t at = std::min(text.find('\xF4'), text.find("\\U0010")); at != std::string_view::npos) {
+    throw ConfigError(place_text(name, position_at(text, at)) + "a character for private use, from U+100000 on; write another");
   }
   guard_structure(text, name);
 }

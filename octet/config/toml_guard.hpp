@@ -23,7 +23,8 @@ std::string place_text(const std::string& name, Position);
 std::size_t valid_utf8_bytes(std::string_view text);
 
 /// Throws ConfigError, naming `name` and the place, when `text` is longer than max_toml_bytes, begins with a byte-order mark, is not
-/// UTF-8, has characters beyond ASCII outside strings and comments, or nests brackets, braces or dotted keys more than 16 deep.
+/// UTF-8, has characters from U+100000 on (for private use; parse_toml has a use for them), has characters beyond ASCII outside strings and
+/// comments, or nests brackets, braces or dotted keys more than 16 deep.
 void guard_toml(std::string_view text, const std::string& name);
 
 }  // namespace octet::config

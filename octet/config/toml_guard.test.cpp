@@ -53,6 +53,13 @@ TEST(TomlGuard, characters_beyond_ascii_may_stand_only_in_strings_and_comments) 
   EXPECT_EQ(refused("a = \"\\\"ü\" €"), "x.toml:1:11: '€' may stand only in quotes and in comments");
 }
 
+TEST(TomlGuard, characters_of_plane_16_are_refused_however_they_are_written) {
+  const std::string sentence = "a character for private use, from U+100000 on; write another";
+  EXPECT_EQ(refused("a = 'ü'\nb = '\xF4\x80\x80\x80'"), "x.toml:2:6: " + sentence);
+  EXPECT_EQ(refused("a = \"\\U00100041\""), "x.toml:1:6: " + sentence);
+  EXPECT_EQ(refused("a = \"\\U0001F600 \xF3\xB0\x80\x80\""), "no ConfigError");
+}
+
 TEST(TomlGuard, a_text_over_the_limit_is_refused) {
   EXPECT_EQ(refused(std::string(max_toml_bytes, '\n')), "no ConfigError");
   EXPECT_EQ(refused(std::string(max_toml_bytes + 1, '\n')), "x.toml: a configuration may have at most 1,048,576 bytes, this has 1,048,577");

@@ -27,6 +27,52 @@ namespace {
 
 constexpr const char* how_toml_is_written = "a section is headed [name], a key is name = value, a text stands in quotes";
 
+// toml++ 3.3 runs into __builtin_unreachable on some characters below U+10000 that stand outside strings, or that it takes to be there while
+// it looks ahead. It never sees one: each is moved up to plane 16, where the text has none (guard_toml), and what it gives is moved back.
+// One character stays one character, so its columns hold.
+constexpr unsigned plane_16 = 0x100000;
+
+unsigned continuation(char c) { return static_cast<unsigned char>(c) & 0x3Fu; }
+
+/// Each character from U+0080 to U+FFFF moved up by plane_16. `text` is well-formed UTF-8.
+std::string moved_up(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    if (lead < 0xC0 || lead >= 0xF0) {  // ASCII, or of a sequence of four bytes
+      out += text[i];
+      continue;
+    }
+    const bool three = lead >= 0xE0;
+    unsigned c = three ? (lead & 0x0Fu) << 12 | continuation(text[i + 1]) << 6 : (lead & 0x1Fu) << 6;
+    c = plane_16 + (c | continuation(text[i + (three ? 2 : 1)]));
+    i += three ? 2 : 1;
+    for (const unsigned byte : {0xF0u | c >> 18, 0x80u | (c >> 12 & 0x3F), 0x80u | (c >> 6 & 0x3F), 0x80u | (c & 0x3F)}) out += char(byte);
+  }
+  return out;
+}
+
+/// What moved_up was given.
+std::string moved_back(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (static_cast<unsigned char>(text[i]) != 0xF4 || i + 3 >= text.size()) {
+      out += text[i];
+      continue;
+    }
+    const unsigned c = continuation(text[i + 1]) << 12 | continuation(text[i + 2]) << 6 | continuation(text[i + 3]);
+    i += 3;
+    if (c < 0x800) {
+      out += char(0xC0 | c >> 6);
+    } else {
+      out += char(0xE0 | c >> 12);
+      out += char(0x80 | (c >> 6 & 0x3F));
+    }
+    out += char(0x80 | (c & 0x3F));
+  }
+  return out;
+}
+
 Position position_of(const toml::source_region& source) { return {source.begin.line, source.begin.column}; }
 
 /// What a node that no field takes is, in words.
@@ -58,7 +104,7 @@ Value list_of(const toml::array& array) {
   std::vector<std::string> texts;
   for (const toml::node& item : array) {
     if (!item.is_string()) return Foreign{"a list with " + kind_text(item) + " in it"};
-    texts.push_back(item.ref<std::string>());
+    texts.push_back(moved_back(item.ref<std::string>()));
   }
   return texts;
 }
@@ -72,7 +118,7 @@ Value value_of(const toml::node& node) {
     case toml::node_type::floating_point:
       return node.ref<double>();
     case toml::node_type::string:
-      return node.ref<std::string>();
+      return moved_back(node.ref<std::string>());
     case toml::node_type::array:
       return list_of(*node.as_array());
     default:
@@ -83,7 +129,7 @@ Value value_of(const toml::node& node) {
 void flatten(const toml::table& table, const std::vector<std::string>& path, std::vector<Entry>& out) {
   for (const auto& [key, node] : table) {
     auto inner = path;
-    inner.emplace_back(key.str());
+    inner.push_back(moved_back(key.str()));
     out.push_back({inner, position_of(key.source()), position_of(node.source()), value_of(node)});
     if (node.is_table()) flatten(*node.as_table(), inner, out);
   }
@@ -94,7 +140,7 @@ std::string mistake_text(std::string_view description) {
   constexpr std::string_view prefix = "Error while parsing ";
   if (description.starts_with(prefix)) description.remove_prefix(prefix.size());
   const bool twice = description.find("redefine") != std::string_view::npos;
-  return "not TOML: " + shown(description, 200) + (twice ? "; a key or a section may stand once only" : std::string("; ") + how_toml_is_written);
+  return "not TOML: " + shown(moved_back(description), 200) + (twice ? "; a key or a section may stand once only" : std::string("; ") + how_toml_is_written);
 }
 
 }  // namespace
@@ -103,7 +149,7 @@ std::vector<Entry> parse_toml(std::string_view text, const std::string& name) {
   guard_toml(text, name);
   std::vector<Entry> entries;
   try {
-    flatten(toml::parse(text), {}, entries);
+    flatten(toml::parse(moved_up(text)), {}, entries);
   } catch (const toml::parse_error& e) {
     throw ConfigError(place_text(name, position_of(e.source())) + mistake_text(e.description()));
   } catch (const BrokenAssumption&) {
