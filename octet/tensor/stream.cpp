@@ -11,7 +11,8 @@ namespace {
 constexpr int blocks_a_multiprocessor = 8;
 
 Target completed(Device device, Target target) {
-  if (device == Device::cuda) target.device = Device::cuda, target.multiprocessors = cuda::facts().multiprocessors;
+  if (device == Device::cuda)
+    target.device = Device::cuda, target.multiprocessors = cuda::facts().multiprocessors, target.generation = cuda::facts().major;
   return target;
 }
 

@@ -14,6 +14,7 @@ struct Target {
   DType gemm_compute = DType::f32;  // CPU: type that GEMMs decode FP8 into, bf16 where the machine multiplies it faster
   Device device = Device::cpu;      // cpu or cuda
   int multiprocessors = 0;          // cuda: of the GPU
+  int generation = 9;               // cuda: of the GPU, the major number of its compute capability: 9 Hopper, 10 Blackwell
   bool deterministic = false;       // cuda: the same bits in every run, where that costs memory and time (attention's gradient, the choice of GEMMs)
 };
 

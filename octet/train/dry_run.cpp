@@ -24,12 +24,10 @@ Work work_of_step(Engine& engine, const data::Batch& shape, std::int64_t accumul
 
 // How matrices, their gradients and moments are stored; vectors, such as norms' weights, are f32 whatever the configuration says.
 void add_storage(const optim::AdamWConfig& c, std::vector<PlanRow>& plan) {
-  const auto row = [&](std::string_view what, DType type, std::string_view why) {
-    plan.push_back({std::string(what), 0, 0, std::string(name(type)), type == DType::bf16 ? format("{}; {}", why, "rounded stochastically") : std::string(why)});
-  };
-  row("master weights", c.master, "what the optimizer updates");
-  plan.push_back({"weight gradients", 0, 0, std::string(name(c.gradients)), "added up over micro-batches"});
-  row("optimizer moments", c.moments, "both of AdamW's");
+  const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
+  plan.push_back({"master weights", 0, 0, to_text(c.master), format("what the optimizer updates{}", rounding(c.master))});
+  plan.push_back({"weight gradients", 0, 0, to_text(c.gradients), "added up over micro-batches"});
+  plan.push_back({"optimizer moments", 0, 0, to_text(c.moments), format("both of AdamW's{}", rounding(c.moments))});
 }
 
 void add_emulation(const Work& step, std::vector<PlanRow>& plan) {
@@ -63,7 +61,7 @@ void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& 
     throw DeviceError(format("optim.offload needs {} of the host's memory and {} are free: set optim.moments = \"bf16\", or optim.offload = false",
                              bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
   if (dry.memory.total <= available) return;
-  std::string remedies = "use a shorter data.sequence_length, model.recompute = [\"block\"], recipe.weights = \"made\", or a smaller model (docs/recipes.md#memory)";
+  std::string remedies = "use a shorter data.sequence_length, a smaller model, or what docs/recipes.md#memory tells of model.recompute, recipe.weights and optim";
   if (loop.batch > 1) remedies = format("set train.batch = {} and train.accumulate = {}, or ", loop.batch / 2, loop.accumulate * 2) + remedies;
   std::string largest;
   for (std::size_t c = 0; c < categories; ++c)

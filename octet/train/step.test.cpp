@@ -111,6 +111,9 @@ TEST(Plan, says_which_recipes_a_gpu_only_emulates_and_how_much_of_the_work) {
   for (const char* native : {"bf16", "delayed", "current", "rowwise", "block128"}) EXPECT_EQ(emulation(native, gpu), "") << native;
   EXPECT_NE(emulation("mxfp8", gpu).find("emulation: this GPU does not multiply such codes as they are"), std::string::npos);
   EXPECT_EQ(emulation("mxfp8", {}), "");
+  const Target blackwell{.device = Device::cuda, .multiprocessors = 148, .generation = 10};
+  EXPECT_EQ(emulation("mxfp8", blackwell), "");
+  EXPECT_NE(emulation("block128", blackwell), "");
 }
 
 TEST(Plan, counts_moments_that_a_gpu_keeps_in_the_hosts_memory_apart) {

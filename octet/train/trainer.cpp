@@ -75,6 +75,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   const Device device = device_named(config.device);
   dry_ = dry_run(engine, machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_memory(dry_, available_bytes(device), config.train);
+  machine_limits(device);  // measured while there is memory for it
   engine_ = std::make_unique<Engine>(engine, device, machine_target(device, config.deterministic));
   for (const auto& pattern : engine_->precision.unused_patterns()) log::warn("recipe.keep_bf16: no layer matches \"{}\"", pattern);
   if (dry_.step.emulated_flops > 0) log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);

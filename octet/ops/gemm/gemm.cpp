@@ -68,36 +68,39 @@ void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, c
   else if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
 }
 
-bool has_blocks(std::optional<GemmScale> s) { return s == GemmScale::row_128 || s == GemmScale::square_128; }
-
-// Whether cuBLASLt multiplies FP8 codes of these operands as they are, on Hopper.
-bool multiplies_codes(const Gemm& g) {
-  if (!is_fp8(g.a.codes.dtype) || !is_fp8(g.b.codes.dtype) || (g.a.codes.dtype == DType::e5m2 && g.b.codes.dtype == DType::e5m2)) return false;
-  if ((g.d.shape[0] | g.d.shape[1] | g.a.cols()) % 16 != 0) return false;
+// Source: cuBLASLt's documentation, scaling modes by compute capability.
+GemmWay way_on_gpu(const Gemm& g, int generation) {
+  const DType ta = g.a.codes.dtype, tb = g.b.codes.dtype;
+  if (!is_fp8(ta) && !is_fp8(tb)) return ta == tb ? GemmWay::as_is : GemmWay::decoded;
+  if (!is_fp8(ta) || !is_fp8(tb)) return GemmWay::decoded;
   using enum GemmScale;
   const auto a = gemm_scale(g.a), b = gemm_scale(g.b);
-  return (a == b && (a == tensor || a == row || a == row_128)) || (has_blocks(a) && has_blocks(b) && a != b);
+  const auto blocks = [](auto scale) { return scale == row_128 || scale == square_128; };
+  const std::int64_t M = g.d.shape[0], N = g.d.shape[1], K = g.a.cols();
+  const bool hopper = generation < 10, library = (M | N | K) % 16 == 0 && !(ta == DType::e5m2 && tb == DType::e5m2);
+  if (library && a == b && (a == tensor || (hopper && (a == row || a == row_128)))) return GemmWay::as_is;
+  if (library && hopper && blocks(a) && blocks(b) && a != b) return GemmWay::as_is;
+  if (library && !hopper && a == b && a == row_32 && K % 32 == 0) return GemmWay::tiled;
+  return hopper && a == row_128 && blocks(b) && K % 16 == 0 && N % 4 == 0 ? GemmWay::promoted : GemmWay::decoded;
 }
 
 GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
-  GemmSpace s;
-  const DType type = g.a.codes.dtype;
-  const bool promoted = wants_promoted(g);
-  if (multiplies_codes(g) || promoted || (!is_fp8(type) && type == g.b.codes.dtype)) {
-    s.a = {.values = g.a.codes}, s.b = {.values = g.b.codes};
-  } else {
+  GemmSpace s{.way = way_on_gpu(g, stream.target().generation), .a = {.values = g.a.codes}, .b = {.values = g.b.codes}};
+  const auto scratch = [&](Shape shape, DType type) { return stream.empty(shape, type, Lifetime::scratch, Category::workspace); };
+  if (s.way == GemmWay::tiled) s.a_scales = scratch(g.a.descales.shape, DType::u8), s.b_scales = scratch(g.b.descales.shape, DType::u8);
+  if (s.way == GemmWay::decoded) {
     const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
     s.a = prepare(stream, g.a, compute), s.b = prepare(stream, g.b, compute);
-    if (s.a.decode || s.b.decode) stream.count({.emulated_flops = flops});
-    if (!s.a.descaled || !s.b.descaled) s.factor = stream.empty({64}, DType::f32, Lifetime::scratch, Category::workspace);
+    if (is_fp8(g.a.codes.dtype) && is_fp8(g.b.codes.dtype)) stream.count({.emulated_flops = flops});
+    if (!s.a.descaled || !s.b.descaled) s.factor = scratch({64}, DType::f32);
   }
-  if (g.d.dtype == DType::bf16 && !promoted) {
+  if (g.d.dtype == DType::bf16 && s.way != GemmWay::promoted) {
     // cuBLASLt does not round sums of f32 operands to bf16; and where it has no kernel that adds the bias at once, it rounds before it adds.
     const bool adds_bias = !s.factor && g.d.shape[1] % 8 == 0;
-    if (s.a.values.dtype == DType::f32 || (g.bias && !adds_bias)) s.sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
-    else if (g.bias) s.bias = stream.empty(g.bias.shape, DType::bf16, Lifetime::scratch, Category::workspace);
+    if (s.a.values.dtype == DType::f32 || (g.bias && !adds_bias)) s.sums = scratch(g.d.shape, DType::f32);
+    else if (g.bias) s.bias = scratch(g.bias.shape, DType::bf16);
   }
-  s.workspace = stream.empty({gemm_workspace_bytes}, DType::u8, Lifetime::scratch, Category::workspace);
+  s.workspace = scratch({gemm_workspace_bytes}, DType::u8);
   return s;
 }
 
@@ -120,11 +123,6 @@ std::optional<GemmScale> gemm_scale(const Quantized& q) {
   if (q.block.whole_rows()) return GemmScale::row;
   if (q.block == ScaleBlock{1, 128}) return GemmScale::row_128;
   return q.block == ScaleBlock{128, 128} ? std::optional(GemmScale::square_128) : std::nullopt;
-}
-
-bool wants_promoted(const Gemm& g) {
-  return is_fp8(g.a.codes.dtype) && is_fp8(g.b.codes.dtype) && gemm_scale(g.a) == GemmScale::row_128 && has_blocks(gemm_scale(g.b)) &&
-         g.a.cols() % 16 == 0 && g.d.shape[1] % 4 == 0 && !multiplies_codes(g);
 }
 
 void gemm(Stream& stream, const Gemm& g) {

@@ -42,15 +42,6 @@ int alignment_of(std::initializer_list<const void*> addresses) {
   return int(all & -all);
 }
 
-// Blackwell reads blocks of 32 with an e8m0 scale as they are, once the scales stand in its tiles; those fit where the operands would
-// have been decoded to.
-bool runs_on_blackwell(const ops::Gemm& g, const ops::GemmSpace& s) {
-  const auto fits = [](const Quantized& q, const ops::GemmReady& r) {
-    return ops::gemm_scale(q) == ops::GemmScale::row_32 && r.decode && q.descales.bytes() <= r.values.bytes() && q.cols() % 32 == 0 && q.rows() % 16 == 0;
-  };
-  return facts().major >= 10 && fits(g.a, s.a) && fits(g.b, s.b) && !(g.a.codes.dtype == DType::e5m2 && g.b.codes.dtype == DType::e5m2);
-}
-
 void tile_scales(Queue queue, const Quantized& q, const Tensor& to) {
   const Shape s = q.descales.shape;
   tile_scales_kernel<<<blocks_for(s.count()), threads, 0, queue>>>(s[0], s[1], q.descales.u8(), to.u8());
@@ -81,7 +72,7 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   const std::int64_t M = g.d.shape[0], N = g.d.shape[1], K = g.a.cols();
   if (M == 0 || N == 0) return;
   if (K == 0) return plain_gemm(queue, g);
-  if (ops::wants_promoted(g)) {
+  if (s.way == ops::GemmWay::promoted) {
     if (!promoted_gemm(queue, g, s.workspace)) plain_gemm(queue, g);
     return;
   }
@@ -89,16 +80,12 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   ops::GemmForm form{.M = M, .N = N, .K = K, .d = d.dtype, .a_transposed = g.a.transposed, .b_transposed = g.b.transposed, .accumulate = g.accumulate && !s.sums,
                      .biased = bool(s.bias), .factor = bool(s.factor)};
   GemmOperands o{.d = d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.workspace.data, .workspace_bytes = s.workspace.bytes()};
-  if (runs_on_blackwell(g, s)) {
-    tile_scales(queue, g.a, s.a.values), tile_scales(queue, g.b, s.b.values);
-    describe_codes(g.a, g.a.codes, s.a.values.data, form.a, form.a_scale, o.a, o.a_scale);
-    describe_codes(g.b, g.b.codes, s.b.values.data, form.b, form.b_scale, o.b, o.b_scale);
-  } else {
-    decode(queue, g.a, s.a), decode(queue, g.b, s.b);
-    make_factor(queue, g, s);
-    describe_codes(g.a, s.a.values, g.a.descales.data, form.a, form.a_scale, o.a, o.a_scale);
-    describe_codes(g.b, s.b.values, g.b.descales.data, form.b, form.b_scale, o.b, o.b_scale);
-  }
+  const bool tiled = s.way == ops::GemmWay::tiled;
+  if (tiled) tile_scales(queue, g.a, s.a_scales), tile_scales(queue, g.b, s.b_scales);
+  decode(queue, g.a, s.a), decode(queue, g.b, s.b);
+  make_factor(queue, g, s);
+  describe_codes(g.a, s.a.values, tiled ? s.a_scales.data : g.a.descales.data, form.a, form.a_scale, o.a, o.a_scale);
+  describe_codes(g.b, s.b.values, tiled ? s.b_scales.data : g.b.descales.data, form.b, form.b_scale, o.b, o.b_scale);
   form.fast = g.fast_accumulation && (form.a_scale == ops::GemmScale::tensor || form.a_scale == ops::GemmScale::row);
   form.alignment = alignment_of({o.a, o.b, o.d, o.a_scale, o.b_scale});
   if (s.bias) {

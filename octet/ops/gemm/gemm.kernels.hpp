@@ -18,17 +18,24 @@ struct GemmReady {
 /// How an operand is scaled; nothing when no library has a name for it.
 std::optional<GemmScale> gemm_scale(const Quantized&);
 
-/// Whether the promoted kernel multiplies the codes: blocks of 1x128 by 1x128 or 128x128 where cuBLASLt has no kernel, both operands
-/// e5m2, or M or N no multiple of 16; K must be a multiple of 16 and N one of 4.
-bool wants_promoted(const Gemm&);
+/// How a GPU multiplies.
+enum class GemmWay : std::uint8_t {
+  as_is,     // cuBLASLt, operands as they are: one type of bf16 or f32; codes per tensor, on Hopper also by rows and blocks of 128
+  tiled,     // cuBLASLt, codes as they are, their scales of 32 values rearranged in tiles: Blackwell
+  promoted,  // Octet's kernel for Hopper: blocks of 1x128 by 1x128 or 128x128 where cuBLASLt has none, both operands e5m2, or M or N no
+             // multiple of 16; K must be a multiple of 16 and N one of 4
+  decoded,   // cuBLASLt, after the codes were decoded to bf16 or f32
+};
 
 /// Scratch of a GEMM on a GPU.
 struct GemmSpace {
+  GemmWay way = GemmWay::as_is;
   GemmReady a, b;
-  Tensor factor;   // f32 [64], of decoded operands with one descale; else empty
-  Tensor bias;     // bf16 [N], when d is bf16 and has a bias that the library adds
-  Tensor sums;     // f32 [M, N], when a pass of ours rounds the sums to a bf16 d
-  Tensor workspace;  // u8 [gemm_workspace_bytes], the library's
+  Tensor a_scales, b_scales;  // u8, where scales are tiled
+  Tensor factor;              // f32 [64], of decoded operands with one descale; else empty
+  Tensor bias;                // bf16 [N], when d is bf16 and has a bias that the library adds
+  Tensor sums;                // f32 [M, N], when a pass of ours rounds the sums to a bf16 d
+  Tensor workspace;           // u8 [gemm_workspace_bytes], the library's
 };
 
 }  // namespace octet::ops
@@ -37,7 +44,7 @@ namespace octet::cuda {
 void gemm(Queue, const ops::Gemm&, const ops::GemmSpace&, bool deterministic);
 /// The same by a kernel of our own: any sizes, formats and scale blocks, no workspace, slow.
 void plain_gemm(Queue, const ops::Gemm&);
-/// The same by a kernel of our own for Hopper, for operands that wants_promoted():
+/// The same by a kernel of our own for Hopper, for operands of GemmWay::promoted:
 ///   d[m, n] (+)= sum_b a_scale[b, m] b_scale[b, n] (sum_{k in block b} a[m, k] b[n, k]) (+ bias[n])
 /// A block is 128 values of K. The tensor cores sum its products in their short accumulator; all else is FP32, in an order that the shape
 /// fixes. workspace takes the sums of tiles that are divided along K. False, and nothing is done, on other GPUs and where an address is no

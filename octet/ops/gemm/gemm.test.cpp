@@ -123,8 +123,8 @@ TEST(Gemm, EmptyAndSingleDimensionsWork) {
 }
 
 // Bytes of workspace that one GEMM takes in a dry run for a GPU.
-std::int64_t gpu_workspace(const Kind& ka, const Kind& kb, const Shape& mnk, DType result, bool bias = false) {
-  Stream cpu(Device::cpu), dry(Device::null, {.device = Device::cuda, .multiprocessors = 132});
+std::int64_t gpu_workspace(const Kind& ka, const Kind& kb, const Shape& mnk, DType result, bool bias = false, int generation = 9) {
+  Stream cpu(Device::cpu), dry(Device::null, {.device = Device::cuda, .multiprocessors = 132, .generation = generation});
   const Quantized a = operand(cpu, ka, mnk[0], mnk[2], 1), b = operand(cpu, kb, mnk[1], mnk[2], 2);
   gemm(dry, {.a = a, .b = b, .d = dry.empty({mnk[0], mnk[1]}, result), .bias = bias ? dry.empty({mnk[1]}, DType::f32) : Tensor{}});
   return std::int64_t(dry.arena().peak().by_category[std::size_t(Category::workspace)]) - gemm_workspace_bytes;
@@ -149,6 +149,16 @@ TEST(Gemm, DryRunForAGpuDecodesOnlyWhatItsLibraryDoesNotMultiply) {
   EXPECT_EQ(gpu_workspace(plain, plain, even, DType::bf16, true), 2 * 128);
   EXPECT_EQ(gpu_workspace(plain, plain, even, DType::f32, true), 0);
   EXPECT_EQ(gpu_workspace(plain, plain, {64, 124, 256}, DType::bf16, true), 4 * 64 * 124);
+}
+
+TEST(Gemm, DryRunForBlackwellTilesScalesOf32AndDecodesRowsAndBlocksOf128) {
+  const auto all = kinds();
+  const Kind &tensor = all[2], &row = all[4], &blocks = all[6], &tiles = all[8], &mx = all[9];
+  const Shape even{64, 128, 256};
+  const auto workspace = [&](const Kind& a, const Kind& b) { return gpu_workspace(a, b, even, DType::bf16, false, 10); };
+  EXPECT_EQ(workspace(tensor, tensor), 0);
+  EXPECT_EQ(workspace(mx, mx), 2 * 128 * 8);  // an e8m0 for 32 values, rows padded to 128
+  for (const auto& [a, b] : {std::pair(&row, &row), {&blocks, &blocks}, {&blocks, &tiles}}) EXPECT_GE(workspace(*a, *b), 2 * (64 + 128) * 256) << a->name;
 }
 
 /// The value of a code without its descale, and the descale.
