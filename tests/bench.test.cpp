@@ -2,12 +2,10 @@
 
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "octet/base/error.hpp"
 #include "octet/telemetry/json.hpp"
-#include "tests/testing/child.hpp"
-#include "tests/testing/scratch.hpp"
+#include "tests/testing/octet.hpp"
 
 // `octet bench` through the program, on sizes so small that only its form can be judged.
 
@@ -16,14 +14,12 @@ namespace {
 
 using testing::Ended, testing::has;
 
-Ended bench(const std::string& line, const std::string& folder) {
-  std::vector<std::string> words{OCTET_PROGRAM, "bench"};
-  std::istringstream in(line);
-  for (std::string word; in >> word;) words.push_back(word);
-  return testing::run_child(words, folder);
-}
+// A row of this size may be found in a cache where its limit was measured in memory, and another process may have slowed the one and not
+// the other. A core reads and writes 192 bytes a clock cycle of its first cache, at 5 GHz 100 times the slowest memory's 10 GB/s; a number in
+// another unit than its limit is wrong by 1000 at least.
+constexpr double most_share = 100;
 
-constexpr const char* tiny = " --device cpu --quiet --tokens 64 --sequence 32 --repeat 3 --sample-ms 0.05 --working-set 1"
+constexpr const char* tiny = "bench --device cpu --quiet --tokens 64 --sequence 32 --repeat 3 --sample-ms 0.05 --working-set 1"
                              " --set threads=1 --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96";
 
 double number(const Json& object, const char* member) {
@@ -35,7 +31,7 @@ double number(const Json& object, const char* member) {
 class Measured : public ::testing::Test {
  protected:
   void SetUp() override {
-    ended = bench(std::string(tiny) + " --recipe bf16,current,block128 --json rows.json", scratch.folder());
+    ended = testing::run_octet(std::string(tiny) + " --recipe bf16,current,block128 --json rows.json", scratch.folder());
     ASSERT_EQ(ended.code, 0) << ended.err;
     result = parse_json(testing::bytes_of(scratch.at("rows.json")), "rows.json");
     ASSERT_NE(result.find("rows"), nullptr);
@@ -76,7 +72,7 @@ TEST_F(Measured, EveryRowIsARateBesideALimit) {
     EXPECT_NEAR(number(row, "rate") * number(row, "seconds"), number(row, "amount"), 1e-9 * number(row, "amount")) << what;
     EXPECT_NEAR(number(row, "share") * number(row, "limit"), number(row, "rate"), 1e-9 * number(row, "rate")) << what;
     EXPECT_GT(number(row, "share"), 0) << what;
-    EXPECT_LT(number(row, "share"), 1.5) << what << ": nothing runs far beyond a limit of its own machine";
+    EXPECT_LT(number(row, "share"), most_share) << what << ": nothing runs far beyond a limit of its own machine";
     EXPECT_TRUE(has(ended.out, text(row, "group") + ": " + text(row, "name"))) << "the table lacks " << what;
   }
 }
@@ -98,7 +94,7 @@ TEST_F(Measured, AStepTellsWhereItsFloorComesFrom) {
 TEST(Bench, ARequestThatCannotBeMeasuredIsRefusedInOneLine) {
   const testing::Scratch scratch;
   const auto expect = [&](const std::string& line, std::initializer_list<const char*> says) {
-    const Ended ended = bench(line, scratch.folder());
+    const Ended ended = testing::run_octet("bench " + line, scratch.folder());
     EXPECT_EQ(ended.code, int(ExitCode::usage)) << line << "\n" << ended.err;
     for (const char* part : says) EXPECT_TRUE(has(ended.err, part)) << line << "\nlacks \"" << part << "\" in\n" << ended.err;
   };

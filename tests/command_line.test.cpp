@@ -1,11 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "octet/base/error.hpp"
-#include "tests/testing/child.hpp"
-#include "tests/testing/scratch.hpp"
+#include "tests/testing/octet.hpp"
 
 // The `octet` program as its user meets it: a child process, a folder of files, an exit code and what it printed. What it refuses is in bad_input/.
 
@@ -14,33 +12,15 @@ namespace {
 namespace fs = std::filesystem;
 using testing::Ended, testing::has, testing::Scratch;
 
-constexpr const char* tiny_config =
-    "[model]\nsize = \"llama-tiny\"\nlayers = 1\nwidth = 64\nheads = 4\nkv_heads = 2\nhidden = 96\n"
-    "[data]\npath = \"data\"\nsequence_length = 32\neval_fraction = 0.25\n"
-    "[train]\nsteps = 2\nbatch = 2\n";
-
-std::string documents(int number) {
-  std::string text;
-  for (int i = 0; text.size() < 3000; ++i) text += "document " + std::to_string(number) + " counts to " + std::to_string(i * i) + "\n";
-  return text;
-}
-
 // Runs `octet` in a folder that has four short documents, their dataset `data`, and the configuration tiny.toml.
 class CommandLine : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (int i = 0; i < 4; ++i) scratch.write("text/" + std::to_string(i) + ".txt", documents(i));
-    scratch.write("tiny.toml", tiny_config);
-    ASSERT_EQ(run("tokenize --input text/*.txt --output data").code, 0);
+    testing::write_dataset(scratch);
+    scratch.write("tiny.toml", testing::tiny_config());
   }
 
-  // Arguments are the words of `line`; "" is an empty one.
-  Ended run(const std::string& line) const {
-    std::vector<std::string> words{OCTET_PROGRAM};
-    std::istringstream in(line);
-    for (std::string word; in >> word;) words.push_back(word == "\"\"" ? "" : word);
-    return testing::run_child(words, scratch.folder());
-  }
+  Ended run(const std::string& line) const { return testing::run_octet(line, scratch.folder()); }
   Ended succeed(const std::string& line) const {
     Ended ended = run(line);
     EXPECT_EQ(ended.code, 0) << "octet " << line << "\n" << ended.err;
@@ -80,7 +60,7 @@ TEST_F(CommandLine, ComparesRecipes) {
 }
 
 TEST_F(CommandLine, WarnsOfOptionsWithoutEffectAndSaysWhy) {
-  scratch.write("idle.toml", std::string(tiny_config) + "[recipe]\nhistory = 16\n");
+  scratch.write("idle.toml", testing::tiny_config() + "[recipe]\nhistory = 16\n");
   const std::string all = succeed("train idle.toml --tokens 500 --set recipe.first=1 --set data.eval_fraction=0 --set train.eval_every=1 --set optim.schedule.decay=0.1").err;
   for (const char* part : {"warning: idle.toml:16:1: `recipe.history` has no effect: no history is kept under bf16\n",
                            "warning: --set: `recipe.first` has no effect: nothing has 8 bits under bf16\n",
@@ -97,9 +77,7 @@ TEST_F(CommandLine, WarnsOfOptionsWithoutEffectAndSaysWhy) {
 std::vector<std::string> cells(const std::string& text, const std::string& first) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    std::istringstream in(line);
-    std::vector<std::string> words;
-    for (std::string word; in >> word;) words.push_back(word);
+    std::vector<std::string> words = testing::words_of(line);
     if (!words.empty() && words[0] == first) return words;
   }
   return {};

@@ -6,13 +6,11 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <sstream>
 #include <stdexcept>
 
 #include "octet/base/descriptor.hpp"
 #include "octet/train/console.hpp"
-#include "tests/testing/child.hpp"
-#include "tests/testing/scratch.hpp"
+#include "tests/testing/octet.hpp"
 
 // What `octet train` shows a person: on a terminal (a pseudo-terminal, whose screen is drawn here), in a file, and with --quiet.
 
@@ -20,10 +18,6 @@ namespace octet {
 namespace {
 using testing::bytes_of, testing::Ended, testing::has, testing::Scratch;
 
-constexpr const char* config =
-    "[model]\nsize = \"llama-tiny\"\nlayers = 1\nwidth = 64\nheads = 4\nkv_heads = 2\nhidden = 96\n"
-    "[data]\npath = \"data\"\nsequence_length = 32\neval_fraction = 0.25\n"
-    "[train]\nsteps = 12\nbatch = 2\neval_every = 5\nsave_weights = false\n";
 constexpr int width = 60;
 
 /// What stands on a terminal that was sent `bytes`: its lines, of which each character takes one column; and the longest line so far.
@@ -60,19 +54,8 @@ struct Screen {
 class Terminal : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (int i = 0; i < 4; ++i) {
-      std::string text;
-      for (int k = 0; text.size() < 3000; ++k) text += "document " + std::to_string(i) + " counts to " + std::to_string(k * k) + "\n";
-      scratch.write("text/" + std::to_string(i) + ".txt", text);
-    }
-    scratch.write("run.toml", config);
-    ASSERT_EQ(testing::run_child({OCTET_PROGRAM, "tokenize", "--input", "text/*.txt", "--output", "data"}, scratch.folder()).code, 0);
-  }
-
-  Ended train(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> words{OCTET_PROGRAM, "train", "run.toml"};
-    words.insert(words.end(), more.begin(), more.end());
-    return testing::run_child(words, scratch.folder());
+    testing::write_dataset(scratch);
+    scratch.write("run.toml", testing::tiny_config("steps = 12\nbatch = 2\neval_every = 5\nsave_weights = false\n"));
   }
 
   /// What the program sends to a terminal of this kind on which its standard error is shown.
@@ -131,7 +114,7 @@ TEST_F(Terminal, ThatIsDumbGetsWholeLines) {
 }
 
 TEST_F(Terminal, AFileGetsWholeLinesWithoutEscapeCodes) {
-  const Ended ended = train();
+  const Ended ended = testing::run_octet("train run.toml", scratch.folder());
   EXPECT_EQ(ended.code, 0);
   for (const char* code : {"\r", "\x1b", "▕"}) EXPECT_FALSE(has(ended.err, code)) << ended.err;
   for (const char* part : {"\nstep  1/12  loss ", "\nstep 12/12  loss ", "\nstep 10  eval loss ", " tok/s"})
@@ -140,7 +123,7 @@ TEST_F(Terminal, AFileGetsWholeLinesWithoutEscapeCodes) {
 }
 
 TEST_F(Terminal, QuietPrintsTheResultAlone) {
-  const Ended ended = train({"--quiet"});
+  const Ended ended = testing::run_octet("train run.toml --quiet", scratch.folder());
   EXPECT_EQ(ended.code, 0);
   EXPECT_EQ(ended.err, "");
   EXPECT_TRUE(ended.out.starts_with("all steps done: 12 steps, ") && has(ended.out, "report runs/bf16/report.html\n")) << ended.out;

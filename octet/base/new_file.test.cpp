@@ -1,15 +1,13 @@
 #include "octet/base/new_file.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "tests/testing/scratch.hpp"
+#include "tests/testing/small_files.hpp"
 
 namespace octet {
 namespace {
@@ -52,14 +50,10 @@ TEST_F(NewFileTest, writing_beyond_the_end_or_after_sync_or_publishing_twice_is_
 }
 
 TEST_F(NewFileTest, a_size_the_system_refuses_is_told_before_anything_is_written) {
-  struct rlimit before {};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const struct rlimit small = {4096, before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string message = error_of<IoError>([&] { NewFile(at("x"), 8192); });
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
+  const std::string message = error_of<IoError>([&] {
+    const testing::SmallFiles small(4096);
+    NewFile(at("x"), 8192);
+  });
   EXPECT_EQ(message, "cannot write '" + at("x") + "': File too large");
   EXPECT_EQ(entries(), 0u);
 }

@@ -1,10 +1,8 @@
 #include "octet/telemetry/run_record.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <cmath>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -12,23 +10,14 @@
 #include "octet/base/file.hpp"
 #include "octet/telemetry/event_line.hpp"
 #include "octet/telemetry/sample_run.test.hpp"
+#include "tests/testing/scratch.hpp"
+#include "tests/testing/small_files.hpp"
 
 namespace octet {
 namespace {
 
-/// A new, empty folder that goes with the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = std::filesystem::temp_directory_path() / "octet-run-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-  std::string metrics() const { return path_ + "/metrics.jsonl"; }
-
- private:
-  std::string path_;
+struct Folder : testing::Scratch {
+  std::string metrics() const { return at("metrics.jsonl"); }
 };
 
 RunFacts small_facts() {
@@ -55,21 +44,21 @@ TEST(RunFolder, the_facts_of_a_run_come_back_as_written) {
   const Folder folder;
   RunFacts run = small_facts();
   run.name = "a <b> & \"c\"\n\x1b[31m";
-  write_run_facts(folder.path() + "/run.json", run);
-  const std::string first = read_file(folder.path() + "/run.json", 1 << 20);
-  const RunFacts read = read_run_facts(folder.path() + "/run.json");
+  write_run_facts(folder.folder() + "/run.json", run);
+  const std::string first = read_file(folder.folder() + "/run.json", 1 << 20);
+  const RunFacts read = read_run_facts(folder.folder() + "/run.json");
   EXPECT_EQ(read.name, run.name);
   EXPECT_EQ(read.plan.size(), run.plan.size());
   EXPECT_EQ(read.plan[1].shape, run.plan[1].shape);
   EXPECT_EQ(read.memory.peak, run.memory.peak);
   EXPECT_EQ(read.state, RunState::finished);
-  write_run_facts(folder.path() + "/run.json", read);
-  EXPECT_EQ(read_file(folder.path() + "/run.json", 1 << 20), first);
+  write_run_facts(folder.folder() + "/run.json", read);
+  EXPECT_EQ(read_file(folder.folder() + "/run.json", 1 << 20), first);
 }
 
 TEST(RunFolder, every_event_comes_back_as_written) {
   const Folder folder;
-  write_run_facts(folder.path() + "/run.json", small_facts());
+  write_run_facts(folder.folder() + "/run.json", small_facts());
   const StepEvent step{7, 1.5, 2.25, 0.5, 0.75, -0.5, 3e-4, 14336, 0.25, 8192, 0.61, 101.5, 0.001, 123456789, true};
   const ScalesEvent scales{7, 1.5, {0.1f, 2}, {4480, 224}, {4480, 448}};
   const HealthEvent health{7, 1.5, {0.5f, -0.25f}, {0, 1e-6f}, {0.125f, 0}, {31.5f, 27}, {0, 3}};
@@ -80,7 +69,7 @@ TEST(RunFolder, every_event_comes_back_as_written) {
     MetricsWriter writer(folder.metrics());
     for (const Event& e : {Event(step), Event(scales), Event(health), Event(eval), Event(incident), Event(end)}) writer.emit(e);
   }
-  const RunRecord run = read_run(folder.path());
+  const RunRecord run = read_run(folder.folder());
   EXPECT_EQ(event_line(run.steps.at(0)), event_line(step));
   EXPECT_EQ(event_line(run.scales.at(0)), event_line(scales));
   EXPECT_EQ(event_line(run.health.at(0)), event_line(health));
@@ -95,31 +84,31 @@ TEST(RunFolder, every_event_comes_back_as_written) {
 
 TEST(RunFolder, numbers_that_are_not_finite_come_back_as_nan) {
   const Folder folder;
-  write_run_facts(folder.path() + "/run.json", small_facts());
+  write_run_facts(folder.folder() + "/run.json", small_facts());
   MetricsWriter(folder.metrics()).emit(StepEvent{.step = 1, .loss = NAN, .grad_norm = INFINITY});
-  const RunRecord run = read_run(folder.path());
+  const RunRecord run = read_run(folder.folder());
   EXPECT_TRUE(std::isnan(run.steps.at(0).loss));
   EXPECT_TRUE(std::isnan(run.steps.at(0).grad_norm));
 }
 
 TEST(RunFolder, a_run_that_has_not_begun_reads_as_empty) {
   const Folder folder;
-  write_run_facts(folder.path() + "/run.json", small_facts());
-  EXPECT_TRUE(read_run(folder.path()).steps.empty());
+  write_run_facts(folder.folder() + "/run.json", small_facts());
+  EXPECT_TRUE(read_run(folder.folder()).steps.empty());
 }
 
 TEST(RunFolder, a_torn_last_line_costs_nothing_but_itself_wherever_it_tears) {
   const Folder folder;
-  write_run_facts(folder.path() + "/run.json", small_facts());
+  write_run_facts(folder.folder() + "/run.json", small_facts());
   const std::string line = event_line(StepEvent{.step = 2, .loss = 2});
   for (std::size_t cut = 0; cut <= line.size(); cut += 5) {
     put(folder.metrics(), event_line(StepEvent{.step = 1, .loss = 1}) + "\n" + line.substr(0, cut));
-    const RunRecord run = read_run(folder.path());
+    const RunRecord run = read_run(folder.folder());
     ASSERT_EQ(run.steps.size(), 1u);
     ASSERT_EQ(run.torn, cut > 0);  // with no byte of it there is nothing torn
     if (cut % 40) continue;
     MetricsWriter(folder.metrics()).emit(StepEvent{.step = 3, .loss = 3});
-    const RunRecord after = read_run(folder.path());
+    const RunRecord after = read_run(folder.folder());
     ASSERT_EQ(after.steps.size(), 2u);
     ASSERT_EQ(after.steps[1].step, 3);
     ASSERT_FALSE(after.torn);
@@ -135,22 +124,18 @@ TEST(RunFolder, a_torn_line_longer_than_the_writers_look_back_is_cut_whole) {
 
 TEST(RunFolder, lines_that_find_no_room_wait_for_it_and_the_last_one_does_not) {
   const Folder folder;
-  write_run_facts(folder.path() + "/run.json", small_facts());
+  write_run_facts(folder.folder() + "/run.json", small_facts());
   MetricsWriter writer(folder.metrics());
   writer.emit(StepEvent{.step = 1});
-  struct rlimit before {};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const struct rlimit small = {rlim_t(std::filesystem::file_size(folder.metrics()) + 20), before.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  for (const std::int64_t step : {2, 3}) EXPECT_NO_THROW(writer.emit(StepEvent{.step = step}));
-  EXPECT_THROW(writer.emit(EndEvent{.step = 3}), IoError);
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(read_run(folder.path()).steps.size(), 1u);
-  EXPECT_FALSE(read_run(folder.path()).torn);
+  {
+    const testing::SmallFiles small(std::filesystem::file_size(folder.metrics()) + 20);
+    for (const std::int64_t step : {2, 3}) EXPECT_NO_THROW(writer.emit(StepEvent{.step = step}));
+    EXPECT_THROW(writer.emit(EndEvent{.step = 3}), IoError);
+  }
+  EXPECT_EQ(read_run(folder.folder()).steps.size(), 1u);
+  EXPECT_FALSE(read_run(folder.folder()).torn);
   writer.emit(StepEvent{.step = 4});
-  const RunRecord after = read_run(folder.path());
+  const RunRecord after = read_run(folder.folder());
   ASSERT_EQ(after.steps.size(), 4u);
   EXPECT_TRUE(after.end);
 }
@@ -172,11 +157,11 @@ TEST(RunFolder, an_unwritable_folder_is_an_error_that_names_it) {
 
 TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
   const Folder folder;
-  write_run_facts(folder.path() + "/run.json", small_facts());
+  write_run_facts(folder.folder() + "/run.json", small_facts());
   const std::string good = event_line(StepEvent{.step = 1}) + "\n";
   const auto error = [&](const std::string& line) {
     put(folder.metrics(), good + line + "\n" + good);
-    const std::string message = error_of(folder.path()), remedy = "; restore the file from a copy, or leave this run out";
+    const std::string message = error_of(folder.folder()), remedy = "; restore the file from a copy, or leave this run out";
     EXPECT_TRUE(message.ends_with(remedy)) << message;
     return message.substr(0, message.size() - std::min(message.size(), remedy.size()));
   };
@@ -200,41 +185,41 @@ TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
 
 TEST(RunFolder, a_file_beyond_the_limit_or_of_another_kind_is_refused) {
   const Folder folder;
-  write_run_facts(folder.path() + "/run.json", small_facts());
+  write_run_facts(folder.folder() + "/run.json", small_facts());
   append(folder.metrics(), std::string(100, ' '));
-  EXPECT_NE(error_of(folder.path(), {.file_bytes = 50}), "");
+  EXPECT_NE(error_of(folder.folder(), {.file_bytes = 50}), "");
   std::filesystem::remove(folder.metrics());
   std::filesystem::create_directory(folder.metrics());
-  EXPECT_NE(error_of(folder.path()), "");
+  EXPECT_NE(error_of(folder.folder()), "");
 }
 
 TEST(RunFolder, damaged_facts_are_refused_wherever_they_end) {
   const Folder folder;
-  const std::string path = folder.path() + "/run.json";
+  const std::string path = folder.folder() + "/run.json";
   write_run_facts(path, small_facts());
   const std::string whole = read_file(path, 1 << 20);
   for (std::size_t cut = 0; cut + 2 < whole.size(); cut += 61) {
     put(path, whole.substr(0, cut));
-    EXPECT_THROW(read_run(folder.path()), DataError);
+    EXPECT_THROW(read_run(folder.folder()), DataError);
   }
 }
 
 TEST(RunFolder, a_step_told_twice_counts_as_told_last) {
   const Folder folder;
-  write_run_facts(folder.path() + "/run.json", small_facts());
+  write_run_facts(folder.folder() + "/run.json", small_facts());
   for (const int step : {1, 2, 3, 2, 3, 4}) append(folder.metrics(), event_line(StepEvent{.step = step, .loss = double(step)}) + "\n");
-  const RunRecord run = read_run(folder.path());
+  const RunRecord run = read_run(folder.folder());
   ASSERT_EQ(run.steps.size(), 4u);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(run.steps[std::size_t(i)].step, i + 1);
 }
 
 TEST(RunFolder, a_long_series_is_thinned_evenly) {
   const Folder folder;
-  write_run_facts(folder.path() + "/run.json", small_facts());
+  write_run_facts(folder.folder() + "/run.json", small_facts());
   std::string lines;
   for (int step = 0; step < 1000; ++step) lines += event_line(StepEvent{.step = step}) + "\n";
   append(folder.metrics(), lines);
-  const RunRecord run = read_run(folder.path(), {.steps = 64});
+  const RunRecord run = read_run(folder.folder(), {.steps = 64});
   ASSERT_LE(run.steps.size(), 65u);
   ASSERT_GE(run.steps.size(), 32u);
   const auto stride = run.steps[1].step - run.steps[0].step;

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
@@ -13,6 +12,7 @@
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/tensorboard/event_file.testing.hpp"
 #include "octet/train/trainer.hpp"
+#include "tests/testing/run_events.hpp"
 
 namespace octet::train {
 namespace {
@@ -57,31 +57,15 @@ void expect_same_state(const std::string& a, const std::string& b) {
   for (const io::TensorView& t : left.tensors()) {
     const auto other = right.find(t.name);
     ASSERT_TRUE(other) << t.name;
-    if (!is_time(t.name)) EXPECT_TRUE(t.bytes.size() == other->bytes.size() && std::equal(t.bytes.begin(), t.bytes.end(), other->bytes.begin())) << t.name;
+    if (is_time(t.name)) continue;
+    EXPECT_TRUE(t.bytes.size() == other->bytes.size() && std::equal(t.bytes.begin(), t.bytes.end(), other->bytes.begin())) << t.name;
   }
-}
-
-/// The events of a run without times and speeds.
-std::vector<std::string> events(const std::string& folder) {
-  std::vector<std::string> out;
-  std::istringstream lines(read_file(folder + "/metrics.jsonl", 1 << 24));
-  for (std::string line; std::getline(lines, line);) {
-    std::string kept;
-    std::istringstream members(line);
-    for (std::string member; std::getline(members, member, ',');)
-      for (bool timed = false; const char* name : {"\"time\"", "\"seconds\"", "\"tokens_per_second\"", "\"limit_share\"", "\"data_wait\"", "\"memory\""}) {
-        timed = timed || has(member, name);
-        if (std::string_view(name) == "\"memory\"" && !timed) kept += member + ",";
-      }
-    out.push_back(kept);
-  }
-  return out;
 }
 
 void expect_same_run(const std::string& a, const std::string& b, std::int64_t step) {
   expect_same_state(CheckpointStore(checkpoint_folder(a)).path(step), CheckpointStore(checkpoint_folder(b)).path(step));
   EXPECT_EQ(read_file(a + "/weights/model.safetensors", 1 << 24), read_file(b + "/weights/model.safetensors", 1 << 24));
-  EXPECT_EQ(events(a), events(b));
+  EXPECT_EQ(octet::testing::untimed_events(a), octet::testing::untimed_events(b));
 }
 
 class ResumedRun : public ::testing::TestWithParam<std::string> {};

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "tests/bad_input/case.hpp"
-#include "tests/testing/child.hpp"
+#include "tests/testing/octet.hpp"
 
 // Whatever is put before the program, it answers with one line (what, where, the remedy) and an exit code of docs/errors.md, within a
 // second and 256 MiB.
@@ -23,22 +22,12 @@ constexpr double most_seconds = 1, most_bytes = 256.0 * (1 << 20);
 #endif
 
 std::vector<Case> all_cases() {
-  std::vector<Case> all;
-  for (const auto& table : {command_lines, configurations, token_folders, weight_files, model_folders, checkpoints, run_folders})
-    for (Case& c : table()) all.push_back(std::move(c));
-  return all;
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::vector<std::string> words{OCTET_PROGRAM};
-  std::istringstream in(line);
-  for (std::string word; in >> word;) words.push_back(word == "\"\"" ? "" : word);
-  return words;
+  return all_of({command_lines(), configurations(), token_folders(), weight_files(), model_folders(), checkpoints(), run_folders()});
 }
 
 class BadInput : public ::testing::TestWithParam<Case> {
  protected:
-  static void SetUpTestSuite() { world = std::make_unique<World>(OCTET_PROGRAM); }
+  static void SetUpTestSuite() { world = std::make_unique<World>(); }
   static void TearDownTestSuite() { world.reset(); }
   static std::unique_ptr<World> world;
 };
@@ -50,9 +39,9 @@ TEST_P(BadInput, IsRefusedInOneLineThatSaysWhatAndWhereAndWhatToDo) {
   const Case& c = GetParam();
   const Place place(*world);
   if (c.prepare) c.prepare(place);
-  testing::Ended ended = testing::run_child(words_of(c.line), place.folder(), 30);
+  const testing::Ended ended = testing::run_octet(c.line, place.folder(), 30);
   EXPECT_EQ(ended.code, int(c.code)) << ended.err;
-  EXPECT_TRUE(ended.err.starts_with("octet: ") && ended.err.ends_with("\n") && std::count(ended.err.begin(), ended.err.end(), '\n') == 1)
+  ASSERT_TRUE(ended.err.starts_with("octet: ") && ended.err.ends_with("\n") && std::count(ended.err.begin(), ended.err.end(), '\n') == 1)
       << "must print one line, printed\n"
       << ended.err;
   EXPECT_TRUE(std::none_of(ended.err.begin(), ended.err.end() - 1, [](char b) {

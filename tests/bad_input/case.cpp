@@ -3,36 +3,18 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/testing/child.hpp"
+#include "tests/testing/octet.hpp"
 
 namespace octet::bad_input {
-namespace {
 namespace fs = std::filesystem;
 
-constexpr const char* tiny =
-    "[model]\nsize = \"llama-tiny\"\nlayers = 1\nwidth = 64\nheads = 4\nkv_heads = 2\nhidden = 96\n"
-    "[data]\npath = \"data\"\nsequence_length = 32\neval_fraction = 0.25\n"
-    "[train]\nsteps = 2\nbatch = 2\n";
-
-std::string document(int number) {
-  std::string text;
-  for (int i = 0; text.size() < 3000; ++i) text += "document " + std::to_string(number) + " counts to " + std::to_string(i * i) + "\n";
-  return text;
-}
-
-}  // namespace
-
-World::World(const std::string& program) {
-  for (int i = 0; i < 4; ++i) scratch_.write("text/" + std::to_string(i) + ".txt", document(i));
-  scratch_.write("tiny.toml", tiny);
-  const auto run = [&](std::vector<std::string> words) {
-    words.insert(words.begin(), program);
-    const testing::Ended ended = testing::run_child(words, folder());
-    if (ended.code != 0) throw std::runtime_error("octet " + words[1] + " failed: " + ended.err);
-  };
-  run({"tokenize", "--input", "text/*.txt", "--output", "data"});
-  run({"train", "tiny.toml", "--fp8", "--output", ".", "--name", "run", "--set", "checkpoint.every=1", "--quiet"});
-  run({"export", "run", "--output", "model"});
+World::World() {
+  testing::write_dataset(scratch_);
+  scratch_.write("tiny.toml", testing::tiny_config());
+  for (const char* line : {"train tiny.toml --fp8 --output . --name run --set checkpoint.every=1 --quiet", "export run --output model"}) {
+    const testing::Ended ended = testing::run_octet(line, folder());
+    if (ended.code != 0) throw std::runtime_error(std::string("octet ") + line + " failed: " + ended.err);
+  }
 }
 
 Place::Place(const World& world) : world_(world) {
@@ -64,6 +46,12 @@ void Place::flip(const std::string& name, std::size_t offset) const {
 
 std::function<void(const Place&)> with_file(std::string name, std::string bytes) {
   return [=](const Place& place) { place.write(name, bytes); };
+}
+
+std::vector<Case> all_of(std::initializer_list<std::vector<Case>> tables) {
+  std::vector<Case> all;
+  for (const auto& table : tables) all.insert(all.end(), table.begin(), table.end());
+  return all;
 }
 
 }  // namespace octet::bad_input

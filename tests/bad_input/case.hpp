@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,8 @@ namespace octet::bad_input {
 ///   model          its weights, as a Hugging Face folder of one file
 class World {
  public:
-  /// Runs `program`. Throws std::runtime_error when it fails.
-  explicit World(const std::string& program);
+  /// Throws std::runtime_error when the program fails.
+  World();
   std::string at(const std::string& name) const { return scratch_.at(name); }
   const std::string& folder() const { return scratch_.folder(); }
 
@@ -63,6 +64,9 @@ struct Case {
 
 /// How a file comes to be bad, for `prepare`.
 std::function<void(const Place&)> with_file(std::string name, std::string bytes);
+
+/// The cases of all these, in this order.
+std::vector<Case> all_of(std::initializer_list<std::vector<Case>>);
 
 std::vector<Case> command_lines();
 std::vector<Case> configurations();

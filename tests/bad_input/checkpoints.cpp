@@ -134,11 +134,6 @@ std::vector<Case> of_runs() {
 
 }  // namespace
 
-std::vector<Case> checkpoints() {
-  std::vector<Case> all = damaged();
-  for (const auto& table : {of_other_origin, of_runs})
-    for (Case& c : table()) all.push_back(std::move(c));
-  return all;
-}
+std::vector<Case> checkpoints() { return all_of({damaged(), of_other_origin(), of_runs()}); }
 
 }  // namespace octet::bad_input

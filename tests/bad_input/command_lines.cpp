@@ -75,7 +75,6 @@ std::vector<Case> command_lines() {
       {"inspection_of_a_text_file", "inspect tiny.toml", ExitCode::data, {"tiny.toml: bytes 0 to 7", "fetch it again"}},
       {"inspection_in_an_unknown_format", "inspect 0.3 --format e4m4", usage, {"--format \"e4m4\"", "did you mean e"}},
       {"inspection_of_a_file_in_a_format", "inspect tiny.toml --format e4m3", usage, {"--format is for numbers", "leave it out"}},
-      {"gpu_that_is_not_there", "plan tiny.toml --set device=gpus", usage, {"`device`", "did you mean gpu?"}},
   };
 }
 

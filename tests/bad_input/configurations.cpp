@@ -96,10 +96,6 @@ std::vector<Case> of_values() {
 
 }  // namespace
 
-std::vector<Case> configurations() {
-  std::vector<Case> all = of_text();
-  for (Case& c : of_values()) all.push_back(std::move(c));
-  return all;
-}
+std::vector<Case> configurations() { return all_of({of_text(), of_values()}); }
 
 }  // namespace octet::bad_input

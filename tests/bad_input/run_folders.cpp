@@ -114,11 +114,6 @@ std::vector<Case> of_reports() {
 
 }  // namespace
 
-std::vector<Case> run_folders() {
-  std::vector<Case> all = of_facts();
-  for (const auto& table : {of_lines, of_reports})
-    for (Case& c : table()) all.push_back(std::move(c));
-  return all;
-}
+std::vector<Case> run_folders() { return all_of({of_facts(), of_lines(), of_reports()}); }
 
 }  // namespace octet::bad_input

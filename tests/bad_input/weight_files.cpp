@@ -151,10 +151,6 @@ std::vector<Case> of_headers() {
 
 }  // namespace
 
-std::vector<Case> weight_files() {
-  std::vector<Case> all = of_lengths();
-  for (Case& c : of_headers()) all.push_back(std::move(c));
-  return all;
-}
+std::vector<Case> weight_files() { return all_of({of_lengths(), of_headers()}); }
 
 }  // namespace octet::bad_input

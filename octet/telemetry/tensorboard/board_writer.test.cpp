@@ -1,15 +1,14 @@
 #include "octet/telemetry/tensorboard/board_writer.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <cmath>
-#include <csignal>
 
 #include "octet/base/error.hpp"
 #include "octet/base/log.hpp"
 #include "octet/telemetry/tensorboard/event_file.testing.hpp"
+#include "tests/testing/small_files.hpp"
 
 namespace octet {
 namespace {
@@ -142,15 +141,11 @@ TEST(BoardWriter, what_finds_no_room_is_left_out_and_the_file_stays_whole) {
   const Scratch folder;
   BoardWriter board(folder.folder(), {}, 1, 0);
   board.add(StepEvent{.step = 1});
-  struct rlimit before {};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const struct rlimit small = {rlim_t(std::filesystem::file_size(board_files(folder.folder()).at(0)) + 20), before.rlim_max};
   log::set_quiet(true);
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  board.add(StepEvent{.step = 2});
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, handler);
+  {
+    const testing::SmallFiles small(std::filesystem::file_size(board_files(folder.folder()).at(0)) + 20);
+    board.add(StepEvent{.step = 2});
+  }
   log::set_quiet(false);
   board.add(StepEvent{.step = 3});
   const auto shown = board_of(folder.folder())["loss/train"];
