@@ -22,6 +22,7 @@ ExitCode plan_run(const RunOptions& o) {
       std::printf("         %-18s %12s\n", std::string(name(Category(i))).c_str(), bytes_text(double(dry.memory.by_category[i])).c_str());
   if (dry.memory.host != 0) std::printf("         and %s of the host's memory (optim.offload)\n", bytes_text(double(dry.memory.host)).c_str());
   std::printf("layers\n%s", train::plan_text(dry.plan).c_str());
+  train::require_native(dry, c.recipe);
   train::require_memory(dry, available_bytes(device), c.train);
   return ExitCode::done;
 }
@@ -33,7 +34,7 @@ void add_plan(Program& program) {
   Command command = program.command("plan", "Say what a run would need, without running it: memory, work, precision of each layer",
                                   "  octet plan --set model.size=llama-3-8b --fp8 block128 --set train.batch=1\n"
                                   "  octet plan run.toml\n"
-                                  "Exit code 69: the run would not fit into this machine's memory.");
+                                  "Exit code 69: the run would not fit into this machine's memory, or its GPU does not multiply the recipe's codes.");
   o->add_to(command);
   command.run([o] { return plan_run(*o); });
 }

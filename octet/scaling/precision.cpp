@@ -26,6 +26,7 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
   v.field("last", last, "blocks at the end to keep in BF16", {.at_least = 0});
   v.choice("weights", weights, "8-bit codes of weights: kept from step to step in both orientations, or made for each GEMM, which saves 2 bytes a weight",
            {"kept", "made"});
+  v.field("emulation", emulation, "on a GPU that does not multiply the recipe's codes as they are, decode them first; else such a run is refused");
   v.choice("head", head, "precision of the projection to the vocabulary", {"bf16", "recipe"});
 }
 

@@ -11,6 +11,7 @@ struct PrecisionConfig {
   std::vector<std::string> keep_bf16;  // layers whose path matches one of these globs ("layers.*.mlp.down")
   std::int64_t first = 0, last = 0;    // this many blocks at the start and the end stay in BF16
   std::string weights = "kept";        // kept | made: 8-bit codes of weights stand from step to step, or are made for each GEMM
+  bool emulation = false;              // codes that the device does not multiply as they are may be decoded first; else such a run is refused
   std::string head = "bf16";           // bf16 | recipe: the projection to the vocabulary
 
   void fields(config::FieldVisitor&);

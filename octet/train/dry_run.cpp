@@ -71,4 +71,11 @@ void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& 
                            bytes_text(double(available)), remedies));
 }
 
+void require_native(const DryRun& dry, const PrecisionConfig& config) {
+  if (dry.step.emulated_flops == 0 || config.emulation) return;
+  throw DeviceError(format("recipe.name = \"{}\": this GPU does not multiply such codes as they are; choose another recipe, or set recipe.emulation = true to have "
+                           "them decoded first and multiplied at the rate of BF16",
+                           config.recipe));
+}
+
 }  // namespace octet::train

@@ -21,4 +21,7 @@ DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t acc
 /// device's memory, or more of the host's beside a GPU than there is.
 void require_memory(const DryRun&, std::size_t available, const LoopConfig&);
 
+/// Throws DeviceError, with what would help, when the device would only emulate 8-bit GEMMs of the run and recipe.emulation is false.
+void require_native(const DryRun&, const PrecisionConfig&);
+
 }  // namespace octet::train

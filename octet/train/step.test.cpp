@@ -116,6 +116,22 @@ TEST(Plan, says_which_recipes_a_gpu_only_emulates_and_how_much_of_the_work) {
   EXPECT_NE(emulation("block128", blackwell), "");
 }
 
+TEST(Plan, a_recipe_that_a_gpu_only_emulates_runs_only_when_that_is_asked_for) {
+  const auto refusal = [](const Target& target, const PrecisionConfig& config) -> std::string {
+    try {
+      require_native(dry_run(small_engine("llama", config.recipe), target, 2, 1), config);
+    } catch (const DeviceError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const Target gpu{.device = Device::cuda, .multiprocessors = 132};
+  EXPECT_NE(refusal(gpu, {.recipe = "mxfp8"}).find("set recipe.emulation = true"), std::string::npos);
+  EXPECT_EQ(refusal(gpu, {.recipe = "mxfp8", .emulation = true}), "");
+  EXPECT_EQ(refusal(gpu, {.recipe = "current"}), "");
+  EXPECT_EQ(refusal({}, {.recipe = "mxfp8"}), "");
+}
+
 TEST(Plan, counts_moments_that_a_gpu_keeps_in_the_hosts_memory_apart) {
   EngineConfig config = small_engine("llama", "current");
   const Target gpu{.device = Device::cuda, .multiprocessors = 132};

@@ -74,6 +74,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   const EngineConfig engine = engine_config(config_);
   const Device device = device_named(config.device);
   dry_ = dry_run(engine, machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
+  require_native(dry_, config.recipe);
   require_memory(dry_, available_bytes(device), config.train);
   machine_limits(device);  // measured while there is memory for it
   engine_ = std::make_unique<Engine>(engine, device, machine_target(device, config.deterministic));
@@ -305,7 +306,7 @@ void Trainer::keep_gemm_plans() {
 void Trainer::replay_gemm_plans() {
   const std::string file = folder_ + "/" + gemm_plans_file;
   if (!std::filesystem::exists(file)) return;
-  if (!octet::replay_gemm_plans(engine_->stream.device(), read_file(file, most_plan_bytes)))
+  if (!octet::replay_gemm_plans(engine_->stream.device(), with_remedy("remove it", [&] { return read_file(file, most_plan_bytes); })))
     log::warn("{} is of another GPU or library: the GEMMs' algorithms are chosen anew, and sums may be rounded differently", file);
 }
 
