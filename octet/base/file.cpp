@@ -15,7 +15,7 @@ namespace octet {
 
 std::string read_file(const std::string& path, std::size_t max_bytes) {
   const auto refuse_size = [&](std::string_view size) {
-    throw DataError(format("{}: the file may have at most {} bytes, it has {}; put the right one in its place", printable(path), grouped((long long)max_bytes), size));
+    throw DataError(format("{}: the file may have at most {} bytes, it has {}", printable(path), grouped((long long)max_bytes), size));
   };
   const Descriptor file(path, O_RDONLY);
   if (!file.ok()) refuse_file("read", path, errno);

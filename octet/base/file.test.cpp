@@ -31,13 +31,13 @@ TEST_F(File, what_is_written_is_read_back_with_every_byte) {
 TEST_F(File, a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_refused) {
   write_file_atomically(at("x"), std::string(2048, 'x'));
   EXPECT_EQ(read_file(at("x"), 2048).size(), 2048u);
-  EXPECT_EQ(error_of<DataError>([&] { read_file(at("x"), 2047); }), at("x") + ": the file may have at most 2,047 bytes, it has 2,048; put the right one in its place");
-  EXPECT_EQ(error_of<DataError>([&] { read_file(at("x"), 0); }), at("x") + ": the file may have at most 0 bytes, it has 2,048; put the right one in its place");
+  EXPECT_EQ(error_of<DataError>([&] { read_file(at("x"), 2047); }), at("x") + ": the file may have at most 2,047 bytes, it has 2,048");
+  EXPECT_EQ(error_of<DataError>([&] { read_file(at("x"), 0); }), at("x") + ": the file may have at most 0 bytes, it has 2,048");
 }
 
 TEST_F(File, an_endless_file_is_refused_at_the_limit) {
   EXPECT_EQ(error_of<DataError>([&] { read_file("/dev/zero", 1 << 20); }),
-            "/dev/zero: the file may have at most 1,048,576 bytes, it has more; put the right one in its place");
+            "/dev/zero: the file may have at most 1,048,576 bytes, it has more");
 }
 
 TEST_F(File, a_pipe_is_read_to_its_end) {

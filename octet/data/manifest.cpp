@@ -131,7 +131,7 @@ Manifest read_manifest(const std::string& folder) {
   if (!fs::exists(path, ignored))
     throw ConfigError(format("data.path: '{}' holds no {}, so it is no finished dataset; run `octet tokenize --output {}` to its end", shown,
                              Manifest::file_name, shown));
-  return parse(read_file(path, most_bytes), path);
+  return parse(with_remedy("copy the dataset again, or run `octet tokenize` again", [&] { return read_file(path, most_bytes); }), path);
 }
 
 void write_manifest(const std::string& folder, const Manifest& manifest) {

@@ -79,7 +79,9 @@ void check_names(const std::vector<TensorEntry>& tensors, const std::string& fil
   if (twice != names.end()) throw DataError(format("{}: tensor \"{}\" stands twice in the header", file, printable(*twice)));
 }
 
-SafetensorsHeader checked_header(const InputFile& file, const SafetensorsLimits& limits) {
+}  // namespace
+
+SafetensorsHeader read_header(const InputFile& file, const SafetensorsLimits& limits) {
   const std::uint64_t length = header_length(file, limits);
   std::string text(length, '\0');
   file.read(8, std::as_writable_bytes(std::span(text)));
@@ -94,12 +96,6 @@ SafetensorsHeader checked_header(const InputFile& file, const SafetensorsLimits&
   check_names(header.tensors, name);
   check_cover(header.tensors, file.size() - header.data_offset, name);
   return header;
-}
-
-}  // namespace
-
-SafetensorsHeader read_header(const InputFile& file, const SafetensorsLimits& limits) {
-  return with_remedy("fetch it again", [&] { return checked_header(file, limits); });
 }
 
 std::vector<TensorEntry> laid_out(std::vector<TensorSpec> tensors) {

@@ -61,7 +61,8 @@ TensorFolder TensorFolder::open(const std::string& folder) {
   out.folder_ = folder;
   WeightIndex index{{single_name}, {}};
   if (sharded) index = read_index(folder);
-  for (const std::string& file : index.files) out.files_.push_back(SafetensorsFile::open(path_in(folder, file), Link::refuse));
+  for (const std::string& file : index.files)
+    out.files_.push_back(with_remedy("fetch it again", [&] { return SafetensorsFile::open(path_in(folder, file), Link::refuse); }));
   out.list_names();
   for (const auto& [tensor, file] : index.tensors) {
     if (!out.files_[file].find(tensor)) {

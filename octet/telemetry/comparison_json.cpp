@@ -53,7 +53,7 @@ Comparison comparison_of_file(const std::string& path) {
   const JsonFields f(file, printable(path));
   if (f.count("format") != format_number)
     f.refuse("format",
-             format("this program reads format {}, the file has {}: use the program that wrote it", format_number, f.count("format")));
+             format("this program reads format {}, the file has {}, another version's", format_number, f.count("format")));
   Comparison c{.baseline = f.text("baseline"), .tolerance = f.number("tolerance"), .seed_spread = f.number("seed_spread")};
   c.runs = f.texts("runs");
   for (const auto& run : c.runs) want_plain_name(f, run);

@@ -71,7 +71,7 @@ RunFacts facts_of_file(const std::string& path) {
   const JsonFields f(file, printable(path));
   if (f.count("format") != format_number)
     f.refuse("format",
-             format("this program reads format {}, the file has {}: use the program that wrote it", format_number, f.count("format")));
+             format("this program reads format {}, the file has {}, another version's", format_number, f.count("format")));
   RunFacts run;
   run.name = f.text("name"), run.recipe = f.text("recipe"), run.seed = f.count("seed");
   run.model = model_facts(f.object("model")), run.machine = machine_facts(f.object("machine"));

@@ -71,7 +71,7 @@ std::vector<Case> of_configs() {
       {"model_config_of_a_gigabyte",
        "export model --output there",
        ExitCode::data,
-       {"model/config.json: ", "at most 16,777,216 bytes", "put the right one in its place"},
+       {"model/config.json: ", "at most 16,777,216 bytes", "fetch it again"},
        [](const Place& p) { p.take("model"), fs::resize_file(p.at(config), 1 << 30); }},
       {"model_config_that_is_a_folder",
        "export model --output there",

@@ -134,7 +134,7 @@ std::vector<Case> of_folders() {
       {"dataset_of_a_hundred_megabytes",
        "train tiny.toml",
        data,
-       {"dataset.toml", "at most 4,194,304 bytes", "put the right one in its place"},
+       {"dataset.toml", "at most 4,194,304 bytes", "copy the dataset again"},
        [](const Place& p) { fs::resize_file(p.at(manifest), 100 << 20); }},
       {"texts_without_text",
        "tokenize --input empty.txt --output there",
