@@ -9,14 +9,10 @@
 #include <utility>
 
 #include "octet/base/check.hpp"
+#include "octet/base/folder.hpp"
 
 namespace octet {
 namespace {
-
-std::string folder_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
 
 /// 0 or the reason. Not every file system can reserve; the size is then set without.
 int reserve(int file, std::uint64_t size) {
@@ -74,12 +70,6 @@ void NewFile::discard() {
   file_.close();
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
-}
-
-void sync_folder_of(const std::string& path) {
-  const Descriptor folder(folder_of(path), O_RDONLY | O_DIRECTORY);
-  // Some file systems cannot sync a folder and say so with EINVAL; there is then nothing more to do.
-  if (!folder.ok() || (::fsync(folder.number()) != 0 && errno != EINVAL)) refuse_file("make durable", path, errno);
 }
 
 }  // namespace octet

@@ -38,7 +38,4 @@ class NewFile {
   Descriptor file_;
 };
 
-/// Makes removals and renames in the folder of `path` durable. Throws IoError.
-void sync_folder_of(const std::string& path);
-
 }  // namespace octet

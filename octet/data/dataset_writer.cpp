@@ -12,6 +12,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
+#include "octet/base/folder.hpp"
 #include "octet/base/text.hpp"
 
 namespace octet::data {
@@ -31,9 +32,8 @@ std::string shard_name(std::size_t number, const Checksum& identity) {
 }  // namespace
 
 DatasetWriter::DatasetWriter(const std::string& folder, bool force) : folder_(folder) {
+  if (const int reason = make_folders(folder)) refuse(folder, std::generic_category().message(reason));
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) refuse(folder, error.message());
   if (!force && fs::exists(fs::path(folder) / Manifest::file_name, error))
     throw ConfigError(format("'{}' already holds a dataset; give --force to replace it, or another --output folder", printable(folder)));
   if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(folder, std::generic_category().message(errno));

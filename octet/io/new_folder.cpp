@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "octet/base/descriptor.hpp"
-#include "octet/base/new_file.hpp"
+#include "octet/base/folder.hpp"
 #include "octet/base/text.hpp"
 
 namespace octet::io {
@@ -34,8 +34,7 @@ NewFolder::NewFolder(const std::string& path) : path_(resolved(path)), working_(
   const fs::file_status status = fs::status(path_, reason);
   if (fs::exists(status) && !fs::is_directory(status)) refuse_file("make the folder", path_, EEXIST);
   fs::remove_all(working_, reason);  // of a process of the same number that was killed
-  fs::create_directories(working_, reason);
-  if (reason) refuse_file("make the folder", path_, reason.value());
+  if (const int made = make_folders(working_)) refuse_file("make the folder", path_, made);
 }
 
 NewFolder::~NewFolder() {

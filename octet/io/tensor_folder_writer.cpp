@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 
 #include "octet/base/check.hpp"
 #include "octet/base/file.hpp"
+#include "octet/base/folder.hpp"
 
 namespace octet::io {
 namespace {
@@ -25,9 +25,7 @@ std::string shard_name(std::size_t i, std::size_t n) {
 TensorFolderWriter::TensorFolderWriter(std::string folder, std::vector<TensorSpec> tensors, std::uint64_t max_shard_bytes,
                                        Metadata metadata)
     : folder_(std::move(folder)), metadata_(std::move(metadata)) {
-  std::error_code reason;
-  std::filesystem::create_directories(folder_, reason);
-  if (reason) refuse_file("make the folder", folder_, reason.value());
+  if (const int reason = make_folders(folder_)) refuse_file("make the folder", folder_, reason);
   distribute(std::move(tensors), max_shard_bytes);
 }
 

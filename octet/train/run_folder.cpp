@@ -1,10 +1,12 @@
 #include "octet/train/run_folder.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <ctime>
-#include <filesystem>
+#include <system_error>
 
+#include "octet/base/folder.hpp"
 #include "octet/config/write.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/ops/machine/machine.hpp"
@@ -31,16 +33,17 @@ std::string pattern_of(const std::string& path) {
 }  // namespace
 
 std::string make_run_folder(const std::string& output, const std::string& name) {
-  namespace fs = std::filesystem;
   if (name.empty() || name.find('/') != std::string::npos || name.starts_with("."))
     throw ConfigError(format("name = \"{}\": a run's name is that of a folder, without \"/\" and not starting with a dot", printable(name)));
-  std::error_code error;
-  fs::create_directories(output, error);
-  if (error) throw IoError(format("cannot make the folder {}: {}; choose another with --set output=FOLDER", printable(output), error.message()));
+  const auto refuse = [](const std::string& folder, int reason) {
+    throw IoError(format("cannot make the folder {}: {}; choose another with --set output=FOLDER", printable(folder), std::generic_category().message(reason)));
+  };
+  if (const int reason = make_folders(output)) refuse(output, reason);
   for (int i = 1;; ++i) {
     const std::string folder = output + "/" + name + (i == 1 ? "" : format("-{}", i));
-    if (fs::create_directory(folder, error)) return folder;
-    if (error) throw IoError(format("cannot make the folder {}: {}; choose another with --set output=FOLDER", printable(folder), error.message()));
+    const int reason = make_folder(folder);
+    if (reason == 0) return folder;
+    if (reason != EEXIST) refuse(folder, reason);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "octet/train/checkpoint/store.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <filesystem>
 
 #include "octet/base/file.hpp"
+#include "octet/base/folder.hpp"
 #include "octet/base/new_file.hpp"
 #include "octet/io/input_file.hpp"
 
@@ -35,9 +35,9 @@ std::string name_of(std::int64_t step) {
   return std::string(prefix) + std::string(digits.size() < 9 ? 9 - digits.size() : 0, '0') + digits;
 }
 
-void make_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0) return sync_folder_of(path);
-  if (errno != EEXIST) refuse_file("make the folder", path, errno);
+void require_folder(const std::string& path) {
+  const int reason = make_folder(path);
+  if (reason != 0 && reason != EEXIST) refuse_file("make the folder", path, reason);
 }
 
 void move(const std::string& from, const std::string& to) {
@@ -97,12 +97,12 @@ Manifest CheckpointStore::verify_folder(const std::string& folder, std::int64_t 
 }
 
 void CheckpointStore::write(const Snapshot& snapshot) const {
-  make_folder(folder_);
+  require_folder(folder_);
   const std::string working = format("{}/{}{}-{}", folder_, temporary, snapshot.step, ::getpid()), place = path(snapshot.step);
   std::error_code ignored;
   fs::remove_all(working, ignored);
   try {
-    make_folder(working);
+    require_folder(working);
     NewFile state(working + "/" + state_file, snapshot.bytes);
     data::Checksummer sum;
     for (std::size_t at = 0; at < snapshot.bytes; at += block) {

@@ -16,7 +16,9 @@
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
 #include "octet/numerics/philox.hpp"
+#include "octet/train/checkpoint/disk.testing.hpp"
 #include "octet/train/resume.hpp"
+#include "octet/train/run_folder.hpp"
 #include "tests/testing/scratch.hpp"
 
 namespace octet::train {
@@ -26,17 +28,38 @@ using octet::testing::bytes_of, octet::testing::error_of, octet::testing::has, o
 
 /// What happens at call number `at` to the file system, of the calls that change it and of those that read what was written.
 struct Fault {
-  enum class Kind { none, dies_before, dies_after, refused, half_written } kind = Kind::none;
+  enum class Kind { none, dies_before, dies_after, refused, half_written, power_cut } kind = Kind::none;
   int at = 0, error = 0, calls = 0;
+  std::uint64_t number = 0;  // Disk::cut
 } fault;
+std::unique_ptr<testing::Disk> disk;  // where there is one, it learns of every call
+
+void cut_power() {
+  const std::unique_ptr<testing::Disk> left = std::move(disk);
+  fault.kind = Fault::Kind::none;
+  left->cut(fault.number);
+}
 
 template <class Call> auto guarded(Call call) -> decltype(call()) {
   if (fault.kind == Fault::Kind::none || ++fault.calls != fault.at) return call();
+  if (fault.kind == Fault::Kind::power_cut) cut_power(), ::_exit(1);
   if (fault.kind == Fault::Kind::dies_before) ::_exit(1);
   if (fault.kind == Fault::Kind::refused) return errno = fault.error, decltype(call())(-1);
   const auto result = call();
   if (fault.kind == Fault::Kind::dies_after) ::_exit(1);
   return result;
+}
+
+/// call(), of which the disk learns when it succeeds.
+template <class Call, class Tell> auto told(Call call, Tell tell) -> decltype(call()) {
+  const auto result = guarded(call);
+  if (disk && result != decltype(result)(-1)) tell(*disk);
+  return result;
+}
+
+std::string path_of(int file) {
+  std::error_code none;
+  return fs::read_symlink(format("/proc/self/fd/{}", file), none).string();
 }
 
 template <class F> F real(const char* name) { return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name)); }
@@ -51,19 +74,20 @@ int open(const char* path, int flags, ...) {
   va_start(rest, flags);
   const int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, int) : 0;
   va_end(rest);
-  return guarded([&] { return next(path, flags, mode); });
+  return told([&] { return next(path, flags, mode); }, [&](auto& d) { if (flags & O_CREAT) d.make(path, false); });
 }
 ssize_t pwrite(int file, const void* bytes, size_t n, off_t at) {
   static const auto next = real<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite");
-  return guarded([&] { return next(file, bytes, fault.kind == Fault::Kind::half_written ? (n + 1) / 2 : n, at); });
+  return told([&] { return next(file, bytes, fault.kind == Fault::Kind::half_written ? (n + 1) / 2 : n, at); },
+              [&](auto& d) { d.write(path_of(file), std::size_t(at), {static_cast<const char*>(bytes), n}); });
 }
 int fsync(int file) {
   static const auto next = real<int (*)(int)>("fsync");
-  return guarded([&] { return next(file); });
+  return told([&] { return next(file); }, [&](auto& d) { d.sync(path_of(file)); });
 }
 int fallocate(int file, int mode, off_t at, off_t n) {
   static const auto next = real<int (*)(int, int, off_t, off_t)>("fallocate");
-  return guarded([&] { return next(file, mode, at, n); });
+  return told([&] { return next(file, mode, at, n); }, [&](auto& d) { d.reserve(path_of(file), std::size_t(at + n)); });
 }
 int close(int file) {
   static const auto next = real<int (*)(int)>("close");
@@ -71,15 +95,16 @@ int close(int file) {
 }
 int rename(const char* from, const char* to) noexcept {
   static const auto next = real<int (*)(const char*, const char*)>("rename");
-  return guarded([&] { return next(from, to); });
+  return told([&] { return next(from, to); }, [&](auto& d) { d.rename(from, to); });
 }
 int mkdir(const char* path, mode_t mode) noexcept {
   static const auto next = real<int (*)(const char*, mode_t)>("mkdir");
-  return guarded([&] { return next(path, mode); });
+  return told([&] { return next(path, mode); }, [&](auto& d) { d.make(path, true); });
 }
 int unlinkat(int folder, const char* path, int flags) noexcept {
   static const auto next = real<int (*)(int, const char*, int)>("unlinkat");
-  return guarded([&] { return next(folder, path, flags); });
+  return told([&] { return next(folder, path, flags); },
+              [&](auto& d) { d.remove(folder == AT_FDCWD ? path : path_of(folder) + "/" + path); });
 }
 }
 
@@ -103,17 +128,18 @@ bool holds(const CheckpointStore& store, std::int64_t step) {
 
 /// A store with checkpoints of steps 1 and 2, in a folder of its own.
 struct Store : ::testing::Test {
-  Scratch scratch;
+  Scratch scratch, intact;
   CheckpointStore store{scratch.at("checkpoints")};
 
   Store() {
     log::set_quiet(true);
+    for (const std::int64_t step : {1, 2}) CheckpointStore(intact.at("checkpoints")).write(snapshot(step));
     reset();
   }
   ~Store() override { log::set_quiet(false); }
   void reset() const {
     fs::remove_all(scratch.at("checkpoints"));
-    for (const std::int64_t step : {1, 2}) store.write(snapshot(step));
+    fs::copy(intact.at("checkpoints"), scratch.at("checkpoints"), fs::copy_options::recursive);
   }
   std::size_t entries() const {
     std::error_code none;
@@ -187,6 +213,36 @@ TEST_F(Store, killed_at_any_call_of_a_save_has_the_old_or_the_new_checkpoint) {
                   });
 }
 
+TEST_F(Store, after_a_power_cut_at_any_call_of_a_save_has_the_old_or_the_new_checkpoint) {
+  const auto cuts = std::uint64_t(times("OCTET_POWER_CUTS", 4));
+  for (std::uint64_t number = 0; number < cuts; ++number) {
+    bool whole = false;
+    at_every_call(Fault::Kind::power_cut, 0, [&] { reset(); },
+                  [&] {
+                    disk = std::make_unique<testing::Disk>(scratch.folder());
+                    fault.number = number;
+                    store.write(snapshot(3)), store.retain(3, 1);
+                    if (disk) cut_power();
+                  },
+                  [&](int at) {
+                    const auto good = newest_good(store);
+                    ASSERT_TRUE(good && (good->step == 2 || good->step == 3) && holds(store, good->step)) << "cut " << number << " at call " << at;
+                    EXPECT_TRUE(good->step == 3 || !whole) << "cut " << number << " at call " << at << ": it was there already";
+                    whole = good->step == 3 && number == 0;
+                    store.collect_garbage();
+                  });
+    EXPECT_TRUE(holds(store, 3)) << "cut " << number << " after the save";
+  }
+}
+
+TEST_F(Store, a_run_folder_outlives_a_power_cut) {
+  disk = std::make_unique<testing::Disk>(scratch.folder());
+  const std::string folder = make_run_folder(scratch.at("runs/of/today"), "current");
+  CheckpointStore(folder + "/checkpoints").write(snapshot(5));
+  cut_power();
+  EXPECT_TRUE(holds(CheckpointStore(folder + "/checkpoints"), 5));
+}
+
 TEST_F(Store, killed_while_it_replaces_a_damaged_checkpoint_still_has_an_older_one) {
   at_every_call(Fault::Kind::dies_before, 0,
                 [&] {
@@ -244,15 +300,13 @@ std::string injure(const CheckpointStore& store, std::uint64_t number) {
 
 TEST_F(Store, finds_every_random_injury_by_name_and_uses_the_older_checkpoint) {
   const std::int64_t wanted = times("OCTET_CORRUPTIONS", 200);
-  const Scratch intact;
-  fs::copy(scratch.at("checkpoints"), intact.at("checkpoints"), fs::copy_options::recursive);
   for (std::int64_t i = 0; i < wanted; ++i) {
     const std::string path = injure(store, std::uint64_t(i));
     const std::string message = error_of<Error>([&] { store.verify(2); });
     EXPECT_TRUE(has(message, path) || has(message, store.path(2) + "/MANIFEST.json")) << "injury " << i << " of " << path << ": " << message;
     const auto good = newest_good(store);
     ASSERT_TRUE(good && good->step == 1) << "injury " << i;
-    fs::copy(intact.at("checkpoints"), scratch.at("checkpoints"), fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    reset();
   }
 }
 
