@@ -1,8 +1,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -158,7 +160,7 @@ TEST_P(Interrupted, StoppedBySignalsItSavesAndGoesOn) {
     const std::int64_t wanted = steps_done() + 2 + philox(7, attempt).w[0] % 7;  // in all at most 48 of the run's 60
     Child child(scratch.folder(), next_command(GetParam()));
     while (child.running() && steps_done() < wanted) std::this_thread::sleep_for(1ms);
-    child.signal(attempt % 2 ? SIGINT : SIGTERM);
+    child.signal(std::array{SIGTERM, SIGINT, SIGUSR1}[attempt % 3]);
     const int code = child.end();
     ASSERT_TRUE(code == int(ExitCode::interrupted) || code == 0) << code;
     if (code == 0) break;
@@ -207,6 +209,32 @@ TEST_P(Contested, TwoTrainersInOneFolderAreOneTooMany) {
   EXPECT_EQ(bytes_of(scratch.at("runs/cut/config.toml")), before) << "the second one must change nothing";
   first.signal(SIGTERM);
   EXPECT_EQ(first.end(), int(ExitCode::interrupted));
+}
+
+TEST_P(Contested, AskedForACheckpointItSavesOneAndGoesOn) {
+  Child run(scratch.folder(), words_of("train run.toml --quiet --name cut --steps 100000 --set checkpoint.every=0 --set checkpoint.minutes=0"));
+  while (run.running() && !has(bytes_of(scratch.at("runs/cut/metrics.jsonl")), "\"event\":\"step\"")) std::this_thread::sleep_for(1ms);
+  const auto saved = [&] {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(scratch.at("runs/cut/checkpoints"), none))
+      if (entry.path().filename().string().starts_with("step-")) return true;
+    return false;
+  };
+  EXPECT_FALSE(saved());
+  run.signal(SIGUSR2);
+  while (run.running() && !saved()) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(run.running()) << run.end();
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.end(), int(ExitCode::interrupted));
+}
+
+TEST_P(Contested, ACommandThatDoesNotTrainEndsAtTheFirstSignal) {
+  ASSERT_EQ(::mkfifo(scratch.at("never.toml").c_str(), 0600), 0);
+  Child plan(scratch.folder(), words_of("plan never.toml"));  // waits for somebody to write the configuration
+  std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(plan.running());
+  plan.signal(SIGINT);
+  EXPECT_EQ(plan.end(), -1);
 }
 
 TEST_P(Contested, ASecondSignalEndsItAtOnce) {

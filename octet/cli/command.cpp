@@ -9,18 +9,11 @@
 #include <cstring>
 #include <new>
 
-#include "octet/train/stop.hpp"
 
 namespace octet::cli {
 namespace {
 
 ExitCode result = ExitCode::done;
-
-// The first signal asks for an end after the micro-batch in hand, the second ends at once.
-void on_signal(int) {
-  train::request_stop();
-  std::signal(SIGINT, SIG_DFL), std::signal(SIGTERM, SIG_DFL);
-}
 
 // A first word that is no subcommand is refused with the nearest one; CLI11 alone would only say that one is missing.
 void require_known_command(const CLI::App& program, int argc, char** argv) {
@@ -173,8 +166,6 @@ Command Program::command(const std::string& name, const std::string& what, const
 }
 
 int Program::run(int argc, char** argv) {
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   try {
     require_known_command(state_->app, argc, argv);

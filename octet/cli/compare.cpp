@@ -1,4 +1,5 @@
 #include "octet/cli/run_options.hpp"
+#include "octet/cli/signals.hpp"
 #include "octet/base/log.hpp"
 #include "octet/train/compare.hpp"
 
@@ -21,6 +22,7 @@ double share_of(const std::string& option, const std::string& text) {
 }
 
 ExitCode compare_recipes(Options o) {
+  heed_signals();
   o.compare.tolerance = share_of("--tolerance", o.tolerance);
   if (o.quiet) log::set_quiet(true), o.compare.console = train::Console::Kind::quiet;
   std::vector<std::string> recipes = o.compare.recipes;

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "octet/cli/run_options.hpp"
+#include "octet/cli/signals.hpp"
 #include "octet/base/log.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
@@ -31,6 +32,7 @@ ExitCode train_model(const Options& o) {
   if (o.quiet) log::set_quiet(true);
   std::string folder;
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
+  heed_signals();
   const train::Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
   train::Trainer trainer(config, corpus, {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder});
   log::info("{} parameters, {} of memory, {} GFLOP a step", grouped(trainer.plan().parameters), bytes_text(double(trainer.plan().memory.total)),

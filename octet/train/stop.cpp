@@ -5,12 +5,15 @@
 namespace octet::train {
 namespace {
 
-std::atomic<bool> requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+std::atomic<bool> stop{false}, save{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "signal handlers set them");
 
 }  // namespace
 
-void request_stop() { requested = true; }
-bool stop_requested() { return requested; }
+void request_stop() { stop = true; }
+bool stop_requested() { return stop; }
+
+void request_save() { save = true; }
+bool take_save_request() { return save.exchange(false); }
 
 }  // namespace octet::train

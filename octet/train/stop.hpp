@@ -6,4 +6,9 @@ namespace octet::train {
 void request_stop();
 bool stop_requested();
 
+/// Asks the run of this process for a checkpoint after the step in hand. For signal handlers.
+void request_save();
+/// Whether that was asked since the last call.
+bool take_save_request();
+
 }  // namespace octet::train

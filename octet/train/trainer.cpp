@@ -194,6 +194,7 @@ void Trainer::save_if_due() {
   const CheckpointConfig& c = config_.checkpoint;
   if (c.every > 0 && at_.step > 0 && at_.step % c.every == 0) save_due_ = true;
   if (c.minutes > 0 && now() - last_save_ >= 60 * c.minutes) save_due_ = true;
+  if (take_save_request()) save_due_ = true;
   if (save_due_ && !saver_->busy()) begin_save();
 }
 
