@@ -38,7 +38,9 @@ struct AttentionProblem {
   friend bool operator==(const AttentionProblem& a, const AttentionProblem& b) { return a.key() == b.key(); }
 
  private:
-  std::array<std::int64_t, 6> key() const { return {heads.heads, heads.kv_heads, heads.head_dim, heads.sequence, tokens, std::int64_t(dtype)}; }
+  std::array<std::int64_t, 6> key() const {
+    return {heads.heads, heads.kv_heads, heads.head_dim, heads.sequence, tokens, std::int64_t(dtype)};
+  }
 };
 
 /// Forward, or one of the two ways to the gradient.
@@ -51,7 +53,8 @@ std::int64_t attention_workspace_bytes(const AttentionProblem&, AttentionPass);
 /// deterministic, instead of the latter, the gradients of all scores in bf16, [B, H, S, S] with S in whole tiles of 128.
 std::int64_t attention_workspace_estimate(const AttentionProblem&, AttentionPass);
 
-/// Attention by our own kernels: any head_dim up to 512, f32 or bf16, the same bits in every run. `delta`: scratch, f32 [H, T].
+/// Attention by our own kernels: any head_dim up to 512, up to 65,535 sequences, f32 or bf16, the same bits in every run. `delta`: scratch,
+/// f32 [H, T]. Throw DeviceError on more.
 void plain_attention_forward(Queue, const ops::AttentionForward&);
 void plain_attention_backward(Queue, const ops::AttentionBackward&, float* delta);
 

@@ -214,7 +214,10 @@ void with_tile(const ops::QkvShape& h, const F& f) {
 }
 
 dim3 grid_of(const ops::QkvShape& h, std::int64_t tokens, std::int64_t heads, int tile) {
-  return dim3(unsigned(ceil_div(h.sequence, tile)), unsigned(heads), unsigned(tokens / h.sequence));
+  constexpr std::int64_t most = 65535;  // blocks along a grid's third dimension
+  const std::int64_t sequences = tokens / h.sequence;
+  if (sequences > most) throw DeviceError(format("attention on a GPU takes up to {} sequences at once, got {}", most, sequences));
+  return dim3(unsigned(ceil_div(h.sequence, tile)), unsigned(heads), unsigned(sequences));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ struct QuickLanes : RowLanes<threads, N> {
 template <class T>
 struct Slice {
   T* x;
-  std::int64_t begin, vocabulary, columns;  // of the row's columns, those that are logits, and all
+  std::int64_t vocabulary, columns;  // how many of its columns are logits, and all
 };
 
 __device__ std::int64_t part_of(std::int64_t all, std::int64_t begin, std::int64_t length) {
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(threads) cross_entropy_kernel(const Chunk a, T
   const groups::cluster_group cluster = groups::this_cluster();
   const std::int64_t token = blockIdx.x / cluster.num_blocks(), length = ceil_div(ceil_div(a.columns, N), cluster.num_blocks()) * N;
   const std::int64_t begin = cluster.block_rank() * length, columns = part_of(a.columns, begin, length);
-  const Slice<T> slice{logits + token * a.columns + begin, begin, part_of(a.vocabulary, begin, length), columns};
+  const Slice<T> slice{logits + token * a.columns + begin, part_of(a.vocabulary, begin, length), columns};
   const std::int64_t target = a.targets[token];
   const bool first = threadIdx.x == 0;
   if (target == -1) {

@@ -11,7 +11,8 @@ namespace octet::ops {
 /// A target of -1 does not count: its loss and gradient are 0. Columns from `vocabulary` on are padding: never read as logits, their
 /// gradient is 0. logits: [T, V] f32 or bf16; targets: i32 [T]; losses: f32 [T]; loss_sum: f64 [1], added to in order of t, the same
 /// for any number of threads; counted: i64 [1], added to. Maxima are taken out first, sums are FP32. A target that is no token of
-/// the vocabulary has loss NaN. `gradient_scale` is constant in a run: 1 / (tokens in a step).
+/// the vocabulary has loss NaN. `gradient_scale` is constant in a run: 1 / (tokens in a step). On a GPU all sums are made in another order,
+/// always the same, and exponentials in another way: last bits differ from the CPU's.
 /// So that logits never exist whole, the caller works through its tokens in chunks.
 struct CrossEntropy {
   Tensor logits, targets;
@@ -20,9 +21,10 @@ struct CrossEntropy {
   float gradient_scale = 1;
   bool gradient = true;  // false: forward only, the logits stay
 };
+/// Throws ContractError on other shapes or dtypes.
 void cross_entropy(Stream&, const CrossEntropy&);
 
-/// mean = sum / counted, NaN where nothing counts: f64 [1] / i64 [1] to f32 [1].
+/// mean = sum / counted, NaN where nothing counts: f64 [1] / i64 [1] to f32 [1]. Throws ContractError on other dtypes.
 void mean_loss(Stream&, const Tensor& sum, const Tensor& counted, const Tensor& mean);
 
 }  // namespace octet::ops

@@ -6,5 +6,6 @@
 OCTET_KERNEL(cross_entropy, const ops::CrossEntropy&)
 
 namespace octet::cuda {
+/// *mean = *sum / *counted.
 void mean_loss(Queue, const double* sum, const std::int64_t* counted, float* mean);
 }  // namespace octet::cuda

@@ -9,6 +9,7 @@
 
 #include "octet/base/log.hpp"
 #include "octet/tensor/cuda/device.hpp"
+#include "octet/tensor/cuda/event.hpp"
 
 // Our rows are cuBLASLt's columns: d [M, N] is its D [N, M], its A is our b and its B our a.
 
@@ -95,13 +96,15 @@ std::vector<cublasLtMatmulHeuristicResult_t> guesses(const Plan& plan, std::size
   const CublasLt& lt = cublaslt();
   cublasLtMatmulPreference_t preference;
   require(lt.make_preference(&preference), "cublasLtMatmulPreferenceCreate");
-  lt.prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes, sizeof workspace_bytes);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
+    require(lt.prefer(preference, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(workspace_bytes));
   // Parts of a sum that is divided over the GPU meet in FP32: in d's own type they would be rounded to it one by one.
-  const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = std::uint32_t(plan.form.alignment);
-  lt.prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    lt.prefer(preference, which, &alignment, sizeof alignment);
+    prefer(which, std::uint32_t(plan.form.alignment));
   std::vector<cublasLtMatmulHeuristicResult_t> list(std::size_t(wanted), cublasLtMatmulHeuristicResult_t{});
   int got = 0;
   const cublasStatus_t status =
@@ -135,25 +138,22 @@ class Aside {
 
 class Stopwatch {
  public:
-  Stopwatch() { require(cudaEventCreate(&begin_), "cudaEventCreate"), require(cudaEventCreate(&end_), "cudaEventCreate"); }
-  ~Stopwatch() { cudaEventDestroy(begin_), cudaEventDestroy(end_); }
+  Stopwatch() = default;
+  ~Stopwatch() { end_event(begin_), end_event(end_); }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
-  /// Milliseconds that the work of f, put into the queue, took.
+  /// Milliseconds that the work of f, put into the queue, took. Throws DeviceError when it failed.
   template <class F>
-  float time(Queue queue, const F& f) {
-    cudaEventRecord(begin_, queue);
+  double time(Queue queue, const F& f) {
+    record(queue, begin_);
     f();
-    cudaEventRecord(end_, queue);
-    require(cudaEventSynchronize(end_), "a timed GEMM");
-    float milliseconds = 0;
-    cudaEventElapsedTime(&milliseconds, begin_, end_);
-    return milliseconds;
+    record(queue, end_);
+    return 1000 * seconds_between(begin_, end_);
   }
 
  private:
-  cudaEvent_t begin_, end_;
+  Event begin_ = make_event(), end_ = make_event();
 };
 
 // The fastest of the list, each timed in turn so that a change of the GPU's clock meets all. Those that the library then refuses drop out.
@@ -168,14 +168,14 @@ GemmAlgorithm fastest(const Plan& plan, Queue queue, const GemmOperands& o, std:
   if (plan.form.accumulate && aside.data() == nullptr) return take(list.front(), 0), best;
   void* const to = plan.form.accumulate ? aside.data() : o.d;
   std::erase_if(list, [&](const auto& one) { return plan.run(queue, o, one.algo, to) != CUBLAS_STATUS_SUCCESS; });
-  std::vector<float> least(list.size(), INFINITY);
+  std::vector<double> least(list.size(), INFINITY);
   Stopwatch watch;
   for (int round = 0; round < timings; ++round)
     for (std::size_t i = 0; i < list.size(); ++i)
       least[i] = std::min(least[i], watch.time(queue, [&] { plan.run(queue, o, list[i].algo, to); }));
   if (list.empty()) return best;
   const std::size_t at = std::size_t(std::min_element(least.begin(), least.end()) - least.begin());
-  return take(list[at], double(least[at])), best;
+  return take(list[at], least[at]), best;
 }
 
 // A stored algorithm that the library still accepts for this form.
@@ -216,9 +216,8 @@ void open(CublasLt& lt) {
   };
   find(lt.version, "cublasLtGetVersion"), find(lt.matmul, "cublasLtMatmul"), find(lt.check, "cublasLtMatmulAlgoCheck");
   find(lt.heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  find(lt.make_description, "cublasLtMatmulDescCreate"), find(lt.end_description, "cublasLtMatmulDescDestroy");
-  find(lt.set, "cublasLtMatmulDescSetAttribute");
-  find(lt.make_layout, "cublasLtMatrixLayoutCreate"), find(lt.end_layout, "cublasLtMatrixLayoutDestroy");
+  find(lt.make_description, "cublasLtMatmulDescCreate"), find(lt.set, "cublasLtMatmulDescSetAttribute");
+  find(lt.make_layout, "cublasLtMatrixLayoutCreate");
   find(lt.make_preference, "cublasLtMatmulPreferenceCreate"), find(lt.end_preference, "cublasLtMatmulPreferenceDestroy");
   find(lt.prefer, "cublasLtMatmulPreferenceSetAttribute");
   decltype(&cublasLtCreate) create;

@@ -17,10 +17,8 @@ struct CublasLt {
   decltype(&cublasLtMatmulAlgoCheck) check;
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
   decltype(&cublasLtMatmulDescCreate) make_description;
-  decltype(&cublasLtMatmulDescDestroy) end_description;
   decltype(&cublasLtMatmulDescSetAttribute) set;
   decltype(&cublasLtMatrixLayoutCreate) make_layout;
-  decltype(&cublasLtMatrixLayoutDestroy) end_layout;
   decltype(&cublasLtMatmulPreferenceCreate) make_preference;
   decltype(&cublasLtMatmulPreferenceDestroy) end_preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) prefer;

@@ -2,7 +2,6 @@
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/ops/quantize/quantize.kernels.hpp"
 #include "octet/tensor/cuda/device.hpp"
-#include "octet/tensor/cuda/pack.cuh"
 
 namespace octet::cuda {
 namespace {

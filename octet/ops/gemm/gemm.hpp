@@ -51,7 +51,8 @@ const GpuGemmLimit& measured_gpu_gemm_limit();
 /// where there is no GPU.
 std::string gemm_library(Device = Device::cpu);
 
-/// db[n] += sum_m x[m, n]; x f32 or bf16, db f32 [N]. The gradient of a bias.
+/// db[n] += sum_m x[m, n]; x f32 or bf16, db f32 [N]. The gradient of a bias. Throws ContractError on other shapes or
+/// dtypes. Workspace on a GPU, from scratch: f32, up to [256, N].
 void add_column_sums(Stream&, const Tensor& x, const Tensor& db);
 
 }  // namespace octet::ops

@@ -1,6 +1,7 @@
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/tensor/cuda/check.cuh"
+#include "octet/tensor/timer.hpp"
 
 namespace octet::cuda {
 namespace {
@@ -24,7 +25,8 @@ __global__ void one_kernel(float* x) { *x = 1.0f; }
 
 Quantized operand(Stream& stream, DType type, std::uint64_t seed) {
   Quantized q{.codes = stream.empty({side, side}, type)};
-  fill_kernel<<<unsigned(side * side / 256), 256, 0, stream.queue()>>>(side * side, seed, type == DType::bf16 ? q.codes.bf16() : nullptr, q.codes.u8());
+  Bf16* const half = type == DType::bf16 ? q.codes.bf16() : nullptr;
+  fill_kernel<<<unsigned(side * side / 256), 256, 0, stream.queue()>>>(side * side, seed, half, q.codes.u8());
   if (is_fp8(type)) {
     q.descales = stream.empty({1}, DType::f32);
     one_kernel<<<1, 1, 0, stream.queue()>>>(q.descales.f32());
@@ -40,17 +42,11 @@ double rate(Stream& stream, DType type) {
   const auto multiply = [&](int times) {
     for (int i = 0; i < times; ++i) ops::gemm(stream, {.a = a, .b = b, .d = d});
   };
-  cudaEvent_t begin, end;
-  require(cudaEventCreate(&begin), "cudaEventCreate"), require(cudaEventCreate(&end), "cudaEventCreate");
+  Timer timer(stream);
   multiply(warm_up);
-  cudaEventRecord(begin, stream.queue());
+  timer.start();
   multiply(runs);
-  cudaEventRecord(end, stream.queue());
-  require(cudaEventSynchronize(end), "GEMMs that are timed");
-  float milliseconds = 0;
-  cudaEventElapsedTime(&milliseconds, begin, end);
-  cudaEventDestroy(begin), cudaEventDestroy(end);
-  return 2.0 * double(side) * double(side) * double(side) * runs / (1e-3 * double(milliseconds));
+  return 2.0 * double(side) * double(side) * double(side) * runs / timer.stop();
 }
 
 }  // namespace

@@ -55,8 +55,7 @@ __global__ void plain_kernel(std::int64_t first, std::int64_t M, std::int64_t N,
   store(d, m * N + n, Pack<1>{accumulate ? load<1>(d, m * N + n).v[0] + sum : sum});
 }
 
-template <class T>
-__global__ void round_kernel(std::int64_t count, std::int64_t columns, const float* sums, float alpha, const float* bias, T* d) {
+__global__ void round_kernel(std::int64_t count, std::int64_t columns, const float* sums, float alpha, const float* bias, Bf16* d) {
   const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i < count) d[i] = to_bf16(sums[i] * alpha + (bias != nullptr ? bias[i % columns] : 0.0f));
 }

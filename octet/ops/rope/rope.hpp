@@ -39,6 +39,7 @@ struct RopeForward {
   QkvShape heads;
   RopeTable table;  // of S rows or more
 };
+/// Throws ContractError on other shapes or dtypes.
 void rope_forward(Stream&, const RopeForward&);
 
 /// The rotation by the opposite angles: fills the sink `y` of [T, (H + 2 Hkv) d] and dqkv's dtype with the gradient that the QKV linear
@@ -49,6 +50,7 @@ struct RopeBackward {
   RopeTable table;
   Sink& y;
 };
+/// Throws ContractError on other shapes or dtypes.
 void rope_backward(Stream&, const RopeBackward&);
 
 }  // namespace octet::ops

@@ -11,6 +11,7 @@ struct SharedScale {
   Tensor amax, scale, descale, skip;
   float format_max;
 };
+/// Throws ContractError on other shapes.
 void update_shared_scale(Stream&, const SharedScale&);
 
 }  // namespace octet::ops

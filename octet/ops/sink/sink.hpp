@@ -6,7 +6,7 @@
 namespace octet::ops {
 
 /// Where an op puts the matrix that it makes, when that matrix feeds a GEMM: plain values, codes in one or both orientations, or
-/// both. Every such op takes a Sink, so a fused quantize needs no second version of the op. A consumer makes it (nn::Linear::sink),
+/// both. Every such op takes a Sink, so a fused quantize needs no second version of the op. A consumer makes it (nn::Linear),
 /// a producer fills it tile by tile, then `codes` are the GEMM's operands.
 ///
 /// Values are rounded to `dtype` before they are encoded, so fused and unfused give the same bits.

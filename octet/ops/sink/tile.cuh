@@ -1,7 +1,8 @@
 #pragma once
 
 // Only for *.cuda.cu files: how a GPU producer fills a Sink. A block makes a tile of 128 x 128 values, 8 rows x 8 columns a thread, keeps
-// it in registers, and puts its plain values and its codes, in both orientations, where they belong.
+// it in registers, and puts its plain values and its codes, in both orientations, where they belong; BF16 values whose scale is known, and
+// plain ones of two outputs, leave a thread as it makes them (tile_known.cuh).
 //
 // A producer has
 //   static constexpr int outputs;   1, or 2: it makes columns c and half + c of the matrix at once
@@ -68,7 +69,7 @@ __global__ void __launch_bounds__(tile_threads, blocks_at_once<T, aligned, Make:
   TileValues<T, Make::outputs> v;
   make_tile<T, aligned>(make, int(job.rows), int(width), at, v);
   if (job.in_place) __syncthreads();
-    // The outputs go round through the registers of one: less code, which is run once, is fetched faster.
+  // The outputs go round through the registers of one: less code, which is run once, is fetched faster.
 #pragma unroll 1
   for (int k = 0; k < Make::outputs; ++k, at.col0 += width) {
     finish_tile<T, aligned>(job, at, v[0], shared);

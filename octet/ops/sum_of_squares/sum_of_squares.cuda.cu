@@ -59,7 +59,8 @@ __global__ void piece_kernel(const __grid_constant__ Tensors t, double* partial)
   }
   const std::int64_t begin = (blockIdx.x - t.first_piece[low]) * ops::sum_piece_values;
   const std::int64_t n = min(t.count[low] - begin, ops::sum_piece_values);
-  const double sum = block_sum(t.is_bf16[low] ? own_sum(static_cast<const Bf16*>(t.data[low]) + begin, n) : own_sum(static_cast<const float*>(t.data[low]) + begin, n));
+  const double sum = block_sum(t.is_bf16[low] ? own_sum(static_cast<const Bf16*>(t.data[low]) + begin, n)
+                                              : own_sum(static_cast<const float*>(t.data[low]) + begin, n));
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 

@@ -119,7 +119,7 @@ OCTET_HD float fold(Vec v, const F& f) {
 }
 
 /// The CPU's lanes: one thread owns a whole row and walks it in packs of one SIMD register. A row body is written against this
-/// interface (on CUDA a warp provides it) and does not know how many lanes there are.
+/// interface (on a GPU a warp or a block provides it) and does not know how many lanes there are.
 struct Lane {
   using Value = Vec;
 
@@ -158,7 +158,6 @@ struct Lane {
     }
   }
 
-  OCTET_HD Vec fma(Vec a, Vec b, Vec c) const { return fused_multiply_add(a, b, c); }
   OCTET_HD Vec sqrt(Vec v) const { return square_root(v); }
   OCTET_HD float sqrt(float v) const { return __builtin_sqrtf(v); }
 

@@ -21,10 +21,11 @@ struct Facts {
 };
 /// Throws DeviceError with why_unavailable() where there is none.
 const Facts& facts();
+/// Of its memory, what no process has taken. Throws DeviceError when CUDA does not tell.
 std::size_t free_bytes();
 
-/// Opens a shared library of CUDA's by its file name ("libcublasLt.so.13"): where the loader looks, then in OCTET_CUDA_LIBRARIES, the toolkit, and the
-/// folders that Python's packages of the CUDA libraries use. Throws DeviceError that lists where it looked.
+/// Opens a shared library of CUDA's by its file name ("libcublasLt.so.13"): where the loader looks, then in OCTET_CUDA_LIBRARIES, the
+/// toolkit, and the folders that Python's packages of the CUDA libraries use. Throws DeviceError that lists where it looked.
 void* open_library(const char* file);
 /// Where open_library() found it, or "" when it is nowhere; for `octet doctor`.
 std::string library_path(const char* file);

@@ -9,6 +9,7 @@
 
 namespace octet::cuda {
 
+/// The driver's function of this name, as it was in CUDA 12.0. Throws DeviceError where the driver has none.
 template <class Function>
 Function* driver_function(const char* name) {
   void* found = nullptr;
@@ -18,6 +19,7 @@ Function* driver_function(const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
+/// Throws DeviceError unless the call succeeded. `what` names the call.
 inline void require(CUresult code, const char* what) {
   if (code == CUDA_SUCCESS) return;
   if (code == CUDA_ERROR_OUT_OF_MEMORY) throw DeviceError(format("{}: the GPU is out of memory", what));

@@ -9,6 +9,7 @@ namespace octet::cuda {
 /// A mark in a queue that the GPU stamps with the time when it gets there: CUDA's event, named without its headers.
 using Event = CUevent_st*;
 
+/// The caller ends it. Throws DeviceError when CUDA gives none.
 Event make_event();
 void end_event(Event);
 /// Puts the mark behind all work that the queue holds.

@@ -23,6 +23,7 @@ class Graph {
     return *this;
   }
 
+  /// Puts the work into the queue. Throws DeviceError when CUDA refuses.
   void launch(Queue) const;
 
  private:

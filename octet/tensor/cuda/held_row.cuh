@@ -47,10 +47,6 @@ struct HeldLanes : RowLanes<threads, N> {
   }
   __device__ __forceinline__ Value load(const HeldSums<N, packs>* sums, Cursor c) const { return sums->pack[c.pack]; }
   template <class T>
-  __device__ __forceinline__ void store(T* p, Cursor c, const Value& v) const {
-    cuda::store(p, c.at, v);
-  }
-  template <class T>
   __device__ __forceinline__ void store(HeldRow<T, packs>* row, Cursor c, const Value& v) const {
     row->pack[c.pack] = cuda::packed<T>(v);
   }

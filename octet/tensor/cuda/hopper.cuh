@@ -79,15 +79,16 @@ __device__ inline void sync_threads_of(int barrier, int threads) {
 }
 
 /// A row-major matrix whose boxes of box_rows x box_columns are copied; `swizzled`: boxes of 128 bytes a row, as wgmma reads them.
-/// The address and the bytes of a row (row_elements of them) must be multiples of 16.
-inline CUtensorMap tensor_map(const void* data, CUtensorMapDataType type, std::size_t element_bytes, std::int64_t rows, std::int64_t columns,
-                              std::int64_t row_elements, unsigned box_rows, unsigned box_columns, bool swizzled) {
+/// The address and the bytes of a row (row_elements of them) must be multiples of 16. Throws DeviceError on others.
+inline CUtensorMap tensor_map(const void* data, CUtensorMapDataType type, std::size_t element_bytes, std::int64_t rows,
+                              std::int64_t columns, std::int64_t row_elements, unsigned box_rows, unsigned box_columns, bool swizzled) {
   static auto* const encode = driver_function<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
   const cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(rows)}, strides[] = {cuuint64_t(row_elements) * element_bytes};
   const cuuint32_t box[] = {box_columns, box_rows}, steps[] = {1, 1};
   CUtensorMap map;
   require(encode(&map, type, 2, const_cast<void*>(data), sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                 swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                 swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
           "cuTensorMapEncodeTiled");
   return map;
 }

@@ -82,17 +82,10 @@ struct RowLanes {
       for (int i = 0; i < N; ++i) p[at + i] = rounded[i];
   }
 
-  __device__ __forceinline__ Value fma(const Value& a, const Value& b, const Value& c) const {
-    Value out;
-#pragma unroll
-    for (int i = 0; i < N; ++i) out.v[i] = fmaf(a.v[i], b.v[i], c.v[i]);
-    return out;
-  }
   __device__ __forceinline__ Value sqrt(const Value& v) const { return map(v, [](float x) { return sqrtf(x); }); }
   __device__ __forceinline__ float sqrt(float v) const { return sqrtf(v); }
 
   __device__ __forceinline__ float sum(const Value& v) const { return block_fold<threads>(sum_of(v), SumFold{}); }
-  __device__ __forceinline__ float max(const Value& v) const { return block_fold<threads>(largest_of(v), MaxFold{}); }
 };
 
 /// Calls f.operator()<N>() with the widest pack of T that rows of `cols` values allow: 16 bytes, or one value.

@@ -56,9 +56,11 @@ void Pages::take(std::size_t bytes) {
   const std::size_t more = std::size_t(round_up(std::int64_t(bytes - taken_), std::int64_t(least_part)));
   const CUmemAllocationProp p = properties();
   CUmemGenericAllocationHandle handle;
-  if (driver().create(&handle, more, &p, 0) != CUDA_SUCCESS)
+  const CUresult created = driver().create(&handle, more, &p, 0);
+  if (created == CUDA_ERROR_OUT_OF_MEMORY)
     throw DeviceError(format("out of GPU memory: {} more are needed and {} are free; use a smaller batch, a shorter sequence, or recompute",
                              bytes_text(double(more)), bytes_text(double(free_bytes()))));
+  require(created, "cuMemCreate");
   parts_.push_back({handle, taken_, more});
   const CUdeviceptr at = reinterpret_cast<CUdeviceptr>(data_) + taken_;
   require(driver().map(at, more, 0, handle, 0), "cuMemMap");
@@ -81,8 +83,8 @@ void HostPages::take(std::size_t bytes) {
   const std::size_t all = std::min(std::size_t(round_up(std::int64_t(bytes), std::int64_t(least_part))), pages_.bytes());
   if (cudaHostRegister(pages_.data(), all, cudaHostRegisterMapped) != cudaSuccess) {
     cudaGetLastError();
-    throw DeviceError(format("out of host memory that a GPU can use: {} are needed and {} are free; set optim.offload = false, or raise the limit of "
-                             "locked memory (ulimit -l)",
+    throw DeviceError(format("out of host memory that a GPU can use: {} are needed and {} are free; set optim.offload = false, or raise "
+                             "the limit of locked memory (ulimit -l)",
                              bytes_text(double(all)), bytes_text(double(cpu::available_bytes()))));
   }
   taken_ = all;

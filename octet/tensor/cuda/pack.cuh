@@ -60,9 +60,6 @@ template <int N> __device__ __forceinline__ Pack<N> smaller(const Pack<N>& x, co
 template <int N> __device__ __forceinline__ Pack<N> magnitude(const Pack<N>& x) {
   return map(x, [](float a) { return octet::magnitude(a); });
 }
-template <int N> __device__ __forceinline__ Pack<N> exp(const Pack<N>& x) {
-  return map(x, [](float a) { return math::exp(a); });
-}
 template <int N> __device__ __forceinline__ math::Sigmoid<Pack<N>> sigmoid(const Pack<N>& x) {
   math::Sigmoid<Pack<N>> s;
 #pragma unroll

@@ -9,12 +9,15 @@ namespace octet::cuda {
 /// An ordered queue of work on the GPU: CUDA's stream, named without its headers.
 using Queue = CUstream_st*;
 
+/// The caller ends it. Throws DeviceError where no GPU can be used.
 Queue make_queue();
 /// Waits for its work first.
 void end_queue(Queue);
 /// Returns when all work put into the queue is done. Throws DeviceError when some of it failed.
 void wait(Queue);
 
+/// Put a copy, or zeros, of so many bytes into the queue; addresses of the GPU, or of pinned memory of the host. Throw DeviceError when
+/// CUDA refuses.
 void copy(Queue, const void* from, void* to, std::size_t bytes);
 void clear(Queue, void* at, std::size_t bytes);
 
