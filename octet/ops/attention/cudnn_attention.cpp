@@ -56,7 +56,12 @@ Library& library() {
 struct Sizes {
   Size B, H, Hkv, S, d, columns;
   explicit Sizes(const AttentionProblem& p)
-      : B(p.tokens / p.heads.sequence), H(p.heads.heads), Hkv(p.heads.kv_heads), S(p.heads.sequence), d(p.heads.head_dim), columns(p.heads.columns()) {}
+      : B(p.tokens / p.heads.sequence),
+        H(p.heads.heads),
+        Hkv(p.heads.kv_heads),
+        S(p.heads.sequence),
+        d(p.heads.head_dim),
+        columns(p.heads.columns()) {}
 };
 
 class Graphs final : public CudnnAttention {
@@ -104,7 +109,9 @@ class Graphs final : public CudnnAttention {
 
   static Graph new_graph() {
     auto graph = std::make_shared<fe::graph::Graph>();
-    graph->set_io_data_type(fe::DataType_t::BFLOAT16).set_intermediate_data_type(fe::DataType_t::FLOAT).set_compute_data_type(fe::DataType_t::FLOAT);
+    graph->set_io_data_type(fe::DataType_t::BFLOAT16)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
     return graph;
   }
   std::vector<Size> dims(Size heads) const { return {sizes_.B, heads, sizes_.S, sizes_.d}; }
@@ -117,7 +124,10 @@ class Graphs final : public CudnnAttention {
   }
   // lse, packed as cuDNN orders it.
   void describe_stats(Tensor_attributes& t) const {
-    t.set_uid(stats_id).set_data_type(fe::DataType_t::FLOAT).set_dim({sizes_.B, sizes_.H, sizes_.S, 1}).set_stride({sizes_.H * sizes_.S, sizes_.S, 1, 1});
+    t.set_uid(stats_id)
+        .set_data_type(fe::DataType_t::FLOAT)
+        .set_dim({sizes_.B, sizes_.H, sizes_.S, 1})
+        .set_stride({sizes_.H * sizes_.S, sizes_.S, 1, 1});
   }
 
   static Built built(const Graph& graph, const char* what) {

@@ -118,7 +118,8 @@ __global__ void delta_kernel(Sizes s, const T* d_o, const T* o, float* delta) {
   const std::int64_t at = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (at >= s.tokens * s.heads) return;
   float sum = 0;
-  for (int c = threadIdx.x % 32; c < s.d; c += 32) sum = fmaf(cuda::load<1>(d_o, at * s.d + c).v[0], cuda::load<1>(o, at * s.d + c).v[0], sum);
+  for (int c = threadIdx.x % 32; c < s.d; c += 32)
+    sum = fmaf(cuda::load<1>(d_o, at * s.d + c).v[0], cuda::load<1>(o, at * s.d + c).v[0], sum);
   sum = warp_sum(sum);
   if (threadIdx.x % 32 == 0) delta[at % s.heads * s.tokens + at / s.heads] = sum;
 }
@@ -139,7 +140,8 @@ __global__ void query_kernel(Sizes s, const T* qkv, const T* d_o, const float* l
   float *const q = shared, *const k = q + tile * s.width(), *const v = k + tile * s.width(), *const g = v + tile * s.width();
   float *const dq = g + tile * s.width(), *const weights = dq + tile * s.width();
   const int row = threadIdx.x / lanes, lane = threadIdx.x % lanes, head = blockIdx.y, kv = head / (s.heads / s.kv_heads);
-  const std::int64_t token = blockIdx.z * s.sequence, first = std::int64_t(blockIdx.x) * tile, query = first + row, stride = std::int64_t(s.heads) * s.d;
+  const std::int64_t token = blockIdx.z * s.sequence, first = std::int64_t(blockIdx.x) * tile, query = first + row,
+                     stride = std::int64_t(s.heads) * s.d;
   const T* const x = qkv + token * s.columns;
   load_rows<tile>(s, x + s.query_column(head), s.columns, first, s.scale, q);
   load_rows<tile>(s, d_o + token * stride + s.query_column(head), stride, first, 1.0f, g);
@@ -170,7 +172,8 @@ __global__ void key_kernel(Sizes s, const T* qkv, const T* d_o, const float* lse
   float *const q = shared, *const k = q + tile * s.width(), *const v = k + tile * s.width(), *const g = v + tile * s.width();
   float *const dk = g + tile * s.width(), *const dv = dk + tile * s.width(), *const weights = dv + tile * s.width();
   const int row = threadIdx.x / lanes, lane = threadIdx.x % lanes, kv = blockIdx.y, group = s.heads / s.kv_heads;
-  const std::int64_t token = blockIdx.z * s.sequence, first = std::int64_t(blockIdx.x) * tile, key = first + row, stride = std::int64_t(s.heads) * s.d;
+  const std::int64_t token = blockIdx.z * s.sequence, first = std::int64_t(blockIdx.x) * tile, key = first + row,
+                     stride = std::int64_t(s.heads) * s.d;
   const T* const x = qkv + token * s.columns;
   load_rows<tile>(s, x + s.key_column(kv), s.columns, first, 1.0f, k);
   load_rows<tile>(s, x + s.value_column(kv), s.columns, first, 1.0f, v);
@@ -229,7 +232,8 @@ void plain_attention_forward(Queue queue, const ops::AttentionForward& a) {
     with_tile(a.heads, [&]<int tile>() {
       const int bytes = shared_bytes(a.heads, tile, 4, 1);
       allow_shared(forward_kernel<tile, T>, bytes);
-      forward_kernel<tile, T><<<grid_of(a.heads, tokens, s.heads, tile), tile * lanes, bytes, queue>>>(s, a.qkv.as<T>(), a.o.as<T>(), a.lse.f32());
+      forward_kernel<tile, T>
+          <<<grid_of(a.heads, tokens, s.heads, tile), tile * lanes, bytes, queue>>>(s, a.qkv.as<T>(), a.o.as<T>(), a.lse.f32());
     });
   });
   launched("attention forward");

@@ -28,8 +28,15 @@ struct ClipValues {
   AdamWStep* step;
 
   explicit ClipValues(const Clip& a)
-      : sum_of_squares(a.sum_of_squares.as<double>()), loss(a.loss.f32()), unscale(a.unscale.f32()), nonfinite(a.nonfinite.as<std::int64_t>()),
-        losses(a.loss ? a.loss.count() : 0), counters(a.nonfinite ? a.nonfinite.count() : 0), max_norm(a.max_norm), beta1(a.beta1), beta2(a.beta2),
+      : sum_of_squares(a.sum_of_squares.as<double>()),
+        loss(a.loss.f32()),
+        unscale(a.unscale.f32()),
+        nonfinite(a.nonfinite.as<std::int64_t>()),
+        losses(a.loss ? a.loss.count() : 0),
+        counters(a.nonfinite ? a.nonfinite.count() : 0),
+        max_norm(a.max_norm),
+        beta1(a.beta1),
+        beta2(a.beta2),
         step(a.step.as<AdamWStep>()) {}
 };
 

@@ -14,7 +14,8 @@ template <class T, int N>
 __global__ void strip_kernel(std::int64_t rows, std::int64_t columns, std::int64_t strip, const T* x, float* parts) {
   __shared__ float sums[depth][lanes * N];
   const int lane = threadIdx.x, level = threadIdx.y;
-  const std::int64_t column = (std::int64_t(blockIdx.x) * lanes + lane) * N, begin = blockIdx.y * strip, end = begin + strip < rows ? begin + strip : rows;
+  const std::int64_t column = (std::int64_t(blockIdx.x) * lanes + lane) * N, begin = blockIdx.y * strip,
+                     end = begin + strip < rows ? begin + strip : rows;
   Pack<N> sum = Pack<N>::all(0.0f);
   if (column < columns)
     for (std::int64_t r = begin + level; r < end; r += depth) sum = sum + load<N>(x, r * columns + column);

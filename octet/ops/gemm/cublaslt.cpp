@@ -64,7 +64,9 @@ struct Plan {
   bool found = false;
 
   explicit Plan(const GemmForm& f)
-      : form(f), a(f.b_transposed ? layout(f.b, f.N, f.K) : layout(f.b, f.K, f.N)), b(f.a_transposed ? layout(f.a, f.M, f.K) : layout(f.a, f.K, f.M)),
+      : form(f),
+        a(f.b_transposed ? layout(f.b, f.N, f.K) : layout(f.b, f.K, f.N)),
+        b(f.a_transposed ? layout(f.a, f.M, f.K) : layout(f.a, f.K, f.M)),
         d(layout(f.d, f.N, f.M)) {
     description.set(CUBLASLT_MATMUL_DESC_TRANSA, f.b_transposed ? CUBLAS_OP_N : CUBLAS_OP_T);
     description.set(CUBLASLT_MATMUL_DESC_TRANSB, f.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -87,7 +89,8 @@ struct Plan {
   cublasStatus_t run(Queue queue, const GemmOperands& o, const cublasLtMatmulAlgo_t& chosen, void* to) const {
     const float one = 1, more = form.accumulate ? 1.0f : 0.0f;
     const float *const alpha = form.factor ? o.factor : &one, *const beta = form.factor ? o.factor + 1 : &more;
-    return cublaslt().matmul(cublaslt().handle, description.it, alpha, o.b, a, o.a, b, beta, o.d, d, to, d, &chosen, o.workspace, o.workspace_bytes, queue);
+    return cublaslt().matmul(cublaslt().handle, description.it, alpha, o.b, a, o.a, b, beta, o.d, d, to, d, &chosen, o.workspace,
+                             o.workspace_bytes, queue);
   }
 };
 
@@ -203,7 +206,8 @@ void choose(Plan& plan, Queue queue, const GemmOperands& o, bool deterministic) 
     std::copy_n(list[0].algo.data, chosen.config.size(), chosen.config.begin());
     chosen.workspace_bytes = list[0].workspaceSize;
   }
-  if (chosen == GemmAlgorithm{}) return log::warn("cuBLASLt runs none of its kernels for {}: Octet's own, which is slow, multiplies", to_text(plan.form));
+  if (chosen == GemmAlgorithm{})
+    return log::warn("cuBLASLt runs none of its kernels for {}: Octet's own, which is slow, multiplies", to_text(plan.form));
   std::copy(chosen.config.begin(), chosen.config.end(), plan.algorithm.data);
   plan.found = true;
   plans.store(plan.form, chosen);

@@ -48,7 +48,8 @@ void tile_scales(Queue queue, const Quantized& q, const Tensor& to) {
 }
 
 // Codes as they are, each with its scales; or values without.
-void describe_codes(const Quantized& q, const Tensor& codes, const void* descales, DType& type, ops::GemmScale& scale, const void*& values, const void*& scales) {
+void describe_codes(const Quantized& q, const Tensor& codes, const void* descales, DType& type, ops::GemmScale& scale, const void*& values,
+                    const void*& scales) {
   type = codes.dtype, values = codes.data;
   if (!is_fp8(type)) return;
   scale = *ops::gemm_scale(q), scales = descales;
@@ -76,9 +77,17 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
     return;
   }
   const Tensor& d = s.sums ? s.sums : g.d;
-  ops::GemmForm form{.M = M, .N = N, .K = K, .d = d.dtype, .a_transposed = g.a.transposed, .b_transposed = g.b.transposed, .accumulate = g.accumulate && !s.sums,
-                     .biased = bool(s.bias), .factor = bool(s.factor)};
-  GemmOperands o{.d = d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.workspace.data, .workspace_bytes = s.workspace.bytes()};
+  ops::GemmForm form{.M = M,
+                     .N = N,
+                     .K = K,
+                     .d = d.dtype,
+                     .a_transposed = g.a.transposed,
+                     .b_transposed = g.b.transposed,
+                     .accumulate = g.accumulate && !s.sums,
+                     .biased = bool(s.bias),
+                     .factor = bool(s.factor)};
+  GemmOperands o{
+      .d = d.data, .bias = s.bias.data, .factor = s.factor.f32(), .workspace = s.workspace.data, .workspace_bytes = s.workspace.bytes()};
   const bool tiled = s.way == ops::GemmWay::tiled;
   if (tiled) tile_scales(queue, g.a, s.a_scales), tile_scales(queue, g.b, s.b_scales);
   decode(queue, g.a, s.a), decode(queue, g.b, s.b);

@@ -24,24 +24,36 @@ struct View {
     if (type == DType::f32) return static_cast<const float*>(codes)[i];
     if (type == DType::bf16) return to_float(static_cast<const Bf16*>(codes)[i]);
     const std::uint8_t code = static_cast<const std::uint8_t*>(codes)[i];
-    const std::int64_t at = (block_rows == 0 ? 0 : r / block_rows) * descale.row_block + (block_columns == 0 ? 0 : c / block_columns) * descale.col_block;
-    const float scale = descale_type == DType::e8m0 ? decode_e8m0(static_cast<const std::uint8_t*>(descales)[at]) : static_cast<const float*>(descales)[at];
+    const std::int64_t at =
+        (block_rows == 0 ? 0 : r / block_rows) * descale.row_block + (block_columns == 0 ? 0 : c / block_columns) * descale.col_block;
+    const float scale =
+        descale_type == DType::e8m0 ? decode_e8m0(static_cast<const std::uint8_t*>(descales)[at]) : static_cast<const float*>(descales)[at];
     return (type == DType::e4m3 ? octet::decode<E4M3>(code) : octet::decode<E5M2>(code)) * scale;
   }
 };
 
 View view_of(const Quantized& q) {
   const std::int64_t stored = q.codes.shape[1];
-  View v{q.codes.data, q.descales.data, q.codes.dtype, q.descales.dtype, q.transposed ? 1 : stored, q.transposed ? stored : 1, q.block.rows, q.block.cols, {}};
+  View v{q.codes.data,
+         q.descales.data,
+         q.codes.dtype,
+         q.descales.dtype,
+         q.transposed ? 1 : stored,
+         q.transposed ? stored : 1,
+         q.block.rows,
+         q.block.cols,
+         {}};
   if (q.descales) v.descale = descale_stride(q.block, q.descales.dtype, q.rows(), q.cols());
   return v;
 }
 
 template <class T>
-__global__ void plain_kernel(std::int64_t first, std::int64_t M, std::int64_t N, std::int64_t K, View a, View b, const float* bias, bool accumulate, T* d) {
+__global__ void plain_kernel(std::int64_t first, std::int64_t M, std::int64_t N, std::int64_t K, View a, View b, const float* bias,
+                             bool accumulate, T* d) {
   __shared__ float left[side][side + 1], right[side][side + 1];
   const int x = threadIdx.x, y = threadIdx.y;
-  const std::int64_t m = first + std::int64_t(blockIdx.y) * side + y, n = std::int64_t(blockIdx.x) * side + x, other = std::int64_t(blockIdx.x) * side + y;
+  const std::int64_t m = first + std::int64_t(blockIdx.y) * side + y, n = std::int64_t(blockIdx.x) * side + x,
+                     other = std::int64_t(blockIdx.x) * side + y;
   float sum = 0;
   for (std::int64_t k = 0; k < K; k += side) {
     left[y][x] = m < M && k + x < K ? a.at(m, k + x) : 0.0f;
@@ -76,7 +88,8 @@ void plain_gemm(Queue queue, const ops::Gemm& g) {
   dispatch<float, Bf16>(g.d.dtype, "gemm", [&]<class T>() {
     for (std::int64_t first = 0; first < M; first += step) {
       const dim3 grid(unsigned(ceil_div(N, side)), unsigned(ceil_div(M - first < step ? M - first : step, side)));
-      plain_kernel<T><<<grid, dim3(side, side), 0, queue>>>(first, M, N, g.a.cols(), view_of(g.a), view_of(g.b), g.bias.f32(), g.accumulate, g.d.as<T>());
+      plain_kernel<T><<<grid, dim3(side, side), 0, queue>>>(first, M, N, g.a.cols(), view_of(g.a), view_of(g.b), g.bias.f32(), g.accumulate,
+                                                            g.d.as<T>());
     }
     launched("plain gemm");
   });

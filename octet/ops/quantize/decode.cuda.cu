@@ -48,7 +48,11 @@ void decode_to(Queue queue, const Quantized& q, bool descaled, const Tensor& out
   Descales d;
   if (descaled && q.descales) {
     const auto stride = descale_stride(q.block, q.descales.dtype, rows, cols);
-    d = {q.descales.data, q.descales.dtype == DType::e8m0, q.block.rows ? q.block.rows : rows, q.block.cols ? q.block.cols : cols, stride.row_block,
+    d = {q.descales.data,
+         q.descales.dtype == DType::e8m0,
+         q.block.rows ? q.block.rows : rows,
+         q.block.cols ? q.block.cols : cols,
+         stride.row_block,
          stride.col_block};
   } else {
     cols *= rows, rows = 1;

@@ -49,7 +49,8 @@ TileJob job_of(const ops::Sink& sink) {
   TileJob job{.rows = sink.shape[0], .cols = sink.shape[1]};
   if (!spec.quantizes()) return job;
   job.e5m2 = spec.format == DType::e5m2, job.rule = spec.rule, job.format_max = format_max(spec.format);
-  job.health = spec.health, job.noise = spec.health != nullptr && spec.measure_noise, job.descale = spec.descale.f32(), job.amax = spec.amax.f32();
+  job.health = spec.health, job.noise = spec.health != nullptr && spec.measure_noise, job.descale = spec.descale.f32(),
+  job.amax = spec.amax.f32();
   const Quantized &rows = sink.codes.rows, &cols = sink.codes.cols;
   check(!sink.waits() || bool(sink.maxima), "quantize: the sink has no place for maxima; make_sink allocates it");
   float* const row_tops = sink.maxima.f32() + 1;
@@ -81,8 +82,8 @@ __global__ void scales_kernel(std::int64_t n, ops::BlockRule rule, float* tops, 
 
 void find_scales(Queue queue, const TileJob& job, const Side& side, std::int64_t n, void* others) {
   if (n == 0) return;
-  scales_kernel<<<unsigned(ceil_div(n, 256)), 256, 0, queue>>>(n, {.rule = job.rule, .format_max = job.format_max, .overflow = side.overflow}, side.tops,
-                                                                side.e8m0, side.descales, others);
+  scales_kernel<<<unsigned(ceil_div(n, 256)), 256, 0, queue>>>(
+      n, {.rule = job.rule, .format_max = job.format_max, .overflow = side.overflow}, side.tops, side.e8m0, side.descales, others);
   launched("scales_kernel");
 }
 

@@ -12,7 +12,12 @@ struct SharedScaleSlots {
   std::int64_t count, stride;
 
   explicit SharedScaleSlots(const SharedScale& a)
-      : amax(a.amax.f32()), skip(a.skip.f32()), scale(a.scale.f32()), descale(a.descale.f32()), format_max(a.format_max), count(a.amax.count()),
+      : amax(a.amax.f32()),
+        skip(a.skip.f32()),
+        scale(a.scale.f32()),
+        descale(a.descale.f32()),
+        format_max(a.format_max),
+        count(a.amax.count()),
         stride(a.scale.shape[1]) {}
 
   /// Slot i, from the largest of all maxima.

@@ -3,13 +3,15 @@
 namespace octet::ops {
 namespace {
 
-Quantized operand(Stream& stream, const QuantizeSpec& spec, ScaleBlock block, std::int64_t rows, std::int64_t cols, Region region, Category category) {
+Quantized operand(Stream& stream, const QuantizeSpec& spec, ScaleBlock block, std::int64_t rows, std::int64_t cols, Region region,
+                  Category category) {
   Quantized q;
   q.block = block;
   q.power_of_two = spec.rule != ScaleRule::quotient;
   q.codes = stream.empty({rows, cols}, spec.format, region, category);
-  q.descales = spec.scale_known() ? spec.descale
-                                  : stream.empty(descale_shape(block, spec.descale_dtype(), rows, cols), spec.descale_dtype(), region, category);
+  q.descales = spec.scale_known()
+                   ? spec.descale
+                   : stream.empty(descale_shape(block, spec.descale_dtype(), rows, cols), spec.descale_dtype(), region, category);
   return q;
 }
 
@@ -22,8 +24,8 @@ bool Sink::waits() const {
 }
 
 Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want) {
-  check(want.shape.rank == 2 && (want.dtype == DType::f32 || want.dtype == DType::bf16), "sink: wants [rows, cols] of f32 or bf16, got {} {}",
-        want.shape, want.dtype);
+  check(want.shape.rank == 2 && (want.dtype == DType::f32 || want.dtype == DType::bf16),
+        "sink: wants [rows, cols] of f32 or bf16, got {} {}", want.shape, want.dtype);
   check_quantizable(spec);
   const auto rows = want.shape[0], cols = want.shape[1];
   const bool gpu = stream.target().device == Device::cuda;

@@ -15,10 +15,12 @@ std::string examine(Facts& f) {
   if (cudaDriverGetVersion(&f.driver) != cudaSuccess || f.driver == 0) return "there is no NVIDIA driver on this machine";
   int devices = 0;
   if (const cudaError_t code = cudaGetDeviceCount(&devices); code != cudaSuccess)
-    return format("the NVIDIA driver ({}) does not work with this program's CUDA {}: {}", version_text(f.driver), version_text(f.runtime), cudaGetErrorString(code));
+    return format("the NVIDIA driver ({}) does not work with this program's CUDA {}: {}", version_text(f.driver), version_text(f.runtime),
+                  cudaGetErrorString(code));
   if (devices == 0) return "the NVIDIA driver shows no GPU";
   cudaDeviceProp p;
-  if (const cudaError_t code = cudaGetDeviceProperties(&p, 0); code != cudaSuccess) return format("the GPU does not answer: {}", cudaGetErrorString(code));
+  if (const cudaError_t code = cudaGetDeviceProperties(&p, 0); code != cudaSuccess)
+    return format("the GPU does not answer: {}", cudaGetErrorString(code));
   f.name = p.name, f.major = p.major, f.minor = p.minor, f.multiprocessors = p.multiProcessorCount, f.memory_bytes = p.totalGlobalMem;
   if (p.major < least_major)
     return format("{} has compute capability {}.{}; 8-bit matrix instructions need 9.0 (Hopper) or later", f.name, p.major, p.minor);

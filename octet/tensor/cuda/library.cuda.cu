@@ -16,8 +16,10 @@ std::vector<std::string> places() {
   if (const char* own = std::getenv("OCTET_CUDA_LIBRARIES")) out.push_back(std::string(own) + "/");
   if (const char* home = std::getenv("CUDA_HOME")) out.push_back(std::string(home) + "/lib64/");
   out.push_back("/usr/local/cuda/lib64/");
-  std::vector<std::string> patterns{"/usr/lib/python3*/site-packages", "/usr/lib/python3/dist-packages", "/usr/local/lib/python3*/*-packages"};
-  if (const char* environment = std::getenv("VIRTUAL_ENV")) patterns.insert(patterns.begin(), std::string(environment) + "/lib/python3*/site-packages");
+  std::vector<std::string> patterns{"/usr/lib/python3*/site-packages", "/usr/lib/python3/dist-packages",
+                                    "/usr/local/lib/python3*/*-packages"};
+  if (const char* environment = std::getenv("VIRTUAL_ENV"))
+    patterns.insert(patterns.begin(), std::string(environment) + "/lib/python3*/site-packages");
   for (const auto& pattern : patterns) {
     glob_t found{};
     if (glob((pattern + "/nvidia/*/lib").c_str(), 0, nullptr, &found) == 0)

@@ -47,8 +47,9 @@ void Staging::download(Queue queue, const void* from, void* host, std::size_t by
   };
   for (std::size_t begin = 0; begin < bytes; begin += slot_bytes) {
     Slot& s = next();
-    require(cudaMemcpyAsync(s.data, static_cast<const std::byte*>(from) + begin, std::min(slot_bytes, bytes - begin), cudaMemcpyDefault, queue),
-            "copy from the GPU");
+    require(
+        cudaMemcpyAsync(s.data, static_cast<const std::byte*>(from) + begin, std::min(slot_bytes, bytes - begin), cudaMemcpyDefault, queue),
+        "copy from the GPU");
     record(queue, s.copied);
     take(begin);
     before = &s;
