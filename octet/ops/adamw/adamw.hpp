@@ -31,8 +31,8 @@ struct Moments {
 /// value, grad, m and v: of one shape, each f32 or bf16; step: f32 [12], see AdamWStep. The arithmetic is FP32; what is stored as bf16 is
 /// rounded stochastically, by Philox keyed by (key, update, variable, element), since an update is often less than half of its last place:
 /// the same bits on every backend. With step.skip != 0, value, m and v keep their bits whatever grad holds. Source: Loshchilov & Hutter
-/// 2019, "Decoupled Weight Decay Regularization", algorithm 2, where the learning rate stands for both the schedule multiplier and alpha, as
-/// in PyTorch.
+/// 2019, "Decoupled Weight Decay Regularization", algorithm 2, where the learning rate stands for both the schedule multiplier and alpha,
+/// as in PyTorch.
 struct AdamW {
   Tensor value, grad;
   Moments moments;

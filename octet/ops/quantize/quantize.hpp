@@ -10,8 +10,8 @@ namespace octet::ops {
 ///
 /// as sink.spec says. Where the scale is not known, it comes from max |x| of the tensor, row or block by spec.rule, with the policy
 /// of numerics/scale.hpp for maxima of 0, infinity and NaN. Columns of blocked layouts are quantized from x, not from the row codes.
-/// Sets the descales, raises spec.amax, adds to *spec.health. An unquantized sink: x, rounded to
-/// sink.dtype, goes to sink.plain. x may be sink.plain itself. Throws ContractError on other shapes or dtypes. Sources: Transformer Engine's recipes; OCP MX 1.0.
+/// Sets the descales, raises spec.amax, adds to *spec.health. An unquantized sink: x, rounded to sink.dtype, goes to sink.plain. x may be
+/// sink.plain itself. Throws ContractError on other shapes or dtypes. Sources: Transformer Engine's recipes; OCP MX 1.0.
 void quantize(Stream&, const Tensor& x, Sink& sink);
 
 /// x [rows, cols] (f32 or bf16) = value * descale, rounded to its dtype: what a GEMM sees. Throws ContractError on other shapes or dtypes
