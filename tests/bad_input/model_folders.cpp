@@ -10,23 +10,23 @@ namespace fs = std::filesystem;
 constexpr const char *config = "model/config.json", *weights = "model/model.safetensors",
                      *index_file = "model/model.safetensors.index.json";
 
-/// A case that reads a model whose config.json has other words.
-Case configured(std::string name, std::string from, std::string to, std::vector<std::string> says) {
-  says.push_back("model/config.json: ");
-  says.push_back("fetch it again");
-  return {"model_" + std::move(name), "export model --output there", ExitCode::data, std::move(says), [=](const Place& p) {
+/// A case that reads a model whose config.json was made bad.
+Case bad_config(std::string name, std::vector<std::string> says, std::function<void(const Place&)> spoil) {
+  says.insert(says.end(), {"model/config.json: ", "fetch it again"});
+  return {"model_" + std::move(name), "export model --output there", ExitCode::data, std::move(says), [spoil](const Place& p) {
             p.take("model");
-            p.edit(config, from, to);
+            spoil(p);
           }};
 }
 
-Case with_config(std::string name, std::string text, std::vector<std::string> says) {
-  says.push_back("model/config.json: ");
-  says.push_back("fetch it again");
-  return {"model_config_" + std::move(name), "export model --output there", ExitCode::data, std::move(says), [=](const Place& p) {
-            p.take("model");
-            p.write(config, text);
-          }};
+/// One that has other words.
+Case configured(std::string name, std::string from, std::string to, std::vector<std::string> says) {
+  return bad_config(std::move(name), std::move(says), [=](const Place& p) { p.edit(config, from, to); });
+}
+
+/// One that is `text`.
+Case with_config(const std::string& name, std::string text, std::vector<std::string> says) {
+  return bad_config("config_" + name, std::move(says), with_file(config, std::move(text)));
 }
 
 /// A case that reads a model of two files, "a.safetensors" the whole of it, by this index.
@@ -194,11 +194,6 @@ std::vector<Case> of_folders() {
 
 }  // namespace
 
-std::vector<Case> model_folders() {
-  std::vector<Case> all = of_configs();
-  for (const auto& table : {of_indexes, of_folders})
-    for (Case& c : table()) all.push_back(std::move(c));
-  return all;
-}
+std::vector<Case> model_folders() { return all_of({of_configs(), of_indexes(), of_folders()}); }
 
 }  // namespace octet::bad_input

@@ -146,10 +146,6 @@ std::vector<Case> of_folders() {
 
 }  // namespace
 
-std::vector<Case> token_folders() {
-  std::vector<Case> all = of_shards();
-  for (Case& c : of_folders()) all.push_back(std::move(c));
-  return all;
-}
+std::vector<Case> token_folders() { return all_of({of_shards(), of_folders()}); }
 
 }  // namespace octet::bad_input
