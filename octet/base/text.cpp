@@ -1,12 +1,24 @@
 #include "octet/base/text.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 #include <vector>
 
 namespace octet {
+namespace {
+
+template <class T>
+std::string shortest_text(T x) {
+  char buffer[40];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, x).ptr};
+}
+
+}  // namespace
 
 std::string to_text(double x) {
   char buffer[32];
@@ -43,6 +55,18 @@ std::string fixed(double x, int digits) {
   char buffer[64];
   std::snprintf(buffer, sizeof buffer, "%.*f", digits, x);
   return buffer;
+}
+
+std::string fixed(double x, int digits, std::string_view otherwise) { return std::isfinite(x) ? fixed(x, digits) : std::string(otherwise); }
+
+std::string shortest(double x) { return shortest_text(x); }
+std::string shortest(float x) { return shortest_text(x); }
+
+std::optional<double> parse_number(const std::string& text) {
+  char* end = nullptr;
+  const double x = std::strtod(text.c_str(), &end);
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0])) || end != text.c_str() + text.size()) return {};
+  return x;
 }
 
 std::string printable(std::string_view s) {

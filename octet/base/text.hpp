@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,8 +33,22 @@ std::string bytes_text(double bytes);
 std::string grouped(long long n);
 /// x with `digits` digits after the point.
 std::string fixed(double x, int digits);
+/// The same, `otherwise` where x is not finite.
+std::string fixed(double x, int digits, std::string_view otherwise);
+/// The fewest digits that read back as x.
+std::string shortest(double x);
+std::string shortest(float x);
+/// The number that `text` is as a whole: decimal, hexadecimal, inf or nan; none where it is anything else, or begins with white space.
+std::optional<double> parse_number(const std::string& text);
 /// Control bytes (an escape sequence in a file's name, say) made visible: what comes from outside is printed through this.
 std::string printable(std::string_view s);
+/// Words one after another: "a, b, c".
+template <class Range>
+std::string joined(const Range& words) {
+  std::string out;
+  for (const auto& word : words) (out += out.empty() ? "" : ", ") += word;
+  return out;
+}
 /// The entry of `known` with the smallest edit distance from `word`, or "" when none is near.
 std::string nearest(std::string_view word, std::initializer_list<std::string_view> known);
 template <class Range> std::string nearest_of(std::string_view word, const Range& known);

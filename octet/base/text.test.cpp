@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <vector>
+
 #include "octet/base/check.hpp"
 
 namespace octet {
@@ -13,6 +16,29 @@ TEST(Text, bytes_keep_three_digits) {
   EXPECT_EQ(bytes_text(12), "12 B");
   EXPECT_EQ(bytes_text(1.5 * 1024 * 1024), "1.50 MiB");
   EXPECT_EQ(bytes_text(200.0 * 1024), "200 KiB");
+}
+
+TEST(Text, a_number_is_shown_with_as_many_digits_as_it_needs) {
+  EXPECT_EQ(shortest(0.1), "0.1");
+  EXPECT_EQ(shortest(0.1f), "0.1");
+  EXPECT_EQ(shortest(double(0.1f)), "0.10000000149011612");
+  EXPECT_EQ(fixed(1.25, 1, "-"), "1.2");
+  EXPECT_EQ(fixed(INFINITY, 1, "-"), "-");
+  EXPECT_EQ(fixed(NAN, 1, "none"), "none");
+}
+
+TEST(Text, a_number_is_read_when_nothing_stands_beside_it) {
+  EXPECT_EQ(parse_number("-2.5e3"), -2500);
+  EXPECT_EQ(parse_number("+0x1.8p1"), 3);
+  EXPECT_EQ(parse_number("inf"), INFINITY);
+  EXPECT_TRUE(std::isnan(parse_number("nan").value()));
+  for (const char* text : {"", " 1", "\t1", "1 ", "1%", "x"}) EXPECT_FALSE(parse_number(text)) << text;
+  EXPECT_FALSE(parse_number(std::string("1\0", 2)));
+}
+
+TEST(Text, words_are_joined_by_commas) {
+  EXPECT_EQ(joined(std::vector<std::string_view>{"a", "b", "c"}), "a, b, c");
+  EXPECT_EQ(joined(std::vector<std::string>{}), "");
 }
 
 TEST(Text, a_typo_finds_its_nearest_name) {

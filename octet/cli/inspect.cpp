@@ -13,11 +13,11 @@ struct Options {
 };
 
 ExitCode show(const Options& o) {
-  double x = 0;
-  const bool there = std::filesystem::exists(o.what), number = !there && inspect::parse_number(o.what, x);
+  const bool there = std::filesystem::exists(o.what);
+  const auto number = there ? std::nullopt : parse_number(o.what);
   if (!there && !number) throw ConfigError(octet::format("{}: neither a number nor a file or folder; check the path", printable(o.what)));
   if (there && !o.format.empty()) throw ConfigError("--format is for numbers; leave it out, or name a number");
-  const inspect::Finding found = number ? inspect::Finding{inspect::number_text(x, o.format), ""} : inspect::path_text(o.what);
+  const inspect::Finding found = number ? inspect::Finding{inspect::number_text(*number, o.format), ""} : inspect::path_text(o.what);
   std::fputs(found.text.c_str(), stdout);
   if (!found.damage.empty()) throw DataError(octet::format("damaged: {}; restore it from a copy, or remove it", found.damage));
   return ExitCode::done;
@@ -37,7 +37,7 @@ void add_inspect(Program& program) {
                       "Exit code 64: something in it is damaged.");
   command.positional("what", o->what,
                      "path of a run, checkpoint, dataset, token shard, Hugging Face folder or safetensors file, or a number", true);
-  command.option("--format", o->format, "of a number: fp32, bf16, fp16, e5m2, e4m3 or e8m0; without it, all");
+  command.option("--format", o->format, "of a number: " + joined(inspect::format_names()) + "; without it, all");
   command.run([o] { return show(*o); });
 }
 

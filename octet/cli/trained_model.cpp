@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "octet/io/tensor_folder.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/ops/machine/machine.hpp"
@@ -12,9 +11,9 @@ namespace octet::cli {
 
 void TrainedModel::add_to(Command& command) {
   command.positional("model", folder, "Hugging Face folder, or the folder of a run", true);
-  std::string names;
-  for (const auto& entry : recipes()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  command.option("--recipe", precision.recipe, "precision of the linear layers: " + names);
+  std::vector<std::string_view> names;
+  for (const auto& entry : recipes()) names.push_back(entry.name);
+  command.option("--recipe", precision.recipe, "precision of the linear layers: " + joined(names));
   command.option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3");
   command.option("--head", precision.head, "precision of the projection to the vocabulary: bf16 or recipe");
   command.option("--device", device, "auto (the GPU where there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
@@ -34,12 +33,12 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   const std::string from = weights();
   const ModelShape shape = read_hugging_face_shape(from);
   if (sequence > shape.max_sequence) throw ConfigError(format("{} tokens are asked for, but the model in {} takes at most {}", sequence, printable(from), shape.max_sequence));
-  io::TensorFolder::open(from);  // weights that cannot be read are refused before the machine is measured
+  const auto files = io::TensorFolder::open(from);  // weights that cannot be read are refused before the machine is measured
   const Device on = device_named(device);
   auto engine = std::make_unique<train::Engine>(
       train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = precision, .sequence = sequence}, on,
       machine_target(on));
-  train::load_weights(*engine, from);
+  train::load_weights(*engine, files);
   return engine;
 }
 

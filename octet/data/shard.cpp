@@ -47,14 +47,17 @@ void Shard::check_documents() const {
   }
 }
 
-void Shard::check_tokens() const {
+void Shard::check_tokens(const std::function<void(std::span<const std::int32_t>)>& see) const {
   const Checksum found = checksum_of(file_.bytes().substr(ShardHeader::bytes, header_.table_offset() - ShardHeader::bytes));
   if (found != header_.tokens)
     throw DataError(format("{}: byte {}: the tokens are damaged: their checksum must be {}, got {}; copy the file again or run `octet tokenize` again",
                            printable(path()), ShardHeader::bytes, header_.tokens, found));
   std::vector<std::int32_t> some(std::min<std::uint64_t>(header_.token_count, 1 << 14));
-  for (std::uint64_t i = 0; i < header_.token_count; i += some.size())
-    read(i, std::span(some).first(std::min<std::uint64_t>(some.size(), header_.token_count - i)));
+  for (std::uint64_t i = 0; i < header_.token_count; i += some.size()) {
+    const auto part = std::span(some).first(std::min<std::uint64_t>(some.size(), header_.token_count - i));
+    read(i, part);
+    if (see) see(part);
+  }
 }
 
 void Shard::read(std::uint64_t first, std::span<std::int32_t> out) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -30,11 +31,13 @@ class Shard {
   /// Widens tokens [first, first + out.size()) into `out`. Throws DataError when the file was changed after it was opened, or at an
   /// id that is not below the vocabulary (which without full verification is first seen here).
   void read(std::uint64_t first, std::span<std::int32_t> out) const;
+  /// What Verify::everything adds, later: throws DataError where the tokens' checksum or an id is not as it must be. Shows all ids to
+  /// `see`, a part at a time, in their order.
+  void check_tokens(const std::function<void(std::span<const std::int32_t>)>& see = nullptr) const;
 
  private:
   std::string_view token_bytes() const;
   void check_documents() const;
-  void check_tokens() const;
 
   MappedFile file_;
   ShardHeader header_;

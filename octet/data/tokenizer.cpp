@@ -25,15 +25,13 @@ constexpr Entry entries[] = {
 
 std::unique_ptr<const Tokenizer> make_tokenizer(std::string_view name) {
   std::vector<std::string_view> known;
-  std::string list;
   for (const Entry& entry : entries) {
     if (entry.name == name) return entry.make();
     known.push_back(entry.name);
-    list += (list.empty() ? "" : ", ") + std::string(entry.name);
   }
   const std::string near = nearest_of(name, known);
   throw ConfigError(format("no tokenizer is called '{}'{}; there is: {}", printable(name), near.empty() ? "" : ", did you mean '" + near + "'?",
-                           list));
+                           joined(known)));
 }
 
 }  // namespace octet::data

@@ -1,9 +1,7 @@
 #include "octet/inspect/number.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 
 #include "octet/base/aligned.hpp"
@@ -80,11 +78,10 @@ std::string hexadecimal(std::uint32_t value, int digits) {
   return out;
 }
 
-std::string shortest(double x) {
-  char buffer[40];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, x).ptr};
+std::string neighbour_text(const Format& f, std::uint32_t code, bool up) {
+  const auto x = neighbour(f, code, up);
+  return x ? shortest(*x) : "-";
 }
-std::string shortest(const std::optional<double>& x) { return x ? shortest(*x) : "-"; }
 
 /// (value - x) / the distance of the format's values around x; beyond the largest one the last distance counts.
 double error_in_units(const Format& f, std::uint32_t code, double x) {
@@ -118,30 +115,27 @@ std::vector<std::string> row_of(const Format& f, double x) {
           binary(size & ((1u << f.mantissa_bits) - 1), f.mantissa_bits),
           hexadecimal(code, f.digits()),
           shortest(value),
-          shortest(neighbour(f, code, false)),
-          shortest(neighbour(f, code, true)),
+          neighbour_text(f, code, false),
+          neighbour_text(f, code, true),
           measured ? format("{}", error) : "-",
           measured ? fixed(error_in_units(f, code, x), 3) : "-"};
 }
 
 }  // namespace
 
-bool parse_number(const std::string& text, double& x) {
-  char* end = nullptr;
-  x = std::strtod(text.c_str(), &end);
-  return !text.empty() && text[0] != ' ' && *end == 0;
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const Format& f : formats()) names.push_back(f.name);
+  return names;
 }
 
 std::string number_text(double x, const std::string& wanted) {
   TextTable table{{"format", "kind", "sign", "exponent", "mantissa", "code", "value", "below", "above", "error", "error [ulp]"}};
-  std::vector<std::string> names;
-  for (const Format& f : formats()) {
-    names.push_back(f.name);
+  for (const Format& f : formats())
     if (wanted.empty() || wanted == f.name) table.push_back(row_of(f, x));
-  }
   if (table.size() > 1) return aligned(table, 5);
-  const std::string near = nearest_of(wanted, names);
-  throw ConfigError(format("--format \"{}\": there are fp32, bf16, fp16, e5m2, e4m3 and e8m0{}", printable(wanted),
+  const std::string near = nearest_of(wanted, format_names());
+  throw ConfigError(format("--format \"{}\": there are {}{}", printable(wanted), joined(format_names()),
                            near.empty() ? "" : "; did you mean " + near + "?"));
 }
 

@@ -18,8 +18,6 @@ namespace octet::inspect {
 namespace {
 namespace fs = std::filesystem;
 
-std::string number(double x, int digits) { return std::isfinite(x) ? fixed(x, digits) : "-"; }
-
 std::string facts_text(const std::string& folder, const RunRecord& run) {
   const RunFacts& f = run.facts;
   std::string out = format("run        {}: {} by {}, {}, began {}\n", printable(folder), printable(f.name), printable(f.recipe), f.state,
@@ -48,10 +46,11 @@ std::string progress_text(const RunRecord& run) {
   const StepEvent& last = run.steps.back();
   const std::string of = run.facts.steps > 0 ? format(" of {}", grouped(run.facts.steps)) : "";
   std::string out = format("progress   step {}{}, {} tokens in {} s\n", grouped(last.step), of, grouped(last.tokens), fixed(last.time, 1));
-  out += format("last step  loss {}, gradient norm {}, learning rate {}, {} tokens/s{}\n", number(last.loss, 4), number(last.grad_norm, 4),
-                last.learning_rate, grouped(std::llround(last.tokens_per_second)), last.skipped ? ", skipped" : "");
+  out += format("last step  loss {}, gradient norm {}, learning rate {}, {} tokens/s{}\n", fixed(last.loss, 4, "-"),
+                fixed(last.grad_norm, 4, "-"), last.learning_rate, grouped(std::llround(last.tokens_per_second)),
+                last.skipped ? ", skipped" : "");
   if (!run.evals.empty())
-    out += format("last eval  loss {} after step {}, over {} tokens\n", number(run.evals.back().loss, 4), run.evals.back().step,
+    out += format("last eval  loss {} after step {}, over {} tokens\n", fixed(run.evals.back().loss, 4, "-"), run.evals.back().step,
                   grouped(run.evals.back().tokens));
   const auto skipped = std::count_if(run.steps.begin(), run.steps.end(), [](const StepEvent& e) { return e.skipped; });
   out += format("incidents  {}, {} steps skipped{}\n", run.incidents.size() + std::size_t(run.incidents_left_out), skipped,
@@ -67,8 +66,8 @@ std::string quantizers_text(const RunRecord& run) {
   TextTable table{{"quantizer", "operand", "format", "block", "headroom [bits]", "saturated", "flushed", "SQNR [dB]", "not finite"}};
   for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) {
     const QuantizerFacts& q = run.facts.quantizers[i];
-    table.push_back({printable(q.path), printable(q.operand), printable(q.format), printable(q.block), number(h.headroom_bits[i], 2),
-                     number(100 * h.saturated[i], 3) + "%", number(100 * h.flushed[i], 3) + "%", number(h.sqnr_db[i], 1),
+    table.push_back({printable(q.path), printable(q.operand), printable(q.format), printable(q.block), fixed(h.headroom_bits[i], 2, "-"),
+                     fixed(100 * h.saturated[i], 3, "-") + "%", fixed(100 * h.flushed[i], 3, "-") + "%", fixed(h.sqnr_db[i], 1, "-"),
                      grouped(h.nonfinite[i])});
   }
   return format("\nquantizers at step {}\n{}", h.step, aligned(table, 4));

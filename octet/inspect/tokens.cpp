@@ -26,13 +26,11 @@ std::string document_text(const data::Shard& shard) {
   return format("{}, the longest of {} tokens", grouped((long long)starts.size()), grouped((long long)longest));
 }
 
+// Checks a shard's tokens and counts them, in one reading.
 void count_ids(const data::Shard& shard, Counts& counts) {
-  std::vector<std::int32_t> ids(std::min<std::uint64_t>(shard.header().token_count, 1 << 16));
-  for (std::uint64_t at = 0; at < shard.header().token_count; at += ids.size()) {
-    const auto part = std::span(ids).first(std::size_t(std::min<std::uint64_t>(ids.size(), shard.header().token_count - at)));
-    shard.read(at, part);
-    for (const std::int32_t id : part) ++counts[id];
-  }
+  shard.check_tokens([&](std::span<const std::int32_t> ids) {
+    for (const std::int32_t id : ids) ++counts[id];
+  });
 }
 
 // What an id stands for, where its tokenizer is known.
@@ -67,7 +65,7 @@ std::string header_text(const data::ShardHeader& h, std::uint64_t tokens, std::u
 }  // namespace
 
 std::string dataset_text(const std::string& folder) {
-  const data::Dataset dataset(folder);
+  const data::Dataset dataset(folder, data::Verify::header);
   const data::ShardHeader& h = dataset.shards()[0].header();
   std::string out = format("dataset    {}\n", printable(folder)) + header_text(h, dataset.token_count(), dataset.document_count()) +
                     format("health     every checksum and id verified; fingerprint {}\n\n", dataset.fingerprint());
@@ -82,7 +80,7 @@ std::string dataset_text(const std::string& folder) {
 }
 
 std::string shard_text(const std::string& path) {
-  const data::Shard shard(path);
+  const data::Shard shard(path, data::Verify::header);
   const data::ShardHeader& h = shard.header();
   Counts counts;
   count_ids(shard, counts);

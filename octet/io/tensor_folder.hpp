@@ -19,6 +19,7 @@ class TensorFolder {
   /// IoError or DataError naming folder or file.
   static TensorFolder open(const std::string& folder);
 
+  const std::string& folder() const { return folder_; }
   std::optional<TensorView> find(std::string_view name) const;
   /// The tensor of that name; DataError names the folder and the nearest name there is.
   TensorView tensor(std::string_view name) const;

@@ -90,7 +90,7 @@ void require_shape(const std::string& folder, const ModelShape& wanted) {
 /// A folder's tensors under the names of a weight map, and which of them were asked for.
 class Source {
  public:
-  Source(const std::string& folder, const HuggingFaceFormat& format) : folder_(folder), format_(format), files_(io::TensorFolder::open(folder)) {}
+  Source(const io::TensorFolder& files, const HuggingFaceFormat& format) : files_(files), format_(format) {}
 
   /// The tensor for a place, its type and shape checked; none for an alias that is not there.
   std::optional<io::TensorView> tensor(const WeightPlace& place) {
@@ -100,11 +100,11 @@ class Source {
     const io::TensorView found = files_.tensor(name);
     const auto wanted = place.stored_shape();
     if (!std::equal(found.shape.begin(), found.shape.end(), wanted.begin(), wanted.end()))
-      throw DataError(octet::format("{}: tensor \"{}\" must be {} as {} says, it is {}; fetch both again", printable(folder_), printable(found.name), bracketed(wanted),
-                                    config_name, bracketed(found.shape)));
+      throw DataError(octet::format("{}: tensor \"{}\" must be {} as {} says, it is {}; fetch both again", printable(files_.folder()),
+                                    printable(found.name), bracketed(wanted), config_name, bracketed(found.shape)));
     if (found.dtype != io::StoredDType::f32 && found.dtype != io::StoredDType::bf16 && found.dtype != io::StoredDType::f16)
-      throw DataError(octet::format("{}: tensor \"{}\" must be F32, BF16 or F16, it is {}; convert the weights first", printable(folder_), printable(found.name),
-                                    found.dtype));
+      throw DataError(octet::format("{}: tensor \"{}\" must be F32, BF16 or F16, it is {}; convert the weights first",
+                                    printable(files_.folder()), printable(found.name), found.dtype));
     used_.insert(found.name);
     return found;
   }
@@ -114,17 +114,37 @@ class Source {
     for (const std::string_view name : files_.names()) {
       const auto ends = [&](std::string_view end) { return name.ends_with(end); };
       if (used_.contains(name) || std::any_of(format_.constants.begin(), format_.constants.end(), ends)) continue;
-      throw DataError(octet::format("{}: tensor \"{}\" is unexpected: the {} model that {} describes has none of that name; fetch both again", printable(folder_), printable(name),
-                                    family, config_name));
+      throw DataError(octet::format(
+          "{}: tensor \"{}\" is unexpected: the {} model that {} describes has none of that name; fetch both again",
+          printable(files_.folder()), printable(name), family, config_name));
     }
   }
 
  private:
-  const std::string& folder_;
+  const io::TensorFolder& files_;
   const HuggingFaceFormat& format_;
-  io::TensorFolder files_;
   std::set<std::string_view> used_;
 };
+
+void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn::Parameters& parameters) {
+  const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
+  const auto slices = format.weights(shape);
+  const auto places = placed(slices, parameters);
+  Source source(files, format);
+  std::vector<std::optional<io::TensorView>> tensors;
+  for (const WeightPlace& p : places) tensors.push_back(source.tensor(p));
+  source.require_all_used(shape.family);
+
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (!places[i].alias()) places[i].read(*tensors[i]);
+  clear_padding(slices, parameters);
+  for (Parameter* p : parameters.list()) ++p->version;
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (places[i].alias() && tensors[i] && !places[i].holds(*tensors[i]))
+      throw DataError(octet::format(
+          "{}: tie_word_embeddings is true, but tensor \"{}\" differs from the embedding; set it to false or remove the tensor",
+          printable(files.folder()), printable(tensors[i]->name)));
+}
 
 }  // namespace
 
@@ -151,22 +171,12 @@ ModelShape read_hugging_face_shape(const std::string& folder) {
 
 void load_hugging_face(const std::string& folder, const ModelShape& shape, nn::Parameters& parameters) {
   require_shape(folder, shape);
-  const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
-  const auto slices = format.weights(shape);
-  const auto places = placed(slices, parameters);
-  Source source(folder, format);
-  std::vector<std::optional<io::TensorView>> tensors;
-  for (const WeightPlace& p : places) tensors.push_back(source.tensor(p));
-  source.require_all_used(shape.family);
+  fill_parameters(io::TensorFolder::open(folder), shape, parameters);
+}
 
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (!places[i].alias()) places[i].read(*tensors[i]);
-  clear_padding(slices, parameters);
-  for (Parameter* p : parameters.list()) ++p->version;
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (places[i].alias() && tensors[i] && !places[i].holds(*tensors[i]))
-      throw DataError(octet::format("{}: tie_word_embeddings is true, but tensor \"{}\" differs from the embedding; set it to false or remove the tensor",
-                                    printable(folder), printable(tensors[i]->name)));
+void load_hugging_face(const io::TensorFolder& files, const ModelShape& shape, nn::Parameters& parameters) {
+  require_shape(files.folder(), shape);
+  fill_parameters(files, shape, parameters);
 }
 
 }  // namespace octet

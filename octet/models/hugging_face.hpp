@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "octet/io/tensor_folder.hpp"
 #include "octet/models/config.hpp"
 #include "octet/nn/parameters.hpp"
 
@@ -20,5 +21,7 @@ ModelShape read_hugging_face_shape(const std::string& folder);
 /// Nothing is changed before names, types and shapes of all tensors were checked. Throws DataError naming a tensor that is missing,
 /// unexpected or of another shape, with what was wanted; ConfigError when the folder holds another shape.
 void load_hugging_face(const std::string& folder, const ModelShape&, nn::Parameters&);
+/// The same from a folder whose weights are open already.
+void load_hugging_face(const io::TensorFolder&, const ModelShape&, nn::Parameters&);
 
 }  // namespace octet

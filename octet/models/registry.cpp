@@ -24,14 +24,13 @@ const std::vector<ModelSize>& all_sizes() {
 template <class Entry>
 const Entry& find(const std::vector<Entry>& entries, std::string_view key, std::string_view name) {
   std::vector<std::string_view> names;
-  std::string list;
   for (const auto& entry : entries) {
     if (entry.name == name) return entry;
     names.push_back(entry.name);
-    list += (list.empty() ? "" : ", ") + std::string(entry.name);
   }
   const std::string near = nearest_of(name, names);
-  throw ConfigError(format("{} = \"{}\" does not exist{}; there are {}", key, printable(name), near.empty() ? "" : "; did you mean \"" + near + "\"?", list));
+  throw ConfigError(format("{} = \"{}\" does not exist{}; there are {}", key, printable(name),
+                           near.empty() ? "" : "; did you mean \"" + near + "\"?", joined(names)));
 }
 
 }  // namespace

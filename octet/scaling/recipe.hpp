@@ -76,6 +76,8 @@ struct RecipeEntry {
 };
 /// All recipes, in the order of the documentation.
 const std::vector<RecipeEntry>& recipes();
+/// The names of those that are compared by default.
+std::vector<std::string> compared_recipes();
 /// Throws ConfigError, with the nearest name and the list, when there is none of that name.
 std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions&);
 

@@ -23,16 +23,22 @@ const std::vector<RecipeEntry>& recipes() {
   return all;
 }
 
+std::vector<std::string> compared_recipes() {
+  std::vector<std::string> names;
+  for (const auto& entry : recipes())
+    if (entry.compared) names.emplace_back(entry.name);
+  return names;
+}
+
 std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions& options) {
   std::vector<std::string_view> names;
-  std::string list;
   for (const auto& entry : recipes()) {
     if (entry.name == name) return entry.make(options);
     names.push_back(entry.name);
-    list += (list.empty() ? "" : ", ") + std::string(entry.name);
   }
   const std::string near = nearest_of(name, names);
-  throw ConfigError(format("recipe \"{}\" does not exist{}; recipes are {}", printable(name), near.empty() ? "" : "; did you mean \"" + near + "\"?", list));
+  throw ConfigError(format("recipe \"{}\" does not exist{}; recipes are {}", printable(name),
+                           near.empty() ? "" : "; did you mean \"" + near + "\"?", joined(names)));
 }
 
 }  // namespace octet

@@ -9,8 +9,6 @@
 namespace octet {
 namespace {
 
-std::string number(double x, int digits) { return std::isfinite(x) ? fixed(x, digits) : "-"; }
-
 std::string percent(double x) {
   if (!std::isfinite(x)) return "-";
   char buffer[48];
@@ -56,8 +54,9 @@ std::string table_text(const Comparison& c) {
   TextTable table{
       {"recipe", "train loss", "eval loss", "gap to " + base, "grad cosine", "tokens/s", "x " + base, "peak memory", "skipped", ""}};
   for (const auto& r : c.rows)
-    table.push_back({printable(r.recipe), number(r.train_loss, 4), number(r.eval_loss, 4), gap_text(r, c), number(r.gradient_cosine, 5),
-                     std::isfinite(r.tokens_per_second) ? grouped(std::llround(r.tokens_per_second)) : "-", number(r.speed_ratio, 2),
+    table.push_back({printable(r.recipe), fixed(r.train_loss, 4, "-"), fixed(r.eval_loss, 4, "-"), gap_text(r, c),
+                     fixed(r.gradient_cosine, 5, "-"),
+                     std::isfinite(r.tokens_per_second) ? grouped(std::llround(r.tokens_per_second)) : "-", fixed(r.speed_ratio, 2, "-"),
                      bytes_text(double(r.memory.peak)), std::to_string(r.skipped), verdict(r, c)});
   std::string out = aligned(table);
   out += format("a gap within {}% is accepted", fixed(100 * std::max(c.tolerance, c.seed_spread), 2));

@@ -1,7 +1,6 @@
 #include "octet/telemetry/json.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -86,12 +85,6 @@ class Builder {
   Json root_;
 };
 
-std::string number_text(double x) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, x).ptr;
-  return {buffer, end};
-}
-
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
 
 bool plain(const Json& x) { return !x.array() && !x.object(); }
@@ -119,7 +112,7 @@ void dump_to(std::string& out, const Json& x, bool indented, int depth) {
   } else if (const auto* i = x.integer()) {
     out += std::to_string(*i);
   } else if (const auto* d = x.real()) {
-    out += number_text(*d);
+    out += shortest(*d);
   } else if (const auto* s = x.text()) {
     out += quoted(*s);
   } else if (const auto* a = x.array()) {
@@ -142,12 +135,7 @@ Json::Json(double x) {
 }
 
 Json::Json(float x) {
-  if (!std::isfinite(x)) return;
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, x).ptr;
-  double shortest = 0;
-  std::from_chars(buffer, end, shortest);
-  value_ = shortest;
+  if (std::isfinite(x)) value_ = *parse_number(shortest(x));
 }
 
 const Json* Json::find(std::string_view name) const {

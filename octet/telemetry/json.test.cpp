@@ -6,17 +6,13 @@
 
 #include "octet/base/error.hpp"
 #include "octet/telemetry/json_fields.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet {
 namespace {
 
-std::string error_of(std::string_view text, const JsonLimits& limits = {}) {
-  try {
-    parse_json(text, "file:3", limits);
-  } catch (const DataError& e) {
-    return e.what();
-  }
-  return "";
+std::string refusal(std::string_view text, const JsonLimits& limits = {}) {
+  return testing::error_of<DataError>([&] { parse_json(text, "file:3", limits); });
 }
 
 TEST(Json, reads_what_it_wrote) {
@@ -43,40 +39,32 @@ TEST(Json, bytes_that_are_not_utf8_become_replacement_characters) {
 }
 
 TEST(Json, hostile_text_is_refused_with_its_place) {
-  EXPECT_EQ(error_of("{\"a\":"), "file:3: not JSON at byte 6");
-  EXPECT_NE(error_of(""), "");
-  EXPECT_NE(error_of("\"\xff\""), "");
-  EXPECT_NE(error_of("NaN"), "");
-  EXPECT_NE(error_of("{} {}"), "");
-  EXPECT_EQ(error_of("[1e999]").substr(0, 8), "file:3: ");
-  EXPECT_EQ(error_of(R"({"a":1,"b":2,"a":3})"), "file:3: the name \"a\" stands twice in one object");
+  EXPECT_EQ(refusal("{\"a\":"), "file:3: not JSON at byte 6");
+  EXPECT_NE(refusal(""), "no error");
+  EXPECT_NE(refusal("\"\xff\""), "no error");
+  EXPECT_NE(refusal("NaN"), "no error");
+  EXPECT_NE(refusal("{} {}"), "no error");
+  EXPECT_EQ(refusal("[1e999]").substr(0, 8), "file:3: ");
+  EXPECT_EQ(refusal(R"({"a":1,"b":2,"a":3})"), "file:3: the name \"a\" stands twice in one object");
 }
 
 TEST(Json, limits_hold_before_the_damage_is_done) {
-  EXPECT_EQ(error_of(std::string(100000, '[')), "file:3: nested deeper than 12 levels");
-  EXPECT_EQ(error_of("[1,2,3,4]", {.values = 3}), "file:3: more than 3 values");
-  EXPECT_EQ(error_of("12345", {.bytes = 4}), "file:3: 5 bytes where at most 4 are read");
+  EXPECT_EQ(refusal(std::string(100000, '[')), "file:3: nested deeper than 12 levels");
+  EXPECT_EQ(refusal("[1,2,3,4]", {.values = 3}), "file:3: more than 3 values");
+  EXPECT_EQ(refusal("12345", {.bytes = 4}), "file:3: 5 bytes where at most 4 are read");
   std::string many = "{\"0\":0";
   for (int i = 1; i < 100000; ++i) many += ",\"" + std::to_string(i) + "\":0";
-  EXPECT_EQ(error_of(many + "}"), "");
+  EXPECT_EQ(refusal(many + "}"), "no error");
 }
 
 TEST(JsonFields, a_missing_or_mistyped_field_is_named) {
   const Json x = parse_json(R"({"n":1,"s":"t","neg":-1,"list":[1,"x"],"big":[1e300]})", "x");
   const JsonFields f(x, "run.json");
-  const auto error = [](auto read) {
-    try {
-      read();
-    } catch (const DataError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(error([&] { f.number("loss"); }), "run.json: loss: is missing");
-  EXPECT_EQ(error([&] { f.number("s"); }), "run.json: s: wanted a number, got a text");
-  EXPECT_EQ(error([&] { f.count("neg"); }), "run.json: neg: wanted at least 0, got -1");
-  EXPECT_EQ(error([&] { f.numbers("list"); }), "run.json: list: wanted numbers, got a text");
-  EXPECT_EQ(error([&] { f.object("n"); }), "run.json: n: wanted an object, got a whole number");
+  EXPECT_EQ(testing::error_of<DataError>([&] { f.number("loss"); }), "run.json: loss: is missing");
+  EXPECT_EQ(testing::error_of<DataError>([&] { f.number("s"); }), "run.json: s: wanted a number, got a text");
+  EXPECT_EQ(testing::error_of<DataError>([&] { f.count("neg"); }), "run.json: neg: wanted at least 0, got -1");
+  EXPECT_EQ(testing::error_of<DataError>([&] { f.numbers("list"); }), "run.json: list: wanted numbers, got a text");
+  EXPECT_EQ(testing::error_of<DataError>([&] { f.object("n"); }), "run.json: n: wanted an object, got a whole number");
   EXPECT_TRUE(std::isinf(f.numbers("big")[0]));
 }
 

@@ -30,14 +30,10 @@ void append(const std::string& path, std::string_view text) { std::ofstream(path
 
 void put(const std::string& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
 
-std::string error_of(const std::string& folder, const ReadLimits& limits = {}) {
-  try {
-    read_run(folder, limits);
-  } catch (const DataError& e) {
-    const std::string what = e.what();
-    return what.substr(what.find("metrics.jsonl"));
-  }
-  return "";
+// What read_run() says of a run's metrics, from their file's name on; "" where it reads them.
+std::string refusal(const std::string& folder, const ReadLimits& limits = {}) {
+  const std::string what = testing::error_of<DataError>([&] { read_run(folder, limits); });
+  return what.substr(std::min(what.find("metrics.jsonl"), what.size()));
 }
 
 TEST(RunFolder, the_facts_of_a_run_come_back_as_written) {
@@ -147,12 +143,8 @@ TEST(RunFolder, two_writers_of_one_run_are_refused) {
 }
 
 TEST(RunFolder, an_unwritable_folder_is_an_error_that_names_it) {
-  try {
-    MetricsWriter writer("/nonexistent/folder/metrics.jsonl");
-    FAIL();
-  } catch (const IoError& e) {
-    EXPECT_NE(std::string(e.what()).find("/nonexistent/folder"), std::string::npos);
-  }
+  const std::string message = testing::error_of<IoError>([] { MetricsWriter("/nonexistent/folder/metrics.jsonl"); });
+  EXPECT_TRUE(testing::has(message, "/nonexistent/folder")) << message;
 }
 
 TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
@@ -161,7 +153,7 @@ TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
   const std::string good = event_line(StepEvent{.step = 1}) + "\n";
   const auto error = [&](const std::string& line) {
     put(folder.metrics(), good + line + "\n" + good);
-    const std::string message = error_of(folder.folder()), remedy = "; restore the file from a copy, or leave this run out";
+    const std::string message = refusal(folder.folder()), remedy = "; restore the file from a copy, or leave this run out";
     EXPECT_TRUE(message.ends_with(remedy)) << message;
     return message.substr(0, message.size() - std::min(message.size(), remedy.size()));
   };
@@ -187,10 +179,10 @@ TEST(RunFolder, a_file_beyond_the_limit_or_of_another_kind_is_refused) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   append(folder.metrics(), std::string(100, ' '));
-  EXPECT_NE(error_of(folder.folder(), {.file_bytes = 50}), "");
+  EXPECT_NE(refusal(folder.folder(), {.file_bytes = 50}), "");
   std::filesystem::remove(folder.metrics());
   std::filesystem::create_directory(folder.metrics());
-  EXPECT_NE(error_of(folder.folder()), "");
+  EXPECT_NE(refusal(folder.folder()), "");
 }
 
 TEST(RunFolder, damaged_facts_are_refused_wherever_they_end) {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 
 #include "octet/base/error.hpp"
-#include "octet/base/file.hpp"
 #include "octet/telemetry/json.hpp"
 #include "octet/telemetry/report/well_formed.test.hpp"
 #include "octet/telemetry/sample_run.test.hpp"
+#include "tests/testing/scratch.hpp"
 
 namespace octet {
 namespace {
@@ -161,15 +161,12 @@ TEST(Report, a_record_with_missing_entries_is_a_broken_contract) {
 }
 
 TEST(Report, from_files_equals_from_memory) {
-  std::string folder = ::testing::TempDir() + "/octet-report-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const testing::Scratch folder;
   const auto run = testing::sample_run(testing::sample_recipes()[6], 1, small);
-  testing::write_sample(folder, run);
-  EXPECT_EQ(report_html(std::vector{read_run(folder)}), report_html(std::vector{run}));
-  write_report(folder + "/report.html", std::vector{run});
-  EXPECT_EQ(read_file(folder + "/report.html", 1 << 24), report_html(std::vector{run}));
-  for (const char* file : {"run.json", "metrics.jsonl", "report.html"}) ::unlink((folder + "/" + file).c_str());
-  ::rmdir(folder.c_str());
+  testing::write_sample(folder.folder(), run);
+  EXPECT_EQ(report_html(std::vector{read_run(folder.folder())}), report_html(std::vector{run}));
+  write_report(folder.at("report.html"), std::vector{run});
+  EXPECT_EQ(testing::bytes_of(folder.at("report.html")), report_html(std::vector{run}));
 }
 
 }  // namespace

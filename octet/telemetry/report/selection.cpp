@@ -29,13 +29,19 @@ void add_run(std::vector<Found>& all, const std::string& folder) {
   if (std::none_of(all.begin(), all.end(), same)) all.push_back({folder, std::move(place)});
 }
 
+bool holds_comparison(const std::string& folder) { return !holds(folder, "run.json") && holds(folder, "compare.json"); }
+
+/// Adds the runs of a folder's comparison, and returns that.
+Comparison add_compared(std::vector<Found>& all, const std::string& folder) {
+  Comparison comparison = read_comparison(folder + "/compare.json");
+  for (const std::string& run : comparison.runs) add_run(all, folder + "/" + run);
+  return comparison;
+}
+
 /// Adds the runs that `folder` means, of folders in it only as far as `depth` says; returns whether there are any.
 bool add_runs(std::vector<Found>& all, const std::string& folder, int depth) {
   if (holds(folder, "run.json")) return add_run(all, folder), true;
-  if (holds(folder, "compare.json")) {
-    for (const std::string& run : read_comparison(folder + "/compare.json").runs) add_run(all, folder + "/" + run);
-    return true;
-  }
+  if (holds_comparison(folder)) return add_compared(all, folder), true;
   if (depth == 0) return false;
   std::error_code ignored;
   std::vector<std::string> inner;
@@ -64,17 +70,18 @@ void tell_apart(std::vector<RunRecord>& runs, const std::vector<Found>& found) {
 Selection select_runs(std::span<const std::string> folders) {
   constexpr int depth = 2;  // runs/compare/bf16
   std::vector<Found> found;
-  for (const std::string& folder : folders)
-    if (!add_runs(found, folder, depth))
-      throw ConfigError(
-          format("{}: holds neither run.json nor compare.json, nor do its folders; name the folder of a run or of a comparison",
-                 printable(folder)));
   Selection out;
+  if (folders.size() == 1 && holds_comparison(folders[0])) {
+    out.comparison = add_compared(found, folders[0]);
+  } else {
+    for (const std::string& folder : folders)
+      if (!add_runs(found, folder, depth))
+        throw ConfigError(
+            format("{}: holds neither run.json nor compare.json, nor do its folders; name the folder of a run or of a comparison",
+                   printable(folder)));
+  }
   for (const Found& f : found) out.runs.push_back(read_run(f.folder));
-  if (folders.size() == 1 && !holds(folders[0], "run.json") && holds(folders[0], "compare.json"))
-    out.comparison = read_comparison(folders[0] + "/compare.json");
-  else
-    tell_apart(out.runs, found);
+  if (!out.comparison) tell_apart(out.runs, found);
   return out;
 }
 

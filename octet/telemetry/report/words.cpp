@@ -6,7 +6,7 @@
 
 namespace octet::report {
 
-std::string number_text(double x, int digits) { return std::isfinite(x) ? fixed(x, digits) : "–"; }
+std::string number_text(double x, int digits) { return fixed(x, digits, "–"); }
 
 std::string signed_percent(double fraction, int digits) {
   if (!std::isfinite(fraction)) return "–";
