@@ -15,11 +15,7 @@ bool wants(const Plan& plan, std::string_view group) { return std::find(plan.gro
 
 std::vector<train::RunConfig> under_each_recipe(const Plan& plan) {
   std::vector<std::string> names = plan.recipes;
-  if (names.empty()) {
-    names.emplace_back("bf16");
-    for (const auto& entry : recipes())
-      if (entry.compared) names.emplace_back(entry.name);
-  }
+  if (names.empty()) names = compared_recipes(), names.insert(names.begin(), "bf16");
   std::vector<train::RunConfig> out(names.size(), plan.config);
   for (std::size_t i = 0; i < names.size(); ++i) {
     out[i].recipe.recipe = names[i];

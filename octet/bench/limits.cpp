@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/gemm/multiply.hpp"
@@ -47,11 +45,10 @@ double Limits::matrix_flops_per_second(DType operands) const {
   return operands == DType::f32 ? limit.f32_flops_per_second : limit.flops_per_second;
 }
 
-double Limits::matrix_flops_per_second(DType operands, DType result, std::int64_t M, std::int64_t N, std::int64_t K) const {
+double Limits::matrix_flops_per_second(DType operands, DType result, std::int64_t M, std::int64_t N, std::int64_t K) {
   if (stream_.device() != Device::cpu) return matrix_flops_per_second(operands);
   const DType type = operands == DType::f32 ? DType::f32 : stream_.target().gemm_compute;
-  static std::map<std::tuple<DType, DType, std::int64_t, std::int64_t, std::int64_t>, double> known;
-  double& rate = known[{type, result, M, N, K}];
+  double& rate = known_[{type, result, M, N, K}];
   if (rate > 0) return rate;
   Effort effort = effort_;
   effort.repeats = std::clamp(effort.repeats, 3, 5);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <tuple>
+
 #include "octet/bench/random_data.hpp"
 #include "octet/bench/timing.hpp"
 
@@ -18,13 +21,14 @@ class Limits {
   double matrix_flops_per_second(DType operands) const;
   /// The rate of the matrix library itself for d[M, N] = a[M, K] b[N, K]^T: on the CPU oneDNN's best over the orders in which operands
   /// may be stored, on a GPU matrix_flops_per_second().
-  double matrix_flops_per_second(DType operands, DType result, std::int64_t M, std::int64_t N, std::int64_t K) const;
+  double matrix_flops_per_second(DType operands, DType result, std::int64_t M, std::int64_t N, std::int64_t K);
 
  private:
   Stream& stream_;
   const RandomData& random_;
   Effort effort_;
   double copy_ = 0;
+  std::map<std::tuple<DType, DType, std::int64_t, std::int64_t, std::int64_t>, double> known_;  // of operands, result, M, N, K
 };
 
 /// Bytes that go beyond the last cache of the device several times over.

@@ -30,18 +30,13 @@ RandomData::RandomData(Stream& stream)
   set_values(stream, f32_, made.data()), set_values(stream, bf16_, made.data());
 }
 
-void RandomData::fill(Stream& stream, const Tensor& t) const {
-  check(t.dtype == DType::f32 || t.dtype == DType::bf16, "random data: wants f32 or bf16, got {}", t.dtype);
-  const Tensor from = t.dtype == DType::f32 ? f32_ : bf16_, to = t.reshaped({t.count()});
+Tensor RandomData::values(Stream& stream, Shape shape, DType dtype, Region region) const {
+  check(dtype == DType::f32 || dtype == DType::bf16, "random data: wants f32 or bf16, got {}", dtype);
+  const Tensor t = stream.empty(shape, dtype, region), from = dtype == DType::f32 ? f32_ : bf16_, to = t.reshaped({t.count()});
   for (std::int64_t begin = 0; begin < to.count(); begin += pool) {
     const std::int64_t n = std::min(pool, to.count() - begin);
     copy(stream, from.rows(0, n), to.rows(begin, n));
   }
-}
-
-Tensor RandomData::values(Stream& stream, Shape shape, DType dtype, Region region) const {
-  const Tensor t = stream.empty(shape, dtype, region);
-  fill(stream, t);
   return t;
 }
 

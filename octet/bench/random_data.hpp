@@ -15,7 +15,6 @@ class RandomData {
   Tensor values(Stream&, Shape, DType, Region = Lifetime::scratch) const;
   /// i32 [n]: numbers from 0 to below - 1.
   Tensor tokens(Stream&, std::int64_t n, std::int64_t below) const;
-  void fill(Stream&, const Tensor&) const;
 
  private:
   Tensor f32_, bf16_;

@@ -33,10 +33,7 @@ Planned plan_sites(Stream& stream, const Sites& sites, const PrecisionConfig& co
   out.recipe = config.recipe, out.precision = std::make_unique<Precision>(everywhere);
   for (const Site& site : sites.all()) out.plans.push_back(out.precision->plan(site));
   out.precision->allocate(stream);
-  for (const LinearPlan& p : out.plans) {
-    out.quantizes = out.quantizes || p.x->spec({}).quantizes();
-    out.layout += layout_text(p) + "; ";
-  }
+  for (const LinearPlan& p : out.plans) out.layout += layout_text(p) + "; ";
   return out;
 }
 

@@ -24,7 +24,6 @@ struct Planned {
   std::string layout;  // "e4m3 tensor, e4m3 tensor, e5m2 tensor, fast forward"
   std::unique_ptr<Precision> precision;
   std::vector<LinearPlan> plans;  // of qkv, attention_out, mlp_in, mlp_out, head
-  bool quantizes = false;
 
   const LinearPlan& qkv() const { return plans[0]; }
   const LinearPlan& mlp_in() const { return plans[2]; }

@@ -29,16 +29,6 @@ void step(Engine& e, const std::vector<data::Batch>& batches) {
   train::finish_step(e);
 }
 
-// What one step announces, told by the null device.
-Work work_of_step(const train::EngineConfig& config, Target target, const std::vector<data::Batch>& batches) {
-  Engine e(config, Device::null, target);
-  e.parameters.initialize(e.stream, 0);
-  train::prepare(e);
-  const Work before = e.stream.work();
-  step(e, batches);
-  return e.stream.work() - before;
-}
-
 Timing time_steps(Engine& e, const std::vector<data::Batch>& batches, int repeats) {
   // A micro-step is run twice before it is recorded to be replayed, and the record's first use costs time too.
   constexpr std::int64_t micro_steps = 4;
@@ -60,8 +50,8 @@ Timing time_steps(Engine& e, const std::vector<data::Batch>& batches, int repeat
 }  // namespace
 
 Floor floor_of_step(Subject& s, const train::RunConfig& c, const std::vector<Row>& attention) {
-  const train::EngineConfig config = train::engine_config(c);
-  return floor_of(s, work_of_step(config, s.stream.target(), random_batches(c)), attention);
+  const train::DryRun dry = train::dry_run(train::engine_config(c), s.stream.target(), c.train.batch, c.train.accumulate);
+  return floor_of(s, dry.step, attention);
 }
 
 StepResult measure_step(const train::RunConfig& c, Device device, Target target, int repeats, const Floor& floor) {

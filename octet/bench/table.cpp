@@ -1,13 +1,9 @@
 #include "octet/bench/table.hpp"
 
-#include <algorithm>
-#include <array>
+#include "octet/base/aligned.hpp"
 
 namespace octet::bench {
 namespace {
-
-constexpr std::size_t columns = 8, left = 3;  // the first `left` columns are words
-using Cells = std::array<std::string, columns>;
 
 // Three digits: 0.123, 1.23, 12.3, 123, 1234.
 std::string three(double x) { return fixed(x, x < 1 ? 3 : x < 10 ? 2 : x < 100 ? 1 : 0); }
@@ -30,27 +26,11 @@ std::string rate_text(Unit unit, double rate) {
   return grouped((long long)(rate + 0.5)) + " tok/s";
 }
 
-Cells cells_of(const Row& r) {
+std::vector<std::string> cells_of(const Row& r) {
   const Scale t = time_scale(r.seconds.median);
   return {r.group + ": " + r.name, r.shape, r.precision, three(r.seconds.median * t.factor) + " " + t.unit,
           three(r.seconds.low * t.factor) + "-" + three(r.seconds.high * t.factor), amount_text(r), rate_text(r.unit, r.rate()),
           fixed(100 * r.share(), 0) + "%"};
-}
-
-std::string lines_text(const std::vector<Cells>& lines) {
-  std::array<std::size_t, columns> width{};
-  for (const Cells& line : lines)
-    for (std::size_t c = 0; c < columns; ++c) width[c] = std::max(width[c], line[c].size());
-  std::string out;
-  for (const Cells& line : lines) {
-    for (std::size_t c = 0; c < columns; ++c) {
-      if (width[c] == 0) continue;
-      const std::string pad(width[c] - line[c].size(), ' ');
-      out += (out.empty() || out.back() == '\n' ? "" : "  ") + (c < left ? line[c] + pad : pad + line[c]);
-    }
-    out += '\n';
-  }
-  return out;
 }
 
 std::string limits_text(const Result& r) {
@@ -99,11 +79,11 @@ Json known(double rate) { return rate > 0 ? Json(rate) : Json(); }
 }  // namespace
 
 std::string table_text(const Result& r) {
-  std::vector<Cells> lines{{"what", "shape", "precision", "median", "quartiles", "amount", "rate", "of limit"}};
+  TextTable lines{{"what", "shape", "precision", "median", "quartiles", "amount", "rate", "of limit"}};
   for (const Row& row : r.rows) lines.push_back(cells_of(row));
   for (const StepResult& s : r.steps) lines.push_back(cells_of(s.row));
   std::string out = format("{}; {}\n{}, {} tokens in sequences of {}\n", r.device, r.libraries, r.model, grouped(r.tokens), r.sequence);
-  out += limits_text(r) + "\n" + lines_text(lines);
+  out += limits_text(r) + "\n" + aligned(lines, 3);
   for (const StepResult& s : r.steps) out += floor_text(s);
   return out;
 }

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
-#include "octet/base/new_file.hpp"
 #include "octet/bench/table.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/config/read.hpp"
@@ -40,8 +40,7 @@ bench::Plan plan_of(const Options& o) {
   plan.groups.assign(std::begin(bench::groups), std::end(bench::groups));
   if (o.group != "all") {
     if (std::find(plan.groups.begin(), plan.groups.end(), o.group) == plan.groups.end())
-      throw ConfigError(format("nothing called \"{}\" can be measured; there are gemm, quantize, attention, norm, activation, optimizer, step and all",
-                               printable(o.group)));
+      throw ConfigError(format("nothing called \"{}\" can be measured; there are {} and all", printable(o.group), joined(bench::groups)));
     plan.groups = {o.group};
   }
   const bool gpu = device_named(plan.config.device) != Device::cpu;
@@ -54,12 +53,7 @@ ExitCode measure(const Options& o) {
   if (o.quiet) log::set_quiet(true);
   const bench::Result result = bench::run(plan_of(o));
   std::printf("%s", bench::table_text(result).c_str());
-  if (!o.json.empty()) {
-    const std::string text = bench::to_json(result).dump(true) + "\n";
-    NewFile file(o.json, text.size());
-    file.write(0, std::as_bytes(std::span(text)));
-    file.publish();
-  }
+  if (!o.json.empty()) write_file_atomically(o.json, bench::to_json(result).dump(true) + "\n");
   return ExitCode::done;
 }
 
@@ -75,7 +69,7 @@ void add_bench(Program& program) {
       "Memory-bound rows are held against the copy of a large tensor, GEMM and attention against the best matrix product, all measured in\n"
       "the same run. A step is held against its floor: GEMM operations at the rates of their types, attention at the rate that it has\n"
       "alone, bytes of all other ops at copy bandwidth; nothing overlaps. See docs/benchmarks.md.");
-  command.positional("what", o->group, "gemm, quantize, attention, norm, activation, optimizer, step or all", false);
+  command.positional("what", o->group, joined(bench::groups) + " or all", false);
   command.option("--device", o->device, "auto (the GPU where there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
   command.option("--model", o->model, "a named size, whose shapes are measured (model.size)");
   command.option("--tokens", o->tokens, "tokens in a micro-batch; 0: 1024 on a CPU, 16384 on a GPU", {.at_least = 0});
