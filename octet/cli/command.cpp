@@ -70,9 +70,8 @@ std::string integer_error(const std::string& text) {
 
 // The same for a number; infinity and NaN are none.
 std::string number_error(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == 0 && std::isfinite(value) ? "" : format("must be a number, got {}", text);
+  const auto value = parse_number(text);
+  return value && std::isfinite(*value) ? "" : format("must be a number, got {}", text);
 }
 
 // "a,b" -> a, b.
@@ -107,7 +106,7 @@ struct Command::Parser {
   CLI::Option* add(CLI::Option* option, const Accept& accept) {
     if (!accept.one_of.empty()) option->check(CLI::IsMember(accept.one_of));
     if (accept.at_least > -std::numeric_limits<double>::infinity())
-      option->check([accept](const std::string& text) { return range_error(accept, std::strtod(text.c_str(), nullptr)); });
+      option->check([accept](const std::string& text) { return range_error(accept, parse_number(text).value_or(NAN)); });
     return option->capture_default_str();
   }
 };

@@ -13,12 +13,11 @@ struct Options : RunOptions {
 };
 
 double share_of(const std::string& option, const std::string& text) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  const bool percent = std::string_view(end) == "%";
-  if (end == text.c_str() || (*end != 0 && !percent) || !(number >= 0 && number < 1e9))
+  const bool percent = text.ends_with('%');
+  const auto number = parse_number(percent ? text.substr(0, text.size() - 1) : text);
+  if (!number || !(*number >= 0 && *number < 1e9))
     throw ConfigError(format("{} \"{}\": a share is written 0.005 or 0.5%", option, printable(text)));
-  return percent ? number / 100 : number;
+  return percent ? *number / 100 : *number;
 }
 
 ExitCode compare_recipes(Options o) {
@@ -36,8 +35,7 @@ ExitCode compare_recipes(Options o) {
 
 void add_compare(Program& program) {
   auto o = std::make_shared<Options>();
-  for (const auto& entry : recipes())
-    if (entry.compared) o->compare.recipes.emplace_back(entry.name);
+  o->compare.recipes = compared_recipes();
   Command command = program.command("compare", "Train several recipes from the same weights on the same data, and show how they differ",
                                   "  octet compare --data data/docs --max-time 5m\n"
                                   "  octet compare run.toml --recipes current,block128 --seeds 3 --tolerance 0.5%\n"
