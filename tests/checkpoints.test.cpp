@@ -1,19 +1,16 @@
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <stdexcept>
 #include <thread>
 
 #include "octet/base/error.hpp"
 #include "octet/numerics/philox.hpp"
+#include "tests/testing/begun_octet.hpp"
 #include "tests/testing/octet.hpp"
 #include "tests/testing/run_events.hpp"
 #include "tests/testing/small_files.hpp"
@@ -25,50 +22,11 @@ namespace octet {
 namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-using testing::bytes_of, testing::Ended, testing::has, testing::Scratch, testing::words_of;
+using testing::BegunOctet, testing::bytes_of, testing::Ended, testing::has, testing::Scratch;
 
 std::string config() {
   return "threads = 1\n" + testing::tiny_config("steps = 60\nbatch = 2\naccumulate = 3\neval_every = 7\n[recipe]\nhistory = 8\n[checkpoint]\nevery = 4\n");
 }
-
-/// The program, begun and not waited for.
-class Child {
- public:
-  Child(const std::string& folder, const std::vector<std::string>& arguments) {
-    pid_ = ::fork();
-    if (pid_ < 0) throw std::runtime_error("cannot fork");  // its number would stand for every process
-    if (pid_ != 0) return;
-    const int none = ::open("/dev/null", O_RDWR);
-    ::dup2(none, 0), ::dup2(none, 1), ::dup2(none, 2);
-    std::vector<char*> words{const_cast<char*>(OCTET_PROGRAM)};
-    for (const std::string& a : arguments) words.push_back(const_cast<char*>(a.c_str()));
-    words.push_back(nullptr);
-    if (::chdir(folder.c_str()) == 0) ::execv(words[0], words.data());
-    ::_exit(127);
-  }
-  ~Child() {
-    signal(SIGKILL), end();
-  }
-  bool running() {
-    if (!ended_) ended_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
-    return !ended_;
-  }
-  pid_t process() const { return pid_; }
-  /// Does nothing when it has ended: its number may be another process's by now.
-  void signal(int number) {
-    if (running()) ::kill(pid_, number);
-  }
-  /// Its exit code, or -1 for a signal's end.
-  int end() {
-    if (!ended_) ended_ = ::waitpid(pid_, &status_, 0) == pid_;
-    return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
-  }
-
- private:
-  pid_t pid_ = 0;
-  int status_ = 0;
-  bool ended_ = false;
-};
 
 class Interrupted : public ::testing::TestWithParam<std::string> {
  protected:
@@ -82,10 +40,10 @@ class Interrupted : public ::testing::TestWithParam<std::string> {
     ASSERT_EQ(ended.code, 0) << ended.err;
   }
   // "train --resume" where there is something to resume, the same command again where the run was killed before it had its configuration.
-  std::vector<std::string> next_command(const std::string& recipe) const {
-    if (fs::exists(scratch.at("runs/cut/config.toml"))) return words_of("train --quiet --resume runs/cut");
+  std::string next_command(const std::string& recipe) const {
+    if (fs::exists(scratch.at("runs/cut/config.toml"))) return "train --quiet --resume runs/cut";
     fs::remove_all(scratch.at("runs/cut"));
-    return words_of("train run.toml --quiet --name cut --set recipe.name=" + recipe);
+    return "train run.toml --quiet --name cut --set recipe.name=" + recipe;
   }
   // Whether a save of this process is under way, or, when it has ended, was; 0: of any.
   bool saving(pid_t process = 0) const {
@@ -125,7 +83,7 @@ TEST_P(Interrupted, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
   for (std::uint64_t attempt = 0; kills < wanted; ++attempt) {
     ASSERT_LT(attempt, std::uint64_t(20 * wanted)) << kills << " kills";
     const RandomWords r = philox(std::uint64_t(wanted), attempt);
-    Child child(scratch.folder(), next_command(GetParam()));
+    BegunOctet child(next_command(GetParam()), scratch.folder());
     if (attempt % 3 == 0) {
       while (child.running() && !saving(child.process())) std::this_thread::sleep_for(100us);
       std::this_thread::sleep_for(std::chrono::microseconds(r.w[0] % 4000));
@@ -146,7 +104,7 @@ TEST_P(Interrupted, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
     ++whole_runs;
     fs::remove_all(scratch.at("runs/cut"));
   }
-  Child last(scratch.folder(), next_command(GetParam()));
+  BegunOctet last(next_command(GetParam()), scratch.folder());
   ASSERT_EQ(last.end(), 0);
   expect_same();
   RecordProperty("kills_within_a_save", int(within_a_save));
@@ -158,7 +116,7 @@ TEST_P(Interrupted, StoppedBySignalsItSavesAndGoesOn) {
   int stopped = 0;
   for (std::uint64_t attempt = 0; attempt < 6; ++attempt) {
     const std::int64_t wanted = steps_done() + 2 + philox(7, attempt).w[0] % 7;  // in all at most 48 of the run's 60
-    Child child(scratch.folder(), next_command(GetParam()));
+    BegunOctet child(next_command(GetParam()), scratch.folder());
     while (child.running() && steps_done() < wanted) std::this_thread::sleep_for(1ms);
     child.signal(std::array{SIGTERM, SIGINT, SIGUSR1}[attempt % 3]);
     const int code = child.end();
@@ -168,7 +126,7 @@ TEST_P(Interrupted, StoppedBySignalsItSavesAndGoesOn) {
     EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/run.json")), "\"stopped\""));
   }
   EXPECT_GE(stopped, 1);
-  Child last(scratch.folder(), next_command(GetParam()));
+  BegunOctet last(next_command(GetParam()), scratch.folder());
   ASSERT_EQ(last.end(), 0);
   expect_same();
 }
@@ -200,7 +158,7 @@ class Contested : public Interrupted {};
 INSTANTIATE_TEST_SUITE_P(Checkpoints, Contested, ::testing::Values("bf16"));
 
 TEST_P(Contested, TwoTrainersInOneFolderAreOneTooMany) {
-  Child first(scratch.folder(), words_of("train run.toml --quiet --name cut --steps 100000"));
+  BegunOctet first("train run.toml --quiet --name cut --steps 100000", scratch.folder());
   while (first.running() && !fs::exists(scratch.at("runs/cut/metrics.jsonl"))) std::this_thread::sleep_for(1ms);
   const std::string before = bytes_of(scratch.at("runs/cut/config.toml"));
   const Ended second = octet("train --resume runs/cut --steps 5");
@@ -212,7 +170,7 @@ TEST_P(Contested, TwoTrainersInOneFolderAreOneTooMany) {
 }
 
 TEST_P(Contested, AskedForACheckpointItSavesOneAndGoesOn) {
-  Child run(scratch.folder(), words_of("train run.toml --quiet --name cut --steps 100000 --set checkpoint.every=0 --set checkpoint.minutes=0"));
+  BegunOctet run("train run.toml --quiet --name cut --steps 100000 --set checkpoint.every=0 --set checkpoint.minutes=0", scratch.folder());
   while (run.running() && !has(bytes_of(scratch.at("runs/cut/metrics.jsonl")), "\"event\":\"step\"")) std::this_thread::sleep_for(1ms);
   const auto saved = [&] {
     std::error_code none;
@@ -230,7 +188,7 @@ TEST_P(Contested, AskedForACheckpointItSavesOneAndGoesOn) {
 
 TEST_P(Contested, ACommandThatDoesNotTrainEndsAtTheFirstSignal) {
   ASSERT_EQ(::mkfifo(scratch.at("never.toml").c_str(), 0600), 0);
-  Child plan(scratch.folder(), words_of("plan never.toml"));  // waits for somebody to write the configuration
+  BegunOctet plan("plan never.toml", scratch.folder());  // waits for somebody to write the configuration
   std::this_thread::sleep_for(100ms);
   EXPECT_TRUE(plan.running());
   plan.signal(SIGINT);
@@ -238,7 +196,7 @@ TEST_P(Contested, ACommandThatDoesNotTrainEndsAtTheFirstSignal) {
 }
 
 TEST_P(Contested, ASecondSignalEndsItAtOnce) {
-  Child run(scratch.folder(), words_of("train run.toml --quiet --name cut --steps 100000 --set model.width=512 --set model.layers=8 --set train.batch=64"));
+  BegunOctet run("train run.toml --quiet --name cut --steps 100000 --set model.width=512 --set model.layers=8 --set train.batch=64", scratch.folder());
   while (run.running() && !fs::exists(scratch.at("runs/cut/metrics.jsonl"))) std::this_thread::sleep_for(1ms);
   run.signal(SIGINT);
   std::this_thread::sleep_for(5ms);

@@ -146,6 +146,12 @@ void Command::optional_value(const std::string& names, bool& given, std::string&
   parser_.optional.emplace_back(parser_.app->add_option(names, value, help)->expected(0, 1), &given);
   parser_.app->parse_complete_callback([this_parser = &parser_] { this_parser->complete(); });
 }
+std::vector<std::string> Command::given() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : parser_.app->get_options())
+    if (option->count() > 0) names.push_back(option->nonpositional() ? option->get_name() : option->results().front());
+  return names;
+}
 void Command::run(std::function<ExitCode()> work) {
   parser_.app->final_callback([work = std::move(work)] { result = work(); });
 }

@@ -37,6 +37,9 @@ class Command {
   /// An option whose value may be left out; `given` tells whether it was named at all.
   void optional_value(const std::string& names, bool& given, std::string& value, const std::string& help);
 
+  /// Options that the command line names, and its words that belong to none, after parsing.
+  std::vector<std::string> given() const;
+
   /// The work, after parsing; returns the exit code.
   void run(std::function<ExitCode()>);
 

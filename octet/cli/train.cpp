@@ -7,6 +7,7 @@
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/resume.hpp"
 #include "octet/train/run_folder.hpp"
+#include "octet/train/study.hpp"
 #include "octet/train/trainer.hpp"
 
 namespace octet::cli {
@@ -22,6 +23,8 @@ struct Options : RunOptions {
     folder = resume_folder.empty() ? train::last_run_folder(config()) : resume_folder;
     if (!std::filesystem::is_directory(folder)) throw ConfigError(format("--resume: there is no run folder {}; check the path", printable(folder)));
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    if (std::filesystem::exists(folder + "/" + train::Study::file_name))
+      throw ConfigError(format("--resume: {} holds a comparison; octet compare --resume {} goes on with it", printable(folder), printable(folder)));
     if (options.file.empty()) options.file = folder + "/config.toml";
     if (!std::filesystem::exists(options.file)) throw ConfigError(format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
     return options.config();

@@ -2,54 +2,32 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
+#include <memory>
 
 #include "octet/base/log.hpp"
+#include "octet/ops/machine/machine.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/evaluate.hpp"
-#include "octet/ops/machine/machine.hpp"
+#include "octet/train/first_gradient.hpp"
+#include "octet/train/gemm_plans_file.hpp"
 #include "octet/train/run_folder.hpp"
 #include "octet/train/step.hpp"
+#include "octet/train/trainer.hpp"
 
 namespace octet::train {
 namespace {
-
-// The baseline first, then the others; each known, none twice.
-std::vector<std::string> all_recipes(const CompareOptions& options) {
-  std::vector<std::string> out{options.baseline};
-  for (const auto& recipe : options.recipes) {
-    make_recipe(recipe, {});
-    if (recipe != options.baseline && std::find(out.begin() + 1, out.end(), recipe) != out.end())
-      throw ConfigError(format("--recipes names {} twice; leave one out", recipe));
-    if (recipe != options.baseline) out.push_back(recipe);
-  }
-  make_recipe(options.baseline, {});
-  return out;
-}
-
-RunConfig config_of(RunConfig c, const std::string& recipe, const CompareOptions& options, std::int64_t seed) {
-  c.recipe.recipe = recipe;
-  // A choice of format that this recipe does not have is no mistake here: it was made for those that have it.
-  try {
-    make_recipe(recipe, c.recipe.options);
-  } catch (const ConfigError&) {
-    c.recipe.options.format = "default";
-  }
-  c.seed = seed;
-  c.name = options.seeds > 1 ? format("{}-seed{}", recipe, seed) : recipe;
-  return c;
-}
 
 // Seconds that one step of each recipe takes, and one evaluation of each, together: two steps, the second one counts.
 struct Cost {
   double step = 0, evaluation = 0;
 };
-Cost measure_cost(const RunConfig& config, const std::vector<std::string>& recipes, const CompareOptions& options, const Corpus& corpus) {
+Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
   const auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
   Cost cost;
-  for (const auto& recipe : recipes) {
-    const RunConfig c = config_of(config, recipe, options, config.seed);
+  for (const StudyRun& run : study.runs()) {
+    if (run.seed != study.run.seed) break;
+    const RunConfig c = study.config_of(run);
     const Device device = device_named(c.device);
     Engine engine(engine_config(c), device, machine_target(device));
     data::Loader loader(corpus.training(), {.rows = c.train.batch, .seed = std::uint64_t(c.seed)});
@@ -73,63 +51,123 @@ Cost measure_cost(const RunConfig& config, const std::vector<std::string>& recip
 }
 
 // The number of steps with which all runs and their evaluations end within max_seconds.
-std::int64_t steps_within(const RunConfig& config, const std::vector<std::string>& recipes, const CompareOptions& options, const Corpus& corpus) {
+std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
   const auto begin = std::chrono::steady_clock::now();
-  const Cost cost = measure_cost(config, recipes, options, corpus);
+  const Cost cost = measure_cost(study, corpus);
   const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const double every = config.train.eval_every > 0 ? double(config.train.eval_every) : 1e9;
-  const double budget = (config.train.max_seconds * 0.95 - spent) / double(options.seeds) - cost.evaluation;
+  const LoopConfig& loop = study.run.train;
+  const double every = loop.eval_every > 0 ? double(loop.eval_every) : 1e9;
+  const double budget = (loop.max_seconds * 0.95 - spent) / double(study.compare.seeds) - cost.evaluation;
   const double steps = budget / (cost.step + cost.evaluation / every);
   if (steps < 1)
     throw ConfigError(format("--max-time {} is too short: one step of all {} recipes takes {} s; allow more time or compare fewer recipes",
-                             duration_text(config.train.max_seconds), recipes.size(), fixed(cost.step, 1)));
+                             duration_text(loop.max_seconds), study.runs().size() / std::size_t(study.compare.seeds), fixed(cost.step, 1)));
   return std::int64_t(steps);
+}
+
+// Refuses what some recipe cannot do on this machine before hours are spent on the others.
+void require_possible(const StudyConfig& study) {
+  const Device device = device_named(study.run.device);
+  for (const StudyRun& run : study.runs()) {
+    if (run.seed != study.run.seed) break;
+    const RunConfig c = study.config_of(run);
+    const DryRun dry = dry_run(engine_config(c), machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
+    require_native(dry, c.recipe);
+    require_memory(dry, available_bytes(device), c.train);
+  }
+}
+
+// Puts the number of steps of every run in the place of all else that bounds them.
+void fix_steps(StudyConfig& study, const Corpus& corpus) {
+  LoopConfig& loop = study.run.train;
+  const std::int64_t wanted = study.run.steps();
+  loop.steps = wanted;
+  if (loop.max_seconds == 0) return;
+  log::info("timing one step of each recipe");
+  const std::int64_t possible = steps_within(study, corpus);
+  loop.steps = wanted > 0 ? std::min(wanted, possible) : possible;
+  loop.max_seconds = 0;
+  log::info("{} steps of {} tokens for each of {} runs", loop.steps, grouped(study.run.tokens_per_step()), study.runs().size());
+}
+
+[[noreturn]] void stopped(const Study& study) {
+  throw Error(ExitCode::interrupted, format("stopped by a signal; octet compare --resume {} goes on", printable(study.folder())));
+}
+
+// call(), whose errors of damaged files of a run say how to have the run anew.
+template <class Call>
+auto with_files_of(const Study& study, const StudyRun& run, Call call) {
+  return with_remedy(format("or remove {}, which --resume then trains anew", printable(study.folder_of(run))), call);
+}
+
+// From its beginning, or from where it was stopped, to its end.
+void train(const Study& study, const StudyRun& run, const Corpus& corpus, Console::Kind console) {
+  if (stop_requested()) stopped(study);
+  TrainOptions options{.console = console, .save_finished = false, .baseline = study.config().compare.baseline};
+  if (study.has_begun(run)) options.resume = study.folder_of(run);
+  options.keep_first_gradient = study.is_baseline(run);
+  if (!study.is_baseline(run)) options.baseline_folder = study.folder_of(study.baseline_of(run));
+  // Its first step needs what the baseline kept: better refused now than when the model is made.
+  if (options.resume.empty() && !study.is_baseline(run)) read_first_gradient(options.baseline_folder);
+  const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(study.config_of(run), corpus, options); });
+  if (run.seed == study.config().run.seed) log::info("{}", plan_text(trainer->plan().plan));
+  try {
+    if (trainer->run().state == RunState::stopped) stopped(study);
+  } catch (const DivergedError& e) {
+    log::warn("{}", e.what());
+  }
+}
+
+// Does what is left of a study to do; `corpus` may be null when no run is left.
+CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind console) {
+  const std::vector<StudyRun> runs = study.config().runs();
+  CompareOutcome out{study.folder(), {}};
+  std::vector<RunRecord> records;
+  std::vector<std::string> names;
+  for (const StudyRun& run : runs) {
+    const bool over = with_files_of(study, run, [&] { return study.is_over(run); });
+    log::info("run {} of {}: {}{}", names.size() + 1, runs.size(), run.name, over ? " is over" : "");
+    if (!over) train(study, run, *corpus, console);
+    records.push_back(with_files_of(study, run, [&] { return read_run(study.folder_of(run)); }));
+    names.push_back(run.name);
+    study.clear(run);
+    if (study.is_baseline(run) && records.back().facts.state == RunState::diverged)
+      throw DivergedError(
+          format("run {}, the baseline, diverged, and nothing can be held against it; see the incidents in {}/metrics.jsonl, "
+                 "and begin a new comparison with a lower optim.learning_rate",
+                 run.name, printable(study.folder_of(run))));
+  }
+  out.comparison = compare_runs(records, study.config().compare.baseline, study.config().compare.tolerance);
+  out.comparison.runs = names;
+  write_comparison(study.folder() + "/compare.json", out.comparison);
+  write_report(study.folder() + "/report.html", records, &out.comparison);
+  return out;
 }
 
 }  // namespace
 
-CompareOutcome compare(RunConfig config, const CompareOptions& options) {
-  const std::vector<std::string> recipes = all_recipes(options);
-  const Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-  if (config.train.max_seconds > 0) {
-    log::info("timing one step of each recipe");
-    const std::int64_t wanted = config.train.steps > 0 || config.train.tokens > 0 ? config.steps() : 0;
-    const std::int64_t possible = steps_within(config, recipes, options, corpus);
-    config.train.steps = wanted > 0 ? std::min(wanted, possible) : possible;
-    config.train.max_seconds = 0;
-    log::info("{} steps of {} tokens for each of {} runs", config.train.steps, grouped(config.tokens_per_step()), recipes.size() * std::size_t(options.seeds));
-  }
-  const std::string folder = make_run_folder(config.output, config.name.empty() ? "compare" : config.name);
-  config.output = folder;
-  std::vector<RunRecord> records;
-  std::vector<std::string> names;
-  for (std::int64_t seed = config.seed; seed < config.seed + options.seeds; ++seed) {
-    std::vector<float> baseline_gradient;
-    for (const auto& recipe : recipes) {
-      const bool is_baseline = recipe == options.baseline;
-      const RunConfig c = config_of(config, recipe, options, seed);
-      log::info("run {} of {}: {}", records.size() + 1, recipes.size() * std::size_t(options.seeds), c.name);
-      Outcome outcome;
-      try {
-        Trainer trainer(c, corpus, {.console = options.console, .keep_first_gradient = is_baseline, .checkpoints = false,
-                                    .baseline_gradient = is_baseline ? nullptr : &baseline_gradient, .baseline = options.baseline});
-        if (seed == config.seed) log::info("{}", plan_text(trainer.plan().plan));
-        outcome = trainer.run();
-      } catch (const DivergedError& e) {
-        if (is_baseline) throw;
-        log::warn("{}", e.what());
-      }
-      if (is_baseline) baseline_gradient = std::move(outcome.first_gradient);
-      records.push_back(read_run(folder + "/" + c.name));
-      names.push_back(c.name);
-      if (outcome.state == RunState::stopped) throw Error(ExitCode::interrupted, format("stopped by a signal; what is done stands in {}", folder));
-    }
-  }
-  CompareOutcome out{folder, compare_runs(records, options.baseline, options.tolerance)};
-  out.comparison.runs = names;
-  write_comparison(folder + "/compare.json", out.comparison);
-  write_report(folder + "/report.html", records, &out.comparison);
-  return out;
+CompareOutcome compare(StudyConfig asked, Console::Kind console) {
+  asked.runs();  // recipes that do not exist are refused before the data is read
+  const Corpus corpus(asked.run.data, asked.run.train, asked.run.model.shape().vocabulary);
+  require_possible(asked);
+  fix_steps(asked, corpus);
+  asked.compare.text = to_text(corpus.dataset().fingerprint());
+  return carry_out(Study::begin(asked), &corpus, console);
+}
+
+CompareOutcome resume_compare(const std::string& folder, Console::Kind console) {
+  const Study study = Study::open(folder);
+  const RunConfig& asked = study.config().run;
+  const std::vector<StudyRun> runs = study.config().runs();
+  const auto over = [&](const StudyRun& run) { return with_files_of(study, run, [&] { return study.is_over(run); }); };
+  if (std::all_of(runs.begin(), runs.end(), over)) return carry_out(study, nullptr, console);
+  const Corpus corpus(asked.data, asked.train, asked.model.shape().vocabulary);
+  if (to_text(corpus.dataset().fingerprint()) != study.config().compare.text)
+    throw DataError(format("data.path = \"{}\" holds another text than the one that the comparison in {} began with; put that one there",
+                           printable(asked.data.path), printable(study.folder())));
+  // Runs that come later multiply as the earlier ones did.
+  for (const StudyRun& run : runs) replay_gemm_plans(study.folder_of(run), device_named(asked.device));
+  return carry_out(study, &corpus, console);
 }
 
 }  // namespace octet::train

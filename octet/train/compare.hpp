@@ -1,17 +1,10 @@
 #pragma once
 
 #include "octet/telemetry/comparison.hpp"
-#include "octet/train/trainer.hpp"
+#include "octet/train/console.hpp"
+#include "octet/train/study.hpp"
 
 namespace octet::train {
-
-struct CompareOptions {
-  std::vector<std::string> recipes;  // besides the baseline
-  std::string baseline = "bf16";
-  std::int64_t seeds = 1;            // runs of each recipe: config.seed, config.seed + 1, ...
-  double tolerance = 0.005;          // of the gap in loss, as a fraction
-  Console::Kind console = Console::Kind::automatic;
-};
 
 /// Where a comparison left its files.
 struct CompareOutcome {
@@ -20,8 +13,14 @@ struct CompareOutcome {
 };
 
 /// Trains each recipe from the same initial weights on the same data, the baseline first, each in a folder of its own below
-/// `output`/`name`, and writes compare.json and report.html there. When train.max_seconds is set it bounds all runs together: steps of
-/// each recipe are timed first, and all get the same number of steps. Throws ConfigError on recipes that do not exist or repeat.
-CompareOutcome compare(RunConfig, const CompareOptions&);
+/// run.output/run.name, and writes compare.json and report.html there. When train.max_seconds is set it bounds all runs together: steps of
+/// each recipe are timed first, and all get the same number of steps. Throws ConfigError on recipes that do not exist or repeat,
+/// DivergedError when the baseline diverged, and Error with ExitCode::interrupted after a signal.
+CompareOutcome compare(StudyConfig, Console::Kind = Console::Kind::automatic);
+
+/// Goes on with the comparison in `folder`: runs that are over are read, one that was stopped or killed goes on from its checkpoint, the
+/// others are trained. On the CPU, losses, gaps and cosines have the bits of a comparison that never stopped. Throws what Study::open()
+/// does, DataError when the text is another one or a run's files are damaged, and as compare().
+CompareOutcome resume_compare(const std::string& folder, Console::Kind = Console::Kind::automatic);
 
 }  // namespace octet::train

@@ -72,11 +72,7 @@ std::vector<std::string> idle_options(const RunConfig& c, const config::Origins&
   Idle idle(origins);
   if (!compared.empty())
     idle.add(true, "recipe.name", c.recipe.recipe, PrecisionConfig{}.recipe, "--recipes and --baseline say what is compared");
-  const CheckpointConfig none;
-  const bool comparison = !compared.empty();
-  idle.add(comparison, "checkpoint.every", c.checkpoint.every, none.every, "a comparison makes no checkpoints");
-  idle.add(comparison, "checkpoint.minutes", c.checkpoint.minutes, none.minutes, "a comparison makes no checkpoints");
-  idle.add(comparison, "checkpoint.keep", c.checkpoint.keep, none.keep, "a comparison makes no checkpoints");
+  idle.add(!compared.empty(), "checkpoint.keep", c.checkpoint.keep, CheckpointConfig{}.keep, "a comparison keeps the newest checkpoint alone");
   recipe_options(c.recipe, compared.empty() ? std::vector{c.recipe.recipe} : compared, idle);
   loop_options(c, idle);
   device_options(c, idle);

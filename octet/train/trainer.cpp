@@ -15,6 +15,8 @@
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/evaluate.hpp"
+#include "octet/train/first_gradient.hpp"
+#include "octet/train/gemm_plans_file.hpp"
 #include "octet/train/nonfinite.hpp"
 #include "octet/train/resume.hpp"
 #include "octet/train/run_folder.hpp"
@@ -24,16 +26,7 @@
 namespace octet::train {
 namespace {
 
-constexpr const char* gemm_plans_file = "gemm-plans.txt";
-constexpr std::size_t most_plan_bytes = std::size_t(16) << 20;
-
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-double cosine(const std::vector<float>& a, const std::vector<float>& b) {
-  double ab = 0, aa = 0, bb = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) ab += double(a[i]) * b[i], aa += double(a[i]) * a[i], bb += double(b[i]) * b[i];
-  return ab / std::sqrt(aa * bb);
-}
 
 double median(std::vector<double> values) {
   if (values.empty()) return NAN;
@@ -82,6 +75,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   if (dry_.step.emulated_flops > 0) log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
   facts_ = facts_of(config_, engine.shape, dry_);
   facts_.baseline = options.baseline;
+  if (!options.baseline_folder.empty()) facts_.gradient_cosine = NAN;  // until the first step
   open_folder();
   metrics_ = std::make_unique<MetricsWriter>(folder_ + "/metrics.jsonl");
   loader_ = std::make_unique<data::Loader>(corpus.training(), data::Loader::Options{.rows = config.train.batch, .seed = std::uint64_t(config.seed),
@@ -121,7 +115,7 @@ void Trainer::restore(const Manifest& manifest) {
     visit_state(visitor);
     visitor.finish();
   }
-  replay_gemm_plans();
+  replay_gemm_plans(folder_, engine_->stream.device());
   saved_step_ = at_.step;
   log::info("goes on after step {}, from {}", at_.step, from);
 }
@@ -169,13 +163,13 @@ Outcome Trainer::run() {
   if (state == RunState::finished && !stop_requested()) evaluate_now();
   if (stop_requested()) state = RunState::stopped;
   console_.finish();
-  if (state != RunState::diverged) save_last();
+  if (state != RunState::diverged) save_last(state);
   if (options_.save_weights && config_.train.save_weights && state != RunState::diverged) train::save_weights(*engine_, folder_ + "/weights");
   const EndEvent end = end_event(state);
   metrics_->emit(end);
   facts_.state = state;
   write_run_facts(folder_ + "/run.json", facts_);
-  Outcome out{folder_, state, end, engine_->stream.arena().peak(), std::move(first_gradient_)};
+  Outcome out{folder_, state, end, engine_->stream.arena().peak()};
   if (state == RunState::diverged)
     throw DivergedError(format("run {}: {} steps in a row were skipped because something was not finite, the last one step {}; see the incidents in {}/metrics.jsonl, "
                                "and try a lower optim.learning_rate or recipe.name = \"bf16\"",
@@ -190,7 +184,7 @@ void Trainer::show_on_board() {
 
 void Trainer::save_if_due() {
   report_save();
-  if (!options_.checkpoints || saved_step_ == at_.step) return;
+  if (saved_step_ == at_.step) return;
   const CheckpointConfig& c = config_.checkpoint;
   if (c.every > 0 && at_.step > 0 && at_.step % c.every == 0) save_due_ = true;
   if (c.minutes > 0 && now() - last_save_ >= 60 * c.minutes) save_due_ = true;
@@ -198,10 +192,10 @@ void Trainer::save_if_due() {
   if (save_due_ && !saver_->busy()) begin_save();
 }
 
-void Trainer::save_last() {
+void Trainer::save_last(RunState state) {
   saver_->wait();
   report_save();
-  if (!options_.checkpoints || saved_step_ == at_.step) return;
+  if (saved_step_ == at_.step || (state == RunState::finished && !options_.save_finished)) return;
   begin_save();
   saver_->wait();
   report_save();
@@ -215,7 +209,7 @@ void Trainer::begin_save() {
     Capture capture(engine_->stream);
     visit_state(capture);
     snapshot = capture.take();
-    keep_gemm_plans();
+    keep_gemm_plans(folder_, engine_->stream.device());  // now with the forms of evaluation
   } catch (const IoError& e) {
     return not_saved(at_.step, e.what());
   } catch (const std::bad_alloc&) {
@@ -261,7 +255,7 @@ void Trainer::one_step() {
   if (skip) skipped(micro_batches);
   else at_.skipped_in_a_row = 0;
   finish_step(*engine_);
-  if (step == 1) keep_gemm_plans();
+  if (step == 1) keep_gemm_plans(folder_, engine_->stream.device());
 
   e.seconds = now() - begin;
   at_.train_seconds += e.seconds;
@@ -289,26 +283,12 @@ void Trainer::emit_step(const StepEvent& raw) {
 }
 
 void Trainer::keep_gradient() {
-  if (!options_.keep_first_gradient && options_.baseline_gradient == nullptr) return;
-  std::vector<float> flat = nn::flat_values(engine_->stream, engine_->parameters.gradients());
-  if (options_.baseline_gradient != nullptr) {
-    facts_.gradient_cosine = cosine(flat, *options_.baseline_gradient);
-    write_run_facts(folder_ + "/run.json", facts_);
-  }
-  if (options_.keep_first_gradient) first_gradient_ = std::move(flat);
-}
-
-// Called after the first step, which has multiplied every form of a step, and with every checkpoint, when evaluation has its forms, too.
-void Trainer::keep_gemm_plans() {
-  const std::string plans = gemm_plans_text(engine_->stream.device());
-  if (!plans.empty()) write_file_atomically(folder_ + "/" + gemm_plans_file, plans);
-}
-
-void Trainer::replay_gemm_plans() {
-  const std::string file = folder_ + "/" + gemm_plans_file;
-  if (!std::filesystem::exists(file)) return;
-  if (!octet::replay_gemm_plans(engine_->stream.device(), with_remedy("remove it", [&] { return read_file(file, most_plan_bytes); })))
-    log::warn("{} is of another GPU or library: the GEMMs' algorithms are chosen anew, and sums may be rounded differently", file);
+  if (!options_.keep_first_gradient && options_.baseline_folder.empty()) return;
+  const std::vector<float> flat = nn::flat_values(engine_->stream, engine_->parameters.gradients());
+  if (options_.keep_first_gradient) write_first_gradient(folder_, flat);
+  if (options_.baseline_folder.empty()) return;
+  facts_.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);
+  write_run_facts(folder_ + "/run.json", facts_);
 }
 
 void Trainer::emit_scales(const Readout& shown) {

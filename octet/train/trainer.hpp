@@ -42,18 +42,17 @@ struct Outcome {
   std::string folder;
   RunState state = RunState::running;
   EndEvent end;
-  MemoryPeak memory;                  // measured
-  std::vector<float> first_gradient;  // flat, of step 1; only when asked for
+  MemoryPeak memory;  // measured
 };
 
 struct TrainOptions {
   Console::Kind console = Console::Kind::automatic;
-  bool keep_first_gradient = false;
   bool save_weights = true;         // the final weights as a Hugging Face folder, `weights` in the run's
-  bool checkpoints = true;
-  std::string resume;               // folder of a run to go on with; empty: a new one
-  const std::vector<float>* baseline_gradient = nullptr;  // of step 1: run.json then tells the cosine with this run's
-  std::string baseline;             // its recipe
+  bool save_finished = true;        // a checkpoint at the end of a run, by which it may be trained for longer
+  std::string resume{};             // folder of a run to go on with; empty: a new one
+  std::string baseline{};           // recipe of the run that this one is compared with, or ""
+  std::string baseline_folder{};    // of that run, which kept its first gradient: run.json then tells the cosine with this run's
+  bool keep_first_gradient = false; // for such runs
 };
 
 /// How far a run has come.
@@ -96,10 +95,8 @@ class Trainer {
   void skipped(std::span<const data::Batch> micro_batches);
   void evaluate_now();
   void keep_gradient();
-  void keep_gemm_plans();
-  void replay_gemm_plans();
   void save_if_due();
-  void save_last();
+  void save_last(RunState);
   void begin_save();
   void report_save();
   void not_saved(std::int64_t step, const std::string& why);
@@ -120,7 +117,6 @@ class Trainer {
   std::unique_ptr<MetricsWriter> metrics_;
   Console console_;
   LossWindow losses_, norms_;
-  std::vector<float> first_gradient_;
   Progress at_;
   double started_ = 0, last_save_ = 0;  // by the machine's clock
   bool save_due_ = false;

@@ -22,7 +22,7 @@ constexpr double most_seconds = 1, most_bytes = 256.0 * (1 << 20);
 #endif
 
 std::vector<Case> all_cases() {
-  return all_of({command_lines(), configurations(), token_folders(), weight_files(), model_folders(), checkpoints(), run_folders()});
+  return all_of({command_lines(), configurations(), token_folders(), weight_files(), model_folders(), checkpoints(), run_folders(), studies()});
 }
 
 class BadInput : public ::testing::TestWithParam<Case> {

@@ -75,5 +75,6 @@ std::vector<Case> weight_files();
 std::vector<Case> model_folders();
 std::vector<Case> checkpoints();
 std::vector<Case> run_folders();
+std::vector<Case> studies();
 
 }  // namespace octet::bad_input

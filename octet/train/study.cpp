@@ -1,0 +1,137 @@
+#include "octet/train/study.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "octet/base/file.hpp"
+#include "octet/base/log.hpp"
+#include "octet/config/read.hpp"
+#include "octet/config/write.hpp"
+#include "octet/telemetry/run_facts.hpp"
+#include "octet/train/first_gradient.hpp"
+#include "octet/train/resume.hpp"
+#include "octet/train/run_folder.hpp"
+
+namespace octet::train {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr const char* remedy = "restore it from a copy, or begin a new comparison without --resume";
+
+StudyConfig read_study(const std::string& path) {
+  StudyConfig config;
+  config::Origins origins;
+  try {
+    origins = config::read_toml_file(path, config);
+  } catch (const ConfigError& e) {
+    throw ConfigError(format("{}; {}", e.what(), remedy));
+  }
+  // They come last: a file that was cut off lacks one of them.
+  for (const config::FieldText& field : config::describe(config))
+    if (field.key.starts_with("compare.") && !origins.contains(field.key))
+      throw ConfigError(
+          format("{}: `{}` is missing: the file was cut off or is of another version of octet; {}", printable(path), field.key, remedy));
+  try {
+    config.runs();
+  } catch (const ConfigError& e) {
+    throw ConfigError(format("{}: {}; {}", printable(path), e.what(), remedy));
+  }
+  return config;
+}
+
+void remove_whole(const std::string& path) {
+  std::error_code reason;
+  fs::remove_all(path, reason);
+  if (reason) log::warn("cannot remove {}: {}", printable(path), reason.message());
+}
+
+}  // namespace
+
+void CompareConfig::fields(config::FieldVisitor& v) {
+  v.field("baseline", baseline, "recipe that the others are held against");
+  v.field("recipes", recipes, "besides the baseline");
+  v.field("seeds", seeds, "runs of each recipe, each with another seed", {.at_least = 1, .at_most = 100});
+  v.field("tolerance", tolerance, "gap in loss that passes, as a fraction", {.at_least = 0});
+  v.field("text", text, "fingerprint of the dataset");
+}
+
+void StudyConfig::fields(config::FieldVisitor& v) {
+  run.fields(v);
+  v.section("compare", compare, "what is compared");
+}
+
+std::vector<StudyRun> StudyConfig::runs() const {
+  std::vector<std::string> recipes{compare.baseline};
+  for (const auto& recipe : compare.recipes) {
+    make_recipe(recipe, {});
+    if (recipe == compare.baseline) continue;
+    if (std::find(recipes.begin(), recipes.end(), recipe) != recipes.end())
+      throw ConfigError(format("--recipes names {} twice; leave one out", recipe));
+    recipes.push_back(recipe);
+  }
+  make_recipe(compare.baseline, {});
+  std::vector<StudyRun> out;
+  for (std::int64_t seed = run.seed; seed < run.seed + compare.seeds; ++seed)
+    for (const auto& recipe : recipes) out.push_back({recipe, seed, compare.seeds > 1 ? format("{}-seed{}", recipe, seed) : recipe});
+  return out;
+}
+
+RunConfig StudyConfig::config_of(const StudyRun& r) const {
+  RunConfig c = run;
+  c.recipe.recipe = r.recipe, c.seed = r.seed, c.name = r.name, c.checkpoint.keep = 1;
+  // A choice of format that this recipe does not have is no mistake here: it was made for those that have it.
+  try {
+    make_recipe(r.recipe, c.recipe.options);
+  } catch (const ConfigError&) {
+    c.recipe.options.format = "default";
+  }
+  return c;
+}
+
+Study Study::begin(const StudyConfig& config) {
+  Study study(make_run_folder(config.run.output, config.run.name.empty() ? "compare" : config.run.name), config);
+  write_file_atomically(study.folder_ + "/" + file_name, config::to_toml(config));
+  return study;
+}
+
+Study Study::open(std::string folder) {
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  if (!fs::is_directory(folder)) throw ConfigError(format("--resume: there is no folder {}; check the path", printable(folder)));
+  const std::string path = folder + "/" + file_name;
+  if (!fs::exists(path))
+    throw ConfigError(
+        format("--resume: there is no {}, so {} is no comparison's folder; name that of one, or go on with a run by octet train --resume",
+               printable(path), printable(folder)));
+  StudyConfig config = read_study(path);
+  return Study(std::move(folder), std::move(config));
+}
+
+RunConfig Study::config_of(const StudyRun& run) const {
+  RunConfig c = config_.config_of(run);
+  c.output = folder_;
+  return c;
+}
+
+StudyRun Study::baseline_of(const StudyRun& run) const {
+  for (const StudyRun& other : config_.runs())
+    if (other.seed == run.seed && is_baseline(other)) return other;
+  throw ContractError(format("seed {} is none of the study's", run.seed));
+}
+
+bool Study::has_begun(const StudyRun& run) const { return fs::exists(folder_of(run)); }
+
+bool Study::is_over(const StudyRun& run) const {
+  const std::string path = folder_of(run) + "/run.json";
+  if (!fs::exists(path)) return false;
+  const RunState state = read_run_facts(path).state;
+  return state == RunState::finished || state == RunState::diverged;
+}
+
+void Study::clear(const StudyRun& run) const {
+  remove_whole(checkpoint_folder(folder_of(run)));
+  const std::vector<StudyRun> all = config_.runs();
+  const auto last = std::find_if(all.rbegin(), all.rend(), [&](const StudyRun& other) { return other.seed == run.seed; });
+  if (last->recipe == run.recipe) remove_whole(first_gradient_file(folder_of(baseline_of(run))));
+}
+
+}  // namespace octet::train
