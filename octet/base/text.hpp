@@ -44,9 +44,9 @@ std::optional<double> parse_number(const std::string& text);
 std::string printable(std::string_view s);
 /// Words one after another: "a, b, c".
 template <class Range>
-std::string joined(const Range& words) {
+std::string joined(const Range& words, std::string_view between = ", ") {
   std::string out;
-  for (const auto& word : words) (out += out.empty() ? "" : ", ") += word;
+  for (const auto& word : words) (out += out.empty() ? "" : between) += word;
   return out;
 }
 /// The entry of `known` with the smallest edit distance from `word`, or "" when none is near.

@@ -38,6 +38,7 @@ TEST(Text, a_number_is_read_when_nothing_stands_beside_it) {
 
 TEST(Text, words_are_joined_by_commas) {
   EXPECT_EQ(joined(std::vector<std::string_view>{"a", "b", "c"}), "a, b, c");
+  EXPECT_EQ(joined(std::vector<std::string>{"a", "b"}, " | "), "a | b");
   EXPECT_EQ(joined(std::vector<std::string>{}), "");
 }
 

@@ -87,12 +87,6 @@ std::string range_text(const Range& r) {
   return (open_low ? " in (" : " in [") + bound_text(low) + ", " + bound_text(high) + (open_high ? ")" : "]");
 }
 
-std::string joined(const std::vector<std::string>& names, const char* between) {
-  std::string out;
-  for (const auto& name : names) out += (out.empty() ? "" : between) + name;
-  return out;
-}
-
 template <class T>
 bool points_to(const Slot& slot) {
   return std::holds_alternative<T*>(slot);
@@ -196,7 +190,7 @@ std::string type_text(const Field& field) {
 }
 
 std::string wanted_text(const Field& field) {
-  if (!field.names.empty()) return (field.names.size() > 1 ? "one of " : "") + joined(field.names, ", ");
+  if (!field.names.empty()) return (field.names.size() > 1 ? "one of " : "") + joined(field.names);
   if (points_to<bool>(field.slot)) return "true or false";
   if (points_to<std::int64_t>(field.slot)) return "an integer" + range_text(field.range);
   if (points_to<double>(field.slot)) return "a number" + range_text(field.range);
