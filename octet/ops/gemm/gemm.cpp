@@ -132,7 +132,7 @@ void gemm(Stream& stream, const Gemm& g) {
   stream.count({.ops = 1, .flops = flops, .gemm_flops = flops, .fp8_flops = fp8 ? flops : 0});
   const Scope scope(stream);
   if (stream.target().device == Device::cpu) return gemm_on_cpu(stream, g);
-  const GemmSpace space = space_on_gpu(stream, g, flops);
+  [[maybe_unused]] const GemmSpace space = space_on_gpu(stream, g, flops);  // counts its memory on the null device, too
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(gemm, stream.queue(), g, space, stream.target().deterministic);
 }
 
