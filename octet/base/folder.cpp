@@ -32,10 +32,10 @@ int make_folder(const std::string& path) {
 int make_folders(const std::string& path) {
   if (path.ends_with('/') && path.size() > 1) return make_folders(path.substr(0, path.size() - 1));
   if (is_folder(path)) return 0;
-  if (const int reason = path.find('/') == std::string::npos ? 0 : make_folders(folder_of(path)))
-    return reason == EEXIST ? ENOTDIR : reason;
+  if (const int reason = path.find('/') == std::string::npos ? 0 : make_folders(folder_of(path))) return reason;
   const int reason = make_folder(path);
-  return reason == EEXIST && is_folder(path) ? 0 : reason;  // another process was faster
+  if (reason != EEXIST) return reason;
+  return is_folder(path) ? 0 : ENOTDIR;  // a folder: another process was faster
 }
 
 void sync_folder_of(const std::string& path) {

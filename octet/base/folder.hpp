@@ -11,7 +11,7 @@ std::string folder_of(const std::string& path);
 /// something of this name. Throws IoError when it was made and could not be made durable.
 int make_folder(const std::string& path);
 
-/// The same for each part of the path that is missing; 0 also where nothing was. ENOTDIR where a part above the last is no folder.
+/// The same for each part of the path that is missing; 0 also where nothing was. ENOTDIR where something that is no folder is in the way.
 int make_folders(const std::string& path);
 
 /// Makes what was made, renamed and removed in the folder of `path` durable. Throws IoError.
