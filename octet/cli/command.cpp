@@ -9,7 +9,6 @@
 #include <cstring>
 #include <new>
 
-
 namespace octet::cli {
 namespace {
 

@@ -10,7 +10,7 @@ ExitCode plan_run(const RunOptions& o) {
   const train::RunConfig c = o.config();
   const Device device = device_named(c.device);
   const train::EngineConfig engine = train::engine_config(c);
-  const train::DryRun dry = train::dry_run(engine, machine_target(device), c.train.batch, c.train.accumulate);
+  const train::DryRun dry = train::dry_run(engine, machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
   std::printf("model    %s, %s parameters\n", c.model.size.c_str(), grouped(dry.parameters).c_str());
   std::printf("step     %s tokens = %lld x %lld sequences of %lld\n", grouped(c.tokens_per_step()).c_str(), (long long)c.train.accumulate,
               (long long)c.train.batch, (long long)c.data.sequence_length);

@@ -131,7 +131,7 @@ Origins read_toml_file(const std::string& path, Ref config) {
   try {
     text = read_file(path, max_toml_bytes);
   } catch (const DataError& e) {
-    throw ConfigError(std::string(e.what()) + "; name a configuration");
+    throw ConfigError(std::string(e.what()) + ": no configuration is that long");
   }
   return read_toml(text, path, config);
 }

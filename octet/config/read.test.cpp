@@ -193,7 +193,7 @@ TEST(ReadToml, a_file_is_read_and_named_in_messages) {
   write_file_atomically(path, "step = 7\n");
   EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ":1:1: unknown key `step`; did you mean `steps`?");
   write_file_atomically(path, std::string(max_toml_bytes + 1, '\n'));
-  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ": the file may have at most 1,048,576 bytes, it has 1,048,577; name a configuration");
+  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ": the file may have at most 1,048,576 bytes, it has 1,048,577: no configuration is that long");
   EXPECT_THROW(read_toml_file(path + ".missing", c), IoError);
 }
 

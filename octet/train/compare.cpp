@@ -18,6 +18,14 @@
 namespace octet::train {
 namespace {
 
+// What a run of each recipe is told: those of the first seed.
+std::vector<RunConfig> of_each_recipe(const StudyConfig& study) {
+  std::vector<RunConfig> out;
+  for (const StudyRun& run : study.runs())
+    if (run.seed == study.run.seed) out.push_back(study.config_of(run));
+  return out;
+}
+
 // Seconds that one step of each recipe takes, and one evaluation of each, together: two steps, the second one counts.
 struct Cost {
   double step = 0, evaluation = 0;
@@ -25,11 +33,9 @@ struct Cost {
 Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
   const auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
   Cost cost;
-  for (const StudyRun& run : study.runs()) {
-    if (run.seed != study.run.seed) break;
-    const RunConfig c = study.config_of(run);
+  for (const RunConfig& c : of_each_recipe(study)) {
     const Device device = device_named(c.device);
-    Engine engine(engine_config(c), device, machine_target(device));
+    Engine engine(engine_config(c), device, machine_target(device, c.deterministic));
     data::Loader loader(corpus.training(), {.rows = c.train.batch, .seed = std::uint64_t(c.seed)});
     engine.parameters.initialize(engine.stream, std::uint64_t(c.seed));
     prepare(engine);
@@ -61,16 +67,14 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
   const double steps = budget / (cost.step + cost.evaluation / every);
   if (steps < 1)
     throw ConfigError(format("--max-time {} is too short: one step of all {} recipes takes {} s; allow more time or compare fewer recipes",
-                             duration_text(loop.max_seconds), study.runs().size() / std::size_t(study.compare.seeds), fixed(cost.step, 1)));
+                             duration_text(loop.max_seconds), of_each_recipe(study).size(), fixed(cost.step, 1)));
   return std::int64_t(steps);
 }
 
 // Refuses what some recipe cannot do on this machine before hours are spent on the others.
 void require_possible(const StudyConfig& study) {
   const Device device = device_named(study.run.device);
-  for (const StudyRun& run : study.runs()) {
-    if (run.seed != study.run.seed) break;
-    const RunConfig c = study.config_of(run);
+  for (const RunConfig& c : of_each_recipe(study)) {
     const DryRun dry = dry_run(engine_config(c), machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
     require_native(dry, c.recipe);
     require_memory(dry, available_bytes(device), c.train);

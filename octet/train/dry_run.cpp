@@ -7,9 +7,9 @@
 namespace octet::train {
 namespace {
 
-Work work_of_step(Engine& engine, const std::vector<data::Batch>& micro_batches) {
+Work work_of_step(Engine& engine, const std::vector<data::Batch>& micro_batches, bool measure = false) {
   const Work before = engine.stream.work();
-  run_step(engine, micro_batches, {.measure = true});
+  run_step(engine, micro_batches, {.measure = measure});
   finish_step(engine);
   return engine.stream.work() - before;
 }
@@ -45,7 +45,10 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   DryRun out;
   engine.parameters.initialize(engine.stream, 0);
   prepare(engine);
-  if (engine.optimizer) out.step = work_of_step(engine, shape, accumulate);
+  if (engine.optimizer) {
+    out.step = work_of_step(engine, shape, accumulate);
+    work_of_step(engine, std::vector{shape}, true);  // for its memory: most steps do not measure
+  }
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
   out.parameters = engine.parameters.count();
