@@ -11,7 +11,7 @@ namespace octet::cli {
 
 void RunOptions::add_to(Command& command) {
   command.positional("config", file, "configuration, a TOML file; without it, defaults and the options below", false);
-  command.optional_value("--fp8", fp8_given, fp8, std::string("train in FP8, by this recipe or, without a name, by ") + default_fp8_recipe);
+  command.optional_value("--fp8", fp8_given, fp8, format("train in FP8, by this recipe or, without a name, by {}", default_fp8_recipe));
   command.option("--data", data, "token folder, as octet tokenize makes it (data.path)");
   command.option("--steps", steps, "optimizer steps (train.steps)", {.at_least = 1});
   command.option("--tokens", tokens, "tokens to train on (train.tokens)", {.at_least = 1});

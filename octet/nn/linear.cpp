@@ -109,12 +109,23 @@ void Linear::refresh(Stream& stream, const Pass& pass) {
   const ops::QuantizeSpec spec = plan_.w->spec(pass);
   if (plan_.keeps_weight || !spec.quantizes()) {
     refresh_kept(stream, spec);
-  } else if (pass.records()) {  // codes are made where they are used; here, once a step, they are measured
-    const Scope scope(stream);
-    ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape, .dtype = value.dtype, .plain = value});
-    ops::quantize(stream, value, measured);
+  } else {
+    measure(stream, spec);
   }
   quantized_version_ = weight_->version;
+}
+
+// Codes that are made where they are used are measured here, once a step, and so is the scale where there is one for the whole weight.
+void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
+  const Tensor& value = weight_->value;
+  const bool finds_scale = !spec.scale_known() && spec.rows.whole_tensor() && spec.cols.whole_tensor();
+  if (!finds_scale && spec.health == nullptr) return;
+  if (finds_scale && !scale_) scale_ = stream.empty({1}, DType::f32, Lifetime::run, Category::quantized_weights), descale_ = stream.empty({1}, DType::f32, Lifetime::run, Category::quantized_weights);
+  const Scope scope(stream);
+  if (!spec.amax) spec.amax = stream.zeros({1}, DType::f32);
+  ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape, .dtype = value.dtype, .plain = value});
+  ops::quantize(stream, value, measured);
+  if (finds_scale) ops::scale_of_tensor(stream, spec, spec.amax, scale_, descale_);
 }
 
 // One orientation of the weight: the one that stands, or made in scratch.
@@ -122,7 +133,9 @@ Quantized Linear::weight_operand(Stream& stream, Side side) const {
   check(quantized_version_ != 0, "linear {}: backward before any forward", path_);
   if (operands_) return side == Side::rows ? operands_->codes.rows : operands_->codes.cols;
   const Tensor& value = weight_->value;
-  ops::Sink made = ops::make_sink(stream, plan_.w->spec({.kind = Pass::Kind::recompute}),
+  ops::QuantizeSpec spec = plan_.w->spec({.kind = Pass::Kind::recompute});
+  if (scale_) spec.scale = scale_, spec.descale = descale_;
+  ops::Sink made = ops::make_sink(stream, spec,
                                   {.shape = value.shape, .dtype = value.dtype, .rows = side == Side::rows, .cols = side == Side::cols, .plain = value,
                                    .category = Category::quantized_weights});
   ops::quantize(stream, value, made);

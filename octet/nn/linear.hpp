@@ -67,6 +67,7 @@ class Linear {
   Linear(const std::string& path, Parameter* weight, bool owns, bool bias, Precision&, Site site);
   ops::Sink sink_of_input(Stream&, std::int64_t tokens, const Pass&, bool rows, bool cols) const;
   void refresh_kept(Stream&, const ops::QuantizeSpec&);
+  void measure(Stream&, ops::QuantizeSpec);
   enum class Side : std::uint8_t { rows, cols };  // of the weight: what forward and backward multiply by
   Quantized weight_operand(Stream&, Side) const;
 
@@ -77,6 +78,7 @@ class Linear {
   DType activations_;
   LinearPlan plan_;
   std::optional<ops::Sink> operands_;  // of the weight, in the run's region
+  Tensor scale_, descale_;             // f32 [1], of a weight whose codes are made for each GEMM by one scale from its own maximum
   std::uint64_t quantized_version_ = 0;
 };
 

@@ -45,6 +45,8 @@ class Recipe {
   virtual LinearPlan plan(const Site&, SlotTable& slots) = 0;
   /// Rows of maxima that it wants in the slot table.
   virtual int history_length() const { return 1; }
+  /// Passes over a micro-batch that its scales want to see before the first step (see Precision::end_calibration).
+  virtual int calibration_passes() const { return 0; }
   /// Called once, after every layer has its plan and `slots` its memory.
   virtual void allocate(Stream&, SlotTable&) {}
   /// After each optimizer step; `skip` (f32 [1], not 0 when the step was not applied) is read on the device. Clears row 0 of the
@@ -64,6 +66,7 @@ struct RecipeOptions {
   std::int64_t history = 1024;            // delayed: steps of maxima
   std::string algorithm = "max";          // delayed: max | most_recent
   std::int64_t margin = 0;                // delayed: powers of two of headroom
+  std::int64_t calibration = 3;           // delayed, global: passes over a micro-batch before the first step
 
   void fields(config::FieldVisitor&);
 };

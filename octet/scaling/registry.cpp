@@ -13,12 +13,12 @@ const std::vector<RecipeEntry>& recipes() {
   static const std::vector<RecipeEntry> all = {
       {"fp32", "FP32 everywhere: the reference", make_fp32, false, {}},
       {"bf16", "BF16 operands, FP32 sums: the baseline", make_bf16, false, {}},
-      {"delayed", "one scale a tensor, from a history of maxima; E4M3 forward, E5M2 backward", make_delayed, true, {"format", "history", "algorithm", "margin"}},
+      {"delayed", "one scale a tensor, from a history of maxima; E4M3 forward, E5M2 backward", make_delayed, true, {"format", "history", "algorithm", "margin", "calibration"}},
       {"current", "one scale a tensor, from its own maximum; E4M3 forward, E5M2 backward", make_current, true, {"format"}},
       {"rowwise", "one power-of-two scale a row; E4M3", make_rowwise, true, {"format"}},
       {"block128", "1x128 and 128x128 blocks, power-of-two scales; E4M3", make_block128, true, {"format"}},
       {"mxfp8", "1x32 blocks, E8M0 scales; E4M3", make_mxfp8, true, {"format"}},
-      {"global", "one scale for the whole model: shows why per-tensor scaling is needed", make_global, false, {"format"}},
+      {"global", "one scale for the whole model: shows why per-tensor scaling is needed", make_global, false, {"format", "calibration"}},
   };
   return all;
 }

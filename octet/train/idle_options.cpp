@@ -36,6 +36,7 @@ void recipe_options(const PrecisionConfig& c, const std::vector<std::string>& na
   idle.add(unread("history"), "recipe.history", o.history, d.history, "no history is kept under " + list);
   idle.add(unread("algorithm"), "recipe.algorithm", o.algorithm, d.algorithm, "no history is kept under " + list);
   idle.add(unread("margin"), "recipe.margin", o.margin, d.margin, "no scale has a margin under " + list);
+  idle.add(unread("calibration"), "recipe.calibration", o.calibration, d.calibration, "no scale comes from past maxima under " + list);
   const std::string why = "nothing has 8 bits under " + list;
   idle.add(read.empty(), "recipe.keep_bf16", c.keep_bf16, plain.keep_bf16, why);
   idle.add(read.empty(), "recipe.first", c.first, plain.first, why);

@@ -13,12 +13,27 @@ void clear_sums(Engine& e) {
   clear(e.stream, e.loss_sums().sum), clear(e.stream, e.loss_sums().counted);
 }
 
-// Forgets what the micro-batches so far have added. The maxima of the weights are measured when these are quantized: again.
-void drop_step(Engine& e) {
+// Clears gradients and sums, and quantizes the weights again: their scales may be new, and their maxima are to be measured.
+void begin_again(Engine& e) {
   clear_sums(e);
-  e.precision.slots().clear_measurements(e.stream);
   for (Parameter* p : e.parameters.list()) ++p->version;
   prepare(e);
+}
+
+// Forgets what the micro-batches so far have added.
+void drop_step(Engine& e) {
+  e.precision.slots().clear_measurements(e.stream);
+  begin_again(e);
+}
+
+// Forward and backward of one micro-batch of a step of `tokens`.
+void run_micro_batch(Engine& e, const data::Batch& batch, std::int64_t tokens, const Pass& pass) {
+  const Scope micro_batch(e.stream, pass.keep);
+  const TokenBatch on_device = upload(e.stream, batch, pass.keep);
+  e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, pass.measure_noise}, [&] {
+    e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
+    e.model->backward(e.stream, on_device, pass);
+  });
 }
 
 }  // namespace
@@ -39,12 +54,7 @@ bool run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepO
   for (const auto& batch : micro_batches) tokens += batch.rows * batch.length;
   for (const auto& batch : micro_batches) {
     if (options.stopped != nullptr && options.stopped()) return drop_step(e), false;
-    const Scope micro_batch(e.stream, pass.keep);
-    const TokenBatch on_device = upload(e.stream, batch, pass.keep);
-    e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, options.measure}, [&] {
-      e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
-      e.model->backward(e.stream, on_device, pass);
-    });
+    run_micro_batch(e, batch, tokens, pass);
   }
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
   const SlotTable& slots = e.precision.slots();
@@ -52,6 +62,17 @@ bool run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepO
   e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite());
   if (options.measure) e.measure_parameters();
   return true;
+}
+
+void calibrate(Engine& e, const data::Batch& micro_batch, std::int64_t tokens) {
+  const int passes = e.precision.calibration_passes();
+  if (passes == 0) return;
+  clear(e.stream, e.optimizer->skip());
+  for (int i = 0; i < passes; ++i) {
+    run_micro_batch(e, micro_batch, tokens, recording);
+    e.precision.end_calibration(e.stream, e.optimizer->skip());
+    begin_again(e);
+  }
 }
 
 void finish_step(Engine& e) {

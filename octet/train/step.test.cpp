@@ -9,6 +9,7 @@
 #include "octet/train/dry_run.hpp"
 #include "octet/train/evaluate.hpp"
 #include "octet/train/nonfinite.hpp"
+#include "octet/train/readout.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
 #include "octet/train/small_model.testing.hpp"
 
@@ -87,6 +88,33 @@ TEST_P(EveryRecipe, codes_of_weights_that_are_made_for_each_gemm_give_the_same_g
   }
   EXPECT_EQ(gradients[0], gradients[1]);
   EXPECT_EQ(amax[0], amax[1]);
+}
+
+TEST(Calibration, begins_with_scales_that_fit_and_leaves_nothing_else) {
+  for (const std::string recipe : {"delayed", "global"}) {
+    Engine e(small_engine("llama", recipe), Device::cpu, machine_target(Device::cpu));
+    e.parameters.initialize(e.stream, 7);
+    prepare(e);
+    const data::Batch batch = random_batch(4, 32, 61, 1);
+    calibrate(e, batch, 4 * 32);
+    for (const float g : nn::flat_values(e.stream, e.parameters.gradients())) ASSERT_EQ(g, 0) << recipe;
+    EXPECT_EQ(*e.loss_sums().sum.as<double>(), 0) << recipe;
+    const SlotTable& slots = e.precision.slots();
+    for (int i = 0; i < slots.size(); ++i) {
+      EXPECT_EQ(*slots.amax(i).f32() != 0, slots.slots()[std::size_t(i)].operand == Operand::weight) << recipe << " " << slots.slots()[std::size_t(i)].path;
+      for (std::int64_t row = 1; row < slots.history().shape[0]; ++row) ASSERT_EQ(slots.history().f32()[row * slots.size() + i], 0) << recipe;
+    }
+    // The same batch meets scales that were made of its own maxima.
+    run_step(e, std::vector{batch}, {.learning_rate = 0});
+    const Readout seen = read_out(e);
+    float least = 1e30f, most = 0;
+    for (int i = 0; i < slots.size(); ++i) {
+      const float reach = seen.amax[std::size_t(i)] * seen.health[std::size_t(i)].scale_max / format_max(slots.slots()[std::size_t(i)].format);
+      least = std::min(least, reach), most = std::max(most, reach);
+      if (recipe == "delayed") EXPECT_NEAR(reach, 1, 0.1) << slots.slots()[std::size_t(i)].path << " " << name(slots.slots()[std::size_t(i)].operand);
+    }
+    EXPECT_NEAR(most, 1, 0.1) << recipe;
+  }
 }
 
 TEST(Plan, tells_how_weights_gradients_and_moments_are_stored) {

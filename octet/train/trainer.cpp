@@ -87,6 +87,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   }
   if (!options.resume.empty()) log::info("{} has no checkpoint yet: begins again", folder_);
   metrics_->cut_back(0);
+  fresh_ = true;
   engine_->parameters.initialize(engine_->stream, std::uint64_t(config.seed));
   if (!config.model.init.empty()) load_weights(*engine_, config.model.init);
 }
@@ -152,6 +153,7 @@ Outcome Trainer::run() {
   last_save_ = now();
   if (config_.telemetry.tensorboard) show_on_board();
   prepare(*engine_);
+  if (fresh_) calibrate_scales();
   RunState state = RunState::finished;
   for (;;) {
     if (eval_due()) evaluate_now();
@@ -175,6 +177,13 @@ Outcome Trainer::run() {
                                "and try a lower optim.learning_rate or recipe.name = \"bf16\"",
                                facts_.name, at_.skipped_in_a_row, at_.step, folder_));
   return out;
+}
+
+void Trainer::calibrate_scales() {
+  if (engine_->precision.calibration_passes() == 0) return;
+  const std::uint64_t sample = loader_->position();
+  calibrate(*engine_, loader_->next(), config_.tokens_per_step());
+  loader_->seek(sample);
 }
 
 void Trainer::show_on_board() {

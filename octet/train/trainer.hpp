@@ -82,6 +82,7 @@ class Trainer {
 
  private:
   void open_folder();
+  void calibrate_scales();
   void show_on_board();
   void restore(const Manifest&);
   void visit_state(StateVisitor&);
@@ -119,6 +120,7 @@ class Trainer {
   LossWindow losses_, norms_;
   Progress at_;
   double started_ = 0, last_save_ = 0;  // by the machine's clock
+  bool fresh_ = false;  // no checkpoint was restored
   bool save_due_ = false;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint, good or under way
   std::unique_ptr<CheckpointSaver> saver_;  // last: it uses metrics_

@@ -14,6 +14,10 @@ namespace octet::ops {
 /// sink.plain itself. Throws ContractError on other shapes or dtypes. Sources: Transformer Engine's recipes; OCP MX 1.0.
 void quantize(Stream&, const Tensor& x, Sink& sink);
 
+/// The scale and the descale of a whole tensor whose largest magnitude is amax: those that quantize() takes by this spec, so that it
+/// need not look for them again. All f32 [1]. Throws ContractError unless the spec has one scale for the tensor.
+void scale_of_tensor(Stream&, const QuantizeSpec&, const Tensor& amax, const Tensor& scale, const Tensor& descale);
+
 /// x [rows, cols] (f32 or bf16) = value * descale, rounded to its dtype: what a GEMM sees. Throws ContractError on other shapes or dtypes
 /// and on transposed views.
 void dequantize(Stream&, const Quantized& q, const Tensor& x);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/ops/quantize/quantize.hpp"
+#include "octet/ops/quantize/quantize.math.hpp"
 #include "octet/tensor/backend.hpp"
 
 /// x is what Sink::dtype says, or f32 to be rounded to it.
@@ -8,7 +9,14 @@ OCTET_KERNEL(quantize, const Tensor& x, const ops::Sink&)
 /// out[r, c] = value(q.codes[r, c]) * descale, rounded to out's dtype, or without the descales. q may be f32 or bf16, in its stored order.
 OCTET_KERNEL(decode_operand, const Quantized& q, bool descaled, const Tensor& out)
 
+namespace octet::ops {
+/// How one scale for a whole tensor follows from its maximum.
+BlockRule rule_of_tensor(const QuantizeSpec&);
+}  // namespace octet::ops
+
 namespace octet::cuda {
+/// scale and descale, f32 [1], from amax, f32 [1].
+void scale_of_tensor(Queue, const ops::BlockRule&, const float* amax, float* scale, float* descale);
 /// *total = sum of `nonfinite` over n rows of the table.
 void count_nonfinite(Queue, const ops::QuantizeHealth* table, std::int64_t n, std::int64_t* total);
 }  // namespace octet::cuda

@@ -18,6 +18,7 @@ class Delayed final : public Recipe {
     return plan;
   }
   int history_length() const override { return int(options_.history); }
+  int calibration_passes() const override { return int(options_.calibration); }
   void allocate(Stream& stream, SlotTable& slots) override { scales_.allocate(stream, slots); }
   void end_step(Stream& stream, SlotTable& slots, const Tensor& skip) override {
     ops::advance_amax_history(stream, {.history = slots.history(), .scale = scales_.scale(), .descale = scales_.descale(),

@@ -9,7 +9,8 @@ namespace {
 
 class Global final : public Recipe {
  public:
-  explicit Global(const RecipeOptions& options) : formats_(formats_of("global", options, "e4m3", false)) {}
+  explicit Global(const RecipeOptions& options)
+      : formats_(formats_of("global", options, "e4m3", false)), calibration_passes_(int(options.calibration)) {}
 
   LinearPlan plan(const Site& site, SlotTable& slots) override {
     LinearPlan plan = plan_known_scale(site, slots, scales_, formats_.forward, formats_.gradient);
@@ -17,6 +18,7 @@ class Global final : public Recipe {
     plan.fast_forward = true;
     return plan;
   }
+  int calibration_passes() const override { return calibration_passes_; }
   void allocate(Stream& stream, SlotTable& slots) override { scales_.allocate(stream, slots); }
   void end_step(Stream& stream, SlotTable& slots, const Tensor& skip) override {
     ops::update_shared_scale(stream, {.amax = slots.amax(), .scale = scales_.scale(), .descale = scales_.descale(), .skip = skip,
@@ -29,6 +31,7 @@ class Global final : public Recipe {
 
  private:
   Formats formats_;
+  int calibration_passes_;
   ScaleSlots scales_;
 };
 
