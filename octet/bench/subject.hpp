@@ -29,7 +29,7 @@ struct Subject {
 void add_memory_row(Subject&, std::vector<Row>&, Row row, const Prepare&);
 
 /// A pass as in training: quantizers record maxima and health.
-inline constexpr Pass recording{.kind = Pass::Kind::train, .keep = Lifetime::scratch};
+inline constexpr Pass recording{.kind = Pass::Kind::train, .keep = Lifetime::scratch, .count = false};
 /// Bytes that filling a sink moves besides the producer's own reads: codes, scales, values that are stored, and read again where a
 /// maximum must come first.
 double sink_bytes(const Stream&, const ops::Sink&);

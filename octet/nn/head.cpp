@@ -27,7 +27,7 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
                         const Tensor& dx) {
   const bool train = bool(dx);
   // What a chunk keeps for its backward is needed at once, so it goes to scratch.
-  const Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .measure_noise = pass.measure_noise};
+  const Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
   const std::int64_t chunk = stream.chunk_rows();
   for (std::int64_t begin = 0; begin < x.shape[0]; begin += chunk) {
     const Scope scope(stream);

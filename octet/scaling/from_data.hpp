@@ -11,7 +11,7 @@ class FromData final : public Quantizer {
 
   ops::QuantizeSpec spec(const Pass& pass) const override {
     ops::QuantizeSpec out = spec_;
-    if (pass.records()) out.amax = slots_.amax(slot_), out.health = slots_.health(slot_), out.measure_noise = pass.measure_noise;
+    if (pass.records()) slots_.record(slot_, pass, out);
     return out;
   }
 

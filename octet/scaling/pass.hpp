@@ -13,6 +13,7 @@ struct Pass {
   };
   Kind kind = Kind::evaluate;
   Region keep = Lifetime::micro_batch;
+  bool count = true;           // also count what saturates and what becomes 0
   bool measure_noise = false;  // also sum the squares that give SQNR: costs about one more decode
 
   bool records() const { return kind == Kind::train; }

@@ -23,7 +23,7 @@ void ScaleSlots::visit_state(StateVisitor& visitor) {
 ops::QuantizeSpec KnownScale::spec(const Pass& pass) const {
   ops::QuantizeSpec out;
   out.format = format_, out.scale = scales_.scale(slot_), out.descale = scales_.descale(slot_);
-  if (pass.records()) out.amax = slots_.amax(slot_), out.health = slots_.health(slot_), out.measure_noise = pass.measure_noise;
+  if (pass.records()) slots_.record(slot_, pass, out);
   return out;
 }
 

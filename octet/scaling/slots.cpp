@@ -23,6 +23,10 @@ ops::QuantizeHealth* SlotTable::health(int slot) const {
   return health_ ? health_.as<ops::QuantizeHealth>() + slot : nullptr;
 }
 
+void SlotTable::record(int slot, const Pass& pass, ops::QuantizeSpec& spec) const {
+  spec.amax = amax(slot), spec.health = health(slot), spec.count = pass.count, spec.measure_noise = pass.measure_noise;
+}
+
 void SlotTable::clear_health(Stream& stream) { clear(stream, health_); }
 
 void SlotTable::clear_measurements(Stream& stream) { clear(stream, amax()), clear_health(stream); }

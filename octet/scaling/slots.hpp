@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "octet/ops/quantize/spec.hpp"
+#include "octet/scaling/pass.hpp"
 #include "octet/tensor/state.hpp"
 #include "octet/tensor/stream.hpp"
 
@@ -37,6 +38,8 @@ class SlotTable {
   Tensor amax(int slot) const;                 // f32 [1]
   ops::QuantizeHealth* health(int slot) const;  // on the device
   Tensor health_table() const { return health_; }  // u8, a QuantizeHealth for each slot
+  /// Has a quantizer raise its maximum and add to its health, as far as the pass asks for it.
+  void record(int slot, const Pass&, ops::QuantizeSpec&) const;
   /// Clears the health of every slot, not the maxima.
   void clear_health(Stream&);
   /// Forgets what this step measured: row 0 of the maxima, and the health.

@@ -6,7 +6,11 @@
 namespace octet::train {
 namespace {
 
-constexpr Pass recording{.kind = Pass::Kind::train, .keep = Lifetime::micro_batch};
+// Weights are counted whenever they are quantized, micro-batches in steps that are measured.
+constexpr Pass of_weights{.kind = Pass::Kind::train, .keep = Lifetime::micro_batch};
+constexpr Pass of_micro_batch(bool measured) {
+  return {.kind = Pass::Kind::train, .keep = Lifetime::micro_batch, .count = measured, .measure_noise = measured};
+}
 
 void clear_sums(Engine& e) {
   e.parameters.clear_gradients(e.stream);
@@ -27,10 +31,11 @@ void drop_step(Engine& e) {
 }
 
 // Forward and backward of one micro-batch of a step of `tokens`.
-void run_micro_batch(Engine& e, const data::Batch& batch, std::int64_t tokens, const Pass& pass) {
+void run_micro_batch(Engine& e, const data::Batch& batch, std::int64_t tokens, bool measured) {
+  const Pass pass = of_micro_batch(measured);
   const Scope micro_batch(e.stream, pass.keep);
   const TokenBatch on_device = upload(e.stream, batch, pass.keep);
-  e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, pass.measure_noise}, [&] {
+  e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, measured}, [&] {
     e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
     e.model->backward(e.stream, on_device, pass);
   });
@@ -45,16 +50,14 @@ TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
   return {tokens, targets, batch.length};
 }
 
-void prepare(Engine& e) { e.model->refresh(e.stream, recording); }
+void prepare(Engine& e) { e.model->refresh(e.stream, of_weights); }
 
 bool run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepOptions& options) {
-  Pass pass = recording;
-  pass.measure_noise = options.measure;
   std::int64_t tokens = 0;
   for (const auto& batch : micro_batches) tokens += batch.rows * batch.length;
   for (const auto& batch : micro_batches) {
     if (options.stopped != nullptr && options.stopped()) return drop_step(e), false;
-    run_micro_batch(e, batch, tokens, pass);
+    run_micro_batch(e, batch, tokens, options.measure);
   }
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
   const SlotTable& slots = e.precision.slots();
@@ -69,7 +72,7 @@ void calibrate(Engine& e, const data::Batch& micro_batch, std::int64_t tokens) {
   if (passes == 0) return;
   clear(e.stream, e.optimizer->skip());
   for (int i = 0; i < passes; ++i) {
-    run_micro_batch(e, micro_batch, tokens, recording);
+    run_micro_batch(e, micro_batch, tokens, false);
     e.precision.end_calibration(e.stream, e.optimizer->skip());
     begin_again(e);
   }

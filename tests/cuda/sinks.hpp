@@ -42,10 +42,18 @@ inline std::vector<Kind> kinds(DType plain) {
 
 /// What a sink is asked for.
 struct Wanted {
-  bool rows = true, cols = true, keep_plain = false, noise = false;
+  bool rows = true, cols = true, keep_plain = false, noise = false, count = true;
 };
 inline std::vector<Wanted> every_orientation() {
-  return {{true, false}, {true, true}, {false, true}, {true, true, true, true}, {true, false, false, true}};
+  return {{true, false},
+          {true, true},
+          {false, true},
+          {true, true, true, true},
+          {true, false, false, true},
+          {.cols = false, .count = false},
+          {.count = false},
+          {.rows = false, .count = false},
+          {.keep_plain = true, .count = false}};
 }
 
 /// A sink on one side with a maximum and health of its own.
@@ -57,7 +65,7 @@ struct SinkOnSide {
     ops::QuantizeSpec spec = kind.spec;
     amax = side.from({0.25f}, {1}),
     health = side.raw(std::vector<std::uint8_t>(sizeof(ops::QuantizeHealth)), {sizeof(ops::QuantizeHealth)});
-    spec.amax = amax, spec.health = health.as<ops::QuantizeHealth>(), spec.measure_noise = want.noise;
+    spec.amax = amax, spec.health = health.as<ops::QuantizeHealth>(), spec.count = want.count, spec.measure_noise = want.noise;
     if (kind.known) spec.scale = side.from({24.0f}, {1}), spec.descale = side.from({1 / 24.0f}, {1});
     sink = ops::make_sink(side.stream(), spec,
                           {.shape = shape,
@@ -91,15 +99,24 @@ struct SinkOnSide {
   }
 };
 
-/// Runs fill(stream, sink) for every kind, for rows alone, for both orientations with the plain values, and for columns alone.
+/// Runs fill(stream, sink) for every kind, for rows alone, for both orientations with the plain values, and for columns alone; and for the
+/// same as in a step that is not measured.
 template <class Fill>
 void each_sink(Side& side, Shape shape, DType dtype, const Fill& fill,
-               const std::vector<Wanted>& wants = {{true, false}, {true, true, true, true}, {false, true}}) {
+               const std::vector<Wanted>& wants = {{true, false},
+                                             {true, true, true, true},
+                                             {false, true},
+                                             {.cols = false, .count = false},
+                                             {.keep_plain = true, .count = false},
+                                             {.count = false},
+                                             {.rows = false, .count = false}}) {
   for (const Kind& kind : kinds(dtype))
     for (const Wanted& want : wants) {
       SinkOnSide s(side, kind, shape, dtype, want);
       fill(side.stream(), s.sink);
-      s.declare(side, kind.name + (want.rows ? want.cols ? " both" : " rows" : " columns"), want.keep_plain, 512);
+      s.declare(side, kind.name + (want.rows ? want.cols ? " both" : " rows" : " columns") + (want.count ? "" : " uncounted") +
+                         (want.keep_plain ? " and plain" : ""),
+                want.keep_plain, 512);
     }
 }
 

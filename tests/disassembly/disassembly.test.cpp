@@ -140,6 +140,7 @@ constexpr Known known[] = {
     {"fill_rows_kernel<", 128, "a thread holds a long row's values in registers, and spills the last of them"},
     {"held_rows_kernel<", 128, "the same"},
     {"known_tile_kernel<", 24, "spills a few addresses"},
+    {"line_tile_kernel<", 24, "the same"},
     {"plain_tile_kernel<", 8, "spills an address"},
 };
 

@@ -18,8 +18,9 @@ namespace {
 
 using ops::GemmAlgorithm, ops::GemmForm, ops::GemmPlans, ops::GemmScale;
 
-constexpr int candidates = 6;  // algorithms of the library that are timed
-constexpr int timings = 4;     // of each, after one that is not counted
+constexpr int candidates = 20;      // algorithms of the library that are timed
+constexpr int timings = 4;          // of each, after one that is not counted
+constexpr double far_behind = 1.1;  // times the fastest, after the first timing: no more of these
 
 cudaDataType type_of(DType t) {
   switch (t) {
@@ -159,7 +160,8 @@ class Stopwatch {
   Event begin_ = make_event(), end_ = make_event();
 };
 
-// The fastest of the list, each timed in turn so that a change of the GPU's clock meets all. Those that the library then refuses drop out.
+// The fastest of the list, each timed in turn so that a change of the GPU's clock meets all. Those that the library then refuses drop out,
+// and after the first round those that are far behind.
 GemmAlgorithm fastest(const Plan& plan, Queue queue, const GemmOperands& o, std::vector<cublasLtMatmulHeuristicResult_t> list) {
   const std::size_t d_bytes = std::size_t(plan.form.M * plan.form.N) * size_of(plan.form.d);
   const Aside aside(plan.form.accumulate ? d_bytes : 0);
@@ -171,12 +173,15 @@ GemmAlgorithm fastest(const Plan& plan, Queue queue, const GemmOperands& o, std:
   if (plan.form.accumulate && aside.data() == nullptr) return take(list.front(), 0), best;
   void* const to = plan.form.accumulate ? aside.data() : o.d;
   std::erase_if(list, [&](const auto& one) { return plan.run(queue, o, one.algo, to) != CUBLAS_STATUS_SUCCESS; });
+  if (list.empty()) return best;
   std::vector<double> least(list.size(), INFINITY);
   Stopwatch watch;
-  for (int round = 0; round < timings; ++round)
+  double front = INFINITY;
+  for (int round = 0; round < timings; ++round) {
     for (std::size_t i = 0; i < list.size(); ++i)
-      least[i] = std::min(least[i], watch.time(queue, [&] { plan.run(queue, o, list[i].algo, to); }));
-  if (list.empty()) return best;
+      if (round == 0 || least[i] < far_behind * front) least[i] = std::min(least[i], watch.time(queue, [&] { plan.run(queue, o, list[i].algo, to); }));
+    front = *std::min_element(least.begin(), least.end());
+  }
   const std::size_t at = std::size_t(std::min_element(least.begin(), least.end()) - least.begin());
   return take(list[at], least[at]), best;
 }

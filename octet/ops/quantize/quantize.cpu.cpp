@@ -78,7 +78,7 @@ struct Worker {
     std::uint8_t* const col_codes = to_cols ? cols.codes.u8() + s.col0 * R + s.row0 : nullptr;
     const Ahead<T> ahead{x, row_codes, col_codes, C, R};
     if (!in_range) encode_strip<Source, Format, Encoding::any>(x, ld, s.rows, scale, ahead, codes, counted);
-    else if (counts) encode_strip<Source, Format, Encoding::in_range_counted>(x, ld, s.rows, scale, ahead, codes, seen);
+    else if (counts && sink.spec.count) encode_strip<Source, Format, Encoding::in_range_counted>(x, ld, s.rows, scale, ahead, codes, seen);
     else encode_strip<Source, Format, Encoding::in_range>(x, ld, s.rows, scale, ahead, codes, uncounted);
     if (counts && noise) measure_strip<Source, Format>(x, ld, s.rows, descale, codes, seen);
     if (to_rows)
@@ -302,7 +302,8 @@ void TileQuantizer::report() {
     h->scale_min = first ? all.scale_min : smaller(all.scale_min, h->scale_min);
     h->scale_max = larger(all.scale_max, h->scale_max);
     h->values += sink_.shape.count();
-    h->saturated += all.saturated, h->flushed += all.flushed, h->nonfinite += all.nonfinite;
+    if (sink_.spec.count) h->saturated += all.saturated, h->flushed += all.flushed;
+    h->nonfinite += all.nonfinite;
     h->signal += all.signal, h->noise += all.noise;
   }
 }

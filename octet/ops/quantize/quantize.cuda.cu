@@ -49,8 +49,8 @@ TileJob job_of(const ops::Sink& sink) {
   TileJob job{.rows = sink.shape[0], .cols = sink.shape[1]};
   if (!spec.quantizes()) return job;
   job.e5m2 = spec.format == DType::e5m2, job.rule = spec.rule, job.format_max = format_max(spec.format);
-  job.health = spec.health, job.noise = spec.health != nullptr && spec.measure_noise, job.descale = spec.descale.f32(),
-  job.amax = spec.amax.f32();
+  job.health = spec.health, job.descale = spec.descale.f32(), job.amax = spec.amax.f32();
+  job.count = spec.health != nullptr && spec.count, job.noise = spec.health != nullptr && spec.measure_noise;
   const Quantized &rows = sink.codes.rows, &cols = sink.codes.cols;
   check(!sink.waits() || bool(sink.maxima), "quantize: the sink has no place for maxima; make_sink allocates it");
   float* const row_tops = sink.maxima.f32() + 1;

@@ -29,6 +29,15 @@ __device__ __forceinline__ uint2 encode_eight(const Eight<T>& x, const Scale& sc
   return make_uint2(__byte_perm(two[0], two[1], 0x5410), __byte_perm(two[2], two[3], 0x5410));
 }
 
+/// Codes of x[j] as they are.
+template <class Format>
+__device__ __forceinline__ uint2 encode_eight(const Eight<Bf16>& x) {
+  unsigned two[4];
+#pragma unroll
+  for (int j = 0; j < 8; j += 2) two[j / 2] = encode_two<Format>(x[j], x[j + 1]);
+  return make_uint2(__byte_perm(two[0], two[1], 0x5410), __byte_perm(two[2], two[3], 0x5410));
+}
+
 __device__ __forceinline__ unsigned byte_of(uint2 codes, int j) { return ((j < 4 ? codes.x : codes.y) >> (j % 4 * 8)) & 0xFF; }
 
 /// The high bits of the bytes whose code's magnitude is not 0, and of those that are NaN (in both formats 0x7F is one; the encoder makes

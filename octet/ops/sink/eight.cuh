@@ -7,17 +7,17 @@
 
 namespace octet::cuda {
 
-/// Larger halves of two words of two BF16 each; a NaN loses against any number.
-__device__ __forceinline__ unsigned larger_halves(unsigned a, unsigned b) {
+/// Larger magnitudes of the halves of two words of two BF16 each, of any sign; a NaN loses against any number.
+__device__ __forceinline__ unsigned larger_magnitudes(unsigned a, unsigned b) {
   unsigned m;
-  asm("max.bf16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
+  asm("max.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
   return m;
 }
 
 /// The same, but a NaN wins.
-__device__ __forceinline__ unsigned larger_halves_or_nan(unsigned a, unsigned b) {
+__device__ __forceinline__ unsigned larger_magnitudes_or_nan(unsigned a, unsigned b) {
   unsigned m;
-  asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
+  asm("max.NaN.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
   return m;
 }
 
@@ -87,37 +87,67 @@ struct Tops;
 
 template <>
 struct Tops<Bf16> {
-  unsigned m[4]{};
+  unsigned m[4]{};  // of any sign
 
   /// Element by element: maxima of columns.
   __device__ __forceinline__ void raise(const Eight<Bf16>& e) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) m[j] = larger_halves(e.word[j] & 0x7FFF7FFFu, m[j]);
+    for (int j = 0; j < 4; ++j) m[j] = larger_magnitudes(e.word[j], m[j]);
+  }
+  /// The same, but NaN stays.
+  __device__ __forceinline__ void raise_or_nan(const Eight<Bf16>& e) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) m[j] = larger_magnitudes_or_nan(e.word[j], m[j]);
+  }
+  __device__ __forceinline__ void raise_from_lane(int distance) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) m[j] = larger_magnitudes(__shfl_xor_sync(~0u, m[j], distance), m[j]);
   }
   /// Maximum i is that of all of rows[i].
   static __device__ __forceinline__ Tops of_rows(const Eight<Bf16> (&rows)[8]) {
     Tops t;
 #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      unsigned most[2];
-#pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        most[k] = larger_halves(rows[i + k].word[0] & 0x7FFF7FFFu, 0);
-#pragma unroll
-        for (int j = 1; j < 4; ++j) most[k] = larger_halves(rows[i + k].word[j] & 0x7FFF7FFFu, most[k]);
-      }
-      t.m[i / 2] = larger_halves(__byte_perm(most[0], most[1], 0x5410), __byte_perm(most[0], most[1], 0x7632));
-    }
+    for (int i = 0; i < 8; i += 2) t.m[i / 2] = of_two_rows(rows[i], rows[i + 1]);
     return t;
+  }
+  static __device__ __forceinline__ unsigned of_two_rows(const Eight<Bf16>& first, const Eight<Bf16>& second) {
+    unsigned most[2]{};
+#pragma unroll
+    for (int j = 0; j < 4; ++j) most[0] = larger_magnitudes(first.word[j], most[0]), most[1] = larger_magnitudes(second.word[j], most[1]);
+    return larger_magnitudes(__byte_perm(most[0], most[1], 0x5410), __byte_perm(most[0], most[1], 0x7632));
+  }
+  __device__ __forceinline__ float operator[](int j) const {
+    return __uint_as_float(j % 2 ? m[j / 2] & 0x7FFF0000u : (m[j / 2] & 0x7FFFu) << 16);
+  }
+  /// All eight as BF16.
+  __device__ __forceinline__ uint4 magnitudes() const {
+    return make_uint4(m[0] & 0x7FFF7FFFu, m[1] & 0x7FFF7FFFu, m[2] & 0x7FFF7FFFu, m[3] & 0x7FFF7FFFu);
+  }
+  /// Bits of magnitudes compare as they do, and a NaN is above them.
+  __device__ __forceinline__ float top() const {
+    unsigned high = 0, low = 0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) high = max(high, m[j] & 0x7FFF0000u), low = max(low, m[j] & 0x7FFFu);
+    return __uint_as_float(max(high, low << 16));
+  }
+};
+
+/// Maxima of the magnitudes of 4 or 8 rows, two BF16 a word.
+template <int rows>
+struct RowTops {
+  unsigned m[rows / 2];
+
+  __device__ __forceinline__ explicit RowTops(const Eight<Bf16> (&v)[rows]) {
+#pragma unroll
+    for (int i = 0; i < rows; i += 2) m[i / 2] = Tops<Bf16>::of_two_rows(v[i], v[i + 1]);
   }
   __device__ __forceinline__ void raise_from_lane(int distance) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) m[j] = larger_halves(__shfl_xor_sync(~0u, m[j], distance), m[j]);
+    for (int i = 0; i < rows / 2; ++i) m[i] = larger_magnitudes(__shfl_xor_sync(~0u, m[i], distance), m[i]);
   }
-  __device__ __forceinline__ float operator[](int j) const { return __uint_as_float(j % 2 ? m[j / 2] & 0xFFFF0000u : m[j / 2] << 16); }
-  __device__ __forceinline__ float top() const {
-    const unsigned all = larger_halves(larger_halves(m[0], m[1]), larger_halves(m[2], m[3]));
-    return fmaxf(__uint_as_float(all << 16), __uint_as_float(all & 0xFFFF0000u));
+  __device__ __forceinline__ void put(unsigned short* to) const {
+#pragma unroll
+    for (int i = 0; i < rows / 2; ++i) reinterpret_cast<unsigned*>(to)[i] = m[i] & 0x7FFF7FFFu;
   }
 };
 

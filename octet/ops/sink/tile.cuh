@@ -10,6 +10,7 @@
 // and usually calls the op's shared row body with PackLanes.
 
 #include "octet/ops/sink/tile_known.cuh"
+#include "octet/ops/sink/tile_lines.cuh"
 #include "octet/tensor/cuda/check.cuh"
 
 namespace octet::cuda {
@@ -93,6 +94,7 @@ void run_tiles(Queue queue, const TileJob& job, const Make& make, bool aligned) 
         return launched("plain_tile_kernel");
       }
     }
+    if (aligned && tiles > 0 && works_by_lines(job)) return run_line_tiles(queue, blocks, job, make), launched("line_tile_kernel");
     if (aligned && encodes_as_made<Make>(job)) return run_known_tiles(queue, blocks, job, make), launched("known_tile_kernel");
   }
   if (aligned)

@@ -3,6 +3,7 @@
 // Only for *.cuda.cu files: what a block does with a tile that its threads hold in registers. See tile.cuh.
 
 #include "octet/ops/sink/tile_scales.cuh"
+#include "octet/ops/sink/tile_values.cuh"
 
 namespace octet::cuda {
 
@@ -54,11 +55,16 @@ __device__ __forceinline__ void measure_noise(const TileJob& job, const Eight<T>
 template <class Format, class T, class Scale>
 __device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint2 (&codes)[8], bool beyond, const Scale& scale,
                                       Tally& tally) {
-  unsigned nan = 0, values = 0;
+  unsigned nan = 0;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) values += v[i].nonzero(), nan |= nan_of(codes[i]);
+  for (int i = 0; i < 8; ++i) nan |= nan_of(codes[i]);
   const bool exact = beyond || nan != 0;
-  if (!exact) tally.flushed += sum_of_halves(values) - nonzero_of(codes) - nonzero_of(codes + 4);
+  if (!exact && job.count) {
+    unsigned values = 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) values += v[i].nonzero();
+    tally.flushed += sum_of_halves(values) - nonzero_of(codes) - nonzero_of(codes + 4);
+  }
   if (!exact && !job.noise) return;
 #pragma unroll 1
   for (int i = 0; i < 8; ++i) {
@@ -83,8 +89,7 @@ __device__ __forceinline__ void add_sum(double* to, double x) {
   if (threadIdx.x % 32 == 0) atomicAdd(to, x);
 }
 __device__ __forceinline__ void report(const TileJob& job, const Spot& at, const Tally& tally) {
-  add_count(&job.health->saturated, tally.saturated);
-  add_count(&job.health->flushed, tally.flushed);
+  if (job.count) add_count(&job.health->saturated, tally.saturated), add_count(&job.health->flushed, tally.flushed);
   add_count(&job.health->nonfinite, tally.nonfinite);
   if (job.noise) add_sum(&job.health->signal, tally.signal), add_sum(&job.health->noise, tally.noise);
   if (at.row0 == 0 && at.col0 == 0 && threadIdx.x == 0)
@@ -95,6 +100,34 @@ __device__ __forceinline__ void report(const TileJob& job, const Spot& at, const
 __device__ __forceinline__ int inside(std::int64_t all, std::int64_t at, int n) {
   const std::int64_t rest = all - at;
   return rest < n ? (rest < 0 ? 0 : int(rest)) : n;
+}
+
+inline constexpr unsigned infinity_bits = 0x7F800000;
+
+/// What a thread finds that met NaN or infinity in its `rows` rows and makes each of their values again: rare.
+struct Odd {
+  int nonfinite = 0;
+  float top = 0;  // NaN is ignored
+};
+template <class Make>
+__device__ __forceinline__ Odd look_again(const TileJob& job, const Make& make, const Spot& at, int rows) {
+  const int width = int(job.cols) / Make::outputs, row = int(at.row0) + at.r, col = int(at.col0) + at.c;
+  Odd odd;
+  Tops<Bf16> tops;
+  rows = col < width ? inside(job.rows, row, rows) : 0;
+#pragma unroll 1
+  for (int i = 0; i < rows; ++i) {
+    Eight<Bf16> v[Make::outputs];
+    make_eight<Bf16>(make, row + i, col, v);
+#pragma unroll
+    for (int k = 0; k < Make::outputs; ++k) {
+      tops.raise(v[k]);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) odd.nonfinite += !(fabsf(v[k][j]) < INFINITY);
+    }
+  }
+  odd.top = tops.top();
+  return odd;
 }
 
 template <bool aligned>
@@ -145,11 +178,11 @@ __device__ __forceinline__ void put_columns(const uint2 (&codes)[4], const Spot&
   for (int j = 0; j < 8; ++j) turned[(at.c + j) * 32 + (k ^ at.c / 8) * 2 + (half ^ (k & 1))] = column[j / 4][j % 4];
 }
 /// To memory, 128 codes of a column at a time: columns from `beside` + at.col0 on, as far as those of `width` go. All of the block must
-/// have put theirs.
+/// have put theirs. `thread`: of the 256 that take them.
 template <bool swapped>
-__device__ __forceinline__ void take_columns(const TileJob& job, const Spot& at, std::int64_t beside, std::int64_t width,
+__device__ __forceinline__ void take_columns(const TileJob& job, const Spot& at, int thread, std::int64_t beside, std::int64_t width,
                                              const uint4* turned) {
-  const int c = int(threadIdx.x) / 8, k = int(threadIdx.x) % 8;
+  const int c = thread / 8, k = thread % 8;
   const int rows = inside(job.rows, at.row0 + 16 * k, 16), cols = inside(width, at.col0 + c, tile_side);
   std::uint8_t* to = job.col.codes + (beside + at.col0 + c) * job.rows + at.row0 + 16 * k;
 #pragma unroll
@@ -167,7 +200,7 @@ __device__ __forceinline__ void take_columns(const TileJob& job, const Spot& at,
 __device__ __forceinline__ void store_columns(const TileJob& job, const Spot& at, const uint2 (&codes)[8], uint4* turned) {
   put_columns(codes, at, turned);
   __syncthreads();
-  take_columns<false>(job, at, 0, job.cols, turned);
+  take_columns<false>(job, at, int(threadIdx.x), 0, job.cols, turned);
 }
 
 template <class Format, bool aligned, class T>

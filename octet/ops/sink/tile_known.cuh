@@ -9,27 +9,24 @@
 
 namespace octet::cuda {
 
-/// Whether a pass is of this kind. Plain values of two outputs would be more than a thread holds.
+/// Whether a pass is of this kind. Plain values of two outputs would be more than a thread holds, and who counts must hold all.
 template <class Make>
 bool encodes_as_made(const TileJob& job) {
   const auto fits = [](const Side& side) { return side.part == Part::nothing || side.part == Part::constant; };
-  return (job.plain == nullptr || (Make::outputs == 1 && !job.in_place)) && !job.noise && fits(job.row) && fits(job.col) &&
+  return (job.plain == nullptr || (Make::outputs == 1 && !job.in_place)) && !job.count && !job.noise && fits(job.row) && fits(job.col) &&
          (encodes(job.row.part) || encodes(job.col.part));
 }
 
-/// What a thread learns of its values while it encodes them.
+/// Maxima of magnitudes, two BF16; NaN where one was met.
 struct Seen {
-  unsigned most = 0;    // maxima of magnitudes, two BF16; NaN where one was met
-  unsigned values = 0;  // how many values are not 0, in two halves
-  int codes = 0;        // how many codes are not 0
+  unsigned most = 0;
 
   __device__ __forceinline__ void add(const Eight<Bf16>& v) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) most = larger_halves_or_nan(v.word[j] & 0x7FFF7FFFu, most);
-    values += v.nonzero();
+    for (int j = 0; j < 4; ++j) most = larger_magnitudes_or_nan(v.word[j], most);
   }
-  __device__ __forceinline__ unsigned top() const { return max(most & 0xFFFFu, most >> 16) << 16; }  // the bits of a float
-  __device__ __forceinline__ int flushed() const { return sum_of_halves(values) - codes; }
+  /// The bits of a float.
+  __device__ __forceinline__ unsigned top() const { return max(most & 0x7FFFu, most >> 16 & 0x7FFFu) << 16; }
 };
 
 /// Rows `first` to first + 3 of this thread's eight: their codes to memory by rows, and to `turned` (see take_columns).
@@ -59,7 +56,6 @@ __device__ __forceinline__ void encode_four_rows(const TileJob& job, const Make&
   }
 #pragma unroll
   for (int k = 0; k < Make::outputs; ++k) {
-    seen.codes += nonzero_of(codes[k]);
     if (job.row.part != Part::nothing && col < width) {
       std::uint8_t* const to = job.row.codes + row * job.cols + k * width + col;
 #pragma unroll
@@ -68,26 +64,6 @@ __device__ __forceinline__ void encode_four_rows(const TileJob& job, const Make&
     }
     if (job.col.part != Part::nothing) put_columns(codes[k], at, first / 4, turned[k]);
   }
-}
-
-/// The rare thread that met NaN or may have saturated, or one at an edge, looks at each of its values.
-template <class Format, class Make>
-__device__ __forceinline__ unsigned count_again(const TileJob& job, const Make& make, const Spot& at, float scale, Tally& tally) {
-  const int width = int(job.cols) / Make::outputs, row = int(at.row0) + at.r, col = int(at.col0) + at.c;
-  const int rows = col < width ? inside(job.rows, row, 8) : 0;
-  Tops<Bf16> tops;
-#pragma unroll 1
-  for (int i = 0; i < rows; ++i) {
-    Eight<Bf16> v[Make::outputs];
-    make_eight<Bf16>(make, row + i, col, v);
-#pragma unroll
-    for (int k = 0; k < Make::outputs; ++k) {
-      tops.raise(v[k]);
-      const auto one = [scale](int) { return scale; };
-      count_each<Format>(v[k], encode_eight<Format>(v[k], one), one, tally);
-    }
-  }
-  return __float_as_uint(tops.top());
 }
 
 template <class Format, bool keeps_plain, class Make>
@@ -103,19 +79,19 @@ __device__ __forceinline__ void encode_as_made(const TileJob& job, const Make& m
   if (job.col.part != Part::nothing) {
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < Make::outputs; ++k) take_columns<true>(job, at, k * width, width, reinterpret_cast<const uint4*>(turned[k]));
+    for (int k = 0; k < Make::outputs; ++k)
+      take_columns<true>(job, at, int(threadIdx.x), k * width, width, reinterpret_cast<const uint4*>(turned[k]));
   }
-  const bool whole = at.row0 + tile_side <= job.rows && at.col0 + tile_side <= width;
   unsigned top = seen.top();
-  Tally tally{.flushed = seen.flushed()};
-  if (!whole || !(__uint_as_float(top) * scale <= job.format_max)) {
-    tally.flushed = 0;
-    top = count_again<Format>(job, make, at, scale, tally);
+  int nonfinite = 0;
+  if (top >= infinity_bits) {
+    const Odd odd = look_again(job, make, at, 8);
+    top = __float_as_uint(odd.top), nonfinite = odd.nonfinite;
   }
   top = __reduce_max_sync(~0u, top);
   if (job.amax && threadIdx.x % 32 == 0) raise(job.amax, __uint_as_float(top));
   if (!job.health) return;
-  report(job, at, tally);
+  report(job, at, {.nonfinite = nonfinite});
   if (blockIdx.x == 0 && threadIdx.x == 0) widen_range(job.health, scale, scale);
 }
 

@@ -18,16 +18,16 @@ struct TileShared {
   __device__ __forceinline__ float* column_tops(int warp) { return reinterpret_cast<float*>(codes) + warp * tile_side; }
 };
 
-/// Where a tile lies in the matrix, and which 8 x 8 of its values are this thread's: 16 threads share a row.
+/// Where a tile lies in the matrix, and where this thread's values begin in it: 8 of each of its rows, which 16 threads share.
 struct Spot {
   std::int64_t row0, col0;
   int r, c;
 };
-/// Tiles side by side are those of neighbouring blocks; `width` columns are tiled.
-__device__ __forceinline__ Spot spot_of(const TileJob& job, std::int64_t width) {
+/// Tiles side by side are those of neighbouring blocks; `width` columns are tiled, and a thread has `rows` rows.
+__device__ __forceinline__ Spot spot_of(const TileJob& job, std::int64_t width, int rows = 8) {
   const unsigned across = width > 0 ? unsigned((width + tile_side - 1) / tile_side) : 1;
   const unsigned block = job.last_first ? gridDim.x - 1 - blockIdx.x : blockIdx.x, down = block / across;
-  return {std::int64_t(down) * tile_side, std::int64_t(block - down * across) * tile_side, int(threadIdx.x) / 16 * 8,
+  return {std::int64_t(down) * tile_side, std::int64_t(block - down * across) * tile_side, int(threadIdx.x) / 16 * rows,
           int(threadIdx.x) % 16 * 8};
 }
 
