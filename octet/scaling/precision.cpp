@@ -75,11 +75,6 @@ void Precision::end_step(Stream& stream, const Tensor& skip) {
   slots_.clear_health(stream);
 }
 
-void Precision::end_calibration(Stream& stream, const Tensor& apply) {
-  end_step(stream, apply);
-  slots_.clear_history(stream);
-}
-
 std::vector<std::string> Precision::unused_patterns() const {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < pattern_used_.size(); ++i)

@@ -37,11 +37,10 @@ class Precision {
   void allocate(Stream&);
   /// After each optimizer step; skip: f32 [1] on the device.
   void end_step(Stream&, const Tensor& skip);
-  /// Passes over a micro-batch, forward and backward, that scales want before the first step: as many as it takes until what is quantized
-  /// under scales that do not fit yet no longer shows in the maxima of others. 0: none of them come from past maxima.
+  /// Passes over micro-batches, forward and backward, each ended by end_step(), that scales want before the first step: as many as it
+  /// takes until what is quantized under scales that do not fit yet no longer shows in the maxima of others. 0: no scale comes from past
+  /// maxima.
   int calibration_passes() const { return recipe_->calibration_passes(); }
-  /// After each of these: scales from the maxima of this pass alone, which are then forgotten. apply: f32 [1] that is 0.
-  void end_calibration(Stream&, const Tensor& apply);
   void visit_state(StateVisitor& visitor) { slots_.visit_state(visitor), recipe_->visit_state(visitor); }
 
   DType activations() const { return recipe_->activations(); }

@@ -9,7 +9,7 @@ void RecipeOptions::fields(config::FieldVisitor& v) {
   v.field("history", history, "steps of maxima that a scale looks back on, where the recipe keeps a history", {.at_least = 1, .at_most = 65536});
   v.choice("algorithm", algorithm, "which of those maxima counts", {"max", "most_recent"});
   v.field("margin", margin, "powers of two of headroom above them", {.at_least = -8, .at_most = 8});
-  v.field("calibration", calibration, "passes over the first micro-batch before the first step, where scales come from past maxima; 0: they begin at 1",
+  v.field("calibration", calibration, "passes over the first micro-batches before the first step, where scales come from past maxima; 0: they begin at 1",
           {.at_least = 0, .at_most = 64});
 }
 

@@ -45,7 +45,7 @@ class Recipe {
   virtual LinearPlan plan(const Site&, SlotTable& slots) = 0;
   /// Rows of maxima that it wants in the slot table.
   virtual int history_length() const { return 1; }
-  /// Passes over a micro-batch that its scales want to see before the first step (see Precision::end_calibration).
+  /// See Precision::calibration_passes().
   virtual int calibration_passes() const { return 0; }
   /// Called once, after every layer has its plan and `slots` its memory.
   virtual void allocate(Stream&, SlotTable&) {}
@@ -66,7 +66,7 @@ struct RecipeOptions {
   std::int64_t history = 1024;            // delayed: steps of maxima
   std::string algorithm = "max";          // delayed: max | most_recent
   std::int64_t margin = 0;                // delayed: powers of two of headroom
-  std::int64_t calibration = 3;           // delayed, global: passes over a micro-batch before the first step
+  std::int64_t calibration = 3;           // delayed, global: passes over micro-batches before the first step
 
   void fields(config::FieldVisitor&);
 };

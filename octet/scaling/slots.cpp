@@ -31,8 +31,6 @@ void SlotTable::clear_health(Stream& stream) { clear(stream, health_); }
 
 void SlotTable::clear_measurements(Stream& stream) { clear(stream, amax()), clear_health(stream); }
 
-void SlotTable::clear_history(Stream& stream) { clear(stream, history_); }
-
 void SlotTable::visit_state(StateVisitor& visitor) {
   if (size() > 0) visitor.state("amax_history", history_);
 }

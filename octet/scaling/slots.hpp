@@ -44,8 +44,6 @@ class SlotTable {
   void clear_health(Stream&);
   /// Forgets what this step measured: row 0 of the maxima, and the health.
   void clear_measurements(Stream&);
-  /// Forgets every maximum.
-  void clear_history(Stream&);
   /// The maxima. Health is that of one step and is left out.
   void visit_state(StateVisitor&);
 

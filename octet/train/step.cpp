@@ -30,6 +30,12 @@ void drop_step(Engine& e) {
   begin_again(e);
 }
 
+std::int64_t tokens_of(std::span<const data::Batch> micro_batches) {
+  std::int64_t tokens = 0;
+  for (const auto& batch : micro_batches) tokens += batch.rows * batch.length;
+  return tokens;
+}
+
 // Forward and backward of one micro-batch of a step of `tokens`.
 void run_micro_batch(Engine& e, const data::Batch& batch, std::int64_t tokens, bool measured) {
   const Pass pass = of_micro_batch(measured);
@@ -53,8 +59,7 @@ TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
 void prepare(Engine& e) { e.model->refresh(e.stream, of_weights); }
 
 bool run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepOptions& options) {
-  std::int64_t tokens = 0;
-  for (const auto& batch : micro_batches) tokens += batch.rows * batch.length;
+  const std::int64_t tokens = tokens_of(micro_batches);
   for (const auto& batch : micro_batches) {
     if (options.stopped != nullptr && options.stopped()) return drop_step(e), false;
     run_micro_batch(e, batch, tokens, options.measure);
@@ -67,13 +72,10 @@ bool run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepO
   return true;
 }
 
-void calibrate(Engine& e, const data::Batch& micro_batch, std::int64_t tokens) {
-  const int passes = e.precision.calibration_passes();
-  if (passes == 0) return;
-  clear(e.stream, e.optimizer->skip());
-  for (int i = 0; i < passes; ++i) {
-    run_micro_batch(e, micro_batch, tokens, false);
-    e.precision.end_calibration(e.stream, e.optimizer->skip());
+void calibrate(Engine& e, std::span<const data::Batch> micro_batches) {
+  for (int i = 0; i < e.precision.calibration_passes(); ++i) {
+    run_micro_batch(e, micro_batches[std::size_t(i) % micro_batches.size()], tokens_of(micro_batches), false);
+    e.precision.end_step(e.stream, e.optimizer->skip());
     begin_again(e);
   }
 }

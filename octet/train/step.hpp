@@ -24,9 +24,9 @@ bool run_step(Engine&, std::span<const data::Batch> micro_batches, const StepOpt
 /// Makes the next step's scales from this step's maxima, quantizes the new weights, clears gradients and sums.
 void finish_step(Engine&);
 
-/// Before the first step of a new run: passes over its first micro-batch, as many as the recipe wants, from which scales begin that come
-/// from past maxima. Leaves no gradient, loss, maximum or count behind; `tokens` is how many a step has. prepare() must have been called.
-void calibrate(Engine&, const data::Batch& micro_batch, std::int64_t tokens);
+/// Before the first step of a new run: passes over its micro-batches, as many as the recipe wants, from which scales begin that come from
+/// past maxima. Leaves no gradient, loss or count behind. prepare() must have been called.
+void calibrate(Engine&, std::span<const data::Batch> micro_batches);
 
 /// Quantizes the weights for the first time: after initializing or loading them, before the first run_step().
 void prepare(Engine&);

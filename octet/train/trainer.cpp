@@ -182,7 +182,7 @@ Outcome Trainer::run() {
 void Trainer::calibrate_scales() {
   if (engine_->precision.calibration_passes() == 0) return;
   const std::uint64_t sample = loader_->position();
-  calibrate(*engine_, loader_->next(), config_.tokens_per_step());
+  calibrate(*engine_, next_micro_batches());
   loader_->seek(sample);
 }
 
@@ -242,11 +242,16 @@ void Trainer::not_saved(std::int64_t step, const std::string& why) {
   metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = "checkpoint", .path = "", .text = text});
 }
 
+std::vector<data::Batch> Trainer::next_micro_batches() {
+  std::vector<data::Batch> batches;
+  for (std::int64_t i = 0; i < config_.train.accumulate; ++i) batches.push_back(loader_->next());
+  return batches;
+}
+
 void Trainer::one_step() {
   const double begin = now(), waited = loader_->wait_seconds();
   const std::uint64_t sample = loader_->position();
-  std::vector<data::Batch> micro_batches;
-  for (std::int64_t i = 0; i < config_.train.accumulate; ++i) micro_batches.push_back(loader_->next());
+  const std::vector<data::Batch> micro_batches = next_micro_batches();
   const std::int64_t step = at_.step + 1;
   const bool measure = step % config_.train.health_every == 0 || step == 1;
   const Work before = engine_->stream.work();

@@ -89,6 +89,7 @@ class Trainer {
   bool done() const;
   bool eval_due() const;
   double progress(std::int64_t step) const;  // share of the run that is done after that many steps
+  std::vector<data::Batch> next_micro_batches();
   void one_step();
   void emit_step(const StepEvent&);
   void emit_scales(const Readout&);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/ops/gemm/promoted_schedule.cuh"
 #include "octet/ops/gemm/wgmma.cuh"
@@ -331,6 +333,27 @@ void launch(Queue queue, const Job& job) {
   launched("promoted gemm");
 }
 
+// How many clusters this GPU runs at once: a cluster may wait for the sums of another, so all must run.
+int resident_clusters() {
+  static const int found = [] {
+    const auto kernel = promoted_kernel<E4M3, E4M3>;  // the others take the same space
+    allow_shared(kernel, shared_bytes);
+    cudaLaunchAttribute cluster{.id = cudaLaunchAttributeClusterDimension};
+    cluster.val.clusterDim = {blocks, 1, 1};
+    const int most = facts().multiprocessors / blocks;
+    const cudaLaunchConfig_t config{.gridDim = dim3(unsigned(blocks * most)),
+                                    .blockDim = dim3(threads),
+                                    .dynamicSmemBytes = std::size_t(shared_bytes),
+                                    .attrs = &cluster,
+                                    .numAttrs = 1};
+    int clusters = 0;
+    require(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config), "cudaOccupancyMaxActiveClusters");
+    check(clusters > 0, "promoted gemm: no cluster fits on this GPU");
+    return std::min(clusters, most);
+  }();
+  return found;
+}
+
 CUtensorMap codes_map(const Quantized& q, int rows_of_tile) {
   return tensor_map(q.codes.data, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, q.rows(), q.cols(), q.cols(), unsigned(rows_of_tile / 2), depth, true);
 }
@@ -342,7 +365,7 @@ CUtensorMap scales_map(const Quantized& q, int rows_of_tile) {
 Job job_of(const ops::Gemm& g, const Tensor& workspace) {
   const bool square = g.b.block.rows == 128;
   const Division by = Division::of(g.d.shape[0], g.d.shape[1]);
-  const int clusters = facts().multiprocessors / blocks, grid = blocks * clusters;
+  const int clusters = resident_clusters(), grid = blocks * clusters;
   const std::size_t part_bytes = std::size_t(grid) * part_floats * sizeof(float), ready_bytes = std::size_t(grid) * sizeof(unsigned);
   const bool may_cut = workspace.bytes() >= part_bytes + ready_bytes;
   return {.a = codes_map(g.a, tile_rows),
