@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "octet/numerics/philox.hpp"
-#include "octet/tensor/parameter.hpp"
+#include "octet/ops/normal/normal.hpp"
 
 namespace octet::bench {
 namespace {
@@ -12,22 +12,11 @@ namespace {
 // 16-byte steps, but with 127 as a factor: no row of a model divides it.
 constexpr std::int64_t pool = 127 * 8 * 1031;
 
-// Sums of four uniform values, scaled to deviation 1.
-std::vector<float> pool_values() {
-  std::vector<float> out(pool);
-  for (std::int64_t i = 0; i < pool; ++i) {
-    const RandomWords r = philox(11, std::uint64_t(i));
-    out[std::size_t(i)] = (uniform(r.w[0]) + uniform(r.w[1]) + uniform(r.w[2]) + uniform(r.w[3]) - 2.0f) * 1.7320508f;
-  }
-  return out;
-}
-
 }  // namespace
 
 RandomData::RandomData(Stream& stream)
     : f32_(stream.empty({pool}, DType::f32, Lifetime::run)), bf16_(stream.empty({pool}, DType::bf16, Lifetime::run)) {
-  const std::vector<float> made = pool_values();
-  set_values(stream, f32_, made.data()), set_values(stream, bf16_, made.data());
+  ops::fill_normal(stream, 11, 1, f32_), ops::fill_normal(stream, 11, 1, bf16_);
 }
 
 Tensor RandomData::values(Stream& stream, Shape shape, DType dtype, Region region) const {

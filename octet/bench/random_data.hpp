@@ -4,7 +4,7 @@
 
 namespace octet::bench {
 
-/// Values that tensors under measurement are filled with: near a normal distribution of deviation 1, as zeros and few distinct values let
+/// Values that tensors under measurement are filled with: of a normal distribution of deviation 1, as zeros and few distinct values let
 /// a processor run faster than real data does. Copies of one pool, whose length fits no row, so that filling takes no time.
 class RandomData {
  public:

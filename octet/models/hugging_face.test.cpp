@@ -27,7 +27,7 @@ struct Weights {
     for (Parameter* p : parameters.list()) {
       Parameter normal(p->path, p->shape);
       normal.value = p->value;
-      initialize(stream, normal, seed);
+      nn::initialize(stream, normal, seed);
     }
   }
   const Parameter& at(std::string_view path) const {

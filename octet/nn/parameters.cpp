@@ -1,5 +1,8 @@
 #include "octet/nn/parameters.hpp"
 
+#include "octet/numerics/philox.hpp"
+#include "octet/ops/normal/normal.hpp"
+
 namespace octet::nn {
 namespace {
 
@@ -41,8 +44,17 @@ std::vector<Tensor> Parameters::gradients() const {
   return out;
 }
 
+void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
+  ++p.version;
+  switch (p.init.kind) {
+    case Init::Kind::zeros: return clear(stream, p.value);
+    case Init::Kind::ones: return set_values(stream, p.value, std::vector<float>(std::size_t(p.value.count()), 1.0f).data());
+    case Init::Kind::normal: return ops::fill_normal(stream, seed ^ hash_of(p.path.c_str()), p.init.standard_deviation, p.value);
+  }
+}
+
 void Parameters::initialize(Stream& stream, std::uint64_t seed) {
-  for (Parameter* p : list_) octet::initialize(stream, *p, seed);
+  for (Parameter* p : list_) nn::initialize(stream, *p, seed);
 }
 
 void Parameters::visit_state(StateVisitor& visitor) {

@@ -50,6 +50,9 @@ class Parameters {
   std::int64_t count_ = 0;
 };
 
+/// `value` from the parameter's own Init; normal values are keyed by seed and path (see ops::fill_normal), the same on every backend.
+void initialize(Stream&, Parameter&, std::uint64_t seed);
+
 /// Tensors of f32 or bf16 as one row of floats on the host.
 std::vector<float> flat_values(Stream&, const std::vector<Tensor>&);
 

@@ -35,7 +35,4 @@ struct Parameter {
 void set_values(Stream&, const Tensor&, const float* host);
 void get_values(Stream&, const Tensor&, float* host);
 
-/// Fills `value` from Philox keyed by (seed, path, element): the same numbers on every backend, rank and thread.
-void initialize(Stream&, Parameter&, std::uint64_t seed);
-
 }  // namespace octet

@@ -21,27 +21,10 @@ using TileValues = Eight<T>[outputs][8];
 /// This thread's values of a tile; 0 outside the matrix. `width` is how many columns each output has.
 template <class T, bool aligned, class Make>
 __device__ __forceinline__ void make_tile(const Make& make, int rows, int width, const Spot& at, TileValues<T, Make::outputs>& v) {
-  const int row = int(at.row0) + at.r, col = int(at.col0) + at.c;
   if constexpr (aligned) {
-    // Addresses are bounded rather than loads skipped, so that all loads can be under way at once.
-    const int bounded_col = col < width ? col : width - 8;
-    if (rows > 0 && width > 0) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        Eight<T> made[Make::outputs];
-        make_eight<T>(make, min(row + i, rows - 1), bounded_col, made);
-#pragma unroll
-        for (int k = 0; k < Make::outputs; ++k) v[k][i] = made[k];
-      }
-    }
-    if (at.row0 + tile_side <= rows && at.col0 + tile_side <= width) return;
-#pragma unroll
-    for (int k = 0; k < Make::outputs; ++k) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i)
-        if (row + i >= rows || col >= width) v[k][i] = {};
-    }
+    make_rows<T>(make, rows, width, at, v);
   } else {
+    const int row = int(at.row0) + at.r, col = int(at.col0) + at.c;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       Pack<8> wide{};

@@ -102,6 +102,29 @@ __device__ __forceinline__ int inside(std::int64_t all, std::int64_t at, int n) 
   return rest < n ? (rest < 0 ? 0 : int(rest)) : n;
 }
 
+/// `held` rows of this thread's values, in packs of 8; 0 outside the matrix. `width` is how many columns each output has.
+template <class T, int held, class Make>
+__device__ __forceinline__ void make_rows(const Make& make, int rows, int width, const Spot& at, Eight<T> (&v)[Make::outputs][held]) {
+  // Addresses are bounded rather than loads skipped, so that all loads can be under way at once.
+  const int row = int(at.row0) + at.r, col = int(at.col0) + at.c, bounded_col = col < width ? col : width - 8;
+  if (rows > 0 && width > 0) {
+#pragma unroll
+    for (int i = 0; i < held; ++i) {
+      Eight<T> made[Make::outputs];
+      make_eight<T>(make, min(row + i, rows - 1), bounded_col, made);
+#pragma unroll
+      for (int k = 0; k < Make::outputs; ++k) v[k][i] = made[k];
+    }
+  }
+  if (at.row0 + tile_side <= rows && at.col0 + tile_side <= width) return;
+#pragma unroll
+  for (int k = 0; k < Make::outputs; ++k) {
+#pragma unroll
+    for (int i = 0; i < held; ++i)
+      if (row + i >= rows || col >= width) v[k][i] = {};
+  }
+}
+
 inline constexpr unsigned infinity_bits = 0x7F800000;
 
 /// What a thread finds that met NaN or infinity in its `rows` rows and makes each of their values again: rare.
@@ -238,13 +261,15 @@ __device__ __forceinline__ void encode_tile(const TileJob& job, const Spot& at, 
   if (job.health && ((job.row.counts && encodes(job.row.part)) || (job.col.counts && encodes(job.col.part)))) report(job, at, tally);
 }
 
-template <bool aligned, class T>
-__device__ __forceinline__ void store_plain(const TileJob& job, const Spot& at, const Eight<T> (&v)[8]) {
-  const int rows = inside(job.rows, at.row0 + at.r, 8), cols = inside(job.cols, at.col0 + at.c, 8);
-  T* to = static_cast<T*>(job.plain) + (at.row0 + at.r) * job.cols + at.col0 + at.c;
+/// The values of `held` rows, `beside` columns to the right.
+template <bool aligned, class T, int held>
+__device__ __forceinline__ void store_plain(const TileJob& job, const Spot& at, std::int64_t beside, const Eight<T> (&v)[held]) {
+  const std::int64_t col = beside + at.col0 + at.c;
+  const int rows = inside(job.rows, at.row0 + at.r, held), cols = inside(job.cols, col, 8);
+  T* to = static_cast<T*>(job.plain) + (at.row0 + at.r) * job.cols + col;
   if (aligned && cols == 0) return;
 #pragma unroll
-  for (int i = 0; i < 8; ++i, to += job.cols) {
+  for (int i = 0; i < held; ++i, to += job.cols) {
     if (i >= rows) continue;
     if constexpr (aligned) {
       v[i].put(to);
@@ -258,7 +283,7 @@ __device__ __forceinline__ void store_plain(const TileJob& job, const Spot& at, 
 
 template <class T, bool aligned>
 __device__ __forceinline__ void finish_tile(const TileJob& job, const Spot& at, Eight<T> (&v)[8], TileShared& shared) {
-  if (job.plain != nullptr) store_plain<aligned>(job, at, v);
+  if (job.plain != nullptr) store_plain<aligned>(job, at, 0, v);
   if (job.row.part == Part::nothing && job.col.part == Part::nothing) return;
   __syncthreads();  // the last tile's shared memory has been read
   collect_tops(job, at, v, shared);

@@ -44,26 +44,6 @@ struct LineShared {
   static __device__ __forceinline__ float bf16_value(unsigned short bits) { return __uint_as_float(unsigned(bits) << 16); }
 };
 
-/// This thread's values; 0 outside the matrix. `width` is how many columns each output has.
-template <class Make, int held>
-__device__ __forceinline__ void make_held_rows(const Make& make, int rows, int width, const Spot& at, Eight<Bf16> (&v)[Make::outputs][held]) {
-  const int row = int(at.row0) + at.r, col = int(at.col0) + at.c, bounded_col = col < width ? col : width - 8;
-#pragma unroll
-  for (int i = 0; i < held; ++i) {
-    Eight<Bf16> made[Make::outputs];
-    make_eight<Bf16>(make, min(row + i, rows - 1), bounded_col, made);
-#pragma unroll
-    for (int k = 0; k < Make::outputs; ++k) v[k][i] = made[k];
-  }
-  if (at.row0 + tile_side <= rows && at.col0 + tile_side <= width) return;
-#pragma unroll
-  for (int k = 0; k < Make::outputs; ++k) {
-#pragma unroll
-    for (int i = 0; i < held; ++i)
-      if (row + i >= rows || col >= width) v[k][i] = {};
-  }
-}
-
 /// Maxima of one output's rows and columns to shared memory. Returns how many of the values are not finite.
 template <int outputs, int held>
 __device__ __forceinline__ int collect_line_tops(const Eight<Bf16> (&v)[held], const Spot& at, int output, LineShared<outputs>& shared) {
@@ -122,16 +102,6 @@ __device__ __forceinline__ void find_line_scales(const TileJob& job, const Spot&
   if (job.health && encodes(side.part) && greatest > 0) widen_range(job.health, __uint_as_float(least), __uint_as_float(greatest));
 }
 
-/// Rows of one output as they are.
-template <int held>
-__device__ __forceinline__ void store_held_rows(const TileJob& job, const Spot& at, int output, int width, const Eight<Bf16> (&v)[held]) {
-  const int rows = at.col0 + at.c < width ? inside(job.rows, at.row0 + at.r, held) : 0;
-  Bf16* to = static_cast<Bf16*>(job.plain) + (at.row0 + at.r) * job.cols + output * width + at.col0 + at.c;
-#pragma unroll
-  for (int i = 0; i < held; ++i, to += job.cols)
-    if (i < rows) v[i].put(to);
-}
-
 /// Two BF16 times two powers of two: exact, but where no code tells the result from 0.
 __device__ __forceinline__ unsigned scaled(unsigned x, unsigned s) {
   unsigned y;
@@ -144,7 +114,7 @@ __device__ __forceinline__ uint2 encode_scaled(const Eight<Bf16>& x, const uint4
 }
 
 template <class Format, int outputs, int held>
-__device__ __forceinline__ void encode_held_rows(const TileJob& job, const Spot& at, int output, int width, const Eight<Bf16> (&v)[held],
+__device__ __forceinline__ void encode_rows(const TileJob& job, const Spot& at, int output, int width, const Eight<Bf16> (&v)[held],
                                                   const LineShared<outputs>& shared) {
   const int rows = at.col0 + at.c < width ? inside(job.rows, at.row0 + at.r, held) : 0;
   std::uint8_t* to = job.row.codes + (at.row0 + at.r) * job.cols + output * width + at.col0 + at.c;
@@ -157,7 +127,7 @@ __device__ __forceinline__ void encode_held_rows(const TileJob& job, const Spot&
 }
 
 template <class Format, int outputs, int held>
-__device__ __forceinline__ void encode_held_columns(const Spot& at, int output, const Eight<Bf16> (&v)[held], LineShared<outputs>& shared) {
+__device__ __forceinline__ void encode_columns(const Spot& at, int output, const Eight<Bf16> (&v)[held], LineShared<outputs>& shared) {
   const uint4 s = *reinterpret_cast<const uint4*>(&shared.scales[1][output][at.c]);
 #pragma unroll
   for (int first = 0; first < held; first += 4) {
@@ -176,7 +146,7 @@ __global__ void __launch_bounds__(line_tile_threads<Make::outputs>, 4 / Make::ou
   const int width = int(job.cols) / outputs;
   const Spot at = spot_of(job, width, held);
   Eight<Bf16> v[outputs][held];
-  make_held_rows(make, int(job.rows), width, at, v);
+  make_rows<Bf16>(make, int(job.rows), width, at, v);
   int nonfinite = 0;
 #pragma unroll
   for (int k = 0; k < outputs; ++k) nonfinite += collect_line_tops(v[k], at, k, shared);
@@ -188,18 +158,18 @@ __global__ void __launch_bounds__(line_tile_threads<Make::outputs>, 4 / Make::ou
   }
   if (job.plain != nullptr) {
 #pragma unroll
-    for (int k = 0; k < outputs; ++k) store_held_rows(job, at, k, width, v[k]);
+    for (int k = 0; k < outputs; ++k) store_plain<true>(job, at, k * width, v[k]);
   }
   const bool by_rows = encodes(job.row.part), by_columns = encodes(job.col.part);
   if (!by_rows && !by_columns) return;
   __syncthreads();
   if (by_columns) {
 #pragma unroll
-    for (int k = 0; k < outputs; ++k) encode_held_columns<Format>(at, k, v[k], shared);
+    for (int k = 0; k < outputs; ++k) encode_columns<Format>(at, k, v[k], shared);
   }
   if (by_rows) {
 #pragma unroll
-    for (int k = 0; k < outputs; ++k) encode_held_rows<Format>(job, at, k, width, v[k], shared);
+    for (int k = 0; k < outputs; ++k) encode_rows<Format>(job, at, k, width, v[k], shared);
   }
   if (by_columns) {
     __syncthreads();

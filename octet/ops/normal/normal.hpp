@@ -1,0 +1,13 @@
+#pragma once
+
+#include "octet/tensor/stream.hpp"
+
+namespace octet::ops {
+
+/// x[e] = deviation * z(key, e), e the element's place in memory, rounded to x's dtype, f32 or bf16: independent standard normal values,
+/// the same on every backend. Words w of philox(key, e / 4) give elements 4i to 4i + 3:
+///   z = sqrt(-2 ln u) cos(2 pi v), then sin,   u, v = uniform(w[0]), uniform(w[1]), then of w[2], w[3]
+/// Throws ContractError on other dtypes. Source: Box and Muller 1958, "A Note on the Generation of Random Normal Deviates".
+void fill_normal(Stream&, std::uint64_t key, double deviation, const Tensor& x);
+
+}  // namespace octet::ops

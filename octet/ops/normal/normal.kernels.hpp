@@ -1,0 +1,6 @@
+#pragma once
+
+#include "octet/ops/normal/normal.hpp"
+#include "octet/tensor/backend.hpp"
+
+OCTET_KERNEL(fill_normal, std::uint64_t key, float deviation, const Tensor& x)

@@ -1,0 +1,63 @@
+#include "octet/ops/normal/normal.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "octet/numerics/philox.hpp"
+
+namespace octet::ops {
+namespace {
+
+std::vector<float> filled(std::uint64_t key, double deviation, std::int64_t n) {
+  Stream stream(Device::cpu);
+  const Tensor x = stream.empty({n}, DType::f32);
+  fill_normal(stream, key, deviation, x);
+  return {x.f32(), x.f32() + n};
+}
+
+// The formula in long double. The angle, up to 2 pi, is within 2^-22 for its constant and 2^-22 for its product, sine and cosine within
+// 1e-7; logarithm, root and last product within 2^-22 of the radius: together below 2^-20 of it.
+TEST(Normal, values_are_those_of_the_formula) {
+  const auto values = filled(9, 1, 100003);
+  for (std::int64_t e = 0; e < std::int64_t(values.size()); ++e) {
+    const RandomWords r = philox(9, std::uint64_t(e / 4));
+    const int at = e % 4 / 2 * 2;
+    const long double u = uniform(r.w[at]), v = uniform(r.w[at + 1]), radius = std::sqrt(-2 * std::log(u)), angle = 2 * std::acos(-1.0L) * v;
+    const long double exact = radius * (e % 2 ? std::sin(angle) : std::cos(angle));
+    ASSERT_NEAR(double(values[std::size_t(e)]), double(exact), double(radius) * 0x1p-20) << e;
+  }
+}
+
+// Means of n values of z, z^2 and z^4, and of products of neighbours, within five of their standard errors.
+TEST(Normal, values_are_normal_and_independent) {
+  const double n = 1 << 20;
+  const auto values = filled(4, 0.5, std::int64_t(n));
+  double first = 0, second = 0, fourth = 0, neighbours = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double z = 2 * double(values[i]);
+    first += z, second += z * z, fourth += z * z * z * z;
+    if (i > 0) neighbours += z * 2 * double(values[i - 1]);
+  }
+  EXPECT_NEAR(first / n, 0, 5 / std::sqrt(n));
+  EXPECT_NEAR(second / n, 1, 5 * std::sqrt(2 / n));
+  EXPECT_NEAR(fourth / n, 3, 5 * std::sqrt(96 / n));
+  EXPECT_NEAR(neighbours / n, 0, 5 / std::sqrt(n));
+}
+
+TEST(Normal, an_element_does_not_depend_on_how_many_there_are_nor_bf16_on_more_than_rounding) {
+  const auto all = filled(4, 0.02, 10007);
+  for (const std::int64_t n : {0, 1, 2, 3, 5, 63, 4097}) {
+    const auto some = filled(4, 0.02, n);
+    EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << n;
+  }
+  Stream stream(Device::cpu);
+  const Tensor x = stream.empty({10007}, DType::bf16);
+  fill_normal(stream, 4, 0.02, x);
+  for (std::int64_t i = 0; i < x.count(); ++i) ASSERT_EQ(x.bf16()[i].bits, to_bf16(all[std::size_t(i)]).bits) << i;
+  EXPECT_NE(filled(5, 0.02, 8), filled(4, 0.02, 8));
+}
+
+}  // namespace
+}  // namespace octet::ops

@@ -1,0 +1,21 @@
+#include "octet/ops/normal/normal.hpp"
+#include "tests/cuda/parity.hpp"
+
+namespace octet::parity {
+namespace {
+
+std::vector<Case> make() {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const std::int64_t n : {0, 1, 6, 1 << 20, 999999})
+      cases.push_back({format("fill_normal {} {}", dtype, n), [=](Side& side) {
+                         const Tensor x = side.poisoned({n}, dtype);
+                         ops::fill_normal(side.stream(), 0x123456789ABCDEFull, 0.02, x);
+                         side.result("x", x, same_bits());
+                       }});
+  return cases;
+}
+const Cases registered(make);
+
+}  // namespace
+}  // namespace octet::parity
