@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/ops/gemm/promoted_schedule.cuh"
 #include "octet/ops/gemm/wgmma.cuh"
@@ -333,24 +331,9 @@ void launch(Queue queue, const Job& job) {
   launched("promoted gemm");
 }
 
-// How many clusters this GPU runs at once: a cluster may wait for the sums of another, so all must run.
+// A cluster may wait for the sums of another, so all must run at once. Kernels of other formats take the same space.
 int resident_clusters() {
-  static const int found = [] {
-    const auto kernel = promoted_kernel<E4M3, E4M3>;  // the others take the same space
-    allow_shared(kernel, shared_bytes);
-    cudaLaunchAttribute cluster{.id = cudaLaunchAttributeClusterDimension};
-    cluster.val.clusterDim = {blocks, 1, 1};
-    const int most = facts().multiprocessors / blocks;
-    const cudaLaunchConfig_t config{.gridDim = dim3(unsigned(blocks * most)),
-                                    .blockDim = dim3(threads),
-                                    .dynamicSmemBytes = std::size_t(shared_bytes),
-                                    .attrs = &cluster,
-                                    .numAttrs = 1};
-    int clusters = 0;
-    require(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config), "cudaOccupancyMaxActiveClusters");
-    check(clusters > 0, "promoted gemm: no cluster fits on this GPU");
-    return std::min(clusters, most);
-  }();
+  static const int found = clusters_at_once(promoted_kernel<E4M3, E4M3>, facts().multiprocessors / blocks, blocks, threads, shared_bytes);
   return found;
 }
 

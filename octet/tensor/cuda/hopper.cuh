@@ -93,4 +93,21 @@ inline CUtensorMap tensor_map(const void* data, CUtensorMapDataType type, std::s
   return map;
 }
 
+/// How many of `clusters` clusters of `blocks` blocks of a kernel this GPU runs at once.
+template <class Kernel>
+int clusters_at_once(Kernel* kernel, int clusters, int blocks, int threads, int shared_bytes) {
+  allow_shared(kernel, shared_bytes);
+  cudaLaunchAttribute cluster{.id = cudaLaunchAttributeClusterDimension};
+  cluster.val.clusterDim = {unsigned(blocks), 1, 1};
+  const cudaLaunchConfig_t config{.gridDim = dim3(unsigned(clusters * blocks)),
+                                  .blockDim = dim3(unsigned(threads)),
+                                  .dynamicSmemBytes = std::size_t(shared_bytes),
+                                  .attrs = &cluster,
+                                  .numAttrs = 1};
+  int most = 0;
+  require(cudaOccupancyMaxActiveClusters(&most, kernel, &config), "cudaOccupancyMaxActiveClusters");
+  check(most > 0, "no cluster of {} blocks fits on this GPU", blocks);
+  return most < clusters ? most : clusters;
+}
+
 }  // namespace octet::cuda
