@@ -24,18 +24,21 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
   const auto row = [&](const char* pass, double bytes) {
     return Row{.group = "activation", .name = format("{} {}", f.name, pass), .shape = to_text(out), .precision = p.recipe, .amount = bytes};
   };
-  const auto sink_on = [&](Stream& stream, const Quantizer& q, Shape shape) {
-    return ops::make_sink(stream, q.spec(recording), {.shape = shape, .cols = true});
+  const auto sink_on = [&](Stream& stream, const Quantizer& q, Shape shape, Lifetime cols_region) {
+    return ops::make_sink(stream, q.spec(recording), {.shape = shape, .cols = true, .cols_region = cols_region, .for_gemm = true,
+                                         .cols_left = cols_region == Lifetime::scratch});
   };
   Stream shapes(Device::null, s.stream.target());
   const double read_in = 2.0 * double(in.count()), read_out = 2.0 * double(out.count());
-  add_memory_row(s, rows, row("forward", read_in + sink_bytes(shapes, sink_on(shapes, *p.mlp_out().x, out))), [&](Stream& stream) -> Launch {
+  const double filled = sink_bytes(shapes, sink_on(shapes, *p.mlp_out().x, out, Lifetime::step));
+  const double filled_back = sink_bytes(shapes, sink_on(shapes, *p.mlp_in().dy, in, Lifetime::scratch));
+  add_memory_row(s, rows, row("forward", read_in + filled), [&](Stream& stream) -> Launch {
     const Tensor x = s.random.values(stream, in, DType::bf16);
-    return [&stream, x, run = f.forward, y = sink_on(stream, *p.mlp_out().x, out)]() mutable { run(stream, x, y); };
+    return [&stream, x, run = f.forward, y = sink_on(stream, *p.mlp_out().x, out, Lifetime::step)]() mutable { run(stream, x, y); };
   });
-  add_memory_row(s, rows, row("backward", read_in + read_out + sink_bytes(shapes, sink_on(shapes, *p.mlp_in().dy, in))), [&](Stream& stream) -> Launch {
+  add_memory_row(s, rows, row("backward", read_in + read_out + filled_back), [&](Stream& stream) -> Launch {
     const Tensor x = s.random.values(stream, in, DType::bf16), dy = s.random.values(stream, out, DType::bf16);
-    return [&stream, x, dy, run = f.backward, dx = sink_on(stream, *p.mlp_in().dy, in)]() mutable { run(stream, dy, x, dx); };
+    return [&stream, x, dy, run = f.backward, dx = sink_on(stream, *p.mlp_in().dy, in, Lifetime::scratch)]() mutable { run(stream, dy, x, dx); };
   });
 }
 

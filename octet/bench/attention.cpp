@@ -37,7 +37,9 @@ void measure_rope(Subject& s, std::vector<Row>& rows) {
                  });
   for (const Planned& p : s.planned) {
     if (p.activations() != DType::bf16) continue;
-    const auto sink_on = [&](Stream& stream) { return ops::make_sink(stream, p.qkv().dy->spec(recording), {.shape = shape, .cols = true}); };
+    const auto sink_on = [&](Stream& stream) {
+      return ops::make_sink(stream, p.qkv().dy->spec(recording), {.shape = shape, .cols = true, .for_gemm = true, .cols_left = true});
+    };
     Stream shapes(Device::null, s.stream.target());
     const double bytes = all + sink_bytes(shapes, sink_on(shapes));
     add_memory_row(s, rows, {.group = "attention", .name = "rope backward", .shape = to_text(shape), .precision = p.recipe, .amount = bytes},

@@ -7,6 +7,9 @@
 namespace octet::bench {
 namespace {
 
+// How long an operand lives in training, which decides how it stands there: a weight stands in both orientations.
+enum class Lives { passing, kept, standing };
+
 // One of a layer's three GEMMs: d[M, N] = a[M, K] b[N, K]^T, where a and b are quantized from stored matrices or their transposes.
 struct Product {
   const char* name;
@@ -16,26 +19,29 @@ struct Product {
   bool a_transposed, b_transposed;
   DType result;
   bool accumulate, fast;
+  Lives b_lives;  // a is made right before
 };
 
-// x or its transpose as the GEMM reads it, in the step's region.
-Quantized operand(Stream& stream, const RandomData& random, const Quantizer& quantizer, Shape shape, bool transposed) {
-  const Region region = Lifetime::step;
+// x or its transpose as the GEMM reads it.
+Quantized operand(Stream& stream, const RandomData& random, const Quantizer& quantizer, Shape shape, bool transposed, Lives lives, bool left) {
   const ops::QuantizeSpec spec = quantizer.spec(recording);
   const Shape stored = transposed ? Shape{shape[1], shape[0]} : shape;
-  if (!spec.quantizes()) return {.codes = random.values(stream, stored, spec.format, region), .transposed = transposed};
-  const Scope scope(stream);
-  const Tensor x = random.values(stream, stored, DType::bf16);
-  ops::Sink sink = ops::make_sink(stream, spec, {.shape = stored, .rows = !transposed, .cols = transposed, .rows_region = region, .cols_region = region,
-                                                 .plain = x});
+  if (!spec.quantizes()) return {.codes = random.values(stream, stored, spec.format, Lifetime::step), .transposed = transposed};
+  const Scope scope(stream, Lifetime::recompute);
+  const Tensor x = random.values(stream, stored, DType::bf16, Lifetime::recompute);
+  const Region region = lives == Lives::passing ? Lifetime::scratch : Lifetime::step;
+  const bool both = lives == Lives::standing && !stream.apart_from_host();  // on a GPU the other one changes nothing
+  ops::Sink sink = ops::make_sink(stream, spec, {.shape = stored, .rows = !transposed || both, .cols = transposed || both, .rows_region = region,
+                                                 .cols_region = region, .plain = x, .for_gemm = true, .cols_left = left});
   ops::quantize(stream, x, sink);
   return transposed ? sink.codes.cols : sink.codes.rows;
 }
 
 std::vector<Product> products(const Site& site, const LinearPlan& p, std::int64_t T, DType activations, DType gradients) {
-  return {{"forward", T, site.out, site.in, p.x.get(), p.w.get(), false, false, activations, false, p.fast_forward},
-          {"dgrad", T, site.in, site.out, p.dy.get(), p.w.get(), false, true, activations, false, false},
-          {"wgrad", site.out, site.in, T, p.dy.get(), p.x.get(), true, true, gradients, true, false}};
+  return {{"forward", T, site.out, site.in, p.x.get(), p.w.get(), false, false, activations, false, p.fast_forward,
+           Lives::standing},
+          {"dgrad", T, site.in, site.out, p.dy.get(), p.w.get(), false, true, activations, false, false, Lives::standing},
+          {"wgrad", site.out, site.in, T, p.dy.get(), p.x.get(), true, true, gradients, true, false, Lives::kept}};
 }
 
 Row measured(Subject& s, const std::string& layer, const Product& g) {
@@ -43,7 +49,8 @@ Row measured(Subject& s, const std::string& layer, const Product& g) {
   row.amount = 2.0 * double(g.M) * double(g.N) * double(g.K);
   row.limit = s.limits.matrix_flops_per_second(g.a->spec({}).format, g.result, g.M, g.N, g.K);
   row.seconds = measure(s.stream, s.effort, [&](Stream& stream) -> Launch {
-    const Quantized a = operand(stream, s.random, *g.a, {g.M, g.K}, g.a_transposed), b = operand(stream, s.random, *g.b, {g.N, g.K}, g.b_transposed);
+    const Quantized a = operand(stream, s.random, *g.a, {g.M, g.K}, g.a_transposed, Lives::passing, true);
+    const Quantized b = operand(stream, s.random, *g.b, {g.N, g.K}, g.b_transposed, g.b_lives, false);
     const Tensor d = s.random.values(stream, {g.M, g.N}, g.result, Lifetime::step);
     return [&stream, a, b, d, accumulate = g.accumulate, fast = g.fast] {
       ops::gemm(stream, {.a = a, .b = b, .d = d, .accumulate = accumulate, .fast_accumulation = fast});

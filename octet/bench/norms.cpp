@@ -27,7 +27,9 @@ Row norm_row(const Subject& s, const char* name, const std::string& precision, d
 
 void measure_forward(Subject& s, std::vector<Row>& rows, const Planned& p) {
   const Shape shape{s.tokens, s.shape.width};
-  const auto sink_on = [&](Stream& stream) { return ops::make_sink(stream, p.qkv().x->spec(recording), {.shape = shape, .cols = true}); };
+  const auto sink_on = [&](Stream& stream) {
+    return ops::make_sink(stream, p.qkv().x->spec(recording), {.shape = shape, .cols = true, .cols_region = Lifetime::step, .for_gemm = true});
+  };
   Stream shapes(Device::null, s.stream.target());
   const double bytes = 2.0 * double(shape.count()) + sink_bytes(shapes, sink_on(shapes));
   add_memory_row(s, rows, norm_row(s, "rmsnorm forward", p.recipe, bytes), [&](Stream& stream) -> Launch {

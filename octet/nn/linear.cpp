@@ -32,7 +32,8 @@ Linear::Linear(const std::string& path, Parameter& weight, Precision& precision,
 
 ops::Sink Linear::sink_of_input(Stream& stream, std::int64_t tokens, const Pass& pass, bool rows, bool cols) const {
   return ops::make_sink(stream, plan_.x->spec(pass),
-                        {.shape = {tokens, in()}, .dtype = activations_, .rows = rows, .cols = cols, .cols_region = cols ? pass.keep : Region(Lifetime::scratch)});
+                        {.shape = {tokens, in()}, .dtype = activations_, .rows = rows, .cols = cols, .cols_region = cols ? pass.keep : Region(Lifetime::scratch),
+                         .for_gemm = true});
 }
 
 ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const Pass& pass, bool keep) const {
@@ -45,7 +46,7 @@ QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const Pass& pass
   check(x.shape.rank == 2 && x.shape[1] == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.shape);
   const ops::QuantizeSpec spec = plan_.x->spec(pass);
   if (!spec.quantizes()) return views(x, keep);
-  ops::Sink sink = ops::make_sink(stream, spec, {.shape = x.shape, .dtype = x.dtype, .cols = keep, .cols_region = pass.keep, .plain = x});
+  ops::Sink sink = ops::make_sink(stream, spec, {.shape = x.shape, .dtype = x.dtype, .cols = keep, .cols_region = pass.keep, .plain = x, .for_gemm = true});
   ops::quantize(stream, x, sink);
   return sink.codes;
 }
@@ -61,14 +62,15 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pa
 }
 
 ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const Pass& pass) const {
-  return ops::make_sink(stream, plan_.dy->spec(pass), {.shape = {tokens, out()}, .dtype = activations_, .cols = true, .keep_plain = bias_ != nullptr});
+  return ops::make_sink(stream, plan_.dy->spec(pass), {.shape = {tokens, out()}, .dtype = activations_, .cols = true, .keep_plain = bias_ != nullptr,
+                                 .for_gemm = true, .cols_left = true});
 }
 
 ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const Pass& pass) const {
   check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
   const ops::QuantizeSpec spec = plan_.dy->spec(pass);
   if (!spec.quantizes()) return {.shape = dy.shape, .dtype = dy.dtype, .plain = dy, .spec = spec, .codes = views(dy, true)};
-  ops::Sink sink = ops::make_sink(stream, spec, {.shape = dy.shape, .dtype = dy.dtype, .cols = true, .plain = dy});
+  ops::Sink sink = ops::make_sink(stream, spec, {.shape = dy.shape, .dtype = dy.dtype, .cols = true, .plain = dy, .for_gemm = true, .cols_left = true});
   ops::quantize(stream, dy, sink);
   return sink;
 }
@@ -97,7 +99,8 @@ void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
                                               .rows_region = Lifetime::run,
                                               .cols_region = Lifetime::run,
                                               .plain = spec.quantizes() ? value : Tensor{},
-                                              .category = Category::quantized_weights});
+                                              .category = Category::quantized_weights,
+                                              .for_gemm = true});
   operands_->spec = spec;
   ops::quantize(stream, value, *operands_);
 }
@@ -137,7 +140,7 @@ Quantized Linear::weight_operand(Stream& stream, Side side) const {
   if (scale_) spec.scale = scale_, spec.descale = descale_;
   ops::Sink made = ops::make_sink(stream, spec,
                                   {.shape = value.shape, .dtype = value.dtype, .rows = side == Side::rows, .cols = side == Side::cols, .plain = value,
-                                   .category = Category::quantized_weights});
+                                   .category = Category::quantized_weights, .for_gemm = true});
   ops::quantize(stream, value, made);
   return side == Side::rows ? made.codes.rows : made.codes.cols;
 }

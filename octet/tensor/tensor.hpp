@@ -40,14 +40,18 @@ std::string to_text(const ScaleBlock&);  // "tensor", "row", "1x128"
 
 /// A GEMM operand: codes, and the factors that undo their scaling. x[r,c] ~= value(codes[r,c]) * descale(block of (r,c)).
 /// Unscaled operands (f32, bf16) have no descales, and may be a transposed view: `codes` then is stored as [cols, rows].
+/// A CPU's GEMM takes FP8 codes as transposed views, too, and `decoded` ones: their values in f32 or bf16, where that is exact. Descales
+/// are multiplied into these, except a tensor's own that is no power of two.
 struct Quantized {
   Tensor codes;             // [rows, cols]; [cols, rows] when `transposed`
-  Tensor descales;          // f32 or e8m0, in the layout of descale_shape(); empty for f32 and bf16 codes
+  Tensor descales;          // f32 or e8m0, in the layout of descale_shape(); empty for values that need none
   ScaleBlock block;
   bool power_of_two = false;  // every descale is one: applying it is exact
   bool transposed = false;
+  bool decoded = false;       // f32 or bf16 that stand for 8-bit codes
 
   explicit operator bool() const { return bool(codes); }
+  bool eight_bit() const { return decoded || is_fp8(codes.dtype); }
   std::int64_t rows() const { return codes.shape[transposed ? 1 : 0]; }
   std::int64_t cols() const { return codes.shape[transposed ? 0 : 1]; }
 };

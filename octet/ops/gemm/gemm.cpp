@@ -10,6 +10,7 @@ namespace octet::ops {
 namespace {
 
 bool one_descale(const Quantized& q) { return q.descales && q.block.whole_tensor(); }
+bool both_eight_bit(const Gemm& g) { return g.a.eight_bit() && g.b.eight_bit(); }
 
 // Exact in BF16: its own values, and FP8 codes unless each block's descale has a mantissa that must be multiplied in.
 bool fits_bf16(const Quantized& q) { return q.codes.dtype == DType::bf16 || (is_fp8(q.codes.dtype) && (q.power_of_two || one_descale(q))); }
@@ -20,19 +21,22 @@ GemmReady prepare(Stream& stream, const Quantized& q, DType compute) {
   return r;
 }
 
-void check_operand(const Quantized& q, std::string_view which) {
+void check_operand(const Quantized& q, std::string_view which, bool cpu) {
   const DType t = q.codes.dtype;
   check(q.codes.shape.rank == 2 && (is_fp8(t) || t == DType::f32 || t == DType::bf16), "gemm: {} must be a matrix of e4m3, e5m2, bf16 or f32, got {} {}",
         which, q.codes.shape, t);
-  if (!is_fp8(t)) return check(!q.descales, "gemm: {} is {} and cannot have descales", which, t);
-  check(!q.transposed, "gemm: {} is {} and must be K-contiguous, not a transposed view", which, t);
+  if (!is_fp8(t)) {
+    const bool factor = cpu && q.decoded && one_descale(q) && q.descales.dtype == DType::f32;
+    return check(!q.descales || factor, "gemm: {} is {} and cannot have descales", which, t);
+  }
+  check(cpu || !q.transposed, "gemm: {} is {} and must be K-contiguous, not a transposed view", which, t);
   check(bool(q.descales) && (q.descales.dtype == DType::f32 || q.descales.dtype == DType::e8m0), "gemm: {} is {} and needs f32 or e8m0 descales", which, t);
   const Shape layout = descale_shape(q.block, q.descales.dtype, q.rows(), q.cols());
   check(q.descales.shape == layout, "gemm: descales of {} must be {} for blocks of {}, got {}", which, layout, q.block, q.descales.shape);
 }
 
-void check_gemm(const Gemm& g) {
-  check_operand(g.a, "a"), check_operand(g.b, "b");
+void check_gemm(const Gemm& g, bool cpu) {
+  check_operand(g.a, "a", cpu), check_operand(g.b, "b", cpu);
   const std::int64_t M = g.a.rows(), N = g.b.rows(), K = g.a.cols();
   check(g.b.cols() == K, "gemm: a and b must have one K, got [{}, {}] and [{}, {}]", M, K, N, g.b.cols());
   check(g.d.shape == Shape{M, N} && (g.d.dtype == DType::f32 || g.d.dtype == DType::bf16), "gemm: d must be [{}, {}] of f32 or bf16, got {} {}", M, N,
@@ -91,7 +95,7 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
   if (s.way == GemmWay::decoded) {
     const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
     s.a = prepare(stream, g.a, compute), s.b = prepare(stream, g.b, compute);
-    if (is_fp8(g.a.codes.dtype) && is_fp8(g.b.codes.dtype)) stream.count({.emulated_flops = flops});
+    if (both_eight_bit(g)) stream.count({.emulated_flops = flops});
     if (!s.a.descaled || !s.b.descaled) s.factor = scratch({64}, DType::f32);
   }
   if (g.d.dtype == DType::bf16 && s.way != GemmWay::promoted) {
@@ -126,12 +130,12 @@ std::optional<GemmScale> gemm_scale(const Quantized& q) {
 }
 
 void gemm(Stream& stream, const Gemm& g) {
-  check_gemm(g);
+  const bool cpu = stream.target().device == Device::cpu;
+  check_gemm(g, cpu);
   const double flops = 2.0 * double(g.d.shape.count()) * double(g.a.cols());
-  const bool fp8 = is_fp8(g.a.codes.dtype) && is_fp8(g.b.codes.dtype);
-  stream.count({.ops = 1, .flops = flops, .gemm_flops = flops, .fp8_flops = fp8 ? flops : 0});
+  stream.count({.ops = 1, .flops = flops, .gemm_flops = flops, .fp8_flops = both_eight_bit(g) ? flops : 0});
   const Scope scope(stream);
-  if (stream.target().device == Device::cpu) return gemm_on_cpu(stream, g);
+  if (cpu) return gemm_on_cpu(stream, g);
   [[maybe_unused]] const GemmSpace space = space_on_gpu(stream, g, flops);  // counts its memory on the null device, too
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(gemm, stream.queue(), g, space, stream.target().deterministic);
 }

@@ -35,11 +35,38 @@ void decode_rows(const Quantized& q, bool descaled, Out* out) {
   });
 }
 
+/// Stored as [cols, rows], so that each value of a stored row has a descale of its own: those of a stretch serve several stored rows.
+template <class From, class Out>
+void decode_view(const Quantized& q, Out* out) {
+  constexpr std::int64_t lines = 32, stretch = 256;  // stored rows of one block, whatever the layout; values of each
+  const auto* in = q.codes.as<typename From::Type>();
+  const std::int64_t rows = q.rows(), cols = q.cols();
+  const auto stride = descale_stride(q.block, q.descales.dtype, rows, cols);
+  const std::int64_t block_rows = q.block.rows ? q.block.rows : rows, block_cols = q.block.cols ? q.block.cols : cols;
+  const std::int64_t stretches = ceil_div(rows, stretch);
+  for_each(ceil_div(cols, lines) * stretches, lines * stretch * std::int64_t(sizeof *in + sizeof *out), [&](std::int64_t job) {
+    const std::int64_t c0 = job / stretches * lines, c1 = c0 + lines < cols ? c0 + lines : cols;
+    const std::int64_t r0 = job % stretches * stretch, n = rows - r0 < stretch ? rows - r0 : stretch;
+    alignas(64) float descales[stretch];
+    for (std::int64_t i = 0; i < n; ++i) descales[i] = descale_at(q, (r0 + i) / block_rows * stride.row_block + c0 / block_cols * stride.col_block);
+    for (std::int64_t c = c0; c < c1; ++c) {
+      const std::int64_t at = c * rows + r0;
+      Lane{}.each(n, [&](auto r) { Lane{}.store(out + at, r, From::load(in + at, r) * load_raw<Vec>(descales, r)); });
+    }
+  });
+}
+
+template <class Format, class Out>
+void decode_codes(const Quantized& q, bool descaled, Out* out) {
+  if (q.transposed && descaled && !q.block.whole_tensor()) decode_view<Codes<Format>>(q, out);
+  else decode_rows<Codes<Format>>(q, descaled, out);
+}
+
 template <class Out>
 void decode_to(const Quantized& q, bool descaled, Out* out) {
   switch (q.codes.dtype) {
-    case DType::e4m3: return decode_rows<Codes<E4M3>>(q, descaled, out);
-    case DType::e5m2: return decode_rows<Codes<E5M2>>(q, descaled, out);
+    case DType::e4m3: return decode_codes<E4M3>(q, descaled, out);
+    case DType::e5m2: return decode_codes<E5M2>(q, descaled, out);
     case DType::bf16: return decode_rows<Wide<Bf16>>(q, descaled, out);
     default: return decode_rows<Wide<float>>(q, descaled, out);
   }

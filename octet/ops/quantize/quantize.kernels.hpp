@@ -6,7 +6,8 @@
 
 /// x is what Sink::dtype says, or f32 to be rounded to it.
 OCTET_KERNEL(quantize, const Tensor& x, const ops::Sink&)
-/// out[r, c] = value(q.codes[r, c]) * descale, rounded to out's dtype, or without the descales. q may be f32 or bf16, in its stored order.
+/// out[r, c] = value(q.codes[r, c]) * descale, rounded to out's dtype, or without the descales. Everything stands in its
+/// stored order; q may be f32 or bf16.
 OCTET_KERNEL(decode_operand, const Quantized& q, bool descaled, const Tensor& out)
 
 namespace octet::ops {

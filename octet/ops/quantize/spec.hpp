@@ -30,6 +30,12 @@ struct QuantizeSpec {
   bool quantizes() const { return is_fp8(format); }
   DType descale_dtype() const { return rule == ScaleRule::e8m0 ? DType::e8m0 : DType::f32; }
   bool scale_known() const { return bool(scale); }
+  /// One scale for every value of both orientations, or for every block of 128x128: the codes of one are those of the other.
+  bool same_codes() const { return rows == cols && rows.rows == rows.cols; }
+  /// The value of a code times its descale is a BF16 number, or the value is one and the descale a factor of all.
+  bool fits_bf16(ScaleBlock block) const { return !decodes_with_descale(block) || rule != ScaleRule::quotient; }
+  /// Decoded codes have the descale in them; otherwise it is left as a factor of the whole tensor.
+  bool decodes_with_descale(ScaleBlock block) const { return rule != ScaleRule::quotient || !block.whole_tensor(); }
   /// The scale of a tile of 128 rows is known once the tile is: a producer can then encode as it goes. Otherwise it stores its
   /// values, and a second pass encodes them: a maximum over the whole tensor, or over whole columns, must come first.
   bool local(bool want_cols) const {

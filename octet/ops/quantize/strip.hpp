@@ -50,6 +50,7 @@ struct alignas(64) BlockScales {
 
 /// Writes the descales of ni x nj blocks whose first is (i0, j0); block (i, j) is scales[i * si + j * sj].
 inline void put_descales(const Quantized& q, std::int64_t i0, int ni, std::int64_t j0, int nj, const BlockScales& s, int si, int sj) {
+  if (!q.descales) return;  // decoded: they are in the values
   const auto stride = descale_stride(q.block, q.descales.dtype, q.rows(), q.cols());
   const std::int64_t at = i0 * stride.row_block + j0 * stride.col_block;
   const auto put = [&](auto* to, const auto* from) {
@@ -72,23 +73,36 @@ struct AlongColumns {
   int shift;
   OCTET_HD Vec operator()(int r, int c) const { return load_raw<Vec>(s + (r >> shift) * strip_size, Full{c}); }
 };
+/// The same of a strip that was transposed: a register of its row c holds the values of column c from row r on.
+struct Turned {
+  const float* s;
+  int row_step, col_step, shift;
+  OCTET_HD explicit Turned(const AlongRows& a) : s(a.s), row_step(0), col_step(0), shift(whole) {}  // one for all
+  OCTET_HD explicit Turned(const AlongColumns& a) : s(a.s), row_step(strip_size), col_step(1), shift(a.shift) {}
+  OCTET_HD Vec operator()(int c, int r) const { return splat<Vec>(s[(r >> shift) * row_step + c * col_step]); }
+};
+
+/// Where a strip's codes or values go in one orientation: the first byte, bytes from row to row, cache lines of a row; nowhere when null.
+struct Place {
+  std::byte* at = nullptr;
+  std::int64_t stride = 0;
+  int lines = 0;
+};
 
 /// Asks for what comes next while a strip is encoded, row by row: the values to its right and the places of its codes. No processor
 /// foresees a walk over 128 rows. Addresses beyond the matrix do no harm.
 template <class T>
 struct Ahead {
   const T* values;
-  std::uint8_t *rows, *cols;  // null when there are none
-  std::int64_t row_length, col_length;
+  std::int64_t row_length;
+  Place rows, cols;
 
   OCTET_HD void operator()(int r) const {
     constexpr int line = 64, lines = strip_size * int(sizeof(T)) / line;
     const char* const right = reinterpret_cast<const char*>(values + r * row_length + strip_size);
     for (int i = 0; i < lines; ++i) __builtin_prefetch(right + i * line, 0, 2);
-    for (int i = 0; i < strip_size; i += line) {
-      if (rows != nullptr) __builtin_prefetch(rows + r * row_length + i, 1, 3);
-      if (cols != nullptr) __builtin_prefetch(cols + r * col_length + i, 1, 3);
-    }
+    for (int i = 0; i < rows.lines; ++i) __builtin_prefetch(rows.at + r * rows.stride + i * line, 1, 3);
+    for (int i = 0; i < cols.lines; ++i) __builtin_prefetch(cols.at + r * cols.stride + i * line, 1, 3);
   }
 };
 
@@ -166,6 +180,34 @@ void encode_strip(const typename Source::Type* x, std::int64_t ld, int rows, con
     }
   }
   seen.saturated += total(n.saturated), seen.flushed += total(n.flushed), seen.nonfinite += total(n.nonfinite);
+}
+
+/// The values of a strip's codes times their descales, without its codes or with them. No value is NaN or beyond the format's largest.
+template <class Source, class Format, class T, class Scale>
+void encode_values(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Scale descale,
+                   const Ahead<typename Source::Type> ahead, T* to, std::int64_t stride, std::uint8_t* codes, Partial& seen) {
+  IntVec flushed{};
+  for (int r = 0; r < rows; ++r) {
+    ahead(r);
+    for (int c = 0; c < strip_size; c += width) {
+      const Vec v = Source::load(x + r * ld, Full{c});
+      const ops::InRange<Format, Vec> y(v * scale(r, c));
+      Lane{}.store(to + r * stride, Full{c}, y.value() * descale(r, c));
+      if (codes != nullptr) store_raw(codes + r * strip_size, Full{c}, to_bytes(y.code()));
+      flushed -= (y.size() == Vec{}) & (v != Vec{});
+    }
+  }
+  seen.flushed += total(flushed);
+}
+
+/// The same from a strip's codes, whatever they are, as decode_operand makes them.
+template <class Format, class T, class Descale>
+void decode_strip(const std::uint8_t* codes, const Strip& s, const Descale descale, T* to, std::int64_t stride) {
+  for (int r = 0; r < s.rows; ++r)
+    Lane{}.each(s.cols, [&](auto c) {
+      const Vec v = decode_lanes<Format, Vec>(widen(load_raw<ByteVec>(codes + r * strip_size, c)));
+      Lane{}.store(to + r * stride, c, v * descale(r, int(c.at)));
+    });
 }
 
 /// Adds x^2 and (x - dequantized)^2 of a strip's finite values.

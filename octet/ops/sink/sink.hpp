@@ -31,10 +31,19 @@ struct SinkRequest {
   bool keep_plain = false;                     // plain values wanted as well, in cols_region
   Tensor plain = {};                           // values that stand somewhere already: nothing plain is allocated
   Category category = Category::activations;
+  bool for_gemm = false;                       // gemm() alone reads the operands: they may stand as the target takes them fastest
+  bool cols_left = false;                      // there, the columns are its `a`; otherwise its `b`
 };
 
 /// Allocates what `spec` needs for the request. A tensor that is not quantized gets plain storage, and both orientations are views
 /// of it. Throws ContractError unless the shape is [rows, cols] and dtype is f32 or bf16.
+///
+/// Operands are K-contiguous 8-bit codes. `for_gemm`, on a CPU, which multiplies decoded codes:
+///   - In scratch they stand decoded to Target::gemm_compute, where that is exact: gemm() would need a place for that anyway. Elsewhere they
+///     stand as codes, except where one bf16 matrix takes the bytes of the codes of both orientations.
+///   - Where GEMMs run in bf16, columns stand in the tensor's order, as a transposed view, unless `cols_left`: libraries read `b` equally
+///     fast in either order, `a` faster when it is K-contiguous. Where one scale serves both orientations (per tensor, 128x128) and they
+///     live equally long, such columns and the rows are one matrix.
 Sink make_sink(Stream&, const QuantizeSpec&, const SinkRequest&);
 
 }  // namespace octet::ops
