@@ -42,7 +42,12 @@ class Replay {
   static void record(Stream& stream, Record& r, const Body& body) {
     const Work before = stream.work();
     cuda::Graph::begin(stream.queue());
-    body();
+    try {
+      body();
+    } catch (...) {
+      cuda::Graph::abandon(stream.queue());
+      throw;
+    }
     r.graph = cuda::Graph::end(stream.queue()), r.recorded = true;
     r.work = stream.work() - before;
   }

@@ -33,6 +33,7 @@ void clear(Queue, void*, std::size_t) { not_built(); }
 void Graph::begin(Queue) { not_built(); }
 Graph Graph::end(Queue) { not_built(); }
 Graph::~Graph() = default;
+void Graph::abandon(Queue) noexcept {}
 void Graph::launch(Queue) const { not_built(); }
 
 Event make_event() { not_built(); }

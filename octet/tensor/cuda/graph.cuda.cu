@@ -16,6 +16,12 @@ Graph Graph::end(Queue queue) {
   return graph;
 }
 
+void Graph::abandon(Queue queue) noexcept {
+  cudaGraph_t recorded = nullptr;
+  if (cudaStreamEndCapture(queue, &recorded) == cudaSuccess) cudaGraphDestroy(recorded);
+  else cudaGetLastError();  // an error in between ends the recording, too
+}
+
 Graph::~Graph() {
   if (it_ != nullptr) cudaGraphExecDestroy(it_);
 }

@@ -16,6 +16,8 @@ class Graph {
   static void begin(Queue);
   /// Throws DeviceError when something in between could not be recorded; the queue then works as before.
   static Graph end(Queue);
+  /// The same where the record is not wanted, since putting work into the queue failed.
+  static void abandon(Queue) noexcept;
   ~Graph();
   Graph(Graph&& other) noexcept : it_(std::exchange(other.it_, nullptr)) {}
   Graph& operator=(Graph&& other) noexcept {
