@@ -15,7 +15,7 @@ double sink_bytes(const Stream& stream, const ops::Sink& sink) {
   if (!sink.spec.quantizes()) return double(sink.plain.bytes());
   double bytes = 0;
   for (const Quantized* q : {&sink.codes.rows, &sink.codes.cols})
-    if (*q && (q == &sink.codes.rows || q->codes.data != sink.codes.rows.codes.data)) bytes += double(q->codes.bytes()) + double(q->descales.bytes());
+    if (*q && !(q == &sink.codes.cols && sink.codes.one_matrix())) bytes += double(q->codes.bytes()) + double(q->descales.bytes());
   const bool again = stream.target().device == Device::cuda ? sink.waits() : !sink.spec.local(bool(sink.codes.cols));
   return bytes + (sink.plain ? (again ? 2.0 : 1.0) * double(sink.plain.bytes()) : 0.0);
 }

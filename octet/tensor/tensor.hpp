@@ -59,6 +59,11 @@ struct Quantized {
 /// One tensor in the orientations that its GEMMs read: `rows` [R, C] and `cols` [C, R], the transpose quantized along its own rows.
 struct QTensor {
   Quantized rows, cols;
+
+  /// Both are views of one matrix.
+  bool one_matrix() const {
+    return rows && cols && cols.transposed && cols.codes.dtype == rows.codes.dtype && cols.codes.data == rows.codes.data;
+  }
 };
 
 /// Layout of the descales of a [rows, cols] operand, as the GEMMs of Hopper and Blackwell want it (padding included):

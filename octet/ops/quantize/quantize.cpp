@@ -9,8 +9,7 @@ bool is_wide(DType t) { return t == DType::f32 || t == DType::bf16; }
 
 void quantize(Stream& stream, const Tensor& x, Sink& sink) {
   check(x.shape == sink.shape && is_wide(x.dtype), "quantize: wants {} of f32 or bf16, got {} {}", sink.shape, x.shape, x.dtype);
-  const Tensor &rows = sink.codes.rows.codes, &cols = sink.codes.cols.codes;
-  const double codes = double(rows.bytes()) + (cols.data == rows.data ? 0.0 : double(cols.bytes()));
+  const double codes = double(sink.codes.rows.codes.bytes()) + (sink.codes.one_matrix() ? 0.0 : double(sink.codes.cols.codes.bytes()));
   if (!sink.spec.quantizes()) {
     if (x.data == sink.plain.data) return;
     check(bool(sink.plain) && is_wide(sink.plain.dtype), "quantize: an unquantized sink needs plain storage of f32 or bf16");

@@ -124,7 +124,7 @@ struct Worker {
     const bool counts = health && (to_rows || !rows);
     Partial uncounted;
     Partial& counted = counts ? seen : uncounted;
-    to_cols &= !to_rows || cols.codes.data != rows.codes.data;
+    to_cols &= !to_rows || !sink.codes.one_matrix();
     const Place row_place = to_rows ? place_of(rows, s) : Place{}, col_place = to_cols ? place_of(cols, s) : Place{};
     const Ahead<T> ahead{x, C, row_place, col_place};
     const Quantized* const direct = direct_of(s, in_range, to_rows, to_cols);
