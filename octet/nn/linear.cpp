@@ -32,8 +32,8 @@ Linear::Linear(const std::string& path, Parameter& weight, Precision& precision,
 
 ops::Sink Linear::sink_of_input(Stream& stream, std::int64_t tokens, const Pass& pass, bool rows, bool cols) const {
   return ops::make_sink(stream, plan_.x->spec(pass),
-                        {.shape = {tokens, in()}, .dtype = activations_, .rows = rows, .cols = cols, .cols_region = cols ? pass.keep : Region(Lifetime::scratch),
-                         .for_gemm = true});
+                        {.shape = {tokens, in()}, .dtype = activations_, .rows = rows, .cols = cols,
+                         .cols_region = cols ? pass.keep : Region(Lifetime::scratch), .for_gemm = true});
 }
 
 ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const Pass& pass, bool keep) const {
@@ -123,7 +123,8 @@ void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
   const Tensor& value = weight_->value;
   const bool finds_scale = !spec.scale_known() && spec.rows.whole_tensor() && spec.cols.whole_tensor();
   if (!finds_scale && spec.health == nullptr) return;
-  if (finds_scale && !scale_) scale_ = stream.empty({1}, DType::f32, Lifetime::run, Category::quantized_weights), descale_ = stream.empty({1}, DType::f32, Lifetime::run, Category::quantized_weights);
+  if (finds_scale && !scale_)
+    for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::quantized_weights);
   const Scope scope(stream);
   if (!spec.amax) spec.amax = stream.zeros({1}, DType::f32);
   ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape, .dtype = value.dtype, .plain = value});

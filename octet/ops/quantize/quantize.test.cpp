@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "octet/ops/quantize/cases.testing.hpp"
 #include "octet/ops/quantize/quantize.kernels.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "tests/testing/code_table.hpp"
@@ -125,36 +126,7 @@ Reference ref_quantize(const Matrix& m, const QuantizeSpec& spec, ScaleBlock blo
   return ref;
 }
 
-// ---- What is tried.
-
-struct Case {
-  const char* name;
-  QuantizeSpec spec;
-  bool known = false;
-};
-
-std::vector<Case> cases() {
-  const ScaleBlock tensor{0, 0}, row{1, 0}, v32{1, 32}, v128{1, 128}, square{128, 128};
-  using enum ScaleRule;
-  return {
-      {"known", {.format = DType::e4m3}, true},
-      {"known e5m2", {.format = DType::e5m2}, true},
-      {"tensor", {.format = DType::e4m3}},
-      {"tensor e5m2", {.format = DType::e5m2}},
-      {"tensor, power of two", {.format = DType::e4m3, .rule = power_of_two}},
-      {"row", {.format = DType::e4m3, .rule = power_of_two, .rows = row, .cols = row}},
-      {"row, quotient", {.format = DType::e5m2, .rule = quotient, .rows = row, .cols = row}},
-      {"1x128", {.format = DType::e4m3, .rule = power_of_two, .rows = v128, .cols = v128}},
-      {"1x128 quotient e5m2", {.format = DType::e5m2, .rule = quotient, .rows = v128, .cols = v128}},
-      {"128x128", {.format = DType::e4m3, .rule = power_of_two, .rows = square, .cols = square}},
-      {"1x32 e8m0", {.format = DType::e4m3, .rule = e8m0, .rows = v32, .cols = v32}},
-      {"1x32 e8m0 e5m2", {.format = DType::e5m2, .rule = e8m0, .rows = v32, .cols = v32}},
-      {"1x32 f32", {.format = DType::e4m3, .rule = power_of_two, .rows = v32, .cols = v32}},
-      {"row and tensor", {.format = DType::e4m3, .rule = power_of_two, .rows = row, .cols = tensor}},
-      {"tensor and 1x128", {.format = DType::e4m3, .rule = power_of_two, .rows = tensor, .cols = v128}},
-      {"128x128 and 1x128", {.format = DType::e4m3, .rule = power_of_two, .rows = square, .cols = v128}},
-  };
-}
+// ---- What is tried: quantize_cases().
 
 // Gaussian values with a sprinkle of what breaks quantizers.
 Matrix awkward(std::int64_t rows, std::int64_t cols, std::uint64_t seed, DType dtype) {
@@ -182,7 +154,7 @@ Tensor upload(Stream& stream, const Matrix& m, DType dtype) {
   return t;
 }
 
-QuantizeSpec ready(Stream& stream, const Case& c, QuantizeHealth* health) {
+QuantizeSpec ready(Stream& stream, const QuantizeCase& c, QuantizeHealth* health) {
   QuantizeSpec spec = c.spec;
   spec.amax = stream.zeros({1}, DType::f32, Lifetime::run), spec.health = health;
   if (c.known) {
@@ -212,7 +184,7 @@ void fill_garbage(const Sink& sink) {
     if (*q && !sink.spec.scale_known()) std::memset(q->descales.data, 0xA5, q->descales.bytes());
 }
 
-void try_case(const Case& c, const Shape& shape, DType dtype, bool rows, bool cols, bool count = true) {
+void try_case(const QuantizeCase& c, const Shape& shape, DType dtype, bool rows, bool cols, bool count = true) {
   const std::string what = format("{} {} {}{}{}", std::string_view(c.name), shape, dtype, rows ? " rows" : "", cols ? " cols" : "");
   Stream stream(Device::cpu);
   QuantizeHealth health;
@@ -239,22 +211,22 @@ void try_case(const Case& c, const Shape& shape, DType dtype, bool rows, bool co
 }
 
 TEST(Quantize, EveryLayoutEqualsTheReferenceBitForBit) {
-  for (const Case& c : cases())
+  for (const QuantizeCase& c : quantize_cases())
     for (const Shape& s : shapes) try_case(c, s, DType::bf16, true, true);
 }
 
 TEST(Quantize, FloatsAreQuantizedLikeBf16) {
-  for (const Case& c : cases())
+  for (const QuantizeCase& c : quantize_cases())
     for (const Shape& s : {Shape{129, 257}, Shape{1, 7}}) try_case(c, s, DType::f32, true, true);
 }
 
 TEST(Quantize, OneOrientationAloneGivesTheSame) {
-  for (const Case& c : cases())
+  for (const QuantizeCase& c : quantize_cases())
     for (const bool rows : {false, true}) try_case(c, {130, 161}, DType::bf16, rows, !rows);
 }
 
 TEST(Quantize, WhereNothingIsCountedAllElseIsTheSame) {
-  for (const Case& c : cases()) try_case(c, {130, 161}, DType::bf16, true, true, false);
+  for (const QuantizeCase& c : quantize_cases()) try_case(c, {130, 161}, DType::bf16, true, true, false);
 }
 
 // For 0x1.86p-5, say, 448 / amax, rounded, times amax is one rounding above 448. A text that repeats one token has many such values.

@@ -183,7 +183,8 @@ void encode_strip(const typename Source::Type* x, std::int64_t ld, int rows, con
 }
 
 /// The values of a strip's codes times their descales, without its codes or with them. No value is NaN or beyond the format's largest.
-template <class Source, class Format, class T, class Scale>
+/// `counts`: those that become 0 are counted.
+template <class Source, class Format, bool counts, class T, class Scale>
 void encode_values(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Scale descale,
                    const Ahead<typename Source::Type> ahead, T* to, std::int64_t stride, std::uint8_t* codes, Partial& seen) {
   IntVec flushed{};
@@ -194,7 +195,7 @@ void encode_values(const typename Source::Type* x, std::int64_t ld, int rows, co
       const ops::InRange<Format, Vec> y(v * scale(r, c));
       Lane{}.store(to + r * stride, Full{c}, y.value() * descale(r, c));
       if (codes != nullptr) store_raw(codes + r * strip_size, Full{c}, to_bytes(y.code()));
-      flushed -= (y.size() == Vec{}) & (v != Vec{});
+      if constexpr (counts) flushed -= (y.size() == Vec{}) & (v != Vec{});
     }
   }
   seen.flushed += total(flushed);

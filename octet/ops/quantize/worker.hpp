@@ -110,11 +110,13 @@ struct Worker {
   }
   template <class Scale>
   void put_direct(const T* x, std::int64_t ld, const Strip& s, const Scale& scale, Scale descale, const Ahead<T>& ahead, const Quantized& q, const Place& p,
-                  std::uint8_t* also_codes, Partial& counted) const {
+                  std::uint8_t* also_codes, bool counts, Partial& counted) const {
     if constexpr (std::is_same_v<Scale, AlongRows>)
       if (!sink.spec.decodes_with_descale(q.block)) descale = unscaled();
     dispatch<float, Bf16>(q.codes.dtype, "quantize", [&]<class V>() {
-      encode_values<Source, Format>(x, ld, s.rows, scale, descale, ahead, reinterpret_cast<V*>(p.at), C, also_codes, counted);
+      V* const to = reinterpret_cast<V*>(p.at);
+      if (counts) encode_values<Source, Format, true>(x, ld, s.rows, scale, descale, ahead, to, C, also_codes, counted);
+      else encode_values<Source, Format, false>(x, ld, s.rows, scale, descale, ahead, to, C, also_codes, counted);
     });
   }
 
@@ -130,7 +132,8 @@ struct Worker {
     const Quantized* const direct = direct_of(s, in_range, to_rows, to_cols);
     if (direct != nullptr) {
       const bool others = (counts && noise) || (to_rows && to_cols);
-      put_direct(x, ld, s, scale, descale, ahead, *direct, direct == &rows ? row_place : col_place, others ? codes : nullptr, counted);
+      put_direct(x, ld, s, scale, descale, ahead, *direct, direct == &rows ? row_place : col_place, others ? codes : nullptr,
+                 counts && sink.spec.count, counted);
     } else if (!in_range) encode_strip<Source, Format, Encoding::any>(x, ld, s.rows, scale, ahead, codes, counted);
     else if (counts && sink.spec.count) encode_strip<Source, Format, Encoding::in_range_counted>(x, ld, s.rows, scale, ahead, codes, seen);
     else encode_strip<Source, Format, Encoding::in_range>(x, ld, s.rows, scale, ahead, codes, uncounted);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "octet/ops/gemm/gemm.hpp"
+#include "octet/ops/quantize/cases.testing.hpp"
 #include "octet/ops/quantize/quantize.kernels.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "tests/testing/tensors.hpp"
@@ -13,29 +14,6 @@
 
 namespace octet::ops {
 namespace {
-
-struct Case {
-  const char* name;
-  QuantizeSpec spec;
-  bool known = false;
-};
-
-std::vector<Case> cases() {
-  const ScaleBlock tensor{0, 0}, row{1, 0}, v32{1, 32}, v128{1, 128}, square{128, 128};
-  using enum ScaleRule;
-  return {{"known", {.format = DType::e4m3}, true},
-          {"tensor e5m2", {.format = DType::e5m2}},
-          {"tensor, power of two", {.format = DType::e4m3, .rule = power_of_two}},
-          {"row", {.format = DType::e4m3, .rule = power_of_two, .rows = row, .cols = row}},
-          {"row, quotient", {.format = DType::e5m2, .rows = row, .cols = row}},
-          {"1x128", {.format = DType::e4m3, .rule = power_of_two, .rows = v128, .cols = v128}},
-          {"1x128, quotient", {.format = DType::e4m3, .rows = v128, .cols = v128}},
-          {"128x128", {.format = DType::e4m3, .rule = power_of_two, .rows = square, .cols = square}},
-          {"128x128, quotient", {.format = DType::e5m2, .rows = square, .cols = square}},
-          {"1x32 e8m0", {.format = DType::e4m3, .rule = e8m0, .rows = v32, .cols = v32}},
-          {"row and tensor", {.format = DType::e4m3, .rule = power_of_two, .rows = row, .cols = tensor}},
-          {"128x128 and 1x128", {.format = DType::e4m3, .rule = power_of_two, .rows = square, .cols = v128}}};
-}
 
 /// Which orientations live how long: x that is kept, dy, a weight that stands, x of an evaluation, x rebuilt for backward.
 struct Use {
@@ -72,7 +50,7 @@ struct Made {
   float amax = 0;
 };
 
-Made made(Stream& stream, const Case& c, const Tensor& x, const Use& u, bool for_gemm) {
+Made made(Stream& stream, const QuantizeCase& c, const Tensor& x, const Use& u, bool for_gemm) {
   Made m;
   QuantizeSpec spec = c.spec;
   spec.amax = stream.zeros({1}, DType::f32, Lifetime::run), spec.health = &m.health, spec.measure_noise = true;
@@ -114,7 +92,7 @@ void expect_same_operand(Stream& stream, const Quantized& got, const Quantized& 
   if (!got.decoded) { EXPECT_EQ(testing::bytes(got.descales), testing::bytes(wanted.descales)) << what; }
 }
 
-void try_use(const Case& c, const Use& u, Shape shape, DType compute, DType stored, bool awkward) {
+void try_use(const QuantizeCase& c, const Use& u, Shape shape, DType compute, DType stored, bool awkward) {
   const std::string what = format("{}, {}, {} for {}, {}{}", std::string_view(c.name), std::string_view(u.name), shape, compute, stored,
                                   awkward ? ", awkward" : "");
   Stream stream(Device::cpu, {.gemm_compute = compute});
@@ -135,7 +113,7 @@ void try_use(const Case& c, const Use& u, Shape shape, DType compute, DType stor
 }
 
 TEST(ForGemm, OperandsAreMultipliedAsTheirCodesWouldBe) {
-  for (const Case& c : cases())
+  for (const QuantizeCase& c : quantize_cases())
     for (const Use& u : uses)
       for (const DType compute : {DType::f32, DType::bf16})
         for (const bool awkward : {false, true})
@@ -144,7 +122,7 @@ TEST(ForGemm, OperandsAreMultipliedAsTheirCodesWouldBe) {
 }
 
 TEST(ForGemm, FloatsAreQuantizedLikeBf16) {
-  for (const Case& c : cases())
+  for (const QuantizeCase& c : quantize_cases())
     for (const DType compute : {DType::f32, DType::bf16}) try_use(c, uses[3], {256, 200}, compute, DType::f32, false);
 }
 
@@ -153,7 +131,7 @@ TEST(ForGemm, NothingDependsOnTheNumberOfThreads) {
   const int before = cpu::threads();
   for (const int threads : {1, 3, 16}) {
     cpu::set_threads(threads);
-    for (const Case& c : cases())
+    for (const QuantizeCase& c : quantize_cases())
       for (const Shape shape : {Shape{256, 384}, Shape{130, 257}, Shape{40, 700}}) {
         Stream stream(Device::cpu, {.gemm_compute = DType::bf16});
         const Tensor x = values(stream, shape, DType::bf16, false);
@@ -184,7 +162,7 @@ std::int64_t bytes_of(const Sink& s) {
 }
 
 TEST(ForGemm, WhatStandsTakesNoMoreBytesThanItsCodes) {
-  for (const Case& c : cases())
+  for (const QuantizeCase& c : quantize_cases())
     for (const DType compute : {DType::f32, DType::bf16})
       for (const Use& u : {uses[3], uses[5]}) {
         Stream stream(Device::cpu, {.gemm_compute = compute});
@@ -214,7 +192,7 @@ TEST(ForGemm, AGpuGetsContiguousCodes) {
 }
 
 TEST(ForGemm, ProductsAreThoseOfTheCodes) {
-  for (const Case& c : cases()) {
+  for (const QuantizeCase& c : quantize_cases()) {
     Stream stream(Device::cpu);
     const Tensor x = values(stream, {96, 160}, DType::bf16, false), w = values(stream, {48, 160}, DType::bf16, false);
     const auto product = [&](bool for_gemm, Lifetime region) {
