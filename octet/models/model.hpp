@@ -40,8 +40,9 @@ class Model {
 
 /// What a model is built with besides its shape.
 struct ModelOptions {
-  nn::Recompute recompute;          // what blocks' backward computes again
-  bool quantize_residual = false;   // round the residual stream as a layer's input would be: an experiment for evaluation
+  nn::Recompute recompute;            // what blocks' backward computes again
+  std::int64_t recompute_layers = 0;  // blocks, from the first on, that do so, while the others keep everything; 0: all
+  bool quantize_residual = false;     // round the residual stream as a layer's input would be: an experiment for evaluation
 };
 
 }  // namespace octet

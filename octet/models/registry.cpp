@@ -33,6 +33,13 @@ const Entry& find(const std::vector<Entry>& entries, std::string_view key, std::
                            near.empty() ? "" : "; did you mean \"" + near + "\"?", joined(names)));
 }
 
+void require_recompute(const ModelOptions& options, std::int64_t layers) {
+  const std::int64_t n = options.recompute_layers;
+  if (n < 0 || n > layers) throw ConfigError(format("model.recompute_layers = {} must be between 0 (all blocks) and model.layers = {}", n, layers));
+  if (n > 0 && !options.recompute.any())
+    throw ConfigError(format("model.recompute_layers = {} has nothing to recompute: set model.recompute too, or leave it out", n));
+}
+
 }  // namespace
 
 const std::vector<ModelFamily>& model_families() {
@@ -55,6 +62,7 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
   positive("head_dim", s.head_dim), positive("hidden", s.hidden), positive("vocabulary", s.vocabulary), positive("max_sequence", s.max_sequence);
   if (s.heads % s.kv_heads != 0) throw ConfigError(format("model.heads = {} must be a multiple of model.kv_heads = {}", s.heads, s.kv_heads));
   if (s.head_dim % 2 != 0) throw ConfigError(format("model.width = {}: each of the {} heads (model.heads) has {} columns, which must be even", s.width, s.heads, s.head_dim));
+  require_recompute(options, s.layers);
   return model_family(s.family).make(s, options, precision);
 }
 

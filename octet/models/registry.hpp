@@ -27,7 +27,7 @@ const std::vector<ModelFamily>& model_families();
 const ModelFamily& model_family(std::string_view name);
 /// A named size of any family; throws ConfigError with the nearest name.
 const ModelShape& model_size(std::string_view name);
-/// Throws ConfigError when the shape does not hold together (heads, widths, lengths).
+/// Throws ConfigError when the shape does not hold together (heads, widths, lengths), or options do not fit it.
 std::unique_ptr<Model> make_model(const ModelShape&, const ModelOptions&, Precision&);
 
 }  // namespace octet

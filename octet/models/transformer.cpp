@@ -13,10 +13,13 @@ Head make_head(const ModelShape& shape, Parameter& embedding, Precision& precisi
 }
 
 template <class Block>
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const typename Block::Config& config, Precision& precision) {
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typename Block::Config config, const ModelOptions& options, Precision& precision) {
+  const std::int64_t recomputed = options.recompute_layers > 0 ? options.recompute_layers : shape.layers;
   std::vector<std::unique_ptr<Block>> blocks;
-  for (std::int64_t i = 0; i < shape.layers; ++i)
+  for (std::int64_t i = 0; i < shape.layers; ++i) {
+    config.recompute = i < recomputed ? options.recompute : nn::Recompute{};
     blocks.push_back(std::make_unique<Block>(format("layers.{}", i), config, precision, Site{.layer = int(i), .layers = int(shape.layers)}));
+  }
   return blocks;
 }
 
@@ -27,7 +30,7 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
                                       const ModelOptions& options, Precision& precision)
     : shape_(shape), embedding_("embedding.weight", {shape.padded_vocabulary(), shape.width}),
       positions_(learned_positions > 0 ? std::make_unique<Parameter>("positions.weight", Shape{learned_positions, shape.width}) : nullptr),
-      blocks_(make_blocks<Block>(shape, config, precision)), norm_("norm", shape.width, shape.norm_eps),
+      blocks_(make_blocks<Block>(shape, config, options, precision)), norm_("norm", shape.width, shape.norm_eps),
       head_(make_head<nn::LanguageHead>(shape, embedding_, precision)), residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
   embedding_.narrow_gradient = false;

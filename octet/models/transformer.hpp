@@ -12,7 +12,7 @@ namespace octet {
 template <class Block, class Norm>
 class Transformer final : public Model {
  public:
-  /// learned_positions: rows of a position table, 0 for none.
+  /// learned_positions: rows of a position table, 0 for none. What a block recomputes, the options say.
   Transformer(const ModelShape&, const typename Block::Config&, std::int64_t learned_positions, const ModelOptions&, Precision&);
 
   const ModelShape& shape() const override { return shape_; }

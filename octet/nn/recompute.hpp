@@ -23,6 +23,7 @@ struct Recompute {
   /// The names above, in any order; none: everything is kept. A larger part includes the smaller ones in it.
   /// Throws ConfigError, with the nearest name, for another word.
   static Recompute named(std::span<const std::string> parts);
+  bool any() const { return norm || activation || mlp || attention || block; }
 };
 
 }  // namespace octet::nn

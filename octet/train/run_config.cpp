@@ -15,6 +15,8 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
   v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 24});
   v.field("recompute", recompute, "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block");
+  v.field("recompute_layers", recompute_layers,
+          "blocks, from the first on, that compute these again, while the others keep everything; 0: all", {.at_least = 0, .at_most = 4096});
   v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones");
 }
 
@@ -83,7 +85,11 @@ EngineConfig engine_config(const RunConfig& c) {
   if (c.data.sequence_length > shape.max_sequence)
     throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it or choose another model.size", c.data.sequence_length,
                              printable(c.model.size), shape.max_sequence));
-  return {.shape = shape, .model = {.recompute = nn::Recompute::named(c.model.recompute)}, .precision = c.recipe, .optimizer = c.optim, .sequence = c.data.sequence_length};
+  return {.shape = shape,
+          .model = {.recompute = nn::Recompute::named(c.model.recompute), .recompute_layers = c.model.recompute_layers},
+          .precision = c.recipe,
+          .optimizer = c.optim,
+          .sequence = c.data.sequence_length};
 }
 
 }  // namespace octet::train

@@ -13,6 +13,7 @@ struct ModelConfig {
   std::string size = "llama-tiny";
   std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, hidden = 0, vocabulary = 0;  // 0: the size's own
   std::vector<std::string> recompute;  // nn::Recompute::named
+  std::int64_t recompute_layers = 0;   // ModelOptions::recompute_layers
   std::string init;  // folder of a model to start from instead of random weights
 
   void fields(config::FieldVisitor&);

@@ -35,6 +35,7 @@ TEST_P(EveryRecipe, a_dry_run_needs_the_memory_that_a_real_run_takes_to_the_byte
     for (const auto& parts : recomputed_parts) {
       EngineConfig config = small_engine(family, GetParam(), nn::Recompute::named(parts));
       config.precision.weights = parts.empty() ? "kept" : "made";
+      config.model.recompute_layers = parts.size() == 1 ? 1 : 0;
       const DryRun dry = dry_run(config, machine_target(Device::cpu), 2, 2);
       Engine e(config, Device::cpu, machine_target(Device::cpu));
       train_steps(e, 2, 2);
@@ -70,7 +71,11 @@ TEST_P(EveryRecipe, recomputing_gives_the_same_gradients_bit_for_bit) {
   for (const char* family : {"llama", "gpt2"}) {
     const std::vector<float> gradients = gradients_of(small_engine(family, GetParam()));
     for (const auto& parts : recomputed_parts)
-      EXPECT_EQ(gradients_of(small_engine(family, GetParam(), nn::Recompute::named(parts))), gradients) << family << ::testing::PrintToString(parts);
+      for (const std::int64_t layers : {0, parts.empty() ? 0 : 1}) {
+        EngineConfig config = small_engine(family, GetParam(), nn::Recompute::named(parts));
+        config.model.recompute_layers = layers;
+        EXPECT_EQ(gradients_of(config), gradients) << family << ::testing::PrintToString(parts) << layers;
+      }
   }
 }
 
@@ -189,6 +194,46 @@ TEST(Recompute, keeps_less_the_more_is_computed_again) {
     EXPECT_LT(kept(family, {"mlp", "attention"}), kept(family, {"mlp"})) << family;
     EXPECT_LT(kept(family, {"block"}), kept(family, {"mlp", "attention"})) << family;
   }
+}
+
+TEST(Recompute, of_some_blocks_lies_between_that_of_none_and_of_all_in_memory_and_work) {
+  for (const char* recipe : {"bf16", "current"})
+    for (const auto& parts : recomputed_parts) {
+      if (parts.empty()) continue;
+      const auto planned = [&](const nn::Recompute& recompute, std::int64_t layers) {
+        EngineConfig config = small_engine("llama", recipe, recompute);
+        config.shape.layers = 16, config.model.recompute_layers = layers;
+        return dry_run(config, {.device = Device::cuda, .multiprocessors = 132}, 8, 1);
+      };
+      DryRun less = planned({}, 0);
+      for (const std::int64_t layers : {4, 8, 12, 16}) {
+        const DryRun more = planned(nn::Recompute::named(parts), layers);
+        EXPECT_LT(more.memory.total, less.memory.total) << recipe << ::testing::PrintToString(parts) << layers;
+        EXPECT_LT(more.memory.by_category[int(Category::activations)], less.memory.by_category[int(Category::activations)]) << recipe << layers;
+        EXPECT_GT(more.step.flops + more.step.bytes, less.step.flops + less.step.bytes) << recipe << ::testing::PrintToString(parts) << layers;
+        less = more;
+      }
+      const DryRun all = planned(nn::Recompute::named(parts), 0);
+      EXPECT_EQ(all.memory.by_category, less.memory.by_category) << recipe << ::testing::PrintToString(parts);
+      EXPECT_EQ(all.step.flops, less.step.flops) << recipe << ::testing::PrintToString(parts);
+    }
+}
+
+TEST(Recompute, of_more_blocks_than_there_are_or_of_nothing_is_refused) {
+  const auto refusal = [](const nn::Recompute& recompute, std::int64_t layers) -> std::string {
+    EngineConfig config = small_engine("gpt2", "bf16", recompute);
+    config.model.recompute_layers = layers;
+    try {
+      dry_run(config, {}, 1, 1);
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal({.mlp = true}, 2), "");
+  EXPECT_EQ(refusal({.mlp = true}, 3), "model.recompute_layers = 3 must be between 0 (all blocks) and model.layers = 2");
+  EXPECT_EQ(refusal({.mlp = true}, -1), "model.recompute_layers = -1 must be between 0 (all blocks) and model.layers = 2");
+  EXPECT_EQ(refusal({}, 1), "model.recompute_layers = 1 has nothing to recompute: set model.recompute too, or leave it out");
 }
 
 TEST(Recompute, a_word_that_is_no_part_is_refused_with_the_nearest) {

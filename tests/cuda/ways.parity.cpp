@@ -115,6 +115,7 @@ std::vector<Case> make() {
       {"recomputing mlp", recompute({"mlp"})},
       {"recomputing attention", recompute({"attention"})},
       {"recomputing block", recompute({"block"})},
+      {"recomputing mlp of one block", [](auto& c) { c.model.recompute = {.mlp = true}, c.model.recompute_layers = 1; }},
       {"weights made", [](auto& c) { c.precision.weights = "made"; }},
       {"offload", [](auto& c) { c.optimizer->offload = true; }},
   };

@@ -23,8 +23,7 @@ std::unique_ptr<Model> make_gpt2(const ModelShape& s, const ModelOptions& option
   const nn::GeluBlock::Config block{.attention = {.width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim, .qkv_bias = true,
                                                  .out_bias = true, .rope = false, .out_deviation = out},
                                    .mlp = {.width = s.width, .hidden = s.hidden, .bias = true, .out_deviation = out},
-                                   .norm_eps = s.norm_eps,
-                                   .recompute = options.recompute};
+                                   .norm_eps = s.norm_eps};
   return std::make_unique<Transformer<nn::GeluBlock, nn::LayerNorm>>(s, block, s.max_sequence, options, precision);
 }
 

@@ -25,8 +25,7 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, bool qkv_bias, const
   const nn::GatedBlock::Config block{.attention = {.width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim,
                                                    .qkv_bias = qkv_bias, .out_deviation = out},
                                      .mlp = {.width = s.width, .hidden = s.hidden, .out_deviation = out},
-                                     .norm_eps = s.norm_eps,
-                                     .recompute = options.recompute};
+                                     .norm_eps = s.norm_eps};
   return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block, 0, options, precision);
 }
 
