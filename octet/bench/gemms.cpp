@@ -27,8 +27,8 @@ Quantized operand(Stream& stream, const RandomData& random, const Quantizer& qua
   const ops::QuantizeSpec spec = quantizer.spec(recording);
   const Shape stored = transposed ? Shape{shape[1], shape[0]} : shape;
   if (!spec.quantizes()) return {.codes = random.values(stream, stored, spec.format, Lifetime::step), .transposed = transposed};
-  const Scope scope(stream, Lifetime::recompute);
-  const Tensor x = random.values(stream, stored, DType::bf16, Lifetime::recompute);
+  const Scope scope(stream, Lifetime::micro_batch);
+  const Tensor x = random.values(stream, stored, DType::bf16, Lifetime::micro_batch);
   const Region region = lives == Lives::passing ? Lifetime::scratch : Lifetime::step;
   const bool both = lives == Lives::standing && !stream.apart_from_host();  // on a GPU the other one changes nothing
   ops::Sink sink = ops::make_sink(stream, spec, {.shape = stored, .rows = !transposed || both, .cols = transposed || both, .rows_region = region,

@@ -75,12 +75,13 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums, float gradient_scale) {
   const Shape shape{batch.tokens.count(), shape_.width};
   const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
-  saved_.blocks.assign(blocks_.size(), {});
+  saved_.blocks.assign(blocks_.size(), {}), saved_.ends.assign(blocks_.size(), {});
   Tensor x = kept();
   embed(stream, batch, x);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const Tensor y = kept();
     blocks_[i]->forward(stream, context(batch), x, y, pass, &saved_.blocks[i]);
+    saved_.ends[i] = stream.arena().mark(pass.keep);
     x = y;
   }
   saved_.dn = kept();
@@ -96,7 +97,10 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
   const Scope scope(stream);
   const Tensor d = stream.empty(saved_.dn.shape, saved_.dn.dtype);
   norm_.backward(stream, saved_.dn, saved_.norm, d, false);
-  for (std::size_t i = blocks_.size(); i-- > 0;) blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
+  for (std::size_t i = blocks_.size(); i-- > 0;) {
+    stream.arena().release(pass.keep, saved_.ends[i]);  // what is recomputed finds room there
+    blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
+  }
   ops::embedding_backward(stream, {.dy = d, .tokens = batch.tokens, .dtable = embedding_.grad,
                                    .dpositions = positions_ ? positions_->grad.rows(0, batch.sequence) : Tensor{}});
 }

@@ -40,6 +40,7 @@ class Transformer final : public Model {
 
   struct Saved {
     std::vector<typename Block::Saved> blocks;
+    std::vector<Arena::Mark> ends;  // of what blocks up to each keep, in the pass's region
     typename Norm::Saved norm;
     Tensor dn;  // gradient of the final norm's output
   } saved_;

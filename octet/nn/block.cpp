@@ -80,12 +80,12 @@ void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s) {
 
 template <class Norm, class Activation>
 void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& context, const Tensor& d, const Saved& saved, const Pass& pass) {
-  const Scope scope(stream), rebuilding(stream, Lifetime::recompute);
+  const Scope scope(stream), rebuilding(stream, recomputing.keep);
   Saved s = saved;
   const Tensor dn = stream.empty(d.shape, d.dtype);
   if (recompute_.block) rebuild_attention(stream, context, s);  // z must be there before the MLP's part
   {
-    const Scope part(stream), rebuilt(stream, Lifetime::recompute);
+    const Scope part(stream), rebuilt(stream, recomputing.keep);
     rebuild_mlp(stream, s);
     mlp_.backward(stream, d, s.mlp, dn, pass);
     norm2_.backward(stream, dn, s.norm2, d, true);

@@ -38,7 +38,7 @@ void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& sa
   const Scope scope(stream);
   const Tensor dhidden = stream.empty({dy.shape[0], out_.in()}, dy.dtype);
   {
-    const Scope inner(stream), rebuilding(stream, Lifetime::recompute);
+    const Scope inner(stream), rebuilding(stream, recomputing.keep);
     Linear::Saved hidden = saved.out_linear;
     if (recompute_activation_) {
       ops::Sink again = out_.rebuilt_sink(stream, dy.shape[0], recomputing);

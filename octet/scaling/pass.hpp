@@ -20,6 +20,6 @@ struct Pass {
 };
 
 /// What a backward runs that computes again what forward did not keep.
-inline constexpr Pass recomputing{.kind = Pass::Kind::recompute, .keep = Lifetime::recompute};
+inline constexpr Pass recomputing{.kind = Pass::Kind::recompute};
 
 }  // namespace octet

@@ -18,11 +18,10 @@ enum class Lifetime : std::uint8_t {
   run,          // parameters, optimizer state, quantized weights, tables
   step,         // one optimizer step
   micro_batch,  // what backward needs from forward; several micro-batches in flight use several slots
-  recompute,    // what a recomputed forward keeps until its own backward is done
   scratch,      // temporaries, cut back by Scope
   host,         // like run, but in the host's memory, where a GPU reaches it over its bus: for what is used once a step
 };
-inline constexpr int lifetimes = 6;
+inline constexpr int lifetimes = 5;
 
 struct Region {
   Lifetime lifetime;

@@ -27,7 +27,7 @@ constexpr Use uses[] = {{"kept", true, true, Lifetime::scratch, Lifetime::micro_
                         {"gradient", true, true, Lifetime::scratch, Lifetime::scratch, true},
                         {"standing", true, true, Lifetime::run, Lifetime::run},
                         {"rows", true, false, Lifetime::scratch, Lifetime::scratch},
-                        {"rebuilt", false, true, Lifetime::scratch, Lifetime::recompute}};
+                        {"rebuilt", false, true, Lifetime::scratch, Lifetime::micro_batch}};
 
 /// Gaussian values, of several magnitudes; `awkward` ones are not all finite.
 Tensor values(Stream& stream, Shape shape, DType dtype, bool awkward) {
