@@ -131,6 +131,25 @@ TEST_P(Interrupted, StoppedBySignalsItSavesAndGoesOn) {
   expect_same();
 }
 
+class Calibrating : public Interrupted {};
+INSTANTIATE_TEST_SUITE_P(Checkpoints, Calibrating, ::testing::Values("delayed", "global"));
+
+TEST_P(Calibrating, EndsBeforeTheNextPassAndBeginsAgain) {
+  const std::string longer = " --set recipe.calibration=64 --set train.accumulate=64 --steps 2 --set recipe.name=" + GetParam();
+  ASSERT_EQ(octet("train run.toml --quiet --name whole" + longer).code, 0);
+  BegunOctet run("train run.toml --quiet --name cut" + longer, scratch.folder());
+  while (run.running() && !fs::exists(scratch.at("runs/cut/metrics.jsonl"))) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(5ms);
+  run.signal(SIGINT);
+  EXPECT_EQ(run.end(), int(ExitCode::interrupted));
+  EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/run.json")), "\"stopped\""));
+  EXPECT_TRUE(!fs::exists(scratch.at("runs/cut/checkpoints")) || fs::is_empty(scratch.at("runs/cut/checkpoints"))) << "its scales are not made yet";
+  const Ended again = octet("train --resume runs/cut");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_TRUE(has(again.err, "runs/cut has no checkpoint yet: begins again")) << again.err;
+  expect_same();
+}
+
 class Starved : public Interrupted {};
 INSTANTIATE_TEST_SUITE_P(Checkpoints, Starved, ::testing::Values("current"));
 

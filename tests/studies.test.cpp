@@ -122,6 +122,18 @@ TEST_F(Studies, KilledAtRandomMomentsItComparesAsIfNothingHadHappened) {
   expect_same();
 }
 
+TEST_F(Studies, StoppedWhileStepsAreTimedEndsThere) {
+  BegunOctet study("compare run.toml --recipes current,rowwise,block128,mxfp8 --name cut --max-time 1h --set train.accumulate=2000", scratch.folder(), scratch.at("err"));
+  while (study.running() && !has(bytes_of(scratch.at("err")), "timing one step of each recipe")) std::this_thread::sleep_for(1ms);
+  const auto asked = std::chrono::steady_clock::now();
+  study.signal(SIGTERM);
+  EXPECT_EQ(study.end(), int(ExitCode::interrupted));
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, 2s) << "two steps of five recipes take longer";
+  const std::string said = bytes_of(scratch.at("err"));
+  EXPECT_TRUE(has(said, "octet: stopped by a signal while the recipes were timed, before the first run; give the same command again\n")) << said;
+  EXPECT_FALSE(fs::exists(scratch.at("runs/cut")));
+}
+
 TEST_F(Studies, FinishedItIsJudgedAgainWithoutItsDataset) {
   const Ended whole = whole_study();
   const std::string judged = bytes_of(scratch.at("runs/whole/compare.json"));

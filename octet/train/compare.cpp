@@ -26,6 +26,10 @@ std::vector<RunConfig> of_each_recipe(const StudyConfig& study) {
   return out;
 }
 
+[[noreturn]] void stopped_while_timing() {
+  throw Error(ExitCode::interrupted, "stopped by a signal while the recipes were timed, before the first run; give the same command again");
+}
+
 // Seconds that one step of each recipe takes, and one evaluation of each, together: two steps, the second one counts.
 struct Cost {
   double step = 0, evaluation = 0;
@@ -43,14 +47,14 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
       std::vector<data::Batch> micro_batches;
       for (std::int64_t m = 0; m < c.train.accumulate; ++m) micro_batches.push_back(loader.next());
       const double begin = now();
-      run_step(engine, micro_batches, {});
+      if (!run_step(engine, micro_batches, {.stopped = stop_requested})) stopped_while_timing();
       finish_step(engine);
       wait(engine.stream);
       if (i == 1) cost.step += now() - begin;
     }
     if (corpus.held_out() == nullptr) continue;
     const double begin = now();
-    evaluate(engine, *corpus.held_out());
+    if (!evaluate(engine, *corpus.held_out(), stop_requested).whole) stopped_while_timing();
     cost.evaluation += now() - begin;
   }
   return cost;

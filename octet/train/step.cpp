@@ -72,12 +72,17 @@ bool run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepO
   return true;
 }
 
-void calibrate(Engine& e, std::span<const data::Batch> micro_batches) {
-  for (int i = 0; i < e.precision.calibration_passes(); ++i) {
-    run_micro_batch(e, micro_batches[std::size_t(i) % micro_batches.size()], tokens_of(micro_batches), false);
+bool calibrate(Engine& e, std::int64_t accumulate, const std::function<data::Batch()>& next, bool (*stopped)()) {
+  std::vector<data::Batch> read;
+  for (std::int64_t i = 0; i < e.precision.calibration_passes(); ++i) {
+    if (stopped != nullptr && stopped()) return false;
+    if (i < accumulate) read.push_back(next());
+    const data::Batch& batch = read[std::size_t(i % accumulate)];
+    run_micro_batch(e, batch, accumulate * batch.rows * batch.length, false);
     e.precision.end_step(e.stream, e.optimizer->skip());
     begin_again(e);
   }
+  return true;
 }
 
 void finish_step(Engine& e) {

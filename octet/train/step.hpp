@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "octet/data/windows.hpp"
@@ -25,8 +26,10 @@ bool run_step(Engine&, std::span<const data::Batch> micro_batches, const StepOpt
 void finish_step(Engine&);
 
 /// Before the first step of a new run: passes over its micro-batches, as many as the recipe wants, from which scales begin that come from
-/// past maxima. Leaves no gradient, loss or count behind. prepare() must have been called.
-void calibrate(Engine&, std::span<const data::Batch> micro_batches);
+/// past maxima. `next` gives these in their order, of one shape; of the step's `accumulate` only those that are used are asked for. Leaves no
+/// gradient, loss or count behind. prepare() must have been called. `stopped` is asked before each pass whether to give up: then false, and
+/// scales come from some passes only.
+bool calibrate(Engine&, std::int64_t accumulate, const std::function<data::Batch()>& next, bool (*stopped)() = nullptr);
 
 /// Quantizes the weights for the first time: after initializing or loading them, before the first run_step().
 void prepare(Engine&);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -101,7 +102,7 @@ TEST(Calibration, begins_with_scales_that_fit_and_leaves_nothing_else) {
     e.parameters.initialize(e.stream, 7);
     prepare(e);
     const data::Batch batch = random_batch(4, 32, 61, 1);
-    calibrate(e, std::vector{batch});
+    ASSERT_TRUE(calibrate(e, 1, [&] { return batch; }));
     for (const float g : nn::flat_values(e.stream, e.parameters.gradients())) ASSERT_EQ(g, 0) << recipe;
     EXPECT_EQ(*e.loss_sums().sum.as<double>(), 0) << recipe;
     const SlotTable& slots = e.precision.slots();
@@ -120,6 +121,42 @@ TEST(Calibration, begins_with_scales_that_fit_and_leaves_nothing_else) {
     }
     EXPECT_NEAR(most, 1, 0.1) << recipe;
   }
+}
+
+// What scales are after calibration on a step of so many micro-batches, and how many of them it asked for.
+std::vector<float> calibrated(std::int64_t accumulate, std::int64_t& asked, bool (*stopped)() = nullptr) {
+  EngineConfig config = small_engine("llama", "delayed");
+  config.precision.options.calibration = 3;
+  Engine e(config, Device::cpu, machine_target(Device::cpu));
+  e.parameters.initialize(e.stream, 7);
+  prepare(e);
+  asked = 0;
+  const bool whole = calibrate(e, accumulate, [&] { return random_batch(1, 32, 61, std::uint64_t(asked++)); }, stopped);
+  EXPECT_EQ(whole, stopped == nullptr);
+  const Tensor maxima = e.precision.slots().history();
+  return {maxima.f32(), maxima.f32() + maxima.count()};
+}
+
+TEST(Calibration, reads_as_many_micro_batches_as_it_uses_and_divides_gradients_by_all_tokens_of_the_step) {
+  std::int64_t asked = 0;
+  calibrated(2, asked);
+  EXPECT_EQ(asked, 2);
+  const auto of_three = calibrated(3, asked);
+  EXPECT_EQ(asked, 3);
+  const auto of_four = calibrated(4, asked);
+  EXPECT_EQ(asked, 3);
+  EXPECT_NE(of_three, of_four);
+}
+
+TEST(Calibration, is_given_up_before_the_next_pass) {
+  std::int64_t asked = 0;
+  const auto none = calibrated(4, asked, [] { return true; });
+  EXPECT_EQ(asked, 0);
+  EXPECT_TRUE(std::all_of(none.begin() + std::ptrdiff_t(none.size()) / 1024, none.end(), [](float x) { return x == 0; })) << "no past maximum";
+  static int left;
+  left = 2;
+  calibrated(4, asked, [] { return left-- == 0; });
+  EXPECT_EQ(asked, 2);
 }
 
 TEST(Plan, tells_how_weights_gradients_and_moments_are_stored) {
@@ -178,71 +215,6 @@ TEST(Plan, counts_moments_that_a_gpu_keeps_in_the_hosts_memory_apart) {
   EXPECT_GE(offloaded.memory.host, std::size_t(2 * 4 * here.parameters));
   EXPECT_EQ(here.memory.total, offloaded.memory.total + offloaded.memory.host);
   EXPECT_EQ(on_cpu.memory.host, 0u);
-}
-
-TEST(Recompute, keeps_less_the_more_is_computed_again) {
-  const auto kept = [](const char* family, const std::vector<std::string>& parts) {
-    EngineConfig config = small_engine(family, "bf16", nn::Recompute::named(parts));
-    config.shape.layers = 16;  // what one block rebuilds counts too, once
-    return dry_run(config, machine_target(Device::cpu), 8, 1).memory.by_category[int(Category::activations)];
-  };
-  for (const char* family : {"llama", "gpt2"}) {
-    EXPECT_LT(kept(family, {"norm"}), kept(family, {})) << family;
-    EXPECT_LT(kept(family, {"activation"}), kept(family, {})) << family;
-    EXPECT_LT(kept(family, {"mlp"}), kept(family, {"norm", "activation"})) << family;
-    EXPECT_LT(kept(family, {"attention"}), kept(family, {"norm"})) << family;
-    EXPECT_LT(kept(family, {"mlp", "attention"}), kept(family, {"mlp"})) << family;
-    EXPECT_LT(kept(family, {"block"}), kept(family, {"mlp", "attention"})) << family;
-  }
-}
-
-TEST(Recompute, of_some_blocks_lies_between_that_of_none_and_of_all_in_memory_and_work) {
-  for (const char* recipe : {"bf16", "current"})
-    for (const auto& parts : recomputed_parts) {
-      if (parts.empty()) continue;
-      const auto planned = [&](const nn::Recompute& recompute, std::int64_t layers) {
-        EngineConfig config = small_engine("llama", recipe, recompute);
-        config.shape.layers = 16, config.model.recompute_layers = layers;
-        return dry_run(config, {.device = Device::cuda, .multiprocessors = 132}, 8, 1);
-      };
-      DryRun less = planned({}, 0);
-      for (const std::int64_t layers : {1, 4, 8, 12, 16}) {
-        const DryRun more = planned(nn::Recompute::named(parts), layers);
-        EXPECT_LT(more.memory.total, less.memory.total) << recipe << ::testing::PrintToString(parts) << layers;
-        EXPECT_LT(more.memory.by_category[int(Category::activations)], less.memory.by_category[int(Category::activations)]) << recipe << layers;
-        EXPECT_GT(more.step.flops + more.step.bytes, less.step.flops + less.step.bytes) << recipe << ::testing::PrintToString(parts) << layers;
-        less = more;
-      }
-      const DryRun all = planned(nn::Recompute::named(parts), 0);
-      EXPECT_EQ(all.memory.by_category, less.memory.by_category) << recipe << ::testing::PrintToString(parts);
-      EXPECT_EQ(all.step.flops, less.step.flops) << recipe << ::testing::PrintToString(parts);
-    }
-}
-
-TEST(Recompute, of_more_blocks_than_there_are_or_of_nothing_is_refused) {
-  const auto refusal = [](const nn::Recompute& recompute, std::int64_t layers) -> std::string {
-    EngineConfig config = small_engine("gpt2", "bf16", recompute);
-    config.model.recompute_layers = layers;
-    try {
-      dry_run(config, {}, 1, 1);
-    } catch (const ConfigError& e) {
-      return e.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(refusal({.mlp = true}, 2), "");
-  EXPECT_EQ(refusal({.mlp = true}, 3), "model.recompute_layers = 3 must be between 0 (all blocks) and model.layers = 2");
-  EXPECT_EQ(refusal({.mlp = true}, -1), "model.recompute_layers = -1 must be between 0 (all blocks) and model.layers = 2");
-  EXPECT_EQ(refusal({}, 1), "model.recompute_layers = 1 has nothing to recompute: set model.recompute too, or leave it out");
-}
-
-TEST(Recompute, a_word_that_is_no_part_is_refused_with_the_nearest) {
-  try {
-    nn::Recompute::named(std::vector<std::string>{"norm", "atention"});
-    FAIL();
-  } catch (const ConfigError& e) {
-    EXPECT_EQ(std::string(e.what()), "model.recompute: \"atention\" is no part of a block, which has norm, activation, mlp, attention and block; did you mean \"attention\"?");
-  }
 }
 
 TEST_P(EveryRecipe, two_runs_of_one_seed_give_the_same_bits) {

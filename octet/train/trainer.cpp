@@ -153,7 +153,7 @@ Outcome Trainer::run() {
   last_save_ = now();
   if (config_.telemetry.tensorboard) show_on_board();
   prepare(*engine_);
-  if (fresh_) calibrate_scales();
+  const bool begun = !fresh_ || calibrate_scales();
   RunState state = RunState::finished;
   for (;;) {
     if (eval_due()) evaluate_now();
@@ -165,7 +165,7 @@ Outcome Trainer::run() {
   if (state == RunState::finished && !stop_requested()) evaluate_now();
   if (stop_requested()) state = RunState::stopped;
   console_.finish();
-  if (state != RunState::diverged) save_last(state);
+  if (state != RunState::diverged && begun) save_last(state);
   if (options_.save_weights && config_.train.save_weights && state != RunState::diverged) train::save_weights(*engine_, folder_ + "/weights");
   const EndEvent end = end_event(state);
   metrics_->emit(end);
@@ -179,11 +179,12 @@ Outcome Trainer::run() {
   return out;
 }
 
-void Trainer::calibrate_scales() {
-  if (engine_->precision.calibration_passes() == 0) return;
+bool Trainer::calibrate_scales() {
+  if (engine_->precision.calibration_passes() == 0) return true;
   const std::uint64_t sample = loader_->position();
-  calibrate(*engine_, next_micro_batches());
+  const bool whole = calibrate(*engine_, config_.train.accumulate, [this] { return loader_->next(); }, stop_requested);
   loader_->seek(sample);
+  return whole;
 }
 
 void Trainer::show_on_board() {

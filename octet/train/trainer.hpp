@@ -82,7 +82,7 @@ class Trainer {
 
  private:
   void open_folder();
-  void calibrate_scales();
+  bool calibrate_scales();  // false: stopped, and there is nothing to save yet
   void show_on_board();
   void restore(const Manifest&);
   void visit_state(StateVisitor&);
