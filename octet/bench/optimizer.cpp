@@ -12,10 +12,10 @@ void measure_adamw(Subject& s, std::vector<Row>& rows, Shape shape, DType dtype)
                    const auto values = [&] { return s.random.values(stream, shape, dtype); };
                    const auto zeros = [&] { return stream.zeros(shape, dtype); };
                    const Tensor state = stream.empty({ops::adamw_step_floats}, DType::f32);
-                   const ops::AdamWStep step{.learning_rate = 1e-4f, .bias_correction1 = 0.1f, .bias_correction2 = 0.05f};
+                   const ops::AdamWStep step{.learning_rate = 1e-4f, .bias_correction1 = 10, .bias_correction2 = 20};
                    upload(stream, &step, state);
-                   const ops::AdamW a{.value = values(), .grad = values(), .moments = {zeros(), zeros()}, .step = state};
-                   return [&stream, a] { ops::adamw(stream, a); };
+                   const ops::AdamWParameter p{.value = values(), .grad = values(), .moments = {zeros(), zeros()}};
+                   return [&stream, p, state] { ops::adamw(stream, {.parameters = std::span(&p, 1), .step = state}); };
                  });
 }
 

@@ -26,12 +26,17 @@ OCTET_HD constexpr std::uint8_t encode_stochastic(float x, std::uint32_t random)
   return sign | std::uint8_t(code < Format::max_code ? code : Format::max_code);
 }
 
+inline constexpr float bf16_max = 0x1.fep127f;
+
+/// Bits whose upper half is x rounded to BF16 stochastically, where |x| <= bf16_max.
+OCTET_HD constexpr std::uint32_t raised_to_bf16(float x, std::uint32_t random) { return bits_of(x) + (random >> 16); }
+
 /// The same for BF16; beyond the largest BF16 it saturates there, infinity and NaN stay.
 OCTET_HD constexpr Bf16 to_bf16_stochastic(float x, std::uint32_t random) {
   const std::uint32_t size = bits_of(x) & 0x7FFFFFFFu, sign = (bits_of(x) >> 16) & 0x8000u;
   if (size >= 0x7F800000u) return to_bf16(x);
-  const std::uint32_t rounded = (size + (random >> 16)) >> 16;
-  return {std::uint16_t(sign | (rounded < 0x7F7Fu ? rounded : 0x7F7Fu))};
+  if (size > bits_of(bf16_max)) return {std::uint16_t(sign | bits_of(bf16_max) >> 16)};
+  return {std::uint16_t(raised_to_bf16(x, random) >> 16)};
 }
 
 }  // namespace octet

@@ -57,12 +57,14 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_});
   ops::clip(stream, {.sum_of_squares = total_, .step = state_, .max_norm = float(config_.max_grad_norm), .beta1 = config_.beta1,
                     .beta2 = config_.beta2, .loss = loss, .nonfinite = nonfinite});
+  std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
-    ops::adamw(stream, {.value = p.value, .grad = p.grad, .moments = moments_[i], .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2,
-                        .eps = config_.eps, .weight_decay = p.decay ? config_.weight_decay : 0.0, .key = hash_of(p.path.c_str())});
+    updated.push_back({.value = p.value, .grad = p.grad, .moments = moments_[i], .weight_decay = p.decay ? config_.weight_decay : 0.0,
+                       .key = hash_of(p.path.c_str())});
     ++p.version;
   }
+  ops::adamw(stream, {.parameters = updated, .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});
 }
 
 void AdamW::visit_state(StateVisitor& visitor) {

@@ -16,15 +16,33 @@ Tensor step_of(Side& side, const ops::AdamWStep& s) {
 // The doubles of an AdamWStep may look like NaN as floats: compared as integers.
 Tensor words_of(const Tensor& step) { return {step.data, step.shape, DType::i32}; }
 
-Case update(std::int64_t n, float skip, DType dtype) {
-  return {format("adamw {} {} skip {}", dtype, n, skip), [=](Side& side) {
-            const Tensor value = side.gaussian({n}, 1, dtype), m = side.gaussian({n}, 2, dtype, 1e-3);
-            std::vector<float> squares = testing::gaussian(std::size_t(n), 3, 1e-3);
-            for (float& v : squares) v *= v;
-            const Tensor v = side.from(squares, {n}, dtype);
-            const ops::AdamWStep s{.learning_rate = 1e-3f, .bias_correction1 = 0.3f, .bias_correction2 = 0.1f, .gradient_scale = 0.7f, .skip = skip, .updates = 5};
-            ops::adamw(side.stream(), {.value = value, .grad = side.gaussian({n}, 4, dtype, 1e-2), .moments = {m, v}, .step = step_of(side, s), .key = 99});
-            side.result("value", value, same_bits()), side.result("m", m, same_bits()), side.result("v", v, same_bits());
+ops::AdamWParameter parameter(Side& side, std::int64_t n, DType dtype, std::uint64_t key) {
+  std::vector<float> squares = testing::gaussian(std::size_t(n), key + 3, 1e-3);
+  for (float& v : squares) v *= v;
+  return {.value = side.gaussian({n}, key + 1, dtype), .grad = side.gaussian({n}, key + 4, dtype, 1e-2),
+          .moments = {side.gaussian({n}, key + 2, dtype, 1e-3), side.from(squares, {n}, dtype)}, .weight_decay = 1e-3 * double(key), .key = key};
+}
+
+Case update(std::vector<std::int64_t> counts, float skip, std::vector<DType> types) {
+  return {format("adamw {} {} x {} skip {}", types.front(), counts.back(), counts.size(), skip), [=](Side& side) {
+            std::vector<ops::AdamWParameter> all;
+            for (std::size_t i = 0; i < counts.size(); ++i) all.push_back(parameter(side, counts[i], types[i % types.size()], 10 * i));
+            const ops::AdamWStep s{.learning_rate = 1e-3f, .bias_correction1 = 3.3f, .bias_correction2 = 10, .gradient_scale = 0.7f, .skip = skip, .updates = 5};
+            ops::adamw(side.stream(), {.parameters = all, .step = step_of(side, s)});
+            for (const auto& p : all)
+              side.result("value", p.value, same_bits()), side.result("m", p.moments.m, same_bits()), side.result("v", p.moments.v, same_bits());
+          }};
+}
+// Values that BF16 cannot round up, and infinity.
+Case extreme_update() {
+  return {"adamw of extreme values", [=](Side& side) {
+            const std::int64_t n = 64;
+            std::vector<float> x = testing::gaussian(n, 1);
+            for (std::int64_t i = 0; i < n; i += 3) x[std::size_t(i)] = std::vector<float>{3.4e38f, -3.39e38f, 0x1.fep127f, INFINITY, 1e-40f}[std::size_t(i / 3 % 5)];
+            ops::AdamWParameter p = parameter(side, n, DType::bf16, 1);
+            p.value = side.from(x, {n}, DType::bf16);
+            ops::adamw(side.stream(), {.parameters = std::span(&p, 1), .step = step_of(side, {.learning_rate = -1, .updates = 3})});
+            side.result("value", p.value, same_bits());
           }};
 }
 
@@ -79,7 +97,10 @@ Case shared(std::int64_t slots, float skip) {
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const std::int64_t n : {0, 1, 3, 1000, 100003})
-    for (const float skip : {0.0f, 1.0f}) cases.push_back(update(n, skip, DType::f32)), cases.push_back(update(n, skip, DType::bf16));
+    for (const float skip : {0.0f, 1.0f}) cases.push_back(update({n}, skip, {DType::f32})), cases.push_back(update({n}, skip, {DType::bf16}));
+  std::vector<std::int64_t> many;
+  for (std::int64_t i = 0; i < 130; ++i) many.push_back(i % 7 == 3 ? 0 : i % 5 == 2 ? 20000 * i + 8 : 37 * i);
+  cases.push_back(update(many, 0, {DType::bf16, DType::f32, DType::bf16})), cases.push_back(extreme_update());
   for (const double squares : {0.0, 0.25, 16.0, double(INFINITY)}) cases.push_back(clipping(squares, 1, 0));
   cases.push_back(clipping(1, NAN, 0)), cases.push_back(clipping(1, 1, 4));
   for (const bool accumulate : {false, true}) cases.push_back(norms({1}, accumulate)), cases.push_back(norms(std::vector<std::int64_t>(300, 1000), accumulate)),

@@ -1,23 +1,46 @@
+#include <vector>
+
 #include "octet/ops/adamw/adamw.kernels.hpp"
 #include "octet/ops/adamw/adamw.math.hpp"
 #include "octet/tensor/cpu/lanes.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
 
 namespace octet::cpu::OCTET_ISA {
+namespace {
+
+constexpr std::int64_t piece_values = 4096;
+
+struct Piece {
+  const ops::AdamWParameter* of;
+  std::int64_t begin, count;
+};
+std::vector<Piece> pieces_of(const ops::AdamW& a) {
+  std::vector<Piece> pieces;
+  for (const ops::AdamWParameter& p : a.parameters)
+    for (std::int64_t at = 0, n = p.value.count(); at < n; at += piece_values)
+      pieces.push_back({&p, at, n - at < piece_values ? n - at : piece_values});
+  return pieces;
+}
+
+void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece) {
+  const ops::AdamWParameter& p = *piece.of;
+  const ops::AdamWConstants constants(a, p.weight_decay);
+  const ops::AdamWDraws draws{p.key, step.updates, piece.begin};
+  ops::with_adamw_types(p, [&]<class P, class G, class M>() {
+    const G* const grad = p.grad.as<G>() + piece.begin;
+    P* const value = p.value.as<P>() + piece.begin;
+    M *const m = p.moments.m.as<M>() + piece.begin, *const v = p.moments.v.as<M>() + piece.begin;
+    Lane{}.each(piece.count, [&](auto at) { ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v, draws); });
+  });
+}
+
+}  // namespace
 
 void adamw(const ops::AdamW& a) {
   const ops::AdamWStep step = *a.step.as<ops::AdamWStep>();
   if (step.skip != 0) return;
-  const ops::AdamWConstants constants(a);
-  ops::with_adamw_types(a, [&]<class P, class G, class M>() {
-    for_each_piece(a.value.count(), 28, [&](std::int64_t begin, std::int64_t n) {
-      const G* const grad = a.grad.as<G>() + begin;
-      P* const value = a.value.as<P>() + begin;
-      M *const m = a.moments.m.as<M>() + begin, *const v = a.moments.v.as<M>() + begin;
-      const ops::AdamWDraws draws{a.key, step.updates, begin};
-      Lane{}.each(n, [&](auto at) { ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v, draws); });
-    });
-  });
+  const auto pieces = pieces_of(a);
+  for_each(std::int64_t(pieces.size()), 28 * piece_values, [&](std::int64_t i) { update(a, step, pieces[std::size_t(i)]); });
 }
 
 }  // namespace octet::cpu::OCTET_ISA

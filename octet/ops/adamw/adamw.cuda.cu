@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <vector>
+
 #include "octet/ops/adamw/adamw.kernels.hpp"
 #include "octet/ops/adamw/adamw.math.hpp"
 #include "octet/tensor/cuda/check.cuh"
@@ -6,35 +9,94 @@
 namespace octet::cuda {
 namespace {
 
+constexpr int threads = 256, packs_a_thread = 2;
+
+struct Parameter {
+  const void* grad;
+  void *value, *m, *v;
+  std::int64_t count;
+  std::uint64_t key;
+  float weight_decay;
+};
+// Some of the parameters of one launch; blocks are numbered through.
+constexpr int most_parameters = 60;
+struct Batch {
+  Parameter parameter[most_parameters];
+  unsigned first_block[most_parameters + 1];
+  int n;
+
+  __device__ __forceinline__ int of_block(unsigned block) const {
+    int low = 0, high = n;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      if (first_block[middle] <= block) low = middle;
+      else high = middle;
+    }
+    return low;
+  }
+};
+
 template <class P, class G, class M, int N>
-__global__ void adamw_kernel(std::int64_t count, const ops::AdamWConstants c, std::uint64_t key, const ops::AdamWStep* step, const G* grad,
-                             P* value, M* m, M* v) {
+__global__ void __launch_bounds__(threads, 4)
+    adamw_kernel(const __grid_constant__ Batch batch, ops::AdamWConstants constants, const ops::AdamWStep* step) {
   const ops::AdamWStep s = *step;
-  const std::int64_t at = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
-  if (s.skip != 0 || at >= count) return;
-  ops::adamw_update(RowLanes<32, N>{}, at, c, s, grad, value, m, v, ops::AdamWDraws{key, s.updates, 0});
+  if (s.skip != 0) return;
+  const int i = batch.of_block(blockIdx.x);
+  const Parameter& p = batch.parameter[i];
+  constants.weight_decay = p.weight_decay;
+  const ops::AdamWDraws draws{p.key, s.updates, 0};
+  std::int64_t at = (std::int64_t(blockIdx.x - batch.first_block[i]) * packs_a_thread * threads + threadIdx.x) * N;
+#pragma unroll 1
+  for (int k = 0; k < packs_a_thread && at < p.count; ++k, at += threads * N)
+    ops::adamw_update(RowLanes<32, N>{}, at, constants, s, static_cast<const G*>(p.grad), static_cast<P*>(p.value), static_cast<M*>(p.m),
+                      static_cast<M*>(p.v), draws);
+}
+
+using Parameters = std::vector<const ops::AdamWParameter*>;
+
+template <class P, class G, class M, int N>
+void launch(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
+  for (std::size_t begin = 0; begin < parameters.size(); begin += most_parameters) {
+    Batch batch{};
+    batch.n = int(std::min<std::size_t>(most_parameters, parameters.size() - begin));
+    for (int i = 0; i < batch.n; ++i) {
+      const ops::AdamWParameter& p = *parameters[begin + std::size_t(i)];
+      const std::int64_t count = p.value.count(), blocks = ceil_div(count, std::int64_t(threads) * packs_a_thread * N);
+      batch.parameter[i] = {p.grad.data, p.value.data, p.moments.m.data, p.moments.v.data, count, p.key, float(p.weight_decay)};
+      batch.first_block[i + 1] = batch.first_block[i] + unsigned(blocks);
+    }
+    adamw_kernel<P, G, M, N><<<batch.first_block[batch.n], threads, 0, queue>>>(batch, ops::AdamWConstants(a, 0), a.step.as<ops::AdamWStep>());
+    launched("adamw");
+  }
+}
+
+bool same_types(const ops::AdamWParameter& a, const ops::AdamWParameter& b) {
+  return a.value.dtype == b.value.dtype && a.grad.dtype == b.grad.dtype && a.moments.m.dtype == b.moments.m.dtype;
+}
+
+// Of one combination of types: those that packs divide, then the others.
+void update(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
+  ops::with_adamw_types(*parameters.front(), [&]<class P, class G, class M>() {
+    // Eight elements share their draws.
+    constexpr int widest = sizeof(P) + sizeof(M) < 2 * sizeof(float) ? 8 : 4;
+    Parameters wide, narrow;
+    for (const ops::AdamWParameter* p : parameters) (p->value.count() % widest == 0 ? wide : narrow).push_back(p);
+    launch<P, G, M, widest>(queue, a, wide);
+    launch<P, G, M, 1>(queue, a, narrow);
+  });
 }
 
 }  // namespace
 
 void adamw(Queue queue, const ops::AdamW& a) {
-  const std::int64_t count = a.value.count();
-  if (count == 0) return;
-  const ops::AdamWConstants constants(a);
-  ops::with_adamw_types(a, [&]<class P, class G, class M>() {
-    // Eight elements share their draws.
-    constexpr int widest = sizeof(P) + sizeof(M) < 2 * sizeof(float) ? 8 : 4;
-    const auto run = [&]<int N>() {
-      constexpr int threads = 256;
-      adamw_kernel<P, G, M, N><<<unsigned(ceil_div(count, threads * N)), threads, 0, queue>>>(
-          count, constants, a.key, a.step.as<ops::AdamWStep>(), a.grad.as<G>(), a.value.as<P>(), a.moments.m.as<M>(), a.moments.v.as<M>());
-    };
-    if (count % widest == 0)
-      run.template operator()<widest>();
-    else
-      run.template operator()<1>();
-  });
-  launched("adamw");
+  Parameters left;
+  for (const ops::AdamWParameter& p : a.parameters)
+    if (p.value.count() > 0) left.push_back(&p);
+  while (!left.empty()) {
+    const auto others = std::stable_partition(left.begin(), left.end(), [&](const auto* p) { return same_types(*p, *left.front()); });
+    update(queue, a, Parameters(left.begin(), others));
+    left.erase(left.begin(), others);
+  }
 }
 
 }  // namespace octet::cuda

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "octet/tensor/stream.hpp"
 
 namespace octet::ops {
@@ -8,8 +10,8 @@ namespace octet::ops {
 /// learning rate, clip() the rest, and no launch depends on their values.
 struct AdamWStep {
   float learning_rate = 0;
-  float bias_correction1 = 1;  // 1 - beta1^t, with t counting applied steps from 1
-  float bias_correction2 = 1;  // 1 - beta2^t
+  float bias_correction1 = 1;  // 1 / (1 - beta1^t), with t counting applied steps from 1
+  float bias_correction2 = 1;  // 1 / (1 - beta2^t)
   float gradient_scale = 1;    // stored gradient times this is the gradient that the update sees: clipping, and 1 / loss scale
   float skip = 0;              // not 0: the update changes nothing
   float gradient_norm = 0;     // before clipping; for telemetry
@@ -25,20 +27,25 @@ struct Moments {
   Tensor m, v;
 };
 
-/// One AdamW update of a parameter, with g = grad * gradient_scale:
-///   m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2,
-///   value -= learning_rate * ((m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + weight_decay * value).
-/// value, grad, m and v: of one shape, each f32 or bf16; step: f32 [12], see AdamWStep. The arithmetic is FP32; what is stored as bf16 is
-/// rounded stochastically, by Philox keyed by (key, update, variable, element), since an update is often less than half of its last place:
-/// the same bits on every backend. With step.skip != 0, value, m and v keep their bits whatever grad holds. Source: Loshchilov & Hutter
-/// 2019, "Decoupled Weight Decay Regularization", algorithm 2, where the learning rate stands for both the schedule multiplier and alpha,
-/// as in PyTorch.
-struct AdamW {
+/// A parameter and its state: of one shape, each f32 or bf16.
+struct AdamWParameter {
   Tensor value, grad;
   Moments moments;
-  Tensor step;
-  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1;
+  double weight_decay = 0.1;
   std::uint64_t key = 0;  // of this parameter's draws
+};
+
+/// One AdamW update of many parameters at once, with g = grad * gradient_scale:
+///   m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2,
+///   value -= learning_rate * (m bias_correction1 / (sqrt(v bias_correction2) + eps) + weight_decay * value).
+/// step: f32 [12], see AdamWStep. The arithmetic is FP32; what is stored as bf16 is rounded stochastically, by Philox keyed by (key,
+/// update, variable, element), since an update is often less than half of its last place: the same bits on every backend. With step.skip
+/// != 0, value, m and v keep their bits whatever grad holds. Source: Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization",
+/// algorithm 2, where the learning rate stands for both the schedule multiplier and alpha, as in PyTorch.
+struct AdamW {
+  std::span<const AdamWParameter> parameters;
+  Tensor step;
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
 };
 /// Throws ContractError on other shapes or dtypes.
 void adamw(Stream&, const AdamW&);

@@ -6,10 +6,10 @@
 namespace octet::ops {
 /// f.operator()<P, G, M>() for the types of value, gradient and both moments.
 template <class F>
-void with_adamw_types(const AdamW& a, const F& f) {
-  dispatch<float, Bf16>(a.value.dtype, "adamw: value", [&]<class P>() {
-    dispatch<float, Bf16>(a.grad.dtype, "adamw: grad", [&]<class G>() {
-      dispatch<float, Bf16>(a.moments.m.dtype, "adamw: moments", [&]<class M>() { f.template operator()<P, G, M>(); });
+void with_adamw_types(const AdamWParameter& p, const F& f) {
+  dispatch<float, Bf16>(p.value.dtype, "adamw: value", [&]<class P>() {
+    dispatch<float, Bf16>(p.grad.dtype, "adamw: grad", [&]<class G>() {
+      dispatch<float, Bf16>(p.moments.m.dtype, "adamw: moments", [&]<class M>() { f.template operator()<P, G, M>(); });
     });
   });
 }

@@ -9,13 +9,13 @@ namespace octet::ops {
 /// The constants of one launch in the type of the arithmetic; 1 - beta is taken before rounding.
 struct AdamWConstants {
   float beta1, beta2, one_minus_beta1, one_minus_beta2, eps, weight_decay;
-  OCTET_HD explicit AdamWConstants(const AdamW& a)
+  OCTET_HD AdamWConstants(const AdamW& a, double decay)
       : beta1(float(a.beta1)),
         beta2(float(a.beta2)),
         one_minus_beta1(float(1 - a.beta1)),
         one_minus_beta2(float(1 - a.beta2)),
         eps(float(a.eps)),
-        weight_decay(float(a.weight_decay)) {}
+        weight_decay(float(decay)) {}
 };
 
 /// The random words of one variable (0 value, 1 m, 2 v) in one update: BF16 takes 16 bits a draw, so four words serve eight elements.
@@ -35,8 +35,7 @@ OCTET_HD void store_state(Lanes lanes, P* p, Cursor at, X x, const AdamWDraws&, 
 }
 template <class Lanes, class Cursor, class X>
 OCTET_HD void store_state(Lanes lanes, Bf16* p, Cursor at, X x, const AdamWDraws& draws, int variable) {
-  lanes.store_drawn(p, at, x, draws.first, [&](std::int64_t eight) { return draws.words(variable, eight); },
-                    [](float value, std::uint32_t bits) { return to_bf16_stochastic(value, bits); });
+  lanes.store_drawn(p, at, x, draws.first, [&](std::int64_t eight) { return draws.words(variable, eight); });
 }
 
 /// The update of the values under one cursor. Formula in adamw.hpp.
@@ -46,7 +45,7 @@ OCTET_HD void adamw_update(Lanes lanes, Cursor at, const AdamWConstants& c, cons
   const auto g = lanes.load(grad, at) * step.gradient_scale;
   const auto mean = lanes.load(m, at) * c.beta1 + g * c.one_minus_beta1;
   const auto square = lanes.load(v, at) * c.beta2 + g * g * c.one_minus_beta2;
-  const auto direction = (mean / step.bias_correction1) / (lanes.sqrt(square / step.bias_correction2) + c.eps);
+  const auto direction = (mean * step.bias_correction1) / (lanes.sqrt(square * step.bias_correction2) + c.eps);
   const auto old = lanes.load(value, at);
   store_state(lanes, value, at, old - (direction + old * c.weight_decay) * step.learning_rate, draws, 0);
   store_state(lanes, m, at, mean, draws, 1);

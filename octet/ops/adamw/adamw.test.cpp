@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "octet/ops/adamw/adamw.kernels.hpp"
 #include "octet/ops/adamw/adamw.math.hpp"
 #include "tests/testing/tensors.hpp"
@@ -17,75 +19,102 @@ Tensor step_of(Stream& stream, AdamWStep step) {
   return t;
 }
 
+AdamW update_of(const AdamWParameter& p, const Tensor& step) { return {.parameters = std::span(&p, 1), .step = step}; }
+
+std::vector<std::vector<std::uint8_t>> bytes_of(const AdamWParameter& p) {
+  return {testing::bytes(p.value), testing::bytes(p.moments.m), testing::bytes(p.moments.v)};
+}
+
 struct Case {
   Stream stream{Device::cpu};
-  AdamW args;
-  Case(std::int64_t n, AdamWStep step) {
+  AdamWParameter parameter;
+  Tensor step;
+  Case(std::int64_t n, const AdamWStep& s) : step(step_of(stream, s)) {
     const Tensor v = gaussian_tensor(stream, {n}, 4);
     for (std::int64_t i = 0; i < n; ++i) v.f32()[i] = v.f32()[i] * v.f32()[i];
-    args = {.value = gaussian_tensor(stream, {n}, 1),
-            .grad = gaussian_tensor(stream, {n}, 2),
-            .moments = {gaussian_tensor(stream, {n}, 3), v},
-            .step = step_of(stream, step)};
+    parameter = {.value = gaussian_tensor(stream, {n}, 1), .grad = gaussian_tensor(stream, {n}, 2), .moments = {gaussian_tensor(stream, {n}, 3), v}};
   }
-  std::vector<std::vector<std::uint8_t>> state() const {
-    return {testing::bytes(args.value), testing::bytes(args.moments.m), testing::bytes(args.moments.v)};
-  }
+  AdamW args() const { return update_of(parameter, step); }
+  std::vector<std::vector<std::uint8_t>> state() const { return bytes_of(parameter); }
 };
 
-constexpr AdamWStep tenth{.learning_rate = 3e-4f, .bias_correction1 = 0.6513f, .bias_correction2 = 0.4013f, .gradient_scale = 0.37f};
+/// The same with everything in BF16.
+AdamWParameter narrowed(Stream& stream, AdamWParameter p) {
+  for (Tensor* t : {&p.value, &p.grad, &p.moments.m, &p.moments.v}) {
+    const Tensor out = stream.empty(t->shape, DType::bf16);
+    for (std::int64_t i = 0; i < t->count(); ++i) out.bf16()[i] = to_bf16(t->f32()[i]);
+    *t = out;
+  }
+  return p;
+}
+
+constexpr AdamWStep tenth{.learning_rate = 3e-4f, .bias_correction1 = 1.5354f, .bias_correction2 = 2.4919f, .gradient_scale = 0.37f};
 
 TEST(AdamW, IsWithinItsErrorBoundOnEveryInstructionSet) {
   for (const std::int64_t n : counts)
     for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw)) {
       Case c(n, tenth);
-      auto value = testing::bounded(values(c.args.value)), m = testing::bounded(values(c.args.moments.m)),
-           v = testing::bounded(values(c.args.moments.v));
+      const AdamWParameter& p = c.parameter;
+      auto value = testing::bounded(values(p.value)), m = testing::bounded(values(p.moments.m)), v = testing::bounded(values(p.moments.v));
       for (std::int64_t i = 0; i < n; ++i)
-        adamw_update(BoundedLane{}, i, AdamWConstants(c.args), tenth, c.args.grad.f32(), value.data(), m.data(), v.data());
-      kernel(c.args);
-      testing::expect_within(c.args.value, 0, value, "value");
-      testing::expect_within(c.args.moments.m, 0, m, "m");
-      testing::expect_within(c.args.moments.v, 0, v, "v");
+        adamw_update(BoundedLane{}, i, AdamWConstants(c.args(), p.weight_decay), tenth, p.grad.f32(), value.data(), m.data(), v.data());
+      kernel(c.args());
+      testing::expect_within(p.value, 0, value, "value");
+      testing::expect_within(p.moments.m, 0, m, "m");
+      testing::expect_within(p.moments.v, 0, v, "v");
     }
 }
 
 TEST(AdamW, EveryInstructionSetAndThreadCountGivesTheSameBits) {
   Case first(20011, tenth);
-  cpu::v3::adamw(first.args);
+  cpu::v3::adamw(first.args());
   for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw))
     for (const int threads : {1, 2, 3}) {
       const testing::WithThreads limit(threads);
       Case c(20011, tenth);
-      kernel(c.args);
+      kernel(c.args());
       EXPECT_EQ(c.state(), first.state());
     }
+}
+
+// More parameters than one launch of a GPU takes, of every mixture of types, some of them empty.
+TEST(AdamW, ManyParametersAtOnceAreEachOnItsOwn) {
+  constexpr std::int64_t lengths[] = {33, 0, 4099, 8, 1};
+  std::vector<std::unique_ptr<Case>> together, alone;
+  std::vector<AdamWParameter> all;
+  for (auto* cases : {&together, &alone})
+    for (int i = 0; i < 70; ++i) {
+      Case& c = *cases->emplace_back(std::make_unique<Case>(lengths[i % 5], tenth));
+      const AdamWParameter narrow = narrowed(c.stream, c.parameter);
+      if (i % 2) c.parameter.value = narrow.value;
+      if (i % 3) c.parameter.grad = narrow.grad;
+      if (i % 4) c.parameter.moments = narrow.moments;
+      c.parameter.weight_decay = 0.01 * i, c.parameter.key = std::uint64_t(i);
+    }
+  for (const auto& c : together) all.push_back(c->parameter);
+  adamw(together[0]->stream, {.parameters = all, .step = together[0]->step});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    adamw(alone[i]->stream, alone[i]->args());
+    EXPECT_EQ(together[i]->state(), alone[i]->state()) << i;
+  }
 }
 
 // The draws decide between the two neighbours of the f32 result, so stored values are those or their neighbours, and their mean is right.
 TEST(AdamW, Bf16StatesAreRoundedStochasticallyAndTheSameOnEveryInstructionSet) {
   constexpr std::int64_t n = 20011;
   Case exact(n, tenth);
-  const auto narrow = [&](const Tensor& t) {
-    Tensor out = exact.stream.empty(t.shape, DType::bf16);
-    for (std::int64_t i = 0; i < n; ++i) out.bf16()[i] = to_bf16(t.f32()[i]);
-    return out;
-  };
-  std::vector<AdamW> runs;
+  std::vector<AdamWParameter> runs;
   for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw)) {
-    AdamW a = exact.args;
-    a.value = narrow(a.value), a.grad = narrow(a.grad), a.moments = {narrow(a.moments.m), narrow(a.moments.v)}, a.key = 77;
-    runs.push_back(a);
-    kernel(a);
+    AdamWParameter p = narrowed(exact.stream, exact.parameter);
+    p.key = 77;
+    runs.push_back(p);
+    kernel(update_of(p, exact.step));
   }
-  EXPECT_EQ(testing::bytes(runs.front().value), testing::bytes(runs.back().value));
-  EXPECT_EQ(testing::bytes(runs.front().moments.v), testing::bytes(runs.back().moments.v));
-  AdamW wide = exact.args;
-  for (Tensor* t : {&wide.value, &wide.grad, &wide.moments.m, &wide.moments.v}) {
-    const Tensor rounded = narrow(*t);
-    for (std::int64_t i = 0; i < n; ++i) t->f32()[i] = to_float(rounded.bf16()[i]);
-  }
-  cpu::v3::adamw(wide);
+  EXPECT_EQ(bytes_of(runs.front()), bytes_of(runs.back()));
+  AdamWParameter wide = exact.parameter;
+  for (Tensor* t : {&wide.value, &wide.grad, &wide.moments.m, &wide.moments.v})
+    for (std::int64_t i = 0; i < n; ++i) t->f32()[i] = to_float(to_bf16(t->f32()[i]));
+  cpu::v3::adamw(update_of(wide, exact.step));
   double bias = 0, spread = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const double got = to_float(runs.front().value.bf16()[i]), want = wide.value.f32()[i], step = std::fabs(want) * 0x1p-7;
@@ -101,11 +130,12 @@ TEST(AdamW, AConstantGradientMovesAValueByTheLearningRateEachStep) {
   const Tensor value = testing::tensor_of(s, {1, 1, 1}, {3}), grad = testing::tensor_of(s, {1e-3f, -2, 40}, {3});
   const Moments moments{s.zeros({3}, DType::f32), s.zeros({3}, DType::f32)};
   const double beta1 = 0.9, beta2 = 0.999;
+  const AdamWParameter p{.value = value, .grad = grad, .moments = moments, .weight_decay = 0};
   for (int t = 1; t <= 20; ++t) {
     const Tensor step = step_of(
         s,
-        {.learning_rate = 0x1p-10f, .bias_correction1 = float(1 - std::pow(beta1, t)), .bias_correction2 = float(1 - std::pow(beta2, t))});
-    adamw(s, {.value = value, .grad = grad, .moments = moments, .step = step, .beta1 = beta1, .beta2 = beta2, .eps = 0, .weight_decay = 0});
+        {.learning_rate = 0x1p-10f, .bias_correction1 = float(1 / (1 - std::pow(beta1, t))), .bias_correction2 = float(1 / (1 - std::pow(beta2, t)))});
+    adamw(s, {.parameters = std::span(&p, 1), .step = step, .beta1 = beta1, .beta2 = beta2, .eps = 0});
     // Each step's direction is 1 within the roundings of t steps of two moments and of the formula.
     const double tolerance = t * (t * 0x1p-10 * testing::dot_bound(4.0 * t + 8, testing::unit_f32, 1) + testing::unit_f32 * 2);
     EXPECT_NEAR(value.f32()[0], 1 - t * 0x1p-10, tolerance) << t;
@@ -117,9 +147,9 @@ TEST(AdamW, AConstantGradientMovesAValueByTheLearningRateEachStep) {
 TEST(AdamW, DecayIsDecoupledFromTheGradient) {
   Stream s(Device::cpu);
   const Tensor value = testing::tensor_of(s, {2, -3}, {2}), grad = s.zeros({2}, DType::f32), step = step_of(s, {.learning_rate = 0.5f});
-  adamw(
-      s,
-      {.value = value, .grad = grad, .moments = {s.zeros({2}, DType::f32), s.zeros({2}, DType::f32)}, .step = step, .weight_decay = 0.25});
+  const AdamWParameter p{
+      .value = value, .grad = grad, .moments = {s.zeros({2}, DType::f32), s.zeros({2}, DType::f32)}, .weight_decay = 0.25};
+  adamw(s, update_of(p, step));
   EXPECT_EQ(value.f32()[0], 2 * (1 - 0.125f));
   EXPECT_EQ(value.f32()[1], -3 * (1 - 0.125f));
 }
@@ -128,9 +158,9 @@ TEST(AdamW, TheGradientScaleIsTheSameAsAScaledGradient) {
   AdamWStep scaled = tenth, plain = tenth;
   scaled.gradient_scale = 0.125f, plain.gradient_scale = 1;
   Case a(4099, scaled), b(4099, plain);
-  for (std::int64_t i = 0; i < 4099; ++i) b.args.grad.f32()[i] *= 0.125f;
-  adamw(a.stream, a.args);
-  adamw(b.stream, b.args);
+  for (std::int64_t i = 0; i < 4099; ++i) b.parameter.grad.f32()[i] *= 0.125f;
+  adamw(a.stream, a.args());
+  adamw(b.stream, b.args());
   EXPECT_EQ(a.state(), b.state());
 }
 
@@ -139,9 +169,9 @@ TEST(AdamW, ASkippedStepLeavesEveryBitEvenWhenGradientsAreNotFinite) {
     AdamWStep step = tenth;
     step.skip = skip, step.gradient_scale = NAN;
     Case c(4099, step);
-    for (std::int64_t i = 0; i < 4099; ++i) c.args.grad.f32()[i] = i % 2 != 0 ? NAN : INFINITY;
+    for (std::int64_t i = 0; i < 4099; ++i) c.parameter.grad.f32()[i] = i % 2 != 0 ? NAN : INFINITY;
     const auto before = c.state();
-    adamw(c.stream, c.args);
+    adamw(c.stream, c.args());
     EXPECT_EQ(c.state(), before);
   }
 }
@@ -149,16 +179,13 @@ TEST(AdamW, ASkippedStepLeavesEveryBitEvenWhenGradientsAreNotFinite) {
 TEST(AdamW, AZeroGradientOnZeroMomentsIsNoDivisionByZero) {
   Stream s(Device::cpu);
   const Tensor value = testing::tensor_of(s, {2}, {1}), zero = s.zeros({1}, DType::f32);
-  adamw(s, {.value = value,
-            .grad = zero,
-            .moments = {s.zeros({1}, DType::f32), s.zeros({1}, DType::f32)},
-            .step = step_of(s, {.learning_rate = 1}),
-            .weight_decay = 0});
+  const AdamWParameter p{.value = value, .grad = zero, .moments = {s.zeros({1}, DType::f32), s.zeros({1}, DType::f32)}, .weight_decay = 0};
+  adamw(s, update_of(p, step_of(s, {.learning_rate = 1})));
   EXPECT_EQ(value.f32()[0], 2);
 }
 
 TEST(AdamW, TakesTheComplementOfBetaBeforeRounding) {
-  const AdamWConstants c(AdamW{.beta1 = 0.9, .beta2 = 0.999});
+  const AdamWConstants c(AdamW{.beta1 = 0.9, .beta2 = 0.999}, 0);
   EXPECT_EQ(c.one_minus_beta1, 0.1f);
   EXPECT_EQ(c.one_minus_beta2, 0.001f);
 }
@@ -166,7 +193,8 @@ TEST(AdamW, TakesTheComplementOfBetaBeforeRounding) {
 TEST(AdamW, DryRunNeedsTheSameMemory) {
   testing::expect_dry_run_agrees([](Stream& s) {
     const auto t = [&] { return s.zeros({33}, DType::f32); };
-    adamw(s, {.value = t(), .grad = t(), .moments = {t(), t()}, .step = step_of(s, tenth)});
+    const AdamWParameter p{.value = t(), .grad = t(), .moments = {t(), t()}};
+    adamw(s, update_of(p, step_of(s, tenth)));
   });
 }
 
@@ -174,10 +202,9 @@ TEST(AdamW, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
   const Tensor a = s.empty({4}, DType::f32), b = s.empty({5}, DType::f32), step = s.empty({adamw_step_floats}, DType::f32),
                half = s.empty({4}, DType::f16);
-  EXPECT_THROW(adamw(s, {.value = a, .grad = b, .moments = {a, a}, .step = step}), ContractError);
-  EXPECT_THROW(adamw(s, {.value = a, .grad = half, .moments = {a, a}, .step = step}), ContractError);
-  EXPECT_THROW(adamw(s, {.value = a, .grad = a, .moments = {a, b}, .step = step}), ContractError);
-  EXPECT_THROW(adamw(s, {.value = a, .grad = a, .moments = {a, a}, .step = a}), ContractError);
+  const AdamWParameter wrong[] = {{.value = a, .grad = b, .moments = {a, a}}, {.value = a, .grad = half, .moments = {a, a}}, {.value = a, .grad = a, .moments = {a, b}}};
+  for (const AdamWParameter& p : wrong) EXPECT_THROW(adamw(s, update_of(p, step)), ContractError);
+  EXPECT_THROW(adamw(s, update_of({.value = a, .grad = a, .moments = {a, a}}, a)), ContractError);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace octet::ops {
 /// Decides on the device what the optimizer does with this step's gradients, with norm = sqrt(sum_of_squares) * unscale:
 ///   gradient_norm = norm,   gradient_scale = unscale * max_norm / max(norm, max_norm),   skip = 0
 /// or, where the norm is not finite, an element of loss is not finite, or one of nonfinite is above 0: gradient_scale = 0, skip = 1.
-/// An applied step also counts: updates + 1, power = power * beta, and bias_correction = 1 - power; a skipped one leaves them.
+/// An applied step also counts: updates + 1, power = power * beta, and bias_correction = 1 / (1 - power); a skipped one leaves them.
 /// sum_of_squares: f64 [1], of all stored gradients; step: f32 [12], an AdamWStep, of which only these are written. May be
 /// empty: loss f32 [n]; nonfinite i64 [n], counters; unscale f32 [1], 1 / loss scale. max_norm 0 does not clip.
 /// Source: Pascanu, Mikolov & Bengio 2013, "On the difficulty of training recurrent neural networks", algorithm 1.

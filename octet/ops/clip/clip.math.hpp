@@ -53,7 +53,7 @@ OCTET_HD void clip_step(const ClipValues& a) {
   if (skip) return;
   ++step.updates;
   step.power1 *= a.beta1, step.power2 *= a.beta2;
-  step.bias_correction1 = float(1 - step.power1), step.bias_correction2 = float(1 - step.power2);
+  step.bias_correction1 = float(1 / (1 - step.power1)), step.bias_correction2 = float(1 / (1 - step.power2));
 }
 
 }  // namespace octet::ops

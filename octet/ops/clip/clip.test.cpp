@@ -37,8 +37,8 @@ TEST(Clip, WritesNormAndSkipAndCountsAnAppliedStepAndLeavesWhatTheScheduleWrote)
   EXPECT_EQ(step.gradient_norm, 4);
   EXPECT_EQ(step.skip, 0);
   EXPECT_EQ(step.learning_rate, 0.5f);
-  EXPECT_EQ(step.bias_correction1, 0.75f);
-  EXPECT_EQ(step.bias_correction2, 0.8125f);
+  EXPECT_EQ(step.bias_correction1, float(1 / 0.75));
+  EXPECT_EQ(step.bias_correction2, float(1 / 0.8125));
   EXPECT_EQ(step.power1, 0.25);
   EXPECT_EQ(step.power2, 0.1875);
   const AdamWStep skipped = Case(INFINITY).run();

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "octet/numerics/formats.hpp"
+#include "octet/numerics/rounding.hpp"
 
 #ifndef OCTET_ISA
 #error "lanes.hpp is for kernels (*.cpu.cpp), which are compiled once per instruction set"
@@ -145,16 +145,16 @@ struct Lane {
     return index < c.count ? v : splat<Vec>(otherwise);
   }
 
-  /// p[c + i] = round(v[i], bits): the upper half of `bits` is random, drawn for element e = first + c + i as half e % 2 of word e % 8 / 2
-  /// of words(e / 8).
-  template <class T, class Cursor, class Words, class Round>
-  OCTET_HD void store_drawn(T* p, Cursor c, Vec v, std::int64_t first, const Words& words, const Round& round) const {
+  /// p[c + i] = v[i] rounded stochastically by random bits that are drawn for element e = first + c + i: half e % 2 of word e % 8 / 2 of
+  /// words(e / 8).
+  template <class Cursor, class Words>
+  OCTET_HD void store_drawn(Bf16* p, Cursor c, Vec v, std::int64_t first, const Words& words) const {
     auto eight = words((first + c.at) / 8);
     for (int i = 0; i < count_of(c); ++i) {
       const std::int64_t e = first + c.at + i;
       if (i > 0 && e % 8 == 0) eight = words(e / 8);
       const std::uint32_t word = eight.w[e % 8 / 2];
-      p[c.at + i] = round(v[i], e % 2 ? word : word << 16);
+      p[c.at + i] = to_bf16_stochastic(v[i], e % 2 ? word : word << 16);
     }
   }
 

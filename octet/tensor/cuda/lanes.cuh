@@ -2,6 +2,8 @@
 
 // Only for *.cuda.cu files: what a group of GPU threads offers to a shared row body (on the CPU one thread with a SIMD register does).
 
+#include "octet/numerics/philox.hpp"
+#include "octet/numerics/rounding.hpp"
 #include "octet/tensor/cuda/pack.cuh"
 
 namespace octet::cuda {
@@ -43,6 +45,15 @@ struct MaxFold {
   __device__ __forceinline__ float pair(float a, float b) const { return octet::larger(b, a); }
 };
 
+/// Whether all values lie where BF16 has codes on both sides.
+template <int N>
+__device__ __forceinline__ bool within_bf16(const Pack<N>& x) {
+  float most = 0;
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm("max.NaN.f32 %0, %1, %0;" : "+f"(most) : "f"(fabsf(x.v[i])));
+  return most <= bf16_max;
+}
+
 /// A row's lanes: `threads` threads (a warp or a whole block) walk it together in packs of N values each. Rows must start aligned to a
 /// pack and their length must be a multiple of N.
 template <int threads, int N>
@@ -62,27 +73,31 @@ struct RowLanes {
   template <class T> __device__ __forceinline__ void store(T* p, std::int64_t at, const Value& v) const { cuda::store(p, at, v); }
   __device__ __forceinline__ Value within(const Value& v, std::int64_t, float = 0) const { return v; }
 
-  /// p[at + i] = round(v[i], bits): the upper half of `bits` is random, drawn for element e = first + at + i as half e % 2 of word
-  /// e % 8 / 2 of words(e / 8).
-  template <class T, class Words, class Round>
-  __device__ __forceinline__ void store_drawn(T* p, std::int64_t at, const Value& v, std::int64_t first, const Words& words,
-                                              const Round& round) const {
-    auto eight = words((first + at) / 8);
-    alignas(16) T rounded[N];
+  /// p[at + i] = v[i] rounded stochastically by random bits that are drawn for element e = first + at + i: half e % 2 of word e % 8 / 2 of
+  /// words(e / 8). Packs of 8 begin at a multiple of 8.
+  template <class Words>
+  __device__ __forceinline__ void store_drawn(Bf16* p, std::int64_t at, const Value& v, std::int64_t first, const Words& words) const {
+    const RandomWords eight = words((first + at) / 8);
+    if constexpr (N == 8) {
+      if (within_bf16(v)) {
+        unsigned q[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          q[i] = __byte_perm(raised_to_bf16(v.v[2 * i], eight.w[i] << 16), raised_to_bf16(v.v[2 * i + 1], eight.w[i]), 0x7632);
+        *reinterpret_cast<uint4*>(p + at) = make_uint4(q[0], q[1], q[2], q[3]);
+        return;
+      }
+    }
+    static_assert(N == 8 || 8 % N == 0);  // no pack has parts of two eights
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      const unsigned place = N % 8 == 0 ? unsigned(i) % 8 : unsigned(first + at + i) % 8;
-      if (i > 0 && place == 0) eight = words((first + at + i) / 8);
+      const unsigned place = unsigned(first + at + i) % 8;
       const unsigned word = place < 4 ? (place < 2 ? eight.w[0] : eight.w[1]) : (place < 6 ? eight.w[2] : eight.w[3]);
-      rounded[i] = round(v.v[i], place % 2 ? word : word << 16);
+      p[at + i] = to_bf16_stochastic(v.v[i], place % 2 ? word : word << 16);
     }
-    if constexpr (N * sizeof(T) == 16)
-      *reinterpret_cast<uint4*>(p + at) = *reinterpret_cast<const uint4*>(rounded);
-    else
-      for (int i = 0; i < N; ++i) p[at + i] = rounded[i];
   }
 
-  __device__ __forceinline__ Value sqrt(const Value& v) const { return map(v, [](float x) { return sqrtf(x); }); }
+  __device__ __forceinline__ Value sqrt(const Value& v) const { return cuda::sqrt(v); }
   __device__ __forceinline__ float sqrt(float v) const { return sqrtf(v); }
 
   __device__ __forceinline__ float sum(const Value& v) const { return block_fold<threads>(sum_of(v), SumFold{}); }

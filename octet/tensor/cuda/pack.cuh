@@ -48,8 +48,53 @@ __device__ __forceinline__ Pack<N> map(const Pack<N>& a, const Pack<N>& b, F f) 
 OCTET_PACK_OPERATOR(+)
 OCTET_PACK_OPERATOR(-)
 OCTET_PACK_OPERATOR(*)
-OCTET_PACK_OPERATOR(/)
 #undef OCTET_PACK_OPERATOR
+
+// Division and square root, correctly rounded by the steps that the compiler takes for one value. It takes them one value after the other,
+// each behind a look at its size; here all are under way at once, behind one look at all, and one by one only where one is far from 1.
+namespace detail {
+inline constexpr float far_below = 0x1p-60f, far_above = 0x1p60f;
+
+struct Sizes {
+  float least = 1, most = 1;
+  __device__ __forceinline__ void add(float x) {
+    least = fminf(fabsf(x), least);
+    asm("max.NaN.f32 %0, %1, %0;" : "+f"(most) : "f"(fabsf(x)));
+  }
+  /// Of a value that may be 0, but not -0.
+  __device__ __forceinline__ void add_or_zero(float x) { add(__float_as_uint(x) == 0 ? 1.0f : x); }
+  __device__ __forceinline__ bool near_one() const { return least >= far_below && most <= far_above; }
+};
+__device__ __forceinline__ float quotient_near_one(float a, float b) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+  r = fmaf(r, fmaf(-b, r, 1.0f), r);
+  const float q = a * r;
+  return fmaf(r, fmaf(-b, q, a), q);
+}
+__device__ __forceinline__ float root_near_one(float x) {
+  float r;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  const float s = x * r;
+  return fmaf(fmaf(-s, s, x), r * 0.5f, s);
+}
+}  // namespace detail
+
+template <int N> __device__ __forceinline__ Pack<N> operator/(const Pack<N>& a, const Pack<N>& b) {
+  detail::Sizes sizes;
+#pragma unroll
+  for (int i = 0; i < N; ++i) sizes.add_or_zero(a.v[i]), sizes.add(b.v[i]);
+  if (sizes.near_one()) return map(a, b, [](float x, float y) { return detail::quotient_near_one(x, y); });
+  return map(a, b, [](float x, float y) { return x / y; });
+}
+template <int N> __device__ __forceinline__ Pack<N> sqrt(const Pack<N>& x) {
+  detail::Sizes sizes;
+#pragma unroll
+  for (int i = 0; i < N; ++i) sizes.add_or_zero(x.v[i]);
+  if (sizes.near_one())
+    return map(x, [](float v) { return __float_as_uint(v) == 0 ? 0.0f : detail::root_near_one(v); });
+  return map(x, [](float v) { return sqrtf(v); });
+}
 
 template <int N> __device__ __forceinline__ Pack<N> larger(const Pack<N>& x, const Pack<N>& most) {
   return map(x, most, [](float a, float b) { return octet::larger(a, b); });
