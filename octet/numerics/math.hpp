@@ -44,6 +44,17 @@ template <class V> OCTET_HD constexpr V at_least(V x, V bound) {
 #endif
   return bound > x ? bound : x;  // in this order one maximum of a CPU
 }
+/// x where it is not above `bound`; NaN stays.
+template <class V> OCTET_HD constexpr V at_most(V x, V bound) {
+#ifdef __CUDA_ARCH__
+  if constexpr (lanes_of<V> == 1) {
+    float least = 0;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(bound));
+    return least;
+  }
+#endif
+  return bound < x ? bound : x;
+}
 
 /// e^x = power * 2^n. n stands in the low bits of `shifted`, raised by the offset.
 template <class V>
@@ -65,8 +76,7 @@ OCTET_HD constexpr ExpParts<V> exp_parts(V x, float offset) {
 /// e^x within 1 ulp; above 88.72 infinity, below -103.97 zero, in between gradual underflow; NaN stays.
 template <Lanes V>
 OCTET_HD constexpr V exp(V x) {
-  const V upper = splat<V>(89.0f);
-  x = detail::at_least(V(upper < x ? upper : x), splat<V>(-104.0f));
+  x = detail::at_least(detail::at_most(x, splat<V>(89.0f)), splat<V>(-104.0f));
   const auto parts = detail::exp_parts(x, 0);
   const IntOf<V> exponent = parts.shifted - 0x4B400000;
   const IntOf<V> half = exponent >> 1;  // 2^n in two steps: n reaches from -150 to 128
@@ -79,6 +89,18 @@ OCTET_HD constexpr V exp_nonpositive(V x) {
   // 2^n = 2^(n + 65) * 2^-65, of which only the last product can round. The offset leaves n + 65 + 127 alone in the low bits.
   const auto parts = detail::exp_parts(detail::at_least(x, splat<V>(-104.0f)), 192);
   return parts.power * value_of<V>(IntOf<V>(parts.shifted << 23)) * 0x1p-65f;
+}
+
+/// e^x within (3 + |x| / 4) 2^-24 of itself in few steps; beyond |x| = 86, that of 86 or -86; NaN stays. The result is no subnormal, and
+/// neither is its reciprocal.
+template <Lanes V>
+OCTET_HD constexpr V exp_within_86(V x) {
+  constexpr float c[] = {1.0f, 0x1.62e42ap-1f, 0x1.ebf9c2p-3f, 0x1.c6b6dap-5f, 0x1.3ce8b2p-7f, 0x1.5bd97cp-10f};  // 2^f for |f| <= 1/2
+  x = detail::at_least(detail::at_most(x, splat<V>(86.0f)), splat<V>(-86.0f));
+  const V per_two = splat<V>(0x1.715476p0f);
+  const V shifted = fused_multiply_add(x, per_two, splat<V>(detail::shifter + 127));  // n = x / ln 2; n + 127 stands in the low bits
+  const V f = fused_multiply_add(x, per_two, V(-(shifted - (detail::shifter + 127))));
+  return detail::polynomial(f, c) * value_of<V>(IntOf<V>(int_of(shifted) << 23));
 }
 /// The natural logarithm within 1 ulp; 0 gives -infinity, below zero NaN.
 template <Lanes V>
@@ -158,6 +180,7 @@ OCTET_HD constexpr V sqrt(V x) {
 /// On double, for references: libm's.
 OCTET_HD double exp(double x) { return ::exp(x); }
 template <class V> OCTET_HD constexpr V exp_nonpositive(V x) requires(!Lanes<V>) { return exp(x); }  // and on dual numbers
+template <class V> OCTET_HD constexpr V exp_within_86(V x) requires(!Lanes<V>) { return exp(x); }
 OCTET_HD double log(double x) { return ::log(x); }
 OCTET_HD double tanh(double x) { return ::tanh(x); }
 OCTET_HD double sin(double x) { return ::sin(x); }

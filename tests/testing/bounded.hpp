@@ -54,6 +54,11 @@ inline Bounded exp(Bounded x) {
   const double e = std::exp(x.value);
   return Bounded::rounded(e, e * std::expm1(x.error), e, 2);
 }
+/// math::exp_within_86 is within (3 + |x| / 4) units of rounding.
+inline Bounded exp_within_86(Bounded x) {
+  const double e = std::exp(x.value);
+  return Bounded::rounded(e, e * std::expm1(x.error), e, 3 + std::fabs(x.value) / 4);
+}
 inline Bounded magnitude(Bounded x) { return x.value < 0 ? -x : x; }
 inline Bounded larger(Bounded x, Bounded most) { return x.value > most.value ? x : most; }
 inline Bounded smaller(Bounded x, Bounded least) { return x.value < least.value ? x : least; }
