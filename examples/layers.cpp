@@ -31,15 +31,16 @@ struct Network {
   void visit(nn::Visitor& visitor) { norm.visit(visitor), up.visit(visitor), down.visit(visitor); }
 
   struct Saved {
-    nn::LayerNorm::Saved norm;
+    nn::LayerNorm::Input norm;
     nn::Linear::Saved up, down;
     Tensor h;
   };
 
   void forward(Stream& stream, const Tensor& x, const Tensor& y, const Pass& pass, Saved& saved) {
+    saved.norm = nn::LayerNorm::input(stream, x, pass.keep);
     saved.h = stream.empty({rows, hidden}, DType::bf16, pass.keep);
     ops::Sink n = up.input_sink(stream, rows, pass, true);  // the norm writes what `up` reads: FP8 codes, if the recipe says so
-    norm.forward(stream, x, n, pass, &saved.norm);
+    norm.forward(stream, saved.norm, n);
     up.forward(stream, n.codes, saved.h, pass, &saved.up);
     ops::Sink g = down.input_sink(stream, rows, pass, true);
     ops::gelu_forward(stream, saved.h, g);

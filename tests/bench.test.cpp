@@ -55,8 +55,8 @@ TEST_F(Measured, EveryGroupHasItsRows) {
   expect("gemm", {"qkv forward", "attention out dgrad", "mlp in wgrad", "mlp out forward", "head wgrad"});
   expect("quantize", {"x rows", "x rows + transposed", "dy rows + transposed", "w rows + transposed"});
   expect("attention", {"attention forward", "attention backward", "rope forward", "rope backward"});
-  expect("norm", {"rmsnorm forward", "rmsnorm backward", "layernorm forward", "layernorm backward"});
-  expect("activation", {"swiglu forward", "swiglu backward", "add", "embedding forward", "embedding backward", "cross-entropy"});
+  expect("norm", {"copy", "rmsnorm add", "layernorm add", "rmsnorm forward", "rmsnorm backward", "layernorm forward", "layernorm backward"});
+  expect("activation", {"swiglu forward", "swiglu backward", "embedding forward", "embedding backward", "cross-entropy"});
   expect("optimizer", {"adamw", "sum of squares"});
   expect("step", {"step"});
 }

@@ -1,5 +1,4 @@
 #include "octet/bench/subject.hpp"
-#include "octet/ops/add/add.hpp"
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 #include "octet/ops/embedding/embedding.hpp"
 #include "octet/ops/gelu/gelu.hpp"
@@ -42,15 +41,6 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
   });
 }
 
-void measure_add(Subject& s, std::vector<Row>& rows) {
-  const Shape shape{s.tokens, s.shape.width};
-  add_memory_row(s, rows, {.group = "activation", .name = "add", .shape = to_text(shape), .precision = "bf16", .amount = 6.0 * double(shape.count())},
-                 [&](Stream& stream) -> Launch {
-                   const Tensor a = s.random.values(stream, shape, DType::bf16), b = s.random.values(stream, shape, DType::bf16);
-                   const Tensor out = stream.empty(shape, DType::bf16);
-                   return [&stream, a, b, out] { ops::add(stream, a, b, out); };
-                 });
-}
 
 // A table is large whatever a launch touches of it: the launches of one set take turns with `turns` choices of rows.
 struct Lookup {
@@ -102,7 +92,6 @@ void measure_activations(Subject& s, std::vector<Row>& rows) {
   const Function function = gated ? Function{"swiglu", 2, ops::swiglu_forward, ops::swiglu_backward} : Function{"gelu", 1, ops::gelu_forward, ops::gelu_backward};
   for (const Planned& p : s.planned)
     if (p.activations() == DType::bf16) measure_function(s, rows, p, function);
-  measure_add(s, rows);
   measure_embedding(s, rows);
   measure_cross_entropy(s, rows);
 }

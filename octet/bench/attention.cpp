@@ -37,15 +37,17 @@ void measure_rope(Subject& s, std::vector<Row>& rows) {
                  });
   for (const Planned& p : s.planned) {
     if (p.activations() != DType::bf16) continue;
-    const auto sink_on = [&](Stream& stream) {
-      return ops::make_sink(stream, p.qkv().dy->spec(recording), {.shape = shape, .cols = true, .for_gemm = true, .cols_left = true});
+    const bool in_place = !p.qkv().dy->spec(recording).quantizes();
+    const auto sink_on = [&](Stream& stream, const Tensor& values) {
+      const ops::SinkRequest request{.shape = shape, .cols = true, .plain = in_place ? values : Tensor{}, .for_gemm = true, .cols_left = true};
+      return ops::make_sink(stream, p.qkv().dy->spec(recording), request);
     };
     Stream shapes(Device::null, s.stream.target());
-    const double bytes = all + sink_bytes(shapes, sink_on(shapes));
+    const double bytes = in_place ? 2 * turned : all + sink_bytes(shapes, sink_on(shapes, {}));
     add_memory_row(s, rows, {.group = "attention", .name = "rope backward", .shape = to_text(shape), .precision = p.recipe, .amount = bytes},
                    [&](Stream& stream) -> Launch {
                      const Tensor d = s.random.values(stream, shape, DType::bf16);
-                     return [&stream, heads, table, d, y = sink_on(stream)]() mutable {
+                     return [&stream, heads, table, d, y = sink_on(stream, d)]() mutable {
                        ops::rope_backward(stream, {.dqkv = d, .heads = heads, .table = table, .y = y});
                      };
                    });

@@ -32,14 +32,41 @@ void measure_forward(Subject& s, std::vector<Row>& rows, const Planned& p) {
   };
   Stream shapes(Device::null, s.stream.target());
   const double bytes = 2.0 * double(shape.count()) + sink_bytes(shapes, sink_on(shapes));
+  // As in training, but for the first: statistics are found where the residual sum is made.
   add_memory_row(s, rows, norm_row(s, "rmsnorm forward", p.recipe, bytes), [&](Stream& stream) -> Launch {
     const Buffers b(s, stream, false);
-    return [&stream, b, y = sink_on(stream)]() mutable { ops::rmsnorm_forward(stream, {.x = b.x, .w = b.w, .y = y, .inv_rms = b.first, .eps = eps}); };
+    return [&stream, b, y = sink_on(stream)]() mutable {
+      ops::rmsnorm_forward(stream, {.x = b.x, .w = b.w, .y = y, .inv_rms = b.first, .eps = eps, .known = true});
+    };
   });
   add_memory_row(s, rows, norm_row(s, "layernorm forward", p.recipe, bytes), [&](Stream& stream) -> Launch {
     const Buffers b(s, stream, false);
     return [&stream, b, y = sink_on(stream)]() mutable {
-      ops::layernorm_forward(stream, {.x = b.x, .w = b.w, .b = b.b, .y = y, .mean = b.first, .inv_std = b.second, .eps = eps});
+      ops::layernorm_forward(stream, {.x = b.x, .w = b.w, .b = b.b, .y = y, .mean = b.first, .inv_std = b.second, .eps = eps, .known = true});
+    };
+  });
+}
+
+// What is possible for matrices of this size: how a small copy compares with the large one that is the limit.
+void measure_copy(Subject& s, std::vector<Row>& rows) {
+  const Shape shape{s.tokens, s.shape.width};
+  add_memory_row(s, rows, norm_row(s, "copy", "bf16", 4.0 * double(shape.count())), [&](Stream& stream) -> Launch {
+    const Tensor x = s.random.values(stream, shape, DType::bf16), y = stream.empty(shape, DType::bf16);
+    return [&stream, x, y] { copy(stream, x, y); };
+  });
+}
+
+// The residual sum that a norm comes next to: two matrices are read, one is written.
+void measure_add(Subject& s, std::vector<Row>& rows) {
+  const double bytes = 3.0 * 2.0 * double(s.tokens) * double(s.shape.width);
+  add_memory_row(s, rows, norm_row(s, "rmsnorm add", "bf16", bytes), [&](Stream& stream) -> Launch {
+    const Buffers b(s, stream, true);
+    return [&stream, b] { ops::rmsnorm_add(stream, {.a = b.x, .b = b.dy, .sum = b.dx, .inv_rms = b.first, .eps = eps}); };
+  });
+  add_memory_row(s, rows, norm_row(s, "layernorm add", "bf16", bytes), [&](Stream& stream) -> Launch {
+    const Buffers b(s, stream, true);
+    return [&stream, b] {
+      ops::layernorm_add(stream, {.a = b.x, .b = b.dy, .sum = b.dx, .mean = b.first, .inv_std = b.second, .eps = eps});
     };
   });
 }
@@ -49,6 +76,8 @@ void measure_forward(Subject& s, std::vector<Row>& rows, const Planned& p) {
 void measure_norms(Subject& s, std::vector<Row>& rows) {
   for (const Planned& p : s.planned)
     if (p.activations() == DType::bf16) measure_forward(s, rows, p);
+  measure_copy(s, rows);
+  measure_add(s, rows);
   // dy, x and the gradient of the residual stream are read, the last is written.
   const double bytes = 4.0 * 2.0 * double(s.tokens) * double(s.shape.width);
   add_memory_row(s, rows, norm_row(s, "rmsnorm backward", "bf16", bytes), [&](Stream& stream) -> Launch {

@@ -52,22 +52,22 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
 
 // Without anything kept, x is the residual stream from the first block to the last.
 template <class Block, class Norm>
-void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, const Tensor& x, const Pass& pass) {
-  embed(stream, batch, x);
-  residual_.apply(stream, x, pass);
+void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, typename Norm::Input& x, const Pass& pass) {
+  embed(stream, batch, x.x);
+  residual_.apply(stream, x.x, pass);
   for (const auto& block : blocks_) {
     block->forward(stream, context(batch), x, x, pass, nullptr);
-    residual_.apply(stream, x, pass);
+    if (residual_.apply(stream, x.x, pass)) x.known = false;
   }
 }
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums) {
   const Scope scope(stream);
-  const Tensor x = stream.empty({batch.tokens.count(), shape_.width}, activations_);
+  auto x = Norm::input(stream, stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
   run_blocks(stream, batch, x, pass);
-  ops::Sink n = nn::plain_sink(stream, x.shape, x.dtype, pass, false);
-  norm_.forward(stream, x, n, pass, nullptr);
+  ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
+  norm_.forward(stream, x, n);
   head_.loss(stream, n.plain, batch.targets, sums, pass, 0, {});
 }
 
@@ -76,18 +76,18 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   const Shape shape{batch.tokens.count(), shape_.width};
   const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
   saved_.blocks.assign(blocks_.size(), {}), saved_.ends.assign(blocks_.size(), {});
-  Tensor x = kept();
-  embed(stream, batch, x);
+  auto x = Norm::input(stream, kept(), pass.keep);
+  embed(stream, batch, x.x);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    const Tensor y = kept();
+    auto y = Norm::input(stream, kept(), pass.keep);
     blocks_[i]->forward(stream, context(batch), x, y, pass, &saved_.blocks[i]);
     saved_.ends[i] = stream.arena().mark(pass.keep);
     x = y;
   }
-  saved_.dn = kept();
+  saved_.dn = kept(), saved_.norm = x;
   const Scope scope(stream);
   ops::Sink n = nn::plain_sink(stream, shape, activations_, pass, false);
-  norm_.forward(stream, x, n, pass, &saved_.norm);
+  norm_.forward(stream, saved_.norm, n);
   stream.observe("norm", "y", n.plain);
   head_.loss(stream, n.plain, batch.targets, sums, pass, gradient_scale, saved_.dn);
 }
@@ -109,11 +109,12 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::last_logits(Stream& stream, const TokenBatch& batch, const Pass& pass, const Tensor& logits) {
   const Scope scope(stream);
   const std::int64_t sequences = batch.tokens.count() / batch.sequence;
-  const Tensor x = stream.empty({batch.tokens.count(), shape_.width}, activations_), last = stream.empty({sequences, shape_.width}, activations_);
+  auto x = Norm::input(stream, stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
+  auto last = Norm::input(stream, stream.empty({sequences, shape_.width}, activations_), Lifetime::scratch);
   run_blocks(stream, batch, x, pass);
-  for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.rows((s + 1) * batch.sequence - 1, 1), last.rows(s, 1));
-  ops::Sink n = nn::plain_sink(stream, last.shape, last.dtype, pass, false);
-  norm_.forward(stream, last, n, pass, nullptr);
+  for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.x.rows((s + 1) * batch.sequence - 1, 1), last.x.rows(s, 1));
+  ops::Sink n = nn::plain_sink(stream, last.x.shape, activations_, pass, false);
+  norm_.forward(stream, last, n);
   head_.logits(stream, n.plain, logits, pass);
 }
 

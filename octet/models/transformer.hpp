@@ -25,7 +25,7 @@ class Transformer final : public Model {
 
  private:
   void embed(Stream&, const TokenBatch&, const Tensor& x);
-  void run_blocks(Stream&, const TokenBatch&, const Tensor& x, const Pass&);
+  void run_blocks(Stream&, const TokenBatch&, typename Norm::Input& x, const Pass&);
   nn::BlockContext context(const TokenBatch& batch) const { return {batch.sequence, rope_}; }
 
   ModelShape shape_;
@@ -41,7 +41,7 @@ class Transformer final : public Model {
   struct Saved {
     std::vector<typename Block::Saved> blocks;
     std::vector<Arena::Mark> ends;  // of what blocks up to each keep, in the pass's region
-    typename Norm::Saved norm;
+    typename Norm::Input norm;
     Tensor dn;  // gradient of the final norm's output
   } saved_;
 };

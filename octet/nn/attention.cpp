@@ -47,7 +47,7 @@ void Attention::backward(Stream& stream, const Tensor& dy, std::int64_t sequence
   }
   ops::attention_backward(stream, {.d_o = d_o, .o = saved.o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads});
   if (config_.rope) {
-    ops::Sink sink = qkv_.gradient_sink(stream, dy.shape[0], pass);
+    ops::Sink sink = qkv_.gradient_sink(stream, dy.shape[0], pass, dqkv);
     ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = table, .y = sink});
     qkv_.backward(stream, sink, saved.qkv_linear, dx);
   } else {

@@ -1,7 +1,5 @@
 #include "octet/nn/block.hpp"
 
-#include "octet/ops/add/add.hpp"
-
 namespace octet::nn {
 namespace {
 
@@ -20,49 +18,49 @@ Block<Norm, Activation>::Block(const std::string& path, const Config& c, Precisi
       mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site) {}
 
 template <class Norm, class Activation>
-void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context, const Tensor& x, const Tensor& y, const Pass& pass, Saved* saved,
+void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context, Input& x, const Tensor& y, const Pass& pass, Saved* saved,
                                      bool keep_operand) {
   const Scope scope(stream);
-  ops::Sink n = attention_.input_sink(stream, x.shape[0], pass, keep_operand);
-  norm1_.forward(stream, x, n, pass, saved ? &saved->norm1 : nullptr);
+  ops::Sink n = attention_.input_sink(stream, x.x.shape[0], pass, keep_operand);
+  norm1_.forward(stream, x, n);
   attention_.forward(stream, n.codes, context.sequence, context.rope, y, pass, saved ? &saved->attention : nullptr);
 }
 
 template <class Norm, class Activation>
-void Block<Norm, Activation>::feed(Stream& stream, const Tensor& z, const Tensor& y, const Pass& pass, Saved* saved, bool keep_operand) {
+void Block<Norm, Activation>::feed(Stream& stream, Input& z, const Tensor& y, const Pass& pass, Saved* saved, bool keep_operand) {
   const Scope scope(stream);
-  ops::Sink n = mlp_.input_sink(stream, z.shape[0], pass, keep_operand);
-  norm2_.forward(stream, z, n, pass, saved ? &saved->norm2 : nullptr);
+  ops::Sink n = mlp_.input_sink(stream, z.x.shape[0], pass, keep_operand);
+  norm2_.forward(stream, z, n);
   mlp_.forward(stream, n.codes, y, pass, saved ? &saved->mlp : nullptr);
 }
 
 template <class Norm, class Activation>
-void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& context, const Tensor& x, const Tensor& y, const Pass& pass, Saved* saved) {
+void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& context, Input& x, Input& y, const Pass& pass, Saved* saved) {
   const Scope scope(stream);
-  const bool keep = saved != nullptr;
-  const Tensor z = stream.empty(x.shape, x.dtype, keep && !recompute_.block ? pass.keep : Region(Lifetime::scratch), Category::activations);
-  const Tensor branch = stream.empty(x.shape, x.dtype);
-  const bool keep_attention = keep && !recompute_.attention, keep_mlp = keep && !recompute_.mlp;
+  const bool keep = saved != nullptr, keep_attention = keep && !recompute_.attention, keep_mlp = keep && !recompute_.mlp;
+  const Region region = keep && !recompute_.block ? pass.keep : Region(Lifetime::scratch);
+  Input z = Norm::input(stream, stream.empty(x.x.shape, x.x.dtype, region, Category::activations), region);
+  const Tensor branch = stream.empty(x.x.shape, x.x.dtype);
   attend(stream, context, x, branch, pass, keep_attention ? saved : nullptr, keep_attention && !recompute_.norm);
-  ops::add(stream, x, branch, z);
+  norm2_.add(stream, x.x, branch, z);
   feed(stream, z, branch, pass, keep_mlp ? saved : nullptr, keep_mlp && !recompute_.norm);
-  ops::add(stream, z, branch, y);
   if (keep) saved->x = x, saved->z = z;
-  stream.observe(path_, "y", y);
+  norm1_.add(stream, z.x, branch, y);
+  stream.observe(path_, "y", y.x);
 }
 
 // Makes whatever of attention was not kept; where not even z was, z as well.
 template <class Norm, class Activation>
 void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockContext& context, Saved& s) {
   if (recompute_.block) {
-    s.z = stream.empty(s.x.shape, s.x.dtype, recomputing.keep, Category::activations);
-    attend(stream, context, s.x, s.z, recomputing, &s, true);
-    ops::add(stream, s.x, s.z, s.z);
+    s.z = Norm::input(stream, stream.empty(s.x.x.shape, s.x.x.dtype, recomputing.keep, Category::activations), recomputing.keep);
+    attend(stream, context, s.x, s.z.x, recomputing, &s, true);
+    norm2_.add(stream, s.x.x, s.z.x, s.z);
   } else if (recompute_.attention) {
     attend(stream, context, s.x, {}, recomputing, &s, true);
   } else if (recompute_.norm) {
-    ops::Sink n = attention_.rebuilt_sink(stream, s.x.shape[0], recomputing);
-    norm1_.forward(stream, s.x, n, recomputing, nullptr);
+    ops::Sink n = attention_.rebuilt_sink(stream, s.x.x.shape[0], recomputing);
+    norm1_.forward(stream, s.x, n);
     s.attention.qkv_linear.x = n.codes.cols;
   }
 }
@@ -72,8 +70,8 @@ void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s) {
   if (recompute_.mlp) {
     feed(stream, s.z, {}, recomputing, &s, true);
   } else if (recompute_.norm) {
-    ops::Sink n = mlp_.rebuilt_sink(stream, s.z.shape[0], recomputing);
-    norm2_.forward(stream, s.z, n, recomputing, nullptr);
+    ops::Sink n = mlp_.rebuilt_sink(stream, s.z.x.shape[0], recomputing);
+    norm2_.forward(stream, s.z, n);
     s.mlp.in_linear.x = n.codes.cols;
   }
 }
@@ -88,12 +86,12 @@ void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& conte
     const Scope part(stream), rebuilt(stream, recomputing.keep);
     rebuild_mlp(stream, s);
     mlp_.backward(stream, d, s.mlp, dn, pass);
-    norm2_.backward(stream, dn, s.norm2, d, true);
+    norm2_.backward(stream, dn, s.z, d, true);
   }
   const Scope part(stream);
   if (!recompute_.block) rebuild_attention(stream, context, s);
   attention_.backward(stream, d, context.sequence, context.rope, s.attention, dn, pass);
-  norm1_.backward(stream, dn, s.norm1, d, true);
+  norm1_.backward(stream, dn, s.x, d, true);
 }
 
 template <class Norm, class Activation>

@@ -25,25 +25,25 @@ class Block {
     double norm_eps = 1e-5;
     Recompute recompute;
   };
+  using Input = typename Norm::Input;
   /// Where parts are recomputed, theirs is empty.
   struct Saved {
-    Tensor x, z;
-    typename Norm::Saved norm1, norm2;
+    Input x, z;
     Attention::Saved attention;
     typename Mlp<Activation>::Saved mlp;
   };
 
   Block(const std::string& path, const Config&, Precision&, const Site&);
-  /// x, y: [T, D]. With saved, x must live until backward; without, y may be x.
-  void forward(Stream&, const BlockContext&, const Tensor& x, const Tensor& y, const Pass&, Saved* saved);
+  /// x, y: [T, D]; leaves the statistics of both for the norms that come. With saved, x must live until backward; without, y may be x.
+  void forward(Stream&, const BlockContext&, Input& x, Input& y, const Pass&, Saved* saved);
   /// d: [T, D], the gradient of y on entry, of x on return.
   void backward(Stream&, const BlockContext&, const Tensor& d, const Saved&, const Pass&);
   void visit(Visitor&);
 
  private:
   // What the two branches keep is written into `saved`, operands of the norm only with `keep_operand`; an empty y leaves its GEMM out.
-  void attend(Stream&, const BlockContext&, const Tensor& x, const Tensor& y, const Pass&, Saved*, bool keep_operand);
-  void feed(Stream&, const Tensor& z, const Tensor& y, const Pass&, Saved*, bool keep_operand);
+  void attend(Stream&, const BlockContext&, Input& x, const Tensor& y, const Pass&, Saved*, bool keep_operand);
+  void feed(Stream&, Input& z, const Tensor& y, const Pass&, Saved*, bool keep_operand);
   void rebuild_attention(Stream&, const BlockContext&, Saved&);
   void rebuild_mlp(Stream&, Saved&);
 

@@ -61,17 +61,17 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pa
   stream.observe(path_, "y", y);
 }
 
-ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const Pass& pass) const {
-  return ops::make_sink(stream, plan_.dy->spec(pass), {.shape = {tokens, out()}, .dtype = activations_, .cols = true, .keep_plain = bias_ != nullptr,
-                                 .for_gemm = true, .cols_left = true});
+ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const Pass& pass, const Tensor& in_place) const {
+  const ops::QuantizeSpec spec = plan_.dy->spec(pass);
+  return ops::make_sink(stream, spec, {.shape = {tokens, out()}, .dtype = activations_, .cols = true, .keep_plain = bias_ != nullptr,
+                                       .plain = spec.quantizes() ? Tensor{} : in_place, .for_gemm = true, .cols_left = true});
 }
 
 ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const Pass& pass) const {
   check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
   const ops::QuantizeSpec spec = plan_.dy->spec(pass);
-  if (!spec.quantizes()) return {.shape = dy.shape, .dtype = dy.dtype, .plain = dy, .spec = spec, .codes = views(dy, true)};
   ops::Sink sink = ops::make_sink(stream, spec, {.shape = dy.shape, .dtype = dy.dtype, .cols = true, .plain = dy, .for_gemm = true, .cols_left = true});
-  ops::quantize(stream, dy, sink);
+  if (spec.quantizes()) ops::quantize(stream, dy, sink);
   return sink;
 }
 

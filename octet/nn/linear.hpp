@@ -46,8 +46,8 @@ class Linear {
   /// y: [T, out], overwritten. saved = nullptr when no backward follows. Throws ContractError unless x has `in` columns.
   void forward(Stream&, const QTensor& x, const Tensor& y, const Pass&, Saved* saved);
 
-  /// Where a producer of dy [tokens, out] puts it.
-  ops::Sink gradient_sink(Stream&, std::int64_t tokens, const Pass&) const;
+  /// Where a producer of dy [tokens, out] puts it: `in_place`, which it may overwrite, where nothing is quantized.
+  ops::Sink gradient_sink(Stream&, std::int64_t tokens, const Pass&, const Tensor& in_place = {}) const;
   ops::Sink quantize_gradient(Stream&, const Tensor& dy, const Pass&) const;
   /// dx: [T, in], overwritten; empty when nobody needs it. Adds to the gradients of weight and bias.
   void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);

@@ -8,37 +8,48 @@ namespace {
 
 constexpr Init ones{Init::Kind::ones}, zero{Init::Kind::zeros};
 
-// One statistic a token, kept when backward follows.
-Tensor statistic(Stream& stream, std::int64_t tokens, const Pass& pass, bool keep) {
-  return keep ? stream.empty({tokens}, DType::f32, pass.keep, Category::activations) : stream.empty({tokens}, DType::f32);
-}
+Tensor statistic(Stream& stream, const Tensor& x, Region region) { return stream.empty({x.shape[0]}, DType::f32, region, Category::activations); }
 
 }  // namespace
 
 RmsNorm::RmsNorm(const std::string& path, std::int64_t width, double eps) : weight(path + ".weight", {width}, ones, false), eps_(float(eps)) {}
 
-void RmsNorm::forward(Stream& stream, const Tensor& x, ops::Sink& y, const Pass& pass, Saved* saved) {
-  const Tensor inv_rms = statistic(stream, x.shape[0], pass, saved != nullptr);
-  ops::rmsnorm_forward(stream, {.x = x, .w = weight.value, .y = y, .inv_rms = inv_rms, .eps = eps_});
-  if (saved != nullptr) *saved = {x, inv_rms};
+RmsNorm::Input RmsNorm::input(Stream& stream, const Tensor& x, Region region) { return {x, statistic(stream, x, region)}; }
+
+void RmsNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum) const {
+  ops::rmsnorm_add(stream, {.a = a, .b = b, .sum = sum.x, .inv_rms = sum.inv_rms, .eps = eps_});
+  sum.known = true;
 }
 
-void RmsNorm::backward(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dx, bool accumulate) {
-  ops::rmsnorm_backward(stream, {.dy = dy, .x = saved.x, .w = weight.value, .inv_rms = saved.inv_rms, .dx = dx, .dw = weight.grad, .accumulate = accumulate});
+void RmsNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
+  ops::rmsnorm_forward(stream, {.x = x.x, .w = weight.value, .y = y, .inv_rms = x.inv_rms, .eps = eps_, .known = x.known});
+  x.known = true;
+}
+
+void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {
+  ops::rmsnorm_backward(stream, {.dy = dy, .x = x.x, .w = weight.value, .inv_rms = x.inv_rms, .dx = dx, .dw = weight.grad, .accumulate = accumulate});
   stream.observe(weight.path, "dx", dx);
 }
 
 LayerNorm::LayerNorm(const std::string& path, std::int64_t width, double eps)
     : weight(path + ".weight", {width}, ones, false), bias(path + ".bias", {width}, zero, false), eps_(float(eps)) {}
 
-void LayerNorm::forward(Stream& stream, const Tensor& x, ops::Sink& y, const Pass& pass, Saved* saved) {
-  const Tensor mean = statistic(stream, x.shape[0], pass, saved != nullptr), inv_std = statistic(stream, x.shape[0], pass, saved != nullptr);
-  ops::layernorm_forward(stream, {.x = x, .w = weight.value, .b = bias.value, .y = y, .mean = mean, .inv_std = inv_std, .eps = eps_});
-  if (saved != nullptr) *saved = {x, mean, inv_std};
+LayerNorm::Input LayerNorm::input(Stream& stream, const Tensor& x, Region region) {
+  return {x, statistic(stream, x, region), statistic(stream, x, region)};
 }
 
-void LayerNorm::backward(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dx, bool accumulate) {
-  ops::layernorm_backward(stream, {.dy = dy, .x = saved.x, .w = weight.value, .mean = saved.mean, .inv_std = saved.inv_std, .dx = dx, .dw = weight.grad,
+void LayerNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum) const {
+  ops::layernorm_add(stream, {.a = a, .b = b, .sum = sum.x, .mean = sum.mean, .inv_std = sum.inv_std, .eps = eps_});
+  sum.known = true;
+}
+
+void LayerNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
+  ops::layernorm_forward(stream, {.x = x.x, .w = weight.value, .b = bias.value, .y = y, .mean = x.mean, .inv_std = x.inv_std, .eps = eps_, .known = x.known});
+  x.known = true;
+}
+
+void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {
+  ops::layernorm_backward(stream, {.dy = dy, .x = x.x, .w = weight.value, .mean = x.mean, .inv_std = x.inv_std, .dx = dx, .dw = weight.grad,
                                    .db = bias.grad, .accumulate = accumulate});
   stream.observe(weight.path, "dx", dx);
 }

@@ -9,13 +9,20 @@ namespace octet::nn {
 /// y = x / rms(x) * w over the columns of x [T, D]. Source: Zhang & Sennrich 2019, eq. 4.
 class RmsNorm {
  public:
-  struct Saved {
-    Tensor x, inv_rms;  // x is a view: it must live until backward
+  /// Rows that are normalised, and their statistics: room for them, until they are `known`. x is a view.
+  struct Input {
+    Tensor x, inv_rms;
+    bool known = false;
   };
   RmsNorm(const std::string& path, std::int64_t width, double eps);
-  void forward(Stream&, const Tensor& x, ops::Sink& y, const Pass&, Saved*);
-  /// dx (+)= gradient; adds to the weight's gradient.
-  void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, bool accumulate);
+  /// With room for statistics in `region`.
+  static Input input(Stream&, const Tensor& x, Region);
+  /// sum.x = a + b and its statistics; sum.x may be a or b. Any norm of one width and eps may follow.
+  void add(Stream&, const Tensor& a, const Tensor& b, Input& sum) const;
+  /// Finds the statistics that are not known yet.
+  void forward(Stream&, Input& x, ops::Sink& y) const;
+  /// dx (+)= gradient; adds to the weight's gradient. x is as forward left it.
+  void backward(Stream&, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate);
   void visit(Visitor& visitor) { visitor.parameter(weight); }
 
   Parameter weight;  // [D]
@@ -27,12 +34,15 @@ class RmsNorm {
 /// y = (x - mean(x)) / std(x) * w + b over the columns of x [T, D]. Source: Ba et al. 2016, eq. 4.
 class LayerNorm {
  public:
-  struct Saved {
+  struct Input {
     Tensor x, mean, inv_std;
+    bool known = false;
   };
   LayerNorm(const std::string& path, std::int64_t width, double eps);
-  void forward(Stream&, const Tensor& x, ops::Sink& y, const Pass&, Saved*);
-  void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, bool accumulate);
+  static Input input(Stream&, const Tensor& x, Region);
+  void add(Stream&, const Tensor& a, const Tensor& b, Input& sum) const;
+  void forward(Stream&, Input& x, ops::Sink& y) const;
+  void backward(Stream&, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate);
   void visit(Visitor& visitor) { visitor.parameter(weight), visitor.parameter(bias); }
 
   Parameter weight, bias;  // [D]

@@ -8,14 +8,15 @@ ResidualQuantizer::ResidualQuantizer(bool on, std::int64_t width, Precision& pre
   if (on) plan_ = precision.plan({.path = "residual", .out = width, .in = width});
 }
 
-void ResidualQuantizer::apply(Stream& stream, const Tensor& x, const Pass& pass) const {
-  if (plan_.x == nullptr) return;
+bool ResidualQuantizer::apply(Stream& stream, const Tensor& x, const Pass& pass) const {
+  if (plan_.x == nullptr) return false;
   const ops::QuantizeSpec spec = plan_.x->spec(pass);
-  if (!spec.quantizes()) return;
+  if (!spec.quantizes()) return false;
   const Scope scope(stream);
   ops::Sink sink = ops::make_sink(stream, spec, {.shape = x.shape, .dtype = x.dtype, .plain = x});
   ops::quantize(stream, x, sink);
   ops::dequantize(stream, sink.codes.rows, x);
+  return true;
 }
 
 }  // namespace octet::nn

@@ -11,7 +11,8 @@ namespace octet::nn {
 class ResidualQuantizer {
  public:
   ResidualQuantizer(bool on, std::int64_t width, Precision&);
-  void apply(Stream&, const Tensor& x, const Pass&) const;
+  /// Whether it changed x.
+  bool apply(Stream&, const Tensor& x, const Pass&) const;
 
  private:
   LinearPlan plan_;

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "octet/ops/rmsnorm/rmsnorm.hpp"
 #include "tests/cuda/sinks.hpp"
 
@@ -38,6 +40,22 @@ std::vector<Case> make() {
                            ops::rmsnorm_forward(stream, {.x = x, .w = w, .y = y, .inv_rms = inv, .eps = 1e-6f});
                          });
                          side.result("inv_rms", inv, same_bits());
+                       }});
+      cases.push_back({format("rmsnorm_add {} {}", dtype, shape), [=](Side& side) {
+                         const Tensor inv = side.poisoned({T}, DType::f32), sum = side.poisoned(shape, dtype);
+                         // Twice an exact value: its sum's bits agree in any order.
+                         const Tensor a = side.from(exact_values(T * D), shape, dtype);
+                         ops::rmsnorm_add(side.stream(), {.a = a, .b = a, .sum = sum, .inv_rms = inv, .eps = 1e-6f});
+                         side.result("sum", sum, same_bits()), side.result("inv_rms", inv, same_bits());
+                         const Tensor others = side.poisoned(shape, dtype), inv2 = side.poisoned({T}, DType::f32);
+                         ops::rmsnorm_add(side.stream(), {.a = side.gaussian(shape, 1, dtype), .b = side.gaussian(shape, 2, dtype, 0.1), .sum = others, .inv_rms = inv2, .eps = 1e-5f});
+                         side.result("sum of others", others, same_bits()), side.result("their inv_rms", inv2, within(1000 * (double(D) / 2 + 8) * unit_f32));
+                       }});
+      cases.push_back({format("rmsnorm_forward known {} {}", dtype, shape), [=](Side& side) {
+                         const Tensor x = side.gaussian(shape, 1, dtype);
+                         each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
+                           ops::rmsnorm_forward(stream, {.x = x, .w = side.gaussian({D}, 2), .y = y, .inv_rms = side.gaussian({T}, 20), .eps = NAN, .known = true});
+                         });
                        }});
     }
   return cases;

@@ -1,4 +1,5 @@
 #include "octet/ops/add/add.kernels.hpp"
+#include "octet/ops/add/add.math.hpp"
 #include "octet/tensor/cpu/lanes.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
 
@@ -7,9 +8,7 @@ namespace octet::cpu::OCTET_ISA {
 void add(const Tensor& a, const Tensor& b, const Tensor& out) {
   dispatch<float, Bf16>(a.dtype, "add", [&]<class T>() {
     for_each_piece(a.count(), 3 * sizeof(T), [&](std::int64_t begin, std::int64_t n) {
-      const T *const x = a.as<T>() + begin, *const y = b.as<T>() + begin;
-      T* const z = out.as<T>() + begin;
-      Lane{}.each(n, [&](auto at) { Lane{}.store(z, at, Lane{}.load(x, at) + Lane{}.load(y, at)); });
+      ops::add_row(Lane{}, n, a.as<T>() + begin, b.as<T>() + begin, out.as<T>() + begin);
     });
   });
 }

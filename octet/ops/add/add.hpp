@@ -8,4 +8,7 @@ namespace octet::ops {
 /// made in FP32 and rounded once. Throws ContractError on other shapes or dtypes.
 void add(Stream&, const Tensor& a, const Tensor& b, const Tensor& out);
 
+/// Throws ContractError unless all three are alike: for ops that add and do more.
+void check_add(const Tensor& a, const Tensor& b, const Tensor& out);
+
 }  // namespace octet::ops

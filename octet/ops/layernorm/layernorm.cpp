@@ -1,14 +1,18 @@
+#include "octet/ops/add/add.hpp"
 #include "octet/ops/layernorm/layernorm.kernels.hpp"
 
 namespace octet::ops {
 namespace {
 
-void check_statistics(const Tensor& x, const Tensor& w, const Tensor& mean, const Tensor& inv_std) {
+void check_row_statistics(const Tensor& x, const Tensor& mean, const Tensor& inv_std) {
   check(x.shape.rank == 2, "layernorm: x must be [T, D], got {}", x.shape);
-  check(w.shape == Shape{x.shape[1]} && w.dtype == DType::f32, "layernorm: w must be f32 [{}], got {} {}", x.shape[1], w.dtype, w.shape);
   check(mean.shape == Shape{x.shape[0]} && inv_std.shape == mean.shape && mean.dtype == DType::f32 && inv_std.dtype == DType::f32,
         "layernorm: mean and inv_std must be f32 [{}], got {} {} and {} {}", x.shape[0], mean.dtype, mean.shape, inv_std.dtype,
         inv_std.shape);
+}
+void check_statistics(const Tensor& x, const Tensor& w, const Tensor& mean, const Tensor& inv_std) {
+  check_row_statistics(x, mean, inv_std);
+  check(w.shape == Shape{x.shape[1]} && w.dtype == DType::f32, "layernorm: w must be f32 [{}], got {} {}", x.shape[1], w.dtype, w.shape);
 }
 
 }  // namespace
@@ -20,6 +24,13 @@ void layernorm_forward(Stream& stream, const LayerNormForward& a) {
   check(a.b.shape == a.w.shape && a.b.dtype == DType::f32, "layernorm: b must be f32 {}, got {} {}", a.w.shape, a.b.dtype, a.b.shape);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.x.bytes())});
   OCTET_LAUNCH(stream, layernorm_forward, a);
+}
+
+void layernorm_add(Stream& stream, const LayerNormAdd& a) {
+  check_row_statistics(a.sum, a.mean, a.inv_std);
+  check_add(a.a, a.b, a.sum);
+  stream.count({.ops = 1, .bytes = 3.0 * double(a.sum.bytes())});
+  OCTET_LAUNCH(stream, layernorm_add, a);
 }
 
 void layernorm_backward(Stream& stream, const LayerNormBackward& a) {

@@ -1,3 +1,4 @@
+#include "octet/ops/add/add.math.hpp"
 #include "octet/ops/layernorm/layernorm.kernels.hpp"
 #include "octet/ops/layernorm/layernorm.math.hpp"
 #include "octet/ops/sink/tile.hpp"
@@ -9,7 +10,22 @@ void layernorm_forward(const ops::LayerNormForward& a) {
   dispatch<float, Bf16>(a.x.dtype, "layernorm", [&]<class T>() {
     const std::int64_t cols = a.x.shape[1];
     fill_sink<T>(a.y, cols * 8, [&](std::int64_t r, T* y) {
-      const auto row = ops::layernorm_row(Lane{}, cols, a.x.as<T>() + r * cols, a.w.f32(), a.b.f32(), a.eps, y);
+      const T* const x = a.x.as<T>() + r * cols;
+      float &mean = a.mean.f32()[r], &inv_std = a.inv_std.f32()[r];
+      const auto row = a.known ? ops::LayerNormRow<float>{mean, inv_std} : ops::layernorm_statistics(Lane{}, cols, x, a.eps);
+      mean = row.mean, inv_std = row.inv_std;
+      ops::layernorm_scale_row(Lane{}, cols, x, a.w.f32(), a.b.f32(), row, y);
+    });
+  });
+}
+
+void layernorm_add(const ops::LayerNormAdd& a) {
+  dispatch<float, Bf16>(a.sum.dtype, "layernorm", [&]<class T>() {
+    const std::int64_t cols = a.sum.shape[1];
+    for_each(a.sum.shape[0], cols * 3 * std::int64_t(sizeof(T)), [&](std::int64_t r) {
+      T* const sum = a.sum.as<T>() + r * cols;
+      ops::add_row(Lane{}, cols, a.a.as<T>() + r * cols, a.b.as<T>() + r * cols, sum);
+      const auto row = ops::layernorm_statistics(Lane{}, cols, sum, a.eps);
       a.mean.f32()[r] = row.mean, a.inv_std.f32()[r] = row.inv_std;
     });
   });

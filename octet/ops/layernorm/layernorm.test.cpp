@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "octet/ops/add/add.hpp"
 #include "octet/ops/layernorm/layernorm.kernels.hpp"
 #include "octet/ops/layernorm/layernorm.math.hpp"
 #include "tests/testing/dual.hpp"
@@ -49,6 +50,25 @@ TEST(LayerNorm, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
       Case c(rows, cols, dtype);
       expect_forward_within_bound(c, dtype);
     }
+}
+
+TEST(LayerNorm, AddLeavesTheSumAndTheStatisticsThatForwardWouldFind) {
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
+      for (auto* const kernel : testing::kernels(cpu::v3::layernorm_add, cpu::v4::layernorm_add)) {
+        Case c(rows, cols, dtype);
+        const Tensor sum = c.stream.empty(c.x.shape, dtype), wanted = c.stream.empty(c.x.shape, dtype), inv = c.stream.empty({rows}, DType::f32),
+                     mean = c.stream.empty({rows}, DType::f32);
+        kernel({.a = c.x, .b = c.dy, .sum = sum, .mean = mean, .inv_std = inv, .eps = eps});
+        add(c.stream, c.x, c.dy, wanted);
+        EXPECT_EQ(testing::bytes(sum), testing::bytes(wanted));
+        Sink found = plain_sink(c.stream, c.x.shape, dtype), given = plain_sink(c.stream, c.x.shape, dtype);
+        layernorm_forward(c.stream, {.x = sum, .w = c.w, .b = c.b, .y = found, .mean = c.mean, .inv_std = c.inv, .eps = eps});
+        EXPECT_EQ(testing::bytes(mean), testing::bytes(c.mean));
+        EXPECT_EQ(testing::bytes(inv), testing::bytes(c.inv));
+        layernorm_forward(c.stream, {.x = sum, .w = c.w, .b = c.b, .y = given, .mean = mean, .inv_std = inv, .eps = NAN, .known = true});
+        EXPECT_EQ(testing::bytes(found.plain), testing::bytes(given.plain));
+      }
 }
 
 TEST(LayerNorm, RowsHaveMeanZeroAndVarianceOne) {

@@ -18,6 +18,7 @@ struct LayerNormRow {
     if (lanes.first()) mean[r] = found.mean, inv_std[r] = found.inv_std;
     return found;
   }
+  __device__ __forceinline__ Statistics known(std::int64_t r) const { return {mean[r], inv_std[r]}; }
   template <class Lanes, class X, class Y>
   __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, const Statistics& row, const X* x, Y* y) const {
     ops::layernorm_scale_row(lanes, cols, x, w, b, row, y);
@@ -45,8 +46,13 @@ void layernorm_forward(Queue queue, const ops::LayerNormForward& a) {
     float *const mean = a.mean.f32(), *const inv_std = a.inv_std.f32();
     const LayerNormTile<T> tile{a.x.as<T>(), a.w.f32(), a.b.f32(), mean, inv_std, int(a.x.shape[1])};
     const bool aligned = packs_of_eight(a.x) && packs_of_eight(a.w) && packs_of_eight(a.b);
-    fill_sink_by_rows<T>(queue, a.y, a.x, LayerNormRow{a.w.f32(), a.b.f32(), a.eps, mean, inv_std}, tile, aligned);
+    fill_sink_by_rows<T>(queue, a.y, a.x, LayerNormRow{a.w.f32(), a.b.f32(), a.eps, mean, inv_std}, tile,
+                         {.aligned = aligned, .known = a.known});
   });
+}
+
+void layernorm_add(Queue queue, const ops::LayerNormAdd& a) {
+  add_rows(queue, a.a, a.b, a.sum, LayerNormRow{nullptr, nullptr, a.eps, a.mean.f32(), a.inv_std.f32()});
 }
 
 }  // namespace octet::cuda

@@ -1,13 +1,17 @@
+#include "octet/ops/add/add.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.kernels.hpp"
 
 namespace octet::ops {
 namespace {
 
-void check_statistics(const Tensor& x, const Tensor& w, const Tensor& inv_rms) {
+void check_statistic(const Tensor& x, const Tensor& inv_rms) {
   check(x.shape.rank == 2, "rmsnorm: x must be [T, D], got {}", x.shape);
-  check(w.shape == Shape{x.shape[1]} && w.dtype == DType::f32, "rmsnorm: w must be f32 [{}], got {} {}", x.shape[1], w.dtype, w.shape);
   check(inv_rms.shape == Shape{x.shape[0]} && inv_rms.dtype == DType::f32, "rmsnorm: inv_rms must be f32 [{}], got {} {}", x.shape[0],
         inv_rms.dtype, inv_rms.shape);
+}
+void check_statistics(const Tensor& x, const Tensor& w, const Tensor& inv_rms) {
+  check_statistic(x, inv_rms);
+  check(w.shape == Shape{x.shape[1]} && w.dtype == DType::f32, "rmsnorm: w must be f32 [{}], got {} {}", x.shape[1], w.dtype, w.shape);
 }
 
 }  // namespace
@@ -18,6 +22,13 @@ void rmsnorm_forward(Stream& stream, const RmsNormForward& a) {
         a.y.shape);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.x.bytes())});
   OCTET_LAUNCH(stream, rmsnorm_forward, a);
+}
+
+void rmsnorm_add(Stream& stream, const RmsNormAdd& a) {
+  check_statistic(a.sum, a.inv_rms);
+  check_add(a.a, a.b, a.sum);
+  stream.count({.ops = 1, .bytes = 3.0 * double(a.sum.bytes())});
+  OCTET_LAUNCH(stream, rmsnorm_add, a);
 }
 
 void rmsnorm_backward(Stream& stream, const RmsNormBackward& a) {

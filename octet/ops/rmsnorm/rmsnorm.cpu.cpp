@@ -1,3 +1,4 @@
+#include "octet/ops/add/add.math.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.kernels.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.math.hpp"
 #include "octet/ops/sink/tile.hpp"
@@ -9,7 +10,21 @@ void rmsnorm_forward(const ops::RmsNormForward& a) {
   dispatch<float, Bf16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const std::int64_t cols = a.x.shape[1];
     fill_sink<T>(a.y, cols * 8, [&](std::int64_t r, T* y) {
-      a.inv_rms.f32()[r] = ops::rmsnorm_row(Lane{}, cols, a.x.as<T>() + r * cols, a.w.f32(), a.eps, y);
+      const T* const x = a.x.as<T>() + r * cols;
+      float& inv = a.inv_rms.f32()[r];
+      if (!a.known) inv = ops::rmsnorm_statistic(Lane{}, cols, x, a.eps);
+      ops::rmsnorm_scale_row(Lane{}, cols, x, a.w.f32(), inv, y);
+    });
+  });
+}
+
+void rmsnorm_add(const ops::RmsNormAdd& a) {
+  dispatch<float, Bf16>(a.sum.dtype, "rmsnorm", [&]<class T>() {
+    const std::int64_t cols = a.sum.shape[1];
+    for_each(a.sum.shape[0], cols * 3 * std::int64_t(sizeof(T)), [&](std::int64_t r) {
+      T* const sum = a.sum.as<T>() + r * cols;
+      ops::add_row(Lane{}, cols, a.a.as<T>() + r * cols, a.b.as<T>() + r * cols, sum);
+      a.inv_rms.f32()[r] = ops::rmsnorm_statistic(Lane{}, cols, sum, a.eps);
     });
   });
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "octet/ops/add/add.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.kernels.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.math.hpp"
 #include "tests/testing/dual.hpp"
@@ -40,6 +41,25 @@ TEST(RmsNorm, ForwardIsWithinItsErrorBoundOnEveryInstructionSet) {
           testing::expect_within(c.inv, r, {inv}, "inv_rms");
           testing::expect_within(y.plain, r * cols, out, "y");
         }
+      }
+}
+
+TEST(RmsNorm, AddLeavesTheSumAndTheStatisticsThatForwardWouldFind) {
+  for (const auto [rows, cols] : testing::row_shapes)
+    for (const DType dtype : testing::activation_dtypes)
+      for (auto* const kernel : testing::kernels(cpu::v3::rmsnorm_add, cpu::v4::rmsnorm_add)) {
+        Case c(rows, cols, dtype);
+        const Tensor sum = c.stream.empty(c.x.shape, dtype), wanted = c.stream.empty(c.x.shape, dtype), inv = c.stream.empty({rows}, DType::f32);
+        kernel({.a = c.x, .b = c.dy, .sum = sum, .inv_rms = inv, .eps = eps});
+        add(c.stream, c.x, c.dy, wanted);
+        EXPECT_EQ(testing::bytes(sum), testing::bytes(wanted));
+        Sink found = plain_sink(c.stream, c.x.shape, dtype), given = plain_sink(c.stream, c.x.shape, dtype);
+        rmsnorm_forward(c.stream, {.x = sum, .w = c.w, .y = found, .inv_rms = c.inv, .eps = eps});
+        EXPECT_EQ(testing::bytes(inv), testing::bytes(c.inv));
+        rmsnorm_forward(c.stream, {.x = sum, .w = c.w, .y = given, .inv_rms = inv, .eps = NAN, .known = true});
+        EXPECT_EQ(testing::bytes(found.plain), testing::bytes(given.plain));
+        kernel({.a = c.x, .b = c.dy, .sum = c.x, .inv_rms = inv, .eps = eps});
+        EXPECT_EQ(testing::bytes(c.x), testing::bytes(wanted)) << "in place";
       }
 }
 
@@ -143,6 +163,8 @@ TEST(RmsNorm, RefusesTensorsThatDoNotFit) {
   EXPECT_THROW(rmsnorm_forward(s, {.x = bf16({4, 8}), .w = f32({8}), .y = y, .inv_rms = f32({4})}), ContractError);
   EXPECT_THROW(rmsnorm_forward(s, {.x = f32({4, 8}), .w = bf16({8}), .y = y, .inv_rms = f32({4})}), ContractError);
   EXPECT_THROW(rmsnorm_forward(s, {.x = f32({4, 8}), .w = f32({8}), .y = y, .inv_rms = f32({8})}), ContractError);
+  EXPECT_THROW(rmsnorm_add(s, {.a = f32({4, 8}), .b = f32({4, 7}), .sum = f32({4, 8}), .inv_rms = f32({4})}), ContractError);
+  EXPECT_THROW(rmsnorm_add(s, {.a = f32({4, 8}), .b = f32({4, 8}), .sum = f32({4, 8}), .inv_rms = f32({8})}), ContractError);
   EXPECT_THROW(
       rmsnorm_backward(s, {.dy = f32({4, 8}), .x = f32({4, 8}), .w = f32({8}), .inv_rms = f32({4}), .dx = f32({3, 8}), .dw = f32({8})}),
       ContractError);

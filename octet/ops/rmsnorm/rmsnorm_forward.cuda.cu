@@ -16,6 +16,7 @@ struct RmsNormRow {
     if (lanes.first()) inv_rms[r] = inv;
     return inv;
   }
+  __device__ __forceinline__ float known(std::int64_t r) const { return inv_rms[r]; }
   template <class Lanes, class X, class Y>
   __device__ __forceinline__ void scale(const Lanes& lanes, std::int64_t cols, float inv, const X* x, Y* y) const {
     ops::rmsnorm_scale_row(lanes, cols, x, w, inv, y);
@@ -40,8 +41,11 @@ struct RmsNormTile {
 void rmsnorm_forward(Queue queue, const ops::RmsNormForward& a) {
   dispatch<float, Bf16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const RmsNormTile<T> tile{a.x.as<T>(), a.w.f32(), a.inv_rms.f32(), int(a.x.shape[1])};
-    fill_sink_by_rows<T>(queue, a.y, a.x, RmsNormRow{a.w.f32(), a.eps, a.inv_rms.f32()}, tile, packs_of_eight(a.x) && packs_of_eight(a.w));
+    const RmsNormRow row{a.w.f32(), a.eps, a.inv_rms.f32()};
+    fill_sink_by_rows<T>(queue, a.y, a.x, row, tile, {.aligned = packs_of_eight(a.x) && packs_of_eight(a.w), .known = a.known});
   });
 }
+
+void rmsnorm_add(Queue queue, const ops::RmsNormAdd& a) { add_rows(queue, a.a, a.b, a.sum, RmsNormRow{nullptr, a.eps, a.inv_rms.f32()}); }
 
 }  // namespace octet::cuda

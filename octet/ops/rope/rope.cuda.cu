@@ -88,9 +88,7 @@ struct RopeGradient {
 void rope_forward(Queue queue, const ops::RopeForward& a) { turn_in_place<false>(queue, a.qkv, a.heads, a.table); }
 
 void rope_backward(Queue queue, const ops::RopeBackward& a) {
-  const bool in_place = a.dqkv.data == a.y.plain.data;
-  // A tile may overwrite only what it alone reads: whole heads.
-  if (in_place && tile_side % a.heads.head_dim != 0) {
+  if (a.dqkv.data == a.y.plain.data) {
     turn_in_place<true>(queue, a.dqkv, a.heads, a.table);
     if (a.y.spec.quantizes()) quantize(queue, a.dqkv, a.y);
     return;
@@ -103,7 +101,7 @@ void rope_backward(Queue queue, const ops::RopeBackward& a) {
                                unsigned(a.heads.value_column(0)),
                                unsigned(a.heads.head_dim),
                                unsigned(a.heads.sequence)};
-    fill_sink<T>(queue, a.y, make, aligned_pairs(a.dqkv, a.heads, a.table), {.in_place = in_place});
+    fill_sink<T>(queue, a.y, make, aligned_pairs(a.dqkv, a.heads, a.table));
   });
 }
 

@@ -44,7 +44,6 @@ struct TileJob {
   bool e5m2 = false;
   bool count = false, noise = false;  // health also gets what saturates and becomes 0, and the squares
   bool wide_columns = false;  // 16 codes of a column can be stored at once
-  bool in_place = false;      // the producer reads what it overwrites, within its tile
   bool last_first = false;    // begin with the last rows: they were touched last and may still be in the L2 cache
   ScaleRule rule = ScaleRule::quotient;
   float format_max = 0;

@@ -70,7 +70,7 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
   const bool gpu = stream.target().device == Device::cuda;
   Sink sink{.shape = want.shape, .dtype = want.dtype, .spec = spec};
   if (!spec.quantizes()) {
-    sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, want.category);
+    sink.plain = want.plain ? want.plain : stream.empty(want.shape, want.dtype, want.cols_region, want.category);
     if (want.rows) sink.codes.rows = {.codes = sink.plain};
     if (want.cols) sink.codes.cols = {.codes = sink.plain, .transposed = true};
     return sink;

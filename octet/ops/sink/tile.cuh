@@ -52,7 +52,6 @@ __global__ void __launch_bounds__(tile_threads, blocks_at_once<T, aligned, Make:
   Spot at = spot_of(job, width);
   TileValues<T, Make::outputs> v;
   make_tile<T, aligned>(make, int(job.rows), int(width), at, v);
-  if (job.in_place) __syncthreads();
   // The outputs go round through the registers of one: less code, which is run once, is fetched faster.
 #pragma unroll 1
   for (int k = 0; k < Make::outputs; ++k, at.col0 += width) {
@@ -71,11 +70,9 @@ void run_tiles(Queue queue, const TileJob& job, const Make& make, bool aligned) 
   const std::int64_t tiles = ceil_div(job.rows, tile_side) * ceil_div(job.cols / Make::outputs, tile_side);
   const unsigned blocks = tiles > 0 ? unsigned(tiles) : 1;  // an empty matrix, too, has a scale and counts
   if constexpr (std::is_same_v<T, Bf16>) {
-    if constexpr (Make::outputs == 2) {
-      if (aligned && stores_as_made(job)) {
-        plain_tile_kernel<<<blocks, tile_threads, 0, queue>>>(job, make);
-        return launched("plain_tile_kernel");
-      }
+    if (aligned && tiles > 0 && stores_as_made(job)) {
+      plain_tile_kernel<<<blocks, tile_threads, 0, queue>>>(job, make);
+      return launched("plain_tile_kernel");
     }
     if (aligned && tiles > 0 && works_by_lines(job)) return run_line_tiles(queue, blocks, job, make), launched("line_tile_kernel");
     if (aligned && encodes_as_made<Make>(job)) return run_known_tiles(queue, blocks, job, make), launched("known_tile_kernel");
@@ -102,7 +99,6 @@ inline bool splits_into_tiles(const ops::Sink& sink) { return sink.shape[1] % (2
 
 /// What fill_sink() must know of a producer.
 struct Fill {
-  bool in_place = false;    // it reads what it overwrites, within its tile
   bool last_first = false;  // its input has just been read or written from the first row to the last
 };
 
@@ -110,7 +106,7 @@ struct Fill {
 /// outputs must, and its halves must be multiples of the tile (see splits_into_tiles). `job`: first_job() of the sink.
 template <class T, class Make>
 void fill_sink(Queue queue, const ops::Sink& sink, TileJob job, const Make& make, bool aligned, Fill how = {}) {
-  job.plain = sink.plain.data, job.in_place = how.in_place, job.last_first = how.last_first;
+  job.plain = sink.plain.data, job.last_first = how.last_first;
   run_tiles<T>(queue, job, make, aligned && has_aligned_packs(sink));
   encode_waiting(queue, sink, sink.plain);
 }

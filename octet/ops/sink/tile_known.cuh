@@ -13,7 +13,7 @@ namespace octet::cuda {
 template <class Make>
 bool encodes_as_made(const TileJob& job) {
   const auto fits = [](const Side& side) { return side.part == Part::nothing || side.part == Part::constant; };
-  return (job.plain == nullptr || (Make::outputs == 1 && !job.in_place)) && !job.count && !job.noise && fits(job.row) && fits(job.col) &&
+  return (job.plain == nullptr || Make::outputs == 1) && !job.count && !job.noise && fits(job.row) && fits(job.col) &&
          (encodes(job.row.part) || encodes(job.col.part));
 }
 
@@ -118,7 +118,7 @@ void run_known_tiles(Queue queue, unsigned blocks, const TileJob& job, const Mak
 /// end.
 inline bool stores_as_made(const TileJob& job) {
   const auto fits = [](const Side& side) { return side.part == Part::nothing || side.part == Part::top_of_tensor; };
-  return job.plain != nullptr && !job.in_place && fits(job.row) && fits(job.col);
+  return job.plain != nullptr && fits(job.row) && fits(job.col);
 }
 
 template <class Make>
@@ -126,20 +126,20 @@ __global__ void __launch_bounds__(tile_threads, 3)
     plain_tile_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
   const int width = int(job.cols) / Make::outputs, last = int(job.rows) - 1;
   const Spot at = spot_of(job, width);
-  const int row = int(at.row0) + at.r, col = int(at.col0) + at.c;
+  const int row = int(at.row0) + at.r, col = int(at.col0) + at.c, bounded_col = col < width ? col : width - 8;
   Tops<Bf16> tops;
 #pragma unroll 1
   for (int first = row; first < row + 8; first += 4) {
-    if (first > last || col >= width) break;
     Eight<Bf16> v[4][Make::outputs];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) make_eight<Bf16>(make, min(first + i, last), col, v[i]);
+    for (int i = 0; i < 4; ++i) make_eight<Bf16>(make, min(first + i, last), bounded_col, v[i]);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
+      if (first + i > last || col >= width) continue;
 #pragma unroll
       for (int k = 0; k < Make::outputs; ++k) {
         tops.raise(v[i][k]);
-        if (first + i <= last) v[i][k].put(static_cast<Bf16*>(job.plain) + (first + i) * job.cols + k * width + col);
+        v[i][k].put(static_cast<Bf16*>(job.plain) + (first + i) * job.cols + k * width + col);
       }
     }
   }
