@@ -139,9 +139,10 @@ constexpr Known known[] = {
     {"tile_kernel<", 128, "any scale block in one kernel, 64 values a thread, and few registers, so that blocks share a multiprocessor"},
     {"fill_rows_kernel<", 128, "a thread holds a long row's values in registers, and spills the last of them"},
     {"held_rows_kernel<", 128, "the same"},
+    {"add_rows_kernel<float", 96, "the same"},
     {"known_tile_kernel<", 24, "spills a few addresses"},
     {"line_tile_kernel<", 24, "the same"},
-    {"plain_tile_kernel<", 16, "the same"},
+    {"plain_tile_kernel<", 24, "the same"},
 };
 
 TEST(Disassembly, NoKernelButTheKnownKeepsValuesInLocalMemory) {

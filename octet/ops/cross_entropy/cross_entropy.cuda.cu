@@ -152,6 +152,10 @@ __global__ void loss_sum_kernel(std::int64_t rows, const float* losses, const st
 
 __global__ void mean_loss_kernel(const double* sum, const std::int64_t* counted, float* mean) { *mean = float(*sum / double(*counted)); }
 
+/// Values of a row that a block keeps in shared memory: two blocks a multiprocessor.
+template <class T>
+constexpr std::int64_t most_kept = 100 * 1024 / std::int64_t(sizeof(T));
+
 template <class T, int threads>
 void run(Queue queue, const Chunk& chunk, const Tensor& logits, int blocks_a_row) {
   const auto launch = [&]<int N, bool keep>() {
@@ -168,9 +172,9 @@ void run(Queue queue, const Chunk& chunk, const Tensor& logits, int blocks_a_row
                                     .numAttrs = 1};
     require(cudaLaunchKernelEx(&config, kernel, chunk, logits.as<T>()), "cross_entropy_kernel");
   };
-  constexpr std::int64_t widest = 16 / sizeof(T), most_shared = 100 * 1024;  // two blocks a multiprocessor
+  constexpr std::int64_t widest = 16 / sizeof(T);
   const bool packs = chunk.columns % 8 == 0;
-  if (chunk.gradient && packs && chunk.columns * std::int64_t(sizeof(T)) <= blocks_a_row * most_shared)
+  if (chunk.gradient && packs && chunk.columns <= blocks_a_row * most_kept<T>)
     launch.template operator()<widest, true>();
   else
     with_pack<T>(packs ? chunk.vocabulary : 1, [&]<int N>() { launch.template operator()<N, false>(); });
@@ -186,8 +190,10 @@ void cross_entropy(Queue queue, const ops::CrossEntropy& a) {
   dispatch<float, Bf16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
     if (a.vocabulary <= 4096)
       run<T, 128>(queue, chunk, a.logits, 1);
+    else if (columns <= 4 * most_kept<T>)
+      run<T, 512>(queue, chunk, a.logits, 4);
     else
-      run<T, 256>(queue, chunk, a.logits, 8);
+      run<T, 512>(queue, chunk, a.logits, 8);
   });
   loss_sum_kernel<<<1, sum_threads, 0, queue>>>(rows, a.losses.f32(), targets, a.loss_sum.as<double>(), a.counted.as<std::int64_t>());
   launched("cross_entropy");

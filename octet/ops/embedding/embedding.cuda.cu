@@ -166,7 +166,7 @@ void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
   if (tokens == 0) return;
   dispatch<float, Bf16>(a.table.dtype, "embedding table", [&]<class Table>() {
     dispatch<float, Bf16>(a.out.dtype, "embedding", [&]<class T>() {
-      with_pack<float>(cols, [&]<int N>() {
+      with_pack<std::conditional_t<sizeof(Table) < sizeof(T), Table, T>>(cols, [&]<int N>() {
         embedding_forward_kernel<Table, T, N><<<unsigned(ceil_div(tokens, rows_a_block)), threads, 0, queue>>>(
             tokens, cols, a.table.shape[0], length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.positions.f32(), a.out.as<T>());
       });
