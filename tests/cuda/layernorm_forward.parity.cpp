@@ -57,14 +57,17 @@ std::vector<Case> make() {
                          const Tensor a = side.from(exact_values(T, D), shape, dtype);
                          ops::layernorm_add(side.stream(), {.a = a, .b = a, .sum = sum, .mean = mean, .inv_std = inv, .eps = 1e-6f});
                          side.result("sum", sum, same_bits()), side.result("mean", mean, same_bits()), side.result("inv_std", inv, same_bits());
+                         const Tensor x = side.gaussian(shape, 1, dtype), y = side.gaussian(shape, 2, dtype, 0.1);
                          const Tensor others = side.poisoned(shape, dtype), mean2 = side.poisoned({T}, DType::f32), inv2 = side.poisoned({T}, DType::f32);
-                         ops::layernorm_add(side.stream(), {.a = side.gaussian(shape, 1, dtype), .b = side.gaussian(shape, 2, dtype, 0.1), .sum = others, .mean = mean2, .inv_std = inv2, .eps = 1e-5f});
-                         side.result("sum of others", others, same_bits()), side.result("their inv_std", inv2, within(320 * (double(D) + 8) * unit_f32));
+                         ops::layernorm_add(side.stream(), {.a = x, .b = y, .sum = others, .mean = mean2, .inv_std = inv2, .eps = 1e-5f});
+                         side.result("sum of others", others, same_bits());
+                         side.result("their inv_std", inv2, within(320 * (double(D) + 8) * unit_f32));
                        }});
       cases.push_back({format("layernorm_forward known {} {}", dtype, shape), [=](Side& side) {
-                         const Tensor x = side.gaussian(shape, 1, dtype);
+                         const Tensor x = side.gaussian(shape, 1, dtype), w = side.gaussian({D}, 2), b = side.gaussian({D}, 3);
+                         const Tensor mean = side.gaussian({T}, 20), inv = side.gaussian({T}, 21);
                          each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
-                           ops::layernorm_forward(stream, {.x = x, .w = side.gaussian({D}, 2), .b = side.gaussian({D}, 3), .y = y, .mean = side.gaussian({T}, 20), .inv_std = side.gaussian({T}, 21), .eps = NAN, .known = true});
+                           ops::layernorm_forward(stream, {.x = x, .w = w, .b = b, .y = y, .mean = mean, .inv_std = inv, .eps = NAN, .known = true});
                          });
                        }});
     }

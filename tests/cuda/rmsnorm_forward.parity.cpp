@@ -47,14 +47,16 @@ std::vector<Case> make() {
                          const Tensor a = side.from(exact_values(T * D), shape, dtype);
                          ops::rmsnorm_add(side.stream(), {.a = a, .b = a, .sum = sum, .inv_rms = inv, .eps = 1e-6f});
                          side.result("sum", sum, same_bits()), side.result("inv_rms", inv, same_bits());
+                         const Tensor x = side.gaussian(shape, 1, dtype), y = side.gaussian(shape, 2, dtype, 0.1);
                          const Tensor others = side.poisoned(shape, dtype), inv2 = side.poisoned({T}, DType::f32);
-                         ops::rmsnorm_add(side.stream(), {.a = side.gaussian(shape, 1, dtype), .b = side.gaussian(shape, 2, dtype, 0.1), .sum = others, .inv_rms = inv2, .eps = 1e-5f});
-                         side.result("sum of others", others, same_bits()), side.result("their inv_rms", inv2, within(1000 * (double(D) / 2 + 8) * unit_f32));
+                         ops::rmsnorm_add(side.stream(), {.a = x, .b = y, .sum = others, .inv_rms = inv2, .eps = 1e-5f});
+                         side.result("sum of others", others, same_bits());
+                         side.result("their inv_rms", inv2, within(1000 * (double(D) / 2 + 8) * unit_f32));
                        }});
       cases.push_back({format("rmsnorm_forward known {} {}", dtype, shape), [=](Side& side) {
-                         const Tensor x = side.gaussian(shape, 1, dtype);
+                         const Tensor x = side.gaussian(shape, 1, dtype), w = side.gaussian({D}, 2), inv = side.gaussian({T}, 20);
                          each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
-                           ops::rmsnorm_forward(stream, {.x = x, .w = side.gaussian({D}, 2), .y = y, .inv_rms = side.gaussian({T}, 20), .eps = NAN, .known = true});
+                           ops::rmsnorm_forward(stream, {.x = x, .w = w, .y = y, .inv_rms = inv, .eps = NAN, .known = true});
                          });
                        }});
     }

@@ -202,7 +202,9 @@ TEST(AdamW, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
   const Tensor a = s.empty({4}, DType::f32), b = s.empty({5}, DType::f32), step = s.empty({adamw_step_floats}, DType::f32),
                half = s.empty({4}, DType::f16);
-  const AdamWParameter wrong[] = {{.value = a, .grad = b, .moments = {a, a}}, {.value = a, .grad = half, .moments = {a, a}}, {.value = a, .grad = a, .moments = {a, b}}};
+  const AdamWParameter wrong[] = {{.value = a, .grad = b, .moments = {a, a}},
+                                  {.value = a, .grad = half, .moments = {a, a}},
+                                  {.value = a, .grad = a, .moments = {a, b}}};
   for (const AdamWParameter& p : wrong) EXPECT_THROW(adamw(s, update_of(p, step)), ContractError);
   EXPECT_THROW(adamw(s, update_of({.value = a, .grad = a, .moments = {a, a}}, a)), ContractError);
 }
