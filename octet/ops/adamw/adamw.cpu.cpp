@@ -22,10 +22,64 @@ std::vector<Piece> pieces_of(const ops::AdamW& a) {
   return pieces;
 }
 
+// philox() of a few consecutive counters side by side, each in a lane of 64 bits, of which the upper half is anything. Some registers of
+// them are under way at once, since each round waits for the one before.
+typedef std::uint64_t Words __attribute__((vector_size(sizeof(Vec))));
+constexpr int a_register = sizeof(Words) / sizeof(std::uint64_t), at_once = 4, counters = a_register * at_once;
+
+OCTET_HD Words product_of_lower_halves(Words a, Words b) {
+#ifdef OCTET_ISA_v4
+  return (Words)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+#else
+  return (Words)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#endif
+}
+
+/// out[8 k ..]: the eight halves of the words of counter first + k, in their order in memory.
+OCTET_HD void draw(std::uint64_t key, std::uint64_t high, std::uint64_t first, std::uint16_t* out) {
+  Words number, c0[at_once], c1[at_once], c2[at_once], c3[at_once], k0 = Words{} + (key & 0xFFFFFFFFu), k1 = Words{} + (key >> 32);
+  for (int i = 0; i < a_register; ++i) number[i] = first + std::uint64_t(i);
+  for (int r = 0; r < at_once; ++r, number += std::uint64_t(a_register))
+    c0[r] = number, c1[r] = number >> 32, c2[r] = Words{} + high, c3[r] = Words{} + (high >> 32);
+#pragma GCC unroll 10
+  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+#pragma GCC unroll 4
+    for (int r = 0; r < at_once; ++r) {
+      const Words p0 = product_of_lower_halves(c0[r], Words{} + 0xD2511F53u), p1 = product_of_lower_halves(c2[r], Words{} + 0xCD9E8D57u);
+      c0[r] = (p1 >> 32) ^ c1[r] ^ k0, c1[r] = p1, c2[r] = (p0 >> 32) ^ c3[r] ^ k1, c3[r] = p0;
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < at_once; ++r) {
+    const Words low = (c0[r] & 0xFFFFFFFFu) | c1[r] << 32, upper = (c2[r] & 0xFFFFFFFFu) | c3[r] << 32;
+    for (int i = 0; i < a_register; ++i, out += 8) {
+      const std::uint64_t words[2] = {low[i], upper[i]};
+      __builtin_memcpy(out, words, sizeof(words));
+    }
+  }
+}
+
+// The draws of a piece, made beforehand: AdamWDraws' own.
+struct PieceDraws {
+  static constexpr std::int64_t room = piece_values + 8 * counters;
+  std::uint16_t halves[3][room];
+
+  void make(const ops::AdamWDraws& draws, const Piece& piece, int variable) {
+    for (std::int64_t at = 0; at < piece.count; at += 8 * counters)
+      draw(draws.key, draws.stream(variable), std::uint64_t((piece.begin + at) / 8), halves[variable] + at);
+  }
+  template <class Cursor>
+  OCTET_HD void store(Lane lane, Bf16* p, Cursor at, Vec x, int variable) const {
+    lane.store_drawn(p, at, x, halves[variable]);
+  }
+};
+
 void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece) {
   const ops::AdamWParameter& p = *piece.of;
   const ops::AdamWConstants constants(a, p.weight_decay);
-  const ops::AdamWDraws draws{p.key, step.updates, piece.begin};
+  PieceDraws draws;
+  for (int variable = 0; variable < 3; ++variable)
+    if ((variable == 0 ? p.value : p.moments.m).dtype == DType::bf16) draws.make({p.key, step.updates}, piece, variable);
   ops::with_adamw_types(p, [&]<class P, class G, class M>() {
     const G* const grad = p.grad.as<G>() + piece.begin;
     P* const value = p.value.as<P>() + piece.begin;

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(threads, 4)
   const int i = batch.of_block(blockIdx.x);
   const Parameter& p = batch.parameter[i];
   constants.weight_decay = p.weight_decay;
-  const ops::AdamWDraws draws{p.key, s.updates, 0};
+  const ops::AdamWDraws draws{p.key, s.updates};
   std::int64_t at = (std::int64_t(blockIdx.x - batch.first_block[i]) * packs_a_thread * threads + threadIdx.x) * N;
 #pragma unroll 1
   for (int k = 0; k < packs_a_thread && at < p.count; ++k, at += threads * N)

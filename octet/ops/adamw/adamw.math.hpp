@@ -19,29 +19,30 @@ struct AdamWConstants {
 };
 
 /// The random words of one variable (0 value, 1 m, 2 v) in one update: BF16 takes 16 bits a draw, so four words serve eight elements.
-/// `first` is the element that a cursor's 0 stands for.
 struct AdamWDraws {
   std::uint64_t key = 0, update = 0;
-  std::int64_t first = 0;
-  OCTET_HD RandomWords words(int variable, std::int64_t eight) const {
-    return philox(key, std::uint64_t(eight), 4 * update + std::uint64_t(variable));
+  OCTET_HD std::uint64_t stream(int variable) const { return 4 * update + std::uint64_t(variable); }
+
+  template <class Lanes, class Cursor, class X>
+  OCTET_HD void store(Lanes lanes, Bf16* p, Cursor at, X x, int variable) const {
+    lanes.store_drawn(p, at, x, 0, [&](std::int64_t eight) { return philox(key, std::uint64_t(eight), stream(variable)); });
   }
 };
 
 /// Stores x: as it is in f32, stochastically rounded in bf16.
-template <class Lanes, class P, class Cursor, class X>
-OCTET_HD void store_state(Lanes lanes, P* p, Cursor at, X x, const AdamWDraws&, int) {
+template <class Lanes, class P, class Cursor, class X, class Draws>
+OCTET_HD void store_state(Lanes lanes, P* p, Cursor at, X x, const Draws&, int) {
   lanes.store(p, at, x);
 }
-template <class Lanes, class Cursor, class X>
-OCTET_HD void store_state(Lanes lanes, Bf16* p, Cursor at, X x, const AdamWDraws& draws, int variable) {
-  lanes.store_drawn(p, at, x, draws.first, [&](std::int64_t eight) { return draws.words(variable, eight); });
+template <class Lanes, class Cursor, class X, class Draws>
+OCTET_HD void store_state(Lanes lanes, Bf16* p, Cursor at, X x, const Draws& draws, int variable) {
+  draws.store(lanes, p, at, x, variable);
 }
 
 /// The update of the values under one cursor. Formula in adamw.hpp.
-template <class Lanes, class Cursor, class G, class P, class M, class V>
+template <class Lanes, class Cursor, class G, class P, class M, class V, class Draws = AdamWDraws>
 OCTET_HD void adamw_update(Lanes lanes, Cursor at, const AdamWConstants& c, const AdamWStep& step, const G* grad, P* value, M* m, V* v,
-                           const AdamWDraws& draws = {}) {
+                           const Draws& draws = {}) {
   const auto g = lanes.load(grad, at) * step.gradient_scale;
   const auto mean = lanes.load(m, at) * c.beta1 + g * c.one_minus_beta1;
   const auto square = lanes.load(v, at) * c.beta2 + g * g * c.one_minus_beta2;

@@ -48,7 +48,7 @@ AdamWParameter narrowed(Stream& stream, AdamWParameter p) {
   return p;
 }
 
-constexpr AdamWStep tenth{.learning_rate = 3e-4f, .bias_correction1 = 1.5354f, .bias_correction2 = 2.4919f, .gradient_scale = 0.37f};
+constexpr AdamWStep tenth{.learning_rate = 3e-4f, .bias_correction1 = 1.5354f, .bias_correction2 = 2.4919f, .gradient_scale = 0.37f, .updates = 0x123456789};
 
 TEST(AdamW, IsWithinItsErrorBoundOnEveryInstructionSet) {
   for (const std::int64_t n : counts)
@@ -115,6 +115,14 @@ TEST(AdamW, Bf16StatesAreRoundedStochasticallyAndTheSameOnEveryInstructionSet) {
   for (Tensor* t : {&wide.value, &wide.grad, &wide.moments.m, &wide.moments.v})
     for (std::int64_t i = 0; i < n; ++i) t->f32()[i] = to_float(to_bf16(t->f32()[i]));
   cpu::v3::adamw(update_of(wide, exact.step));
+  const Tensor* got[] = {&runs.front().value, &runs.front().moments.m, &runs.front().moments.v};
+  const Tensor* exactly[] = {&wide.value, &wide.moments.m, &wide.moments.v};
+  for (int variable = 0; variable < 3; ++variable)
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::uint32_t word = philox(77, std::uint64_t(i / 8), 4 * tenth.updates + std::uint64_t(variable)).w[i % 8 / 2];
+      const Bf16 wanted = to_bf16_stochastic(exactly[variable]->f32()[i], i % 2 ? word : word << 16);
+      ASSERT_EQ(got[variable]->bf16()[i].bits, wanted.bits) << variable << " " << i;
+    }
   double bias = 0, spread = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const double got = to_float(runs.front().value.bf16()[i]), want = wide.value.f32()[i], step = std::fabs(want) * 0x1p-7;

@@ -105,6 +105,15 @@ OCTET_HD IntVec widen(HalfVec v) {
 #endif
 }
 
+/// Whether a comparison holds in every lane.
+OCTET_HD bool all_of(IntVec holds) {
+#ifdef OCTET_ISA_v4
+  return _mm512_movepi32_mask((__m512i)holds) == 0xFFFF;
+#else
+  return _mm256_movemask_ps((__m256)holds) == 0xFF;
+#endif
+}
+
 /// f(f(..)) over all lanes: the upper half with the lower, until one is left.
 template <class F>
 OCTET_HD float fold(Vec v, const F& f) {
@@ -145,17 +154,13 @@ struct Lane {
     return index < c.count ? v : splat<Vec>(otherwise);
   }
 
-  /// p[c + i] = v[i] rounded stochastically by random bits that are drawn for element e = first + c + i: half e % 2 of word e % 8 / 2 of
-  /// words(e / 8).
-  template <class Cursor, class Words>
-  OCTET_HD void store_drawn(Bf16* p, Cursor c, Vec v, std::int64_t first, const Words& words) const {
-    auto eight = words((first + c.at) / 8);
-    for (int i = 0; i < count_of(c); ++i) {
-      const std::int64_t e = first + c.at + i;
-      if (i > 0 && e % 8 == 0) eight = words(e / 8);
-      const std::uint32_t word = eight.w[e % 8 / 2];
-      p[c.at + i] = to_bf16_stochastic(v[i], e % 2 ? word : word << 16);
-    }
+  /// p[c + i] = v[i] rounded stochastically by the random bits halves[c + i].
+  template <class Cursor>
+  OCTET_HD void store_drawn(Bf16* p, Cursor c, Vec v, const std::uint16_t* halves) const {
+    const IntVec random = widen(load_raw<HalfVec>(halves, c));
+    if (all_of(magnitude(v) <= bf16_max)) [[likely]]
+      return store_raw(p, c, to_halves((int_of(v) + random) >> 16));  // raised_to_bf16() of every lane
+    for (int i = 0; i < count_of(c); ++i) p[c.at + i] = to_bf16_stochastic(v[i], std::uint32_t(random[i]) << 16);
   }
 
   OCTET_HD Vec sqrt(Vec v) const { return square_root(v); }
