@@ -41,7 +41,6 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
   });
 }
 
-
 // A table is large whatever a launch touches of it: the launches of one set take turns with `turns` choices of rows.
 struct Lookup {
   static constexpr std::int64_t turns = 16;

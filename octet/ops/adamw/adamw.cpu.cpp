@@ -42,10 +42,11 @@ OCTET_HD void draw(std::uint64_t key, std::uint64_t high, std::uint64_t first, s
   for (int r = 0; r < at_once; ++r, number += std::uint64_t(a_register))
     c0[r] = number, c1[r] = number >> 32, c2[r] = Words{} + high, c3[r] = Words{} + (high >> 32);
 #pragma GCC unroll 10
-  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+  for (int round = 0; round < philox_rounds; ++round, k0 += philox_step0, k1 += philox_step1) {
 #pragma GCC unroll 4
     for (int r = 0; r < at_once; ++r) {
-      const Words p0 = product_of_lower_halves(c0[r], Words{} + 0xD2511F53u), p1 = product_of_lower_halves(c2[r], Words{} + 0xCD9E8D57u);
+      const Words p0 = product_of_lower_halves(c0[r], Words{} + philox_multiplier0);
+      const Words p1 = product_of_lower_halves(c2[r], Words{} + philox_multiplier1);
       c0[r] = (p1 >> 32) ^ c1[r] ^ k0, c1[r] = p1, c2[r] = (p0 >> 32) ^ c3[r] ^ k1, c3[r] = p0;
     }
   }

@@ -93,7 +93,8 @@ void adamw(Queue queue, const ops::AdamW& a) {
   for (const ops::AdamWParameter& p : a.parameters)
     if (p.value.count() > 0) left.push_back(&p);
   while (!left.empty()) {
-    const auto others = std::stable_partition(left.begin(), left.end(), [&](const auto* p) { return same_types(*p, *left.front()); });
+    const ops::AdamWParameter& first = *left.front();
+    const auto others = std::stable_partition(left.begin(), left.end(), [&](const auto* p) { return same_types(*p, first); });
     update(queue, a, Parameters(left.begin(), others));
     left.erase(left.begin(), others);
   }
