@@ -205,6 +205,22 @@ TEST_P(Contested, AskedForACheckpointItSavesOneAndGoesOn) {
   EXPECT_EQ(run.end(), int(ExitCode::interrupted));
 }
 
+// A matrix library may use the stack pointer for its own data while it multiplies: a handler on that thread would write into them.
+TEST_P(Contested, AThousandSignalsAmidItsMultiplicationsChangeNothing) {
+  const std::string wide = " --steps 6 --set checkpoint.every=0 --set checkpoint.minutes=0 --set model.width=256 --set train.batch=32";
+  ASSERT_EQ(octet("train run.toml --quiet --name whole" + wide).code, 0);
+  BegunOctet run("train run.toml --quiet --name cut" + wide, scratch.folder());
+  while (run.running() && !fs::exists(scratch.at("runs/cut/metrics.jsonl"))) std::this_thread::sleep_for(1ms);
+  int sent = 0;
+  for (; run.running(); ++sent) {
+    run.signal(SIGUSR2);
+    std::this_thread::sleep_for(200us);
+  }
+  EXPECT_EQ(run.end(), 0);
+  EXPECT_GT(sent, 100);
+  expect_same();
+}
+
 TEST_P(Contested, ACommandThatDoesNotTrainEndsAtTheFirstSignal) {
   ASSERT_EQ(::mkfifo(scratch.at("never.toml").c_str(), 0600), 0);
   BegunOctet plan("plan never.toml", scratch.folder());  // waits for somebody to write the configuration

@@ -1,6 +1,10 @@
 #include "octet/cli/signals.hpp"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <thread>
 
 #include "octet/train/stop.hpp"
 
@@ -27,6 +31,12 @@ void handle(int number, void (*handler)(int)) {
 void heed_signals() {
   for (const int number : stops) handle(number, on_stop);
   handle(SIGUSR2, on_save);
+  std::thread([] { while (true) ::pause(); }).detach();
+  sigset_t heeded;
+  sigemptyset(&heeded);
+  for (const int number : stops) sigaddset(&heeded, number);
+  sigaddset(&heeded, SIGUSR2);
+  ::pthread_sigmask(SIG_BLOCK, &heeded, nullptr);
 }
 
 }  // namespace octet::cli

@@ -53,10 +53,10 @@ inline void expect_within(const Tensor& got, std::int64_t begin, const std::vect
   }
 }
 
-/// The kernel of every instruction set that this machine has: kernels(cpu::v3::f, cpu::v4::f).
-template <class F>
-std::vector<F*> kernels(F* v3, F* v4) {
-  std::vector<F*> out{v3};
+/// The kernel, or several that belong together, of every instruction set that this machine has: kernels(cpu::v3::f, cpu::v4::f).
+template <class Kernel>
+std::vector<Kernel> kernels(Kernel v3, Kernel v4) {
+  std::vector<Kernel> out{v3};
   if (cpu::detected_isa() == cpu::Isa::v4) out.push_back(v4);
   return out;
 }
