@@ -1,5 +1,7 @@
 #include "octet/nn/linear.hpp"
 
+#include <utility>
+
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/quantize/quantize.hpp"
 
@@ -21,6 +23,7 @@ QTensor views(const Tensor& x, bool cols) {
 Linear::Linear(const std::string& path, Parameter* weight, bool owns, bool bias, Precision& precision, Site site)
     : path_(path), owned_(owns ? weight : nullptr), weight_(weight), activations_(precision.activations()),
       plan_(precision.plan(completed(std::move(site), path, *weight))) {
+  weight->gradient_from_gemm = true;
   if (bias) bias_ = std::make_unique<Parameter>(path + ".bias", Shape{weight->shape[0]}, Init{Init::Kind::zeros}, false);
 }
 
@@ -80,7 +83,7 @@ void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, c
     const Scope scope(stream);
     ops::gemm(stream, {.a = dy.codes.rows, .b = weight_operand(stream, Side::cols), .d = dx});
   }
-  ops::gemm(stream, {.a = dy.codes.cols, .b = saved.x, .d = weight_->grad, .accumulate = true});
+  ops::gemm(stream, {.a = dy.codes.cols, .b = saved.x, .d = weight_->grad, .accumulate = !std::exchange(weight_->gradient_void, false)});
   if (bias_) ops::add_column_sums(stream, dy.plain, bias_->grad);
   if (dx) stream.observe(path_, "dx", dx);
 }

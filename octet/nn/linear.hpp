@@ -13,7 +13,7 @@ namespace octet::nn {
 ///
 ///   forward    y [T, out]   = x [T, in] W^T + b
 ///   backward   dx [T, in]   = dy [T, out] W
-///              dW [out, in] += dy^T x          (f32)
+///              dW [out, in] += dy^T x          (=, where the gradient is void)
 ///              db [out]     += sum over T of dy
 ///
 /// T counts tokens, batch * sequence. x and dy come as GEMM operands: a producer fills the sink that the layer offers (input_sink,

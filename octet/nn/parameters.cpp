@@ -28,8 +28,27 @@ void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& st
   allocate(stream, list_, Category::weights, [&](const Parameter& p) { return p.narrow_value ? storage.values : DType::f32; },
            [](Parameter& p, const Tensor& t) { p.value = t; });
   if (!gradients) return;
-  gradient_bytes_ = allocate(stream, list_, Category::gradients, [&](const Parameter& p) { return p.narrow_gradient ? storage.gradients : DType::f32; },
-                             [](Parameter& p, const Tensor& t) { p.grad = t; });
+  const auto gradients_of = [&](bool from_gemm) {
+    std::vector<Parameter*> some;
+    for (Parameter* p : list_)
+      if (p->gradient_from_gemm == from_gemm) some.push_back(p);
+    return allocate(stream, some, Category::gradients, [&](const Parameter& p) { return p.narrow_gradient ? storage.gradients : DType::f32; },
+                    [](Parameter& p, const Tensor& t) { p.grad = t; });
+  };
+  added_gradients_ = gradients_of(false), gemm_gradients_ = gradients_of(true);
+  void_gradients(stream);
+}
+
+// On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a pass over the gradients a step.
+bool Parameters::void_gradients(const Stream& stream) {
+  const bool gemms_store = stream.target().device == Device::cpu;
+  for (Parameter* p : list_) p->gradient_void = gemms_store && p->gradient_from_gemm;
+  return gemms_store;
+}
+
+void Parameters::clear_gradients(Stream& stream) {
+  clear(stream, added_gradients_);
+  if (!void_gradients(stream)) clear(stream, gemm_gradients_);
 }
 
 std::vector<Tensor> Parameters::values() const {

@@ -14,7 +14,7 @@ struct ParameterStorage {
   DType gradients = DType::f32;
 };
 
-/// Storage of all parameters of a model: values in one buffer, gradients in another, each parameter on its own 256 bytes.
+/// Storage of all parameters of a model: values in one buffer, gradients in two more, each parameter on its own 256 bytes.
 class Parameters {
  public:
   /// Binds value (and grad, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
@@ -33,7 +33,8 @@ class Parameters {
 
   /// Every parameter from its own Init.
   void initialize(Stream&, std::uint64_t seed);
-  void clear_gradients(Stream& stream) { clear(stream, gradient_bytes_); }
+  /// Backward then begins sums: gradients are zero or, on a CPU, void where a GEMM stores them first.
+  void clear_gradients(Stream&);
   /// Every value, in the type it is stored in.
   void visit_state(StateVisitor&);
 
@@ -44,9 +45,10 @@ class Parameters {
     void parameter(Parameter& p) override { list.push_back(&p); }
   };
   void bind(Stream&, bool gradients, const ParameterStorage&);
+  bool void_gradients(const Stream&);
 
   std::vector<Parameter*> list_;
-  Tensor gradient_bytes_;
+  Tensor added_gradients_, gemm_gradients_;  // u8: all of either kind
   std::int64_t count_ = 0;
 };
 

@@ -31,6 +31,7 @@ class Finder final : public Observer {
 std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batches) {
   for (const Parameter* p : e.parameters.list())
     if (!all_finite(e.stream, p->value)) return p->path;
+  e.parameters.clear_gradients(e.stream);
   Finder finder(e.stream);
   e.stream.set_observer(&finder);
   const Pass silent{.kind = Pass::Kind::recompute, .keep = Lifetime::micro_batch};
