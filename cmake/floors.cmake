@@ -68,7 +68,7 @@ endfunction()
 # they share what takes long to make, as n processes that each run a share of them.
 function(octet_tests program)
   cmake_parse_arguments(arg "" "SHARDS" "LIBS;SOURCES" ${ARGN})
-  add_executable(${program} ${arg_SOURCES})
+  add_executable(${program} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/testing/cpu_only.cpp)
   target_link_libraries(${program} PRIVATE ${arg_LIBS} octet_testing GTest::gtest_main)
   target_precompile_headers(${program} PRIVATE <gtest/gtest.h> ${octet_common_headers})
   target_compile_options(${program} PRIVATE -O1)  # tests: compile time counts more than speed

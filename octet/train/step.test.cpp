@@ -140,7 +140,7 @@ TEST(Calibration, begins_with_scales_that_fit_and_leaves_nothing_else) {
     for (int i = 0; i < slots.size(); ++i) {
       const float reach = seen.amax[std::size_t(i)] * seen.health[std::size_t(i)].scale_max / format_max(slots.slots()[std::size_t(i)].format);
       most = std::max(most, reach);
-      if (recipe == "delayed") EXPECT_NEAR(reach, 1, 0.1) << slots.slots()[std::size_t(i)].path << " " << name(slots.slots()[std::size_t(i)].operand);
+      if (recipe == "delayed") { EXPECT_NEAR(reach, 1, 0.1) << slots.slots()[std::size_t(i)].path << " " << name(slots.slots()[std::size_t(i)].operand); }
     }
     EXPECT_NEAR(most, 1, 0.1) << recipe;
   }
