@@ -52,6 +52,7 @@ void AdamW::allocate_moments(Stream& stream) {
 }
 
 void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite) {
+  for (const Parameter* p : parameters_) check(!p->gradient_void, "adamw: no backward has reached {} since its gradient was cleared", p->path);
   const float rate = float(learning_rate);
   upload(stream, &rate, state_.rows(ops::adamw_step_rate, 1));
   ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_});
@@ -60,7 +61,6 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
-    check(!p.gradient_void, "adamw: no backward has reached {} since its gradient was cleared", p.path);
     updated.push_back({.value = p.value, .grad = p.grad, .moments = moments_[i], .weight_decay = p.decay ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str())});
     ++p.version;

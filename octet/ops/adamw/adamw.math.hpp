@@ -25,7 +25,7 @@ struct AdamWDraws {
 
   template <class Lanes, class Cursor, class X>
   OCTET_HD void store(Lanes lanes, Bf16* p, Cursor at, X x, int variable) const {
-    lanes.store_drawn(p, at, x, 0, [&](std::int64_t eight) { return philox(key, std::uint64_t(eight), stream(variable)); });
+    lanes.store_drawn(p, at, x, [&](std::int64_t eight) { return philox(key, std::uint64_t(eight), stream(variable)); });
   }
 };
 

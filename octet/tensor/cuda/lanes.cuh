@@ -73,11 +73,11 @@ struct RowLanes {
   template <class T> __device__ __forceinline__ void store(T* p, std::int64_t at, const Value& v) const { cuda::store(p, at, v); }
   __device__ __forceinline__ Value within(const Value& v, std::int64_t, float = 0) const { return v; }
 
-  /// p[at + i] = v[i] rounded stochastically by random bits that are drawn for element e = first + at + i: half e % 2 of word e % 8 / 2 of
-  /// words(e / 8). Packs of 8 begin at a multiple of 8.
+  /// p[at + i] = v[i] rounded stochastically by random bits that are drawn for element e = at + i: half e % 2 of word e % 8 / 2 of words(e / 8).
+  /// Packs of 8 begin at a multiple of 8.
   template <class Words>
-  __device__ __forceinline__ void store_drawn(Bf16* p, std::int64_t at, const Value& v, std::int64_t first, const Words& words) const {
-    const RandomWords eight = words((first + at) / 8);
+  __device__ __forceinline__ void store_drawn(Bf16* p, std::int64_t at, const Value& v, const Words& words) const {
+    const RandomWords eight = words(at / 8);
     if constexpr (N == 8) {
       if (within_bf16(v)) {
         unsigned q[4];
@@ -91,7 +91,7 @@ struct RowLanes {
     static_assert(N == 8 || 8 % N == 0);  // no pack has parts of two eights
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      const unsigned place = unsigned(first + at + i) % 8;
+      const unsigned place = unsigned(at + i) % 8;
       const unsigned word = place < 4 ? (place < 2 ? eight.w[0] : eight.w[1]) : (place < 6 ? eight.w[2] : eight.w[3]);
       p[at + i] = to_bf16_stochastic(v.v[i], place % 2 ? word : word << 16);
     }
