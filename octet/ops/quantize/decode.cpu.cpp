@@ -1,5 +1,5 @@
 #include "octet/ops/quantize/quantize.kernels.hpp"
-#include "octet/tensor/cpu/lanes.hpp"
+#include "octet/tensor/cpu/pair.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
 
 namespace octet::cpu::OCTET_ISA {
@@ -8,15 +8,51 @@ namespace {
 template <class Format>
 struct Codes {
   using Type = std::uint8_t;
+  static constexpr bool in_pairs = true;
+  OCTET_HD static Pair pair(const std::uint8_t* p) {
+    const CodePair codes = load_codes(p);
+    return {decode_lanes<Format, Vec>(codes.a), decode_lanes<Format, Vec>(codes.b)};
+  }
   template <class Cursor> OCTET_HD static Vec load(const std::uint8_t* p, Cursor c) { return decode_lanes<Format, Vec>(widen(load_raw<ByteVec>(p, c))); }
 };
 template <class T>
 struct Wide {
   using Type = T;
+  static constexpr bool in_pairs = false;
   template <class Cursor> OCTET_HD static Vec load(const T* p, Cursor c) { return Lane{}.load(p, c); }
 };
 
 float descale_at(const Quantized& q, std::int64_t at) { return q.descales.dtype == DType::e8m0 ? decode_e8m0(q.descales.u8()[at]) : q.descales.f32()[at]; }
+
+/// Whether a code's value times the descale is a BF16 number, whatever the code: a power of two does not touch the value's bits unless
+/// it takes them below what BF16 holds.
+bool is_exact(const Quantized& q, float descale) { return q.power_of_two && descale >= 0x1p-100f; }
+
+/// One descale for all, or one for each value.
+struct Same {
+  Vec s;
+  explicit Same(float descale) : s(splat<Vec>(descale)) {}
+  template <class Cursor> OCTET_HD Vec at(Cursor) const { return s; }
+  OCTET_HD Pair pair(std::int64_t) const { return {s, s}; }
+};
+struct Each {
+  const float* s;
+  template <class Cursor> OCTET_HD Vec at(Cursor c) const { return load_raw<Vec>(s, c); }
+  OCTET_HD Pair pair(std::int64_t i) const { return load_pair<PairOrder::interleaved>(s + i); }
+};
+
+/// out[i] = value(in[i]) * descale. `exact`: no product need be rounded.
+template <class From, class Out, class Descale>
+void decode_stretch(const typename From::Type* in, std::int64_t n, const Descale& descale, bool exact, Out* out) {
+  std::int64_t done = 0;
+  if constexpr (From::in_pairs && std::is_same_v<Out, Bf16>)
+    for (; exact && done + pair_width <= n; done += pair_width) {
+      const Pair v = From::pair(in + done), s = descale.pair(done);
+      store_pair<PairOrder::interleaved>(out + done, {v.a * s.a, v.b * s.b});
+    }
+  for (; done + width <= n; done += width) Lane{}.store(out, Full{done}, From::load(in, Full{done}) * descale.at(Full{done}));
+  if (const Part rest{done, int(n - done)}; rest.count > 0) Lane{}.store(out, rest, From::load(in, rest) * descale.at(rest));
+}
 
 /// Row by row, and in each row stretch by stretch of one descale.
 template <class From, class Out>
@@ -30,7 +66,7 @@ void decode_rows(const Quantized& q, bool descaled, Out* out) {
     for (std::int64_t c0 = 0; c0 < cols; c0 += block_cols) {
       const float descale = scaled ? descale_at(q, r / block_rows * stride.row_block + c0 / block_cols * stride.col_block) : 1.0f;
       const std::int64_t at = r * cols + c0, n = cols - c0 < block_cols ? cols - c0 : block_cols;
-      Lane{}.each(n, [&](auto c) { Lane{}.store(out + at, c, From::load(in + at, c) * descale); });
+      decode_stretch<From>(in + at, n, Same(descale), !scaled || is_exact(q, descale), out + at);
     }
   });
 }
@@ -48,11 +84,12 @@ void decode_view(const Quantized& q, Out* out) {
     const std::int64_t c0 = job / stretches * lines, c1 = c0 + lines < cols ? c0 + lines : cols;
     const std::int64_t r0 = job % stretches * stretch, n = rows - r0 < stretch ? rows - r0 : stretch;
     alignas(64) float descales[stretch];
-    for (std::int64_t i = 0; i < n; ++i) descales[i] = descale_at(q, (r0 + i) / block_rows * stride.row_block + c0 / block_cols * stride.col_block);
-    for (std::int64_t c = c0; c < c1; ++c) {
-      const std::int64_t at = c * rows + r0;
-      Lane{}.each(n, [&](auto r) { Lane{}.store(out + at, r, From::load(in + at, r) * load_raw<Vec>(descales, r)); });
+    bool exact = true;
+    for (std::int64_t i = 0; i < n; ++i) {
+      descales[i] = descale_at(q, (r0 + i) / block_rows * stride.row_block + c0 / block_cols * stride.col_block);
+      exact &= is_exact(q, descales[i]);
     }
+    for (std::int64_t c = c0; c < c1; ++c) decode_stretch<From>(in + c * rows + r0, n, Each{descales}, exact, out + c * rows + r0);
   });
 }
 

@@ -134,7 +134,7 @@ void TileQuantizer::encode_tensor() {
     const BlockScales one = tensor_scale<Format>(sink_, all);
     partials_[0].scale_min = all.scale_min, partials_[0].scale_max = all.scale_max;
     const bool seen_all = when(sink_.spec, rows, true) != When::tile && when(sink_.spec, cols, false) != When::tile;
-    const bool in_range = seen_all && all.finite && all.amax * one.scale[0] <= Format::nearest_to_max;
+    const bool in_range = seen_all && all.finite && fits<Format>(all.amax, one.scale[0]);
     parts<Source, Format>(values_, round_up(tile_rows_, turned_rows), true, [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
       worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
         if (in_range) worker.emit(x, ld, s, AlongRows{one.scale, 0, whole}, AlongRows{one.descale, 0, whole}, true, of_rows, of_cols);

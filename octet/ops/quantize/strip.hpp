@@ -6,6 +6,7 @@
 #include "octet/ops/quantize/transpose.hpp"
 #include "octet/ops/quantize/values.hpp"
 #include "octet/ops/sink/tile.hpp"
+#include "octet/tensor/cpu/pair.hpp"
 
 namespace octet::cpu::OCTET_ISA {
 
@@ -14,6 +15,8 @@ using Partial = TileQuantizer::Partial;
 inline constexpr int strip_size = 128;
 inline constexpr int smallest_block = 32;
 inline constexpr int whole = 31;  // a shift that makes any index 0
+/// Up to this scale a code's value times the descale is a BF16 number, where the descale is a power of two: BF16 reaches down to 2^-133.
+inline constexpr float largest_exact_scale = 0x1p100f;
 
 /// Where a strip lies in the matrix. Its values are always 128 columns wide, with zeros beyond `cols`.
 struct Strip {
@@ -28,7 +31,7 @@ struct alignas(64) BlockScales {
   std::uint8_t code[most]{};
 
   /// Scales of blocks [at, at + n) from their maxima. Raises the maximum and, when it counts, widens the range of scales seen.
-  /// True when some value can land beyond the format's largest.
+  /// True when some value can land beyond the format's largest, or a decoded one below what BF16 holds.
   bool derive(const ops::BlockRule& rule, int at, int n, bool counts, Partial& seen) {
     Vec top{}, least = splat<Vec>(__builtin_inff()), greatest{}, encoded{};
     Lane{}.each(n, [&](auto c) {
@@ -39,12 +42,13 @@ struct alignas(64) BlockScales {
       least = smaller(Lane{}.within(s.scale, c, __builtin_inff()), least), greatest = larger(Lane{}.within(s.scale, c), greatest);
     });
     seen.amax = larger(Lane{}.max(top), seen.amax);
+    const float high = Lane{}.max(greatest);
     if (counts && n > 0) {
       const float low = -Lane{}.max(-least);
       seen.scale_min = seen.scale_max == 0 ? low : smaller(low, seen.scale_min);
-      seen.scale_max = larger(Lane{}.max(greatest), seen.scale_max);
+      seen.scale_max = larger(high, seen.scale_max);
     }
-    return Lane{}.max(encoded) > rule.format_max;
+    return Lane{}.max(encoded) > rule.format_max || high > largest_exact_scale;
   }
 };
 
@@ -66,13 +70,18 @@ struct AlongRows {
   const float* s;
   int step, shift;
   OCTET_HD Vec operator()(int r, int c) const { return splat<Vec>(s[r * step + (c >> shift)]); }
+  template <PairOrder> OCTET_HD Pair pair(int r, int c) const { return {(*this)(r, c), (*this)(r, c)}; }
 };
+static_assert(pair_width <= smallest_block);
 /// Along columns: one for every 2^shift rows of a column.
 struct AlongColumns {
   const float* s;
   int shift;
-  OCTET_HD Vec operator()(int r, int c) const { return load_raw<Vec>(s + (r >> shift) * strip_size, Full{c}); }
+  OCTET_HD const float* of_row(int r) const { return s + (r >> shift) * strip_size; }
+  OCTET_HD Vec operator()(int r, int c) const { return load_raw<Vec>(of_row(r), Full{c}); }
+  template <PairOrder order> OCTET_HD Pair pair(int r, int c) const { return load_pair<order>(of_row(r) + c); }
 };
+
 /// The same of a strip that was transposed: a register of its row c holds the values of column c from row r on.
 struct Turned {
   const float* s;
@@ -149,56 +158,83 @@ OCTET_HD bool all_finite(const float* magnitudes, int n) {
   return all;
 }
 
+/// Whether values up to amax are in range of one scale.
+template <class Format>
+bool fits(float amax, float scale) { return amax * scale <= Format::nearest_to_max && scale <= largest_exact_scale; }
+
 OCTET_HD std::int64_t total(IntVec v) {
   std::int64_t sum = 0;
   for (int i = 0; i < width; ++i) sum += v[i];
   return sum;
 }
 
-/// How a strip is encoded: `in_range` when no value is NaN or beyond the format's largest, without counting or counting those that
-/// become 0; otherwise whatever its values are.
-enum class Encoding { in_range, in_range_counted, any };
+/// How a pair of a source's values is taken where T is made of them.
+template <class Source, class T>
+inline constexpr PairOrder order_of = std::is_same_v<typename Source::Type, Bf16> && !std::is_same_v<T, float> ? PairOrder::interleaved : PairOrder::halves;
 
-/// Codes of a strip, 128 bytes a row.
-template <class Source, class Format, Encoding how, class Scale>
-void encode_strip(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Ahead<typename Source::Type> ahead,
-                  std::uint8_t* codes, Partial& seen) {
+/// The codes of a pair of values, none of which is NaN or beyond the format's largest.
+template <class Format>
+struct EncodedPair {
+  ops::InRange<Format, Vec> a, b;
+  OCTET_HD EncodedPair(Pair v, Pair scale) : a(v.a * scale.a), b(v.b * scale.b) {}
+  OCTET_HD Pair values(Pair descale) const { return {a.value() * descale.a, b.value() * descale.b}; }
+  template <PairOrder order> OCTET_HD void store_codes_at(std::uint8_t* to) const { store_codes<order>(to, a.code(), b.code()); }
+  /// Subtracts 1 in every lane where a value became 0.
+  OCTET_HD void count(Pair v, IntVec& minus) const { minus += ((a.size() == Vec{}) & (v.a != Vec{})) + ((b.size() == Vec{}) & (v.b != Vec{})); }
+};
+
+/// Codes of a strip, 128 bytes a row, whatever its values are.
+template <class Source, class Format, class Scale>
+void encode_any(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Ahead<typename Source::Type> ahead, std::uint8_t* codes,
+                Partial& seen) {
   ops::HealthCounts<Vec> n;
   for (int r = 0; r < rows; ++r) {
     ahead(r);
     for (int c = 0; c < strip_size; c += width) {
-      const Vec v = Source::load(x + r * ld, Full{c}), s = scale(r, c), y = v * s;
-      IntVec code;
-      if constexpr (how == Encoding::any) {
-        code = encode_lanes<Format>(y);
-        ops::count_health<Format>(v, s, code, n);
-      } else {
-        code = ops::encode_in_range<Format>(y);
-        if constexpr (how == Encoding::in_range_counted) n.flushed -= ((code & 0x7F) == 0) & (v != Vec{});
-      }
+      const Vec v = Source::load(x + r * ld, Full{c}), s = scale(r, c);
+      const IntVec code = encode_lanes<Format>(Vec(v * s));
+      ops::count_health<Format>(v, s, code, n);
       store_raw(codes + r * strip_size, Full{c}, to_bytes(code));
     }
   }
   seen.saturated += total(n.saturated), seen.flushed += total(n.flushed), seen.nonfinite += total(n.nonfinite);
 }
 
-/// The values of a strip's codes times their descales, without its codes or with them. No value is NaN or beyond the format's largest.
-/// `counts`: those that become 0 are counted.
+/// The same where no value is NaN or beyond the format's largest. `counts`: those that become 0 are counted.
+template <class Source, class Format, bool counts, class Scale>
+void encode_in_range(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Ahead<typename Source::Type> ahead,
+                     std::uint8_t* codes, Partial& seen) {
+  constexpr PairOrder order = order_of<Source, std::uint8_t>;
+  IntVec minus{};
+  for (int r = 0; r < rows; ++r) {
+    ahead(r);
+    for (int c = 0; c < strip_size; c += pair_width) {
+      const Pair v = Source::template pair<order>(x + r * ld + c);
+      const EncodedPair<Format> y(v, scale.template pair<order>(r, c));
+      y.template store_codes_at<order>(codes + r * strip_size + c);
+      if constexpr (counts) y.count(v, minus);
+    }
+  }
+  seen.flushed -= total(minus);
+}
+
+/// The values of such a strip's codes times their descales, which are numbers of T, without its codes or with them.
 template <class Source, class Format, bool counts, class T, class Scale>
 void encode_values(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Scale descale,
                    const Ahead<typename Source::Type> ahead, T* to, std::int64_t stride, std::uint8_t* codes, Partial& seen) {
-  IntVec flushed{};
+  constexpr PairOrder order = order_of<Source, T>;
+  IntVec minus{};
   for (int r = 0; r < rows; ++r) {
     ahead(r);
-    for (int c = 0; c < strip_size; c += width) {
-      const Vec v = Source::load(x + r * ld, Full{c});
-      const ops::InRange<Format, Vec> y(v * scale(r, c));
-      Lane{}.store(to + r * stride, Full{c}, y.value() * descale(r, c));
-      if (codes != nullptr) store_raw(codes + r * strip_size, Full{c}, to_bytes(y.code()));
-      if constexpr (counts) flushed -= (y.size() == Vec{}) & (v != Vec{});
+    for (int c = 0; c < strip_size; c += pair_width) {
+      const Pair v = Source::template pair<order>(x + r * ld + c);
+      const EncodedPair<Format> y(v, scale.template pair<order>(r, c));
+      store_pair<order>(to + r * stride + c, y.values(descale.template pair<order>(r, c)));
+      if (codes != nullptr) y.template store_codes_at<order>(codes + r * strip_size + c);
+      if constexpr (counts) y.count(v, minus);
     }
   }
-  seen.flushed += total(flushed);
+  seen.flushed -= total(minus);
 }
 
 /// The same from a strip's codes, whatever they are, as decode_operand makes them.

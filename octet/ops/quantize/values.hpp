@@ -5,7 +5,7 @@
 // A magnitude is compared by its bits, as an integer: that orders all finite values and puts infinity and NaN above them, so one
 // maximum tells both the largest value and whether all are finite.
 
-#include "octet/tensor/cpu/lanes.hpp"
+#include "octet/tensor/cpu/pair.hpp"
 
 namespace octet::cpu::OCTET_ISA {
 
@@ -53,6 +53,7 @@ struct Floats {
   using Raw = Words;
   template <class Cursor> OCTET_HD static Vec load(const float* p, Cursor c) { return Lane{}.load(p, c); }
   template <class Cursor> OCTET_HD static Raw raw(const float* p, Cursor c) { return load_raw<Raw>(p, c); }
+  template <PairOrder order> OCTET_HD static Pair pair(const float* p) { return load_pair<order>(p); }
   OCTET_HD static float magnitude_of(std::uint32_t bits) { return float_of(bits); }
   OCTET_HD static void magnitudes_of(Raw bits, float* to) { store_raw(to, Full{0}, bits); }
 };
@@ -60,6 +61,10 @@ struct Floats {
 struct RoundedFloats : Floats {
   template <class Cursor> OCTET_HD static Vec load(const float* p, Cursor c) { return round_to_bf16(Lane{}.load(p, c)); }
   template <class Cursor> OCTET_HD static Raw raw(const float* p, Cursor c) { return (Raw)load(p, c); }
+  template <PairOrder order> OCTET_HD static Pair pair(const float* p) {
+    const Pair v = load_pair<order>(p);
+    return {round_to_bf16(v.a), round_to_bf16(v.b)};
+  }
 };
 /// BF16 in memory.
 struct Bf16s {
@@ -67,6 +72,7 @@ struct Bf16s {
   using Raw = Halves;
   template <class Cursor> OCTET_HD static Vec load(const Bf16* p, Cursor c) { return Lane{}.load(p, c); }
   template <class Cursor> OCTET_HD static Raw raw(const Bf16* p, Cursor c) { return load_raw<Raw>(p, c); }
+  template <PairOrder order> OCTET_HD static Pair pair(const Bf16* p) { return load_pair<order>(p); }
   OCTET_HD static float magnitude_of(std::uint32_t bits) { return float_of(bits << 16); }
   OCTET_HD static void magnitudes_of(Raw bits, float* to) {
     HalfVec parts[2];

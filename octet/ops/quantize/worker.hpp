@@ -53,7 +53,11 @@ struct Worker {
   const Quantized &rows = sink.codes.rows, &cols = sink.codes.cols;
   const std::int64_t R = sink.shape[0], C = sink.shape[1];
   const bool health = sink.spec.health != nullptr, noise = health && sink.spec.measure_noise;
-  alignas(64) std::uint8_t codes[strip_size * strip_size], turned_codes[strip_size * strip_size];
+  alignas(64) std::uint8_t codes[strip_size * strip_size];
+  union {
+    alignas(64) std::uint8_t turned_codes[strip_size * strip_size];
+    alignas(64) Bf16 untransposed[strip_size * strip_size];
+  };
   alignas(64) T ragged[strip_size * strip_size];
   BlockScales scales{};
 
@@ -78,68 +82,82 @@ struct Worker {
     const std::int64_t size = std::int64_t(size_of(q.codes.dtype)), length = turned(q) ? R : C, at = turned(q) ? s.col0 * R + s.row0 : s.row0 * C + s.col0;
     return {q.codes.as<std::byte>() + at * size, length * size, int(ceil_div((turned(q) ? s.rows : strip_size) * size, 64))};
   }
-  template <class Descale>
-  void put(const Quantized& q, const Place& p, const Strip& s, const Descale& descale) {
-    if (q.decoded && turned(q)) {
-      transpose_bytes(codes, strip_size, s.rows, s.cols, turned_codes, strip_size);
-      return put_values(q, p, Strip{s.col0, s.row0, s.cols, s.rows}, turned_codes, Turned(descale), Turned(unscaled()));
-    }
-    if (q.decoded) return put_values(q, p, s, codes, descale, unscaled());
-    auto* const to = reinterpret_cast<std::uint8_t*>(p.at);
-    if (turned(q)) return transpose_bytes(codes, strip_size, s.rows, s.cols, to, p.stride);
-    for (int r = 0; r < s.rows; ++r) __builtin_memcpy(to + r * p.stride, codes + r * strip_size, std::size_t(s.cols));
-  }
   static AlongRows unscaled() {
     static constexpr float one = 1;
     return {&one, 0, whole};
   }
-  template <class Descale, class Unscaled>
-  void put_values(const Quantized& q, const Place& p, const Strip& s, const std::uint8_t* from, const Descale& descale, const Unscaled& unscaled) const {
+  /// f.operator()<type of an orientation's values>(descale), or (1) where the descale stays a factor of the whole tensor.
+  template <class Descale, class F>
+  void with_values_of(const Quantized& q, const Descale& descale, const F& f) const {
     dispatch<float, Bf16>(q.codes.dtype, "quantize", [&]<class V>() {
-      const std::int64_t stride = p.stride / std::int64_t(sizeof(V));
-      if (sink.spec.decodes_with_descale(q.block)) decode_strip<Format>(from, s, descale, reinterpret_cast<V*>(p.at), stride);
-      else decode_strip<Format>(from, s, unscaled, reinterpret_cast<V*>(p.at), stride);
+      if constexpr (std::is_same_v<Descale, AlongRows>)
+        if (!sink.spec.decodes_with_descale(q.block)) return f.template operator()<V>(unscaled());
+      f.template operator()<V>(descale);
     });
   }
-
-  /// Where values can go straight from values, without a look at their codes.
-  const Quantized* direct_of(const Strip& s, bool in_range, bool to_rows, bool to_cols) const {
-    if (!in_range || s.cols < strip_size) return nullptr;
-    if (to_rows && rows.decoded) return &rows;
-    return to_cols && cols.decoded && !turned(cols) ? &cols : nullptr;
+  /// Puts a strip where it belongs from its codes, whatever they are.
+  template <class Descale>
+  void put(const Quantized& q, const Place& p, const Strip& s, const Descale& descale) {
+    if (q.decoded) {
+      if (turned(q)) transpose(codes, strip_size, s.rows, s.cols, turned_codes, strip_size);
+      with_values_of(q, descale, [&]<class V>(const auto& factor) {
+        V* const to = reinterpret_cast<V*>(p.at);
+        const std::int64_t stride = p.stride / std::int64_t(sizeof(V));
+        if (turned(q)) decode_strip<Format>(turned_codes, Strip{s.col0, s.row0, s.cols, s.rows}, Turned(factor), to, stride);
+        else decode_strip<Format>(codes, s, factor, to, stride);
+      });
+    } else if (turned(q)) {
+      transpose(codes, strip_size, s.rows, s.cols, reinterpret_cast<std::uint8_t*>(p.at), p.stride);
+    } else {
+      for (int r = 0; r < s.rows; ++r) __builtin_memcpy(p.at + r * p.stride, codes + r * strip_size, std::size_t(s.cols));
+    }
   }
+
+  /// Whether an orientation can have its values without a look at their codes. Floats are four times the bytes to transpose.
+  bool is_direct(const Quantized& q) const { return q.decoded && (!turned(q) || q.codes.dtype == DType::bf16); }
+  /// Whether a strip's columns are its rows transposed.
+  bool turns_rows(const Strip& s) const {
+    return is_direct(rows) && is_direct(cols) && turned(cols) && rows.codes.dtype == DType::bf16 && s.rows % transpose_rows<Bf16> == 0 &&
+           sink.spec.decodes_with_descale(rows.block) == sink.spec.decodes_with_descale(cols.block);
+  }
+  /// Puts a whole strip of values in range where a direct orientation wants it, and, transposed, where `turned_too` says; with codes
+  /// when others wait for them.
   template <class Scale>
-  void put_direct(const T* x, std::int64_t ld, const Strip& s, const Scale& scale, Scale descale, const Ahead<T>& ahead, const Quantized& q, const Place& p,
-                  std::uint8_t* also_codes, bool counts, Partial& counted) const {
-    if constexpr (std::is_same_v<Scale, AlongRows>)
-      if (!sink.spec.decodes_with_descale(q.block)) descale = unscaled();
-    dispatch<float, Bf16>(q.codes.dtype, "quantize", [&]<class V>() {
-      V* const to = reinterpret_cast<V*>(p.at);
-      if (counts) encode_values<Source, Format, true>(x, ld, s.rows, scale, descale, ahead, to, C, also_codes, counted);
-      else encode_values<Source, Format, false>(x, ld, s.rows, scale, descale, ahead, to, C, also_codes, counted);
+  void put_direct(const T* x, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, const Ahead<T>& ahead, const Quantized& q,
+                  const Place& turned_too, std::uint8_t* also_codes, bool counts, Partial& counted) {
+    with_values_of(q, descale, [&]<class V>(const auto& factor) {
+      const bool apart = turned(q);
+      V* const to = apart ? reinterpret_cast<V*>(untransposed) : reinterpret_cast<V*>((&q == &rows ? ahead.rows : ahead.cols).at);
+      const std::int64_t stride = apart ? strip_size : C;
+      if (counts) encode_values<Source, Format, true>(x, ld, s.rows, scale, factor, ahead, to, stride, also_codes, counted);
+      else encode_values<Source, Format, false>(x, ld, s.rows, scale, factor, ahead, to, stride, also_codes, counted);
+      if constexpr (std::is_same_v<V, Bf16>)
+        if (turned_too.at != nullptr) transpose(to, stride, s.rows, s.cols, reinterpret_cast<Bf16*>(turned_too.at), turned_too.stride / 2);
     });
   }
 
   /// Encodes a strip and puts its codes where they belong. The orientation that counts is the rows', or the only one.
   template <class Scale>
   void emit(const T* x, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, bool in_range, bool to_rows, bool to_cols) {
-    const bool counts = health && (to_rows || !rows);
+    const bool counts = health && (to_rows || !rows), flushed = counts && sink.spec.count;
     Partial uncounted;
     Partial& counted = counts ? seen : uncounted;
     to_cols &= !to_rows || !sink.codes.one_matrix();
-    const Place row_place = to_rows ? place_of(rows, s) : Place{}, col_place = to_cols ? place_of(cols, s) : Place{};
-    const Ahead<T> ahead{x, C, row_place, col_place};
-    const Quantized* const direct = direct_of(s, in_range, to_rows, to_cols);
-    if (direct != nullptr) {
-      const bool others = (counts && noise) || (to_rows && to_cols);
-      put_direct(x, ld, s, scale, descale, ahead, *direct, direct == &rows ? row_place : col_place, others ? codes : nullptr,
-                 counts && sink.spec.count, counted);
-    } else if (!in_range) encode_strip<Source, Format, Encoding::any>(x, ld, s.rows, scale, ahead, codes, counted);
-    else if (counts && sink.spec.count) encode_strip<Source, Format, Encoding::in_range_counted>(x, ld, s.rows, scale, ahead, codes, seen);
-    else encode_strip<Source, Format, Encoding::in_range>(x, ld, s.rows, scale, ahead, codes, uncounted);
+    const Ahead<T> ahead{x, C, to_rows ? place_of(rows, s) : Place{}, to_cols ? place_of(cols, s) : Place{}};
+    bool rows_wait = to_rows, cols_wait = to_cols;
+    const bool of_rows = to_rows && is_direct(rows), of_cols = to_cols && is_direct(cols);
+    if (in_range && s.cols == strip_size && (of_rows || of_cols)) {
+      const Quantized& direct = of_rows ? rows : cols;
+      const bool turns = of_rows ? to_cols && turns_rows(s) : turned(cols);
+      rows_wait &= !of_rows, cols_wait &= of_rows && !turns;
+      put_direct(x, ld, s, scale, descale, ahead, direct, turns ? ahead.cols : Place{}, (counts && noise) || rows_wait || cols_wait ? codes : nullptr,
+                 flushed, counted);
+    } else if (!in_range) encode_any<Source, Format>(x, ld, s.rows, scale, ahead, codes, counted);
+    else if (flushed) encode_in_range<Source, Format, true>(x, ld, s.rows, scale, ahead, codes, counted);
+    else encode_in_range<Source, Format, false>(x, ld, s.rows, scale, ahead, codes, counted);
     if (counts && noise) measure_strip<Source, Format>(x, ld, s.rows, descale, codes, seen);
-    if (to_rows && direct != &rows) put(rows, row_place, s, descale);
-    if (to_cols && direct != &cols) put(cols, col_place, s, descale);
+    if (rows_wait) put(rows, ahead.rows, s, descale);
+    if (cols_wait) put(cols, ahead.cols, s, descale);
   }
 
   /// max |x| of a strip's numbers; clears `finite` when it has others.
@@ -157,7 +175,7 @@ struct Worker {
     bool finite = true;
     const float amax = maximum_of(x, ld, s, finite);
     seen.amax = larger(amax, seen.amax);
-    emit(x, ld, s, AlongRows{&scale, 0, whole}, AlongRows{&descale, 0, whole}, finite && amax * scale <= Format::nearest_to_max, to_rows, to_cols);
+    emit(x, ld, s, AlongRows{&scale, 0, whole}, AlongRows{&descale, 0, whole}, finite && fits<Format>(amax, scale), to_rows, to_cols);
   }
 
   /// One scale for a 128 x 128 block, which is a strip.

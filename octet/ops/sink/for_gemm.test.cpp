@@ -29,13 +29,17 @@ constexpr Use uses[] = {{"kept", true, true, Lifetime::scratch, Lifetime::micro_
                         {"rows", true, false, Lifetime::scratch, Lifetime::scratch},
                         {"rebuilt", false, true, Lifetime::scratch, Lifetime::micro_batch}};
 
-/// Gaussian values, of several magnitudes; `awkward` ones are not all finite.
-Tensor values(Stream& stream, Shape shape, DType dtype, bool awkward) {
+/// Gaussian values, of several magnitudes; `awkward` ones are not all finite, and decoded codes of `tiny` ones may be finer than BF16 near 0.
+enum class Kind { plain, awkward, tiny };
+
+Tensor values(Stream& stream, Shape shape, DType dtype, Kind kind) {
+  const bool awkward = kind == Kind::awkward;
   const Tensor x = testing::gaussian_tensor(stream, shape, 5, dtype);
   const float specials[] = {-0.0f, 0.0f, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity(), 1e-45f, 3e38f};
   for (std::int64_t i = 0; i < x.count(); ++i) {
     float v = value_at(x, i);
     if (i / 128 % 3 == 1) v *= 1e-3f;
+    if (kind == Kind::tiny) v *= 1e-37f;
     if (awkward && i / 128 % 5 == 2) v *= 1e-40f;
     if (awkward && i % 61 == 7) v = specials[i / 61 % 6];
     if (dtype == DType::bf16) x.bf16()[i] = to_bf16(v);
@@ -50,12 +54,12 @@ struct Made {
   float amax = 0;
 };
 
-Made made(Stream& stream, const QuantizeCase& c, const Tensor& x, const Use& u, bool for_gemm) {
+Made made(Stream& stream, const QuantizeCase& c, const Tensor& x, const Use& u, bool for_gemm, DType as = DType::bf16) {
   Made m;
   QuantizeSpec spec = c.spec;
   spec.amax = stream.zeros({1}, DType::f32, Lifetime::run), spec.health = &m.health, spec.measure_noise = true;
   if (c.known) spec.scale = testing::tensor_of(stream, {300}, {1}), spec.descale = testing::tensor_of(stream, {1 / 300.0f}, {1});
-  m.sink = make_sink(stream, spec, {.shape = x.shape, .dtype = DType::bf16, .rows = u.rows, .cols = u.cols, .rows_region = u.rows_region,
+  m.sink = make_sink(stream, spec, {.shape = x.shape, .dtype = as, .rows = u.rows, .cols = u.cols, .rows_region = u.rows_region,
                                     .cols_region = u.cols_region, .plain = x, .for_gemm = for_gemm, .cols_left = u.cols_left});
   for (const Quantized* q : {&m.sink.codes.rows, &m.sink.codes.cols})
     if (*q) std::memset(q->codes.data, 0xA5, q->codes.bytes());
@@ -92,12 +96,11 @@ void expect_same_operand(Stream& stream, const Quantized& got, const Quantized& 
   if (!got.decoded) { EXPECT_EQ(testing::bytes(got.descales), testing::bytes(wanted.descales)) << what; }
 }
 
-void try_use(const QuantizeCase& c, const Use& u, Shape shape, DType compute, DType stored, bool awkward) {
-  const std::string what = format("{}, {}, {} for {}, {}{}", std::string_view(c.name), std::string_view(u.name), shape, compute, stored,
-                                  awkward ? ", awkward" : "");
+void try_use(const QuantizeCase& c, const Use& u, Shape shape, DType compute, DType stored, Kind kind, DType as = DType::bf16) {
+  const std::string what = format("{}, {}, {} for {}, {}, kind {}", std::string_view(c.name), std::string_view(u.name), shape, compute, stored, int(kind));
   Stream stream(Device::cpu, {.gemm_compute = compute});
-  const Tensor x = values(stream, shape, stored, awkward);
-  const Made got = made(stream, c, x, u, true), wanted = made(stream, c, x, u, false);
+  const Tensor x = values(stream, shape, stored, kind);
+  const Made got = made(stream, c, x, u, true, as), wanted = made(stream, c, x, u, false, as);
   expect_same_operand(stream, got.sink.codes.rows, wanted.sink.codes.rows, c.spec.fits_bf16(c.spec.rows), what + ", rows");
   expect_same_operand(stream, got.sink.codes.cols, wanted.sink.codes.cols, c.spec.fits_bf16(c.spec.cols), what + ", columns");
   EXPECT_EQ(got.amax, wanted.amax) << what;
@@ -116,14 +119,20 @@ TEST(ForGemm, OperandsAreMultipliedAsTheirCodesWouldBe) {
   for (const QuantizeCase& c : quantize_cases())
     for (const Use& u : uses)
       for (const DType compute : {DType::f32, DType::bf16})
-        for (const bool awkward : {false, true})
+        for (const Kind kind : {Kind::plain, Kind::awkward, Kind::tiny})
           for (const Shape shape : {Shape{256, 384}, Shape{0, 5}, Shape{1, 7}, Shape{129, 257}, Shape{300, 31}})
-            try_use(c, u, shape, compute, DType::bf16, awkward);
+            try_use(c, u, shape, compute, DType::bf16, kind);
 }
 
 TEST(ForGemm, FloatsAreQuantizedLikeBf16) {
   for (const QuantizeCase& c : quantize_cases())
-    for (const DType compute : {DType::f32, DType::bf16}) try_use(c, uses[3], {256, 200}, compute, DType::f32, false);
+    for (const DType compute : {DType::f32, DType::bf16}) try_use(c, uses[3], {256, 200}, compute, DType::f32, Kind::plain);
+}
+
+// The code of a BF16 number times its descale is one; that of a float may lie between two.
+TEST(ForGemm, TinyFloatsAreRoundedToBf16) {
+  for (const QuantizeCase& c : quantize_cases())
+    for (const Use& u : uses) try_use(c, u, {256, 384}, DType::bf16, DType::f32, Kind::tiny, DType::f32);
 }
 
 // Tiles have fewer rows where there are many threads, and strips of columns go to several.
@@ -134,7 +143,7 @@ TEST(ForGemm, NothingDependsOnTheNumberOfThreads) {
     for (const QuantizeCase& c : quantize_cases())
       for (const Shape shape : {Shape{256, 384}, Shape{130, 257}, Shape{40, 700}}) {
         Stream stream(Device::cpu, {.gemm_compute = DType::bf16});
-        const Tensor x = values(stream, shape, DType::bf16, false);
+        const Tensor x = values(stream, shape, DType::bf16, Kind::plain);
         for (const auto& [use, for_gemm] : {std::pair(uses[0], false), {uses[0], true}, {uses[2], true}}) {
           cpu::set_threads(threads);
           const Made some = made(stream, c, x, use, for_gemm);
@@ -166,7 +175,7 @@ TEST(ForGemm, WhatStandsTakesNoMoreBytesThanItsCodes) {
     for (const DType compute : {DType::f32, DType::bf16})
       for (const Use& u : {uses[3], uses[5]}) {
         Stream stream(Device::cpu, {.gemm_compute = compute});
-        const Tensor x = values(stream, {256, 384}, DType::bf16, false);
+        const Tensor x = values(stream, {256, 384}, DType::bf16, Kind::plain);
         EXPECT_LE(bytes_of(made(stream, c, x, u, true).sink), bytes_of(made(stream, c, x, u, false).sink)) << c.name << ", " << u.name;
       }
 }
@@ -194,7 +203,7 @@ TEST(ForGemm, AGpuGetsContiguousCodes) {
 TEST(ForGemm, ProductsAreThoseOfTheCodes) {
   for (const QuantizeCase& c : quantize_cases()) {
     Stream stream(Device::cpu);
-    const Tensor x = values(stream, {96, 160}, DType::bf16, false), w = values(stream, {48, 160}, DType::bf16, false);
+    const Tensor x = values(stream, {96, 160}, DType::bf16, Kind::plain), w = values(stream, {48, 160}, DType::bf16, Kind::plain);
     const auto product = [&](bool for_gemm, Lifetime region) {
       const Use use{"", true, true, region, region, region == Lifetime::scratch};
       const Made a = made(stream, c, x, use, for_gemm), b = made(stream, c, w, use, for_gemm);
