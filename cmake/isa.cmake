@@ -1,7 +1,8 @@
 # One binary for AVX2 and AVX-512: every *.cpu.cpp is compiled once per instruction set, its code in a namespace of that name
 # (OCTET_ISA), and octet/tensor/cpu/isa.hpp calls the one this machine runs. Contraction is off: a fused multiply-add is written
-# as fma() where it is wanted, so that one formula gives the same bits on every backend.
-set(OCTET_ISA_v3 -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mtune=haswell)
+# as fma() where it is wanted, so that one formula gives the same bits on every backend. A prefetch for writing (prfchw) does nothing on
+# the few processors with AVX2 that do not know it.
+set(OCTET_ISA_v3 -mavx2 -mfma -mf16c -mbmi -mbmi2 -mlzcnt -mprfchw -mtune=haswell)
 set(OCTET_ISA_v4 ${OCTET_ISA_v3} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512cd -mprefer-vector-width=512 -mtune=icelake-server)
 
 function(octet_kernels target)

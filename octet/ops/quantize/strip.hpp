@@ -91,11 +91,26 @@ struct Turned {
   OCTET_HD Vec operator()(int c, int r) const { return splat<Vec>(s[(r >> shift) * row_step + c * col_step]); }
 };
 
-/// Where a strip's codes or values go in one orientation: the first byte, bytes from row to row, cache lines of a row; nowhere when null.
+/// Rows of values or codes: the first, and how many values lie from one to the next.
+template <class T>
+struct Rows {
+  T* at = nullptr;
+  std::int64_t stride = 0;
+  OCTET_HD T* operator[](int r) const { return at + r * stride; }
+};
+
+/// Where a strip's codes or values go in one orientation: the first byte, bytes from row to row, rows, cache lines of a row; nowhere when null.
 struct Place {
   std::byte* at = nullptr;
   std::int64_t stride = 0;
-  int lines = 0;
+  int rows = 0, lines = 0;
+
+  template <class T> Rows<T> as() const { return {reinterpret_cast<T*>(at), stride / std::int64_t(sizeof(T))}; }
+  /// Asks for every step-th row from r on, to be written.
+  OCTET_HD void prefetch(int r, int step) const {
+    for (; r < rows; r += step)
+      for (int i = 0; i < lines; ++i) __builtin_prefetch(at + r * stride + i * 64, 1, 3);
+  }
 };
 
 /// Asks for what comes next while a strip is encoded, row by row: the values to its right and the places of its codes. No processor
@@ -106,12 +121,11 @@ struct Ahead {
   std::int64_t row_length;
   Place rows, cols;
 
-  OCTET_HD void operator()(int r) const {
+  OCTET_HD void operator()(int r, int of) const {
     constexpr int line = 64, lines = strip_size * int(sizeof(T)) / line;
     const char* const right = reinterpret_cast<const char*>(values + r * row_length + strip_size);
     for (int i = 0; i < lines; ++i) __builtin_prefetch(right + i * line, 0, 2);
-    for (int i = 0; i < rows.lines; ++i) __builtin_prefetch(rows.at + r * rows.stride + i * line, 1, 3);
-    for (int i = 0; i < cols.lines; ++i) __builtin_prefetch(cols.at + r * cols.stride + i * line, 1, 3);
+    rows.prefetch(r, of), cols.prefetch(r, of);
   }
 };
 
@@ -183,18 +197,18 @@ struct EncodedPair {
   OCTET_HD void count(Pair v, IntVec& minus) const { minus += ((a.size() == Vec{}) & (v.a != Vec{})) + ((b.size() == Vec{}) & (v.b != Vec{})); }
 };
 
-/// Codes of a strip, 128 bytes a row, whatever its values are.
+/// Codes of a strip, whatever its values are.
 template <class Source, class Format, class Scale>
-void encode_any(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Ahead<typename Source::Type> ahead, std::uint8_t* codes,
+void encode_any(Rows<const typename Source::Type> x, int rows, const Scale scale, const Ahead<typename Source::Type> ahead, Rows<std::uint8_t> codes,
                 Partial& seen) {
   ops::HealthCounts<Vec> n;
   for (int r = 0; r < rows; ++r) {
-    ahead(r);
+    ahead(r, rows);
     for (int c = 0; c < strip_size; c += width) {
-      const Vec v = Source::load(x + r * ld, Full{c}), s = scale(r, c);
+      const Vec v = Source::load(x[r], Full{c}), s = scale(r, c);
       const IntVec code = encode_lanes<Format>(Vec(v * s));
       ops::count_health<Format>(v, s, code, n);
-      store_raw(codes + r * strip_size, Full{c}, to_bytes(code));
+      store_raw(codes[r], Full{c}, to_bytes(code));
     }
   }
   seen.saturated += total(n.saturated), seen.flushed += total(n.flushed), seen.nonfinite += total(n.nonfinite);
@@ -202,16 +216,16 @@ void encode_any(const typename Source::Type* x, std::int64_t ld, int rows, const
 
 /// The same where no value is NaN or beyond the format's largest. `counts`: those that become 0 are counted.
 template <class Source, class Format, bool counts, class Scale>
-void encode_in_range(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Ahead<typename Source::Type> ahead,
-                     std::uint8_t* codes, Partial& seen) {
+void encode_in_range(Rows<const typename Source::Type> x, int rows, const Scale scale, const Ahead<typename Source::Type> ahead,
+                     Rows<std::uint8_t> codes, Partial& seen) {
   constexpr PairOrder order = order_of<Source, std::uint8_t>;
   IntVec minus{};
   for (int r = 0; r < rows; ++r) {
-    ahead(r);
+    ahead(r, rows);
     for (int c = 0; c < strip_size; c += pair_width) {
-      const Pair v = Source::template pair<order>(x + r * ld + c);
+      const Pair v = Source::template pair<order>(x[r] + c);
       const EncodedPair<Format> y(v, scale.template pair<order>(r, c));
-      y.template store_codes_at<order>(codes + r * strip_size + c);
+      y.template store_codes_at<order>(codes[r] + c);
       if constexpr (counts) y.count(v, minus);
     }
   }
@@ -219,18 +233,18 @@ void encode_in_range(const typename Source::Type* x, std::int64_t ld, int rows, 
 }
 
 /// The values of such a strip's codes times their descales, which are numbers of T, without its codes or with them.
-template <class Source, class Format, bool counts, class T, class Scale>
-void encode_values(const typename Source::Type* x, std::int64_t ld, int rows, const Scale scale, const Scale descale,
-                   const Ahead<typename Source::Type> ahead, T* to, std::int64_t stride, std::uint8_t* codes, Partial& seen) {
+template <class Source, class Format, bool counts, class T, class Scale, class Descale>
+void encode_values(Rows<const typename Source::Type> x, int rows, const Scale scale, const Descale descale, const Ahead<typename Source::Type> ahead,
+                   Rows<T> to, Rows<std::uint8_t> codes, Partial& seen) {
   constexpr PairOrder order = order_of<Source, T>;
   IntVec minus{};
   for (int r = 0; r < rows; ++r) {
-    ahead(r);
+    ahead(r, rows);
     for (int c = 0; c < strip_size; c += pair_width) {
-      const Pair v = Source::template pair<order>(x + r * ld + c);
+      const Pair v = Source::template pair<order>(x[r] + c);
       const EncodedPair<Format> y(v, scale.template pair<order>(r, c));
-      store_pair<order>(to + r * stride + c, y.values(descale.template pair<order>(r, c)));
-      if (codes != nullptr) y.template store_codes_at<order>(codes + r * strip_size + c);
+      store_pair<order>(to[r] + c, y.values(descale.template pair<order>(r, c)));
+      if (codes.at != nullptr) y.template store_codes_at<order>(codes[r] + c);
       if constexpr (counts) y.count(v, minus);
     }
   }
@@ -239,11 +253,11 @@ void encode_values(const typename Source::Type* x, std::int64_t ld, int rows, co
 
 /// The same from a strip's codes, whatever they are, as decode_operand makes them.
 template <class Format, class T, class Descale>
-void decode_strip(const std::uint8_t* codes, const Strip& s, const Descale descale, T* to, std::int64_t stride) {
+void decode_strip(const std::uint8_t* codes, const Strip& s, const Descale descale, Rows<T> to) {
   for (int r = 0; r < s.rows; ++r)
     Lane{}.each(s.cols, [&](auto c) {
       const Vec v = decode_lanes<Format, Vec>(widen(load_raw<ByteVec>(codes + r * strip_size, c)));
-      Lane{}.store(to + r * stride, c, v * descale(r, int(c.at)));
+      Lane{}.store(to[r], c, v * descale(r, int(c.at)));
     });
 }
 

@@ -80,7 +80,7 @@ struct Worker {
   bool turned(const Quantized& q) const { return &q == &cols && !q.transposed; }
   Place place_of(const Quantized& q, const Strip& s) const {
     const std::int64_t size = std::int64_t(size_of(q.codes.dtype)), length = turned(q) ? R : C, at = turned(q) ? s.col0 * R + s.row0 : s.row0 * C + s.col0;
-    return {q.codes.as<std::byte>() + at * size, length * size, int(ceil_div((turned(q) ? s.rows : strip_size) * size, 64))};
+    return {q.codes.as<std::byte>() + at * size, length * size, turned(q) ? s.cols : s.rows, int(ceil_div((turned(q) ? s.rows : s.cols) * size, 64))};
   }
   static AlongRows unscaled() {
     static constexpr float one = 1;
@@ -101,10 +101,8 @@ struct Worker {
     if (q.decoded) {
       if (turned(q)) transpose(codes, strip_size, s.rows, s.cols, turned_codes, strip_size);
       with_values_of(q, descale, [&]<class V>(const auto& factor) {
-        V* const to = reinterpret_cast<V*>(p.at);
-        const std::int64_t stride = p.stride / std::int64_t(sizeof(V));
-        if (turned(q)) decode_strip<Format>(turned_codes, Strip{s.col0, s.row0, s.cols, s.rows}, Turned(factor), to, stride);
-        else decode_strip<Format>(codes, s, factor, to, stride);
+        if (turned(q)) decode_strip<Format>(turned_codes, Strip{s.col0, s.row0, s.cols, s.rows}, Turned(factor), p.as<V>());
+        else decode_strip<Format>(codes, s, factor, p.as<V>());
       });
     } else if (turned(q)) {
       transpose(codes, strip_size, s.rows, s.cols, reinterpret_cast<std::uint8_t*>(p.at), p.stride);
@@ -115,6 +113,8 @@ struct Worker {
 
   /// Whether an orientation can have its values without a look at their codes. Floats are four times the bytes to transpose.
   bool is_direct(const Quantized& q) const { return q.decoded && (!turned(q) || q.codes.dtype == DType::bf16); }
+  /// Whether an orientation takes codes as a strip has them.
+  bool is_straight(const Quantized& q) const { return !q.decoded && !turned(q); }
   /// Whether a strip's columns are its rows transposed.
   bool turns_rows(const Strip& s) const {
     return is_direct(rows) && is_direct(cols) && turned(cols) && rows.codes.dtype == DType::bf16 && s.rows % transpose_rows<Bf16> == 0 &&
@@ -123,39 +123,41 @@ struct Worker {
   /// Puts a whole strip of values in range where a direct orientation wants it, and, transposed, where `turned_too` says; with codes
   /// when others wait for them.
   template <class Scale>
-  void put_direct(const T* x, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, const Ahead<T>& ahead, const Quantized& q,
-                  const Place& turned_too, std::uint8_t* also_codes, bool counts, Partial& counted) {
+  void put_direct(Rows<const T> x, const Strip& s, const Scale& scale, const Scale& descale, const Ahead<T>& ahead, const Quantized& q,
+                  const Place& turned_too, Rows<std::uint8_t> also_codes, bool counts, Partial& counted) {
     with_values_of(q, descale, [&]<class V>(const auto& factor) {
-      const bool apart = turned(q);
-      V* const to = apart ? reinterpret_cast<V*>(untransposed) : reinterpret_cast<V*>((&q == &rows ? ahead.rows : ahead.cols).at);
-      const std::int64_t stride = apart ? strip_size : C;
-      if (counts) encode_values<Source, Format, true>(x, ld, s.rows, scale, factor, ahead, to, stride, also_codes, counted);
-      else encode_values<Source, Format, false>(x, ld, s.rows, scale, factor, ahead, to, stride, also_codes, counted);
+      const Rows<V> to = turned(q) ? Rows<V>{reinterpret_cast<V*>(untransposed), strip_size} : (&q == &rows ? ahead.rows : ahead.cols).template as<V>();
+      if (counts) encode_values<Source, Format, true>(x, s.rows, scale, factor, ahead, to, also_codes, counted);
+      else encode_values<Source, Format, false>(x, s.rows, scale, factor, ahead, to, also_codes, counted);
       if constexpr (std::is_same_v<V, Bf16>)
-        if (turned_too.at != nullptr) transpose(to, stride, s.rows, s.cols, reinterpret_cast<Bf16*>(turned_too.at), turned_too.stride / 2);
+        if (const Rows<V> columns = turned_too.as<V>(); columns.at != nullptr)
+          transpose(to.at, to.stride, s.rows, s.cols, columns.at, columns.stride);
     });
   }
 
   /// Encodes a strip and puts its codes where they belong. The orientation that counts is the rows', or the only one.
   template <class Scale>
-  void emit(const T* x, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, bool in_range, bool to_rows, bool to_cols) {
-    const bool counts = health && (to_rows || !rows), flushed = counts && sink.spec.count;
+  void emit(const T* values, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, bool in_range, bool to_rows, bool to_cols) {
+    const bool counts = health && (to_rows || !rows), flushed = counts && sink.spec.count, compares = counts && noise;
     Partial uncounted;
     Partial& counted = counts ? seen : uncounted;
     to_cols &= !to_rows || !sink.codes.one_matrix();
-    const Ahead<T> ahead{x, C, to_rows ? place_of(rows, s) : Place{}, to_cols ? place_of(cols, s) : Place{}};
-    bool rows_wait = to_rows, cols_wait = to_cols;
-    const bool of_rows = to_rows && is_direct(rows), of_cols = to_cols && is_direct(cols);
-    if (in_range && s.cols == strip_size && (of_rows || of_cols)) {
-      const Quantized& direct = of_rows ? rows : cols;
-      const bool turns = of_rows ? to_cols && turns_rows(s) : turned(cols);
-      rows_wait &= !of_rows, cols_wait &= of_rows && !turns;
-      put_direct(x, ld, s, scale, descale, ahead, direct, turns ? ahead.cols : Place{}, (counts && noise) || rows_wait || cols_wait ? codes : nullptr,
-                 flushed, counted);
-    } else if (!in_range) encode_any<Source, Format>(x, ld, s.rows, scale, ahead, codes, counted);
-    else if (flushed) encode_in_range<Source, Format, true>(x, ld, s.rows, scale, ahead, codes, counted);
-    else encode_in_range<Source, Format, false>(x, ld, s.rows, scale, ahead, codes, counted);
-    if (counts && noise) measure_strip<Source, Format>(x, ld, s.rows, descale, codes, seen);
+    const Rows<const T> x{values, ld};
+    const Ahead<T> ahead{values, C, to_rows ? place_of(rows, s) : Place{}, to_cols ? place_of(cols, s) : Place{}};
+    const bool of_rows = to_rows && is_direct(rows), direct = in_range && s.cols == strip_size && (of_rows || (to_cols && is_direct(cols)));
+    const bool turns = of_rows ? to_cols && turns_rows(s) : turned(cols);
+    bool rows_wait = to_rows && !(direct && of_rows), cols_wait = to_cols && !(direct && (!of_rows || turns));
+    // Codes that wait for nothing else go straight to their place.
+    const bool straight = rows_wait != cols_wait && is_straight(rows_wait ? rows : cols) && s.cols == strip_size && !compares;
+    const Rows<std::uint8_t> to = straight ? (rows_wait ? ahead.rows : ahead.cols).template as<std::uint8_t>() : Rows<std::uint8_t>{codes, strip_size};
+    if (straight) rows_wait = cols_wait = false;
+    if (direct)
+      put_direct(x, s, scale, descale, ahead, of_rows ? rows : cols, turns ? ahead.cols : Place{},
+                 straight || compares || rows_wait || cols_wait ? to : Rows<std::uint8_t>{}, flushed, counted);
+    else if (!in_range) encode_any<Source, Format>(x, s.rows, scale, ahead, to, counted);
+    else if (flushed) encode_in_range<Source, Format, true>(x, s.rows, scale, ahead, to, counted);
+    else encode_in_range<Source, Format, false>(x, s.rows, scale, ahead, to, counted);
+    if (compares) measure_strip<Source, Format>(values, ld, s.rows, descale, codes, seen);
     if (rows_wait) put(rows, ahead.rows, s, descale);
     if (cols_wait) put(cols, ahead.cols, s, descale);
   }
