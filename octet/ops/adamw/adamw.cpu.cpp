@@ -2,7 +2,7 @@
 
 #include "octet/ops/adamw/adamw.kernels.hpp"
 #include "octet/ops/adamw/adamw.math.hpp"
-#include "octet/tensor/cpu/lanes.hpp"
+#include "octet/tensor/cpu/pair.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
 
 namespace octet::cpu::OCTET_ISA {
@@ -50,13 +50,14 @@ OCTET_HD void draw(std::uint64_t key, std::uint64_t high, std::uint64_t first, s
       c0[r] = (p1 >> 32) ^ c1[r] ^ k0, c1[r] = p1, c2[r] = (p0 >> 32) ^ c3[r] ^ k1, c3[r] = p0;
     }
   }
+  Words in_turn;  // low[0], upper[0], low[1], ..
+  for (int i = 0; i < a_register; ++i) in_turn[i] = std::uint64_t(i / 2 + i % 2 * a_register);
 #pragma GCC unroll 4
-  for (int r = 0; r < at_once; ++r) {
+  for (int r = 0; r < at_once; ++r, out += 8 * a_register) {
     const Words low = (c0[r] & 0xFFFFFFFFu) | c1[r] << 32, upper = (c2[r] & 0xFFFFFFFFu) | c3[r] << 32;
-    for (int i = 0; i < a_register; ++i, out += 8) {
-      const std::uint64_t words[2] = {low[i], upper[i]};
-      __builtin_memcpy(out, words, sizeof(words));
-    }
+    const Words first_half = __builtin_shuffle(low, upper, in_turn), second_half = __builtin_shuffle(low, upper, in_turn + std::uint64_t(a_register / 2));
+    __builtin_memcpy(out, &first_half, sizeof(Words));
+    __builtin_memcpy(out + 4 * a_register, &second_half, sizeof(Words));
   }
 }
 
@@ -69,9 +70,9 @@ struct PieceDraws {
     for (std::int64_t at = 0; at < piece.count; at += 8 * counters)
       draw(draws.key, draws.stream(variable), std::uint64_t((piece.begin + at) / 8), halves[variable] + at);
   }
-  template <class Cursor>
-  OCTET_HD void store(Lane lane, Bf16* p, Cursor at, Vec x, int variable) const {
-    lane.store_drawn(p, at, x, halves[variable]);
+  template <class Lanes, class Cursor>
+  OCTET_HD void store(Lanes lanes, Bf16* p, Cursor at, typename Lanes::Value x, int variable) const {
+    lanes.store_drawn(p, at, x, halves[variable]);
   }
 };
 
@@ -85,7 +86,14 @@ void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece)
     const G* const grad = p.grad.as<G>() + piece.begin;
     P* const value = p.value.as<P>() + piece.begin;
     M *const m = p.moments.m.as<M>() + piece.begin, *const v = p.moments.v.as<M>() + piece.begin;
-    Lane{}.each(piece.count, [&](auto at) { ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v, draws); });
+    std::int64_t done = 0;
+    if constexpr (std::is_same_v<P, Bf16> || std::is_same_v<M, Bf16>)
+      for (; done + pair_width <= piece.count; done += pair_width)
+        ops::adamw_update(PairLane{}, Full{done}, constants, step, grad, value, m, v, draws);
+    Lane{}.each(piece.count - done, [&](auto at) {
+      at.at += done;
+      ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v, draws);
+    });
   });
 }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <memory>
 
 #include "octet/ops/adamw/adamw.kernels.hpp"
@@ -130,6 +132,42 @@ TEST(AdamW, Bf16StatesAreRoundedStochasticallyAndTheSameOnEveryInstructionSet) {
     bias += got - want, spread += step * step;
   }
   EXPECT_LE(std::fabs(bias), 5 * std::sqrt(spread)) << "five standard deviations, each below one step";
+}
+
+// The same formula on the same values, stored in f32 and in BF16: infinity and NaN stay, and what is beyond the largest BF16 becomes it.
+TEST(AdamW, Bf16StatesSaturateAndKeepWhatIsNotFinite) {
+  constexpr std::int64_t n = 77;
+  constexpr float infinity = std::numeric_limits<float>::infinity(), beyond = 0x1.fffffep127f;
+  AdamWStep unscaled = tenth;
+  unscaled.gradient_scale = 1;
+  Case exact(n, unscaled);
+  AdamWParameter& wide = exact.parameter;
+  for (Tensor* t : {&wide.value, &wide.moments.m, &wide.moments.v})
+    for (std::int64_t i = 0; i < n; ++i) t->f32()[i] = to_float(to_bf16(t->f32()[i]));
+  wide.value.f32()[3] = infinity, wide.value.f32()[20] = std::nanf(""), wide.value.f32()[41] = -infinity, wide.value.f32()[70] = -infinity;
+  for (const std::int64_t i : {12, 13, 50, 76}) wide.moments.m.f32()[i] = bf16_max, wide.grad.f32()[i] = beyond;
+  wide.grad.f32()[64] = infinity;
+  std::vector<AdamWParameter> runs;
+  for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw)) {
+    AdamWParameter p = narrowed(exact.stream, wide);
+    p.key = 77, p.grad = wide.grad;
+    runs.push_back(p);
+    kernel(update_of(p, exact.step));
+  }
+  EXPECT_EQ(bytes_of(runs.front()), bytes_of(runs.back()));
+  cpu::v3::adamw(update_of(wide, exact.step));
+  const Tensor* got[] = {&runs.front().value, &runs.front().moments.m, &runs.front().moments.v};
+  const Tensor* exactly[] = {&wide.value, &wide.moments.m, &wide.moments.v};
+  int saturated = 0;
+  for (int variable = 0; variable < 3; ++variable)
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float x = exactly[variable]->f32()[i];
+      const std::uint32_t word = philox(77, std::uint64_t(i / 8), 4 * tenth.updates + std::uint64_t(variable)).w[i % 8 / 2];
+      const Bf16 wanted = to_bf16_stochastic(x, i % 2 ? word : word << 16);
+      ASSERT_EQ(got[variable]->bf16()[i].bits, wanted.bits) << variable << " " << i << ": " << x;
+      saturated += std::isfinite(x) && std::fabs(x) > bf16_max;
+    }
+  EXPECT_EQ(saturated, 4);
 }
 
 // With a gradient that never changes, both corrected moments are that gradient and its square at every step.

@@ -48,7 +48,7 @@ OCTET_HD void store_pair(float* p, Pair v) {
   }
   store_raw(p, Full{0}, v.a), store_raw(p, Full{width}, v.b);
 }
-/// Of values that are BF16 numbers: nothing is rounded.
+/// The upper halves of the lanes: of values that are BF16 numbers, those.
 template <PairOrder order>
 OCTET_HD void store_pair(Bf16* p, Pair v) {
   const IntVec a = int_of(v.a), b = int_of(v.b);
@@ -80,5 +80,36 @@ OCTET_HD CodePair load_codes(const std::uint8_t* p) {
   const IntVec both = widen(load_raw<HalfVec>(p, Full{0}));
   return {both, both >> 8};
 }
+
+// Arithmetic on pairs, so that a row body that uses nothing else can be given a PairLane.
+OCTET_HD Pair operator+(Pair x, Pair y) { return {x.a + y.a, x.b + y.b}; }
+OCTET_HD Pair operator-(Pair x, Pair y) { return {x.a - y.a, x.b - y.b}; }
+OCTET_HD Pair operator*(Pair x, Pair y) { return {x.a * y.a, x.b * y.b}; }
+OCTET_HD Pair operator/(Pair x, Pair y) { return {x.a / y.a, x.b / y.b}; }
+OCTET_HD Pair operator+(Pair x, float y) { return {x.a + y, x.b + y}; }
+OCTET_HD Pair operator*(Pair x, float y) { return {x.a * y, x.b * y}; }
+
+/// A Lane that takes two registers at a time, interleaved. Only for whole pairs.
+struct PairLane {
+  using Value = Pair;
+
+  template <class T> OCTET_HD Pair load(const T* p, Full c) const { return load_pair<PairOrder::interleaved>(p + c.at); }
+  OCTET_HD void store(float* p, Full c, Pair v) const { store_pair<PairOrder::interleaved>(p + c.at, v); }
+  OCTET_HD Pair sqrt(Pair v) const { return {square_root(v.a), square_root(v.b)}; }
+
+  /// p[c + i] = v[i] rounded stochastically by the random bits halves[c + i].
+  OCTET_HD void store_drawn(Bf16* p, Full c, Pair v, const std::uint16_t* halves) const {
+    const IntVec random = load_raw<IntVec>(halves, c), size_a = int_of(magnitude(v.a)), size_b = int_of(magnitude(v.b));
+    if (all_of((size_a > size_b ? size_a : size_b) <= int_of(splat<Vec>(bf16_max)))) [[likely]] {  // raised_to_bf16() of every lane
+      const Vec a = value_of<Vec>(IntVec(int_of(v.a) + (random & 0xFFFF)));
+      const Vec b = value_of<Vec>(IntVec(int_of(v.b) + (IntVec)((BitsOf<Vec>)random >> 16)));
+      return store_pair<PairOrder::interleaved>(p + c.at, {a, b});
+    }
+    float values[pair_width];
+    store_pair<PairOrder::interleaved>(values, v);
+#pragma GCC unroll 1
+    for (int i = 0; i < pair_width; ++i) p[c.at + i] = to_bf16_stochastic(values[i], std::uint32_t(halves[c.at + i]) << 16);
+  }
+};
 
 }  // namespace octet::cpu::OCTET_ISA
