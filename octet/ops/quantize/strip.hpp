@@ -214,28 +214,12 @@ void encode_any(Rows<const typename Source::Type> x, int rows, const Scale scale
   seen.saturated += total(n.saturated), seen.flushed += total(n.flushed), seen.nonfinite += total(n.nonfinite);
 }
 
-/// The same where no value is NaN or beyond the format's largest. `counts`: those that become 0 are counted.
-template <class Source, class Format, bool counts, class Scale>
-void encode_in_range(Rows<const typename Source::Type> x, int rows, const Scale scale, const Ahead<typename Source::Type> ahead,
-                     Rows<std::uint8_t> codes, Partial& seen) {
-  constexpr PairOrder order = order_of<Source, std::uint8_t>;
-  IntVec minus{};
-  for (int r = 0; r < rows; ++r) {
-    ahead(r, rows);
-    for (int c = 0; c < strip_size; c += pair_width) {
-      const Pair v = Source::template pair<order>(x[r] + c);
-      const EncodedPair<Format> y(v, scale.template pair<order>(r, c));
-      y.template store_codes_at<order>(codes[r] + c);
-      if constexpr (counts) y.count(v, minus);
-    }
-  }
-  seen.flushed -= total(minus);
-}
-
-/// The values of such a strip's codes times their descales, which are numbers of T, without its codes or with them.
+/// The same where no value is NaN or beyond the format's largest. `counts`: those that become 0 are counted. Beside codes, or without
+/// them, the values of the codes times their descales, which are numbers of T; codes alone where T is one.
 template <class Source, class Format, bool counts, class T, class Scale, class Descale>
-void encode_values(Rows<const typename Source::Type> x, int rows, const Scale scale, const Descale descale, const Ahead<typename Source::Type> ahead,
-                   Rows<T> to, Rows<std::uint8_t> codes, Partial& seen) {
+void encode_in_range(Rows<const typename Source::Type> x, int rows, const Scale scale, const Descale descale, const Ahead<typename Source::Type> ahead,
+                     Rows<T> to, Rows<std::uint8_t> codes, Partial& seen) {
+  constexpr bool values = !std::is_same_v<T, std::uint8_t>;
   constexpr PairOrder order = order_of<Source, T>;
   IntVec minus{};
   for (int r = 0; r < rows; ++r) {
@@ -243,8 +227,8 @@ void encode_values(Rows<const typename Source::Type> x, int rows, const Scale sc
     for (int c = 0; c < strip_size; c += pair_width) {
       const Pair v = Source::template pair<order>(x[r] + c);
       const EncodedPair<Format> y(v, scale.template pair<order>(r, c));
-      store_pair<order>(to[r] + c, y.values(descale.template pair<order>(r, c)));
-      if (codes.at != nullptr) y.template store_codes_at<order>(codes[r] + c);
+      if constexpr (values) store_pair<order>(to[r] + c, y.values(descale.template pair<order>(r, c)));
+      if (!values || codes.at != nullptr) y.template store_codes_at<order>(codes[r] + c);
       if constexpr (counts) y.count(v, minus);
     }
   }

@@ -120,6 +120,12 @@ struct Worker {
     return is_direct(rows) && is_direct(cols) && turned(cols) && rows.codes.dtype == DType::bf16 && s.rows % transpose_rows<Bf16> == 0 &&
            sink.spec.decodes_with_descale(rows.block) == sink.spec.decodes_with_descale(cols.block);
   }
+  template <class V, class Scale, class Descale>
+  static void encode(Rows<const T> x, const Strip& s, const Scale& scale, const Descale& descale, const Ahead<T>& ahead, Rows<V> to,
+                     Rows<std::uint8_t> also_codes, bool counts, Partial& counted) {
+    if (counts) encode_in_range<Source, Format, true>(x, s.rows, scale, descale, ahead, to, also_codes, counted);
+    else encode_in_range<Source, Format, false>(x, s.rows, scale, descale, ahead, to, also_codes, counted);
+  }
   /// Puts a whole strip of values in range where a direct orientation wants it, and, transposed, where `turned_too` says; with codes
   /// when others wait for them.
   template <class Scale>
@@ -127,8 +133,7 @@ struct Worker {
                   const Place& turned_too, Rows<std::uint8_t> also_codes, bool counts, Partial& counted) {
     with_values_of(q, descale, [&]<class V>(const auto& factor) {
       const Rows<V> to = turned(q) ? Rows<V>{reinterpret_cast<V*>(untransposed), strip_size} : (&q == &rows ? ahead.rows : ahead.cols).template as<V>();
-      if (counts) encode_values<Source, Format, true>(x, s.rows, scale, factor, ahead, to, also_codes, counted);
-      else encode_values<Source, Format, false>(x, s.rows, scale, factor, ahead, to, also_codes, counted);
+      encode(x, s, scale, factor, ahead, to, also_codes, counts, counted);
       if constexpr (std::is_same_v<V, Bf16>)
         if (const Rows<V> columns = turned_too.as<V>(); columns.at != nullptr)
           transpose(to.at, to.stride, s.rows, s.cols, columns.at, columns.stride);
@@ -155,8 +160,7 @@ struct Worker {
       put_direct(x, s, scale, descale, ahead, of_rows ? rows : cols, turns ? ahead.cols : Place{},
                  straight || compares || rows_wait || cols_wait ? to : Rows<std::uint8_t>{}, flushed, counted);
     else if (!in_range) encode_any<Source, Format>(x, s.rows, scale, ahead, to, counted);
-    else if (flushed) encode_in_range<Source, Format, true>(x, s.rows, scale, ahead, to, counted);
-    else encode_in_range<Source, Format, false>(x, s.rows, scale, ahead, to, counted);
+    else encode(x, s, scale, scale, ahead, Rows<std::uint8_t>{}, to, flushed, counted);
     if (compares) measure_strip<Source, Format>(values, ld, s.rows, descale, codes, seen);
     if (rows_wait) put(rows, ahead.rows, s, descale);
     if (cols_wait) put(cols, ahead.cols, s, descale);
