@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.cpu.cpp files: transposes bytes, BF16 or floats in registers.
+// Only for *.cpu.cpp files: transposes bytes or BF16 in registers.
 
 #include "octet/tensor/cpu/lanes.hpp"
 
@@ -10,25 +10,25 @@ typedef std::uint8_t Bytes __attribute__((vector_size(4 * width)));
 /// Rows that one step turns: as many as a register has values.
 template <class T> inline constexpr int transpose_rows = 4 * width / int(sizeof(T));
 
-/// Values of the lower, or upper, halves of a and b's 128-bit parts in turn.
+/// Values of the lower, or upper, halves of a and b's 128-bit parts in turn; T has one or two bytes.
 template <class T>
 OCTET_HD Bytes interleave_low(Bytes a, Bytes b) {
 #ifdef OCTET_ISA_v4
   const __m512i x = (__m512i)a, y = (__m512i)b;
-  return (Bytes)(sizeof(T) == 1 ? _mm512_unpacklo_epi8(x, y) : sizeof(T) == 2 ? _mm512_unpacklo_epi16(x, y) : _mm512_unpacklo_epi32(x, y));
+  return (Bytes)(sizeof(T) == 1 ? _mm512_unpacklo_epi8(x, y) : _mm512_unpacklo_epi16(x, y));
 #else
   const __m256i x = (__m256i)a, y = (__m256i)b;
-  return (Bytes)(sizeof(T) == 1 ? _mm256_unpacklo_epi8(x, y) : sizeof(T) == 2 ? _mm256_unpacklo_epi16(x, y) : _mm256_unpacklo_epi32(x, y));
+  return (Bytes)(sizeof(T) == 1 ? _mm256_unpacklo_epi8(x, y) : _mm256_unpacklo_epi16(x, y));
 #endif
 }
 template <class T>
 OCTET_HD Bytes interleave_high(Bytes a, Bytes b) {
 #ifdef OCTET_ISA_v4
   const __m512i x = (__m512i)a, y = (__m512i)b;
-  return (Bytes)(sizeof(T) == 1 ? _mm512_unpackhi_epi8(x, y) : sizeof(T) == 2 ? _mm512_unpackhi_epi16(x, y) : _mm512_unpackhi_epi32(x, y));
+  return (Bytes)(sizeof(T) == 1 ? _mm512_unpackhi_epi8(x, y) : _mm512_unpackhi_epi16(x, y));
 #else
   const __m256i x = (__m256i)a, y = (__m256i)b;
-  return (Bytes)(sizeof(T) == 1 ? _mm256_unpackhi_epi8(x, y) : sizeof(T) == 2 ? _mm256_unpackhi_epi16(x, y) : _mm256_unpackhi_epi32(x, y));
+  return (Bytes)(sizeof(T) == 1 ? _mm256_unpackhi_epi8(x, y) : _mm256_unpackhi_epi16(x, y));
 #endif
 }
 
