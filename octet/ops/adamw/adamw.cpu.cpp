@@ -90,10 +90,7 @@ void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece)
     if constexpr (std::is_same_v<P, Bf16> || std::is_same_v<M, Bf16>)
       for (; done + pair_width <= piece.count; done += pair_width)
         ops::adamw_update(PairLane{}, Full{done}, constants, step, grad, value, m, v, draws);
-    Lane{}.each(piece.count - done, [&](auto at) {
-      at.at += done;
-      ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v, draws);
-    });
+    Lane{}.each(piece.count, [&](auto at) { ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v, draws); }, done);
   });
 }
 

@@ -24,9 +24,8 @@ struct Wide {
 
 float descale_at(const Quantized& q, std::int64_t at) { return q.descales.dtype == DType::e8m0 ? decode_e8m0(q.descales.u8()[at]) : q.descales.f32()[at]; }
 
-/// Whether a code's value times the descale is a BF16 number, whatever the code: a power of two does not touch the value's bits unless
-/// it takes them below what BF16 holds.
-bool is_exact(const Quantized& q, float descale) { return q.power_of_two && descale >= 0x1p-100f; }
+/// Whether a code's value times the descale is a BF16 number, whatever the code.
+bool is_exact(const Quantized& q, float descale) { return q.power_of_two && descale >= 1 / ops::largest_exact_scale; }
 
 /// One descale for all, or one for each value.
 struct Same {
@@ -50,8 +49,7 @@ void decode_stretch(const typename From::Type* in, std::int64_t n, const Descale
       const Pair v = From::pair(in + done), s = descale.pair(done);
       store_pair<PairOrder::interleaved>(out + done, {v.a * s.a, v.b * s.b});
     }
-  for (; done + width <= n; done += width) Lane{}.store(out, Full{done}, From::load(in, Full{done}) * descale.at(Full{done}));
-  if (const Part rest{done, int(n - done)}; rest.count > 0) Lane{}.store(out, rest, From::load(in, rest) * descale.at(rest));
+  Lane{}.each(n, [&](auto c) { Lane{}.store(out, c, From::load(in, c) * descale.at(c)); }, done);
 }
 
 /// Row by row, and in each row stretch by stretch of one descale.

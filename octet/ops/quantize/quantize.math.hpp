@@ -6,6 +6,10 @@
 
 namespace octet::ops {
 
+/// Up to this scale a code's value times a descale that is a power of two is a BF16 number: the descale leaves the value's bits as they
+/// are unless it takes them below 2^-133, and the least code is 2^-16.
+inline constexpr float largest_exact_scale = 0x1p100f;
+
 /// How the maxima of a tensor's blocks become scales.
 struct BlockRule {
   ScaleRule rule = ScaleRule::quotient;

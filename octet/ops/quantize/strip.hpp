@@ -15,8 +15,6 @@ using Partial = TileQuantizer::Partial;
 inline constexpr int strip_size = 128;
 inline constexpr int smallest_block = 32;
 inline constexpr int whole = 31;  // a shift that makes any index 0
-/// Up to this scale a code's value times the descale is a BF16 number, where the descale is a power of two: BF16 reaches down to 2^-133.
-inline constexpr float largest_exact_scale = 0x1p100f;
 
 /// Where a strip lies in the matrix. Its values are always 128 columns wide, with zeros beyond `cols`.
 struct Strip {
@@ -48,7 +46,7 @@ struct alignas(64) BlockScales {
       seen.scale_min = seen.scale_max == 0 ? low : smaller(low, seen.scale_min);
       seen.scale_max = larger(high, seen.scale_max);
     }
-    return Lane{}.max(encoded) > rule.format_max || high > largest_exact_scale;
+    return Lane{}.max(encoded) > rule.format_max || high > ops::largest_exact_scale;
   }
 };
 
@@ -174,7 +172,7 @@ OCTET_HD bool all_finite(const float* magnitudes, int n) {
 
 /// Whether values up to amax are in range of one scale.
 template <class Format>
-bool fits(float amax, float scale) { return amax * scale <= Format::nearest_to_max && scale <= largest_exact_scale; }
+bool fits(float amax, float scale) { return amax * scale <= Format::nearest_to_max && scale <= ops::largest_exact_scale; }
 
 OCTET_HD std::int64_t total(IntVec v) {
   std::int64_t sum = 0;

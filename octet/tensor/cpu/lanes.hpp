@@ -132,10 +132,9 @@ OCTET_HD float fold(Vec v, const F& f) {
 struct Lane {
   using Value = Vec;
 
-  /// Calls f(cursor) for every pack of a row of n values.
+  /// Calls f(cursor) for every pack of a row of n values, from value i on.
   template <class F>
-  OCTET_HD void each(std::int64_t n, F&& f) const {
-    std::int64_t i = 0;
+  OCTET_HD void each(std::int64_t n, F&& f, std::int64_t i = 0) const {
     for (; i + width <= n; i += width) f(Full{i});
     if (i < n) f(Part{i, int(n - i)});
   }
