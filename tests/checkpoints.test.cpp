@@ -16,7 +16,8 @@
 #include "tests/testing/small_files.hpp"
 
 // Runs of the program that are killed, stopped, starved of disk, and gone on with: what they leave must be what a run leaves that nothing
-// happened to. OCTET_KILLS=500 makes a campaign of it.
+// happened to. OCTET_KILLS=500 makes a campaign of it, OCTET_BUSY=2 lets so many
+// threads of the test compete for the processors meanwhile.
 
 namespace octet {
 namespace {
@@ -27,6 +28,20 @@ using testing::BegunOctet, testing::bytes_of, testing::Ended, testing::has, test
 std::string config() {
   return "threads = 1\n" + testing::tiny_config("steps = 60\nbatch = 2\naccumulate = 3\neval_every = 7\n[recipe]\nhistory = 8\n[checkpoint]\nevery = 4\n");
 }
+
+/// Threads that do nothing but take processors away.
+class Busy {
+ public:
+  explicit Busy(std::int64_t threads) {
+    for (std::int64_t i = 0; i < threads; ++i)
+      threads_.emplace_back([](const std::stop_token& stop) {
+        for (volatile unsigned x = 0; !stop.stop_requested(); x = x + 1) {}
+      });
+  }
+
+ private:
+  std::vector<std::jthread> threads_;
+};
 
 class Interrupted : public ::testing::TestWithParam<std::string> {
  protected:
@@ -78,6 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, Interrupted, ::testing::Values("bf16", "de
 // Every third kill waits for a save and comes at a random moment of it, or soon after where the disk is fast: until enough came within one.
 // A run that ends before is begun again.
 TEST_P(Interrupted, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
+  const Busy neighbours(times("OCTET_BUSY", 0));
   whole_run(GetParam());
   const std::int64_t wanted = times("OCTET_KILLS", 20), wanted_within = wanted * 3 / 10;
   std::int64_t kills = 0, within_a_save = 0, whole_runs = 0;

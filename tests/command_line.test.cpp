@@ -64,7 +64,7 @@ TEST_F(CommandLine, WarnsOfOptionsWithoutEffectAndSaysWhy) {
   const std::string all = succeed("train idle.toml --tokens 500 --set recipe.first=1 --set data.eval_fraction=0 --set train.eval_every=1 --set optim.schedule.decay=0.1").err;
   for (const char* part : {"warning: idle.toml:16:1: `recipe.history` has no effect: no history is kept under bf16\n",
                            "warning: --set: `recipe.first` has no effect: nothing has 8 bits under bf16\n",
-                           "warning: `train.tokens` has no effect: train.steps is set",
+                           "warning: --tokens: `train.tokens` has no effect: train.steps is set",
                            "warning: --set: `train.eval_every` has no effect: nothing is held out",
                            "warning: --set: `optim.schedule.decay` has no effect: only optim.schedule.kind = \"wsd\" reads it\n"})
     EXPECT_TRUE(has(all, part)) << part << "\nin\n" << all;

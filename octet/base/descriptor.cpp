@@ -16,6 +16,11 @@ namespace {
 const char* remedy_of(int reason) {
   switch (reason) {
     case ENOENT: return "; check the path";
+    case ELOOP: return "; its symbolic links lead in a circle, name the file itself";
+    case ENAMETOOLONG: return "; shorten the path";
+    case EMFILE:
+    case ENFILE: return "; raise the limit of open files (ulimit -n)";
+    case EFBIG: return "; raise the limit of file sizes (ulimit -f)";
     case ENOTDIR: return "; a part of the path is a file, choose another";
     case EISDIR: return "; it is a folder, name a file";
     case EACCES:
@@ -44,6 +49,14 @@ int Descriptor::close() {
   const int failed = ::close(number_);
   number_ = -1;
   return failed ? errno : 0;
+}
+
+void open_standard_descriptors() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
+    const int opened = ::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (opened >= 0 && opened != number) ::dup2(opened, number), ::close(opened);
+  }
 }
 
 void refuse_file(std::string_view verb, const std::string& path, int reason) {

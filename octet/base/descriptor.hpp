@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace octet {
 
@@ -19,10 +20,16 @@ class Descriptor {
   bool ok() const { return number_ >= 0; }
   /// 0, or the reason why the last bytes may not have arrived (NFS and quotas report it here).
   int close();
+  /// Gives the number away: the caller closes it.
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;
 };
+
+/// Opens each closed one of standard input, output and error on /dev/null, in the wrong direction: writing to it fails, and no file that is
+/// opened later takes its number. To be called before anything else.
+void open_standard_descriptors();
 
 /// Throws IoError: "cannot <verb> '<path>': <reason>; <remedy>", the reason an errno, the remedy where the reason tells one.
 [[noreturn]] void refuse_file(std::string_view verb, const std::string& path, int reason);

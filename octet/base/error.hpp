@@ -41,13 +41,16 @@ struct ConfigError : Error {
 struct DataError : Error {
   explicit DataError(const std::string& what) : Error(ExitCode::data, what) {}
 };
-/// read(), whose DataError then ends with what to do about the file: a parser knows what is wrong, its caller what the file is for.
+/// read(), whose DataError then ends with the remedy: a parser knows what is wrong, its caller what the file is for. A remedy that the message
+/// has already is not added again.
 template <class Read>
 auto with_remedy(std::string_view remedy, Read read) {
   try {
     return read();
   } catch (const DataError& e) {
-    throw DataError(std::string(e.what()) + "; " + std::string(remedy));
+    const std::string what = e.what();
+    if (what.find(remedy) != what.npos) throw;
+    throw DataError(what + "; " + std::string(remedy));
   }
 }
 /// The operating system's fault; names the path and the reason.

@@ -8,20 +8,37 @@
 #include <cerrno>
 
 #include "octet/base/error.hpp"
+#include "octet/base/folder.hpp"
 #include "octet/base/new_file.hpp"
+#include "octet/base/path.hpp"
+#include "octet/base/regular_file.hpp"
 #include "octet/base/text.hpp"
 
 namespace octet {
+namespace {
+
+/// Into a device or a pipe, which waits for its reader.
+void write_in_place(const std::string& path, std::string_view bytes) {
+  Descriptor file(path, O_WRONLY | O_NOCTTY);
+  if (!file.ok()) refuse_file("write", path, errno);
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file.number(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) refuse_file("write", path, errno);
+    bytes.remove_prefix(std::size_t(n));
+  }
+  if (const int reason = file.close()) refuse_file("write", path, reason);
+}
+
+}  // namespace
 
 std::string read_file(const std::string& path, std::size_t max_bytes) {
   const auto refuse_size = [&](std::string_view size) {
     throw DataError(format("{}: the file may have at most {} bytes, it has {}", printable(path), grouped((long long)max_bytes), size));
   };
-  const Descriptor file(path, O_RDONLY);
-  if (!file.ok()) refuse_file("read", path, errno);
-  struct stat facts {};
-  std::size_t expected = 0;
-  if (::fstat(file.number(), &facts) == 0 && S_ISREG(facts.st_mode)) expected = std::size_t(facts.st_size);
+  if (is_folder(path)) refuse_file("read", path, EISDIR);
+  const RegularFile in = RegularFile::open(path);
+  const std::size_t expected = std::size_t(in.size);
   if (expected > max_bytes) refuse_size(grouped((long long)expected));
 
   std::string bytes;
@@ -30,7 +47,7 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
     // One byte beyond the expected end tells a file that has grown from one that is complete.
     const std::size_t wanted = std::max(expected + 1, filled + (std::size_t(64) << 10));
     bytes.resize(wanted > max_bytes ? max_bytes + 1 : wanted);
-    const ssize_t n = ::read(file.number(), bytes.data() + filled, bytes.size() - filled);
+    const ssize_t n = ::read(in.file.number(), bytes.data() + filled, bytes.size() - filled);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) refuse_file("read", path, errno);
     if (n == 0) break;
@@ -40,10 +57,24 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
   return bytes;
 }
 
-void write_file_atomically(const std::string& path, std::string_view bytes) {
-  NewFile file(path, bytes.size());
+void write_file(const std::string& path, std::string_view bytes) {
+  const std::string target = behind_links(path);
+  struct stat facts {};
+  if (::stat(target.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) return write_in_place(target, bytes);
+  NewFile file(target, bytes.size());
   file.write(0, std::as_bytes(std::span(bytes)));
   file.publish();
+}
+
+void require_writable(const std::string& path) {
+  const std::string target = behind_links(path);
+  const bool there = exists(target), in_place = there && !is_folder(target);
+  struct stat facts {};
+  const bool regular = in_place && ::stat(target.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
+  if (is_folder(target)) refuse_file("write", path, EISDIR);
+  if (in_place && !regular && ::access(target.c_str(), W_OK) != 0) refuse_file("write", path, errno);
+  if (!is_folder(folder_of(target))) refuse_file("write", path, exists(folder_of(target)) ? ENOTDIR : ENOENT);
+  if ((!there || regular) && ::access(folder_of(target).c_str(), W_OK | X_OK) != 0) refuse_file("write", path, errno);
 }
 
 }  // namespace octet

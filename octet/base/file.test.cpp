@@ -1,7 +1,9 @@
 #include "octet/base/file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -22,52 +24,82 @@ TEST_F(File, what_is_written_is_read_back_with_every_byte) {
   std::string bytes;
   for (int i = 0; i < 300'000; ++i) bytes += char(i * 7 + i / 256);
   for (const auto& text : {std::string(), std::string("a\0b\r\n", 5), bytes}) {
-    write_file_atomically(at("x"), text);
+    write_file(at("x"), text);
     EXPECT_EQ(read_file(at("x"), 1 << 20), text);
   }
   EXPECT_EQ(entries(), 1u) << "a temporary file was left behind";
 }
 
 TEST_F(File, a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_refused) {
-  write_file_atomically(at("x"), std::string(2048, 'x'));
+  write_file(at("x"), std::string(2048, 'x'));
   EXPECT_EQ(read_file(at("x"), 2048).size(), 2048u);
   EXPECT_EQ(error_of<DataError>([&] { read_file(at("x"), 2047); }), at("x") + ": the file may have at most 2,047 bytes, it has 2,048");
   EXPECT_EQ(error_of<DataError>([&] { read_file(at("x"), 0); }), at("x") + ": the file may have at most 0 bytes, it has 2,048");
 }
 
-TEST_F(File, an_endless_file_is_refused_at_the_limit) {
-  EXPECT_EQ(error_of<DataError>([&] { read_file("/dev/zero", 1 << 20); }),
-            "/dev/zero: the file may have at most 1,048,576 bytes, it has more");
-}
-
-TEST_F(File, a_pipe_is_read_to_its_end) {
+TEST_F(File, what_is_no_regular_file_is_refused_and_never_waited_for) {
   ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
-  const std::string text(200'000, 'y');
-  std::jthread writer([&] { std::ofstream(at("pipe")) << text; });
-  EXPECT_EQ(read_file(at("pipe"), 1 << 20), text);
-}
-
-TEST_F(File, a_missing_file_and_a_folder_say_the_path_and_the_reason) {
-  EXPECT_EQ(error_of<IoError>([&] { read_file(at("no\nfile"), 10); }),
-            "cannot read '" + at("no\\x0afile") + "': No such file or directory; check the path");
+  EXPECT_EQ(error_of<DataError>([&] { read_file(at("pipe"), 10); }), at("pipe") + ": is a pipe, not a regular file");
+  EXPECT_EQ(error_of<DataError>([&] { read_file("/dev/zero", 10); }), "/dev/zero: is a device, not a regular file");
   EXPECT_EQ(error_of<IoError>([&] { read_file(folder(), 10); }),
             "cannot read '" + folder() + "': Is a directory; it is a folder, name a file");
+  sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+  at("socket").copy(name.sun_path, sizeof name.sun_path - 1);
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  EXPECT_EQ(error_of<DataError>([&] { read_file(at("socket"), 10); }), at("socket") + ": is a socket, not a regular file");
+  ::close(socket);
+}
+
+TEST_F(File, a_pipe_and_a_device_are_written_in_place) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  const std::string text(200'000, 'y');
+  std::string read;
+  {
+    std::jthread reader([&] { read = testing::bytes_of(at("pipe")); });
+    write_file(at("pipe"), text);
+  }
+  EXPECT_EQ(read, text);
+  EXPECT_TRUE(fs::is_fifo(at("pipe")));
+  fs::create_symlink("/dev/full", at("full"));
+  EXPECT_EQ(error_of<IoError>([&] { write_file(at("full"), "a"); }),
+            "cannot write '/dev/full': No space left on device; free some space or choose another place");
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST_F(File, links_are_kept_and_what_is_behind_them_is_written) {
+  fs::create_directory(at("real"));
+  fs::create_symlink("real/x", at("one"));
+  fs::create_symlink("one", at("two"));
+  for (const char* text : {"new", "newer"}) {
+    write_file(at("two"), text);
+    EXPECT_EQ(testing::bytes_of(at("real/x")), text);
+  }
+  EXPECT_TRUE(fs::is_symlink(at("one")) && fs::is_symlink(at("two")));
+  fs::create_symlink("b", at("a")), fs::create_symlink("a", at("b"));
+  EXPECT_TRUE(testing::has(error_of<IoError>([&] { write_file(at("a"), "x"); }), "links lead in a circle"));
+  EXPECT_TRUE(testing::has(error_of<IoError>([&] { read_file(at("a"), 10); }), "links lead in a circle"));
+}
+
+TEST_F(File, a_missing_file_says_the_path_and_the_reason) {
+  EXPECT_EQ(error_of<IoError>([&] { read_file(at("no\nfile"), 10); }),
+            "cannot read '" + at("no\\x0afile") + "': No such file or directory; check the path");
 }
 
 TEST_F(File, a_refused_write_says_why_and_leaves_nothing) {
-  EXPECT_EQ(error_of<IoError>([&] { write_file_atomically(at("no/x"), "a"); }),
+  EXPECT_EQ(error_of<IoError>([&] { write_file(at("no/x"), "a"); }),
             "cannot write '" + at("no/x") + "': No such file or directory; check the path");
   fs::create_directories(at("taken/inside"));
-  EXPECT_EQ(error_of<IoError>([&] { write_file_atomically(at("taken"), "a"); }),
+  EXPECT_EQ(error_of<IoError>([&] { write_file(at("taken"), "a"); }),
             "cannot write '" + at("taken") + "': Is a directory; it is a folder, name a file");
   EXPECT_EQ(entries(), 1u) << "a temporary file was left behind";
 }
 
 TEST_F(File, a_reader_beside_a_writer_sees_old_or_new_never_half) {
   const std::string even(100'000, 'e'), odd(120'000, 'o');
-  write_file_atomically(at("x"), even);
+  write_file(at("x"), even);
   std::jthread writer([&] {
-    for (int i = 0; i < 20; ++i) write_file_atomically(at("x"), i % 2 ? even : odd);
+    for (int i = 0; i < 20; ++i) write_file(at("x"), i % 2 ? even : odd);
   });
   for (int i = 0; i < 200; ++i) {
     const std::string seen = read_file(at("x"), 1 << 20);
@@ -78,7 +110,7 @@ TEST_F(File, a_reader_beside_a_writer_sees_old_or_new_never_half) {
 TEST_F(File, a_name_in_the_current_folder_needs_no_slash) {
   const fs::path before = fs::current_path();
   fs::current_path(folder());
-  write_file_atomically("plain", "text");
+  write_file("plain", "text");
   fs::current_path(before);
   EXPECT_EQ(read_file(at("plain"), 100), "text");
 }

@@ -7,17 +7,9 @@
 #include <cerrno>
 
 #include "octet/base/descriptor.hpp"
+#include "octet/base/path.hpp"
 
 namespace octet {
-namespace {
-
-bool is_folder(const std::string& path) {
-  struct stat facts {};
-  return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
-}  // namespace
-
 std::string folder_of(const std::string& path) {
   const auto slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);

@@ -13,15 +13,21 @@ std::mutex mutex;
 std::string shown;  // the status line; empty: there is none
 
 void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+/// A line of its own, above the status line.
+void put_above(std::string_view text) {
+  const std::scoped_lock lock(mutex);
+  put((shown.empty() ? "" : from_the_left) + std::string(text) + "\n" + shown);
+}
 }  // namespace
 
 void set_quiet(bool q) { quiet = q; }
 
 void line(std::string_view text) {
-  if (quiet) return;
-  const std::scoped_lock lock(mutex);
-  put((shown.empty() ? "" : from_the_left) + std::string(text) + "\n" + shown);
+  if (!quiet) put_above(text);
 }
+
+void warning(std::string_view text) { put_above("warning: " + printable(text, most_of_a_message)); }
 
 void status(std::string_view text) {
   if (quiet) return;

@@ -6,10 +6,13 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "octet/base/check.hpp"
 #include "octet/base/folder.hpp"
+#include "octet/base/wildcard.hpp"
 
 namespace octet {
 namespace {
@@ -70,6 +73,16 @@ void NewFile::discard() {
   file_.close();
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
+}
+
+void remove_abandoned(const std::string& folder) {
+  std::error_code ignored;
+  std::vector<std::filesystem::path> left;
+  for (std::filesystem::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    if (wildcard_match(".octet-[0-9]*-[0-9]*.tmp", name) || wildcard_match("?*.octet-[0-9]*.tmp", name)) left.push_back(at->path());
+  }
+  for (const auto& path : left) std::filesystem::remove_all(path, ignored);
 }
 
 }  // namespace octet

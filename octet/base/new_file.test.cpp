@@ -19,7 +19,7 @@ struct NewFileTest : ::testing::Test, testing::Scratch {};
 std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 TEST_F(NewFileTest, parts_written_in_any_order_appear_together_when_published) {
-  write_file_atomically(at("x"), "old");
+  write_file(at("x"), "old");
   NewFile file(at("x"), 8);
   file.write(5, bytes("fgh"));
   file.write(0, bytes("abc"));
@@ -54,8 +54,16 @@ TEST_F(NewFileTest, a_size_the_system_refuses_is_told_before_anything_is_written
     const testing::SmallFiles small(4096);
     NewFile(at("x"), 8192);
   });
-  EXPECT_EQ(message, "cannot write '" + at("x") + "': File too large");
+  EXPECT_EQ(message, "cannot write '" + at("x") + "': File too large; raise the limit of file sizes (ulimit -f)");
   EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(NewFileTest, what_killed_processes_left_is_removed_and_nothing_else) {
+  for (const char* name : {".octet-12-0.tmp", ".octet-x.tmp", "octet-12-0.tmp", "weights.octet-7.tmp/model", "weights/model", "run.json"}) write(name, "x");
+  remove_abandoned(folder());
+  for (const char* name : {".octet-x.tmp", "octet-12-0.tmp", "weights/model", "run.json"}) EXPECT_TRUE(fs::exists(at(name))) << name;
+  EXPECT_EQ(entries(), 4u);
+  remove_abandoned(at("nowhere"));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <vector>
 
+#include "octet/base/utf8.hpp"
+
 namespace octet {
 namespace {
 
@@ -16,6 +18,27 @@ template <class T>
 std::string shortest_text(T x) {
   char buffer[40];
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, x).ptr};
+}
+
+/// The character of a well-formed UTF-8 sequence.
+unsigned code_point(std::string_view sequence) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(sequence[i]); };
+  unsigned c = sequence.size() == 1 ? byte(0) : byte(0) & (0x7Fu >> sequence.size());
+  for (std::size_t i = 1; i < sequence.size(); ++i) c = c << 6 | (byte(i) & 0x3Fu);
+  return c;
+}
+
+/// Control characters, and those that a terminal acts on instead of showing them: marks of direction, line separators, blanks of no width,
+/// tags.
+bool hidden(unsigned c) {
+  return c < 0x20 || (c >= 0x7F && c <= 0x9F) || c == 0xAD || c == 0x61C || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
+         (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF || (c >= 0xFFF9 && c <= 0xFFFB) || (c >= 0xE0000 && c <= 0xE0FFF);
+}
+
+std::string lower(std::string_view s) {
+  std::string out(s);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+  return out;
 }
 
 }  // namespace
@@ -69,25 +92,32 @@ std::optional<double> parse_number(const std::string& text) {
   return x;
 }
 
-std::string printable(std::string_view s) {
+std::string printable(std::string_view s, std::size_t most) {
+  if (s.size() > most) {
+    const auto cut = [&](std::size_t at) {  // never inside a UTF-8 sequence
+      while (at > 0 && (static_cast<unsigned char>(s[at]) & 0xC0) == 0x80) --at;
+      return at;
+    };
+    return printable(s.substr(0, cut(2 * most / 3)), s.size()) + "..." + printable(s.substr(cut(s.size() - most / 3)), s.size());
+  }
   std::string out;
-  for (std::size_t i = 0; i < s.size(); ++i) {
-    const auto byte = [&](std::size_t at) { return at < s.size() ? static_cast<unsigned char>(s[at]) : 0u; };
-    // U+0080 to U+009F are control characters too (U+009B starts an escape sequence); UTF-8 writes them as C2 80 to C2 9F.
-    const bool c1 = byte(i) == 0xC2 && byte(i + 1) >= 0x80 && byte(i + 1) <= 0x9F;
-    const unsigned control = c1 ? byte(++i) : byte(i);
-    if (!c1 && control >= 0x20 && control != 0x7F) {
-      out += s[i];
-      continue;
+  char buffer[16];
+  for (std::size_t i = 0; i < s.size();) {
+    const std::size_t n = utf8_sequence_bytes(s.substr(i));
+    const unsigned c = n == 0 ? static_cast<unsigned char>(s[i]) : code_point(s.substr(i, n));
+    if (n != 0 && !hidden(c)) {
+      out += s.substr(i, n);
+    } else {
+      std::snprintf(buffer, sizeof buffer, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
+      out += buffer;
     }
-    char buffer[8];
-    std::snprintf(buffer, sizeof buffer, "\\x%02x", control);
-    out += buffer;
+    i += std::max<std::size_t>(n, 1);
   }
   return out;
 }
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
+std::size_t edit_distance(std::string_view first, std::string_view second) {
+  const std::string a = lower(first), b = lower(second);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 1; i <= a.size(); ++i) {

@@ -40,8 +40,11 @@ std::string shortest(double x);
 std::string shortest(float x);
 /// The number that `text` is as a whole: decimal, hexadecimal, inf or nan; none where it is anything else, or begins with white space.
 std::optional<double> parse_number(const std::string& text);
-/// Control bytes (an escape sequence in a file's name, say) made visible: what comes from outside is printed through this.
-std::string printable(std::string_view s);
+/// Text from outside (a file's name, a key), fit to be shown: control characters, bytes that are not UTF-8 and characters that change the
+/// direction or the layout of a line become \x1b or \u202e, and the middle of a text of more than `most` bytes becomes "...".
+std::string printable(std::string_view s, std::size_t most = 240);
+/// `most` of a whole message.
+inline constexpr std::size_t most_of_a_message = 2000;
 /// Words one after another: "a, b, c".
 template <class Range>
 std::string joined(const Range& words, std::string_view between = ", ") {
@@ -53,11 +56,13 @@ std::string joined(const Range& words, std::string_view between = ", ") {
 std::string nearest(std::string_view word, std::initializer_list<std::string_view> known);
 template <class Range> std::string nearest_of(std::string_view word, const Range& known);
 
+/// Single characters to insert, remove or exchange, upper and lower case being the same.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 template <class Range>
 std::string nearest_of(std::string_view word, const Range& known) {
   std::string best;
+  if (word.size() > 128) return best;  // no name is that long, and the distance is quadratic
   std::size_t distance = 1 + (word.size() + 2) / 3;
   for (const auto& k : known) {
     const std::size_t d = edit_distance(word, k);

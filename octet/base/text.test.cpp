@@ -51,7 +51,7 @@ TEST(Text, control_bytes_are_shown_not_sent) {
   EXPECT_EQ(printable("a\x1b[31m\n"), "a\\x1b[31m\\x0a");
   EXPECT_EQ(printable("\xC2\x9B"
                       "2J \xC2\xB1 \xC3\xA9 \xC2"),
-            "\\x9b2J \xC2\xB1 \xC3\xA9 \xC2");
+            "\\x9b2J \xC2\xB1 \xC3\xA9 \\xc2");
 }
 
 TEST(Check, a_broken_contract_says_what_and_where) {
@@ -63,6 +63,24 @@ TEST(Check, a_broken_contract_says_what_and_where) {
     EXPECT_EQ(e.code(), ExitCode::internal);
   }
 }
+
+TEST(Text, whatever_a_terminal_would_act_on_is_shown_as_its_code) {
+  EXPECT_EQ(printable("a\x1b[31m\n\x7f"), "a\\x1b[31m\\x0a\\x7f");
+  EXPECT_EQ(printable("\xff\xc3(caf\xc3\xa9)"), "\\xff\\xc3(caf\xc3\xa9)");
+  EXPECT_EQ(printable("\xc2\x9b x \xe2\x80\xae y \xef\xbb\xbf"), "\\x9b x \\u202e y \\ufeff");
+  EXPECT_EQ(printable("\xf0\x9f\x98\x80 \xe6\x97\xa5"), "\xf0\x9f\x98\x80 \xe6\x97\xa5") << "ordinary characters of any script remain";
+}
+
+TEST(Text, a_long_text_is_shown_by_its_beginning_and_its_end) {
+  const std::string shown = printable(std::string(100'000, 'a') + "b");
+  EXPECT_LE(shown.size(), 260u);
+  EXPECT_TRUE(shown.starts_with("aaa") && shown.ends_with("ab") && shown.find("a...a") != shown.npos) << shown;
+  std::string accents;
+  for (int i = 0; i < 1000; ++i) accents += "\xc3\xa9";
+  EXPECT_EQ(printable(accents).find("\\x"), std::string::npos) << "cut inside a character";
+}
+
+TEST(Text, upper_case_is_no_distance) { EXPECT_EQ(nearest("TRIAN", {"train", "plan"}), "train"); }
 
 }  // namespace
 }  // namespace octet

@@ -2,6 +2,7 @@
 
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
+#include "octet/base/output.hpp"
 #include "octet/bench/table.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/config/read.hpp"
@@ -51,9 +52,10 @@ bench::Plan plan_of(const Options& o) {
 
 ExitCode measure(const Options& o) {
   if (o.quiet) log::set_quiet(true);
+  if (!o.json.empty()) require_writable(o.json);
   const bench::Result result = bench::run(plan_of(o));
-  std::printf("%s", bench::table_text(result).c_str());
-  if (!o.json.empty()) write_file_atomically(o.json, bench::to_json(result).dump(true) + "\n");
+  output::write(bench::table_text(result));
+  if (!o.json.empty()) write_file(o.json, bench::to_json(result).dump(true) + "\n");
   return ExitCode::done;
 }
 

@@ -7,12 +7,20 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <iostream>
 #include <new>
+#include <system_error>
+
+#include "octet/base/output.hpp"
 
 namespace octet::cli {
 namespace {
 
 ExitCode result = ExitCode::done;
+
+// What is wrong with an option's text or path, or "".
+std::string empty_error(const std::string& text) { return text.empty() ? "must not be empty" : ""; }
 
 // A first word that is no subcommand is refused with the nearest one; CLI11 alone would only say that one is missing.
 void require_known_command(const CLI::App& program, int argc, char** argv) {
@@ -84,15 +92,34 @@ std::vector<std::string> split(const std::vector<std::string>& texts, char separ
   return out;
 }
 
-int complain(const char* what, ExitCode code) {
-  std::fprintf(stderr, "octet: %s\n", what);
+int complain(std::string_view what, ExitCode code) {
+  std::fprintf(stderr, "octet: %s\n", printable(what, most_of_a_message).c_str());
   return int(code);
+}
+
+// Of the standard library's errors, those that the machine is to blame for.
+int complain_of(const std::exception& e) {
+  if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&e))
+    return complain(format("cannot use '{}': {}", printable(file->path1().string()), file->code().message()), ExitCode::io);
+  if (const auto* system = dynamic_cast<const std::system_error*>(&e); system && system->code() == std::errc::resource_unavailable_try_again)
+    return complain("cannot begin a thread: raise the limit of processes (ulimit -u)", ExitCode::device);
+  if (dynamic_cast<const std::bad_alloc*>(&e) || dynamic_cast<const std::length_error*>(&e))
+    return complain("out of memory: use a smaller batch or a smaller model, or raise the limit of memory (ulimit -v)", ExitCode::device);
+  return complain(e.what(), ExitCode::internal);
+}
+
+// Help goes by CLI11 to std::cout.
+int show_help(const CLI::App& app, const CLI::Success& e) {
+  const int code = app.exit(e);
+  std::cout.flush();
+  return std::cout ? code : complain("cannot write the help to standard output", ExitCode::io);
 }
 
 }  // namespace
 
 struct Command::Parser {
   CLI::App* app;
+  Result result;
   std::vector<std::pair<CLI::Option*, bool*>> optional = {};  // options whose value may be left out, and where it says that they were named
   std::vector<std::pair<std::vector<std::string>*, char>> lists = {};  // values that one word may hold several of, and what separates them
 
@@ -116,13 +143,14 @@ struct Program::State {
 };
 
 void Command::positional(const std::string& name, std::string& value, const std::string& help, bool required) {
-  parser_.app->add_option(name, value, help)->required(required);
+  parser_.app->add_option(name, value, help)->required(required)->check(empty_error);
 }
 void Command::positional(const std::string& name, std::vector<std::string>& values, const std::string& help) {
-  parser_.app->add_option(name, values, help)->required();
+  parser_.app->add_option(name, values, help)->required()->check(empty_error);
 }
 void Command::option(const std::string& names, std::string& value, const std::string& help, const Accept& accept, bool required) {
-  parser_.add(parser_.app->add_option(names, value, help), accept)->required(required);
+  CLI::Option* option = parser_.add(parser_.app->add_option(names, value, help), accept)->required(required);
+  if (!accept.may_be_empty) option->check(empty_error);
 }
 void Command::option(const std::string& names, std::int64_t& value, const std::string& help, const Accept& accept) {
   parser_.add(parser_.app->add_option(names, value, help)->check(integer_error), accept);
@@ -132,7 +160,10 @@ void Command::option(const std::string& names, double& value, const std::string&
 }
 void Command::option(const std::string& names, std::vector<std::string>& values, const std::string& help, char separator, bool required) {
   CLI::Option* option = parser_.app->add_option(names, values, help)->required(required)->allow_extra_args(false);
-  if (separator == 0) return;
+  if (separator == 0) {
+    option->check(empty_error);
+    return;
+  }
   option->capture_default_str()->check([separator](const std::string& text) {
     const auto parts = split({text}, separator);
     return std::find(parts.begin(), parts.end(), "") == parts.end() ? std::string() : format("\"{}\" has an empty part", text);
@@ -142,7 +173,7 @@ void Command::option(const std::string& names, std::vector<std::string>& values,
 }
 void Command::flag(const std::string& names, bool& value, const std::string& help) { parser_.app->add_flag(names, value, help); }
 void Command::optional_value(const std::string& names, bool& given, std::string& value, const std::string& help) {
-  parser_.optional.emplace_back(parser_.app->add_option(names, value, help)->expected(0, 1), &given);
+  parser_.optional.emplace_back(parser_.app->add_option(names, value, help)->expected(0, 1)->check(empty_error), &given);
   parser_.app->parse_complete_callback([this_parser = &parser_] { this_parser->complete(); });
 }
 std::vector<std::string> Command::given() const {
@@ -152,7 +183,10 @@ std::vector<std::string> Command::given() const {
   return names;
 }
 void Command::run(std::function<ExitCode()> work) {
-  parser_.app->final_callback([work = std::move(work)] { result = work(); });
+  parser_.app->final_callback([work = std::move(work), to = parser_.result] {
+    if (to == Result::file) output::ignore_failures();
+    result = work();
+  });
 }
 
 Program::Program() : state_(std::make_unique<State>()) {
@@ -162,10 +196,10 @@ Program::Program() : state_(std::make_unique<State>()) {
 }
 Program::~Program() = default;
 
-Command Program::command(const std::string& name, const std::string& what, const std::string& examples) {
+Command Program::command(const std::string& name, const std::string& what, const std::string& examples, Result to) {
   CLI::App* app = state_->app.add_subcommand(name, what);
   app->footer("Examples:\n" + examples);
-  state_->parsers.push_back(std::make_unique<Command::Parser>(Command::Parser{app}));
+  state_->parsers.push_back(std::make_unique<Command::Parser>(Command::Parser{app, to}));
   return Command(*state_->parsers.back());
 }
 
@@ -174,16 +208,17 @@ int Program::run(int argc, char** argv) {
   try {
     require_known_command(state_->app, argc, argv);
     state_->app.parse(argc, argv);
+    output::finish();
   } catch (const CLI::Success& e) {
-    return state_->app.exit(e);
+    return show_help(state_->app, e);
   } catch (const CLI::ParseError& e) {
-    return complain(refusal(state_->app, e, argc, argv).c_str(), ExitCode::usage);
+    return complain(refusal(state_->app, e, argc, argv), ExitCode::usage);
   } catch (const Error& e) {
+    output::ignore_failures();
+    output::finish();
     return complain(e.what(), e.code());
-  } catch (const std::bad_alloc&) {
-    return complain("out of memory", ExitCode::device);
   } catch (const std::exception& e) {
-    return complain(e.what(), ExitCode::internal);
+    return complain_of(e);
   }
   return int(result);
 }

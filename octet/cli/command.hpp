@@ -18,7 +18,12 @@ struct Accept {
   double at_least = -std::numeric_limits<double>::infinity();
   double at_most = std::numeric_limits<double>::infinity();
   std::vector<std::string> one_of = {};
+  bool may_be_empty = false;  // of a text
 };
+
+/// Where the result of a subcommand goes. Where it is standard output, the subcommand fails with exit code 74 when it cannot be written
+/// there; where it is a file, what is printed besides may get lost.
+enum class Result { standard_output, file };
 
 /// A subcommand that is being described. Values are written when the command line is parsed; the referents must outlive it.
 class Command {
@@ -52,7 +57,7 @@ class Program {
  public:
   Program();
   ~Program();
-  Command command(const std::string& name, const std::string& what, const std::string& examples);
+  Command command(const std::string& name, const std::string& what, const std::string& examples, Result result = Result::standard_output);
   /// Parses and runs. Errors end as one line on standard error and the exit code of docs/errors.md.
   int run(int argc, char** argv);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/log.hpp"
+#include "octet/base/output.hpp"
 #include "octet/cli/run_options.hpp"
 #include "octet/cli/signals.hpp"
 
@@ -24,6 +25,7 @@ double share_of(const std::string& option, const std::string& text) {
 }
 
 train::StudyConfig study_of(const Options& o) {
+  if (o.fp8_given) throw ConfigError("--fp8 is no option of compare: --recipes says which recipes are compared, --baseline with which");
   std::vector<std::string> recipes = o.compare.recipes;
   recipes.push_back(o.compare.baseline);
   train::StudyConfig study{o.config(recipes), o.compare};
@@ -47,7 +49,7 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
   heed_signals();
   const auto console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic;
   const train::CompareOutcome outcome = resume ? train::resume_compare(o.resume, console) : train::compare(study_of(o), console);
-  std::printf("%s\nreport: %s/report.html\n", table_text(outcome.comparison).c_str(), outcome.folder.c_str());
+  output::print("{}\nreport: {}/report.html\n", table_text(outcome.comparison), outcome.folder);
   return outcome.comparison.all_within() ? ExitCode::done : ExitCode::gap;
 }
 
@@ -64,11 +66,11 @@ void add_compare(Program& program) {
                       "Exit code 3: the loss of a recipe is further from the baseline's than --tolerance and the seed spread allow.");
   o->add_to(command);
   command.option("--recipes", o->compare.recipes, "recipes to compare with the baseline", ',');
-  command.option("--baseline", o->compare.baseline, "recipe that the others are held against: bf16 or fp32");
+  command.option("--baseline", o->compare.baseline, "recipe that the others are held against: bf16 or fp32", {.one_of = {"bf16", "fp32"}});
   command.option("--seeds", o->compare.seeds, "runs of each recipe, each with another seed", {.at_least = 1, .at_most = 100});
   command.option("--tolerance", o->tolerance, "gap in loss that passes, such as 0.005 or 0.5%");
   command.option("--resume", o->resume, "go on with the comparison in this folder; what is compared stands there");
-  command.flag("--quiet", o->quiet, "print the table only");
+  command.flag("--quiet", o->quiet, "no progress: print warnings and the table only");
   command.run([o, command] { return compare_recipes(*o, command.given()); });
 }
 

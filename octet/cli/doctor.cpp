@@ -1,3 +1,4 @@
+#include "octet/base/output.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/scaling/recipe.hpp"
@@ -10,7 +11,10 @@
 namespace octet::cli {
 namespace {
 
-void row(const char* what, const std::string& says) { std::printf("%-12s %s\n", what, says.c_str()); }
+void row(const char* what, const std::string& says) {
+  const std::string name = what;
+  output::print("{}{} {}\n", name, std::string(name.size() < 12 ? 12 - name.size() : 0, ' '), says);
+}
 
 const char* has(bool yes) { return yes ? "yes" : "no"; }
 
@@ -40,8 +44,9 @@ ExitCode examine() {
   row("GEMM", format("f32 {} GFLOP/s, bf16 {} GFLOP/s at 1024^3: 8-bit codes are decoded to {}", fixed(limit.f32_flops_per_second / 1e9, 0),
                      fixed(limit.bf16_flops_per_second / 1e9, 0), name(limit.compute)));
   show_gpu();
-  std::printf("recipes\n");
-  for (const auto& entry : recipes()) std::printf("  %-10s runs: %s\n", std::string(entry.name).c_str(), std::string(entry.summary).c_str());
+  output::write("recipes\n");
+  for (const auto& entry : recipes())
+    output::print("  {}{} runs: {}\n", entry.name, std::string(entry.name.size() < 10 ? 10 - entry.name.size() : 0, ' '), entry.summary);
   return ExitCode::done;
 }
 

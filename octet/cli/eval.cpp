@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "octet/base/output.hpp"
 #include "octet/cli/trained_model.hpp"
 #include "octet/data/dataset.hpp"
 #include "octet/data/eval_batches.hpp"
@@ -24,8 +25,8 @@ ExitCode evaluate_model(const Options& o) {
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);
-  std::printf("%s%s: loss %.6f, perplexity %.4f, %s tokens\n", o.precision.recipe.c_str(), o.quantize_residual ? " with its residual stream" : "", e.loss,
-              std::exp(e.loss), grouped(e.tokens).c_str());
+  output::print("{}{}: loss {}, perplexity {}, {} tokens\n", o.precision.recipe, o.quantize_residual ? " with its residual stream" : "",
+                fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens));
   return ExitCode::done;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "octet/base/output.hpp"
 #include "octet/cli/trained_model.hpp"
 #include "octet/numerics/philox.hpp"
 
@@ -52,19 +53,19 @@ ExitCode generate_text(const Options& o) {
   tokenizer->encode(o.prompt, ids);
   if (ids.empty()) ids.push_back(tokenizer->document_separator());
   const std::int64_t longest = o.max_sequence();
-  const auto engine = o.load(std::min<std::int64_t>(longest, std::int64_t(ids.size()) + o.tokens));
+  const auto engine = o.load(std::min<std::int64_t>(longest, std::int64_t(ids.size()) + std::min(longest, o.tokens)));
   if (tokenizer->vocab_size() > engine->model->shape().vocabulary)
     throw ConfigError(format("tokenizer {} has {} tokens, the model {}; it was trained with another one", o.tokenizer, tokenizer->vocab_size(), engine->model->shape().vocabulary));
-  std::fputs(o.prompt.c_str(), stdout);
+  output::write(o.prompt);
   for (std::int64_t i = 0; i < o.tokens; ++i) {
     const std::size_t window = std::min(ids.size(), std::size_t(longest));
     const std::int32_t next = choose(next_logits(*engine, std::span(ids).last(window)), o, std::uint64_t(i));
     if (next == tokenizer->document_separator()) break;
     ids.push_back(next);
-    std::fputs(tokenizer->decode(std::span(&next, 1)).c_str(), stdout);
-    std::fflush(stdout);
+    output::write(tokenizer->decode(std::span(&next, 1)));
+    output::finish();
   }
-  std::fputc('\n', stdout);
+  output::write("\n");
   return ExitCode::done;
 }
 
@@ -76,7 +77,7 @@ void add_generate(Program& program) {
                                   "  octet generate runs/bf16 --prompt '#include <'\n"
                                   "  octet generate runs/current --recipe current --temperature 0 --tokens 100");
   o->add_to(command);
-  command.option("--prompt", o->prompt, "text to go on from");
+  command.option("--prompt", o->prompt, "text to continue", {.may_be_empty = true});
   command.option("--tokens", o->tokens, "tokens to write", {.at_least = 1});
   command.option("--temperature", o->temperature, "0: always the most likely token", {.at_least = 0});
   command.option("--top-k", o->top_k, "draw from this many most likely tokens; 0: from all", {.at_least = 0});

@@ -1,7 +1,7 @@
 #include "octet/inspect/inspect.hpp"
 
-#include <filesystem>
-
+#include "octet/base/output.hpp"
+#include "octet/base/path.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/inspect/number.hpp"
 
@@ -13,12 +13,14 @@ struct Options {
 };
 
 ExitCode show(const Options& o) {
-  const bool there = std::filesystem::exists(o.what);
+  constexpr std::size_t longest = 4096;  // of any path
+  if (o.what.size() > longest) throw ConfigError(octet::format("{}: neither a number nor a path has more than {} characters; check it", printable(o.what), longest));
+  const bool there = exists(o.what);
   const auto number = there ? std::nullopt : parse_number(o.what);
   if (!there && !number) throw ConfigError(octet::format("{}: neither a number nor a file or folder; check the path", printable(o.what)));
   if (there && !o.format.empty()) throw ConfigError("--format is for numbers; leave it out, or name a number");
   const inspect::Finding found = number ? inspect::Finding{inspect::number_text(*number, o.format), ""} : inspect::path_text(o.what);
-  std::fputs(found.text.c_str(), stdout);
+  output::write(found.text);
   if (!found.damage.empty()) throw DataError(octet::format("damaged: {}; restore it from a copy, or remove it", found.damage));
   return ExitCode::done;
 }

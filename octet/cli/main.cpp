@@ -1,6 +1,10 @@
+#include "octet/base/descriptor.hpp"
 #include "octet/cli/command.hpp"
+#include "octet/cli/stack.hpp"
 
 int main(int argc, char** argv) {
+  octet::open_standard_descriptors();
+  if (const int code = octet::cli::refuse_small_stack()) return code;
   octet::cli::Program program;
   octet::cli::add_train(program);
   octet::cli::add_compare(program);

@@ -1,4 +1,10 @@
+#include <algorithm>
+
+#include "octet/base/log.hpp"
+#include "octet/base/output.hpp"
+#include "octet/base/path.hpp"
 #include "octet/cli/run_options.hpp"
+#include "octet/train/trainer.hpp"
 #include "octet/train/dry_run.hpp"
 #include "octet/ops/machine/machine.hpp"
 #include "octet/train/run_folder.hpp"
@@ -6,22 +12,37 @@
 namespace octet::cli {
 namespace {
 
+// The name to the left of 18 columns, the bytes to the right of 12.
+std::string memory_row(std::string name, std::size_t bytes) {
+  name.resize(std::max<std::size_t>(18, name.size()), ' ');
+  const std::string size = bytes_text(double(bytes));
+  return name + " " + std::string(size.size() < 12 ? 12 - size.size() : 0, ' ') + size;
+}
+
+// What train would refuse of the data, where it is here: a plan may be made on another machine.
+void require_data(const train::RunConfig& c) {
+  if (c.data.path.empty()) return;
+  if (!exists(c.data.path)) return log::warn("data.path: there is no '{}' here, so the plan was not checked against the data", printable(c.data.path));
+  data::DataConfig quick = c.data;
+  quick.verify = false;
+  const train::Corpus corpus(quick, c.train, c.model.shape().vocabulary);
+}
+
 ExitCode plan_run(const RunOptions& o) {
   const train::RunConfig c = o.config();
   const Device device = device_named(c.device);
   const train::EngineConfig engine = train::engine_config(c);
+  require_data(c);
   const train::DryRun dry = train::dry_run(engine, machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
-  std::printf("model    %s, %s parameters\n", c.model.size.c_str(), grouped(dry.parameters).c_str());
-  std::printf("step     %s tokens = %lld x %lld sequences of %lld\n", grouped(c.tokens_per_step()).c_str(), (long long)c.train.accumulate,
-              (long long)c.train.batch, (long long)c.data.sequence_length);
-  std::printf("work     %.1f GFLOP a step (%.1f in GEMMs), %s of other memory traffic, %lld ops\n", dry.step.flops / 1e9, dry.step.gemm_flops / 1e9,
-              bytes_text(dry.step.bytes).c_str(), (long long)dry.step.ops);
-  std::printf("memory   %s at the peak, %s free here\n", bytes_text(double(dry.memory.total)).c_str(), bytes_text(double(available_bytes(device))).c_str());
+  output::print("model    {}, {} parameters\n", c.model.size, grouped(dry.parameters));
+  output::print("step     {} tokens = {} x {} sequences of {}\n", grouped(c.tokens_per_step()), c.train.accumulate, c.train.batch, c.data.sequence_length);
+  output::print("work     {} GFLOP a step ({} in GEMMs), {} of other memory traffic, {} ops\n", fixed(dry.step.flops / 1e9, 1),
+                fixed(dry.step.gemm_flops / 1e9, 1), bytes_text(dry.step.bytes), dry.step.ops);
+  output::print("memory   {} at the peak, {} free here\n", bytes_text(double(dry.memory.total)), bytes_text(double(available_bytes(device))));
   for (std::size_t i = 0; i < categories; ++i)
-    if (dry.memory.by_category[i] != 0)
-      std::printf("         %-18s %12s\n", std::string(name(Category(i))).c_str(), bytes_text(double(dry.memory.by_category[i])).c_str());
-  if (dry.memory.host != 0) std::printf("         and %s of the host's memory (optim.offload)\n", bytes_text(double(dry.memory.host)).c_str());
-  std::printf("layers\n%s", train::plan_text(dry.plan).c_str());
+    if (dry.memory.by_category[i] != 0) output::print("         {}\n", memory_row(std::string(name(Category(i))), dry.memory.by_category[i]));
+  if (dry.memory.host != 0) output::print("         and {} of the host's memory (optim.offload)\n", bytes_text(double(dry.memory.host)));
+  output::print("layers\n{}", train::plan_text(dry.plan));
   train::require_native(dry, c.recipe);
   train::require_memory(dry, available_bytes(device), c.train);
   return ExitCode::done;

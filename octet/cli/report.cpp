@@ -1,3 +1,5 @@
+#include "octet/base/file.hpp"
+#include "octet/base/output.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/report/selection.hpp"
@@ -11,10 +13,11 @@ struct Options {
 };
 
 ExitCode write(const Options& o) {
+  if (!o.output.empty()) require_writable(o.output);
   const Selection selection = select_runs(o.folders);
   const std::string output = o.output.empty() ? o.folders.front() + "/report.html" : o.output;
   write_report(output, selection.runs, selection.comparison ? &*selection.comparison : nullptr);
-  std::printf("%s\n", output.c_str());
+  octet::output::print("{}\n", output);
   return ExitCode::done;
 }
 
@@ -25,7 +28,8 @@ void add_report(Program& program) {
   Command command = program.command("report", "Write one HTML page about runs, also unfinished ones",
                                   "  octet report runs/compare\n"
                                   "  octet report runs/bf16 runs/current -o both.html\n"
-                                  "  octet report runs                                 all that is there, as it stands");
+                                  "  octet report runs                                 all that is there, as it stands",
+                                  Result::file);
   command.positional("folders", o->folders, "folders of runs, of a comparison, or that hold such folders");
   command.option("-o,--output", o->output, "file to write; default: report.html in the first folder");
   command.run([o] { return write(*o); });

@@ -1,9 +1,9 @@
 #include "octet/cli/run_options.hpp"
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "octet/base/log.hpp"
+#include "octet/base/path.hpp"
 #include "octet/scaling/recipe.hpp"
 #include "octet/train/idle_options.hpp"
 
@@ -21,22 +21,32 @@ void RunOptions::add_to(Command& command) {
   command.option("--set", set, "one key of the configuration, such as optim.learning_rate=1e-3; may be repeated");
 }
 
+namespace {
+
+// An unknown name is refused with the nearest one; a file that follows --fp8 is taken for its value.
+void require_recipe(const std::string& name) {
+  if (name.ends_with(".toml") || (name.find('/') != std::string::npos && exists(name)))
+    throw ConfigError(format("--fp8 {}: a recipe's name may follow --fp8; write the configuration before it: {} --fp8", printable(name), printable(name)));
+  if (!name.empty()) make_recipe(name, {});
+}
+
+}  // namespace
+
 train::RunConfig RunOptions::config(const std::vector<std::string>& recipes) const {
   train::RunConfig c;
   config::Origins origins;
-  if (!file.empty() && !std::filesystem::exists(file))
+  if (!file.empty() && !exists(file))
     throw ConfigError(format("there is no configuration file {}; check the path, or leave it out and use options", printable(file)));
   if (!file.empty()) origins = config::read_toml_file(file, c);
-  if (fp8_given) {
-    c.recipe.recipe = fp8.empty() ? default_fp8_recipe : fp8;
-    make_recipe(c.recipe.recipe, {});  // an unknown name is refused here, with the nearest one
-  }
-  if (!data.empty()) c.data.path = data;
-  if (!output.empty()) c.output = output;
-  if (!name.empty()) c.name = name;
-  if (steps > 0) c.train.steps = steps;
-  if (tokens > 0) c.train.tokens = tokens;
-  if (!max_time.empty()) c.train.max_seconds = seconds_of("--max-time", max_time);
+  const auto take = [&](const char* key, const std::string& text, const char* option) {
+    if (!text.empty()) config::set_key(c, key, text, option, origins);
+  };
+  if (fp8_given) require_recipe(fp8);
+  if (fp8_given) take("recipe.name", fp8.empty() ? default_fp8_recipe : fp8, "--fp8");
+  take("data.path", data, "--data"), take("output", output, "--output"), take("name", name, "--name");
+  if (steps > 0) config::set_key(c, "train.steps", steps, "--steps", origins);
+  if (tokens > 0) config::set_key(c, "train.tokens", tokens, "--tokens", origins);
+  if (!max_time.empty()) config::set_key(c, "train.max_seconds", seconds_of("--max-time", max_time), "--max-time", origins);
   for (const auto& assignment : set) config::apply_override(c, assignment, origins);
   for (const auto& sentence : train::idle_options(c, origins, recipes)) log::warn("{}", sentence);
   return c;

@@ -11,16 +11,19 @@
 namespace octet::cli {
 namespace {
 
-constexpr int stops[] = {SIGINT, SIGTERM, SIGUSR1};
+constexpr int stops[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 
 void on_stop(int) {
   train::request_stop();
-  for (const int number : stops) std::signal(number, SIG_DFL);
+  for (const int number : stops)
+    if (number != SIGHUP) std::signal(number, SIG_DFL);  // a closed terminal sends it to all at once, and often twice
 }
 void on_save(int) { train::request_save(); }
 
 void handle(int number, void (*handler)(int)) {
   struct sigaction action {};
+  // nohup: who starts a run that outlives its terminal has SIGHUP ignored.
+  if (number == SIGHUP && ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;  // what was being read or written goes on
   ::sigaction(number, &action, nullptr);
@@ -31,6 +34,7 @@ void handle(int number, void (*handler)(int)) {
 void heed_signals() {
   for (const int number : stops) handle(number, on_stop);
   handle(SIGUSR2, on_save);
+  std::signal(SIGPIPE, SIG_IGN);  // whoever reads the progress may leave: training goes on
   std::thread([] { while (true) ::pause(); }).detach();
   sigset_t heeded;
   sigemptyset(&heeded);

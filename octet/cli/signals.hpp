@@ -2,8 +2,9 @@
 
 namespace octet::cli {
 
-/// For commands that train, before they begin. SIGINT, SIGTERM and SIGUSR1 (Slurm's warning before a time limit) ask the run to stop after
-/// the micro-batch in hand, with its state saved; a second one of them ends the process at once. SIGUSR2 asks for a checkpoint after the
+/// For subcommands that train, before they begin. SIGINT, SIGTERM, SIGUSR1 (Slurm's warning before a time limit) and SIGHUP (a closed
+/// terminal; not where it was ignored from the start, as nohup does) ask the run to stop after the micro-batch in hand, with its state
+/// saved; a second one of them, SIGHUP excepted, ends the process at once. SIGUSR2 asks for a checkpoint after the
 /// step in hand. A thread of its own takes them: the calling one, and those that it will begin, never run a handler, since oneDNN's f32
 /// multiplication keeps data where a handler would have its stack. Other commands keep the system's ways: the first Ctrl-C ends them.
 void heed_signals();

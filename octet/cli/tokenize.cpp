@@ -1,10 +1,13 @@
 #include <unistd.h>
 
+#include "octet/base/output.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/data/tokenize.hpp"
 
 namespace octet::cli {
 namespace {
+
+constexpr double least_mb = 1e-6;  // a byte
 
 struct Options {
   std::vector<std::string> inputs;
@@ -32,19 +35,21 @@ void add_tokenize(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command("tokenize", "Turn text files into a token folder to train on",
                                   "  octet tokenize --input 'docs/**/*.txt' --output data/docs\n"
-                                  "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force");
+                                  "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force",
+                                  Result::file);
   command.option("-i,--input", o->inputs, "files or patterns, quoted: *, ?, ** for any folders; may be repeated", 0, true);
   command.option("-o,--output", o->output, "folder to make", {}, true);
   command.option("--tokenizer", o->tokenize.tokenizer, "byte: every byte is a token");
-  command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text; 0: all", {.at_least = 0});
+  command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text; 0: all", {.at_least = 0, .at_most = 1e12});
   command.option("--shard-bytes", o->shard_bytes, "no shard's file is larger", {.at_least = 1024});
   command.flag("--force", o->tokenize.force, "replace the token folder that is there");
   command.run([o] {
+    if (o->max_mb > 0 && o->max_mb < least_mb) throw ConfigError(format("--max-mb {}: less than one byte; 0 takes all files", o->max_mb));
     o->tokenize.max_bytes = std::uint64_t(o->max_mb * 1e6), o->tokenize.shard_bytes = std::uint64_t(o->shard_bytes);
     Bar bar;
     const data::TokenizeResult r = data::tokenize(o->inputs, o->output, o->tokenize, &bar);
-    std::printf("%s: %s tokens in %s documents, %s of text, %llu shard%s\n", o->output.c_str(), grouped((long long)r.tokens).c_str(), grouped((long long)r.documents).c_str(),
-                bytes_text(double(r.bytes)).c_str(), (unsigned long long)r.shards, r.shards == 1 ? "" : "s");
+    output::print("{}: {} tokens in {} documents, {} of text, {} shard{}\n", printable(o->output), grouped((long long)r.tokens), grouped((long long)r.documents),
+                  bytes_text(double(r.bytes)), r.shards, r.shards == 1 ? "" : "s");
     return ExitCode::done;
   });
 }

@@ -1,8 +1,8 @@
-#include <filesystem>
-
 #include "octet/cli/run_options.hpp"
 #include "octet/cli/signals.hpp"
 #include "octet/base/log.hpp"
+#include "octet/base/output.hpp"
+#include "octet/base/path.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/resume.hpp"
@@ -21,12 +21,12 @@ struct Options : RunOptions {
   train::RunConfig resumed(std::string& folder) const {
     RunOptions options = *this;
     folder = resume_folder.empty() ? train::last_run_folder(config()) : resume_folder;
-    if (!std::filesystem::is_directory(folder)) throw ConfigError(format("--resume: there is no run folder {}; check the path", printable(folder)));
+    if (!is_folder(folder)) throw ConfigError(format("--resume: there is no run folder {}; check the path", printable(folder)));
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-    if (std::filesystem::exists(folder + "/" + train::Study::file_name))
+    if (exists(folder + "/" + train::Study::file_name))
       throw ConfigError(format("--resume: {} holds a comparison; octet compare --resume {} goes on with it", printable(folder), printable(folder)));
     if (options.file.empty()) options.file = folder + "/config.toml";
-    if (!std::filesystem::exists(options.file)) throw ConfigError(format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
+    if (!exists(options.file)) throw ConfigError(format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
     return options.config();
   }
 };
@@ -44,9 +44,9 @@ ExitCode train_model(const Options& o) {
   const train::Outcome outcome = trainer.run();
   const std::vector<RunRecord> runs{read_run(outcome.folder)};
   write_report(outcome.folder + "/report.html", runs);
-  std::printf("%s: %lld steps, train loss %.4f, eval loss %.4f, %s tok/s, %lld skipped; report %s/report.html\n", outcome.end.reason.c_str(),
-              static_cast<long long>(outcome.end.step), outcome.end.train_loss, outcome.end.eval_loss,
-              grouped(static_cast<long long>(outcome.end.tokens_per_second)).c_str(), static_cast<long long>(outcome.end.skipped), outcome.folder.c_str());
+  output::print("{}: {} steps, train loss {}, eval loss {}, {} tok/s, {} skipped; report {}/report.html\n", outcome.end.reason, outcome.end.step,
+                fixed(outcome.end.train_loss, 4), fixed(outcome.end.eval_loss, 4), grouped(static_cast<long long>(outcome.end.tokens_per_second)),
+                outcome.end.skipped, outcome.folder);
   if (outcome.state != RunState::stopped) return ExitCode::done;
   log::info("octet train --resume {} goes on", outcome.folder);
   return ExitCode::interrupted;
@@ -61,10 +61,11 @@ void add_train(Program& program) {
                                   "  octet train --data data/docs --steps 200 --fp8      the same in FP8\n"
                                   "  octet train run.toml --fp8 mxfp8 --max-time 1h      a configuration, another recipe, an hour\n"
                                   "  octet train --resume runs/bf16                      goes on after a crash or Ctrl-C\n"
-                                  "  octet train run.toml --set optim.learning_rate=1e-3 --set recipe.last=1");
+                                  "  octet train run.toml --set optim.learning_rate=1e-3 --set recipe.last=1",
+                                  Result::file);
   o->add_to(command);
   command.optional_value("--resume", o->resume, o->resume_folder, "go on with the run in this folder or, without one, with the last of this name");
-  command.flag("--quiet", o->quiet, "print the last line only");
+  command.flag("--quiet", o->quiet, "no progress: print warnings and the last line only");
   command.run([o] { return train_model(*o); });
 }
 

@@ -1,7 +1,7 @@
 #include "octet/cli/trained_model.hpp"
 
-#include <filesystem>
-
+#include "octet/base/log.hpp"
+#include "octet/base/path.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/ops/machine/machine.hpp"
@@ -14,15 +14,15 @@ void TrainedModel::add_to(Command& command) {
   std::vector<std::string_view> names;
   for (const auto& entry : recipes()) names.push_back(entry.name);
   command.option("--recipe", precision.recipe, "precision of the linear layers: " + joined(names));
-  command.option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3");
-  command.option("--head", precision.head, "precision of the projection to the vocabulary: bf16 or recipe");
+  command.option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3", {.one_of = {"default", "hybrid", "e4m3"}});
+  command.option("--head", precision.head, "precision of the projection to the vocabulary: bf16 or recipe", {.one_of = {"bf16", "recipe"}});
   command.option("--device", device, "auto (the GPU where there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
   command.option("--threads", threads, "threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
 }
 
 std::string TrainedModel::weights() const {
   for (const std::string& candidate : {folder, folder + "/weights"})
-    if (std::filesystem::exists(candidate + "/config.json")) return candidate;
+    if (exists(candidate + "/config.json")) return candidate;
   throw ConfigError(format("{}: neither it nor its folder `weights` has a config.json; name a Hugging Face folder or a finished run", printable(folder)));
 }
 
@@ -34,6 +34,9 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   const ModelShape shape = read_hugging_face_shape(from);
   if (sequence > shape.max_sequence) throw ConfigError(format("{} tokens are asked for, but the model in {} takes at most {}", sequence, printable(from), shape.max_sequence));
   const auto files = io::TensorFolder::open(from);  // weights that cannot be read are refused before the machine is measured
+  for (const auto& entry : recipes())
+    if (entry.name == precision.recipe && entry.options.empty() && precision.options.format != "default")
+      log::warn("--format {} has no effect: nothing has 8 bits under {}", precision.options.format, precision.recipe);
   const Device on = device_named(device);
   auto engine = std::make_unique<train::Engine>(
       train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = precision, .sequence = sequence}, on,

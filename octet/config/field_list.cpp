@@ -149,7 +149,11 @@ Value value_of(const Field& field) {
 
 bool accept(const Field& field, Value& value) {
   if (points_to<bool>(field.slot)) return std::holds_alternative<bool>(value);
-  if (points_to<std::vector<std::string>>(field.slot)) return std::holds_alternative<std::vector<std::string>>(value);
+  const auto clean = [](const std::string& text) { return text.find('\0') == text.npos; };
+  if (points_to<std::vector<std::string>>(field.slot)) {
+    const auto* list = std::get_if<std::vector<std::string>>(&value);
+    return list && std::all_of(list->begin(), list->end(), clean);
+  }
   const auto* integer = std::get_if<std::int64_t>(&value);
   if (points_to<std::int64_t>(field.slot)) return integer && within(double(*integer), field.range);
   if (points_to<double>(field.slot)) {
@@ -161,7 +165,7 @@ bool accept(const Field& field, Value& value) {
     return true;
   }
   const auto* text = std::get_if<std::string>(&value);
-  return text && (field.names.empty() || std::find(field.names.begin(), field.names.end(), *text) != field.names.end());
+  return text && clean(*text) && (field.names.empty() || std::find(field.names.begin(), field.names.end(), *text) != field.names.end());
 }
 
 void assign(const Field& field, const Value& value) {

@@ -91,7 +91,7 @@ TEST(Override, one_override_cannot_set_a_second_key) {
 }
 
 TEST(Override, hostile_text_is_refused_and_shown_short) {
-  EXPECT_EQ(refused("name=\xff"), "--set name=\xff: not UTF-8");
+  EXPECT_EQ(refused("name=\xff"), "--set name=\\xff: not UTF-8");
   EXPECT_LT(refused("steps=" + std::string(100'000, '[')).size(), 300u);
   EXPECT_LT(refused(std::string(100'000, 'k') + "=1").size(), 400u);
   EXPECT_EQ(refused(std::string(2'000'000, 'k')).substr(66), "...: longer than a whole configuration may be");

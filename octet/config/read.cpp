@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "octet/base/check.hpp"
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/text.hpp"
+#include "octet/base/utf8.hpp"
 #include "octet/config/nearest_key.hpp"
 #include "octet/config/toml_text.hpp"
 #include "octet/config/value_text.hpp"
@@ -39,6 +41,7 @@ std::string refusal(const Field& field, const Value& value) {
     const auto near = nearest_of(*text, field.names);
     if (!near.empty()) out += format("; did you mean {}?", near);
   }
+  if (text && text->find('\0') != text->npos) out += "; a text cannot have a NUL in it";
   if (text && std::holds_alternative<std::vector<std::string>*>(field.slot)) out += format("; write [{}]", shown(quoted(*text)));
   return out;
 }
@@ -131,7 +134,7 @@ Origins read_toml_file(const std::string& path, Ref config) {
   try {
     text = read_file(path, max_toml_bytes);
   } catch (const DataError& e) {
-    throw ConfigError(std::string(e.what()) + ": no configuration is that long");
+    throw ConfigError(std::string(e.what()) + "; name a TOML file");
   }
   return read_toml(text, path, config);
 }
@@ -159,6 +162,18 @@ void apply_override(Ref config, std::string_view assignment, Origins& origins) {
   if (!accept(*field, value)) refuse(refusal(*field, value));
   assign(*field, value);
   origins[key] = "--set";
+}
+
+void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double, std::string> given, const std::string& option, Origins& origins) {
+  const Section root = gather(config);
+  const Field* field = find_field(root, key);
+  check(field != nullptr, "config: {} stands for {}, which is no key", option, key);
+  Value value = std::visit([](auto&& x) { return Value(std::move(x)); }, std::move(given));
+  if (const auto* text = std::get_if<std::string>(&value); text && valid_utf8_bytes(*text) < text->size())
+    throw ConfigError(format("{} {}: not UTF-8; choose a name that is", option, shown(*text)));
+  if (!accept(*field, value)) throw ConfigError(format("{}: {}", option, refusal(*field, value)));
+  assign(*field, value);
+  origins[std::string(key)] = option;
 }
 
 std::string cite(const Origins& origins, const std::string& key) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <map>
+#include <string>
+#include <variant>
 
 #include "octet/config/fields.hpp"
 
@@ -27,6 +29,10 @@ Origins read_toml(std::string_view text, const std::string& name, Ref config);
 /// Sets one key from "section.key=value". The value is TOML; text may go without quotes, and a list may be written a,b,c.
 /// Adds the key to `origins`.
 void apply_override(Ref config, std::string_view assignment, Origins& origins);
+
+/// Sets one key to what an option of the command line says, as strictly as apply_override(): `option` ("--output") is named in the refusal,
+/// and becomes the key's origin. Throws ContractError where there is no such key.
+void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double, std::string> value, const std::string& option, Origins& origins);
 
 /// "run.toml:4:1: `optim.warmup`" when `key` was set, else "`optim.warmup`": how a component that finds fault with a value, or has
 /// no use for it, begins its sentence.

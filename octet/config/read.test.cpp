@@ -146,15 +146,15 @@ TEST(ReadToml, nan_and_infinity_are_refused) {
 
 TEST(ReadToml, a_key_or_section_set_twice_is_refused) {
   EXPECT_EQ(refused("steps = 1\nsteps = 2"),
-            "run.toml:2:9: not TOML: key-value pair: cannot redefine existing integer 'steps'; a key or a section may stand once only");
+            "run.toml:2:9: not TOML: 'steps' is there already; a key or a section may stand once only");
   EXPECT_EQ(refused("[optim]\n[optim]"),
-            "run.toml:2:1: not TOML: table header: cannot redefine existing table 'optim'; a key or a section may stand once only");
+            "run.toml:2:1: not TOML: 'optim' is there already; a key or a section may stand once only");
 }
 
 TEST(ReadToml, text_that_is_not_toml_is_refused_at_its_place) {
   EXPECT_EQ(refused("steps = "), "run.toml:1:9: not TOML: key-value pair: encountered end-of-file" + how_toml_is_written);
   EXPECT_EQ(refused("steps: 5"), "run.toml:1:6: not TOML: key-value pair: expected '=', saw ':'" + how_toml_is_written);
-  EXPECT_EQ(refused("\nname = \"open"), "run.toml:2:13: not TOML: string: encountered end-of-file" + how_toml_is_written);
+  EXPECT_EQ(refused("\nname = \"open"), "run.toml:2:13: not TOML: a text in quotes does not end on its line" + how_toml_is_written);
 }
 
 TEST(ReadToml, text_that_breaks_the_assumptions_of_the_parser_is_refused) {
@@ -187,13 +187,13 @@ TEST(ReadToml, quotes_within_a_word_hide_no_character_from_the_parser) {
 TEST(ReadToml, a_file_is_read_and_named_in_messages) {
   const std::string path = ::testing::TempDir() + "octet_config_read.toml";
   Sample c;
-  write_file_atomically(path, "steps = 7\r\nfused = true\r\n");
+  write_file(path, "steps = 7\r\nfused = true\r\n");
   read_toml_file(path, c);
   EXPECT_EQ(c.steps, 7);
-  write_file_atomically(path, "step = 7\n");
+  write_file(path, "step = 7\n");
   EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ":1:1: unknown key `step`; did you mean `steps`?");
-  write_file_atomically(path, std::string(max_toml_bytes + 1, '\n'));
-  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ": the file may have at most 1,048,576 bytes, it has 1,048,577: no configuration is that long");
+  write_file(path, std::string(max_toml_bytes + 1, '\n'));
+  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ": the file may have at most 1,048,576 bytes, it has 1,048,577; name a TOML file");
   EXPECT_THROW(read_toml_file(path + ".missing", c), IoError);
 }
 

@@ -4,6 +4,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
+#include "octet/base/utf8.hpp"
 #include "octet/config/read.hpp"
 
 namespace octet::config {
@@ -12,23 +13,6 @@ namespace {
 constexpr int most_levels = 16;
 
 bool continues(unsigned char c) { return (c & 0xC0) == 0x80; }
-
-/// Length of the well-formed sequence that `s` begins with, or 0.
-std::size_t sequence_bytes(std::string_view s) {
-  const auto at = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const unsigned first = at(0), second = at(1);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return continues(second) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const unsigned low = first == 0xE0 ? 0xA0 : 0x80, high = first == 0xED ? 0x9F : 0xBF;
-    return second >= low && second <= high && continues(at(2)) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const unsigned low = first == 0xF0 ? 0x90 : 0x80, high = first == 0xF4 ? 0x8F : 0xBF;
-    return second >= low && second <= high && continues(at(2)) && continues(at(3)) ? 4 : 0;
-  }
-  return 0;
-}
 
 /// The offset just behind the string whose opening quote is at `i`. Where the string never ends, the place where the parser will give up.
 std::size_t skip_string(std::string_view text, std::size_t i) {
@@ -64,7 +48,7 @@ void guard_structure(std::string_view text, const std::string& name) {
       continue;
     }
     if (static_cast<unsigned char>(c) >= 0x80) {
-      refuse(format("'{}' may stand only in quotes and in comments", text.substr(i, sequence_bytes(text.substr(i)))));
+      refuse(format("'{}' may stand only in quotes and in comments", text.substr(i, utf8_sequence_bytes(text.substr(i)))));
     }
     if (c == '[' || c == '{') ++brackets;
     if ((c == ']' || c == '}') && brackets > 0) --brackets;
@@ -89,16 +73,6 @@ Position position_at(std::string_view text, std::size_t offset) {
 }
 
 std::string place_text(const std::string& name, Position p) { return format("{}:{}:{}: ", printable(name), p.line, p.column); }
-
-std::size_t valid_utf8_bytes(std::string_view text) {
-  std::size_t i = 0;
-  while (i < text.size()) {
-    const std::size_t n = sequence_bytes(text.substr(i));
-    if (n == 0) break;
-    i += n;
-  }
-  return i;
-}
 
 void guard_toml(std::string_view text, const std::string& name) {
   const auto refuse = [&](std::string_view what) { throw ConfigError(printable(name) + ": " + std::string(what)); };

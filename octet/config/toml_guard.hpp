@@ -19,9 +19,6 @@ Position position_at(std::string_view text, std::size_t offset);
 /// "run.toml:4:17: ".
 std::string place_text(const std::string& name, Position);
 
-/// Bytes of the longest beginning of `text` that is well-formed UTF-8 (Unicode 15, table 3-7: no overlong forms, no surrogates).
-std::size_t valid_utf8_bytes(std::string_view text);
-
 /// Throws ConfigError, naming `name` and the place, when `text` is longer than max_toml_bytes, begins with a byte-order mark, is not
 /// UTF-8, has characters from U+100000 on (for private use; parse_toml has a use for them), has characters beyond ASCII outside strings and
 /// comments, or nests brackets, braces or dotted keys more than 16 deep.

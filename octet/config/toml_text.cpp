@@ -135,12 +135,30 @@ void flatten(const toml::table& table, const std::vector<std::string>& path, std
   }
 }
 
+/// The key or the section that stands on a line.
+std::string name_on_line(std::string_view text, std::size_t line) {
+  for (std::size_t i = 1; i < line && !text.empty(); ++i) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  text = text.substr(0, text.find('\n'));
+  const auto trim = [&](std::string_view away) {
+    const auto first = text.find_first_not_of(away);
+    text = first == text.npos ? "" : text.substr(first, text.find_last_not_of(away) - first + 1);
+  };
+  trim(" \t\r");
+  if (text.starts_with('[')) text = text.substr(0, text.find_last_of(']'));
+  else text = text.substr(0, text.find('='));
+  trim(" \t\r[]\"'");
+  return shown(text, 80);
+}
+
 /// toml++ says "Error while parsing <what>: <mistake>".
-std::string mistake_text(std::string_view description) {
+std::string mistake_text(std::string_view description, std::string_view text, std::size_t line) {
   constexpr std::string_view prefix = "Error while parsing ";
   if (description.starts_with(prefix)) description.remove_prefix(prefix.size());
-  const bool twice = description.find("redefine") != std::string_view::npos;
-  return "not TOML: " + shown(moved_back(description), 200) + (twice ? "; a key or a section may stand once only" : std::string("; ") + how_toml_is_written);
+  const auto says = [&](std::string_view part) { return description.find(part) != description.npos; };
+  if (says("redefine")) return "not TOML: '" + name_on_line(text, line) + "' is there already; a key or a section may stand once only";
+  if (says("string") && (says("unescaped control") || says("end-of-file")))
+    return std::string("not TOML: a text in quotes does not end on its line; ") + how_toml_is_written;
+  return "not TOML: " + shown(moved_back(description), 200) + "; " + how_toml_is_written;
 }
 
 }  // namespace
@@ -151,7 +169,7 @@ std::vector<Entry> parse_toml(std::string_view text, const std::string& name) {
   try {
     flatten(toml::parse(moved_up(text)), {}, entries);
   } catch (const toml::parse_error& e) {
-    throw ConfigError(place_text(name, position_of(e.source())) + mistake_text(e.description()));
+    throw ConfigError(place_text(name, position_of(e.source())) + mistake_text(e.description(), text, position_of(e.source()).line));
   } catch (const BrokenAssumption&) {
     throw ConfigError(printable(name) + ": not TOML; " + how_toml_is_written);
   }

@@ -166,7 +166,7 @@ TEST(Dataset, swapped_missing_and_foreign_shards_are_named) {
   fs::remove(third);
   EXPECT_EQ(refusal(folder), third + ": there is no such file; copy it again or run `octet tokenize` again");
   fs::create_directory(third);
-  EXPECT_TRUE(has(refusal(folder), third + ": a token shard must be a plain file"));
+  EXPECT_TRUE(has(refusal(folder), third + ": is a folder, not a regular file"));
 }
 
 TEST(Dataset, a_shard_changed_while_it_is_open_stops_the_reading_and_one_replaced_does_not) {

@@ -1,7 +1,6 @@
 #include "octet/data/dataset_writer.hpp"
 
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "octet/base/file.hpp"
 #include "octet/base/folder.hpp"
 #include "octet/base/text.hpp"
+#include "octet/base/wildcard.hpp"
 
 namespace octet::data {
 namespace {
@@ -53,7 +53,7 @@ void DatasetWriter::add(const ShardBuilder::Finished& shard) {
   const std::string name = shard_name(manifest_.shards.size(), identity), path = (fs::path(folder_) / name).string();
   std::error_code ignored;
   const bool fresh = !fs::exists(path, ignored);  // else the dataset that is there has the same one
-  write_file_atomically(path, shard.bytes);
+  write_file(path, shard.bytes);
   if (fresh) uncommitted_.push_back(path);
   const ShardHeader& h = shard.header;
   manifest_.shards.push_back({name, h.token_count, h.document_count, to_text(identity)});
@@ -72,7 +72,7 @@ void DatasetWriter::remove_other_shards() const {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename().string();
-    const bool ours = ::fnmatch("shard-[0-9][0-9][0-9][0-9][0-9]*-????????.tok", name.c_str(), 0) == 0;
+    const bool ours = wildcard_match("shard-[0-9][0-9][0-9][0-9][0-9]*-????????.tok", name);
     if (ours && std::ranges::find(manifest_.shards, name, &Manifest::Entry::file) == manifest_.shards.end()) fs::remove(entry.path(), error);
   }
 }

@@ -1,14 +1,14 @@
 #include "octet/data/glob.hpp"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <span>
 
 #include "octet/base/error.hpp"
 #include "octet/base/log.hpp"
 #include "octet/base/text.hpp"
+#include "octet/base/wildcard.hpp"
 
 namespace octet::data {
 namespace {
@@ -27,12 +27,16 @@ std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
   return entries;
 }
 
-bool matches(const std::string& pattern, const std::string& name) { return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0; }
+/// A name that begins with a dot is matched by a pattern that does so, too.
+bool matches(const std::string& pattern, const std::string& name) {
+  return (!name.starts_with('.') || pattern.starts_with('.')) && wildcard_match(pattern, name);
+}
 
 class Search {
  public:
+  /// Each folder once for each rest of the pattern: several `**` lead to the same one in many ways.
   void run(const fs::path& folder, std::span<const std::string> names) {
-    if (names.empty()) return;
+    if (names.empty() || !seen_.emplace(folder.string(), names.size()).second) return;
     const std::string& name = names.front();
     const auto rest = names.subspan(1);
     if (name == "**") return below(folder, names);
@@ -48,13 +52,18 @@ class Search {
  private:
   /// `**`: the rest here, and `**` again in every folder below.
   void below(const fs::path& folder, std::span<const std::string> names) {
-    static const std::string any = "*";
-    run(folder, names.size() == 1 ? std::span(&any, 1) : names.subspan(1));
+    if (names.size() == 1) files_in(folder);
+    else run(folder, names.subspan(1));
     for (const fs::directory_entry& entry : entries_of(folder)) {
       const std::string name = entry.path().filename().string();
       std::error_code ignored;
       if (name.front() != '.' && !entry.is_symlink(ignored) && entry.is_directory(ignored)) run(folder / name, names);
     }
+  }
+
+  void files_in(const fs::path& folder) {
+    for (const fs::directory_entry& entry : entries_of(folder))
+      if (const std::string name = entry.path().filename().string(); !name.starts_with('.')) take(folder / name, {});
   }
 
   void take(const fs::path& path, std::span<const std::string> rest) {
@@ -63,6 +72,8 @@ class Search {
     if (fs::is_regular_file(path, error)) return found.push_back(path.lexically_normal().string());
     if (fs::is_symlink(path, error) && !fs::exists(path, error)) log::warn("skipped '{}': a symbolic link to nothing", printable(path.string()));
   }
+
+  std::set<std::pair<std::string, std::size_t>> seen_;
 };
 
 }  // namespace
@@ -76,7 +87,8 @@ std::vector<std::string> files_matching(const std::string& pattern) {
   if (fs::exists(path, ignored)) throw ConfigError(format("'{}' is not a plain file; copy its text into one", printable(pattern)));
 
   std::vector<std::string> names;
-  for (const fs::path& name : path.relative_path()) names.push_back(name.string());
+  for (const fs::path& name : path.relative_path())
+    if (name != "**" || names.empty() || names.back() != "**") names.push_back(name.string());  // `**/**` is `**`
   Search search;
   search.run(path.root_path(), names);
   std::ranges::sort(search.found);

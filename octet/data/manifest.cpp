@@ -5,8 +5,11 @@
 #include <filesystem>
 #include <map>
 
+#include "octet/base/descriptor.hpp"
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
+#include "octet/base/folder.hpp"
+#include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 
 namespace octet::data {
@@ -119,18 +122,45 @@ Manifest parse(std::string_view text, const std::string& path) {
   return manifest;
 }
 
+/// Somebody named a file of the dataset, or a text.
+[[noreturn]] void refuse_file_for_folder(const std::string& path) {
+  const std::string folder = folder_of(path);
+  if (exists(folder + "/" + Manifest::file_name))
+    throw ConfigError(format("data.path: '{}' is a file of a token folder; name the folder, --data {}", printable(path), printable(folder)));
+  throw ConfigError(format("data.path: '{}' is a file, not a token folder; tokenize it first: octet tokenize --input {} --output data/tokens",
+                           printable(path), printable(path)));
+}
+
+/// A folder of tokens whose tokenizing was interrupted, or of something else.
+[[noreturn]] void refuse_unfinished(const std::string& folder) {
+  std::error_code error;
+  bool shards = false, files = false;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    files = files || !name.starts_with(".");
+    shards = shards || name.ends_with(".tok");
+  }
+  if (error) refuse_file("read the folder", folder, error.value());
+  const std::string shown = printable(folder);
+  if (shards || !files)
+    throw ConfigError(format("data.path: '{}' holds no {}, so it is no finished dataset; run `octet tokenize --output {}` to its end", shown,
+                             Manifest::file_name, shown));
+  throw ConfigError(format("data.path: '{}' is a folder of other files, not a token folder; tokenize its text into another one: octet tokenize "
+                           "--input '{}/**/*' --output data/tokens",
+                           shown, shown));
+}
+
 }  // namespace
 
 Manifest read_manifest(const std::string& folder) {
-  const std::string path = (fs::path(folder) / Manifest::file_name).string(), shown = printable(folder);
-  std::error_code ignored;
   if (folder.empty()) throw ConfigError("data.path is not set; name a token folder with --data, or make one with `octet tokenize`");
-  if (!fs::exists(folder, ignored))
-    throw ConfigError(
-        format("data.path: there is no folder '{}'; make one with `octet tokenize --input 'docs/**/*.txt' --output {}`", shown, shown));
-  if (!fs::exists(path, ignored))
-    throw ConfigError(format("data.path: '{}' holds no {}, so it is no finished dataset; run `octet tokenize --output {}` to its end", shown,
-                             Manifest::file_name, shown));
+  const std::string path = (fs::path(folder) / Manifest::file_name).string();
+  if (!exists(folder))
+    throw ConfigError(format("data.path: there is no folder '{}'; make one with `octet tokenize --input 'docs/**/*.txt' --output {}`",
+                             printable(folder), printable(folder)));
+  if (!is_folder(folder)) refuse_file_for_folder(folder);
+  if (!exists(path)) refuse_unfinished(folder);
   return parse(with_remedy("copy the dataset again, or run `octet tokenize` again", [&] { return read_file(path, most_bytes); }), path);
 }
 
@@ -142,7 +172,7 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
   for (const Manifest::Entry& entry : manifest.shards)
     text += format("\n[[shard]]\nfile = \"{}\"\ntokens = {}\ndocuments = {}\nchecksum = \"{}\"\n", entry.file, entry.tokens, entry.documents,
                    entry.checksum);
-  write_file_atomically((fs::path(folder) / Manifest::file_name).string(), text);
+  write_file((fs::path(folder) / Manifest::file_name).string(), text);
 }
 
 }  // namespace octet::data

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "octet/base/descriptor.hpp"
+#include "octet/base/regular_file.hpp"
 
 namespace octet::data {
 
@@ -26,9 +26,8 @@ class MappedFile {
 
  private:
   std::string path_;
-  Descriptor file_;
+  RegularFile opened_;
   std::string_view bytes_;
-  std::int64_t changed_seconds_ = 0, changed_nanoseconds_ = 0;
 };
 
 }  // namespace octet::data

@@ -89,8 +89,9 @@ std::vector<Piece> next_wave(PieceCutter& cutter, int threads) {
 
 /// Shards read as text are never meant, and happen when a pattern such as '**/*' meets an earlier output.
 void refuse_own_output(const Selection& selection, const std::string& output) {
-  std::error_code ignored;
-  const std::string folder = (fs::weakly_canonical(output, ignored) / "").string();
+  std::error_code ignored, unusable;
+  const std::string folder = (fs::weakly_canonical(output, unusable) / "").string();
+  if (unusable) return;  // refused when it is made
   for (const TextFile& file : selection.files)
     if (fs::weakly_canonical(file.path, ignored).string().starts_with(folder))
       throw ConfigError(format("the input '{}' lies in the output folder '{}'; choose another --output folder or a narrower --input",

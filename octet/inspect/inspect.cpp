@@ -1,19 +1,16 @@
 #include "octet/inspect/inspect.hpp"
 
-#include <filesystem>
-#include <fstream>
-
 #include "octet/base/error.hpp"
+#include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 #include "octet/inspect/tensors.hpp"
 #include "octet/inspect/tokens.hpp"
+#include "octet/io/input_file.hpp"
 #include "octet/io/tensor_folder.hpp"
 #include "octet/models/hugging_face.hpp"
 
 namespace octet::inspect {
 namespace {
-namespace fs = std::filesystem;
-
 std::string weights_text(const std::string& folder) {
   const ModelShape s = read_hugging_face_shape(folder);
   std::string out = format(
@@ -38,16 +35,17 @@ std::string tensor_file_text(const std::string& path) {
 }
 
 bool is_shard(const std::string& path) {
+  const io::InputFile file(path);
   char first[8] = {};
-  std::ifstream(path, std::ios::binary).read(first, sizeof first);
+  if (file.size() >= sizeof first) file.read(0, std::as_writable_bytes(std::span(first)));
   return path.ends_with(".tok") || std::string_view(first, sizeof first) == "OCTETTOK";
 }
 
 }  // namespace
 
 Finding path_text(const std::string& path) {
-  const auto holds = [&](const char* name) { return fs::exists(path + "/" + name); };
-  if (fs::is_regular_file(path)) return {is_shard(path) ? shard_text(path) : tensor_file_text(path), ""};
+  const auto holds = [&](const char* name) { return exists(path + "/" + name); };
+  if (!is_folder(path)) return {is_shard(path) ? shard_text(path) : tensor_file_text(path), ""};
   if (holds("MANIFEST.json") || holds("state.safetensors")) return {checkpoint_text(path), ""};
   if (holds("run.json")) return run_text(path);
   if (holds("dataset.toml")) return {dataset_text(path), ""};

@@ -6,6 +6,7 @@
 
 #include "octet/base/aligned.hpp"
 #include "octet/base/error.hpp"
+#include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 #include "octet/config/read.hpp"
 #include "octet/config/write.hpp"
@@ -32,7 +33,7 @@ std::string facts_text(const std::string& folder, const RunRecord& run) {
 
 std::string configuration_text(const std::string& folder) {
   const std::string path = folder + "/config.toml";
-  if (!fs::exists(path)) return "";
+  if (!exists(path)) return "";
   train::RunConfig plain, config;
   config::read_toml_file(path, config);
   std::string out;

@@ -1,6 +1,5 @@
 #include "octet/io/input_file.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,40 +11,19 @@
 
 namespace octet::io {
 
-InputFile::InputFile(std::string path, Link link) : path_(std::move(path)) {
-  // O_NONBLOCK: opening a pipe must not wait for a writer.
-  file_ = Descriptor(path_, O_RDONLY | O_NONBLOCK | (link == Link::refuse ? O_NOFOLLOW : 0));
-  if (!file_.ok() && errno == ELOOP && link == Link::refuse) {
-    throw DataError(format("{}: a symbolic link is not followed here; put the file itself in its place", printable(path_)));
-  }
-  struct stat facts {};
-  if (!file_.ok() || ::fstat(file_.number(), &facts) != 0) refuse_file("read", path_, errno);
-  if (!S_ISREG(facts.st_mode)) {
-    throw DataError(
-        format("{}: must be a regular file, it is a {}", printable(path_), S_ISDIR(facts.st_mode) ? "folder" : "device or pipe"));
-  }
-  size_ = std::uint64_t(facts.st_size), device_ = facts.st_dev, inode_ = facts.st_ino;
-  changed_seconds_ = facts.st_mtim.tv_sec, changed_nanoseconds_ = facts.st_mtim.tv_nsec;
-}
+InputFile::InputFile(std::string path, Link link) : path_(std::move(path)), opened_(RegularFile::open(path_, link)) {}
 
 InputFile::~InputFile() {
-  if (mapped_ != nullptr) ::munmap(mapped_, size_);
+  if (mapped_ != nullptr) ::munmap(mapped_, size());
 }
 
 InputFile::InputFile(InputFile&& from) noexcept
-    : path_(std::move(from.path_)),
-      file_(std::move(from.file_)),
-      size_(from.size_),
-      device_(from.device_),
-      inode_(from.inode_),
-      changed_seconds_(from.changed_seconds_),
-      changed_nanoseconds_(from.changed_nanoseconds_),
-      mapped_(std::exchange(from.mapped_, nullptr)) {}
+    : path_(std::move(from.path_)), opened_(std::move(from.opened_)), mapped_(std::exchange(from.mapped_, nullptr)) {}
 
 void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
-  check(file_.ok(), "{} was mapped: read the mapping", path_);
+  check(opened_.file.ok(), "{} was mapped: read the mapping", path_);
   while (!out.empty()) {
-    const ssize_t n = ::pread(file_.number(), out.data(), out.size(), off_t(offset));
+    const ssize_t n = ::pread(opened_.file.number(), out.data(), out.size(), off_t(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) refuse_file("read", path_, errno);
     if (n == 0)
@@ -57,27 +35,27 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
 }
 
 std::span<const std::byte> InputFile::map() {
-  if (mapped_ == nullptr && size_ > 0) {
-    void* const at = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_.number(), 0);
+  if (mapped_ == nullptr && size() > 0) {
+    void* const at = ::mmap(nullptr, size(), PROT_READ, MAP_PRIVATE, opened_.file.number(), 0);
     if (at == MAP_FAILED) refuse_file("map", path_, errno);
     mapped_ = at;
   }
-  file_.close();
-  return {static_cast<const std::byte*>(mapped_), size_};
+  opened_.file.close();
+  return {static_cast<const std::byte*>(mapped_), size()};
 }
 
 void InputFile::check_unchanged() const {
   struct stat facts {};
   const bool there = ::stat(path_.c_str(), &facts) == 0;
-  if (there && std::uint64_t(facts.st_size) == size_ && facts.st_dev == device_ && facts.st_ino == inode_ &&
-      facts.st_mtim.tv_sec == changed_seconds_ && facts.st_mtim.tv_nsec == changed_nanoseconds_) {
+  if (there && std::uint64_t(facts.st_size) == size() && facts.st_dev == opened_.device && facts.st_ino == opened_.inode &&
+      facts.st_mtim.tv_sec == opened_.changed_seconds && facts.st_mtim.tv_nsec == opened_.changed_nanoseconds) {
     return;
   }
   throw DataError(format("{}: the file was {} while it was open; begin again when nothing writes to it", printable(path_),
-                         !there                          ? "removed"
-                         : facts.st_ino != inode_        ? "replaced"
-                         : off_t(size_) != facts.st_size ? format("changed from {} to {} bytes", size_, facts.st_size)
-                                                         : std::string("changed")));
+                         !there                           ? "removed"
+                         : facts.st_ino != opened_.inode  ? "replaced"
+                         : off_t(size()) != facts.st_size ? format("changed from {} to {} bytes", size(), facts.st_size)
+                                                          : std::string("changed")));
 }
 
 }  // namespace octet::io

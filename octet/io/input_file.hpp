@@ -5,11 +5,13 @@
 #include <span>
 #include <string>
 
+#include "octet/base/regular_file.hpp"
+
 #include "octet/base/descriptor.hpp"
 
 namespace octet::io {
 
-enum class Link : std::uint8_t { follow, refuse };
+using octet::Link;
 
 /// A regular file open for reading, at the size it had when it was opened. Throws IoError where the system refuses, DataError where
 /// the file is at fault.
@@ -21,7 +23,7 @@ class InputFile {
   InputFile& operator=(InputFile&&) = delete;
 
   const std::string& path() const { return path_; }
-  std::uint64_t size() const { return size_; }
+  std::uint64_t size() const { return opened_.size; }
 
   /// Fills `out` with the bytes from `offset` on; DataError when the file ends before. Not after map().
   void read(std::uint64_t offset, std::span<std::byte> out) const;
@@ -34,9 +36,7 @@ class InputFile {
 
  private:
   std::string path_;
-  Descriptor file_;
-  std::uint64_t size_ = 0, device_ = 0, inode_ = 0;
-  std::int64_t changed_seconds_ = 0, changed_nanoseconds_ = 0;
+  RegularFile opened_;
   void* mapped_ = nullptr;
 };
 

@@ -220,7 +220,7 @@ std::string JsonObject::dump() const {
   return out += '\n';
 }
 
-void JsonObject::save(const std::string& path) const { write_file_atomically(path, dump()); }
+void JsonObject::save(const std::string& path) const { write_file(path, dump()); }
 
 JsonObject& JsonObject::set(std::string_view key, JsonValue value) {
   const auto at = std::find(keys_.begin(), keys_.end(), key);

@@ -8,7 +8,7 @@ namespace octet::io {
 namespace {
 using testing::error_of, testing::has, testing::Scratch;
 
-void fill(const NewFolder& folder, const char* name) { write_file_atomically(folder.working() + "/" + name, name); }
+void fill(const NewFolder& folder, const char* name) { write_file(folder.working() + "/" + name, name); }
 
 TEST(NewFolder, stands_under_its_name_only_after_commit_and_leaves_nothing_otherwise) {
   const Scratch scratch;
@@ -53,7 +53,7 @@ TEST(NewFolder, replaces_the_folder_behind_a_link) {
 
 TEST(NewFolder, refuses_the_name_of_a_file_and_no_name) {
   const Scratch scratch;
-  write_file_atomically(scratch.at("f"), "x");
+  write_file(scratch.at("f"), "x");
   EXPECT_TRUE(has(error_of<IoError>([&] { NewFolder folder(scratch.at("f")); }), "cannot make the folder"));
   EXPECT_TRUE(has(error_of<IoError>([&] { NewFolder folder(scratch.at("f/g")); }), "cannot make the folder"));
   EXPECT_TRUE(has(error_of<IoError>([&] { NewFolder folder(""); }), "cannot make the folder"));

@@ -28,7 +28,7 @@ struct Folder : ::testing::Test {
     write_shard(scratch.at("one.safetensors"), "a", 'a');
     write_shard(scratch.at("two.safetensors"), "b", 'b');
   }
-  void index(std::string_view text) { write_file_atomically(scratch.at("model.safetensors.index.json"), text); }
+  void index(std::string_view text) { write_file(scratch.at("model.safetensors.index.json"), text); }
   void map(std::string_view entries) { index(format("{\"metadata\":{\"total_size\":8},\"weight_map\":{{}}}", entries)); }
   std::string refusal() {
     return error_of<DataError>([&] { TensorFolder::open(scratch.folder()); });
@@ -61,7 +61,7 @@ TEST_F(Folder, a_single_file_needs_no_index_and_a_missing_tensor_names_the_neare
 
 TEST_F(Folder, a_folder_without_weights_or_with_two_kinds_is_refused) {
   refuses("must hold model.safetensors or model.safetensors.index.json, it holds neither");
-  write_file_atomically(scratch.at("pytorch_model.bin"), "PK");
+  write_file(scratch.at("pytorch_model.bin"), "PK");
   refuses("pytorch_model.bin is not read because it can run code");
   map(R"("a":"one.safetensors")");
   write_shard(scratch.at("model.safetensors"), "a", 'x');
@@ -221,7 +221,7 @@ TEST(FolderWriter, weights_that_are_not_whole_leave_the_old_ones) {
 
 TEST(FolderWriter, an_unwritable_folder_says_why) {
   const Scratch scratch;
-  write_file_atomically(scratch.at("file"), "x");
+  write_file(scratch.at("file"), "x");
   EXPECT_TRUE(has(error_of<IoError>([&] { TensorFolderWriter(scratch.at("file/model"), {}); }), "cannot make the folder"));
 }
 

@@ -66,7 +66,7 @@ void TensorFolderWriter::commit() {
   for (std::uint32_t i = 0; i < shards_.size(); ++i) opened(i).finish();
   remove_stale();
   for (std::uint32_t i = 0; i < shards_.size(); ++i) opened(i).commit();
-  if (shards_.size() > 1) write_file_atomically(folder_ + "/" + index_name, weight_index_json(index_, total_bytes_));
+  if (shards_.size() > 1) write_file(folder_ + "/" + index_name, weight_index_json(index_, total_bytes_));
 }
 
 /// Takes away what makes the old weights readable, where the new ones would not replace it at a stroke.

@@ -322,7 +322,7 @@ TEST(HuggingFace, an_export_replaces_an_export_and_nothing_else) {
   EXPECT_EQ(read_hugging_face_shape(saved.folder).family, "qwen2");
   EXPECT_EQ(saved.scratch.entries(), 1u);
 
-  write_file_atomically(saved.folder + "/notes.txt", "mine");
+  write_file(saved.folder + "/notes.txt", "mine");
   const std::string error = error_of<ConfigError>([&] { save_hugging_face(saved.folder, llama(), saved.from.parameters); });
   EXPECT_TRUE(has(error, "holds 'notes.txt'")) << error;
   EXPECT_EQ(read_file(saved.folder + "/notes.txt", 10), "mine");

@@ -17,7 +17,7 @@ using testing::has;
 /// The shape that a config.json of this text describes.
 ModelShape shape_of(const std::string& text) {
   const testing::Scratch scratch;
-  write_file_atomically(scratch.at("config.json"), text);
+  write_file(scratch.at("config.json"), text);
   return read_hugging_face_shape(scratch.folder());
 }
 ModelShape shape_of(const io::JsonObject& config) { return shape_of(config.dump()); }

@@ -5,6 +5,21 @@
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
 namespace octet::optim {
+namespace {
+
+constexpr double smallest = 0x1p-126, largest = 0x1.fffffep127;  // normal numbers of f32, in which the update computes
+
+// What is more than 0 in the configuration must be so in f32, and finite.
+void require_representable(const AdamWConfig& c) {
+  const auto require = [](const char* key, double x) {
+    if (x == 0 || (x >= smallest && x <= largest)) return;
+    throw ConfigError(format("optim.{} = {} is {} in f32, in which AdamW computes; choose a number from {} to {}", key, x, x < 1 ? "0" : "infinite", smallest, largest));
+  };
+  require("learning_rate", c.learning_rate), require("eps", c.eps);
+  require("max_grad_norm", c.max_grad_norm), require("weight_decay", c.weight_decay);
+}
+
+}  // namespace
 
 void AdamWConfig::fields(config::FieldVisitor& v) {
   v.field("learning_rate", learning_rate, "peak learning rate", {.above = 0});
@@ -22,6 +37,7 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
 }
 
 AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> parameters) : config_(config), parameters_(std::move(parameters)) {
+  require_representable(config);
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
     check(bool(p->grad), "adamw: {} has no gradient storage", p->path);

@@ -1,20 +1,11 @@
 #include "octet/scaling/precision.hpp"
 
+#include <algorithm>
+
+#include "octet/base/wildcard.hpp"
 #include "octet/scaling/from_data.hpp"
 
 namespace octet {
-
-bool glob_match(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) ++p, ++t;
-    else if (p < pattern.size() && pattern[p] == '*') star = p++, resume = t;
-    else if (star != std::string_view::npos) p = star + 1, t = ++resume;
-    else return false;
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 void PrecisionConfig::fields(config::FieldVisitor& v) {
   std::vector<std::string> names;
@@ -43,7 +34,7 @@ Precision::Precision(const PrecisionConfig& config)
 
 std::string Precision::exemption(const Site& site) {
   for (std::size_t i = 0; i < config_.keep_bf16.size(); ++i)
-    if (glob_match(config_.keep_bf16[i], site.path)) {
+    if (wildcard_match(config_.keep_bf16[i], site.path)) {
       pattern_used_[i] = true;
       return format("matches recipe.keep_bf16 \"{}\"", config_.keep_bf16[i]);
     }
@@ -57,8 +48,9 @@ std::string Precision::exemption(const Site& site) {
 }
 
 LinearPlan Precision::plan(const Site& site) {
-  const std::string reason = config_.recipe == "fp32" || config_.recipe == "bf16" ? "" : exemption(site);
-  LinearPlan plan = reason.empty() ? recipe_->plan(site, slots_) : scaling::plan_unquantized(DType::bf16, reason);
+  const std::string reason = exemption(site);  // asked under every recipe, so that each pattern is checked
+  const bool unquantized = config_.recipe == "fp32" || config_.recipe == "bf16";
+  LinearPlan plan = unquantized || reason.empty() ? recipe_->plan(site, slots_) : scaling::plan_unquantized(DType::bf16, reason);
   plan.keeps_weight = config_.weights == "kept";
   if (plan.why.empty()) plan.why = "recipe " + config_.recipe;
   rows_.push_back({site.path, site.out, site.in, plan.precision, plan.why});
@@ -75,10 +67,26 @@ void Precision::end_step(Stream& stream, const Tensor& skip) {
   slots_.clear_health(stream);
 }
 
-std::vector<std::string> Precision::unused_patterns() const {
-  std::vector<std::string> out;
-  for (std::size_t i = 0; i < pattern_used_.size(); ++i)
-    if (!pattern_used_[i]) out.push_back(config_.keep_bf16[i]);
+void Precision::require_patterns_used() const {
+  for (std::size_t i = 0; i < pattern_used_.size(); ++i) {
+    if (pattern_used_[i]) continue;
+    std::vector<std::string> patterns;
+    for (const PlanRow& row : rows_)
+      if (row.out != 0 && std::find(patterns.begin(), patterns.end(), pattern_of(row.path)) == patterns.end()) patterns.push_back(pattern_of(row.path));
+    const std::string near = nearest_of(pattern_of(config_.keep_bf16[i]), patterns);
+    throw ConfigError(format("recipe.keep_bf16: \"{}\" matches no layer{}; layers are {}", printable(config_.keep_bf16[i]),
+                             near.empty() ? "" : "; did you mean \"" + near + "\"?", joined(patterns)));
+  }
+}
+
+std::string pattern_of(const std::string& path) {
+  std::string out;
+  for (std::size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+    end = path.find('.', at);
+    const std::string part = path.substr(at, end - at);
+    const bool number = !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+    out += (at == 0 ? "" : ".") + (number ? std::string("*") : part);
+  }
   return out;
 }
 

@@ -49,8 +49,8 @@ class Precision {
   SlotTable& slots() { return slots_; }
   const SlotTable& slots() const { return slots_; }
 
-  /// Patterns of keep_bf16 that matched no layer: worth a warning.
-  std::vector<std::string> unused_patterns() const;
+  /// After the model is made: throws ConfigError, with the nearest path and all that there are, when a pattern of keep_bf16 matches no layer.
+  void require_patterns_used() const;
 
  private:
   std::string exemption(const Site&);
@@ -62,7 +62,7 @@ class Precision {
   std::vector<bool> pattern_used_;
 };
 
-/// Shell-like match: "*" any run of characters, "?" one.
-bool glob_match(std::string_view pattern, std::string_view text);
+/// "layers.3.mlp.down" -> "layers.*.mlp.down": the pattern of the same layer in every block.
+std::string pattern_of(const std::string& path);
 
 }  // namespace octet

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/testing/scratch.hpp"
+
 namespace octet {
 namespace {
 
@@ -34,7 +36,7 @@ TEST(Precision, hybrid_is_e4m3_forward_and_e5m2_backward) {
 }
 
 TEST(Precision, exemptions_keep_bf16_and_say_why) {
-  Precision p({.recipe = "current", .keep_bf16 = {"layers.*.mlp.down", "nothing.*"}, .first = 1, .last = 1});
+  Precision p({.recipe = "current", .keep_bf16 = {"layers.*.mlp.down"}, .first = 1, .last = 1});
   const auto why = [&](const Site& site) {
     const LinearPlan plan = p.plan(site);
     return plan.precision + " | " + plan.why;
@@ -45,7 +47,21 @@ TEST(Precision, exemptions_keep_bf16_and_say_why) {
   EXPECT_EQ(why({.path = "lm_head", .out = 272, .in = 128, .head = true}), "bf16 | head: recipe.head = \"bf16\"");
   EXPECT_EQ(why({.path = "layers.1.odd", .out = 100, .in = 128, .layer = 1, .layers = 4}), "bf16 | 100 x 128 is not a multiple of 16, as 8-bit GEMMs need");
   EXPECT_EQ(why(block_site("layers.1.attn.qkv", 1)).substr(0, 7), "x e4m3,");
-  EXPECT_EQ(p.unused_patterns(), std::vector<std::string>{"nothing.*"});
+}
+
+TEST(Precision, a_pattern_without_a_layer_is_refused_with_the_nearest_path_under_every_recipe) {
+  for (const char* recipe : {"bf16", "current"}) {
+    const auto refusal = [&](const std::string& pattern) {
+      Precision p({.recipe = recipe, .keep_bf16 = {pattern}});
+      p.plan(block_site("layers.1.mlp.down", 1)), p.plan(block_site("layers.2.mlp.down", 2)), p.plan(block_site("layers.2.attn.qkv", 2));
+      return testing::error_of<ConfigError>([&] { p.require_patterns_used(); });
+    };
+    EXPECT_EQ(refusal("layers.*.mlp.down"), "no error");
+    EXPECT_EQ(refusal("layers.*.mpl.down"),
+              "recipe.keep_bf16: \"layers.*.mpl.down\" matches no layer; did you mean \"layers.*.mlp.down\"?; layers are layers.*.mlp.down, layers.*.attn.qkv");
+    EXPECT_EQ(refusal("layers.7.attn.qkv").substr(0, 54), "recipe.keep_bf16: \"layers.7.attn.qkv\" matches no layer");
+    EXPECT_EQ(refusal(""), "recipe.keep_bf16: \"\" matches no layer; layers are layers.*.mlp.down, layers.*.attn.qkv");
+  }
 }
 
 TEST(Precision, evaluation_and_recomputation_record_nothing) {
@@ -101,14 +117,6 @@ TEST(Precision, a_skipped_step_leaves_known_scales_and_clears_the_maxima) {
     // The history remembers 4; the global scale follows the last step alone.
     EXPECT_EQ(scale(), std::string_view(recipe) == "delayed" ? 112.0f : 448.0f) << recipe;
   }
-}
-
-TEST(Glob, stars_and_question_marks_match) {
-  EXPECT_TRUE(glob_match("layers.*.mlp.*", "layers.11.mlp.down"));
-  EXPECT_TRUE(glob_match("layers.?.attn.qkv", "layers.3.attn.qkv"));
-  EXPECT_FALSE(glob_match("layers.?.attn.qkv", "layers.13.attn.qkv"));
-  EXPECT_TRUE(glob_match("*", ""));
-  EXPECT_FALSE(glob_match("", "x"));
 }
 
 }  // namespace

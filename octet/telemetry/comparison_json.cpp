@@ -69,7 +69,7 @@ void write_comparison(const std::string& path, const Comparison& c) {
   for (const auto& run : c.runs) runs.push_back(run);
   const Json file = Json::Object{{"format", format_number},      {"baseline", c.baseline},  {"tolerance", c.tolerance},
                                  {"seed_spread", c.seed_spread}, {"runs", std::move(runs)}, {"rows", std::move(rows)}};
-  write_file_atomically(path, file.dump(true) + '\n');
+  write_file(path, file.dump(true) + '\n');
 }
 
 Comparison read_comparison(const std::string& path) {

@@ -121,7 +121,7 @@ void write_run_facts(const std::string& path, const RunFacts& run) {
                                  {"plan", plan_json(run.plan)},
                                  {"quantizers", quantizers_json(run.quantizers)},
                                  {"config", config_of(run)}};
-  write_file_atomically(path, file.dump(true) + '\n');
+  write_file(path, file.dump(true) + '\n');
 }
 
 RunFacts read_run_facts(const std::string& path) {

@@ -1,13 +1,12 @@
 #include "octet/telemetry/run_record.hpp"
 
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <memory>
 
-#include "octet/base/descriptor.hpp"
 #include "octet/base/error.hpp"
+#include "octet/base/path.hpp"
+#include "octet/base/regular_file.hpp"
 #include "octet/base/text.hpp"
 #include "octet/telemetry/event_line.hpp"
 #include "octet/telemetry/shared_json.hpp"
@@ -115,17 +114,12 @@ bool each_line(std::FILE* file, const std::string& path, std::size_t limit, Take
 
 void read_metrics(const std::string& path, const ReadLimits& limits, RunRecord& run) {
   const std::string shown = printable(path);
-  struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0) {
-    if (errno == ENOENT) return;
-    refuse_file("read", path, errno);
-  }
-  if (!S_ISREG(facts.st_mode)) throw DataError(format("{}: wanted a plain file", shown));
-  if (facts.st_size > limits.file_bytes)
-    throw DataError(format("{}: the file may have at most {}, it has {}", shown, bytes_text(double(limits.file_bytes)),
-                           bytes_text(double(facts.st_size))));
-  const File file(std::fopen(path.c_str(), "re"), &std::fclose);
+  RegularFile opened = RegularFile::open(path);
+  if (opened.size > std::uint64_t(limits.file_bytes))
+    throw DataError(format("{}: the file may have at most {}, it has {}", shown, bytes_text(double(limits.file_bytes)), bytes_text(double(opened.size))));
+  const File file(::fdopen(opened.file.number(), "r"), &std::fclose);
   if (!file) refuse_file("read", path, errno);
+  opened.file.release();
   Reader reader(run, limits);
   run.torn = each_line(file.get(), shown, limits.line_bytes,
                        [&](std::string_view text, std::int64_t number) { reader.line(text, format("{}:{}", shown, number)); });
@@ -136,7 +130,11 @@ void read_metrics(const std::string& path, const ReadLimits& limits, RunRecord& 
 RunRecord read_run(const std::string& folder, const ReadLimits& limits) {
   RunRecord run;
   run.facts = read_run_facts(folder + "/run.json");
-  with_remedy(file_remedy, [&] { read_metrics(folder + "/metrics.jsonl", limits, run); });
+  const std::string metrics = folder + "/metrics.jsonl";
+  const bool begun = exists(metrics);
+  if (!begun && run.facts.state != RunState::running)
+    throw DataError(format("{}: the file is missing, though the run is {}; {}", printable(metrics), run.facts.state, file_remedy));
+  if (begun) with_remedy(file_remedy, [&] { read_metrics(metrics, limits, run); });
   return run;
 }
 

@@ -89,8 +89,13 @@ TEST(RunFolder, numbers_that_are_not_finite_come_back_as_nan) {
 
 TEST(RunFolder, a_run_that_has_not_begun_reads_as_empty) {
   const Folder folder;
-  write_run_facts(folder.folder() + "/run.json", small_facts());
+  RunFacts facts = small_facts();
+  facts.state = RunState::running;
+  write_run_facts(folder.folder() + "/run.json", facts);
   EXPECT_TRUE(read_run(folder.folder()).steps.empty());
+  facts.state = RunState::finished;
+  write_run_facts(folder.folder() + "/run.json", facts);
+  EXPECT_TRUE(octet::testing::has(octet::testing::error_of<DataError>([&] { read_run(folder.folder()); }), "metrics.jsonl: the file is missing, though the run is finished; restore"));
 }
 
 TEST(RunFolder, a_torn_last_line_costs_nothing_but_itself_wherever_it_tears) {

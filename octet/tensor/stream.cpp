@@ -19,6 +19,7 @@ Target completed(Device device, Target target) {
 }  // namespace
 
 Stream::Stream(Device device, Target target) : arena_(device), target_(completed(device, target)) {
+  if (device == Device::cpu) cpu::require_threads();
   if (device == Device::cuda) queue_ = cuda::make_queue();
 }
 

@@ -8,6 +8,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
     : stream(device, target), precision(c.precision), model(make_model(c.shape, c.model, precision)),
       parameters(stream, *model, c.optimizer.has_value(),
                  c.optimizer ? nn::ParameterStorage{c.optimizer->master, c.optimizer->gradients} : nn::ParameterStorage{}) {
+  precision.require_patterns_used();
   precision.allocate(stream);
   model->allocate(stream, c.sequence);
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.list());

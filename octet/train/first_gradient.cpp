@@ -1,10 +1,10 @@
 #include "octet/train/first_gradient.hpp"
 
 #include <cmath>
-#include <filesystem>
 #include <vector>
 
 #include "octet/base/error.hpp"
+#include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 #include "octet/data/checksum.hpp"
 #include "octet/io/safetensors_file.hpp"
@@ -28,7 +28,7 @@ std::string remedy(const std::string& baseline_folder) {
 [[noreturn]] void refuse(const std::string& path, const std::string& what) { throw DataError(format("{}: {}", printable(path), what)); }
 
 std::vector<float> read_gradient(const std::string& path) {
-  if (!std::filesystem::exists(path)) refuse(path, "there is no such file");
+  if (!exists(path)) refuse(path, "there is no such file");
   const auto file = io::SafetensorsFile::open(path, io::Link::refuse);
   const auto stored = file.find(tensor);
   if (!stored || stored->dtype != io::StoredDType::f32) refuse(path, format("there is no tensor \"{}\" of FP32 values in it", tensor));

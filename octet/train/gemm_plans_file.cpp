@@ -1,9 +1,8 @@
 #include "octet/train/gemm_plans_file.hpp"
 
-#include <filesystem>
-
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
+#include "octet/base/path.hpp"
 #include "octet/ops/machine/machine.hpp"
 
 namespace octet::train {
@@ -17,12 +16,12 @@ std::string path_in(const std::string& run_folder) { return run_folder + "/gemm-
 
 void keep_gemm_plans(const std::string& run_folder, Device device) {
   const std::string plans = gemm_plans_text(device);
-  if (!plans.empty()) write_file_atomically(path_in(run_folder), plans);
+  if (!plans.empty()) write_file(path_in(run_folder), plans);
 }
 
 void replay_gemm_plans(const std::string& run_folder, Device device) {
   const std::string path = path_in(run_folder);
-  if (!std::filesystem::exists(path)) return;
+  if (!exists(path)) return;
   const std::string plans = with_remedy("remove it", [&] { return read_file(path, most_bytes); });
   if (!octet::replay_gemm_plans(device, plans))
     log::warn("{} is of another GPU or library: the GEMMs' algorithms are chosen anew, and sums may be rounded differently", path);

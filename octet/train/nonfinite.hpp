@@ -12,4 +12,7 @@ namespace octet::train {
 /// makes other gradients: call between run_step() of a skipped step and finish_step(), which clears them.
 std::string first_nonfinite(Engine&, std::span<const data::Batch> micro_batches);
 
+/// The path of the first parameter with a value that is not finite; "" when all are. Reads each once, and changes nothing.
+std::string nonfinite_parameter(Engine&);
+
 }  // namespace octet::train

@@ -49,13 +49,14 @@ void require_same_run(const RunConfig& now, const std::string& text, const Manif
                            printable(checkpoint)));
 }
 
-std::optional<Manifest> newest_good(const CheckpointStore& store) {
+std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<std::string>* damaged) {
   std::vector<std::string> wrong;
   const std::vector<std::int64_t> steps = store.steps();
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
       Manifest good = store.verify(*step);
       for (const auto& sentence : wrong) log::warn("{}", sentence);
+      if (damaged != nullptr) *damaged = wrong;
       return good;
     } catch (const Error& e) {
       wrong.push_back(format("the checkpoint of step {} cannot be used: {}", *step, e.what()));
@@ -64,6 +65,17 @@ std::optional<Manifest> newest_good(const CheckpointStore& store) {
   if (steps.empty()) return std::nullopt;
   throw DataError(format("{}{}; restore it from a copy, or {}", steps.size() == 1 ? "" : format("none of the {} checkpoints of this run is whole; ", steps.size()),
                          wrong.front(), new_run));
+}
+
+std::string difference_of(const MachineFacts& before, const MachineFacts& now) {
+  std::string out;
+  const auto compare = [&](std::string_view what, const auto& a, const auto& b) {
+    if (a != b) out += format("{}{} {} instead of {}", out.empty() ? "" : ", ", what, b, a);
+  };
+  compare("processor", printable(before.cpu), printable(now.cpu));
+  compare("threads", before.threads, now.threads);
+  compare("GEMMs compute in", printable(before.gemm_compute), printable(now.gemm_compute));
+  return out.empty() ? "" : format("the run resumes on another machine: {}; sums are rounded differently from here on", out);
 }
 
 std::string last_run_folder(const RunConfig& c) {

@@ -6,6 +6,13 @@
 
 namespace octet::train {
 
+namespace {
+
+// What JSON readers count exactly: 2^53.
+constexpr std::int64_t most_counted = std::int64_t(1) << 53;
+
+}  // namespace
+
 void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("size", size, "a named size: llama-tiny, gpt2-124m, qwen2.5-0.5b, llama-3.2-1b, ...");
   v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0, .at_most = 4096});
@@ -37,7 +44,7 @@ ModelShape ModelConfig::shape() const {
 void LoopConfig::fields(config::FieldVisitor& v) {
   v.field("steps", steps, "optimizer steps; 0: as tokens or max_seconds say", {.at_least = 0});
   v.field("tokens", tokens, "tokens to train on, rounded up to whole steps; 0: no such limit", {.at_least = 0});
-  v.field("max_seconds", max_seconds, "wall time after which the run ends; 0: no such limit", {.at_least = 0});
+  v.field("max_seconds", max_seconds, "wall time after which the run ends; 0: no such limit", {.at_least = 0, .at_most = 1e9});
   v.field("batch", batch, "sequences in a micro-batch", {.at_least = 1, .at_most = 65536});
   v.field("accumulate", accumulate, "micro-batches in an optimizer step", {.at_least = 1, .at_most = 65536});
   v.field("eval_every", eval_every, "steps between evaluations; 0: at the end only", {.at_least = 0});
@@ -49,7 +56,7 @@ void LoopConfig::fields(config::FieldVisitor& v) {
 
 void CheckpointConfig::fields(config::FieldVisitor& v) {
   v.field("every", every, "steps between checkpoints; 0: by time alone", {.at_least = 0});
-  v.field("minutes", minutes, "wall time after which the next checkpoint is due; 0: by steps alone", {.at_least = 0});
+  v.field("minutes", minutes, "wall time after which the next checkpoint is due; 0: by steps alone", {.at_least = 0, .at_most = 1e9});
   v.field("keep", keep, "newest checkpoints to keep; older ones are removed", {.at_least = 1});
 }
 
@@ -71,6 +78,14 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("optim", optim, "AdamW");
   v.section("checkpoint", checkpoint, "when to save what a resumed run needs");
   v.section("telemetry", telemetry, "what it shows while it trains");
+}
+
+std::int64_t RunConfig::tokens_per_step() const {
+  const std::int64_t sequences = train.batch * train.accumulate;  // each at most 2^16
+  if (data.sequence_length > most_counted / sequences)
+    throw ConfigError(format("train.batch = {} x train.accumulate = {} x data.sequence_length = {}: a step has at most 2^53 tokens", train.batch,
+                             train.accumulate, data.sequence_length));
+  return sequences * data.sequence_length;
 }
 
 std::int64_t RunConfig::steps() const {

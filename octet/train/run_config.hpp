@@ -71,7 +71,8 @@ struct RunConfig {
 
   void fields(config::FieldVisitor&);
 
-  std::int64_t tokens_per_step() const { return train.batch * train.accumulate * data.sequence_length; }
+  /// Throws ConfigError where there are more than 2^53.
+  std::int64_t tokens_per_step() const;
   /// Steps of the run, or 0 when only its time is known. Throws ConfigError when it has no end, or an empty one.
   std::int64_t steps() const;
 };

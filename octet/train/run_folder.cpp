@@ -23,18 +23,11 @@ std::string now_utc() {
   return text;
 }
 
-// "layers.3.mlp.down" -> "layers.*.mlp.down"
-std::string pattern_of(const std::string& path) {
-  if (!path.starts_with("layers.")) return path;
-  const auto dot = path.find('.', 7);
-  return dot == std::string::npos ? path : "layers.*" + path.substr(dot);
-}
-
 }  // namespace
 
 std::string make_run_folder(const std::string& output, const std::string& name) {
-  if (name.empty() || name.find('/') != std::string::npos || name.starts_with("."))
-    throw ConfigError(format("name = \"{}\": a run's name is that of a folder, without \"/\" and not starting with a dot", printable(name)));
+  if (name.empty() || name.find('/') != std::string::npos || name.starts_with(".") || printable(name, name.size()) != name)
+    throw ConfigError(format("name = \"{}\": a run's name is that of a folder, without \"/\", without control characters and not starting with a dot", printable(name)));
   const auto refuse = [](const std::string& folder, int reason) {
     throw IoError(format("cannot make the folder {}: {}; choose another with --set output=FOLDER", printable(folder), std::generic_category().message(reason)));
   };

@@ -13,7 +13,11 @@ class RunLock {
   /// Throws IoError when another process holds the folder, or the file cannot be made.
   explicit RunLock(const std::string& folder);
 
+  /// Whether the folder is still found under its name: not moved, removed or exchanged since.
+  bool in_place() const;
+
  private:
+  std::string path_;
   Descriptor file_;
 };
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
+#include "octet/base/new_file.hpp"
+#include "octet/base/path.hpp"
 #include "octet/config/read.hpp"
 #include "octet/config/write.hpp"
 #include "octet/telemetry/run_facts.hpp"
@@ -70,6 +73,8 @@ std::vector<StudyRun> StudyConfig::runs() const {
     recipes.push_back(recipe);
   }
   make_recipe(compare.baseline, {});
+  if (run.seed > std::numeric_limits<std::int64_t>::max() - compare.seeds)
+    throw ConfigError(format("seed = {}: --seeds {} counts from there beyond 64 bits; choose a smaller one", run.seed, compare.seeds));
   std::vector<StudyRun> out;
   for (std::int64_t seed = run.seed; seed < run.seed + compare.seeds; ++seed)
     for (const auto& recipe : recipes) out.push_back({recipe, seed, compare.seeds > 1 ? format("{}-seed{}", recipe, seed) : recipe});
@@ -90,20 +95,22 @@ RunConfig StudyConfig::config_of(const StudyRun& r) const {
 
 Study Study::begin(const StudyConfig& config) {
   Study study(make_run_folder(config.run.output, config.run.name.empty() ? "compare" : config.run.name), config);
-  write_file_atomically(study.folder_ + "/" + file_name, config::to_toml(config));
+  write_file(study.folder_ + "/" + file_name, config::to_toml(config));
   return study;
 }
 
 Study Study::open(std::string folder) {
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  if (!fs::is_directory(folder)) throw ConfigError(format("--resume: there is no folder {}; check the path", printable(folder)));
+  if (!is_folder(folder)) throw ConfigError(format("--resume: there is no folder {}; check the path", printable(folder)));
   const std::string path = folder + "/" + file_name;
-  if (!fs::exists(path))
+  if (!exists(path))
     throw ConfigError(
         format("--resume: there is no {}, so {} is no comparison's folder; name that of one, or go on with a run by octet train --resume",
                printable(path), printable(folder)));
   StudyConfig config = read_study(path);
-  return Study(std::move(folder), std::move(config));
+  Study study(std::move(folder), std::move(config));
+  remove_abandoned(study.folder_);
+  return study;
 }
 
 RunConfig Study::config_of(const StudyRun& run) const {
@@ -118,11 +125,11 @@ StudyRun Study::baseline_of(const StudyRun& run) const {
   throw ContractError(format("seed {} is none of the study's", run.seed));
 }
 
-bool Study::has_begun(const StudyRun& run) const { return fs::exists(folder_of(run)); }
+bool Study::has_begun(const StudyRun& run) const { return exists(folder_of(run)); }
 
 bool Study::is_over(const StudyRun& run) const {
   const std::string path = folder_of(run) + "/run.json";
-  if (!fs::exists(path)) return false;
+  if (!exists(path)) return false;
   const RunState state = read_run_facts(path).state;
   return state == RunState::finished || state == RunState::diverged;
 }

@@ -9,6 +9,8 @@
 
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
+#include "octet/base/new_file.hpp"
+#include "octet/base/path.hpp"
 #include "octet/config/write.hpp"
 #include "octet/ops/machine/limits.hpp"
 #include "octet/ops/machine/machine.hpp"
@@ -61,7 +63,9 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   std::optional<Manifest> manifest;
   if (!options.resume.empty()) {
     lock_.emplace(options.resume);
-    manifest = newest_good(store);
+    std::vector<std::string> damaged;
+    manifest = newest_good(store, &damaged);
+    for (const auto& sentence : damaged) told_.emplace_back("checkpoint", sentence);
     if (manifest) require_same_run(config_, to_text(corpus.dataset().fingerprint()), *manifest, store.path(manifest->step));
   }
   const EngineConfig engine = engine_config(config_);
@@ -71,7 +75,6 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   require_memory(dry_, available_bytes(device), config.train);
   machine_limits(device);  // measured while there is memory for it
   engine_ = std::make_unique<Engine>(engine, device, machine_target(device, config.deterministic));
-  for (const auto& pattern : engine_->precision.unused_patterns()) log::warn("recipe.keep_bf16: no layer matches \"{}\"", pattern);
   if (dry_.step.emulated_flops > 0) log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
   facts_ = facts_of(config_, engine.shape, dry_);
   facts_.baseline = options.baseline;
@@ -99,12 +102,17 @@ void Trainer::open_folder() {
   } else {
     folder_ = options_.resume;
     CheckpointStore(checkpoint_folder(folder_)).collect_garbage();
-    if (std::filesystem::exists(folder_ + "/run.json")) {
+    remove_abandoned(folder_);
+    if (exists(folder_ + "/run.json")) {
       const RunFacts before = read_run_facts(folder_ + "/run.json");
+      if (const std::string difference = difference_of(before.machine, facts_.machine); !difference.empty()) {
+        log::warn("{}", difference);
+        told_.emplace_back("machine", difference);
+      }
       facts_.name = before.name, facts_.started = before.started, facts_.baseline = before.baseline, facts_.gradient_cosine = before.gradient_cosine;
     }
   }
-  write_file_atomically(folder_ + "/config.toml", config::to_toml(config_));
+  write_file(folder_ + "/config.toml", config::to_toml(config_));
   write_run_facts(folder_ + "/run.json", facts_);
 }
 
@@ -152,19 +160,23 @@ Outcome Trainer::run() {
   started_ = now() - at_.elapsed;
   last_save_ = now();
   if (config_.telemetry.tensorboard) show_on_board();
+  for (const auto& [kind, text] : told_) metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = kind, .path = "", .text = text});
   prepare(*engine_);
   const bool begun = !fresh_ || calibrate_scales();
   RunState state = RunState::finished;
   for (;;) {
     if (eval_due()) evaluate_now();
-    if (at_.skipped_in_a_row >= config_.train.max_skipped) state = RunState::diverged;
+    if (at_.skipped_in_a_row >= config_.train.max_skipped || !not_finite_.empty()) state = RunState::diverged;
     if (done() || state == RunState::diverged) break;
     save_if_due();
     one_step();
+    watch_folder();
   }
   if (state == RunState::finished && !stop_requested()) evaluate_now();
-  if (stop_requested()) state = RunState::stopped;
+  if (state == RunState::finished && !result_is_finite()) state = RunState::diverged;
+  if (stop_requested() && state == RunState::finished) state = RunState::stopped;
   console_.finish();
+  require_folder();
   if (state != RunState::diverged && begun) save_last(state);
   if (options_.save_weights && config_.train.save_weights && state != RunState::diverged) train::save_weights(*engine_, folder_ + "/weights");
   const EndEvent end = end_event(state);
@@ -172,6 +184,11 @@ Outcome Trainer::run() {
   facts_.state = state;
   write_run_facts(folder_ + "/run.json", facts_);
   Outcome out{folder_, state, end, engine_->stream.arena().peak()};
+  require_folder();
+  if (!not_finite_.empty())
+    throw DivergedError(format("run {}: {} not finite after step {}, and the weights are not saved: see the incidents in {}/metrics.jsonl, and try a lower "
+                               "optim.learning_rate",
+                               facts_.name, not_finite_, at_.step, folder_));
   if (state == RunState::diverged)
     throw DivergedError(format("run {}: {} steps in a row were skipped because something was not finite, the last one step {}; see the incidents in {}/metrics.jsonl, "
                                "and try a lower optim.learning_rate or recipe.name = \"bf16\"",
@@ -199,7 +216,7 @@ void Trainer::save_if_due() {
   if (c.every > 0 && at_.step > 0 && at_.step % c.every == 0) save_due_ = true;
   if (c.minutes > 0 && now() - last_save_ >= 60 * c.minutes) save_due_ = true;
   if (take_save_request()) save_due_ = true;
-  if (save_due_ && !saver_->busy()) begin_save();
+  if (save_due_ && !saver_->busy() && weights_are_finite()) begin_save();
 }
 
 void Trainer::save_last(RunState state) {
@@ -239,8 +256,46 @@ void Trainer::report_save() {
 
 void Trainer::not_saved(std::int64_t step, const std::string& why) {
   const std::string text = format("the checkpoint of step {} was not saved, training goes on: {}", step, why);
-  console_.note("warning: " + text);
-  metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = "checkpoint", .path = "", .text = text});
+  tell("checkpoint", text);
+}
+
+void Trainer::tell(const std::string& kind, const std::string& text) {
+  log::warn("{}", text);
+  metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = kind, .path = "", .text = text});
+}
+
+void Trainer::watch_folder() {
+  const bool lost = !lock_->in_place();
+  if (lost == folder_lost_) return;
+  folder_lost_ = lost;
+  tell("folder", lost ? format("after step {} the run's folder {} is no longer there: nothing can be saved until it is put back", at_.step, folder_)
+                      : format("after step {} the run's folder {} is there again", at_.step, folder_));
+}
+
+// The end of a run whose folder was moved or removed must not look like that of one whose files are there.
+void Trainer::require_folder() const {
+  if (lock_->in_place()) return;
+  throw IoError(format("the run's folder {} was moved or removed while it trained, so its end after step {} was not saved; put it back, and go on from its last "
+                       "checkpoint with octet train --resume {}",
+                       printable(folder_), at_.step, printable(folder_)));
+}
+
+bool Trainer::weights_are_finite() {
+  const std::string parameter = nonfinite_parameter(*engine_);
+  if (!parameter.empty()) not_finite_ = format("the weights of {} are", parameter);
+  return tell_not_finite();
+}
+
+bool Trainer::result_is_finite() {
+  if (!weights_are_finite()) return false;
+  if (at_.last_eval_step == at_.step && !std::isfinite(at_.eval_loss)) not_finite_ = "the loss on held-out text is";
+  return tell_not_finite();
+}
+
+bool Trainer::tell_not_finite() {
+  if (not_finite_.empty()) return true;
+  tell("nonfinite", format("after step {} {} not finite", at_.step, not_finite_));
+  return false;
 }
 
 std::vector<data::Batch> Trainer::next_micro_batches() {
@@ -269,6 +324,7 @@ void Trainer::one_step() {
   e.param_norm = std::sqrt(shown.parameter_squares);
   if (skip) skipped(micro_batches);
   else at_.skipped_in_a_row = 0;
+  if (measure && !std::isfinite(shown.parameter_squares)) weights_are_finite();
   finish_step(*engine_);
   if (step == 1) keep_gemm_plans(folder_, engine_->stream.device());
 
@@ -351,6 +407,7 @@ EndEvent Trainer::end_event(RunState state) {
   const std::size_t last = std::max<std::size_t>(1, at_.losses.size() / 20);
   const double sum = at_.losses.empty() ? NAN : std::accumulate(at_.losses.end() - std::ptrdiff_t(last), at_.losses.end(), 0.0);
   const char* reason = state == RunState::stopped    ? "stopped by a signal"
+                       : !not_finite_.empty()        ? "not finite"
                        : state == RunState::diverged ? "too many skipped steps in a row"
                        : steps_ > 0 && at_.step >= steps_ ? "all steps done"
                                                        : "time is up";

@@ -102,6 +102,12 @@ class Trainer {
   void begin_save();
   void report_save();
   void not_saved(std::int64_t step, const std::string& why);
+  void tell(const std::string& kind, const std::string& text);  // a warning, and an incident in the record
+  void watch_folder();
+  void require_folder() const;
+  bool weights_are_finite();
+  bool result_is_finite();
+  bool tell_not_finite();
   EndEvent end_event(RunState);
   double seconds() const;
 
@@ -122,6 +128,9 @@ class Trainer {
   Progress at_;
   double started_ = 0, last_save_ = 0;  // by the machine's clock
   bool fresh_ = false;  // no checkpoint was restored
+  std::vector<std::pair<std::string, std::string>> told_{};  // kind and text of what happened before the record was open
+  bool folder_lost_ = false;
+  std::string not_finite_{};  // "the weights of ... are": what ends the run
   bool save_due_ = false;
   std::int64_t saved_step_ = -1;  // of the newest checkpoint, good or under way
   std::unique_ptr<CheckpointSaver> saver_;  // last: it uses metrics_

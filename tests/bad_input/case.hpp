@@ -60,6 +60,8 @@ struct Case {
   ExitCode code;
   std::vector<std::string> says;  // the file or key, the place, the remedy
   std::function<void(const Place&)> prepare = nullptr;
+  std::string shell = "octet";  // what a shell runs, where `octet` stands for the program and the line: "ulimit -n 16; octet >/dev/full"
+  bool as_other_user = false;   // not as root, whom the system refuses nothing
 };
 
 /// How a file comes to be bad, for `prepare`.
@@ -76,5 +78,6 @@ std::vector<Case> model_folders();
 std::vector<Case> checkpoints();
 std::vector<Case> run_folders();
 std::vector<Case> studies();
+std::vector<Case> surroundings();
 
 }  // namespace octet::bad_input

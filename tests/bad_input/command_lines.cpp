@@ -43,7 +43,7 @@ std::vector<Case> command_lines() {
       {"seeds_without_number", "compare tiny.toml --seeds 0", usage, {"--seeds", "from 1 to 100", "octet compare --help"}},
       {"override_without_key", "train tiny.toml --set =3", usage, {"--set =3: ", "no key", "section.key=value"}},
       {"override_without_value", "train tiny.toml --set train.steps", usage, {"--set train.steps: ", "section.key=value"}},
-      {"override_of_nothing", "train tiny.toml --set \"\"", usage, {"--set ", "section.key=value"}},
+      {"override_of_nothing", "train tiny.toml --set \"\"", usage, {"--set", "must not be empty", "octet train --help"}},
       {"override_with_empty_parts",
        "train tiny.toml --set train..steps=3",
        usage,

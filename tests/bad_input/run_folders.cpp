@@ -77,7 +77,7 @@ std::vector<Case> of_lines() {
       line("of_two_megabytes", "{\"event\":\"" + std::string(2 << 20, 'x'), {"at most 1,048,576 bytes"}),
       line("nested", "{\"a\":" + std::string(100000, '['), {"12 levels"}),
       line("of_many_values", "{\"a\":[0" + std::string(1000000, ' ') + "]", {"not JSON at byte"}),
-      report("metrics_that_are_a_folder", {"run/metrics.jsonl", "plain file", remedy},
+      report("metrics_that_are_a_folder", {"run/metrics.jsonl", "is a folder, not a regular file", remedy},
              [](const Place& p) { fs::remove(p.at(metrics)), fs::create_directory(p.at(metrics)); }),
   };
 }

@@ -39,7 +39,7 @@ std::vector<Case> of_files() {
        ExitCode::device,
        {"the run needs", "are free", "train.batch = 1"}},
       {"study_nowhere", "compare --resume nowhere", usage, {"--resume", "no folder nowhere", "check the path"}},
-      {"study_without_a_name", "compare --resume \"\"", usage, {"--resume", "no folder", "check the path"}},
+      {"study_without_a_name", "compare --resume \"\"", usage, {"--resume", "must not be empty", "octet compare --help"}},
       {"study_that_is_a_run",
        "compare --resume run",
        usage,

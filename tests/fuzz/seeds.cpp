@@ -17,7 +17,7 @@ namespace octet::fuzz {
 namespace {
 namespace fs = std::filesystem;
 
-void put(const std::string& folder, const std::string& name, std::string_view bytes) { write_file_atomically(folder + "/" + name, bytes); }
+void put(const std::string& folder, const std::string& name, std::string_view bytes) { write_file(folder + "/" + name, bytes); }
 
 void write_toml(const std::string& folder) {
   config::Sample sample;

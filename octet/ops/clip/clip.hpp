@@ -6,7 +6,8 @@ namespace octet::ops {
 
 /// Decides on the device what the optimizer does with this step's gradients, with norm = sqrt(sum_of_squares) * unscale:
 ///   gradient_norm = norm,   gradient_scale = unscale * max_norm / max(norm, max_norm),   skip = 0
-/// or, where the norm is not finite, an element of loss is not finite, or one of nonfinite is above 0: gradient_scale = 0, skip = 1.
+/// or, where an element of loss or the norm is not finite, one of nonfinite is above 0, or the update could not be finite in FP32 (the
+/// learning rate is not, or the norm after clipping is clip_largest or more, so that a square may overflow): gradient_scale = 0, skip = 1.
 /// An applied step also counts: updates + 1, power = power * beta, and bias_correction = 1 / (1 - power); a skipped one leaves them.
 /// sum_of_squares: f64 [1], of all stored gradients; step: f32 [12], an AdamWStep, of which only these are written. May be
 /// empty: loss f32 [n]; nonfinite i64 [n], counters; unscale f32 [1], 1 / loss scale. max_norm 0 does not clip.
@@ -18,6 +19,7 @@ struct Clip {
   double beta1 = 0.9, beta2 = 0.95;
   Tensor loss = {}, nonfinite = {}, unscale = {};
 };
+inline constexpr double clip_largest = 0x1p63;
 /// Throws ContractError on other shapes or dtypes, or a negative or NaN max_norm.
 void clip(Stream&, const Clip&);
 

@@ -45,8 +45,10 @@ OCTET_HD void clip_step(const ClipValues& a) {
   AdamWStep& step = *a.step;
   const float unscale = a.unscale != nullptr ? *a.unscale : 1.0f;
   const double norm = __builtin_sqrt(*a.sum_of_squares) * double(unscale);
-  const bool skip = any_not_finite(a.loss, a.losses) || any_positive(a.nonfinite, a.counters) || !(norm < __builtin_inf());
   const bool clips = a.max_norm > 0 && norm > double(a.max_norm);
+  const double largest = clips ? double(a.max_norm) : norm;  // that a gradient can be in the update
+  const bool skip = any_not_finite(a.loss, a.losses) || any_positive(a.nonfinite, a.counters) || !(norm < __builtin_inf()) ||
+                    !(largest < clip_largest) || any_not_finite(&step.learning_rate, 1);
   step.gradient_scale = skip ? 0 : clips ? float(double(unscale) * (double(a.max_norm) / norm)) : unscale;
   step.gradient_norm = float(norm);
   step.skip = skip ? 1 : 0;

@@ -47,6 +47,16 @@ TEST(Clip, WritesNormAndSkipAndCountsAnAppliedStepAndLeavesWhatTheScheduleWrote)
   EXPECT_EQ(skipped.power2, 0.25);
 }
 
+TEST(Clip, AnUpdateThatCouldNotBeFiniteIsSkipped) {
+  const double beyond = 0x1p127;  // the square of a norm of 2^63.5, whose own square is no FP32 number with room
+  EXPECT_EQ(Case(beyond, 0).run().skip, 1);
+  EXPECT_EQ(Case(beyond, 1).run().skip, 0) << "clipped, it is small";
+  EXPECT_EQ(Case(beyond / 4, 0).run().skip, 0);
+  Case endless(1);
+  endless.args.step.as<AdamWStep>()->learning_rate = INFINITY;
+  EXPECT_EQ(endless.run().skip, 1);
+}
+
 TEST(Clip, TheClippedNormIsNeverAboveTheLimitButForRounding) {
   for (const double norm : {1.0000001, 1.5, 3.0, 1e10, 1e30}) {
     const double clipped = norm * double(Case(norm * norm, 0.7f).run().gradient_scale);

@@ -33,10 +33,14 @@ void gemm(Stream&, const Gemm&);
 /// What cuBLASLt may use: enough to divide the sums of a small result over the whole GPU.
 inline constexpr std::int64_t gemm_workspace_bytes = std::int64_t(64) << 20;
 
-/// The type in which this machine's CPU multiplies faster, bf16 or f32, and its rate, measured once per process (about 0.1 s).
+/// The type that a CPU's GEMMs decode 8-bit codes to: bf16 where oneDNN has instructions for it (AVX512-BF16, AMX), else f32. It follows from
+/// the processor alone, so that every process on it computes the same bits.
+DType gemm_compute();
+
+/// Rates of this machine's CPU, measured once per process (about 0.1 s); `compute` is gemm_compute().
 struct GemmLimit {
   DType compute = DType::f32;
-  double flops_per_second = 0;      // best of the two, at 1024^3
+  double flops_per_second = 0;      // of `compute`, at 1024^3
   double f32_flops_per_second = 0, bf16_flops_per_second = 0;
 };
 const GemmLimit& measured_gemm_limit();

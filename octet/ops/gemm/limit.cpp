@@ -7,7 +7,7 @@
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/ops/gemm/multiply.hpp"
-#include "octet/tensor/cpu/isa.hpp"
+#include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::ops {
 namespace {
@@ -44,22 +44,27 @@ double rate(int runs) {
   return best;
 }
 
-// Without instructions for BF16, oneDNN emulates it at a fraction of the rate: measured once, for the record, and never chosen, so
-// that a busy moment of the machine cannot change what a run computes.
+// Without instructions for BF16, oneDNN emulates it at a fraction of the rate: measured once, for the record.
 GemmLimit measure() {
-  GemmLimit limit;
-  const bool native = cpu::has_bf16();
+  cpu::require_threads();
+  GemmLimit limit{.compute = gemm_compute()};
+  const bool native = limit.compute == DType::bf16;
   limit.f32_flops_per_second = rate<float>(4);
   try {
     limit.bf16_flops_per_second = rate<Bf16>(native ? 4 : 0);
   } catch (const DeviceError&) {  // no BF16 kernel on this machine
   }
-  if (native && limit.bf16_flops_per_second > limit.f32_flops_per_second) limit.compute = DType::bf16;
-  limit.flops_per_second = limit.compute == DType::bf16 ? limit.bf16_flops_per_second : limit.f32_flops_per_second;
+  limit.flops_per_second = native ? limit.bf16_flops_per_second : limit.f32_flops_per_second;
   return limit;
 }
 
 }  // namespace
+
+DType gemm_compute() {
+  // Each of these constants has the bits of those that it includes.
+  const auto isa = unsigned(dnnl_get_effective_cpu_isa());
+  return (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16 ? DType::bf16 : DType::f32;
+}
 
 const GemmLimit& measured_gemm_limit() {
   static const GemmLimit limit = measure();

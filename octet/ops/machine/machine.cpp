@@ -36,7 +36,7 @@ Device device_named(const std::string& word) {
 Target machine_target(Device device, bool deterministic) {
   if (device == Device::cuda)
     return {.device = device, .multiprocessors = cuda::facts().multiprocessors, .generation = cuda::facts().major, .deterministic = deterministic};
-  return {.gemm_compute = ops::measured_gemm_limit().compute};
+  return {.gemm_compute = ops::gemm_compute()};
 }
 
 std::string device_name(Device device) { return device == Device::cuda ? cuda::facts().name : processor_name(); }

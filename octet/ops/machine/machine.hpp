@@ -10,7 +10,7 @@ namespace octet {
 /// another word, DeviceError with the reason where a GPU is asked for and none can be used.
 Device device_named(const std::string& word);
 
-/// What ops on that device of this machine run on, for engines and for dry runs of them. On the CPU measured, once.
+/// What ops on that device of this machine run on, for engines and for dry runs of them.
 Target machine_target(Device, bool deterministic = false);
 
 /// "AMD EPYC 9B45, v4" or "NVIDIA H200"; for people.

@@ -55,7 +55,7 @@ std::string report_html(std::span<const RunRecord> runs, const Comparison* compa
 }
 
 void write_report(const std::string& path, std::span<const RunRecord> runs, const Comparison* comparison) {
-  write_file_atomically(path, report_html(runs, comparison));
+  write_file(path, report_html(runs, comparison));
 }
 
 }  // namespace octet

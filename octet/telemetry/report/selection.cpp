@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "octet/base/error.hpp"
+#include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 
 namespace octet {
@@ -16,10 +17,7 @@ struct Found {
   fs::path place;      // the same for all names of a folder
 };
 
-bool holds(const std::string& folder, const char* file) {
-  std::error_code ignored;
-  return fs::exists(folder + "/" + file, ignored);
-}
+bool holds(const std::string& folder, const char* file) { return exists(folder + "/" + file); }
 
 void add_run(std::vector<Found>& all, const std::string& folder) {
   std::error_code error;

@@ -4,6 +4,15 @@
 #include <omp.h>
 #endif
 
+#include <atomic>
+#include <latch>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+
 namespace octet::cpu {
 
 #ifdef _OPENMP
@@ -15,5 +24,27 @@ int threads() { return 1; }
 int this_thread() { return 0; }
 void set_threads(int) {}
 #endif
+
+void require_threads() {
+  constexpr int others = 3;  // signals, loader, checkpoints
+  static std::atomic<int> possible{0};
+  const int wanted = threads() + others;
+  if (possible >= wanted) return;
+  std::vector<std::thread> begun;
+  std::latch all(1);
+  bool refused = false;
+  try {
+    while (int(begun.size()) < wanted) begun.emplace_back([&] { all.wait(); });
+  } catch (const std::system_error&) {
+    refused = true;
+  }
+  all.count_down();
+  for (std::thread& t : begun) t.join();
+  if (refused)
+    throw DeviceError(format("{} threads are needed, {} to compute with, and the system lets this process begin {}: raise the limit of processes (ulimit -u) or of "
+                             "memory (ulimit -v), or set OMP_NUM_THREADS=1",
+                             wanted, threads(), begun.size()));
+  possible = wanted;
+}
 
 }  // namespace octet::cpu

@@ -111,7 +111,7 @@ void CheckpointStore::write(const Snapshot& snapshot) const {
     }
     state.publish();
     const Manifest manifest{snapshot.step, snapshot.config, snapshot.text, {{state_file, snapshot.bytes, sum.sum()}}};
-    write_file_atomically(working + "/" + Manifest::file_name, manifest_text(manifest));
+    write_file(working + "/" + Manifest::file_name, manifest_text(manifest));
     forget_cached(working + "/" + state_file);
     try {
       verify_folder(working, snapshot.step);

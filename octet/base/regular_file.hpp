@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "octet/base/descriptor.hpp"
+
+namespace octet {
+
+enum class Link : std::uint8_t { follow, refuse };
+
+/// A regular file open for reading, and its properties when it was opened. Opening never waits: a pipe or a device is refused.
+struct RegularFile {
+  Descriptor file;
+  std::uint64_t size = 0, device = 0, inode = 0;                 // size: bytes
+  std::int64_t changed_seconds = 0, changed_nanoseconds = 0;  // time of the last change
+
+  /// Throws DataError where `path` is anything but a regular file or, with Link::refuse, where it is a symbolic link; IoError where the
+  /// system refuses.
+  static RegularFile open(const std::string& path, Link = Link::follow);
+  /// The properties of the open file as they are now. Throws IoError, which names `path`.
+  RegularFile now(const std::string& path) const;
+  /// Same file, same size, same time of change.
+  bool same_as(const RegularFile&) const;
+};
+
+}  // namespace octet

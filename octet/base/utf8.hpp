@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace octet {
+
+/// Bytes of the well-formed UTF-8 sequence that `s` begins with, or 0. Source: Unicode 15, table 3-7.
+std::size_t utf8_sequence_bytes(std::string_view s);
+/// Bytes at the beginning of `text` that are well-formed UTF-8: all of them where it is UTF-8.
+std::size_t valid_utf8_bytes(std::string_view text);
+
+}  // namespace octet

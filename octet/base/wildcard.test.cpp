@@ -1,0 +1,36 @@
+#include "octet/base/wildcard.hpp"
+
+#include <fnmatch.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+
+namespace octet {
+namespace {
+
+TEST(Wildcard, stars_and_question_marks_match) {
+  EXPECT_TRUE(wildcard_match("layers.*.mlp.*", "layers.11.mlp.down"));
+  EXPECT_TRUE(wildcard_match("layers.?.attn.qkv", "layers.3.attn.qkv"));
+  EXPECT_FALSE(wildcard_match("layers.?.attn.qkv", "layers.13.attn.qkv"));
+  EXPECT_TRUE(wildcard_match("*", ""));
+  EXPECT_FALSE(wildcard_match("", "x"));
+}
+
+TEST(Wildcard, it_agrees_with_the_system_s_fnmatch) {
+  for (const char* pattern : {"", "a", "*", "?", "a*", "*a", "a?c", "[abc]", "[!abc]", "[^a]x", "[a-c]*", "[]]", "[]-a]", "[!]]", "[a", "[", "a[b-]c",
+                              "\\*", "\\a", "a\\?b", "[a-]", "**a**", "*.txt", "?*?", "[a-c][x-z]", "*[0-9]"})
+    for (const char* text : {"", "a", "b", "]", "-", "[", "[a", "ab", "ac", "abc", "a*b", "*", "a?b", "x.txt", "ax", "bz", "file9", "9", "a-c", "abbc", "!"})
+      EXPECT_EQ(wildcard_match(pattern, text), ::fnmatch(pattern, text, 0) == 0) << pattern << " and " << text;
+}
+
+TEST(Wildcard, many_stars_cost_no_more_than_the_product_of_the_lengths) {
+  std::string pattern, text(4000, 'a');
+  for (int i = 0; i < 400; ++i) pattern += "*a";
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(wildcard_match(pattern + "b", text));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace octet
