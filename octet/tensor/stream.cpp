@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "octet/tensor/cpu/neighbour.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/tensor/cuda/device.hpp"
 
@@ -19,7 +20,7 @@ Target completed(Device device, Target target) {
 }  // namespace
 
 Stream::Stream(Device device, Target target) : arena_(device), target_(completed(device, target)) {
-  if (device == Device::cpu) cpu::require_threads();
+  if (device == Device::cpu) cpu::require_threads(), cpu::be_a_good_neighbour();
   if (device == Device::cuda) queue_ = cuda::make_queue();
 }
 

@@ -26,7 +26,7 @@ void set_threads(int) {}
 #endif
 
 void require_threads() {
-  constexpr int others = 3;  // signals, loader, checkpoints
+  constexpr int others = 6;  // signals, loader, checkpoints; good neighbour: one, and a team of two
   static std::atomic<int> possible{0};
   const int wanted = threads() + others;
   if (possible >= wanted) return;
