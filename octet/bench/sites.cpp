@@ -29,7 +29,7 @@ Sites sites_of(const std::vector<PlanRow>& plan, const ModelShape& shape) {
 Planned plan_sites(Stream& stream, const Sites& sites, const PrecisionConfig& config) {
   Planned out;
   PrecisionConfig everywhere = config;
-  everywhere.head = "recipe", everywhere.first = everywhere.last = 0;
+  everywhere.head = HeadPrecision::recipe, everywhere.first = everywhere.last = 0;
   out.recipe = config.recipe, out.precision = std::make_unique<Precision>(everywhere);
   for (const Site& site : sites.all()) out.plans.push_back(out.precision->plan(site));
   out.precision->allocate(stream);

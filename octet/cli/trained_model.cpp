@@ -15,7 +15,7 @@ void TrainedModel::add_to(Command& command) {
   for (const auto& entry : recipes()) names.push_back(entry.name);
   command.option("--recipe", precision.recipe, "precision of the linear layers: " + joined(names));
   command.option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3", {.one_of = {"default", "hybrid", "e4m3"}});
-  command.option("--head", precision.head, "precision of the projection to the vocabulary: bf16 or recipe", {.one_of = {"bf16", "recipe"}});
+  command.option("--head", head, "precision of the projection to the vocabulary: bf16 or recipe", {.one_of = {"bf16", "recipe"}});
   command.option("--device", device, "auto (the GPU where there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
   command.option("--threads", threads, "threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
 }
@@ -37,9 +37,11 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   for (const auto& entry : recipes())
     if (entry.name == precision.recipe && entry.options.empty() && precision.options.format != "default")
       log::warn("--format {} has no effect: nothing has 8 bits under {}", precision.options.format, precision.recipe);
+  PrecisionConfig wanted = precision;
+  if (head == "recipe") wanted.head = HeadPrecision::recipe;
   const Device on = device_named(device);
   auto engine = std::make_unique<train::Engine>(
-      train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = precision, .sequence = sequence}, on,
+      train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = wanted, .sequence = sequence}, on,
       machine_target(on));
   train::load_weights(*engine, files);
   return engine;

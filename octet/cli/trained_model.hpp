@@ -11,7 +11,7 @@ struct TrainedModel {
   std::string folder;  // a Hugging Face folder, or a run's folder, whose `weights` are then meant
   PrecisionConfig precision;
   bool quantize_residual = false;
-  std::string device = "auto";
+  std::string device = "auto", head = "bf16";
   std::int64_t threads = 0;
 
   void add_to(Command&);

@@ -113,7 +113,7 @@ void Linear::refresh(Stream& stream, const Pass& pass) {
   const Tensor& value = weight_->value;
   check(bool(value), "linear {}: its weight has no storage; bind the model's parameters first", path_);
   const ops::QuantizeSpec spec = plan_.w->spec(pass);
-  if (plan_.keeps_weight || !spec.quantizes()) {
+  if (plan_.caches_weight || !spec.quantizes()) {
     refresh_kept(stream, spec);
   } else {
     measure(stream, spec);

@@ -15,19 +15,17 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
   v.field("keep_bf16", keep_bf16, "layers to keep in BF16, by path; * and ? match, as in layers.*.mlp.down");
   v.field("first", first, "blocks at the start to keep in BF16", {.at_least = 0});
   v.field("last", last, "blocks at the end to keep in BF16", {.at_least = 0});
-  v.choice("weights", weights, "8-bit codes of weights: kept from step to step in both orientations, or made for each GEMM, which saves 2 bytes a weight",
-           {"kept", "made"});
+  v.choice("weights", weights, "8-bit codes of weights: cached from step to step in both orientations, or encoded for each GEMM, which saves 2 bytes per weight",
+           {{"cached", WeightCodes::cached}, {"on_demand", WeightCodes::on_demand}});
+  v.field("fast_accumulation", fast_accumulation,
+          "on a GPU, forward GEMMs with per-tensor or row-wise scales sum in the tensor core's short accumulator; false: FP32 every 128 products, as backward");
   v.field("emulation", emulation, "on a GPU that does not multiply the recipe's codes as they are, decode them first; else such a run is refused");
-  v.choice("head", head, "precision of the projection to the vocabulary", {"bf16", "recipe"});
+  v.choice("head", head, "precision of the projection to the vocabulary", {{"bf16", HeadPrecision::bf16}, {"recipe", HeadPrecision::recipe}});
 }
 
 Precision::Precision(const PrecisionConfig& config)
     : config_(config), recipe_(make_recipe(config.recipe, config.options)), pattern_used_(config.keep_bf16.size()) {
   if (config.first < 0 || config.last < 0) throw ConfigError("recipe.first and recipe.last count blocks and must not be negative");
-  if (config.head != "bf16" && config.head != "recipe")
-    throw ConfigError(format("recipe.head = \"{}\": there are bf16 and recipe", printable(config.head)));
-  if (config_.weights != "kept" && config_.weights != "made")
-    throw ConfigError(format("recipe.weights = \"{}\": there are kept and made", printable(config_.weights)));
   rows_ = {{"embedding", 0, 0, to_text(activations()), "a lookup, no GEMM"},
            {"norm statistics, softmax, loss", 0, 0, "f32", "sums and exponentials"}};
 }
@@ -38,7 +36,7 @@ std::string Precision::exemption(const Site& site) {
       pattern_used_[i] = true;
       return format("matches recipe.keep_bf16 \"{}\"", config_.keep_bf16[i]);
     }
-  if (site.head && config_.head == "bf16") return "head: recipe.head = \"bf16\"";
+  if (site.head && config_.head == HeadPrecision::bf16) return "head: recipe.head = \"bf16\"";
   if (site.layer >= 0 && site.layer < config_.first) return format("among the first {} blocks (recipe.first)", config_.first);
   if (site.layer >= 0 && site.layer >= site.layers - config_.last) return format("among the last {} blocks (recipe.last)", config_.last);
   const int multiple = recipe_->multiple_of();
@@ -51,7 +49,9 @@ LinearPlan Precision::plan(const Site& site) {
   const std::string reason = exemption(site);  // asked under every recipe, so that each pattern is checked
   const bool unquantized = config_.recipe == "fp32" || config_.recipe == "bf16";
   LinearPlan plan = unquantized || reason.empty() ? recipe_->plan(site, slots_) : scaling::plan_unquantized(DType::bf16, reason);
-  plan.keeps_weight = config_.weights == "kept";
+  plan.caches_weight = config_.weights == WeightCodes::cached;
+  plan.fast_forward = plan.fast_forward && config_.fast_accumulation;
+  if (plan.fast_forward) plan.precision += "; fast accumulation in forward on a GPU";
   if (plan.why.empty()) plan.why = "recipe " + config_.recipe;
   rows_.push_back({site.path, site.out, site.in, plan.precision, plan.why});
   return plan;

@@ -4,15 +4,22 @@
 
 namespace octet {
 
+/// Where the 8-bit codes of weights are: in memory from step to step in both orientations, or encoded for each GEMM, which saves 2 bytes per
+/// weight.
+enum class WeightCodes : std::uint8_t { cached, on_demand };
+/// Precision of the projection to the vocabulary.
+enum class HeadPrecision : std::uint8_t { bf16, recipe };
+
 /// A recipe for a whole model, and the layers exempt from it. Holds for every recipe.
 struct PrecisionConfig {
   std::string recipe = "bf16";
   RecipeOptions options;
   std::vector<std::string> keep_bf16;  // layers whose path matches one of these globs ("layers.*.mlp.down")
   std::int64_t first = 0, last = 0;    // this many blocks at the start and the end stay in BF16
-  std::string weights = "kept";        // kept | made: 8-bit codes of weights stand from step to step, or are made for each GEMM
+  WeightCodes weights = WeightCodes::cached;
+  bool fast_accumulation = true;       // GPU, per-tensor and row-wise scales: forward GEMMs sum in the tensor core's short accumulator
   bool emulation = false;              // codes that the device does not multiply as they are may be decoded first; else such a run is refused
-  std::string head = "bf16";           // bf16 | recipe: the projection to the vocabulary
+  HeadPrecision head = HeadPrecision::bf16;
 
   void fields(config::FieldVisitor&);
 };

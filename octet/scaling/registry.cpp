@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "octet/scaling/block128/block128.hpp"
 #include "octet/scaling/current/current.hpp"
 #include "octet/scaling/delayed/delayed.hpp"
@@ -7,6 +9,19 @@
 #include "octet/scaling/rowwise/rowwise.hpp"
 
 namespace octet {
+namespace {
+
+// What other libraries call the same scheme.
+std::string name_used_here(std::string_view other) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"tensorwise", "current"}, {"per-tensor", "current"}, {"hybrid", "current"},   {"blockwise", "block128"}, {"deepseek", "block128"},
+      {"per-row", "rowwise"},    {"mx", "mxfp8"},           {"mxfp8_e4m3", "mxfp8"}};
+  for (const auto& [theirs, ours] : names)
+    if (other == theirs) return std::string(ours);
+  return "";
+}
+
+}  // namespace
 
 const std::vector<RecipeEntry>& recipes() {
   using namespace scaling;
@@ -36,7 +51,7 @@ std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions& 
     if (entry.name == name) return entry.make(options);
     names.push_back(entry.name);
   }
-  const std::string near = nearest_of(name, names);
+  const std::string near = name_used_here(name).empty() ? nearest_of(name, names) : name_used_here(name);
   throw ConfigError(format("recipe \"{}\" does not exist{}; recipes are {}", printable(name),
                            near.empty() ? "" : "; did you mean \"" + near + "\"?", joined(names)));
 }

@@ -42,6 +42,7 @@ void recipe_options(const PrecisionConfig& c, const std::vector<std::string>& na
   idle.add(read.empty(), "recipe.first", c.first, plain.first, why);
   idle.add(read.empty(), "recipe.last", c.last, plain.last, why);
   idle.add(read.empty(), "recipe.weights", c.weights, plain.weights, why);
+  idle.add(read.empty(), "recipe.fast_accumulation", c.fast_accumulation, plain.fast_accumulation, why);
   idle.add(read.empty(), "recipe.emulation", c.emulation, plain.emulation, why);
   idle.add(read.empty(), "recipe.head", c.head, plain.head, why);
 }

@@ -91,7 +91,7 @@ TEST_P(ResumedRun, is_bit_for_bit_the_run_that_never_stopped) {
 TEST(Resume, holds_with_weights_gradients_and_moments_in_bf16_and_with_recompute) {
   Runs runs("current");
   runs.config.optim.master = runs.config.optim.gradients = runs.config.optim.moments = DType::bf16;
-  runs.config.model.recompute = {"block"}, runs.config.recipe.weights = "made", runs.config.train.accumulate = 1;
+  runs.config.model.recompute = {"block"}, runs.config.recipe.weights = WeightCodes::on_demand, runs.config.train.accumulate = 1;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
   runs.config.model.recompute_layers = 1;

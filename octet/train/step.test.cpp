@@ -56,7 +56,7 @@ TEST_P(EveryRecipe, a_dry_run_needs_the_memory_that_a_real_run_takes_to_the_byte
   for (const char* family : {"llama", "qwen2", "gpt2"})
     for (const auto& parts : recomputed_parts) {
       EngineConfig config = small_engine(family, GetParam(), nn::Recompute::named(parts));
-      config.precision.weights = parts.empty() ? "kept" : "made";
+      config.precision.weights = parts.empty() ? WeightCodes::cached : WeightCodes::on_demand;
       config.model.recompute_layers = parts.size() == 1 ? 1 : 0;
       const DryRun dry = dry_run(config, machine_target(Device::cpu), 2, 2);
       Engine e(config, Device::cpu, machine_target(Device::cpu));
@@ -105,7 +105,7 @@ TEST_P(EveryRecipe, codes_of_weights_that_are_made_for_each_gemm_give_the_same_g
   EngineConfig config = small_engine("qwen2", GetParam());
   std::vector<float> amax[2], gradients[2];
   for (const bool made : {false, true}) {
-    config.precision.weights = made ? "made" : "kept";
+    config.precision.weights = made ? WeightCodes::on_demand : WeightCodes::cached;
     Engine e(config, Device::cpu, machine_target(Device::cpu));
     train_steps(e, 3, 2);
     run_step(e, std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3});

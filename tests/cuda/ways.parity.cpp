@@ -116,7 +116,7 @@ std::vector<Case> make() {
       {"recomputing attention", recompute({"attention"})},
       {"recomputing block", recompute({"block"})},
       {"recomputing mlp of one block", [](auto& c) { c.model.recompute = {.mlp = true}, c.model.recompute_layers = 1; }},
-      {"weights made", [](auto& c) { c.precision.weights = "made"; }},
+      {"weights made", [](auto& c) { c.precision.weights = WeightCodes::on_demand; }},
       {"offload", [](auto& c) { c.optimizer->offload = true; }},
   };
   std::vector<Case> cases;

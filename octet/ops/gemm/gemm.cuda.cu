@@ -1,3 +1,8 @@
+#include <array>
+#include <mutex>
+#include <set>
+
+#include "octet/base/log.hpp"
 #include "octet/ops/gemm/cublaslt.hpp"
 #include "octet/ops/gemm/gemm.kernels.hpp"
 #include "octet/ops/quantize/quantize.kernels.hpp"
@@ -66,6 +71,14 @@ void make_factor(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s) {
   launched("gemm factor");
 }
 
+/// A form that the fast kernels refuse runs many times slower: said once for each.
+void say_general_kernel(std::int64_t M, std::int64_t N, std::int64_t K) {
+  static std::mutex mutex;
+  static std::set<std::array<std::int64_t, 3>> said;
+  const std::lock_guard lock(mutex);
+  if (said.insert({M, N, K}).second) log::warn("GEMM {} x {} x {}: no fast kernel takes it; the general one multiplies it, with the same result, slowly", M, N, K);
+}
+
 }  // namespace
 
 void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool deterministic) {
@@ -73,8 +86,9 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   if (M == 0 || N == 0) return;
   if (K == 0) return plain_gemm(queue, g);
   if (s.way == ops::GemmWay::promoted) {
-    if (!promoted_gemm(queue, g, s.workspace)) plain_gemm(queue, g);
-    return;
+    if (promoted_gemm(queue, g, s.workspace)) return;
+    say_general_kernel(M, N, K);
+    return plain_gemm(queue, g);
   }
   const Tensor& d = s.sums ? s.sums : g.d;
   ops::GemmForm form{.M = M,
@@ -100,7 +114,10 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
     bias_kernel<<<blocks_for(N), threads, 0, queue>>>(N, g.bias.f32(), s.bias.bf16());
     launched("gemm bias");
   }
-  if (!multiply(queue, form, o, deterministic)) return plain_gemm(queue, g);
+  if (!multiply(queue, form, o, deterministic)) {
+    say_general_kernel(M, N, K);
+    return plain_gemm(queue, g);
+  }
   if (s.sums && g.accumulate) return add_sums(queue, s.sums, 1.0f, g.bias.f32(), g.d);
   if (s.sums) return round_sums(queue, s.sums, 1.0f, g.bias.f32(), g.d);
   if (g.bias && !s.bias) {
