@@ -19,8 +19,9 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using testing::BegunOctet, testing::bytes_of, testing::Ended, testing::has, testing::Scratch;
 
-const std::string begin = "compare run.toml --quiet --recipes current,delayed --seeds 2 --name ";
-const std::vector<std::string> runs{"bf16-seed1", "current-seed1", "delayed-seed1", "bf16-seed2", "current-seed2", "delayed-seed2"};
+const std::string begin = "compare run.toml --quiet --recipes delayed --arm slow:recipe.name=current,optim.learning_rate=1e-3 --seeds 2 --name ";
+const std::vector<std::string> runs{"bf16-seed1", "bf16-twin1-seed1", "delayed-seed1", "slow-seed1",
+                                    "bf16-seed2", "bf16-twin1-seed2", "delayed-seed2", "slow-seed2"};
 const std::string go_on = "compare --quiet --resume runs/cut";
 
 class Studies : public ::testing::Test {
@@ -124,13 +125,13 @@ TEST_F(Studies, KilledAtRandomMomentsItComparesAsIfNothingHadHappened) {
 
 TEST_F(Studies, StoppedWhileStepsAreTimedEndsThere) {
   BegunOctet study("compare run.toml --recipes current,rowwise,block128,mxfp8 --name cut --max-time 1h --set train.accumulate=2000", scratch.folder(), scratch.at("err"));
-  while (study.running() && !has(bytes_of(scratch.at("err")), "timing one step of each recipe")) std::this_thread::sleep_for(1ms);
+  while (study.running() && !has(bytes_of(scratch.at("err")), "timing one step of each arm")) std::this_thread::sleep_for(1ms);
   const auto asked = std::chrono::steady_clock::now();
   study.signal(SIGTERM);
   EXPECT_EQ(study.end(), int(ExitCode::interrupted));
   EXPECT_LT(std::chrono::steady_clock::now() - asked, 2s) << "two steps of five recipes take longer";
   const std::string said = bytes_of(scratch.at("err"));
-  EXPECT_TRUE(has(said, "octet: stopped by a signal while the recipes were timed, before the first run; give the same command again\n")) << said;
+  EXPECT_TRUE(has(said, "octet: stopped by a signal while the arms were timed, before the first run; give the same command again\n")) << said;
   EXPECT_FALSE(fs::exists(scratch.at("runs/cut")));
 }
 
@@ -157,7 +158,7 @@ TEST_F(Studies, WhoseBaselineDivergesEndsThereAlsoWhenItIsGoneOnWith) {
     EXPECT_EQ(one.code, int(ExitCode::diverged)) << one.err;
     EXPECT_TRUE(has(one.err, "run bf16-seed1, the baseline, diverged") && has(one.err, "runs/cut/bf16-seed1/metrics.jsonl")) << one.err;
   }
-  EXPECT_FALSE(fs::exists(scratch.at("runs/cut/current-seed1")));
+  EXPECT_FALSE(fs::exists(scratch.at("runs/cut/bf16-twin1-seed1")));
 }
 
 TEST_F(Studies, WarnsThatItKeepsTheNewestCheckpointAlone) {

@@ -74,7 +74,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   for (const auto& pattern : engine_->precision.unused_patterns()) log::warn("recipe.keep_bf16: no layer matches \"{}\"", pattern);
   if (dry_.step.emulated_flops > 0) log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
   facts_ = facts_of(config_, engine.shape, dry_);
-  facts_.baseline = options.baseline;
+  facts_.arm = options.arm, facts_.twin = int(options.twin), facts_.baseline = options.baseline;
   if (!options.baseline_folder.empty()) facts_.gradient_cosine = NAN;  // until the first step
   open_folder();
   metrics_ = std::make_unique<MetricsWriter>(folder_ + "/metrics.jsonl");
@@ -94,6 +94,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
 
 void Trainer::open_folder() {
   if (options_.resume.empty()) {
+  if (facts_.twin > 0) engine_->parameters.nudge(engine_->stream, std::uint64_t(config.seed), facts_.twin);
     folder_ = make_run_folder(config_.output, facts_.name);
     lock_.emplace(folder_);
   } else {
@@ -101,7 +102,7 @@ void Trainer::open_folder() {
     CheckpointStore(checkpoint_folder(folder_)).collect_garbage();
     if (std::filesystem::exists(folder_ + "/run.json")) {
       const RunFacts before = read_run_facts(folder_ + "/run.json");
-      facts_.name = before.name, facts_.started = before.started, facts_.baseline = before.baseline, facts_.gradient_cosine = before.gradient_cosine;
+      facts_.name = before.name, facts_.arm = before.arm, facts_.twin = before.twin, facts_.started = before.started, facts_.baseline = before.baseline, facts_.gradient_cosine = before.gradient_cosine;
     }
   }
   write_file_atomically(folder_ + "/config.toml", config::to_toml(config_));

@@ -50,7 +50,9 @@ struct TrainOptions {
   bool save_weights = true;         // the final weights as a Hugging Face folder, `weights` in the run's
   bool save_finished = true;        // a checkpoint at the end of a run, by which it may be trained for longer
   std::string resume{};             // folder of a run to go on with; empty: a new one
-  std::string baseline{};           // recipe of the run that this one is compared with, or ""
+  std::string arm{};                // of a comparison
+  std::int64_t twin = 0;            // nn::Parameters::nudge: number of this twin of a run; 0: none
+  std::string baseline{};           // arm of the run that this one is compared with, or ""
   std::string baseline_folder{};    // of that run, which kept its first gradient: run.json then tells the cosine with this run's
   bool keep_first_gradient = false; // for such runs
 };

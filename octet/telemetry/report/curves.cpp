@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "octet/base/text.hpp"
+#include "octet/telemetry/findings.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/words.hpp"
@@ -120,25 +122,64 @@ Axis gap_axis(const std::vector<Line>& lines, double zone, double last_step) {
   return {.kind = Axis::Kind::asinh, .low = 1.15 * low, .high = 1.15 * high, .knee = zone};
 }
 
+/// The mean over the seeds of a group of how far its runs are from the baseline's of the same seed.
+struct Differences {
+  std::vector<Points> lines, marks;  // one a seed
+};
+Differences differences(const Group& group, const Group& base) {
+  Differences out;
+  for (const RunRecord* run : group.runs)
+    for (const RunRecord* other : base.runs)
+      if (other->facts.seed == run->facts.seed) out.lines.push_back(difference(*run, *other)), out.marks.push_back(eval_difference(*run, *other));
+  return out;
+}
+
+/// How far chance alone takes an arm from the baseline: twice the root mean square, over twins and neighbouring steps, of the twins'
+/// differences, each a mean over seeds as the arms' lines are.
+std::optional<Line> twin_band(const Study& study) {
+  std::map<double, std::pair<double, int>> squares;  // by step: their sum and count
+  for (const Group& twin : study.twins)
+    for (const Point& p : bundled(differences(twin, *study.baseline()).lines).mean)
+      squares[p.x].first += p.y * p.y, ++squares[p.x].second;
+  if (squares.size() < 2) return std::nullopt;
+  Points means;
+  for (const auto& [x, sum] : squares) means.push_back({x, sum.first / sum.second});
+  Line band{.name = study.twins.size() == 1 ? "twin" : "twins"};
+  for (const Point& p : smoothed(means, double(means.size()) / 8)) {
+    const double reach = 2 * std::sqrt(p.y);
+    band.low.push_back({p.x, -reach}), band.high.push_back({p.x, reach});
+  }
+  return band;
+}
+
+/// "a: not resolved (±1.20%); b: within": of every line of the plot.
+std::string verdicts(const Comparison& c) {
+  std::string out;
+  for (const ComparisonRow& row : c.rows)
+    if (row.twin == 0 && row.arm != c.baseline) out += (out.empty() ? "" : "; ") + row.arm + ": " + verdict_text(row);
+  return out;
+}
+
 void draw_difference(Markup& m, const Study& study) {
   const Group* base = study.baseline();
   if (!base || study.groups.size() < 2) return;
   const Comparison& c = *study.comparison;
-  const double accepted = 100 * std::fmax(c.tolerance, c.seed_spread), zone = accepted > 0.01 && accepted < 1e6 ? accepted : 0.01;
+  const double accepted = 100 * c.tolerance, zone = accepted > 0.01 && accepted < 1e6 ? accepted : 0.01;
   LineChart chart{.title = "Difference from " + c.baseline, .x_label = "step", .unit = " %", .zone = zone, .height = 300};
   for (const Group& group : study.groups) {
     if (&group == base) continue;
-    std::vector<Points> lines, marks;
-    for (const RunRecord* run : group.runs)
-      for (const RunRecord* other : base->runs)
-        if (other->facts.seed == run->facts.seed) lines.push_back(difference(*run, *other)), marks.push_back(eval_difference(*run, *other));
-    chart.lines.push_back(line_of(group, lines, marks));
+    const Differences all = differences(group, *base);
+    chart.lines.push_back(line_of(group, all.lines, all.marks));
   }
+  chart.shade = twin_band(study);
   chart.x = step_axis(study), chart.y = gap_axis(chart.lines, zone, chart.x.high);
   chart.y_label =
       std::string("loss above the baseline's [%]") + (chart.y.kind == Axis::Kind::asinh ? ", logarithmic beyond the shaded zone" : "");
   chart.note =
-      format("On the same batches. Lines: training loss, smoothed. Marks: evaluation. Shaded: ±{} %, the accepted gap.", fixed(zone, 2));
+      format("On the same batches. Lines: training loss, smoothed. Marks: evaluation. Light zone: ±{} %, the tolerance. ", fixed(zone, 2));
+  if (chart.shade)
+    chart.note += format("Grey band: chance, by twins of {} whose first weights differ in their last bit; within it nothing can be told apart. ", c.baseline);
+  chart.note += verdicts(c) + ".";
   draw(m, chart);
 }
 

@@ -2,34 +2,13 @@
 #include <cmath>
 
 #include "octet/base/text.hpp"
+#include "octet/telemetry/findings.hpp"
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/words.hpp"
 #include "octet/telemetry/step_line.hpp"
 
 namespace octet::report {
 namespace {
-
-/// "5 of 6 recipes end within 0.50 % of bf16. Beyond it: global (+8.30 %)."
-std::string verdict(const Comparison& c) {
-  int recipes = 0, within = 0;
-  std::string beyond;
-  for (const auto& row : c.rows) {
-    if (row.recipe == c.baseline) continue;
-    ++recipes, within += row.within;
-    if (row.within) continue;
-    const std::string how = row.state == RunState::diverged ? "diverged"
-                            : std::isfinite(row.gap)        ? signed_percent(row.gap)
-                                                            : "no final loss";
-    beyond += (beyond.empty() ? "" : ", ") + row.recipe + " (" + how + ")";
-  }
-  const std::string limit = fixed(100 * std::max(c.tolerance, c.seed_spread), 2) + " %";
-  if (recipes == 0) return format("{} alone was trained.", c.baseline);
-  std::string out = recipes == 1 ? "" : format("{} of {} recipes end ", within, recipes);
-  if (recipes == 1) out = within ? "The recipe ends " : "The recipe does not end ";
-  out += format("within {} of {}", limit, c.baseline);
-  if (c.seed_spread > c.tolerance) out += " (the spread of its own seeds)";
-  return out + "." + (beyond.empty() ? "" : " Beyond it: " + beyond + ".");
-}
 
 std::string how_it_went(const RunRecord& run) {
   switch (run.facts.state) {
@@ -92,10 +71,10 @@ void write_header(Markup& m, const Study& study) {
   }
   m.element("p", "Octet report", {{"class", "kicker"}});
   if (study.comparison) {
-    const std::size_t recipes = study.groups.size() - (study.baseline() ? 1 : 0);
-    m.element("h1", format("{}: {} {} beside {}", model_name(study.groups[0].first().facts.model), recipes,
-                           recipes == 1 ? "recipe" : "recipes", study.comparison->baseline));
-    m.element("p", verdict(*study.comparison), {{"class", "verdict"}});
+    const std::size_t arms = study.groups.size() - (study.baseline() ? 1 : 0);
+    m.element("h1", format("{}: {} {} beside {}", model_name(study.groups[0].first().facts.model), arms, arms == 1 ? "arm" : "arms",
+                           study.comparison->baseline));
+    m.element("p", findings(*study.comparison), {{"class", "verdict"}});
   } else {
     m.element("h1", study.groups.size() == 1 ? study.groups[0].name : format("{} runs", study.groups.size()));
     if (study.groups.size() == 1) m.element("p", run_sentence(study.groups[0].first()), {{"class", "verdict"}});

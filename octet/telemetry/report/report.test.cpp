@@ -33,8 +33,11 @@ std::string body_of(const std::string& html) {
 TEST(Report, has_every_section_of_a_comparison) {
   const std::string html = sample_report(2, {});
   for (const char* part : {"<title>Octet report",
-                           "6 recipes beside bf16",
-                           "5 of 6 recipes end within 0.50 % of bf16. Beyond it: global (+8.",
+                           "6 arms beside bf16",
+                           "are not resolved against 0.50% of bf16",
+                           "A twin of bf16, whose first weights differ in their last bit",
+                           "bf16 twin 1",
+                           "Grey band: chance, by twins of bf16",
                            "Summary",
                            "Gap to bf16",
                            "Gradient cosine",

@@ -13,10 +13,11 @@ std::size_t Study::seeds() const {
 Study study_of(std::span<const RunRecord> runs, const Comparison* comparison) {
   Study study{.comparison = comparison};
   for (const RunRecord& run : runs) {
-    const std::string& name = comparison ? run.facts.recipe : run.facts.name;
-    const auto group = std::find_if(study.groups.begin(), study.groups.end(), [&](const Group& g) { return comparison && g.name == name; });
-    if (group == study.groups.end())
-      study.groups.push_back({.name = name, .runs = {&run}});
+    std::vector<Group>& groups = comparison && run.facts.twin > 0 ? study.twins : study.groups;
+    const std::string name = comparison ? row_name(arm_of(run.facts), run.facts.twin) : run.facts.name;
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return comparison && g.name == name; });
+    if (group == groups.end())
+      groups.push_back({.name = name, .runs = {&run}});
     else
       group->runs.push_back(&run);
   }

@@ -8,7 +8,7 @@
 
 namespace octet::report {
 
-/// Runs that are drawn as one: the seeds of a recipe in a comparison, otherwise a single run. Never empty.
+/// Runs that are drawn as one: the seeds of an arm or of a twin in a comparison, otherwise a single run. Never empty.
 struct Group {
   std::string name;
   int style = 0;
@@ -21,6 +21,7 @@ struct Group {
 struct Study {
   const Comparison* comparison = nullptr;  // null: runs beside each other, without a baseline
   std::vector<Group> groups{};             // the baseline first
+  std::vector<Group> twins{};              // of the baseline: measured and drawn as a band, nothing else is told of them
 
   const Group* baseline() const { return comparison && !groups.empty() && groups[0].name == comparison->baseline ? &groups[0] : nullptr; }
   /// The largest number of runs in a group.
