@@ -52,9 +52,10 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
       wait(engine.stream);
       if (i == 1) cost.step += now() - begin;
     }
-    if (corpus.held_out() == nullptr) continue;
+    const auto held_out = corpus.held_out(c.train.batch);
+    if (!held_out) continue;
     const double begin = now();
-    if (!evaluate(engine, *corpus.held_out(), stop_requested).whole) stopped_while_timing();
+    if (!evaluate(engine, *held_out, stop_requested).whole) stopped_while_timing();
     cost.evaluation += now() - begin;
   }
   return cost;
@@ -108,12 +109,12 @@ auto with_files_of(const Study& study, const StudyRun& run, Call call) {
   return with_remedy(format("or remove {}, which --resume then trains anew", printable(study.folder_of(run))), call);
 }
 
-// From its beginning, or from where it was stopped, to its end.
 // Whether a run other than the baseline has gradients of the same shapes, so that their cosine has a meaning.
 bool has_baselines_parameters(const Study& study, const StudyRun& run) {
   return !study.is_baseline(run) && study.config_of(run).model.shape() == study.config_of(study.baseline_of(run)).model.shape();
 }
 
+// From its beginning, or from where it was stopped, to its end.
 void train(const Study& study, const StudyRun& run, const Corpus& corpus, Console::Kind console) {
   if (stop_requested()) stopped(study);
   TrainOptions options{.console = console, .save_finished = false, .arm = run.arm, .twin = run.twin, .baseline = study.config().compare.baseline};

@@ -59,7 +59,7 @@ void loop_options(const RunConfig& c, Idle& idle) {
   const bool no_evaluation = c.data.eval_fraction == 0;
   idle.add(no_evaluation, "train.eval_every", c.train.eval_every, plain.train.eval_every,
            "nothing is held out, as data.eval_fraction is 0");
-  idle.add(no_evaluation, "train.eval_batches", c.train.eval_batches, plain.train.eval_batches,
+  idle.add(no_evaluation, "train.eval_tokens", c.train.eval_tokens, plain.train.eval_tokens,
            "nothing is held out, as data.eval_fraction is 0");
   idle.add(schedule.kind != Kind::wsd, "optim.schedule.decay", schedule.decay, plain.optim.schedule.decay,
            "only optim.schedule.kind = \"wsd\" reads it");

@@ -41,7 +41,7 @@ void LoopConfig::fields(config::FieldVisitor& v) {
   v.field("batch", batch, "sequences in a micro-batch", {.at_least = 1, .at_most = 65536});
   v.field("accumulate", accumulate, "micro-batches in an optimizer step", {.at_least = 1, .at_most = 65536});
   v.field("eval_every", eval_every, "steps between evaluations; 0: at the end only", {.at_least = 0});
-  v.field("eval_batches", eval_batches, "micro-batches of held-out text in an evaluation; 0: all", {.at_least = 0});
+  v.field("eval_tokens", eval_tokens, "held-out tokens in an evaluation, the same whatever the micro-batch; 0: all", {.at_least = 0});
   v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1});
   v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops", {.at_least = 1});
   v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder");

@@ -47,15 +47,19 @@ void Progress::visit_state(StateVisitor& v) {
 
 Corpus::Corpus(const data::DataConfig& c, const LoopConfig& loop, std::int64_t vocabulary)
     : dataset_(c.path, c.verify ? data::Verify::everything : data::Verify::header),
-      training_(dataset_, data::split_documents(dataset_, c.eval_fraction).train, c.sequence_length, "training") {
+      training_(dataset_, data::split_documents(dataset_, c.eval_fraction).train, c.sequence_length, "training"),
+      eval_tokens_(loop.eval_tokens) {
   data::require_vocabulary(dataset_, vocabulary);
-  if (c.eval_fraction > 0)
-    held_out_ = std::make_unique<data::EvalBatches>(
-        data::Windows(dataset_, data::split_documents(dataset_, c.eval_fraction).held_out, c.sequence_length, "held-out"), loop.batch, loop.eval_batches);
+  if (c.eval_fraction > 0) held_out_.emplace(dataset_, data::split_documents(dataset_, c.eval_fraction).held_out, c.sequence_length, "held-out");
+}
+
+std::optional<data::EvalBatches> Corpus::held_out(std::int64_t rows) const {
+  if (!held_out_) return std::nullopt;
+  return data::EvalBatches(*held_out_, rows, eval_tokens_);
 }
 
 Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptions& options)
-    : config_(config), corpus_(corpus), options_(options), steps_(config.steps()), console_(options.console) {
+    : config_(config), corpus_(corpus), options_(options), held_out_(corpus.held_out(config.train.batch)), steps_(config.steps()), console_(options.console) {
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   const CheckpointStore store(checkpoint_folder(options.resume));
   std::optional<Manifest> manifest;
@@ -90,11 +94,11 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   fresh_ = true;
   engine_->parameters.initialize(engine_->stream, std::uint64_t(config.seed));
   if (!config.model.init.empty()) load_weights(*engine_, config.model.init);
+  if (facts_.twin > 0) engine_->parameters.nudge(engine_->stream, std::uint64_t(config.seed), facts_.twin);
 }
 
 void Trainer::open_folder() {
   if (options_.resume.empty()) {
-  if (facts_.twin > 0) engine_->parameters.nudge(engine_->stream, std::uint64_t(config.seed), facts_.twin);
     folder_ = make_run_folder(config_.output, facts_.name);
     lock_.emplace(folder_);
   } else {
@@ -339,8 +343,8 @@ void Trainer::skipped(std::span<const data::Batch> micro_batches) {
 }
 
 void Trainer::evaluate_now() {
-  if (corpus_.held_out() == nullptr || at_.last_eval_step == at_.step) return;
-  const Evaluation e = evaluate(*engine_, *corpus_.held_out(), stop_requested);
+  if (!held_out_ || at_.last_eval_step == at_.step) return;
+  const Evaluation e = evaluate(*engine_, *held_out_, stop_requested);
   if (!e.whole) return;
   at_.last_eval_step = at_.step;
   at_.eval_loss = e.loss;

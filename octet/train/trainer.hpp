@@ -28,13 +28,14 @@ class Corpus {
 
   const data::Dataset& dataset() const { return dataset_; }
   const data::Windows& training() const { return training_; }
-  /// Null when nothing is held out.
-  const data::EvalBatches* held_out() const { return held_out_.get(); }
+  /// The held-out text in batches of `rows` sequences; none when nothing is held out.
+  std::optional<data::EvalBatches> held_out(std::int64_t rows) const;
 
  private:
   data::Dataset dataset_;
   data::Windows training_;
-  std::unique_ptr<data::EvalBatches> held_out_;
+  std::optional<data::Windows> held_out_;
+  std::int64_t eval_tokens_;
 };
 
 /// How a run ended.
@@ -110,6 +111,7 @@ class Trainer {
   RunConfig config_;
   const Corpus& corpus_;
   TrainOptions options_;
+  std::optional<data::EvalBatches> held_out_;
   std::int64_t steps_;
   DryRun dry_;
   std::string folder_;
