@@ -61,6 +61,7 @@ void loop_options(const RunConfig& c, Idle& idle) {
            "nothing is held out, as data.eval_fraction is 0");
   idle.add(no_evaluation, "train.eval_tokens", c.train.eval_tokens, plain.train.eval_tokens,
            "nothing is held out, as data.eval_fraction is 0");
+  idle.add(no_evaluation, "train.average", c.train.average, plain.train.average, "nothing is held out, as data.eval_fraction is 0");
   idle.add(schedule.kind != Kind::wsd, "optim.schedule.decay", schedule.decay, plain.optim.schedule.decay,
            "only optim.schedule.kind = \"wsd\" reads it");
   idle.add(schedule.kind == Kind::constant, "optim.schedule.final_ratio", schedule.final_ratio, plain.optim.schedule.final_ratio,

@@ -59,7 +59,7 @@ std::optional<data::EvalBatches> Corpus::held_out(std::int64_t rows) const {
 }
 
 Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptions& options)
-    : config_(config), corpus_(corpus), options_(options), held_out_(corpus.held_out(config.train.batch)), steps_(config.steps()), console_(options.console) {
+    : config_(config), corpus_(corpus), options_(options), held_out_(corpus.held_out(config.train.batch)), steps_(config.steps()), console_(options.console), average_loss_(NAN) {
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   const CheckpointStore store(checkpoint_folder(options.resume));
   std::optional<Manifest> manifest;
@@ -167,7 +167,7 @@ Outcome Trainer::run() {
     save_if_due();
     one_step();
   }
-  if (state == RunState::finished && !stop_requested()) evaluate_now();
+  if (state == RunState::finished && !stop_requested()) evaluate_now(), evaluate_average();
   if (stop_requested()) state = RunState::stopped;
   console_.finish();
   if (state != RunState::diverged && begun) save_last(state);
@@ -274,6 +274,8 @@ void Trainer::one_step() {
   e.param_norm = std::sqrt(shown.parameter_squares);
   if (skip) skipped(micro_batches);
   else at_.skipped_in_a_row = 0;
+  if (averages(step)) engine_->average->add(engine_->stream);
+  else if (engine_->average) engine_->average->forget();
   finish_step(*engine_);
   if (step == 1) keep_gemm_plans(folder_, engine_->stream.device());
 
@@ -352,6 +354,18 @@ void Trainer::evaluate_now() {
   console_.note(format("step {}  eval loss {} over {} held-out tokens", at_.step, fixed(e.loss, 4), grouped(e.tokens)));
 }
 
+bool Trainer::averages(std::int64_t step) const { return engine_->average && progress(step) > 1 - config_.train.average; }
+
+void Trainer::evaluate_average() {
+  if (!held_out_ || !engine_->average || engine_->average->count() == 0) return;
+  const AveragedWeights averaged(engine_->stream, engine_->parameters, *engine_->average);
+  const Evaluation e = evaluate(*engine_, *held_out_, stop_requested);
+  if (!e.whole) return;
+  average_loss_ = e.loss;
+  metrics_->emit(EvalEvent{.step = at_.step, .time = seconds(), .loss = at_.eval_loss, .tokens = e.tokens, .average_loss = e.loss});
+  console_.note(format("step {}  eval loss {} of the weights averaged over {} steps", at_.step, fixed(e.loss, 4), engine_->average->count()));
+}
+
 EndEvent Trainer::end_event(RunState state) {
   const std::size_t last = std::max<std::size_t>(1, at_.losses.size() / 20);
   const double sum = at_.losses.empty() ? NAN : std::accumulate(at_.losses.end() - std::ptrdiff_t(last), at_.losses.end(), 0.0);
@@ -360,7 +374,7 @@ EndEvent Trainer::end_event(RunState state) {
                        : steps_ > 0 && at_.step >= steps_ ? "all steps done"
                                                        : "time is up";
   return {.step = at_.step, .time = seconds(), .reason = reason, .train_loss = sum / double(last), .eval_loss = at_.eval_loss,
-          .tokens_per_second = median(at_.rates), .skipped = at_.skipped};
+          .tokens_per_second = median(at_.rates), .skipped = at_.skipped, .average_loss = average_loss_};
 }
 
 }  // namespace octet::train

@@ -98,7 +98,9 @@ class Trainer {
   void emit_scales(const Readout&);
   void emit_health(const Readout&);
   void skipped(std::span<const data::Batch> micro_batches);
+  bool averages(std::int64_t step) const;  // whether the weights after that step count
   void evaluate_now();
+  void evaluate_average();
   void keep_gradient();
   void save_if_due();
   void save_last(RunState);
@@ -124,6 +126,7 @@ class Trainer {
   Console console_;
   LossWindow losses_, norms_;
   Progress at_;
+  double average_loss_;  // held-out loss of the averaged weights
   double started_ = 0, last_save_ = 0;  // by the machine's clock
   bool fresh_ = false;  // no checkpoint was restored
   bool save_due_ = false;
