@@ -156,6 +156,7 @@ TEST_F(Studies, WhoseBaselineDivergesEndsThereAlsoWhenItIsGoneOnWith) {
   const Ended ended = octet(begin + "cut --set optim.learning_rate=1e30 --set train.max_skipped=2 --set optim.max_grad_norm=0");
   for (const Ended& one : {ended, octet(go_on)}) {
     EXPECT_EQ(one.code, int(ExitCode::diverged)) << one.err;
+    EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/report.html")), "Diverged"));
     EXPECT_TRUE(has(one.err, "run bf16-seed1, the baseline, diverged") && has(one.err, "runs/cut/bf16-seed1/metrics.jsonl")) << one.err;
   }
   EXPECT_FALSE(fs::exists(scratch.at("runs/cut/bf16-twin1-seed1")));

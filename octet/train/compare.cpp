@@ -145,11 +145,13 @@ CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind
     records.push_back(with_files_of(study, run, [&] { return read_run(study.folder_of(run)); }));
     names.push_back(run.name);
     study.clear(run);
-    if (study.is_baseline(run) && records.back().facts.state == RunState::diverged)
+    if (study.is_baseline(run) && records.back().facts.state == RunState::diverged) {
+      write_report(study.folder() + "/report.html", records);
       throw DivergedError(
           format("run {}, the baseline, diverged, and nothing can be held against it; see the incidents in {}/metrics.jsonl, "
                  "and begin a new comparison with a lower optim.learning_rate",
                  run.name, printable(study.folder_of(run))));
+    }
   }
   out.comparison = compare_runs(records, study.config().compare.baseline, study.config().compare.tolerance);
   out.comparison.runs = names;

@@ -63,7 +63,7 @@ Axis value_axis(const std::vector<Line>& lines) {
 std::string scale_note(const Axis& axis) { return axis.kind == Axis::Kind::log ? ", logarithmic" : ""; }
 
 void draw_loss(Markup& m, const Study& study) {
-  LineChart chart{.title = "Loss", .x_label = "step", .height = 300};
+  LineChart chart{.title = titled(study, "Loss"), .x_label = "step", .height = 300};
   bool evals = false;
   for (const Group& group : study.groups) {
     std::vector<Points> lines, marks;
@@ -183,32 +183,70 @@ void draw_difference(Markup& m, const Study& study) {
   draw(m, chart);
 }
 
-void draw_gradient(Markup& m, const Study& study) {
-  LineChart chart{.title = "Gradient norm", .x_label = "step", .height = 200, .legend = study.groups.size() > 1};
+/// A value of every step of every group, smoothed.
+template <class Value>
+void draw_steps(Markup& m, const Study& study, LineChart chart, Value value) {
+  chart.title = titled(study, chart.title), chart.legend = study.groups.size() > 1;
   for (const Group& group : study.groups) {
     std::vector<Points> lines;
-    for (const RunRecord* run : group.runs)
-      lines.push_back(smoothed(over_steps(*run, [](const StepEvent& e) { return e.grad_norm; }), smoothing(*run)));
+    for (const RunRecord* run : group.runs) lines.push_back(smoothed(over_steps(*run, value), smoothing(*run)));
     chart.lines.push_back(line_of(group, lines, {}));
   }
   chart.x = step_axis(study), chart.y = value_axis(chart.lines);
-  chart.y_label = "norm of all gradients before clipping" + scale_note(chart.y);
-  chart.note = "Smoothed; steps where it was not finite are left out.";
+  chart.y_label += scale_note(chart.y);
   draw(m, chart);
 }
 
+void draw_gradient(Markup& m, const Study& study) {
+  draw_steps(m, study,
+             {.title = "Gradient norm",
+              .note = "Smoothed; steps where it was not finite are left out.",
+              .x_label = "step",
+              .y_label = "norm of all gradients before clipping",
+              .height = 200},
+             [](const StepEvent& e) { return e.grad_norm; });
+}
+
+void draw_parameters(Markup& m, const Study& study) {
+  draw_steps(m, study,
+             {.title = "Parameter norm",
+              .note = "Of the steps in which it was measured.",
+              .x_label = "step",
+              .y_label = "norm of all parameters",
+              .height = 200},
+             [](const StepEvent& e) { return e.param_norm > 0 ? e.param_norm : NAN; });
+}
+
+Points rates_of(const RunRecord& run) {
+  return over_steps(run, [](const StepEvent& e) { return e.learning_rate; });
+}
+
+bool same(const Points& a, const Points& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Point& p, const Point& q) { return p.x == q.x && p.y == q.y; });
+}
+
+/// One line where all runs had the same rates, otherwise one a group.
 void draw_learning_rate(Markup& m, const Study& study) {
-  const Group& group = study.groups[0];
-  LineChart chart{.title = "Learning rate",
-                  .note = "The same in every run.",
+  LineChart chart{.title = titled(study, "Learning rate"),
+                  .note = "As applied, the same in every run.",
                   .x_label = "step",
                   .y_label = "learning rate",
                   .height = 200,
                   .legend = false};
+  const Points first = rates_of(study.groups[0].first());
+  bool all_same = true;
+  for (const Group& g : study.groups)
+    for (const RunRecord* run : g.runs) all_same = all_same && same(rates_of(*run), first);
   if (study.groups.size() == 1) chart.note = "As applied.";
-  chart.lines = {{.name = "learning rate", .points = over_steps(group.first(), [](const StepEvent& e) { return e.learning_rate; })}};
-  const Extent range = extent(std::vector<Points>{chart.lines[0].points});
-  chart.x = step_axis(study), chart.y = linear_axis(0, range.high);
+  if (all_same) {
+    chart.lines = {{.name = "learning rate", .points = first}};
+  } else {
+    chart.note = "As applied: runs differ in rate or length.", chart.legend = true;
+    for (const Group& g : study.groups) chart.lines.push_back({.name = g.name, .style = g.style, .points = rates_of(g.first())});
+  }
+  std::vector<Points> all;
+  for (const Line& line : chart.lines) all.push_back(line.points);
+  chart.x = step_axis(study), chart.y = linear_axis(0, extent(all).high);
   draw(m, chart);
 }
 
@@ -224,8 +262,9 @@ void write_curves(Markup& m, const Study& study) {
     draw_loss(m, study);
     draw_difference(m, study);
   }
-  const auto grid = m.in("div", {{"class", "grid"}});
+  const auto grid = m.in("div", {{"class", "grid thirds"}});
   draw_gradient(m, study);
+  draw_parameters(m, study);
   draw_learning_rate(m, study);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,11 @@ struct Study {
   /// The largest number of runs in a group.
   std::size_t seeds() const;
 };
+
+/// A fact of every group: once where all have the same, otherwise "a, b: one; c: another", groups by name in their order.
+std::string facts_of_all(const Study&, const std::function<std::string(const Group&)>& fact);
+/// "Loss", or where the report has one run alone, "Loss: its name".
+std::string titled(const Study&, const std::string& title);
 
 Study study_of(std::span<const RunRecord> runs, const Comparison* comparison);
 
