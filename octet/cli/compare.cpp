@@ -4,6 +4,7 @@
 
 #include "octet/base/log.hpp"
 #include "octet/cli/run_options.hpp"
+#include "octet/telemetry/findings.hpp"
 #include "octet/cli/signals.hpp"
 
 namespace octet::cli {
@@ -30,7 +31,7 @@ train::StudyConfig study_of(const Options& o, bool recipes_given) {
   study.compare.tolerance = share_of("--tolerance", o.tolerance);
   std::vector<std::string> recipes;
   for (const train::Arm& arm : study.arms()) recipes.push_back(train::with_arm({}, arm).recipe.recipe);
-  study.run = o.config(recipes);
+  study.run = o.config(recipes, train::comparable_defaults());
   return study;
 }
 
@@ -51,7 +52,8 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
   heed_signals();
   const auto console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic;
   const train::CompareOutcome outcome = resume ? train::resume_compare(o.resume, console) : train::compare(study_of(o, is_given("--recipes")), console);
-  std::printf("%s\nreport: %s/report.html\n", table_text(outcome.comparison).c_str(), outcome.folder.c_str());
+  std::printf("%s\nreport: %s/report.html\n%s\n", table_text(outcome.comparison).c_str(), outcome.folder.c_str(),
+              printable(findings(outcome.comparison)).c_str());
   return outcome.comparison.passes() ? ExitCode::done : ExitCode::gap;
 }
 
@@ -66,6 +68,7 @@ void add_compare(Program& program) {
                       "  octet compare run.toml --recipes current,block128 --seeds 5 --tolerance 0.5%\n"
                       "  octet compare run.toml --seeds 5 --arm 'slow: recipe.name=current, optim.learning_rate=1e-3'\n"
                       "  octet compare --resume runs/compare        resumes after a crash or Ctrl-C\n"
+                      "Defaults other than those of octet train: optim.learning_rate = 1e-3, optim.schedule.final_ratio = 0, train.eval_tokens = 65536.\n"
                       "Exit code 3: an arm diverged, or its loss is over the baseline's by more than --tolerance and the seeds resolve that.");
   o->add_to(command);
   command.option("--recipes", o->compare.recipes, "arms that differ from the baseline by recipe alone", ',');
@@ -75,7 +78,7 @@ void add_compare(Program& program) {
   command.option("--twins", o->compare.twins, "twins of the baseline per seed, whose first weights differ in their last bit", {.at_least = 0, .at_most = most_twins});
   command.option("--tolerance", o->tolerance, "gap in loss that passes, such as 0.005 or 0.5%");
   command.option("--resume", o->resume, "go on with the comparison in this folder; what is compared stands there");
-  command.flag("--quiet", o->quiet, "print the table only");
+  command.flag("--quiet", o->quiet, "print the result only");
   command.run([o, command] { return compare_recipes(*o, command.given()); });
 }
 

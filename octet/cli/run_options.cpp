@@ -21,8 +21,8 @@ void RunOptions::add_to(Command& command) {
   command.option("--set", set, "one key of the configuration, such as optim.learning_rate=1e-3; may be repeated");
 }
 
-train::RunConfig RunOptions::config(const std::vector<std::string>& recipes) const {
-  train::RunConfig c;
+train::RunConfig RunOptions::config(const std::vector<std::string>& recipes, const train::RunConfig& defaults) const {
+  train::RunConfig c = defaults;
   config::Origins origins;
   if (!file.empty() && !std::filesystem::exists(file))
     throw ConfigError(format("there is no configuration file {}; check the path, or leave it out and use options", printable(file)));

@@ -74,7 +74,7 @@ void write_comparison(const std::string& path, const Comparison&);
 /// Throws IoError, DataError. A run's folder must be a plain name, so that a file from elsewhere reads nothing outside its own folder.
 Comparison read_comparison(const std::string& path);
 
-/// The table for a terminal or a log: one line a row, findings(), then the peak memory by category.
+/// The table for a terminal or a log: one line per row, then the peak memory by category.
 std::string table_text(const Comparison&);
 
 }  // namespace octet

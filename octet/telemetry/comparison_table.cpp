@@ -64,8 +64,7 @@ std::string table_text(const Comparison& c) {
           fixed(r.speed_ratio, 2, "-"), bytes_text(double(r.memory.peak)), std::to_string(r.skipped), verdict_text(r)})
       table.back().push_back(cell);
   }
-  const std::string out = aligned(table) + printable(findings(c)) + "\n\n";
-  return out + memory_table(c);
+  return aligned(table) + "\n" + memory_table(c);
 }
 
 }  // namespace octet

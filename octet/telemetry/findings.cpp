@@ -50,6 +50,23 @@ std::string about_twins(const Comparison& c) {
                 c.baseline, twins == 1 ? "s" : "", twins == 1 ? "" : "up to ", percent(largest));
 }
 
+/// Whether the interval of a row's gap lies wholly on one side of 0.
+bool distinguishable(const ComparisonRow& row) { return std::fabs(row.gap) > row.gap_half_width; }
+
+std::string about_zero(const Comparison& c) {
+  std::vector<std::string> apart;
+  int seeds = 0, arms = 0;
+  for (const ComparisonRow& row : c.rows) {
+    if (row.twin > 0 || row.arm == c.baseline || !std::isfinite(row.gap)) continue;
+    ++arms, seeds = std::max(seeds, row.seeds);
+    if (distinguishable(row)) apart.push_back(row.arm);
+  }
+  if (arms == 0) return "";
+  if (seeds < fewest_pairs) return format("{} no arm from {}. ", seeds == 1 ? "One seed distinguishes" : "Two seeds distinguish", c.baseline);
+  if (apart.empty()) return format("No arm can be distinguished from {}: every interval contains 0. ", c.baseline);
+  return format("{} can be distinguished from {}{}. ", list_of(apart), c.baseline, int(apart.size()) < arms ? ", the others cannot" : "");
+}
+
 std::string about_seeds(const Comparison& c) {
   const int arms = int(std::count_if(c.rows.begin(), c.rows.end(), [&](const ComparisonRow& r) { return r.twin == 0 && r.arm != c.baseline; }));
   const double deviation = pair_deviation(c);
@@ -75,7 +92,7 @@ std::string findings(const Comparison& c) {
   out += sentence(arms_with(c, Verdict::diverged, false), " diverged", " diverged");
   out += sentence(open, " is not resolved against " + limit, " are not resolved against " + limit);
   if (out.empty()) out = c.baseline + " alone was trained. ";
-  out += about_twins(c);
+  out += about_zero(c) + about_twins(c);
   if (!open.empty()) out += about_seeds(c);
   while (out.ends_with(' ')) out.pop_back();
   return out;

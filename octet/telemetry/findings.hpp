@@ -9,7 +9,8 @@ namespace octet {
 /// "within", "over", "not resolved (±1.20%)", "diverged", "baseline", and "twin" for a twin.
 std::string verdict_text(const ComparisonRow&);
 
-/// What a comparison shows, in a few sentences: arms by verdict, how far the twins are apart, and how many seeds would resolve the rest.
+/// What a comparison shows, in a few sentences: arms by verdict, which of them can be distinguished from the
+/// baseline at all, how far the twins are apart, and how many seeds would resolve the rest.
 std::string findings(const Comparison&);
 
 /// Seeds with which Student's interval around a gap is at most +-`width`, where one pair's gap has standard deviation `deviation` and

@@ -33,6 +33,7 @@ std::vector<RunConfig> of_each_arm(const StudyConfig& study) {
 // Seconds that one step of each arm takes, and one evaluation of each, together: two steps, the second one counts.
 struct Cost {
   double step = 0, evaluation = 0;
+  double last = 0;  // evaluations at the end, of averaged weights too
 };
 Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
   const auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
@@ -57,6 +58,7 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
     const double begin = now();
     if (!evaluate(engine, *held_out, stop_requested).whole) stopped_while_timing();
     cost.evaluation += now() - begin;
+    cost.last += (c.train.average > 0 ? 2 : 1) * (now() - begin);
   }
   return cost;
 }
@@ -68,7 +70,7 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
   const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const LoopConfig& loop = study.run.train;
   const double every = loop.eval_every > 0 ? double(loop.eval_every) : 1e9;
-  const double budget = (loop.max_seconds * 0.95 - spent) / double(study.compare.seeds) - cost.evaluation;
+  const double budget = (loop.max_seconds * 0.95 - spent) / double(study.compare.seeds) - cost.last;
   const double steps = budget / (cost.step + cost.evaluation / every);
   if (steps < 1)
     throw ConfigError(format("--max-time {} is too short: one step of all {} runs of a seed takes {} s; allow more time or compare fewer arms",

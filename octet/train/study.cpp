@@ -49,6 +49,12 @@ void remove_whole(const std::string& path) {
 
 }  // namespace
 
+RunConfig comparable_defaults() {
+  RunConfig c;
+  c.optim.learning_rate = 1e-3, c.optim.schedule.final_ratio = 0, c.train.eval_tokens = 65536;
+  return c;
+}
+
 void CompareConfig::fields(config::FieldVisitor& v) {
   v.field("baseline", baseline, "arm that the others are measured against: a recipe, or the name of an arm");
   v.field("recipes", recipes, "arms that differ from the baseline by recipe alone");

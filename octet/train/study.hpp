@@ -5,6 +5,10 @@
 
 namespace octet::train {
 
+/// Defaults of a comparison where they are not a run's: a learning rate of 1e-3 that falls to 0, and 65,536 held-out tokens. At a higher rate
+/// chance takes runs that differ by rounding alone too far apart (docs/compare.md has the measurement).
+RunConfig comparable_defaults();
+
 /// What is compared, and how it is judged.
 struct CompareConfig {
   std::string baseline = "bf16";     // arm that the others are measured against: a recipe, or the name of one of `arms`
