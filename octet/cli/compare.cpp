@@ -68,7 +68,7 @@ void add_compare(Program& program) {
                       "  octet compare run.toml --recipes current,block128 --seeds 5 --tolerance 0.5%\n"
                       "  octet compare run.toml --seeds 5 --arm 'slow: recipe.name=current, optim.learning_rate=1e-3'\n"
                       "  octet compare --resume runs/compare        resumes after a crash or Ctrl-C\n"
-                      "Defaults other than those of octet train: optim.learning_rate = 1e-3, optim.schedule.final_ratio = 0, train.eval_tokens = 65536.\n"
+                      "Defaults other than those of octet train: optim.learning_rate = 1e-3, optim.schedule.final_ratio = 0, train.eval_tokens = 32768.\n"
                       "Exit code 3: an arm diverged, or its loss is over the baseline's by more than --tolerance and the seeds resolve that.");
   o->add_to(command);
   command.option("--recipes", o->compare.recipes, "arms that differ from the baseline by recipe alone", ',');

@@ -51,7 +51,7 @@ void remove_whole(const std::string& path) {
 
 RunConfig comparable_defaults() {
   RunConfig c;
-  c.optim.learning_rate = 1e-3, c.optim.schedule.final_ratio = 0, c.train.eval_tokens = 65536;
+  c.optim.learning_rate = 1e-3, c.optim.schedule.final_ratio = 0, c.train.eval_tokens = 32768;
   return c;
 }
 

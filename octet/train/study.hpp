@@ -5,7 +5,7 @@
 
 namespace octet::train {
 
-/// Defaults of a comparison where they are not a run's: a learning rate of 1e-3 that falls to 0, and 65,536 held-out tokens. At a higher rate
+/// Defaults of a comparison where they are not a run's: a learning rate of 1e-3 that falls to 0, and 32,768 held-out tokens. At a higher rate
 /// chance takes runs that differ by rounding alone too far apart (docs/compare.md has the measurement).
 RunConfig comparable_defaults();
 

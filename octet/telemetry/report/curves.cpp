@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "octet/base/text.hpp"
 #include "octet/telemetry/findings.hpp"
@@ -210,11 +211,11 @@ void draw_gradient(Markup& m, const Study& study) {
 void draw_parameters(Markup& m, const Study& study) {
   draw_steps(m, study,
              {.title = "Parameter norm",
-              .note = "Of the steps in which it was measured.",
+              .note = "Of the steps in which it was measured (train.health_every).",
               .x_label = "step",
               .y_label = "norm of all parameters",
               .height = 200},
-             [](const StepEvent& e) { return e.param_norm > 0 ? e.param_norm : NAN; });
+             [last = 0.0](const StepEvent& e) mutable { return std::exchange(last, e.param_norm) == e.param_norm ? NAN : e.param_norm; });
 }
 
 Points rates_of(const RunRecord& run) {
