@@ -30,13 +30,25 @@ std::vector<RunConfig> of_each_arm(const StudyConfig& study) {
   throw Error(ExitCode::interrupted, "stopped by a signal while the arms were timed, before the first run; give the same command again");
 }
 
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Seconds to evaluate a batch, by the second time: the first also touches its memory for the first time.
+double seconds_of_batch(Engine& engine, const data::Batch& batch) {
+  double begin = 0;
+  for (int i = 0; i < 2; ++i) {
+    if (stop_requested()) stopped_while_timing();
+    begin = now();
+    evaluate_batch(engine, batch);
+  }
+  return now() - begin;
+}
+
 // Seconds that one step of each arm takes, and one evaluation of each, together: two steps, the second one counts.
 struct Cost {
   double step = 0, evaluation = 0;
   double last = 0;  // evaluations at the end, of averaged weights too
 };
 Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
-  const auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
   Cost cost;
   for (const RunConfig& c : of_each_arm(study)) {
     const Device device = device_named(c.device);
@@ -55,10 +67,8 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
     }
     const auto held_out = corpus.held_out(c.train.batch);
     if (!held_out) continue;
-    const double begin = now();
-    if (!evaluate(engine, *held_out, stop_requested).whole) stopped_while_timing();
-    cost.evaluation += now() - begin;
-    cost.last += (c.train.average > 0 ? 2 : 1) * (now() - begin);
+    const double seconds = double(held_out->size()) * seconds_of_batch(engine, (*held_out)[0]);
+    cost.evaluation += seconds, cost.last += (c.train.average > 0 ? 2 : 1) * seconds;
   }
   return cost;
 }
@@ -73,8 +83,8 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
   const double budget = (loop.max_seconds * 0.95 - spent) / double(study.compare.seeds) - cost.last;
   const double steps = budget / (cost.step + cost.evaluation / every);
   if (steps < 1)
-    throw ConfigError(format("--max-time {} is too short: one step of all {} runs of a seed takes {} s; allow more time or compare fewer arms",
-                             duration_text(loop.max_seconds), of_each_arm(study).size(), fixed(cost.step, 1)));
+    throw ConfigError(format("--max-time {} is too short: one step of all {} runs of a seed takes {} s, their evaluation {} s; allow more time, compare fewer arms or seeds, or lower train.eval_tokens",
+                             duration_text(loop.max_seconds), of_each_arm(study).size(), fixed(cost.step, 1), fixed(cost.last, 1)));
   return std::int64_t(steps);
 }
 
