@@ -19,8 +19,9 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using testing::BegunOctet, testing::bytes_of, testing::Ended, testing::has, testing::Scratch;
 
-const std::string begin = "compare run.toml --quiet --recipes current,delayed --seeds 2 --name ";
-const std::vector<std::string> runs{"bf16-seed1", "current-seed1", "delayed-seed1", "bf16-seed2", "current-seed2", "delayed-seed2"};
+const std::string begin = "compare run.toml --quiet --recipes delayed --arm slow:recipe.name=current,optim.learning_rate=1e-3 --seeds 2 --name ";
+const std::vector<std::string> runs{"bf16-seed1", "bf16-twin1-seed1", "delayed-seed1", "slow-seed1",
+                                    "bf16-seed2", "bf16-twin1-seed2", "delayed-seed2", "slow-seed2"};
 const std::string go_on = "compare --quiet --resume runs/cut";
 
 class Studies : public ::testing::Test {
@@ -29,7 +30,7 @@ class Studies : public ::testing::Test {
     testing::write_dataset(scratch);
     scratch.write(
         "run.toml",
-        "threads = 1\n" + testing::tiny_config("steps = 40\nbatch = 2\neval_every = 7\n[recipe]\nhistory = 4\n[checkpoint]\nevery = 4\n"));
+        "threads = 1\n" + testing::tiny_config("steps = 40\nbatch = 2\neval_every = 7\naverage = 0.6\n[recipe]\nhistory = 4\n[checkpoint]\nevery = 4\n"));
   }
   Ended octet(const std::string& line) const { return testing::run_octet(line, scratch.folder()); }
   Ended whole_study() const {
@@ -60,7 +61,7 @@ class Studies : public ::testing::Test {
     return out;
   }
   void expect_same() const {
-    EXPECT_TRUE(has(compared("whole"), "\"gradient_cosine\""));
+    EXPECT_TRUE(has(compared("whole"), "\"gradient_cosine\"") && !has(compared("whole"), "\"average_loss\": null"));
     EXPECT_EQ(compared("whole"), compared("cut"));
     for (const std::string& run : runs) {
       const auto weights = [&](const std::string& study) {
@@ -124,13 +125,13 @@ TEST_F(Studies, KilledAtRandomMomentsItComparesAsIfNothingHadHappened) {
 
 TEST_F(Studies, StoppedWhileStepsAreTimedEndsThere) {
   BegunOctet study("compare run.toml --recipes current,rowwise,block128,mxfp8 --name cut --max-time 1h --set train.accumulate=2000", scratch.folder(), scratch.at("err"));
-  while (study.running() && !has(bytes_of(scratch.at("err")), "timing one step of each recipe")) std::this_thread::sleep_for(1ms);
+  while (study.running() && !has(bytes_of(scratch.at("err")), "timing one step of each arm")) std::this_thread::sleep_for(1ms);
   const auto asked = std::chrono::steady_clock::now();
   study.signal(SIGTERM);
   EXPECT_EQ(study.end(), int(ExitCode::interrupted));
   EXPECT_LT(std::chrono::steady_clock::now() - asked, 2s) << "two steps of five recipes take longer";
   const std::string said = bytes_of(scratch.at("err"));
-  EXPECT_TRUE(has(said, "octet: stopped by a signal while the recipes were timed, before the first run; give the same command again\n")) << said;
+  EXPECT_TRUE(has(said, "octet: stopped by a signal while the arms were timed, before the first run; give the same command again\n")) << said;
   EXPECT_FALSE(fs::exists(scratch.at("runs/cut")));
 }
 
@@ -155,9 +156,10 @@ TEST_F(Studies, WhoseBaselineDivergesEndsThereAlsoWhenItIsGoneOnWith) {
   const Ended ended = octet(begin + "cut --set optim.learning_rate=1e30 --set train.max_skipped=2 --set optim.max_grad_norm=0");
   for (const Ended& one : {ended, octet(go_on)}) {
     EXPECT_EQ(one.code, int(ExitCode::diverged)) << one.err;
+    EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/report.html")), "Diverged"));
     EXPECT_TRUE(has(one.err, "run bf16-seed1, the baseline, diverged") && has(one.err, "runs/cut/bf16-seed1/metrics.jsonl")) << one.err;
   }
-  EXPECT_FALSE(fs::exists(scratch.at("runs/cut/current-seed1")));
+  EXPECT_FALSE(fs::exists(scratch.at("runs/cut/bf16-twin1-seed1")));
 }
 
 TEST_F(Studies, WarnsThatItKeepsTheNewestCheckpointAlone) {

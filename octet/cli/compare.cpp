@@ -5,6 +5,7 @@
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/cli/run_options.hpp"
+#include "octet/telemetry/findings.hpp"
 #include "octet/cli/signals.hpp"
 
 namespace octet::cli {
@@ -24,12 +25,24 @@ double share_of(const std::string& option, const std::string& text) {
   return percent ? *number / 100 : *number;
 }
 
-train::StudyConfig study_of(const Options& o) {
+// An 8-bit recipe proves nothing as the one that others are held against, unless it was named an arm for that.
+void require_baseline(const train::StudyConfig& study) {
+  const std::string& baseline = study.compare.baseline;
+  const auto named = [&](const std::string& arm) { return arm.starts_with(baseline + ":"); };
+  if (baseline == "bf16" || baseline == "fp32" || std::any_of(study.compare.arms.begin(), study.compare.arms.end(), named)) return;
+  throw ConfigError(format("--baseline \"{}\": must be bf16, fp32 or the name of an --arm", printable(baseline)));
+}
+
+// --arm without --recipes compares the arms alone.
+train::StudyConfig study_of(const Options& o, bool recipes_given) {
   if (o.fp8_given) throw ConfigError("--fp8 is no option of compare: --recipes says which recipes are compared, --baseline with which");
-  std::vector<std::string> recipes = o.compare.recipes;
-  recipes.push_back(o.compare.baseline);
-  train::StudyConfig study{o.config(recipes), o.compare};
+  train::StudyConfig study{{}, o.compare};
+  if (!o.compare.arms.empty() && !recipes_given) study.compare.recipes.clear();
+  require_baseline(study);
   study.compare.tolerance = share_of("--tolerance", o.tolerance);
+  std::vector<std::string> recipes;
+  for (const train::Arm& arm : study.arms()) recipes.push_back(train::with_arm({}, arm).recipe.recipe);
+  study.run = o.config(recipes, train::comparable_defaults());
   return study;
 }
 
@@ -43,14 +56,15 @@ void require_nothing_else(const std::vector<std::string>& given) {
 }
 
 ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given) {
-  const bool resume = std::find(given.begin(), given.end(), "--resume") != given.end();
+  const auto is_given = [&](const char* option) { return std::find(given.begin(), given.end(), option) != given.end(); };
+  const bool resume = is_given("--resume");
   if (resume) require_nothing_else(given);
   if (o.quiet) log::set_quiet(true);
   heed_signals();
   const auto console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic;
-  const train::CompareOutcome outcome = resume ? train::resume_compare(o.resume, console) : train::compare(study_of(o), console);
-  output::print("{}\nreport: {}/report.html\n", table_text(outcome.comparison), outcome.folder);
-  return outcome.comparison.all_within() ? ExitCode::done : ExitCode::gap;
+  const train::CompareOutcome outcome = resume ? train::resume_compare(o.resume, console) : train::compare(study_of(o, is_given("--recipes")), console);
+  output::print("{}\nreport: {}/report.html\n{}\n", table_text(outcome.comparison), outcome.folder, findings(outcome.comparison));
+  return outcome.comparison.passes() ? ExitCode::done : ExitCode::gap;
 }
 
 }  // namespace
@@ -59,18 +73,22 @@ void add_compare(Program& program) {
   auto o = std::make_shared<Options>();
   o->compare.recipes = compared_recipes();
   Command command =
-      program.command("compare", "Train several recipes from the same weights on the same data, and show how they differ",
+      program.command("compare", "Train several configurations from the same weights on the same data, and judge how their losses differ",
                       "  octet compare --data data/docs --max-time 5m\n"
-                      "  octet compare run.toml --recipes current,block128 --seeds 3 --tolerance 0.5%\n"
-                      "  octet compare --resume runs/compare        goes on after a crash or Ctrl-C\n"
-                      "Exit code 3: the loss of a recipe is further from the baseline's than --tolerance and the seed spread allow.");
+                      "  octet compare run.toml --recipes current,block128 --seeds 5 --tolerance 0.5%\n"
+                      "  octet compare run.toml --seeds 5 --arm 'slow: recipe.name=current, optim.learning_rate=1e-3'\n"
+                      "  octet compare --resume runs/compare        resumes after a crash or Ctrl-C\n"
+                      "Defaults other than those of octet train: optim.learning_rate = 1e-3, optim.schedule.final_ratio = 0, train.eval_tokens = 32768.\n"
+                      "Exit code 3: an arm diverged, or its loss is over the baseline's by more than --tolerance and the seeds resolve that.");
   o->add_to(command);
-  command.option("--recipes", o->compare.recipes, "recipes to compare with the baseline", ',');
-  command.option("--baseline", o->compare.baseline, "recipe that the others are held against: bf16 or fp32", {.one_of = {"bf16", "fp32"}});
-  command.option("--seeds", o->compare.seeds, "runs of each recipe, each with another seed", {.at_least = 1, .at_most = 100});
+  command.option("--recipes", o->compare.recipes, "arms that differ from the baseline by recipe alone", ',');
+  command.option("--arm", o->compare.arms, "an arm with any keys, 'name: key=value, key=value'; may be repeated; then --recipes has no default");
+  command.option("--baseline", o->compare.baseline, "arm that the others are measured against: bf16, fp32, or the name of an --arm");
+  command.option("--seeds", o->compare.seeds, "runs of each arm, each with another seed; fewer than 3 resolve nothing", {.at_least = 1, .at_most = 100});
+  command.option("--twins", o->compare.twins, "twins of the baseline per seed, whose first weights differ in their last bit", {.at_least = 0, .at_most = most_twins});
   command.option("--tolerance", o->tolerance, "gap in loss that passes, such as 0.005 or 0.5%");
-  command.option("--resume", o->resume, "go on with the comparison in this folder; what is compared stands there");
-  command.flag("--quiet", o->quiet, "no progress: print warnings and the table only");
+  command.option("--resume", o->resume, "resume the comparison in this folder; what is compared is stored there");
+  command.flag("--quiet", o->quiet, "no progress: print warnings and the result only");
   command.run([o, command] { return compare_recipes(*o, command.given()); });
 }
 

@@ -11,15 +11,14 @@ namespace {
 
 struct Options : TrainedModel {
   std::string data;
-  std::int64_t sequence = 256, batch = 4, batches = 0, calibration = 4;
+  std::int64_t sequence = 256, batch = 4, tokens = 0, calibration = 4;
   double fraction = 0.01;
 };
 
 ExitCode evaluate_model(const Options& o) {
   const data::Dataset dataset(o.data);
-  const data::TokenRange range = data::split_documents(dataset, o.fraction).held_out;
-  const data::Windows windows(dataset, range, o.sequence, "held-out");
-  const data::EvalBatches batches(windows, o.batch, o.batches);
+  const data::Windows windows(dataset, data::split_documents(dataset, o.fraction).held_out, o.sequence, "held-out");
+  const data::EvalBatches batches(windows, o.batch, o.tokens);
   const auto engine = o.load(o.sequence);
   data::require_vocabulary(dataset, engine->model->shape().vocabulary);
   // Scales that follow past maxima see some batches first; the others ignore them.
@@ -42,8 +41,8 @@ void add_eval(Program& program) {
   command.option("--data", o->data, "token folder; its held-out part is read", {}, true);
   command.option("--sequence", o->sequence, "tokens in a sequence", {.at_least = 1});
   command.option("--batch", o->batch, "sequences at a time", {.at_least = 1});
-  command.option("--batches", o->batches, "batches to evaluate on; 0: all held-out text", {.at_least = 0});
-  command.option("--held-out", o->fraction, "share of the documents, the last ones, to evaluate on", {.at_least = 0, .at_most = 0.999});
+  command.option("--tokens", o->tokens, "held-out tokens to evaluate on; 0: all", {.at_least = 0});
+  command.option("--held-out", o->fraction, "share of the documents to evaluate on, chosen by a hash of their number", {.at_least = 0, .at_most = 0.999});
   command.flag("--residual", o->quantize_residual, "quantize the residual stream too");
   command.option("--calibration", o->calibration, "batches that scales with a history see first", {.at_least = 0});
   command.run([o] { return evaluate_model(*o); });

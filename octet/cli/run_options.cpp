@@ -32,8 +32,8 @@ void require_recipe(const std::string& name) {
 
 }  // namespace
 
-train::RunConfig RunOptions::config(const std::vector<std::string>& recipes) const {
-  train::RunConfig c;
+train::RunConfig RunOptions::config(const std::vector<std::string>& recipes, const train::RunConfig& defaults) const {
+  train::RunConfig c = defaults;
   config::Origins origins;
   if (!file.empty() && !exists(file))
     throw ConfigError(format("there is no configuration file {}; check the path, or leave it out and use options", printable(file)));

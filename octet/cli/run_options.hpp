@@ -15,8 +15,8 @@ struct RunOptions {
 
   void add_to(Command&);
   /// The configuration that they make together: the file, then the flags, then --set. Warns of options without effect under its recipe,
-  /// or, when several are compared, under any of `recipes`.
-  train::RunConfig config(const std::vector<std::string>& recipes = {}) const;
+  /// or, when several are compared, under any of `recipes`. Keys that nobody sets are as in `defaults`.
+  train::RunConfig config(const std::vector<std::string>& recipes = {}, const train::RunConfig& defaults = {}) const;
 };
 
 /// "90", "90s", "5m", "1h30m" in seconds; throws ConfigError naming `option` otherwise.

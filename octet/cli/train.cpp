@@ -41,9 +41,16 @@ ExitCode train_model(const Options& o) {
   log::info("{} parameters, {} of memory, {} GFLOP a step", grouped(trainer.plan().parameters), bytes_text(double(trainer.plan().memory.total)),
             fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
-  const train::Outcome outcome = trainer.run();
-  const std::vector<RunRecord> runs{read_run(outcome.folder)};
-  write_report(outcome.folder + "/report.html", runs);
+  const auto report = [&] { write_report(trainer.folder() + "/report.html", std::vector{read_run(trainer.folder())}); };
+  const train::Outcome outcome = [&] {
+    try {
+      return trainer.run();
+    } catch (const DivergedError&) {
+      report();
+      throw;
+    }
+  }();
+  report();
   output::print("{}: {} steps, train loss {}, eval loss {}, {} tok/s, {} skipped; report {}/report.html\n", outcome.end.reason, outcome.end.step,
                 fixed(outcome.end.train_loss, 4), fixed(outcome.end.eval_loss, 4), grouped(static_cast<long long>(outcome.end.tokens_per_second)),
                 outcome.end.skipped, outcome.folder);

@@ -12,14 +12,14 @@ namespace octet::data {
 struct DataConfig {
   std::string path;                    // a folder that `octet tokenize` wrote
   std::int64_t sequence_length = 512;  // tokens per sample
-  double eval_fraction = 0.01;         // of the documents, the last ones, held out
+  double eval_fraction = 0.01;         // of the documents, held out for evaluation: split_documents
   bool verify = true;                  // read every token when the dataset is opened
   std::int64_t prefetch = 4;           // batches kept ready
 
   void fields(config::FieldVisitor& v) {
     v.field("path", path, "folder that `octet tokenize` wrote");
     v.field("sequence_length", sequence_length, "tokens per sample", {.at_least = 1});
-    v.field("eval_fraction", eval_fraction, "share of the documents, the last ones, held out for evaluation", {.at_least = 0, .below = 1});
+    v.field("eval_fraction", eval_fraction, "share of the documents held out for evaluation, chosen by a hash of their number", {.at_least = 0, .below = 1});
     v.field("verify", verify, "read and check every token when the dataset is opened");
     v.field("prefetch", prefetch, "batches prepared ahead by a thread of their own", {.at_least = 1, .at_most = 1024});
   }

@@ -6,11 +6,11 @@
 
 namespace octet::data {
 
-EvalBatches::EvalBatches(const Windows& windows, std::int64_t rows, std::int64_t max_batches)
+EvalBatches::EvalBatches(const Windows& windows, std::int64_t rows, std::int64_t max_tokens)
     : windows_(windows), rows_(std::uint64_t(rows)), samples_(windows.count()) {
   check(rows >= 1, "evaluation: a batch must have at least 1 row, got {}", rows);
-  check(max_batches >= 0, "evaluation: the limit must be 0 (none) or more batches, got {}", max_batches);
-  if (max_batches > 0 && samples_ / rows_ >= std::uint64_t(max_batches)) samples_ = rows_ * std::uint64_t(max_batches);
+  check(max_tokens >= 0, "evaluation: the limit must be 0 (none) or more tokens, got {}", max_tokens);
+  if (max_tokens > 0) samples_ = std::min(samples_, (std::uint64_t(max_tokens) + std::uint64_t(windows.length()) - 1) / std::uint64_t(windows.length()));
 }
 
 std::uint64_t EvalBatches::size() const { return (samples_ + rows_ - 1) / rows_; }

@@ -7,11 +7,11 @@
 namespace octet::data {
 
 /// The batches of one evaluation, the same at every step and in every run: all windows in the order of the text, or where that is more
-/// than `max_batches` full ones, as many windows evenly spread over it.
+/// than `max_tokens`, as many windows as hold these, evenly spread over it. Which tokens are read does not depend on `rows`.
 class EvalBatches {
  public:
-  /// `max_batches` 0 = no limit. The dataset behind `windows` must outlive this.
-  EvalBatches(const Windows& windows, std::int64_t rows, std::int64_t max_batches);
+  /// `max_tokens`: rounded up to whole windows; 0 = no limit. The dataset behind `windows` must outlive this.
+  EvalBatches(const Windows& windows, std::int64_t rows, std::int64_t max_tokens);
 
   std::uint64_t size() const;
   /// Batch `number` < size(). Only the last may have fewer rows. Throws DataError as Shard::read does.

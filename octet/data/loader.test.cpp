@@ -23,7 +23,7 @@ struct Loading : ::testing::Test {
   std::unique_ptr<Windows> windows;
   Loading() {
     dataset = std::make_unique<Dataset>(make_dataset(scratch, some_texts(60), 2048));
-    windows = std::make_unique<Windows>(*dataset, TokenRange{10, 10 + 83 * length + 5}, length, "training");
+    windows = std::make_unique<Windows>(*dataset, TokenRanges{{10, 10 + 83 * length + 5}}, length, "training");
   }
 
   using Rows = std::vector<std::vector<std::int32_t>>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace octet::data {
 
@@ -12,14 +13,17 @@ struct TokenRange {
   std::uint64_t size() const { return end - begin; }
   friend bool operator==(const TokenRange&, const TokenRange&) = default;
 };
+/// Ranges that follow one another without touching, read as one text.
+using TokenRanges = std::vector<TokenRange>;
 
 struct Split {
-  TokenRange train, held_out;
+  TokenRanges train, held_out;
 };
 
-/// Holds out the last max(1, floor(fraction * documents)) documents for evaluation, never all; the rest is for training. A dataset of
-/// a single document is cut inside it, before its last max(1, floor(fraction * tokens)) tokens. Fraction 0 holds out nothing.
-/// Throws ConfigError unless 0 <= fraction < 1.
+/// Holds out max(1, floor(fraction * documents)) documents for evaluation, never all; the rest is for training. They are those with the
+/// smallest hash of their number, so that they are spread over the dataset and of the same kind as the others, and a larger fraction holds
+/// out the same documents and more. A dataset of a single document is cut inside it, before its last max(1, floor(fraction * tokens)) tokens.
+/// Fraction 0 holds out nothing. Throws ConfigError unless 0 <= fraction < 1.
 Split split_documents(const Dataset&, double fraction);
 
 }  // namespace octet::data

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "octet/data/corpus.testing.hpp"
@@ -9,35 +10,67 @@
 namespace octet::data {
 namespace {
 
-TEST(Split, the_last_hundredth_of_the_documents_is_held_out) {
+/// The numbers of the documents that lie in `ranges`, which must hold whole documents.
+std::vector<std::uint64_t> documents_in(const Dataset& dataset, const TokenRanges& ranges) {
+  std::vector<std::uint64_t> out;
+  std::uint64_t tokens = 0;
+  for (std::uint64_t i = 0; i < dataset.document_count(); ++i) {
+    const std::uint64_t begin = dataset.document_start(i), end = i + 1 < dataset.document_count() ? dataset.document_start(i + 1) : dataset.token_count();
+    for (const TokenRange& range : ranges)
+      if (range.begin <= begin && end <= range.end) out.push_back(i), tokens += end - begin;
+  }
+  for (const TokenRange& range : ranges) tokens -= range.size();
+  EXPECT_EQ(tokens, 0u) << "a document was cut";
+  return out;
+}
+
+std::size_t held_out_documents(const Dataset& dataset, double fraction) {
+  return documents_in(dataset, split_documents(dataset, fraction).held_out).size();
+}
+
+TEST(Split, every_document_is_trained_on_or_held_out_and_the_share_is_held_out) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(250), 4096));
-  const Split split = split_documents(dataset, 0.01);
-  EXPECT_EQ(split.held_out, (TokenRange{dataset.document_start(248), dataset.token_count()}));
-  EXPECT_EQ(split.train, (TokenRange{0, dataset.document_start(248)}));
-  EXPECT_EQ(split_documents(dataset, 0.5).train.end, dataset.document_start(125));
-  EXPECT_EQ(split_documents(dataset, 0.0001).train.end, dataset.document_start(249)) << "at least one document";
-  EXPECT_EQ(split_documents(dataset, 0.9999).train.end, dataset.document_start(1)) << "never all";
+  for (const auto& [fraction, count] : {std::pair(0.01, 2u), {0.5, 125u}, {0.0001, 1u}, {0.9999, 249u}}) {
+    const Split split = split_documents(dataset, fraction);
+    const auto held_out = documents_in(dataset, split.held_out), train = documents_in(dataset, split.train);
+    EXPECT_EQ(held_out.size(), count) << fraction;
+    EXPECT_EQ(train.size(), 250 - count) << fraction;
+    for (const std::uint64_t i : held_out) EXPECT_FALSE(std::binary_search(train.begin(), train.end(), i)) << i;
+  }
+}
+
+TEST(Split, held_out_documents_are_spread_over_the_dataset_and_a_larger_share_holds_out_more_of_them) {
+  const Scratch scratch;
+  const Dataset dataset(make_dataset(scratch, some_texts(400)));
+  const auto some = documents_in(dataset, split_documents(dataset, 0.1).held_out), more = documents_in(dataset, split_documents(dataset, 0.2).held_out);
+  for (const std::uint64_t i : some) EXPECT_TRUE(std::binary_search(more.begin(), more.end(), i)) << i;
+  for (std::uint64_t quarter = 0; quarter < 4; ++quarter) {
+    const auto n = std::count_if(more.begin(), more.end(), [&](std::uint64_t i) { return i / 100 == quarter; });
+    EXPECT_NEAR(double(n), 20, 5 * std::sqrt(100 * 0.2 * 0.8)) << quarter;
+  }
+  EXPECT_EQ(split_documents(dataset, 0.1).held_out, split_documents(dataset, 0.1).held_out);
 }
 
 TEST(Split, a_fraction_that_names_a_whole_number_of_documents_gives_that_number) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(100)));
-  for (std::uint64_t n = 1; n < 100; ++n) ASSERT_EQ(split_documents(dataset, double(n) / 100).train.end, dataset.document_start(100 - n)) << n;
+  for (std::uint64_t n = 1; n < 100; ++n) ASSERT_EQ(held_out_documents(dataset, double(n) / 100), n);
 }
 
 TEST(Split, a_single_document_is_cut_inside) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, {noise(999, 1)}));
-  EXPECT_EQ(split_documents(dataset, 0.01).held_out, (TokenRange{990, 1000}));
+  EXPECT_EQ(split_documents(dataset, 0.01).held_out, (TokenRanges{{990, 1000}}));
+  EXPECT_EQ(split_documents(dataset, 0.01).train, (TokenRanges{{0, 990}}));
 }
 
 TEST(Split, fraction_zero_holds_out_nothing) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(3)));
   const Split split = split_documents(dataset, 0);
-  EXPECT_EQ(split.train, (TokenRange{0, dataset.token_count()}));
-  EXPECT_EQ(split.held_out.size(), 0u);
+  EXPECT_EQ(split.train, (TokenRanges{{0, dataset.token_count()}}));
+  EXPECT_TRUE(split.held_out.empty());
 }
 
 TEST(Split, a_fraction_outside_its_range_is_refused) {

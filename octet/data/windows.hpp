@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "octet/data/split.hpp"
@@ -14,22 +15,26 @@ struct Batch {
   std::vector<std::int32_t> inputs, targets;    // [rows, length]; targets are the inputs one token later
 };
 
-/// A token range cut into windows of `length` + 1 tokens, each beginning at its predecessor's last token, so that every token but the
-/// range's first is a target once; the tokens after the last whole window are left out.
+/// A text, read from token ranges as one stream, cut into windows of `length` + 1 tokens, each beginning at its predecessor's last token, so
+/// that every token but the text's first is a target once; the tokens after the last whole window are left out.
 class Windows {
  public:
-  /// Throws ConfigError when `length` < 1 or when the range holds no whole window; `part` names the range in the message
+  /// Throws ConfigError when `length` < 1 or when the ranges hold no whole window; `part` names them in the message
   /// ("training", "held-out"). Keeps a reference to the dataset.
-  Windows(const Dataset&, TokenRange, std::int64_t length, const char* part);
+  Windows(const Dataset&, TokenRanges, std::int64_t length, const char* part);
 
-  std::uint64_t count() const { return (range_.size() - 1) / std::uint64_t(length_); }
+  std::uint64_t count() const { return (size_ - 1) / std::uint64_t(length_); }
   std::int64_t length() const { return length_; }
   /// Writes window `number` < count(): its tokens 0 .. length-1 to inputs, 1 .. length to targets. Throws DataError as Shard::read does.
   void read(std::uint64_t number, std::int32_t* inputs, std::int32_t* targets) const;
 
  private:
+  void copy(std::uint64_t first, std::span<std::int32_t> out) const;
+
   const Dataset* dataset_;
-  TokenRange range_;
+  TokenRanges ranges_;
+  std::vector<std::uint64_t> starts_;  // of each range in the text
+  std::uint64_t size_ = 0;             // tokens of the text
   std::int64_t length_;
 };
 

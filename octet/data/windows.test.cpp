@@ -21,7 +21,7 @@ struct Counting : ::testing::Test {
 
 TEST_F(Counting, every_token_of_the_range_but_the_first_is_a_target_once) {
   for (const std::int64_t length : {1, 2, 7, 100}) {
-    const Windows windows(*dataset, {100, 301}, length, "training");
+    const Windows windows(*dataset, TokenRanges{{100, 301}}, length, "training");
     ASSERT_EQ(windows.count(), 200u / std::uint64_t(length));
     std::vector<std::int32_t> inputs(static_cast<std::size_t>(length)), targets = inputs;
     std::int32_t next = 101;
@@ -36,18 +36,18 @@ TEST_F(Counting, every_token_of_the_range_but_the_first_is_a_target_once) {
 }
 
 TEST_F(Counting, a_range_of_exactly_one_window_is_enough_and_one_token_less_is_not) {
-  EXPECT_EQ(Windows(*dataset, {0, 11}, 10, "training").count(), 1u);
-  EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, {0, 10}, 10, "training"); }),
-            "data.sequence_length = 10 needs 11 tokens in a row, the training part of '" + scratch.at("data") +
+  EXPECT_EQ(Windows(*dataset, TokenRanges{{0, 11}}, 10, "training").count(), 1u);
+  EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, TokenRanges{{0, 10}}, 10, "training"); }),
+            "data.sequence_length = 10 needs 11 tokens, the training part of '" + scratch.at("data") +
                 "' has 10; shorten it (eval: --sequence), change data.eval_fraction (eval: --held-out) or tokenize more text");
-  EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, {5, 5}, 10, "held-out"); }),
+  EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, TokenRanges{{5, 5}}, 10, "held-out"); }),
             "the held-out part of '" + scratch.at("data") + "' is empty; set data.eval_fraction (eval: --held-out) above 0 or tokenize more documents");
-  EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, {0, 10}, 0, "training"); }), "must be at least 1, got 0"));
-  EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, {0, 10}, INT64_MAX, "training"); }), "needs 9223372036854775808 tokens"));
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, TokenRanges{{0, 10}}, 0, "training"); }), "must be at least 1, got 0"));
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, TokenRanges{{0, 10}}, INT64_MAX, "training"); }), "needs 9223372036854775808 tokens"));
 }
 
 TEST_F(Counting, evaluation_reads_all_windows_in_order_and_only_its_last_batch_is_smaller) {
-  const EvalBatches batches(Windows(*dataset, {0, 111}, 10, "held-out"), 4, 0);
+  const EvalBatches batches(Windows(*dataset, TokenRanges{{0, 111}}, 10, "held-out"), 4, 0);
   ASSERT_EQ(batches.size(), 3u);
   std::int32_t next = 0;
   for (std::uint64_t b = 0; b < 3; ++b) {
@@ -63,17 +63,42 @@ TEST_F(Counting, evaluation_reads_all_windows_in_order_and_only_its_last_batch_i
   }
 }
 
+TEST_F(Counting, ranges_are_read_as_one_text) {
+  const Windows windows(*dataset, TokenRanges{{0, 3}, {10, 11}, {20, 40}}, 4, "training");
+  ASSERT_EQ(windows.count(), 5u);
+  std::vector<std::int32_t> inputs(4), targets(4);
+  windows.read(0, inputs.data(), targets.data());
+  EXPECT_EQ(inputs, (std::vector<std::int32_t>{0, 1, 2, 10}));
+  EXPECT_EQ(targets, (std::vector<std::int32_t>{1, 2, 10, 20}));
+  windows.read(4, inputs.data(), targets.data());
+  EXPECT_EQ(inputs, (std::vector<std::int32_t>{32, 33, 34, 35}));
+  EXPECT_EQ(targets, (std::vector<std::int32_t>{33, 34, 35, 36}));
+}
+
+TEST_F(Counting, an_evaluation_reads_the_same_tokens_whatever_its_batches) {
+  const Windows windows(*dataset, TokenRanges{{0, 241}}, 10, "held-out");
+  const auto tokens = [&](std::int64_t rows) {
+    std::vector<std::int32_t> out;
+    const EvalBatches batches(windows, rows, 75);
+    for (std::uint64_t b = 0; b < batches.size(); ++b)
+      for (const std::int32_t token : batches[b].targets) out.push_back(token);
+    return out;
+  };
+  EXPECT_EQ(tokens(1).size(), 80u);
+  for (const std::int64_t rows : {2, 3, 8, 100}) EXPECT_EQ(tokens(rows), tokens(1)) << rows;
+}
+
 TEST_F(Counting, a_limited_evaluation_spreads_over_the_whole_text) {
-  const Windows windows(*dataset, {0, 241}, 10, "held-out");  // 24 windows
-  const EvalBatches few(windows, 2, 3);
+  const Windows windows(*dataset, TokenRanges{{0, 241}}, 10, "held-out");  // 24 windows
+  const EvalBatches few(windows, 2, 60);
   ASSERT_EQ(few.size(), 3u);
   std::vector<std::int32_t> first_tokens;
   for (std::uint64_t b = 0; b < few.size(); ++b)
     for (std::int64_t r = 0; r < 2; ++r) first_tokens.push_back(few[b].inputs[std::size_t(r * 10)]);
   EXPECT_EQ(first_tokens, (std::vector<std::int32_t>{0, 40, 80, 120, 160, 200}));
-  EXPECT_EQ(EvalBatches(windows, 5, 5).size(), 5u) << "a limit above what there is changes nothing";
-  EXPECT_EQ(EvalBatches(windows, 5, 5)[4].rows, 4);
-  EXPECT_EQ(EvalBatches(windows, 100, 1)[0].rows, 24);
+  EXPECT_EQ(EvalBatches(windows, 5, 250).size(), 5u) << "a limit above what there is changes nothing";
+  EXPECT_EQ(EvalBatches(windows, 5, 250)[4].rows, 4);
+  EXPECT_EQ(EvalBatches(windows, 100, 1)[0].rows, 1) << "rounded up to a window";
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct ModelShape {
 
   /// Rows of embedding and head: the vocabulary up to the next multiple of 16, as 8-bit GEMMs need.
   std::int64_t padded_vocabulary() const { return round_up(vocabulary, 16); }
+  bool operator==(const ModelShape&) const = default;
 };
 
 }  // namespace octet

@@ -1,5 +1,7 @@
 #include "octet/nn/parameters.hpp"
 
+#include <bit>
+
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/normal/normal.hpp"
 
@@ -74,6 +76,29 @@ void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
 
 void Parameters::initialize(Stream& stream, std::uint64_t seed) {
   for (Parameter* p : list_) nn::initialize(stream, *p, seed);
+}
+
+void nudge(Stream& stream, Parameter& p, std::uint64_t seed, int twin) {
+  check(twin >= 1, "nudge: twins are numbered from 1, got {}", twin);
+  constexpr std::uint32_t magnitude = 0x7fffffff;
+  const std::uint32_t unit = p.value.dtype == DType::bf16 ? 1u << 16 : 1u;  // of a BF16 value's last place, in the bits of a float
+  const std::uint64_t key = seed ^ hash_of(p.path.c_str());
+  std::vector<float> values(std::size_t(p.value.count()), 0.0f);
+  get_values(stream, p.value, values.data());
+  RandomWords random{};
+  for (std::size_t e = 0; e < values.size(); ++e) {
+    if (e % 128 == 0) random = philox(key, e / 128, std::uint64_t(twin));
+    const auto bits = std::bit_cast<std::uint32_t>(values[e]);
+    if ((bits & magnitude) == 0) continue;
+    const bool up = random.w[e % 128 / 32] >> (e % 32) & 1;
+    values[e] = std::bit_cast<float>(up ? bits + unit : bits - unit);
+  }
+  set_values(stream, p.value, values.data());
+  ++p.version;
+}
+
+void Parameters::nudge(Stream& stream, std::uint64_t seed, int twin) {
+  for (Parameter* p : list_) nn::nudge(stream, *p, seed, twin);
 }
 
 void Parameters::visit_state(StateVisitor& visitor) {

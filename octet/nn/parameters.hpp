@@ -33,6 +33,8 @@ class Parameters {
 
   /// Every parameter from its own Init.
   void initialize(Stream&, std::uint64_t seed);
+  /// nudge() of every parameter.
+  void nudge(Stream&, std::uint64_t seed, int twin);
   /// Backward then begins sums: gradients are zero or, on a CPU, void where a GEMM stores them first.
   void clear_gradients(Stream&);
   /// Every value, in the type it is stored in.
@@ -54,6 +56,11 @@ class Parameters {
 
 /// `value` from the parameter's own Init; normal values are keyed by seed and path (see ops::fill_normal), the same on every backend.
 void initialize(Stream&, Parameter&, std::uint64_t seed);
+
+/// Moves every value of `p` that is not 0 to a neighbour in the type it is stored in, f32 or bf16: away from 0 where bit e mod 128 of
+/// philox(key, e / 128, twin) is set, e the value's place, else towards 0. `key` follows from seed and path. So runs with other twin numbers
+/// begin with weights that differ by rounding alone. On the host: the same on every backend. Throws ContractError unless twin >= 1.
+void nudge(Stream&, Parameter& p, std::uint64_t seed, int twin);
 
 /// Tensors of f32 or bf16 as one row of floats on the host.
 std::vector<float> flat_values(Stream&, const std::vector<Tensor>&);

@@ -4,26 +4,20 @@
 #include <cmath>
 
 #include "octet/base/check.hpp"
+#include "octet/base/text.hpp"
 
 namespace octet {
 namespace {
 
-/// Sum, extremes and count of the finite ones of a few numbers.
-struct Spread {
-  double sum = 0, low = INFINITY, high = -INFINITY;
+/// Of the finite ones of a few numbers.
+struct Mean {
+  double sum = 0;
   int n = 0;
   void add(double x) {
-    if (!std::isfinite(x)) return;
-    sum += x, low = std::min(low, x), high = std::max(high, x), ++n;
+    if (std::isfinite(x)) sum += x, ++n;
   }
-  double mean() const { return n ? sum / n : NAN; }
-  double half_range() const { return n > 1 ? (high - low) / 2 : NAN; }
+  double value() const { return n ? sum / n : NAN; }
 };
-
-double final_loss(const RunRecord& run) {
-  const double eval = final_eval_loss(run);
-  return std::isfinite(eval) ? eval : final_train_loss(run);
-}
 
 const RunRecord* of_seed(std::span<const RunRecord* const> runs, std::int64_t seed) {
   for (const RunRecord* run : runs)
@@ -31,51 +25,99 @@ const RunRecord* of_seed(std::span<const RunRecord* const> runs, std::int64_t se
   return nullptr;
 }
 
-/// (loss - other) / other, of the evaluation where both have one.
-double gap_of(const RunRecord& run, const RunRecord& other) {
-  const double eval = final_eval_loss(run), other_eval = final_eval_loss(other);
-  if (std::isfinite(eval) && std::isfinite(other_eval)) return (eval - other_eval) / other_eval;
-  if (std::isfinite(other_eval)) return NAN;  // the baseline could evaluate and this run could not
-  return (final_train_loss(run) - final_train_loss(other)) / final_train_loss(other);
-}
-
 int badness(RunState s) { return s == RunState::diverged ? 3 : s == RunState::stopped ? 2 : s == RunState::running ? 1 : 0; }
 
-ComparisonRow row_of(std::span<const RunRecord* const> runs, std::span<const RunRecord* const> baselines) {
-  Spread train, eval, gap, cosine, speed, baseline_speed;
+using Group = std::vector<const RunRecord*>;  // the seeds of an arm or of a twin
+
+/// The row of a group, not judged yet, and its gaps, one for each seed.
+struct Measured {
   ComparisonRow row;
-  row.recipe = runs[0]->facts.recipe;
+  std::vector<double> gaps;
+};
+
+Measured measure(const Group& runs, const Group& baselines) {
+  Mean train, eval, average, cosine, speed, baseline_speed;
+  Measured out;
+  ComparisonRow& row = out.row;
+  row.arm = arm_of(runs[0]->facts), row.recipe = runs[0]->facts.recipe, row.twin = runs[0]->facts.twin;
   row.seeds = int(runs.size());
   row.memory = runs[0]->facts.memory;
-  bool complete = true;
   for (const RunRecord* run : runs) {
-    train.add(final_train_loss(*run)), eval.add(final_eval_loss(*run)), speed.add(median_tokens_per_second(*run));
-    cosine.add(run->facts.gradient_cosine);
+    train.add(final_train_loss(*run)), eval.add(final_eval_loss(*run)), average.add(final_average_loss(*run));
+    speed.add(median_tokens_per_second(*run)), cosine.add(run->facts.gradient_cosine);
     row.skipped += skipped_steps(*run);
     if (badness(run->facts.state) > badness(row.state)) row.state = run->facts.state;
     const RunRecord* baseline = of_seed(baselines, run->facts.seed);
-    const double its_gap = baseline ? gap_of(*run, *baseline) : NAN;
-    gap.add(its_gap);
-    complete = complete && std::isfinite(its_gap);
+    out.gaps.push_back(baseline ? gap_of(*run, *baseline) : NAN);
   }
   for (const RunRecord* run : baselines) baseline_speed.add(median_tokens_per_second(*run));
-  row.train_loss = train.mean(), row.eval_loss = eval.mean(), row.gradient_cosine = cosine.mean();
-  // A seed without a gap (it diverged) is the worst of all: a mean over the others would hide it.
-  row.gap = complete ? gap.mean() : NAN, row.gap_spread = complete ? gap.half_range() : NAN;
-  row.tokens_per_second = speed.mean(), row.speed_ratio = speed.mean() / baseline_speed.mean();
-  return row;
+  row.train_loss = train.value(), row.eval_loss = eval.value(), row.average_loss = average.value(), row.gradient_cosine = cosine.value();
+  row.tokens_per_second = speed.value(), row.speed_ratio = speed.value() / baseline_speed.value();
+  return out;
+}
+
+/// A seed without a gap (it diverged) is the worst of all: a mean over the others would hide it.
+PairedGap gap_of_all(const Measured& m) {
+  const PairedGap gap = paired_gap(m.gaps);
+  return gap.pairs == int(m.gaps.size()) ? gap : PairedGap{0, NAN, NAN};
+}
+
+std::vector<Group> grouped_runs(std::span<const RunRecord> runs, const std::string& baseline) {
+  std::vector<Group> groups;
+  const auto same = [](const RunFacts& a, const RunFacts& b) { return arm_of(a) == arm_of(b) && a.twin == b.twin; };
+  for (const RunRecord& run : runs) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return same(g[0]->facts, run.facts); });
+    if (group == groups.end())
+      groups.push_back({&run});
+    else
+      group->push_back(&run);
+  }
+  const auto rank = [&](const Group& g) { return arm_of(g[0]->facts) != baseline ? 2 : g[0]->facts.twin > 0 ? 1 : 0; };
+  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) { return rank(a) < rank(b); });
+  check(!groups.empty() && rank(groups[0]) == 0, "compare_runs: no run is of the baseline '{}'", baseline);
+  return groups;
+}
+
+/// Gives each row its gap and interval, and judges the arms.
+void judge_rows(Comparison& c, const std::vector<Measured>& all) {
+  std::vector<PairedGap> judged;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ComparisonRow& row = c.rows[i];
+    const PairedGap gap = gap_of_all(all[i]);
+    row.gap = gap.mean, row.gap_deviation = gap.deviation, row.gap_half_width = half_width(gap, c.confidence);
+    if (row.arm == c.baseline) continue;
+    row.verdict = row.state == RunState::diverged ? Verdict::diverged : Verdict::not_resolved;
+    if (row.verdict == Verdict::not_resolved) judged.push_back(gap), places.push_back(i);
+  }
+  const std::vector<Judged> verdicts = judge(judged, c.tolerance, c.confidence);
+  for (std::size_t i = 0; i < places.size(); ++i)
+    c.rows[places[i]].verdict = verdicts[i].verdict, c.rows[places[i]].gap_half_width = verdicts[i].half_width;
 }
 
 }  // namespace
 
-bool Comparison::all_within() const {
-  return std::all_of(rows.begin(), rows.end(), [](const ComparisonRow& r) { return r.within; });
+bool Comparison::passes() const {
+  return std::none_of(rows.begin(), rows.end(), [](const ComparisonRow& r) { return r.verdict == Verdict::over || r.verdict == Verdict::diverged; });
 }
 
-const ComparisonRow* find_row(const Comparison& comparison, std::string_view recipe) {
+std::string row_name(const std::string& arm, int twin) { return twin == 0 ? arm : format("{} twin {}", arm, twin); }
+std::string row_name(const ComparisonRow& row) { return row_name(row.arm, row.twin); }
+const std::string& arm_of(const RunFacts& facts) { return facts.arm.empty() ? facts.recipe : facts.arm; }
+
+const ComparisonRow* find_row(const Comparison& comparison, std::string_view name) {
   for (const auto& row : comparison.rows)
-    if (row.recipe == recipe) return &row;
+    if (row_name(row) == name) return &row;
   return nullptr;
+}
+
+double gap_of(const RunRecord& run, const RunRecord& other) {
+  for (const auto& loss : {final_average_loss, final_eval_loss}) {
+    const double own = loss(run), others = loss(other);
+    if (std::isfinite(own) && std::isfinite(others)) return (own - others) / others;
+  }
+  if (std::isfinite(final_eval_loss(other))) return NAN;  // the other could evaluate and this run could not
+  return (final_train_loss(run) - final_train_loss(other)) / final_train_loss(other);
 }
 
 double final_train_loss(const RunRecord& run) {
@@ -90,6 +132,11 @@ double final_train_loss(const RunRecord& run) {
 double final_eval_loss(const RunRecord& run) {
   if (run.end) return run.end->eval_loss;
   return run.evals.empty() ? NAN : run.evals.back().loss;
+}
+
+double final_average_loss(const RunRecord& run) {
+  if (run.end) return run.end->average_loss;
+  return run.evals.empty() ? NAN : run.evals.back().average_loss;
 }
 
 double median_tokens_per_second(const RunRecord& run) {
@@ -107,29 +154,15 @@ std::int64_t skipped_steps(const RunRecord& run) {
   return std::count_if(run.steps.begin(), run.steps.end(), [](const StepEvent& s) { return s.skipped; });
 }
 
-Comparison compare_runs(std::span<const RunRecord> runs, const std::string& baseline, double tolerance) {
-  std::vector<std::vector<const RunRecord*>> groups;  // one a recipe
-  for (const RunRecord& run : runs) {
-    const auto same = [&](const auto& group) { return group[0]->facts.recipe == run.facts.recipe; };
-    const auto group = std::find_if(groups.begin(), groups.end(), same);
-    if (group == groups.end())
-      groups.push_back({&run});
-    else
-      group->push_back(&run);
+Comparison compare_runs(std::span<const RunRecord> runs, const std::string& baseline, double tolerance, double confidence) {
+  const std::vector<Group> groups = grouped_runs(runs, baseline);
+  Comparison comparison{.baseline = baseline, .tolerance = tolerance, .confidence = confidence};
+  std::vector<Measured> measured;
+  for (const Group& group : groups) {
+    measured.push_back(measure(group, groups[0]));
+    comparison.rows.push_back(measured.back().row);
   }
-  const auto first = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group[0]->facts.recipe == baseline; });
-  check(first != groups.end(), "compare_runs: no run has the baseline's recipe '{}'", baseline);
-  std::rotate(groups.begin(), first, first + 1);
-
-  Comparison comparison{.baseline = baseline, .tolerance = tolerance};
-  Spread seeds;
-  for (const RunRecord* run : groups[0]) seeds.add(final_loss(*run));
-  comparison.seed_spread = seeds.n > 1 ? (seeds.high - seeds.low) / seeds.mean() : 0;
-  for (const auto& group : groups) {
-    comparison.rows.push_back(row_of(group, groups[0]));
-    ComparisonRow& row = comparison.rows.back();
-    row.within = row.gap <= std::max(tolerance, comparison.seed_spread);
-  }
+  judge_rows(comparison, measured);
   return comparison;
 }
 

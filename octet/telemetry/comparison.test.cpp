@@ -24,24 +24,81 @@ TEST(Comparison, gaps_are_paired_by_seed) {
                                     run_of("bf16", 2, 4)};
   const Comparison c = compare_runs(runs, "bf16", 0.005);
   ASSERT_EQ(c.rows.size(), 2u);
-  EXPECT_EQ(c.rows[0].recipe, "bf16");
+  EXPECT_EQ(c.rows[0].arm, "bf16");
   EXPECT_EQ(c.rows[0].gap, 0);
+  EXPECT_EQ(c.rows[0].verdict, Verdict::baseline);
   const ComparisonRow& row = c.rows[1];
-  EXPECT_DOUBLE_EQ(row.gap, ((2.02 - 2) / 2 + (4.02 - 4) / 4) / 2);
-  EXPECT_NEAR(row.gap_spread, ((2.02 - 2) / 2 - (4.02 - 4) / 4) / 2, 1e-15);
+  const double one = (2.02 - 2) / 2, other = (4.02 - 4) / 4;
+  EXPECT_DOUBLE_EQ(row.gap, (one + other) / 2);
+  EXPECT_NEAR(row.gap_deviation, (one - other) / std::sqrt(2), 1e-15);
+  EXPECT_NEAR(row.gap_half_width, 12.7062047 * (one - other) / 2, 1e-8);
   EXPECT_DOUBLE_EQ(row.speed_ratio, 0.6);
   EXPECT_EQ(row.skipped, 2);
-  EXPECT_DOUBLE_EQ(c.seed_spread, (4.0 - 2.0) / 3.0);
-  EXPECT_TRUE(c.all_within());  // the spread over seeds is larger than the gap
+  EXPECT_EQ(row.verdict, Verdict::not_resolved) << "two seeds";
+  EXPECT_TRUE(c.passes());
 }
 
-TEST(Comparison, a_gap_beyond_the_tolerance_is_told) {
+/// Three seeds of an arm with these final losses.
+void add_seeds(std::vector<RunRecord>& runs, const std::string& arm, const std::vector<double>& losses) {
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    runs.push_back(run_of("current", std::int64_t(i) + 1, losses[i]));
+    runs.back().facts.arm = arm;
+  }
+}
+
+TEST(Comparison, only_a_gap_that_is_resolved_and_over_fails) {
+  std::vector<RunRecord> runs;
+  add_seeds(runs, "bf16", {2, 3, 4});
+  add_seeds(runs, "near", {2.0002, 3.0002, 4.0006});
+  add_seeds(runs, "noisy", {2.2, 2.9, 4.3});
+  Comparison c = compare_runs(runs, "bf16", 0.005);
+  EXPECT_EQ(find_row(c, "near")->verdict, Verdict::within);
+  EXPECT_EQ(find_row(c, "noisy")->verdict, Verdict::not_resolved);
+  EXPECT_TRUE(c.passes());
+  add_seeds(runs, "far", {2.1, 3.15, 4.2});
+  c = compare_runs(runs, "bf16", 0.005);
+  EXPECT_EQ(find_row(c, "far")->verdict, Verdict::over);
+  EXPECT_FALSE(c.passes());
+}
+
+TEST(Comparison, one_seed_resolves_nothing_whatever_its_gap) {
   const Comparison c =
       compare_runs(std::vector<RunRecord>{run_of("bf16", 1, 2), run_of("global", 1, 2.1), run_of("mxfp8", 1, 1.9)}, "bf16", 0.005);
-  EXPECT_FALSE(find_row(c, "global")->within);
-  EXPECT_TRUE(find_row(c, "mxfp8")->within);
-  EXPECT_TRUE(std::isnan(find_row(c, "global")->gap_spread));
-  EXPECT_FALSE(c.all_within());
+  for (const char* arm : {"global", "mxfp8"}) {
+    EXPECT_EQ(find_row(c, arm)->verdict, Verdict::not_resolved);
+    EXPECT_TRUE(std::isnan(find_row(c, arm)->gap_half_width));
+  }
+  EXPECT_TRUE(c.passes());
+}
+
+TEST(Comparison, twins_are_measured_and_never_judged) {
+  std::vector<RunRecord> runs;
+  add_seeds(runs, "current", {2, 3, 4});
+  add_seeds(runs, "bf16", {2, 3, 4});
+  for (int twin : {2, 1})
+    for (std::int64_t seed : {1, 2, 3}) {
+      runs.push_back(run_of("current", seed, 1.1 * double(seed + 1)));
+      runs.back().facts.arm = "bf16", runs.back().facts.twin = twin;
+    }
+  runs.back().facts.state = RunState::diverged;
+  const Comparison c = compare_runs(runs, "bf16", 0.005);
+  ASSERT_EQ(c.rows.size(), 4u);
+  EXPECT_EQ(row_name(c.rows[0]), "bf16");
+  EXPECT_EQ(row_name(c.rows[1]), "bf16 twin 2");
+  EXPECT_EQ(row_name(c.rows[2]), "bf16 twin 1");
+  EXPECT_NEAR(find_row(c, "bf16 twin 2")->gap, 0.1, 1e-12);
+  EXPECT_EQ(find_row(c, "current")->verdict, Verdict::within);
+  EXPECT_TRUE(c.passes()) << "also when a twin diverged";
+}
+
+TEST(Comparison, averaged_weights_are_compared_where_both_runs_have_them) {
+  std::vector<RunRecord> runs{run_of("bf16", 1, 2), run_of("current", 1, 3)};
+  runs[0].end->average_loss = 1.5;
+  EXPECT_DOUBLE_EQ(gap_of(runs[1], runs[0]), 0.5);
+  runs[1].end->average_loss = 1.53;
+  EXPECT_DOUBLE_EQ(gap_of(runs[1], runs[0]), (1.53 - 1.5) / 1.5);
+  for (RunRecord& run : runs) run.end->average_loss = run.end->eval_loss = NAN;
+  EXPECT_DOUBLE_EQ(gap_of(runs[1], runs[0]), (2.9 - 1.9) / 1.9);
 }
 
 TEST(Comparison, one_diverged_seed_is_not_averaged_away) {
@@ -49,7 +106,8 @@ TEST(Comparison, one_diverged_seed_is_not_averaged_away) {
   runs[3].facts.state = RunState::diverged;
   const Comparison c = compare_runs(runs, "bf16", 0.005);
   EXPECT_TRUE(std::isnan(c.rows[1].gap));
-  EXPECT_FALSE(c.rows[1].within);
+  EXPECT_EQ(c.rows[1].verdict, Verdict::diverged);
+  EXPECT_FALSE(c.passes());
   EXPECT_EQ(c.rows[1].state, RunState::diverged);
   EXPECT_NE(table_text(c).find("diverged"), std::string::npos);
 }
@@ -86,11 +144,11 @@ TEST(Comparison, its_file_comes_back_as_written) {
 
 TEST(Comparison, the_table_shows_every_recipe_and_no_control_bytes) {
   Comparison c = compare_runs(testing::sample_runs(3, {.layers = 3, .steps = 50}), "bf16", 0.005);
-  c.rows[1].recipe = "\x1b[2Jdelayed";
+  c.rows[1].arm = "\x1b[2Jdelayed";
   const std::string table = table_text(c);
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
   for (const char* word :
-       {"bf16", "current", "rowwise", "block128", "mxfp8", "global", "eval loss", "grad cosine", "activations", "OVER", "±"})
+       {"bf16", "current", "rowwise", "block128", "mxfp8", "global", "eval loss", "grad cosine", "activations", "over", "not resolved", "±"})
     EXPECT_NE(table.find(word), std::string::npos) << word;
 }
 

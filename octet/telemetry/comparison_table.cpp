@@ -5,6 +5,7 @@
 #include "octet/base/aligned.hpp"
 #include "octet/base/text.hpp"
 #include "octet/telemetry/comparison.hpp"
+#include "octet/telemetry/findings.hpp"
 
 namespace octet {
 namespace {
@@ -17,14 +18,12 @@ std::string percent(double x) {
 }
 
 std::string gap_text(const ComparisonRow& r, const Comparison& c) {
-  if (r.recipe == c.baseline) return "-";
-  return percent(r.gap) + (std::isfinite(r.gap_spread) ? " ±" + fixed(100 * r.gap_spread, 2) + "%" : "");
+  if (r.arm == c.baseline && r.twin == 0) return "-";
+  return percent(r.gap) + (std::isfinite(r.gap_half_width) ? " ±" + fixed(100 * r.gap_half_width, 2) + "%" : "");
 }
 
-std::string verdict(const ComparisonRow& r, const Comparison& c) {
-  if (r.state == RunState::diverged) return "diverged";
-  if (r.recipe == c.baseline) return "baseline";
-  return r.within ? "within" : "OVER";
+bool any_average(const Comparison& c) {
+  return std::any_of(c.rows.begin(), c.rows.end(), [](const ComparisonRow& r) { return std::isfinite(r.average_loss); });
 }
 
 std::string memory_table(const Comparison& c) {
@@ -36,7 +35,7 @@ std::string memory_table(const Comparison& c) {
   for (const auto& name : names) table[0].push_back(printable(name));
   table[0].push_back("total");
   for (const auto& row : c.rows) {
-    table.push_back({printable(row.recipe)});
+    table.push_back({printable(row_name(row))});
     for (const auto& name : names) {
       const auto& all = row.memory.categories;
       const auto m = std::find_if(all.begin(), all.end(), [&](const auto& category) { return category.name == name; });
@@ -51,17 +50,21 @@ std::string memory_table(const Comparison& c) {
 
 std::string table_text(const Comparison& c) {
   const std::string base = printable(c.baseline);
-  TextTable table{
-      {"recipe", "train loss", "eval loss", "gap to " + base, "grad cosine", "tokens/s", "x " + base, "peak memory", "skipped", ""}};
-  for (const auto& r : c.rows)
-    table.push_back({printable(r.recipe), fixed(r.train_loss, 4, "-"), fixed(r.eval_loss, 4, "-"), gap_text(r, c),
-                     fixed(r.gradient_cosine, 5, "-"),
-                     std::isfinite(r.tokens_per_second) ? grouped(std::llround(r.tokens_per_second)) : "-", fixed(r.speed_ratio, 2, "-"),
-                     bytes_text(double(r.memory.peak)), std::to_string(r.skipped), verdict(r, c)});
-  std::string out = aligned(table);
-  out += format("a gap within {}% is accepted", fixed(100 * std::max(c.tolerance, c.seed_spread), 2));
-  out += c.seed_spread > c.tolerance ? format(" (the spread of {} over seeds)\n\n", base) : "\n\n";
-  return out + memory_table(c);
+  const bool average = any_average(c);
+  TextTable table{{"arm", "train loss", "eval loss"}};
+  if (average) table[0].push_back("averaged");
+  for (const std::string& head : {"gap to " + base, std::string("grad cosine"), std::string("tokens/s"), "x " + base, std::string("peak memory"),
+                                  std::string("skipped"), std::string()})
+    table[0].push_back(head);
+  for (const auto& r : c.rows) {
+    table.push_back({printable(row_name(r)), fixed(r.train_loss, 4, "-"), fixed(r.eval_loss, 4, "-")});
+    if (average) table.back().push_back(fixed(r.average_loss, 4, "-"));
+    for (const std::string& cell :
+         {gap_text(r, c), fixed(r.gradient_cosine, 5, "-"), std::isfinite(r.tokens_per_second) ? grouped(std::llround(r.tokens_per_second)) : "-",
+          fixed(r.speed_ratio, 2, "-"), bytes_text(double(r.memory.peak)), std::to_string(r.skipped), verdict_text(r)})
+      table.back().push_back(cell);
+  }
+  return aligned(table) + "\n" + memory_table(c);
 }
 
 }  // namespace octet

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -52,7 +53,8 @@ struct EvalEvent {
   std::int64_t step = 0;
   double time = 0;
   double loss = 0;
-  std::int64_t tokens = 0;  // it is a mean over these
+  std::int64_t tokens = 0;    // it is a mean over these
+  double average_loss = NAN;  // the same of the averaged weights; NaN where there are none
 };
 
 /// Something a person should know: a skipped step, a non-finite amax, a signal.
@@ -73,6 +75,7 @@ struct EndEvent {
   double eval_loss = 0;          // NaN where nothing was held out
   double tokens_per_second = 0;  // median over the steps
   std::int64_t skipped = 0;
+  double average_loss = NAN;     // of the averaged weights; NaN where there are none
 };
 
 using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, EvalEvent, IncidentEvent, EndEvent>;

@@ -47,7 +47,7 @@ Json::Object to_json(const HealthEvent& e) {
 
 Json::Object to_json(const EvalEvent& e) {
   Json::Object o = head("eval", e);
-  o.insert(o.end(), {{"loss", e.loss}, {"tokens", e.tokens}});
+  o.insert(o.end(), {{"loss", e.loss}, {"tokens", e.tokens}, {"average_loss", e.average_loss}});
   return o;
 }
 
@@ -62,6 +62,7 @@ Json::Object to_json(const EndEvent& e) {
   o.insert(o.end(), {{"reason", e.reason},
                      {"train_loss", e.train_loss},
                      {"eval_loss", e.eval_loss},
+                     {"average_loss", e.average_loss},
                      {"tokens_per_second", e.tokens_per_second},
                      {"skipped", e.skipped}});
   return o;
@@ -103,6 +104,9 @@ HealthEvent health_event(const JsonFields& f) {
           .nonfinite = f.counts("nonfinite")};
 }
 
+/// Absent from lines of earlier versions.
+double average_loss(const JsonFields& f) { return f.has("average_loss") ? f.number("average_loss") : NAN; }
+
 EndEvent end_event(const JsonFields& f) {
   return {.step = f.count("step"),
           .time = f.number("time"),
@@ -110,7 +114,8 @@ EndEvent end_event(const JsonFields& f) {
           .train_loss = f.number("train_loss"),
           .eval_loss = f.number("eval_loss"),
           .tokens_per_second = f.number("tokens_per_second"),
-          .skipped = f.count("skipped")};
+          .skipped = f.count("skipped"),
+          .average_loss = average_loss(f)};
 }
 
 }  // namespace
@@ -126,7 +131,7 @@ Event parse_event(std::string_view line, const std::string& where) {
   if (name == "step") return step_event(f);
   if (name == "scales") return scales_event(f);
   if (name == "health") return health_event(f);
-  if (name == "eval") return EvalEvent{f.count("step"), f.number("time"), f.number("loss"), f.count("tokens")};
+  if (name == "eval") return EvalEvent{f.count("step"), f.number("time"), f.number("loss"), f.count("tokens"), average_loss(f)};
   if (name == "incident") return IncidentEvent{f.count("step"), f.number("time"), f.text("kind"), f.text("path"), f.text("text")};
   if (name == "end") return end_event(f);
   f.refuse("event", format("wanted step, scales, health, eval, incident or end, got '{}'", printable(name.substr(0, 80))));

@@ -56,6 +56,12 @@ std::int64_t JsonFields::count(std::string_view name) const {
   return *x.integer();
 }
 
+std::int64_t JsonFields::count_up_to(std::string_view name, std::int64_t most) const {
+  const std::int64_t n = count(name);
+  if (n > most) refuse(name, format("wanted at most {}, got {}", most, n));
+  return n;
+}
+
 bool JsonFields::boolean(std::string_view name) const {
   const Json& x = value(name);
   if (!x.boolean()) refuse_kind(name, "true or false", x);

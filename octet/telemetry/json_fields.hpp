@@ -22,6 +22,8 @@ class JsonFields {
   double number(std::string_view name) const;
   /// A whole number, at least 0.
   std::int64_t count(std::string_view name) const;
+  /// The same, at most `most`.
+  std::int64_t count_up_to(std::string_view name, std::int64_t most) const;
   bool boolean(std::string_view name) const;
   const std::string& text(std::string_view name) const;
   /// NaN for null entries.

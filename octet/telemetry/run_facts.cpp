@@ -61,9 +61,7 @@ ModelFacts model_facts(const JsonFields& f) {
 }
 
 MachineFacts machine_facts(const JsonFields& f) {
-  const std::int64_t threads = f.count("threads");
-  if (threads > 1 << 20) f.refuse("threads", format("wanted at most {}, got {}", 1 << 20, threads));
-  return {f.text("cpu"), int(threads), f.text("gemm_compute"), f.number("gemm_limit_flops")};
+  return {f.text("cpu"), int(f.count_up_to("threads", 1 << 20)), f.text("gemm_compute"), f.number("gemm_limit_flops")};
 }
 
 RunFacts facts_of_file(const std::string& path) {
@@ -78,6 +76,9 @@ RunFacts facts_of_file(const std::string& path) {
   for (const JsonFields& p : f.objects("plan")) run.plan.push_back({p.text("path"), p.text("precision"), p.text("why"), p.counts("shape")});
   for (const JsonFields& q : f.objects("quantizers"))
     run.quantizers.push_back({q.text("path"), q.text("operand"), q.text("format"), q.text("block")});
+  // Absent from the files of runs that no comparison made, and of earlier versions.
+  if (f.has("arm")) run.arm = f.text("arm");
+  if (f.has("twin")) run.twin = int(f.count_up_to("twin", most_twins));
   run.memory = memory_use(f.object("memory"));
   run.flops_per_step = f.number("flops_per_step"), run.tokens_per_step = f.count("tokens_per_step"), run.steps = f.count("steps");
   if (!f.value("baseline").is_null()) run.baseline = f.text("baseline");
@@ -108,6 +109,8 @@ void write_run_facts(const std::string& path, const RunFacts& run) {
                                  {"name", run.name},
                                  {"recipe", run.recipe},
                                  {"seed", run.seed},
+                                 {"arm", run.arm},
+                                 {"twin", run.twin},
                                  {"started", run.started},
                                  {"state", to_text(run.state)},
                                  {"baseline", run.baseline.empty() ? Json() : Json(run.baseline)},

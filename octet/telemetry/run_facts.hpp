@@ -38,10 +38,15 @@ struct QuantizerFacts {
   std::string block{};    // rows x columns that share a scale: "tensor", "1xall", "1x128", ...
 };
 
+/// Twins of a baseline that one comparison trains for each seed, at most.
+inline constexpr int most_twins = 100;
+
 /// What is known of a run before its first step, and its state: the file `run.json`.
 struct RunFacts {
   std::string name{}, recipe{};
   std::int64_t seed = 0;
+  std::string arm{};  // what the comparison that it belongs to calls this configuration; "" outside one
+  int twin = 0;       // number of this twin of the baseline: its first weights differ in their last bit; 0: no twin
   ModelFacts model;
   MachineFacts machine;
   std::vector<PlanEntry> plan{};
@@ -50,7 +55,7 @@ struct RunFacts {
   double flops_per_step = 0;
   std::int64_t tokens_per_step = 0;
   std::int64_t steps = 0;      // that the run is to take; 0 where time or tokens bound it
-  std::string baseline{};      // recipe that this run is compared with, or ""
+  std::string baseline{};      // arm that this run is compared with, or ""
   double gradient_cosine = 1;  // of the first step's gradient with the baseline's; NaN where there is none
   std::string started{};       // UTC, "2026-01-31T12:00:00Z"
   RunState state = RunState::running;

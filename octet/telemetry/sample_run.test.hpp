@@ -177,11 +177,17 @@ inline void write_sample(const std::string& folder, const RunRecord& run) {
   if (run.end) metrics.emit(*run.end);
 }
 
-/// Every recipe of sample_recipes() with `seeds` seeds.
+/// Every recipe of sample_recipes() and a twin of the first with `seeds` seeds.
 inline std::vector<RunRecord> sample_runs(int seeds, const SampleSize& size = {}) {
   std::vector<RunRecord> runs;
   for (const auto& recipe : sample_recipes())
     for (int seed = 1; seed <= seeds; ++seed) runs.push_back(sample_run(recipe, seed, size));
+  for (int seed = 1; seed <= seeds; ++seed) {
+    SampleRecipe twin = sample_recipes()[0];
+    twin.name = "bf16 twin", twin.gap = 0.001 * seed;  // the name also seeds its noise
+    runs.push_back(sample_run(twin, seed, size));
+    runs.back().facts.recipe = runs.back().facts.arm = "bf16", runs.back().facts.twin = 1;
+  }
   return runs;
 }
 

@@ -12,9 +12,9 @@ struct CompareOutcome {
   Comparison comparison;
 };
 
-/// Trains each recipe from the same initial weights on the same data, the baseline first, each in a folder of its own below
+/// Trains each arm from the same initial weights on the same data, the baseline and its twins first, each in a folder of its own below
 /// run.output/run.name, and writes compare.json and report.html there. When train.max_seconds is set it bounds all runs together: steps of
-/// each recipe are timed first, and all get the same number of steps. Throws ConfigError on recipes that do not exist or repeat,
+/// each arm are timed first, and all get the same number of steps. Throws ConfigError as StudyConfig::runs() does,
 /// DivergedError when the baseline diverged, and Error with ExitCode::interrupted after a signal.
 CompareOutcome compare(StudyConfig, Console::Kind = Console::Kind::automatic);
 

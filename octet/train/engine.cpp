@@ -12,6 +12,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
   precision.allocate(stream);
   model->allocate(stream, c.sequence);
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.list());
+  if (c.average) average.emplace(stream, parameters);
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64), parameter_squares_ = zeros(DType::f64);
 }
@@ -19,6 +20,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
 void Engine::visit_state(StateVisitor& visitor) {
   visitor.section("model", parameters);
   if (optimizer) visitor.section("optimizer", *optimizer);
+  if (average) visitor.section("average", *average);
   visitor.section("quantizers", precision);
   visitor.state("parameter_squares", parameter_squares_);
 }

@@ -6,6 +6,7 @@
 #include "octet/nn/parameters.hpp"
 #include "octet/optim/adamw.hpp"
 #include "octet/tensor/replay.hpp"
+#include "octet/train/weight_average.hpp"
 
 namespace octet::train {
 
@@ -16,6 +17,7 @@ struct EngineConfig {
   PrecisionConfig precision;
   std::optional<optim::AdamWConfig> optimizer;  // none: for evaluation only, without gradients and with f32 values
   std::int64_t sequence = 0;                    // longest sequence
+  bool average = false;                         // weights are averaged over some steps
 };
 
 /// A model with its precision, parameters and optimizer on one stream: everything that one training step acts on. Built the same way on
@@ -29,6 +31,7 @@ class Engine {
   std::unique_ptr<Model> model;
   nn::Parameters parameters;
   std::optional<optim::AdamW> optimizer;
+  std::optional<WeightAverage> average;
   Replay micro_steps;  // forward and backward of a micro-batch
 
   /// This step's loss: sums over micro-batches, and their mean f32 [1].

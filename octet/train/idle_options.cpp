@@ -60,8 +60,9 @@ void loop_options(const RunConfig& c, Idle& idle) {
   const bool no_evaluation = c.data.eval_fraction == 0;
   idle.add(no_evaluation, "train.eval_every", c.train.eval_every, plain.train.eval_every,
            "nothing is held out, as data.eval_fraction is 0");
-  idle.add(no_evaluation, "train.eval_batches", c.train.eval_batches, plain.train.eval_batches,
+  idle.add(no_evaluation, "train.eval_tokens", c.train.eval_tokens, plain.train.eval_tokens,
            "nothing is held out, as data.eval_fraction is 0");
+  idle.add(no_evaluation, "train.average", c.train.average, plain.train.average, "nothing is held out, as data.eval_fraction is 0");
   idle.add(schedule.kind != Kind::wsd, "optim.schedule.decay", schedule.decay, plain.optim.schedule.decay,
            "only optim.schedule.kind = \"wsd\" reads it");
   idle.add(schedule.kind == Kind::constant, "optim.schedule.final_ratio", schedule.final_ratio, plain.optim.schedule.final_ratio,

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view changeable[] = {
     "name", "output", "device", "deterministic", "threads",                          // where it runs
     "train.steps", "train.tokens", "train.max_seconds",                              // how long
-    "train.eval_every", "train.eval_batches", "train.health_every", "telemetry.*",   // what is measured
+    "train.eval_every", "train.eval_tokens", "train.health_every", "telemetry.*",   // what is measured
     "train.max_skipped", "train.save_weights", "checkpoint.*", "data.path", "data.verify", "data.prefetch",
     "model.recompute", "model.recompute_layers", "model.init", "recipe.weights", "recipe.emulation", "optim.offload",  // how, not what
     "optim.learning_rate", "optim.schedule.*", "optim.max_grad_norm", "optim.weight_decay",

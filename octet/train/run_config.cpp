@@ -48,7 +48,8 @@ void LoopConfig::fields(config::FieldVisitor& v) {
   v.field("batch", batch, "sequences in a micro-batch", {.at_least = 1, .at_most = 65536});
   v.field("accumulate", accumulate, "micro-batches in an optimizer step", {.at_least = 1, .at_most = 65536});
   v.field("eval_every", eval_every, "steps between evaluations; 0: at the end only", {.at_least = 0});
-  v.field("eval_batches", eval_batches, "micro-batches of held-out text in an evaluation; 0: all", {.at_least = 0});
+  v.field("eval_tokens", eval_tokens, "held-out tokens in an evaluation, the same whatever the micro-batch; 0: all", {.at_least = 0});
+  v.field("average", average, "share of the last steps whose weights are averaged, to be evaluated at the end beside the weights themselves; 0: none", {.at_least = 0, .at_most = 1});
   v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1});
   v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops", {.at_least = 1});
   v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder");
@@ -104,7 +105,8 @@ EngineConfig engine_config(const RunConfig& c) {
           .model = {.recompute = nn::Recompute::named(c.model.recompute), .recompute_layers = c.model.recompute_layers},
           .precision = c.recipe,
           .optimizer = c.optim,
-          .sequence = c.data.sequence_length};
+          .sequence = c.data.sequence_length,
+          .average = c.train.average > 0};
 }
 
 }  // namespace octet::train

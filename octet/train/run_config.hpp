@@ -29,7 +29,8 @@ struct LoopConfig {
   std::int64_t batch = 4;         // sequences in a micro-batch
   std::int64_t accumulate = 1;    // micro-batches in an optimizer step
   std::int64_t eval_every = 50;   // steps; 0: at the end only
-  std::int64_t eval_batches = 8;  // of `batch` sequences; 0: all held-out text
+  std::int64_t eval_tokens = 16384;  // held-out tokens of an evaluation; 0: all
+  double average = 0;             // share of the last steps whose weights are averaged; 0: none
   std::int64_t health_every = 10; // steps between measurements of saturation, flushing and SQNR
   std::int64_t max_skipped = 10;  // skipped steps in a row after which the run stops
   bool save_weights = true;       // the final weights, as a Hugging Face folder

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <set>
 
+#include "octet/base/check.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
 #include "octet/base/new_file.hpp"
@@ -50,10 +52,18 @@ void remove_whole(const std::string& path) {
 
 }  // namespace
 
+RunConfig comparable_defaults() {
+  RunConfig c;
+  c.optim.learning_rate = 1e-3, c.optim.schedule.final_ratio = 0, c.train.eval_tokens = 32768;
+  return c;
+}
+
 void CompareConfig::fields(config::FieldVisitor& v) {
-  v.field("baseline", baseline, "recipe that the others are held against");
-  v.field("recipes", recipes, "besides the baseline");
-  v.field("seeds", seeds, "runs of each recipe, each with another seed", {.at_least = 1, .at_most = 100});
+  v.field("baseline", baseline, "arm that the others are measured against: a recipe, or the name of an arm");
+  v.field("recipes", recipes, "arms that differ from the baseline by recipe alone");
+  v.field("arms", arms, "other arms, each \"name: key=value, key=value\"");
+  v.field("seeds", seeds, "runs of each arm, each with another seed", {.at_least = 1, .at_most = 100});
+  v.field("twins", twins, "twins of the baseline for each seed: first weights changed in their last bit", {.at_least = 0, .at_most = most_twins});
   v.field("tolerance", tolerance, "gap in loss that passes, as a fraction", {.at_least = 0});
   v.field("text", text, "fingerprint of the dataset");
 }
@@ -63,33 +73,47 @@ void StudyConfig::fields(config::FieldVisitor& v) {
   v.section("compare", compare, "what is compared");
 }
 
+std::vector<Arm> StudyConfig::arms() const {
+  std::vector<Arm> named, out;
+  for (const auto& text : compare.arms) named.push_back(parse_arm(text));
+  const auto own = std::find_if(named.begin(), named.end(), [&](const Arm& arm) { return arm.name == compare.baseline; });
+  out.push_back(own != named.end() ? *own : parse_arm(compare.baseline));
+  const auto add = [&](const Arm& arm, const char* option) {
+    if (std::any_of(out.begin(), out.end(), [&](const Arm& other) { return other.name == arm.name; }))
+      throw ConfigError(format("{} names {} twice; leave one out", option, arm.name));
+    out.push_back(arm);
+  };
+  for (const auto& recipe : compare.recipes)
+    if (const Arm arm = parse_arm(recipe); arm.name != compare.baseline) add(arm, "--recipes");
+  for (auto arm = named.begin(); arm != named.end(); ++arm)
+    if (arm != own) add(*arm, "--arm");
+  return out;
+}
+
 std::vector<StudyRun> StudyConfig::runs() const {
-  std::vector<std::string> recipes{compare.baseline};
-  for (const auto& recipe : compare.recipes) {
-    make_recipe(recipe, {});
-    if (recipe == compare.baseline) continue;
-    if (std::find(recipes.begin(), recipes.end(), recipe) != recipes.end())
-      throw ConfigError(format("--recipes names {} twice; leave one out", recipe));
-    recipes.push_back(recipe);
-  }
-  make_recipe(compare.baseline, {});
+  const std::vector<Arm> all = arms();
+  for (const Arm& arm : all) with_arm(run, arm);
   if (run.seed > std::numeric_limits<std::int64_t>::max() - compare.seeds)
     throw ConfigError(format("seed = {}: --seeds {} counts from there beyond 64 bits; choose a smaller one", run.seed, compare.seeds));
   std::vector<StudyRun> out;
-  for (std::int64_t seed = run.seed; seed < run.seed + compare.seeds; ++seed)
-    for (const auto& recipe : recipes) out.push_back({recipe, seed, compare.seeds > 1 ? format("{}-seed{}", recipe, seed) : recipe});
+  for (std::int64_t seed = run.seed; seed < run.seed + compare.seeds; ++seed) {
+    const std::string end = compare.seeds > 1 ? format("-seed{}", seed) : "";
+    out.push_back({all[0].name, seed, 0, all[0].name + end});
+    for (std::int64_t twin = 1; twin <= compare.twins; ++twin) out.push_back({all[0].name, seed, twin, format("{}-twin{}{}", all[0].name, twin, end)});
+    for (std::size_t i = 1; i < all.size(); ++i) out.push_back({all[i].name, seed, 0, all[i].name + end});
+  }
+  std::set<std::string> names;
+  for (const StudyRun& r : out)
+    if (!names.insert(r.name).second) throw ConfigError(format("two runs would have the folder {}; give an arm another name", r.name));
   return out;
 }
 
 RunConfig StudyConfig::config_of(const StudyRun& r) const {
-  RunConfig c = run;
-  c.recipe.recipe = r.recipe, c.seed = r.seed, c.name = r.name, c.checkpoint.keep = 1;
-  // A choice of format that this recipe does not have is no mistake here: it was made for those that have it.
-  try {
-    make_recipe(r.recipe, c.recipe.options);
-  } catch (const ConfigError&) {
-    c.recipe.options.format = "default";
-  }
+  const std::vector<Arm> all = arms();
+  const auto arm = std::find_if(all.begin(), all.end(), [&](const Arm& a) { return a.name == r.arm; });
+  check(arm != all.end(), "the study has no arm {}", r.arm);
+  RunConfig c = with_arm(run, *arm);
+  c.seed = r.seed, c.name = r.name, c.checkpoint.keep = 1;
   return c;
 }
 
@@ -138,7 +162,7 @@ void Study::clear(const StudyRun& run) const {
   remove_whole(checkpoint_folder(folder_of(run)));
   const std::vector<StudyRun> all = config_.runs();
   const auto last = std::find_if(all.rbegin(), all.rend(), [&](const StudyRun& other) { return other.seed == run.seed; });
-  if (last->recipe == run.recipe) remove_whole(first_gradient_file(folder_of(baseline_of(run))));
+  if (last->name == run.name) remove_whole(first_gradient_file(folder_of(baseline_of(run))));
 }
 
 }  // namespace octet::train

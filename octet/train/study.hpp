@@ -1,15 +1,21 @@
 #pragma once
 
-#include "octet/train/run_config.hpp"
+#include "octet/train/arm.hpp"
 #include "octet/train/run_lock.hpp"
 
 namespace octet::train {
 
+/// Defaults of a comparison where they are not a run's: a learning rate of 1e-3 that falls to 0, and 32,768 held-out tokens. At a higher rate
+/// chance takes runs that differ by rounding alone too far apart (docs/compare.md has the measurement).
+RunConfig comparable_defaults();
+
 /// What is compared, and how it is judged.
 struct CompareConfig {
-  std::string baseline = "bf16";     // recipe that the others are held against
-  std::vector<std::string> recipes;  // besides the baseline
-  std::int64_t seeds = 1;            // runs of each recipe
+  std::string baseline = "bf16";     // arm that the others are measured against: a recipe, or the name of one of `arms`
+  std::vector<std::string> recipes;  // arms that differ by recipe alone
+  std::vector<std::string> arms;     // others, as parse_arm() reads them
+  std::int64_t seeds = 1;            // runs of each arm
+  std::int64_t twins = 1;            // of the baseline, for each seed
   double tolerance = 0.005;          // of the gap in loss, as a fraction
   std::string text;                  // fingerprint of the dataset: all runs must train on the same
 
@@ -18,21 +24,24 @@ struct CompareConfig {
 
 /// One run of a study.
 struct StudyRun {
-  std::string recipe;
+  std::string arm;
   std::int64_t seed = 0;
-  std::string name;  // of its folder in the study's
+  std::int64_t twin = 0;  // number of this twin of the baseline; 0: no twin
+  std::string name;       // of its folder in the study's
 };
 
-/// Everything that a study is told: what each of its runs is, whose recipe, seed and name are its own, and what is compared.
+/// Everything that a study is told: the configuration that its runs share, and what is compared.
 struct StudyConfig {
   RunConfig run;
   CompareConfig compare;
 
   void fields(config::FieldVisitor&);
-  /// In the order in which they are trained: seed by seed from run.seed on, the baseline first. Throws ConfigError when a recipe does not
-  /// exist or stands twice.
+  /// The baseline first. Throws ConfigError when an arm or a recipe is bad or stands twice, and when the baseline is neither.
+  std::vector<Arm> arms() const;
+  /// In the order in which they are trained: seed by seed from run.seed on, the baseline first, then its twins. Throws as arms() does, and
+  /// ConfigError when two runs would share a folder.
   std::vector<StudyRun> runs() const;
-  /// What a run of these is told. It keeps one checkpoint.
+  /// The configuration of a run: run, with the arm's keys, and seed and name of its own. It keeps one checkpoint.
   RunConfig config_of(const StudyRun&) const;
 };
 
@@ -55,7 +64,8 @@ class Study {
   RunConfig config_of(const StudyRun&) const;
   /// Of the run that `run` is held against.
   StudyRun baseline_of(const StudyRun&) const;
-  bool is_baseline(const StudyRun& run) const { return run.recipe == config_.compare.baseline; }
+  /// Not so of its twins.
+  bool is_baseline(const StudyRun& run) const { return run.arm == config_.compare.baseline && run.twin == 0; }
   /// Whether a folder for it was made.
   bool has_begun(const StudyRun&) const;
   /// Whether there is nothing left to train: it is finished or has diverged. Throws DataError when its run.json is damaged.

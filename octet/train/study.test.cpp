@@ -20,23 +20,71 @@ using octet::testing::bytes_of, octet::testing::error_of, octet::testing::has, o
 StudyConfig two_seeds_of_three_recipes(const Scratch& scratch) {
   StudyConfig c;
   c.run.output = scratch.folder(), c.run.seed = 5;
-  c.compare.recipes = {"current", "rowwise"}, c.compare.seeds = 2, c.compare.text = "0123";
+  c.compare.recipes = {"current", "rowwise"}, c.compare.seeds = 2, c.compare.twins = 0, c.compare.text = "0123";
   return c;
 }
 
 std::vector<std::string> names(const StudyConfig& c) {
   std::vector<std::string> out;
-  for (const StudyRun& run : c.runs()) out.push_back(format("{} {} {}", run.recipe, run.seed, run.name));
+  for (const StudyRun& run : c.runs()) out.push_back(format("{} {} {}", run.arm, run.seed, run.name));
   return out;
 }
 
 TEST(Study, trains_seed_by_seed_and_the_baseline_first) {
   StudyConfig c;
-  c.run.seed = 5, c.compare.recipes = {"current", "bf16", "block128"}, c.compare.seeds = 2;
+  c.run.seed = 5, c.compare.recipes = {"current", "bf16", "block128"}, c.compare.seeds = 2, c.compare.twins = 0;
   EXPECT_EQ(names(c), (std::vector<std::string>{"bf16 5 bf16-seed5", "current 5 current-seed5", "block128 5 block128-seed5",
                                                 "bf16 6 bf16-seed6", "current 6 current-seed6", "block128 6 block128-seed6"}));
   c.compare.seeds = 1, c.compare.baseline = "fp32";
   EXPECT_EQ(names(c), (std::vector<std::string>{"fp32 5 fp32", "current 5 current", "bf16 5 bf16", "block128 5 block128"}));
+}
+
+TEST(Study, trains_twins_of_the_baseline_beside_it) {
+  StudyConfig c;
+  c.compare.recipes = {"current"}, c.compare.twins = 2;
+  EXPECT_EQ(names(c), (std::vector<std::string>{"bf16 1 bf16", "bf16 1 bf16-twin1", "bf16 1 bf16-twin2", "current 1 current"}));
+  const std::vector<StudyRun> runs = c.runs();
+  EXPECT_EQ(runs[0].twin, 0);
+  EXPECT_EQ(runs[2].twin, 2);
+  std::vector<std::string> differ;
+  for (const config::Difference& d : config::differences(c.config_of(runs[0]), c.config_of(runs[2]))) differ.push_back(d.key);
+  EXPECT_EQ(differ, std::vector<std::string>{"name"});
+}
+
+TEST(Study, takes_arms_with_any_keys_beside_recipes_and_as_the_baseline) {
+  StudyConfig c;
+  c.compare.twins = 0, c.compare.recipes = {"current"};
+  c.compare.arms = {"o3: recipe.name=current, optim.learning_rate=1e-3, recipe.keep_bf16=[\"layers.0.*\", \"head\"]", "slow:optim.learning_rate = 2e-4"};
+  EXPECT_EQ(names(c), (std::vector<std::string>{"bf16 1 bf16", "current 1 current", "o3 1 o3", "slow 1 slow"}));
+  const RunConfig o3 = c.config_of(c.runs()[2]);
+  EXPECT_EQ(o3.recipe.recipe, "current");
+  EXPECT_EQ(o3.optim.learning_rate, 1e-3);
+  EXPECT_EQ(o3.recipe.keep_bf16, (std::vector<std::string>{"layers.0.*", "head"}));
+  EXPECT_EQ(c.config_of(c.runs()[3]).optim.learning_rate, 2e-4);
+  EXPECT_EQ(c.config_of(c.runs()[3]).recipe.recipe, "bf16");
+  c.compare.baseline = "slow";
+  EXPECT_EQ(names(c), (std::vector<std::string>{"slow 1 slow", "current 1 current", "o3 1 o3"}));
+}
+
+TEST(Study, refuses_bad_arms_by_name) {
+  const auto refused = [](const std::vector<std::string>& arms) {
+    StudyConfig c;
+    c.compare.arms = arms;
+    return error_of<ConfigError>([&] { c.runs(); });
+  };
+  EXPECT_TRUE(has(refused({"a: optim.lr=1"}), "--arm a: optim.lr=1: unknown key `optim.lr`; did you mean `optim.learning_rate`?"));
+  EXPECT_TRUE(has(refused({"a: optim.beta1=2"}), "--arm a: "));
+  EXPECT_TRUE(has(refused({"a: recipe.name=curent"}), "--arm a: recipe.name=curent: `recipe.name` must be"));
+  EXPECT_TRUE(has(refused({"a: seed=2", "a: seed=3"}), "--arm names a twice"));
+  EXPECT_TRUE(has(refused({"bf16: optim.beta1=0.8", "bf16: optim.beta1=0.7"}), "bf16 twice"));
+  EXPECT_TRUE(has(refused({"a: seed=2"}), "--arm a: all runs of a comparison have the same `seed`"));
+  EXPECT_TRUE(has(refused({"a: data.sequence_length=2"}), "the same `data.sequence_length`"));
+  EXPECT_TRUE(has(refused({"bf16-twin1: optim.beta1=0.8"}), "two runs would have the folder bf16-twin1"));
+  for (const char* name : {"", ".", "..", "a/b", ".hidden", "a b", "\x1b[2J", "\xc3\xa9"})
+    EXPECT_TRUE(has(refused({name + std::string(": seed=1")}), "a name has 1 to 64 of")) << name;
+  EXPECT_TRUE(has(refused({std::string(65, 'a') + ": seed=1"}), "a name has 1 to 64 of"));
+  for (const char* text : {"a:", "a: seed=1,", "a: ,seed=1"}) EXPECT_TRUE(has(refused({text}), "a key is missing")) << text;
+  EXPECT_TRUE(has(refused({"a: recipe.name=rowwise, recipe.format=hybrid"}), "hybrid"));
 }
 
 TEST(Study, refuses_recipes_that_do_not_exist_or_stand_twice) {
@@ -58,7 +106,7 @@ TEST(Study, tells_each_run_what_it_is_told_and_what_is_the_runs_own) {
   for (const StudyRun& run : c.runs()) {
     RunConfig told = study.config_of(run);
     EXPECT_EQ(told.output + "/" + told.name, study.folder_of(run));
-    EXPECT_EQ(told.recipe.options.format, run.recipe == "rowwise" ? "default" : "hybrid") << run.recipe << " has that format or its own";
+    EXPECT_EQ(told.recipe.options.format, run.arm == "rowwise" ? "default" : "hybrid") << run.arm << " has that format or its own";
     std::vector<std::string> differ;
     for (const config::Difference& d : config::differences(c.run, told)) differ.push_back(d.key);
     for (const char* own : {"name", "output", "seed", "recipe.name", "recipe.format", "checkpoint.keep"}) std::erase(differ, own);

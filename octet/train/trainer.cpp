@@ -49,15 +49,19 @@ void Progress::visit_state(StateVisitor& v) {
 
 Corpus::Corpus(const data::DataConfig& c, const LoopConfig& loop, std::int64_t vocabulary)
     : dataset_(c.path, c.verify ? data::Verify::everything : data::Verify::header),
-      training_(dataset_, data::split_documents(dataset_, c.eval_fraction).train, c.sequence_length, "training") {
+      training_(dataset_, data::split_documents(dataset_, c.eval_fraction).train, c.sequence_length, "training"),
+      eval_tokens_(loop.eval_tokens) {
   data::require_vocabulary(dataset_, vocabulary);
-  if (c.eval_fraction > 0)
-    held_out_ = std::make_unique<data::EvalBatches>(
-        data::Windows(dataset_, data::split_documents(dataset_, c.eval_fraction).held_out, c.sequence_length, "held-out"), loop.batch, loop.eval_batches);
+  if (c.eval_fraction > 0) held_out_.emplace(dataset_, data::split_documents(dataset_, c.eval_fraction).held_out, c.sequence_length, "held-out");
+}
+
+std::optional<data::EvalBatches> Corpus::held_out(std::int64_t rows) const {
+  if (!held_out_) return std::nullopt;
+  return data::EvalBatches(*held_out_, rows, eval_tokens_);
 }
 
 Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptions& options)
-    : config_(config), corpus_(corpus), options_(options), steps_(config.steps()), console_(options.console) {
+    : config_(config), corpus_(corpus), options_(options), held_out_(corpus.held_out(config.train.batch)), steps_(config.steps()), console_(options.console), average_loss_(NAN) {
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   const CheckpointStore store(checkpoint_folder(options.resume));
   std::optional<Manifest> manifest;
@@ -77,7 +81,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   engine_ = std::make_unique<Engine>(engine, device, machine_target(device, config.deterministic));
   if (dry_.step.emulated_flops > 0) log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
   facts_ = facts_of(config_, engine.shape, dry_);
-  facts_.baseline = options.baseline;
+  facts_.arm = options.arm, facts_.twin = int(options.twin), facts_.baseline = options.baseline;
   if (!options.baseline_folder.empty()) facts_.gradient_cosine = NAN;  // until the first step
   open_folder();
   metrics_ = std::make_unique<MetricsWriter>(folder_ + "/metrics.jsonl");
@@ -93,6 +97,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   fresh_ = true;
   engine_->parameters.initialize(engine_->stream, std::uint64_t(config.seed));
   if (!config.model.init.empty()) load_weights(*engine_, config.model.init);
+  if (facts_.twin > 0) engine_->parameters.nudge(engine_->stream, std::uint64_t(config.seed), facts_.twin);
 }
 
 void Trainer::open_folder() {
@@ -109,7 +114,8 @@ void Trainer::open_folder() {
         log::warn("{}", difference);
         told_.emplace_back("machine", difference);
       }
-      facts_.name = before.name, facts_.started = before.started, facts_.baseline = before.baseline, facts_.gradient_cosine = before.gradient_cosine;
+      facts_.name = before.name, facts_.arm = before.arm, facts_.twin = before.twin, facts_.started = before.started;
+      facts_.baseline = before.baseline, facts_.gradient_cosine = before.gradient_cosine;
     }
   }
   write_file(folder_ + "/config.toml", config::to_toml(config_));
@@ -172,7 +178,7 @@ Outcome Trainer::run() {
     one_step();
     watch_folder();
   }
-  if (state == RunState::finished && !stop_requested()) evaluate_now();
+  if (state == RunState::finished && !stop_requested()) evaluate_now(), evaluate_average();
   if (state == RunState::finished && !result_is_finite()) state = RunState::diverged;
   if (stop_requested() && state == RunState::finished) state = RunState::stopped;
   console_.finish();
@@ -325,6 +331,8 @@ void Trainer::one_step() {
   if (skip) skipped(micro_batches);
   else at_.skipped_in_a_row = 0;
   if (measure && !std::isfinite(shown.parameter_squares)) weights_are_finite();
+  if (averages(step)) engine_->average->add(engine_->stream);
+  else if (engine_->average) engine_->average->forget();
   finish_step(*engine_);
   if (step == 1) keep_gemm_plans(folder_, engine_->stream.device());
 
@@ -394,13 +402,25 @@ void Trainer::skipped(std::span<const data::Batch> micro_batches) {
 }
 
 void Trainer::evaluate_now() {
-  if (corpus_.held_out() == nullptr || at_.last_eval_step == at_.step) return;
-  const Evaluation e = evaluate(*engine_, *corpus_.held_out(), stop_requested);
+  if (!held_out_ || at_.last_eval_step == at_.step) return;
+  const Evaluation e = evaluate(*engine_, *held_out_, stop_requested);
   if (!e.whole) return;
   at_.last_eval_step = at_.step;
   at_.eval_loss = e.loss;
   metrics_->emit(EvalEvent{.step = at_.step, .time = seconds(), .loss = e.loss, .tokens = e.tokens});
   console_.note(format("step {}  eval loss {} over {} held-out tokens", at_.step, fixed(e.loss, 4), grouped(e.tokens)));
+}
+
+bool Trainer::averages(std::int64_t step) const { return engine_->average && progress(step) > 1 - config_.train.average; }
+
+void Trainer::evaluate_average() {
+  if (!held_out_ || !engine_->average || engine_->average->count() == 0) return;
+  const AveragedWeights averaged(engine_->stream, engine_->parameters, *engine_->average);
+  const Evaluation e = evaluate(*engine_, *held_out_, stop_requested);
+  if (!e.whole) return;
+  average_loss_ = e.loss;
+  metrics_->emit(EvalEvent{.step = at_.step, .time = seconds(), .loss = at_.eval_loss, .tokens = e.tokens, .average_loss = e.loss});
+  console_.note(format("step {}  eval loss {} of the weights averaged over {} steps", at_.step, fixed(e.loss, 4), engine_->average->count()));
 }
 
 EndEvent Trainer::end_event(RunState state) {
@@ -412,7 +432,7 @@ EndEvent Trainer::end_event(RunState state) {
                        : steps_ > 0 && at_.step >= steps_ ? "all steps done"
                                                        : "time is up";
   return {.step = at_.step, .time = seconds(), .reason = reason, .train_loss = sum / double(last), .eval_loss = at_.eval_loss,
-          .tokens_per_second = median(at_.rates), .skipped = at_.skipped};
+          .tokens_per_second = median(at_.rates), .skipped = at_.skipped, .average_loss = average_loss_};
 }
 
 }  // namespace octet::train

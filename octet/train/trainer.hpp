@@ -28,13 +28,14 @@ class Corpus {
 
   const data::Dataset& dataset() const { return dataset_; }
   const data::Windows& training() const { return training_; }
-  /// Null when nothing is held out.
-  const data::EvalBatches* held_out() const { return held_out_.get(); }
+  /// The held-out text in batches of `rows` sequences; none when nothing is held out.
+  std::optional<data::EvalBatches> held_out(std::int64_t rows) const;
 
  private:
   data::Dataset dataset_;
   data::Windows training_;
-  std::unique_ptr<data::EvalBatches> held_out_;
+  std::optional<data::Windows> held_out_;
+  std::int64_t eval_tokens_;
 };
 
 /// How a run ended.
@@ -50,7 +51,9 @@ struct TrainOptions {
   bool save_weights = true;         // the final weights as a Hugging Face folder, `weights` in the run's
   bool save_finished = true;        // a checkpoint at the end of a run, by which it may be trained for longer
   std::string resume{};             // folder of a run to go on with; empty: a new one
-  std::string baseline{};           // recipe of the run that this one is compared with, or ""
+  std::string arm{};                // of a comparison
+  std::int64_t twin = 0;            // nn::Parameters::nudge: number of this twin of a run; 0: none
+  std::string baseline{};           // arm of the run that this one is compared with, or ""
   std::string baseline_folder{};    // of that run, which kept its first gradient: run.json then tells the cosine with this run's
   bool keep_first_gradient = false; // for such runs
 };
@@ -95,7 +98,9 @@ class Trainer {
   void emit_scales(const Readout&);
   void emit_health(const Readout&);
   void skipped(std::span<const data::Batch> micro_batches);
+  bool averages(std::int64_t step) const;  // whether the weights after that step count
   void evaluate_now();
+  void evaluate_average();
   void keep_gradient();
   void save_if_due();
   void save_last(RunState);
@@ -114,6 +119,7 @@ class Trainer {
   RunConfig config_;
   const Corpus& corpus_;
   TrainOptions options_;
+  std::optional<data::EvalBatches> held_out_;
   std::int64_t steps_;
   DryRun dry_;
   std::string folder_;
@@ -126,6 +132,7 @@ class Trainer {
   Console console_;
   LossWindow losses_, norms_;
   Progress at_;
+  double average_loss_;  // held-out loss of the averaged weights
   double started_ = 0, last_save_ = 0;  // by the machine's clock
   bool fresh_ = false;  // no checkpoint was restored
   std::vector<std::pair<std::string, std::string>> told_{};  // kind and text of what happened before the record was open

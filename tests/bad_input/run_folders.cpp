@@ -88,12 +88,15 @@ std::vector<Case> of_reports() {
     return Case{"comparison_" + std::move(name), "report compared", ExitCode::data, std::move(says),
                 with_file("compared/compare.json", text)};
   };
-  const std::string head = "{\"format\":1,\"baseline\":\"bf16\",\"tolerance\":0.005,\"seed_spread\":0,";
+  const std::string head = "{\"format\":2,\"baseline\":\"bf16\",\"tolerance\":0.005,\"confidence\":0.95,";
   return {
       comparison("cut_off", "{\"format\":1,", {"not JSON at byte", remedy}),
-      comparison("of_a_future_format", "{\"format\":2}", {"format", "the file has 2"}),
+      comparison("of_a_future_format", "{\"format\":3}", {"format", "the file has 3"}),
       comparison("that_leads_outside", head + "\"runs\":[\"../run\"],\"rows\":[]}",
                  {"runs: wanted names of folders beside the file", "'../run'", remedy}),
+      comparison("of_an_earlier_version", "{\"format\":1}", {"format", "this program reads format 2", "the file has 1"}),
+      comparison("of_no_confidence", "{\"format\":2,\"baseline\":\"bf16\",\"tolerance\":0.005,\"confidence\":1,\"runs\":[],\"rows\":[]}",
+                 {"confidence: wanted a number in (0, 1)"}),
       {"comparison_of_a_run_that_is_missing",
        "report compared",
        ExitCode::io,

@@ -14,7 +14,7 @@ const std::string anew = ", which --resume then trains anew",
 /// Puts the study of tiny.toml there that would hold the recipe of "run", the baseline, against bf16.
 void make_study(const Place& p) {
   const std::string text = to_text(data::Dataset(p.at("data")).fingerprint());
-  p.write(file, p.bytes("tiny.toml") + "[compare]\nbaseline = \"current\"\nrecipes = [\"bf16\"]\nseeds = 1\ntolerance = 0.005\ntext = \"" +
+  p.write(file, p.bytes("tiny.toml") + "[compare]\nbaseline = \"current\"\nrecipes = [\"bf16\"]\narms = []\nseeds = 1\ntwins = 0\ntolerance = 0.005\ntext = \"" +
                     text + "\"\n");
 }
 
@@ -66,6 +66,9 @@ std::vector<Case> of_files() {
       edited("of_the_future", "seeds = 1", "seeds = 1\ncolour = 1", {"unknown key `compare.colour`"}),
       edited("without_a_key", "tolerance = 0.005", "", {"`compare.tolerance` is missing"}),
       edited("of_no_seeds", "seeds = 1", "seeds = 0", {"`compare.seeds` must be an integer in [1, 100]"}),
+      edited("of_too_many_twins", "twins = 0", "twins = 101", {"`compare.twins` must be an integer in [0, 100]"}),
+      edited("of_an_arm_without_keys", "arms = []", "arms = [\"a:\"]", {"--arm a: a key is missing"}),
+      edited("of_an_arm_that_leads_outside", "arms = []", "arms = [\"../a: seed=1\"]", {"--arm \"../a: seed=1\"", "a name has 1 to 64"}),
       edited("of_an_unknown_recipe", "\"bf16\"", "\"bf17\"", {"did you mean \"bf16\"?"}),
       edited("of_a_recipe_twice", "\"bf16\"", "\"bf16\", \"bf16\"", {"bf16 twice"}),
   };

@@ -11,6 +11,7 @@ namespace octet::ops {
 struct RopeScaling {
   double factor = 8, low_freq_factor = 1, high_freq_factor = 4;
   double original_max_position = 8192;
+  bool operator==(const RopeScaling&) const = default;
 };
 
 /// Angle per position of the pair `i` < d/2 of a head of d columns: f = theta^(-2i/d), and with `scaling`, by the wavelength

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "octet/base/text.hpp"
+#include "octet/telemetry/findings.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/words.hpp"
@@ -61,7 +64,7 @@ Axis value_axis(const std::vector<Line>& lines) {
 std::string scale_note(const Axis& axis) { return axis.kind == Axis::Kind::log ? ", logarithmic" : ""; }
 
 void draw_loss(Markup& m, const Study& study) {
-  LineChart chart{.title = "Loss", .x_label = "step", .height = 300};
+  LineChart chart{.title = titled(study, "Loss"), .x_label = "step", .height = 300};
   bool evals = false;
   for (const Group& group : study.groups) {
     std::vector<Points> lines, marks;
@@ -120,54 +123,131 @@ Axis gap_axis(const std::vector<Line>& lines, double zone, double last_step) {
   return {.kind = Axis::Kind::asinh, .low = 1.15 * low, .high = 1.15 * high, .knee = zone};
 }
 
+/// The mean over the seeds of a group of how far its runs are from the baseline's of the same seed.
+struct Differences {
+  std::vector<Points> lines, marks;  // one a seed
+};
+Differences differences(const Group& group, const Group& base) {
+  Differences out;
+  for (const RunRecord* run : group.runs)
+    for (const RunRecord* other : base.runs)
+      if (other->facts.seed == run->facts.seed) out.lines.push_back(difference(*run, *other)), out.marks.push_back(eval_difference(*run, *other));
+  return out;
+}
+
+/// How far chance alone takes an arm from the baseline: twice the root mean square, over twins and neighbouring steps, of the twins'
+/// differences, each a mean over seeds as the arms' lines are.
+std::optional<Line> twin_band(const Study& study) {
+  std::map<double, std::pair<double, int>> squares;  // by step: their sum and count
+  for (const Group& twin : study.twins)
+    for (const Point& p : bundled(differences(twin, *study.baseline()).lines).mean)
+      squares[p.x].first += p.y * p.y, ++squares[p.x].second;
+  if (squares.size() < 2) return std::nullopt;
+  Points means;
+  for (const auto& [x, sum] : squares) means.push_back({x, sum.first / sum.second});
+  Line band{.name = study.twins.size() == 1 ? "twin" : "twins"};
+  for (const Point& p : smoothed(means, double(means.size()) / 8)) {
+    const double reach = 2 * std::sqrt(p.y);
+    band.low.push_back({p.x, -reach}), band.high.push_back({p.x, reach});
+  }
+  return band;
+}
+
+/// "a: not resolved (±1.20%); b: within": of every line of the plot.
+std::string verdicts(const Comparison& c) {
+  std::string out;
+  for (const ComparisonRow& row : c.rows)
+    if (row.twin == 0 && row.arm != c.baseline) out += (out.empty() ? "" : "; ") + row.arm + ": " + verdict_text(row);
+  return out;
+}
+
 void draw_difference(Markup& m, const Study& study) {
   const Group* base = study.baseline();
   if (!base || study.groups.size() < 2) return;
   const Comparison& c = *study.comparison;
-  const double accepted = 100 * std::fmax(c.tolerance, c.seed_spread), zone = accepted > 0.01 && accepted < 1e6 ? accepted : 0.01;
+  const double accepted = 100 * c.tolerance, zone = accepted > 0.01 && accepted < 1e6 ? accepted : 0.01;
   LineChart chart{.title = "Difference from " + c.baseline, .x_label = "step", .unit = " %", .zone = zone, .height = 300};
   for (const Group& group : study.groups) {
     if (&group == base) continue;
-    std::vector<Points> lines, marks;
-    for (const RunRecord* run : group.runs)
-      for (const RunRecord* other : base->runs)
-        if (other->facts.seed == run->facts.seed) lines.push_back(difference(*run, *other)), marks.push_back(eval_difference(*run, *other));
-    chart.lines.push_back(line_of(group, lines, marks));
+    const Differences all = differences(group, *base);
+    chart.lines.push_back(line_of(group, all.lines, all.marks));
   }
+  chart.shade = twin_band(study);
   chart.x = step_axis(study), chart.y = gap_axis(chart.lines, zone, chart.x.high);
   chart.y_label =
       std::string("loss above the baseline's [%]") + (chart.y.kind == Axis::Kind::asinh ? ", logarithmic beyond the shaded zone" : "");
   chart.note =
-      format("On the same batches. Lines: training loss, smoothed. Marks: evaluation. Shaded: ±{} %, the accepted gap.", fixed(zone, 2));
+      format("On the same batches. Lines: training loss, smoothed. Marks: evaluation. Light zone: ±{} %, the tolerance. ", fixed(zone, 2));
+  if (chart.shade)
+    chart.note += format("Grey band: chance, by twins of {} whose first weights differ in their last bit; within it nothing can be told apart. ", c.baseline);
+  chart.note += verdicts(c) + ".";
+  draw(m, chart);
+}
+
+/// A value of every step of every group, smoothed.
+template <class Value>
+void draw_steps(Markup& m, const Study& study, LineChart chart, Value value) {
+  chart.title = titled(study, chart.title), chart.legend = study.groups.size() > 1;
+  for (const Group& group : study.groups) {
+    std::vector<Points> lines;
+    for (const RunRecord* run : group.runs) lines.push_back(smoothed(over_steps(*run, value), smoothing(*run)));
+    chart.lines.push_back(line_of(group, lines, {}));
+  }
+  chart.x = step_axis(study), chart.y = value_axis(chart.lines);
+  chart.y_label += scale_note(chart.y);
   draw(m, chart);
 }
 
 void draw_gradient(Markup& m, const Study& study) {
-  LineChart chart{.title = "Gradient norm", .x_label = "step", .height = 200, .legend = study.groups.size() > 1};
-  for (const Group& group : study.groups) {
-    std::vector<Points> lines;
-    for (const RunRecord* run : group.runs)
-      lines.push_back(smoothed(over_steps(*run, [](const StepEvent& e) { return e.grad_norm; }), smoothing(*run)));
-    chart.lines.push_back(line_of(group, lines, {}));
-  }
-  chart.x = step_axis(study), chart.y = value_axis(chart.lines);
-  chart.y_label = "norm of all gradients before clipping" + scale_note(chart.y);
-  chart.note = "Smoothed; steps where it was not finite are left out.";
-  draw(m, chart);
+  draw_steps(m, study,
+             {.title = "Gradient norm",
+              .note = "Smoothed; steps where it was not finite are left out.",
+              .x_label = "step",
+              .y_label = "norm of all gradients before clipping",
+              .height = 200},
+             [](const StepEvent& e) { return e.grad_norm; });
 }
 
+void draw_parameters(Markup& m, const Study& study) {
+  draw_steps(m, study,
+             {.title = "Parameter norm",
+              .note = "Of the steps in which it was measured (train.health_every).",
+              .x_label = "step",
+              .y_label = "norm of all parameters",
+              .height = 200},
+             [last = 0.0](const StepEvent& e) mutable { return std::exchange(last, e.param_norm) == e.param_norm ? NAN : e.param_norm; });
+}
+
+Points rates_of(const RunRecord& run) {
+  return over_steps(run, [](const StepEvent& e) { return e.learning_rate; });
+}
+
+bool same(const Points& a, const Points& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Point& p, const Point& q) { return p.x == q.x && p.y == q.y; });
+}
+
+/// One line where all runs had the same rates, otherwise one a group.
 void draw_learning_rate(Markup& m, const Study& study) {
-  const Group& group = study.groups[0];
-  LineChart chart{.title = "Learning rate",
-                  .note = "The same in every run.",
+  LineChart chart{.title = titled(study, "Learning rate"),
+                  .note = "As applied, the same in every run.",
                   .x_label = "step",
                   .y_label = "learning rate",
                   .height = 200,
                   .legend = false};
+  const Points first = rates_of(study.groups[0].first());
+  bool all_same = true;
+  for (const Group& g : study.groups)
+    for (const RunRecord* run : g.runs) all_same = all_same && same(rates_of(*run), first);
   if (study.groups.size() == 1) chart.note = "As applied.";
-  chart.lines = {{.name = "learning rate", .points = over_steps(group.first(), [](const StepEvent& e) { return e.learning_rate; })}};
-  const Extent range = extent(std::vector<Points>{chart.lines[0].points});
-  chart.x = step_axis(study), chart.y = linear_axis(0, range.high);
+  if (all_same) {
+    chart.lines = {{.name = "learning rate", .points = first}};
+  } else {
+    chart.note = "As applied: runs differ in rate or length.", chart.legend = true;
+    for (const Group& g : study.groups) chart.lines.push_back({.name = g.name, .style = g.style, .points = rates_of(g.first())});
+  }
+  std::vector<Points> all;
+  for (const Line& line : chart.lines) all.push_back(line.points);
+  chart.x = step_axis(study), chart.y = linear_axis(0, extent(all).high);
   draw(m, chart);
 }
 
@@ -183,8 +263,9 @@ void write_curves(Markup& m, const Study& study) {
     draw_loss(m, study);
     draw_difference(m, study);
   }
-  const auto grid = m.in("div", {{"class", "grid"}});
+  const auto grid = m.in("div", {{"class", "grid thirds"}});
   draw_gradient(m, study);
+  draw_parameters(m, study);
   draw_learning_rate(m, study);
 }
 

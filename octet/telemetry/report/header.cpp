@@ -2,34 +2,13 @@
 #include <cmath>
 
 #include "octet/base/text.hpp"
+#include "octet/telemetry/findings.hpp"
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/words.hpp"
 #include "octet/telemetry/step_line.hpp"
 
 namespace octet::report {
 namespace {
-
-/// "5 of 6 recipes end within 0.50 % of bf16. Beyond it: global (+8.30 %)."
-std::string verdict(const Comparison& c) {
-  int recipes = 0, within = 0;
-  std::string beyond;
-  for (const auto& row : c.rows) {
-    if (row.recipe == c.baseline) continue;
-    ++recipes, within += row.within;
-    if (row.within) continue;
-    const std::string how = row.state == RunState::diverged ? "diverged"
-                            : std::isfinite(row.gap)        ? signed_percent(row.gap)
-                                                            : "no final loss";
-    beyond += (beyond.empty() ? "" : ", ") + row.recipe + " (" + how + ")";
-  }
-  const std::string limit = fixed(100 * std::max(c.tolerance, c.seed_spread), 2) + " %";
-  if (recipes == 0) return format("{} alone was trained.", c.baseline);
-  std::string out = recipes == 1 ? "" : format("{} of {} recipes end ", within, recipes);
-  if (recipes == 1) out = within ? "The recipe ends " : "The recipe does not end ";
-  out += format("within {} of {}", limit, c.baseline);
-  if (c.seed_spread > c.tolerance) out += " (the spread of its own seeds)";
-  return out + "." + (beyond.empty() ? "" : " Beyond it: " + beyond + ".");
-}
 
 std::string how_it_went(const RunRecord& run) {
   switch (run.facts.state) {
@@ -59,24 +38,41 @@ void fact(Markup& m, const std::string& name, const std::string& value) {
   m.element("dd", value);
 }
 
+std::string model_text(const Group& g) {
+  const ModelFacts& model = g.first().facts.model;
+  return format("{}, {} parameters, {} layers of width {}", model_name(model), scaled_text(double(model.parameters)), model.layers, model.width);
+}
+
+bool one_model(const Study& study) {
+  return std::all_of(study.groups.begin(), study.groups.end(),
+                     [&](const Group& g) { return model_text(g) == model_text(study.groups[0]); });
+}
+
+std::string length_text(const Group& g) {
+  const auto& steps = g.first().steps;
+  if (steps.empty()) return "no step";
+  return format("{} steps, {} tokens", grouped(steps.back().step), scaled_text(double(steps.back().tokens)));
+}
+
+std::string machine_text(const Group& g) {
+  const MachineFacts& machine = g.first().facts.machine;
+  return format("{}, {} threads", machine.cpu, machine.threads);
+}
+
+double seconds_of(const RunRecord& run) { return run.end ? run.end->time : run.steps.empty() ? 0 : run.steps.back().time; }
+
 void write_facts(Markup& m, const Study& study) {
   const RunFacts& run = study.groups[0].first().facts;
-  std::int64_t steps = 0, tokens = 0;
   double seconds = 0;
-  for (const Group& g : study.groups)
-    for (const RunRecord* r : g.runs)
-      if (!r->steps.empty()) {
-        steps = std::max(steps, r->steps.back().step), tokens = std::max(tokens, r->steps.back().tokens);
-        seconds += r->end ? r->end->time : r->steps.back().time;
-      }
+  for (const auto* groups : {&study.groups, &study.twins})
+    for (const Group& g : *groups)
+      for (const RunRecord* r : g.runs) seconds += seconds_of(*r);
   const auto list = m.in("dl", {{"class", "facts"}});
-  fact(m, "Model",
-       format("{}, {} parameters, {} layers of width {}", model_name(run.model), scaled_text(double(run.model.parameters)),
-              run.model.layers, run.model.width));
-  fact(m, "Training",
-       format("{} steps, {} tokens{}", grouped(steps), scaled_text(double(tokens)), study.groups.size() > 1 ? " a run" : ""));
+  fact(m, "Model", facts_of_all(study, model_text));
+  fact(m, "Training", facts_of_all(study, length_text) + (study.groups.size() > 1 ? " per run" : ""));
+  fact(m, "Peak learning rate", facts_of_all(study, [](const Group& g) { return peak_rate_text(g.first()); }));
   if (study.seeds() > 1) fact(m, "Seeds", format("{}; bands show their range", study.seeds()));
-  fact(m, "Machine", format("{}, {} threads", run.machine.cpu, run.machine.threads));
+  fact(m, "Machine", facts_of_all(study, machine_text));
   fact(m, "Matmul limit", format("{}FLOP/s in {}", scaled_text(run.machine.gemm_limit_flops), run.machine.gemm_compute));
   fact(m, "Time",
        duration_text(seconds) + (study.groups.size() > 1 ? " in all" : "") + (run.started.empty() ? "" : ", from " + run.started));
@@ -92,10 +88,10 @@ void write_header(Markup& m, const Study& study) {
   }
   m.element("p", "Octet report", {{"class", "kicker"}});
   if (study.comparison) {
-    const std::size_t recipes = study.groups.size() - (study.baseline() ? 1 : 0);
-    m.element("h1", format("{}: {} {} beside {}", model_name(study.groups[0].first().facts.model), recipes,
-                           recipes == 1 ? "recipe" : "recipes", study.comparison->baseline));
-    m.element("p", verdict(*study.comparison), {{"class", "verdict"}});
+    const std::size_t arms = study.groups.size() - (study.baseline() ? 1 : 0);
+    m.element("h1", format("{}: {} {} beside {}", one_model(study) ? model_name(study.groups[0].first().facts.model) : "Several models", arms, arms == 1 ? "arm" : "arms",
+                           study.comparison->baseline));
+    m.element("p", findings(*study.comparison), {{"class", "verdict"}});
   } else {
     m.element("h1", study.groups.size() == 1 ? study.groups[0].name : format("{} runs", study.groups.size()));
     if (study.groups.size() == 1) m.element("p", run_sentence(study.groups[0].first()), {{"class", "verdict"}});

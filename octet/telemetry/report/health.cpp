@@ -47,9 +47,10 @@ HeatMap map_of(const RunRecord& run, Values values, float factor, Worse worse) {
   map.values.assign(rows * columns, NAN), map.alarms.assign(rows * columns, 0);
   for (std::size_t i = 0; i < n; ++i) {
     const std::size_t column = i * columns / n;
+    const auto seen = values(run.health[i]);
     for (std::size_t row = 0; row < rows; ++row) {
       float& cell = map.values[row * columns + column];
-      const float value = factor * values(run.health[i])[row];
+      const float value = factor * seen[row];
       if (!std::isnan(value) && (std::isnan(cell) || worse(value, cell))) cell = value;
       if (run.health[i].nonfinite[row] > 0) map.alarms[row * columns + column] = 1;
     }
@@ -62,26 +63,35 @@ std::vector<HeatBin> percent_bins() {
   return {{1e-12, "h0", "0"}, {0.01, "h1", "< 0.01"}, {0.1, "h2", "< 0.1"}, {1, "h3", "< 1"}, {10, "h4", "< 10"}, {INFINITY, "h6", "≥ 10"}};
 }
 
-void draw_maps(Markup& m, const RunRecord& run) {
+/// Bits of headroom of every quantizer. A largest value that lies a little beyond the format's but rounds to it is not clipped: where nothing
+/// saturated the headroom is at least 0.
+std::vector<float> headroom_of(const HealthEvent& e) {
+  std::vector<float> out = e.headroom_bits;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (out[i] < 0 && e.saturated[i] == 0) out[i] = 0;
+  return out;
+}
+
+void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
   const auto rows = rows_of(run.facts);
   const auto maps = m.in("div", {{"class", "maps"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
 
   HeatMap headroom = map_of(
-      run, [](const HealthEvent& e) { return std::span(e.headroom_bits); }, 1, [](float a, float b) { return a < b; });
-  headroom.title = "Headroom [bits]", headroom.note = "log₂ of the format's largest value over the largest scaled; below 0: clipped.";
+      run, headroom_of, 1, [](float a, float b) { return a < b; });
+  headroom.title = "Headroom [bits]: " + name, headroom.note = "log₂ of the format's largest value over the largest scaled; below 0: values were clipped.";
   headroom.bins = {{-0.001, "hot", "< 0"}, {0.5, "h0", "0–½"}, {1, "h1", "½–1"},       {2, "h2", "1–2"},
                    {4, "h3", "2–4"},       {8, "h4", "4–8"},   {INFINITY, "h6", "≥ 8"}};
   draw(m, headroom);
 
   HeatMap saturated = map_of(
       run, [](const HealthEvent& e) { return std::span(e.saturated); }, 100, [](float a, float b) { return a > b; });
-  saturated.title = "Saturated [%]", saturated.note = "Values clipped to the format's largest.", saturated.bins = percent_bins();
+  saturated.title = "Saturated [%]: " + name, saturated.note = "Values clipped to the format's largest.", saturated.bins = percent_bins();
   saturated.nothing = "None at any step.";
   draw(m, saturated);
 
   HeatMap flushed = map_of(
       run, [](const HealthEvent& e) { return std::span(e.flushed); }, 100, [](float a, float b) { return a > b; });
-  flushed.title = "Flushed to zero [%]", flushed.note = "Non-zero values that became 0.", flushed.bins = percent_bins();
+  flushed.title = "Flushed to zero [%]: " + name, flushed.note = "Non-zero values that became 0.", flushed.bins = percent_bins();
   flushed.nothing = "None at any step.";
   draw(m, flushed);
 }
@@ -90,8 +100,8 @@ std::string operand_name(const std::string& operand) {
   return operand == "x" ? "activations x" : operand == "w" ? "weights w" : operand == "dy" ? "gradients dy" : operand;
 }
 
-/// For each kind of operand the median over its quantizers of log2(scale), and their extremes. A block layout's quantizer counts with
-/// the middle of its smallest and largest scale.
+/// For each kind of operand the median over its quantizers of log2(scale), and their extremes. A block layout's quantizer counts with its
+/// smallest scale, that of the block with the largest value.
 std::vector<Line> scale_lines(const RunRecord& run) {
   std::map<std::string, std::vector<std::size_t>> kinds;
   for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) kinds[run.facts.quantizers[i].operand].push_back(i);
@@ -106,34 +116,44 @@ std::vector<Line> scale_lines(const RunRecord& run) {
   for (Line& line : lines) {
     for (std::size_t i = 0; i < run.scales.size(); i += every) {
       const ScalesEvent& e = run.scales[i];
-      std::vector<double> middles;
+      std::vector<double> lowest;
       double low = INFINITY, high = -INFINITY;
       for (const std::size_t q : kinds[line.name]) {
         if (!(e.scale_min[q] > 0) || !(e.scale_max[q] > 0) || std::isinf(e.scale_max[q])) continue;
         const double a = std::log2(e.scale_min[q]), b = std::log2(e.scale_max[q]);
-        middles.push_back((a + b) / 2), low = std::min(low, a), high = std::max(high, b);
+        lowest.push_back(a), low = std::min(low, a), high = std::max(high, b);
       }
-      if (middles.empty()) continue;
+      if (lowest.empty()) continue;
       const double x = double(e.step);
-      line.points.push_back({x, quantile(middles, 0.5)}), line.low.push_back({x, low}), line.high.push_back({x, high});
+      line.points.push_back({x, quantile(lowest, 0.5)}), line.low.push_back({x, low}), line.high.push_back({x, high});
     }
     line.name = operand_name(line.name);
   }
   return lines;
 }
 
-void draw_scales(Markup& m, const RunRecord& run) {
+/// From the lowest to the highest of the lines and of what lies around them: a block of zeros has the largest scale that there is, and would
+/// flatten all others, so a band counts only as far as `reach` bits from its line. Where it goes further it leaves the chart.
+Axis scale_axis(const std::vector<Line>& lines) {
+  constexpr double reach = 16;
+  double low = INFINITY, high = -INFINITY;
+  for (const Line& line : lines)
+    for (std::size_t i = 0; i < line.points.size(); ++i) {
+      const double middle = line.points[i].y;
+      low = std::min(low, std::max(line.low[i].y, middle - reach)), high = std::max(high, std::min(line.high[i].y, middle + reach));
+    }
+  return linear_axis(low, high);
+}
+
+void draw_scales(Markup& m, const RunRecord& run, const std::string& name) {
   if (run.scales.empty()) return;
-  LineChart chart{.title = "Scale factors: " + run.facts.recipe,
-                  .note = "Line: median over layers. Band: smallest to largest.",
+  LineChart chart{.title = "Scale factors: " + name,
+                  .note = "Line: median over layers. Band: smallest to largest; where it leaves the chart, a block held nothing but zeros, or nearly so.",
                   .x_label = "step",
                   .y_label = "log₂ of the scale that multiplies before encoding",
                   .height = 200};
   chart.lines = scale_lines(run);
-  std::vector<Points> all;
-  for (const Line& line : chart.lines) all.push_back(line.low), all.push_back(line.high);
-  const Extent range = extent(all);
-  chart.x = {.low = 0, .high = std::max(1.0, double(run.scales.back().step))}, chart.y = linear_axis(range.low, range.high);
+  chart.x = {.low = 0, .high = std::max(1.0, double(run.scales.back().step))}, chart.y = scale_axis(chart.lines);
   draw(m, chart);
 }
 
@@ -168,12 +188,12 @@ void write_health(Markup& m, const Study& study) {
       m.element("span", group.name, {{"class", "name"}});
       m.element("span", summary_of(group.first()), {{"class", "soft"}});
     }
-    draw_maps(m, group.first());
+    draw_maps(m, group.first(), group.name);
   }
   m.element("h3", "Scale factors over time");
   const auto grid = m.in("div", {{"class", "grid thirds"}});
   for (const Group& group : study.groups)
-    if (quantized(group)) draw_scales(m, group.first());
+    if (quantized(group)) draw_scales(m, group.first(), group.name);
 }
 
 }  // namespace octet::report

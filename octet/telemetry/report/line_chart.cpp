@@ -56,6 +56,10 @@ void draw_lines(Markup& m, const LineChart& chart) {
         "rect",
         {{"class", "zone"}, {"x", "0"}, {"width", coordinate(plot_units)}, {"y", coordinate(top)}, {"height", coordinate(bottom - top)}});
   }
+  if (chart.shade && chart.shade->low.size() > 1)
+    m.leaf("path", {{"class", "shade"},
+                    {"d", band_path(placed(chart, thinned(chart.shade->low, most_points / 2)),
+                                    placed(chart, thinned(chart.shade->high, most_points / 2)), height)}});
   for (const Line& line : chart.lines)
     if (line.low.size() > 1)
       m.leaf("path", {{"class", "band " + series_class(line.style)},
@@ -85,6 +89,15 @@ void legend_entry(Markup& m, const std::string& name, int style, bool mark) {
   m.text(name);
 }
 
+static void shade_entry(Markup& m, const std::string& name) {
+  const auto item = m.in("li");
+  {
+    const auto swatch = m.in("svg", {{"xmlns", "http://www.w3.org/2000/svg"}, {"width", "26"}, {"height", "10"}, {"aria-hidden", "true"}});
+    m.leaf("rect", {{"class", "shade"}, {"width", "26"}, {"height", "10"}});
+  }
+  m.text(name);
+}
+
 void draw(Markup& m, const LineChart& chart) {
   const auto figure = m.in("figure", {{"class", "chart"}});
   {
@@ -94,6 +107,7 @@ void draw(Markup& m, const LineChart& chart) {
     if (chart.legend) {
       const auto legend = m.in("ul", {{"class", "legend"}});
       for (const Line& line : chart.lines) legend_entry(m, line.name, line.style, !line.marks.empty());
+      if (chart.shade) shade_entry(m, chart.shade->name);
     }
     m.element("p", chart.y_label, {{"class", "unit"}});
   }

@@ -26,6 +26,7 @@ struct LineChart {
   Axis x{}, y{};
   std::vector<Line> lines{};
   std::optional<double> zone{};  // shades -zone .. zone
+  std::optional<Line> shade{};   // a band of its own behind all lines: its low and high
   double height = 240;
   bool legend = true;
 };

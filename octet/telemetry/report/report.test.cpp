@@ -33,8 +33,11 @@ std::string body_of(const std::string& html) {
 TEST(Report, has_every_section_of_a_comparison) {
   const std::string html = sample_report(2, {});
   for (const char* part : {"<title>Octet report",
-                           "6 recipes beside bf16",
-                           "5 of 6 recipes end within 0.50 % of bf16. Beyond it: global (+8.",
+                           "6 arms beside bf16",
+                           "are not resolved against 0.50% of bf16",
+                           "A twin of bf16, whose first weights differ in their last bit",
+                           "bf16 twin 1",
+                           "Grey band: chance, by twins of bf16",
                            "Summary",
                            "Gap to bf16",
                            "Gradient cosine",
@@ -46,7 +49,8 @@ TEST(Report, has_every_section_of_a_comparison) {
                            "Peak memory",
                            "quantized weights",
                            "FP8 health",
-                           "Headroom [bits]",
+                           "Headroom [bits]: current",
+                           "Parameter norm",
                            "Saturated [%]",
                            "Flushed to zero [%]",
                            "layers.3.mlp.down.dy",
@@ -146,6 +150,48 @@ TEST(Report, copes_with_runs_that_hold_little_or_nonsense) {
     EXPECT_EQ(report::WellFormed::fault(body_of(report_html(runs, &comparison))), "");
     EXPECT_EQ(report::WellFormed::fault(body_of(report_html(runs))), "");
   }
+}
+
+/// The part of a page from a chart's title to the end of its figure.
+std::string figure_of(const std::string& html, const std::string& title) {
+  const auto from = html.find("<h3>" + title);
+  return from == html.npos ? "" : html.substr(from, html.find("</figure>", from) - from);
+}
+
+TEST(Report, labels_runs_of_different_model_length_or_rate_each) {
+  std::vector<RunRecord> runs{testing::sample_run(testing::sample_recipes()[0], 1, small), testing::sample_run(testing::sample_recipes()[1], 1, small)};
+  const std::string alike = report_html(runs);
+  EXPECT_NE(alike.find("<dd>60 steps, 123 k tokens per run</dd>"), std::string::npos);
+  EXPECT_NE(figure_of(alike, "Learning rate").find("the same in every run"), std::string::npos);
+  runs[1].facts.model.width = 640, runs[1].facts.model.size = "medium";
+  for (StepEvent& e : runs[1].steps) e.learning_rate *= 2;
+  runs[1].steps.resize(30);
+  const std::string html = report_html(runs);
+  for (const char* part : {"<dd>bf16-1: llama tiny, 9.84 M parameters, 4 layers of width 320; delayed-1: llama medium, 9.84 M parameters, 4 layers of width 640</dd>",
+                           "<dd>bf16-1: 60 steps, 123 k tokens; delayed-1: 30 steps, 61.4 k tokens per run</dd>", "<dd>bf16-1: 0.001; delayed-1: 0.002</dd>"})
+    EXPECT_NE(html.find(part), std::string::npos) << part;
+  const std::string rates = figure_of(html, "Learning rate");
+  EXPECT_EQ(rates.find("the same in every run"), std::string::npos);
+  EXPECT_NE(rates.find("delayed-1"), std::string::npos);
+}
+
+TEST(Report, shows_no_alarm_where_nothing_was_clipped) {
+  auto run = testing::sample_run(testing::sample_recipes()[2], 1, small);
+  for (HealthEvent& e : run.health)
+    for (std::size_t i = 0; i < e.saturated.size(); ++i) e.headroom_bits[i] = -0.01f, e.saturated[i] = 0;
+  EXPECT_EQ(report_html(std::vector{run}).find("<path class=\"hot\""), std::string::npos);
+  run.health[0].saturated[0] = 1e-6f;
+  EXPECT_NE(report_html(std::vector{run}).find("<path class=\"hot\""), std::string::npos);
+}
+
+TEST(Report, blocks_of_zeros_do_not_flatten_the_scales_of_others) {
+  auto run = testing::sample_run(testing::sample_recipes()[4], 1, small);
+  const std::string before = figure_of(report_html(std::vector{run}), "Scale factors");
+  EXPECT_NE(before.find(">20</text>"), std::string::npos);
+  for (ScalesEvent& e : run.scales) e.scale_max.assign(e.scale_max.size(), 0x1p127f);
+  const std::string after = figure_of(report_html(std::vector{run}), "Scale factors");
+  EXPECT_NE(after.find(">20</text>"), std::string::npos);
+  for (const char* far : {">80</text>", ">100</text>", ">120</text>"}) EXPECT_EQ(after.find(far), std::string::npos) << far;
 }
 
 TEST(Report, stays_light) {

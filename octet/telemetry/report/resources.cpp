@@ -44,7 +44,7 @@ void draw_throughput(Markup& m, const Study& study) {
 }
 
 void draw_rate_over_time(Markup& m, const Group& group) {
-  LineChart chart{.title = "Throughput",
+  LineChart chart{.title = "Throughput: " + group.name,
                   .note = format("Median {} tokens per second, {} % of what the machine's limits, as measured at the start, allow.", whole_text(mean_rate(group)),
                                  number_text(100 * median_share(group), 0)),
                   .x_label = "step",
@@ -79,7 +79,7 @@ std::int64_t bytes_of(const MemoryUse& memory, const std::string& name) {
 }
 
 void draw_memory(Markup& m, const Study& study, const std::vector<std::string>& names) {
-  BarChart chart{.title = "Peak memory",
+  BarChart chart{.title = titled(study, "Peak memory"),
                  .note = "What the run holds when it holds the most.",
                  .unit = "bytes, by what they are for",
                  .bars = {},

@@ -46,6 +46,7 @@ thead th{overflow-wrap:break-word}
 .code,code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;font-size:12px}
 .badge{display:inline-block;margin-left:8px;padding:0 7px;border-radius:9px;font-size:11.5px;line-height:18px;white-space:nowrap}
 .badge.good{color:var(--good);background:var(--good-bg)}
+.badge.open{color:var(--soft);background:var(--zone)}
 .badge.bad{color:var(--bad);background:var(--bad-bg)}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:32px 36px}
 .grid.thirds{grid-template-columns:repeat(auto-fit,minmax(min(100%,320px),1fr))}
@@ -81,6 +82,7 @@ figcaption .nothing{color:var(--good);margin-top:8px;font-size:13px}
 .line{fill:none;stroke-width:1.7;stroke-linejoin:round;vector-effect:non-scaling-stroke}
 .line.s0{stroke-width:2.2}
 .band{stroke:none;opacity:.16}
+.shade{fill:var(--soft);stroke:none;opacity:.2}
 .mark path{stroke:var(--bg);stroke-width:1}
 .s0{stroke:var(--s0);fill:var(--s0)}.s1{stroke:var(--s1);fill:var(--s1)}.s2{stroke:var(--s2);fill:var(--s2)}.s3{stroke:var(--s3);
 fill:var(--s3)}

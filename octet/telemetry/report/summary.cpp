@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cmath>
 
 #include "octet/base/text.hpp"
+#include "octet/telemetry/findings.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/palette.hpp"
 #include "octet/telemetry/report/sections.hpp"
@@ -24,18 +26,30 @@ void name_cell(Markup& m, const Group& group) {
   m.text(group.name);
 }
 
-void gap_cell(Markup& m, const std::string& name, const ComparisonRow& row, bool baseline) {
+std::string badge_of(const ComparisonRow& row) {
+  if (row.twin > 0) return "badge open";
+  switch (row.verdict) {
+    case Verdict::within: return "badge good";
+    case Verdict::over:
+    case Verdict::diverged: return "badge bad";
+    case Verdict::baseline:
+    case Verdict::not_resolved: break;
+  }
+  return "badge open";
+}
+
+void gap_cell(Markup& m, const std::string& name, const ComparisonRow& row, const Comparison& c) {
   const auto td = m.in("td", {{"data-label", name}, {"class", "number gap"}});
-  if (baseline) {
+  if (row.arm == c.baseline && row.twin == 0) {
     m.element("span", "baseline", {{"class", "soft"}});
     return;
   }
-  m.text(row.state == RunState::diverged ? "diverged" : signed_percent(row.gap));
-  if (std::isfinite(row.gap_spread)) m.element("span", " ± " + fixed(100 * row.gap_spread, 2), {{"class", "soft"}});
-  m.element("span", row.within ? "within" : "beyond", {{"class", row.within ? "badge good" : "badge bad"}});
+  m.text(signed_percent(row.gap));
+  if (std::isfinite(row.gap_half_width)) m.element("span", " ± " + fixed(100 * row.gap_half_width, 2), {{"class", "soft"}});
+  m.element("span", row.twin > 0 ? verdict_text(row) : to_text(row.verdict), {{"class", badge_of(row)}});
 }
 
-void head_row(Markup& m, std::initializer_list<std::string> names) {
+void head_row(Markup& m, const std::vector<std::string>& names) {
   const auto head = m.in("thead");
   const auto row = m.in("tr");
   for (const auto& name : names) m.element("th", name, {{"scope", "col"}});
@@ -44,21 +58,33 @@ void head_row(Markup& m, std::initializer_list<std::string> names) {
 void write_compared(Markup& m, const Study& study) {
   const Comparison& c = *study.comparison;
   const std::string gap = "Gap to " + c.baseline, ratio = "× " + c.baseline;
-  head_row(m, {"Recipe", "Train loss", "Eval loss", gap, "Gradient cosine", "Tokens/s", ratio, "Peak memory", "Skipped"});
+  const bool average = std::any_of(c.rows.begin(), c.rows.end(), [](const ComparisonRow& r) { return std::isfinite(r.average_loss); });
+  std::vector<std::string> names{"Arm", "Train loss", "Eval loss", gap, "Gradient cosine", "Tokens/s", ratio, "Peak memory", "Skipped"};
+  if (average) names.insert(names.begin() + 3, "Averaged");
+  head_row(m, names);
   const auto body = m.in("tbody");
-  for (const Group& group : study.groups) {
+  const auto write = [&](const Group& group, bool twin) {
     const ComparisonRow* row = find_row(c, group.name);
-    if (!row) continue;
+    if (!row) return;
     const auto tr = m.in("tr");
-    name_cell(m, group);
+    if (twin)
+      m.element("th", group.name, {{"scope", "row"}, {"class", "soft"}});
+    else
+      name_cell(m, group);
     cell(m, "Train loss", number_text(row->train_loss, 4));
     cell(m, "Eval loss", number_text(row->eval_loss, 4));
-    gap_cell(m, gap, *row, group.name == c.baseline);
+    if (average) cell(m, "Averaged", number_text(row->average_loss, 4));
+    gap_cell(m, gap, *row, c);
     cell(m, "Gradient cosine", number_text(row->gradient_cosine, 5));
     cell(m, "Tokens/s", whole_text(row->tokens_per_second));
     cell(m, ratio, number_text(row->speed_ratio, 2));
     cell(m, "Peak memory", bytes_text(double(row->memory.peak)));
     cell(m, "Skipped", std::to_string(row->skipped));
+  };
+  for (std::size_t i = 0; i < study.groups.size(); ++i) {
+    write(study.groups[i], false);
+    if (i > 0) continue;
+    for (const Group& twin : study.twins) write(twin, true);
   }
 }
 
@@ -98,9 +124,11 @@ void write_summary(Markup& m, const Study& study) {
   }
   if (study.comparison)
     m.element("p",
-              "Losses in nats per token, means over seeds. The gap is that of the evaluation loss to the baseline's of the same seed, ± "
-              "half its range "
-              "over seeds. The cosine is that of the first step's gradient with the baseline's. Tokens/s is the median over steps.",
+              format("Losses in nats per token, means over seeds; \"averaged\": of the mean of the last weights. The gap is that of the last of "
+                     "these losses to the baseline's of the same seed; ± is its interval at {}%, Student's t over the seeds, corrected for "
+                     "several arms (Holm). Within or over: the whole interval is below or above {}%. The cosine is that of the first step's "
+                     "gradient with the baseline's. Tokens/s is the median over steps.",
+                     fixed(100 * study.comparison->confidence, 0), fixed(100 * study.comparison->tolerance, 2)),
               {{"class", "soft"}});
 }
 

@@ -24,6 +24,12 @@ std::string scaled_text(double x) {
   return number_text(x, unit == 0 || x >= 100 ? 0 : x >= 10 ? 1 : 2) + units[unit];
 }
 
+std::string peak_rate_text(const RunRecord& run) {
+  double peak = NAN;
+  for (const StepEvent& e : run.steps) peak = std::fmax(peak, e.learning_rate);
+  return std::isfinite(peak) ? to_text(float(peak)) : "–";
+}
+
 std::string model_name(const ModelFacts& model) {
   return model.size.starts_with(model.family) ? model.size : model.family + " " + model.size;
 }

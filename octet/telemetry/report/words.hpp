@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "octet/telemetry/run_record.hpp"
+
 #include "octet/telemetry/run_facts.hpp"
 
 namespace octet::report {
@@ -16,6 +18,9 @@ std::string whole_text(double x);
 std::string scaled_text(double x);
 
 /// "FAMILY SIZE", or the size alone where that begins with the name of its family.
+/// The largest learning rate of a run's steps: "0.003", or "–" where it has none.
+std::string peak_rate_text(const RunRecord&);
+
 std::string model_name(const ModelFacts&);
 
 }  // namespace octet::report
