@@ -15,12 +15,13 @@ namespace {
 using testing::Ended, testing::has;
 
 // A row of this size may be found in a cache where its limit was measured in memory, and another process may have slowed the one and not
-// the other. A core reads and writes 192 bytes a clock cycle of its first cache, at 5 GHz 100 times the slowest memory's 10 GB/s; a number in
-// another unit than its limit is wrong by 1000 at least.
+// the other. A core reads and writes 192 bytes a clock cycle of its first cache, at 5 GHz 100 times the slowest memory's 10 GB/s; a number
+// in another unit than its limit is wrong by 1000 at least.
 constexpr double most_share = 100;
 
-constexpr const char* tiny = "bench --device cpu --quiet --tokens 64 --sequence 32 --repeat 3 --sample-ms 0.05 --working-set 1"
-                             " --set threads=1 --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96";
+constexpr const char* tiny =
+    "bench --device cpu --quiet --tokens 64 --sequence 32 --repeat 3 --sample-ms 0.05 --working-set 1"
+    " --set threads=1 --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96";
 
 double number(const Json& object, const char* member) {
   const Json* value = object.find(member);
@@ -55,7 +56,8 @@ TEST_F(Measured, EveryGroupHasItsRows) {
   expect("gemm", {"qkv forward", "attention out dgrad", "mlp in wgrad", "mlp out forward", "head wgrad"});
   expect("quantize", {"x rows", "x rows + transposed", "dy rows + transposed", "w rows + transposed"});
   expect("attention", {"attention forward", "attention backward", "rope forward", "rope backward"});
-  expect("norm", {"copy", "rmsnorm add", "layernorm add", "rmsnorm forward", "rmsnorm backward", "layernorm forward", "layernorm backward"});
+  expect("norm",
+         {"copy", "rmsnorm add", "layernorm add", "rmsnorm forward", "rmsnorm backward", "layernorm forward", "layernorm backward"});
   expect("activation", {"swiglu forward", "swiglu backward", "embedding forward", "embedding backward", "cross-entropy"});
   expect("optimizer", {"adamw", "sum of squares"});
   expect("step", {"step"});

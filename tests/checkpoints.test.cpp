@@ -26,7 +26,8 @@ using namespace std::chrono_literals;
 using testing::BegunOctet, testing::bytes_of, testing::Ended, testing::has, testing::Scratch;
 
 std::string config() {
-  return "threads = 1\n" + testing::tiny_config("steps = 60\nbatch = 2\naccumulate = 3\neval_every = 7\n[recipe]\nhistory = 8\n[checkpoint]\nevery = 4\n");
+  return "threads = 1\n" +
+         testing::tiny_config("steps = 60\nbatch = 2\naccumulate = 3\neval_every = 7\n[recipe]\nhistory = 8\n[checkpoint]\nevery = 4\n");
 }
 
 /// Threads that do nothing but take processors away.
@@ -35,7 +36,8 @@ class Busy {
   explicit Busy(std::int64_t threads) {
     for (std::int64_t i = 0; i < threads; ++i)
       threads_.emplace_back([](const std::stop_token& stop) {
-        for (volatile unsigned x = 0; !stop.stop_requested(); x = x + 1) {}
+        for (volatile unsigned x = 0; !stop.stop_requested(); x = x + 1) {
+        }
       });
   }
 
@@ -160,7 +162,8 @@ TEST_P(Calibrating, EndsBeforeTheNextPassAndBeginsAgain) {
   run.signal(SIGINT);
   EXPECT_EQ(run.end(), int(ExitCode::interrupted));
   EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/run.json")), "\"stopped\""));
-  EXPECT_TRUE(!fs::exists(scratch.at("runs/cut/checkpoints")) || fs::is_empty(scratch.at("runs/cut/checkpoints"))) << "its scales are not made yet";
+  EXPECT_TRUE(!fs::exists(scratch.at("runs/cut/checkpoints")) || fs::is_empty(scratch.at("runs/cut/checkpoints")))
+      << "its scales are not made yet";
   const Ended again = octet("train --resume runs/cut");
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_TRUE(has(again.err, "runs/cut has no checkpoint yet: begins again")) << again.err;
@@ -251,7 +254,8 @@ TEST_P(Contested, ASecondSignalEndsItAtOnce) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer holds signals back until the program next calls the system, and two of them become one";
 #endif
-  BegunOctet run("train run.toml --quiet --name cut --steps 100000 --set model.width=512 --set model.layers=8 --set train.batch=64", scratch.folder());
+  BegunOctet run("train run.toml --quiet --name cut --steps 100000 --set model.width=512 --set model.layers=8 --set train.batch=64",
+                 scratch.folder());
   while (run.running() && !fs::exists(scratch.at("runs/cut/metrics.jsonl"))) std::this_thread::sleep_for(1ms);
   run.signal(SIGINT);
   std::this_thread::sleep_for(5ms);

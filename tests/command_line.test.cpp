@@ -5,7 +5,8 @@
 #include "octet/base/error.hpp"
 #include "tests/testing/octet.hpp"
 
-// The `octet` program as its user meets it: a child process, a folder of files, an exit code and what it printed. What it refuses is in bad_input/.
+// The `octet` program as its user meets it: a child process, a folder of files, an exit code and what it printed. What it refuses is in
+// bad_input/.
 
 namespace octet {
 namespace {
@@ -54,14 +55,19 @@ TEST_F(CommandLine, LeadsFromTextToAReport) {
 TEST_F(CommandLine, ComparesRecipes) {
   const Ended ended = run("compare tiny.toml --recipes current,block128 --quiet");
   EXPECT_TRUE(ended.code == int(ExitCode::done) || ended.code == int(ExitCode::gap)) << ended.err;
-  for (const char* part : {"bf16", "current", "block128", "baseline", "report: runs/compare/report.html"}) EXPECT_TRUE(has(ended.out, part)) << ended.out;
-  expect_files("runs/compare", {"compare.json", "report.html", "bf16/run.json", "current/metrics.jsonl", "block128/weights/model.safetensors"});
+  for (const char* part : {"bf16", "current", "block128", "baseline", "report: runs/compare/report.html"})
+    EXPECT_TRUE(has(ended.out, part)) << ended.out;
+  expect_files("runs/compare",
+               {"compare.json", "report.html", "bf16/run.json", "current/metrics.jsonl", "block128/weights/model.safetensors"});
   succeed("report runs/compare --output page.html");
 }
 
 TEST_F(CommandLine, WarnsOfOptionsWithoutEffectAndSaysWhy) {
   scratch.write("idle.toml", testing::tiny_config() + "[recipe]\nhistory = 16\n");
-  const std::string all = succeed("train idle.toml --tokens 500 --set recipe.first=1 --set data.eval_fraction=0 --set train.eval_every=1 --set optim.schedule.decay=0.1").err;
+  const std::string all = succeed(
+                              "train idle.toml --tokens 500 --set recipe.first=1 --set data.eval_fraction=0 --set train.eval_every=1 --set "
+                              "optim.schedule.decay=0.1")
+                              .err;
   for (const char* part : {"warning: idle.toml:16:1: `recipe.history` has no effect: no history is kept under bf16\n",
                            "warning: --set: `recipe.first` has no effect: nothing has 8 bits under bf16\n",
                            "warning: --tokens: `train.tokens` has no effect: train.steps is set",
@@ -85,11 +91,14 @@ std::vector<std::string> cells(const std::string& text, const std::string& first
 
 TEST_F(CommandLine, InspectsNumbers) {
   using Words = std::vector<std::string>;
-  const auto row = [&](const std::string& number, const std::string& format) { return cells(succeed("inspect " + number + " --format " + format).out, format); };
+  const auto row = [&](const std::string& number, const std::string& format) {
+    return cells(succeed("inspect " + number + " --format " + format).out, format);
+  };
   // 0.3 lies between 0.28125 and 0.3125, 1.25 x 2^-2, and 0.0125 of their distance of 0.03125 is 0.4.
   EXPECT_EQ(row("0.3", "e4m3"), (Words{"e4m3", "normal", "0", "0101", "010", "0x2a", "0.3125", "0.28125", "0.34375", "0.0125", "0.400"}));
   EXPECT_EQ(row("-0.3", "e5m2"), (Words{"e5m2", "normal", "1", "01101", "01", "0xb5", "-0.3125", "-0.375", "-0.25", "-0.0125", "-0.200"}));
-  EXPECT_EQ(row("1000", "e4m3"), (Words{"e4m3", "largest:", "saturated", "0", "1111", "110", "0x7e", "448", "416", "-", "-552", "-17.250"}));
+  EXPECT_EQ(row("1000", "e4m3"),
+            (Words{"e4m3", "largest:", "saturated", "0", "1111", "110", "0x7e", "448", "416", "-", "-552", "-17.250"}));
   EXPECT_EQ(row("0.3", "e8m0"), (Words{"e8m0", "rounded", "up", "01111110", "0x7e", "0.5", "0.25", "1", "0.2", "0.800"}));
   EXPECT_EQ(row("464", "e4m3")[1], "normal") << "half way to the next value, were there one, is rounding";
   EXPECT_EQ(row("464.1", "e4m3")[1], "largest:");
@@ -109,8 +118,10 @@ TEST_F(CommandLine, InspectsWhatItWrites) {
     for (const char* part : parts) EXPECT_TRUE(has(out, part)) << "inspect " << what << " lacks " << part << " in\n" << out;
   };
   says("data", {"byte, 257 ids, 2 bytes a token", "documents  4", "every checksum and id verified", "the most frequent:", "shard-00000-"});
-  says("runs/fp8", {"by current, finished", "data.path = \"data\"", "step 2 of 2", "layers.0.mlp.down", "checkpoint of step", "every checksum verified"});
-  says("runs/fp8/checkpoints/step-000000002", {"step 2,", "state.safetensors", "XXH3", "verified", "data.next_sample", "0 values are not finite"});
+  says("runs/fp8", {"by current, finished", "data.path = \"data\"", "step 2 of 2", "layers.0.mlp.down", "checkpoint of step",
+                    "every checksum verified"});
+  says("runs/fp8/checkpoints/step-000000002",
+       {"step 2,", "state.safetensors", "XXH3", "verified", "data.next_sample", "0 values are not finite"});
   says("runs/fp8/weights", {"llama, 1 layers, width 64", "model.layers.0.mlp.down_proj.weight", "64 x 96"});
   says("runs/fp8/weights/model.safetensors", {"F32", "257 x 64"});
   for (const auto& entry : fs::directory_iterator(scratch.at("data")))
@@ -126,7 +137,8 @@ TEST_F(CommandLine, InspectsWhatItWrites) {
 
 TEST_F(CommandLine, EveryCommandExplainsItselfByExamples) {
   EXPECT_TRUE(has(succeed("--help").out, "octet COMMAND --help"));
-  for (const char* command : {"train", "compare", "tokenize", "eval", "generate", "export", "report", "inspect", "plan", "bench", "doctor"}) {
+  for (const char* command :
+       {"train", "compare", "tokenize", "eval", "generate", "export", "report", "inspect", "plan", "bench", "doctor"}) {
     const Ended ended = succeed(std::string(command) + " --help");
     EXPECT_TRUE(has(ended.out, std::string("Examples:\n  octet ") + command)) << ended.out;
     EXPECT_EQ(ended.err, "");

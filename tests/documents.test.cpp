@@ -48,8 +48,8 @@ TEST(Documents, TheRecipePageDescribesEveryRecipe) {
 
 TEST(Documents, TheErrorPageHasEveryExitCode) {
   const std::string text = page("errors.md");
-  for (const ExitCode code : {ExitCode::done, ExitCode::usage, ExitCode::gap, ExitCode::data, ExitCode::device, ExitCode::internal, ExitCode::io,
-                              ExitCode::interrupted, ExitCode::diverged})
+  for (const ExitCode code : {ExitCode::done, ExitCode::usage, ExitCode::gap, ExitCode::data, ExitCode::device, ExitCode::internal,
+                              ExitCode::io, ExitCode::interrupted, ExitCode::diverged})
     EXPECT_EQ(lines_that_begin_with(text, format("| {} |", int(code))), 1u) << int(code);
 }
 

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using testing::BegunOctet, testing::bytes_of, testing::Ended, testing::has, testing::Scratch;
 
-const std::string begin = "compare run.toml --quiet --recipes delayed --arm slow:recipe.name=current,optim.learning_rate=1e-3 --seeds 2 --name ";
+const std::string begin =
+    "compare run.toml --quiet --recipes delayed --arm slow:recipe.name=current,optim.learning_rate=1e-3 --seeds 2 --name ";
 const std::vector<std::string> runs{"bf16-seed1", "bf16-twin1-seed1", "delayed-seed1", "slow-seed1",
                                     "bf16-seed2", "bf16-twin1-seed2", "delayed-seed2", "slow-seed2"};
 const std::string go_on = "compare --quiet --resume runs/cut";
@@ -30,7 +31,8 @@ class Studies : public ::testing::Test {
     testing::write_dataset(scratch);
     scratch.write(
         "run.toml",
-        "threads = 1\n" + testing::tiny_config("steps = 40\nbatch = 2\neval_every = 7\naverage = 0.6\n[recipe]\nhistory = 4\n[checkpoint]\nevery = 4\n"));
+        "threads = 1\n" +
+            testing::tiny_config("steps = 40\nbatch = 2\neval_every = 7\naverage = 0.6\n[recipe]\nhistory = 4\n[checkpoint]\nevery = 4\n"));
   }
   Ended octet(const std::string& line) const { return testing::run_octet(line, scratch.folder()); }
   Ended whole_study() const {
@@ -124,14 +126,16 @@ TEST_F(Studies, KilledAtRandomMomentsItComparesAsIfNothingHadHappened) {
 }
 
 TEST_F(Studies, StoppedWhileStepsAreTimedEndsThere) {
-  BegunOctet study("compare run.toml --recipes current,rowwise,block128,mxfp8 --name cut --max-time 1h --set train.accumulate=2000", scratch.folder(), scratch.at("err"));
+  BegunOctet study("compare run.toml --recipes current,rowwise,block128,mxfp8 --name cut --max-time 1h --set train.accumulate=2000",
+                   scratch.folder(), scratch.at("err"));
   while (study.running() && !has(bytes_of(scratch.at("err")), "timing one step of each arm")) std::this_thread::sleep_for(1ms);
   const auto asked = std::chrono::steady_clock::now();
   study.signal(SIGTERM);
   EXPECT_EQ(study.end(), int(ExitCode::interrupted));
   EXPECT_LT(std::chrono::steady_clock::now() - asked, 2s) << "two steps of five recipes take longer";
   const std::string said = bytes_of(scratch.at("err"));
-  EXPECT_TRUE(has(said, "octet: stopped by a signal while the arms were timed, before the first run; give the same command again\n")) << said;
+  EXPECT_TRUE(has(said, "octet: stopped by a signal while the arms were timed, before the first run; give the same command again\n"))
+      << said;
   EXPECT_FALSE(fs::exists(scratch.at("runs/cut")));
 }
 

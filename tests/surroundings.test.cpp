@@ -11,8 +11,8 @@
 #include "tests/testing/octet.hpp"
 #include "tests/testing/run_events.hpp"
 
-// Runs of the program in surroundings that change or fail under it: descriptors that are closed, a folder that goes, a terminal that is closed, files
-// that a killed process left. What it refuses before it begins is in bad_input/.
+// Runs of the program in surroundings that change or fail under it: descriptors that are closed, a folder that goes, a terminal that is
+// closed, files that a killed process left. What it refuses before it begins is in bad_input/.
 
 namespace octet {
 namespace {
@@ -43,17 +43,20 @@ TEST_F(Surroundings, WithoutStandardDescriptorsARunIsTheSame) {
   const Ended ended = shell("exec <&- >&- 2>&-; $octet train run.toml --name closed");
   EXPECT_EQ(ended.code, 0);
   EXPECT_EQ(testing::untimed_events(scratch.at("runs/closed")), testing::untimed_events(scratch.at("runs/whole")));
-  EXPECT_TRUE(bytes_of(scratch.at("runs/closed/weights/model.safetensors")) == bytes_of(scratch.at("runs/whole/weights/model.safetensors")));
+  EXPECT_TRUE(bytes_of(scratch.at("runs/closed/weights/model.safetensors")) ==
+              bytes_of(scratch.at("runs/whole/weights/model.safetensors")));
 }
 
 TEST_F(Surroundings, ARunGoesOnWhereNobodyReadsItsProgress) {
-  for (const char* command : {"$octet train run.toml --name full >/dev/full 2>/dev/full", "{ $octet train run.toml --name left; echo $? >code; } 2>&1 | true"}) {
+  for (const char* command :
+       {"$octet train run.toml --name full >/dev/full 2>/dev/full", "{ $octet train run.toml --name left; echo $? >code; } 2>&1 | true"}) {
     const Ended ended = shell(command);
     EXPECT_EQ(ended.code, 0) << command;
   }
   while (!fs::exists(scratch.at("code"))) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(bytes_of(scratch.at("code")), "0\n");
-  for (const char* run : {"full", "left"}) EXPECT_TRUE(has(bytes_of(scratch.at(std::string("runs/") + run + "/run.json")), "\"finished\"")) << run;
+  for (const char* run : {"full", "left"})
+    EXPECT_TRUE(has(bytes_of(scratch.at(std::string("runs/") + run + "/run.json")), "\"finished\"")) << run;
 }
 
 TEST_F(Surroundings, AComparisonWhoseTableIsLostSaysSoAndKeepsItsFiles) {
@@ -150,14 +153,17 @@ TEST_F(Surroundings, AResumeOnAnotherMachineSaysThatItsSumsDiffer) {
   EXPECT_EQ(octet("train --resume runs/run --quiet --steps 6").err, "");
   const Ended ended = octet("train --resume runs/run --quiet --steps 8 --set threads=2");
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_TRUE(has(ended.err, "warning: the run resumes on another machine: threads 2 instead of 1; sums are rounded differently")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "warning: the run resumes on another machine: threads 2 instead of 1; sums are rounded differently"))
+      << ended.err;
   EXPECT_TRUE(has(bytes_of(scratch.at("runs/run/metrics.jsonl")), "\"kind\":\"machine\""));
 }
 
 // Each step multiplies the weights by some -1e10, until nothing that is computed from them is finite.
 TEST_F(Surroundings, ARunWhoseResultIsNotFiniteIsNoSuccessAndSavesNothing) {
-  const Ended ended = octet("train run.toml --quiet --name run --set optim.learning_rate=1e5 --set optim.weight_decay=1e5 --set optim.schedule.kind=constant "
-                            "--set optim.schedule.warmup=0 --set model.size=gpt2-124m --set model.vocabulary=257 --set model.kv_heads=4 --set train.max_skipped=1000");
+  const Ended ended = octet(
+      "train run.toml --quiet --name run --set optim.learning_rate=1e5 --set optim.weight_decay=1e5 --set optim.schedule.kind=constant "
+      "--set optim.schedule.warmup=0 --set model.size=gpt2-124m --set model.vocabulary=257 --set model.kv_heads=4 --set "
+      "train.max_skipped=1000");
   EXPECT_EQ(ended.code, int(ExitCode::diverged)) << ended.err << ended.out;
   EXPECT_TRUE(has(ended.err, "not finite after step 40") && has(ended.err, "optim.learning_rate")) << ended.err;
   EXPECT_FALSE(fs::exists(scratch.at("runs/run/weights")));

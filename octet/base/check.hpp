@@ -18,7 +18,8 @@ struct Message {
 /// Throws ContractError unless `ok`. Every "{}" of the message is filled with the next argument.
 template <class... Args>
 void check(bool ok, Message message, const Args&... args) {
-  if (!ok) [[unlikely]] broken_contract(message, {to_text(args)...});
+  if (!ok) [[unlikely]]
+    broken_contract(message, {to_text(args)...});
 }
 
 }  // namespace octet

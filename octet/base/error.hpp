@@ -9,14 +9,14 @@ namespace octet {
 /// Exit codes of the `octet` program; `docs/errors.md` is their list for users.
 enum class ExitCode : int {
   done = 0,
-  usage = 2,           // command line or configuration
-  gap = 3,             // `compare`: a recipe missed its tolerance
-  data = 64,           // a file of the user's is damaged, truncated or of the wrong kind
-  device = 69,         // this machine cannot do what was asked: too little memory, missing instruction set
-  internal = 70,       // a caller inside Octet broke an op's contract
-  io = 74,             // the operating system refused to read or write
-  interrupted = 75,    // stopped by a signal
-  diverged = 90,       // too many non-finite steps in a row
+  usage = 2,         // command line or configuration
+  gap = 3,           // `compare`: a recipe missed its tolerance
+  data = 64,         // a file of the user's is damaged, truncated or of the wrong kind
+  device = 69,       // this machine cannot do what was asked: too little memory, missing instruction set
+  internal = 70,     // a caller inside Octet broke an op's contract
+  io = 74,           // the operating system refused to read or write
+  interrupted = 75,  // stopped by a signal
+  diverged = 90,     // too many non-finite steps in a row
 };
 
 /// Every error that Octet throws: one sentence (who, what was wanted, what came, where), and whose fault it is.
@@ -41,8 +41,8 @@ struct ConfigError : Error {
 struct DataError : Error {
   explicit DataError(const std::string& what) : Error(ExitCode::data, what) {}
 };
-/// read(), whose DataError then ends with the remedy: a parser knows what is wrong, its caller what the file is for. A remedy that the message
-/// has already is not added again.
+/// read(), whose DataError then ends with the remedy: a parser knows what is wrong, its caller what the file is for. A remedy that the
+/// message has already is not added again.
 template <class Read>
 auto with_remedy(std::string_view remedy, Read read) {
   try {

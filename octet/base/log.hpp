@@ -8,8 +8,14 @@ namespace octet::log {
 void line(std::string_view text);
 /// The same where set_quiet() drops other lines. Bytes that are not printable text are escaped.
 void warning(std::string_view text);
-template <class... Args> void info(std::string_view pattern, const Args&... args) { line(format(pattern, args...)); }
-template <class... Args> void warn(std::string_view pattern, const Args&... args) { warning(format(pattern, args...)); }
+template <class... Args>
+void info(std::string_view pattern, const Args&... args) {
+  line(format(pattern, args...));
+}
+template <class... Args>
+void warn(std::string_view pattern, const Args&... args) {
+  warning(format(pattern, args...));
+}
 
 /// A line below all others that is drawn anew in its place, by the escape codes of terminals: line() writes above it. It must fit the
 /// terminal's width.

@@ -38,8 +38,8 @@ class NewFile {
   Descriptor file_;
 };
 
-/// Removes what processes that were killed left in `folder`: temporary files, and folders "<name>.octet-<process>.tmp" that were not finished.
-/// To be called only by the one process that may write there.
+/// Removes what processes that were killed left in `folder`: temporary files, and folders "<name>.octet-<process>.tmp" that were not
+/// finished. To be called only by the one process that may write there.
 void remove_abandoned(const std::string& folder);
 
 }  // namespace octet

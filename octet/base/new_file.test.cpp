@@ -59,7 +59,8 @@ TEST_F(NewFileTest, a_size_the_system_refuses_is_told_before_anything_is_written
 }
 
 TEST_F(NewFileTest, what_killed_processes_left_is_removed_and_nothing_else) {
-  for (const char* name : {".octet-12-0.tmp", ".octet-x.tmp", "octet-12-0.tmp", "weights.octet-7.tmp/model", "weights/model", "run.json"}) write(name, "x");
+  for (const char* name : {".octet-12-0.tmp", ".octet-x.tmp", "octet-12-0.tmp", "weights.octet-7.tmp/model", "weights/model", "run.json"})
+    write(name, "x");
   remove_abandoned(folder());
   for (const char* name : {".octet-x.tmp", "octet-12-0.tmp", "weights/model", "run.json"}) EXPECT_TRUE(fs::exists(at(name))) << name;
   EXPECT_EQ(entries(), 4u);

@@ -6,7 +6,10 @@ namespace octet::output {
 
 /// Writes a subcommand's result to standard output. Throws IoError where the system refuses, at the latest in finish().
 void write(std::string_view text);
-template <class... Args> void print(std::string_view pattern, const Args&... args) { write(format(pattern, args...)); }
+template <class... Args>
+void print(std::string_view pattern, const Args&... args) {
+  write(format(pattern, args...));
+}
 /// Writes what is buffered. Throws IoError.
 void finish();
 

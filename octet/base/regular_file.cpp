@@ -34,8 +34,7 @@ RegularFile RegularFile::open(const std::string& path, Link link) {
   struct stat facts {};
   if (!out.file.ok() && errno == ENXIO && ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) errno = 0;
   else if (!out.file.ok() || ::fstat(out.file.number(), &facts) != 0) refuse_file("read", path, errno);
-  if (!S_ISREG(facts.st_mode))
-    throw DataError(format("{}: is a {}, not a regular file", printable(path), kind_of(facts.st_mode)));
+  if (!S_ISREG(facts.st_mode)) throw DataError(format("{}: is a {}, not a regular file", printable(path), kind_of(facts.st_mode)));
   set_properties(out, facts);
   return out;
 }
@@ -49,7 +48,8 @@ RegularFile RegularFile::now(const std::string& path) const {
 }
 
 bool RegularFile::same_as(const RegularFile& o) const {
-  return size == o.size && device == o.device && inode == o.inode && changed_seconds == o.changed_seconds && changed_nanoseconds == o.changed_nanoseconds;
+  return size == o.size && device == o.device && inode == o.inode && changed_seconds == o.changed_seconds &&
+         changed_nanoseconds == o.changed_nanoseconds;
 }
 
 }  // namespace octet

@@ -12,7 +12,7 @@ enum class Link : std::uint8_t { follow, refuse };
 /// A regular file open for reading, and its properties when it was opened. Opening never waits: a pipe or a device is refused.
 struct RegularFile {
   Descriptor file;
-  std::uint64_t size = 0, device = 0, inode = 0;                 // size: bytes
+  std::uint64_t size = 0, device = 0, inode = 0;              // size: bytes
   std::int64_t changed_seconds = 0, changed_nanoseconds = 0;  // time of the last change
 
   /// Throws DataError where `path` is anything but a regular file or, with Link::refuse, where it is a symbolic link; IoError where the

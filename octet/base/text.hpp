@@ -10,8 +10,12 @@ namespace octet {
 
 /// Text of a value as messages show it. Types add their own overload beside themselves, found by argument lookup.
 std::string to_text(double);
-template <std::floating_point T> std::string to_text(T x) { return to_text(double(x)); }
-template <std::integral T> std::string to_text(T x) {
+template <std::floating_point T>
+std::string to_text(T x) {
+  return to_text(double(x));
+}
+template <std::integral T>
+std::string to_text(T x) {
   if constexpr (std::same_as<T, bool>) return x ? "true" : "false";
   else return std::to_string(x);
 }
@@ -54,7 +58,8 @@ std::string joined(const Range& words, std::string_view between = ", ") {
 }
 /// The entry of `known` with the smallest edit distance from `word`, or "" when none is near.
 std::string nearest(std::string_view word, std::initializer_list<std::string_view> known);
-template <class Range> std::string nearest_of(std::string_view word, const Range& known);
+template <class Range>
+std::string nearest_of(std::string_view word, const Range& known);
 
 /// Single characters to insert, remove or exchange, upper and lower case being the same.
 std::size_t edit_distance(std::string_view a, std::string_view b);

@@ -18,9 +18,11 @@ TEST(Wildcard, stars_and_question_marks_match) {
 }
 
 TEST(Wildcard, it_agrees_with_the_system_s_fnmatch) {
-  for (const char* pattern : {"", "a", "*", "?", "a*", "*a", "a?c", "[abc]", "[!abc]", "[^a]x", "[a-c]*", "[]]", "[]-a]", "[!]]", "[a", "[", "a[b-]c",
-                              "\\*", "\\a", "a\\?b", "[a-]", "**a**", "*.txt", "?*?", "[a-c][x-z]", "*[0-9]"})
-    for (const char* text : {"", "a", "b", "]", "-", "[", "[a", "ab", "ac", "abc", "a*b", "*", "a?b", "x.txt", "ax", "bz", "file9", "9", "a-c", "abbc", "!"})
+  for (const char* pattern :
+       {"",     "a",  "*", "?",      "a*",  "*a",  "a?c",   "[abc]", "[!abc]", "[^a]x", "[a-c]*", "[]]",        "[]-a]",
+        "[!]]", "[a", "[", "a[b-]c", "\\*", "\\a", "a\\?b", "[a-]",  "**a**",  "*.txt", "?*?",    "[a-c][x-z]", "*[0-9]"})
+    for (const char* text :
+         {"", "a", "b", "]", "-", "[", "[a", "ab", "ac", "abc", "a*b", "*", "a?b", "x.txt", "ax", "bz", "file9", "9", "a-c", "abbc", "!"})
       EXPECT_EQ(wildcard_match(pattern, text), ::fnmatch(pattern, text, 0) == 0) << pattern << " and " << text;
 }
 

@@ -24,8 +24,9 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
     return Row{.group = "activation", .name = format("{} {}", f.name, pass), .shape = to_text(out), .precision = p.recipe, .amount = bytes};
   };
   const auto sink_on = [&](Stream& stream, const Quantizer& q, Shape shape, Lifetime cols_region) {
-    return ops::make_sink(stream, q.spec(recording), {.shape = shape, .cols = true, .cols_region = cols_region, .for_gemm = true,
-                                         .cols_left = cols_region == Lifetime::scratch});
+    return ops::make_sink(
+        stream, q.spec(recording),
+        {.shape = shape, .cols = true, .cols_region = cols_region, .for_gemm = true, .cols_left = cols_region == Lifetime::scratch});
   };
   Stream shapes(Device::null, s.stream.target());
   const double read_in = 2.0 * double(in.count()), read_out = 2.0 * double(out.count());
@@ -37,7 +38,9 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
   });
   add_memory_row(s, rows, row("backward", read_in + read_out + filled_back), [&](Stream& stream) -> Launch {
     const Tensor x = s.random.values(stream, in, DType::bf16), dy = s.random.values(stream, out, DType::bf16);
-    return [&stream, x, dy, run = f.backward, dx = sink_on(stream, *p.mlp_in().dy, in, Lifetime::scratch)]() mutable { run(stream, dy, x, dx); };
+    return [&stream, x, dy, run = f.backward, dx = sink_on(stream, *p.mlp_in().dy, in, Lifetime::scratch)]() mutable {
+      run(stream, dy, x, dx);
+    };
   });
 }
 
@@ -56,39 +59,46 @@ void measure_embedding(Subject& s, std::vector<Row>& rows) {
   const Shape shape{s.tokens, s.shape.width};
   const double count = double(shape.count());
   // Forward reads f32 rows and writes bf16; backward reads bf16 and adds to f32 rows.
-  add_memory_row(s, rows, {.group = "activation", .name = "embedding forward", .shape = to_text(shape), .precision = "bf16", .amount = 6.0 * count},
+  add_memory_row(s, rows,
+                 {.group = "activation", .name = "embedding forward", .shape = to_text(shape), .precision = "bf16", .amount = 6.0 * count},
                  [&](Stream& stream) -> Launch {
                    return [&stream, l = Lookup(s, stream), T = s.tokens, turn = std::int64_t(0)]() mutable {
                      const std::int64_t at = turn++ % Lookup::turns * T;
                      ops::embedding_forward(stream, {.table = l.table, .tokens = l.tokens.rows(at, T), .out = l.values.rows(at, T)});
                    };
                  });
-  add_memory_row(s, rows, {.group = "activation", .name = "embedding backward", .shape = to_text(shape), .precision = "bf16", .amount = 10.0 * count},
-                 [&](Stream& stream) -> Launch {
-                   return [&stream, l = Lookup(s, stream), T = s.tokens, turn = std::int64_t(0)]() mutable {
-                     const std::int64_t at = turn++ % Lookup::turns * T;
-                     ops::embedding_backward(stream, {.dy = l.values.rows(at, T), .tokens = l.tokens.rows(at, T), .dtable = l.table});
-                   };
-                 });
+  add_memory_row(
+      s, rows, {.group = "activation", .name = "embedding backward", .shape = to_text(shape), .precision = "bf16", .amount = 10.0 * count},
+      [&](Stream& stream) -> Launch {
+        return [&stream, l = Lookup(s, stream), T = s.tokens, turn = std::int64_t(0)]() mutable {
+          const std::int64_t at = turn++ % Lookup::turns * T;
+          ops::embedding_backward(stream, {.dy = l.values.rows(at, T), .tokens = l.tokens.rows(at, T), .dtable = l.table});
+        };
+      });
 }
 
 void measure_cross_entropy(Subject& s, std::vector<Row>& rows) {
   const std::int64_t tokens = s.head_tokens();
   const Shape shape{tokens, s.shape.padded_vocabulary()};
-  add_memory_row(s, rows, {.group = "activation", .name = "cross-entropy", .shape = to_text(shape), .precision = "bf16", .amount = 4.0 * double(shape.count())},
-                 [&](Stream& stream) -> Launch {
-                   ops::CrossEntropy a{.logits = s.random.values(stream, shape, DType::bf16), .targets = s.random.tokens(stream, tokens, s.shape.vocabulary),
-                                       .vocabulary = s.shape.vocabulary};
-                   a.losses = stream.empty({tokens}, DType::f32), a.loss_sum = stream.zeros({1}, DType::f64), a.counted = stream.zeros({1}, DType::i64);
-                   return [&stream, a] { ops::cross_entropy(stream, a); };
-                 });
+  add_memory_row(
+      s, rows,
+      {.group = "activation", .name = "cross-entropy", .shape = to_text(shape), .precision = "bf16", .amount = 4.0 * double(shape.count())},
+      [&](Stream& stream) -> Launch {
+        ops::CrossEntropy a{.logits = s.random.values(stream, shape, DType::bf16),
+                            .targets = s.random.tokens(stream, tokens, s.shape.vocabulary),
+                            .vocabulary = s.shape.vocabulary};
+        a.losses = stream.empty({tokens}, DType::f32), a.loss_sum = stream.zeros({1}, DType::f64),
+        a.counted = stream.zeros({1}, DType::i64);
+        return [&stream, a] { ops::cross_entropy(stream, a); };
+      });
 }
 
 }  // namespace
 
 void measure_activations(Subject& s, std::vector<Row>& rows) {
   const bool gated = s.sites.mlp_in.out == 2 * s.shape.hidden;
-  const Function function = gated ? Function{"swiglu", 2, ops::swiglu_forward, ops::swiglu_backward} : Function{"gelu", 1, ops::gelu_forward, ops::gelu_backward};
+  const Function function =
+      gated ? Function{"swiglu", 2, ops::swiglu_forward, ops::swiglu_backward} : Function{"gelu", 1, ops::gelu_forward, ops::gelu_backward};
   for (const Planned& p : s.planned)
     if (p.activations() == DType::bf16) measure_function(s, rows, p, function);
   measure_embedding(s, rows);

@@ -10,8 +10,10 @@ struct Buffers {
 
   Buffers(Subject& s, Stream& stream)
       : qkv(s.random.values(stream, {s.tokens, s.heads().columns()}, DType::bf16)),
-        o(stream.empty({s.tokens, s.shape.heads * s.shape.head_dim}, DType::bf16)), lse(stream.empty({s.shape.heads, s.tokens}, DType::f32)),
-        d_o(s.random.values(stream, o.shape, DType::bf16)), dqkv(stream.empty(qkv.shape, DType::bf16)) {}
+        o(stream.empty({s.tokens, s.shape.heads * s.shape.head_dim}, DType::bf16)),
+        lse(stream.empty({s.shape.heads, s.tokens}, DType::f32)),
+        d_o(s.random.values(stream, o.shape, DType::bf16)),
+        dqkv(stream.empty(qkv.shape, DType::bf16)) {}
 };
 
 Row attention_row(Subject& s, const char* name, double products) {
@@ -30,7 +32,8 @@ void measure_rope(Subject& s, std::vector<Row>& rows) {
   const ops::RopeTable table = ops::rope_table(s.stream, s.sequence, s.shape.head_dim, s.shape.rope_theta, s.shape.rope_scaling);
   const Shape shape{s.tokens, heads.columns()};
   const double all = 2.0 * double(shape.count()), turned = all * double(heads.value_column(0)) / double(heads.columns());
-  add_memory_row(s, rows, {.group = "attention", .name = "rope forward", .shape = to_text(shape), .precision = "bf16", .amount = 2 * turned},
+  add_memory_row(s, rows,
+                 {.group = "attention", .name = "rope forward", .shape = to_text(shape), .precision = "bf16", .amount = 2 * turned},
                  [&](Stream& stream) -> Launch {
                    const Tensor qkv = s.random.values(stream, shape, DType::bf16);
                    return [&stream, heads, table, qkv] { ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = table}); };
@@ -39,12 +42,14 @@ void measure_rope(Subject& s, std::vector<Row>& rows) {
     if (p.activations() != DType::bf16) continue;
     const bool in_place = !p.qkv().dy->spec(recording).quantizes();
     const auto sink_on = [&](Stream& stream, const Tensor& values) {
-      const ops::SinkRequest request{.shape = shape, .cols = true, .plain = in_place ? values : Tensor{}, .for_gemm = true, .cols_left = true};
+      const ops::SinkRequest request{
+          .shape = shape, .cols = true, .plain = in_place ? values : Tensor{}, .for_gemm = true, .cols_left = true};
       return ops::make_sink(stream, p.qkv().dy->spec(recording), request);
     };
     Stream shapes(Device::null, s.stream.target());
     const double bytes = in_place ? 2 * turned : all + sink_bytes(shapes, sink_on(shapes, {}));
-    add_memory_row(s, rows, {.group = "attention", .name = "rope backward", .shape = to_text(shape), .precision = p.recipe, .amount = bytes},
+    add_memory_row(s, rows,
+                   {.group = "attention", .name = "rope backward", .shape = to_text(shape), .precision = p.recipe, .amount = bytes},
                    [&](Stream& stream) -> Launch {
                      const Tensor d = s.random.values(stream, shape, DType::bf16);
                      return [&stream, heads, table, d, y = sink_on(stream, d)]() mutable {

@@ -11,7 +11,9 @@
 namespace octet::bench {
 namespace {
 
-bool wants(const Plan& plan, std::string_view group) { return std::find(plan.groups.begin(), plan.groups.end(), group) != plan.groups.end(); }
+bool wants(const Plan& plan, std::string_view group) {
+  return std::find(plan.groups.begin(), plan.groups.end(), group) != plan.groups.end();
+}
 
 std::vector<train::RunConfig> under_each_recipe(const Plan& plan) {
   std::vector<std::string> names = plan.recipes;
@@ -27,7 +29,8 @@ std::vector<train::RunConfig> under_each_recipe(const Plan& plan) {
 using Measure = void (*)(Subject&, std::vector<Row>&);
 
 void measure_groups(const Plan& plan, Subject& s, std::vector<Row>& rows) {
-  constexpr Measure measures[] = {measure_gemms, measure_quantize, measure_attention, measure_norms, measure_activations, measure_optimizer};
+  constexpr Measure measures[] = {measure_gemms, measure_quantize,    measure_attention,
+                                  measure_norms, measure_activations, measure_optimizer};
   for (std::size_t i = 0; i < std::size(measures); ++i) {
     if (!wants(plan, groups[i])) continue;
     log::info("measuring {} ...", groups[i]);
@@ -38,7 +41,8 @@ void measure_groups(const Plan& plan, Subject& s, std::vector<Row>& rows) {
 // Rows of attention alone: measured already, or now.
 std::vector<Row> attention_rows(Subject& s, const std::vector<Row>& rows) {
   std::vector<Row> out;
-  std::copy_if(rows.begin(), rows.end(), std::back_inserter(out), [](const Row& r) { return r.group == "attention" && r.unit == Unit::flops; });
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(out),
+               [](const Row& r) { return r.group == "attention" && r.unit == Unit::flops; });
   if (out.empty()) measure_attention(s, out);
   return out;
 }
@@ -59,8 +63,15 @@ std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunCon
   record_limits(limits, limits.copy_bytes_per_second(), device, out);
   const ModelShape shape = plan.config.model.shape();
   const train::DryRun dry = train::dry_run(train::engine_config(configs.front()), target, 1, 1);
-  Subject s{.stream = stream, .random = random, .limits = limits, .effort = out.effort, .shape = shape, .tokens = out.tokens, .sequence = out.sequence,
-            .sites = sites_of(dry.plan, shape), .gradients = plan.config.optim.gradients};
+  Subject s{.stream = stream,
+            .random = random,
+            .limits = limits,
+            .effort = out.effort,
+            .shape = shape,
+            .tokens = out.tokens,
+            .sequence = out.sequence,
+            .sites = sites_of(dry.plan, shape),
+            .gradients = plan.config.optim.gradients};
   for (const auto& c : configs) s.planned.push_back(plan_sites(stream, s.sites, c.recipe));
   measure_groups(plan, s, out.rows);
   std::vector<Floor> floors;

@@ -13,7 +13,8 @@ double cpu_rate(Subject& s) {
   for (const Site& site : s.sites.all()) {
     const std::int64_t T = site.head ? s.head_tokens() : s.tokens;
     const double times = site.head ? double(s.tokens) / double(T) : double(s.shape.layers);
-    add(times, DType::bf16, T, site.out, site.in), add(times, DType::bf16, T, site.in, site.out), add(times, DType::f32, site.out, site.in, T);
+    add(times, DType::bf16, T, site.out, site.in), add(times, DType::bf16, T, site.in, site.out),
+        add(times, DType::f32, site.out, site.in, T);
   }
   return flops / seconds;
 }

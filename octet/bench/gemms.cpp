@@ -23,7 +23,8 @@ struct Product {
 };
 
 // x or its transpose as the GEMM reads it.
-Quantized operand(Stream& stream, const RandomData& random, const Quantizer& quantizer, Shape shape, bool transposed, Lives lives, bool left) {
+Quantized operand(Stream& stream, const RandomData& random, const Quantizer& quantizer, Shape shape, bool transposed, Lives lives,
+                  bool left) {
   const ops::QuantizeSpec spec = quantizer.spec(recording);
   const Shape stored = transposed ? Shape{shape[1], shape[0]} : shape;
   if (!spec.quantizes()) return {.codes = random.values(stream, stored, spec.format, Lifetime::step), .transposed = transposed};
@@ -31,15 +32,21 @@ Quantized operand(Stream& stream, const RandomData& random, const Quantizer& qua
   const Tensor x = random.values(stream, stored, DType::bf16, Lifetime::micro_batch);
   const Region region = lives == Lives::passing ? Lifetime::scratch : Lifetime::step;
   const bool both = lives == Lives::standing && !stream.apart_from_host();  // on a GPU the other one changes nothing
-  ops::Sink sink = ops::make_sink(stream, spec, {.shape = stored, .rows = !transposed || both, .cols = transposed || both, .rows_region = region,
-                                                 .cols_region = region, .plain = x, .for_gemm = true, .cols_left = left});
+  ops::Sink sink = ops::make_sink(stream, spec,
+                                  {.shape = stored,
+                                   .rows = !transposed || both,
+                                   .cols = transposed || both,
+                                   .rows_region = region,
+                                   .cols_region = region,
+                                   .plain = x,
+                                   .for_gemm = true,
+                                   .cols_left = left});
   ops::quantize(stream, x, sink);
   return transposed ? sink.codes.cols : sink.codes.rows;
 }
 
 std::vector<Product> products(const Site& site, const LinearPlan& p, std::int64_t T, DType activations, DType gradients) {
-  return {{"forward", T, site.out, site.in, p.x.get(), p.w.get(), false, false, activations, false, p.fast_forward,
-           Lives::standing},
+  return {{"forward", T, site.out, site.in, p.x.get(), p.w.get(), false, false, activations, false, p.fast_forward, Lives::standing},
           {"dgrad", T, site.in, site.out, p.dy.get(), p.w.get(), false, true, activations, false, false, Lives::standing},
           {"wgrad", site.out, site.in, T, p.dy.get(), p.x.get(), true, true, gradients, true, false, Lives::kept}};
 }

@@ -15,11 +15,13 @@ constexpr double mib = 1 << 20;
 
 // Seconds of the library's multiplication with operands stored in this order.
 double multiply_seconds(Stream& stream, const RandomData& random, const Effort& effort, const ops::Multiplication& form) {
-  return measure(stream, effort, [&](Stream& s) -> Launch {
-    const Tensor a = random.values(s, {form.M, form.K}, form.type), b = random.values(s, {form.N, form.K}, form.type);
-    const Tensor d = random.values(s, {form.M, form.N}, form.result);
-    return [form, a, b, d] { ops::multiply(form, a.data, b.data, d.data, 1, nullptr); };
-  }).best;
+  return measure(stream, effort,
+                 [&](Stream& s) -> Launch {
+                   const Tensor a = random.values(s, {form.M, form.K}, form.type), b = random.values(s, {form.N, form.K}, form.type);
+                   const Tensor d = random.values(s, {form.M, form.N}, form.result);
+                   return [form, a, b, d] { ops::multiply(form, a.data, b.data, d.data, 1, nullptr); };
+                 })
+      .best;
 }
 
 }  // namespace
@@ -54,8 +56,13 @@ double Limits::matrix_flops_per_second(DType operands, DType result, std::int64_
   effort.repeats = std::clamp(effort.repeats, 3, 5);
   for (const bool a_transposed : {false, true})
     for (const bool b_transposed : {false, true}) {
-      const ops::Multiplication form{.M = M, .N = N, .K = K, .type = type, .result = type == DType::f32 ? DType::f32 : result,
-                                     .a_transposed = a_transposed, .b_transposed = b_transposed};
+      const ops::Multiplication form{.M = M,
+                                     .N = N,
+                                     .K = K,
+                                     .type = type,
+                                     .result = type == DType::f32 ? DType::f32 : result,
+                                     .a_transposed = a_transposed,
+                                     .b_transposed = b_transposed};
       rate = std::max(rate, 2.0 * double(M) * double(N) * double(K) / multiply_seconds(stream_, random_, effort, form));
     }
   return rate;

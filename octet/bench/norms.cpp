@@ -13,7 +13,8 @@ struct Buffers {
 
   Buffers(Subject& s, Stream& stream, bool backward) {
     const std::int64_t T = s.tokens, D = s.shape.width;
-    x = s.random.values(stream, {T, D}, DType::bf16), w = s.random.values(stream, {D}, DType::f32), b = s.random.values(stream, {D}, DType::f32);
+    x = s.random.values(stream, {T, D}, DType::bf16), w = s.random.values(stream, {D}, DType::f32),
+    b = s.random.values(stream, {D}, DType::f32);
     first = s.random.values(stream, {T}, DType::f32), second = s.random.values(stream, {T}, DType::f32);
     if (!backward) return;
     dy = s.random.values(stream, {T, D}, DType::bf16), dx = s.random.values(stream, {T, D}, DType::bf16);
@@ -28,7 +29,8 @@ Row norm_row(const Subject& s, const char* name, const std::string& precision, d
 void measure_forward(Subject& s, std::vector<Row>& rows, const Planned& p) {
   const Shape shape{s.tokens, s.shape.width};
   const auto sink_on = [&](Stream& stream) {
-    return ops::make_sink(stream, p.qkv().x->spec(recording), {.shape = shape, .cols = true, .cols_region = Lifetime::step, .for_gemm = true});
+    return ops::make_sink(stream, p.qkv().x->spec(recording),
+                          {.shape = shape, .cols = true, .cols_region = Lifetime::step, .for_gemm = true});
   };
   Stream shapes(Device::null, s.stream.target());
   const double bytes = 2.0 * double(shape.count()) + sink_bytes(shapes, sink_on(shapes));
@@ -42,7 +44,8 @@ void measure_forward(Subject& s, std::vector<Row>& rows, const Planned& p) {
   add_memory_row(s, rows, norm_row(s, "layernorm forward", p.recipe, bytes), [&](Stream& stream) -> Launch {
     const Buffers b(s, stream, false);
     return [&stream, b, y = sink_on(stream)]() mutable {
-      ops::layernorm_forward(stream, {.x = b.x, .w = b.w, .b = b.b, .y = y, .mean = b.first, .inv_std = b.second, .eps = eps, .known = true});
+      ops::layernorm_forward(stream,
+                             {.x = b.x, .w = b.w, .b = b.b, .y = y, .mean = b.first, .inv_std = b.second, .eps = eps, .known = true});
     };
   });
 }
@@ -65,9 +68,8 @@ void measure_add(Subject& s, std::vector<Row>& rows) {
   });
   add_memory_row(s, rows, norm_row(s, "layernorm add", "bf16", bytes), [&](Stream& stream) -> Launch {
     const Buffers b(s, stream, true);
-    return [&stream, b] {
-      ops::layernorm_add(stream, {.a = b.x, .b = b.dy, .sum = b.dx, .mean = b.first, .inv_std = b.second, .eps = eps});
-    };
+    return
+        [&stream, b] { ops::layernorm_add(stream, {.a = b.x, .b = b.dy, .sum = b.dx, .mean = b.first, .inv_std = b.second, .eps = eps}); };
   });
 }
 
@@ -89,8 +91,9 @@ void measure_norms(Subject& s, std::vector<Row>& rows) {
   add_memory_row(s, rows, norm_row(s, "layernorm backward", "bf16", bytes), [&](Stream& stream) -> Launch {
     const Buffers b(s, stream, true);
     return [&stream, b] {
-      ops::layernorm_backward(stream, {.dy = b.dy, .x = b.x, .w = b.w, .mean = b.first, .inv_std = b.second, .dx = b.dx, .dw = b.dw, .db = b.db,
-                                       .accumulate = true});
+      ops::layernorm_backward(
+          stream,
+          {.dy = b.dy, .x = b.x, .w = b.w, .mean = b.first, .inv_std = b.second, .dx = b.dx, .dw = b.dw, .db = b.db, .accumulate = true});
     };
   });
 }

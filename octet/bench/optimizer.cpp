@@ -24,7 +24,12 @@ void measure_adamw(Subject& s, std::vector<Row>& rows, Shape shape, DType dtype)
 void measure_optimizer(Subject& s, std::vector<Row>& rows) {
   const Shape weight{s.sites.mlp_in.out, s.sites.mlp_in.in};
   for (const DType dtype : {DType::f32, DType::bf16}) measure_adamw(s, rows, weight, dtype);
-  add_memory_row(s, rows, {.group = "optimizer", .name = "sum of squares", .shape = to_text(weight), .precision = "f32", .amount = 4.0 * double(weight.count())},
+  add_memory_row(s, rows,
+                 {.group = "optimizer",
+                  .name = "sum of squares",
+                  .shape = to_text(weight),
+                  .precision = "f32",
+                  .amount = 4.0 * double(weight.count())},
                  [&](Stream& stream) -> Launch {
                    const Tensor x = s.random.values(stream, weight, DType::f32), sum = stream.zeros({1}, DType::f64);
                    return [&stream, x, sum] { ops::sum_of_squares(stream, x, sum); };

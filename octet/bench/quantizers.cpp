@@ -16,14 +16,23 @@ void add_quantize(Subject& s, std::vector<Row>& rows, const Planned& p, const st
   const ops::QuantizeSpec spec = quantizer.spec(recording);
   if (!spec.quantizes()) return;
   const auto sink_on = [spec, shape, want](Stream& stream, const Tensor& x) {
-    return ops::make_sink(stream, spec, {.shape = shape, .cols = want.cols, .rows_region = want.rows_region, .cols_region = want.cols_region,
-                                         .plain = x, .for_gemm = true, .cols_left = want.cols_left});
+    return ops::make_sink(stream, spec,
+                          {.shape = shape,
+                           .cols = want.cols,
+                           .rows_region = want.rows_region,
+                           .cols_region = want.cols_region,
+                           .plain = x,
+                           .for_gemm = true,
+                           .cols_left = want.cols_left});
   };
   Stream shapes(Device::null, s.stream.target());
   const ops::Sink sink = sink_on(shapes, shapes.empty(shape, DType::bf16));
   const double reads_and_codes = sink_bytes(shapes, sink);  // x stands for the plain values: it is read, not written
   add_memory_row(s, rows,
-                 {.group = "quantize", .name = format("{} {}", what, want.cols ? "rows + transposed" : "rows"), .shape = to_text(shape), .precision = p.recipe,
+                 {.group = "quantize",
+                  .name = format("{} {}", what, want.cols ? "rows + transposed" : "rows"),
+                  .shape = to_text(shape),
+                  .precision = p.recipe,
                   .amount = reads_and_codes},
                  [&s, sink_on, shape](Stream& stream) -> Launch {
                    const Tensor x = s.random.values(stream, shape, DType::bf16);

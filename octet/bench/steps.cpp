@@ -17,7 +17,8 @@ std::vector<data::Batch> random_batches(const train::RunConfig& c) {
   for (std::int64_t i = 0; i < c.train.accumulate; ++i) {
     data::Batch b;
     b.rows = c.train.batch, b.length = c.data.sequence_length;
-    b.inputs = random_tokens(tokens, vocabulary, std::uint64_t(2 * i)), b.targets = random_tokens(tokens, vocabulary, std::uint64_t(2 * i + 1));
+    b.inputs = random_tokens(tokens, vocabulary, std::uint64_t(2 * i)),
+    b.targets = random_tokens(tokens, vocabulary, std::uint64_t(2 * i + 1));
     out.push_back(std::move(b));
   }
   return out;
@@ -60,8 +61,13 @@ StepResult measure_step(const train::RunConfig& c, Device device, Target target,
   Engine engine(config, device, target);
   const double tokens = double(c.tokens_per_step());
   StepResult out{.floor = floor};
-  out.row = {.group = "step", .name = "step", .shape = format("{}x{}x{}", c.train.accumulate, c.train.batch, c.data.sequence_length),
-             .precision = c.recipe.recipe, .unit = Unit::tokens, .seconds = time_steps(engine, random_batches(c), repeats), .amount = tokens,
+  out.row = {.group = "step",
+             .name = "step",
+             .shape = format("{}x{}x{}", c.train.accumulate, c.train.batch, c.data.sequence_length),
+             .precision = c.recipe.recipe,
+             .unit = Unit::tokens,
+             .seconds = time_steps(engine, random_batches(c), repeats),
+             .amount = tokens,
              .limit = tokens / floor.seconds()};
   out.peak_bytes = double(engine.stream.arena().peak().total);
   return out;

@@ -20,7 +20,9 @@ struct Subject {
   DType gradients = DType::f32;  // storage of the gradients of matrices; the head's are always f32
   std::vector<Planned> planned = {};
 
-  ops::QkvShape heads() const { return {.heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim, .sequence = sequence}; }
+  ops::QkvShape heads() const {
+    return {.heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim, .sequence = sequence};
+  }
   /// Tokens that the head works on at a time.
   std::int64_t head_tokens() const { return std::min(tokens, stream.chunk_rows()); }
 };

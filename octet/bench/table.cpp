@@ -28,8 +28,13 @@ std::string rate_text(Unit unit, double rate) {
 
 std::vector<std::string> cells_of(const Row& r) {
   const Scale t = time_scale(r.seconds.median);
-  return {r.group + ": " + r.name, r.shape, r.precision, three(r.seconds.median * t.factor) + " " + t.unit,
-          three(r.seconds.low * t.factor) + "-" + three(r.seconds.high * t.factor), amount_text(r), rate_text(r.unit, r.rate()),
+  return {r.group + ": " + r.name,
+          r.shape,
+          r.precision,
+          three(r.seconds.median * t.factor) + " " + t.unit,
+          three(r.seconds.low * t.factor) + "-" + three(r.seconds.high * t.factor),
+          amount_text(r),
+          rate_text(r.unit, r.rate()),
           fixed(100 * r.share(), 0) + "%"};
 }
 

@@ -8,9 +8,9 @@ namespace octet::bench {
 
 /// How hard a measurement tries.
 struct Effort {
-  int repeats = 9;                     // samples, of which median and quartiles are taken
-  double sample_seconds = 0.005;       // one sample is as many launches as take about this long
-  double working_set_bytes = 0;        // buffers of one measurement are rotated over at least this much memory
+  int repeats = 9;                // samples, of which median and quartiles are taken
+  double sample_seconds = 0.005;  // one sample is as many launches as take about this long
+  double working_set_bytes = 0;   // buffers of one measurement are rotated over at least this much memory
 };
 
 /// Seconds of one launch: the median of the samples, the quartiles about it, and the shortest, which is what limits are made of.

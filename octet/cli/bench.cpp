@@ -29,7 +29,8 @@ train::RunConfig config_of(const Options& o) {
   const std::int64_t tokens = o.tokens > 0 ? o.tokens : gpu ? 16384 : 1024;
   if (o.sequence == 0) c.data.sequence_length = std::min({c.data.sequence_length, tokens, c.model.shape().max_sequence});
   if (tokens % c.data.sequence_length != 0)
-    throw ConfigError(format("--tokens {} must be a multiple of the sequence's {} tokens; set --sequence too", tokens, c.data.sequence_length));
+    throw ConfigError(
+        format("--tokens {} must be a multiple of the sequence's {} tokens; set --sequence too", tokens, c.data.sequence_length));
   c.train.batch = tokens / c.data.sequence_length, c.train.accumulate = o.accumulate;
   config::Origins origins;
   for (const auto& assignment : o.set) config::apply_override(c, assignment, origins);
@@ -45,7 +46,10 @@ bench::Plan plan_of(const Options& o) {
     plan.groups = {o.group};
   }
   const bool gpu = device_named(plan.config.device) != Device::cpu;
-  plan.effort = {.repeats = int(o.repeat), .sample_seconds = o.sample_ms > 0 ? o.sample_ms / 1e3 : gpu ? 0.02 : 0.005,
+  plan.effort = {.repeats = int(o.repeat),
+                 .sample_seconds = o.sample_ms > 0 ? o.sample_ms / 1e3
+                                   : gpu           ? 0.02
+                                                   : 0.005,
                  .working_set_bytes = double(o.working_set_mib) * 1024 * 1024};
   return plan;
 }
@@ -75,12 +79,14 @@ void add_bench(Program& program) {
   command.option("--device", o->device, "auto (the GPU where there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
   command.option("--model", o->model, "a named size, whose shapes are measured (model.size)");
   command.option("--tokens", o->tokens, "tokens in a micro-batch; 0: 1024 on a CPU, 16384 on a GPU", {.at_least = 0});
-  command.option("--sequence", o->sequence, "tokens in a sequence; 0: 256 on a CPU, 4096 on a GPU, or fewer where the rest asks for it", {.at_least = 0});
+  command.option("--sequence", o->sequence, "tokens in a sequence; 0: 256 on a CPU, 4096 on a GPU, or fewer where the rest asks for it",
+                 {.at_least = 0});
   command.option("--accumulate", o->accumulate, "micro-batches in a step", {.at_least = 1, .at_most = 65536});
   command.option("--recipe", o->recipes, "recipes to measure; without it, bf16 and those that octet compare compares", ',');
   command.option("--repeat", o->repeat, "samples of each row: their median and quartiles are shown", {.at_least = 1, .at_most = 10000});
   command.option("--sample-ms", o->sample_ms, "milliseconds of one sample; 0: 5 on a CPU, 20 on a GPU", {.at_least = 0, .at_most = 10000});
-  command.option("--working-set", o->working_set_mib, "MiB that buffers rotate over; 0: several times the last cache", {.at_least = 0, .at_most = 65536});
+  command.option("--working-set", o->working_set_mib, "MiB that buffers rotate over; 0: several times the last cache",
+                 {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.moments=bf16; may be repeated");
   command.flag("--quiet", o->quiet, "print the table only");

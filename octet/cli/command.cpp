@@ -30,7 +30,8 @@ void require_known_command(const CLI::App& program, int argc, char** argv) {
   for (const auto& name : names)
     if (name == argv[1]) return;
   const std::string near = nearest_of(argv[1], names);
-  throw ConfigError(format("there is no command `{}`{}; see octet --help", printable(argv[1]), near.empty() ? "" : "; did you mean `" + near + "`?"));
+  throw ConfigError(
+      format("there is no command `{}`{}; see octet --help", printable(argv[1]), near.empty() ? "" : "; did you mean `" + near + "`?"));
 }
 
 const CLI::App& command_named(const CLI::App& program, std::string_view name) {
@@ -63,8 +64,9 @@ std::string refusal(const CLI::App& program, const CLI::ParseError& error, int a
 
 std::string range_error(const Accept& accept, double value) {
   if (value >= accept.at_least && value <= accept.at_most) return "";
-  return accept.at_most < std::numeric_limits<double>::infinity() ? format("must be from {} to {}, got {}", accept.at_least, accept.at_most, value)
-                                                                  : format("must be at least {}, got {}", accept.at_least, value);
+  return accept.at_most < std::numeric_limits<double>::infinity()
+             ? format("must be from {} to {}, got {}", accept.at_least, accept.at_most, value)
+             : format("must be at least {}, got {}", accept.at_least, value);
 }
 
 // What is wrong with an option's whole number, or "". CLI11 would take the largest one for one that is too large.
@@ -101,7 +103,8 @@ int complain(std::string_view what, ExitCode code) {
 int complain_of(const std::exception& e) {
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&e))
     return complain(format("cannot use '{}': {}", printable(file->path1().string()), file->code().message()), ExitCode::io);
-  if (const auto* system = dynamic_cast<const std::system_error*>(&e); system && system->code() == std::errc::resource_unavailable_try_again)
+  if (const auto* system = dynamic_cast<const std::system_error*>(&e);
+      system && system->code() == std::errc::resource_unavailable_try_again)
     return complain("cannot begin a thread: raise the limit of processes (ulimit -u)", ExitCode::device);
   if (dynamic_cast<const std::bad_alloc*>(&e) || dynamic_cast<const std::length_error*>(&e))
     return complain("out of memory: use a smaller batch or a smaller model, or raise the limit of memory (ulimit -v)", ExitCode::device);

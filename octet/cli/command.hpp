@@ -37,7 +37,8 @@ class Command {
   void option(const std::string& names, std::int64_t& value, const std::string& help, const Accept& = {});
   void option(const std::string& names, double& value, const std::string& help, const Accept& = {});
   /// Repeated, or at once where `separator` is not 0: --recipes a,b,c.
-  void option(const std::string& names, std::vector<std::string>& values, const std::string& help, char separator = 0, bool required = false);
+  void option(const std::string& names, std::vector<std::string>& values, const std::string& help, char separator = 0,
+              bool required = false);
   void flag(const std::string& names, bool& value, const std::string& help);
   /// An option whose value may be left out; `given` tells whether it was named at all.
   void optional_value(const std::string& names, bool& given, std::string& value, const std::string& help);

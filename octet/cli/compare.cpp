@@ -62,7 +62,8 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
   if (o.quiet) log::set_quiet(true);
   heed_signals();
   const auto console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic;
-  const train::CompareOutcome outcome = resume ? train::resume_compare(o.resume, console) : train::compare(study_of(o, is_given("--recipes")), console);
+  const train::CompareOutcome outcome =
+      resume ? train::resume_compare(o.resume, console) : train::compare(study_of(o, is_given("--recipes")), console);
   output::print("{}\nreport: {}/report.html\n{}\n", table_text(outcome.comparison), outcome.folder, findings(outcome.comparison));
   return outcome.comparison.passes() ? ExitCode::done : ExitCode::gap;
 }
@@ -72,20 +73,23 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
 void add_compare(Program& program) {
   auto o = std::make_shared<Options>();
   o->compare.recipes = compared_recipes();
-  Command command =
-      program.command("compare", "Train several configurations from the same weights on the same data, and judge how their losses differ",
-                      "  octet compare --data data/docs --max-time 5m\n"
-                      "  octet compare run.toml --recipes current,block128 --seeds 5 --tolerance 0.5%\n"
-                      "  octet compare run.toml --seeds 5 --arm 'slow: recipe.name=current, optim.learning_rate=1e-3'\n"
-                      "  octet compare --resume runs/compare        resumes after a crash or Ctrl-C\n"
-                      "Defaults other than those of octet train: optim.learning_rate = 1e-3, optim.schedule.final_ratio = 0, train.eval_tokens = 32768.\n"
-                      "Exit code 3: an arm diverged, or its loss is over the baseline's by more than --tolerance and the seeds resolve that.");
+  Command command = program.command(
+      "compare", "Train several configurations from the same weights on the same data, and judge how their losses differ",
+      "  octet compare --data data/docs --max-time 5m\n"
+      "  octet compare run.toml --recipes current,block128 --seeds 5 --tolerance 0.5%\n"
+      "  octet compare run.toml --seeds 5 --arm 'slow: recipe.name=current, optim.learning_rate=1e-3'\n"
+      "  octet compare --resume runs/compare        resumes after a crash or Ctrl-C\n"
+      "Defaults other than those of octet train: optim.learning_rate = 1e-3, optim.schedule.final_ratio = 0, train.eval_tokens = 32768.\n"
+      "Exit code 3: an arm diverged, or its loss is over the baseline's by more than --tolerance and the seeds resolve that.");
   o->add_to(command);
   command.option("--recipes", o->compare.recipes, "arms that differ from the baseline by recipe alone", ',');
-  command.option("--arm", o->compare.arms, "an arm with any keys, 'name: key=value, key=value'; may be repeated; then --recipes has no default");
+  command.option("--arm", o->compare.arms,
+                 "an arm with any keys, 'name: key=value, key=value'; may be repeated; then --recipes has no default");
   command.option("--baseline", o->compare.baseline, "arm that the others are measured against: bf16, fp32, or the name of an --arm");
-  command.option("--seeds", o->compare.seeds, "runs of each arm, each with another seed; fewer than 3 resolve nothing", {.at_least = 1, .at_most = 100});
-  command.option("--twins", o->compare.twins, "twins of the baseline per seed, whose first weights differ in their last bit", {.at_least = 0, .at_most = most_twins});
+  command.option("--seeds", o->compare.seeds, "runs of each arm, each with another seed; fewer than 3 resolve nothing",
+                 {.at_least = 1, .at_most = 100});
+  command.option("--twins", o->compare.twins, "twins of the baseline per seed, whose first weights differ in their last bit",
+                 {.at_least = 0, .at_most = most_twins});
   command.option("--tolerance", o->tolerance, "gap in loss that passes, such as 0.005 or 0.5%");
   command.option("--resume", o->resume, "resume the comparison in this folder; what is compared is stored there");
   command.flag("--quiet", o->quiet, "no progress: print warnings and the result only");

@@ -34,8 +34,8 @@ void show_gpu() {
 ExitCode examine() {
   row("octet", OCTET_VERSION);
   row("processor", device_name(Device::cpu));
-  row("features", format("avx2 {}, avx512 {}, avx512-bf16 {}, amx-bf16 {}", has(__builtin_cpu_supports("avx2")), has(__builtin_cpu_supports("avx512f")),
-                         has(__builtin_cpu_supports("avx512bf16")), has(cpu::has_amx_bf16())));
+  row("features", format("avx2 {}, avx512 {}, avx512-bf16 {}, amx-bf16 {}", has(__builtin_cpu_supports("avx2")),
+                         has(__builtin_cpu_supports("avx512f")), has(__builtin_cpu_supports("avx512bf16")), has(cpu::has_amx_bf16())));
   row("kernels", format("{}", cpu::name(cpu::isa())));
   row("threads", format("{}", cpu::threads()));
   row("memory", format("{} free", bytes_text(double(cpu::available_bytes()))));

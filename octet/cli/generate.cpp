@@ -18,7 +18,9 @@ struct Options : TrainedModel {
 std::int32_t choose(const std::vector<float>& logits, const Options& o, std::uint64_t draw) {
   std::vector<std::int32_t> order(logits.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = std::int32_t(i);
-  const auto kept = std::ptrdiff_t(o.temperature == 0 ? 1 : o.top_k > 0 ? std::min<std::size_t>(std::size_t(o.top_k), order.size()) : order.size());
+  const auto kept = std::ptrdiff_t(o.temperature == 0 ? 1
+                                   : o.top_k > 0      ? std::min<std::size_t>(std::size_t(o.top_k), order.size())
+                                                      : order.size());
   std::partial_sort(order.begin(), order.begin() + kept, order.end(),
                     [&](std::int32_t a, std::int32_t b) { return logits[std::size_t(a)] > logits[std::size_t(b)]; });
   if (kept == 1) return order[0];
@@ -55,7 +57,8 @@ ExitCode generate_text(const Options& o) {
   const std::int64_t longest = o.max_sequence();
   const auto engine = o.load(std::min<std::int64_t>(longest, std::int64_t(ids.size()) + std::min(longest, o.tokens)));
   if (tokenizer->vocab_size() > engine->model->shape().vocabulary)
-    throw ConfigError(format("tokenizer {} has {} tokens, the model {}; it was trained with another one", o.tokenizer, tokenizer->vocab_size(), engine->model->shape().vocabulary));
+    throw ConfigError(format("tokenizer {} has {} tokens, the model {}; it was trained with another one", o.tokenizer,
+                             tokenizer->vocab_size(), engine->model->shape().vocabulary));
   output::write(o.prompt);
   for (std::int64_t i = 0; i < o.tokens; ++i) {
     const std::size_t window = std::min(ids.size(), std::size_t(longest));
@@ -74,8 +77,8 @@ ExitCode generate_text(const Options& o) {
 void add_generate(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command("generate", "Write text with a model",
-                                  "  octet generate runs/bf16 --prompt '#include <'\n"
-                                  "  octet generate runs/current --recipe current --temperature 0 --tokens 100");
+                                    "  octet generate runs/bf16 --prompt '#include <'\n"
+                                    "  octet generate runs/current --recipe current --temperature 0 --tokens 100");
   o->add_to(command);
   command.option("--prompt", o->prompt, "text to continue", {.may_be_empty = true});
   command.option("--tokens", o->tokens, "tokens to write", {.at_least = 1});

@@ -14,7 +14,8 @@ struct Options {
 
 ExitCode show(const Options& o) {
   constexpr std::size_t longest = 4096;  // of any path
-  if (o.what.size() > longest) throw ConfigError(octet::format("{}: neither a number nor a path has more than {} characters; check it", printable(o.what), longest));
+  if (o.what.size() > longest)
+    throw ConfigError(octet::format("{}: neither a number nor a path has more than {} characters; check it", printable(o.what), longest));
   const bool there = exists(o.what);
   const auto number = there ? std::nullopt : parse_number(o.what);
   if (!there && !number) throw ConfigError(octet::format("{}: neither a number nor a file or folder; check the path", printable(o.what)));

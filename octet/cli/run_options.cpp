@@ -26,7 +26,8 @@ namespace {
 // An unknown name is refused with the nearest one; a file that follows --fp8 is taken for its value.
 void require_recipe(const std::string& name) {
   if (name.ends_with(".toml") || (name.find('/') != std::string::npos && exists(name)))
-    throw ConfigError(format("--fp8 {}: a recipe's name may follow --fp8; write the configuration before it: {} --fp8", printable(name), printable(name)));
+    throw ConfigError(format("--fp8 {}: a recipe's name may follow --fp8; write the configuration before it: {} --fp8", printable(name),
+                             printable(name)));
   if (!name.empty()) make_recipe(name, {});
 }
 

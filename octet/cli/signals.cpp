@@ -35,7 +35,9 @@ void heed_signals() {
   for (const int number : stops) handle(number, on_stop);
   handle(SIGUSR2, on_save);
   std::signal(SIGPIPE, SIG_IGN);  // whoever reads the progress may leave: training goes on
-  std::thread([] { while (true) ::pause(); }).detach();
+  std::thread([] {
+    while (true) ::pause();
+  }).detach();
   sigset_t heeded;
   sigemptyset(&heeded);
   for (const int number : stops) sigaddset(&heeded, number);

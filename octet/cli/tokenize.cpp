@@ -23,8 +23,9 @@ class Bar final : public data::TokenizeProgress {
     if (isatty(STDERR_FILENO) == 0 || total == 0) return;
     constexpr int width = 40;
     const int filled = int(double(width) * double(done) / double(total));
-    std::fprintf(stderr, "\r[%s%s] %3d%%  %s of %s\x1b[K", std::string(std::size_t(filled), '#').c_str(), std::string(std::size_t(width - filled), '.').c_str(),
-                 int(100.0 * double(done) / double(total)), bytes_text(double(done)).c_str(), bytes_text(double(total)).c_str());
+    std::fprintf(stderr, "\r[%s%s] %3d%%  %s of %s\x1b[K", std::string(std::size_t(filled), '#').c_str(),
+                 std::string(std::size_t(width - filled), '.').c_str(), int(100.0 * double(done) / double(total)),
+                 bytes_text(double(done)).c_str(), bytes_text(double(total)).c_str());
     if (done == total) std::fputc('\n', stderr);
   }
 };
@@ -34,13 +35,14 @@ class Bar final : public data::TokenizeProgress {
 void add_tokenize(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command("tokenize", "Turn text files into a token folder to train on",
-                                  "  octet tokenize --input 'docs/**/*.txt' --output data/docs\n"
-                                  "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force",
-                                  Result::file);
+                                    "  octet tokenize --input 'docs/**/*.txt' --output data/docs\n"
+                                    "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force",
+                                    Result::file);
   command.option("-i,--input", o->inputs, "files or patterns, quoted: *, ?, ** for any folders; may be repeated", 0, true);
   command.option("-o,--output", o->output, "folder to make", {}, true);
   command.option("--tokenizer", o->tokenize.tokenizer, "byte: every byte is a token");
-  command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text; 0: all", {.at_least = 0, .at_most = 1e12});
+  command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text; 0: all",
+                 {.at_least = 0, .at_most = 1e12});
   command.option("--shard-bytes", o->shard_bytes, "no shard's file is larger", {.at_least = 1024});
   command.flag("--force", o->tokenize.force, "replace the token folder that is there");
   command.run([o] {
@@ -48,8 +50,8 @@ void add_tokenize(Program& program) {
     o->tokenize.max_bytes = std::uint64_t(o->max_mb * 1e6), o->tokenize.shard_bytes = std::uint64_t(o->shard_bytes);
     Bar bar;
     const data::TokenizeResult r = data::tokenize(o->inputs, o->output, o->tokenize, &bar);
-    output::print("{}: {} tokens in {} documents, {} of text, {} shard{}\n", printable(o->output), grouped((long long)r.tokens), grouped((long long)r.documents),
-                  bytes_text(double(r.bytes)), r.shards, r.shards == 1 ? "" : "s");
+    output::print("{}: {} tokens in {} documents, {} of text, {} shard{}\n", printable(o->output), grouped((long long)r.tokens),
+                  grouped((long long)r.documents), bytes_text(double(r.bytes)), r.shards, r.shards == 1 ? "" : "s");
     return ExitCode::done;
   });
 }

@@ -24,9 +24,12 @@ struct Options : RunOptions {
     if (!is_folder(folder)) throw ConfigError(format("--resume: there is no run folder {}; check the path", printable(folder)));
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     if (exists(folder + "/" + train::Study::file_name))
-      throw ConfigError(format("--resume: {} holds a comparison; octet compare --resume {} goes on with it", printable(folder), printable(folder)));
+      throw ConfigError(
+          format("--resume: {} holds a comparison; octet compare --resume {} goes on with it", printable(folder), printable(folder)));
     if (options.file.empty()) options.file = folder + "/config.toml";
-    if (!exists(options.file)) throw ConfigError(format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
+    if (!exists(options.file))
+      throw ConfigError(
+          format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
     return options.config();
   }
 };
@@ -37,9 +40,10 @@ ExitCode train_model(const Options& o) {
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
   const train::Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-  train::Trainer trainer(config, corpus, {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder});
-  log::info("{} parameters, {} of memory, {} GFLOP a step", grouped(trainer.plan().parameters), bytes_text(double(trainer.plan().memory.total)),
-            fixed(trainer.plan().step.flops / 1e9, 1));
+  train::Trainer trainer(config, corpus,
+                         {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder});
+  log::info("{} parameters, {} of memory, {} GFLOP a step", grouped(trainer.plan().parameters),
+            bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
   const auto report = [&] { write_report(trainer.folder() + "/report.html", std::vector{read_run(trainer.folder())}); };
   const train::Outcome outcome = [&] {
@@ -51,9 +55,9 @@ ExitCode train_model(const Options& o) {
     }
   }();
   report();
-  output::print("{}: {} steps, train loss {}, eval loss {}, {} tok/s, {} skipped; report {}/report.html\n", outcome.end.reason, outcome.end.step,
-                fixed(outcome.end.train_loss, 4), fixed(outcome.end.eval_loss, 4), grouped(static_cast<long long>(outcome.end.tokens_per_second)),
-                outcome.end.skipped, outcome.folder);
+  output::print("{}: {} steps, train loss {}, eval loss {}, {} tok/s, {} skipped; report {}/report.html\n", outcome.end.reason,
+                outcome.end.step, fixed(outcome.end.train_loss, 4), fixed(outcome.end.eval_loss, 4),
+                grouped(static_cast<long long>(outcome.end.tokens_per_second)), outcome.end.skipped, outcome.folder);
   if (outcome.state != RunState::stopped) return ExitCode::done;
   log::info("octet train --resume {} goes on", outcome.folder);
   return ExitCode::interrupted;
@@ -64,14 +68,15 @@ ExitCode train_model(const Options& o) {
 void add_train(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command("train", "Train a model",
-                                  "  octet train --data data/docs --steps 200            BF16, the tiny demo model\n"
-                                  "  octet train --data data/docs --steps 200 --fp8      the same in FP8\n"
-                                  "  octet train run.toml --fp8 mxfp8 --max-time 1h      a configuration, another recipe, an hour\n"
-                                  "  octet train --resume runs/bf16                      goes on after a crash or Ctrl-C\n"
-                                  "  octet train run.toml --set optim.learning_rate=1e-3 --set recipe.last=1",
-                                  Result::file);
+                                    "  octet train --data data/docs --steps 200            BF16, the tiny demo model\n"
+                                    "  octet train --data data/docs --steps 200 --fp8      the same in FP8\n"
+                                    "  octet train run.toml --fp8 mxfp8 --max-time 1h      a configuration, another recipe, an hour\n"
+                                    "  octet train --resume runs/bf16                      goes on after a crash or Ctrl-C\n"
+                                    "  octet train run.toml --set optim.learning_rate=1e-3 --set recipe.last=1",
+                                    Result::file);
   o->add_to(command);
-  command.optional_value("--resume", o->resume, o->resume_folder, "go on with the run in this folder or, without one, with the last of this name");
+  command.optional_value("--resume", o->resume, o->resume_folder,
+                         "go on with the run in this folder or, without one, with the last of this name");
   command.flag("--quiet", o->quiet, "no progress: print warnings and the last line only");
   command.run([o] { return train_model(*o); });
 }

@@ -23,7 +23,8 @@ void TrainedModel::add_to(Command& command) {
 std::string TrainedModel::weights() const {
   for (const std::string& candidate : {folder, folder + "/weights"})
     if (exists(candidate + "/config.json")) return candidate;
-  throw ConfigError(format("{}: neither it nor its folder `weights` has a config.json; name a Hugging Face folder or a finished run", printable(folder)));
+  throw ConfigError(
+      format("{}: neither it nor its folder `weights` has a config.json; name a Hugging Face folder or a finished run", printable(folder)));
 }
 
 std::int64_t TrainedModel::max_sequence() const { return read_hugging_face_shape(weights()).max_sequence; }
@@ -32,7 +33,9 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   if (threads > 0) cpu::set_threads(int(threads));
   const std::string from = weights();
   const ModelShape shape = read_hugging_face_shape(from);
-  if (sequence > shape.max_sequence) throw ConfigError(format("{} tokens are asked for, but the model in {} takes at most {}", sequence, printable(from), shape.max_sequence));
+  if (sequence > shape.max_sequence)
+    throw ConfigError(
+        format("{} tokens are asked for, but the model in {} takes at most {}", sequence, printable(from), shape.max_sequence));
   const auto files = io::TensorFolder::open(from);  // weights that cannot be read are refused before the machine is measured
   for (const auto& entry : recipes())
     if (entry.name == precision.recipe && entry.options.empty() && precision.options.format != "default")

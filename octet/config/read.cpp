@@ -164,7 +164,8 @@ void apply_override(Ref config, std::string_view assignment, Origins& origins) {
   origins[key] = "--set";
 }
 
-void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double, std::string> given, const std::string& option, Origins& origins) {
+void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double, std::string> given, const std::string& option,
+             Origins& origins) {
   const Section root = gather(config);
   const Field* field = find_field(root, key);
   check(field != nullptr, "config: {} stands for {}, which is no key", option, key);

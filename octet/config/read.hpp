@@ -32,7 +32,8 @@ void apply_override(Ref config, std::string_view assignment, Origins& origins);
 
 /// Sets one key to what an option of the command line says, as strictly as apply_override(): `option` ("--output") is named in the refusal,
 /// and becomes the key's origin. Throws ContractError where there is no such key.
-void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double, std::string> value, const std::string& option, Origins& origins);
+void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double, std::string> value, const std::string& option,
+             Origins& origins);
 
 /// "run.toml:4:1: `optim.warmup`" when `key` was set, else "`optim.warmup`": how a component that finds fault with a value, or has
 /// no use for it, begins its sentence.

@@ -139,16 +139,15 @@ TEST(ReadToml, a_value_out_of_range_says_the_range) {
 TEST(ReadToml, nan_and_infinity_are_refused) {
   EXPECT_EQ(refused("factor = nan"), "run.toml:1:10: `factor` must be a number, got nan, which is not finite");
   EXPECT_EQ(refused("factor = -inf"), "run.toml:1:10: `factor` must be a number, got -inf, which is not finite");
-  EXPECT_EQ(refused("factor = 1e999"), "run.toml:1:15: not TOML: floating-point: '1e999' could not be interpreted as a value" + how_toml_is_written);
+  EXPECT_EQ(refused("factor = 1e999"),
+            "run.toml:1:15: not TOML: floating-point: '1e999' could not be interpreted as a value" + how_toml_is_written);
   EXPECT_EQ(refused("offset = 9223372036854775808"),
             "run.toml:1:29: not TOML: decimal integer: '9223372036854775808' is not representable in 64 bits" + how_toml_is_written);
 }
 
 TEST(ReadToml, a_key_or_section_set_twice_is_refused) {
-  EXPECT_EQ(refused("steps = 1\nsteps = 2"),
-            "run.toml:2:9: not TOML: 'steps' is there already; a key or a section may stand once only");
-  EXPECT_EQ(refused("[optim]\n[optim]"),
-            "run.toml:2:1: not TOML: 'optim' is there already; a key or a section may stand once only");
+  EXPECT_EQ(refused("steps = 1\nsteps = 2"), "run.toml:2:9: not TOML: 'steps' is there already; a key or a section may stand once only");
+  EXPECT_EQ(refused("[optim]\n[optim]"), "run.toml:2:1: not TOML: 'optim' is there already; a key or a section may stand once only");
 }
 
 TEST(ReadToml, text_that_is_not_toml_is_refused_at_its_place) {
@@ -179,7 +178,8 @@ TEST(ReadToml, characters_of_every_length_come_as_they_were_written) {
 }
 
 TEST(ReadToml, quotes_within_a_word_hide_no_character_from_the_parser) {
-  for (const std::string text : {"steps = 0'\u00FF'", "steps = 0='\u2027'", "keep = [0.'\u3001']", "steps = 0===ki'nd==.==\u00FF=\"\"\"\"\"\""}) {
+  for (const std::string text :
+       {"steps = 0'\u00FF'", "steps = 0='\u2027'", "keep = [0.'\u3001']", "steps = 0===ki'nd==.==\u00FF=\"\"\"\"\"\""}) {
     EXPECT_TRUE(refused(text).starts_with("run.toml:1:")) << refused(text);
   }
 }
@@ -193,7 +193,8 @@ TEST(ReadToml, a_file_is_read_and_named_in_messages) {
   write_file(path, "step = 7\n");
   EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ":1:1: unknown key `step`; did you mean `steps`?");
   write_file(path, std::string(max_toml_bytes + 1, '\n'));
-  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }), path + ": the file may have at most 1,048,576 bytes, it has 1,048,577; name a TOML file");
+  EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }),
+            path + ": the file may have at most 1,048,576 bytes, it has 1,048,577; name a TOML file");
   EXPECT_THROW(read_toml_file(path + ".missing", c), IoError);
 }
 

@@ -64,10 +64,8 @@ void guard_structure(std::string_view text, const std::string& name) {
 Position position_at(std::string_view text, std::size_t offset) {
   Position p;
   for (const char c : text.substr(0, offset)) {
-    if (c == '\n')
-      ++p.line, p.column = 1;
-    else if (!continues(static_cast<unsigned char>(c)))
-      ++p.column;
+    if (c == '\n') ++p.line, p.column = 1;
+    else if (!continues(static_cast<unsigned char>(c))) ++p.column;
   }
   return p;
 }

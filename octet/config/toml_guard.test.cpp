@@ -75,10 +75,8 @@ TEST(TomlGuard, random_text_never_ends_the_program) {
     std::string text = i % 2 ? seed : std::string();
     for (int j = 0; j < 1 + i % 40; ++j) {
       const char c = alphabet[random() % alphabet.size()];
-      if (text.empty() || random() % 2)
-        text.insert(random() % (text.size() + 1), 1, c);
-      else
-        text[random() % text.size()] = c;
+      if (text.empty() || random() % 2) text.insert(random() % (text.size() + 1), 1, c);
+      else text[random() % text.size()] = c;
     }
     Sample sample;
     try {

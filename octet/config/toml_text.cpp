@@ -27,9 +27,9 @@ namespace {
 
 constexpr const char* how_toml_is_written = "a section is headed [name], a key is name = value, a text stands in quotes";
 
-// toml++ 3.3 runs into __builtin_unreachable on some characters below U+10000 that stand outside strings, or that it takes to be there while
-// it looks ahead. It never sees one: each is moved up to plane 16, where the text has none (guard_toml), and what it gives is moved back.
-// One character stays one character, so its columns hold.
+// toml++ 3.3 runs into __builtin_unreachable on some characters below U+10000 that stand outside strings, or that it takes to be there
+// while it looks ahead. It never sees one: each is moved up to plane 16, where the text has none (guard_toml), and what it gives is moved
+// back. One character stays one character, so its columns hold.
 constexpr unsigned plane_16 = 0x100000;
 
 unsigned continuation(char c) { return static_cast<unsigned char>(c) & 0x3Fu; }
@@ -78,24 +78,15 @@ Position position_of(const toml::source_region& source) { return {source.begin.l
 /// What a node that no field takes is, in words.
 std::string kind_text(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::table:
-      return "a section";
-    case toml::node_type::array:
-      return "a list";
-    case toml::node_type::date:
-      return "a date";
-    case toml::node_type::time:
-      return "a time";
-    case toml::node_type::date_time:
-      return "a date and time";
-    case toml::node_type::boolean:
-      return node.ref<bool>() ? "true" : "false";
-    case toml::node_type::integer:
-      return std::to_string(node.ref<std::int64_t>());
-    case toml::node_type::floating_point:
-      return number_text(node.ref<double>());
-    default:
-      return "something else";
+    case toml::node_type::table: return "a section";
+    case toml::node_type::array: return "a list";
+    case toml::node_type::date: return "a date";
+    case toml::node_type::time: return "a time";
+    case toml::node_type::date_time: return "a date and time";
+    case toml::node_type::boolean: return node.ref<bool>() ? "true" : "false";
+    case toml::node_type::integer: return std::to_string(node.ref<std::int64_t>());
+    case toml::node_type::floating_point: return number_text(node.ref<double>());
+    default: return "something else";
   }
 }
 
@@ -111,18 +102,12 @@ Value list_of(const toml::array& array) {
 
 Value value_of(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::boolean:
-      return node.ref<bool>();
-    case toml::node_type::integer:
-      return node.ref<std::int64_t>();
-    case toml::node_type::floating_point:
-      return node.ref<double>();
-    case toml::node_type::string:
-      return moved_back(node.ref<std::string>());
-    case toml::node_type::array:
-      return list_of(*node.as_array());
-    default:
-      return Foreign{kind_text(node)};
+    case toml::node_type::boolean: return node.ref<bool>();
+    case toml::node_type::integer: return node.ref<std::int64_t>();
+    case toml::node_type::floating_point: return node.ref<double>();
+    case toml::node_type::string: return moved_back(node.ref<std::string>());
+    case toml::node_type::array: return list_of(*node.as_array());
+    default: return Foreign{kind_text(node)};
   }
 }
 

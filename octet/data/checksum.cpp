@@ -17,7 +17,9 @@ Checksummer::Checksummer() : state_(XXH3_createState()) {
 }
 Checksummer::~Checksummer() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
 
-void Checksummer::add(std::span<const std::byte> bytes) { XXH3_128bits_update(static_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size()); }
+void Checksummer::add(std::span<const std::byte> bytes) {
+  XXH3_128bits_update(static_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size());
+}
 
 Checksum Checksummer::sum() const {
   const XXH128_hash_t hash = XXH3_128bits_digest(static_cast<const XXH3_state_t*>(state_));

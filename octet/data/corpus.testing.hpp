@@ -67,9 +67,7 @@ inline std::vector<std::int32_t> all_tokens(const Dataset& dataset) {
 }
 
 /// The path of shard `number` of a dataset.
-inline std::string shard_path(const std::string& folder, std::size_t number) {
-  return Dataset(folder).shards()[number].path();
-}
+inline std::string shard_path(const std::string& folder, std::size_t number) { return Dataset(folder).shards()[number].path(); }
 
 /// Puts another file at `path`. A new one, since some file systems sync a file that is cut and written again.
 inline void replace_file(const std::string& path, std::string_view bytes) {

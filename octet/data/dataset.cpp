@@ -15,9 +15,10 @@ void require_match(const Shard& shard, const Manifest& manifest, const Manifest:
   const ShardHeader& h = shard.header();
   const auto require = [&](bool ok, std::string_view what, const std::string& wanted, const std::string& got) {
     if (ok) return;
-    throw DataError(format("{}: {} must be {} according to {}, got {}: it is not the shard that belongs here; copy the dataset again or run `octet "
-                           "tokenize` again",
-                           printable(shard.path()), what, wanted, Manifest::file_name, printable(got)));
+    throw DataError(
+        format("{}: {} must be {} according to {}, got {}: it is not the shard that belongs here; copy the dataset again or run `octet "
+               "tokenize` again",
+               printable(shard.path()), what, wanted, Manifest::file_name, printable(got)));
   };
   const auto number = [&](std::string_view what, std::uint64_t wanted, std::uint64_t got) {
     require(wanted == got, what, std::to_string(wanted), std::to_string(got));
@@ -54,8 +55,8 @@ std::uint64_t Dataset::document_start(std::uint64_t number) const {
 }
 
 void Dataset::read(std::uint64_t first, std::span<std::int32_t> out) const {
-  check(first <= token_count_ && out.size() <= token_count_ - first, "dataset '{}': tokens {} to {} are wanted, there are {}", folder_, first,
-        first + out.size(), token_count_);
+  check(first <= token_count_ && out.size() <= token_count_ - first, "dataset '{}': tokens {} to {} are wanted, there are {}", folder_,
+        first, first + out.size(), token_count_);
   auto shard = std::ranges::upper_bound(shards_, first, {}, [](const Shard& s) { return s.header().first_token; }) - 1;
   for (; !out.empty(); ++shard) {
     const std::uint64_t inside = first - shard->header().first_token;
@@ -73,9 +74,10 @@ Checksum Dataset::fingerprint() const {
 
 void require_vocabulary(const Dataset& dataset, std::int64_t vocab_size) {
   if (vocab_size >= dataset.vocab_size()) return;
-  throw ConfigError(format("data.path: '{}' has token ids up to {} (tokenizer '{}'), the model's vocabulary has {}; set model.vocabulary to at least {} "
-                           "or tokenize with the model's tokenizer",
-                           printable(dataset.folder()), dataset.vocab_size() - 1, printable(dataset.tokenizer()), vocab_size, dataset.vocab_size()));
+  throw ConfigError(
+      format("data.path: '{}' has token ids up to {} (tokenizer '{}'), the model's vocabulary has {}; set model.vocabulary to at least {} "
+             "or tokenize with the model's tokenizer",
+             printable(dataset.folder()), dataset.vocab_size() - 1, printable(dataset.tokenizer()), vocab_size, dataset.vocab_size()));
 }
 
 }  // namespace octet::data

@@ -115,8 +115,10 @@ TEST(Dataset, an_id_beyond_the_vocabulary_is_named_with_its_offset) {
   header.tokens = checksum_of(std::string_view(bytes).substr(256, 24));
   bytes.replace(0, 256, encode_header(header));
   replace_file(path, bytes);
-  const std::string wanted = path + ": byte 264: token ids must be below the vocabulary of 257, token 4 is 4660; copy the file again or run `octet "
-                                    "tokenize` again";
+  const std::string wanted =
+      path +
+      ": byte 264: token ids must be below the vocabulary of 257, token 4 is 4660; copy the file again or run `octet "
+      "tokenize` again";
   EXPECT_EQ(error_of<DataError>([&] { Shard{path}; }), wanted);
   const Shard unverified(path, Verify::header);
   std::vector<std::int32_t> ids(10);
@@ -140,7 +142,8 @@ TEST(Dataset, a_document_table_out_of_order_is_refused_even_under_a_right_checks
   };
   EXPECT_EQ(refusal_of_third(8), "no error");
   for (const std::uint64_t bad : {std::uint64_t(0), std::uint64_t(4), std::uint64_t(12), std::uint64_t(1) << 63, ~std::uint64_t(0)})
-    EXPECT_TRUE(has(refusal_of_third(bad), "byte " + std::to_string(table + 16) + ": document 2 must begin at a token from 5 to 11, got ")) << bad;
+    EXPECT_TRUE(has(refusal_of_third(bad), "byte " + std::to_string(table + 16) + ": document 2 must begin at a token from 5 to 11, got "))
+        << bad;
 }
 
 TEST(Dataset, swapped_missing_and_foreign_shards_are_named) {
@@ -183,8 +186,9 @@ TEST(Dataset, a_shard_changed_while_it_is_open_stops_the_reading_and_one_replace
   replace_file(path, whole);
   const Dataset cut(folder);
   fs::resize_file(path, 300);
-  EXPECT_EQ(error_of<DataError>([&] { all_tokens(cut); }), path + ": the file had " + std::to_string(whole.size()) +
-                                                                  " bytes when it was opened, now it has 300; leave shards alone while they are read");
+  EXPECT_EQ(error_of<DataError>([&] { all_tokens(cut); }),
+            path + ": the file had " + std::to_string(whole.size()) +
+                " bytes when it was opened, now it has 300; leave shards alone while they are read");
   replace_file(path, whole);
   const Dataset touched(folder);
   fs::last_write_time(path, fs::file_time_type::clock::now() + std::chrono::seconds(5));
@@ -207,13 +211,15 @@ TEST(Dataset, a_model_with_too_few_ids_is_told_how_many_it_needs) {
   require_vocabulary(dataset, 257);
   require_vocabulary(dataset, 272);
   EXPECT_EQ(error_of<ConfigError>([&] { require_vocabulary(dataset, 256); }),
-            "data.path: '" + scratch.at("data") + "' has token ids up to 256 (tokenizer 'byte'), the model's vocabulary has 256; set model.vocabulary to at "
-                                                  "least 257 or tokenize with the model's tokenizer");
+            "data.path: '" + scratch.at("data") +
+                "' has token ids up to 256 (tokenizer 'byte'), the model's vocabulary has 256; set model.vocabulary to at "
+                "least 257 or tokenize with the model's tokenizer");
 }
 
 TEST(Dataset, a_folder_without_a_finished_dataset_says_what_to_run) {
   const Scratch scratch;
-  EXPECT_TRUE(has(error_of<ConfigError>([&] { Dataset(scratch.at("none")); }), "there is no folder '" + scratch.at("none") + "'; make one with `octet tokenize"));
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { Dataset(scratch.at("none")); }),
+                  "there is no folder '" + scratch.at("none") + "'; make one with `octet tokenize"));
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Dataset(scratch.folder()); }), "holds no dataset.toml, so it is no finished dataset"));
 }
 

@@ -73,7 +73,8 @@ void DatasetWriter::remove_other_shards() const {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename().string();
     const bool ours = wildcard_match("shard-[0-9][0-9][0-9][0-9][0-9]*-????????.tok", name);
-    if (ours && std::ranges::find(manifest_.shards, name, &Manifest::Entry::file) == manifest_.shards.end()) fs::remove(entry.path(), error);
+    if (ours && std::ranges::find(manifest_.shards, name, &Manifest::Entry::file) == manifest_.shards.end())
+      fs::remove(entry.path(), error);
   }
 }
 

@@ -10,7 +10,8 @@ EvalBatches::EvalBatches(const Windows& windows, std::int64_t rows, std::int64_t
     : windows_(windows), rows_(std::uint64_t(rows)), samples_(windows.count()) {
   check(rows >= 1, "evaluation: a batch must have at least 1 row, got {}", rows);
   check(max_tokens >= 0, "evaluation: the limit must be 0 (none) or more tokens, got {}", max_tokens);
-  if (max_tokens > 0) samples_ = std::min(samples_, (std::uint64_t(max_tokens) + std::uint64_t(windows.length()) - 1) / std::uint64_t(windows.length()));
+  if (max_tokens > 0)
+    samples_ = std::min(samples_, (std::uint64_t(max_tokens) + std::uint64_t(windows.length()) - 1) / std::uint64_t(windows.length()));
 }
 
 std::uint64_t EvalBatches::size() const { return (samples_ + rows_ - 1) / rows_; }
@@ -26,7 +27,8 @@ Batch EvalBatches::operator[](std::uint64_t number) const {
   const std::uint64_t step = windows_.count() / samples_, rest = windows_.count() % samples_;
   for (std::int64_t r = 0; r < batch.rows; ++r) {
     const std::uint64_t sample = batch.first_sample + std::uint64_t(r);
-    windows_.read(sample * step + sample * rest / samples_, batch.inputs.data() + r * batch.length, batch.targets.data() + r * batch.length);
+    windows_.read(sample * step + sample * rest / samples_, batch.inputs.data() + r * batch.length,
+                  batch.targets.data() + r * batch.length);
   }
   return batch;
 }

@@ -70,7 +70,8 @@ class Search {
     if (!rest.empty()) return run(path, rest);
     std::error_code error;
     if (fs::is_regular_file(path, error)) return found.push_back(path.lexically_normal().string());
-    if (fs::is_symlink(path, error) && !fs::exists(path, error)) log::warn("skipped '{}': a symbolic link to nothing", printable(path.string()));
+    if (fs::is_symlink(path, error) && !fs::exists(path, error))
+      log::warn("skipped '{}': a symbolic link to nothing", printable(path.string()));
   }
 
   std::set<std::pair<std::string, std::size_t>> seen_;
@@ -83,7 +84,8 @@ std::vector<std::string> files_matching(const std::string& pattern) {
   std::error_code ignored;
   if (fs::is_regular_file(path, ignored)) return {path.lexically_normal().string()};
   if (fs::is_directory(path, ignored))
-    throw ConfigError(format("'{}' is a folder; say which files in it, such as '{}'", printable(pattern), printable((path / "**" / "*.txt").string())));
+    throw ConfigError(
+        format("'{}' is a folder; say which files in it, such as '{}'", printable(pattern), printable((path / "**" / "*.txt").string())));
   if (fs::exists(path, ignored)) throw ConfigError(format("'{}' is not a plain file; copy its text into one", printable(pattern)));
 
   std::vector<std::string> names;

@@ -18,7 +18,8 @@ using Names = std::vector<std::string>;
 struct Glob : ::testing::Test {
   Scratch scratch;
   Glob() {
-    for (const char* const name : {"a.txt", "b.md", "docs/c.txt", "docs/deep/er/d.txt", "docs/deep/e.txt", "docs/.hidden/f.txt", "docs/.g.txt", "docs/B.txt"})
+    for (const char* const name :
+         {"a.txt", "b.md", "docs/c.txt", "docs/deep/er/d.txt", "docs/deep/e.txt", "docs/.hidden/f.txt", "docs/.g.txt", "docs/B.txt"})
       scratch.write(name, "x");
   }
   /// The matches, without the folder's path.
@@ -78,7 +79,8 @@ TEST_F(Glob, links_to_folders_are_not_entered_and_links_to_files_are_files) {
 TEST_F(Glob, pipes_are_passed_over_and_refused_when_named) {
   ASSERT_EQ(::mkfifo(scratch.at("docs/pipe.txt").c_str(), 0600), 0);
   EXPECT_EQ(matches("docs/p*.txt"), Names{});
-  EXPECT_EQ(error_of<ConfigError>([&] { matches("docs/pipe.txt"); }), format("'{}' is not a plain file; copy its text into one", scratch.at("docs/pipe.txt")));
+  EXPECT_EQ(error_of<ConfigError>([&] { matches("docs/pipe.txt"); }),
+            format("'{}' is not a plain file; copy its text into one", scratch.at("docs/pipe.txt")));
 }
 
 TEST_F(Glob, a_folder_is_answered_with_the_pattern_for_its_files) {

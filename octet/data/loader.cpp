@@ -13,8 +13,8 @@ Loader::Options checked(Loader::Options options) {
   check(options.rows >= 1, "loader: a batch must have at least 1 row, got {}", options.rows);
   check(options.prefetch >= 1, "loader: at least 1 batch must be kept ready, got {}", options.prefetch);
   if (options.stride == 0) options.stride = options.rows;
-  check(options.offset >= 0 && options.offset + options.rows <= options.stride, "loader: rows {} to {} must lie in the stride of {}", options.offset,
-        options.offset + options.rows, options.stride);
+  check(options.offset >= 0 && options.offset + options.rows <= options.stride, "loader: rows {} to {} must lie in the stride of {}",
+        options.offset, options.offset + options.rows, options.stride);
   return options;
 }
 

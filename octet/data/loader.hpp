@@ -20,9 +20,9 @@ namespace octet::data {
 class Loader {
  public:
   struct Options {
-    std::int64_t rows = 1;      // of every batch
-    std::int64_t stride = 0;    // samples from one batch's first to the next one's; 0 = rows
-    std::int64_t offset = 0;    // where in each stride this reader's rows begin: reader i of n has stride n * rows, offset i * rows
+    std::int64_t rows = 1;    // of every batch
+    std::int64_t stride = 0;  // samples from one batch's first to the next one's; 0 = rows
+    std::int64_t offset = 0;  // where in each stride this reader's rows begin: reader i of n has stride n * rows, offset i * rows
     std::uint64_t seed = 0;
     std::int64_t prefetch = 4;  // batches kept ready, at least 1
   };
@@ -59,10 +59,10 @@ class Loader {
 
   std::mutex mutex_;
   std::condition_variable_any room_, filled_;
-  std::deque<Item> ready_;            // guarded by mutex_
-  std::uint64_t prepare_at_ = 0;      // guarded by mutex_: the position of the next item of ready_
-  std::uint64_t seeks_ = 0;           // guarded by mutex_: tells an item prepared before a seek
-  std::jthread thread_;               // last: it is stopped and joined before anything that it uses goes
+  std::deque<Item> ready_;        // guarded by mutex_
+  std::uint64_t prepare_at_ = 0;  // guarded by mutex_: the position of the next item of ready_
+  std::uint64_t seeks_ = 0;       // guarded by mutex_: tells an item prepared before a seek
+  std::jthread thread_;           // last: it is stopped and joined before anything that it uses goes
 };
 
 }  // namespace octet::data

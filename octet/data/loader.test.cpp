@@ -154,13 +154,15 @@ TEST_F(Loading, waiting_is_measured_and_rows_outside_their_stride_are_a_broken_c
   loader.next();
   EXPECT_GE(loader.wait_seconds(), 0);
   EXPECT_LT(loader.wait_seconds(), 60);
-  EXPECT_TRUE(has(error_of<ContractError>([&] { Loader(*windows, {.rows = 2, .stride = 4, .offset = 3}); }), "rows 3 to 5 must lie in the stride of 4"));
+  EXPECT_TRUE(has(error_of<ContractError>([&] { Loader(*windows, {.rows = 2, .stride = 4, .offset = 3}); }),
+                  "rows 3 to 5 must lie in the stride of 4"));
   EXPECT_TRUE(has(error_of<ContractError>([&] { Loader(*windows, {.rows = 0}); }), "at least 1 row"));
 }
 
 TEST(DataConfig, reads_its_keys_and_refuses_what_is_out_of_range) {
   DataConfig config;
-  config::read_toml("path = \"data/docs\"\nsequence_length = 256\neval_fraction = 0.05\nverify = false\nprefetch = 2\n", "run.toml", config);
+  config::read_toml("path = \"data/docs\"\nsequence_length = 256\neval_fraction = 0.05\nverify = false\nprefetch = 2\n", "run.toml",
+                    config);
   EXPECT_EQ(config.path, "data/docs");
   EXPECT_EQ(config.sequence_length, 256);
   EXPECT_EQ(config.eval_fraction, 0.05);

@@ -52,7 +52,8 @@ class Section {
 
   std::size_t line() const { return line_; }
   void require_all_taken() const {
-    if (!values_.empty()) refuse(path_, values_.begin()->second.line, format("the key '{}' is unknown here", printable(values_.begin()->first)));
+    if (!values_.empty())
+      refuse(path_, values_.begin()->second.line, format("the key '{}' is unknown here", printable(values_.begin()->first)));
   }
 
  private:
@@ -86,18 +87,16 @@ std::vector<Section> sections_of(std::string_view text, const std::string& path)
     text.remove_prefix(std::min(end + 1, text.size()));
     const auto equals = words.find('=');
     if (words.empty() || words.front() == '#') continue;
-    if (words == "[[shard]]")
-      sections.emplace_back(path, line);
-    else if (equals != words.npos)
-      sections.back().add(trimmed(words.substr(0, equals)), trimmed(words.substr(equals + 1)), line);
-    else
-      refuse(path, line, format("a line must be 'key = value' or '[[shard]]', got '{}'", printable(words.substr(0, 60))));
+    if (words == "[[shard]]") sections.emplace_back(path, line);
+    else if (equals != words.npos) sections.back().add(trimmed(words.substr(0, equals)), trimmed(words.substr(equals + 1)), line);
+    else refuse(path, line, format("a line must be 'key = value' or '[[shard]]', got '{}'", printable(words.substr(0, 60))));
   }
   return sections;
 }
 
 Manifest::Entry entry_of(Section& section, const std::string& path) {
-  Manifest::Entry entry{section.take_text("file"), section.take_whole("tokens", 1), section.take_whole("documents", 0), section.take_text("checksum")};
+  Manifest::Entry entry{section.take_text("file"), section.take_whole("tokens", 1), section.take_whole("documents", 0),
+                        section.take_text("checksum")};
   section.require_all_taken();
   if (entry.file == "." || entry.file == ".." || entry.file.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
     refuse(path, section.line(), format("'file' must be the name of a file in this folder, got '{}'", printable(entry.file)));
@@ -109,7 +108,8 @@ Manifest parse(std::string_view text, const std::string& path) {
   Section& top = sections.front();
   if (const auto version = top.take_whole("format", 0); version != Manifest::format_version)
     refuse(path, top.line(), format("this program reads dataset format {}, got {}", Manifest::format_version, version));
-  Manifest manifest{top.take_text("tokenizer"), top.take_whole("vocab_size", 1), top.take_whole("tokens", 1), top.take_whole("documents", 1), {}};
+  Manifest manifest{
+      top.take_text("tokenizer"), top.take_whole("vocab_size", 1), top.take_whole("tokens", 1), top.take_whole("documents", 1), {}};
   top.require_all_taken();
   std::uint64_t tokens = 0, documents = 0;
   for (std::size_t i = 1; i < sections.size(); ++i) {
@@ -117,8 +117,9 @@ Manifest parse(std::string_view text, const std::string& path) {
     tokens += entry.tokens, documents += entry.documents;
   }
   if (tokens != manifest.tokens || documents != manifest.documents)
-    refuse(path, top.line(), format("the {} shards listed hold {} tokens and {} documents, the dataset must have {} and {}", manifest.shards.size(),
-                                    tokens, documents, manifest.tokens, manifest.documents));
+    refuse(path, top.line(),
+           format("the {} shards listed hold {} tokens and {} documents, the dataset must have {} and {}", manifest.shards.size(), tokens,
+                  documents, manifest.tokens, manifest.documents));
   return manifest;
 }
 
@@ -126,9 +127,11 @@ Manifest parse(std::string_view text, const std::string& path) {
 [[noreturn]] void refuse_file_for_folder(const std::string& path) {
   const std::string folder = folder_of(path);
   if (exists(folder + "/" + Manifest::file_name))
-    throw ConfigError(format("data.path: '{}' is a file of a token folder; name the folder, --data {}", printable(path), printable(folder)));
-  throw ConfigError(format("data.path: '{}' is a file, not a token folder; tokenize it first: octet tokenize --input {} --output data/tokens",
-                           printable(path), printable(path)));
+    throw ConfigError(
+        format("data.path: '{}' is a file of a token folder; name the folder, --data {}", printable(path), printable(folder)));
+  throw ConfigError(
+      format("data.path: '{}' is a file, not a token folder; tokenize it first: octet tokenize --input {} --output data/tokens",
+             printable(path), printable(path)));
 }
 
 /// A folder of tokens whose tokenizing was interrupted, or of something else.
@@ -144,11 +147,12 @@ Manifest parse(std::string_view text, const std::string& path) {
   if (error) refuse_file("read the folder", folder, error.value());
   const std::string shown = printable(folder);
   if (shards || !files)
-    throw ConfigError(format("data.path: '{}' holds no {}, so it is no finished dataset; run `octet tokenize --output {}` to its end", shown,
-                             Manifest::file_name, shown));
-  throw ConfigError(format("data.path: '{}' is a folder of other files, not a token folder; tokenize its text into another one: octet tokenize "
-                           "--input '{}/**/*' --output data/tokens",
-                           shown, shown));
+    throw ConfigError(format("data.path: '{}' holds no {}, so it is no finished dataset; run `octet tokenize --output {}` to its end",
+                             shown, Manifest::file_name, shown));
+  throw ConfigError(
+      format("data.path: '{}' is a folder of other files, not a token folder; tokenize its text into another one: octet tokenize "
+             "--input '{}/**/*' --output data/tokens",
+             shown, shown));
 }
 
 }  // namespace
@@ -170,8 +174,8 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
       "format = {}\ntokenizer = \"{}\"\nvocab_size = {}\ntokens = {}\ndocuments = {}\n",
       Manifest::format_version, manifest.tokenizer, manifest.vocab_size, manifest.tokens, manifest.documents);
   for (const Manifest::Entry& entry : manifest.shards)
-    text += format("\n[[shard]]\nfile = \"{}\"\ntokens = {}\ndocuments = {}\nchecksum = \"{}\"\n", entry.file, entry.tokens, entry.documents,
-                   entry.checksum);
+    text += format("\n[[shard]]\nfile = \"{}\"\ntokens = {}\ndocuments = {}\nchecksum = \"{}\"\n", entry.file, entry.tokens,
+                   entry.documents, entry.checksum);
   write_file((fs::path(folder) / Manifest::file_name).string(), text);
 }
 

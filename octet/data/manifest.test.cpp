@@ -54,7 +54,8 @@ TEST(Manifest, a_wrong_line_is_named) {
   const Scratch scratch;
   const std::string path = scratch.at("dataset.toml"), remedy = "; copy the dataset again or run `octet tokenize` again";
   const std::pair<std::string, std::string> cases[] = {
-      {replaced("vocab_size = 257", "vocab_size = 257.0"), "line 4: 'vocab_size' must be a whole number from 1 to 281474976710656, got 257.0"},
+      {replaced("vocab_size = 257", "vocab_size = 257.0"),
+       "line 4: 'vocab_size' must be a whole number from 1 to 281474976710656, got 257.0"},
       {replaced("vocab_size = 257", "vocab_size = -1"), "line 4: 'vocab_size' must be a whole number from 1 to 281474976710656, got -1"},
       {replaced("vocab_size = 257", "vocab_size = 99999999999999999999"),
        "line 4: 'vocab_size' must be a whole number from 1 to 281474976710656, got 99999999999999999999"},
@@ -64,7 +65,8 @@ TEST(Manifest, a_wrong_line_is_named) {
       {replaced("tokenizer = \"byte\"", "tokenizer = byte"), "line 3: 'tokenizer' must be a text in double quotes, got byte"},
       {replaced("tokenizer = \"byte\"", "tokenizer = \"by\"te\""), "line 3: 'tokenizer' must be a text in double quotes, got \"by\"te\""},
       {replaced("format = 1", "format = 2"), "line 1: this program reads dataset format 1, got 2"},
-      {replaced("tokens = 20", "tokens = 21"), "line 1: the 2 shards listed hold 31 tokens and 2 documents, the dataset must have 30 and 2"},
+      {replaced("tokens = 20", "tokens = 21"),
+       "line 1: the 2 shards listed hold 31 tokens and 2 documents, the dataset must have 30 and 2"},
       {replaced("[[shard]]", "[shard]"), "line 8: a line must be 'key = value' or '[[shard]]', got '[shard]'"},
   };
   for (const auto& [text, wanted] : cases) EXPECT_EQ(refusal(scratch, text), path + ": " + wanted + remedy);

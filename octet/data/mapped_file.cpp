@@ -39,8 +39,8 @@ void MappedFile::check_unchanged() const {
   const RegularFile now = opened_.now(path_);
   if (now.same_as(opened_)) return;
   if (now.size != opened_.size)
-    throw DataError(format("{}: the file had {} bytes when it was opened, now it has {}; leave shards alone while they are read", printable(path_),
-                           opened_.size, now.size));
+    throw DataError(format("{}: the file had {} bytes when it was opened, now it has {}; leave shards alone while they are read",
+                           printable(path_), opened_.size, now.size));
   throw DataError(format("{}: the file was written to after it was opened; leave shards alone while they are read", printable(path_)));
 }
 

@@ -22,7 +22,8 @@ std::uint32_t widen(const T* source, std::span<std::int32_t> out) {
 }  // namespace
 
 Shard::Shard(const std::string& path, Verify verify)
-    : file_(path), header_(decode_header(file_.bytes().substr(0, ShardHeader::bytes), file_.bytes().size(), path)),
+    : file_(path),
+      header_(decode_header(file_.bytes().substr(0, ShardHeader::bytes), file_.bytes().size(), path)),
       identity_(checksum_of(file_.bytes().substr(0, ShardHeader::bytes))),
       documents_(reinterpret_cast<const std::uint64_t*>(file_.bytes().data() + header_.table_offset()), header_.document_count) {
   check_documents();
@@ -36,13 +37,14 @@ std::string_view Shard::token_bytes() const {
 void Shard::check_documents() const {
   const Checksum found = checksum_of(file_.bytes().substr(header_.table_offset()));
   if (found != header_.documents)
-    throw DataError(format("{}: byte {}: the document table is damaged: its checksum must be {}, got {}; copy the file again or run `octet tokenize` again",
-                           printable(path()), header_.table_offset(), header_.documents, found));
+    throw DataError(format(
+        "{}: byte {}: the document table is damaged: its checksum must be {}, got {}; copy the file again or run `octet tokenize` again",
+        printable(path()), header_.table_offset(), header_.documents, found));
   std::uint64_t least = 0;
   for (std::size_t i = 0; i < documents_.size(); ++i) {
     if (documents_[i] < least || documents_[i] >= header_.token_count)
-      throw DataError(format("{}: byte {}: document {} must begin at a token from {} to {}, got {}; run `octet tokenize` again", printable(path()),
-                             header_.table_offset() + 8 * i, i, least, header_.token_count - 1, documents_[i]));
+      throw DataError(format("{}: byte {}: document {} must begin at a token from {} to {}, got {}; run `octet tokenize` again",
+                             printable(path()), header_.table_offset() + 8 * i, i, least, header_.token_count - 1, documents_[i]));
     least = documents_[i] + 1;
   }
 }
@@ -50,8 +52,9 @@ void Shard::check_documents() const {
 void Shard::check_tokens(const std::function<void(std::span<const std::int32_t>)>& see) const {
   const Checksum found = checksum_of(file_.bytes().substr(ShardHeader::bytes, header_.table_offset() - ShardHeader::bytes));
   if (found != header_.tokens)
-    throw DataError(format("{}: byte {}: the tokens are damaged: their checksum must be {}, got {}; copy the file again or run `octet tokenize` again",
-                           printable(path()), ShardHeader::bytes, header_.tokens, found));
+    throw DataError(
+        format("{}: byte {}: the tokens are damaged: their checksum must be {}, got {}; copy the file again or run `octet tokenize` again",
+               printable(path()), ShardHeader::bytes, header_.tokens, found));
   std::vector<std::int32_t> some(std::min<std::uint64_t>(header_.token_count, 1 << 14));
   for (std::uint64_t i = 0; i < header_.token_count; i += some.size()) {
     const auto part = std::span(some).first(std::min<std::uint64_t>(some.size(), header_.token_count - i));
@@ -61,8 +64,8 @@ void Shard::check_tokens(const std::function<void(std::span<const std::int32_t>)
 }
 
 void Shard::read(std::uint64_t first, std::span<std::int32_t> out) const {
-  check(first <= header_.token_count && out.size() <= header_.token_count - first, "shard '{}': tokens {} to {} are wanted, there are {}", path(), first,
-        first + out.size(), header_.token_count);
+  check(first <= header_.token_count && out.size() <= header_.token_count - first, "shard '{}': tokens {} to {} are wanted, there are {}",
+        path(), first, first + out.size(), header_.token_count);
   file_.check_unchanged();
   const char* const source = token_bytes().data() + first * header_.bytes_per_token;
   const std::uint32_t most = header_.bytes_per_token == 2 ? widen(reinterpret_cast<const std::uint16_t*>(source), out)
@@ -70,8 +73,9 @@ void Shard::read(std::uint64_t first, std::span<std::int32_t> out) const {
   if (most < header_.vocab_size || out.empty()) return;
   const auto bad = std::ranges::find_if(out, [&](std::int32_t id) { return std::uint32_t(id) >= header_.vocab_size; });
   const std::uint64_t place = first + std::uint64_t(bad - out.begin());
-  throw DataError(format("{}: byte {}: token ids must be below the vocabulary of {}, token {} is {}; copy the file again or run `octet tokenize` again",
-                         printable(path()), ShardHeader::bytes + place * header_.bytes_per_token, header_.vocab_size, place, std::uint32_t(*bad)));
+  throw DataError(
+      format("{}: byte {}: token ids must be below the vocabulary of {}, token {} is {}; copy the file again or run `octet tokenize` again",
+             printable(path()), ShardHeader::bytes + place * header_.bytes_per_token, header_.vocab_size, place, std::uint32_t(*bad)));
 }
 
 }  // namespace octet::data

@@ -27,7 +27,8 @@ std::string empty_file(std::uint64_t shard_bytes) {
 
 }  // namespace
 
-ShardBuilder::ShardBuilder(const Tokenizer& tokenizer, std::uint64_t shard_bytes) : shard_bytes_(shard_bytes), bytes_(empty_file(shard_bytes)) {
+ShardBuilder::ShardBuilder(const Tokenizer& tokenizer, std::uint64_t shard_bytes)
+    : shard_bytes_(shard_bytes), bytes_(empty_file(shard_bytes)) {
   check(shard_bytes >= least_shard_bytes, "shard builder: a shard must have at least {} bytes, got {}", least_shard_bytes, shard_bytes);
   header_.vocab_size = std::uint32_t(tokenizer.vocab_size());
   header_.bytes_per_token = bytes_per_token_of(header_.vocab_size);
@@ -46,10 +47,8 @@ std::size_t ShardBuilder::append(std::span<const std::int32_t> ids) {
   if (taken == 0) return 0;
   if (document_pending_) documents_.push_back(header_.token_count);
   document_pending_ = false;
-  if (header_.bytes_per_token == 2)
-    narrow<std::uint16_t>(bytes_, ids.first(taken));
-  else
-    narrow<std::uint32_t>(bytes_, ids.first(taken));
+  if (header_.bytes_per_token == 2) narrow<std::uint16_t>(bytes_, ids.first(taken));
+  else narrow<std::uint32_t>(bytes_, ids.first(taken));
   header_.token_count += taken;
   return taken;
 }

@@ -40,10 +40,8 @@ std::vector<bool> chosen(std::uint64_t documents, std::uint64_t count) {
 /// Adds a range behind the last, to which it is joined where they touch.
 void add(TokenRanges& ranges, const TokenRange& range) {
   if (range.size() == 0) return;
-  if (!ranges.empty() && ranges.back().end == range.begin)
-    ranges.back().end = range.end;
-  else
-    ranges.push_back(range);
+  if (!ranges.empty() && ranges.back().end == range.begin) ranges.back().end = range.end;
+  else ranges.push_back(range);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ std::vector<std::uint64_t> documents_in(const Dataset& dataset, const TokenRange
   std::vector<std::uint64_t> out;
   std::uint64_t tokens = 0;
   for (std::uint64_t i = 0; i < dataset.document_count(); ++i) {
-    const std::uint64_t begin = dataset.document_start(i), end = i + 1 < dataset.document_count() ? dataset.document_start(i + 1) : dataset.token_count();
+    const std::uint64_t begin = dataset.document_start(i),
+                        end = i + 1 < dataset.document_count() ? dataset.document_start(i + 1) : dataset.token_count();
     for (const TokenRange& range : ranges)
       if (range.begin <= begin && end <= range.end) out.push_back(i), tokens += end - begin;
   }
@@ -43,7 +44,8 @@ TEST(Split, every_document_is_trained_on_or_held_out_and_the_share_is_held_out) 
 TEST(Split, held_out_documents_are_spread_over_the_dataset_and_a_larger_share_holds_out_more_of_them) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(400)));
-  const auto some = documents_in(dataset, split_documents(dataset, 0.1).held_out), more = documents_in(dataset, split_documents(dataset, 0.2).held_out);
+  const auto some = documents_in(dataset, split_documents(dataset, 0.1).held_out),
+             more = documents_in(dataset, split_documents(dataset, 0.2).held_out);
   for (const std::uint64_t i : some) EXPECT_TRUE(std::binary_search(more.begin(), more.end(), i)) << i;
   for (std::uint64_t quarter = 0; quarter < 4; ++quarter) {
     const auto n = std::count_if(more.begin(), more.end(), [&](std::uint64_t i) { return i / 100 == quarter; });
@@ -77,7 +79,8 @@ TEST(Split, a_fraction_outside_its_range_is_refused) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(3)));
   for (const double bad : {-0.1, 1.0, 2.0, std::nan("")})
-    EXPECT_TRUE(has(error_of<ConfigError>([&] { split_documents(dataset, bad); }), "data.eval_fraction must be at least 0 and below 1, got "));
+    EXPECT_TRUE(
+        has(error_of<ConfigError>([&] { split_documents(dataset, bad); }), "data.eval_fraction must be at least 0 and below 1, got "));
 }
 
 }  // namespace

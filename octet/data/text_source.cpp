@@ -21,7 +21,8 @@ namespace {
 constexpr std::uint64_t look_back = 4096;
 
 [[noreturn]] void refuse(const std::string& path, int reason) {
-  throw IoError(format("cannot read '{}': {}; make it readable or choose other files", printable(path), std::generic_category().message(reason)));
+  throw IoError(
+      format("cannot read '{}': {}; make it readable or choose other files", printable(path), std::generic_category().message(reason)));
 }
 
 std::vector<std::string> sorted_paths(const std::vector<std::string>& inputs) {
@@ -29,8 +30,8 @@ std::vector<std::string> sorted_paths(const std::vector<std::string>& inputs) {
   for (const std::string& input : inputs) {
     const auto found = files_matching(input);
     if (found.empty())
-      throw ConfigError(format("--input '{}' matches no file; check the path, and quote a pattern so that `**` reaches this program",
-                               printable(input)));
+      throw ConfigError(
+          format("--input '{}' matches no file; check the path, and quote a pattern so that `**` reaches this program", printable(input)));
     paths.insert(paths.end(), found.begin(), found.end());
   }
   std::ranges::sort(paths);
@@ -50,8 +51,8 @@ Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max
     if (error) refuse(paths[i], error.value());
     if (max_bytes > 0 && bytes > max_bytes - selection.bytes) {
       if (selection.files.empty())
-        throw ConfigError(format("the first file '{}' has {} bytes, the limit is {}; raise --max-bytes or choose other files", printable(paths[i]),
-                                 bytes, max_bytes));
+        throw ConfigError(format("the first file '{}' has {} bytes, the limit is {}; raise --max-bytes or choose other files",
+                                 printable(paths[i]), bytes, max_bytes));
       selection.left_out_files = paths.size() - i;
       break;
     }
@@ -63,8 +64,8 @@ Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max
     selection.bytes += bytes;
   }
   if (selection.files.empty())
-    throw DataError(format("{}: the corpus has no text: all {} files that --input matches are empty; choose files with text", printable(paths.front()),
-                           paths.size()));
+    throw DataError(format("{}: the corpus has no text: all {} files that --input matches are empty; choose files with text",
+                           printable(paths.front()), paths.size()));
   return selection;
 }
 
@@ -82,8 +83,8 @@ std::string read_piece(const Piece& piece) {
     if (n > 0) filled += std::size_t(n);
   }
   if (filled < text.size() || std::uint64_t(facts.st_size) != piece.file->bytes)
-    throw DataError(format("{}: the file had {} bytes when it was chosen, now it has {}; leave it alone while it is tokenized", printable(path),
-                           piece.file->bytes, (long long)facts.st_size));
+    throw DataError(format("{}: the file had {} bytes when it was chosen, now it has {}; leave it alone while it is tokenized",
+                           printable(path), piece.file->bytes, (long long)facts.st_size));
   return text;
 }
 

@@ -45,31 +45,36 @@ T get(std::string_view bytes, Offset at) {
 /// Throws DataError unless `ok`: file, byte, what was wanted, what came, remedy.
 void require(bool ok, const std::string& path, Offset at, std::string_view wanted, const std::string& got) {
   if (ok) return;
-  throw DataError(format("{}: byte {}: {}, got {}; copy the file again or run `octet tokenize` again", printable(path), int(at), wanted, got));
+  throw DataError(
+      format("{}: byte {}: {}, got {}; copy the file again or run `octet tokenize` again", printable(path), int(at), wanted, got));
 }
 
 void check_integrity(std::string_view front, const std::string& path) {
   if (front.size() < ShardHeader::bytes)
-    throw DataError(format("{}: a token shard has a header of {} bytes, this file ends at byte {}; copy the file again or run `octet tokenize` again",
-                           printable(path), ShardHeader::bytes, front.size()));
+    throw DataError(
+        format("{}: a token shard has a header of {} bytes, this file ends at byte {}; copy the file again or run `octet tokenize` again",
+               printable(path), ShardHeader::bytes, front.size()));
   const std::string_view first = front.substr(at_magic, magic.size());
   require(first == magic, path, at_magic, format("a token shard begins with {}", magic), format("'{}'", printable(first)));
   const auto version = get<std::uint32_t>(front, at_version);
   if (version != ShardHeader::format_version)
-    throw DataError(format("{}: byte {}: this program reads token format version {}, got version {}; run `octet tokenize` again with this program",
-                           printable(path), int(at_version), ShardHeader::format_version, version));
+    throw DataError(
+        format("{}: byte {}: this program reads token format version {}, got version {}; run `octet tokenize` again with this program",
+               printable(path), int(at_version), ShardHeader::format_version, version));
   const auto stated = get<Checksum>(front, at_header_checksum), found = checksum_of(front.substr(0, at_header_checksum));
   require(stated == found, path, at_header_checksum, "the header is damaged: its checksum must be " + to_text(stated), to_text(found));
 }
 
 void check_ranges(const ShardHeader& h, const std::string& path) {
-  require(h.bytes_per_token == 2 || h.bytes_per_token == 4, path, at_bytes_per_token, "bytes per token must be 2 or 4", std::to_string(h.bytes_per_token));
-  require(h.token_count >= 1 && h.token_count <= most_tokens, path, at_token_count, "the token count must be 1 to 2^48", std::to_string(h.token_count));
-  require(h.document_count <= h.token_count, path, at_document_count, format("at most {} documents can begin in {} tokens", h.token_count, h.token_count),
-          std::to_string(h.document_count));
+  require(h.bytes_per_token == 2 || h.bytes_per_token == 4, path, at_bytes_per_token, "bytes per token must be 2 or 4",
+          std::to_string(h.bytes_per_token));
+  require(h.token_count >= 1 && h.token_count <= most_tokens, path, at_token_count, "the token count must be 1 to 2^48",
+          std::to_string(h.token_count));
+  require(h.document_count <= h.token_count, path, at_document_count,
+          format("at most {} documents can begin in {} tokens", h.token_count, h.token_count), std::to_string(h.document_count));
   require(h.first_token <= most_tokens, path, at_first_token, "the first token must stand below 2^48", std::to_string(h.first_token));
-  require(h.first_document <= h.first_token, path, at_first_document, format("at most {} documents can begin before this shard", h.first_token),
-          std::to_string(h.first_document));
+  require(h.first_document <= h.first_token, path, at_first_document,
+          format("at most {} documents can begin before this shard", h.first_token), std::to_string(h.first_document));
   const std::uint64_t most_ids = h.bytes_per_token == 2 ? 0x10000 : 0x7FFFFFFF;
   require(h.vocab_size >= 1 && h.vocab_size <= most_ids, path, at_vocab_size, format("the vocabulary must have 1 to {} ids", most_ids),
           std::to_string(h.vocab_size));
@@ -82,7 +87,8 @@ void check_ranges(const ShardHeader& h, const std::string& path) {
 }  // namespace
 
 std::string encode_header(const ShardHeader& h) {
-  check(h.tokenizer.size() < ShardHeader::tokenizer_bytes, "token shard: a tokenizer's name may have at most 63 bytes, got {}", h.tokenizer.size());
+  check(h.tokenizer.size() < ShardHeader::tokenizer_bytes, "token shard: a tokenizer's name may have at most 63 bytes, got {}",
+        h.tokenizer.size());
   std::string bytes(ShardHeader::bytes, '\0');
   std::memcpy(bytes.data() + at_magic, magic.data(), magic.size());
   put(bytes, at_version, ShardHeader::format_version);
@@ -116,10 +122,11 @@ ShardHeader decode_header(std::string_view front, std::uint64_t file_bytes, cons
   h.documents = get<Checksum>(front, at_documents_checksum);
   check_ranges(h, path);
   if (file_bytes != h.file_bytes())
-    throw DataError(format("{}: the header's {} tokens and {} documents make a file of {} bytes, this one has {}: it is {}; copy the file again or run "
-                           "`octet tokenize` again",
-                           printable(path), h.token_count, h.document_count, h.file_bytes(), file_bytes,
-                           file_bytes < h.file_bytes() ? "truncated" : "too long"));
+    throw DataError(
+        format("{}: the header's {} tokens and {} documents make a file of {} bytes, this one has {}: it is {}; copy the file again or run "
+               "`octet tokenize` again",
+               printable(path), h.token_count, h.document_count, h.file_bytes(), file_bytes,
+               file_bytes < h.file_bytes() ? "truncated" : "too long"));
   return h;
 }
 

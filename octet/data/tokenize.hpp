@@ -8,10 +8,10 @@ namespace octet::data {
 
 struct TokenizeOptions {
   std::string tokenizer = "byte";
-  std::uint64_t max_bytes = 0;                              // of text, in whole files from the sorted list; 0 = all
-  std::uint64_t shard_bytes = std::uint64_t(256) << 20;     // no shard's file is larger; also about what is held in memory
-  int threads = 0;                                          // 0 = one for each CPU
-  bool force = false;                                       // replace a dataset that is there
+  std::uint64_t max_bytes = 0;                           // of text, in whole files from the sorted list; 0 = all
+  std::uint64_t shard_bytes = std::uint64_t(256) << 20;  // no shard's file is larger; also about what is held in memory
+  int threads = 0;                                       // 0 = one for each CPU
+  bool force = false;                                    // replace a dataset that is there
 };
 
 /// Told how far tokenize() is, now and then, from the thread that called it. What it throws ends the work; nothing is then replaced.

@@ -82,8 +82,8 @@ TEST(Tokenize, max_bytes_takes_whole_files_from_the_front_of_the_list) {
   EXPECT_EQ(documents(10), 3u);
   EXPECT_EQ(documents(11), 4u);
   EXPECT_EQ(documents(0), 4u);
-  EXPECT_EQ(error_of<ConfigError>([&] { documents(4); }), "the first file '" + scratch.at("text/0000.txt") +
-                                                             "' has 5 bytes, the limit is 4; raise --max-bytes or choose other files");
+  EXPECT_EQ(error_of<ConfigError>([&] { documents(4); }),
+            "the first file '" + scratch.at("text/0000.txt") + "' has 5 bytes, the limit is 4; raise --max-bytes or choose other files");
 }
 
 TEST(Tokenize, progress_rises_to_the_total) {
@@ -137,8 +137,11 @@ TEST(Tokenize, text_that_cannot_be_used_is_named) {
   scratch.write("empty/a.txt", ""), scratch.write("empty/b.txt", ""), scratch.write("a.txt", "x");
   const auto call = [&](std::vector<std::string> inputs) { tokenize(inputs, scratch.at("data"), {}); };
   EXPECT_TRUE(has(error_of<ConfigError>([&] { call({}); }), "nothing to tokenize"));
-  EXPECT_EQ(error_of<ConfigError>([&] { call({scratch.at("a.txt"), scratch.at("**/*.md")}); }),
-            "--input '" + scratch.at("**/*.md") + "' matches no file; check the path, and quote a pattern so that `**` reaches this program");
+  EXPECT_EQ(
+      error_of<ConfigError>([&] {
+        call({scratch.at("a.txt"), scratch.at("**/*.md")});
+      }),
+      "--input '" + scratch.at("**/*.md") + "' matches no file; check the path, and quote a pattern so that `**` reaches this program");
   EXPECT_EQ(error_of<DataError>([&] { call({scratch.at("empty/*")}); }),
             scratch.at("empty/a.txt") + ": the corpus has no text: all 2 files that --input matches are empty; choose files with text");
   EXPECT_FALSE(fs::exists(scratch.at("data"))) << "nothing was begun";
@@ -170,7 +173,8 @@ TEST(Tokenize, a_file_that_changes_or_goes_meanwhile_is_named_and_nothing_is_com
     if (gone)
       EXPECT_EQ(error_of<IoError>(call), "cannot read '" + last + "': No such file or directory; make it readable or choose other files");
     else
-      EXPECT_EQ(error_of<DataError>(call), last + ": the file had 5 bytes when it was chosen, now it has 2; leave it alone while it is tokenized");
+      EXPECT_EQ(error_of<DataError>(call),
+                last + ": the file had 5 bytes when it was chosen, now it has 2; leave it alone while it is tokenized");
     EXPECT_FALSE(fs::exists(scratch.at("data/dataset.toml")));
   }
 }
@@ -199,7 +203,9 @@ TEST(Tokenize, two_writers_do_not_share_a_folder) {
 TEST(Tokenize, options_out_of_range_are_refused) {
   const Scratch scratch;
   const std::string file = scratch.write("a.txt", "x");
-  const auto refusal = [&](TokenizeOptions options) { return error_of<ConfigError>([&] { tokenize({file}, scratch.at("data"), options); }); };
+  const auto refusal = [&](TokenizeOptions options) {
+    return error_of<ConfigError>([&] { tokenize({file}, scratch.at("data"), options); });
+  };
   EXPECT_TRUE(has(refusal({.tokenizer = "bite"}), "did you mean 'byte'?"));
   EXPECT_EQ(refusal({.shard_bytes = 1023}), "--shard-bytes must be at least 1024, got 1023");
   EXPECT_EQ(refusal({.threads = -1}), "--threads must be 0 (one for each CPU) or more, got -1");
@@ -220,7 +226,8 @@ TEST(PieceCutter, cuts_where_the_tokenizer_allows_and_loses_nothing) {
   const Scratch scratch;
   std::string text(3'500'000, 'x');
   for (const std::size_t line : {1'048'000u, 1'300'000u, 2'900'000u}) text[line] = '\n';
-  const std::vector<TextFile> files{{scratch.write("a", "small"), 5}, {scratch.write("b", text), text.size()}, {scratch.write("c", "x"), 1}};
+  const std::vector<TextFile> files{
+      {scratch.write("a", "small"), 5}, {scratch.write("b", text), text.size()}, {scratch.write("c", "x"), 1}};
   const LineTokenizer tokenizer;
   PieceCutter cutter(files, tokenizer);
   std::vector<std::uint64_t> ends;

@@ -30,8 +30,8 @@ std::unique_ptr<const Tokenizer> make_tokenizer(std::string_view name) {
     known.push_back(entry.name);
   }
   const std::string near = nearest_of(name, known);
-  throw ConfigError(format("no tokenizer is called '{}'{}; there is: {}", printable(name), near.empty() ? "" : ", did you mean '" + near + "'?",
-                           joined(known)));
+  throw ConfigError(format("no tokenizer is called '{}'{}; there is: {}", printable(name),
+                           near.empty() ? "" : ", did you mean '" + near + "'?", joined(known)));
 }
 
 }  // namespace octet::data

@@ -38,8 +38,7 @@ TEST(ByteTokenizer, invalid_utf8_and_zero_bytes_pass_unchanged) {
 
 TEST(Tokenizers, are_found_by_name_and_a_typo_gets_a_suggestion) {
   EXPECT_EQ(make_tokenizer("byte")->name(), "byte");
-  EXPECT_EQ(error_of<ConfigError>([] { make_tokenizer("bytes"); }),
-            "no tokenizer is called 'bytes', did you mean 'byte'?; there is: byte");
+  EXPECT_EQ(error_of<ConfigError>([] { make_tokenizer("bytes"); }), "no tokenizer is called 'bytes', did you mean 'byte'?; there is: byte");
   EXPECT_EQ(error_of<ConfigError>([] { make_tokenizer("\x1bx-tokenizer"); }), "no tokenizer is called '\\x1bx-tokenizer'; there is: byte");
 }
 

@@ -14,11 +14,12 @@ Windows::Windows(const Dataset& dataset, TokenRanges ranges, std::int64_t length
   for (const TokenRange& range : ranges_) starts_.push_back(size_), size_ += range.size();
   if (size_ > std::uint64_t(length)) return;
   if (size_ == 0)
-    throw ConfigError(format("the {} part of '{}' is empty; set data.eval_fraction (eval: --held-out) above 0 or tokenize more documents", part,
-                             printable(dataset.folder())));
-  throw ConfigError(format("data.sequence_length = {} needs {} tokens, the {} part of '{}' has {}; shorten it (eval: --sequence), change "
-                           "data.eval_fraction (eval: --held-out) or tokenize more text",
-                           length, std::uint64_t(length) + 1, part, printable(dataset.folder()), size_));
+    throw ConfigError(format("the {} part of '{}' is empty; set data.eval_fraction (eval: --held-out) above 0 or tokenize more documents",
+                             part, printable(dataset.folder())));
+  throw ConfigError(
+      format("data.sequence_length = {} needs {} tokens, the {} part of '{}' has {}; shorten it (eval: --sequence), change "
+             "data.eval_fraction (eval: --held-out) or tokenize more text",
+             length, std::uint64_t(length) + 1, part, printable(dataset.folder()), size_));
 }
 
 void Windows::copy(std::uint64_t first, std::span<std::int32_t> out) const {

@@ -11,12 +11,12 @@ namespace octet::data {
 /// What one forward pass reads. Row r predicts targets[r * length + t] from inputs[r * length .. r * length + t].
 struct Batch {
   std::int64_t rows = 0, length = 0;
-  std::uint64_t first_sample = 0;               // number of row 0 in its order; the rows' numbers follow on
-  std::vector<std::int32_t> inputs, targets;    // [rows, length]; targets are the inputs one token later
+  std::uint64_t first_sample = 0;             // number of row 0 in its order; the rows' numbers follow on
+  std::vector<std::int32_t> inputs, targets;  // [rows, length]; targets are the inputs one token later
 };
 
-/// A text, read from token ranges as one stream, cut into windows of `length` + 1 tokens, each beginning at its predecessor's last token, so
-/// that every token but the text's first is a target once; the tokens after the last whole window are left out.
+/// A text, read from token ranges as one stream, cut into windows of `length` + 1 tokens, each beginning at its predecessor's last token,
+/// so that every token but the text's first is a target once; the tokens after the last whole window are left out.
 class Windows {
  public:
   /// Throws ConfigError when `length` < 1 or when the ranges hold no whole window; `part` names them in the message

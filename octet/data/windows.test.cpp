@@ -37,13 +37,21 @@ TEST_F(Counting, every_token_of_the_range_but_the_first_is_a_target_once) {
 
 TEST_F(Counting, a_range_of_exactly_one_window_is_enough_and_one_token_less_is_not) {
   EXPECT_EQ(Windows(*dataset, TokenRanges{{0, 11}}, 10, "training").count(), 1u);
-  EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, TokenRanges{{0, 10}}, 10, "training"); }),
+  EXPECT_EQ(error_of<ConfigError>([&] {
+              Windows(*dataset, TokenRanges{{0, 10}}, 10, "training");
+            }),
             "data.sequence_length = 10 needs 11 tokens, the training part of '" + scratch.at("data") +
                 "' has 10; shorten it (eval: --sequence), change data.eval_fraction (eval: --held-out) or tokenize more text");
-  EXPECT_EQ(error_of<ConfigError>([&] { Windows(*dataset, TokenRanges{{5, 5}}, 10, "held-out"); }),
-            "the held-out part of '" + scratch.at("data") + "' is empty; set data.eval_fraction (eval: --held-out) above 0 or tokenize more documents");
+  EXPECT_EQ(error_of<ConfigError>([&] {
+              Windows(*dataset, TokenRanges{{5, 5}}, 10, "held-out");
+            }),
+            "the held-out part of '" + scratch.at("data") +
+                "' is empty; set data.eval_fraction (eval: --held-out) above 0 or tokenize more documents");
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, TokenRanges{{0, 10}}, 0, "training"); }), "must be at least 1, got 0"));
-  EXPECT_TRUE(has(error_of<ConfigError>([&] { Windows(*dataset, TokenRanges{{0, 10}}, INT64_MAX, "training"); }), "needs 9223372036854775808 tokens"));
+  EXPECT_TRUE(has(error_of<ConfigError>([&] {
+                    Windows(*dataset, TokenRanges{{0, 10}}, INT64_MAX, "training");
+                  }),
+                  "needs 9223372036854775808 tokens"));
 }
 
 TEST_F(Counting, evaluation_reads_all_windows_in_order_and_only_its_last_batch_is_smaller) {

@@ -58,30 +58,19 @@ Statistics of_codes(std::span<const std::byte> bytes, double most, Value value) 
 std::optional<Statistics> statistics(const io::TensorView& t) {
   const auto plain = [](auto x) { return x; };
   switch (t.dtype) {
-    case io::StoredDType::f32:
-      return of_values<float>(t.bytes, plain);
-    case io::StoredDType::f64:
-      return of_values<double>(t.bytes, plain);
-    case io::StoredDType::bf16:
-      return of_values<Bf16>(t.bytes, [](Bf16 x) { return to_float(x); });
-    case io::StoredDType::f16:
-      return of_values<Fp16>(t.bytes, [](Fp16 x) { return to_float(x); });
-    case io::StoredDType::i16:
-      return of_values<std::int16_t>(t.bytes, plain);
-    case io::StoredDType::i32:
-      return of_values<std::int32_t>(t.bytes, plain);
-    case io::StoredDType::i64:
-      return of_values<std::int64_t>(t.bytes, plain);
-    case io::StoredDType::u8:
-      return of_codes(t.bytes, 255, plain);
-    case io::StoredDType::e4m3:
-      return of_codes(t.bytes, double(E4M3::max), [](std::uint8_t c) { return decode<E4M3>(c); });
-    case io::StoredDType::e5m2:
-      return of_codes(t.bytes, double(E5M2::max), [](std::uint8_t c) { return decode<E5M2>(c); });
+    case io::StoredDType::f32: return of_values<float>(t.bytes, plain);
+    case io::StoredDType::f64: return of_values<double>(t.bytes, plain);
+    case io::StoredDType::bf16: return of_values<Bf16>(t.bytes, [](Bf16 x) { return to_float(x); });
+    case io::StoredDType::f16: return of_values<Fp16>(t.bytes, [](Fp16 x) { return to_float(x); });
+    case io::StoredDType::i16: return of_values<std::int16_t>(t.bytes, plain);
+    case io::StoredDType::i32: return of_values<std::int32_t>(t.bytes, plain);
+    case io::StoredDType::i64: return of_values<std::int64_t>(t.bytes, plain);
+    case io::StoredDType::u8: return of_codes(t.bytes, 255, plain);
+    case io::StoredDType::e4m3: return of_codes(t.bytes, double(E4M3::max), [](std::uint8_t c) { return decode<E4M3>(c); });
+    case io::StoredDType::e5m2: return of_codes(t.bytes, double(E5M2::max), [](std::uint8_t c) { return decode<E5M2>(c); });
     case io::StoredDType::e8m0:
       return of_codes(t.bytes, double(decode_e8m0(E8M0::max_code)), [](std::uint8_t c) { return decode_e8m0(c); });
-    default:
-      return {};
+    default: return {};
   }
 }
 

@@ -4,8 +4,8 @@
 
 namespace octet::io {
 
-/// A folder that stands under its name only when it is whole. It is filled under a temporary name beside its own ("<name>.octet-<process>.tmp"),
-/// which the destructor removes. Every function throws IoError.
+/// A folder that stands under its name only when it is whole. It is filled under a temporary name beside its own
+/// ("<name>.octet-<process>.tmp"), which the destructor removes. Every function throws IoError.
 class NewFolder {
  public:
   /// Makes the temporary folder, and the folders above it where there are none. `path` may be a folder, never another file.

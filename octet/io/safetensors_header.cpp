@@ -15,8 +15,7 @@ std::uint64_t header_length(const InputFile& file, const SafetensorsLimits& limi
   const std::string name = printable(file.path());
   if (file.size() < 8) {
     throw DataError(
-        format("{}: a safetensors file begins with 8 bytes that give the header's length, this file has {} bytes", name,
-               file.size()));
+        format("{}: a safetensors file begins with 8 bytes that give the header's length, this file has {} bytes", name, file.size()));
   }
   unsigned char raw[8];
   file.read(0, std::as_writable_bytes(std::span(raw)));
@@ -25,12 +24,11 @@ std::uint64_t header_length(const InputFile& file, const SafetensorsLimits& limi
   if (length > limits.header_bytes) {
     const bool pointer = std::string_view(reinterpret_cast<const char*>(raw), 8) == "version ";
     throw DataError(format("{}: bytes 0 to 7 must give a header length of at most {} bytes, they give {}; {}", name, limits.header_bytes,
-                           length,
-                           pointer ? "this is a Git LFS pointer" : "this is no safetensors file, or it is damaged"));
+                           length, pointer ? "this is a Git LFS pointer" : "this is no safetensors file, or it is damaged"));
   }
   if (length > file.size() - 8) {
-    throw DataError(format("{}: the header must end within the file, it has {} bytes and the file {}; the file was cut off",
-                           name, length, file.size()));
+    throw DataError(format("{}: the header must end within the file, it has {} bytes and the file {}; the file was cut off", name, length,
+                           file.size()));
   }
   return length;
 }

@@ -36,7 +36,8 @@ std::string path_in(const std::string& folder, const std::string& name) {
 WeightIndex read_index(const std::string& folder) {
   const InputFile file(path_in(folder, index_name), Link::refuse);
   if (file.size() > max_index_bytes) {
-    throw DataError(format("{}: the index may have {} bytes, it has {}; fetch it again", printable(file.path()), max_index_bytes, file.size()));
+    throw DataError(
+        format("{}: the index may have {} bytes, it has {}; fetch it again", printable(file.path()), max_index_bytes, file.size()));
   }
   std::string text(file.size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));
@@ -45,8 +46,9 @@ WeightIndex read_index(const std::string& folder) {
 
 [[noreturn]] void refuse_empty(const std::string& folder) {
   const bool pickle = stands_in(folder, "pytorch_model.bin") || stands_in(folder, "pytorch_model.bin.index.json");
-  throw DataError(format("{}: must hold {} or {}, it holds neither; {}", printable(folder), single_name, index_name,
-                         pickle ? "pytorch_model.bin is not read because it can run code: convert it to safetensors" : "fetch one of them"));
+  throw DataError(
+      format("{}: must hold {} or {}, it holds neither; {}", printable(folder), single_name, index_name,
+             pickle ? "pytorch_model.bin is not read because it can run code: convert it to safetensors" : "fetch one of them"));
 }
 
 }  // namespace

@@ -37,10 +37,8 @@ void to_f32(const TensorView& tensor, std::span<float> out) {
     case StoredDType::f32:
       if (!out.empty()) std::memcpy(out.data(), tensor.bytes.data(), tensor.bytes.size());
       return;
-    case StoredDType::bf16:
-      return decode_all<Bf16>(tensor.bytes, out);
-    case StoredDType::f16:
-      return decode_all<Fp16>(tensor.bytes, out);
+    case StoredDType::bf16: return decode_all<Bf16>(tensor.bytes, out);
+    case StoredDType::f16: return decode_all<Fp16>(tensor.bytes, out);
     default:
       throw DataError(format("tensor \"{}\" must be F32, BF16 or F16 to be read as numbers, it is {}; convert the file first",
                              printable(tensor.name), tensor.dtype));
@@ -55,14 +53,10 @@ std::vector<float> to_f32(const TensorView& tensor) {
 
 std::vector<std::byte> from_f32(std::span<const float> values, StoredDType dtype) {
   switch (dtype) {
-    case StoredDType::f32:
-      return encode_all<float>(values, [](float x) { return x; });
-    case StoredDType::bf16:
-      return encode_all<Bf16>(values, [](float x) { return to_bf16(x); });
-    case StoredDType::f16:
-      return encode_all<Fp16>(values, [](float x) { return to_fp16(x); });
-    default:
-      throw ContractError(format("from_f32 writes F32, BF16 or F16, not {}", dtype));
+    case StoredDType::f32: return encode_all<float>(values, [](float x) { return x; });
+    case StoredDType::bf16: return encode_all<Bf16>(values, [](float x) { return to_bf16(x); });
+    case StoredDType::f16: return encode_all<Fp16>(values, [](float x) { return to_fp16(x); });
+    default: throw ContractError(format("from_f32 writes F32, BF16 or F16, not {}", dtype));
   }
 }
 

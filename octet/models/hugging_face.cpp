@@ -41,8 +41,9 @@ void refuse_other_files(const std::string& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!exported(name) || !entry.is_regular_file(ignored))
-      throw ConfigError(octet::format("{}: holds '{}', which replacing the folder by a model's weights would remove; name another folder or empty this one",
-                                      printable(folder), printable(name)));
+      throw ConfigError(octet::format(
+          "{}: holds '{}', which replacing the folder by a model's weights would remove; name another folder or empty this one",
+          printable(folder), printable(name)));
   }
 }
 
@@ -83,8 +84,8 @@ void require_shape(const std::string& folder, const ModelShape& wanted) {
   const HuggingFaceFormat& format = model_family(wanted.family).hugging_face;
   const std::string different = differences(read_hugging_face_shape(folder), format.read(config_of(wanted, DType::f32)));
   if (different.empty()) return;
-  throw ConfigError(octet::format("{}: holds another model than the one asked for: {}; set model.size and its sizes as the folder has them", printable(folder),
-                                  different));
+  throw ConfigError(octet::format("{}: holds another model than the one asked for: {}; set model.size and its sizes as the folder has them",
+                                  printable(folder), different));
 }
 
 /// A folder's tensors under the names of a weight map, and which of them were asked for.
@@ -95,7 +96,8 @@ class Source {
   /// The tensor for a place, its type and shape checked; none for an alias that is not there.
   std::optional<io::TensorView> tensor(const WeightPlace& place) {
     std::string_view name = place.name();
-    if (!files_.find(name) && name.starts_with(format_.prefix) && files_.find(name.substr(format_.prefix.size()))) name.remove_prefix(format_.prefix.size());
+    if (!files_.find(name) && name.starts_with(format_.prefix) && files_.find(name.substr(format_.prefix.size())))
+      name.remove_prefix(format_.prefix.size());
     if (place.alias() && !files_.find(name)) return {};
     const io::TensorView found = files_.tensor(name);
     const auto wanted = place.stored_shape();
@@ -114,9 +116,9 @@ class Source {
     for (const std::string_view name : files_.names()) {
       const auto ends = [&](std::string_view end) { return name.ends_with(end); };
       if (used_.contains(name) || std::any_of(format_.constants.begin(), format_.constants.end(), ends)) continue;
-      throw DataError(octet::format(
-          "{}: tensor \"{}\" is unexpected: the {} model that {} describes has none of that name; fetch both again",
-          printable(files_.folder()), printable(name), family, config_name));
+      throw DataError(
+          octet::format("{}: tensor \"{}\" is unexpected: the {} model that {} describes has none of that name; fetch both again",
+                        printable(files_.folder()), printable(name), family, config_name));
     }
   }
 

@@ -22,7 +22,10 @@ using testing::Scratch;
 /// A model with storage, its parameters all different from their start (norms and biases too).
 struct Weights {
   explicit Weights(const ModelShape& shape, std::uint64_t seed = 0)
-      : stream(Device::cpu), precision(PrecisionConfig{.recipe = "fp32"}), model(make_model(shape, {}, precision)), parameters(stream, *model, false) {
+      : stream(Device::cpu),
+        precision(PrecisionConfig{.recipe = "fp32"}),
+        model(make_model(shape, {}, precision)),
+        parameters(stream, *model, false) {
     if (seed == 0) return;
     for (Parameter* p : parameters.list()) {
       Parameter normal(p->path, p->shape);
@@ -42,15 +45,45 @@ struct Weights {
 };
 
 ModelShape llama(bool tied = false) {
-  return {.family = "llama", .width = 12, .layers = 2, .heads = 3, .kv_heads = 1, .head_dim = 6, .hidden = 10, .vocabulary = 21, .max_sequence = 32, .norm_eps = 1e-5,
-          .rope_theta = 500000, .rope_scaling = ops::RopeScaling{.factor = 32, .original_max_position = 16}, .tied = tied};
+  return {.family = "llama",
+          .width = 12,
+          .layers = 2,
+          .heads = 3,
+          .kv_heads = 1,
+          .head_dim = 6,
+          .hidden = 10,
+          .vocabulary = 21,
+          .max_sequence = 32,
+          .norm_eps = 1e-5,
+          .rope_theta = 500000,
+          .rope_scaling = ops::RopeScaling{.factor = 32, .original_max_position = 16},
+          .tied = tied};
 }
 ModelShape qwen2(bool tied = true) {
-  return {.family = "qwen2", .width = 8, .layers = 1, .heads = 2, .kv_heads = 1, .head_dim = 4, .hidden = 6, .vocabulary = 17, .max_sequence = 32, .norm_eps = 1e-6,
-          .rope_theta = 1e6, .tied = tied};
+  return {.family = "qwen2",
+          .width = 8,
+          .layers = 1,
+          .heads = 2,
+          .kv_heads = 1,
+          .head_dim = 4,
+          .hidden = 6,
+          .vocabulary = 17,
+          .max_sequence = 32,
+          .norm_eps = 1e-6,
+          .rope_theta = 1e6,
+          .tied = tied};
 }
 ModelShape gpt2(bool tied = true) {
-  return {.family = "gpt2", .width = 6, .layers = 1, .heads = 3, .kv_heads = 3, .head_dim = 2, .hidden = 5, .vocabulary = 19, .max_sequence = 7, .tied = tied};
+  return {.family = "gpt2",
+          .width = 6,
+          .layers = 1,
+          .heads = 3,
+          .kv_heads = 3,
+          .head_dim = 2,
+          .hidden = 5,
+          .vocabulary = 19,
+          .max_sequence = 7,
+          .tied = tied};
 }
 
 /// "name [shape]" of every tensor in a folder, sorted by name.
@@ -116,7 +149,8 @@ void rewrite(const std::string& folder, Change change, std::uint64_t shard_bytes
   for (const Stored& t : tensors) specs.push_back(t.spec);
   io::TensorFolderWriter writer(folder, specs, shard_bytes);
   for (const Stored& t : tensors)
-    writer.append(t.spec.name, t.spec.dtype == io::StoredDType::i32 ? std::vector<std::byte>(t.values.size() * 4) : io::from_f32(t.values, t.spec.dtype));
+    writer.append(t.spec.name, t.spec.dtype == io::StoredDType::i32 ? std::vector<std::byte>(t.values.size() * 4)
+                                                                    : io::from_f32(t.values, t.spec.dtype));
   writer.commit();
 }
 
@@ -128,7 +162,9 @@ void configure(const std::string& folder, std::string_view key, io::JsonValue va
 
 /// A saved model of `shape` in a folder of its own.
 struct Saved {
-  explicit Saved(const ModelShape& shape) : shape(shape), folder(scratch.at("model")), from(shape, 1) { save_hugging_face(folder, shape, from.parameters); }
+  explicit Saved(const ModelShape& shape) : shape(shape), folder(scratch.at("model")), from(shape, 1) {
+    save_hugging_face(folder, shape, from.parameters);
+  }
   Scratch scratch;
   ModelShape shape;
   std::string folder;
@@ -146,9 +182,9 @@ TEST(HuggingFace, every_family_survives_a_round_trip_bit_by_bit_tied_and_untied)
 TEST(HuggingFace, llama_has_the_names_and_shapes_of_LlamaForCausalLM) {
   std::string layers;
   for (const std::string l : {"model.layers.0.", "model.layers.1."})
-    layers += l + "input_layernorm.weight 12\n" + l + "mlp.down_proj.weight 12 10\n" + l + "mlp.gate_proj.weight 10 12\n" + l + "mlp.up_proj.weight 10 12\n" + l +
-              "post_attention_layernorm.weight 12\n" + l + "self_attn.k_proj.weight 6 12\n" + l + "self_attn.o_proj.weight 12 18\n" + l +
-              "self_attn.q_proj.weight 18 12\n" + l + "self_attn.v_proj.weight 6 12\n";
+    layers += l + "input_layernorm.weight 12\n" + l + "mlp.down_proj.weight 12 10\n" + l + "mlp.gate_proj.weight 10 12\n" + l +
+              "mlp.up_proj.weight 10 12\n" + l + "post_attention_layernorm.weight 12\n" + l + "self_attn.k_proj.weight 6 12\n" + l +
+              "self_attn.o_proj.weight 12 18\n" + l + "self_attn.q_proj.weight 18 12\n" + l + "self_attn.v_proj.weight 6 12\n";
   EXPECT_EQ(listed(Saved(llama()).folder), "lm_head.weight 21 12\nmodel.embed_tokens.weight 21 12\n" + layers + "model.norm.weight 12\n");
   EXPECT_EQ(listed(Saved(llama(true)).folder), "model.embed_tokens.weight 21 12\n" + layers + "model.norm.weight 12\n");
 }
@@ -207,7 +243,7 @@ TEST(HuggingFace, rows_of_joined_matrices_go_to_their_tensors) {
 TEST(HuggingFace, gpt2_linears_are_stored_column_by_column) {
   const Saved saved(gpt2());
   const io::TensorFolder files = io::TensorFolder::open(saved.folder);
-  const auto stored = to_f32(files.tensor("transformer.h.0.mlp.c_fc.weight"));  // [6, 5]
+  const auto stored = to_f32(files.tensor("transformer.h.0.mlp.c_fc.weight"));    // [6, 5]
   const float* const ours = saved.from.at("layers.0.mlp.up.weight").value.f32();  // [5, 6]
   for (int in = 0; in < 6; ++in)
     for (int out = 0; out < 5; ++out) EXPECT_EQ(stored[std::size_t(in * 5 + out)], ours[out * 6 + in]);
@@ -234,12 +270,15 @@ TEST(HuggingFace, bf16_weights_are_the_nearest_ones) {
 
 TEST(HuggingFace, half_precision_sharded_and_headless_files_are_read) {
   const Saved saved(gpt2());
-  rewrite(saved.folder, [](std::vector<Stored>& all) {
-    for (Stored& t : all) {
-      t.spec.dtype = has(t.spec.name, "attn") ? io::StoredDType::f16 : io::StoredDType::bf16;
-      t.spec.name = t.spec.name.substr(std::string("transformer.").size());
-    }
-  }, 200);
+  rewrite(
+      saved.folder,
+      [](std::vector<Stored>& all) {
+        for (Stored& t : all) {
+          t.spec.dtype = has(t.spec.name, "attn") ? io::StoredDType::f16 : io::StoredDType::bf16;
+          t.spec.name = t.spec.name.substr(std::string("transformer.").size());
+        }
+      },
+      200);
   EXPECT_TRUE(std::filesystem::exists(saved.folder + "/model.safetensors.index.json"));
   Weights to(gpt2());
   load_hugging_face(saved.folder, gpt2(), to.parameters);
@@ -266,7 +305,8 @@ TEST(HuggingFace, a_tied_head_may_stand_in_the_file_when_it_is_the_embedding) {
   Weights to(qwen2());
   const std::string error = error_of<DataError>([&] { load_hugging_face(saved.folder, qwen2(), to.parameters); });
   EXPECT_TRUE(has(error, "\"lm_head.weight\" differs from the embedding")) << error;
-  rewrite(saved.folder, [](std::vector<Stored>& all) { named(all, "lm_head.weight").values = named(all, "model.embed_tokens.weight").values; });
+  rewrite(saved.folder,
+          [](std::vector<Stored>& all) { named(all, "lm_head.weight").values = named(all, "model.embed_tokens.weight").values; });
   load_hugging_face(saved.folder, qwen2(), to.parameters);
   EXPECT_EQ(to.at("embedding.weight").value.f32()[5], saved.from.at("embedding.weight").value.f32()[5]);
 }
@@ -282,7 +322,9 @@ TEST(HuggingFace, missing_unexpected_and_misshapen_tensors_are_named) {
   EXPECT_TRUE(has(missing, "tensor \"model.norm.weight\" is missing") && has(missing, "model.normm.weight")) << missing;
   const auto headless = error_after([](auto& all) { named(all, "lm_head.weight").spec.name = "score.weight"; });
   EXPECT_TRUE(has(headless, "\"lm_head.weight\" is missing")) << headless;
-  const auto unexpected = error_after([](auto& all) { all.push_back({{"model.layers.2.input_layernorm.weight", io::StoredDType::f32, {1}}, {0}}); });
+  const auto unexpected = error_after([](auto& all) {
+    all.push_back({{"model.layers.2.input_layernorm.weight", io::StoredDType::f32, {1}}, {0}});
+  });
   EXPECT_TRUE(has(unexpected, "\"model.layers.2.input_layernorm.weight\" is unexpected")) << unexpected;
   const auto shape = error_after([](auto& all) { named(all, "model.layers.1.mlp.down_proj.weight").spec.shape = {10, 12}; });
   EXPECT_TRUE(has(shape, "\"model.layers.1.mlp.down_proj.weight\" must be [12, 10] as config.json says, it is [10, 12]")) << shape;
@@ -298,7 +340,8 @@ TEST(HuggingFace, a_refused_folder_leaves_the_parameters_alone) {
   Weights to(llama(), 7);
   const Weights same(llama(), 7);
   EXPECT_THROW(load_hugging_face(saved.folder, llama(), to.parameters), DataError);
-  for (const Parameter* p : to.parameters.list()) EXPECT_EQ(std::memcmp(p->value.data, same.at(p->path).value.data, p->value.bytes()), 0) << p->path;
+  for (const Parameter* p : to.parameters.list())
+    EXPECT_EQ(std::memcmp(p->value.data, same.at(p->path).value.data, p->value.bytes()), 0) << p->path;
 }
 
 TEST(HuggingFace, another_shape_than_the_folders_is_a_config_error_that_lists_the_differences) {

@@ -24,8 +24,10 @@ ModelShape shape_of(const io::JsonObject& config) { return shape_of(config.dump(
 
 void expect_same(const ModelShape& a, const ModelShape& b) {
   EXPECT_EQ(a.family, b.family);
-  EXPECT_EQ(std::tie(a.width, a.layers, a.heads, a.kv_heads, a.head_dim, a.hidden), std::tie(b.width, b.layers, b.heads, b.kv_heads, b.head_dim, b.hidden));
-  EXPECT_EQ(std::tie(a.vocabulary, a.max_sequence, a.norm_eps, a.rope_theta, a.tied), std::tie(b.vocabulary, b.max_sequence, b.norm_eps, b.rope_theta, b.tied));
+  EXPECT_EQ(std::tie(a.width, a.layers, a.heads, a.kv_heads, a.head_dim, a.hidden),
+            std::tie(b.width, b.layers, b.heads, b.kv_heads, b.head_dim, b.hidden));
+  EXPECT_EQ(std::tie(a.vocabulary, a.max_sequence, a.norm_eps, a.rope_theta, a.tied),
+            std::tie(b.vocabulary, b.max_sequence, b.norm_eps, b.rope_theta, b.tied));
   ASSERT_EQ(a.rope_scaling.has_value(), b.rope_scaling.has_value());
   if (!a.rope_scaling) return;
   const auto &r = *a.rope_scaling, &s = *b.rope_scaling;
@@ -79,7 +81,11 @@ TEST(HuggingFaceConfig, both_ways_to_write_the_rotation_are_read) {
   config.set("rope_theta", {}).set("rope_parameters", io::JsonObject().set("rope_type", "default").set("rope_theta", 250000.0));
   EXPECT_EQ(shape_of(config).rope_theta, 250000);
   EXPECT_FALSE(shape_of(config).rope_scaling);
-  config.set("rope_scaling", io::JsonObject().set("type", "llama3").set("factor", 8).set("low_freq_factor", 1).set("high_freq_factor", 4)
+  config.set("rope_scaling", io::JsonObject()
+                                 .set("type", "llama3")
+                                 .set("factor", 8)
+                                 .set("low_freq_factor", 1)
+                                 .set("high_freq_factor", 4)
                                  .set("original_max_position_embeddings", 8192));
   ASSERT_TRUE(shape_of(config).rope_scaling);
   EXPECT_EQ(shape_of(config).rope_scaling->factor, 8);
@@ -117,8 +123,10 @@ TEST(HuggingFaceConfig, what_our_models_do_not_compute_is_refused_by_name) {
       {llama_3_8b, "rope_scaling", scaling("yarn"), "rope_scaling.rope_type must be default or llama3, got the string \"yarn\""},
       {llama_3_8b, "rope_scaling", io::JsonObject().set("factor", 2.0), "rope_scaling.type must be default or llama3"},
       {llama_3_8b, "rope_scaling", scaling("llama3"), "rope_scaling.low_freq_factor must be a number"},
-      {llama_3_8b, "rope_parameters", io::JsonObject().set("partial_rotary_factor", 0.5), "rope_parameters.partial_rotary_factor must be 1"},
-      {qwen_2_5_05b, "layer_types", io::JsonArray{"full_attention", "sliding_attention"}, "layer_types must be full_attention for every layer"},
+      {llama_3_8b, "rope_parameters", io::JsonObject().set("partial_rotary_factor", 0.5),
+       "rope_parameters.partial_rotary_factor must be 1"},
+      {qwen_2_5_05b, "layer_types", io::JsonArray{"full_attention", "sliding_attention"},
+       "layer_types must be full_attention for every layer"},
       {gpt2_124m, "activation_function", "relu", "activation_function must be gelu_new"},
       {gpt2_124m, "n_head", 7, "n_embd must be a multiple of n_head = 7"},
       {gpt2_124m, "scale_attn_weights", false, "scale_attn_weights must be true"},

@@ -26,8 +26,8 @@ struct WeightSlice {
 
 /// How the models of a family stand in a Hugging Face folder. config.json's model_type is the family's name.
 struct HuggingFaceFormat {
-  std::string_view architecture;           // transformers' class: "LlamaForCausalLM"
-  std::string_view prefix;                 // of most names; files of the model without its head leave it out: "model."
+  std::string_view architecture;            // transformers' class: "LlamaForCausalLM"
+  std::string_view prefix;                  // of most names; files of the model without its head leave it out: "model."
   std::vector<std::string_view> constants;  // ends of names of tables that old files hold: not read
   /// From config.json; DataError naming the key for anything that our model does not compute.
   ModelShape (*read)(const io::JsonObject& config);
@@ -38,8 +38,8 @@ struct HuggingFaceFormat {
 
 /// Beyond these a config.json is refused: the products of any of them fit 64 bits.
 struct HuggingFaceLimits {
-  static constexpr std::int64_t width = 1 << 20, layers = 1 << 12, heads = 1 << 14, head_dim = 1 << 12, hidden = 1 << 22, vocabulary = 1 << 24,
-                                positions = 1 << 28;
+  static constexpr std::int64_t width = 1 << 20, layers = 1 << 12, heads = 1 << 14, head_dim = 1 << 12, hidden = 1 << 22,
+                                vocabulary = 1 << 24, positions = 1 << 28;
 };
 
 }  // namespace octet

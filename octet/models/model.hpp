@@ -27,7 +27,8 @@ class Model {
   virtual void loss(Stream&, const TokenBatch&, const Pass&, const nn::LossSums& sums) = 0;
   /// The same, and keeps in the pass's region what backward() needs; the gradients will be those of gradient_scale * loss.
   virtual void forward(Stream&, const TokenBatch&, const Pass&, const nn::LossSums& sums, float gradient_scale) = 0;
-  /// Adds to every parameter's gradient. Once after each forward(), with its pass: what that kept in the region is given back block by block.
+  /// Adds to every parameter's gradient. Once after each forward(), with its pass: what that kept in the region is given back block by
+  /// block.
   virtual void backward(Stream&, const TokenBatch&, const Pass&) = 0;
   /// Logits [sequences, padded vocabulary], of activations' type, for the last token of every sequence.
   virtual void last_logits(Stream&, const TokenBatch&, const Pass&, const Tensor& logits) = 0;

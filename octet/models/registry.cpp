@@ -35,7 +35,8 @@ const Entry& find(const std::vector<Entry>& entries, std::string_view key, std::
 
 void require_recompute(const ModelOptions& options, std::int64_t layers) {
   const std::int64_t n = options.recompute_layers;
-  if (n < 0 || n > layers) throw ConfigError(format("model.recompute_layers = {} must be between 0 (all blocks) and model.layers = {}", n, layers));
+  if (n < 0 || n > layers)
+    throw ConfigError(format("model.recompute_layers = {} must be between 0 (all blocks) and model.layers = {}", n, layers));
   if (n > 0 && !options.recompute.any())
     throw ConfigError(format("model.recompute_layers = {} has nothing to recompute: set model.recompute too, or leave it out", n));
 }
@@ -59,9 +60,13 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
     if (value < 1) throw ConfigError(format("model.{} must be at least 1, got {}", key, value));
   };
   positive("width", s.width), positive("layers", s.layers), positive("heads", s.heads), positive("kv_heads", s.kv_heads);
-  positive("head_dim", s.head_dim), positive("hidden", s.hidden), positive("vocabulary", s.vocabulary), positive("max_sequence", s.max_sequence);
-  if (s.heads % s.kv_heads != 0) throw ConfigError(format("model.heads = {} must be a multiple of model.kv_heads = {}", s.heads, s.kv_heads));
-  if (s.head_dim % 2 != 0) throw ConfigError(format("model.width = {}: each of the {} heads (model.heads) has {} columns, which must be even", s.width, s.heads, s.head_dim));
+  positive("head_dim", s.head_dim), positive("hidden", s.hidden), positive("vocabulary", s.vocabulary),
+      positive("max_sequence", s.max_sequence);
+  if (s.heads % s.kv_heads != 0)
+    throw ConfigError(format("model.heads = {} must be a multiple of model.kv_heads = {}", s.heads, s.kv_heads));
+  if (s.head_dim % 2 != 0)
+    throw ConfigError(
+        format("model.width = {}: each of the {} heads (model.heads) has {} columns, which must be even", s.width, s.heads, s.head_dim));
   require_recompute(options, s.layers);
   return model_family(s.family).make(s, options, precision);
 }

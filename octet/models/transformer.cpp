@@ -13,12 +13,14 @@ Head make_head(const ModelShape& shape, Parameter& embedding, Precision& precisi
 }
 
 template <class Block>
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typename Block::Config config, const ModelOptions& options, Precision& precision) {
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typename Block::Config config, const ModelOptions& options,
+                                                Precision& precision) {
   const std::int64_t recomputed = options.recompute_layers > 0 ? options.recompute_layers : shape.layers;
   std::vector<std::unique_ptr<Block>> blocks;
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     config.recompute = i < recomputed ? options.recompute : nn::Recompute{};
-    blocks.push_back(std::make_unique<Block>(format("layers.{}", i), config, precision, Site{.layer = int(i), .layers = int(shape.layers)}));
+    blocks.push_back(
+        std::make_unique<Block>(format("layers.{}", i), config, precision, Site{.layer = int(i), .layers = int(shape.layers)}));
   }
   return blocks;
 }
@@ -28,10 +30,13 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typenam
 template <class Block, class Norm>
 Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Block::Config& config, std::int64_t learned_positions,
                                       const ModelOptions& options, Precision& precision)
-    : shape_(shape), embedding_("embedding.weight", {shape.padded_vocabulary(), shape.width}),
+    : shape_(shape),
+      embedding_("embedding.weight", {shape.padded_vocabulary(), shape.width}),
       positions_(learned_positions > 0 ? std::make_unique<Parameter>("positions.weight", Shape{learned_positions, shape.width}) : nullptr),
-      blocks_(make_blocks<Block>(shape, config, options, precision)), norm_("norm", shape.width, shape.norm_eps),
-      head_(make_head<nn::LanguageHead>(shape, embedding_, precision)), residual_(options.quantize_residual, shape.width, precision),
+      blocks_(make_blocks<Block>(shape, config, options, precision)),
+      norm_("norm", shape.width, shape.norm_eps),
+      head_(make_head<nn::LanguageHead>(shape, embedding_, precision)),
+      residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
   embedding_.narrow_gradient = false;
   if (positions_) positions_->narrow_value = positions_->narrow_gradient = false;
@@ -39,13 +44,16 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
-  check(sequence >= 1 && sequence <= shape_.max_sequence, "model: sequences of {} tokens; {} allows 1 to {}", sequence, shape_.family, shape_.max_sequence);
+  check(sequence >= 1 && sequence <= shape_.max_sequence, "model: sequences of {} tokens; {} allows 1 to {}", sequence, shape_.family,
+        shape_.max_sequence);
   if (!positions_) rope_ = ops::rope_table(stream, sequence, shape_.head_dim, shape_.rope_theta, shape_.rope_scaling);
 }
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& x) {
-  ops::embedding_forward(stream, {.table = embedding_.value, .tokens = batch.tokens, .out = x,
+  ops::embedding_forward(stream, {.table = embedding_.value,
+                                  .tokens = batch.tokens,
+                                  .out = x,
                                   .positions = positions_ ? positions_->value.rows(0, batch.sequence) : Tensor{}});
   stream.observe("embedding", "y", x);
 }
@@ -72,7 +80,8 @@ void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, con
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums, float gradient_scale) {
+void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums,
+                                       float gradient_scale) {
   const Shape shape{batch.tokens.count(), shape_.width};
   const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
   saved_.blocks.assign(blocks_.size(), {}), saved_.ends.assign(blocks_.size(), {});
@@ -101,7 +110,9 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
     stream.arena().release(pass.keep, saved_.ends[i]);  // what is recomputed finds room there
     blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
   }
-  ops::embedding_backward(stream, {.dy = d, .tokens = batch.tokens, .dtable = embedding_.grad,
+  ops::embedding_backward(stream, {.dy = d,
+                                   .tokens = batch.tokens,
+                                   .dtable = embedding_.grad,
                                    .dpositions = positions_ ? positions_->grad.rows(0, batch.sequence) : Tensor{}});
 }
 

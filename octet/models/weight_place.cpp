@@ -34,7 +34,8 @@ std::map<std::string_view, std::int64_t> covered_rows(const std::vector<WeightSl
 WeightPlace::WeightPlace(WeightSlice slice, Parameter& parameter) : slice_(std::move(slice)), parameter_(&parameter) {
   const std::int64_t columns = columns_of(parameter);
   check(parameter.shape.rank <= 2 && slice_.first >= 0 && slice_.rows > 0 && slice_.first + slice_.rows <= parameter.shape[0],
-        "weight map: {} takes rows {} to {} of {} {}", slice_.name, slice_.first, slice_.first + slice_.rows, parameter.path, parameter.shape);
+        "weight map: {} takes rows {} to {} of {} {}", slice_.name, slice_.first, slice_.first + slice_.rows, parameter.path,
+        parameter.shape);
   check(bool(parameter.value), "weight map: {} has no storage; bind the model's parameters first", parameter.path);
   stored_rows_ = slice_.rows, stored_columns_ = columns, row_step_ = columns, column_step_ = 1;
   if (slice_.transposed) std::swap(stored_rows_, stored_columns_), std::swap(row_step_, column_step_);
@@ -52,7 +53,8 @@ void WeightPlace::gather(std::int64_t first, std::vector<float>& values) const {
   const float* const from = begin_ + first * row_step_;
   const std::int64_t rows = std::int64_t(values.size()) / stored_columns_;
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < stored_columns_; ++c) values[std::size_t(r * stored_columns_ + c)] = from[r * row_step_ + c * column_step_];
+    for (std::int64_t c = 0; c < stored_columns_; ++c)
+      values[std::size_t(r * stored_columns_ + c)] = from[r * row_step_ + c * column_step_];
 }
 
 void WeightPlace::scatter(std::int64_t first, const std::vector<float>& values) const {

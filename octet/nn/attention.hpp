@@ -14,11 +14,11 @@ namespace octet::nn {
 class Attention {
  public:
   struct Config {
-    std::int64_t width;               // D
+    std::int64_t width;  // D
     std::int64_t heads, kv_heads, head_dim;
     bool qkv_bias = false, out_bias = false;
     bool rope = true;
-    double out_deviation = 0.02;      // of Wo's start: scaled down with depth
+    double out_deviation = 0.02;  // of Wo's start: scaled down with depth
   };
   struct Saved {
     Linear::Saved qkv_linear, out_linear;
@@ -29,7 +29,8 @@ class Attention {
 
   ops::Sink input_sink(Stream& s, std::int64_t tokens, const Pass& p, bool keep) const { return qkv_.input_sink(s, tokens, p, keep); }
   ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const Pass& p) const { return qkv_.rebuilt_sink(s, tokens, p); }
-  /// x: operands of [T, D]; y: [T, D], empty when only what backward needs is wanted; sequences of `sequence` tokens; table: of RoPE, unused without it.
+  /// x: operands of [T, D]; y: [T, D], empty when only what backward needs is wanted; sequences of `sequence` tokens; table: of RoPE,
+  /// unused without it.
   void forward(Stream&, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y, const Pass&, Saved*);
   /// dy, dx: [T, D].
   void backward(Stream&, const Tensor& dy, std::int64_t sequence, const ops::RopeTable& table, const Saved&, const Tensor& dx, const Pass&);

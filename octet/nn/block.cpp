@@ -13,8 +13,11 @@ Config with_recompute(Config mlp, const Recompute& r) {
 
 template <class Norm, class Activation>
 Block<Norm, Activation>::Block(const std::string& path, const Config& c, Precision& precision, const Site& site)
-    : path_(path), recompute_(c.recompute), norm1_(path + ".norm1", c.attention.width, c.norm_eps),
-      attention_(path + ".attn", c.attention, precision, site), norm2_(path + ".norm2", c.attention.width, c.norm_eps),
+    : path_(path),
+      recompute_(c.recompute),
+      norm1_(path + ".norm1", c.attention.width, c.norm_eps),
+      attention_(path + ".attn", c.attention, precision, site),
+      norm2_(path + ".norm2", c.attention.width, c.norm_eps),
       mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site) {}
 
 template <class Norm, class Activation>

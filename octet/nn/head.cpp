@@ -14,8 +14,8 @@ Site head_site(Site site) {
 
 }  // namespace
 
-LanguageHead::LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary, Precision& precision,
-                           Site site)
+LanguageHead::LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary,
+                           Precision& precision, Site site)
     : vocabulary_(vocabulary), linear_(path, {.in = width, .out = padded_vocabulary}, precision, head_site(std::move(site))) {
   linear_.weight().narrow_gradient = false;
 }
@@ -23,8 +23,8 @@ LanguageHead::LanguageHead(const std::string& path, std::int64_t width, std::int
 LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, Precision& precision, Site site)
     : vocabulary_(vocabulary), linear_(path, tied_weight, precision, head_site(std::move(site))) {}
 
-void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const Pass& pass, float gradient_scale,
-                        const Tensor& dx) {
+void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const Pass& pass,
+                        float gradient_scale, const Tensor& dx) {
   const bool train = bool(dx);
   // What a chunk keeps for its backward is needed at once, so it goes to scratch.
   const Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
@@ -34,9 +34,16 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
     const std::int64_t n = std::min(chunk, x.shape[0] - begin);
     const Tensor logits = stream.empty({n, padded_vocabulary()}, x.dtype), losses = stream.empty({n}, DType::f32);
     Linear::Saved saved;
-    linear_.forward(stream, linear_.quantize_input(stream, x.rows(begin, n), chunk_pass, train), logits, chunk_pass, train ? &saved : nullptr);
-    ops::cross_entropy(stream, {.logits = logits, .targets = targets.rows(begin, n), .vocabulary = vocabulary_, .losses = losses, .loss_sum = sums.sum,
-                                .counted = sums.counted, .gradient_scale = gradient_scale, .gradient = train});
+    linear_.forward(stream, linear_.quantize_input(stream, x.rows(begin, n), chunk_pass, train), logits, chunk_pass,
+                    train ? &saved : nullptr);
+    ops::cross_entropy(stream, {.logits = logits,
+                                .targets = targets.rows(begin, n),
+                                .vocabulary = vocabulary_,
+                                .losses = losses,
+                                .loss_sum = sums.sum,
+                                .counted = sums.counted,
+                                .gradient_scale = gradient_scale,
+                                .gradient = train});
     if (train) linear_.backward(stream, linear_.quantize_gradient(stream, logits, chunk_pass), saved, dx.rows(begin, n));
   }
 }

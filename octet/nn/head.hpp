@@ -10,8 +10,8 @@ struct LossSums {
   Tensor counted;  // i64 [1], tokens that count, added to
 };
 
-/// The projection to the vocabulary and the cross-entropy, by chunks of Stream::chunk_rows() tokens: logits [chunk, V] exist for one chunk at a time, in
-/// the activations' type, never whole. In a training pass each chunk goes straight on to its gradient.
+/// The projection to the vocabulary and the cross-entropy, by chunks of Stream::chunk_rows() tokens: logits [chunk, V] exist for one chunk
+/// at a time, in the activations' type, never whole. In a training pass each chunk goes straight on to its gradient.
 class LanguageHead {
  public:
   /// vocabulary: tokens that exist; the weight has as many rows or more (padding).

@@ -21,7 +21,10 @@ QTensor views(const Tensor& x, bool cols) {
 }  // namespace
 
 Linear::Linear(const std::string& path, Parameter* weight, bool owns, bool bias, Precision& precision, Site site)
-    : path_(path), owned_(owns ? weight : nullptr), weight_(weight), activations_(precision.activations()),
+    : path_(path),
+      owned_(owns ? weight : nullptr),
+      weight_(weight),
+      activations_(precision.activations()),
       plan_(precision.plan(completed(std::move(site), path, *weight))) {
   weight->gradient_from_gemm = true;
   if (bias) bias_ = std::make_unique<Parameter>(path + ".bias", Shape{weight->shape[0]}, Init{Init::Kind::zeros}, false);
@@ -35,21 +38,28 @@ Linear::Linear(const std::string& path, Parameter& weight, Precision& precision,
 
 ops::Sink Linear::sink_of_input(Stream& stream, std::int64_t tokens, const Pass& pass, bool rows, bool cols) const {
   return ops::make_sink(stream, plan_.x->spec(pass),
-                        {.shape = {tokens, in()}, .dtype = activations_, .rows = rows, .cols = cols,
-                         .cols_region = cols ? pass.keep : Region(Lifetime::scratch), .for_gemm = true});
+                        {.shape = {tokens, in()},
+                         .dtype = activations_,
+                         .rows = rows,
+                         .cols = cols,
+                         .cols_region = cols ? pass.keep : Region(Lifetime::scratch),
+                         .for_gemm = true});
 }
 
 ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const Pass& pass, bool keep) const {
   return sink_of_input(stream, tokens, pass, true, keep);
 }
 
-ops::Sink Linear::rebuilt_sink(Stream& stream, std::int64_t tokens, const Pass& pass) const { return sink_of_input(stream, tokens, pass, false, true); }
+ops::Sink Linear::rebuilt_sink(Stream& stream, std::int64_t tokens, const Pass& pass) const {
+  return sink_of_input(stream, tokens, pass, false, true);
+}
 
 QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const Pass& pass, bool keep) const {
   check(x.shape.rank == 2 && x.shape[1] == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.shape);
   const ops::QuantizeSpec spec = plan_.x->spec(pass);
   if (!spec.quantizes()) return views(x, keep);
-  ops::Sink sink = ops::make_sink(stream, spec, {.shape = x.shape, .dtype = x.dtype, .cols = keep, .cols_region = pass.keep, .plain = x, .for_gemm = true});
+  ops::Sink sink = ops::make_sink(
+      stream, spec, {.shape = x.shape, .dtype = x.dtype, .cols = keep, .cols_region = pass.keep, .plain = x, .for_gemm = true});
   ops::quantize(stream, x, sink);
   return sink.codes;
 }
@@ -59,21 +69,32 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pa
   check(y.shape == Shape{x.rows.rows(), out()}, "linear {}: y must be [{}, {}], got {}", path_, x.rows.rows(), out(), y.shape);
   refresh(stream, pass);
   const Scope scope(stream);
-  ops::gemm(stream, {.a = x.rows, .b = weight_operand(stream, Side::rows), .d = y, .bias = bias_ ? bias_->value : Tensor{}, .fast_accumulation = plan_.fast_forward});
+  ops::gemm(stream, {.a = x.rows,
+                     .b = weight_operand(stream, Side::rows),
+                     .d = y,
+                     .bias = bias_ ? bias_->value : Tensor{},
+                     .fast_accumulation = plan_.fast_forward});
   if (saved != nullptr) saved->x = x.cols;
   stream.observe(path_, "y", y);
 }
 
 ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const Pass& pass, const Tensor& in_place) const {
   const ops::QuantizeSpec spec = plan_.dy->spec(pass);
-  return ops::make_sink(stream, spec, {.shape = {tokens, out()}, .dtype = activations_, .cols = true, .keep_plain = bias_ != nullptr,
-                                       .plain = spec.quantizes() ? Tensor{} : in_place, .for_gemm = true, .cols_left = true});
+  return ops::make_sink(stream, spec,
+                        {.shape = {tokens, out()},
+                         .dtype = activations_,
+                         .cols = true,
+                         .keep_plain = bias_ != nullptr,
+                         .plain = spec.quantizes() ? Tensor{} : in_place,
+                         .for_gemm = true,
+                         .cols_left = true});
 }
 
 ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const Pass& pass) const {
   check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
   const ops::QuantizeSpec spec = plan_.dy->spec(pass);
-  ops::Sink sink = ops::make_sink(stream, spec, {.shape = dy.shape, .dtype = dy.dtype, .cols = true, .plain = dy, .for_gemm = true, .cols_left = true});
+  ops::Sink sink =
+      ops::make_sink(stream, spec, {.shape = dy.shape, .dtype = dy.dtype, .cols = true, .plain = dy, .for_gemm = true, .cols_left = true});
   if (spec.quantizes()) ops::quantize(stream, dy, sink);
   return sink;
 }
@@ -96,14 +117,15 @@ void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
     return;
   }
   if (!operands_)
-    operands_ = ops::make_sink(stream, spec, {.shape = value.shape,
-                                              .dtype = spec.quantizes() ? value.dtype : spec.format,
-                                              .cols = true,
-                                              .rows_region = Lifetime::run,
-                                              .cols_region = Lifetime::run,
-                                              .plain = spec.quantizes() ? value : Tensor{},
-                                              .category = Category::quantized_weights,
-                                              .for_gemm = true});
+    operands_ = ops::make_sink(stream, spec,
+                               {.shape = value.shape,
+                                .dtype = spec.quantizes() ? value.dtype : spec.format,
+                                .cols = true,
+                                .rows_region = Lifetime::run,
+                                .cols_region = Lifetime::run,
+                                .plain = spec.quantizes() ? value : Tensor{},
+                                .category = Category::quantized_weights,
+                                .for_gemm = true});
   operands_->spec = spec;
   ops::quantize(stream, value, *operands_);
 }
@@ -143,8 +165,13 @@ Quantized Linear::weight_operand(Stream& stream, Side side) const {
   ops::QuantizeSpec spec = plan_.w->spec({.kind = Pass::Kind::recompute});
   if (scale_) spec.scale = scale_, spec.descale = descale_;
   ops::Sink made = ops::make_sink(stream, spec,
-                                  {.shape = value.shape, .dtype = value.dtype, .rows = side == Side::rows, .cols = side == Side::cols, .plain = value,
-                                   .category = Category::quantized_weights, .for_gemm = true});
+                                  {.shape = value.shape,
+                                   .dtype = value.dtype,
+                                   .rows = side == Side::rows,
+                                   .cols = side == Side::cols,
+                                   .plain = value,
+                                   .category = Category::quantized_weights,
+                                   .for_gemm = true});
   ops::quantize(stream, value, made);
   return side == Side::rows ? made.codes.rows : made.codes.cols;
 }

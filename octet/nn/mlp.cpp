@@ -6,23 +6,23 @@
 namespace octet::nn {
 
 void SwiGlu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::swiglu_forward(stream, h, y); }
-void SwiGlu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) {
-  ops::swiglu_backward(stream, dy, h, dh);
-}
+void SwiGlu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) { ops::swiglu_backward(stream, dy, h, dh); }
 void Gelu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::gelu_forward(stream, h, y); }
 void Gelu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) { ops::gelu_backward(stream, dy, h, dh); }
 
 template <class Activation>
 Mlp<Activation>::Mlp(const std::string& path, const Config& c, Precision& precision, const Site& site)
     : in_(path + Activation::first, {.in = c.width, .out = Activation::inputs * c.hidden, .bias = c.bias}, precision, site),
-      out_(path + ".down", {.in = c.hidden, .out = c.width, .bias = c.bias, .init = {Init::Kind::normal, c.out_deviation}}, precision, site),
+      out_(path + ".down", {.in = c.hidden, .out = c.width, .bias = c.bias, .init = {Init::Kind::normal, c.out_deviation}}, precision,
+           site),
       recompute_activation_(c.recompute_activation) {}
 
 template <class Activation>
 void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pass& pass, Saved* saved) {
   const Scope scope(stream);
   const std::int64_t tokens = x.rows.rows();
-  const Tensor h = stream.empty({tokens, in_.out()}, in_.activations(), saved ? pass.keep : Region(Lifetime::scratch), Category::activations);
+  const Tensor h =
+      stream.empty({tokens, in_.out()}, in_.activations(), saved ? pass.keep : Region(Lifetime::scratch), Category::activations);
   in_.forward(stream, x, h, pass, saved ? &saved->in_linear : nullptr);
   if (saved != nullptr) saved->h = h;
   const bool keep = saved != nullptr && !recompute_activation_;

@@ -8,11 +8,14 @@ namespace {
 
 constexpr Init ones{Init::Kind::ones}, zero{Init::Kind::zeros};
 
-Tensor statistic(Stream& stream, const Tensor& x, Region region) { return stream.empty({x.shape[0]}, DType::f32, region, Category::activations); }
+Tensor statistic(Stream& stream, const Tensor& x, Region region) {
+  return stream.empty({x.shape[0]}, DType::f32, region, Category::activations);
+}
 
 }  // namespace
 
-RmsNorm::RmsNorm(const std::string& path, std::int64_t width, double eps) : weight(path + ".weight", {width}, ones, false), eps_(float(eps)) {}
+RmsNorm::RmsNorm(const std::string& path, std::int64_t width, double eps)
+    : weight(path + ".weight", {width}, ones, false), eps_(float(eps)) {}
 
 RmsNorm::Input RmsNorm::input(Stream& stream, const Tensor& x, Region region) { return {x, statistic(stream, x, region)}; }
 
@@ -27,7 +30,8 @@ void RmsNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
 }
 
 void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {
-  ops::rmsnorm_backward(stream, {.dy = dy, .x = x.x, .w = weight.value, .inv_rms = x.inv_rms, .dx = dx, .dw = weight.grad, .accumulate = accumulate});
+  ops::rmsnorm_backward(
+      stream, {.dy = dy, .x = x.x, .w = weight.value, .inv_rms = x.inv_rms, .dx = dx, .dw = weight.grad, .accumulate = accumulate});
   stream.observe(weight.path, "dx", dx);
 }
 
@@ -44,21 +48,32 @@ void LayerNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum
 }
 
 void LayerNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
-  ops::layernorm_forward(stream, {.x = x.x, .w = weight.value, .b = bias.value, .y = y, .mean = x.mean, .inv_std = x.inv_std, .eps = eps_, .known = x.known});
+  ops::layernorm_forward(
+      stream, {.x = x.x, .w = weight.value, .b = bias.value, .y = y, .mean = x.mean, .inv_std = x.inv_std, .eps = eps_, .known = x.known});
   x.known = true;
 }
 
 void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {
-  ops::layernorm_backward(stream, {.dy = dy, .x = x.x, .w = weight.value, .mean = x.mean, .inv_std = x.inv_std, .dx = dx, .dw = weight.grad,
-                                   .db = bias.grad, .accumulate = accumulate});
+  ops::layernorm_backward(stream, {.dy = dy,
+                                   .x = x.x,
+                                   .w = weight.value,
+                                   .mean = x.mean,
+                                   .inv_std = x.inv_std,
+                                   .dx = dx,
+                                   .dw = weight.grad,
+                                   .db = bias.grad,
+                                   .accumulate = accumulate});
   stream.observe(weight.path, "dx", dx);
 }
 
 ops::Sink plain_sink(Stream& stream, Shape shape, DType dtype, const Pass& pass, bool keep) {
   ops::QuantizeSpec none;
   none.format = dtype;
-  return ops::make_sink(stream, none, {.shape = shape, .dtype = dtype, .cols_region = keep ? pass.keep : Region(Lifetime::scratch),
-                                       .category = keep ? Category::activations : Category::temporaries});
+  return ops::make_sink(stream, none,
+                        {.shape = shape,
+                         .dtype = dtype,
+                         .cols_region = keep ? pass.keep : Region(Lifetime::scratch),
+                         .category = keep ? Category::activations : Category::temporaries});
 }
 
 }  // namespace octet::nn

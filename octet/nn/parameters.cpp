@@ -11,7 +11,9 @@ namespace {
 // Room for one tensor of each parameter, each on its own 256 bytes; returns the whole as bytes.
 template <class DTypeOf, class Bind>
 Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category category, const DTypeOf& dtype_of, const Bind& bind) {
-  const auto padded = [&](const Parameter& p) { return round_up(p.shape.count() * std::int64_t(size_of(dtype_of(p))), std::int64_t(Arena::alignment)); };
+  const auto padded = [&](const Parameter& p) {
+    return round_up(p.shape.count() * std::int64_t(size_of(dtype_of(p))), std::int64_t(Arena::alignment));
+  };
   std::int64_t bytes = 0;
   for (const Parameter* p : list) bytes += padded(*p);
   const Tensor all = stream.zeros({bytes}, DType::u8, Lifetime::run, category);
@@ -27,21 +29,24 @@ Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category ca
 
 void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& storage) {
   for (const Parameter* p : list_) count_ += p->shape.count();
-  allocate(stream, list_, Category::weights, [&](const Parameter& p) { return p.narrow_value ? storage.values : DType::f32; },
-           [](Parameter& p, const Tensor& t) { p.value = t; });
+  allocate(
+      stream, list_, Category::weights, [&](const Parameter& p) { return p.narrow_value ? storage.values : DType::f32; },
+      [](Parameter& p, const Tensor& t) { p.value = t; });
   if (!gradients) return;
   const auto gradients_of = [&](bool from_gemm) {
     std::vector<Parameter*> some;
     for (Parameter* p : list_)
       if (p->gradient_from_gemm == from_gemm) some.push_back(p);
-    return allocate(stream, some, Category::gradients, [&](const Parameter& p) { return p.narrow_gradient ? storage.gradients : DType::f32; },
-                    [](Parameter& p, const Tensor& t) { p.grad = t; });
+    return allocate(
+        stream, some, Category::gradients, [&](const Parameter& p) { return p.narrow_gradient ? storage.gradients : DType::f32; },
+        [](Parameter& p, const Tensor& t) { p.grad = t; });
   };
   added_gradients_ = gradients_of(false), gemm_gradients_ = gradients_of(true);
   void_gradients(stream);
 }
 
-// On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a pass over the gradients a step.
+// On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a pass over the gradients a
+// step.
 bool Parameters::void_gradients(const Stream& stream) {
   const bool gemms_store = stream.target().device == Device::cpu;
   for (Parameter* p : list_) p->gradient_void = gemms_store && p->gradient_from_gemm;

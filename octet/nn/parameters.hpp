@@ -58,8 +58,8 @@ class Parameters {
 void initialize(Stream&, Parameter&, std::uint64_t seed);
 
 /// Moves every value of `p` that is not 0 to a neighbour in the type it is stored in, f32 or bf16: away from 0 where bit e mod 128 of
-/// philox(key, e / 128, twin) is set, e the value's place, else towards 0. `key` follows from seed and path. So runs with other twin numbers
-/// begin with weights that differ by rounding alone. On the host: the same on every backend. Throws ContractError unless twin >= 1.
+/// philox(key, e / 128, twin) is set, e the value's place, else towards 0. `key` follows from seed and path. So runs with other twin
+/// numbers begin with weights that differ by rounding alone. On the host: the same on every backend. Throws ContractError unless twin >= 1.
 void nudge(Stream&, Parameter& p, std::uint64_t seed, int twin);
 
 /// Tensors of f32 or bf16 as one row of floats on the host.

@@ -10,7 +10,8 @@ namespace {
 
 /// A matrix and a norm's weights, beside zeros.
 struct Three {
-  Parameter matrix{"layers.0.matrix", {37, 11}}, norm{"norm", {5}, {Init::Kind::ones}, false}, bias{"bias", {3}, {Init::Kind::zeros}, false};
+  Parameter matrix{"layers.0.matrix", {37, 11}}, norm{"norm", {5}, {Init::Kind::ones}, false},
+      bias{"bias", {3}, {Init::Kind::zeros}, false};
   void visit(Visitor& v) { v.parameter(matrix), v.parameter(norm), v.parameter(bias); }
 };
 
@@ -39,7 +40,8 @@ TEST(Parameters, a_twins_first_weights_differ_in_their_last_bit_and_zeros_stay) 
       away += places > 0;
     }
     EXPECT_NEAR(double(away), matrix / 2.0, 5 * std::sqrt(matrix) / 2) << "each way with probability 1/2";
-    for (std::size_t i = matrix; i < matrix + norm; ++i) EXPECT_EQ(std::abs(places_between(run[i], twin[i], 1)), 1) << "norms are f32 always";
+    for (std::size_t i = matrix; i < matrix + norm; ++i)
+      EXPECT_EQ(std::abs(places_between(run[i], twin[i], 1)), 1) << "norms are f32 always";
     for (std::size_t i = matrix + norm; i < run.size(); ++i) EXPECT_EQ(twin[i], 0.0f);
   }
 }

@@ -26,8 +26,8 @@ Recompute Recompute::named(std::span<const std::string> names) {
     const Part* const part = std::find_if(std::begin(parts), std::end(parts), [&](const Part& p) { return p.name == name; });
     if (part == std::end(parts)) {
       const std::string near = nearest(name, {"norm", "activation", "mlp", "attention", "block"});
-      throw ConfigError(format("model.recompute: \"{}\" is no part of a block, which has norm, activation, mlp, attention and block{}", printable(name),
-                               near.empty() ? "" : format("; did you mean \"{}\"?", near)));
+      throw ConfigError(format("model.recompute: \"{}\" is no part of a block, which has norm, activation, mlp, attention and block{}",
+                               printable(name), near.empty() ? "" : format("; did you mean \"{}\"?", near)));
     }
     out.*part->on = true;
   }

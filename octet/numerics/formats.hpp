@@ -40,7 +40,7 @@ OCTET_HD constexpr IntOf<V> encode_lanes(V x) {
   const Int bits = int_of(x);
   const Int size = bits & 0x7FFFFFFF;
   const Int sign = (bits >> 24) & 0x80;
-  const Int subnormal = int_of(V(value_of<V>(size) + float_of(align))) - align;  // the float adder does the rounding
+  const Int subnormal = int_of(V(value_of<V>(size) + float_of(align))) - align;                         // the float adder does the rounding
   const Bits rounded = (Bits(size) + ((1u << (drop - 1)) - 1u) + ((Bits(size) >> drop) & 1u)) >> drop;  // unsigned: a NaN may carry over
   const Int normal = Int(rounded) - rebias;
   Int code = size < min_normal ? subnormal : normal;
@@ -50,7 +50,9 @@ OCTET_HD constexpr IntOf<V> encode_lanes(V x) {
 }
 
 template <class Format>
-OCTET_HD constexpr std::uint8_t encode(float x) { return std::uint8_t(encode_lanes<Format>(x)); }
+OCTET_HD constexpr std::uint8_t encode(float x) {
+  return std::uint8_t(encode_lanes<Format>(x));
+}
 
 /// The value of the code in the low 8 bits of each lane. Exact: every code is a BF16, FP16 and FP32 number.
 template <class Format, class V>
@@ -62,15 +64,15 @@ OCTET_HD constexpr V decode_lanes(IntOf<V> code) {
   const Int normal = (size << (23 - m)) + (std::int32_t(127 - Format::bias) << 23);
   const V subnormal = to_float(size) * Format::min_subnormal;
   Int bits = size < (1 << m) ? int_of(subnormal) : normal;
-  if constexpr (Format::has_infinity)
-    bits = size > Format::max_code ? ((size - (Format::max_code + 1)) << (23 - m)) + 0x7F800000 : bits;
-  else
-    bits = size > Format::max_code ? Int{} + 0x7FC00000 : bits;
+  if constexpr (Format::has_infinity) bits = size > Format::max_code ? ((size - (Format::max_code + 1)) << (23 - m)) + 0x7F800000 : bits;
+  else bits = size > Format::max_code ? Int{} + 0x7FC00000 : bits;
   return value_of<V>(Int(bits | sign));
 }
 
 template <class Format>
-OCTET_HD constexpr float decode(std::uint8_t code) { return decode_lanes<Format, float>(std::int32_t(code)); }
+OCTET_HD constexpr float decode(std::uint8_t code) {
+  return decode_lanes<Format, float>(std::int32_t(code));
+}
 
 static_assert(encode<E4M3>(448.0f) == 0x7E && encode<E4M3>(1e9f) == 0x7E && encode<E5M2>(1e9f) == 0x7B);
 static_assert(encode<E4M3>(1.0625f) == encode<E4M3>(1.0f), "ties go to even");
@@ -112,11 +114,16 @@ OCTET_HD constexpr IntOf<V> encode_bf16_lanes(V x) {
   return __builtin_bit_cast(IntOf<V>, Bits((int_of(x) & 0x7FFFFFFF) > 0x7F800000 ? quiet : rounded));
 }
 template <class V>
-OCTET_HD constexpr V decode_bf16_lanes(IntOf<V> bits) { return value_of<V>(IntOf<V>(bits << 16)); }
+OCTET_HD constexpr V decode_bf16_lanes(IntOf<V> bits) {
+  return value_of<V>(IntOf<V>(bits << 16));
+}
 OCTET_HD constexpr Bf16 to_bf16(float x) { return {std::uint16_t(encode_bf16_lanes(x))}; }
 OCTET_HD constexpr float to_float(Bf16 x) { return float_of(std::uint32_t(x.bits) << 16); }
 /// x after a round trip through BF16.
-template <class V> OCTET_HD constexpr V round_to_bf16(V x) { return decode_bf16_lanes<V>(encode_bf16_lanes(x)); }
+template <class V>
+OCTET_HD constexpr V round_to_bf16(V x) {
+  return decode_bf16_lanes<V>(encode_bf16_lanes(x));
+}
 
 /// IEEE binary16. Overflow rounds to infinity, NaN becomes quiet, both ways, as with the F16C instructions.
 struct Fp16 {

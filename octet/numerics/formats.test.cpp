@@ -15,11 +15,19 @@ namespace {
 
 using testing::CodeTable, testing::Worst, testing::worst_over_floats;
 
-template <class Format> const CodeTable& table();
-template <> const CodeTable& table<E4M3>() { return CodeTable::e4m3(); }
-template <> const CodeTable& table<E5M2>() { return CodeTable::e5m2(); }
+template <class Format>
+const CodeTable& table();
+template <>
+const CodeTable& table<E4M3>() {
+  return CodeTable::e4m3();
+}
+template <>
+const CodeTable& table<E5M2>() {
+  return CodeTable::e5m2();
+}
 
-template <class Format> class Fp8 : public ::testing::Test {};
+template <class Format>
+class Fp8 : public ::testing::Test {};
 using Fp8Formats = ::testing::Types<E4M3, E5M2>;
 TYPED_TEST_SUITE(Fp8, Fp8Formats);
 
@@ -78,11 +86,13 @@ std::uint16_t bf16_reference(float x) {
 }
 
 TEST(Bf16, EncodeIsTheNearerNeighbourTiesToEven) {
-  const Worst worst = worst_over_floats([](float x) {
-    const std::uint16_t got = to_bf16(x).bits;
-    if (std::isnan(x)) return (got & 0x7F80u) == 0x7F80u && (got & 0x40u) != 0 ? 0 : 1;  // quiet
-    return got == bf16_reference(x) ? 0 : 1;
-  }, {0x1.fep127f, 0x1.ffp127f, 0x1.fffffep127f, INFINITY, 0x1p-126f, 0x1p-133f, 0x1p-134f, 0.0f});
+  const Worst worst = worst_over_floats(
+      [](float x) {
+        const std::uint16_t got = to_bf16(x).bits;
+        if (std::isnan(x)) return (got & 0x7F80u) == 0x7F80u && (got & 0x40u) != 0 ? 0 : 1;  // quiet
+        return got == bf16_reference(x) ? 0 : 1;
+      },
+      {0x1.fep127f, 0x1.ffp127f, 0x1.fffffep127f, INFINITY, 0x1p-126f, 0x1p-133f, 0x1p-134f, 0.0f});
   EXPECT_EQ(worst.error, 0) << "at " << worst.at;
 }
 

@@ -18,7 +18,6 @@ typedef float Four __attribute__((vector_size(16)));
 typedef float Eight __attribute__((vector_size(32)));
 typedef float Sixteen __attribute__((vector_size(64)));
 
-
 const std::vector<float>& inputs() {
   static const std::vector<float> values = [] {
     std::vector<float> out;
@@ -33,43 +32,82 @@ const std::vector<float>& inputs() {
 }
 
 struct EncodeE4M3 {
-  template <class V> OCTET_HD auto operator()(V x) const { return encode_lanes<E4M3>(x); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return encode_lanes<E4M3>(x);
+  }
 };
 struct EncodeE5M2 {
-  template <class V> OCTET_HD auto operator()(V x) const { return encode_lanes<E5M2>(x); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return encode_lanes<E5M2>(x);
+  }
 };
 struct DecodeE4M3 {
-  template <class V> OCTET_HD auto operator()(V x) const { return decode_lanes<E4M3, V>(IntOf<V>(int_of(x) >> 18)); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return decode_lanes<E4M3, V>(IntOf<V>(int_of(x) >> 18));
+  }
 };
 struct DecodeE5M2 {
-  template <class V> OCTET_HD auto operator()(V x) const { return decode_lanes<E5M2, V>(IntOf<V>(int_of(x) >> 18)); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return decode_lanes<E5M2, V>(IntOf<V>(int_of(x) >> 18));
+  }
 };
 struct EncodeBf16 {
-  template <class V> OCTET_HD auto operator()(V x) const { return IntOf<V>(encode_bf16_lanes(x) & 0xFFFF); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return IntOf<V>(encode_bf16_lanes(x) & 0xFFFF);
+  }
 };
 struct RoundToBf16 {
-  template <class V> OCTET_HD auto operator()(V x) const { return round_to_bf16(x); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return round_to_bf16(x);
+  }
 };
 struct Magnitudes {
-  template <class V> OCTET_HD auto operator()(V x) const { return larger(magnitude(x), smaller(x, splat<V>(3.0f))); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return larger(magnitude(x), smaller(x, splat<V>(3.0f)));
+  }
 };
 struct Exp {
-  template <class V> OCTET_HD auto operator()(V x) const { return math::exp(x); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return math::exp(x);
+  }
 };
 struct Log {
-  template <class V> OCTET_HD auto operator()(V x) const { return math::log(x); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return math::log(x);
+  }
 };
 struct Tanh {
-  template <class V> OCTET_HD auto operator()(V x) const { return math::tanh(x); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return math::tanh(x);
+  }
 };
 struct Sin {
-  template <class V> OCTET_HD auto operator()(V x) const { return math::sin(x); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return math::sin(x);
+  }
 };
 struct Cos {
-  template <class V> OCTET_HD auto operator()(V x) const { return math::cos(x); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return math::cos(x);
+  }
 };
 struct Sqrt {
-  template <class V> OCTET_HD auto operator()(V x) const { return math::sqrt(x); }
+  template <class V>
+  OCTET_HD auto operator()(V x) const {
+    return math::sqrt(x);
+  }
 };
 
 template <class Formula, class V>
@@ -82,10 +120,18 @@ OCTET_HD void evaluate(const float* in, std::uint32_t* out) {
     std::memcpy(out + i, &y, sizeof(V));
   }
 }
-template <class Formula, class V> void plain(const float* in, std::uint32_t* out) { evaluate<Formula, V>(in, out); }
-template <class Formula, class V> [[gnu::target("avx2")]] void avx2(const float* in, std::uint32_t* out) { evaluate<Formula, V>(in, out); }
 template <class Formula, class V>
-[[gnu::target("avx512f,avx512bw,avx512vl,avx512dq")]] void avx512(const float* in, std::uint32_t* out) { evaluate<Formula, V>(in, out); }
+void plain(const float* in, std::uint32_t* out) {
+  evaluate<Formula, V>(in, out);
+}
+template <class Formula, class V>
+[[gnu::target("avx2")]] void avx2(const float* in, std::uint32_t* out) {
+  evaluate<Formula, V>(in, out);
+}
+template <class Formula, class V>
+[[gnu::target("avx512f,avx512bw,avx512vl,avx512dq")]] void avx512(const float* in, std::uint32_t* out) {
+  evaluate<Formula, V>(in, out);
+}
 
 // A NaN is a NaN: which operand's payload survives is the machine's choice.
 bool same(std::uint32_t a, std::uint32_t b) { return a == b || ((a & 0x7FFFFFFFu) > 0x7F800000u && (b & 0x7FFFFFFFu) > 0x7F800000u); }

@@ -20,7 +20,8 @@
 namespace octet::math {
 
 /// A float or a GCC vector of floats.
-template <class V> concept Lanes = std::is_same_v<V, float> || (!std::is_scalar_v<V> && !std::is_class_v<V> && !std::is_union_v<V>);
+template <class V>
+concept Lanes = std::is_same_v<V, float> ||(!std::is_scalar_v<V> && !std::is_class_v<V> && !std::is_union_v<V>);
 
 namespace detail {
 inline constexpr float shifter = 0x1.8p23f;  // x + shifter - shifter is x rounded to an integer, for |x| <= 2^22
@@ -34,7 +35,8 @@ OCTET_HD constexpr V polynomial(V x, const float (&c)[N]) {
 }
 
 /// x where it is not below `bound`; NaN stays.
-template <class V> OCTET_HD constexpr V at_least(V x, V bound) {
+template <class V>
+OCTET_HD constexpr V at_least(V x, V bound) {
 #ifdef __CUDA_ARCH__
   if constexpr (lanes_of<V> == 1) {
     float most = 0;
@@ -45,7 +47,8 @@ template <class V> OCTET_HD constexpr V at_least(V x, V bound) {
   return bound > x ? bound : x;  // in this order one maximum of a CPU
 }
 /// x where it is not above `bound`; NaN stays.
-template <class V> OCTET_HD constexpr V at_most(V x, V bound) {
+template <class V>
+OCTET_HD constexpr V at_most(V x, V bound) {
 #ifdef __CUDA_ARCH__
   if constexpr (lanes_of<V> == 1) {
     float least = 0;
@@ -133,7 +136,8 @@ OCTET_HD constexpr V tanh(V x) {
   return value_of<V>(IntOf<V>(int_of(V(size < 0.625f ? near : far)) | sign));
 }
 
-template <class V> struct SinCos {
+template <class V>
+struct SinCos {
   V sin, cos;
 };
 /// Both at once, each within 1e-7 of the exact value (and sine within 2 ulp up to pi / 4), for |x| <= 2^20; NaN beyond, infinity
@@ -159,8 +163,14 @@ OCTET_HD constexpr SinCos<V> sin_cos(V x) {
   return {value_of<V>(IntOf<V>(int_of(V(swapped ? cosine : sine)) ^ sine_sign)),
           value_of<V>(IntOf<V>(int_of(V(swapped ? sine : cosine)) ^ cosine_sign))};
 }
-template <Lanes V> OCTET_HD constexpr V sin(V x) { return sin_cos(x).sin; }
-template <Lanes V> OCTET_HD constexpr V cos(V x) { return sin_cos(x).cos; }
+template <Lanes V>
+OCTET_HD constexpr V sin(V x) {
+  return sin_cos(x).sin;
+}
+template <Lanes V>
+OCTET_HD constexpr V cos(V x) {
+  return sin_cos(x).cos;
+}
 
 /// The square root, correctly rounded.
 template <Lanes V>
@@ -179,8 +189,14 @@ OCTET_HD constexpr V sqrt(V x) {
 
 /// On double, for references: libm's.
 OCTET_HD double exp(double x) { return ::exp(x); }
-template <class V> OCTET_HD constexpr V exp_nonpositive(V x) requires(!Lanes<V>) { return exp(x); }  // and on dual numbers
-template <class V> OCTET_HD constexpr V exp_within_86(V x) requires(!Lanes<V>) { return exp(x); }
+template <class V>
+OCTET_HD constexpr V exp_nonpositive(V x) requires(!Lanes<V>) {
+  return exp(x);
+}  // and on dual numbers
+template <class V>
+OCTET_HD constexpr V exp_within_86(V x) requires(!Lanes<V>) {
+  return exp(x);
+}
 OCTET_HD double log(double x) { return ::log(x); }
 OCTET_HD double tanh(double x) { return ::tanh(x); }
 OCTET_HD double sin(double x) { return ::sin(x); }

@@ -17,7 +17,9 @@ constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::nu
 
 // Long double is slow: every 61st float when exhaustive, 70 million of them.
 template <class Error>
-Worst worst_over_floats(Error error) { return testing::worst_over_floats(error, {}, 4099, 61); }
+Worst worst_over_floats(Error error) {
+  return testing::worst_over_floats(error, {}, 4099, 61);
+}
 
 // Long double (64 bits of mantissa) is the exact value as far as a float can see.
 TEST(Math, ExpIsWithinOneUlpOverTheWholeRange) {
@@ -130,8 +132,8 @@ TEST(Math, DualNumbersGiveTheDerivativeOfEveryFunction) {
   for (const double x : {-1.5, -0.25, 0.5, 2.0}) {
     const double h = 1e-30;  // complex step: no cancellation, so exact to rounding
     const std::complex<double> z(x, h);
-    const double expected = std::imag(std::exp(std::sin(z)) * std::tanh(z * double(0.7f)) + std::log(std::sqrt(z + 2.0)) * std::cos(z) -
-                                      z / (z * z + 1.0)) / h;
+    const double expected =
+        std::imag(std::exp(std::sin(z)) * std::tanh(z * double(0.7f)) + std::log(std::sqrt(z + 2.0)) * std::cos(z) - z / (z * z + 1.0)) / h;
     EXPECT_NEAR(all_of_them(Dual(x, 1)).slope, expected, 1e-14 * (1 + std::fabs(expected)));
   }
   EXPECT_EQ(larger(Dual(3, 1), Dual(2, 5)).slope, 1);

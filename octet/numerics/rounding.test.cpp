@@ -13,32 +13,42 @@ namespace {
 
 using testing::CodeTable, testing::Worst, testing::worst_over_floats;
 
-template <class Format> const CodeTable& table();
-template <> const CodeTable& table<E4M3>() { return CodeTable::e4m3(); }
-template <> const CodeTable& table<E5M2>() { return CodeTable::e5m2(); }
+template <class Format>
+const CodeTable& table();
+template <>
+const CodeTable& table<E4M3>() {
+  return CodeTable::e4m3();
+}
+template <>
+const CodeTable& table<E5M2>() {
+  return CodeTable::e5m2();
+}
 
 constexpr std::uint32_t extremes[] = {0u, 1u, 0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu};
 
-template <class Format> class Stochastic : public ::testing::Test {};
+template <class Format>
+class Stochastic : public ::testing::Test {};
 using Fp8Formats = ::testing::Types<E4M3, E5M2>;
 TYPED_TEST_SUITE(Stochastic, Fp8Formats);
 
 TYPED_TEST(Stochastic, NeverLeavesTheTwoNeighboursAndReachesBoth) {
   const CodeTable& codes = table<TypeParam>();
-  const Worst worst = worst_over_floats([&](float x) {
-    if (std::isnan(x)) return encode_stochastic<TypeParam>(x, 5) == 0x7F ? 0 : 1;
-    const std::size_t low = codes.below(std::fabs(double(x)));
-    const bool exact = codes.finite()[low] == std::fabs(double(x)), saturated = low + 1 == codes.finite().size();
-    const std::uint8_t sign = std::signbit(x) ? 0x80 : 0;
-    bool down = false, up = false;
-    for (const std::uint32_t random : extremes) {
-      const std::uint8_t code = encode_stochastic<TypeParam>(x, random);
-      if (code == (sign | low)) down = true;
-      else if (code == (sign | (low + 1))) up = true;
-      else return 1;
-    }
-    return down && up == !(exact || saturated) ? 0 : 1;
-  }, codes.marks());
+  const Worst worst = worst_over_floats(
+      [&](float x) {
+        if (std::isnan(x)) return encode_stochastic<TypeParam>(x, 5) == 0x7F ? 0 : 1;
+        const std::size_t low = codes.below(std::fabs(double(x)));
+        const bool exact = codes.finite()[low] == std::fabs(double(x)), saturated = low + 1 == codes.finite().size();
+        const std::uint8_t sign = std::signbit(x) ? 0x80 : 0;
+        bool down = false, up = false;
+        for (const std::uint32_t random : extremes) {
+          const std::uint8_t code = encode_stochastic<TypeParam>(x, random);
+          if (code == (sign | low)) down = true;
+          else if (code == (sign | (low + 1))) up = true;
+          else return 1;
+        }
+        return down && up == !(exact || saturated) ? 0 : 1;
+      },
+      codes.marks());
   EXPECT_EQ(worst.error, 0) << "at " << worst.at;
 }
 

@@ -93,19 +93,23 @@ void expect_for_every_amax(Rule holds, std::uint32_t stride) {
 }
 
 TEST(Scale, QuotientIsTheCorrectlyRoundedOneForEveryBf16Amax) {
-  expect_for_every_amax([](float amax, float max) {
-    const float got = scale_from_amax(amax, max, false);
-    if (amax == 0 || !std::isfinite(amax)) return got == 1.0f;
-    const float quotient = quotient_reference(max, amax);
-    return got == (std::isinf(quotient) ? float_max : quotient);
-  }, 65537);
+  expect_for_every_amax(
+      [](float amax, float max) {
+        const float got = scale_from_amax(amax, max, false);
+        if (amax == 0 || !std::isfinite(amax)) return got == 1.0f;
+        const float quotient = quotient_reference(max, amax);
+        return got == (std::isinf(quotient) ? float_max : quotient);
+      },
+      65537);
 }
 
 TEST(Scale, PowerOfTwoIsTheLargestThatDoesNotPassTheMaximum) {
-  expect_for_every_amax([](float amax, float max) {
-    const float got = scale_from_amax(amax, max, true, bf16_max);
-    return amax == 0 || !std::isfinite(amax) ? got == 1.0f : got == power_reference(max, amax);
-  }, 65537);
+  expect_for_every_amax(
+      [](float amax, float max) {
+        const float got = scale_from_amax(amax, max, true, bf16_max);
+        return amax == 0 || !std::isfinite(amax) ? got == 1.0f : got == power_reference(max, amax);
+      },
+      65537);
 }
 
 TEST(Scale, AnOverflowingQuotientGivesTheLargestValueOfTheInputsType) {
@@ -122,20 +126,24 @@ TEST(Scale, AHistoryKeepsItsPreviousScaleWithoutAUsableAmaxAndHonoursTheMargin) 
 }
 
 TEST(Scale, HistoryEqualsTheQuotientWhereverTheAmaxIsUsable) {
-  expect_for_every_amax([](float amax, float max) {
-    const float got = scale_from_history(amax, max, 0.75f);
-    return amax == 0 || !std::isfinite(amax) ? got == 0.75f : bits_of(got) == bits_of(scale_from_amax(amax, max, false));
-  }, 4099);
+  expect_for_every_amax(
+      [](float amax, float max) {
+        const float got = scale_from_history(amax, max, 0.75f);
+        return amax == 0 || !std::isfinite(amax) ? got == 0.75f : bits_of(got) == bits_of(scale_from_amax(amax, max, false));
+      },
+      4099);
 }
 
 // amax * RN(1 / max) rounds once more than amax / max: exactly one float per format falls on the wrong side.
 constexpr std::uint32_t exception_e4m3 = 0x04600001u, exception_e5m2 = 0x07e00001u;
 
 TEST(E8M0, CodeOfABlockIsTheCeilingOfItsLogarithmButForOneFloatPerFormat) {
-  expect_for_every_amax([](float amax, float max) {
-    const std::uint32_t exception = max == E4M3::max ? exception_e4m3 : exception_e5m2;
-    return bits_of(amax) == exception || int(e8m0_from_amax(amax, max)) == e8m0_reference(max, amax);
-  }, 65537);
+  expect_for_every_amax(
+      [](float amax, float max) {
+        const std::uint32_t exception = max == E4M3::max ? exception_e4m3 : exception_e5m2;
+        return bits_of(amax) == exception || int(e8m0_from_amax(amax, max)) == e8m0_reference(max, amax);
+      },
+      65537);
   for (const auto& [bits, max] : {std::pair(exception_e4m3, E4M3::max), std::pair(exception_e5m2, E5M2::max)}) {
     EXPECT_EQ(int(e8m0_from_amax(float_of(bits), max)), 0);
     EXPECT_EQ(e8m0_reference(max, float_of(bits)), 1);
@@ -143,11 +151,13 @@ TEST(E8M0, CodeOfABlockIsTheCeilingOfItsLogarithmButForOneFloatPerFormat) {
 }
 
 TEST(E8M0, MultiplierOfABlockIsThePowerOfTwoScaleButForOneFloat) {
-  expect_for_every_amax([](float amax, float max) {
-    if (amax < 0x1p-126f || !std::isfinite(amax)) return true;
-    const std::uint32_t exception = max == E4M3::max ? exception_e4m3 : exception_e5m2;
-    return bits_of(amax) == exception || e8m0_inverse(e8m0_from_amax(amax, max)) == scale_from_amax(amax, max, true);
-  }, 4099);
+  expect_for_every_amax(
+      [](float amax, float max) {
+        if (amax < 0x1p-126f || !std::isfinite(amax)) return true;
+        const std::uint32_t exception = max == E4M3::max ? exception_e4m3 : exception_e5m2;
+        return bits_of(amax) == exception || e8m0_inverse(e8m0_from_amax(amax, max)) == scale_from_amax(amax, max, true);
+      },
+      4099);
 }
 
 TEST(E8M0, EncodeIsTheSmallestPowerNotBelowAndEndsAtTwoToThe127) {

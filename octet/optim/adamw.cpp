@@ -13,7 +13,8 @@ constexpr double smallest = 0x1p-126, largest = 0x1.fffffep127;  // normal numbe
 void require_representable(const AdamWConfig& c) {
   const auto require = [](const char* key, double x) {
     if (x == 0 || (x >= smallest && x <= largest)) return;
-    throw ConfigError(format("optim.{} = {} is {} in f32, in which AdamW computes; choose a number from {} to {}", key, x, x < 1 ? "0" : "infinite", smallest, largest));
+    throw ConfigError(format("optim.{} = {} is {} in f32, in which AdamW computes; choose a number from {} to {}", key, x,
+                             x < 1 ? "0" : "infinite", smallest, largest));
   };
   require("learning_rate", c.learning_rate), require("eps", c.eps);
   require("max_grad_norm", c.max_grad_norm), require("weight_decay", c.weight_decay);
@@ -36,7 +37,8 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
   v.section("schedule", schedule, "how the learning rate moves");
 }
 
-AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> parameters) : config_(config), parameters_(std::move(parameters)) {
+AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> parameters)
+    : config_(config), parameters_(std::move(parameters)) {
   require_representable(config);
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
@@ -68,16 +70,25 @@ void AdamW::allocate_moments(Stream& stream) {
 }
 
 void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite) {
-  for (const Parameter* p : parameters_) check(!p->gradient_void, "adamw: no backward has reached {} since its gradient was cleared", p->path);
+  for (const Parameter* p : parameters_)
+    check(!p->gradient_void, "adamw: no backward has reached {} since its gradient was cleared", p->path);
   const float rate = float(learning_rate);
   upload(stream, &rate, state_.rows(ops::adamw_step_rate, 1));
   ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_});
-  ops::clip(stream, {.sum_of_squares = total_, .step = state_, .max_norm = float(config_.max_grad_norm), .beta1 = config_.beta1,
-                    .beta2 = config_.beta2, .loss = loss, .nonfinite = nonfinite});
+  ops::clip(stream, {.sum_of_squares = total_,
+                     .step = state_,
+                     .max_norm = float(config_.max_grad_norm),
+                     .beta1 = config_.beta1,
+                     .beta2 = config_.beta2,
+                     .loss = loss,
+                     .nonfinite = nonfinite});
   std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
-    updated.push_back({.value = p.value, .grad = p.grad, .moments = moments_[i], .weight_decay = p.decay ? config_.weight_decay : 0.0,
+    updated.push_back({.value = p.value,
+                       .grad = p.grad,
+                       .moments = moments_[i],
+                       .weight_decay = p.decay ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str())});
     ++p.version;
   }

@@ -16,7 +16,7 @@ struct AdamWConfig {
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
   DType master = DType::f32, gradients = DType::f32, moments = DType::f32;  // storage of matrices, their gradients, and both moments
-  bool offload = false;  // on a GPU: the moments in the host's memory
+  bool offload = false;                                                     // on a GPU: the moments in the host's memory
   ScheduleConfig schedule;
 
   void fields(config::FieldVisitor&);

@@ -7,9 +7,9 @@ namespace octet::optim {
 /// How the learning rate moves over a run of known length.
 struct ScheduleConfig {
   enum class Kind { constant, linear, cosine, wsd } kind = Kind::cosine;
-  double warmup = 0.05;       // share of the run in which the rate rises from 0 to its peak
-  double decay = 0.2;         // wsd: share of the run, at its end, in which it falls
-  double final_ratio = 0.1;   // rate at the end over the peak
+  double warmup = 0.05;      // share of the run in which the rate rises from 0 to its peak
+  double decay = 0.2;        // wsd: share of the run, at its end, in which it falls
+  double final_ratio = 0.1;  // rate at the end over the peak
 
   void fields(config::FieldVisitor&);
 };

@@ -17,7 +17,8 @@ TEST(Schedule, the_rate_rises_linearly_to_its_peak) {
 }
 
 TEST(Schedule, every_falling_kind_ends_at_its_final_ratio) {
-  for (const Kind kind : {Kind::linear, Kind::cosine, Kind::wsd}) EXPECT_NEAR(rate_factor({.kind = kind, .final_ratio = 0.2}, 1), 0.2, 1e-12);
+  for (const Kind kind : {Kind::linear, Kind::cosine, Kind::wsd})
+    EXPECT_NEAR(rate_factor({.kind = kind, .final_ratio = 0.2}, 1), 0.2, 1e-12);
   EXPECT_EQ(rate_factor({.kind = Kind::constant}, 1), 1);
 }
 

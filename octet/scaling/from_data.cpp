@@ -11,11 +11,10 @@ Formats formats_of(std::string_view recipe, const RecipeOptions& options, std::s
   return {DType::e4m3, format == "hybrid" ? DType::e5m2 : DType::e4m3};
 }
 
-std::string formats_text(const Formats& f) {
-  return format("x {}, w {}, dy {}", f.forward, f.forward, f.gradient);
-}
+std::string formats_text(const Formats& f) { return format("x {}, w {}, dy {}", f.forward, f.forward, f.gradient); }
 
-LinearPlan plan_from_data(const Site& site, SlotTable& slots, const Formats& formats, ScaleRule rule, ScaleBlock values, ScaleBlock weights) {
+LinearPlan plan_from_data(const Site& site, SlotTable& slots, const Formats& formats, ScaleRule rule, ScaleBlock values,
+                          ScaleBlock weights) {
   const auto quantizer = [&](Operand operand, DType format, ScaleBlock block) {
     ops::QuantizeSpec spec;
     spec.format = format, spec.rule = rule, spec.rows = spec.cols = block;

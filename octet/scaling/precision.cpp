@@ -15,12 +15,17 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
   v.field("keep_bf16", keep_bf16, "layers to keep in BF16, by path; * and ? match, as in layers.*.mlp.down");
   v.field("first", first, "blocks at the start to keep in BF16", {.at_least = 0});
   v.field("last", last, "blocks at the end to keep in BF16", {.at_least = 0});
-  v.choice("weights", weights, "8-bit codes of weights: cached from step to step in both orientations, or encoded for each GEMM, which saves 2 bytes per weight",
-           {{"cached", WeightCodes::cached}, {"on_demand", WeightCodes::on_demand}});
+  v.choice(
+      "weights", weights,
+      "8-bit codes of weights: cached from step to step in both orientations, or encoded for each GEMM, which saves 2 bytes per weight",
+      {{"cached", WeightCodes::cached}, {"on_demand", WeightCodes::on_demand}});
   v.field("fast_accumulation", fast_accumulation,
-          "on a GPU, forward GEMMs with per-tensor or row-wise scales sum in the tensor core's short accumulator; false: FP32 every 128 products, as backward");
-  v.field("emulation", emulation, "on a GPU that does not multiply the recipe's codes as they are, decode them first; else such a run is refused");
-  v.choice("head", head, "precision of the projection to the vocabulary", {{"bf16", HeadPrecision::bf16}, {"recipe", HeadPrecision::recipe}});
+          "on a GPU, forward GEMMs with per-tensor or row-wise scales sum in the tensor core's short accumulator; false: FP32 every 128 "
+          "products, as backward");
+  v.field("emulation", emulation,
+          "on a GPU that does not multiply the recipe's codes as they are, decode them first; else such a run is refused");
+  v.choice("head", head, "precision of the projection to the vocabulary",
+           {{"bf16", HeadPrecision::bf16}, {"recipe", HeadPrecision::recipe}});
 }
 
 Precision::Precision(const PrecisionConfig& config)
@@ -72,7 +77,8 @@ void Precision::require_patterns_used() const {
     if (pattern_used_[i]) continue;
     std::vector<std::string> patterns;
     for (const PlanRow& row : rows_)
-      if (row.out != 0 && std::find(patterns.begin(), patterns.end(), pattern_of(row.path)) == patterns.end()) patterns.push_back(pattern_of(row.path));
+      if (row.out != 0 && std::find(patterns.begin(), patterns.end(), pattern_of(row.path)) == patterns.end())
+        patterns.push_back(pattern_of(row.path));
     const std::string near = nearest_of(pattern_of(config_.keep_bf16[i]), patterns);
     throw ConfigError(format("recipe.keep_bf16: \"{}\" matches no layer{}; layers are {}", printable(config_.keep_bf16[i]),
                              near.empty() ? "" : "; did you mean \"" + near + "\"?", joined(patterns)));

@@ -4,8 +4,8 @@
 
 namespace octet {
 
-/// Where the 8-bit codes of weights are: in memory from step to step in both orientations, or encoded for each GEMM, which saves 2 bytes per
-/// weight.
+/// Where the 8-bit codes of weights are: in memory from step to step in both orientations, or encoded for each GEMM, which saves 2 bytes
+/// per weight.
 enum class WeightCodes : std::uint8_t { cached, on_demand };
 /// Precision of the projection to the vocabulary.
 enum class HeadPrecision : std::uint8_t { bf16, recipe };
@@ -17,8 +17,8 @@ struct PrecisionConfig {
   std::vector<std::string> keep_bf16;  // layers whose path matches one of these globs ("layers.*.mlp.down")
   std::int64_t first = 0, last = 0;    // this many blocks at the start and the end stay in BF16
   WeightCodes weights = WeightCodes::cached;
-  bool fast_accumulation = true;       // GPU, per-tensor and row-wise scales: forward GEMMs sum in the tensor core's short accumulator
-  bool emulation = false;              // codes that the device does not multiply as they are may be decoded first; else such a run is refused
+  bool fast_accumulation = true;  // GPU, per-tensor and row-wise scales: forward GEMMs sum in the tensor core's short accumulator
+  bool emulation = false;         // codes that the device does not multiply as they are may be decoded first; else such a run is refused
   HeadPrecision head = HeadPrecision::bf16;
 
   void fields(config::FieldVisitor&);
@@ -56,7 +56,8 @@ class Precision {
   SlotTable& slots() { return slots_; }
   const SlotTable& slots() const { return slots_; }
 
-  /// After the model is made: throws ConfigError, with the nearest path and all that there are, when a pattern of keep_bf16 matches no layer.
+  /// After the model is made: throws ConfigError, with the nearest path and all that there are, when a pattern of keep_bf16 matches no
+  /// layer.
   void require_patterns_used() const;
 
  private:

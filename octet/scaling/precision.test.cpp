@@ -45,7 +45,8 @@ TEST(Precision, exemptions_keep_bf16_and_say_why) {
   EXPECT_EQ(why(block_site("layers.3.attn.qkv", 3)), "bf16 | among the last 1 blocks (recipe.last)");
   EXPECT_EQ(why(block_site("layers.1.mlp.down", 1)), "bf16 | matches recipe.keep_bf16 \"layers.*.mlp.down\"");
   EXPECT_EQ(why({.path = "lm_head", .out = 272, .in = 128, .head = true}), "bf16 | head: recipe.head = \"bf16\"");
-  EXPECT_EQ(why({.path = "layers.1.odd", .out = 100, .in = 128, .layer = 1, .layers = 4}), "bf16 | 100 x 128 is not a multiple of 16, as 8-bit GEMMs need");
+  EXPECT_EQ(why({.path = "layers.1.odd", .out = 100, .in = 128, .layer = 1, .layers = 4}),
+            "bf16 | 100 x 128 is not a multiple of 16, as 8-bit GEMMs need");
   EXPECT_EQ(why(block_site("layers.1.attn.qkv", 1)).substr(0, 7), "x e4m3,");
 }
 
@@ -58,7 +59,8 @@ TEST(Precision, a_pattern_without_a_layer_is_refused_with_the_nearest_path_under
     };
     EXPECT_EQ(refusal("layers.*.mlp.down"), "no error");
     EXPECT_EQ(refusal("layers.*.mpl.down"),
-              "recipe.keep_bf16: \"layers.*.mpl.down\" matches no layer; did you mean \"layers.*.mlp.down\"?; layers are layers.*.mlp.down, layers.*.attn.qkv");
+              "recipe.keep_bf16: \"layers.*.mpl.down\" matches no layer; did you mean \"layers.*.mlp.down\"?; layers are "
+              "layers.*.mlp.down, layers.*.attn.qkv");
     EXPECT_EQ(refusal("layers.7.attn.qkv").substr(0, 54), "recipe.keep_bf16: \"layers.7.attn.qkv\" matches no layer");
     EXPECT_EQ(refusal(""), "recipe.keep_bf16: \"\" matches no layer; layers are layers.*.mlp.down, layers.*.attn.qkv");
   }

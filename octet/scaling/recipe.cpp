@@ -5,11 +5,14 @@ namespace octet {
 void Recipe::end_step(Stream& stream, SlotTable& slots, const Tensor&) { clear(stream, slots.amax()); }
 
 void RecipeOptions::fields(config::FieldVisitor& v) {
-  v.choice("format", format, "8-bit formats: hybrid is E4M3 forward and E5M2 backward; default is the recipe's own", {"default", "hybrid", "e4m3"});
-  v.field("history", history, "steps of maxima that a scale looks back on, where the recipe keeps a history", {.at_least = 1, .at_most = 65536});
+  v.choice("format", format, "8-bit formats: hybrid is E4M3 forward and E5M2 backward; default is the recipe's own",
+           {"default", "hybrid", "e4m3"});
+  v.field("history", history, "steps of maxima that a scale looks back on, where the recipe keeps a history",
+          {.at_least = 1, .at_most = 65536});
   v.choice("algorithm", algorithm, "which of those maxima counts", {"max", "most_recent"});
   v.field("margin", margin, "powers of two of headroom above them", {.at_least = -8, .at_most = 8});
-  v.field("calibration", calibration, "passes over the first micro-batches before the first step, where scales come from past maxima; 0: they begin at 1",
+  v.field("calibration", calibration,
+          "passes over the first micro-batches before the first step, where scales come from past maxima; 0: they begin at 1",
           {.at_least = 0, .at_most = 64});
 }
 

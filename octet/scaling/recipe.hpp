@@ -15,8 +15,8 @@ namespace octet {
 struct Site {
   std::string path;  // in the model, such as "layers.3.mlp.down"
   std::int64_t out = 0, in = 0;
-  int layer = -1;    // of the block it stands in; -1 outside
-  int layers = 0;    // blocks of the model
+  int layer = -1;  // of the block it stands in; -1 outside
+  int layers = 0;  // blocks of the model
   bool head = false;
 };
 
@@ -62,11 +62,11 @@ class Recipe {
 
 /// What a recipe can be told. Defaults are the recipe's own source's.
 struct RecipeOptions {
-  std::string format = "default";         // default | hybrid (E4M3 forward, E5M2 backward) | e4m3
-  std::int64_t history = 1024;            // delayed: steps of maxima
-  std::string algorithm = "max";          // delayed: max | most_recent
-  std::int64_t margin = 0;                // delayed: powers of two of headroom
-  std::int64_t calibration = 3;           // delayed, global: passes over micro-batches before the first step
+  std::string format = "default";  // default | hybrid (E4M3 forward, E5M2 backward) | e4m3
+  std::int64_t history = 1024;     // delayed: steps of maxima
+  std::string algorithm = "max";   // delayed: max | most_recent
+  std::int64_t margin = 0;         // delayed: powers of two of headroom
+  std::int64_t calibration = 3;    // delayed, global: passes over micro-batches before the first step
 
   void fields(config::FieldVisitor&);
 };
@@ -74,7 +74,7 @@ struct RecipeOptions {
 struct RecipeEntry {
   std::string_view name, summary;
   std::unique_ptr<Recipe> (*make)(const RecipeOptions&);
-  bool compared;  // by default, when recipes are held against the baseline
+  bool compared;                          // by default, when recipes are held against the baseline
   std::vector<std::string_view> options;  // of RecipeOptions, those that it reads; none: it quantizes nothing, so exemptions do nothing
 };
 /// All recipes, in the order of the documentation.

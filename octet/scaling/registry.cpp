@@ -14,8 +14,8 @@ namespace {
 // What other libraries call the same scheme.
 std::string name_used_here(std::string_view other) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
-      {"tensorwise", "current"}, {"per-tensor", "current"}, {"hybrid", "current"},   {"blockwise", "block128"}, {"deepseek", "block128"},
-      {"per-row", "rowwise"},    {"mx", "mxfp8"},           {"mxfp8_e4m3", "mxfp8"}};
+      {"tensorwise", "current"}, {"per-tensor", "current"}, {"hybrid", "current"}, {"blockwise", "block128"},
+      {"deepseek", "block128"},  {"per-row", "rowwise"},    {"mx", "mxfp8"},       {"mxfp8_e4m3", "mxfp8"}};
   for (const auto& [theirs, ours] : names)
     if (other == theirs) return std::string(ours);
   return "";
@@ -28,7 +28,11 @@ const std::vector<RecipeEntry>& recipes() {
   static const std::vector<RecipeEntry> all = {
       {"fp32", "FP32 everywhere: the reference", make_fp32, false, {}},
       {"bf16", "BF16 operands, FP32 sums: the baseline", make_bf16, false, {}},
-      {"delayed", "one scale a tensor, from a history of maxima; E4M3 forward, E5M2 backward", make_delayed, true, {"format", "history", "algorithm", "margin", "calibration"}},
+      {"delayed",
+       "one scale a tensor, from a history of maxima; E4M3 forward, E5M2 backward",
+       make_delayed,
+       true,
+       {"format", "history", "algorithm", "margin", "calibration"}},
       {"current", "one scale a tensor, from its own maximum; E4M3 forward, E5M2 backward", make_current, true, {"format"}},
       {"rowwise", "one power-of-two scale a row; E4M3", make_rowwise, true, {"format"}},
       {"block128", "1x128 and 128x128 blocks, power-of-two scales; E4M3", make_block128, true, {"format"}},

@@ -11,8 +11,8 @@ class ScaleSlots {
   static constexpr std::int64_t stride = Arena::alignment / sizeof(float);
 
   void allocate(Stream&, const SlotTable&);
-  Tensor scale() const { return scale_; }      // f32 [N, 64], column 0 in use
-  Tensor descale() const { return descale_; }  // the same
+  Tensor scale() const { return scale_; }            // f32 [N, 64], column 0 in use
+  Tensor descale() const { return descale_; }        // the same
   Tensor format_max() const { return format_max_; }  // f32 [N]
   Tensor scale(int slot) const { return scale_.rows(slot, 1).reshaped({stride}).rows(0, 1); }
   Tensor descale(int slot) const { return descale_.rows(slot, 1).reshaped({stride}).rows(0, 1); }

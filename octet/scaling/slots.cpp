@@ -19,9 +19,7 @@ void SlotTable::allocate(Stream& stream, int history_length) {
 Tensor SlotTable::amax() const { return history_.rows(0, 1).reshaped({size()}); }
 Tensor SlotTable::amax(int slot) const { return amax().rows(slot, 1); }
 
-ops::QuantizeHealth* SlotTable::health(int slot) const {
-  return health_ ? health_.as<ops::QuantizeHealth>() + slot : nullptr;
-}
+ops::QuantizeHealth* SlotTable::health(int slot) const { return health_ ? health_.as<ops::QuantizeHealth>() + slot : nullptr; }
 
 void SlotTable::record(int slot, const Pass& pass, ops::QuantizeSpec& spec) const {
   spec.amax = amax(slot), spec.health = health(slot), spec.count = pass.count, spec.measure_noise = pass.measure_noise;

@@ -33,10 +33,10 @@ class SlotTable {
 
   const std::vector<Slot>& slots() const { return slots_; }
   int size() const { return int(slots_.size()); }
-  Tensor history() const { return history_; }  // f32 [L, N]
-  Tensor amax() const;                         // f32 [N], row 0
-  Tensor amax(int slot) const;                 // f32 [1]
-  ops::QuantizeHealth* health(int slot) const;  // on the device
+  Tensor history() const { return history_; }      // f32 [L, N]
+  Tensor amax() const;                             // f32 [N], row 0
+  Tensor amax(int slot) const;                     // f32 [1]
+  ops::QuantizeHealth* health(int slot) const;     // on the device
   Tensor health_table() const { return health_; }  // u8, a QuantizeHealth for each slot
   /// Has a quantizer raise its maximum and add to its health, as far as the pass asks for it.
   void record(int slot, const Pass&, ops::QuantizeSpec&) const;

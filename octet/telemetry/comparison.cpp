@@ -67,10 +67,8 @@ std::vector<Group> grouped_runs(std::span<const RunRecord> runs, const std::stri
   const auto same = [](const RunFacts& a, const RunFacts& b) { return arm_of(a) == arm_of(b) && a.twin == b.twin; };
   for (const RunRecord& run : runs) {
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return same(g[0]->facts, run.facts); });
-    if (group == groups.end())
-      groups.push_back({&run});
-    else
-      group->push_back(&run);
+    if (group == groups.end()) groups.push_back({&run});
+    else group->push_back(&run);
   }
   const auto rank = [&](const Group& g) { return arm_of(g[0]->facts) != baseline ? 2 : g[0]->facts.twin > 0 ? 1 : 0; };
   std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) { return rank(a) < rank(b); });
@@ -98,7 +96,8 @@ void judge_rows(Comparison& c, const std::vector<Measured>& all) {
 }  // namespace
 
 bool Comparison::passes() const {
-  return std::none_of(rows.begin(), rows.end(), [](const ComparisonRow& r) { return r.verdict == Verdict::over || r.verdict == Verdict::diverged; });
+  return std::none_of(rows.begin(), rows.end(),
+                      [](const ComparisonRow& r) { return r.verdict == Verdict::over || r.verdict == Verdict::diverged; });
 }
 
 std::string row_name(const std::string& arm, int twin) { return twin == 0 ? arm : format("{} twin {}", arm, twin); }

@@ -33,9 +33,9 @@ struct ComparisonRow {
 
 /// Arms trained from the same initial weights on the same data, beside a baseline and twins of it.
 struct Comparison {
-  std::string baseline{};   // an arm's name
-  double tolerance = 0;     // of the gap, as a fraction: 0.005 is 0.5 %
-  double confidence = 0.95; // of all verdicts together
+  std::string baseline{};             // an arm's name
+  double tolerance = 0;               // of the gap, as a fraction: 0.005 is 0.5 %
+  double confidence = 0.95;           // of all verdicts together
   std::vector<ComparisonRow> rows{};  // the baseline, its twins, the other arms
   std::vector<std::string> runs{};    // folders of the runs, names within the comparison's own folder
 

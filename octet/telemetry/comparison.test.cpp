@@ -147,8 +147,8 @@ TEST(Comparison, the_table_shows_every_recipe_and_no_control_bytes) {
   c.rows[1].arm = "\x1b[2Jdelayed";
   const std::string table = table_text(c);
   EXPECT_EQ(table.find('\x1b'), std::string::npos);
-  for (const char* word :
-       {"bf16", "current", "rowwise", "block128", "mxfp8", "global", "eval loss", "grad cosine", "activations", "over", "not resolved", "±"})
+  for (const char* word : {"bf16", "current", "rowwise", "block128", "mxfp8", "global", "eval loss", "grad cosine", "activations", "over",
+                           "not resolved", "±"})
     EXPECT_NE(table.find(word), std::string::npos) << word;
 }
 

@@ -61,8 +61,7 @@ Comparison comparison_of_file(const std::string& path) {
   const Json file = parse_json(read_file(path, limits.bytes), printable(path), limits);
   const JsonFields f(file, printable(path));
   if (f.count("format") != format_number)
-    f.refuse("format",
-             format("this program reads format {}, the file has {}, another version's", format_number, f.count("format")));
+    f.refuse("format", format("this program reads format {}, the file has {}, another version's", format_number, f.count("format")));
   Comparison c{.baseline = f.text("baseline"), .tolerance = f.number("tolerance"), .confidence = f.number("confidence")};
   if (!(c.confidence > 0 && c.confidence < 1)) f.refuse("confidence", format("wanted a number in (0, 1), got {}", c.confidence));
   c.runs = f.texts("runs");

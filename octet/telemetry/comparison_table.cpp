@@ -53,15 +53,16 @@ std::string table_text(const Comparison& c) {
   const bool average = any_average(c);
   TextTable table{{"arm", "train loss", "eval loss"}};
   if (average) table[0].push_back("averaged");
-  for (const std::string& head : {"gap to " + base, std::string("grad cosine"), std::string("tokens/s"), "x " + base, std::string("peak memory"),
-                                  std::string("skipped"), std::string()})
+  for (const std::string& head : {"gap to " + base, std::string("grad cosine"), std::string("tokens/s"), "x " + base,
+                                  std::string("peak memory"), std::string("skipped"), std::string()})
     table[0].push_back(head);
   for (const auto& r : c.rows) {
     table.push_back({printable(row_name(r)), fixed(r.train_loss, 4, "-"), fixed(r.eval_loss, 4, "-")});
     if (average) table.back().push_back(fixed(r.average_loss, 4, "-"));
     for (const std::string& cell :
-         {gap_text(r, c), fixed(r.gradient_cosine, 5, "-"), std::isfinite(r.tokens_per_second) ? grouped(std::llround(r.tokens_per_second)) : "-",
-          fixed(r.speed_ratio, 2, "-"), bytes_text(double(r.memory.peak)), std::to_string(r.skipped), verdict_text(r)})
+         {gap_text(r, c), fixed(r.gradient_cosine, 5, "-"),
+          std::isfinite(r.tokens_per_second) ? grouped(std::llround(r.tokens_per_second)) : "-", fixed(r.speed_ratio, 2, "-"),
+          bytes_text(double(r.memory.peak)), std::to_string(r.skipped), verdict_text(r)})
       table.back().push_back(cell);
   }
   return aligned(table) + "\n" + memory_table(c);

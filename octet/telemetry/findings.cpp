@@ -46,8 +46,9 @@ std::string about_twins(const Comparison& c) {
   for (const ComparisonRow& row : c.rows)
     if (row.twin > 0 && std::isfinite(row.gap)) ++twins, largest = std::max(largest, std::fabs(row.gap));
   if (twins == 0) return "";
-  return format("{} of {}, whose first weights differ in their last bit, end{} {}{} from it. ", twins == 1 ? "A twin" : format("{} twins", twins),
-                c.baseline, twins == 1 ? "s" : "", twins == 1 ? "" : "up to ", percent(largest));
+  return format("{} of {}, whose first weights differ in their last bit, end{} {}{} from it. ",
+                twins == 1 ? "A twin" : format("{} twins", twins), c.baseline, twins == 1 ? "s" : "", twins == 1 ? "" : "up to ",
+                percent(largest));
 }
 
 /// Whether the interval of a row's gap lies wholly on one side of 0.
@@ -62,13 +63,15 @@ std::string about_zero(const Comparison& c) {
     if (distinguishable(row)) apart.push_back(row.arm);
   }
   if (arms == 0) return "";
-  if (seeds < fewest_pairs) return format("{} no arm from {}. ", seeds == 1 ? "One seed distinguishes" : "Two seeds distinguish", c.baseline);
+  if (seeds < fewest_pairs)
+    return format("{} no arm from {}. ", seeds == 1 ? "One seed distinguishes" : "Two seeds distinguish", c.baseline);
   if (apart.empty()) return format("No arm can be distinguished from {}: every interval contains 0. ", c.baseline);
   return format("{} can be distinguished from {}{}. ", list_of(apart), c.baseline, int(apart.size()) < arms ? ", the others cannot" : "");
 }
 
 std::string about_seeds(const Comparison& c) {
-  const int arms = int(std::count_if(c.rows.begin(), c.rows.end(), [&](const ComparisonRow& r) { return r.twin == 0 && r.arm != c.baseline; }));
+  const int arms =
+      int(std::count_if(c.rows.begin(), c.rows.end(), [&](const ComparisonRow& r) { return r.twin == 0 && r.arm != c.baseline; }));
   const double deviation = pair_deviation(c);
   if (!std::isfinite(deviation) || !(c.tolerance > 0)) return "";
   const int seeds = seeds_to_resolve(c.tolerance, deviation, arms, c.confidence);
@@ -104,10 +107,8 @@ int seeds_to_resolve(double width, double deviation, int arms, double confidence
   int low = fewest_pairs, high = most_seeds;  // the least that is enough lies in [low, high]
   while (low < high) {
     const int middle = (low + high) / 2;
-    if (enough(middle))
-      high = middle;
-    else
-      low = middle + 1;
+    if (enough(middle)) high = middle;
+    else low = middle + 1;
   }
   return low;
 }

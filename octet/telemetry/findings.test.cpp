@@ -9,7 +9,8 @@ namespace {
 
 ComparisonRow row(const std::string& arm, Verdict verdict, double gap = 0, double half_width = NAN, int twin = 0) {
   ComparisonRow r;
-  r.arm = arm, r.verdict = verdict, r.gap = gap, r.gap_half_width = half_width, r.gap_deviation = half_width / 2, r.twin = twin, r.seeds = 3;
+  r.arm = arm, r.verdict = verdict, r.gap = gap, r.gap_half_width = half_width, r.gap_deviation = half_width / 2, r.twin = twin,
+  r.seeds = 3;
   return r;
 }
 
@@ -19,15 +20,19 @@ TEST(Findings, name_every_arm_by_its_verdict_and_the_distance_of_the_twins) {
                      .rows = {row("bf16", Verdict::baseline), row("bf16", Verdict::baseline, -0.0021, NAN, 1), row("a", Verdict::within),
                               row("b", Verdict::within), row("c", Verdict::over, 0.083, 0.004), row("d", Verdict::diverged, NAN)}};
   EXPECT_EQ(findings(c),
-            "a and b are within 0.50% of bf16. c (+8.30% ±0.40%) is over 0.50% of bf16. d diverged. c can be distinguished from bf16, the others cannot. A twin of bf16, whose first weights differ "
+            "a and b are within 0.50% of bf16. c (+8.30% ±0.40%) is over 0.50% of bf16. d diverged. c can be distinguished from bf16, the "
+            "others cannot. A twin of bf16, whose first weights differ "
             "in their last bit, ends 0.21% from it.");
 }
 
 TEST(Findings, of_an_arm_that_is_not_resolved_say_how_many_seeds_would_tell) {
-  Comparison c{.baseline = "bf16", .tolerance = 0.005, .rows = {row("bf16", Verdict::baseline), row("a", Verdict::not_resolved, 0.002, 0.0124)}};
+  Comparison c{
+      .baseline = "bf16", .tolerance = 0.005, .rows = {row("bf16", Verdict::baseline), row("a", Verdict::not_resolved, 0.002, 0.0124)}};
   c.rows[1].gap_deviation = 0.005;
   // t(0.025, 5) = 2.5706 / sqrt(6) = 1.05 is above 1, t(0.025, 6) = 2.4469 / sqrt(7) = 0.92 is not.
-  EXPECT_EQ(findings(c), "a (+0.20% ±1.24%) is not resolved against 0.50% of bf16. No arm can be distinguished from bf16: every interval contains 0. Intervals of ±0.50% need about 7 seeds of such runs, or longer runs.");
+  EXPECT_EQ(findings(c),
+            "a (+0.20% ±1.24%) is not resolved against 0.50% of bf16. No arm can be distinguished from bf16: every interval contains 0. "
+            "Intervals of ±0.50% need about 7 seeds of such runs, or longer runs.");
   EXPECT_EQ(verdict_text(c.rows[1]), "not resolved (±1.24%)");
   c.rows[1].gap_half_width = NAN;
   EXPECT_EQ(verdict_text(c.rows[1]), "not resolved");
@@ -54,7 +59,8 @@ TEST(Findings, seeds_grow_with_noise_and_with_arms_that_share_the_level) {
 }
 
 TEST(Findings, noise_is_estimated_from_deviations_or_else_from_single_gaps) {
-  Comparison c{.baseline = "bf16", .rows = {row("bf16", Verdict::baseline), row("a", Verdict::not_resolved, 0.1, 0.006), row("b", Verdict::over, 0.2, 0.008)}};
+  Comparison c{.baseline = "bf16",
+               .rows = {row("bf16", Verdict::baseline), row("a", Verdict::not_resolved, 0.1, 0.006), row("b", Verdict::over, 0.2, 0.008)}};
   EXPECT_NEAR(pair_deviation(c), std::sqrt((0.003 * 0.003 + 0.004 * 0.004) / 2), 1e-15);
   for (ComparisonRow& r : c.rows) r.gap_deviation = NAN;
   c.rows.push_back(row("c", Verdict::over, -0.3));

@@ -50,12 +50,9 @@ class Builder {
 
   bool add(Json value) {
     if (++values_ > limits_.values) refuse(format("more than {} values", grouped((long long)limits_.values)));
-    if (open_.empty())
-      root_ = std::move(value);
-    else if (open_.back().object)
-      open_.back().members.push_back({std::move(open_.back().name), std::move(value)});
-    else
-      open_.back().items.push_back(std::move(value));
+    if (open_.empty()) root_ = std::move(value);
+    else if (open_.back().object) open_.back().members.push_back({std::move(open_.back().name), std::move(value)});
+    else open_.back().items.push_back(std::move(value));
     return true;
   }
   bool open(bool object) {

@@ -10,14 +10,10 @@ namespace {
 
 /// Whether x is a number or null; `out` is then its value, NaN for null.
 bool number_of(const Json& x, double& out) {
-  if (x.is_null())
-    out = NAN;
-  else if (const auto* i = x.integer())
-    out = double(*i);
-  else if (const auto* d = x.real())
-    out = *d;
-  else
-    return false;
+  if (x.is_null()) out = NAN;
+  else if (const auto* i = x.integer()) out = double(*i);
+  else if (const auto* d = x.real()) out = *d;
+  else return false;
   return true;
 }
 

@@ -103,7 +103,8 @@ void MetricsWriter::make_durable() {
 void MetricsWriter::cut_back(std::int64_t bytes) {
   const std::scoped_lock lock(mutex_);
   if (bytes < 0 || bytes > end_)
-    throw DataError(format("{}: the file has {} bytes of whole lines, it had {} when the checkpoint was made; restore the file", printable(path_), end_, bytes));
+    throw DataError(format("{}: the file has {} bytes of whole lines, it had {} when the checkpoint was made; restore the file",
+                           printable(path_), end_, bytes));
   if (::ftruncate(file_.number(), off_t(bytes)) != 0) refuse_file("cut back", path_, errno);
   end_ = bytes;
 }

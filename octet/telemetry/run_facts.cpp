@@ -68,8 +68,7 @@ RunFacts facts_of_file(const std::string& path) {
   const Json file = parse_json(read_file(path, limits.bytes), printable(path), limits);
   const JsonFields f(file, printable(path));
   if (f.count("format") != format_number)
-    f.refuse("format",
-             format("this program reads format {}, the file has {}, another version's", format_number, f.count("format")));
+    f.refuse("format", format("this program reads format {}, the file has {}, another version's", format_number, f.count("format")));
   RunFacts run;
   run.name = f.text("name"), run.recipe = f.text("recipe"), run.seed = f.count("seed");
   run.model = model_facts(f.object("model")), run.machine = machine_facts(f.object("machine"));
@@ -92,14 +91,10 @@ RunFacts facts_of_file(const std::string& path) {
 
 std::string to_text(RunState state) {
   switch (state) {
-    case RunState::running:
-      return "running";
-    case RunState::finished:
-      return "finished";
-    case RunState::stopped:
-      return "stopped";
-    case RunState::diverged:
-      return "diverged";
+    case RunState::running: return "running";
+    case RunState::finished: return "finished";
+    case RunState::stopped: return "stopped";
+    case RunState::diverged: return "diverged";
   }
   return "unknown";
 }

@@ -55,10 +55,8 @@ class Reader {
   void take(EvalEvent&& e, const std::string&) { evals_.add(std::move(e)); }
   void take(EndEvent&& e, const std::string&) { run_.end = std::move(e); }
   void take(IncidentEvent&& e, const std::string&) {
-    if (run_.incidents.size() < limits_.incidents)
-      run_.incidents.push_back(std::move(e));
-    else
-      ++run_.incidents_left_out;
+    if (run_.incidents.size() < limits_.incidents) run_.incidents.push_back(std::move(e));
+    else ++run_.incidents_left_out;
   }
   void take(ScalesEvent&& e, const std::string& where) {
     want_length(where, "amax", e.amax.size());
@@ -116,7 +114,8 @@ void read_metrics(const std::string& path, const ReadLimits& limits, RunRecord& 
   const std::string shown = printable(path);
   RegularFile opened = RegularFile::open(path);
   if (opened.size > std::uint64_t(limits.file_bytes))
-    throw DataError(format("{}: the file may have at most {}, it has {}", shown, bytes_text(double(limits.file_bytes)), bytes_text(double(opened.size))));
+    throw DataError(format("{}: the file may have at most {}, it has {}", shown, bytes_text(double(limits.file_bytes)),
+                           bytes_text(double(opened.size))));
   const File file(::fdopen(opened.file.number(), "r"), &std::fclose);
   if (!file) refuse_file("read", path, errno);
   opened.file.release();

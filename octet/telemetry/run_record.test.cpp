@@ -95,7 +95,8 @@ TEST(RunFolder, a_run_that_has_not_begun_reads_as_empty) {
   EXPECT_TRUE(read_run(folder.folder()).steps.empty());
   facts.state = RunState::finished;
   write_run_facts(folder.folder() + "/run.json", facts);
-  EXPECT_TRUE(octet::testing::has(octet::testing::error_of<DataError>([&] { read_run(folder.folder()); }), "metrics.jsonl: the file is missing, though the run is finished; restore"));
+  EXPECT_TRUE(octet::testing::has(octet::testing::error_of<DataError>([&] { read_run(folder.folder()); }),
+                                  "metrics.jsonl: the file is missing, though the run is finished; restore"));
 }
 
 TEST(RunFolder, a_torn_last_line_costs_nothing_but_itself_wherever_it_tears) {

@@ -15,7 +15,8 @@ double beta_fraction(double a, double b, double x) {
   const auto nonzero = [](double v) { return std::fabs(v) < tiny ? tiny : v; };
   double c = 1, d = 1 / nonzero(1 - (a + b) * x / (a + 1)), value = d;
   for (int m = 1; m < most_steps; ++m) {
-    for (const double term : {m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))})
+    for (const double term :
+         {m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))})
       d = 1 / nonzero(1 + term * d), c = nonzero(1 + term / c), value *= c * d;
     if (std::fabs(c * d - 1) < enough) break;
   }

@@ -34,8 +34,8 @@ struct Judged {
 };
 
 /// Judges the gap of each arm against `tolerance`, all together at `confidence`: the chance that any verdict `within` or `over` is wrong is
-/// at most 1 - confidence. By Holm's procedure: arms with at least fewest_pairs are taken in the order of their p-values for "the gap is the
-/// tolerance"; the k-th of m gets an interval of confidence 1 - (1 - confidence) / (m - k + 1), and after the first whose interval
+/// at most 1 - confidence. By Holm's procedure: arms with at least fewest_pairs are taken in the order of their p-values for "the gap is
+/// the tolerance"; the k-th of m gets an interval of confidence 1 - (1 - confidence) / (m - k + 1), and after the first whose interval
 /// contains the tolerance no other is resolved. Source: Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure".
 /// Arms with fewer pairs get an interval of plain `confidence`.
 std::vector<Judged> judge(std::span<const PairedGap> arms, double tolerance, double confidence);

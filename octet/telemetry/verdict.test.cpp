@@ -10,12 +10,11 @@ namespace octet {
 namespace {
 
 /// Gaps with this mean whose interval at 95% reaches `reach` to either side, of `pairs` pairs.
-PairedGap gap_of(double mean, double reach, int pairs = 5) {
-  return {pairs, mean, reach / half_width({pairs, 0, 1}, 0.95)};
-}
+PairedGap gap_of(double mean, double reach, int pairs = 5) { return {pairs, mean, reach / half_width({pairs, 0, 1}, 0.95)}; }
 
 // Student 1908, "The Probable Error of a Mean", table of the sleep of ten patients under two drugs: differences 1.2, 2.4, ..., of which the
-// standard textbook analysis (R's t.test(extra ~ group, data = sleep, paired = TRUE)) gives t = -4.0621, p = 0.002833 and [0.7001142, 2.4598858].
+// standard textbook analysis (R's t.test(extra ~ group, data = sleep, paired = TRUE)) gives t = -4.0621, p = 0.002833 and
+// [0.7001142, 2.4598858].
 TEST(PairedGap, equals_the_published_analysis_of_students_sleep_data) {
   const double differences[] = {1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4};
   const PairedGap gap = paired_gap(differences);

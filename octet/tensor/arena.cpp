@@ -62,8 +62,9 @@ void* Arena::allocate(std::size_t bytes, Region region, Category category) {
   Stack& s = stack(region);
   const std::size_t rounded = std::size_t(round_up(std::int64_t(bytes), alignment));
   if (rounded > s.capacity - s.used)
-    throw DeviceError(format("out of memory: {} more bytes asked of a region that holds {} of {}; use a smaller batch, a shorter sequence, or recompute",
-                             bytes, bytes_text(double(s.used)), bytes_text(double(s.capacity))));
+    throw DeviceError(
+        format("out of memory: {} more bytes asked of a region that holds {} of {}; use a smaller batch, a shorter sequence, or recompute",
+               bytes, bytes_text(double(s.used)), bytes_text(double(s.capacity))));
   void* const address = s.base + s.used;
   s.used += rounded;
   s.entries.push_back({rounded, category});

@@ -30,14 +30,24 @@ struct Region {
 };
 
 /// What an allocation is for: the rows of every memory table.
-enum class Category : std::uint8_t { weights, quantized_weights, gradients, optimizer, quantizer_state, activations, temporaries, workspace };
+enum class Category : std::uint8_t {
+  weights,
+  quantized_weights,
+  gradients,
+  optimizer,
+  quantizer_state,
+  activations,
+  temporaries,
+  workspace
+};
 inline constexpr int categories = 8;
 std::string_view name(Category);
 
 using CategoryBytes = std::array<std::size_t, categories>;
 
-/// Bytes an arena holds at its fullest on its device, and beside that in the host's memory (Lifetime::host). The arena's footprint is the sum over regions of each one's own peak, since a region keeps
-/// its pages; by_category says what filled each region at its peak, and adds up to `total`.
+/// Bytes an arena holds at its fullest on its device, and beside that in the host's memory (Lifetime::host). The arena's footprint is the
+/// sum over regions of each one's own peak, since a region keeps its pages; by_category says what filled each region at its peak, and adds
+/// up to `total`.
 struct MemoryPeak {
   CategoryBytes by_category{};
   std::size_t total = 0;

@@ -27,17 +27,46 @@ inline float format_max(DType t) {
 }
 inline std::string to_text(DType t) { return std::string(name(t)); }
 
-template <class T> struct DTypeOf;
-template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
-template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
-template <> struct DTypeOf<Bf16> { static constexpr DType value = DType::bf16; };
-template <> struct DTypeOf<Fp16> { static constexpr DType value = DType::f16; };
-template <> struct DTypeOf<E4M3> { static constexpr DType value = DType::e4m3; };
-template <> struct DTypeOf<E5M2> { static constexpr DType value = DType::e5m2; };
-template <> struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::u8; };
-template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::i32; };
-template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::i64; };
-template <class T> inline constexpr DType dtype_of = DTypeOf<T>::value;
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<Bf16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct DTypeOf<Fp16> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct DTypeOf<E4M3> {
+  static constexpr DType value = DType::e4m3;
+};
+template <>
+struct DTypeOf<E5M2> {
+  static constexpr DType value = DType::e5m2;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <class T>
+inline constexpr DType dtype_of = DTypeOf<T>::value;
 
 [[noreturn]] void unsupported_dtype(std::string_view op, DType got, std::initializer_list<DType> supported);
 

@@ -24,13 +24,13 @@ struct Parameter {
   const std::string path;  // in the model, such as "layers.3.attn.qkv.weight"
   const Shape shape;
   const Init init;
-  const bool decay;         // weight decay applies: matrices yes, norms and biases no
+  const bool decay;                    // weight decay applies: matrices yes, norms and biases no
   bool narrow_value, narrow_gradient;  // storage may be bf16 where the configuration says so: matrices, but what is added to in many parts
-  Tensor value;             // f32 or bf16 [shape]
-  Tensor grad;              // f32 or bf16 [shape]; empty when the model was made for evaluation only
-  bool gradient_from_gemm = false;  // backward reaches `grad` by a linear layer's GEMM first, which can store instead of add
-  bool gradient_void = false;       // what stands in `grad` is of an earlier step
-  std::uint64_t version = 1;  // counts changes of `value`: tells whether a quantized copy is stale
+  Tensor value;                        // f32 or bf16 [shape]
+  Tensor grad;                         // f32 or bf16 [shape]; empty when the model was made for evaluation only
+  bool gradient_from_gemm = false;     // backward reaches `grad` by a linear layer's GEMM first, which can store instead of add
+  bool gradient_void = false;          // what stands in `grad` is of an earlier step
+  std::uint64_t version = 1;           // counts changes of `value`: tells whether a quantized copy is stale
 };
 
 /// Values of a tensor of f32 or bf16 from and to the host's floats; nearest even.

@@ -15,7 +15,8 @@ struct Target {
   Device device = Device::cpu;      // cpu or cuda
   int multiprocessors = 0;          // cuda: of the GPU
   int generation = 9;               // cuda: of the GPU, the major number of its compute capability: 9 Hopper, 10 Blackwell
-  bool deterministic = false;       // cuda: the same bits in every run, where that costs memory and time (attention's gradient, the choice of GEMMs)
+  bool deterministic =
+      false;  // cuda: the same bits in every run, where that costs memory and time (attention's gradient, the choice of GEMMs)
 };
 
 /// Work that ops have announced: the same counts on every device for one target, so a dry run tells what a step costs.
@@ -28,12 +29,13 @@ struct Work {
   double emulated_flops = 0;  // of these, on a GPU: of GEMMs that it does only by decoding the codes first
 
   friend Work operator+(const Work& a, const Work& b) {
-    return {a.ops + b.ops, a.flops + b.flops, a.gemm_flops + b.gemm_flops, a.bytes + b.bytes, a.fp8_flops + b.fp8_flops,
-            a.emulated_flops + b.emulated_flops};
+    return {a.ops + b.ops,     a.flops + b.flops,         a.gemm_flops + b.gemm_flops,
+            a.bytes + b.bytes, a.fp8_flops + b.fp8_flops, a.emulated_flops + b.emulated_flops};
   }
   friend Work operator-(const Work& a, const Work& b) { return a + -1 * b; }
   friend Work operator*(std::int64_t n, const Work& w) {
-    return {n * w.ops, double(n) * w.flops, double(n) * w.gemm_flops, double(n) * w.bytes, double(n) * w.fp8_flops, double(n) * w.emulated_flops};
+    return {n * w.ops,           double(n) * w.flops,     double(n) * w.gemm_flops,
+            double(n) * w.bytes, double(n) * w.fp8_flops, double(n) * w.emulated_flops};
   }
 };
 
@@ -74,9 +76,7 @@ class Stream {
   /// The same, filled with zero bytes.
   Tensor zeros(Shape, DType, Region = Lifetime::scratch, Category = Category::temporaries);
 
-  void count(const Work& w) {
-    work_ = work_ + w;
-  }
+  void count(const Work& w) { work_ = work_ + w; }
   const Work& work() const { return work_; }
 
   /// Shows a tensor to the observer, if there is one.
@@ -128,7 +128,10 @@ class HostCopy {
  public:
   HostCopy(Stream&, const Tensor&);
   const Tensor& tensor() const { return tensor_; }
-  template <class T> const T* as() const { return tensor_.as<T>(); }
+  template <class T>
+  const T* as() const {
+    return tensor_.as<T>();
+  }
 
  private:
   std::unique_ptr<std::byte[]> bytes_;

@@ -17,7 +17,10 @@ struct Tensor {
   explicit operator bool() const { return data != nullptr; }
   std::int64_t count() const { return shape.count(); }
   std::size_t bytes() const { return std::size_t(shape.count()) * size_of(dtype); }
-  template <class T> T* as() const { return static_cast<T*>(data); }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   float* f32() const { return as<float>(); }
   Bf16* bf16() const { return as<Bf16>(); }
   std::uint8_t* u8() const { return as<std::uint8_t>(); }
@@ -43,12 +46,12 @@ std::string to_text(const ScaleBlock&);  // "tensor", "row", "1x128"
 /// A CPU's GEMM takes FP8 codes as transposed views, too, and `decoded` ones: their values in f32 or bf16, where that is exact. Descales
 /// are multiplied into these, except a tensor's own that is no power of two.
 struct Quantized {
-  Tensor codes;             // [rows, cols]; [cols, rows] when `transposed`
-  Tensor descales;          // f32 or e8m0, in the layout of descale_shape(); empty for values that need none
+  Tensor codes;     // [rows, cols]; [cols, rows] when `transposed`
+  Tensor descales;  // f32 or e8m0, in the layout of descale_shape(); empty for values that need none
   ScaleBlock block;
   bool power_of_two = false;  // every descale is one: applying it is exact
   bool transposed = false;
-  bool decoded = false;       // f32 or bf16 that stand for 8-bit codes
+  bool decoded = false;  // f32 or bf16 that stand for 8-bit codes
 
   explicit operator bool() const { return bool(codes); }
   bool eight_bit() const { return decoded || is_fp8(codes.dtype); }

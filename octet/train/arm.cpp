@@ -15,7 +15,9 @@ constexpr const char* example = "write 'o3: recipe.name=current, optim.learning_
 constexpr std::string_view shared_keys[] = {"name", "output", "seed", "data.", "train.max_seconds", "train.eval_tokens", "checkpoint."};
 
 bool is_folder_name(const std::string& name) {
-  const auto plain = [](unsigned char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'; };
+  const auto plain = [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+  };
   return !name.empty() && name.size() <= longest_name && name[0] != '.' && std::all_of(name.begin(), name.end(), plain);
 }
 
@@ -51,7 +53,8 @@ void require_own_key(const Arm& arm, const std::string& assignment) {
   const std::string key = key_of(assignment);
   for (const std::string_view shared : shared_keys)
     if (shared.ends_with('.') ? key.starts_with(shared) : key == shared)
-      throw ConfigError(format("--arm {}: all runs of a comparison have the same `{}`; leave it out of the arm, or set it for all with --set", arm.name, key));
+      throw ConfigError(format(
+          "--arm {}: all runs of a comparison have the same `{}`; leave it out of the arm, or set it for all with --set", arm.name, key));
 }
 
 }  // namespace
@@ -65,8 +68,8 @@ Arm parse_arm(const std::string& text) {
     return arm;
   }
   if (!is_folder_name(arm.name))
-    throw ConfigError(format("--arm \"{}\": a name has 1 to {} of a-z, A-Z, 0-9, \".\", \"_\", \"-\" and does not begin with a dot; {}", printable(text.substr(0, 200)),
-                             longest_name, example));
+    throw ConfigError(format("--arm \"{}\": a name has 1 to {} of a-z, A-Z, 0-9, \".\", \"_\", \"-\" and does not begin with a dot; {}",
+                             printable(text.substr(0, 200)), longest_name, example));
   for (const std::string& part : parts_of(text.substr(colon + 1))) {
     if (part.empty()) throw ConfigError(format("--arm {}: a key is missing after \":\" or beside \",\"; {}", arm.name, example));
     arm.keys.push_back(part);

@@ -83,8 +83,10 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
   const double budget = (loop.max_seconds * 0.95 - spent) / double(study.compare.seeds) - cost.last;
   const double steps = budget / (cost.step + cost.evaluation / every);
   if (steps < 1)
-    throw ConfigError(format("--max-time {} is too short: one step of all {} runs of a seed takes {} s, their evaluation {} s; allow more time, compare fewer arms or seeds, or lower train.eval_tokens",
-                             duration_text(loop.max_seconds), of_each_arm(study).size(), fixed(cost.step, 1), fixed(cost.last, 1)));
+    throw ConfigError(
+        format("--max-time {} is too short: one step of all {} runs of a seed takes {} s, their evaluation {} s; allow more time, compare "
+               "fewer arms or seeds, or lower train.eval_tokens",
+               duration_text(loop.max_seconds), of_each_arm(study).size(), fixed(cost.step, 1), fixed(cost.last, 1)));
   return std::int64_t(steps);
 }
 
@@ -129,7 +131,8 @@ bool has_baselines_parameters(const Study& study, const StudyRun& run) {
 // From its beginning, or from where it was stopped, to its end.
 void train(const Study& study, const StudyRun& run, const Corpus& corpus, Console::Kind console) {
   if (stop_requested()) stopped(study);
-  TrainOptions options{.console = console, .save_finished = false, .arm = run.arm, .twin = run.twin, .baseline = study.config().compare.baseline};
+  TrainOptions options{
+      .console = console, .save_finished = false, .arm = run.arm, .twin = run.twin, .baseline = study.config().compare.baseline};
   if (study.has_begun(run)) options.resume = study.folder_of(run);
   options.keep_first_gradient = study.is_baseline(run);
   if (has_baselines_parameters(study, run)) options.baseline_folder = study.folder_of(study.baseline_of(run));

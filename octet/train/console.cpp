@@ -42,10 +42,8 @@ void Console::step(const StepEvent& event, const LineContext& context) {
 
 void Console::show(const Step& s) {
   shown_ = Clock::now();
-  if (terminal_)
-    log::status(format_progress_line(s.event, s.context, columns() - 1));
-  else
-    log::line(format_step_line(s.event, s.context));
+  if (terminal_) log::status(format_progress_line(s.event, s.context, columns() - 1));
+  else log::line(format_step_line(s.event, s.context));
   last_.reset();
 }
 

@@ -32,8 +32,9 @@ void add_storage(const optim::AdamWConfig& c, std::vector<PlanRow>& plan) {
 
 void add_emulation(const Work& step, std::vector<PlanRow>& plan) {
   if (step.emulated_flops == 0) return;
-  plan.push_back({"8-bit GEMMs", 0, 0, "decoded", format("emulation: this GPU does not multiply such codes as they are, which concerns {}% of the GEMMs' work",
-                                                        fixed(100 * step.emulated_flops / step.gemm_flops, 0))});
+  plan.push_back({"8-bit GEMMs", 0, 0, "decoded",
+                  format("emulation: this GPU does not multiply such codes as they are, which concerns {}% of the GEMMs' work",
+                         fixed(100 * step.emulated_flops / step.gemm_flops, 0))});
 }
 
 }  // namespace
@@ -61,11 +62,15 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
 
 void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& loop) {
   if (dry.memory.host > 0 && dry.memory.host > cpu::available_bytes())
-    throw DeviceError(format("optim.offload needs {} of the host's memory and {} are free: set optim.moments = \"bf16\", or optim.offload = false",
-                             bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
+    throw DeviceError(
+        format("optim.offload needs {} of the host's memory and {} are free: set optim.moments = \"bf16\", or optim.offload = false",
+               bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
   if (dry.memory.total <= available) return;
-  std::string remedies = "use a shorter data.sequence_length, a smaller model, or what docs/recipes.md#memory tells of model.recompute, recipe.weights and optim";
-  if (loop.batch > 1) remedies = format("set train.batch = {} and train.accumulate = {}, or ", loop.batch / 2, loop.accumulate * 2) + remedies;
+  std::string remedies =
+      "use a shorter data.sequence_length, a smaller model, or what docs/recipes.md#memory tells of model.recompute, recipe.weights and "
+      "optim";
+  if (loop.batch > 1)
+    remedies = format("set train.batch = {} and train.accumulate = {}, or ", loop.batch / 2, loop.accumulate * 2) + remedies;
   std::string largest;
   for (std::size_t c = 0; c < categories; ++c)
     if (dry.memory.by_category[c] * 5 > dry.memory.total)
@@ -76,9 +81,11 @@ void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& 
 
 void require_native(const DryRun& dry, const PrecisionConfig& config) {
   if (dry.step.emulated_flops == 0 || config.emulation) return;
-  throw DeviceError(format("recipe.name = \"{}\": this GPU does not multiply such codes as they are; choose another recipe, or set recipe.emulation = true to have "
-                           "them decoded first and multiplied at the rate of BF16",
-                           config.recipe));
+  throw DeviceError(
+      format("recipe.name = \"{}\": this GPU does not multiply such codes as they are; choose another recipe, or set recipe.emulation = "
+             "true to have "
+             "them decoded first and multiplied at the rate of BF16",
+             config.recipe));
 }
 
 }  // namespace octet::train

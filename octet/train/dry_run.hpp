@@ -7,10 +7,10 @@ namespace octet::train {
 
 /// What one step needs, before any of it is allocated.
 struct DryRun {
-  MemoryPeak memory;            // of the arena: a real run's, to the byte
-  Work step;                    // one optimizer step, which measures nothing besides maxima
+  MemoryPeak memory;  // of the arena: a real run's, to the byte
+  Work step;          // one optimizer step, which measures nothing besides maxima
   std::int64_t parameters = 0;
-  std::vector<PlanRow> plan;    // of layers, of what the optimizer stores, and of GEMMs that the target only emulates
+  std::vector<PlanRow> plan;  // of layers, of what the optimizer stores, and of GEMMs that the target only emulates
   std::vector<Slot> quantizers;
 };
 

@@ -5,7 +5,9 @@
 namespace octet::train {
 
 Engine::Engine(const EngineConfig& c, Device device, Target target)
-    : stream(device, target), precision(c.precision), model(make_model(c.shape, c.model, precision)),
+    : stream(device, target),
+      precision(c.precision),
+      model(make_model(c.shape, c.model, precision)),
       parameters(stream, *model, c.optimizer.has_value(),
                  c.optimizer ? nn::ParameterStorage{c.optimizer->master, c.optimizer->gradients} : nn::ParameterStorage{}) {
   precision.require_patterns_used();
@@ -14,7 +16,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.list());
   if (c.average) average.emplace(stream, parameters);
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
-  loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64), parameter_squares_ = zeros(DType::f64);
+  loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
+  parameter_squares_ = zeros(DType::f64);
 }
 
 void Engine::visit_state(StateVisitor& visitor) {

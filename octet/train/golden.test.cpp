@@ -129,7 +129,8 @@ TEST_P(EveryFamily, has_the_loss_and_the_gradients_that_pytorch_computes) {
   const Scratch scratch;
   write_model(scratch, golden);
   const ModelShape shape = read_hugging_face_shape(scratch.at("model"));
-  Engine e({.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optim::AdamWConfig{}, .sequence = golden.length}, Device::cpu, machine_target(Device::cpu));
+  Engine e({.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optim::AdamWConfig{}, .sequence = golden.length}, Device::cpu,
+           machine_target(Device::cpu));
   load_hugging_face(scratch.at("model"), shape, e.parameters);
   prepare(e);
   run_step(e, std::vector{batch_of(golden, shape.vocabulary)}, {});

@@ -75,7 +75,8 @@ std::vector<std::string> idle_options(const RunConfig& c, const config::Origins&
   Idle idle(origins);
   if (!compared.empty())
     idle.add(true, "recipe.name", c.recipe.recipe, PrecisionConfig{}.recipe, "--recipes and --baseline say what is compared");
-  idle.add(!compared.empty(), "checkpoint.keep", c.checkpoint.keep, CheckpointConfig{}.keep, "a comparison keeps the newest checkpoint alone");
+  idle.add(!compared.empty(), "checkpoint.keep", c.checkpoint.keep, CheckpointConfig{}.keep,
+           "a comparison keeps the newest checkpoint alone");
   recipe_options(c.recipe, compared.empty() ? std::vector{c.recipe.recipe} : compared, idle);
   loop_options(c, idle);
   device_options(c, idle);

@@ -10,7 +10,8 @@ namespace {
 
 using namespace octet::train::testing;
 
-const std::vector<std::string> some_parts[] = {{"norm"}, {"activation"}, {"norm", "activation"}, {"mlp"}, {"attention"}, {"mlp", "attention"}, {"block"}};
+const std::vector<std::string> some_parts[] = {
+    {"norm"}, {"activation"}, {"norm", "activation"}, {"mlp"}, {"attention"}, {"mlp", "attention"}, {"block"}};
 
 TEST(Recompute, keeps_less_the_more_is_computed_again) {
   const auto kept = [](const char* family, const std::vector<std::string>& parts) {
@@ -40,8 +41,10 @@ TEST(Recompute, of_some_blocks_lies_between_that_of_none_and_of_all_in_memory_an
       for (const std::int64_t layers : {1, 4, 8, 12, 16}) {
         const DryRun more = planned(nn::Recompute::named(parts), layers);
         EXPECT_LT(more.memory.total, less.memory.total) << recipe << ::testing::PrintToString(parts) << layers;
-        EXPECT_LT(more.memory.by_category[int(Category::activations)], less.memory.by_category[int(Category::activations)]) << recipe << layers;
-        EXPECT_GT(more.step.flops + more.step.bytes, less.step.flops + less.step.bytes) << recipe << ::testing::PrintToString(parts) << layers;
+        EXPECT_LT(more.memory.by_category[int(Category::activations)], less.memory.by_category[int(Category::activations)])
+            << recipe << layers;
+        EXPECT_GT(more.step.flops + more.step.bytes, less.step.flops + less.step.bytes)
+            << recipe << ::testing::PrintToString(parts) << layers;
         less = more;
       }
       const DryRun all = planned(nn::Recompute::named(parts), 0);
@@ -72,7 +75,9 @@ TEST(Recompute, a_word_that_is_no_part_is_refused_with_the_nearest) {
     nn::Recompute::named(std::vector<std::string>{"norm", "atention"});
     FAIL();
   } catch (const ConfigError& e) {
-    EXPECT_EQ(std::string(e.what()), "model.recompute: \"atention\" is no part of a block, which has norm, activation, mlp, attention and block; did you mean \"attention\"?");
+    EXPECT_EQ(std::string(e.what()),
+              "model.recompute: \"atention\" is no part of a block, which has norm, activation, mlp, attention and block; did you mean "
+              "\"attention\"?");
   }
 }
 

@@ -11,12 +11,34 @@ namespace octet::train {
 namespace {
 
 constexpr std::string_view changeable[] = {
-    "name", "output", "device", "deterministic", "threads",                          // where it runs
-    "train.steps", "train.tokens", "train.max_seconds",                              // how long
-    "train.eval_every", "train.eval_tokens", "train.health_every", "telemetry.*",   // what is measured
-    "train.max_skipped", "train.save_weights", "checkpoint.*", "data.path", "data.verify", "data.prefetch",
-    "model.recompute", "model.recompute_layers", "model.init", "recipe.weights", "recipe.emulation", "optim.offload",  // how, not what
-    "optim.learning_rate", "optim.schedule.*", "optim.max_grad_norm", "optim.weight_decay",
+    "name",
+    "output",
+    "device",
+    "deterministic",
+    "threads",  // where it runs
+    "train.steps",
+    "train.tokens",
+    "train.max_seconds",  // how long
+    "train.eval_every",
+    "train.eval_tokens",
+    "train.health_every",
+    "telemetry.*",  // what is measured
+    "train.max_skipped",
+    "train.save_weights",
+    "checkpoint.*",
+    "data.path",
+    "data.verify",
+    "data.prefetch",
+    "model.recompute",
+    "model.recompute_layers",
+    "model.init",
+    "recipe.weights",
+    "recipe.emulation",
+    "optim.offload",  // how, not what
+    "optim.learning_rate",
+    "optim.schedule.*",
+    "optim.max_grad_norm",
+    "optim.weight_decay",
 };
 
 constexpr const char* new_run = "start a new run without --resume";
@@ -43,10 +65,11 @@ void require_same_run(const RunConfig& now, const std::string& text, const Manif
   for (const config::Difference& d : config::differences(then, now))
     if (!may_change(d.key)) wrong += format("{}{} = {} (it was {})", wrong.empty() ? "" : ", ", d.key, d.b, d.a);
   if (!wrong.empty())
-    throw ConfigError(format("a resumed run cannot change {}; leave that out, or {} (docs/checkpoints.md lists what may change)", wrong, new_run));
+    throw ConfigError(
+        format("a resumed run cannot change {}; leave that out, or {} (docs/checkpoints.md lists what may change)", wrong, new_run));
   if (text != manifest.text)
-    throw DataError(format("data.path = \"{}\" holds another text than the one {} was trained on; name the dataset that the run began with", printable(now.data.path),
-                           printable(checkpoint)));
+    throw DataError(format("data.path = \"{}\" holds another text than the one {} was trained on; name the dataset that the run began with",
+                           printable(now.data.path), printable(checkpoint)));
 }
 
 std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<std::string>* damaged) {
@@ -63,8 +86,9 @@ std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<st
     }
   }
   if (steps.empty()) return std::nullopt;
-  throw DataError(format("{}{}; restore it from a copy, or {}", steps.size() == 1 ? "" : format("none of the {} checkpoints of this run is whole; ", steps.size()),
-                         wrong.front(), new_run));
+  throw DataError(format("{}{}; restore it from a copy, or {}",
+                         steps.size() == 1 ? "" : format("none of the {} checkpoints of this run is whole; ", steps.size()), wrong.front(),
+                         new_run));
 }
 
 std::string difference_of(const MachineFacts& before, const MachineFacts& now) {
@@ -87,7 +111,8 @@ std::string last_run_folder(const RunConfig& c) {
     if (!std::filesystem::is_directory(folder, ignored)) break;
     last = folder;
   }
-  if (last.empty()) throw ConfigError(format("--resume: there is no run {}; name the run's folder, or leave --resume out to begin one", printable(base)));
+  if (last.empty())
+    throw ConfigError(format("--resume: there is no run {}; name the run's folder, or leave --resume out to begin one", printable(base)));
   return last;
 }
 

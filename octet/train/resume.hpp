@@ -22,7 +22,8 @@ std::span<const std::string_view> changeable_keys();
 void require_same_run(const RunConfig&, const std::string& text, const Manifest&, const std::string& checkpoint);
 
 /// The newest checkpoint that reads as it was written; every newer one is warned of by name, with what is wrong with it, and that sentence
-/// is added to `damaged` where there is one. None when there is no checkpoint at all. Throws DataError when there are some and all are damaged.
+/// is added to `damaged` where there is one. None when there is no checkpoint at all. Throws DataError when there are some and all are
+/// damaged.
 std::optional<Manifest> newest_good(const CheckpointStore&, std::vector<std::string>* damaged = nullptr);
 
 /// How this machine computes otherwise than the one that the run ran on so far, as a sentence; "" where the resumed run has the bits of an

@@ -77,7 +77,8 @@ void expect_same_run(const std::string& a, const std::string& b, std::int64_t st
 }
 
 class ResumedRun : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Resume, ResumedRun, ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+INSTANTIATE_TEST_SUITE_P(Resume, ResumedRun,
+                         ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
 TEST_P(ResumedRun, is_bit_for_bit_the_run_that_never_stopped) {
   const Runs runs(GetParam());
@@ -142,10 +143,12 @@ TEST(Resume, uses_the_newest_checkpoint_that_reads_as_it_was_written) {
   expect_same_run(whole, damaged, 9);
   const std::vector<std::string> events = octet::testing::untimed_events(damaged);
   EXPECT_EQ(std::count_if(events.begin(), events.end(), is_incident), 1) << "that it was damaged stays in the record";
-  EXPECT_EQ(newest_good(CheckpointStore(checkpoint_folder(damaged)))->step, 9) << "the damaged one is replaced when the run gets there again";
+  EXPECT_EQ(newest_good(CheckpointStore(checkpoint_folder(damaged)))->step, 9)
+      << "the damaged one is replaced when the run gets there again";
   for (const std::int64_t step : {5, 9}) fs::resize_file(CheckpointStore(checkpoint_folder(damaged)).path(step) + "/MANIFEST.json", 100);
   const std::string message = error_of<DataError>([&] { runs.train(damaged); });
-  EXPECT_TRUE(has(message, "none of the 2 checkpoints") && has(message, "step-000000009/MANIFEST.json") && has(message, "checksum")) << message;
+  EXPECT_TRUE(has(message, "none of the 2 checkpoints") && has(message, "step-000000009/MANIFEST.json") && has(message, "checksum"))
+      << message;
 }
 
 TEST(Resume, refuses_keys_that_would_make_it_another_run_and_another_text) {
@@ -195,7 +198,9 @@ TEST(Resume, may_change_keys_that_exist) {
   for (const std::string_view key : changeable_keys()) {
     const std::string_view stem = key.substr(0, key.find('*'));
     const auto fields = config::describe(RunConfig{});
-    EXPECT_TRUE(std::any_of(fields.begin(), fields.end(), [&](const auto& f) { return key.ends_with('*') ? f.key.starts_with(stem) : f.key == key; })) << key;
+    EXPECT_TRUE(std::any_of(fields.begin(), fields.end(), [&](const auto& f) {
+      return key.ends_with('*') ? f.key.starts_with(stem) : f.key == key;
+    })) << key;
   }
 }
 

@@ -21,9 +21,11 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("kv_heads", kv_heads, "key and value heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
   v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
   v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 24});
-  v.field("recompute", recompute, "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block");
+  v.field("recompute", recompute,
+          "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block");
   v.field("recompute_layers", recompute_layers,
-          "blocks, from the first on, that compute these again, while the others keep everything; 0: all", {.at_least = 0, .at_most = 4096});
+          "blocks, from the first on, that compute these again, while the others keep everything; 0: all",
+          {.at_least = 0, .at_most = 4096});
   v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones");
 }
 
@@ -32,7 +34,8 @@ ModelShape ModelConfig::shape() const {
   const auto set = [](std::int64_t& value, std::int64_t wanted) {
     if (wanted > 0) value = wanted;
   };
-  set(s.layers, layers), set(s.width, width), set(s.heads, heads), set(s.kv_heads, kv_heads), set(s.hidden, hidden), set(s.vocabulary, vocabulary);
+  set(s.layers, layers), set(s.width, width), set(s.heads, heads), set(s.kv_heads, kv_heads), set(s.hidden, hidden),
+      set(s.vocabulary, vocabulary);
   if (width > 0 || heads > 0) {
     if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
     s.head_dim = s.width / s.heads;
@@ -49,7 +52,9 @@ void LoopConfig::fields(config::FieldVisitor& v) {
   v.field("accumulate", accumulate, "micro-batches in an optimizer step", {.at_least = 1, .at_most = 65536});
   v.field("eval_every", eval_every, "steps between evaluations; 0: at the end only", {.at_least = 0});
   v.field("eval_tokens", eval_tokens, "held-out tokens in an evaluation, the same whatever the micro-batch; 0: all", {.at_least = 0});
-  v.field("average", average, "share of the last steps whose weights are averaged, to be evaluated at the end beside the weights themselves; 0: none", {.at_least = 0, .at_most = 1});
+  v.field("average", average,
+          "share of the last steps whose weights are averaged, to be evaluated at the end beside the weights themselves; 0: none",
+          {.at_least = 0, .at_most = 1});
   v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1});
   v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops", {.at_least = 1});
   v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder");
@@ -84,8 +89,8 @@ void RunConfig::fields(config::FieldVisitor& v) {
 std::int64_t RunConfig::tokens_per_step() const {
   const std::int64_t sequences = train.batch * train.accumulate;  // each at most 2^16
   if (data.sequence_length > most_counted / sequences)
-    throw ConfigError(format("train.batch = {} x train.accumulate = {} x data.sequence_length = {}: a step has at most 2^53 tokens", train.batch,
-                             train.accumulate, data.sequence_length));
+    throw ConfigError(format("train.batch = {} x train.accumulate = {} x data.sequence_length = {}: a step has at most 2^53 tokens",
+                             train.batch, train.accumulate, data.sequence_length));
   return sequences * data.sequence_length;
 }
 
@@ -99,8 +104,8 @@ std::int64_t RunConfig::steps() const {
 EngineConfig engine_config(const RunConfig& c) {
   const ModelShape shape = c.model.shape();
   if (c.data.sequence_length > shape.max_sequence)
-    throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it or choose another model.size", c.data.sequence_length,
-                             printable(c.model.size), shape.max_sequence));
+    throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it or choose another model.size",
+                             c.data.sequence_length, printable(c.model.size), shape.max_sequence));
   return {.shape = shape,
           .model = {.recompute = nn::Recompute::named(c.model.recompute), .recompute_layers = c.model.recompute_layers},
           .precision = c.recipe,

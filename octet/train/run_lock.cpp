@@ -25,8 +25,10 @@ RunLock::RunLock(const std::string& folder) : path_(folder + "/.lock"), file_(pa
 }
 
 bool RunLock::in_place() const {
-  struct stat mine {}, there {};
-  return ::fstat(file_.number(), &mine) == 0 && ::stat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
+  struct stat mine {
+  }, there{};
+  return ::fstat(file_.number(), &mine) == 0 && ::stat(path_.c_str(), &there) == 0 && mine.st_dev == there.st_dev &&
+         mine.st_ino == there.st_ino;
 }
 
 }  // namespace octet::train

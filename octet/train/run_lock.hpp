@@ -6,8 +6,8 @@
 
 namespace octet::train {
 
-/// Holds a run's folder for this process as long as it lives: an advisory lock on its file `.lock`, which the system drops with the process,
-/// however that ends. Where a file system knows no locks there is none.
+/// Holds a run's folder for this process as long as it lives: an advisory lock on its file `.lock`, which the system drops with the
+/// process, however that ends. Where a file system knows no locks there is none.
 class RunLock {
  public:
   /// Throws IoError when another process holds the folder, or the file cannot be made.

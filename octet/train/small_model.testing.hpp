@@ -9,12 +9,24 @@
 namespace octet::train::testing {
 
 inline ModelShape small_shape(const std::string& family) {
-  return {.family = family, .width = 64, .layers = 2, .heads = 4, .kv_heads = family == "gpt2" ? 4 : 2, .head_dim = 16, .hidden = 96, .vocabulary = 61,
-          .max_sequence = 64, .tied = family != "llama"};
+  return {.family = family,
+          .width = 64,
+          .layers = 2,
+          .heads = 4,
+          .kv_heads = family == "gpt2" ? 4 : 2,
+          .head_dim = 16,
+          .hidden = 96,
+          .vocabulary = 61,
+          .max_sequence = 64,
+          .tied = family != "llama"};
 }
 
 inline EngineConfig small_engine(const std::string& family, const std::string& recipe, const nn::Recompute& recompute = {}) {
-  return {.shape = small_shape(family), .model = {.recompute = recompute}, .precision = {.recipe = recipe}, .optimizer = optim::AdamWConfig{}, .sequence = 32};
+  return {.shape = small_shape(family),
+          .model = {.recompute = recompute},
+          .precision = {.recipe = recipe},
+          .optimizer = optim::AdamWConfig{},
+          .sequence = 32};
 }
 
 inline data::Batch random_batch(std::int64_t rows, std::int64_t length, std::int64_t vocabulary, std::uint64_t seed) {

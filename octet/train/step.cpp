@@ -51,7 +51,8 @@ void run_micro_batch(Engine& e, const data::Batch& batch, std::int64_t tokens, b
 
 TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
   const std::int64_t n = batch.rows * batch.length;
-  const Tensor tokens = stream.empty({n}, DType::i32, region, Category::activations), targets = stream.empty({n}, DType::i32, region, Category::activations);
+  const Tensor tokens = stream.empty({n}, DType::i32, region, Category::activations),
+               targets = stream.empty({n}, DType::i32, region, Category::activations);
   octet::upload(stream, batch.inputs.data(), tokens), octet::upload(stream, batch.targets.data(), targets);
   return {tokens, targets, batch.length};
 }

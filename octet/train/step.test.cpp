@@ -20,9 +20,11 @@ namespace {
 using namespace octet::train::testing;
 
 class EveryRecipe : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Step, EveryRecipe, ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+INSTANTIATE_TEST_SUITE_P(Step, EveryRecipe,
+                         ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
-const std::vector<std::string> recomputed_parts[] = {{}, {"norm"}, {"activation"}, {"norm", "activation"}, {"mlp"}, {"attention"}, {"mlp", "attention"}, {"block"}};
+const std::vector<std::string> recomputed_parts[] = {{},      {"norm"},      {"activation"},       {"norm", "activation"},
+                                                     {"mlp"}, {"attention"}, {"mlp", "attention"}, {"block"}};
 
 std::vector<float> gradients_of(const EngineConfig& config) {
   Engine e(config, Device::cpu, machine_target(Device::cpu));
@@ -130,7 +132,8 @@ TEST(Calibration, begins_with_scales_that_fit_and_leaves_nothing_else) {
     EXPECT_EQ(*e.loss_sums().sum.as<double>(), 0) << recipe;
     const SlotTable& slots = e.precision.slots();
     for (int i = 0; i < slots.size(); ++i) {
-      EXPECT_EQ(*slots.amax(i).f32() != 0, slots.slots()[std::size_t(i)].operand == Operand::weight) << recipe << " " << slots.slots()[std::size_t(i)].path;
+      EXPECT_EQ(*slots.amax(i).f32() != 0, slots.slots()[std::size_t(i)].operand == Operand::weight)
+          << recipe << " " << slots.slots()[std::size_t(i)].path;
       EXPECT_EQ(slots.health(i)->saturated + slots.health(i)->nonfinite, 0) << recipe;
     }
     // The same batch meets scales that were made of its own maxima.
@@ -138,9 +141,12 @@ TEST(Calibration, begins_with_scales_that_fit_and_leaves_nothing_else) {
     const Readout seen = read_out(e);
     float most = 0;
     for (int i = 0; i < slots.size(); ++i) {
-      const float reach = seen.amax[std::size_t(i)] * seen.health[std::size_t(i)].scale_max / format_max(slots.slots()[std::size_t(i)].format);
+      const float reach =
+          seen.amax[std::size_t(i)] * seen.health[std::size_t(i)].scale_max / format_max(slots.slots()[std::size_t(i)].format);
       most = std::max(most, reach);
-      if (recipe == "delayed") { EXPECT_NEAR(reach, 1, 0.1) << slots.slots()[std::size_t(i)].path << " " << name(slots.slots()[std::size_t(i)].operand); }
+      if (recipe == "delayed") {
+        EXPECT_NEAR(reach, 1, 0.1) << slots.slots()[std::size_t(i)].path << " " << name(slots.slots()[std::size_t(i)].operand);
+      }
     }
     EXPECT_NEAR(most, 1, 0.1) << recipe;
   }
@@ -154,7 +160,8 @@ std::vector<float> calibrated(std::int64_t accumulate, std::int64_t& asked, bool
   e.parameters.initialize(e.stream, 7);
   prepare(e);
   asked = 0;
-  const bool whole = calibrate(e, accumulate, [&] { return random_batch(1, 32, 61, std::uint64_t(asked++)); }, stopped);
+  const bool whole = calibrate(
+      e, accumulate, [&] { return random_batch(1, 32, 61, std::uint64_t(asked++)); }, stopped);
   EXPECT_EQ(whole, stopped == nullptr);
   const Tensor maxima = e.precision.slots().history();
   return {maxima.f32(), maxima.f32() + maxima.count()};
@@ -175,7 +182,8 @@ TEST(Calibration, is_given_up_before_the_next_pass) {
   std::int64_t asked = 0;
   const auto none = calibrated(4, asked, [] { return true; });
   EXPECT_EQ(asked, 0);
-  EXPECT_TRUE(std::all_of(none.begin() + std::ptrdiff_t(none.size()) / 1024, none.end(), [](float x) { return x == 0; })) << "no past maximum";
+  EXPECT_TRUE(std::all_of(none.begin() + std::ptrdiff_t(none.size()) / 1024, none.end(), [](float x) { return x == 0; }))
+      << "no past maximum";
   static int left;
   left = 2;
   calibrated(4, asked, [] { return left-- == 0; });
@@ -388,7 +396,8 @@ TEST(DryRun, a_run_that_does_not_fit_is_refused_with_remedies) {
 
 TEST_P(EveryRecipe, a_step_that_was_stopped_between_micro_batches_leaves_no_trace) {
   static int questions;
-  Engine undisturbed(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu)), e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
+  Engine undisturbed(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu)),
+      e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
   train_steps(undisturbed, 3, 2), train_steps(e, 3, 2);
   const std::vector<data::Batch> batches{random_batch(2, 32, 61, 5), random_batch(2, 32, 61, 6)};
   const auto state_of = [](Engine& engine) {

@@ -63,7 +63,8 @@ void CompareConfig::fields(config::FieldVisitor& v) {
   v.field("recipes", recipes, "arms that differ from the baseline by recipe alone");
   v.field("arms", arms, "other arms, each \"name: key=value, key=value\"");
   v.field("seeds", seeds, "runs of each arm, each with another seed", {.at_least = 1, .at_most = 100});
-  v.field("twins", twins, "twins of the baseline for each seed: first weights changed in their last bit", {.at_least = 0, .at_most = most_twins});
+  v.field("twins", twins, "twins of the baseline for each seed: first weights changed in their last bit",
+          {.at_least = 0, .at_most = most_twins});
   v.field("tolerance", tolerance, "gap in loss that passes, as a fraction", {.at_least = 0});
   v.field("text", text, "fingerprint of the dataset");
 }
@@ -99,7 +100,8 @@ std::vector<StudyRun> StudyConfig::runs() const {
   for (std::int64_t seed = run.seed; seed < run.seed + compare.seeds; ++seed) {
     const std::string end = compare.seeds > 1 ? format("-seed{}", seed) : "";
     out.push_back({all[0].name, seed, 0, all[0].name + end});
-    for (std::int64_t twin = 1; twin <= compare.twins; ++twin) out.push_back({all[0].name, seed, twin, format("{}-twin{}{}", all[0].name, twin, end)});
+    for (std::int64_t twin = 1; twin <= compare.twins; ++twin)
+      out.push_back({all[0].name, seed, twin, format("{}-twin{}{}", all[0].name, twin, end)});
     for (std::size_t i = 1; i < all.size(); ++i) out.push_back({all[i].name, seed, 0, all[i].name + end});
   }
   std::set<std::string> names;

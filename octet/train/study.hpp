@@ -5,8 +5,8 @@
 
 namespace octet::train {
 
-/// Defaults of a comparison where they are not a run's: a learning rate of 1e-3 that falls to 0, and 32,768 held-out tokens. At a higher rate
-/// chance takes runs that differ by rounding alone too far apart (docs/compare.md has the measurement).
+/// Defaults of a comparison where they are not a run's: a learning rate of 1e-3 that falls to 0, and 32,768 held-out tokens. At a higher
+/// rate chance takes runs that differ by rounding alone too far apart (docs/compare.md has the measurement).
 RunConfig comparable_defaults();
 
 /// What is compared, and how it is judged.

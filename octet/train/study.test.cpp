@@ -54,7 +54,8 @@ TEST(Study, trains_twins_of_the_baseline_beside_it) {
 TEST(Study, takes_arms_with_any_keys_beside_recipes_and_as_the_baseline) {
   StudyConfig c;
   c.compare.twins = 0, c.compare.recipes = {"current"};
-  c.compare.arms = {"o3: recipe.name=current, optim.learning_rate=1e-3, recipe.keep_bf16=[\"layers.0.*\", \"head\"]", "slow:optim.learning_rate = 2e-4"};
+  c.compare.arms = {"o3: recipe.name=current, optim.learning_rate=1e-3, recipe.keep_bf16=[\"layers.0.*\", \"head\"]",
+                    "slow:optim.learning_rate = 2e-4"};
   EXPECT_EQ(names(c), (std::vector<std::string>{"bf16 1 bf16", "current 1 current", "o3 1 o3", "slow 1 slow"}));
   const RunConfig o3 = c.config_of(c.runs()[2]);
   EXPECT_EQ(o3.recipe.recipe, "current");

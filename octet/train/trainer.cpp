@@ -42,7 +42,8 @@ double median(std::vector<double> values) {
 Progress::Progress() : eval_loss(NAN) {}
 
 void Progress::visit_state(StateVisitor& v) {
-  v.state("step", step), v.state("skipped", skipped), v.state("skipped_in_a_row", skipped_in_a_row), v.state("last_eval_step", last_eval_step);
+  v.state("step", step), v.state("skipped", skipped), v.state("skipped_in_a_row", skipped_in_a_row),
+      v.state("last_eval_step", last_eval_step);
   v.state("eval_loss", eval_loss), v.state("train_seconds", train_seconds), v.state("elapsed", elapsed);
   v.state("losses", losses), v.state("rates", rates);
 }
@@ -52,7 +53,8 @@ Corpus::Corpus(const data::DataConfig& c, const LoopConfig& loop, std::int64_t v
       training_(dataset_, data::split_documents(dataset_, c.eval_fraction).train, c.sequence_length, "training"),
       eval_tokens_(loop.eval_tokens) {
   data::require_vocabulary(dataset_, vocabulary);
-  if (c.eval_fraction > 0) held_out_.emplace(dataset_, data::split_documents(dataset_, c.eval_fraction).held_out, c.sequence_length, "held-out");
+  if (c.eval_fraction > 0)
+    held_out_.emplace(dataset_, data::split_documents(dataset_, c.eval_fraction).held_out, c.sequence_length, "held-out");
 }
 
 std::optional<data::EvalBatches> Corpus::held_out(std::int64_t rows) const {
@@ -61,7 +63,13 @@ std::optional<data::EvalBatches> Corpus::held_out(std::int64_t rows) const {
 }
 
 Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptions& options)
-    : config_(config), corpus_(corpus), options_(options), held_out_(corpus.held_out(config.train.batch)), steps_(config.steps()), console_(options.console), average_loss_(NAN) {
+    : config_(config),
+      corpus_(corpus),
+      options_(options),
+      held_out_(corpus.held_out(config.train.batch)),
+      steps_(config.steps()),
+      console_(options.console),
+      average_loss_(NAN) {
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   const CheckpointStore store(checkpoint_folder(options.resume));
   std::optional<Manifest> manifest;
@@ -79,14 +87,17 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   require_memory(dry_, available_bytes(device), config.train);
   machine_limits(device);  // measured while there is memory for it
   engine_ = std::make_unique<Engine>(engine, device, machine_target(device, config.deterministic));
-  if (dry_.step.emulated_flops > 0) log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
+  if (dry_.step.emulated_flops > 0)
+    log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
   facts_ = facts_of(config_, engine.shape, dry_);
   facts_.arm = options.arm, facts_.twin = int(options.twin), facts_.baseline = options.baseline;
   if (!options.baseline_folder.empty()) facts_.gradient_cosine = NAN;  // until the first step
   open_folder();
   metrics_ = std::make_unique<MetricsWriter>(folder_ + "/metrics.jsonl");
-  loader_ = std::make_unique<data::Loader>(corpus.training(), data::Loader::Options{.rows = config.train.batch, .seed = std::uint64_t(config.seed),
-                                                                                  .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
+  loader_ = std::make_unique<data::Loader>(
+      corpus.training(), data::Loader::Options{.rows = config.train.batch,
+                                               .seed = std::uint64_t(config.seed),
+                                               .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
   saver_ = std::make_unique<CheckpointSaver>(CheckpointStore(checkpoint_folder(folder_)), config_.checkpoint.keep, *metrics_);
   if (manifest) {
     restore(*manifest);
@@ -166,7 +177,8 @@ Outcome Trainer::run() {
   started_ = now() - at_.elapsed;
   last_save_ = now();
   if (config_.telemetry.tensorboard) show_on_board();
-  for (const auto& [kind, text] : told_) metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = kind, .path = "", .text = text});
+  for (const auto& [kind, text] : told_)
+    metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = kind, .path = "", .text = text});
   prepare(*engine_);
   const bool begun = !fresh_ || calibrate_scales();
   RunState state = RunState::finished;
@@ -184,7 +196,8 @@ Outcome Trainer::run() {
   console_.finish();
   require_folder();
   if (state != RunState::diverged && begun) save_last(state);
-  if (options_.save_weights && config_.train.save_weights && state != RunState::diverged) train::save_weights(*engine_, folder_ + "/weights");
+  if (options_.save_weights && config_.train.save_weights && state != RunState::diverged)
+    train::save_weights(*engine_, folder_ + "/weights");
   const EndEvent end = end_event(state);
   metrics_->emit(end);
   facts_.state = state;
@@ -192,20 +205,24 @@ Outcome Trainer::run() {
   Outcome out{folder_, state, end, engine_->stream.arena().peak()};
   require_folder();
   if (!not_finite_.empty())
-    throw DivergedError(format("run {}: {} not finite after step {}, and the weights are not saved: see the incidents in {}/metrics.jsonl, and try a lower "
-                               "optim.learning_rate",
-                               facts_.name, not_finite_, at_.step, folder_));
+    throw DivergedError(
+        format("run {}: {} not finite after step {}, and the weights are not saved: see the incidents in {}/metrics.jsonl, and try a lower "
+               "optim.learning_rate",
+               facts_.name, not_finite_, at_.step, folder_));
   if (state == RunState::diverged)
-    throw DivergedError(format("run {}: {} steps in a row were skipped because something was not finite, the last one step {}; see the incidents in {}/metrics.jsonl, "
-                               "and try a lower optim.learning_rate or recipe.name = \"bf16\"",
-                               facts_.name, at_.skipped_in_a_row, at_.step, folder_));
+    throw DivergedError(
+        format("run {}: {} steps in a row were skipped because something was not finite, the last one step {}; see the incidents in "
+               "{}/metrics.jsonl, "
+               "and try a lower optim.learning_rate or recipe.name = \"bf16\"",
+               facts_.name, at_.skipped_in_a_row, at_.step, folder_));
   return out;
 }
 
 bool Trainer::calibrate_scales() {
   if (engine_->precision.calibration_passes() == 0) return true;
   const std::uint64_t sample = loader_->position();
-  const bool whole = calibrate(*engine_, config_.train.accumulate, [this] { return loader_->next(); }, stop_requested);
+  const bool whole = calibrate(
+      *engine_, config_.train.accumulate, [this] { return loader_->next(); }, stop_requested);
   loader_->seek(sample);
   return whole;
 }
@@ -274,16 +291,19 @@ void Trainer::watch_folder() {
   const bool lost = !lock_->in_place();
   if (lost == folder_lost_) return;
   folder_lost_ = lost;
-  tell("folder", lost ? format("after step {} the run's folder {} is no longer there: nothing can be saved until it is put back", at_.step, folder_)
-                      : format("after step {} the run's folder {} is there again", at_.step, folder_));
+  tell("folder",
+       lost ? format("after step {} the run's folder {} is no longer there: nothing can be saved until it is put back", at_.step, folder_)
+            : format("after step {} the run's folder {} is there again", at_.step, folder_));
 }
 
 // The end of a run whose folder was moved or removed must not look like that of one whose files are there.
 void Trainer::require_folder() const {
   if (lock_->in_place()) return;
-  throw IoError(format("the run's folder {} was moved or removed while it trained, so its end after step {} was not saved; put it back, and go on from its last "
-                       "checkpoint with octet train --resume {}",
-                       printable(folder_), at_.step, printable(folder_)));
+  throw IoError(
+      format("the run's folder {} was moved or removed while it trained, so its end after step {} was not saved; put it back, and go on "
+             "from its last "
+             "checkpoint with octet train --resume {}",
+             printable(folder_), at_.step, printable(folder_)));
 }
 
 bool Trainer::weights_are_finite() {
@@ -318,7 +338,8 @@ void Trainer::one_step() {
   const bool measure = step % config_.train.health_every == 0 || step == 1;
   const Work before = engine_->stream.work();
   const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step));
-  if (!run_step(*engine_, micro_batches, {.learning_rate = rate, .measure = measure, .stopped = stop_requested})) return loader_->seek(sample);
+  if (!run_step(*engine_, micro_batches, {.learning_rate = rate, .measure = measure, .stopped = stop_requested}))
+    return loader_->seek(sample);
   at_.step = step;
 
   const Readout shown = read_out(*engine_);
@@ -326,7 +347,11 @@ void Trainer::one_step() {
   if (step == 1) keep_gradient();
   emit_scales(shown);
   if (measure) emit_health(shown);
-  StepEvent e{.step = step, .loss = double(shown.loss), .grad_norm = shown.step.gradient_norm, .learning_rate = shown.step.learning_rate, .skipped = skip};
+  StepEvent e{.step = step,
+              .loss = double(shown.loss),
+              .grad_norm = shown.step.gradient_norm,
+              .learning_rate = shown.step.learning_rate,
+              .skipped = skip};
   e.param_norm = std::sqrt(shown.parameter_squares);
   if (skip) skipped(micro_batches);
   else at_.skipped_in_a_row = 0;
@@ -396,7 +421,8 @@ void Trainer::emit_health(const Readout& shown) {
 void Trainer::skipped(std::span<const data::Batch> micro_batches) {
   ++at_.skipped, ++at_.skipped_in_a_row;
   const std::string path = first_nonfinite(*engine_, micro_batches);
-  const std::string text = format("step {} skipped: {} is not finite; weights unchanged", at_.step, path.empty() ? "the gradient norm" : path);
+  const std::string text =
+      format("step {} skipped: {} is not finite; weights unchanged", at_.step, path.empty() ? "the gradient norm" : path);
   metrics_->emit(IncidentEvent{.step = at_.step, .time = seconds(), .kind = "skipped", .path = path, .text = text});
   console_.note(text);
 }
@@ -420,19 +446,26 @@ void Trainer::evaluate_average() {
   if (!e.whole) return;
   average_loss_ = e.loss;
   metrics_->emit(EvalEvent{.step = at_.step, .time = seconds(), .loss = at_.eval_loss, .tokens = e.tokens, .average_loss = e.loss});
-  console_.note(format("step {}  eval loss {} of the weights averaged over {} steps", at_.step, fixed(e.loss, 4), engine_->average->count()));
+  console_.note(
+      format("step {}  eval loss {} of the weights averaged over {} steps", at_.step, fixed(e.loss, 4), engine_->average->count()));
 }
 
 EndEvent Trainer::end_event(RunState state) {
   const std::size_t last = std::max<std::size_t>(1, at_.losses.size() / 20);
   const double sum = at_.losses.empty() ? NAN : std::accumulate(at_.losses.end() - std::ptrdiff_t(last), at_.losses.end(), 0.0);
-  const char* reason = state == RunState::stopped    ? "stopped by a signal"
-                       : !not_finite_.empty()        ? "not finite"
-                       : state == RunState::diverged ? "too many skipped steps in a row"
+  const char* reason = state == RunState::stopped         ? "stopped by a signal"
+                       : !not_finite_.empty()             ? "not finite"
+                       : state == RunState::diverged      ? "too many skipped steps in a row"
                        : steps_ > 0 && at_.step >= steps_ ? "all steps done"
-                                                       : "time is up";
-  return {.step = at_.step, .time = seconds(), .reason = reason, .train_loss = sum / double(last), .eval_loss = at_.eval_loss,
-          .tokens_per_second = median(at_.rates), .skipped = at_.skipped, .average_loss = average_loss_};
+                                                          : "time is up";
+  return {.step = at_.step,
+          .time = seconds(),
+          .reason = reason,
+          .train_loss = sum / double(last),
+          .eval_loss = at_.eval_loss,
+          .tokens_per_second = median(at_.rates),
+          .skipped = at_.skipped,
+          .average_loss = average_loss_};
 }
 
 }  // namespace octet::train

@@ -48,14 +48,14 @@ struct Outcome {
 
 struct TrainOptions {
   Console::Kind console = Console::Kind::automatic;
-  bool save_weights = true;         // the final weights as a Hugging Face folder, `weights` in the run's
-  bool save_finished = true;        // a checkpoint at the end of a run, by which it may be trained for longer
-  std::string resume{};             // folder of a run to go on with; empty: a new one
-  std::string arm{};                // of a comparison
-  std::int64_t twin = 0;            // nn::Parameters::nudge: number of this twin of a run; 0: none
-  std::string baseline{};           // arm of the run that this one is compared with, or ""
-  std::string baseline_folder{};    // of that run, which kept its first gradient: run.json then tells the cosine with this run's
-  bool keep_first_gradient = false; // for such runs
+  bool save_weights = true;          // the final weights as a Hugging Face folder, `weights` in the run's
+  bool save_finished = true;         // a checkpoint at the end of a run, by which it may be trained for longer
+  std::string resume{};              // folder of a run to go on with; empty: a new one
+  std::string arm{};                 // of a comparison
+  std::int64_t twin = 0;             // nn::Parameters::nudge: number of this twin of a run; 0: none
+  std::string baseline{};            // arm of the run that this one is compared with, or ""
+  std::string baseline_folder{};     // of that run, which kept its first gradient: run.json then tells the cosine with this run's
+  bool keep_first_gradient = false;  // for such runs
 };
 
 /// How far a run has come.
@@ -132,14 +132,14 @@ class Trainer {
   Console console_;
   LossWindow losses_, norms_;
   Progress at_;
-  double average_loss_;  // held-out loss of the averaged weights
-  double started_ = 0, last_save_ = 0;  // by the machine's clock
-  bool fresh_ = false;  // no checkpoint was restored
+  double average_loss_;                                      // held-out loss of the averaged weights
+  double started_ = 0, last_save_ = 0;                       // by the machine's clock
+  bool fresh_ = false;                                       // no checkpoint was restored
   std::vector<std::pair<std::string, std::string>> told_{};  // kind and text of what happened before the record was open
   bool folder_lost_ = false;
   std::string not_finite_{};  // "the weights of ... are": what ends the run
   bool save_due_ = false;
-  std::int64_t saved_step_ = -1;  // of the newest checkpoint, good or under way
+  std::int64_t saved_step_ = -1;            // of the newest checkpoint, good or under way
   std::unique_ptr<CheckpointSaver> saver_;  // last: it uses metrics_
 };
 

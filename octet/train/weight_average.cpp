@@ -5,7 +5,8 @@
 namespace octet::train {
 
 WeightAverage::WeightAverage(Stream& stream, nn::Parameters& parameters) : parameters_(parameters) {
-  for (const Tensor& value : parameters.values()) means_.push_back(stream.zeros(value.shape, DType::f32, Lifetime::run, Category::optimizer));
+  for (const Tensor& value : parameters.values())
+    means_.push_back(stream.zeros(value.shape, DType::f32, Lifetime::run, Category::optimizer));
 }
 
 void WeightAverage::add(Stream& stream) {
@@ -21,7 +22,8 @@ void WeightAverage::visit_state(StateVisitor& visitor) {
   for (std::size_t i = 0; i < means_.size(); ++i) visitor.state(parameters_.list()[i]->path, means_[i]);
 }
 
-AveragedWeights::AveragedWeights(Stream& stream, nn::Parameters& parameters, const WeightAverage& average) : stream_(stream), parameters_(parameters) {
+AveragedWeights::AveragedWeights(Stream& stream, nn::Parameters& parameters, const WeightAverage& average)
+    : stream_(stream), parameters_(parameters) {
   check(average.count() > 0, "averaged weights: no step was counted");
   std::vector<float> mean;
   for (std::size_t i = 0; i < parameters.list().size(); ++i) {

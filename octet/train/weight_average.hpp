@@ -6,7 +6,8 @@ namespace octet::train {
 
 /// The mean of a model's weights over steps, each with equal weight, in f32 whatever the weights are stored in:
 ///   mean_n = mean_(n-1) + (w_n - mean_(n-1)) / n
-/// Beside training, which it never touches. Source: Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima and Better Generalization".
+/// Beside training, which it never touches. Source: Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima and Better
+/// Generalization".
 class WeightAverage {
  public:
   /// Allocates an f32 value for each parameter's. The parameters must have storage and outlive this.
@@ -27,8 +28,8 @@ class WeightAverage {
   std::int64_t count_ = 0;
 };
 
-/// While it lives, the parameters hold the averages, rounded to nearest in the type that they are stored in; then their own bits again. What
-/// they held is copied to the host meanwhile.
+/// While it lives, the parameters hold the averages, rounded to nearest in the type that they are stored in; then their own bits again.
+/// What they held is copied to the host meanwhile.
 class AveragedWeights {
  public:
   /// Throws ContractError when nothing was counted.

@@ -15,7 +15,8 @@ namespace {
 std::string nonfinite_tensor(const io::TensorFolder& files) {
   for (const std::string_view name : files.names()) {
     const io::TensorView tensor = *files.find(name);
-    const bool number = tensor.dtype == io::StoredDType::f32 || tensor.dtype == io::StoredDType::bf16 || tensor.dtype == io::StoredDType::f16;
+    const bool number =
+        tensor.dtype == io::StoredDType::f32 || tensor.dtype == io::StoredDType::bf16 || tensor.dtype == io::StoredDType::f16;
     const std::vector<float> values = number ? io::to_f32(tensor) : std::vector<float>();
     if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) return std::string(name);
   }
@@ -34,8 +35,10 @@ void load_weights(Engine& e, const io::TensorFolder& files) {
   load_hugging_face(files, e.model->shape(), e.parameters);
   host.commit();
   if (nonfinite_parameter(e).empty()) return;
-  throw DataError(format("{}: tensor \"{}\" has values that are not finite, and so would be all that the model computes; fetch the weights again, or export them again",
-                         printable(files.folder()), printable(nonfinite_tensor(files))));
+  throw DataError(
+      format("{}: tensor \"{}\" has values that are not finite, and so would be all that the model computes; fetch the weights again, or "
+             "export them again",
+             printable(files.folder()), printable(nonfinite_tensor(files))));
 }
 
 void save_weights(Engine& e, const std::string& folder, DType dtype) {

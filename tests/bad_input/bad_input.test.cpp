@@ -25,7 +25,8 @@ constexpr double most_seconds = 1, most_bytes = 256.0 * (1 << 20);
 #endif
 
 std::vector<Case> all_cases() {
-  return all_of({command_lines(), configurations(), token_folders(), weight_files(), model_folders(), checkpoints(), run_folders(), studies(), surroundings()});
+  return all_of({command_lines(), configurations(), token_folders(), weight_files(), model_folders(), checkpoints(), run_folders(),
+                 studies(), surroundings()});
 }
 
 class BadInput : public ::testing::TestWithParam<Case> {
@@ -49,7 +50,9 @@ bool other_user_can_run() {
 
 testing::Ended run(const Case& c, const std::string& folder) {
   if (c.shell == "octet" && !c.as_other_user) return testing::run_octet(c.line, folder, 30);
-  std::vector<std::string> words{"/bin/bash", "-c", "octet() { " + std::string(c.as_other_user && ::geteuid() == 0 ? other_user : "") + "\"$0\" \"${words[@]}\"; }; words=(\"$@\"); " + c.shell,
+  std::vector<std::string> words{"/bin/bash", "-c",
+                                 "octet() { " + std::string(c.as_other_user && ::geteuid() == 0 ? other_user : "") +
+                                     "\"$0\" \"${words[@]}\"; }; words=(\"$@\"); " + c.shell,
                                  OCTET_PROGRAM};
   for (const std::string& word : testing::words_of(c.line)) words.push_back(word);
   return testing::run_child(words, folder, 30);

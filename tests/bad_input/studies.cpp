@@ -14,8 +14,10 @@ const std::string anew = ", which --resume then trains anew",
 /// Puts the study of tiny.toml there that would hold the recipe of "run", the baseline, against bf16.
 void make_study(const Place& p) {
   const std::string text = to_text(data::Dataset(p.at("data")).fingerprint());
-  p.write(file, p.bytes("tiny.toml") + "[compare]\nbaseline = \"current\"\nrecipes = [\"bf16\"]\narms = []\nseeds = 1\ntwins = 0\ntolerance = 0.005\ntext = \"" +
-                    text + "\"\n");
+  p.write(file,
+          p.bytes("tiny.toml") +
+              "[compare]\nbaseline = \"current\"\nrecipes = [\"bf16\"]\narms = []\nseeds = 1\ntwins = 0\ntolerance = 0.005\ntext = \"" +
+              text + "\"\n");
 }
 
 /// Its baseline's run, finished.

@@ -11,7 +11,8 @@
 namespace octet::parity {
 namespace {
 
-using ops::attention_reference::backward, ops::attention_reference::each_head, ops::attention_reference::forward, ops::attention_reference::Head;
+using ops::attention_reference::backward, ops::attention_reference::each_head, ops::attention_reference::forward,
+    ops::attention_reference::Head;
 using ops::attention_reference::Product, ops::attention_reference::product;
 using Problem = ops::attention_reference::Case;
 using testing::gaussian, testing::unit_bf16, testing::unit_f32;
@@ -60,11 +61,17 @@ Nearness twice(std::vector<double> bound, const std::vector<double>& more) {
 void run(Side& side, const Problem& c, DType dtype) {
   const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
   const std::vector<float> qkv_values = gaussian(std::size_t(T * columns), 1), do_values = gaussian(std::size_t(T * width), 2);
-  const Tensor qkv = side.from(qkv_values, {T, columns}, dtype), d_o = side.from(do_values, {T, width}, dtype), o = side.poisoned({T, width}, dtype),
-               lse = side.poisoned({c.heads.heads, T}, DType::f32), usual = side.poisoned({T, columns}, dtype), same = side.poisoned({T, columns}, dtype);
+  const Tensor qkv = side.from(qkv_values, {T, columns}, dtype), d_o = side.from(do_values, {T, width}, dtype),
+               o = side.poisoned({T, width}, dtype), lse = side.poisoned({c.heads.heads, T}, DType::f32),
+               usual = side.poisoned({T, columns}, dtype), same = side.poisoned({T, columns}, dtype);
   ops::attention_forward(side.stream(), {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads});
   for (const bool deterministic : {false, true})
-    ops::attention_backward(side.stream(), {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = deterministic ? same : usual, .heads = c.heads,
+    ops::attention_backward(side.stream(), {.d_o = d_o,
+                                            .o = o,
+                                            .qkv = qkv,
+                                            .lse = lse,
+                                            .dqkv = deterministic ? same : usual,
+                                            .heads = c.heads,
                                             .deterministic = deterministic});
   Nearness of_o, of_dqkv;
   if (side.stream().device() == Device::cpu) {  // bounds are made once: that takes longer than the op
@@ -86,11 +93,13 @@ void run(Side& side, const Problem& c, DType dtype) {
 // The gradient has the same bits each time.
 void run_twice(Side& side, const Problem& c) {
   const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
-  const Tensor qkv = side.gaussian({T, columns}, 1, DType::bf16), d_o = side.gaussian({T, width}, 2, DType::bf16), o = side.poisoned({T, width}, DType::bf16),
-               lse = side.poisoned({c.heads.heads, T}, DType::f32), first = side.poisoned({T, columns}, DType::bf16), second = side.poisoned({T, columns}, DType::bf16);
+  const Tensor qkv = side.gaussian({T, columns}, 1, DType::bf16), d_o = side.gaussian({T, width}, 2, DType::bf16),
+               o = side.poisoned({T, width}, DType::bf16), lse = side.poisoned({c.heads.heads, T}, DType::f32),
+               first = side.poisoned({T, columns}, DType::bf16), second = side.poisoned({T, columns}, DType::bf16);
   ops::attention_forward(side.stream(), {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads});
   for (const Tensor& dqkv : {first, second})
-    ops::attention_backward(side.stream(), {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = c.heads, .deterministic = true});
+    ops::attention_backward(side.stream(),
+                            {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = c.heads, .deterministic = true});
   const HostCopy a(side.stream(), first), b(side.stream(), second);
   std::int64_t differ = 0;
   for (std::int64_t i = 0; i < first.count(); ++i) differ += a.as<Bf16>()[i].bits != b.as<Bf16>()[i].bits;
@@ -98,8 +107,8 @@ void run_twice(Side& side, const Problem& c) {
 }
 
 std::vector<Problem> shapes() {
-  return {{1, {1, 1, 16, 1}}, {2, {2, 1, 64, 7}}, {3, {2, 2, 80, 33}}, {1, {4, 2, 5, 19}}, {0, {2, 1, 16, 8}}, {1, {2, 1, 288, 40}}, {4, {2, 2, 16, 128}},
-          {4, {2, 1, 64, 200}}, {2, {7, 1, 64, 256}}, {4, {4, 2, 128, 129}}};
+  return {{1, {1, 1, 16, 1}},   {2, {2, 1, 64, 7}},   {3, {2, 2, 80, 33}},  {1, {4, 2, 5, 19}},   {0, {2, 1, 16, 8}},
+          {1, {2, 1, 288, 40}}, {4, {2, 2, 16, 128}}, {4, {2, 1, 64, 200}}, {2, {7, 1, 64, 256}}, {4, {4, 2, 128, 129}}};
 }
 
 std::vector<Case> make() {

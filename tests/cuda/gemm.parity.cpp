@@ -5,7 +5,8 @@
 #include "octet/ops/quantize/quantize.hpp"
 #include "tests/cuda/parity.hpp"
 
-// GEMMs of every layout of scales, by cuBLASLt and by Octet's own kernels. Operands are quantized on the CPU on both sides, so that both multiply the same codes. Bounds:
+// GEMMs of every layout of scales, by cuBLASLt and by Octet's own kernels. Operands are quantized on the CPU on both sides, so that both
+// multiply the same codes. Bounds:
 //   f32, bf16: products and sums in FP32, in any order: gamma_n sum |a||b|.
 //   fp8: Hopper's tensor cores align the 32 products of a step and the sum so far to the largest of them and cut off what is below 2^-13
 //   of it: 33 terms, each off by at most 2^-13 of what is at most sum |a||b|; for 4 steps where sums are promoted every 128 products,
@@ -77,8 +78,8 @@ struct Try {
   Values values = Values::gaussian;
 
   std::string name() const {
-    return format("gemm {} x {} {} {}{}{}{}{}", a.name, b.name, mnk, result, bias ? " bias" : "", accumulate ? " accumulate" : "", fast ? " fast" : "",
-                  values == Values::positive ? " positive" : "");
+    return format("gemm {} x {} {} {}{}{}{}{}", a.name, b.name, mnk, result, bias ? " bias" : "", accumulate ? " accumulate" : "",
+                  fast ? " fast" : "", values == Values::positive ? " positive" : "");
   }
 };
 
@@ -95,7 +96,11 @@ void run(Side& side, const Try& t) {
   const Codes a = operand(t.a, M, K, 1, t.values), b = operand(t.b, N, K, 2, t.values);
   const Tensor d = side.gaussian({M, N}, 3, t.result), bias = side.gaussian({N}, 4);
   const std::vector<float> before = testing::gaussian(std::size_t(M * N), 3), bias_values = testing::gaussian(std::size_t(N), 4);
-  ops::gemm(side.stream(), {.a = put(side, a), .b = put(side, b), .d = d, .bias = t.bias ? bias : Tensor{}, .accumulate = t.accumulate,
+  ops::gemm(side.stream(), {.a = put(side, a),
+                            .b = put(side, b),
+                            .d = d,
+                            .bias = t.bias ? bias : Tensor{},
+                            .accumulate = t.accumulate,
                             .fast_accumulation = t.fast});
   std::vector<float> size(std::size_t(M * N));
   if (side.stream().device() == Device::cpu) {
@@ -107,7 +112,8 @@ void run(Side& side, const Try& t) {
   const double rounded_bias = t.bias && t.result == DType::bf16 ? unit_bf16 : 2 * unit_f32;
   side.result("d", d, {.bound = [=](std::int64_t i) {
                 const double others = t.accumulate ? std::fabs(double(before[std::size_t(i)])) * 4 * unit_f32 : 0;
-                return relative * double(size[std::size_t(i)]) + others + (t.bias ? rounded_bias * std::fabs(double(bias_values[std::size_t(i % N)])) : 0);
+                return relative * double(size[std::size_t(i)]) + others +
+                       (t.bias ? rounded_bias * std::fabs(double(bias_values[std::size_t(i % N)])) : 0);
               }});
 }
 
@@ -126,7 +132,9 @@ std::vector<Kind> kinds() {
   using enum ScaleRule;
   const ScaleBlock row{1, 0}, v32{1, 32}, v128{1, 128}, square{128, 128};
   const QuantizeSpec half{.format = DType::bf16}, full{.format = DType::f32}, tensor{.format = DType::e4m3}, tensor5{.format = DType::e5m2};
-  const auto blocks = [](ScaleRule rule, ScaleBlock b, DType format = DType::e4m3) { return QuantizeSpec{.format = format, .rule = rule, .rows = b, .cols = b}; };
+  const auto blocks = [](ScaleRule rule, ScaleBlock b, DType format = DType::e4m3) {
+    return QuantizeSpec{.format = format, .rule = rule, .rows = b, .cols = b};
+  };
   return {{"bf16", half},
           {"bf16 transposed", half, DType::bf16, true},
           {"f32", full, DType::f32},
@@ -148,16 +156,23 @@ std::vector<Case> make() {
   const auto all = kinds();
   for (const Kind& a : all)
     for (const Kind& b : all)
-      for (const Values values : {Values::gaussian, Values::positive}) add({.a = a, .b = b, .mnk = {144, 272, 384}, .result = DType::f32, .values = values});
+      for (const Values values : {Values::gaussian, Values::positive})
+        add({.a = a, .b = b, .mnk = {144, 272, 384}, .result = DType::f32, .values = values});
   for (const Kind& k : all)
     for (const Kind* other : {&all[4], &all[11], &k})
       for (const DType result : {DType::bf16, DType::f32})
         for (const bool bias : {false, true})
           for (const bool fast : {false, true})
-            add({.a = k, .b = *other, .mnk = {128, 160, 640}, .result = result, .bias = bias, .accumulate = bias != fast, .fast = fast,
+            add({.a = k,
+                 .b = *other,
+                 .mnk = {128, 160, 640},
+                 .result = result,
+                 .bias = bias,
+                 .accumulate = bias != fast,
+                 .fast = fast,
                  .values = Values::positive});
-  for (const Shape& s : {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{5, 7, 0}, Shape{1, 1, 1}, Shape{1, 19, 33}, Shape{19, 1, 33}, Shape{5, 7, 1}, Shape{33, 65, 127},
-                         Shape{16, 16, 16}, Shape{48, 80, 208}, Shape{1, 64, 64}, Shape{100, 72, 72}})
+  for (const Shape& s : {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{5, 7, 0}, Shape{1, 1, 1}, Shape{1, 19, 33}, Shape{19, 1, 33}, Shape{5, 7, 1},
+                         Shape{33, 65, 127}, Shape{16, 16, 16}, Shape{48, 80, 208}, Shape{1, 64, 64}, Shape{100, 72, 72}})
     for (const Kind& k : all) {
       const bool bias = s[0] % 2 == 1;
       add({.a = k, .b = all[0], .mnk = s, .bias = bias});
@@ -190,7 +205,9 @@ std::vector<Case> make() {
                          const Tensor db = side.gaussian({s[1]}, 2);
                          for (std::int64_t i = 0; i < s[1]; ++i) size[std::size_t(i)] += 6;
                          ops::add_column_sums(side.stream(), side.from(x, s, dtype), db);
-                         side.result("db", db, {.bound = [=](std::int64_t i) { return 2 * dot_bound(double(s[0]) + 1, unit_f32, size[std::size_t(i)]); }});
+                         side.result("db", db, {.bound = [=](std::int64_t i) {
+                                       return 2 * dot_bound(double(s[0]) + 1, unit_f32, size[std::size_t(i)]);
+                                     }});
                        }});
   return cases;
 }

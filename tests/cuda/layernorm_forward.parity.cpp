@@ -25,8 +25,8 @@ std::vector<float> exact_values(std::int64_t rows, std::int64_t cols) {
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const DType dtype : {DType::f32, DType::bf16})
-    for (const Shape shape : {Shape{0, 16}, Shape{1, 1}, Shape{5, 7}, Shape{130, 264}, Shape{300, 896}, Shape{64, 1536}, Shape{33, 3584},
-                              Shape{7, 4608}}) {
+    for (const Shape shape :
+         {Shape{0, 16}, Shape{1, 1}, Shape{5, 7}, Shape{130, 264}, Shape{300, 896}, Shape{64, 1536}, Shape{33, 3584}, Shape{7, 4608}}) {
       const std::int64_t T = shape[0], D = shape[1];
       cases.push_back({format("layernorm_forward {} {}", dtype, shape), [=](Side& side) {
                          const Tensor mean = side.poisoned({T}, DType::f32), inv = side.poisoned({T}, DType::f32);
@@ -52,13 +52,16 @@ std::vector<Case> make() {
                          side.result("mean", mean, same_bits()), side.result("inv_std", inv, same_bits());
                        }});
       cases.push_back({format("layernorm_add {} {}", dtype, shape), [=](Side& side) {
-                         const Tensor mean = side.poisoned({T}, DType::f32), inv = side.poisoned({T}, DType::f32), sum = side.poisoned(shape, dtype);
+                         const Tensor mean = side.poisoned({T}, DType::f32), inv = side.poisoned({T}, DType::f32),
+                                      sum = side.poisoned(shape, dtype);
                          // Twice an exact value: its sum's bits agree in any order.
                          const Tensor a = side.from(exact_values(T, D), shape, dtype);
                          ops::layernorm_add(side.stream(), {.a = a, .b = a, .sum = sum, .mean = mean, .inv_std = inv, .eps = 1e-6f});
-                         side.result("sum", sum, same_bits()), side.result("mean", mean, same_bits()), side.result("inv_std", inv, same_bits());
+                         side.result("sum", sum, same_bits()), side.result("mean", mean, same_bits()),
+                             side.result("inv_std", inv, same_bits());
                          const Tensor x = side.gaussian(shape, 1, dtype), y = side.gaussian(shape, 2, dtype, 0.1);
-                         const Tensor others = side.poisoned(shape, dtype), mean2 = side.poisoned({T}, DType::f32), inv2 = side.poisoned({T}, DType::f32);
+                         const Tensor others = side.poisoned(shape, dtype), mean2 = side.poisoned({T}, DType::f32),
+                                      inv2 = side.poisoned({T}, DType::f32);
                          ops::layernorm_add(side.stream(), {.a = x, .b = y, .sum = others, .mean = mean2, .inv_std = inv2, .eps = 1e-5f});
                          side.result("sum of others", others, same_bits());
                          side.result("their inv_std", inv2, within(320 * (double(D) + 8) * unit_f32));
@@ -67,7 +70,8 @@ std::vector<Case> make() {
                          const Tensor x = side.gaussian(shape, 1, dtype), w = side.gaussian({D}, 2), b = side.gaussian({D}, 3);
                          const Tensor mean = side.gaussian({T}, 20), inv = side.gaussian({T}, 21);
                          each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
-                           ops::layernorm_forward(stream, {.x = x, .w = w, .b = b, .y = y, .mean = mean, .inv_std = inv, .eps = NAN, .known = true});
+                           ops::layernorm_forward(
+                               stream, {.x = x, .w = w, .b = b, .y = y, .mean = mean, .inv_std = inv, .eps = NAN, .known = true});
                          });
                        }});
     }

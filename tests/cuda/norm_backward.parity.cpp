@@ -21,18 +21,29 @@ std::vector<Case> make() {
                            std::vector<float> inv;
                            for (std::int64_t t = 0; t < T; ++t) inv.push_back(0.75f + 0.5f * float(t % 3));
                            const Tensor dx = side.gaussian(shape, 5, dtype), dw = side.gaussian({D}, 6);
-                           ops::rmsnorm_backward(side.stream(), {.dy = side.gaussian(shape, 1, dtype), .x = side.gaussian(shape, 2, dtype),
-                                                                 .w = side.gaussian({D}, 3), .inv_rms = side.from(inv, {T}), .dx = dx, .dw = dw,
+                           ops::rmsnorm_backward(side.stream(), {.dy = side.gaussian(shape, 1, dtype),
+                                                                 .x = side.gaussian(shape, 2, dtype),
+                                                                 .w = side.gaussian({D}, 3),
+                                                                 .inv_rms = side.from(inv, {T}),
+                                                                 .dx = dx,
+                                                                 .dw = dw,
                                                                  .accumulate = accumulate});
                            side.result("dx", dx, within(row)), side.result("dw", dw, within(column));
                          }});
         cases.push_back({format("layernorm_backward {} {} accumulate {}", dtype, shape, accumulate), [=](Side& side) {
                            std::vector<float> inv, mean;
-                           for (std::int64_t t = 0; t < T; ++t) inv.push_back(0.75f + 0.5f * float(t % 3)), mean.push_back(float(t % 5) * 0.1f);
+                           for (std::int64_t t = 0; t < T; ++t)
+                             inv.push_back(0.75f + 0.5f * float(t % 3)), mean.push_back(float(t % 5) * 0.1f);
                            const Tensor dx = side.gaussian(shape, 5, dtype), dw = side.gaussian({D}, 6), db = side.gaussian({D}, 7);
-                           ops::layernorm_backward(side.stream(), {.dy = side.gaussian(shape, 1, dtype), .x = side.gaussian(shape, 2, dtype),
-                                                                   .w = side.gaussian({D}, 3), .mean = side.from(mean, {T}), .inv_std = side.from(inv, {T}),
-                                                                   .dx = dx, .dw = dw, .db = db, .accumulate = accumulate});
+                           ops::layernorm_backward(side.stream(), {.dy = side.gaussian(shape, 1, dtype),
+                                                                   .x = side.gaussian(shape, 2, dtype),
+                                                                   .w = side.gaussian({D}, 3),
+                                                                   .mean = side.from(mean, {T}),
+                                                                   .inv_std = side.from(inv, {T}),
+                                                                   .dx = dx,
+                                                                   .dw = dw,
+                                                                   .db = db,
+                                                                   .accumulate = accumulate});
                            side.result("dx", dx, within(row)), side.result("dw", dw, within(column)), side.result("db", db, within(column));
                          }});
       }

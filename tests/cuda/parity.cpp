@@ -59,14 +59,16 @@ Worst worst_of(const Tensor& cpu, const Tensor& gpu, const Nearness& how) {
 double run(const Case& c) {
   Side cpu(Device::cpu), gpu(Device::cuda);
   c.run(cpu), c.run(gpu);
-  check(cpu.results().size() == gpu.results().size(), "parity: {} has {} and {} results", c.name, cpu.results().size(), gpu.results().size());
+  check(cpu.results().size() == gpu.results().size(), "parity: {} has {} and {} results", c.name, cpu.results().size(),
+        gpu.results().size());
   double most = 0;
   for (std::size_t i = 0; i < cpu.results().size(); ++i) {
     const auto& a = cpu.results()[i];
     const HostCopy b(gpu.stream(), gpu.results()[i].tensor);
     const Worst w = worst_of(a.tensor, b.tensor(), a.how);
     if (!(w.ratio <= most)) most = w.ratio;
-    if (w.ratio > 1 || a.how.share > 0) std::printf("  %s: %s at %lld: %s\n", c.name.c_str(), a.name.c_str(), (long long)w.at, w.text.c_str());
+    if (w.ratio > 1 || a.how.share > 0)
+      std::printf("  %s: %s at %lld: %s\n", c.name.c_str(), a.name.c_str(), (long long)w.at, w.text.c_str());
   }
   return most;
 }

@@ -17,13 +17,15 @@ namespace octet::parity {
 /// tensor's dtype.
 struct Nearness {
   bool exact = false;
-  double share = 0;  // where not 0: elements that may differ, of all
+  double share = 0;                           // where not 0: elements that may differ, of all
   std::function<double(std::int64_t)> bound;  // of element i, in absolute terms; without rounding
 };
 inline Nearness same_bits() { return {.exact = true}; }
 inline Nearness same_bits_but(double share) { return {.share = share}; }
 /// The same for every element.
-inline Nearness within(double bound) { return {.bound = [bound](std::int64_t) { return bound; }}; }
+inline Nearness within(double bound) {
+  return {.bound = [bound](std::int64_t) { return bound; }};
+}
 
 /// One device's side of a case.
 class Side {

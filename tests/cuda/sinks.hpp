@@ -104,18 +104,19 @@ struct SinkOnSide {
 template <class Fill>
 void each_sink(Side& side, Shape shape, DType dtype, const Fill& fill,
                const std::vector<Wanted>& wants = {{true, false},
-                                             {true, true, true, true},
-                                             {false, true},
-                                             {.cols = false, .count = false},
-                                             {.keep_plain = true, .count = false},
-                                             {.count = false},
-                                             {.rows = false, .count = false}}) {
+                                                   {true, true, true, true},
+                                                   {false, true},
+                                                   {.cols = false, .count = false},
+                                                   {.keep_plain = true, .count = false},
+                                                   {.count = false},
+                                                   {.rows = false, .count = false}}) {
   for (const Kind& kind : kinds(dtype))
     for (const Wanted& want : wants) {
       SinkOnSide s(side, kind, shape, dtype, want);
       fill(side.stream(), s.sink);
-      s.declare(side, kind.name + (want.rows ? want.cols ? " both" : " rows" : " columns") + (want.count ? "" : " uncounted") +
-                         (want.keep_plain ? " and plain" : ""),
+      s.declare(side,
+                kind.name + (want.rows ? want.cols ? " both" : " rows" : " columns") + (want.count ? "" : " uncounted") +
+                    (want.keep_plain ? " and plain" : ""),
                 want.keep_plain, 512);
     }
 }

@@ -8,20 +8,23 @@ namespace {
 // Ids with repetitions near and far; every fifth place as `special`, if that is not 0.
 std::vector<std::int32_t> ids(std::int64_t n, std::int64_t vocabulary, std::int32_t special = 0) {
   std::vector<std::int32_t> out;
-  for (std::int64_t t = 0; t < n; ++t) out.push_back(special != 0 && t % 5 == 3 ? special : std::int32_t(philox(9, std::uint64_t(t)).w[0] % std::uint32_t(vocabulary)));
+  for (std::int64_t t = 0; t < n; ++t)
+    out.push_back(special != 0 && t % 5 == 3 ? special : std::int32_t(philox(9, std::uint64_t(t)).w[0] % std::uint32_t(vocabulary)));
   return out;
 }
 
 Case embedding(DType dtype, std::int64_t T, std::int64_t V, std::int64_t D, std::int64_t length) {
-  return {format("embedding {} T {} V {} D {} positions {}", dtype, T, V, D, length), [=](Side& side) {
-            const Tensor tokens = side.raw(ids(T, V), {T}), out = side.poisoned({T, D}, dtype);
-            const Tensor positions = length > 0 ? side.gaussian({length, D}, 4) : Tensor{};
-            ops::embedding_forward(side.stream(), {.table = side.gaussian({V, D}, 1), .tokens = tokens, .out = out, .positions = positions});
-            const Tensor dtable = side.gaussian({V, D}, 2), dpositions = length > 0 ? side.gaussian({length, D}, 5) : Tensor{};
-            ops::embedding_backward(side.stream(), {.dy = side.gaussian({T, D}, 3, dtype), .tokens = tokens, .dtable = dtable, .dpositions = dpositions});
-            side.result("out", out, same_bits()), side.result("dtable", dtable, same_bits());
-            if (length > 0) side.result("dpositions", dpositions, same_bits());
-          }};
+  return {
+      format("embedding {} T {} V {} D {} positions {}", dtype, T, V, D, length), [=](Side& side) {
+        const Tensor tokens = side.raw(ids(T, V), {T}), out = side.poisoned({T, D}, dtype);
+        const Tensor positions = length > 0 ? side.gaussian({length, D}, 4) : Tensor{};
+        ops::embedding_forward(side.stream(), {.table = side.gaussian({V, D}, 1), .tokens = tokens, .out = out, .positions = positions});
+        const Tensor dtable = side.gaussian({V, D}, 2), dpositions = length > 0 ? side.gaussian({length, D}, 5) : Tensor{};
+        ops::embedding_backward(side.stream(),
+                                {.dy = side.gaussian({T, D}, 3, dtype), .tokens = tokens, .dtable = dtable, .dpositions = dpositions});
+        side.result("out", out, same_bits()), side.result("dtable", dtable, same_bits());
+        if (length > 0) side.result("dpositions", dpositions, same_bits());
+      }};
 }
 
 // A row's sum of V exponentials is added in another order: V units relative, which the logarithm and the quotients pass on. The GPU's own
@@ -30,12 +33,19 @@ Case cross_entropy(DType dtype, std::int64_t T, std::int64_t V, std::int64_t col
   return {format("cross_entropy {} T {} V {} of {} gradient {}", dtype, T, V, columns, gradient), [=](Side& side) {
             const Tensor logits = side.gaussian({T, columns}, 1, dtype, 4), losses = side.poisoned({T}, DType::f32);
             const Tensor sum = side.raw(std::vector<double>{0.5}, {1}), counted = side.raw(std::vector<std::int64_t>{3}, {1});
-            ops::cross_entropy(side.stream(), {.logits = logits, .targets = side.raw(ids(T, V, -1), {T}), .vocabulary = V, .losses = losses, .loss_sum = sum,
-                                               .counted = counted, .gradient_scale = 0.25f, .gradient = gradient});
+            ops::cross_entropy(side.stream(), {.logits = logits,
+                                               .targets = side.raw(ids(T, V, -1), {T}),
+                                               .vocabulary = V,
+                                               .losses = losses,
+                                               .loss_sum = sum,
+                                               .counted = counted,
+                                               .gradient_scale = 0.25f,
+                                               .gradient = gradient});
             const Tensor mean = side.poisoned({1}, DType::f32);
             ops::mean_loss(side.stream(), sum, counted, mean);
             const double relative = double(V + 16) * 0x1p-24;
-            side.result("logits", logits, within(gradient ? 0.25 * relative : 0)), side.result("losses", losses, within(relative + 64 * 0x1p-24));
+            side.result("logits", logits, within(gradient ? 0.25 * relative : 0)),
+                side.result("losses", losses, within(relative + 64 * 0x1p-24));
             side.result("sum", sum, within(double(T) * (relative + 64 * 0x1p-24))), side.result("counted", counted, same_bits());
             side.result("mean", mean, within(relative + 64 * 0x1p-24));
           }};
@@ -44,12 +54,14 @@ Case cross_entropy(DType dtype, std::int64_t T, std::int64_t V, std::int64_t col
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const DType dtype : {DType::f32, DType::bf16}) {
-    for (const std::int64_t D : {1, 7, 64, 896}) cases.push_back(embedding(dtype, 777, 50, D, 0)), cases.push_back(embedding(dtype, 96, 1000, D, 32));
+    for (const std::int64_t D : {1, 7, 64, 896})
+      cases.push_back(embedding(dtype, 777, 50, D, 0)), cases.push_back(embedding(dtype, 96, 1000, D, 32));
     cases.push_back(embedding(dtype, 5000, 3, 256, 0)), cases.push_back(embedding(dtype, 500, 3, 7, 0));
     for (const bool gradient : {false, true}) {
       cases.push_back(cross_entropy(dtype, 0, 5, 5, gradient)), cases.push_back(cross_entropy(dtype, 3, 1, 1, gradient));
       cases.push_back(cross_entropy(dtype, 37, 61, 64, gradient)), cases.push_back(cross_entropy(dtype, 64, 256, 256, gradient));
-      cases.push_back(cross_entropy(dtype, 20, 50257, 50272, gradient)), cases.push_back(cross_entropy(dtype, 20, 151936, 151936, gradient));
+      cases.push_back(cross_entropy(dtype, 20, 50257, 50272, gradient)),
+          cases.push_back(cross_entropy(dtype, 20, 151936, 151936, gradient));
     }
   }
   return cases;

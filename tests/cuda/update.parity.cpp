@@ -19,26 +19,33 @@ Tensor words_of(const Tensor& step) { return {step.data, step.shape, DType::i32}
 ops::AdamWParameter parameter(Side& side, std::int64_t n, DType dtype, std::uint64_t key) {
   std::vector<float> squares = testing::gaussian(std::size_t(n), key + 3, 1e-3);
   for (float& v : squares) v *= v;
-  return {.value = side.gaussian({n}, key + 1, dtype), .grad = side.gaussian({n}, key + 4, dtype, 1e-2),
-          .moments = {side.gaussian({n}, key + 2, dtype, 1e-3), side.from(squares, {n}, dtype)}, .weight_decay = 1e-3 * double(key), .key = key};
+  return {.value = side.gaussian({n}, key + 1, dtype),
+          .grad = side.gaussian({n}, key + 4, dtype, 1e-2),
+          .moments = {side.gaussian({n}, key + 2, dtype, 1e-3), side.from(squares, {n}, dtype)},
+          .weight_decay = 1e-3 * double(key),
+          .key = key};
 }
 
 Case update(std::vector<std::int64_t> counts, float skip, std::vector<DType> types) {
-  return {format("adamw {} {} x {} skip {}", types.front(), counts.back(), counts.size(), skip), [=](Side& side) {
-            std::vector<ops::AdamWParameter> all;
-            for (std::size_t i = 0; i < counts.size(); ++i) all.push_back(parameter(side, counts[i], types[i % types.size()], 10 * i));
-            const ops::AdamWStep s{.learning_rate = 1e-3f, .bias_correction1 = 3.3f, .bias_correction2 = 10, .gradient_scale = 0.7f, .skip = skip, .updates = 5};
-            ops::adamw(side.stream(), {.parameters = all, .step = step_of(side, s)});
-            for (const auto& p : all)
-              side.result("value", p.value, same_bits()), side.result("m", p.moments.m, same_bits()), side.result("v", p.moments.v, same_bits());
-          }};
+  return {
+      format("adamw {} {} x {} skip {}", types.front(), counts.back(), counts.size(), skip), [=](Side& side) {
+        std::vector<ops::AdamWParameter> all;
+        for (std::size_t i = 0; i < counts.size(); ++i) all.push_back(parameter(side, counts[i], types[i % types.size()], 10 * i));
+        const ops::AdamWStep s{
+            .learning_rate = 1e-3f, .bias_correction1 = 3.3f, .bias_correction2 = 10, .gradient_scale = 0.7f, .skip = skip, .updates = 5};
+        ops::adamw(side.stream(), {.parameters = all, .step = step_of(side, s)});
+        for (const auto& p : all)
+          side.result("value", p.value, same_bits()), side.result("m", p.moments.m, same_bits()),
+              side.result("v", p.moments.v, same_bits());
+      }};
 }
 // Values that BF16 cannot round up, and infinity.
 Case extreme_update() {
   return {"adamw of extreme values", [=](Side& side) {
             const std::int64_t n = 64;
             std::vector<float> x = testing::gaussian(n, 1);
-            for (std::int64_t i = 0; i < n; i += 3) x[std::size_t(i)] = std::vector<float>{3.4e38f, -3.39e38f, 0x1.fep127f, INFINITY, 1e-40f}[std::size_t(i / 3 % 5)];
+            for (std::int64_t i = 0; i < n; i += 3)
+              x[std::size_t(i)] = std::vector<float>{3.4e38f, -3.39e38f, 0x1.fep127f, INFINITY, 1e-40f}[std::size_t(i / 3 % 5)];
             ops::AdamWParameter p = parameter(side, n, DType::bf16, 1);
             p.value = side.from(x, {n}, DType::bf16);
             ops::adamw(side.stream(), {.parameters = std::span(&p, 1), .step = step_of(side, {.learning_rate = -1, .updates = 3})});
@@ -49,8 +56,11 @@ Case extreme_update() {
 Case clipping(double squares, float loss, std::int64_t nonfinite) {
   return {format("clip {} loss {} nonfinite {}", squares, loss, nonfinite), [=](Side& side) {
             const Tensor step = step_of(side, {.learning_rate = 0.5f, .power1 = 0.5, .power2 = 0.25});
-            ops::clip(side.stream(), {.sum_of_squares = side.raw(std::vector<double>{squares}, {1}), .step = step, .max_norm = 1.0f,
-                                      .loss = side.from({loss}, {1}), .nonfinite = side.raw(std::vector<std::int64_t>{0, nonfinite}, {2})});
+            ops::clip(side.stream(), {.sum_of_squares = side.raw(std::vector<double>{squares}, {1}),
+                                      .step = step,
+                                      .max_norm = 1.0f,
+                                      .loss = side.from({loss}, {1}),
+                                      .nonfinite = side.raw(std::vector<std::int64_t>{0, nonfinite}, {2})});
             side.result("step", words_of(step), same_bits());
           }};
 }
@@ -70,44 +80,56 @@ Case norms(std::vector<std::int64_t> counts, bool accumulate) {
 
 Case history(std::int64_t length, std::int64_t slots, float skip, ops::AmaxChoice choice) {
   return {format("amax_history {} x {} skip {} choice {}", length, slots, skip, int(choice)), [=](Side& side) {
-            std::vector<float> maxima = testing::gaussian(std::size_t(length * slots), 1, 3.0), scales(std::size_t(slots * ops::scale_slot_floats), 2.0f);
-            for (std::size_t i = 0; i < maxima.size(); ++i) maxima[i] = i % 11 == 0 ? 0 : i % 13 == 5 ? INFINITY : i % 17 == 3 ? NAN : std::fabs(maxima[i]);
+            std::vector<float> maxima = testing::gaussian(std::size_t(length * slots), 1, 3.0),
+                               scales(std::size_t(slots * ops::scale_slot_floats), 2.0f);
+            for (std::size_t i = 0; i < maxima.size(); ++i)
+              maxima[i] = i % 11 == 0 ? 0 : i % 13 == 5 ? INFINITY : i % 17 == 3 ? NAN : std::fabs(maxima[i]);
             const Shape table{slots, ops::scale_slot_floats};
             const Tensor all = side.from(maxima, {length, slots}), scale = side.from(scales, table), descale = side.from(scales, table);
-            ops::advance_amax_history(side.stream(), {.history = all, .scale = scale, .descale = descale,
+            ops::advance_amax_history(side.stream(), {.history = all,
+                                                      .scale = scale,
+                                                      .descale = descale,
                                                       .format_max = side.from(std::vector<float>(std::size_t(slots), 448.0f), {slots}),
-                                                      .skip = side.from({skip}, {1}), .margin = 1, .choice = choice});
-            side.result("history", all, same_bits()), side.result("scale", scale, same_bits()), side.result("descale", descale, same_bits());
+                                                      .skip = side.from({skip}, {1}),
+                                                      .margin = 1,
+                                                      .choice = choice});
+            side.result("history", all, same_bits()), side.result("scale", scale, same_bits()),
+                side.result("descale", descale, same_bits());
           }};
 }
 
 Case shared(std::int64_t slots, float skip) {
-  return {format("shared_scale {} skip {}", slots, skip), [=](Side& side) {
-            std::vector<float> maxima = testing::gaussian(std::size_t(slots), 1, 3.0);
-            for (float& a : maxima) a = std::fabs(a);
-            const std::vector<float> ones(std::size_t(slots * ops::scale_slot_floats), 1.0f);
-            const Shape table{slots, ops::scale_slot_floats};
-            const Tensor scale = side.from(ones, table), descale = side.from(ones, table);
-            ops::update_shared_scale(side.stream(), {.amax = side.from(maxima, {slots}), .scale = scale, .descale = descale, .skip = side.from({skip}, {1}),
-                                                     .format_max = 448.0f});
-            side.result("scale", scale, same_bits()), side.result("descale", descale, same_bits());
-          }};
+  return {
+      format("shared_scale {} skip {}", slots, skip), [=](Side& side) {
+        std::vector<float> maxima = testing::gaussian(std::size_t(slots), 1, 3.0);
+        for (float& a : maxima) a = std::fabs(a);
+        const std::vector<float> ones(std::size_t(slots * ops::scale_slot_floats), 1.0f);
+        const Shape table{slots, ops::scale_slot_floats};
+        const Tensor scale = side.from(ones, table), descale = side.from(ones, table);
+        ops::update_shared_scale(
+            side.stream(),
+            {.amax = side.from(maxima, {slots}), .scale = scale, .descale = descale, .skip = side.from({skip}, {1}), .format_max = 448.0f});
+        side.result("scale", scale, same_bits()), side.result("descale", descale, same_bits());
+      }};
 }
 
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const std::int64_t n : {0, 1, 3, 1000, 100003})
-    for (const float skip : {0.0f, 1.0f}) cases.push_back(update({n}, skip, {DType::f32})), cases.push_back(update({n}, skip, {DType::bf16}));
+    for (const float skip : {0.0f, 1.0f})
+      cases.push_back(update({n}, skip, {DType::f32})), cases.push_back(update({n}, skip, {DType::bf16}));
   std::vector<std::int64_t> many;
   for (std::int64_t i = 0; i < 130; ++i) many.push_back(i % 7 == 3 ? 0 : i % 5 == 2 ? 20000 * i + 8 : 37 * i);
   cases.push_back(update(many, 0, {DType::bf16, DType::f32, DType::bf16})), cases.push_back(extreme_update());
   for (const double squares : {0.0, 0.25, 16.0, double(INFINITY)}) cases.push_back(clipping(squares, 1, 0));
   cases.push_back(clipping(1, NAN, 0)), cases.push_back(clipping(1, 1, 4));
-  for (const bool accumulate : {false, true}) cases.push_back(norms({1}, accumulate)), cases.push_back(norms(std::vector<std::int64_t>(300, 1000), accumulate)),
-      cases.push_back(norms({0, 16384, 16385, 400000, 7}, accumulate));
+  for (const bool accumulate : {false, true})
+    cases.push_back(norms({1}, accumulate)), cases.push_back(norms(std::vector<std::int64_t>(300, 1000), accumulate)),
+        cases.push_back(norms({0, 16384, 16385, 400000, 7}, accumulate));
   for (const float skip : {0.0f, 1.0f})
     for (const auto choice : {ops::AmaxChoice::max, ops::AmaxChoice::most_recent})
-      cases.push_back(history(1, 5, skip, choice)), cases.push_back(history(2, 200, skip, choice)), cases.push_back(history(1024, 333, skip, choice));
+      cases.push_back(history(1, 5, skip, choice)), cases.push_back(history(2, 200, skip, choice)),
+          cases.push_back(history(1024, 333, skip, choice));
   for (const std::int64_t slots : {1, 7, 1000}) cases.push_back(shared(slots, 0)), cases.push_back(shared(slots, 1));
   return cases;
 }

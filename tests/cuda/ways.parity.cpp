@@ -31,7 +31,8 @@ std::unique_ptr<train::Engine> make_engine(const train::EngineConfig& config, De
 // Enough micro-steps that a GPU replays some of them as a graph.
 void take_steps(train::Engine& e, int from, int to) {
   for (int s = from; s < to; ++s) {
-    train::run_step(e, std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))}, {.learning_rate = 1e-3});
+    train::run_step(e, std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))},
+                    {.learning_rate = 1e-3});
     train::finish_step(e);
   }
 }
@@ -46,7 +47,8 @@ std::vector<float> weights_after(const train::EngineConfig& config, Device devic
 
 std::int64_t differing(const std::vector<float>& a, const std::vector<float>& b) {
   std::int64_t n = std::int64_t(a.size() != b.size());
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) n += std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i]);
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    n += std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i]);
   return n;
 }
 
@@ -62,7 +64,8 @@ train::Snapshot snapshot_of(train::Engine& e) {
 
 void restore(train::Engine& e, const train::Snapshot& snapshot) {
   const octet::testing::Scratch folder;
-  const auto file = io::SafetensorsFile::open(folder.write("state.safetensors", {reinterpret_cast<const char*>(snapshot.file.get()), snapshot.bytes}));
+  const auto file =
+      io::SafetensorsFile::open(folder.write("state.safetensors", {reinterpret_cast<const char*>(snapshot.file.get()), snapshot.bytes}));
   train::Restore visitor(e.stream, file, train::Restore::Mode::write);
   e.visit_state(visitor);
   visitor.finish();
@@ -86,7 +89,8 @@ Case resumed(const std::string& recipe) {
             take_steps(*before, 0, 1);
             restore(*after, snapshot_of(*before));
             take_steps(*after, 1, steps);
-            expect_none(side, "resumed", differing(weights_after(config_of(recipe), device), nn::flat_values(after->stream, after->parameters.values())));
+            expect_none(side, "resumed",
+                        differing(weights_after(config_of(recipe), device), nn::flat_values(after->stream, after->parameters.values())));
           }};
 }
 
@@ -108,7 +112,9 @@ Case moved(const std::string& recipe) {
 
 std::vector<Case> make() {
   using Change = std::function<void(train::EngineConfig&)>;
-  const auto recompute = [](std::vector<std::string> parts) -> Change { return [parts](auto& c) { c.model.recompute = nn::Recompute::named(parts); }; };
+  const auto recompute = [](std::vector<std::string> parts) -> Change {
+    return [parts](auto& c) { c.model.recompute = nn::Recompute::named(parts); };
+  };
   const std::pair<const char*, Change> ways[] = {
       {"twice", [](auto&) {}},
       {"recomputing norm and activation", recompute({"norm", "activation"})},

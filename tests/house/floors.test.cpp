@@ -27,12 +27,9 @@ std::map<std::string, Floor> floors_of(const SourceFile& cmake) {
     words >> name;
     Floor& floor = floors[name];
     while (words >> word) {
-      if (word == "LEVEL" || word == "DEPENDS" || word == "LIBS")
-        list = word;
-      else if (list == "LEVEL")
-        floor.level = std::stoi(word);
-      else if (list == "DEPENDS")
-        floor.depends.insert(word);
+      if (word == "LEVEL" || word == "DEPENDS" || word == "LIBS") list = word;
+      else if (list == "LEVEL") floor.level = std::stoi(word);
+      else if (list == "DEPENDS") floor.depends.insert(word);
     }
   }
   return floors;

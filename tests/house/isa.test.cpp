@@ -18,10 +18,8 @@ std::vector<std::string> lines_of_command(const std::string& command) {
   if (pipe == nullptr) return lines;
   std::string line;
   for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) {
-    if (c == '\n')
-      lines.push_back(std::exchange(line, ""));
-    else
-      line.push_back(char(c));
+    if (c == '\n') lines.push_back(std::exchange(line, ""));
+    else line.push_back(char(c));
   }
   pclose(pipe);
   return lines;

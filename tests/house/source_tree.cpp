@@ -71,10 +71,8 @@ SplitLine split_comment(const std::string& line) {
   char quote = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (quote != 0) {
-      if (line[i] == '\\')
-        ++i;
-      else if (line[i] == quote)
-        quote = 0;
+      if (line[i] == '\\') ++i;
+      else if (line[i] == quote) quote = 0;
     } else if (line[i] == '"' || (line[i] == '\'' && (i == 0 || !std::isalnum(static_cast<unsigned char>(line[i - 1]))))) {
       quote = line[i];
     } else if (line.compare(i, 2, "//") == 0) {

@@ -22,7 +22,7 @@ namespace octet::testing {
 struct Ended {
   int code = 0;  // its exit code; -1 when a signal ended it
   std::string out, err;
-  double seconds = 0;     // of wall time
+  double seconds = 0;  // of wall time
   double processor_seconds = 0;
   double peak_bytes = 0;  // resident, at most; not less than its parent had when it was made
 };
@@ -55,8 +55,12 @@ inline Ended run_child(const std::vector<std::string>& words, const std::string&
   if (::wait4(child, &status, 0, &used) != child) throw std::runtime_error("cannot wait for " + words[0]);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const auto seconds_of = [](const timeval& t) { return double(t.tv_sec) + 1e-6 * double(t.tv_usec); };
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,         bytes_of(out), bytes_of(err), took.count(),
-          seconds_of(used.ru_utime) + seconds_of(used.ru_stime), double(used.ru_maxrss) * 1024};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          bytes_of(out),
+          bytes_of(err),
+          took.count(),
+          seconds_of(used.ru_utime) + seconds_of(used.ru_stime),
+          double(used.ru_maxrss) * 1024};
 }
 
 }  // namespace octet::testing

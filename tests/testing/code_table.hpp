@@ -51,9 +51,7 @@ class CodeTable {
   }
 
   /// The code of the largest finite value not above size >= 0.
-  std::size_t below(double size) const {
-    return std::size_t(std::upper_bound(finite_.begin(), finite_.end(), size) - finite_.begin()) - 1;
-  }
+  std::size_t below(double size) const { return std::size_t(std::upper_bound(finite_.begin(), finite_.end(), size) - finite_.begin()) - 1; }
 
   /// The finite values >= 0, ascending: entry i is code i.
   const std::vector<double>& finite() const { return finite_; }

@@ -18,9 +18,15 @@ struct NumberLane {
   }
   bool first() const { return true; }
 
-  template <class T> Number load(const T* p, std::int64_t at) const { return p[at]; }
+  template <class T>
+  Number load(const T* p, std::int64_t at) const {
+    return p[at];
+  }
   Number load(const Bf16* p, std::int64_t at) const { return to_float(p[at]); }
-  template <class T> void store(T* p, std::int64_t at, Number v) const { p[at] = v; }
+  template <class T>
+  void store(T* p, std::int64_t at, Number v) const {
+    p[at] = v;
+  }
   Number within(Number v, std::int64_t, float = 0) const { return v; }
 
   Number fma(Number a, Number b, Number c) const { return a * b + c; }

@@ -28,7 +28,8 @@ inline Ended run_octet(const std::string& line, const std::string& folder, doubl
 inline std::string tiny_config(const std::string& train = "steps = 2\nbatch = 2\n") {
   return "[model]\nsize = \"llama-tiny\"\nlayers = 1\nwidth = 64\nheads = 4\nkv_heads = 2\nhidden = 96\n"
          "[data]\npath = \"data\"\nsequence_length = 32\neval_fraction = 0.25\n"
-         "[train]\n" + train;
+         "[train]\n" +
+         train;
 }
 
 /// Four documents of 3000 bytes, text/0.txt to text/3.txt, and their dataset, data: one shard. Throws std::runtime_error when the program

@@ -12,7 +12,8 @@ namespace octet::testing {
 
 /// The lines of a run folder's metrics.jsonl without the members that differ from run to run: times, speeds, and what memory they needed.
 inline std::vector<std::string> untimed_events(const std::string& run_folder) {
-  constexpr std::array<std::string_view, 6> timed{"\"time\"", "\"seconds\"", "\"tokens_per_second\"", "\"limit_share\"", "\"data_wait\"", "\"memory\""};
+  constexpr std::array<std::string_view, 6> timed{"\"time\"",        "\"seconds\"",   "\"tokens_per_second\"",
+                                                  "\"limit_share\"", "\"data_wait\"", "\"memory\""};
   std::vector<std::string> out;
   std::istringstream lines(bytes_of(run_folder + "/metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {

@@ -20,10 +20,8 @@ inline Tensor tensor_of(Stream& stream, const std::vector<float>& values, Shape 
   const Tensor t = stream.empty(shape, dtype, Lifetime::run);
   if (stream.device() == Device::null) return t;
   for (std::int64_t i = 0; i < t.count(); ++i) {
-    if (dtype == DType::f32)
-      t.f32()[i] = values[std::size_t(i)];
-    else
-      t.bf16()[i] = to_bf16(values[std::size_t(i)]);
+    if (dtype == DType::f32) t.f32()[i] = values[std::size_t(i)];
+    else t.bf16()[i] = to_bf16(values[std::size_t(i)]);
   }
   return t;
 }

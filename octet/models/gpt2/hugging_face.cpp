@@ -13,7 +13,8 @@ ModelShape read_gpt2(const io::JsonObject& c) {
   s.heads = s.kv_heads = c.integer("n_head", 1, Limits::heads);
   if (s.width % s.heads != 0) c.refuse("n_embd", format("a multiple of n_head = {}", s.heads));
   s.head_dim = s.width / s.heads;
-  if (s.head_dim % 2 != 0 || s.head_dim > Limits::head_dim) c.refuse("n_embd", format("such that a head has an even number of columns up to {}", Limits::head_dim));
+  if (s.head_dim % 2 != 0 || s.head_dim > Limits::head_dim)
+    c.refuse("n_embd", format("such that a head has an even number of columns up to {}", Limits::head_dim));
   s.hidden = c.integer_or("n_inner", 4 * s.width, 1, Limits::hidden);
   s.vocabulary = c.integer("vocab_size", 1, Limits::vocabulary), s.max_sequence = c.integer("n_positions", 1, Limits::positions);
   s.norm_eps = c.number_or("layer_norm_epsilon", 1e-5, 0, 1);
@@ -35,7 +36,8 @@ void write_gpt2(const ModelShape& s, io::JsonObject& config) {
 }
 
 std::vector<WeightSlice> gpt2_weights(const ModelShape& s) {
-  std::vector<WeightSlice> out{{"transformer.wte.weight", "embedding.weight", 0, s.vocabulary}, {"transformer.wpe.weight", "positions.weight", 0, s.max_sequence}};
+  std::vector<WeightSlice> out{{"transformer.wte.weight", "embedding.weight", 0, s.vocabulary},
+                               {"transformer.wpe.weight", "positions.weight", 0, s.max_sequence}};
   // A norm's or a linear's weight and bias. Queries, keys and values are one linear there too, in the same order.
   const auto add = [&](const std::string& theirs, const std::string& ours, std::int64_t rows, bool transposed) {
     out.push_back({.name = theirs + ".weight", .parameter = ours + ".weight", .rows = rows, .transposed = transposed});
@@ -51,14 +53,19 @@ std::vector<WeightSlice> gpt2_weights(const ModelShape& s) {
     add(theirs + "mlp.c_proj", ours + "mlp.down", s.width, true);
   }
   add("transformer.ln_f", "norm", s.width, false);
-  out.push_back({.name = "lm_head.weight", .parameter = s.tied ? "embedding.weight" : "lm_head.weight", .rows = s.vocabulary, .alias = s.tied});
+  out.push_back(
+      {.name = "lm_head.weight", .parameter = s.tied ? "embedding.weight" : "lm_head.weight", .rows = s.vocabulary, .alias = s.tied});
   return out;
 }
 
 }  // namespace
 
 HuggingFaceFormat gpt2_hugging_face() {
-  return {.architecture = "GPT2LMHeadModel", .prefix = "transformer.", .constants = {".attn.bias", ".attn.masked_bias"}, .read = read_gpt2, .write = write_gpt2,
+  return {.architecture = "GPT2LMHeadModel",
+          .prefix = "transformer.",
+          .constants = {".attn.bias", ".attn.masked_bias"},
+          .read = read_gpt2,
+          .write = write_gpt2,
           .weights = gpt2_weights};
 }
 

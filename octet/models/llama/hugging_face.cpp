@@ -41,7 +41,10 @@ void write_rope(const ModelShape& shape, io::JsonObject& config) {
   }
   const ops::RopeScaling& s = *shape.rope_scaling;
   io::JsonObject rope;
-  rope.set("rope_type", "llama3").set("factor", s.factor).set("low_freq_factor", s.low_freq_factor).set("high_freq_factor", s.high_freq_factor);
+  rope.set("rope_type", "llama3")
+      .set("factor", s.factor)
+      .set("low_freq_factor", s.low_freq_factor)
+      .set("high_freq_factor", s.high_freq_factor);
   rope.set("original_max_position_embeddings", std::llround(s.original_max_position));
   config.set("rope_scaling", std::move(rope));
 }
@@ -66,7 +69,11 @@ std::vector<WeightSlice> llama_weights(const ModelShape& shape) { return llama_l
 }  // namespace
 
 HuggingFaceFormat llama_hugging_face() {
-  return {.architecture = "LlamaForCausalLM", .prefix = "model.", .constants = {".rotary_emb.inv_freq"}, .read = read_llama, .write = write_llama,
+  return {.architecture = "LlamaForCausalLM",
+          .prefix = "model.",
+          .constants = {".rotary_emb.inv_freq"},
+          .read = read_llama,
+          .write = write_llama,
           .weights = llama_weights};
 }
 
@@ -78,7 +85,8 @@ ModelShape read_llama_like(std::string_view family, const io::JsonObject& c) {
   if (s.width % s.heads != 0) c.refuse("hidden_size", format("a multiple of num_attention_heads = {}", s.heads));
   s.head_dim = c.integer_or("head_dim", s.width / s.heads, 1, Limits::head_dim);
   if (s.head_dim % 2 != 0 || s.head_dim > Limits::head_dim)
-    c.refuse(c.has("head_dim") ? "head_dim" : "hidden_size", format("such that a head has an even number of columns up to {}", Limits::head_dim));
+    c.refuse(c.has("head_dim") ? "head_dim" : "hidden_size",
+             format("such that a head has an even number of columns up to {}", Limits::head_dim));
   s.hidden = c.integer("intermediate_size", 1, Limits::hidden), s.vocabulary = c.integer("vocab_size", 1, Limits::vocabulary);
   s.max_sequence = c.integer("max_position_embeddings", 1, Limits::positions);
   s.norm_eps = c.number_or("rms_norm_eps", 1e-6, 0, 1);
@@ -121,7 +129,8 @@ std::vector<WeightSlice> llama_like_weights(const ModelShape& s, bool qkv_bias) 
     add("mlp.down_proj.weight", "mlp.down.weight", 0, s.width);
   }
   out.push_back({"model.norm.weight", "norm.weight", 0, s.width});
-  out.push_back({.name = "lm_head.weight", .parameter = s.tied ? "embedding.weight" : "lm_head.weight", .rows = s.vocabulary, .alias = s.tied});
+  out.push_back(
+      {.name = "lm_head.weight", .parameter = s.tied ? "embedding.weight" : "lm_head.weight", .rows = s.vocabulary, .alias = s.tied});
   return out;
 }
 

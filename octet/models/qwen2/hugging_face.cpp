@@ -36,7 +36,11 @@ std::vector<WeightSlice> qwen2_weights(const ModelShape& shape) { return llama_l
 }  // namespace
 
 HuggingFaceFormat qwen2_hugging_face() {
-  return {.architecture = "Qwen2ForCausalLM", .prefix = "model.", .constants = {".rotary_emb.inv_freq"}, .read = read_qwen2, .write = write_qwen2,
+  return {.architecture = "Qwen2ForCausalLM",
+          .prefix = "model.",
+          .constants = {".rotary_emb.inv_freq"},
+          .read = read_qwen2,
+          .write = write_qwen2,
           .weights = qwen2_weights};
 }
 

@@ -55,7 +55,8 @@ OCTET_HD void draw(std::uint64_t key, std::uint64_t high, std::uint64_t first, s
 #pragma GCC unroll 4
   for (int r = 0; r < at_once; ++r, out += 8 * a_register) {
     const Words low = (c0[r] & 0xFFFFFFFFu) | c1[r] << 32, upper = (c2[r] & 0xFFFFFFFFu) | c3[r] << 32;
-    const Words first_half = __builtin_shuffle(low, upper, in_turn), second_half = __builtin_shuffle(low, upper, in_turn + std::uint64_t(a_register / 2));
+    const Words first_half = __builtin_shuffle(low, upper, in_turn),
+                second_half = __builtin_shuffle(low, upper, in_turn + std::uint64_t(a_register / 2));
     __builtin_memcpy(out, &first_half, sizeof(Words));
     __builtin_memcpy(out + 4 * a_register, &second_half, sizeof(Words));
   }
@@ -90,7 +91,8 @@ void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece)
     if constexpr (std::is_same_v<P, Bf16> || std::is_same_v<M, Bf16>)
       for (; done + pair_width <= piece.count; done += pair_width)
         ops::adamw_update(PairLane{}, Full{done}, constants, step, grad, value, m, v, draws);
-    Lane{}.each(piece.count, [&](auto at) { ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v, draws); }, done);
+    Lane{}.each(
+        piece.count, [&](auto at) { ops::adamw_update(Lane{}, at, constants, step, grad, value, m, v, draws); }, done);
   });
 }
 

@@ -65,7 +65,8 @@ void launch(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
       batch.parameter[i] = {p.grad.data, p.value.data, p.moments.m.data, p.moments.v.data, count, p.key, float(p.weight_decay)};
       batch.first_block[i + 1] = batch.first_block[i] + unsigned(blocks);
     }
-    adamw_kernel<P, G, M, N><<<batch.first_block[batch.n], threads, 0, queue>>>(batch, ops::AdamWConstants(a, 0), a.step.as<ops::AdamWStep>());
+    adamw_kernel<P, G, M, N>
+        <<<batch.first_block[batch.n], threads, 0, queue>>>(batch, ops::AdamWConstants(a, 0), a.step.as<ops::AdamWStep>());
     launched("adamw");
   }
 }

@@ -10,12 +10,12 @@ namespace octet::ops {
 /// learning rate, clip() the rest, and no launch depends on their values.
 struct AdamWStep {
   float learning_rate = 0;
-  float bias_correction1 = 1;  // 1 / (1 - beta1^t), with t counting applied steps from 1
-  float bias_correction2 = 1;  // 1 / (1 - beta2^t)
-  float gradient_scale = 1;    // stored gradient times this is the gradient that the update sees: clipping, and 1 / loss scale
-  float skip = 0;              // not 0: the update changes nothing
-  float gradient_norm = 0;     // before clipping; for telemetry
-  std::uint64_t updates = 0;     // applied so far: numbers the draws of stochastic rounding
+  float bias_correction1 = 1;     // 1 / (1 - beta1^t), with t counting applied steps from 1
+  float bias_correction2 = 1;     // 1 / (1 - beta2^t)
+  float gradient_scale = 1;       // stored gradient times this is the gradient that the update sees: clipping, and 1 / loss scale
+  float skip = 0;                 // not 0: the update changes nothing
+  float gradient_norm = 0;        // before clipping; for telemetry
+  std::uint64_t updates = 0;      // applied so far: numbers the draws of stochastic rounding
   double power1 = 1, power2 = 1;  // beta1^t and beta2^t after t applied steps
 };
 inline constexpr int adamw_step_floats = sizeof(AdamWStep) / sizeof(float);

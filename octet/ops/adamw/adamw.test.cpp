@@ -34,7 +34,8 @@ struct Case {
   Case(std::int64_t n, const AdamWStep& s) : step(step_of(stream, s)) {
     const Tensor v = gaussian_tensor(stream, {n}, 4);
     for (std::int64_t i = 0; i < n; ++i) v.f32()[i] = v.f32()[i] * v.f32()[i];
-    parameter = {.value = gaussian_tensor(stream, {n}, 1), .grad = gaussian_tensor(stream, {n}, 2), .moments = {gaussian_tensor(stream, {n}, 3), v}};
+    parameter = {
+        .value = gaussian_tensor(stream, {n}, 1), .grad = gaussian_tensor(stream, {n}, 2), .moments = {gaussian_tensor(stream, {n}, 3), v}};
   }
   AdamW args() const { return update_of(parameter, step); }
   std::vector<std::vector<std::uint8_t>> state() const { return bytes_of(parameter); }
@@ -50,7 +51,8 @@ AdamWParameter narrowed(Stream& stream, AdamWParameter p) {
   return p;
 }
 
-constexpr AdamWStep tenth{.learning_rate = 3e-4f, .bias_correction1 = 1.5354f, .bias_correction2 = 2.4919f, .gradient_scale = 0.37f, .updates = 0x123456789};
+constexpr AdamWStep tenth{
+    .learning_rate = 3e-4f, .bias_correction1 = 1.5354f, .bias_correction2 = 2.4919f, .gradient_scale = 0.37f, .updates = 0x123456789};
 
 TEST(AdamW, IsWithinItsErrorBoundOnEveryInstructionSet) {
   for (const std::int64_t n : counts)
@@ -178,9 +180,9 @@ TEST(AdamW, AConstantGradientMovesAValueByTheLearningRateEachStep) {
   const double beta1 = 0.9, beta2 = 0.999;
   const AdamWParameter p{.value = value, .grad = grad, .moments = moments, .weight_decay = 0};
   for (int t = 1; t <= 20; ++t) {
-    const Tensor step = step_of(
-        s,
-        {.learning_rate = 0x1p-10f, .bias_correction1 = float(1 / (1 - std::pow(beta1, t))), .bias_correction2 = float(1 / (1 - std::pow(beta2, t)))});
+    const Tensor step = step_of(s, {.learning_rate = 0x1p-10f,
+                                    .bias_correction1 = float(1 / (1 - std::pow(beta1, t))),
+                                    .bias_correction2 = float(1 / (1 - std::pow(beta2, t)))});
     adamw(s, {.parameters = std::span(&p, 1), .step = step, .beta1 = beta1, .beta2 = beta2, .eps = 0});
     // Each step's direction is 1 within the roundings of t steps of two moments and of the formula.
     const double tolerance = t * (t * 0x1p-10 * testing::dot_bound(4.0 * t + 8, testing::unit_f32, 1) + testing::unit_f32 * 2);

@@ -36,8 +36,15 @@ __global__ void amax_history_kernel(const Table t) {
 }  // namespace
 
 void advance_amax_history(Queue queue, const ops::AmaxHistory& a) {
-  const Table table{a.history.f32(), a.scale.f32(),      a.descale.f32(),    a.format_max.f32(),           a.skip.f32(),
-                    a.history.shape[0], a.history.shape[1], ops::power_of_two(-a.margin), a.choice == ops::AmaxChoice::most_recent};
+  const Table table{a.history.f32(),
+                    a.scale.f32(),
+                    a.descale.f32(),
+                    a.format_max.f32(),
+                    a.skip.f32(),
+                    a.history.shape[0],
+                    a.history.shape[1],
+                    ops::power_of_two(-a.margin),
+                    a.choice == ops::AmaxChoice::most_recent};
   if (table.slots == 0) return;
   constexpr int threads = 64;
   amax_history_kernel<<<unsigned(ceil_div(table.slots, threads)), threads, 0, queue>>>(table);

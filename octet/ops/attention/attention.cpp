@@ -8,10 +8,10 @@ namespace {
 
 void check_output(const QkvShape& heads, const Tensor& qkv, const Tensor& o, const Tensor& lse) {
   const std::int64_t tokens = qkv.shape[0];
-  check(o.shape == Shape{tokens, heads.heads * heads.head_dim} && o.dtype == qkv.dtype, "attention: o must be {} [{}, {}], got {} {}", qkv.dtype, tokens,
-        heads.heads * heads.head_dim, o.dtype, o.shape);
-  check(lse.shape == Shape{heads.heads, tokens} && lse.dtype == DType::f32, "attention: lse must be f32 [{}, {}], got {} {}", heads.heads, tokens, lse.dtype,
-        lse.shape);
+  check(o.shape == Shape{tokens, heads.heads * heads.head_dim} && o.dtype == qkv.dtype, "attention: o must be {} [{}, {}], got {} {}",
+        qkv.dtype, tokens, heads.heads * heads.head_dim, o.dtype, o.shape);
+  check(lse.shape == Shape{heads.heads, tokens} && lse.dtype == DType::f32, "attention: lse must be f32 [{}, {}], got {} {}", heads.heads,
+        tokens, lse.dtype, lse.shape);
 }
 
 // Of one product over the causal half of all scores, 2 per multiply-add.

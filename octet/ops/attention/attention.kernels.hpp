@@ -13,9 +13,9 @@ namespace octet::cpu {
 struct AttentionBlocks {
   static constexpr std::int64_t block = 48, padding = 16;
 
-  std::int64_t dim;      // columns of a head, padded
-  std::int64_t keys;     // keys of a sequence, padded to whole blocks
-  std::int64_t scores;   // floats between two rows of scores: off a power of two, whose rows would share cache lines
+  std::int64_t dim;     // columns of a head, padded
+  std::int64_t keys;    // keys of a sequence, padded to whole blocks
+  std::int64_t scores;  // floats between two rows of scores: off a power of two, whose rows would share cache lines
 
   explicit AttentionBlocks(const ops::QkvShape& s)
       : dim(round_up(s.head_dim, padding)), keys(round_up(s.sequence, block)), scores(keys + padding) {}

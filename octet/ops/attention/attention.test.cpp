@@ -17,7 +17,7 @@ using testing::dot_bound, testing::gaussian, testing::unit_bf16, testing::unit_f
 
 // S of one token, odd, one more than a block, several blocks with a rest; d of a register, between registers, odd; groups of 1, 2 and 7.
 const std::vector<Case> cases = {
-    {1, {1, 1, 16, 1}}, {2, {2, 1, 64, 7}},   {1, {7, 1, 16, 49}}, {3, {2, 2, 80, 33}},
+    {1, {1, 1, 16, 1}},  {2, {2, 1, 64, 7}},   {1, {7, 1, 16, 49}}, {3, {2, 2, 80, 33}},
     {1, {2, 1, 64, 97}}, {2, {2, 1, 128, 50}}, {1, {4, 2, 5, 19}},  {0, {2, 1, 16, 8}},
 };
 const std::vector<DType> dtypes = {DType::f32, DType::bf16};
@@ -70,7 +70,8 @@ void expect_within(const Tensor& got, const std::vector<double>& want, const std
   double worst = 0;
   std::size_t at = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {
-    const double error = std::abs(value_at(got, std::int64_t(i)) - want[i]) / (bound[i] + unit_of(got.dtype) * std::abs(want[i]) * 1.01 + 1e-37);
+    const double error =
+        std::abs(value_at(got, std::int64_t(i)) - want[i]) / (bound[i] + unit_of(got.dtype) * std::abs(want[i]) * 1.01 + 1e-37);
     if (!(error <= worst)) worst = error, at = i;
   }
   EXPECT_LE(worst, 1.0) << what << " at " << at << ": " << value_at(got, std::int64_t(at)) << " for " << want[at];
@@ -200,7 +201,8 @@ TEST(Attention, RefusesWrongShapes) {
   EXPECT_THROW(attention_forward(stream, {.qkv = f32({15, 128}), .o = f32({15, 64}), .lse = f32({4, 15}), .heads = heads}), ContractError);
   EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 32}), .lse = f32({4, 16}), .heads = heads}), ContractError);
   EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 64}), .lse = f32({16, 4}), .heads = heads}), ContractError);
-  EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 64}), .lse = f32({4, 16}), .heads = {4, 3, 16, 8}}), ContractError);
+  EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 64}), .lse = f32({4, 16}), .heads = {4, 3, 16, 8}}),
+               ContractError);
 }
 
 }  // namespace

@@ -31,7 +31,9 @@ struct Head {
   std::int64_t token(std::int64_t i) const { return sequence * c.heads.sequence + i; }
   std::size_t query(std::int64_t i) const { return std::size_t(token(i) * c.heads.columns() + c.heads.query_column(head)); }
   std::size_t key(std::int64_t i) const { return std::size_t(token(i) * c.heads.columns() + c.heads.key_column(head / c.heads.group())); }
-  std::size_t value(std::int64_t i) const { return std::size_t(token(i) * c.heads.columns() + c.heads.value_column(head / c.heads.group())); }
+  std::size_t value(std::int64_t i) const {
+    return std::size_t(token(i) * c.heads.columns() + c.heads.value_column(head / c.heads.group()));
+  }
   std::size_t out(std::int64_t i) const { return std::size_t((token(i) * c.heads.heads + head) * c.heads.head_dim); }
   std::size_t lse(std::int64_t i) const { return std::size_t(head * c.tokens() + token(i)); }
 };

@@ -23,9 +23,9 @@ struct Backward {
       : a(a), blocks(a.heads), first_token(sequence * a.heads.sequence), kv_head(kv_head) {
     const auto take = [&](std::int64_t floats) { return (scratch += floats) - floats; };
     const std::int64_t of_keys = blocks.keys * blocks.dim, of_queries = block * blocks.dim;
-    keys = take(of_keys), dkeys = take(of_keys), dvalues = take(of_keys);                 // [keys][dim]
-    key_panels = take(of_keys), value_panels = take(of_keys);                             // [keys / block][dim][block]
-    query = take(of_queries), dout = take(of_queries), dquery = take(of_queries);         // [block][dim]
+    keys = take(of_keys), dkeys = take(of_keys), dvalues = take(of_keys);          // [keys][dim]
+    key_panels = take(of_keys), value_panels = take(of_keys);                      // [keys / block][dim][block]
+    query = take(of_queries), dout = take(of_queries), dquery = take(of_queries);  // [block][dim]
     p = take(block * block), ds = take(block * block), lse = take(block), delta = take(block);
   }
 
@@ -95,7 +95,8 @@ struct Backward {
       gradients_of_tile(first, k, rows);
     }
     const float scale = 1.0f / __builtin_sqrtf(float(a.heads.head_dim));
-    narrow_rows(dquery, blocks.dim, [&](std::int64_t) { return scale; }, rows_of<T>(a.dqkv, a.heads.query_column(head), first, rows));
+    narrow_rows(
+        dquery, blocks.dim, [&](std::int64_t) { return scale; }, rows_of<T>(a.dqkv, a.heads.query_column(head), first, rows));
   }
 
   void store_keys_and_values() const {

@@ -21,11 +21,11 @@ struct Forward {
 
   Forward(const ops::AttentionForward& a, std::int64_t sequence, std::int64_t kv_head, float* scratch)
       : a(a), blocks(a.heads), first_token(sequence * a.heads.sequence), kv_head(kv_head) {
-    panels = scratch;                             // [keys / block][dim][block]
-    values = panels + blocks.keys * blocks.dim;   // [keys][dim]
-    query = values + blocks.keys * blocks.dim;    // [block][dim]
-    out = query + block * blocks.dim;             // [block][dim]
-    scores = out + block * blocks.dim;            // [block][blocks.scores]
+    panels = scratch;                            // [keys / block][dim][block]
+    values = panels + blocks.keys * blocks.dim;  // [keys][dim]
+    query = values + blocks.keys * blocks.dim;   // [block][dim]
+    out = query + block * blocks.dim;            // [block][dim]
+    scores = out + block * blocks.dim;           // [block][blocks.scores]
   }
 
   HeadRows<const T> rows_of(std::int64_t column, std::int64_t begin, std::int64_t n) const {
@@ -46,8 +46,8 @@ struct Forward {
     for (std::int64_t k = 0; k <= first; k += block)
       for (std::int64_t r = 0; r < rows; r += strip) {
         const std::int64_t columns = k == first ? round_up(r + strip, AttentionBlocks::padding) : block;
-        multiply_strip(columns, blocks.dim, {query + r * blocks.dim, blocks.dim, 1}, {panels + k * blocks.dim, block}, scores + r * blocks.scores + k,
-                       blocks.scores, false);
+        multiply_strip(columns, blocks.dim, {query + r * blocks.dim, blocks.dim, 1}, {panels + k * blocks.dim, block},
+                       scores + r * blocks.scores + k, blocks.scores, false);
       }
   }
 
@@ -65,8 +65,8 @@ struct Forward {
     for (std::int64_t k = 0; k <= first; k += block)
       for (std::int64_t r = 0; r < rows; r += strip) {
         const std::int64_t depth = k == first ? r + strip : block;
-        multiply_strip(blocks.dim, depth, {scores + r * blocks.scores + k, blocks.scores, 1}, {values + k * blocks.dim, blocks.dim}, out + r * blocks.dim,
-                       blocks.dim, k > 0);
+        multiply_strip(blocks.dim, depth, {scores + r * blocks.scores + k, blocks.scores, 1}, {values + k * blocks.dim, blocks.dim},
+                       out + r * blocks.dim, blocks.dim, k > 0);
       }
   }
 
@@ -94,7 +94,8 @@ void attention_forward(const ops::AttentionForward& a, const Tensor& workspace) 
   const AttentionBlocks sizes(a.heads);
   // One job is one key head of one sequence; where these are few, each part of its query blocks is one.
   const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, query_blocks = sizes.keys / block;
-  const std::int64_t wanted = key_heads == 0 ? 1 : ceil_div(4 * threads(), key_heads), parts = wanted < query_blocks ? wanted : query_blocks;
+  const std::int64_t wanted = key_heads == 0 ? 1 : ceil_div(4 * threads(), key_heads),
+                     parts = wanted < query_blocks ? wanted : query_blocks;
   dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
     for_each_uneven(key_heads * parts, [&](std::int64_t job) {
       const std::int64_t head = job % key_heads, part = parts - 1 - job / key_heads;  // the longest rows first

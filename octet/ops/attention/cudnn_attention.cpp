@@ -156,11 +156,11 @@ class Graphs final : public CudnnAttention {
     Tensor_attributes kept;
     describe_stats(kept);
     const auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, o, d_o, graph->tensor(kept.set_name("stats")),
-                                                       fe::graph::SDPA_backward_attributes()
-                                                           .set_name("backward")
-                                                           .set_causal_mask(true)
-                                                           .set_attn_scale(scale())
-                                                           .set_deterministic_algorithm(deterministic));
+                                                   fe::graph::SDPA_backward_attributes()
+                                                       .set_name("backward")
+                                                       .set_causal_mask(true)
+                                                       .set_attn_scale(scale())
+                                                       .set_deterministic_algorithm(deterministic));
     dq->set_output(true).set_uid(dq_id).set_dim(dims(sizes_.H)).set_stride(in_qkv());
     dk->set_output(true).set_uid(dk_id).set_dim(dims(sizes_.Hkv)).set_stride(in_qkv());
     dv->set_output(true).set_uid(dv_id).set_dim(dims(sizes_.Hkv)).set_stride(in_qkv());

@@ -11,10 +11,19 @@ struct Case {
   Stream stream{Device::cpu};
   Clip args;
   explicit Case(double sum_of_squares, float max_norm = 1) {
-    args = {.sum_of_squares = stream.empty({1}, DType::f64), .step = stream.empty({adamw_step_floats}, DType::f32), .max_norm = max_norm, .beta1 = 0.5, .beta2 = 0.75};
+    args = {.sum_of_squares = stream.empty({1}, DType::f64),
+            .step = stream.empty({adamw_step_floats}, DType::f32),
+            .max_norm = max_norm,
+            .beta1 = 0.5,
+            .beta2 = 0.75};
     *args.sum_of_squares.as<double>() = sum_of_squares;
-    *args.step.as<AdamWStep>() = {
-        .learning_rate = 0.5f, .bias_correction1 = NAN, .bias_correction2 = NAN, .gradient_scale = NAN, .skip = NAN, .power1 = 0.5, .power2 = 0.25};
+    *args.step.as<AdamWStep>() = {.learning_rate = 0.5f,
+                                  .bias_correction1 = NAN,
+                                  .bias_correction2 = NAN,
+                                  .gradient_scale = NAN,
+                                  .skip = NAN,
+                                  .power1 = 0.5,
+                                  .power2 = 0.25};
   }
   AdamWStep run() {
     clip(stream, args);
@@ -95,8 +104,9 @@ TEST(Clip, SkipsWhenAnythingIsNotFinite) {
 }
 
 TEST(Clip, DryRunNeedsTheSameMemory) {
-  testing::expect_dry_run_agrees(
-      [](Stream& s) { clip(s, {.sum_of_squares = s.zeros({1}, DType::f64), .step = s.zeros({adamw_step_floats}, DType::f32), .max_norm = 1}); });
+  testing::expect_dry_run_agrees([](Stream& s) {
+    clip(s, {.sum_of_squares = s.zeros({1}, DType::f64), .step = s.zeros({adamw_step_floats}, DType::f32), .max_norm = 1});
+  });
 }
 
 TEST(Clip, RefusesTensorsThatDoNotFit) {

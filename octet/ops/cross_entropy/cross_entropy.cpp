@@ -3,23 +3,23 @@
 namespace octet::ops {
 
 void cross_entropy(Stream& stream, const CrossEntropy& a) {
-  check(a.logits.shape.rank == 2 && a.vocabulary > 0 && a.vocabulary <= a.logits.shape[1], "cross_entropy: logits must be [T, at least {}], got {}",
-        a.vocabulary, a.logits.shape);
+  check(a.logits.shape.rank == 2 && a.vocabulary > 0 && a.vocabulary <= a.logits.shape[1],
+        "cross_entropy: logits must be [T, at least {}], got {}", a.vocabulary, a.logits.shape);
   check(a.logits.dtype == DType::f32 || a.logits.dtype == DType::bf16, "cross_entropy: logits must be f32 or bf16, got {}", a.logits.dtype);
   const Shape tokens{a.logits.shape[0]};
   check(a.targets.shape == tokens && a.targets.dtype == DType::i32 && a.losses.shape == tokens && a.losses.dtype == DType::f32,
-        "cross_entropy: targets must be i32 {} and losses f32 {}, got {} {} and {} {}", tokens, tokens, a.targets.dtype, a.targets.shape, a.losses.dtype,
-        a.losses.shape);
+        "cross_entropy: targets must be i32 {} and losses f32 {}, got {} {} and {} {}", tokens, tokens, a.targets.dtype, a.targets.shape,
+        a.losses.dtype, a.losses.shape);
   check(a.loss_sum.shape == Shape{1} && a.loss_sum.dtype == DType::f64 && a.counted.shape == Shape{1} && a.counted.dtype == DType::i64,
-        "cross_entropy: loss_sum must be f64 [1] and counted i64 [1], got {} {} and {} {}", a.loss_sum.dtype, a.loss_sum.shape, a.counted.dtype,
-        a.counted.shape);
+        "cross_entropy: loss_sum must be f64 [1] and counted i64 [1], got {} {} and {} {}", a.loss_sum.dtype, a.loss_sum.shape,
+        a.counted.dtype, a.counted.shape);
   stream.count({.ops = 1, .bytes = (a.gradient ? 2.0 : 1.0) * double(a.logits.bytes())});
   OCTET_LAUNCH(stream, cross_entropy, a);
 }
 
 void mean_loss(Stream& stream, const Tensor& sum, const Tensor& counted, const Tensor& mean) {
-  check(sum.dtype == DType::f64 && counted.dtype == DType::i64 && mean.dtype == DType::f32, "mean_loss: wants f64 / i64 to f32, got {} / {} to {}", sum.dtype,
-        counted.dtype, mean.dtype);
+  check(sum.dtype == DType::f64 && counted.dtype == DType::i64 && mean.dtype == DType::f32,
+        "mean_loss: wants f64 / i64 to f32, got {} / {} to {}", sum.dtype, counted.dtype, mean.dtype);
   stream.count({.ops = 1, .bytes = 20});
   if (stream.device() == Device::cpu) *mean.f32() = float(*sum.as<double>() / double(*counted.as<std::int64_t>()));
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(mean_loss, stream.queue(), sum.as<double>(), counted.as<std::int64_t>(), mean.f32());

@@ -174,10 +174,8 @@ void run(Queue queue, const Chunk& chunk, const Tensor& logits, int blocks_a_row
   };
   constexpr std::int64_t widest = 16 / sizeof(T);
   const bool packs = chunk.columns % 8 == 0;
-  if (chunk.gradient && packs && chunk.columns <= blocks_a_row * most_kept<T>)
-    launch.template operator()<widest, true>();
-  else
-    with_pack<T>(packs ? chunk.vocabulary : 1, [&]<int N>() { launch.template operator()<N, false>(); });
+  if (chunk.gradient && packs && chunk.columns <= blocks_a_row * most_kept<T>) launch.template operator()<widest, true>();
+  else with_pack<T>(packs ? chunk.vocabulary : 1, [&]<int N>() { launch.template operator()<N, false>(); });
 }
 
 }  // namespace
@@ -188,12 +186,9 @@ void cross_entropy(Queue queue, const ops::CrossEntropy& a) {
   const auto* const targets = a.targets.as<std::int32_t>();
   const Chunk chunk{columns, a.vocabulary, targets, a.losses.f32(), a.gradient_scale, a.gradient};
   dispatch<float, Bf16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
-    if (a.vocabulary <= 4096)
-      run<T, 128>(queue, chunk, a.logits, 1);
-    else if (columns <= 4 * most_kept<T>)
-      run<T, 512>(queue, chunk, a.logits, 4);
-    else
-      run<T, 512>(queue, chunk, a.logits, 8);
+    if (a.vocabulary <= 4096) run<T, 128>(queue, chunk, a.logits, 1);
+    else if (columns <= 4 * most_kept<T>) run<T, 512>(queue, chunk, a.logits, 4);
+    else run<T, 512>(queue, chunk, a.logits, 8);
   });
   loss_sum_kernel<<<1, sum_threads, 0, queue>>>(rows, a.losses.f32(), targets, a.loss_sum.as<double>(), a.counted.as<std::int64_t>());
   launched("cross_entropy");

@@ -31,11 +31,13 @@ struct Problem {
   Tensor logits, targets, losses, loss_sum, counted;
   Problem(std::int64_t tokens, std::int64_t columns, std::int64_t vocabulary, DType dtype, double scale = 3)
       : tokens(tokens), columns(columns), vocabulary(vocabulary) {
-    logits = stream.empty({tokens, columns}, dtype), targets = stream.empty({tokens}, DType::i32), losses = stream.zeros({tokens}, DType::f32);
+    logits = stream.empty({tokens, columns}, dtype), targets = stream.empty({tokens}, DType::i32),
+    losses = stream.zeros({tokens}, DType::f32);
     loss_sum = stream.zeros({1}, DType::f64), counted = stream.zeros({1}, DType::i64);
     const auto values = gaussian(std::size_t(tokens * columns), 1, scale);
     for (std::int64_t i = 0; i < tokens * columns; ++i) set(i, i % columns < vocabulary ? values[std::size_t(i)] : 1e30f);
-    for (std::int64_t t = 0; t < tokens; ++t) target(t) = t % 5 == 3 ? -1 : std::int32_t(philox(2, std::uint64_t(t)).w[0] % std::uint64_t(vocabulary));
+    for (std::int64_t t = 0; t < tokens; ++t)
+      target(t) = t % 5 == 3 ? -1 : std::int32_t(philox(2, std::uint64_t(t)).w[0] % std::uint64_t(vocabulary));
   }
   void set(std::int64_t i, float x) {
     if (logits.dtype == DType::bf16) logits.bf16()[i] = to_bf16(x);
@@ -48,8 +50,14 @@ struct Problem {
     return out;
   }
   CrossEntropy args(float scale = 1, bool gradient = true) const {
-    return {.logits = logits, .targets = targets, .vocabulary = vocabulary, .losses = losses, .loss_sum = loss_sum, .counted = counted,
-            .gradient_scale = scale, .gradient = gradient};
+    return {.logits = logits,
+            .targets = targets,
+            .vocabulary = vocabulary,
+            .losses = losses,
+            .loss_sum = loss_sum,
+            .counted = counted,
+            .gradient_scale = scale,
+            .gradient = gradient};
   }
 };
 

@@ -5,8 +5,8 @@ namespace {
 
 // Shapes of either direction: `rows` is out or dy, `table` and `positions` the values or their gradients.
 void check_shapes(const Tensor& table, const Tensor& positions, const Tensor& tokens, const Tensor& rows) {
-  check(table.shape.rank == 2 && (table.dtype == DType::f32 || table.dtype == DType::bf16), "embedding: the table must be f32 or bf16 [V, D], got {} {}",
-        table.dtype, table.shape);
+  check(table.shape.rank == 2 && (table.dtype == DType::f32 || table.dtype == DType::bf16),
+        "embedding: the table must be f32 or bf16 [V, D], got {} {}", table.dtype, table.shape);
   check(tokens.shape.rank == 1 && tokens.dtype == DType::i32, "embedding: tokens must be i32 [T], got {} {}", tokens.dtype, tokens.shape);
   check(rows.shape == Shape{tokens.shape[0], table.shape[1]}, "embedding: rows must be [{}, {}], got {}", tokens.shape[0], table.shape[1],
         rows.shape);

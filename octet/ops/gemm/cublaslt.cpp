@@ -179,7 +179,8 @@ GemmAlgorithm fastest(const Plan& plan, Queue queue, const GemmOperands& o, std:
   double front = INFINITY;
   for (int round = 0; round < timings; ++round) {
     for (std::size_t i = 0; i < list.size(); ++i)
-      if (round == 0 || least[i] < far_behind * front) least[i] = std::min(least[i], watch.time(queue, [&] { plan.run(queue, o, list[i].algo, to); }));
+      if (round == 0 || least[i] < far_behind * front)
+        least[i] = std::min(least[i], watch.time(queue, [&] { plan.run(queue, o, list[i].algo, to); }));
     front = *std::min_element(least.begin(), least.end());
   }
   const std::size_t at = std::size_t(std::min_element(least.begin(), least.end()) - least.begin());
@@ -237,7 +238,8 @@ void open(CublasLt& lt) {
 }  // namespace
 
 void require(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]] throw DeviceError(format("cuBLASLt: {}: status {}", what, int(status)));
+  if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]]
+    throw DeviceError(format("cuBLASLt: {}: status {}", what, int(status)));
 }
 
 const CublasLt& cublaslt() {

@@ -23,14 +23,15 @@ GemmReady prepare(Stream& stream, const Quantized& q, DType compute) {
 
 void check_operand(const Quantized& q, std::string_view which, bool cpu) {
   const DType t = q.codes.dtype;
-  check(q.codes.shape.rank == 2 && (is_fp8(t) || t == DType::f32 || t == DType::bf16), "gemm: {} must be a matrix of e4m3, e5m2, bf16 or f32, got {} {}",
-        which, q.codes.shape, t);
+  check(q.codes.shape.rank == 2 && (is_fp8(t) || t == DType::f32 || t == DType::bf16),
+        "gemm: {} must be a matrix of e4m3, e5m2, bf16 or f32, got {} {}", which, q.codes.shape, t);
   if (!is_fp8(t)) {
     const bool factor = cpu && q.decoded && one_descale(q) && q.descales.dtype == DType::f32;
     return check(!q.descales || factor, "gemm: {} is {} and cannot have descales", which, t);
   }
   check(cpu || !q.transposed, "gemm: {} is {} and must be K-contiguous, not a transposed view", which, t);
-  check(bool(q.descales) && (q.descales.dtype == DType::f32 || q.descales.dtype == DType::e8m0), "gemm: {} is {} and needs f32 or e8m0 descales", which, t);
+  check(bool(q.descales) && (q.descales.dtype == DType::f32 || q.descales.dtype == DType::e8m0),
+        "gemm: {} is {} and needs f32 or e8m0 descales", which, t);
   const Shape layout = descale_shape(q.block, q.descales.dtype, q.rows(), q.cols());
   check(q.descales.shape == layout, "gemm: descales of {} must be {} for blocks of {}, got {}", which, layout, q.block, q.descales.shape);
 }
@@ -39,9 +40,10 @@ void check_gemm(const Gemm& g, bool cpu) {
   check_operand(g.a, "a", cpu), check_operand(g.b, "b", cpu);
   const std::int64_t M = g.a.rows(), N = g.b.rows(), K = g.a.cols();
   check(g.b.cols() == K, "gemm: a and b must have one K, got [{}, {}] and [{}, {}]", M, K, N, g.b.cols());
-  check(g.d.shape == Shape{M, N} && (g.d.dtype == DType::f32 || g.d.dtype == DType::bf16), "gemm: d must be [{}, {}] of f32 or bf16, got {} {}", M, N,
-        g.d.shape, g.d.dtype);
-  check(!g.bias || (g.bias.shape == Shape{N} && g.bias.dtype == DType::f32), "gemm: bias must be f32 [{}], got {} {}", N, g.bias.dtype, g.bias.shape);
+  check(g.d.shape == Shape{M, N} && (g.d.dtype == DType::f32 || g.d.dtype == DType::bf16),
+        "gemm: d must be [{}, {}] of f32 or bf16, got {} {}", M, N, g.d.shape, g.d.dtype);
+  check(!g.bias || (g.bias.shape == Shape{N} && g.bias.dtype == DType::f32), "gemm: bias must be f32 [{}], got {} {}", N, g.bias.dtype,
+        g.bias.shape);
 }
 
 // K = 0: every sum is empty.
@@ -65,8 +67,16 @@ void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, c
   const float alpha = (a.descaled ? 1.0f : *g.a.descales.f32()) * (b.descaled ? 1.0f : *g.b.descales.f32());
   const float* const bias = g.bias ? g.bias.f32() : nullptr;
   const bool later = bool(sums);  // alpha and bias belong to the pass that rounds or adds
-  multiply({.M = M, .N = N, .K = K, .type = compute, .result = later ? DType::f32 : g.d.dtype, .a_transposed = g.a.transposed,
-            .b_transposed = g.b.transposed, .scaled = scaled && !later, .biased = bias != nullptr && !later, .accumulate = g.accumulate && !later},
+  multiply({.M = M,
+            .N = N,
+            .K = K,
+            .type = compute,
+            .result = later ? DType::f32 : g.d.dtype,
+            .a_transposed = g.a.transposed,
+            .b_transposed = g.b.transposed,
+            .scaled = scaled && !later,
+            .biased = bias != nullptr && !later,
+            .accumulate = g.accumulate && !later},
            a.values.data, b.values.data, later ? sums.data : g.d.data, alpha, bias);
   if (later && g.accumulate) OCTET_RUN(add_sums, sums, alpha, bias, g.d);
   else if (later) OCTET_RUN(round_sums, sums, alpha, bias, g.d);
@@ -99,7 +109,8 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
     if (!s.a.descaled || !s.b.descaled) s.factor = scratch({64}, DType::f32);
   }
   if (g.d.dtype == DType::bf16 && s.way != GemmWay::promoted) {
-    // cuBLASLt does not round sums of f32 operands to bf16; and where it has no kernel that adds the bias at once, it rounds before it adds.
+    // cuBLASLt does not round sums of f32 operands to bf16; and where it has no kernel that adds the bias at once, it rounds before it
+    // adds.
     const bool adds_bias = !s.factor && g.d.shape[1] % 8 == 0;
     if (s.a.values.dtype == DType::f32 || (g.bias && !adds_bias)) s.sums = scratch(g.d.shape, DType::f32);
     else if (g.bias) s.bias = scratch(g.bias.shape, DType::bf16);
@@ -141,14 +152,15 @@ void gemm(Stream& stream, const Gemm& g) {
 }
 
 void add_column_sums(Stream& stream, const Tensor& x, const Tensor& db) {
-  check(x.shape.rank == 2 && db.shape == Shape{x.shape[1]} && db.dtype == DType::f32, "add_column_sums: db must be f32 [{}], got {} {}", x.shape[1],
-        db.dtype, db.shape);
+  check(x.shape.rank == 2 && db.shape == Shape{x.shape[1]} && db.dtype == DType::f32, "add_column_sums: db must be f32 [{}], got {} {}",
+        x.shape[1], db.dtype, db.shape);
   stream.count({.ops = 1, .bytes = double(x.bytes())});
   const Scope scope(stream);
   // On a GPU, strips of rows are summed side by side.
   Tensor parts;
   if (stream.target().device == Device::cuda)
-    parts = stream.empty({std::clamp<std::int64_t>(ceil_div(x.shape[0], 128), 1, 256), x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
+    parts = stream.empty({std::clamp<std::int64_t>(ceil_div(x.shape[0], 128), 1, 256), x.shape[1]}, DType::f32, Lifetime::scratch,
+                         Category::workspace);
   OCTET_LAUNCH(stream, add_column_sums, x, db, parts);
 }
 

@@ -20,14 +20,16 @@ void add_sums(const Tensor& sums, float alpha, const float* bias, const Tensor& 
     for_each(d.shape[0], N * 12, [&](std::int64_t r) {
       const float* const s = sums.f32() + r * N;
       T* const out = d.as<T>() + r * N;
-      if (bias != nullptr) Lane{}.each(N, [&](auto c) { Lane{}.store(out, c, Lane{}.load(out, c) + (Lane{}.load(s, c) * alpha + Lane{}.load(bias, c))); });
+      if (bias != nullptr)
+        Lane{}.each(N, [&](auto c) { Lane{}.store(out, c, Lane{}.load(out, c) + (Lane{}.load(s, c) * alpha + Lane{}.load(bias, c))); });
       else Lane{}.each(N, [&](auto c) { Lane{}.store(out, c, Lane{}.load(out, c) + Lane{}.load(s, c) * alpha); });
     });
   });
 }
 
 void add_column_sums(const Tensor& x, const Tensor& db, const Tensor&) {
-  constexpr std::int64_t strip = 128, run = 128;  // columns a job; rows summed before they join the total, which keeps rounding errors small
+  constexpr std::int64_t strip = 128,
+                         run = 128;  // columns a job; rows summed before they join the total, which keeps rounding errors small
   const std::int64_t M = x.shape[0], N = x.shape[1];
   dispatch<float, Bf16>(x.dtype, "add_column_sums", [&]<class T>() {
     for_each(ceil_div(N, strip), M * strip * std::int64_t(sizeof(T)), [&](std::int64_t job) {

@@ -76,7 +76,8 @@ void say_general_kernel(std::int64_t M, std::int64_t N, std::int64_t K) {
   static std::mutex mutex;
   static std::set<std::array<std::int64_t, 3>> said;
   const std::lock_guard lock(mutex);
-  if (said.insert({M, N, K}).second) log::warn("GEMM {} x {} x {}: no fast kernel takes it; the general one multiplies it, with the same result, slowly", M, N, K);
+  if (said.insert({M, N, K}).second)
+    log::warn("GEMM {} x {} x {}: no fast kernel takes it; the general one multiplies it, with the same result, slowly", M, N, K);
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ namespace octet::ops {
 /// On a GPU, cuBLASLt multiplies FP8 as it is stored when the scale blocks are tensor by tensor, row by row, or 1x128 by 1x128 or 128x128,
 /// not both operands are e5m2, and M, N and K are multiples of 16. A kernel of our own multiplies 1x128 by 1x128 or 128x128 where only
 /// these conditions fail, K is a multiple of 16 and N one of 4. All other FP8 operands are decoded first, to bf16 where that is
-/// exact and to f32 where not, which gives the same result at the rate of those types. So does the CPU. f32 is multiplied as f32, never as TF32. Partial
-/// sums of FP8 are promoted to FP32 every 128 products, unless `fast_accumulation`. A bias may be rounded to bf16 when d is bf16.
+/// exact and to f32 where not, which gives the same result at the rate of those types. So does the CPU. f32 is multiplied as f32, never as
+/// TF32. Partial sums of FP8 are promoted to FP32 every 128 products, unless `fast_accumulation`. A bias may be rounded to bf16 when d is
+/// bf16.
 struct Gemm {
   const Quantized& a;
   const Quantized& b;
@@ -33,14 +34,14 @@ void gemm(Stream&, const Gemm&);
 /// What cuBLASLt may use: enough to divide the sums of a small result over the whole GPU.
 inline constexpr std::int64_t gemm_workspace_bytes = std::int64_t(64) << 20;
 
-/// The type that a CPU's GEMMs decode 8-bit codes to: bf16 where oneDNN has instructions for it (AVX512-BF16, AMX), else f32. It follows from
-/// the processor alone, so that every process on it computes the same bits.
+/// The type that a CPU's GEMMs decode 8-bit codes to: bf16 where oneDNN has instructions for it (AVX512-BF16, AMX), else f32. It follows
+/// from the processor alone, so that every process on it computes the same bits.
 DType gemm_compute();
 
 /// Rates of this machine's CPU, measured once per process (about 0.1 s); `compute` is gemm_compute().
 struct GemmLimit {
   DType compute = DType::f32;
-  double flops_per_second = 0;      // of `compute`, at 1024^3
+  double flops_per_second = 0;  // of `compute`, at 1024^3
   double f32_flops_per_second = 0, bf16_flops_per_second = 0;
 };
 const GemmLimit& measured_gemm_limit();

@@ -38,8 +38,13 @@ struct Kind {
 };
 
 Quantized quantized(Stream& stream, const Kind& kind, const Tensor& x) {
-  Sink sink = make_sink(stream, kind.spec, {.shape = x.shape, .dtype = x.dtype, .rows = !kind.cols, .cols = kind.cols, .rows_region = Lifetime::run,
-                                            .cols_region = Lifetime::run});
+  Sink sink = make_sink(stream, kind.spec,
+                        {.shape = x.shape,
+                         .dtype = x.dtype,
+                         .rows = !kind.cols,
+                         .cols = kind.cols,
+                         .rows_region = Lifetime::run,
+                         .cols_region = Lifetime::run});
   quantize(stream, x, sink);
   return kind.cols ? sink.codes.cols : sink.codes.rows;
 }
@@ -53,11 +58,23 @@ std::vector<Kind> kinds() {
   using enum ScaleRule;
   const ScaleBlock row{1, 0}, v32{1, 32}, v128{1, 128}, square{128, 128};
   const QuantizeSpec plain{.format = DType::bf16}, tensor{.format = DType::e4m3}, tensor5{.format = DType::e5m2};
-  const QuantizeSpec rows{.format = DType::e4m3, .rule = power_of_two, .rows = row, .cols = row}, mx{.format = DType::e4m3, .rule = e8m0, .rows = v32, .cols = v32};
-  const QuantizeSpec blocks{.format = DType::e4m3, .rule = power_of_two, .rows = v128, .cols = v128}, tiles{.format = DType::e4m3, .rule = power_of_two, .rows = square, .cols = square};
+  const QuantizeSpec rows{.format = DType::e4m3, .rule = power_of_two, .rows = row, .cols = row},
+      mx{.format = DType::e4m3, .rule = e8m0, .rows = v32, .cols = v32};
+  const QuantizeSpec blocks{.format = DType::e4m3, .rule = power_of_two, .rows = v128, .cols = v128},
+      tiles{.format = DType::e4m3, .rule = power_of_two, .rows = square, .cols = square};
   const QuantizeSpec uneven{.format = DType::e4m3, .rule = quotient, .rows = v128, .cols = v128};
-  return {{"plain", plain}, {"plain, transposed", plain, true}, {"tensor", tensor}, {"tensor e5m2", tensor5, true}, {"row", rows}, {"row of columns", rows, true},
-          {"1x128", blocks}, {"1x128 of columns", blocks, true}, {"128x128", tiles}, {"1x32 e8m0", mx}, {"1x32 e8m0 of columns", mx, true}, {"1x128 quotient", uneven}};
+  return {{"plain", plain},
+          {"plain, transposed", plain, true},
+          {"tensor", tensor},
+          {"tensor e5m2", tensor5, true},
+          {"row", rows},
+          {"row of columns", rows, true},
+          {"1x128", blocks},
+          {"1x128 of columns", blocks, true},
+          {"128x128", tiles},
+          {"1x32 e8m0", mx},
+          {"1x32 e8m0 of columns", mx, true},
+          {"1x128 quotient", uneven}};
 }
 
 /// The exact result and, beside it, sum |a||b| + |bias| + |before|: what error bounds are made of.
@@ -81,8 +98,8 @@ struct Try {
 
 void expect_close(const Kind& ka, const Kind& kb, const Try& t) {
   const std::int64_t M = t.mnk[0], N = t.mnk[1], K = t.mnk[2];
-  const std::string what = format("{} x {}, {}, computed in {}, result {}{}{}", std::string_view(ka.name), std::string_view(kb.name), t.mnk, t.compute, t.result,
-                                  t.bias ? ", bias" : "", t.accumulate ? ", accumulate" : "");
+  const std::string what = format("{} x {}, {}, computed in {}, result {}{}{}", std::string_view(ka.name), std::string_view(kb.name), t.mnk,
+                                  t.compute, t.result, t.bias ? ", bias" : "", t.accumulate ? ", accumulate" : "");
   Stream stream(Device::cpu, {.gemm_compute = t.compute});
   const Quantized a = operand(stream, ka, M, K, 1), b = operand(stream, kb, N, K, 2);
   const std::vector<float> before = gaussian(std::size_t(M * N), 3), bias_values = gaussian(std::size_t(N), 4);
@@ -95,7 +112,8 @@ void expect_close(const Kind& ka, const Kind& kb, const Try& t) {
   for (std::int64_t m = 0; m < M; ++m)
     for (std::int64_t j = 0; j < N; ++j) {
       const Exact e = exact(a, b, m, j, t.bias ? bias_values[std::size_t(j)] : 0, t.accumulate ? was[std::size_t(m * N + j)] : 0);
-      const double bound = testing::dot_bound(n, testing::unit_f32, e.magnitude) + (t.result == DType::bf16 ? testing::unit_bf16 * 1.01 * std::fabs(e.value) : 0);
+      const double bound = testing::dot_bound(n, testing::unit_f32, e.magnitude) +
+                           (t.result == DType::bf16 ? testing::unit_bf16 * 1.01 * std::fabs(e.value) : 0);
       ASSERT_NEAR(value_at(d, m * N + j), e.value, bound + 1e-37) << what << " at " << m << ", " << j;
     }
 }
@@ -124,9 +142,11 @@ TEST(Gemm, EveryFormOfResultIsWithinTheBound) {
 TEST(Gemm, EmptyAndSingleDimensionsWork) {
   const auto all = kinds();
   for (const DType result : {DType::f32, DType::bf16})
-    for (const Shape& s : {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{5, 7, 0}, Shape{1, 1, 1}, Shape{1, 19, 33}, Shape{19, 1, 33}, Shape{5, 7, 1}})
+    for (const Shape& s :
+         {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{5, 7, 0}, Shape{1, 1, 1}, Shape{1, 19, 33}, Shape{19, 1, 33}, Shape{5, 7, 1}})
       for (const bool bias : {false, true})
-        for (const Kind* k : {&all[0], &all[1], &all[2], &all[8]}) expect_close(*k, all[0], {s, DType::f32, result, bias, result == DType::f32 && bias});
+        for (const Kind* k : {&all[0], &all[1], &all[2], &all[8]})
+          expect_close(*k, all[0], {s, DType::f32, result, bias, result == DType::f32 && bias});
 }
 
 // Bytes of workspace that one GEMM takes in a dry run for a GPU.
@@ -141,7 +161,13 @@ TEST(Gemm, DryRunForAGpuDecodesOnlyWhatItsLibraryDoesNotMultiply) {
   const auto all = kinds();
   const Kind &plain = all[0], &tensor = all[2], &tensor5 = all[3], &row = all[4], &blocks = all[6], &tiles = all[8], &mx = all[9];
   const Shape even{64, 128, 256}, odd{64, 128, 250};
-  for (const auto& [a, b] : {std::pair(&plain, &plain), {&tensor, &tensor}, {&tensor5, &tensor}, {&row, &row}, {&blocks, &blocks}, {&blocks, &tiles}, {&tiles, &blocks}})
+  for (const auto& [a, b] : {std::pair(&plain, &plain),
+                             {&tensor, &tensor},
+                             {&tensor5, &tensor},
+                             {&row, &row},
+                             {&blocks, &blocks},
+                             {&blocks, &tiles},
+                             {&tiles, &blocks}})
     EXPECT_EQ(gpu_workspace(*a, *b, even, DType::bf16), 0) << a->name << " x " << b->name;
   for (const Kind* b : {&blocks, &tiles}) {  // by the promoted kernel
     EXPECT_EQ(gpu_workspace(blocks, *b, {60, 124, 240}, DType::bf16, true), 0) << b->name;
@@ -165,7 +191,8 @@ TEST(Gemm, DryRunForBlackwellTilesScalesOf32AndDecodesRowsAndBlocksOf128) {
   const auto workspace = [&](const Kind& a, const Kind& b) { return gpu_workspace(a, b, even, DType::bf16, false, 10); };
   EXPECT_EQ(workspace(tensor, tensor), 0);
   EXPECT_EQ(workspace(mx, mx), 2 * 128 * 8);  // an e8m0 for 32 values, rows padded to 128
-  for (const auto& [a, b] : {std::pair(&row, &row), {&blocks, &blocks}, {&blocks, &tiles}}) EXPECT_GE(workspace(*a, *b), 2 * (64 + 128) * 256) << a->name;
+  for (const auto& [a, b] : {std::pair(&row, &row), {&blocks, &blocks}, {&blocks, &tiles}})
+    EXPECT_GE(workspace(*a, *b), 2 * (64 + 128) * 256) << a->name;
 }
 
 /// The value of a code without its descale, and the descale.
@@ -222,13 +249,20 @@ TEST(Gemm, ManyPositiveProductsKeepTheirSignal) {
   std::vector<double> wanted(std::size_t(M * N));
   for (std::int64_t m = 0; m < M; ++m)
     for (std::int64_t n = 0; n < N; ++n)
-      for (std::int64_t k = 0; k < K; ++k) wanted[std::size_t(m * N + n)] += double(x[std::size_t(m * K + k)]) * double(w[std::size_t(n * K + k)]);
+      for (std::int64_t k = 0; k < K; ++k)
+        wanted[std::size_t(m * N + n)] += double(x[std::size_t(m * K + k)]) * double(w[std::size_t(n * K + k)]);
   const Kind tensor = all[2], row = all[4], vectors = all[6], squares = all[8], mx = all[9];
   const Kind tensor5{"tensor e5m2", {.format = DType::e5m2}};
   for (const DType compute : computed_in())
-    for (const auto& [ka, kb, floor_db] : {std::tuple{tensor, tensor, 27.0}, {tensor5, tensor, 24.0}, {row, row, 27.0}, {vectors, squares, 27.0}, {vectors, vectors, 27.0}, {mx, mx, 27.0}}) {
+    for (const auto& [ka, kb, floor_db] : {std::tuple{tensor, tensor, 27.0},
+                                           {tensor5, tensor, 24.0},
+                                           {row, row, 27.0},
+                                           {vectors, squares, 27.0},
+                                           {vectors, vectors, 27.0},
+                                           {mx, mx, 27.0}}) {
       Stream stream(Device::cpu, {.gemm_compute = compute});
-      const Quantized a = quantized(stream, ka, upload(stream, {M, K}, DType::bf16, x)), b = quantized(stream, kb, upload(stream, {N, K}, DType::bf16, w));
+      const Quantized a = quantized(stream, ka, upload(stream, {M, K}, DType::bf16, x)),
+                      b = quantized(stream, kb, upload(stream, {N, K}, DType::bf16, w));
       const Tensor d = stream.empty({M, N}, DType::f32, Lifetime::run);
       gemm(stream, {.a = a, .b = b, .d = d});
       EXPECT_GE(testing::sqnr_db(wanted, std::vector<float>(d.f32(), d.f32() + d.count())), floor_db) << ka.name << " x " << kb.name;

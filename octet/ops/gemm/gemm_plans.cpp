@@ -47,8 +47,8 @@ std::string_view name(GemmScale s) {
 }
 
 std::string to_text(const GemmForm& f) {
-  std::string out = format("{}x{}x{} {}{}{} {}{}{} {}", f.M, f.N, f.K, f.a, name(f.a_scale), f.a_transposed ? ".transposed" : "", f.b, name(f.b_scale),
-                           f.b_transposed ? ".transposed" : "", f.d);
+  std::string out = format("{}x{}x{} {}{}{} {}{}{} {}", f.M, f.N, f.K, f.a, name(f.a_scale), f.a_transposed ? ".transposed" : "", f.b,
+                           name(f.b_scale), f.b_transposed ? ".transposed" : "", f.d);
   if (f.accumulate) out += " accumulate";
   if (f.biased) out += " bias";
   if (f.fast) out += " fast";
@@ -94,7 +94,8 @@ bool GemmPlans::load(std::string_view text, std::string_view machine) {
       continue;
     }
     const std::size_t middle = line.find(between);
-    if (middle == line.npos) throw DataError(format("GEMM plans, line {}: wanted a form, ' = ' and an algorithm, got '{}'", line_number, printable(line)));
+    if (middle == line.npos)
+      throw DataError(format("GEMM plans, line {}: wanted a form, ' = ' and an algorithm, got '{}'", line_number, printable(line)));
     read_in.emplace(line.substr(0, middle), algorithm_of(line.substr(middle + between.size()), line_number));
   }
   const std::lock_guard lock(mutex_);

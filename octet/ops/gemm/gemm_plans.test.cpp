@@ -7,7 +7,14 @@
 namespace octet::ops {
 namespace {
 
-const GemmForm fp8{.M = 128, .N = 256, .K = 512, .a = DType::e4m3, .b = DType::e5m2, .a_scale = GemmScale::row_128, .b_scale = GemmScale::square_128, .fast = true};
+const GemmForm fp8{.M = 128,
+                   .N = 256,
+                   .K = 512,
+                   .a = DType::e4m3,
+                   .b = DType::e5m2,
+                   .a_scale = GemmScale::row_128,
+                   .b_scale = GemmScale::square_128,
+                   .fast = true};
 const GemmForm half{.M = 1, .N = 2, .K = 3, .b_transposed = true, .accumulate = true, .alignment = 16};
 const GemmAlgorithm some{.config = {1, 2, 0xFFFFFFFFFFFFFFFFull, 4, 5, 6, 7, 8}, .workspace_bytes = 1 << 20, .microseconds = 12.5};
 
@@ -41,13 +48,15 @@ TEST(GemmPlans, RefuseADamagedText) {
   GemmPlans a;
   a.store(fp8, some);
   const std::string good = a.text("m");
-  for (const std::string& bad : {good.substr(0, good.size() - 8), good + "x\n", good + "1x1x1 bf16 bf16 bf16 = 12 zz\n"}) EXPECT_THROW(a.load(bad, "m"), DataError) << bad;
+  for (const std::string& bad : {good.substr(0, good.size() - 8), good + "x\n", good + "1x1x1 bf16 bf16 bf16 = 12 zz\n"})
+    EXPECT_THROW(a.load(bad, "m"), DataError) << bad;
 }
 
 TEST(GemmPlans, TellFormsApart) {
   GemmForm other = fp8;
   EXPECT_EQ(to_text(fp8), "128x256x512 e4m3.1x128 e5m2.128x128 bf16 fast");
-  for (bool GemmForm::*flag : {&GemmForm::a_transposed, &GemmForm::b_transposed, &GemmForm::accumulate, &GemmForm::biased, &GemmForm::fast, &GemmForm::factor}) {
+  for (bool GemmForm::*flag :
+       {&GemmForm::a_transposed, &GemmForm::b_transposed, &GemmForm::accumulate, &GemmForm::biased, &GemmForm::fast, &GemmForm::factor}) {
     other = fp8;
     other.*flag = !(other.*flag);
     EXPECT_NE(to_text(other), to_text(fp8));

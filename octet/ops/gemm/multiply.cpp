@@ -64,8 +64,8 @@ void multiply(const Multiplication& m, const void* a, const void* b, void* d, fl
   p.primitive.execute(queue, arguments);
   queue.wait();
 } catch (const dnnl::error& e) {
-  throw DeviceError(format("gemm: oneDNN cannot multiply {} [{}, {}] by [{}, {}] into {} on this machine: {}", m.type, m.M, m.K, m.K, m.N, m.result,
-                           e.what()));
+  throw DeviceError(format("gemm: oneDNN cannot multiply {} [{}, {}] by [{}, {}] into {} on this machine: {}", m.type, m.M, m.K, m.K, m.N,
+                           m.result, e.what()));
 }
 
 }  // namespace octet::ops

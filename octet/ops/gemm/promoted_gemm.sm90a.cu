@@ -11,7 +11,7 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int depth = 128;      // values of K of a stage; a row of them is 128 bytes
+constexpr int depth = 128;  // values of K of a stage; a row of them is 128 bytes
 constexpr int stages = 4;
 constexpr int warpgroup = 128;  // threads
 constexpr int groups = 3;       // warpgroups that multiply
@@ -385,9 +385,8 @@ bool promoted_gemm(Queue queue, const ops::Gemm& g, const Tensor& workspace) {
   const Job job = job_of(g, workspace);
   const std::size_t ready_bytes = std::size_t(blocks * job.schedule.clusters) * sizeof(unsigned);
   if (job.schedule.split > 0) require(cudaMemsetAsync(job.ready, 0, ready_bytes, queue), "cudaMemsetAsync");
-  dispatch<E4M3, E5M2>(g.a.codes.dtype, "gemm", [&]<class A>() {
-    dispatch<E4M3, E5M2>(g.b.codes.dtype, "gemm", [&]<class B>() { launch<A, B>(queue, job); });
-  });
+  dispatch<E4M3, E5M2>(g.a.codes.dtype, "gemm",
+                       [&]<class A>() { dispatch<E4M3, E5M2>(g.b.codes.dtype, "gemm", [&]<class B>() { launch<A, B>(queue, job); }); });
   return true;
 }
 

@@ -35,7 +35,10 @@ Device device_named(const std::string& word) {
 
 Target machine_target(Device device, bool deterministic) {
   if (device == Device::cuda)
-    return {.device = device, .multiprocessors = cuda::facts().multiprocessors, .generation = cuda::facts().major, .deterministic = deterministic};
+    return {.device = device,
+            .multiprocessors = cuda::facts().multiprocessors,
+            .generation = cuda::facts().major,
+            .deterministic = deterministic};
   return {.gemm_compute = ops::gemm_compute()};
 }
 

@@ -24,7 +24,8 @@ TEST(Normal, values_are_those_of_the_formula) {
   for (std::int64_t e = 0; e < std::int64_t(values.size()); ++e) {
     const RandomWords r = philox(9, std::uint64_t(e / 4));
     const int at = e % 4 / 2 * 2;
-    const long double u = uniform(r.w[at]), v = uniform(r.w[at + 1]), radius = std::sqrt(-2 * std::log(u)), angle = 2 * std::acos(-1.0L) * v;
+    const long double u = uniform(r.w[at]), v = uniform(r.w[at + 1]), radius = std::sqrt(-2 * std::log(u)),
+                      angle = 2 * std::acos(-1.0L) * v;
     const long double exact = radius * (e % 2 ? std::sin(angle) : std::cos(angle));
     ASSERT_NEAR(double(values[std::size_t(e)]), double(exact), double(radius) * 0x1p-20) << e;
   }

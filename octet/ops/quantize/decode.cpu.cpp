@@ -13,16 +13,24 @@ struct Codes {
     const CodePair codes = load_codes(p);
     return {decode_lanes<Format, Vec>(codes.a), decode_lanes<Format, Vec>(codes.b)};
   }
-  template <class Cursor> OCTET_HD static Vec load(const std::uint8_t* p, Cursor c) { return decode_lanes<Format, Vec>(widen(load_raw<ByteVec>(p, c))); }
+  template <class Cursor>
+  OCTET_HD static Vec load(const std::uint8_t* p, Cursor c) {
+    return decode_lanes<Format, Vec>(widen(load_raw<ByteVec>(p, c)));
+  }
 };
 template <class T>
 struct Wide {
   using Type = T;
   static constexpr bool in_pairs = false;
-  template <class Cursor> OCTET_HD static Vec load(const T* p, Cursor c) { return Lane{}.load(p, c); }
+  template <class Cursor>
+  OCTET_HD static Vec load(const T* p, Cursor c) {
+    return Lane{}.load(p, c);
+  }
 };
 
-float descale_at(const Quantized& q, std::int64_t at) { return q.descales.dtype == DType::e8m0 ? decode_e8m0(q.descales.u8()[at]) : q.descales.f32()[at]; }
+float descale_at(const Quantized& q, std::int64_t at) {
+  return q.descales.dtype == DType::e8m0 ? decode_e8m0(q.descales.u8()[at]) : q.descales.f32()[at];
+}
 
 /// Whether a code's value times the descale is a BF16 number, whatever the code.
 bool is_exact(const Quantized& q, float descale) { return q.power_of_two && descale >= 1 / ops::largest_exact_scale; }
@@ -31,12 +39,18 @@ bool is_exact(const Quantized& q, float descale) { return q.power_of_two && desc
 struct Same {
   Vec s;
   explicit Same(float descale) : s(splat<Vec>(descale)) {}
-  template <class Cursor> OCTET_HD Vec at(Cursor) const { return s; }
+  template <class Cursor>
+  OCTET_HD Vec at(Cursor) const {
+    return s;
+  }
   OCTET_HD Pair pair(std::int64_t) const { return {s, s}; }
 };
 struct Each {
   const float* s;
-  template <class Cursor> OCTET_HD Vec at(Cursor c) const { return load_raw<Vec>(s, c); }
+  template <class Cursor>
+  OCTET_HD Vec at(Cursor c) const {
+    return load_raw<Vec>(s, c);
+  }
   OCTET_HD Pair pair(std::int64_t i) const { return load_pair<PairOrder::interleaved>(s + i); }
 };
 
@@ -49,7 +63,8 @@ void decode_stretch(const typename From::Type* in, std::int64_t n, const Descale
       const Pair v = From::pair(in + done), s = descale.pair(done);
       store_pair<PairOrder::interleaved>(out + done, {v.a * s.a, v.b * s.b});
     }
-  Lane{}.each(n, [&](auto c) { Lane{}.store(out, c, From::load(in, c) * descale.at(c)); }, done);
+  Lane{}.each(
+      n, [&](auto c) { Lane{}.store(out, c, From::load(in, c) * descale.at(c)); }, done);
 }
 
 /// Row by row, and in each row stretch by stretch of one descale.

@@ -28,7 +28,8 @@ BlockRule rule_of_tensor(const QuantizeSpec& spec) {
 }
 
 void scale_of_tensor(Stream& stream, const QuantizeSpec& spec, const Tensor& amax, const Tensor& scale, const Tensor& descale) {
-  check(spec.quantizes() && spec.rows.whole_tensor() && spec.cols.whole_tensor(), "scale_of_tensor: the spec has more than one scale for the tensor");
+  check(spec.quantizes() && spec.rows.whole_tensor() && spec.cols.whole_tensor(),
+        "scale_of_tensor: the spec has more than one scale for the tensor");
   const BlockRule rule = rule_of_tensor(spec);
   stream.count({.ops = 1, .bytes = 12});
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(scale_of_tensor, stream.queue(), rule, amax.f32(), scale.f32(), descale.f32());
@@ -38,8 +39,8 @@ void scale_of_tensor(Stream& stream, const QuantizeSpec& spec, const Tensor& ama
 }
 
 void dequantize(Stream& stream, const Quantized& q, const Tensor& x) {
-  check(x.shape == Shape{q.rows(), q.cols()} && is_wide(x.dtype) && !q.transposed, "dequantize: wants {} of f32 or bf16, got {} {}", q.codes.shape,
-        x.shape, x.dtype);
+  check(x.shape == Shape{q.rows(), q.cols()} && is_wide(x.dtype) && !q.transposed, "dequantize: wants {} of f32 or bf16, got {} {}",
+        q.codes.shape, x.shape, x.dtype);
   stream.count({.ops = 1, .bytes = double(q.codes.bytes() + x.bytes())});
   OCTET_LAUNCH(stream, decode_operand, q, true, x);
 }

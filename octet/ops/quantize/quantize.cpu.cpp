@@ -71,12 +71,19 @@ std::int64_t rows_of_tiles(const ops::Sink& sink, int threads) {
 /// A row's scale comes from all of its strips.
 bool strips_are_apart(const ops::Sink& sink) { return sink.spec.scale_known() || !sink.codes.rows || !sink.codes.rows.block.whole_rows(); }
 
-bool columns_wait(const ops::Sink& sink) { return when(sink.spec, sink.codes.cols, false) == When::finish && sink.codes.cols.block.whole_rows(); }
+bool columns_wait(const ops::Sink& sink) {
+  return when(sink.spec, sink.codes.cols, false) == When::finish && sink.codes.cols.block.whole_rows();
+}
 
 }  // namespace
 
 TileQuantizer::TileQuantizer(const ops::Sink& sink, const void* values, DType stored)
-    : sink_(sink), values_(values), stored_(stored), threads_(threads()), tile_rows_(rows_of_tiles(sink, threads_)), strips_apart_(strips_are_apart(sink)) {
+    : sink_(sink),
+      values_(values),
+      stored_(stored),
+      threads_(threads()),
+      tile_rows_(rows_of_tiles(sink, threads_)),
+      strips_apart_(strips_are_apart(sink)) {
   partials_ = static_cast<Partial*>(std::aligned_alloc(alignof(Partial), sizeof(Partial) * std::size_t(threads_)));
   for (int i = 0; i < threads_; ++i) partials_[i] = Partial{};
   if (!columns_wait(sink)) return;
@@ -112,13 +119,16 @@ void TileQuantizer::parts(const void* values, std::int64_t rows, bool apart, con
 
 void TileQuantizer::all_tiles(const void* values) {
   with_types(sink_, stored_, [&]<class Source, class Format>() {
-    parts<Source, Format>(values, tile_rows_, strips_apart_, [](auto& worker, const auto* x, std::int64_t row0, int n, Columns in) { worker.tile(x, row0, n, in); });
+    parts<Source, Format>(values, tile_rows_, strips_apart_,
+                          [](auto& worker, const auto* x, std::int64_t row0, int n, Columns in) { worker.tile(x, row0, n, in); });
   });
 }
 
 void TileQuantizer::finish() {
   const Quantized &rows = sink_.codes.rows, &cols = sink_.codes.cols;
-  const auto waits_for_tensor = [&](const Quantized& q) { return when(sink_.spec, q, &q == &rows) == When::finish && q.block.whole_tensor(); };
+  const auto waits_for_tensor = [&](const Quantized& q) {
+    return when(sink_.spec, q, &q == &rows) == When::finish && q.block.whole_tensor();
+  };
   if (waits_for_tensor(rows) || waits_for_tensor(cols)) encode_tensor();
   if (columns_wait(sink_)) encode_columns();
   if (!sink_.spec.scale_known()) fill_padding(rows), fill_padding(cols);
@@ -135,12 +145,13 @@ void TileQuantizer::encode_tensor() {
     partials_[0].scale_min = all.scale_min, partials_[0].scale_max = all.scale_max;
     const bool seen_all = when(sink_.spec, rows, true) != When::tile && when(sink_.spec, cols, false) != When::tile;
     const bool in_range = seen_all && all.finite && fits<Format>(all.amax, one.scale[0]);
-    parts<Source, Format>(values_, round_up(tile_rows_, turned_rows), true, [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
-      worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
-        if (in_range) worker.emit(x, ld, s, AlongRows{one.scale, 0, whole}, AlongRows{one.descale, 0, whole}, true, of_rows, of_cols);
-        else worker.constant(x, ld, s, one.scale[0], one.descale[0], of_rows, of_cols);
-      });
-    });
+    parts<Source, Format>(
+        values_, round_up(tile_rows_, turned_rows), true, [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
+          worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
+            if (in_range) worker.emit(x, ld, s, AlongRows{one.scale, 0, whole}, AlongRows{one.descale, 0, whole}, true, of_rows, of_cols);
+            else worker.constant(x, ld, s, one.scale[0], one.descale[0], of_rows, of_cols);
+          });
+        });
   });
 }
 
@@ -151,12 +162,14 @@ void TileQuantizer::encode_columns() {
   with_types(sink_, stored_, [&]<class Source, class Format>() {
     bool in_range = true;
     for (int i = 0; i < threads_; ++i) in_range &= partials_[i].finite_columns;
-    for (std::int64_t c = 0; c < C; c += strip_size) in_range &= !column_scales<Format>(sink_, c, partials_, threads_, scale + c, descale + c);
-    parts<Source, Format>(values_, round_up(tile_rows_, turned_rows), true, [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
-      worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
-        worker.emit(x, ld, s, AlongColumns{scale + s.col0, whole}, AlongColumns{descale + s.col0, whole}, in_range, false, true);
-      });
-    });
+    for (std::int64_t c = 0; c < C; c += strip_size)
+      in_range &= !column_scales<Format>(sink_, c, partials_, threads_, scale + c, descale + c);
+    parts<Source, Format>(
+        values_, round_up(tile_rows_, turned_rows), true, [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
+          worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
+            worker.emit(x, ld, s, AlongColumns{scale + s.col0, whole}, AlongColumns{descale + s.col0, whole}, in_range, false, true);
+          });
+        });
   });
 }
 

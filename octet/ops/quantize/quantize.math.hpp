@@ -46,9 +46,9 @@ OCTET_HD BlockScale<V> block_scale(V amax, const BlockRule& r) {
   return {scale, 1.0f / scale, Int{}};
 }
 
-/// The codes of values that need neither saturation nor a NaN: |y| <= Format::nearest_to_max. The same as encode_lanes in half the instructions.
-/// Adding c = 2^(e + 23 - mantissa bits), where e is y's exponent or that of the least normal code, leaves in the sum's low bits |y| in
-/// units of its code's last place, rounded to nearest even by the adder; taking c away again leaves the code's value.
+/// The codes of values that need neither saturation nor a NaN: |y| <= Format::nearest_to_max. The same as encode_lanes in half the
+/// instructions. Adding c = 2^(e + 23 - mantissa bits), where e is y's exponent or that of the least normal code, leaves in the sum's low
+/// bits |y| in units of its code's last place, rounded to nearest even by the adder; taking c away again leaves the code's value.
 template <class Format, class V>
 struct InRange {
   static constexpr int drop = 23 - Format::mantissa_bits;

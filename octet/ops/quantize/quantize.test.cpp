@@ -88,13 +88,15 @@ Reference ref_quantize(const Matrix& m, const QuantizeSpec& spec, ScaleBlock blo
   const testing::CodeTable& codes = table(spec.format);
   Reference ref;
   ref.codes.resize(m.x.size());
-  const std::int64_t br = block.rows ? block.rows : std::max<std::int64_t>(m.rows, 1), bc = block.cols ? block.cols : std::max<std::int64_t>(m.cols, 1);
+  const std::int64_t br = block.rows ? block.rows : std::max<std::int64_t>(m.rows, 1),
+                     bc = block.cols ? block.cols : std::max<std::int64_t>(m.cols, 1);
   const bool e8m0 = spec.rule == ScaleRule::e8m0 && !spec.scale_known();
   const Shape layout = descale_shape(block, e8m0 ? DType::e8m0 : DType::f32, m.rows, m.cols);
   std::vector<float> descales(std::size_t(layout.count()), 1.0f);
   Bytes descale_codes(std::size_t(layout.count()), 0);
   const float overflow = source == DType::bf16 && !block.whole_tensor() ? 0x1.fep127f : std::numeric_limits<float>::max();
-  const std::int64_t block_rows = block.whole_tensor() ? 1 : (m.rows + br - 1) / br, block_cols = block.cols == 0 ? 1 : (m.cols + bc - 1) / bc;
+  const std::int64_t block_rows = block.whole_tensor() ? 1 : (m.rows + br - 1) / br,
+                     block_cols = block.cols == 0 ? 1 : (m.cols + bc - 1) / bc;
   for (std::int64_t i = 0; i < block_rows; ++i)
     for (std::int64_t j = 0; j < block_cols; ++j) {
       float amax = 0;
@@ -107,7 +109,8 @@ Reference ref_quantize(const Matrix& m, const QuantizeSpec& spec, ScaleBlock blo
       });
       RefScale s = ref_scale(spec.rule, spec.format, amax, overflow);
       if (spec.scale_known()) s.scale = *spec.scale.f32(), s.descale = *spec.descale.f32();
-      ref.amax = std::max(ref.amax, amax), ref.scale_min = std::min(ref.scale_min, s.scale), ref.scale_max = std::max(ref.scale_max, s.scale);
+      ref.amax = std::max(ref.amax, amax), ref.scale_min = std::min(ref.scale_min, s.scale),
+      ref.scale_max = std::max(ref.scale_max, s.scale);
       // The layouts of tensor.hpp, in words: blocks of K first for f32 vectors along rows, otherwise row blocks first.
       const bool k_first = !e8m0 && block.rows == 1 && block.cols > 0;
       const std::size_t at = std::size_t(block.whole_tensor() ? 0 : block.cols == 0 ? i : k_first ? j * layout[1] + i : i * layout[1] + j);
@@ -122,7 +125,9 @@ Reference ref_quantize(const Matrix& m, const QuantizeSpec& spec, ScaleBlock blo
       });
     }
   if (e8m0) ref.descales = descale_codes;
-  else ref.descales.assign(reinterpret_cast<std::uint8_t*>(descales.data()), reinterpret_cast<std::uint8_t*>(descales.data() + descales.size()));
+  else
+    ref.descales.assign(reinterpret_cast<std::uint8_t*>(descales.data()),
+                        reinterpret_cast<std::uint8_t*>(descales.data() + descales.size()));
   return ref;
 }
 
@@ -172,7 +177,9 @@ void expect_same(const Quantized& q, const Reference& ref, const std::string& wh
   for (std::size_t i = 0; i < ref.codes.size(); ++i)
     if (q.codes.u8()[i] != ref.codes[i] && wrong++ == 0) first = i;
   EXPECT_EQ(wrong, 0u) << what << ": first wrong code at " << first << ": " << int(q.codes.u8()[first]) << " not " << int(ref.codes[first]);
-  if (!known) { EXPECT_EQ(bytes_of(q.descales), ref.descales) << what << ": descales"; }
+  if (!known) {
+    EXPECT_EQ(bytes_of(q.descales), ref.descales) << what << ": descales";
+  }
 }
 
 const std::vector<Shape> shapes = {{1, 1}, {1, 7}, {3, 0}, {0, 5}, {16, 16}, {33, 130}, {129, 257}, {320, 64}, {256, 384}, {300, 31}};

@@ -21,10 +21,10 @@ struct QuantizeSpec {
   DType format = DType::bf16;  // e4m3 or e5m2; bf16 or f32 means: not quantized, operands are the values themselves
   ScaleRule rule = ScaleRule::quotient;
   ScaleBlock rows, cols;
-  Tensor scale, descale;              // f32 [1]: the known scale and its reciprocal; both empty: from the data
-  Tensor amax;                        // f32 [1]: raised to max |x| of what is quantized, NaN ignored; may be empty
-  QuantizeHealth* health = nullptr;   // added to; may be null
-  bool count = true;                  // also what saturates and what becomes 0; else both stay as they are
+  Tensor scale, descale;             // f32 [1]: the known scale and its reciprocal; both empty: from the data
+  Tensor amax;                       // f32 [1]: raised to max |x| of what is quantized, NaN ignored; may be empty
+  QuantizeHealth* health = nullptr;  // added to; may be null
+  bool count = true;                 // also what saturates and what becomes 0; else both stay as they are
   bool measure_noise = false;
 
   bool quantizes() const { return is_fp8(format); }

@@ -68,7 +68,10 @@ struct AlongRows {
   const float* s;
   int step, shift;
   OCTET_HD Vec operator()(int r, int c) const { return splat<Vec>(s[r * step + (c >> shift)]); }
-  template <PairOrder> OCTET_HD Pair pair(int r, int c) const { return {(*this)(r, c), (*this)(r, c)}; }
+  template <PairOrder>
+  OCTET_HD Pair pair(int r, int c) const {
+    return {(*this)(r, c), (*this)(r, c)};
+  }
 };
 static_assert(pair_width <= smallest_block);
 /// Along columns: one for every 2^shift rows of a column.
@@ -77,7 +80,10 @@ struct AlongColumns {
   int shift;
   OCTET_HD const float* of_row(int r) const { return s + (r >> shift) * strip_size; }
   OCTET_HD Vec operator()(int r, int c) const { return load_raw<Vec>(of_row(r), Full{c}); }
-  template <PairOrder order> OCTET_HD Pair pair(int r, int c) const { return load_pair<order>(of_row(r) + c); }
+  template <PairOrder order>
+  OCTET_HD Pair pair(int r, int c) const {
+    return load_pair<order>(of_row(r) + c);
+  }
 };
 
 /// The same of a strip that was transposed: a register of its row c holds the values of column c from row r on.
@@ -97,13 +103,17 @@ struct Rows {
   OCTET_HD T* operator[](int r) const { return at + r * stride; }
 };
 
-/// Where a strip's codes or values go in one orientation: the first byte, bytes from row to row, rows, cache lines of a row; nowhere when null.
+/// Where a strip's codes or values go in one orientation: the first byte, bytes from row to row, rows, cache lines of a row; nowhere when
+/// null.
 struct Place {
   std::byte* at = nullptr;
   std::int64_t stride = 0;
   int rows = 0, lines = 0;
 
-  template <class T> Rows<T> as() const { return {reinterpret_cast<T*>(at), stride / std::int64_t(sizeof(T))}; }
+  template <class T>
+  Rows<T> as() const {
+    return {reinterpret_cast<T*>(at), stride / std::int64_t(sizeof(T))};
+  }
   /// Asks for every step-th row from r on, to be written.
   OCTET_HD void prefetch(int r, int step) const {
     for (; r < rows; r += step)
@@ -172,7 +182,9 @@ OCTET_HD bool all_finite(const float* magnitudes, int n) {
 
 /// Whether values up to amax are in range of one scale.
 template <class Format>
-bool fits(float amax, float scale) { return amax * scale <= Format::nearest_to_max && scale <= ops::largest_exact_scale; }
+bool fits(float amax, float scale) {
+  return amax * scale <= Format::nearest_to_max && scale <= ops::largest_exact_scale;
+}
 
 OCTET_HD std::int64_t total(IntVec v) {
   std::int64_t sum = 0;
@@ -182,7 +194,8 @@ OCTET_HD std::int64_t total(IntVec v) {
 
 /// How a pair of a source's values is taken where T is made of them.
 template <class Source, class T>
-inline constexpr PairOrder order_of = std::is_same_v<typename Source::Type, Bf16> && !std::is_same_v<T, float> ? PairOrder::interleaved : PairOrder::halves;
+inline constexpr PairOrder order_of =
+    std::is_same_v<typename Source::Type, Bf16> && !std::is_same_v<T, float> ? PairOrder::interleaved : PairOrder::halves;
 
 /// The codes of a pair of values, none of which is NaN or beyond the format's largest.
 template <class Format>
@@ -190,15 +203,20 @@ struct EncodedPair {
   ops::InRange<Format, Vec> a, b;
   OCTET_HD EncodedPair(Pair v, Pair scale) : a(v.a * scale.a), b(v.b * scale.b) {}
   OCTET_HD Pair values(Pair descale) const { return {a.value() * descale.a, b.value() * descale.b}; }
-  template <PairOrder order> OCTET_HD void store_codes_at(std::uint8_t* to) const { store_codes<order>(to, a.code(), b.code()); }
+  template <PairOrder order>
+  OCTET_HD void store_codes_at(std::uint8_t* to) const {
+    store_codes<order>(to, a.code(), b.code());
+  }
   /// Subtracts 1 in every lane where a value became 0.
-  OCTET_HD void count(Pair v, IntVec& minus) const { minus += ((a.size() == Vec{}) & (v.a != Vec{})) + ((b.size() == Vec{}) & (v.b != Vec{})); }
+  OCTET_HD void count(Pair v, IntVec& minus) const {
+    minus += ((a.size() == Vec{}) & (v.a != Vec{})) + ((b.size() == Vec{}) & (v.b != Vec{}));
+  }
 };
 
 /// Codes of a strip, whatever its values are.
 template <class Source, class Format, class Scale>
-void encode_any(Rows<const typename Source::Type> x, int rows, const Scale scale, const Ahead<typename Source::Type> ahead, Rows<std::uint8_t> codes,
-                Partial& seen) {
+void encode_any(Rows<const typename Source::Type> x, int rows, const Scale scale, const Ahead<typename Source::Type> ahead,
+                Rows<std::uint8_t> codes, Partial& seen) {
   ops::HealthCounts<Vec> n;
   for (int r = 0; r < rows; ++r) {
     ahead(r, rows);
@@ -215,8 +233,8 @@ void encode_any(Rows<const typename Source::Type> x, int rows, const Scale scale
 /// The same where no value is NaN or beyond the format's largest. `counts`: those that become 0 are counted. Beside codes, or without
 /// them, the values of the codes times their descales, which are numbers of T; codes alone where T is one.
 template <class Source, class Format, bool counts, class T, class Scale, class Descale>
-void encode_in_range(Rows<const typename Source::Type> x, int rows, const Scale scale, const Descale descale, const Ahead<typename Source::Type> ahead,
-                     Rows<T> to, Rows<std::uint8_t> codes, Partial& seen) {
+void encode_in_range(Rows<const typename Source::Type> x, int rows, const Scale scale, const Descale descale,
+                     const Ahead<typename Source::Type> ahead, Rows<T> to, Rows<std::uint8_t> codes, Partial& seen) {
   constexpr bool values = !std::is_same_v<T, std::uint8_t>;
   constexpr PairOrder order = order_of<Source, T>;
   IntVec minus{};
@@ -245,7 +263,8 @@ void decode_strip(const std::uint8_t* codes, const Strip& s, const Descale desca
 
 /// Adds x^2 and (x - dequantized)^2 of a strip's finite values.
 template <class Source, class Format, class Scale>
-void measure_strip(const typename Source::Type* x, std::int64_t ld, int rows, const Scale& descale, const std::uint8_t* codes, Partial& seen) {
+void measure_strip(const typename Source::Type* x, std::int64_t ld, int rows, const Scale& descale, const std::uint8_t* codes,
+                   Partial& seen) {
   typedef double Wide __attribute__((vector_size(8 * width)));
   for (int r = 0; r < rows; ++r) {
     Wide signal{}, noise{};

@@ -8,7 +8,8 @@ namespace octet::cpu::OCTET_ISA {
 
 typedef std::uint8_t Bytes __attribute__((vector_size(4 * width)));
 /// Rows that one step turns: as many as a register has values.
-template <class T> inline constexpr int transpose_rows = 4 * width / int(sizeof(T));
+template <class T>
+inline constexpr int transpose_rows = 4 * width / int(sizeof(T));
 
 /// Values of the lower, or upper, halves of a and b's 128-bit parts in turn; T has one or two bytes.
 template <class T>
@@ -54,7 +55,8 @@ OCTET_HD void transpose_16_bytes(const T* from, std::int64_t stride, Bytes* out)
   for (int r = 0; r < n; ++r) v[r] = gather_rows(from + r * stride, n * stride);
   // Rounds of a perfect shuffle of rows r and r + n/2: after each, a register's index gains one bit of the column.
   for (int columns = 1; columns < n; columns *= 2) {
-    for (int r = 0; r < n / 2; ++r) next[2 * r] = interleave_low<T>(v[r], v[r + n / 2]), next[2 * r + 1] = interleave_high<T>(v[r], v[r + n / 2]);
+    for (int r = 0; r < n / 2; ++r)
+      next[2 * r] = interleave_low<T>(v[r], v[r + n / 2]), next[2 * r + 1] = interleave_high<T>(v[r], v[r + n / 2]);
     for (int r = 0; r < n; ++r) v[r] = next[r];
   }
   for (int r = 0; r < n; ++r) out[r] = v[r];

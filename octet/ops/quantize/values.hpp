@@ -14,10 +14,12 @@ template <class Bits>
 OCTET_HD Bits raise(Bits bits, Bits most) {
   constexpr std::uint32_t mask = sizeof(bits[0]) == 2 ? 0x7FFF : 0x7FFFFFFF;
 #ifdef OCTET_ISA_v4
-  const __m512i a = sizeof(bits[0]) == 2 ? _mm512_set1_epi16(short(mask)) : _mm512_set1_epi32(int(mask)), size = _mm512_and_si512((__m512i)bits, a);
+  const __m512i a = sizeof(bits[0]) == 2 ? _mm512_set1_epi16(short(mask)) : _mm512_set1_epi32(int(mask)),
+                size = _mm512_and_si512((__m512i)bits, a);
   return (Bits)(sizeof(bits[0]) == 2 ? _mm512_max_epu16(size, (__m512i)most) : _mm512_max_epu32(size, (__m512i)most));
 #else
-  const __m256i a = sizeof(bits[0]) == 2 ? _mm256_set1_epi16(short(mask)) : _mm256_set1_epi32(int(mask)), size = _mm256_and_si256((__m256i)bits, a);
+  const __m256i a = sizeof(bits[0]) == 2 ? _mm256_set1_epi16(short(mask)) : _mm256_set1_epi32(int(mask)),
+                size = _mm256_and_si256((__m256i)bits, a);
   return (Bits)(sizeof(bits[0]) == 2 ? _mm256_max_epu16(size, (__m256i)most) : _mm256_max_epu32(size, (__m256i)most));
 #endif
 }
@@ -51,17 +53,33 @@ OCTET_HD std::uint32_t largest(Halves v) {
 struct Floats {
   using Type = float;
   using Raw = Words;
-  template <class Cursor> OCTET_HD static Vec load(const float* p, Cursor c) { return Lane{}.load(p, c); }
-  template <class Cursor> OCTET_HD static Raw raw(const float* p, Cursor c) { return load_raw<Raw>(p, c); }
-  template <PairOrder order> OCTET_HD static Pair pair(const float* p) { return load_pair<order>(p); }
+  template <class Cursor>
+  OCTET_HD static Vec load(const float* p, Cursor c) {
+    return Lane{}.load(p, c);
+  }
+  template <class Cursor>
+  OCTET_HD static Raw raw(const float* p, Cursor c) {
+    return load_raw<Raw>(p, c);
+  }
+  template <PairOrder order>
+  OCTET_HD static Pair pair(const float* p) {
+    return load_pair<order>(p);
+  }
   OCTET_HD static float magnitude_of(std::uint32_t bits) { return float_of(bits); }
   OCTET_HD static void magnitudes_of(Raw bits, float* to) { store_raw(to, Full{0}, bits); }
 };
 /// f32 in memory, to be quantized as if it were BF16.
 struct RoundedFloats : Floats {
-  template <class Cursor> OCTET_HD static Vec load(const float* p, Cursor c) { return round_to_bf16(Lane{}.load(p, c)); }
-  template <class Cursor> OCTET_HD static Raw raw(const float* p, Cursor c) { return (Raw)load(p, c); }
-  template <PairOrder order> OCTET_HD static Pair pair(const float* p) {
+  template <class Cursor>
+  OCTET_HD static Vec load(const float* p, Cursor c) {
+    return round_to_bf16(Lane{}.load(p, c));
+  }
+  template <class Cursor>
+  OCTET_HD static Raw raw(const float* p, Cursor c) {
+    return (Raw)load(p, c);
+  }
+  template <PairOrder order>
+  OCTET_HD static Pair pair(const float* p) {
     const Pair v = load_pair<order>(p);
     return {round_to_bf16(v.a), round_to_bf16(v.b)};
   }
@@ -70,9 +88,18 @@ struct RoundedFloats : Floats {
 struct Bf16s {
   using Type = Bf16;
   using Raw = Halves;
-  template <class Cursor> OCTET_HD static Vec load(const Bf16* p, Cursor c) { return Lane{}.load(p, c); }
-  template <class Cursor> OCTET_HD static Raw raw(const Bf16* p, Cursor c) { return load_raw<Raw>(p, c); }
-  template <PairOrder order> OCTET_HD static Pair pair(const Bf16* p) { return load_pair<order>(p); }
+  template <class Cursor>
+  OCTET_HD static Vec load(const Bf16* p, Cursor c) {
+    return Lane{}.load(p, c);
+  }
+  template <class Cursor>
+  OCTET_HD static Raw raw(const Bf16* p, Cursor c) {
+    return load_raw<Raw>(p, c);
+  }
+  template <PairOrder order>
+  OCTET_HD static Pair pair(const Bf16* p) {
+    return load_pair<order>(p);
+  }
   OCTET_HD static float magnitude_of(std::uint32_t bits) { return float_of(bits << 16); }
   OCTET_HD static void magnitudes_of(Raw bits, float* to) {
     HalfVec parts[2];
@@ -81,7 +108,8 @@ struct Bf16s {
   }
 };
 
-template <class Source> inline constexpr int raw_lanes = int(sizeof(typename Source::Raw) / sizeof(typename Source::Type));
+template <class Source>
+inline constexpr int raw_lanes = int(sizeof(typename Source::Raw) / sizeof(typename Source::Type));
 
 /// f(cursor) for every register of raw values in n.
 template <class Source, class F>

@@ -73,14 +73,17 @@ struct Worker {
   }
   template <class F>
   void strips(const T* x, std::int64_t row0, int n, Columns in, const F& f) {
-    for (std::int64_t c = in.begin; c < in.end; c += strip_size) strip(x + c, Strip{row0, c, n, int(C - c < strip_size ? C - c : strip_size)}, f);
+    for (std::int64_t c = in.begin; c < in.end; c += strip_size)
+      strip(x + c, Strip{row0, c, n, int(C - c < strip_size ? C - c : strip_size)}, f);
   }
 
   /// Columns that are to be K-contiguous: a strip's codes are transposed.
   bool turned(const Quantized& q) const { return &q == &cols && !q.transposed; }
   Place place_of(const Quantized& q, const Strip& s) const {
-    const std::int64_t size = std::int64_t(size_of(q.codes.dtype)), length = turned(q) ? R : C, at = turned(q) ? s.col0 * R + s.row0 : s.row0 * C + s.col0;
-    return {q.codes.as<std::byte>() + at * size, length * size, turned(q) ? s.cols : s.rows, int(ceil_div((turned(q) ? s.rows : s.cols) * size, 64))};
+    const std::int64_t size = std::int64_t(size_of(q.codes.dtype)), length = turned(q) ? R : C,
+                       at = turned(q) ? s.col0 * R + s.row0 : s.row0 * C + s.col0;
+    return {q.codes.as<std::byte>() + at * size, length * size, turned(q) ? s.cols : s.rows,
+            int(ceil_div((turned(q) ? s.rows : s.cols) * size, 64))};
   }
   static AlongRows unscaled() {
     static constexpr float one = 1;
@@ -132,7 +135,8 @@ struct Worker {
   void put_direct(Rows<const T> x, const Strip& s, const Scale& scale, const Scale& descale, const Ahead<T>& ahead, const Quantized& q,
                   const Place& turned_too, Rows<std::uint8_t> also_codes, bool counts, Partial& counted) {
     with_values_of(q, descale, [&]<class V>(const auto& factor) {
-      const Rows<V> to = turned(q) ? Rows<V>{reinterpret_cast<V*>(untransposed), strip_size} : (&q == &rows ? ahead.rows : ahead.cols).template as<V>();
+      const Rows<V> to =
+          turned(q) ? Rows<V>{reinterpret_cast<V*>(untransposed), strip_size} : (&q == &rows ? ahead.rows : ahead.cols).template as<V>();
       encode(x, s, scale, factor, ahead, to, also_codes, counts, counted);
       if constexpr (std::is_same_v<V, Bf16>)
         if (const Rows<V> columns = turned_too.as<V>(); columns.at != nullptr)
@@ -142,7 +146,8 @@ struct Worker {
 
   /// Encodes a strip and puts its codes where they belong. The orientation that counts is the rows', or the only one.
   template <class Scale>
-  void emit(const T* values, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, bool in_range, bool to_rows, bool to_cols) {
+  void emit(const T* values, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, bool in_range, bool to_rows,
+            bool to_cols) {
     const bool counts = health && (to_rows || !rows), flushed = counts && sink.spec.count, compares = counts && noise;
     Partial uncounted;
     Partial& counted = counts ? seen : uncounted;
@@ -154,7 +159,8 @@ struct Worker {
     bool rows_wait = to_rows && !(direct && of_rows), cols_wait = to_cols && !(direct && (!of_rows || turns));
     // Codes that wait for nothing else go straight to their place.
     const bool straight = rows_wait != cols_wait && is_straight(rows_wait ? rows : cols) && s.cols == strip_size && !compares;
-    const Rows<std::uint8_t> to = straight ? (rows_wait ? ahead.rows : ahead.cols).template as<std::uint8_t>() : Rows<std::uint8_t>{codes, strip_size};
+    const Rows<std::uint8_t> to =
+        straight ? (rows_wait ? ahead.rows : ahead.cols).template as<std::uint8_t>() : Rows<std::uint8_t>{codes, strip_size};
     if (straight) rows_wait = cols_wait = false;
     if (direct)
       put_direct(x, s, scale, descale, ahead, of_rows ? rows : cols, turns ? ahead.cols : Place{},
@@ -255,11 +261,13 @@ struct Worker {
     const bool row_now = when(sink.spec, rows, true) == When::tile, col_now = when(sink.spec, cols, false) == When::tile;
     if (sink.spec.scale_known()) {
       const float scale = *sink.spec.scale.f32(), descale = *sink.spec.descale.f32();
-      return strips(x, row0, n, in, [&](const T* p, std::int64_t ld, const Strip& s) { constant(p, ld, s, scale, descale, row_now, col_now); });
+      return strips(x, row0, n, in,
+                    [&](const T* p, std::int64_t ld, const Strip& s) { constant(p, ld, s, scale, descale, row_now, col_now); });
     }
     maxima(x, row0, n, in, !row_now && !col_now);
     if (row_now && rows.block.whole_rows()) whole_rows(x, row0, n);
-    if (row_now || col_now) strips(x, row0, n, in, [&](const T* p, std::int64_t ld, const Strip& s) { blocks(p, ld, s, row_now, col_now); });
+    if (row_now || col_now)
+      strips(x, row0, n, in, [&](const T* p, std::int64_t ld, const Strip& s) { blocks(p, ld, s, row_now, col_now); });
   }
 
   /// What scales wait for: the maximum of the tensor, where no block's tells it, and of whole columns.

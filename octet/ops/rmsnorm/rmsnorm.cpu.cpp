@@ -39,8 +39,9 @@ void rmsnorm_backward(const ops::RmsNormBackward& a, const Tensor& dw_of_workers
                                 a.dx.as<T>() + at, dw_of_workers.f32() + this_thread() * cols);
     });
     for (int t = 0; t < threads(); ++t)
-      Lane{}.each(cols,
-                  [&](auto at) { Lane{}.store(a.dw.f32(), at, Lane{}.load(a.dw.f32(), at) + Lane{}.load(dw_of_workers.f32() + t * cols, at)); });
+      Lane{}.each(cols, [&](auto at) {
+        Lane{}.store(a.dw.f32(), at, Lane{}.load(a.dw.f32(), at) + Lane{}.load(dw_of_workers.f32() + t * cols, at));
+      });
   });
 }
 

@@ -53,9 +53,11 @@ struct Isa {
 TEST(RmsNorm, AddLeavesTheSumAndTheStatisticsThatForwardWouldFind) {
   for (const auto [rows, cols] : testing::row_shapes)
     for (const DType dtype : testing::activation_dtypes)
-      for (const Isa isa : testing::kernels(Isa{cpu::v3::rmsnorm_add, cpu::v3::rmsnorm_forward}, Isa{cpu::v4::rmsnorm_add, cpu::v4::rmsnorm_forward})) {
+      for (const Isa isa :
+           testing::kernels(Isa{cpu::v3::rmsnorm_add, cpu::v3::rmsnorm_forward}, Isa{cpu::v4::rmsnorm_add, cpu::v4::rmsnorm_forward})) {
         Case c(rows, cols, dtype);
-        const Tensor sum = c.stream.empty(c.x.shape, dtype), wanted = c.stream.empty(c.x.shape, dtype), inv = c.stream.empty({rows}, DType::f32);
+        const Tensor sum = c.stream.empty(c.x.shape, dtype), wanted = c.stream.empty(c.x.shape, dtype),
+                     inv = c.stream.empty({rows}, DType::f32);
         isa.add({.a = c.x, .b = c.dy, .sum = sum, .inv_rms = inv, .eps = eps});
         add(c.stream, c.x, c.dy, wanted);
         EXPECT_EQ(testing::bytes(sum), testing::bytes(wanted));

@@ -11,8 +11,8 @@ constexpr double two_pi = 6.283185307179586476925;
 void check_table(const RopeTable& t, const QkvShape& s) {
   const bool sound = t.cos.shape.rank == 2 && t.cos.shape == t.sin.shape && t.cos.dtype == DType::f32 && t.sin.dtype == DType::f32;
   check(sound && s.head_dim % 2 == 0 && t.cos.shape[1] * 2 == s.head_dim && t.cos.shape[0] >= s.sequence,
-        "rope: the table must be f32 [at least {}, {}] twice, got {} {} and {} {}", s.sequence, s.head_dim / 2, t.cos.shape, t.cos.dtype, t.sin.shape,
-        t.sin.dtype);
+        "rope: the table must be f32 [at least {}, {}] twice, got {} {} and {} {}", s.sequence, s.head_dim / 2, t.cos.shape, t.cos.dtype,
+        t.sin.shape, t.sin.dtype);
 }
 
 }  // namespace
@@ -27,7 +27,8 @@ double rope_frequency(std::int64_t head_dim, std::int64_t i, double theta, const
   return (1 - share) * frequency / scaling->factor + share * frequency;
 }
 
-RopeTable rope_table(Stream& stream, std::int64_t sequence, std::int64_t head_dim, double theta, const std::optional<RopeScaling>& scaling, Region region) {
+RopeTable rope_table(Stream& stream, std::int64_t sequence, std::int64_t head_dim, double theta, const std::optional<RopeScaling>& scaling,
+                     Region region) {
   check(head_dim > 0 && head_dim % 2 == 0, "rope_table: a head must have an even number of columns, got {}", head_dim);
   const std::int64_t half = head_dim / 2;
   RopeTable table{.cos = stream.empty({sequence, half}, DType::f32, region, Category::workspace),
@@ -56,8 +57,8 @@ void rope_forward(Stream& stream, const RopeForward& a) {
 void rope_backward(Stream& stream, const RopeBackward& a) {
   check_qkv("rope", a.heads, a.dqkv);
   check_table(a.table, a.heads);
-  check(a.y.shape == a.dqkv.shape && a.y.dtype == a.dqkv.dtype, "rope: the sink must be like dqkv {} {}, got {} {}", a.dqkv.shape, a.dqkv.dtype, a.y.shape,
-        a.y.dtype);
+  check(a.y.shape == a.dqkv.shape && a.y.dtype == a.dqkv.dtype, "rope: the sink must be like dqkv {} {}, got {} {}", a.dqkv.shape,
+        a.dqkv.dtype, a.y.shape, a.y.dtype);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.dqkv.bytes())});
   OCTET_LAUNCH(stream, rope_backward, a);
 }

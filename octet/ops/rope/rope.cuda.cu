@@ -50,10 +50,8 @@ void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, c
       rope_kernel<opposite, T, N><<<unsigned(ceil_div(threads, block)), block, 0, queue>>>(
           unsigned(threads), unsigned(heads.columns()), heads, table.cos.f32(), table.sin.f32(), qkv.as<T>());
     };
-    if (aligned_pairs(qkv, heads, table))
-      run.template operator()<8>();
-    else
-      run.template operator()<1>();
+    if (aligned_pairs(qkv, heads, table)) run.template operator()<8>();
+    else run.template operator()<1>();
   });
   launched("rope_kernel");
 }

@@ -19,7 +19,8 @@ void running_mean(Queue queue, const Tensor& x, float share, const Tensor& mean)
   dispatch<float, Bf16>(x.dtype, "running_mean", [&]<class T>() {
     constexpr int threads = 256, N = 4;  // 16 bytes of the mean
     const std::int64_t packs = x.count() / N, at = packs * N, rest = x.count() - at;
-    if (packs > 0) running_mean_kernel<T, N><<<unsigned(ceil_div(packs, threads)), threads, 0, queue>>>(packs, x.as<T>(), share, mean.as<float>());
+    if (packs > 0)
+      running_mean_kernel<T, N><<<unsigned(ceil_div(packs, threads)), threads, 0, queue>>>(packs, x.as<T>(), share, mean.as<float>());
     if (rest > 0) running_mean_kernel<T, 1><<<1, 32, 0, queue>>>(rest, x.as<T>() + at, share, mean.as<float>() + at);
     launched("running_mean");
   });

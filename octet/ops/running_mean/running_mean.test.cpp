@@ -28,7 +28,8 @@ TEST(RunningMean, is_the_mean_of_all_values_with_equal_weights) {
           const Tensor x = gaussian_tensor(s, {n}, std::uint64_t(step), dtype);
           kernel(x, 1.0f / float(step), mean);
           for (std::int64_t i = 0; i < n; ++i)
-            sums[std::size_t(i)] += value_at(x, i), largest[std::size_t(i)] = std::fmax(largest[std::size_t(i)], std::fabs(double(value_at(x, i))));
+            sums[std::size_t(i)] += value_at(x, i),
+                largest[std::size_t(i)] = std::fmax(largest[std::size_t(i)], std::fabs(double(value_at(x, i))));
         }
         for (std::int64_t i = 0; i < n; ++i)
           ASSERT_NEAR(value_at(mean, i), sums[std::size_t(i)] / k, k * 6 * 0x1p-24 * largest[std::size_t(i)]) << n << " " << i;

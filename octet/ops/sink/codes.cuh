@@ -13,10 +13,8 @@ namespace octet::cuda {
 template <class Format>
 __device__ __forceinline__ unsigned encode_two(float low, float high) {
   std::uint16_t codes;
-  if constexpr (std::is_same_v<Format, E4M3>)
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  if constexpr (std::is_same_v<Format, E4M3>) asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  else asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
   return codes;
 }
 

@@ -29,7 +29,8 @@ constexpr Use uses[] = {{"kept", true, true, Lifetime::scratch, Lifetime::micro_
                         {"rows", true, false, Lifetime::scratch, Lifetime::scratch},
                         {"rebuilt", false, true, Lifetime::scratch, Lifetime::micro_batch}};
 
-/// Gaussian values, of several magnitudes; `awkward` ones are not all finite, and decoded codes of `tiny` ones may be finer than BF16 near 0.
+/// Gaussian values, of several magnitudes; `awkward` ones are not all finite, and decoded codes of `tiny` ones may be finer than BF16 near
+/// 0.
 enum class Kind { plain, awkward, tiny };
 
 Tensor values(Stream& stream, Shape shape, DType dtype, Kind kind) {
@@ -59,8 +60,16 @@ Made made(Stream& stream, const QuantizeCase& c, const Tensor& x, const Use& u, 
   QuantizeSpec spec = c.spec;
   spec.amax = stream.zeros({1}, DType::f32, Lifetime::run), spec.health = &m.health, spec.measure_noise = true;
   if (c.known) spec.scale = testing::tensor_of(stream, {300}, {1}), spec.descale = testing::tensor_of(stream, {1 / 300.0f}, {1});
-  m.sink = make_sink(stream, spec, {.shape = x.shape, .dtype = as, .rows = u.rows, .cols = u.cols, .rows_region = u.rows_region,
-                                    .cols_region = u.cols_region, .plain = x, .for_gemm = for_gemm, .cols_left = u.cols_left});
+  m.sink = make_sink(stream, spec,
+                     {.shape = x.shape,
+                      .dtype = as,
+                      .rows = u.rows,
+                      .cols = u.cols,
+                      .rows_region = u.rows_region,
+                      .cols_region = u.cols_region,
+                      .plain = x,
+                      .for_gemm = for_gemm,
+                      .cols_left = u.cols_left});
   for (const Quantized* q : {&m.sink.codes.rows, &m.sink.codes.cols})
     if (*q) std::memset(q->codes.data, 0xA5, q->codes.bytes());
   quantize(stream, x, m.sink);
@@ -91,13 +100,17 @@ void expect_same_operand(Stream& stream, const Quantized& got, const Quantized& 
   float factor = 0, wanted_factor = 0;
   const auto a = multiplied(stream, got, type, factor), b = multiplied(stream, wanted, type, wanted_factor);
   ASSERT_EQ(a.size(), b.size()) << what;
-  for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(bits_of(a[i]), bits_of(b[i])) << what << " at " << i << ": " << a[i] << " not " << b[i];
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ASSERT_EQ(bits_of(a[i]), bits_of(b[i])) << what << " at " << i << ": " << a[i] << " not " << b[i];
   EXPECT_EQ(factor, wanted_factor) << what;
-  if (!got.decoded) { EXPECT_EQ(testing::bytes(got.descales), testing::bytes(wanted.descales)) << what; }
+  if (!got.decoded) {
+    EXPECT_EQ(testing::bytes(got.descales), testing::bytes(wanted.descales)) << what;
+  }
 }
 
 void try_use(const QuantizeCase& c, const Use& u, Shape shape, DType compute, DType stored, Kind kind, DType as = DType::bf16) {
-  const std::string what = format("{}, {}, {} for {}, {}, kind {}", std::string_view(c.name), std::string_view(u.name), shape, compute, stored, int(kind));
+  const std::string what =
+      format("{}, {}, {} for {}, {}, kind {}", std::string_view(c.name), std::string_view(u.name), shape, compute, stored, int(kind));
   Stream stream(Device::cpu, {.gemm_compute = compute});
   const Tensor x = values(stream, shape, stored, kind);
   const Made got = made(stream, c, x, u, true, as), wanted = made(stream, c, x, u, false, as);
@@ -151,7 +164,9 @@ TEST(ForGemm, NothingDependsOnTheNumberOfThreads) {
           const Made two = made(stream, c, x, use, for_gemm);
           for (const auto& [a, b] : {std::pair(some.sink.codes.rows, two.sink.codes.rows), {some.sink.codes.cols, two.sink.codes.cols}}) {
             ASSERT_EQ(testing::bytes(a.codes), testing::bytes(b.codes)) << c.name << ", " << to_text(shape) << ", " << threads;
-            if (a.descales) { ASSERT_EQ(testing::bytes(a.descales), testing::bytes(b.descales)) << c.name << ", " << to_text(shape) << ", " << threads; }
+            if (a.descales) {
+              ASSERT_EQ(testing::bytes(a.descales), testing::bytes(b.descales)) << c.name << ", " << to_text(shape) << ", " << threads;
+            }
           }
           ASSERT_EQ(some.amax, two.amax) << c.name;
           ASSERT_EQ(some.health.flushed, two.health.flushed) << c.name;
@@ -183,7 +198,8 @@ TEST(ForGemm, WhatStandsTakesNoMoreBytesThanItsCodes) {
 TEST(ForGemm, OneMatrixIsBothOrientationsOfAStandingWeight) {
   for (const DType compute : {DType::f32, DType::bf16}) {
     Stream stream(Device::cpu, {.gemm_compute = compute});
-    const SinkRequest standing{.shape = {64, 32}, .cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run, .for_gemm = true};
+    const SinkRequest standing{
+        .shape = {64, 32}, .cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run, .for_gemm = true};
     const Sink sink = make_sink(stream, {.format = DType::e4m3}, standing);
     const bool one = compute == DType::bf16;  // one of f32 would take more than the codes of both
     EXPECT_EQ(sink.codes.rows.codes.data == sink.codes.cols.codes.data, one);

@@ -43,8 +43,8 @@ struct TileJob {
   bool same = false;  // both orientations are encoded with one scale a tile: the same codes
   bool e5m2 = false;
   bool count = false, noise = false;  // health also gets what saturates and becomes 0, and the squares
-  bool wide_columns = false;  // 16 codes of a column can be stored at once
-  bool last_first = false;    // begin with the last rows: they were touched last and may still be in the L2 cache
+  bool wide_columns = false;          // 16 codes of a column can be stored at once
+  bool last_first = false;            // begin with the last rows: they were touched last and may still be in the L2 cache
   ScaleRule rule = ScaleRule::quotient;
   float format_max = 0;
   const float* descale = nullptr;  // of a scale that was known

@@ -107,7 +107,8 @@ void fill_sink_by_rows(Queue queue, const ops::Sink& sink, const Tensor& x, cons
   const TileJob job = first_job(queue, sink);
   const bool whole = x.shape[0] > 0 && sink.plain && how.aligned && has_aligned_packs(sink) && wants_a_maximum_at_most(job.row) &&
                      wants_a_maximum_at_most(job.col);
-  if (whole && (how.known ? fill_held_rows<T, Body, true>(queue, sink, job, x, body) : fill_held_rows<T, Body, false>(queue, sink, job, x, body)))
+  if (whole &&
+      (how.known ? fill_held_rows<T, Body, true>(queue, sink, job, x, body) : fill_held_rows<T, Body, false>(queue, sink, job, x, body)))
     return encode_waiting(queue, sink, sink.plain);
   if (!how.known) find_row_statistics<T>(queue, x, body);
   fill_sink<T>(queue, sink, job, make, how.aligned, {.last_first = true});

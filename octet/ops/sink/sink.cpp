@@ -3,7 +3,8 @@
 namespace octet::ops {
 namespace {
 
-Tensor descales_of(Stream& stream, const QuantizeSpec& spec, ScaleBlock block, std::int64_t rows, std::int64_t cols, Region region, Category category) {
+Tensor descales_of(Stream& stream, const QuantizeSpec& spec, ScaleBlock block, std::int64_t rows, std::int64_t cols, Region region,
+                   Category category) {
   if (spec.scale_known()) return spec.descale;
   return stream.empty(descale_shape(block, spec.descale_dtype(), rows, cols), spec.descale_dtype(), region, category);
 }
@@ -29,7 +30,9 @@ class CpuOperands {
     const DType both = one ? compute_ : spec_.format;
     QTensor q;
     if (want_.cols) q.cols = operand(spec_.cols, true, stored(scratch_cols ? compute_ : both, spec_.cols), want_.cols_region, {});
-    if (want_.rows) q.rows = operand(spec_.rows, false, stored(scratch_rows ? compute_ : both, spec_.rows), want_.rows_region, one ? q.cols.codes : Tensor{});
+    if (want_.rows)
+      q.rows =
+          operand(spec_.rows, false, stored(scratch_rows ? compute_ : both, spec_.rows), want_.rows_region, one ? q.cols.codes : Tensor{});
     return q;
   }
 
@@ -41,9 +44,11 @@ class CpuOperands {
   Quantized operand(ScaleBlock block, bool cols, DType dtype, Region region, const Tensor& codes) const {
     const std::int64_t R = want_.shape[0], C = want_.shape[1];
     const bool turned = cols && turned_;
-    Quantized q{.block = block, .power_of_two = spec_.rule != ScaleRule::quotient, .transposed = cols && !turned, .decoded = !is_fp8(dtype)};
+    Quantized q{
+        .block = block, .power_of_two = spec_.rule != ScaleRule::quotient, .transposed = cols && !turned, .decoded = !is_fp8(dtype)};
     q.codes = codes ? codes : stream_.empty(turned ? Shape{C, R} : Shape{R, C}, dtype, region, want_.category);
-    if (!q.decoded || !spec_.decodes_with_descale(block)) q.descales = descales_of(stream_, spec_, block, q.rows(), q.cols(), region, want_.category);
+    if (!q.decoded || !spec_.decodes_with_descale(block))
+      q.descales = descales_of(stream_, spec_, block, q.rows(), q.cols(), region, want_.category);
     return q;
   }
 

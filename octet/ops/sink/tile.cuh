@@ -77,10 +77,8 @@ void run_tiles(Queue queue, const TileJob& job, const Make& make, bool aligned) 
     if (aligned && tiles > 0 && works_by_lines(job)) return run_line_tiles(queue, blocks, job, make), launched("line_tile_kernel");
     if (aligned && encodes_as_made<Make>(job)) return run_known_tiles(queue, blocks, job, make), launched("known_tile_kernel");
   }
-  if (aligned)
-    tile_kernel<T, true><<<blocks, tile_threads, 0, queue>>>(job, make);
-  else if constexpr (Make::outputs == 1)
-    tile_kernel<T, false><<<blocks, tile_threads, 0, queue>>>(job, make);
+  if (aligned) tile_kernel<T, true><<<blocks, tile_threads, 0, queue>>>(job, make);
+  else if constexpr (Make::outputs == 1) tile_kernel<T, false><<<blocks, tile_threads, 0, queue>>>(job, make);
   launched("tile_kernel");
 }
 

@@ -10,7 +10,8 @@
 namespace octet::cpu::OCTET_ISA {
 
 /// Encodes a matrix tile by tile into sink.codes. tile() may be called from several threads, once for every tile, or else all_tiles() from
-/// one; finish() once after them. Codes, descales, amax and counts do not depend on which thread took which tile. Defined in ops/quantize/quantize.cpu.cpp.
+/// one; finish() once after them. Codes, descales, amax and counts do not depend on which thread took which tile. Defined in
+/// ops/quantize/quantize.cpu.cpp.
 class TileQuantizer {
  public:
   /// `values` is where the whole matrix [rows, cols] stands, or null when tiles come from a buffer that is reused; it must be set

@@ -17,10 +17,8 @@ struct Tally {
 template <class Format>
 __device__ __forceinline__ float decode_one(unsigned code) {
   unsigned halves;
-  if constexpr (std::is_same_v<Format, E4M3>)
-    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
-  else
-    asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
+  if constexpr (std::is_same_v<Format, E4M3>) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
+  else asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(std::uint16_t(halves & 0xFFFF)));
   return value;
@@ -214,10 +212,8 @@ __device__ __forceinline__ void take_columns(const TileJob& job, const Spot& at,
     if (c / 8 % 2) q = make_uint4(q.z, q.w, q.x, q.y);
     if (swapped) q = make_uint4(q.x, q.y, q.w, q.z);
     if (p * 32 >= cols || rows == 0) continue;
-    if (job.wide_columns)
-      *reinterpret_cast<uint4*>(to) = q;
-    else
-      store_bytes(to, q, rows);
+    if (job.wide_columns) *reinterpret_cast<uint4*>(to) = q;
+    else store_bytes(to, q, rows);
   }
 }
 __device__ __forceinline__ void store_columns(const TileJob& job, const Spot& at, const uint2 (&codes)[8], uint4* turned) {
@@ -289,10 +285,8 @@ __device__ __forceinline__ void finish_tile(const TileJob& job, const Spot& at, 
   collect_tops(job, at, v, shared);
   __syncthreads();
   const bool beyond = __syncthreads_or(find_scales(job, at, shared));
-  if (job.e5m2)
-    encode_tile<E5M2, aligned>(job, at, v, shared, beyond);
-  else
-    encode_tile<E4M3, aligned>(job, at, v, shared, beyond);
+  if (job.e5m2) encode_tile<E5M2, aligned>(job, at, v, shared, beyond);
+  else encode_tile<E4M3, aligned>(job, at, v, shared, beyond);
 }
 
 }  // namespace octet::cuda

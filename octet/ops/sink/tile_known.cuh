@@ -100,10 +100,8 @@ __global__ void __launch_bounds__(tile_threads, Make::outputs == 1 && !keeps_pla
     known_tile_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
   __shared__ __align__(16) unsigned turned[Make::outputs][tile_side * tile_side / 4];
   const Spot at = spot_of(job, job.cols / Make::outputs);
-  if (job.e5m2)
-    encode_as_made<E5M2, keeps_plain>(job, make, at, turned);
-  else
-    encode_as_made<E4M3, keeps_plain>(job, make, at, turned);
+  if (job.e5m2) encode_as_made<E5M2, keeps_plain>(job, make, at, turned);
+  else encode_as_made<E4M3, keeps_plain>(job, make, at, turned);
 }
 
 template <class Make>

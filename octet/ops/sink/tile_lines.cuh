@@ -20,7 +20,7 @@ inline bool works_by_lines(const TileJob& job) {
 }
 
 template <int outputs>
-inline constexpr int line_tile_threads = outputs * tile_threads;
+inline constexpr int line_tile_threads = outputs* tile_threads;
 
 /// What the threads of a block share, for each output: maxima of rows and, of each warp's rows, of columns; then the scales, in BF16.
 template <int outputs>
@@ -79,7 +79,8 @@ __device__ __forceinline__ void find_line_scales(const TileJob& job, const Spot&
   const bool of_columns = thread / tile_side % 2 == 1;
   const Side& side = of_columns ? job.col : job.row;
   if (side.part == Part::nothing) return;  // all threads of a warp
-  const std::int64_t col0 = at.col0 + output * width, line0 = of_columns ? col0 : at.row0, block = (of_columns ? at.row0 : col0) / tile_side;
+  const std::int64_t col0 = at.col0 + output * width, line0 = of_columns ? col0 : at.row0,
+                     block = (of_columns ? at.row0 : col0) / tile_side;
   const float amax = of_columns ? shared.column_top(output, line) : shared.row_top(output, line);
   bool is_inside = line0 + line < side.lines;
   unsigned scale = __float_as_uint(1.0f);
@@ -110,12 +111,13 @@ __device__ __forceinline__ unsigned scaled(unsigned x, unsigned s) {
 }
 template <class Format>
 __device__ __forceinline__ uint2 encode_scaled(const Eight<Bf16>& x, const uint4& s) {
-  return encode_eight<Format>(Eight<Bf16>{{scaled(x.word[0], s.x), scaled(x.word[1], s.y), scaled(x.word[2], s.z), scaled(x.word[3], s.w)}});
+  return encode_eight<Format>(
+      Eight<Bf16>{{scaled(x.word[0], s.x), scaled(x.word[1], s.y), scaled(x.word[2], s.z), scaled(x.word[3], s.w)}});
 }
 
 template <class Format, int outputs, int held>
 __device__ __forceinline__ void encode_rows(const TileJob& job, const Spot& at, int output, int width, const Eight<Bf16> (&v)[held],
-                                                  const LineShared<outputs>& shared) {
+                                            const LineShared<outputs>& shared) {
   const int rows = at.col0 + at.c < width ? inside(job.rows, at.row0 + at.r, held) : 0;
   std::uint8_t* to = job.row.codes + (at.row0 + at.r) * job.cols + output * width + at.col0 + at.c;
 #pragma unroll
@@ -183,10 +185,8 @@ __global__ void __launch_bounds__(line_tile_threads<Make::outputs>, 4 / Make::ou
 template <class Make>
 void run_line_tiles(Queue queue, unsigned blocks, const TileJob& job, const Make& make) {
   constexpr int threads = line_tile_threads<Make::outputs>;
-  if (job.e5m2)
-    line_tile_kernel<E5M2><<<blocks, threads, 0, queue>>>(job, make);
-  else
-    line_tile_kernel<E4M3><<<blocks, threads, 0, queue>>>(job, make);
+  if (job.e5m2) line_tile_kernel<E5M2><<<blocks, threads, 0, queue>>>(job, make);
+  else line_tile_kernel<E4M3><<<blocks, threads, 0, queue>>>(job, make);
 }
 
 }  // namespace octet::cuda

@@ -60,10 +60,8 @@ __device__ __forceinline__ void collect_tops(const TileJob& job, const Spot& at,
     if ((lane & (reach - 1)) == 0) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        if (job.row.part == Part::blocks)
-          shared.row_scale[(at.c >> job.row.shift) * tile_side + at.r + i] = rows[i];
-        else if (at.row0 + at.r + i < job.rows)
-          raise(job.row.tops + at.row0 + at.r + i, rows[i]);
+        if (job.row.part == Part::blocks) shared.row_scale[(at.c >> job.row.shift) * tile_side + at.r + i] = rows[i];
+        else if (at.row0 + at.r + i < job.rows) raise(job.row.tops + at.row0 + at.r + i, rows[i]);
       }
     }
   }
@@ -97,10 +95,8 @@ struct Found {
 
 __device__ __forceinline__ void put_descale(const Side& side, std::int64_t line, std::int64_t block, const ops::BlockScale<float>& s) {
   const std::int64_t at = line * side.line_stride + block * side.block_stride;
-  if (side.e8m0)
-    static_cast<std::uint8_t*>(side.descales)[at] = std::uint8_t(s.code);
-  else
-    static_cast<float*>(side.descales)[at] = s.descale;
+  if (side.e8m0) static_cast<std::uint8_t*>(side.descales)[at] = std::uint8_t(s.code);
+  else static_cast<float*>(side.descales)[at] = s.descale;
 }
 
 __device__ __forceinline__ ops::BlockRule rule_of(const TileJob& job, const Side& side) {
@@ -172,10 +168,8 @@ __device__ __forceinline__ bool find_scales(const TileJob& job, const Spot& at, 
   for (int w = 1; w < tile_threads / 32; ++w) top = fmaxf(shared.warp_top[w], top);
   if (threadIdx.x == 0) {
     if (job.amax) raise(job.amax, top);
-    if (job.row.part == Part::top_of_tensor)
-      raise(job.row.tops, top);
-    else if (job.col.part == Part::top_of_tensor)
-      raise(job.col.tops, top);
+    if (job.row.part == Part::top_of_tensor) raise(job.row.tops, top);
+    else if (job.col.part == Part::top_of_tensor) raise(job.col.tops, top);
   }
   const auto columns = [&](int line, int block) {  // over the warps, of 16 rows each, that a block of rows has
     const int warps = job.col.part == Part::blocks ? 1 << (job.col.shift - 4) : tile_side / 16;

@@ -17,7 +17,8 @@ std::int64_t count_pieces(std::span<const Tensor> x) {
 std::vector<SumPiece> pieces_of(std::span<const Tensor> x) {
   std::vector<SumPiece> pieces;
   for (const Tensor& t : x)
-    for (std::int64_t at = 0; at < t.count(); at += sum_piece_values) pieces.push_back({t.reshaped({t.count()}).rows(at, std::min(sum_piece_values, t.count() - at))});
+    for (std::int64_t at = 0; at < t.count(); at += sum_piece_values)
+      pieces.push_back({t.reshaped({t.count()}).rows(at, std::min(sum_piece_values, t.count() - at))});
   return pieces;
 }
 

@@ -13,7 +13,8 @@ class Delayed final : public Recipe {
 
   LinearPlan plan(const Site& site, SlotTable& slots) override {
     LinearPlan plan = plan_known_scale(site, slots, scales_, formats_.forward, formats_.gradient);
-    plan.precision += format("; one scale a tensor, {} of {} steps", options_.algorithm == "max" ? "maximum" : "most recent", options_.history);
+    plan.precision +=
+        format("; one scale a tensor, {} of {} steps", options_.algorithm == "max" ? "maximum" : "most recent", options_.history);
     plan.fast_forward = true;
     return plan;
   }
@@ -21,13 +22,15 @@ class Delayed final : public Recipe {
   int calibration_passes() const override { return int(options_.calibration); }
   void allocate(Stream& stream, SlotTable& slots) override { scales_.allocate(stream, slots); }
   void end_step(Stream& stream, SlotTable& slots, const Tensor& skip) override {
-    ops::advance_amax_history(stream, {.history = slots.history(), .scale = scales_.scale(), .descale = scales_.descale(),
-                                       .format_max = scales_.format_max(), .skip = skip, .margin = int(options_.margin),
+    ops::advance_amax_history(stream, {.history = slots.history(),
+                                       .scale = scales_.scale(),
+                                       .descale = scales_.descale(),
+                                       .format_max = scales_.format_max(),
+                                       .skip = skip,
+                                       .margin = int(options_.margin),
                                        .choice = options_.algorithm == "max" ? ops::AmaxChoice::max : ops::AmaxChoice::most_recent});
   }
-  void visit_state(StateVisitor& visitor) override {
-    visitor.section("scales", scales_);
-  }
+  void visit_state(StateVisitor& visitor) override { visitor.section("scales", scales_); }
 
  private:
   RecipeOptions options_;

@@ -21,13 +21,14 @@ class Global final : public Recipe {
   int calibration_passes() const override { return calibration_passes_; }
   void allocate(Stream& stream, SlotTable& slots) override { scales_.allocate(stream, slots); }
   void end_step(Stream& stream, SlotTable& slots, const Tensor& skip) override {
-    ops::update_shared_scale(stream, {.amax = slots.amax(), .scale = scales_.scale(), .descale = scales_.descale(), .skip = skip,
+    ops::update_shared_scale(stream, {.amax = slots.amax(),
+                                      .scale = scales_.scale(),
+                                      .descale = scales_.descale(),
+                                      .skip = skip,
                                       .format_max = format_max(formats_.forward)});
     clear(stream, slots.amax());
   }
-  void visit_state(StateVisitor& visitor) override {
-    visitor.section("scales", scales_);
-  }
+  void visit_state(StateVisitor& visitor) override { visitor.section("scales", scales_); }
 
  private:
   Formats formats_;

@@ -68,12 +68,9 @@ std::vector<double> asinh_ticks(const Axis& axis, int wanted) {
 
 double bent(const Axis& axis, double x) {
   switch (axis.kind) {
-    case Axis::Kind::linear:
-      return x;
-    case Axis::Kind::log:
-      return std::log(std::max(x, axis.low * 1e-6));
-    case Axis::Kind::asinh:
-      return std::asinh(x / axis.knee);
+    case Axis::Kind::linear: return x;
+    case Axis::Kind::log: return std::log(std::max(x, axis.low * 1e-6));
+    case Axis::Kind::asinh: return std::asinh(x / axis.knee);
   }
   return x;
 }
@@ -87,12 +84,9 @@ double Axis::place(double x) const {
 
 std::vector<double> Axis::ticks(int wanted) const {
   switch (kind) {
-    case Kind::linear:
-      return linear_ticks(low, high, wanted);
-    case Kind::log:
-      return log_ticks(low, high, wanted);
-    case Kind::asinh:
-      return asinh_ticks(*this, wanted);
+    case Kind::linear: return linear_ticks(low, high, wanted);
+    case Kind::log: return log_ticks(low, high, wanted);
+    case Kind::asinh: return asinh_ticks(*this, wanted);
   }
   return {};
 }

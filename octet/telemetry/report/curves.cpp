@@ -131,7 +131,8 @@ Differences differences(const Group& group, const Group& base) {
   Differences out;
   for (const RunRecord* run : group.runs)
     for (const RunRecord* other : base.runs)
-      if (other->facts.seed == run->facts.seed) out.lines.push_back(difference(*run, *other)), out.marks.push_back(eval_difference(*run, *other));
+      if (other->facts.seed == run->facts.seed)
+        out.lines.push_back(difference(*run, *other)), out.marks.push_back(eval_difference(*run, *other));
   return out;
 }
 
@@ -140,8 +141,7 @@ Differences differences(const Group& group, const Group& base) {
 std::optional<Line> twin_band(const Study& study) {
   std::map<double, std::pair<double, int>> squares;  // by step: their sum and count
   for (const Group& twin : study.twins)
-    for (const Point& p : bundled(differences(twin, *study.baseline()).lines).mean)
-      squares[p.x].first += p.y * p.y, ++squares[p.x].second;
+    for (const Point& p : bundled(differences(twin, *study.baseline()).lines).mean) squares[p.x].first += p.y * p.y, ++squares[p.x].second;
   if (squares.size() < 2) return std::nullopt;
   Points means;
   for (const auto& [x, sum] : squares) means.push_back({x, sum.first / sum.second});
@@ -179,7 +179,9 @@ void draw_difference(Markup& m, const Study& study) {
   chart.note =
       format("On the same batches. Lines: training loss, smoothed. Marks: evaluation. Light zone: ±{} %, the tolerance. ", fixed(zone, 2));
   if (chart.shade)
-    chart.note += format("Grey band: chance, by twins of {} whose first weights differ in their last bit; within it nothing can be told apart. ", c.baseline);
+    chart.note +=
+        format("Grey band: chance, by twins of {} whose first weights differ in their last bit; within it nothing can be told apart. ",
+               c.baseline);
   chart.note += verdicts(c) + ".";
   draw(m, chart);
 }

@@ -12,14 +12,10 @@ namespace {
 
 std::string how_it_went(const RunRecord& run) {
   switch (run.facts.state) {
-    case RunState::running:
-      return "Unfinished (running, or killed)";
-    case RunState::finished:
-      return "Finished";
-    case RunState::stopped:
-      return "Stopped";
-    case RunState::diverged:
-      return "Diverged";
+    case RunState::running: return "Unfinished (running, or killed)";
+    case RunState::finished: return "Finished";
+    case RunState::stopped: return "Stopped";
+    case RunState::diverged: return "Diverged";
   }
   return "";
 }
@@ -40,7 +36,8 @@ void fact(Markup& m, const std::string& name, const std::string& value) {
 
 std::string model_text(const Group& g) {
   const ModelFacts& model = g.first().facts.model;
-  return format("{}, {} parameters, {} layers of width {}", model_name(model), scaled_text(double(model.parameters)), model.layers, model.width);
+  return format("{}, {} parameters, {} layers of width {}", model_name(model), scaled_text(double(model.parameters)), model.layers,
+                model.width);
 }
 
 bool one_model(const Study& study) {
@@ -89,8 +86,8 @@ void write_header(Markup& m, const Study& study) {
   m.element("p", "Octet report", {{"class", "kicker"}});
   if (study.comparison) {
     const std::size_t arms = study.groups.size() - (study.baseline() ? 1 : 0);
-    m.element("h1", format("{}: {} {} beside {}", one_model(study) ? model_name(study.groups[0].first().facts.model) : "Several models", arms, arms == 1 ? "arm" : "arms",
-                           study.comparison->baseline));
+    m.element("h1", format("{}: {} {} beside {}", one_model(study) ? model_name(study.groups[0].first().facts.model) : "Several models",
+                           arms, arms == 1 ? "arm" : "arms", study.comparison->baseline));
     m.element("p", findings(*study.comparison), {{"class", "verdict"}});
   } else {
     m.element("h1", study.groups.size() == 1 ? study.groups[0].name : format("{} runs", study.groups.size()));

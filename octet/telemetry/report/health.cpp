@@ -63,8 +63,8 @@ std::vector<HeatBin> percent_bins() {
   return {{1e-12, "h0", "0"}, {0.01, "h1", "< 0.01"}, {0.1, "h2", "< 0.1"}, {1, "h3", "< 1"}, {10, "h4", "< 10"}, {INFINITY, "h6", "≥ 10"}};
 }
 
-/// Bits of headroom of every quantizer. A largest value that lies a little beyond the format's but rounds to it is not clipped: where nothing
-/// saturated the headroom is at least 0.
+/// Bits of headroom of every quantizer. A largest value that lies a little beyond the format's but rounds to it is not clipped: where
+/// nothing saturated the headroom is at least 0.
 std::vector<float> headroom_of(const HealthEvent& e) {
   std::vector<float> out = e.headroom_bits;
   for (std::size_t i = 0; i < out.size(); ++i)
@@ -76,9 +76,9 @@ void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
   const auto rows = rows_of(run.facts);
   const auto maps = m.in("div", {{"class", "maps"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
 
-  HeatMap headroom = map_of(
-      run, headroom_of, 1, [](float a, float b) { return a < b; });
-  headroom.title = "Headroom [bits]: " + name, headroom.note = "log₂ of the format's largest value over the largest scaled; below 0: values were clipped.";
+  HeatMap headroom = map_of(run, headroom_of, 1, [](float a, float b) { return a < b; });
+  headroom.title = "Headroom [bits]: " + name,
+  headroom.note = "log₂ of the format's largest value over the largest scaled; below 0: values were clipped.";
   headroom.bins = {{-0.001, "hot", "< 0"}, {0.5, "h0", "0–½"}, {1, "h1", "½–1"},       {2, "h2", "1–2"},
                    {4, "h3", "2–4"},       {8, "h4", "4–8"},   {INFINITY, "h6", "≥ 8"}};
   draw(m, headroom);
@@ -132,8 +132,8 @@ std::vector<Line> scale_lines(const RunRecord& run) {
   return lines;
 }
 
-/// From the lowest to the highest of the lines and of what lies around them: a block of zeros has the largest scale that there is, and would
-/// flatten all others, so a band counts only as far as `reach` bits from its line. Where it goes further it leaves the chart.
+/// From the lowest to the highest of the lines and of what lies around them: a block of zeros has the largest scale that there is, and
+/// would flatten all others, so a band counts only as far as `reach` bits from its line. Where it goes further it leaves the chart.
 Axis scale_axis(const std::vector<Line>& lines) {
   constexpr double reach = 16;
   double low = INFINITY, high = -INFINITY;
@@ -147,11 +147,13 @@ Axis scale_axis(const std::vector<Line>& lines) {
 
 void draw_scales(Markup& m, const RunRecord& run, const std::string& name) {
   if (run.scales.empty()) return;
-  LineChart chart{.title = "Scale factors: " + name,
-                  .note = "Line: median over layers. Band: smallest to largest; where it leaves the chart, a block held nothing but zeros, or nearly so.",
-                  .x_label = "step",
-                  .y_label = "log₂ of the scale that multiplies before encoding",
-                  .height = 200};
+  LineChart chart{
+      .title = "Scale factors: " + name,
+      .note =
+          "Line: median over layers. Band: smallest to largest; where it leaves the chart, a block held nothing but zeros, or nearly so.",
+      .x_label = "step",
+      .y_label = "log₂ of the scale that multiplies before encoding",
+      .height = 200};
   chart.lines = scale_lines(run);
   chart.x = {.low = 0, .high = std::max(1.0, double(run.scales.back().step))}, chart.y = scale_axis(chart.lines);
   draw(m, chart);

@@ -45,20 +45,13 @@ std::string escaped(std::string_view s) {
   while (!s.empty()) {
     const Character c = first_character(s);
     const std::size_t length = c.length ? c.length : 1;
-    if (!c.length || !shown(c.code))
-      out += "\xEF\xBF\xBD";
-    else if (c.code == '&')
-      out += "&amp;";
-    else if (c.code == '<')
-      out += "&lt;";
-    else if (c.code == '>')
-      out += "&gt;";
-    else if (c.code == '"')
-      out += "&quot;";
-    else if (c.code == '\'')
-      out += "&#39;";
-    else
-      out += s.substr(0, length);
+    if (!c.length || !shown(c.code)) out += "\xEF\xBF\xBD";
+    else if (c.code == '&') out += "&amp;";
+    else if (c.code == '<') out += "&lt;";
+    else if (c.code == '>') out += "&gt;";
+    else if (c.code == '"') out += "&quot;";
+    else if (c.code == '\'') out += "&#39;";
+    else out += s.substr(0, length);
     s.remove_prefix(length);
   }
   return out;

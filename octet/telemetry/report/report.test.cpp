@@ -91,10 +91,8 @@ TEST(Report, is_well_formed_and_so_is_every_svg) {
     std::size_t depth = 0, end = at;
     do {
       const auto open = html.find("<svg", end), close = html.find("</svg>", end);
-      if (open < close)
-        ++depth, end = open + 4;
-      else
-        --depth, end = close + 6;
+      if (open < close) ++depth, end = open + 4;
+      else --depth, end = close + 6;
     } while (depth > 0);
     const std::string svg = html.substr(at, end - at);
     ASSERT_EQ(report::WellFormed::fault(svg), "");
@@ -159,7 +157,8 @@ std::string figure_of(const std::string& html, const std::string& title) {
 }
 
 TEST(Report, labels_runs_of_different_model_length_or_rate_each) {
-  std::vector<RunRecord> runs{testing::sample_run(testing::sample_recipes()[0], 1, small), testing::sample_run(testing::sample_recipes()[1], 1, small)};
+  std::vector<RunRecord> runs{testing::sample_run(testing::sample_recipes()[0], 1, small),
+                              testing::sample_run(testing::sample_recipes()[1], 1, small)};
   const std::string alike = report_html(runs);
   EXPECT_NE(alike.find("<dd>60 steps, 123 k tokens per run</dd>"), std::string::npos);
   EXPECT_NE(figure_of(alike, "Learning rate").find("the same in every run"), std::string::npos);
@@ -167,8 +166,10 @@ TEST(Report, labels_runs_of_different_model_length_or_rate_each) {
   for (StepEvent& e : runs[1].steps) e.learning_rate *= 2;
   runs[1].steps.resize(30);
   const std::string html = report_html(runs);
-  for (const char* part : {"<dd>bf16-1: llama tiny, 9.84 M parameters, 4 layers of width 320; delayed-1: llama medium, 9.84 M parameters, 4 layers of width 640</dd>",
-                           "<dd>bf16-1: 60 steps, 123 k tokens; delayed-1: 30 steps, 61.4 k tokens per run</dd>", "<dd>bf16-1: 0.001; delayed-1: 0.002</dd>"})
+  for (const char* part :
+       {"<dd>bf16-1: llama tiny, 9.84 M parameters, 4 layers of width 320; delayed-1: llama medium, 9.84 M parameters, 4 layers of width "
+        "640</dd>",
+        "<dd>bf16-1: 60 steps, 123 k tokens; delayed-1: 30 steps, 61.4 k tokens per run</dd>", "<dd>bf16-1: 0.001; delayed-1: 0.002</dd>"})
     EXPECT_NE(html.find(part), std::string::npos) << part;
   const std::string rates = figure_of(html, "Learning rate");
   EXPECT_EQ(rates.find("the same in every run"), std::string::npos);

@@ -30,7 +30,9 @@ double median_share(const Group& group) {
 
 void draw_throughput(Markup& m, const Study& study) {
   BarChart chart{.title = "Throughput",
-                 .note = "Median over steps; in brackets the rate over the one that the machine's limits, as measured at the start, allow. Above 100 % the machine was busier then than later.",
+                 .note =
+                     "Median over steps; in brackets the rate over the one that the machine's limits, as measured at the start, allow. "
+                     "Above 100 % the machine was busier then than later.",
                  .unit = "tokens per second",
                  .bars = {}};
   for (const Group& group : study.groups) {
@@ -45,8 +47,8 @@ void draw_throughput(Markup& m, const Study& study) {
 
 void draw_rate_over_time(Markup& m, const Group& group) {
   LineChart chart{.title = "Throughput: " + group.name,
-                  .note = format("Median {} tokens per second, {} % of what the machine's limits, as measured at the start, allow.", whole_text(mean_rate(group)),
-                                 number_text(100 * median_share(group), 0)),
+                  .note = format("Median {} tokens per second, {} % of what the machine's limits, as measured at the start, allow.",
+                                 whole_text(mean_rate(group)), number_text(100 * median_share(group), 0)),
                   .x_label = "step",
                   .y_label = "tokens per second",
                   .height = 150,

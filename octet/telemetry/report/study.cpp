@@ -15,10 +15,8 @@ std::string facts_of_all(const Study& study, const std::function<std::string(con
   for (const Group& g : study.groups) {
     const std::string value = fact(g);
     const auto same = std::find_if(all.begin(), all.end(), [&](const auto& entry) { return entry.first == value; });
-    if (same == all.end())
-      all.emplace_back(value, g.name);
-    else
-      same->second += ", " + g.name;
+    if (same == all.end()) all.emplace_back(value, g.name);
+    else same->second += ", " + g.name;
   }
   if (all.size() == 1) return all[0].first;
   std::string out;
@@ -36,10 +34,8 @@ Study study_of(std::span<const RunRecord> runs, const Comparison* comparison) {
     std::vector<Group>& groups = comparison && run.facts.twin > 0 ? study.twins : study.groups;
     const std::string name = comparison ? row_name(arm_of(run.facts), run.facts.twin) : run.facts.name;
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return comparison && g.name == name; });
-    if (group == groups.end())
-      groups.push_back({.name = name, .runs = {&run}});
-    else
-      group->runs.push_back(&run);
+    if (group == groups.end()) groups.push_back({.name = name, .runs = {&run}});
+    else group->runs.push_back(&run);
   }
   if (comparison)
     std::stable_partition(study.groups.begin(), study.groups.end(), [&](const Group& g) { return g.name == comparison->baseline; });

@@ -67,10 +67,8 @@ void write_compared(Markup& m, const Study& study) {
     const ComparisonRow* row = find_row(c, group.name);
     if (!row) return;
     const auto tr = m.in("tr");
-    if (twin)
-      m.element("th", group.name, {{"scope", "row"}, {"class", "soft"}});
-    else
-      name_cell(m, group);
+    if (twin) m.element("th", group.name, {{"scope", "row"}, {"class", "soft"}});
+    else name_cell(m, group);
     cell(m, "Train loss", number_text(row->train_loss, 4));
     cell(m, "Eval loss", number_text(row->eval_loss, 4));
     if (average) cell(m, "Averaged", number_text(row->average_loss, 4));
@@ -123,13 +121,14 @@ void write_summary(Markup& m, const Study& study) {
     study.comparison ? write_compared(m, study) : write_single(m, study);
   }
   if (study.comparison)
-    m.element("p",
-              format("Losses in nats per token, means over seeds; \"averaged\": of the mean of the last weights. The gap is that of the last of "
-                     "these losses to the baseline's of the same seed; ± is its interval at {}%, Student's t over the seeds, corrected for "
-                     "several arms (Holm). Within or over: the whole interval is below or above {}%. The cosine is that of the first step's "
-                     "gradient with the baseline's. Tokens/s is the median over steps.",
-                     fixed(100 * study.comparison->confidence, 0), fixed(100 * study.comparison->tolerance, 2)),
-              {{"class", "soft"}});
+    m.element(
+        "p",
+        format("Losses in nats per token, means over seeds; \"averaged\": of the mean of the last weights. The gap is that of the last of "
+               "these losses to the baseline's of the same seed; ± is its interval at {}%, Student's t over the seeds, corrected for "
+               "several arms (Holm). Within or over: the whole interval is below or above {}%. The cosine is that of the first step's "
+               "gradient with the baseline's. Tokens/s is the median over steps.",
+               fixed(100 * study.comparison->confidence, 0), fixed(100 * study.comparison->tolerance, 2)),
+        {{"class", "soft"}});
 }
 
 }  // namespace octet::report

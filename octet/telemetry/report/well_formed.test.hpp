@@ -17,12 +17,9 @@ class WellFormed {
 
   std::string run() {
     while (at_ < s_.size() && fault_.empty()) {
-      if (s_[at_] != '<')
-        content();
-      else if (rest().substr(0, 2) == "</")
-        close();
-      else
-        open();
+      if (s_[at_] != '<') content();
+      else if (rest().substr(0, 2) == "</") close();
+      else open();
     }
     if (fault_.empty() && !open_.empty()) stop("never closed: " + open_.back());
     return fault_;

@@ -28,20 +28,11 @@ class ProtoReader {
     const std::uint64_t key = base128();
     field = int(key >> 3);
     switch (key & 7) {
-      case 0:
-        number = base128();
-        break;
-      case 1:
-        number = little_endian(take(8));
-        break;
-      case 2:
-        bytes = take(base128());
-        break;
-      case 5:
-        number = little_endian(take(4));
-        break;
-      default:
-        throw std::runtime_error("no wire type of protobuf");
+      case 0: number = base128(); break;
+      case 1: number = little_endian(take(8)); break;
+      case 2: bytes = take(base128()); break;
+      case 5: number = little_endian(take(4)); break;
+      default: throw std::runtime_error("no wire type of protobuf");
     }
     return true;
   }

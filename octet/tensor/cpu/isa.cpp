@@ -28,7 +28,8 @@ bool has_bf16() { return __builtin_cpu_supports("avx512bf16") || has_amx_bf16();
 Isa isa() {
   static const Isa best = [] {
     const Isa found = detected_isa();
-    if (found == Isa::none) throw DeviceError("this processor lacks AVX2 and FMA, which Octet's CPU kernels need; any x86-64 processor since 2013 has them");
+    if (found == Isa::none)
+      throw DeviceError("this processor lacks AVX2 and FMA, which Octet's CPU kernels need; any x86-64 processor since 2013 has them");
     const char* wanted = std::getenv("OCTET_ISA");
     return wanted != nullptr && std::string_view(wanted) == "v3" ? Isa::v3 : found;
   }();

@@ -52,9 +52,13 @@ OCTET_HD P load_raw(const T* p, Part c) {
   return v;
 }
 template <class P, class T>
-OCTET_HD void store_raw(T* p, Full c, P v) { __builtin_memcpy(p + c.at, &v, sizeof(P)); }
+OCTET_HD void store_raw(T* p, Full c, P v) {
+  __builtin_memcpy(p + c.at, &v, sizeof(P));
+}
 template <class P, class T>
-OCTET_HD void store_raw(T* p, Part c, P v) { __builtin_memcpy(p + c.at, &v, std::size_t(c.count) * sizeof(T)); }
+OCTET_HD void store_raw(T* p, Part c, P v) {
+  __builtin_memcpy(p + c.at, &v, std::size_t(c.count) * sizeof(T));
+}
 
 /// a * b + c with one rounding.
 OCTET_HD Vec fused_multiply_add(Vec a, Vec b, Vec c) {
@@ -79,7 +83,8 @@ OCTET_HD ByteVec to_bytes(IntVec v) {
   return (ByteVec)_mm512_cvtepi32_epi8((__m512i)v);
 #else
   const __m256i low = _mm256_set1_epi32(0x0C080400), quarters = _mm256_shuffle_epi8((__m256i)v, low);
-  return __builtin_bit_cast(ByteVec, _mm_cvtsi128_si64(_mm_unpacklo_epi32(_mm256_castsi256_si128(quarters), _mm256_extracti128_si256(quarters, 1))));
+  return __builtin_bit_cast(ByteVec,
+                            _mm_cvtsi128_si64(_mm_unpacklo_epi32(_mm256_castsi256_si128(quarters), _mm256_extracti128_si256(quarters, 1))));
 #endif
 }
 OCTET_HD HalfVec to_halves(IntVec v) {
@@ -140,10 +145,22 @@ struct Lane {
   }
   OCTET_HD bool first() const { return true; }
 
-  template <class Cursor> OCTET_HD Vec load(const float* p, Cursor c) const { return load_raw<Vec>(p, c); }
-  template <class Cursor> OCTET_HD Vec load(const Bf16* p, Cursor c) const { return decode_bf16_lanes<Vec>(widen(load_raw<HalfVec>(p, c))); }
-  template <class Cursor> OCTET_HD void store(float* p, Cursor c, Vec v) const { store_raw(p, c, v); }
-  template <class Cursor> OCTET_HD void store(Bf16* p, Cursor c, Vec v) const { store_raw(p, c, to_halves(encode_bf16_lanes(v))); }
+  template <class Cursor>
+  OCTET_HD Vec load(const float* p, Cursor c) const {
+    return load_raw<Vec>(p, c);
+  }
+  template <class Cursor>
+  OCTET_HD Vec load(const Bf16* p, Cursor c) const {
+    return decode_bf16_lanes<Vec>(widen(load_raw<HalfVec>(p, c)));
+  }
+  template <class Cursor>
+  OCTET_HD void store(float* p, Cursor c, Vec v) const {
+    store_raw(p, c, v);
+  }
+  template <class Cursor>
+  OCTET_HD void store(Bf16* p, Cursor c, Vec v) const {
+    store_raw(p, c, to_halves(encode_bf16_lanes(v)));
+  }
 
   /// v, with `otherwise` beyond the end of the row: for what a loaded 0 would disturb, such as sums of exp(x) or a maximum.
   OCTET_HD Vec within(Vec v, Full, float = 0) const { return v; }

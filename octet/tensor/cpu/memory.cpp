@@ -32,8 +32,8 @@ Pages Pages::reserve() {
   void* const p = mmap(nullptr, pages.bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) {
     const std::size_t wanted = std::exchange(pages.bytes_, 0);
-    throw DeviceError(format("cannot reserve {} of address space ({}); raise the limit with `ulimit -v unlimited`", bytes_text(double(wanted)),
-                             std::strerror(errno)));
+    throw DeviceError(format("cannot reserve {} of address space ({}); raise the limit with `ulimit -v unlimited`",
+                             bytes_text(double(wanted)), std::strerror(errno)));
   }
   madvise(p, pages.bytes_, MADV_HUGEPAGE);
   pages.data_ = static_cast<std::byte*>(p);

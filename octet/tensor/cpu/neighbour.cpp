@@ -26,7 +26,8 @@ bool Contention::sample(std::int64_t preemptions) {
 #ifdef _OPENMP
 namespace {
 
-/// While it lives, OpenMP has a second team, whose threads sleep: with it libgomp counts more threads than processors, and waits by sleeping.
+/// While it lives, OpenMP has a second team, whose threads sleep: with it libgomp counts more threads than processors, and waits by
+/// sleeping.
 class SleepingTeam {
  public:
   SleepingTeam() {

@@ -21,11 +21,13 @@ OCTET_HD Pair load_pair(const float* p) {
   const Vec low = load_raw<Vec>(p, Full{0}), high = load_raw<Vec>(p, Full{width});
   if constexpr (order == PairOrder::halves) return {low, high};
 #ifdef OCTET_ISA_v4
-  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+                odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
   return {(Vec)_mm512_permutex2var_ps((__m512)low, even, (__m512)high), (Vec)_mm512_permutex2var_ps((__m512)low, odd, (__m512)high)};
 #else
   const auto in_order = [](__m256 v) { return (Vec)_mm256_permute4x64_epi64((__m256i)v, 0b11'01'10'00); };
-  return {in_order(_mm256_shuffle_ps((__m256)low, (__m256)high, 0b10'00'10'00)), in_order(_mm256_shuffle_ps((__m256)low, (__m256)high, 0b11'01'11'01))};
+  return {in_order(_mm256_shuffle_ps((__m256)low, (__m256)high, 0b10'00'10'00)),
+          in_order(_mm256_shuffle_ps((__m256)low, (__m256)high, 0b11'01'11'01))};
 #endif
 }
 template <PairOrder order>
@@ -39,7 +41,8 @@ template <PairOrder order>
 OCTET_HD void store_pair(float* p, Pair v) {
   if constexpr (order == PairOrder::interleaved) {
 #ifdef OCTET_ISA_v4
-    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
+                  high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
     v = {(Vec)_mm512_permutex2var_ps((__m512)v.a, low, (__m512)v.b), (Vec)_mm512_permutex2var_ps((__m512)v.a, high, (__m512)v.b)};
 #else
     const __m256 low = _mm256_unpacklo_ps((__m256)v.a, (__m256)v.b), high = _mm256_unpackhi_ps((__m256)v.a, (__m256)v.b);
@@ -93,7 +96,10 @@ OCTET_HD Pair operator*(Pair x, float y) { return {x.a * y, x.b * y}; }
 struct PairLane {
   using Value = Pair;
 
-  template <class T> OCTET_HD Pair load(const T* p, Full c) const { return load_pair<PairOrder::interleaved>(p + c.at); }
+  template <class T>
+  OCTET_HD Pair load(const T* p, Full c) const {
+    return load_pair<PairOrder::interleaved>(p + c.at);
+  }
   OCTET_HD void store(float* p, Full c, Pair v) const { store_pair<PairOrder::interleaved>(p + c.at, v); }
   OCTET_HD Pair sqrt(Pair v) const { return {square_root(v.a), square_root(v.b)}; }
 

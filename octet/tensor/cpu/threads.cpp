@@ -41,9 +41,11 @@ void require_threads() {
   all.count_down();
   for (std::thread& t : begun) t.join();
   if (refused)
-    throw DeviceError(format("{} threads are needed, {} to compute with, and the system lets this process begin {}: raise the limit of processes (ulimit -u) or of "
-                             "memory (ulimit -v), or set OMP_NUM_THREADS=1",
-                             wanted, threads(), begun.size()));
+    throw DeviceError(
+        format("{} threads are needed, {} to compute with, and the system lets this process begin {}: raise the limit of processes (ulimit "
+               "-u) or of "
+               "memory (ulimit -v), or set OMP_NUM_THREADS=1",
+               wanted, threads(), begun.size()));
   possible = wanted;
 }
 

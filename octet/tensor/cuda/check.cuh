@@ -10,7 +10,8 @@ namespace octet::cuda {
 
 /// Throws DeviceError unless the call succeeded. `what` names the call.
 inline void require(cudaError_t code, const char* what) {
-  if (code == cudaSuccess) [[likely]] return;
+  if (code == cudaSuccess) [[likely]]
+    return;
   cudaGetLastError();  // or launched() would find it behind the next kernel
   throw DeviceError(format("CUDA: {}: {}", what, cudaGetErrorString(code)));
 }
@@ -23,7 +24,8 @@ template <class Kernel>
 void allow_shared(Kernel* kernel, int bytes) {
   if (bytes <= 48 * 1024) return;
   const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (code != cudaSuccess) [[unlikely]] require(code, format("a kernel that takes {} bytes of shared memory", bytes).c_str());
+  if (code != cudaSuccess) [[unlikely]]
+    require(code, format("a kernel that takes {} bytes of shared memory", bytes).c_str());
 }
 
 }  // namespace octet::cuda

@@ -73,14 +73,10 @@ template <class T, class F>
 bool with_held_rows(std::int64_t cols, const F& f) {
   constexpr int N = 16 / int(sizeof(T)), values = 32;  // of a row in a thread
   if (cols % N != 0 || cols > 256 * values) return false;
-  if (cols <= 32 * values)
-    f.template operator()<32, values / N>();
-  else if (cols <= 64 * values)
-    f.template operator()<128, values / 2 / N>();
-  else if (cols <= 128 * values)
-    f.template operator()<128, values / N>();
-  else
-    f.template operator()<256, values / N>();
+  if (cols <= 32 * values) f.template operator()<32, values / N>();
+  else if (cols <= 64 * values) f.template operator()<128, values / 2 / N>();
+  else if (cols <= 128 * values) f.template operator()<128, values / N>();
+  else f.template operator()<256, values / N>();
   return true;
 }
 

@@ -28,14 +28,16 @@ struct Barrier {
   __device__ void arrive_at(unsigned rank) const {
     asm volatile(
         "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; "
-        "mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(at), "r"(rank)
+        "mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(at),
+        "r"(rank)
         : "memory");
   }
   /// Waits until the phase of this parity has ended; the phase before the first counts as one of parity 1.
   __device__ void wait(unsigned parity) const {
     asm volatile(
         "{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; "
-        "@done bra.uni out; bra.uni again; out: }" ::"r"(at), "r"(parity)
+        "@done bra.uni out; bra.uni again; out: }" ::"r"(at),
+        "r"(parity)
         : "memory");
   }
 };
@@ -56,22 +58,28 @@ __device__ inline void cluster_sync() {
 __device__ inline void copy_box(std::uint32_t to, const CUtensorMap& from, int x, int y, Barrier full) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-      "[%0], [%1, {%2, %3}], [%4];" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(full.at)
+      "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+      "l"(&from), "r"(x), "r"(y), "r"(full.at)
       : "memory");
 }
 /// The same into that place of both blocks of a cluster of two, counted in each at the barrier in the place of `full`.
 __device__ inline void copy_box_to_both(std::uint32_t to, const CUtensorMap& from, int x, int y, Barrier full) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(full.at), "h"(std::uint16_t(3))
+      "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&from), "r"(x), "r"(y), "r"(full.at), "h"(std::uint16_t(3))
       : "memory");
 }
 
 /// Registers a thread may use from here on; all warps of a warpgroup say it, in a kernel with __launch_bounds__(threads, 1).
 template <int count>
-__device__ inline void fewer_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count)); }
+__device__ inline void fewer_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
 template <int count>
-__device__ inline void more_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count)); }
+__device__ inline void more_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
 
 /// `threads` threads that name the same barrier meet.
 __device__ inline void sync_threads_of(int barrier, int threads) {

@@ -69,12 +69,18 @@ struct RowLanes {
   }
   __device__ __forceinline__ bool first() const { return lane() == 0; }
 
-  template <class T> __device__ __forceinline__ Value load(const T* p, std::int64_t at) const { return cuda::load<N>(p, at); }
-  template <class T> __device__ __forceinline__ void store(T* p, std::int64_t at, const Value& v) const { cuda::store(p, at, v); }
+  template <class T>
+  __device__ __forceinline__ Value load(const T* p, std::int64_t at) const {
+    return cuda::load<N>(p, at);
+  }
+  template <class T>
+  __device__ __forceinline__ void store(T* p, std::int64_t at, const Value& v) const {
+    cuda::store(p, at, v);
+  }
   __device__ __forceinline__ Value within(const Value& v, std::int64_t, float = 0) const { return v; }
 
-  /// p[at + i] = v[i] rounded stochastically by random bits that are drawn for element e = at + i: half e % 2 of word e % 8 / 2 of words(e / 8).
-  /// Packs of 8 begin at a multiple of 8.
+  /// p[at + i] = v[i] rounded stochastically by random bits that are drawn for element e = at + i: half e % 2 of word e % 8 / 2 of words(e
+  /// / 8). Packs of 8 begin at a multiple of 8.
   template <class Words>
   __device__ __forceinline__ void store_drawn(Bf16* p, std::int64_t at, const Value& v, const Words& words) const {
     const RandomWords eight = words(at / 8);

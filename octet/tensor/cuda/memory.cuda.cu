@@ -83,9 +83,10 @@ void HostPages::take(std::size_t bytes) {
   const std::size_t all = std::min(std::size_t(round_up(std::int64_t(bytes), std::int64_t(least_part))), pages_.bytes());
   if (cudaHostRegister(pages_.data(), all, cudaHostRegisterMapped) != cudaSuccess) {
     cudaGetLastError();
-    throw DeviceError(format("out of host memory that a GPU can use: {} are needed and {} are free; set optim.offload = false, or raise "
-                             "the limit of locked memory (ulimit -l)",
-                             bytes_text(double(all)), bytes_text(double(cpu::available_bytes()))));
+    throw DeviceError(
+        format("out of host memory that a GPU can use: {} are needed and {} are free; set optim.offload = false, or raise "
+               "the limit of locked memory (ulimit -l)",
+               bytes_text(double(all)), bytes_text(double(cpu::available_bytes()))));
   }
   taken_ = all;
 }

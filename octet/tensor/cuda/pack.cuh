@@ -35,15 +35,18 @@ __device__ __forceinline__ Pack<N> map(const Pack<N>& a, const Pack<N>& b, F f) 
   return p;
 }
 
-#define OCTET_PACK_OPERATOR(op)                                                                                    \
-  template <int N> __device__ __forceinline__ Pack<N> operator op(const Pack<N>& a, const Pack<N>& b) {            \
-    return map(a, b, [](float x, float y) { return x op y; });                                                     \
-  }                                                                                                                \
-  template <int N> __device__ __forceinline__ Pack<N> operator op(const Pack<N>& a, float b) {                     \
-    return map(a, [b](float x) { return x op b; });                                                                \
-  }                                                                                                                \
-  template <int N> __device__ __forceinline__ Pack<N> operator op(float a, const Pack<N>& b) {                     \
-    return map(b, [a](float x) { return a op x; });                                                                \
+#define OCTET_PACK_OPERATOR(op)                                                        \
+  template <int N>                                                                     \
+  __device__ __forceinline__ Pack<N> operator op(const Pack<N>& a, const Pack<N>& b) { \
+    return map(a, b, [](float x, float y) { return x op y; });                         \
+  }                                                                                    \
+  template <int N>                                                                     \
+  __device__ __forceinline__ Pack<N> operator op(const Pack<N>& a, float b) {          \
+    return map(a, [b](float x) { return x op b; });                                    \
+  }                                                                                    \
+  template <int N>                                                                     \
+  __device__ __forceinline__ Pack<N> operator op(float a, const Pack<N>& b) {          \
+    return map(b, [a](float x) { return a op x; });                                    \
   }
 OCTET_PACK_OPERATOR(+)
 OCTET_PACK_OPERATOR(-)
@@ -80,32 +83,37 @@ __device__ __forceinline__ float root_near_one(float x) {
 }
 }  // namespace detail
 
-template <int N> __device__ __forceinline__ Pack<N> operator/(const Pack<N>& a, const Pack<N>& b) {
+template <int N>
+__device__ __forceinline__ Pack<N> operator/(const Pack<N>& a, const Pack<N>& b) {
   detail::Sizes sizes;
 #pragma unroll
   for (int i = 0; i < N; ++i) sizes.add_or_zero(a.v[i]), sizes.add(b.v[i]);
   if (sizes.near_one()) return map(a, b, [](float x, float y) { return detail::quotient_near_one(x, y); });
   return map(a, b, [](float x, float y) { return x / y; });
 }
-template <int N> __device__ __forceinline__ Pack<N> sqrt(const Pack<N>& x) {
+template <int N>
+__device__ __forceinline__ Pack<N> sqrt(const Pack<N>& x) {
   detail::Sizes sizes;
 #pragma unroll
   for (int i = 0; i < N; ++i) sizes.add_or_zero(x.v[i]);
-  if (sizes.near_one())
-    return map(x, [](float v) { return __float_as_uint(v) == 0 ? 0.0f : detail::root_near_one(v); });
+  if (sizes.near_one()) return map(x, [](float v) { return __float_as_uint(v) == 0 ? 0.0f : detail::root_near_one(v); });
   return map(x, [](float v) { return sqrtf(v); });
 }
 
-template <int N> __device__ __forceinline__ Pack<N> larger(const Pack<N>& x, const Pack<N>& most) {
+template <int N>
+__device__ __forceinline__ Pack<N> larger(const Pack<N>& x, const Pack<N>& most) {
   return map(x, most, [](float a, float b) { return octet::larger(a, b); });
 }
-template <int N> __device__ __forceinline__ Pack<N> smaller(const Pack<N>& x, const Pack<N>& least) {
+template <int N>
+__device__ __forceinline__ Pack<N> smaller(const Pack<N>& x, const Pack<N>& least) {
   return map(x, least, [](float a, float b) { return octet::smaller(a, b); });
 }
-template <int N> __device__ __forceinline__ Pack<N> magnitude(const Pack<N>& x) {
+template <int N>
+__device__ __forceinline__ Pack<N> magnitude(const Pack<N>& x) {
   return map(x, [](float a) { return octet::magnitude(a); });
 }
-template <int N> __device__ __forceinline__ math::Sigmoid<Pack<N>> sigmoid(const Pack<N>& x) {
+template <int N>
+__device__ __forceinline__ math::Sigmoid<Pack<N>> sigmoid(const Pack<N>& x) {
   math::Sigmoid<Pack<N>> s;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -116,13 +124,15 @@ template <int N> __device__ __forceinline__ math::Sigmoid<Pack<N>> sigmoid(const
 }
 
 /// The sum and the largest of a pack's elements.
-template <int N> __device__ __forceinline__ float sum_of(const Pack<N>& p) {
+template <int N>
+__device__ __forceinline__ float sum_of(const Pack<N>& p) {
   float s = p.v[0];
 #pragma unroll
   for (int i = 1; i < N; ++i) s += p.v[i];
   return s;
 }
-template <int N> __device__ __forceinline__ float largest_of(const Pack<N>& p) {
+template <int N>
+__device__ __forceinline__ float largest_of(const Pack<N>& p) {
   float m = p.v[0];
 #pragma unroll
   for (int i = 1; i < N; ++i) m = octet::larger(p.v[i], m);
@@ -152,8 +162,7 @@ __device__ __forceinline__ uint4 packed(const Pack<N>& x) {
   static_assert(N * sizeof(T) == 16);
   if constexpr (sizeof(T) == 4)
     return make_uint4(__float_as_uint(x.v[0]), __float_as_uint(x.v[1]), __float_as_uint(x.v[2]), __float_as_uint(x.v[3]));
-  else
-    return make_uint4(bf16_pair(x.v[0], x.v[1]), bf16_pair(x.v[2], x.v[3]), bf16_pair(x.v[4], x.v[5]), bf16_pair(x.v[6], x.v[7]));
+  else return make_uint4(bf16_pair(x.v[0], x.v[1]), bf16_pair(x.v[2], x.v[3]), bf16_pair(x.v[4], x.v[5]), bf16_pair(x.v[6], x.v[7]));
 }
 
 /// N values of memory as one or more accesses of up to 16 bytes; p + at must be aligned to min(16, N * sizeof) bytes.

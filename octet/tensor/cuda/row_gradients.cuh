@@ -55,10 +55,8 @@ __global__ void __launch_bounds__(block_of<threads>, blocks_of_rows<threads, Bod
         lanes.each(a.cols, [&](auto c) {
           Pack<N> sum = sums[s].pack[c.pack];
           if (g > 0) sum = load<N>(shared, c.at) + sum;
-          if (g + 1 < groups)
-            store(shared, c.at, sum);
-          else
-            store(to + s * a.cols, c.at, sum);
+          if (g + 1 < groups) store(shared, c.at, sum);
+          else store(to + s * a.cols, c.at, sum);
         });
       if (groups > 1) __syncthreads();
     }

@@ -123,7 +123,8 @@ class Disk {
     std::string bytes = node.durable;
     bytes.resize(philox(number, stream).w[1] % 2 ? node.now.size() : std::max(node.durable.size(), node.now.size() / 2));
     for (std::size_t at = 0; at < std::min(bytes.size(), node.now.size()); at += page)
-      if (philox(number, stream).w[at / page % 4] >> (at / page / 4 % 32) & 1) bytes.replace(at, page, node.now.substr(at, std::min(page, bytes.size() - at)));
+      if (philox(number, stream).w[at / page % 4] >> (at / page / 4 % 32) & 1)
+        bytes.replace(at, page, node.now.substr(at, std::min(page, bytes.size() - at)));
     return bytes;
   }
 

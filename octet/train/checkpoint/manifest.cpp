@@ -17,7 +17,8 @@ std::string signature(std::string_view body) { return format(",\n  \"xxh3\": \"{
 data::Checksum checksum_field(const JsonFields& fields) {
   const std::string& text = fields.text("xxh3");
   data::Checksum out;
-  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos) fields.refuse("xxh3", "wanted 32 hexadecimal digits");
+  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    fields.refuse("xxh3", "wanted 32 hexadecimal digits");
   for (std::size_t i = 0; i < 32; ++i) {
     std::uint64_t& half = i < 16 ? out.high : out.low;
     half = half << 4 | std::uint64_t(text[i] <= '9' ? text[i] - '0' : text[i] - 'a' + 10);
@@ -35,8 +36,11 @@ bool is_plain_name(const std::string& name) {
 
 std::string manifest_text(const Manifest& m) {
   Json::Array files;
-  for (const auto& f : m.files) files.push_back(Json::Object{{"name", f.name}, {"bytes", std::int64_t(f.bytes)}, {"xxh3", to_text(f.checksum)}});
-  std::string body = Json(Json::Object{{"format", format_number}, {"step", m.step}, {"data", m.text}, {"config", m.config}, {"files", std::move(files)}}).dump(true);
+  for (const auto& f : m.files)
+    files.push_back(Json::Object{{"name", f.name}, {"bytes", std::int64_t(f.bytes)}, {"xxh3", to_text(f.checksum)}});
+  std::string body =
+      Json(Json::Object{{"format", format_number}, {"step", m.step}, {"data", m.text}, {"config", m.config}, {"files", std::move(files)}})
+          .dump(true);
   while (!body.empty() && body.back() == '\n') body.pop_back();
   check(body.ends_with(end), "manifest: must end with a brace on a line of its own");
   const std::string signed_by = signature(body);
@@ -48,7 +52,8 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   const std::string where = printable(path);
   const std::size_t length = signature("").size();
   const std::string body = text.size() < length ? "" : text.substr(0, text.size() - length) + std::string(end);
-  if (body.empty() || text.substr(text.size() - length) != signature(body)) throw DataError(format("{}: its checksum does not fit: the file was damaged or cut off", where));
+  if (body.empty() || text.substr(text.size() - length) != signature(body))
+    throw DataError(format("{}: its checksum does not fit: the file was damaged or cut off", where));
   const Json json = parse_json(text, where, {.bytes = std::size_t(16) << 20});
   const JsonFields fields(json, where);
   if (const std::int64_t is = fields.count("format"); is != format_number)

@@ -15,9 +15,9 @@ struct Manifest {
     std::uint64_t bytes = 0;
     data::Checksum checksum;
   };
-  std::int64_t step = 0;   // optimizer steps done
-  std::string config;      // resolved, as TOML
-  std::string text;        // fingerprint of the dataset
+  std::int64_t step = 0;  // optimizer steps done
+  std::string config;     // resolved, as TOML
+  std::string text;       // fingerprint of the dataset
   std::vector<File> files;
 
   static constexpr const char* file_name = "MANIFEST.json";

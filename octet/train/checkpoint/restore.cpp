@@ -25,12 +25,14 @@ bool fits(std::span<const std::int64_t> is, std::span<const std::int64_t> wanted
 std::span<const std::byte> Restore::find(std::string_view name, io::StoredDType type, const std::vector<std::int64_t>& shape) {
   const std::string full = prefixes_.back() + std::string(name);
   const auto refuse = [&](const std::string& came) {
-    throw DataError(format("{}: {} must be {} {}, {}; the checkpoint is of another model or of another version of octet, start a new run without --resume", printable(file_.path()), full, to_text(type),
-                           shape_text(shape), came));
+    throw DataError(format(
+        "{}: {} must be {} {}, {}; the checkpoint is of another model or of another version of octet, start a new run without --resume",
+        printable(file_.path()), full, to_text(type), shape_text(shape), came));
   };
   const auto tensor = file_.find(full);
   if (!tensor) refuse("it is missing");
-  if (tensor->dtype != type || !fits(tensor->shape, shape)) refuse(format("it is {} {}", to_text(tensor->dtype), shape_text(tensor->shape)));
+  if (tensor->dtype != type || !fits(tensor->shape, shape))
+    refuse(format("it is {} {}", to_text(tensor->dtype), shape_text(tensor->shape)));
   ++found_;
   return tensor->bytes;
 }
@@ -60,8 +62,10 @@ void Restore::leave() { prefixes_.pop_back(); }
 void Restore::finish() const {
   const std::size_t has = file_.tensors().size();
   if (found_ != has)
-    throw DataError(format("{}: the file has {} tensors, this run has a place for {} of them; the checkpoint is of another model or of another version of octet, start a new run without --resume",
-                           printable(file_.path()), has, found_));
+    throw DataError(
+        format("{}: the file has {} tensors, this run has a place for {} of them; the checkpoint is of another model or of another version "
+               "of octet, start a new run without --resume",
+               printable(file_.path()), has, found_));
 }
 
 }  // namespace octet::train

@@ -6,7 +6,8 @@
 namespace octet::train {
 namespace {
 
-template <class T> std::vector<std::byte> bytes_of(const T* values, std::size_t count) {
+template <class T>
+std::vector<std::byte> bytes_of(const T* values, std::size_t count) {
   const auto* first = reinterpret_cast<const std::byte*>(values);
   return {first, first + count * sizeof(T)};
 }
@@ -41,7 +42,8 @@ void Capture::state(std::string_view name, double& x) {
   items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::f64, {}}, {}, bytes_of(&x, 1)});
 }
 void Capture::state(std::string_view name, std::vector<double>& x) {
-  items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::f64, {std::int64_t(x.size())}}, {}, bytes_of(x.data(), x.size())});
+  items_.push_back(
+      {{prefixes_.back() + std::string(name), io::StoredDType::f64, {std::int64_t(x.size())}}, {}, bytes_of(x.data(), x.size())});
 }
 void Capture::enter(std::string_view name) { prefixes_.push_back(prefixes_.back() + std::string(name) + "."); }
 void Capture::leave() { prefixes_.pop_back(); }

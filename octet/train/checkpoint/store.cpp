@@ -79,19 +79,21 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
   return out;
 }
 
-Manifest CheckpointStore::verify(std::int64_t step) const {
-  return verify_folder(path(step), step);
-}
+Manifest CheckpointStore::verify(std::int64_t step) const { return verify_folder(path(step), step); }
 
 Manifest CheckpointStore::verify_folder(const std::string& folder, std::int64_t step) const {
   const std::string path = folder + "/" + Manifest::file_name;
   Manifest manifest = parse_manifest(read_file(path, std::size_t(16) << 20), path);
-  if (manifest.step != step) throw DataError(format("{}: it belongs to step {}; the folder was renamed or its files were exchanged", printable(path), manifest.step));
+  if (manifest.step != step)
+    throw DataError(
+        format("{}: it belongs to step {}; the folder was renamed or its files were exchanged", printable(path), manifest.step));
   for (const Manifest::File& file : manifest.files) {
     const io::InputFile in(folder + "/" + file.name, io::Link::refuse);
     if (in.size() != file.bytes)
-      throw DataError(format("{}: it has {} bytes, {} were written: the file was cut off or replaced", printable(in.path()), in.size(), file.bytes));
-    if (!(checksum_of_file(in) == file.checksum)) throw DataError(format("{}: its checksum does not fit: the file was damaged or replaced", printable(in.path())));
+      throw DataError(
+          format("{}: it has {} bytes, {} were written: the file was cut off or replaced", printable(in.path()), in.size(), file.bytes));
+    if (!(checksum_of_file(in) == file.checksum))
+      throw DataError(format("{}: its checksum does not fit: the file was damaged or replaced", printable(in.path())));
   }
   return manifest;
 }

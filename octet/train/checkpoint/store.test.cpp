@@ -40,7 +40,8 @@ void cut_power() {
   left->cut(fault.number);
 }
 
-template <class Call> auto guarded(Call call) -> decltype(call()) {
+template <class Call>
+auto guarded(Call call) -> decltype(call()) {
   if (fault.kind == Fault::Kind::none || ++fault.calls != fault.at) return call();
   if (fault.kind == Fault::Kind::power_cut) cut_power(), ::_exit(1);
   if (fault.kind == Fault::Kind::dies_before) ::_exit(1);
@@ -51,7 +52,8 @@ template <class Call> auto guarded(Call call) -> decltype(call()) {
 }
 
 /// call(), of which the disk learns when it succeeds.
-template <class Call, class Tell> auto told(Call call, Tell tell) -> decltype(call()) {
+template <class Call, class Tell>
+auto told(Call call, Tell tell) -> decltype(call()) {
   const auto result = guarded(call);
   if (disk && result != decltype(result)(-1)) tell(*disk);
   return result;
@@ -62,7 +64,10 @@ std::string path_of(int file) {
   return fs::read_symlink(format("/proc/self/fd/{}", file), none).string();
 }
 
-template <class F> F real(const char* name) { return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name)); }
+template <class F>
+F real(const char* name) {
+  return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name));
+}
 
 }  // namespace
 
@@ -74,12 +79,17 @@ int open(const char* path, int flags, ...) {
   va_start(rest, flags);
   const int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, int) : 0;
   va_end(rest);
-  return told([&] { return next(path, flags, mode); }, [&](auto& d) { if (flags & O_CREAT) d.make(path, false); });
+  return told([&] { return next(path, flags, mode); },
+              [&](auto& d) {
+                if (flags & O_CREAT) d.make(path, false);
+              });
 }
 ssize_t pwrite(int file, const void* bytes, size_t n, off_t at) {
   static const auto next = real<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite");
   return told([&] { return next(file, bytes, fault.kind == Fault::Kind::half_written ? (n + 1) / 2 : n, at); },
-              [&](auto& d) { d.write(path_of(file), std::size_t(at), {static_cast<const char*>(bytes), n}); });
+              [&](auto& d) {
+                d.write(path_of(file), std::size_t(at), {static_cast<const char*>(bytes), n});
+              });
 }
 int fsync(int file) {
   static const auto next = real<int (*)(int)>("fsync");
@@ -154,7 +164,8 @@ std::int64_t times(const char* variable, std::int64_t usual) {
 
 /// Runs `save` in a child process with a fault at each of its calls in turn, until it has no call of that number; `check` looks at what
 /// is left.
-void at_every_call(Fault::Kind kind, int error, const std::function<void()>& before, const std::function<void()>& save, const std::function<void(int)>& check) {
+void at_every_call(Fault::Kind kind, int error, const std::function<void()>& before, const std::function<void()>& save,
+                   const std::function<void(int)>& check) {
   for (int at = 1;; ++at) {
     before();
     const pid_t child = ::fork();
@@ -171,7 +182,8 @@ void at_every_call(Fault::Kind kind, int error, const std::function<void()>& bef
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 3 && WEXITSTATUS(status) != 0) << "call " << at << " ended with status " << status;
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) != 3 && WEXITSTATUS(status) != 0)
+        << "call " << at << " ended with status " << status;
     check(at);
     if (::testing::Test::HasFailure() || WEXITSTATUS(status) == 2) {
       EXPECT_GT(at, 20) << "so few calls cannot be a save";
@@ -187,7 +199,8 @@ TEST_F(Store, gives_back_what_was_written_and_knows_the_newest) {
   EXPECT_EQ(m.step, 2);
   EXPECT_EQ(m.config, "seed = 1\n");
   EXPECT_TRUE(holds(store, 1) && holds(store, 2));
-  for (const char* name : {"step-7", "step-00000000x", "step--00000003", "step-99999999999999999999", "step_000000009", "other"}) fs::create_directory(scratch.at("checkpoints/") + name);
+  for (const char* name : {"step-7", "step-00000000x", "step--00000003", "step-99999999999999999999", "step_000000009", "other"})
+    fs::create_directory(scratch.at("checkpoints/") + name);
   EXPECT_EQ(store.steps(), (std::vector<std::int64_t>{1, 2})) << "only names that Octet gives are looked at";
   EXPECT_FALSE(newest_good(CheckpointStore(scratch.at("none"))));
 }
@@ -204,33 +217,35 @@ TEST_F(Store, keeps_the_newest_and_collects_what_the_killed_left) {
 
 TEST_F(Store, killed_at_any_call_of_a_save_has_the_old_or_the_new_checkpoint) {
   for (const auto kind : {Fault::Kind::dies_before, Fault::Kind::dies_after})
-    at_every_call(kind, 0, [&] { reset(); }, [&] { store.write(snapshot(3)), store.retain(3, 1); },
-                  [&](int at) {
-                    const auto good = newest_good(store);
-                    ASSERT_TRUE(good && (good->step == 2 || good->step == 3) && holds(store, good->step)) << "call " << at;
-                    store.collect_garbage();
-                    EXPECT_EQ(entries(), store.steps().size()) << "call " << at;
-                  });
+    at_every_call(
+        kind, 0, [&] { reset(); }, [&] { store.write(snapshot(3)), store.retain(3, 1); },
+        [&](int at) {
+          const auto good = newest_good(store);
+          ASSERT_TRUE(good && (good->step == 2 || good->step == 3) && holds(store, good->step)) << "call " << at;
+          store.collect_garbage();
+          EXPECT_EQ(entries(), store.steps().size()) << "call " << at;
+        });
 }
 
 TEST_F(Store, after_a_power_cut_at_any_call_of_a_save_has_the_old_or_the_new_checkpoint) {
   const auto cuts = std::uint64_t(times("OCTET_POWER_CUTS", 4));
   for (std::uint64_t number = 0; number < cuts; ++number) {
     bool whole = false;
-    at_every_call(Fault::Kind::power_cut, 0, [&] { reset(); },
-                  [&] {
-                    disk = std::make_unique<testing::Disk>(scratch.folder());
-                    fault.number = number;
-                    store.write(snapshot(3)), store.retain(3, 1);
-                    if (disk) cut_power();
-                  },
-                  [&](int at) {
-                    const auto good = newest_good(store);
-                    ASSERT_TRUE(good && (good->step == 2 || good->step == 3) && holds(store, good->step)) << "cut " << number << " at call " << at;
-                    EXPECT_TRUE(good->step == 3 || !whole) << "cut " << number << " at call " << at << ": it was there already";
-                    whole = good->step == 3 && number == 0;
-                    store.collect_garbage();
-                  });
+    at_every_call(
+        Fault::Kind::power_cut, 0, [&] { reset(); },
+        [&] {
+          disk = std::make_unique<testing::Disk>(scratch.folder());
+          fault.number = number;
+          store.write(snapshot(3)), store.retain(3, 1);
+          if (disk) cut_power();
+        },
+        [&](int at) {
+          const auto good = newest_good(store);
+          ASSERT_TRUE(good && (good->step == 2 || good->step == 3) && holds(store, good->step)) << "cut " << number << " at call " << at;
+          EXPECT_TRUE(good->step == 3 || !whole) << "cut " << number << " at call " << at << ": it was there already";
+          whole = good->step == 3 && number == 0;
+          store.collect_garbage();
+        });
     EXPECT_TRUE(holds(store, 3)) << "cut " << number << " after the save";
   }
 }
@@ -244,28 +259,30 @@ TEST_F(Store, a_run_folder_outlives_a_power_cut) {
 }
 
 TEST_F(Store, killed_while_it_replaces_a_damaged_checkpoint_still_has_an_older_one) {
-  at_every_call(Fault::Kind::dies_before, 0,
-                [&] {
-                  reset();
-                  fs::resize_file(store.path(2) + "/state.safetensors", 10);
-                },
-                [&] { store.write(snapshot(2)); },
-                [&](int at) {
-                  const auto good = newest_good(store);
-                  ASSERT_TRUE(good && holds(store, good->step)) << "call " << at;
-                });
+  at_every_call(
+      Fault::Kind::dies_before, 0,
+      [&] {
+        reset();
+        fs::resize_file(store.path(2) + "/state.safetensors", 10);
+      },
+      [&] { store.write(snapshot(2)); },
+      [&](int at) {
+        const auto good = newest_good(store);
+        ASSERT_TRUE(good && holds(store, good->step)) << "call " << at;
+      });
 }
 
 TEST_F(Store, refused_by_the_system_at_any_call_keeps_what_was_there_and_leaves_nothing_half_done) {
   for (const int error : {ENOSPC, EIO})
-    at_every_call(Fault::Kind::refused, error, [&] { reset(); }, [&] { store.write(snapshot(3)); },
-                  [&](int at) {
-                    const auto good = newest_good(store);
-                    ASSERT_TRUE(good && (good->step == 2 || good->step == 3) && holds(store, good->step)) << "call " << at;
-                    EXPECT_TRUE(holds(store, 1)) << "call " << at;
-                    store.collect_garbage();
-                    EXPECT_EQ(entries(), store.steps().size()) << "call " << at;
-                  });
+    at_every_call(
+        Fault::Kind::refused, error, [&] { reset(); }, [&] { store.write(snapshot(3)); },
+        [&](int at) {
+          const auto good = newest_good(store);
+          ASSERT_TRUE(good && (good->step == 2 || good->step == 3) && holds(store, good->step)) << "call " << at;
+          EXPECT_TRUE(holds(store, 1)) << "call " << at;
+          store.collect_garbage();
+          EXPECT_EQ(entries(), store.steps().size()) << "call " << at;
+        });
 }
 
 TEST_F(Store, goes_on_where_the_system_wrote_only_a_part_or_was_interrupted) {
@@ -292,7 +309,8 @@ std::string injure(const CheckpointStore& store, std::uint64_t number) {
     case 2: bytes = bytes_of(store.path(1) + "/" + name); break;  // the same file of another step
     case 3: fs::remove(path); return path;
     default:
-      for (std::uint32_t flips = 1 + r.w[3] % 3, i = 0; i < flips; ++i) bytes[(r.w[2] + i * 7919) % bytes.size()] ^= char(1 << (r.w[3] >> 8) % 8);
+      for (std::uint32_t flips = 1 + r.w[3] % 3, i = 0; i < flips; ++i)
+        bytes[(r.w[2] + i * 7919) % bytes.size()] ^= char(1 << (r.w[3] >> 8) % 8);
   }
   std::ofstream(path, std::ios::binary) << bytes;
   return path;
@@ -303,7 +321,8 @@ TEST_F(Store, finds_every_random_injury_by_name_and_uses_the_older_checkpoint) {
   for (std::int64_t i = 0; i < wanted; ++i) {
     const std::string path = injure(store, std::uint64_t(i));
     const std::string message = error_of<Error>([&] { store.verify(2); });
-    EXPECT_TRUE(has(message, path) || has(message, store.path(2) + "/MANIFEST.json")) << "injury " << i << " of " << path << ": " << message;
+    EXPECT_TRUE(has(message, path) || has(message, store.path(2) + "/MANIFEST.json"))
+        << "injury " << i << " of " << path << ": " << message;
     const auto good = newest_good(store);
     ASSERT_TRUE(good && good->step == 1) << "injury " << i;
     reset();
