@@ -1,5 +1,6 @@
 // Compiled by the test numerics.nvcc: every formula of octet/numerics, called from a kernel.
 #include "octet/numerics/formats.hpp"
+#include "octet/numerics/in_range.hpp"
 #include "octet/numerics/math.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/numerics/rounding.hpp"
@@ -12,10 +13,12 @@ using namespace octet;
 
 template <class Format>
 __device__ float through(float x, float amax, std::uint32_t random) {
-  const std::uint8_t nearest = encode<Format>(x * scale_from_amax(amax, Format::max, false));
+  const auto quotient = block_scale(amax, {.rule = ScaleRule::quotient, .format_max = Format::max, .overflow = amax});
+  const auto e8m0 = block_scale(amax, {.rule = ScaleRule::e8m0, .format_max = Format::max});
+  const std::uint8_t nearest = encode<Format>(x * quotient.scale);
   const std::uint8_t stochastic = encode_stochastic<Format>(x * scale_from_history(amax, Format::max, 1.0f), random);
-  const std::uint8_t block = e8m0_from_amax(amax, Format::max);
-  return decode<Format>(nearest) + decode<Format>(stochastic) + decode_e8m0(block) + e8m0_inverse(encode_e8m0(amax));
+  return decode<Format>(nearest) + decode<Format>(stochastic) + decode_e8m0(std::uint8_t(e8m0.code)) + e8m0.scale +
+         decode_e8m0(encode_e8m0(amax)) + InRange<Format, float>(x).value();
 }
 
 }  // namespace

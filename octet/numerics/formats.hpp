@@ -95,11 +95,6 @@ OCTET_HD constexpr std::uint8_t encode_e8m0(float x) {
 OCTET_HD constexpr float decode_e8m0(std::uint8_t code) {
   return code == 0xFF ? float_of(0x7FC00000) : code == 0 ? float_of(0x00400000) : float_of(std::uint32_t(code) << 23);
 }
-/// 2^(127 - code), the multiplier that quantizes: exact for every code but NaN.
-OCTET_HD constexpr float e8m0_inverse(std::uint8_t code) {
-  return code == 0xFF ? float_of(0x7FC00000) : code == 0xFE ? float_of(0x00400000) : float_of(std::uint32_t(254 - code) << 23);
-}
-
 /// bfloat16: the upper half of a float. NaN stays NaN (quiet), overflow rounds to infinity.
 struct Bf16 {
   std::uint16_t bits;

@@ -67,11 +67,11 @@ TileJob completed(TileJob job) {
 }
 
 /// tops[i], a maximum, becomes the scale that Side::scale describes; the descale goes to one or two places.
-__global__ void scales_kernel(std::int64_t n, ops::BlockRule rule, float* tops, bool e8m0, void* descales, void* others) {
+__global__ void scales_kernel(std::int64_t n, BlockRule rule, float* tops, bool e8m0, void* descales, void* others) {
   const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= n) return;
   const float amax = tops[i];
-  const auto s = ops::block_scale(amax, rule);
+  const auto s = block_scale(amax, rule);
   for (void* const to : {descales, others}) {
     if (to == nullptr) continue;
     if (e8m0) static_cast<std::uint8_t*>(to)[i] = std::uint8_t(s.code);
@@ -80,8 +80,8 @@ __global__ void scales_kernel(std::int64_t n, ops::BlockRule rule, float* tops, 
   tops[i] = amax * s.scale <= rule.format_max ? s.scale : -s.scale;
 }
 
-__global__ void tensor_scale_kernel(ops::BlockRule rule, const float* amax, float* scale, float* descale) {
-  const auto s = ops::block_scale(*amax, rule);
+__global__ void tensor_scale_kernel(BlockRule rule, const float* amax, float* scale, float* descale) {
+  const auto s = block_scale(*amax, rule);
   *scale = s.scale, *descale = s.descale;
 }
 
@@ -121,7 +121,7 @@ void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values) {
   run_stored(queue, completed(job), values, sink.dtype);
 }
 
-void scale_of_tensor(Queue queue, const ops::BlockRule& rule, const float* amax, float* scale, float* descale) {
+void scale_of_tensor(Queue queue, const BlockRule& rule, const float* amax, float* scale, float* descale) {
   tensor_scale_kernel<<<1, 1, 0, queue>>>(rule, amax, scale, descale);
   launched("tensor_scale_kernel");
 }

@@ -17,7 +17,7 @@ BlockRule rule_of_tensor(const QuantizeSpec&);
 
 namespace octet::cuda {
 /// scale and descale, f32 [1], from amax, f32 [1].
-void scale_of_tensor(Queue, const ops::BlockRule&, const float* amax, float* scale, float* descale);
+void scale_of_tensor(Queue, const BlockRule&, const float* amax, float* scale, float* descale);
 /// *total = sum of `nonfinite` over n rows of the table.
 void count_nonfinite(Queue, const ops::QuantizeHealth* table, std::int64_t n, std::int64_t* total);
 }  // namespace octet::cuda

@@ -2,6 +2,8 @@
 
 // Only for quantize.cpu.cpp: what happens to a strip of at most 128 x 128 values between reading them and having their codes.
 
+#include "octet/numerics/in_range.hpp"
+#include "octet/numerics/scale.hpp"
 #include "octet/ops/quantize/quantize.math.hpp"
 #include "octet/ops/quantize/transpose.hpp"
 #include "octet/ops/quantize/values.hpp"
@@ -30,11 +32,11 @@ struct alignas(64) BlockScales {
 
   /// Scales of blocks [at, at + n) from their maxima. Raises the maximum and, when it counts, widens the range of scales seen.
   /// True when some value can land beyond the format's largest, or a decoded one below what BF16 holds.
-  bool derive(const ops::BlockRule& rule, int at, int n, bool counts, Partial& seen) {
+  bool derive(const BlockRule& rule, int at, int n, bool counts, Partial& seen) {
     Vec top{}, least = splat<Vec>(__builtin_inff()), greatest{}, encoded{};
     Lane{}.each(n, [&](auto c) {
       const Vec a = load_raw<Vec>(amax + at, c);
-      const auto s = ops::block_scale(a, rule);
+      const auto s = block_scale(a, rule);
       store_raw(scale + at, c, s.scale), store_raw(descale + at, c, s.descale), store_raw(code + at, c, to_bytes(s.code));
       top = larger(a, top), encoded = larger(Vec(a * s.scale), encoded);
       least = smaller(Lane{}.within(s.scale, c, __builtin_inff()), least), greatest = larger(Lane{}.within(s.scale, c), greatest);
@@ -200,7 +202,7 @@ inline constexpr PairOrder order_of =
 /// The codes of a pair of values, none of which is NaN or beyond the format's largest.
 template <class Format>
 struct EncodedPair {
-  ops::InRange<Format, Vec> a, b;
+  InRange<Format, Vec> a, b;
   OCTET_HD EncodedPair(Pair v, Pair scale) : a(v.a * scale.a), b(v.b * scale.b) {}
   OCTET_HD Pair values(Pair descale) const { return {a.value() * descale.a, b.value() * descale.b}; }
   template <PairOrder order>

@@ -31,7 +31,7 @@ void with_types(const ops::Sink& sink, DType stored, const F& f) {
 }
 
 template <class Format>
-ops::BlockRule rule_of(const ops::Sink& sink, const Quantized& q) {
+BlockRule rule_of(const ops::Sink& sink, const Quantized& q) {
   constexpr float most_f32 = 0x1.fffffep127f, most_bf16 = 0x1.fep127f;
   return {.rule = sink.spec.rule,
           .format_max = Format::max,

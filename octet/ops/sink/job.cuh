@@ -26,7 +26,7 @@ struct Side {
   bool counts = false;  // this orientation's codes and scales are the ones that health counts
   bool e8m0 = false;    // type of the descales, otherwise f32
   int shift = 7;
-  float overflow = 0;  // see ops::BlockRule
+  float overflow = 0;  // see BlockRule
   std::uint8_t* codes = nullptr;
   /// Of the tensor, or of every line. Negative: minus the scale, and some value lands beyond the format's largest or is infinite.
   const float* scale = nullptr;

@@ -85,7 +85,7 @@ __device__ __forceinline__ void find_line_scales(const TileJob& job, const Spot&
   bool is_inside = line0 + line < side.lines;
   unsigned scale = __float_as_uint(1.0f);
   if (side.part == Part::blocks) {
-    const auto s = ops::block_scale(amax, rule_of(job, side));
+    const auto s = block_scale(amax, rule_of(job, side));
     scale = __float_as_uint(s.scale), is_inside &= block < side.blocks;
     if (is_inside) put_descale(side, line0 + line, block, s);
   } else if (is_inside && side.part == Part::lines) {

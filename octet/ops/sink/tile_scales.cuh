@@ -93,13 +93,13 @@ struct Found {
   __device__ __forceinline__ void see(float scale) { least = fminf(least, scale), greatest = fmaxf(greatest, scale); }
 };
 
-__device__ __forceinline__ void put_descale(const Side& side, std::int64_t line, std::int64_t block, const ops::BlockScale<float>& s) {
+__device__ __forceinline__ void put_descale(const Side& side, std::int64_t line, std::int64_t block, const BlockScale<float>& s) {
   const std::int64_t at = line * side.line_stride + block * side.block_stride;
   if (side.e8m0) static_cast<std::uint8_t*>(side.descales)[at] = std::uint8_t(s.code);
   else static_cast<float*>(side.descales)[at] = s.descale;
 }
 
-__device__ __forceinline__ ops::BlockRule rule_of(const TileJob& job, const Side& side) {
+__device__ __forceinline__ BlockRule rule_of(const TileJob& job, const Side& side) {
   return {.rule = job.rule, .format_max = job.format_max, .overflow = side.overflow};
 }
 
@@ -113,7 +113,7 @@ __device__ __forceinline__ void find_block_scales(const TileJob& job, const Side
   for (int e = int(threadIdx.x); e < tile_side * (tile_side >> side.shift); e += tile_threads) {
     const int line = e % tile_side, block = e / tile_side;
     const float amax = tops(line, block);
-    const auto s = ops::block_scale(amax, rule_of(job, side));
+    const auto s = block_scale(amax, rule_of(job, side));
     scales[e] = s.scale;
     if (line0 + line >= side.lines || block0 + block >= side.blocks) continue;
     put_descale(side, line0 + line, block0 + block, s);
@@ -144,7 +144,7 @@ __device__ __forceinline__ void find_side(const TileJob& job, const Side& side, 
     scales[0] = s;
     if (side.counts) found.add(tile_top, s, job.format_max);
   } else if (side.part == Part::square && thread == 0) {
-    const auto s = ops::block_scale(tile_top, rule_of(job, side));
+    const auto s = block_scale(tile_top, rule_of(job, side));
     scales[0] = s.scale;
     if (line0 / tile_side < side.lines && at0 / tile_side < side.blocks) {
       put_descale(side, line0 / tile_side, at0 / tile_side, s);
