@@ -75,9 +75,9 @@ std::string grouped(long long n) {
 }
 
 std::string fixed(double x, int digits) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.*f", digits, x);
-  return buffer;
+  std::string out(std::size_t(std::snprintf(nullptr, 0, "%.*f", digits, x)), '\0');
+  std::snprintf(out.data(), out.size() + 1, "%.*f", digits, x);
+  return out;
 }
 
 std::string fixed(double x, int digits, std::string_view otherwise) { return std::isfinite(x) ? fixed(x, digits) : std::string(otherwise); }
@@ -94,8 +94,8 @@ std::optional<double> parse_number(const std::string& text) {
 
 std::string printable(std::string_view s, std::size_t most) {
   if (s.size() > most) {
-    const auto cut = [&](std::size_t at) {  // never inside a UTF-8 sequence
-      while (at > 0 && (static_cast<unsigned char>(s[at]) & 0xC0) == 0x80) --at;
+    const auto cut = [&](std::size_t at) {  // never inside a UTF-8 sequence, which continues for three bytes at most
+      for (int i = 0; i < 3 && at > 0 && at < s.size() && (static_cast<unsigned char>(s[at]) & 0xC0) == 0x80; ++i) --at;
       return at;
     };
     return printable(s.substr(0, cut(2 * most / 3)), s.size()) + "..." + printable(s.substr(cut(s.size() - most / 3)), s.size());

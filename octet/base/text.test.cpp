@@ -80,6 +80,13 @@ TEST(Text, a_long_text_is_shown_by_its_beginning_and_its_end) {
   EXPECT_EQ(printable(accents).find("\\x"), std::string::npos) << "cut inside a character";
 }
 
+TEST(Text, bytes_that_are_no_characters_are_shortened_too) {
+  EXPECT_LE(printable(std::string(200, '\x80'), 30).size(), 4 * 30u + 3);
+  EXPECT_LE(printable(std::string_view("\0text", 5), 2).size(), 20u);
+}
+
+TEST(Text, a_large_number_has_all_its_digits) { EXPECT_EQ(fixed(1e80, 1).size(), 83u); }
+
 TEST(Text, upper_case_is_no_distance) { EXPECT_EQ(nearest("TRIAN", {"train", "plan"}), "train"); }
 
 }  // namespace

@@ -109,7 +109,7 @@ void dump_to(std::string& out, const Json& x, bool indented, int depth) {
   } else if (const auto* i = x.integer()) {
     out += std::to_string(*i);
   } else if (const auto* d = x.real()) {
-    out += shortest(*d);
+    out += *d == 0 && std::signbit(*d) ? "-0.0" : shortest(*d);  // "-0" would be read as a whole number
   } else if (const auto* s = x.text()) {
     out += quoted(*s);
   } else if (const auto* a = x.array()) {

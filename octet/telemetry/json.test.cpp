@@ -24,6 +24,12 @@ TEST(Json, reads_what_it_wrote) {
 
 TEST(Json, a_float_is_written_as_its_shortest_decimal) { EXPECT_EQ(Json(0.1f).dump(), "0.1"); }
 
+TEST(Json, a_negative_zero_is_read_back_as_the_number_that_it_is) {
+  const Json back = parse_json(Json(-0.0).dump(), "x");
+  ASSERT_NE(back.real(), nullptr);
+  EXPECT_TRUE(std::signbit(*back.real()));
+}
+
 TEST(Json, numbers_that_are_not_finite_become_null) {
   EXPECT_EQ(Json(NAN).dump(), "null");
   EXPECT_EQ(Json(-INFINITY).dump(), "null");

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,8 @@
 namespace octet::fuzz {
 
 inline std::string_view text_of(const std::uint8_t* bytes, std::size_t size) { return {reinterpret_cast<const char*>(bytes), size}; }
+
+inline constexpr std::size_t most_bytes = std::size_t(64) << 20;  // of a file that a target reads back
 
 /// A file in memory, for readers that want a path.
 class MemoryFile {
@@ -32,12 +35,28 @@ class MemoryFile {
   int file_;
 };
 
+/// A new file, since truncating an old one waits for the disk.
+inline void put_file(const std::string& path, std::string_view bytes) {
+  ::unlink(path.c_str());
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
 template <class Read>
 void read_or_refuse(Read read) {
   try {
     read();
   } catch (const Error& e) {
     if (e.code() == ExitCode::internal) throw;  // a contract of our own was broken
+  }
+}
+
+/// What `read` gives, of an input that it may not refuse: text that Octet wrote itself.
+template <class Read>
+auto must(Read read) {
+  try {
+    return read();
+  } catch (const Error&) {
+    __builtin_trap();
   }
 }
 

@@ -4,9 +4,16 @@
 #include "octet/base/file.hpp"
 #include "octet/config/sample.test.hpp"
 #include "octet/config/write.hpp"
+#include "octet/data/manifest.hpp"
 #include "octet/data/tokenize.hpp"
+#include "octet/io/json_object.hpp"
 #include "octet/io/safetensors_writer.hpp"
 #include "octet/io/weight_index.hpp"
+#include "octet/models/gpt2/hugging_face.hpp"
+#include "octet/models/llama/hugging_face.hpp"
+#include "octet/models/qwen2/hugging_face.hpp"
+#include "octet/ops/gemm/gemm_plans.hpp"
+#include "octet/telemetry/comparison.hpp"
 #include "octet/telemetry/event_line.hpp"
 #include "octet/telemetry/run_facts.hpp"
 #include "octet/train/checkpoint/manifest.hpp"
@@ -47,31 +54,88 @@ void write_tokens(const std::string& folder) {
   options.shard_bytes = 1024, options.threads = 1;
   data::tokenize({work + "/text/*"}, work + "/out", options);
   for (const auto& entry : fs::directory_iterator(work + "/out"))
-    if (entry.is_regular_file())
+    if (entry.path().extension() == ".tok")
       fs::copy(entry.path(), folder + "/" + entry.path().filename().string(), fs::copy_options::overwrite_existing);
   fs::remove_all(work);
 }
 
-void write_metrics(const std::string& folder) {
-  std::string all;
-  const std::vector<Event> events = {
+void write_dataset(const std::string& folder) {
+  data::Manifest manifest{"byte", 257, 30, 3, {{"0.tok", 20, 2, "00ff"}, {"1.tok", 10, 1, "ff00"}}};
+  data::write_manifest(folder, manifest);
+  manifest.shards.clear(), manifest.tokens = 1ull << 48;
+  fs::rename(folder + "/dataset.toml", folder + "/two");
+  data::write_manifest(folder, manifest);
+}
+
+void write_model(const std::string& folder) {
+  ModelShape shape{
+      .width = 64, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 16, .hidden = 96, .vocabulary = 257, .max_sequence = 128};
+  const auto add = [&](const std::string& name, const HuggingFaceFormat& format) {
+    io::JsonObject config;
+    format.write(shape, config);
+    put(folder, name, config.dump());
+  };
+  add("llama", models::llama_hugging_face());
+  add("qwen2", models::qwen2_hugging_face());
+  add("gpt2", models::gpt2_hugging_face());
+  shape.rope_scaling.emplace(), shape.tied = true;
+  add("llama3", models::llama_hugging_face());
+}
+
+std::vector<Event> events() {
+  return {
       StepEvent{.step = 1, .loss = 2.5, .loss_z = NAN},
       ScalesEvent{.step = 1, .amax = {1, 2}, .scale_min = {3, 4}, .scale_max = {5, INFINITY}},
       HealthEvent{.step = 1, .headroom_bits = {1, 2}, .saturated = {0, 0}, .flushed = {0, 1}, .sqnr_db = {30, NAN}, .nonfinite = {0, 7}},
       EvalEvent{.step = 1, .loss = 2},
       IncidentEvent{.step = 2, .kind = "skipped", .path = "a", .text = "b \x1b"},
       EndEvent{.step = 2, .reason = "all steps done"}};
-  for (const Event& event : events) {
-    const std::string line = event_line(event) + "\n";
-    put(folder, "line" + std::to_string(event.index()), line);
-    all += line;
-  }
+}
+
+void write_events(const std::string& folder) {
+  for (const Event& event : events()) put(folder, "line" + std::to_string(event.index()), event_line(event));
+  put(folder, "negative_zero", R"({"event":"eval","step":1,"time":-0.0,"loss":-0e0,"tokens":0})");
+}
+
+void write_metrics(const std::string& folder) {
+  std::string all;
+  for (const Event& event : events()) all += event_line(event) + "\n";
   put(folder, "all", all);
   put(folder, "torn", all.substr(0, all.size() - 20));
+}
+
+void write_facts(const std::string& folder) {
   RunFacts facts;
-  facts.name = "run", facts.plan = {{"a", "fp8", "why", {2, 3}}}, facts.quantizers = {{"a", "x", "e4m3", "tensor"}},
-  facts.memory.categories = {{"weights", 7}};
+  facts.name = "run", facts.baseline = "bf16", facts.plan = {{"a", "fp8", "why", {2, 3}}},
+  facts.quantizers = {{"a", "x", "e4m3", "tensor"}};
+  facts.memory.categories = {{"weights", 7}}, facts.config_json = config::to_json_text(config::Sample());
   write_run_facts(folder + "/facts", facts);
+}
+
+void write_compared(const std::string& folder) {
+  Comparison comparison{.baseline = "bf16", .tolerance = 0.005, .runs = {"bf16", "current"}};
+  for (const char* recipe : {"bf16", "current"}) {
+    ComparisonRow& row = comparison.rows.emplace_back();
+    row.recipe = recipe, row.eval_loss = 2.5, row.gradient_cosine = NAN, row.memory = {{{"weights", 7}}, 9};
+  }
+  write_comparison(folder + "/comparison", comparison);
+}
+
+/// Patterns of Octet's own, each with a text; texts longer than a message shows, without a place to cut them.
+void write_wildcards(const std::string& folder) {
+  int n = 0;
+  for (const std::string pattern : {"layers.*.mlp.?", ".octet-[0-9]*-[!a-z]*.tmp", "[]a-]\\*[^x]**", "[ab"})
+    put(folder, std::to_string(n++), char(pattern.size()) + pattern + ".octet-1-2.tmp \xe2\x80\xae\x1b");
+  put(folder, "cut_at_the_end", std::string("\0text", 5));
+  put(folder, "cut_nowhere", std::string(1, '\x1e') + std::string(200, '\x80'));
+}
+
+void write_plans(const std::string& folder) {
+  ops::GemmPlans plans;
+  plans.store({.M = 16, .N = 32, .K = 64}, {.config = {1, 2, ~0ull}, .workspace_bytes = 1 << 20, .microseconds = 12.3});
+  plans.store({.M = 1, .N = 1, .K = 1, .a = DType::e4m3, .a_scale = ops::GemmScale::row, .fast = true, .alignment = 16}, {});
+  put(folder, "plans", plans.text("cuBLASLt 13.0, H100"));
+  put(folder, "long_time", "m\nf = 0 0 0 0 0 0 0 0 0 1.7e80\n");
 }
 
 void write_manifest(const std::string& folder) {
@@ -92,7 +156,14 @@ int main(int argc, char** argv) {
   make("toml", octet::fuzz::write_toml);
   make("safetensors", octet::fuzz::write_tensors);
   make("token_folder", octet::fuzz::write_tokens);
+  make("dataset_manifest", octet::fuzz::write_dataset);
+  make("model_config", octet::fuzz::write_model);
   make("metrics", octet::fuzz::write_metrics);
+  make("event_line", octet::fuzz::write_events);
+  make("run_facts", octet::fuzz::write_facts);
+  make("comparison", octet::fuzz::write_compared);
   make("manifest", octet::fuzz::write_manifest);
+  make("wildcard", octet::fuzz::write_wildcards);
+  make("gemm_plans", octet::fuzz::write_plans);
   return 0;
 }

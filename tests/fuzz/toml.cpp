@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     config::Sample sample, again;
     config::read_toml(text, "input.toml", sample);
     const std::string written = config::to_toml(sample);
-    config::read_toml(written, "written.toml", again);
+    fuzz::must([&] { return config::read_toml(written, "written.toml", again); });
     if (config::to_toml(again) != written) __builtin_trap();
   });
   fuzz::read_or_refuse([&] {

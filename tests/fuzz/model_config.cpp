@@ -1,0 +1,52 @@
+#include <map>
+
+#include "octet/io/json_object.hpp"
+#include "octet/models/gpt2/hugging_face.hpp"
+#include "octet/models/llama/hugging_face.hpp"
+#include "octet/models/qwen2/hugging_face.hpp"
+#include "tests/fuzz/input.hpp"
+
+using namespace octet;
+
+namespace {
+
+io::JsonObject parsed(std::string_view text) { return io::JsonObject::parse(text, "config.json"); }
+
+std::string written(const HuggingFaceFormat& format, const ModelShape& shape) {
+  io::JsonObject config;
+  format.write(shape, config);
+  return config.dump();
+}
+
+/// Slices of one parameter follow one another without gaps.
+void check_weights(const HuggingFaceFormat& format, const ModelShape& shape) {
+  std::map<std::string, std::int64_t> rows;
+  for (const WeightSlice& slice : format.weights(shape)) {
+    if (slice.alias) continue;
+    if (slice.rows <= 0 || slice.first != rows[slice.parameter]) __builtin_trap();
+    rows[slice.parameter] += slice.rows;
+  }
+}
+
+void read_as(const HuggingFaceFormat& format, const io::JsonObject& config) {
+  fuzz::read_or_refuse([&] {
+    const ModelShape shape = format.read(config);
+    const std::string text = written(format, shape);
+    if (written(format, fuzz::must([&] { return format.read(parsed(text)); })) != text) __builtin_trap();
+    if (shape.layers <= 4) check_weights(format, shape);
+  });
+}
+
+}  // namespace
+
+// A model's config.json, read as each family's whatever its model_type. An accepted one is written and read back.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  fuzz::read_or_refuse([&] {
+    const io::JsonObject config = parsed(fuzz::text_of(bytes, size));
+    const std::string text = config.dump();
+    if (fuzz::must([&] { return parsed(text); }).dump() != text) __builtin_trap();
+    for (const auto& format : {models::llama_hugging_face(), models::qwen2_hugging_face(), models::gpt2_hugging_face()})
+      read_as(format, config);
+  });
+  return 0;
+}
