@@ -75,12 +75,8 @@ std::vector<Case> of_descriptors() {
     all.push_back({"output_closed_" + name, p.line, io, {"standard output", "write"}, take_run, "octet >&-"});
   }
   all.push_back({"output_and_input_closed", "inspect 0.3", io, {"standard output", "Bad file descriptor"}, nullptr, "octet <&- >&-"});
-  all.push_back({"no_descriptor_is_free",
-                 "train tiny.toml --quiet",
-                 io,
-                 {"config.toml", "Too many open files", "ulimit -n"},
-                 nullptr,
-                 "ulimit -n 5; octet"});
+  all.push_back(
+      {"no_descriptor_is_free", "train tiny.toml --quiet", io, {"Too many open files", "ulimit -n"}, nullptr, "ulimit -n 5; octet"});
   return all;
 }
 
@@ -236,7 +232,7 @@ std::vector<Case> of_limits() {
                    "ulimit -u 1; octet",
                    true});
   all.push_back({"address_space", "train tiny.toml", device, {"address space", "ulimit -v"}, nullptr, "ulimit -v 400000; octet"});
-  all.push_back({"file_size_of_a_run", "train tiny.toml --quiet", io, {"run.json", "ulimit -f"}, nullptr, "ulimit -f 1; octet"});
+  all.push_back({"file_size_of_a_run", "train tiny.toml --quiet", io, {"runs/bf16/", "ulimit -f"}, nullptr, "ulimit -f 1; octet"});
   all.push_back({"file_size_of_a_report", "report run -o page.html", io, {"page.html", "ulimit -f"}, take_run, "ulimit -f 4; octet"});
   all.push_back({"file_size_of_weights", "export run -o there", io, {"there", "ulimit -f"}, take_run, "ulimit -f 16; octet"});
   return all;
