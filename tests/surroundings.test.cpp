@@ -158,6 +158,19 @@ TEST_F(Surroundings, AResumeOnAnotherMachineSaysThatItsSumsDiffer) {
   EXPECT_TRUE(has(bytes_of(scratch.at("runs/run/metrics.jsonl")), "\"kind\":\"machine\""));
 }
 
+TEST_F(Surroundings, NeitherLocaleNorTimeZoneNorClockChangesWhatIsComputedOrPrinted) {
+  const std::string plain = shell("$octet inspect 0.3; $octet plan run.toml | grep -v free").out;
+  EXPECT_TRUE(has(plain, "0.3125")) << plain;
+  for (const char* where :
+       {"LC_ALL=de_DE.UTF-8", "LC_ALL=tr_TR.UTF-8 LANG=tr_TR", "LC_ALL=nowhere TZ=:/nowhere", "LANG= LC_NUMERIC=fr_FR TZ=UTC+99"})
+    EXPECT_EQ(shell(std::string("export ") + where + "; $octet inspect 0.3; $octet plan run.toml | grep -v free").out, plain) << where;
+  ASSERT_EQ(octet("train run.toml --quiet --name run --steps 4").code, 0);
+  const Ended ended =
+      shell("find . -exec touch -d 2100-01-01 {} +; $octet train --resume runs/run --quiet --steps 6");  // a clock that was ahead
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.err, "");
+}
+
 // Each step multiplies the weights by some -1e10, until nothing that is computed from them is finite.
 TEST_F(Surroundings, ARunWhoseResultIsNotFiniteIsNoSuccessAndSavesNothing) {
   const Ended ended = octet(

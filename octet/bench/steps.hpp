@@ -7,7 +7,7 @@ namespace octet::bench {
 
 /// One whole optimizer step, as `octet train` takes it, under one recipe.
 struct StepResult {
-  Row row;  // amount: tokens of a step; limit: tokens a second at the floor
+  Row row;  // amount: tokens of a step; limit: tokens per second at the floor
   Floor floor;
   double peak_bytes = 0;  // of all memory that the run took
 };

@@ -37,7 +37,7 @@ void add_eval(Program& program) {
       program.command("eval", "Evaluate a model under any recipe, also one it was not trained with",
                       "  octet eval runs/bf16 --data data/docs\n"
                       "  octet eval runs/bf16 --data data/docs --recipe global --residual    a BF16 model in FP8, one scale for all\n"
-                      "  octet eval runs/bf16 --data data/docs --recipe current --residual   the same, one scale a tensor");
+                      "  octet eval runs/bf16 --data data/docs --recipe current --residual   the same, a scale per tensor");
   o->add_to(command);
   command.option("--data", o->data, "token folder; its held-out part is read", {}, true);
   command.option("--sequence", o->sequence, "tokens in a sequence", {.at_least = 1});

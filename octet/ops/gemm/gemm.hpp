@@ -47,7 +47,7 @@ struct GemmLimit {
 const GemmLimit& measured_gemm_limit();
 
 /// Rates of this machine's GPU on random data at 8192^3, measured once per process (about a second, 0.5 GB of its memory). fp8 is e4m3
-/// by e4m3, one descale a tensor, promoted sums. Throws DeviceError where there is no GPU.
+/// by e4m3, one descale per tensor, promoted sums. Throws DeviceError where there is no GPU.
 struct GpuGemmLimit {
   double fp8_flops_per_second = 0, bf16_flops_per_second = 0;
 };

@@ -10,7 +10,7 @@ class Current final : public Recipe {
   explicit Current(const RecipeOptions& options) : formats_(formats_of("current", options, "hybrid", true)) {}
   LinearPlan plan(const Site& site, SlotTable& slots) override {
     LinearPlan plan = plan_from_data(site, slots, formats_, ScaleRule::quotient, {}, {});
-    plan.precision += "; one scale a tensor, from its own maximum";
+    plan.precision += "; per-tensor scale from its own maximum";
     plan.fast_forward = true;
     return plan;
   }

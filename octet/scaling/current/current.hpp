@@ -4,7 +4,7 @@
 
 namespace octet::scaling {
 
-/// One scale a tensor, from its own maximum, just before encoding: FP32 quotient, hybrid formats. No state.
+/// A scale per tensor, from its own maximum, just before encoding: FP32 quotient, hybrid formats. No state.
 /// Source: Transformer Engine, Float8CurrentScaling.
 std::unique_ptr<Recipe> make_current(const RecipeOptions&);
 

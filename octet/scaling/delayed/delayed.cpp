@@ -14,7 +14,7 @@ class Delayed final : public Recipe {
   LinearPlan plan(const Site& site, SlotTable& slots) override {
     LinearPlan plan = plan_known_scale(site, slots, scales_, formats_.forward, formats_.gradient);
     plan.precision +=
-        format("; one scale a tensor, {} of {} steps", options_.algorithm == "max" ? "maximum" : "most recent", options_.history);
+        format("; per-tensor scale, {} of {} steps", options_.algorithm == "max" ? "maximum" : "most recent", options_.history);
     plan.fast_forward = true;
     return plan;
   }

@@ -10,7 +10,7 @@ class Rowwise final : public Recipe {
   explicit Rowwise(const RecipeOptions& options) : formats_(formats_of("rowwise", options, "e4m3", false)) {}
   LinearPlan plan(const Site& site, SlotTable& slots) override {
     LinearPlan plan = plan_from_data(site, slots, formats_, ScaleRule::power_of_two, {1, 0}, {1, 0});
-    plan.precision += "; one power-of-two scale a row";
+    plan.precision += "; per-row power-of-two scale";
     plan.fast_forward = true;
     return plan;
   }

@@ -4,7 +4,7 @@
 
 namespace octet::scaling {
 
-/// One power-of-two scale a row of each operand (so a token, an output feature, and in the weight gradient a feature), E4M3 throughout.
+/// A power-of-two scale per row of each operand (so a token, an output feature, and in the weight gradient a feature), E4M3 throughout.
 /// Source: torchao, float8 recipe "rowwise".
 std::unique_ptr<Recipe> make_rowwise(const RecipeOptions&);
 
