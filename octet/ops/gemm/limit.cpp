@@ -26,9 +26,12 @@ std::vector<T> random_values(std::uint64_t seed) {
   return out;
 }
 
+// How long the type that GEMMs compute in is measured, and another one, which is only shown.
+constexpr std::chrono::milliseconds steady{200}, brief{20};
+
 // Best rate of some runs after one that prepares: long enough that a moment in which the machine was busy does not pass for its limit.
 template <class T>
-double rate(int runs) {
+double rate(int runs, std::chrono::milliseconds least) {
   const auto a = random_values<T>(1), b = random_values<T>(2);
   std::vector<float> d(side * side);
   const Multiplication form{.M = side, .N = side, .K = side, .type = dtype_of<T>, .result = DType::f32};
@@ -39,7 +42,6 @@ double rate(int runs) {
   };
   double best = once();
   const auto start = std::chrono::steady_clock::now();
-  constexpr std::chrono::milliseconds least{200};
   for (int i = 0; runs > 0 && (i < runs || std::chrono::steady_clock::now() - start < least); ++i) best = std::max(best, once());
   return best;
 }
@@ -49,9 +51,9 @@ GemmLimit measure() {
   cpu::require_threads();
   GemmLimit limit{.compute = gemm_compute()};
   const bool native = limit.compute == DType::bf16;
-  limit.f32_flops_per_second = rate<float>(4);
+  limit.f32_flops_per_second = rate<float>(native ? 1 : 4, native ? brief : steady);
   try {
-    limit.bf16_flops_per_second = rate<Bf16>(native ? 4 : 0);
+    limit.bf16_flops_per_second = rate<Bf16>(native ? 4 : 0, steady);
   } catch (const DeviceError&) {  // no BF16 kernel on this machine
   }
   limit.flops_per_second = native ? limit.bf16_flops_per_second : limit.f32_flops_per_second;
