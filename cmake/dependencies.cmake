@@ -29,7 +29,7 @@ endfunction()
 
 octet_library(octet_dnnl   HEADER dnnl.hpp          LIBRARY dnnl   PACKAGE libdnnl-dev)
 octet_library(octet_toml   HEADER toml++/toml.h                    PACKAGE libtomlplusplus-dev)
-octet_library(octet_json   HEADER nlohmann/json.hpp                PACKAGE nlohmann-json3-dev)
+octet_library(octet_nlohmann   HEADER nlohmann/json.hpp                PACKAGE nlohmann-json3-dev)
 octet_library(octet_cli11  HEADER CLI/CLI.hpp                      PACKAGE libcli11-dev)
 octet_library(octet_xxhash HEADER xxhash.h          LIBRARY xxhash PACKAGE libxxhash-dev)
 

@@ -6,7 +6,7 @@ install(TARGETS octet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES LICENSE TYPE DOC)
 
 set(exported octet_openmp octet_cuda)
-foreach(floor IN ITEMS base numerics config tensor ops data io telemetry scaling nn optim models train)
+foreach(floor IN ITEMS base numerics config json tensor ops data io telemetry machine scaling nn optim models train)
   list(APPEND exported octet_${floor})
   install(DIRECTORY octet/${floor} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/octet FILES_MATCHING PATTERN "*.hpp"
           PATTERN "*.test.hpp" EXCLUDE PATTERN "*.testing.hpp" EXCLUDE PATTERN "*.reference.hpp" EXCLUDE)

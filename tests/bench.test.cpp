@@ -4,7 +4,7 @@
 #include <set>
 
 #include "octet/base/error.hpp"
-#include "octet/telemetry/json.hpp"
+#include "octet/json/value.hpp"
 #include "tests/testing/octet.hpp"
 
 // `octet bench` through the program, on sizes so small that only its form can be judged.

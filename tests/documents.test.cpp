@@ -4,8 +4,8 @@
 
 #include "octet/config/write.hpp"
 #include "octet/scaling/recipe.hpp"
-#include "octet/train/resume.hpp"
-#include "octet/train/run_config.hpp"
+#include "octet/train/run/resume.hpp"
+#include "octet/train/run/run_config.hpp"
 #include "tests/testing/scratch.hpp"
 
 // Pages of docs/ that list what the program has: they list all of it, and nothing else.

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <exception>
 
-#include "octet/ops/machine/machine.hpp"
-#include "octet/train/readout.hpp"
-#include "octet/train/step.hpp"
+#include "octet/machine/machine.hpp"
+#include "octet/train/step/readout.hpp"
+#include "octet/train/step/step.hpp"
 
 using namespace octet;
 

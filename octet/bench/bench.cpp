@@ -5,7 +5,7 @@
 #include "octet/base/log.hpp"
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/gemm/gemm.hpp"
-#include "octet/ops/machine/machine.hpp"
+#include "octet/machine/machine.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::bench {

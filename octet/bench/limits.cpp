@@ -6,7 +6,7 @@
 
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/gemm/multiply.hpp"
-#include "octet/ops/machine/limits.hpp"
+#include "octet/machine/limits.hpp"
 
 namespace octet::bench {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "octet/ops/machine/machine.hpp"
+#include "octet/machine/machine.hpp"
 #include "octet/tensor/timer.hpp"
-#include "octet/train/step.hpp"
+#include "octet/train/step/step.hpp"
 
 namespace octet::bench {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/bench/floor.hpp"
-#include "octet/train/run_config.hpp"
+#include "octet/train/run/run_config.hpp"
 
 namespace octet::bench {
 

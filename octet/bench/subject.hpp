@@ -4,7 +4,7 @@
 #include "octet/bench/row.hpp"
 #include "octet/bench/sites.hpp"
 #include "octet/ops/attention/qkv.hpp"
-#include "octet/ops/sink/sink.hpp"
+#include "octet/ops/quantize/sink.hpp"
 
 namespace octet::bench {
 

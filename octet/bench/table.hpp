@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/bench/bench.hpp"
-#include "octet/telemetry/json.hpp"
+#include "octet/json/value.hpp"
 
 namespace octet::bench {
 

@@ -6,7 +6,7 @@
 #include "octet/bench/table.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/config/read.hpp"
-#include "octet/ops/machine/machine.hpp"
+#include "octet/machine/machine.hpp"
 
 namespace octet::cli {
 namespace {

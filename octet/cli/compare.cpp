@@ -1,4 +1,4 @@
-#include "octet/train/compare.hpp"
+#include "octet/train/study/compare.hpp"
 
 #include <algorithm>
 

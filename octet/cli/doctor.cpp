@@ -6,7 +6,7 @@
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/tensor/cuda/device.hpp"
-#include "octet/ops/machine/machine.hpp"
+#include "octet/machine/machine.hpp"
 
 namespace octet::cli {
 namespace {

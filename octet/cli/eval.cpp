@@ -4,7 +4,7 @@
 #include "octet/cli/trained_model.hpp"
 #include "octet/data/dataset.hpp"
 #include "octet/data/eval_batches.hpp"
-#include "octet/train/evaluate.hpp"
+#include "octet/train/step/evaluate.hpp"
 
 namespace octet::cli {
 namespace {

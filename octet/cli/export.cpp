@@ -1,6 +1,6 @@
 #include "octet/base/output.hpp"
 #include "octet/cli/trained_model.hpp"
-#include "octet/train/weights.hpp"
+#include "octet/train/step/weights.hpp"
 
 namespace octet::cli {
 

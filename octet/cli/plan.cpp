@@ -4,10 +4,10 @@
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
 #include "octet/cli/run_options.hpp"
-#include "octet/train/trainer.hpp"
-#include "octet/train/dry_run.hpp"
-#include "octet/ops/machine/machine.hpp"
-#include "octet/train/run_folder.hpp"
+#include "octet/train/run/trainer.hpp"
+#include "octet/train/run/dry_run.hpp"
+#include "octet/machine/machine.hpp"
+#include "octet/train/run/run_folder.hpp"
 
 namespace octet::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include "octet/base/log.hpp"
 #include "octet/base/path.hpp"
 #include "octet/scaling/recipe.hpp"
-#include "octet/train/idle_options.hpp"
+#include "octet/train/run/idle_options.hpp"
 
 namespace octet::cli {
 

@@ -5,10 +5,10 @@
 #include "octet/base/path.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
-#include "octet/train/resume.hpp"
-#include "octet/train/run_folder.hpp"
-#include "octet/train/study.hpp"
-#include "octet/train/trainer.hpp"
+#include "octet/train/run/resume.hpp"
+#include "octet/train/run/run_folder.hpp"
+#include "octet/train/study/study.hpp"
+#include "octet/train/run/trainer.hpp"
 
 namespace octet::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include "octet/base/path.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/tensor/cpu/threads.hpp"
-#include "octet/ops/machine/machine.hpp"
-#include "octet/train/weights.hpp"
+#include "octet/machine/machine.hpp"
+#include "octet/train/step/weights.hpp"
 
 namespace octet::cli {
 

@@ -2,7 +2,7 @@
 
 #include "octet/cli/command.hpp"
 #include "octet/data/tokenizer.hpp"
-#include "octet/train/engine.hpp"
+#include "octet/train/step/engine.hpp"
 
 namespace octet::cli {
 

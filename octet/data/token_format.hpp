@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "octet/data/checksum.hpp"
+#include "octet/base/checksum.hpp"
 
 namespace octet::data {
 

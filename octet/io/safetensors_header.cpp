@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/check.hpp"
-#include "octet/io/json_text.hpp"
+#include "octet/json/text.hpp"
 #include "octet/io/safetensors_entries.hpp"
 
 namespace octet::io {

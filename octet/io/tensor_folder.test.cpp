@@ -4,7 +4,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
-#include "octet/io/json_object.hpp"
+#include "octet/json/object.hpp"
 #include "octet/io/tensor_folder_writer.hpp"
 #include "tests/testing/scratch.hpp"
 

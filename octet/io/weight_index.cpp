@@ -5,7 +5,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
-#include "octet/io/json_text.hpp"
+#include "octet/json/text.hpp"
 
 namespace octet::io {
 namespace {

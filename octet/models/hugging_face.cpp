@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "octet/io/json_object.hpp"
+#include "octet/json/object.hpp"
 #include "octet/io/new_folder.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/models/weight_place.hpp"

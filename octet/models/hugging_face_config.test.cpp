@@ -3,7 +3,7 @@
 #include "octet/base/file.hpp"
 
 #include "octet/base/error.hpp"
-#include "octet/io/json_object.hpp"
+#include "octet/json/object.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/models/registry.hpp"
 #include "tests/testing/scratch.hpp"

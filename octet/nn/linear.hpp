@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "octet/nn/visitor.hpp"
-#include "octet/ops/sink/sink.hpp"
+#include "octet/ops/quantize/sink.hpp"
 #include "octet/scaling/precision.hpp"
 
 namespace octet::nn {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/nn/visitor.hpp"
-#include "octet/ops/sink/sink.hpp"
+#include "octet/ops/quantize/sink.hpp"
 #include "octet/scaling/pass.hpp"
 
 namespace octet::nn {

@@ -23,7 +23,7 @@ struct StepEvent {
   std::int64_t tokens = 0;  // trained on so far
   double seconds = 0;       // this step
   double tokens_per_second = 0;
-  double limit_share = 0;  // least time that the machine needs for the step's work (octet/ops/machine) / seconds
+  double limit_share = 0;  // least time that the machine needs for the step's work (octet/machine) / seconds
   double param_norm = 0;
   double data_wait = 0;           // seconds of this step spent waiting for data
   std::int64_t memory_bytes = 0;  // held at the step's peak

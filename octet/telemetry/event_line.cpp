@@ -1,7 +1,7 @@
 #include "octet/telemetry/event_line.hpp"
 
 #include "octet/base/text.hpp"
-#include "octet/telemetry/json_fields.hpp"
+#include "octet/json/fields.hpp"
 
 namespace octet {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "octet/base/check.hpp"
 #include "octet/base/file.hpp"
-#include "octet/telemetry/json_fields.hpp"
+#include "octet/json/fields.hpp"
 #include "octet/telemetry/shared_json.hpp"
 
 namespace octet {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/telemetry/json_fields.hpp"
+#include "octet/json/fields.hpp"
 #include "octet/telemetry/memory_use.hpp"
 #include "octet/telemetry/run_facts.hpp"
 

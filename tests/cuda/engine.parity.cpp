@@ -1,9 +1,9 @@
 #include <cmath>
 
-#include "octet/ops/machine/machine.hpp"
+#include "octet/machine/machine.hpp"
 #include "octet/ops/quantize/quantize.hpp"
 #include "octet/scaling/recipe.hpp"
-#include "octet/train/small_model.testing.hpp"
+#include "octet/train/step/small_model.testing.hpp"
 #include "tests/cuda/parity.hpp"
 
 // Whole steps on both devices from the same weights on the same tokens. Weights are the same bits, so their maxima, scales and counts

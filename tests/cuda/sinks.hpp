@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/ops/sink/sink.hpp"
+#include "octet/ops/quantize/sink.hpp"
 #include "tests/cuda/parity.hpp"
 
 // What the cases of ops that fill a sink share: every way to quantize, and all that a sink then holds as results.

@@ -1,8 +1,8 @@
 #include "octet/io/safetensors_file.hpp"
-#include "octet/ops/machine/machine.hpp"
+#include "octet/machine/machine.hpp"
 #include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
-#include "octet/train/small_model.testing.hpp"
+#include "octet/train/step/small_model.testing.hpp"
 #include "tests/cuda/parity.hpp"
 #include "tests/testing/scratch.hpp"
 

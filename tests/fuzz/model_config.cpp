@@ -1,6 +1,6 @@
 #include <map>
 
-#include "octet/io/json_object.hpp"
+#include "octet/json/object.hpp"
 #include "octet/models/gpt2/hugging_face.hpp"
 #include "octet/models/llama/hugging_face.hpp"
 #include "octet/models/qwen2/hugging_face.hpp"

@@ -6,7 +6,7 @@
 #include "octet/config/write.hpp"
 #include "octet/data/manifest.hpp"
 #include "octet/data/tokenize.hpp"
-#include "octet/io/json_object.hpp"
+#include "octet/json/object.hpp"
 #include "octet/io/safetensors_writer.hpp"
 #include "octet/io/weight_index.hpp"
 #include "octet/models/gpt2/hugging_face.hpp"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loss and gradients of three tiny language models as PyTorch computes them, for octet/train/golden.test.cpp.
+"""Loss and gradients of three tiny language models as PyTorch computes them, for octet/train/step/golden.test.cpp.
 
 Writes <folder>/llama.txt, qwen2.txt and gpt2.txt: transformers' own models on the CPU, in FP32, with eager attention. Weights and tokens
 come from a formula in integers that the test computes too, so the files hold results only. Lines of a file:

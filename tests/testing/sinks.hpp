@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "octet/ops/quantize/quantize.hpp"
-#include "octet/ops/sink/sink.hpp"
+#include "octet/ops/quantize/sink.hpp"
 #include "tests/testing/tensors.hpp"
 
 // What tests of ops that fill a sink share.

@@ -1,6 +1,6 @@
 #include "octet/models/gpt2/hugging_face.hpp"
 
-#include "octet/io/json_object.hpp"
+#include "octet/json/object.hpp"
 
 namespace octet::models {
 namespace {

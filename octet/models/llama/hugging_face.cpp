@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "octet/io/json_object.hpp"
+#include "octet/json/object.hpp"
 
 namespace octet::models {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "octet/io/json_object.hpp"
+#include "octet/json/object.hpp"
 #include "octet/models/llama/hugging_face.hpp"
 
 namespace octet::models {

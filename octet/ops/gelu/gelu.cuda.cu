@@ -1,6 +1,6 @@
 #include "octet/ops/gelu/gelu.kernels.hpp"
 #include "octet/ops/gelu/gelu.math.hpp"
-#include "octet/ops/sink/tile.cuh"
+#include "octet/ops/quantize/cuda/tile.cuh"
 
 namespace octet::cuda {
 namespace {

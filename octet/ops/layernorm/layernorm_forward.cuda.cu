@@ -1,6 +1,6 @@
 #include "octet/ops/layernorm/layernorm.kernels.hpp"
 #include "octet/ops/layernorm/layernorm.math.hpp"
-#include "octet/ops/sink/rows.cuh"
+#include "octet/ops/quantize/cuda/rows.cuh"
 
 namespace octet::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "octet/ops/quantize/worker.hpp"
+#include "octet/ops/quantize/cpu/worker.hpp"
 
 namespace octet::cpu::OCTET_ISA {
 namespace {

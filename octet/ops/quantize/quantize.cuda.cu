@@ -1,5 +1,5 @@
 #include "octet/ops/quantize/quantize.kernels.hpp"
-#include "octet/ops/sink/tile.cuh"
+#include "octet/ops/quantize/cuda/tile.cuh"
 
 namespace octet::cuda {
 namespace {

@@ -1,7 +1,7 @@
 #include "octet/ops/add/add.math.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.kernels.hpp"
 #include "octet/ops/rmsnorm/rmsnorm.math.hpp"
-#include "octet/ops/sink/tile.hpp"
+#include "octet/ops/quantize/cpu/tile.hpp"
 #include "octet/tensor/cpu/lanes.hpp"
 
 namespace octet::cpu::OCTET_ISA {

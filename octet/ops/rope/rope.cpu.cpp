@@ -1,6 +1,6 @@
 #include "octet/ops/rope/rope.kernels.hpp"
 #include "octet/ops/rope/rope.math.hpp"
-#include "octet/ops/sink/tile.hpp"
+#include "octet/ops/quantize/cpu/tile.hpp"
 #include "octet/tensor/cpu/lanes.hpp"
 
 namespace octet::cpu::OCTET_ISA {

@@ -1,7 +1,7 @@
 #include "octet/ops/quantize/quantize.kernels.hpp"
 #include "octet/ops/rope/rope.kernels.hpp"
 #include "octet/ops/rope/rope.math.hpp"
-#include "octet/ops/sink/tile.cuh"
+#include "octet/ops/quantize/cuda/tile.cuh"
 
 namespace octet::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "octet/ops/attention/qkv.hpp"
-#include "octet/ops/sink/sink.hpp"
+#include "octet/ops/quantize/sink.hpp"
 
 namespace octet::ops {
 

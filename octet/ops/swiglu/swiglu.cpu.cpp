@@ -1,4 +1,4 @@
-#include "octet/ops/sink/tile.hpp"
+#include "octet/ops/quantize/cpu/tile.hpp"
 #include "octet/ops/swiglu/swiglu.kernels.hpp"
 #include "octet/ops/swiglu/swiglu.math.hpp"
 #include "octet/tensor/cpu/lanes.hpp"

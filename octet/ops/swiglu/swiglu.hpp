@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/ops/sink/sink.hpp"
+#include "octet/ops/quantize/sink.hpp"
 
 namespace octet::ops {
 

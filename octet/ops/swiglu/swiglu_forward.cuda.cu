@@ -1,4 +1,4 @@
-#include "octet/ops/sink/tile.cuh"
+#include "octet/ops/quantize/cuda/tile.cuh"
 #include "octet/ops/swiglu/swiglu.kernels.hpp"
 #include "octet/ops/swiglu/swiglu.math.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
-#include "octet/telemetry/json.hpp"
+#include "octet/json/value.hpp"
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/words.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "octet/base/error.hpp"
-#include "octet/telemetry/json.hpp"
+#include "octet/json/value.hpp"
 #include "octet/telemetry/report/well_formed.test.hpp"
 #include "octet/telemetry/sample_run.test.hpp"
 #include "tests/testing/scratch.hpp"

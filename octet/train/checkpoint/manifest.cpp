@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/check.hpp"
-#include "octet/telemetry/json_fields.hpp"
+#include "octet/json/fields.hpp"
 
 namespace octet::train {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "octet/data/checksum.hpp"
+#include "octet/base/checksum.hpp"
 
 namespace octet::train {
 

@@ -1,0 +1,293 @@
+#pragma once
+
+// Only for quantize.cpu.cpp: what one thread does with a tile of rows.
+
+#include <type_traits>
+
+#include "octet/ops/quantize/quantize.kernels.hpp"
+#include "octet/ops/quantize/cpu/strip.hpp"
+
+namespace octet::cpu::OCTET_ISA {
+
+/// When an orientation's codes can be made: with the tile, or after the last one.
+enum class When { never, tile, finish };
+
+inline When when(const ops::QuantizeSpec& spec, const Quantized& q, bool rows) {
+  if (!q) return When::never;
+  if (spec.scale_known()) return When::tile;
+  return q.block.whole_tensor() || (!rows && q.block.whole_rows()) ? When::finish : When::tile;
+}
+
+inline int shift_of(int n) { return 31 - __builtin_clz(unsigned(n)); }
+
+/// Calls f.operator()<Source, Format>() for how the values stand and what they become.
+template <class F>
+void with_types(const ops::Sink& sink, DType stored, const F& f) {
+  dispatch<E4M3, E5M2>(sink.spec.format, "quantize", [&]<class Format>() {
+    if (stored == DType::bf16) f.template operator()<Bf16s, Format>();
+    else if (sink.dtype == DType::bf16) f.template operator()<RoundedFloats, Format>();
+    else f.template operator()<Floats, Format>();
+  });
+}
+
+template <class Format>
+BlockRule rule_of(const ops::Sink& sink, const Quantized& q) {
+  constexpr float most_f32 = 0x1.fffffep127f, most_bf16 = 0x1.fep127f;
+  return {.rule = sink.spec.rule,
+          .format_max = Format::max,
+          .overflow = q.block.whole_tensor() || sink.dtype == DType::f32 ? most_f32 : most_bf16};
+}
+
+/// Columns of whole strips: [begin, end).
+struct Columns {
+  std::int64_t begin, end;
+};
+
+/// One thread's work on a tile of rows, or on some strips of it.
+template <class Source, class Format>
+struct Worker {
+  using T = typename Source::Type;
+
+  const ops::Sink& sink;
+  Partial& seen;
+  const Quantized &rows = sink.codes.rows, &cols = sink.codes.cols;
+  const std::int64_t R = sink.shape[0], C = sink.shape[1];
+  const bool health = sink.spec.health != nullptr, noise = health && sink.spec.measure_noise;
+  alignas(64) std::uint8_t codes[strip_size * strip_size];
+  union {
+    alignas(64) std::uint8_t turned_codes[strip_size * strip_size];
+    alignas(64) Bf16 untransposed[strip_size * strip_size];
+  };
+  alignas(64) T ragged[strip_size * strip_size];
+  BlockScales scales{};
+
+  /// f(values, their row length, strip) for a strip of rows that stand at x. A narrow one is first copied to where zeros surround it.
+  template <class F>
+  void strip(const T* x, const Strip& s, const F& f) {
+    if (s.cols == strip_size) return f(x, C, s);
+    for (int r = 0; r < s.rows; ++r) {
+      __builtin_memset(ragged + r * strip_size, 0, strip_size * sizeof(T));
+      __builtin_memcpy(ragged + r * strip_size, x + r * C, std::size_t(s.cols) * sizeof(T));
+    }
+    f(ragged, strip_size, s);
+  }
+  template <class F>
+  void strips(const T* x, std::int64_t row0, int n, Columns in, const F& f) {
+    for (std::int64_t c = in.begin; c < in.end; c += strip_size)
+      strip(x + c, Strip{row0, c, n, int(C - c < strip_size ? C - c : strip_size)}, f);
+  }
+
+  /// Columns that are to be K-contiguous: a strip's codes are transposed.
+  bool turned(const Quantized& q) const { return &q == &cols && !q.transposed; }
+  Place place_of(const Quantized& q, const Strip& s) const {
+    const std::int64_t size = std::int64_t(size_of(q.codes.dtype)), length = turned(q) ? R : C,
+                       at = turned(q) ? s.col0 * R + s.row0 : s.row0 * C + s.col0;
+    return {q.codes.as<std::byte>() + at * size, length * size, turned(q) ? s.cols : s.rows,
+            int(ceil_div((turned(q) ? s.rows : s.cols) * size, 64))};
+  }
+  static AlongRows unscaled() {
+    static constexpr float one = 1;
+    return {&one, 0, whole};
+  }
+  /// f.operator()<type of an orientation's values>(descale), or (1) where the descale stays a factor of the whole tensor.
+  template <class Descale, class F>
+  void with_values_of(const Quantized& q, const Descale& descale, const F& f) const {
+    dispatch<float, Bf16>(q.codes.dtype, "quantize", [&]<class V>() {
+      if constexpr (std::is_same_v<Descale, AlongRows>)
+        if (!sink.spec.decodes_with_descale(q.block)) return f.template operator()<V>(unscaled());
+      f.template operator()<V>(descale);
+    });
+  }
+  /// Puts a strip where it belongs from its codes, whatever they are.
+  template <class Descale>
+  void put(const Quantized& q, const Place& p, const Strip& s, const Descale& descale) {
+    if (q.decoded) {
+      if (turned(q)) transpose(codes, strip_size, s.rows, s.cols, turned_codes, strip_size);
+      with_values_of(q, descale, [&]<class V>(const auto& factor) {
+        if (turned(q)) decode_strip<Format>(turned_codes, Strip{s.col0, s.row0, s.cols, s.rows}, Turned(factor), p.as<V>());
+        else decode_strip<Format>(codes, s, factor, p.as<V>());
+      });
+    } else if (turned(q)) {
+      transpose(codes, strip_size, s.rows, s.cols, reinterpret_cast<std::uint8_t*>(p.at), p.stride);
+    } else {
+      for (int r = 0; r < s.rows; ++r) __builtin_memcpy(p.at + r * p.stride, codes + r * strip_size, std::size_t(s.cols));
+    }
+  }
+
+  /// Whether an orientation can have its values without a look at their codes. Floats are four times the bytes to transpose.
+  bool is_direct(const Quantized& q) const { return q.decoded && (!turned(q) || q.codes.dtype == DType::bf16); }
+  /// Whether an orientation takes codes as a strip has them.
+  bool is_straight(const Quantized& q) const { return !q.decoded && !turned(q); }
+  /// Whether a strip's columns are its rows transposed.
+  bool turns_rows(const Strip& s) const {
+    return is_direct(rows) && is_direct(cols) && turned(cols) && rows.codes.dtype == DType::bf16 && s.rows % transpose_rows<Bf16> == 0 &&
+           sink.spec.decodes_with_descale(rows.block) == sink.spec.decodes_with_descale(cols.block);
+  }
+  template <class V, class Scale, class Descale>
+  static void encode(Rows<const T> x, const Strip& s, const Scale& scale, const Descale& descale, const Ahead<T>& ahead, Rows<V> to,
+                     Rows<std::uint8_t> also_codes, bool counts, Partial& counted) {
+    if (counts) encode_in_range<Source, Format, true>(x, s.rows, scale, descale, ahead, to, also_codes, counted);
+    else encode_in_range<Source, Format, false>(x, s.rows, scale, descale, ahead, to, also_codes, counted);
+  }
+  /// Puts a whole strip of values in range where a direct orientation wants it, and, transposed, where `turned_too` says; with codes
+  /// when others wait for them.
+  template <class Scale>
+  void put_direct(Rows<const T> x, const Strip& s, const Scale& scale, const Scale& descale, const Ahead<T>& ahead, const Quantized& q,
+                  const Place& turned_too, Rows<std::uint8_t> also_codes, bool counts, Partial& counted) {
+    with_values_of(q, descale, [&]<class V>(const auto& factor) {
+      const Rows<V> to =
+          turned(q) ? Rows<V>{reinterpret_cast<V*>(untransposed), strip_size} : (&q == &rows ? ahead.rows : ahead.cols).template as<V>();
+      encode(x, s, scale, factor, ahead, to, also_codes, counts, counted);
+      if constexpr (std::is_same_v<V, Bf16>)
+        if (const Rows<V> columns = turned_too.as<V>(); columns.at != nullptr)
+          transpose(to.at, to.stride, s.rows, s.cols, columns.at, columns.stride);
+    });
+  }
+
+  /// Encodes a strip and puts its codes where they belong. The orientation that counts is the rows', or the only one.
+  template <class Scale>
+  void emit(const T* values, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, bool in_range, bool to_rows,
+            bool to_cols) {
+    const bool counts = health && (to_rows || !rows), flushed = counts && sink.spec.count, compares = counts && noise;
+    Partial uncounted;
+    Partial& counted = counts ? seen : uncounted;
+    to_cols &= !to_rows || !sink.codes.one_matrix();
+    const Rows<const T> x{values, ld};
+    const Ahead<T> ahead{values, C, to_rows ? place_of(rows, s) : Place{}, to_cols ? place_of(cols, s) : Place{}};
+    const bool of_rows = to_rows && is_direct(rows), direct = in_range && s.cols == strip_size && (of_rows || (to_cols && is_direct(cols)));
+    const bool turns = of_rows ? to_cols && turns_rows(s) : turned(cols);
+    bool rows_wait = to_rows && !(direct && of_rows), cols_wait = to_cols && !(direct && (!of_rows || turns));
+    // Codes that wait for nothing else go straight to their place.
+    const bool straight = rows_wait != cols_wait && is_straight(rows_wait ? rows : cols) && s.cols == strip_size && !compares;
+    const Rows<std::uint8_t> to =
+        straight ? (rows_wait ? ahead.rows : ahead.cols).template as<std::uint8_t>() : Rows<std::uint8_t>{codes, strip_size};
+    if (straight) rows_wait = cols_wait = false;
+    if (direct)
+      put_direct(x, s, scale, descale, ahead, of_rows ? rows : cols, turns ? ahead.cols : Place{},
+                 straight || compares || rows_wait || cols_wait ? to : Rows<std::uint8_t>{}, flushed, counted);
+    else if (!in_range) encode_any<Source, Format>(x, s.rows, scale, ahead, to, counted);
+    else encode(x, s, scale, scale, ahead, Rows<std::uint8_t>{}, to, flushed, counted);
+    if (compares) measure_strip<Source, Format>(values, ld, s.rows, descale, codes, seen);
+    if (rows_wait) put(rows, ahead.rows, s, descale);
+    if (cols_wait) put(cols, ahead.cols, s, descale);
+  }
+
+  /// max |x| of a strip's numbers; clears `finite` when it has others.
+  float maximum_of(const T* x, std::int64_t ld, const Strip& s, bool& finite) {
+    const float bound = strip_maximum<Source>(x, ld, s.rows);
+    if (is_finite(bound)) return bound;
+    finite = false;
+    float most = 0;
+    for (int r = 0; r < s.rows; ++r) most = larger(maximum_of_numbers<Source>(x + r * ld, strip_size), most);
+    return most;
+  }
+
+  /// All values with one scale.
+  void constant(const T* x, std::int64_t ld, const Strip& s, float scale, float descale, bool to_rows, bool to_cols) {
+    bool finite = true;
+    const float amax = maximum_of(x, ld, s, finite);
+    seen.amax = larger(amax, seen.amax);
+    emit(x, ld, s, AlongRows{&scale, 0, whole}, AlongRows{&descale, 0, whole}, finite && fits<Format>(amax, scale), to_rows, to_cols);
+  }
+
+  /// One scale for a 128 x 128 block, which is a strip.
+  void square(const T* x, std::int64_t ld, const Strip& s, bool to_rows, bool to_cols) {
+    bool finite = true;
+    scales.amax[0] = maximum_of(x, ld, s, finite);
+    const bool beyond = scales.derive(rule_of<Format>(sink, to_rows ? rows : cols), 0, 1, to_rows || !rows, seen);
+    if (to_rows) put_descales(rows, s.row0 / strip_size, 1, s.col0 / strip_size, 1, scales, 0, 0);
+    if (to_cols) put_descales(cols, s.col0 / strip_size, 1, s.row0 / strip_size, 1, scales, 0, 0);
+    emit(x, ld, s, AlongRows{scales.scale, 0, whole}, AlongRows{scales.descale, 0, whole}, finite && !beyond, to_rows, to_cols);
+  }
+
+  void row_vectors(const T* x, std::int64_t ld, const Strip& s) {
+    const int n = rows.block.cols, shift = shift_of(n), segments = (s.cols + n - 1) >> shift, blocks = s.rows * segments;
+    row_maxima<Source>(x, ld, s.rows, shift, segments, scales.amax);
+    const bool finite = all_finite(scales.amax, blocks);
+    if (!finite)
+      for (int i = 0; i < blocks; ++i) scales.amax[i] = maximum_of_numbers<Source>(x + i / segments * ld + i % segments * n, n);
+    const bool beyond = scales.derive(rule_of<Format>(sink, rows), 0, blocks, true, seen);
+    put_descales(rows, s.row0, s.rows, s.col0 / n, segments, scales, segments, 1);
+    emit(x, ld, s, AlongRows{scales.scale, segments, shift}, AlongRows{scales.descale, segments, shift}, finite && !beyond, true, false);
+  }
+
+  /// amax[c] over n rows, raised from what stands there; false when there was infinity or NaN.
+  bool raise_columns(const T* x, std::int64_t ld, int n, float* amax) {
+    alignas(64) float bound[strip_size];
+    __builtin_memcpy(bound, amax, sizeof bound);
+    column_maxima<Source>(x, ld, n, bound);
+    const bool finite = all_finite(bound, strip_size);
+    if (finite) {
+      __builtin_memcpy(amax, bound, sizeof bound);
+    } else {
+      for (int r = 0; r < n; ++r)
+        for (int c = 0; c < strip_size; c += width)
+          store_raw(amax, Full{c}, larger(magnitude(Source::load(x + r * ld, Full{c})), load_raw<Vec>(amax, Full{c})));
+    }
+    return finite;
+  }
+
+  void column_vectors(const T* x, std::int64_t ld, const Strip& s) {
+    const int n = cols.block.cols, shift = shift_of(n), groups = (s.rows + n - 1) >> shift;
+    bool in_range = true;
+    for (int g = 0; g < groups; ++g) {
+      float* const amax = scales.amax + g * strip_size;
+      for (int c = 0; c < strip_size; ++c) amax[c] = 0;
+      in_range &= raise_columns(x + g * n * ld, ld, s.rows - g * n < n ? s.rows - g * n : n, amax);
+      in_range &= !scales.derive(rule_of<Format>(sink, cols), g * strip_size, s.cols, !rows, seen);
+    }
+    put_descales(cols, s.col0, s.cols, s.row0 / n, groups, scales, 1, strip_size);
+    emit(x, ld, s, AlongColumns{scales.scale, shift}, AlongColumns{scales.descale, shift}, in_range, false, true);
+  }
+
+  /// Rows with a scale each: maxima first, then codes.
+  void whole_rows(const T* x, std::int64_t row0, int n) {
+    bool finite = true;
+    for (int r = 0; r < n; ++r) {
+      scales.amax[r] = maximum<Source>(x + r * C, C);
+      if (is_finite(scales.amax[r])) continue;
+      finite = false;
+      scales.amax[r] = maximum_of_numbers<Source>(x + r * C, C);
+    }
+    const bool in_range = !scales.derive(rule_of<Format>(sink, rows), 0, n, true, seen) && finite;
+    put_descales(rows, row0, n, 0, 1, scales, 1, 0);
+    strips(x, row0, n, {0, C}, [&](const T* p, std::int64_t ld, const Strip& s) {
+      emit(p, ld, s, AlongRows{scales.scale, 1, whole}, AlongRows{scales.descale, 1, whole}, in_range, true, false);
+    });
+  }
+
+  /// All that can be done with some columns of a tile at once.
+  void tile(const T* x, std::int64_t row0, int n, Columns in) {
+    const bool row_now = when(sink.spec, rows, true) == When::tile, col_now = when(sink.spec, cols, false) == When::tile;
+    if (sink.spec.scale_known()) {
+      const float scale = *sink.spec.scale.f32(), descale = *sink.spec.descale.f32();
+      return strips(x, row0, n, in,
+                    [&](const T* p, std::int64_t ld, const Strip& s) { constant(p, ld, s, scale, descale, row_now, col_now); });
+    }
+    maxima(x, row0, n, in, !row_now && !col_now);
+    if (row_now && rows.block.whole_rows()) whole_rows(x, row0, n);
+    if (row_now || col_now)
+      strips(x, row0, n, in, [&](const T* p, std::int64_t ld, const Strip& s) { blocks(p, ld, s, row_now, col_now); });
+  }
+
+  /// What scales wait for: the maximum of the tensor, where no block's tells it, and of whole columns.
+  void maxima(const T* x, std::int64_t row0, int n, Columns in, bool nothing_now) {
+    const bool of_tensor = nothing_now && ((rows && rows.block.whole_tensor()) || (cols && cols.block.whole_tensor()));
+    const bool of_columns = when(sink.spec, cols, false) == When::finish && cols.block.whole_rows();
+    if (!of_tensor && !of_columns) return;
+    strips(x, row0, n, in, [&](const T* p, std::int64_t ld, const Strip& s) {
+      if (of_tensor) seen.amax = larger(maximum_of(p, ld, s, seen.finite), seen.amax);
+      if (of_columns) seen.finite_columns &= raise_columns(p, ld, s.rows, seen.column_maxima + s.col0);
+    });
+  }
+
+  void blocks(const T* x, std::int64_t ld, const Strip& s, bool row_now, bool col_now) {
+    const bool same = rows && cols && sink.spec.same_codes();
+    if (row_now && rows.block.rows > 1) square(x, ld, s, true, same);
+    else if (row_now && rows.block.cols > 0) row_vectors(x, ld, s);
+    if (col_now && cols.block.rows > 1 && !same) square(x, ld, s, false, true);
+    else if (col_now && cols.block.rows == 1) column_vectors(x, ld, s);
+  }
+};
+
+}  // namespace octet::cpu::OCTET_ISA

@@ -1,0 +1,152 @@
+#pragma once
+
+// Only for *.cuda.cu files: a tile of BF16 values that need not wait for one another, because all codes have one scale that stands in
+// memory, or because there are none yet. They are encoded and stored as they are made, so a thread holds little, and a block waits for its
+// threads at most once. See tile.cuh.
+
+#include "octet/ops/quantize/cuda/tile_codes.cuh"
+#include "octet/ops/quantize/cuda/tile_values.cuh"
+
+namespace octet::cuda {
+
+/// Whether a pass is of this kind. Plain values of two outputs would be more than a thread holds, and who counts must hold all.
+template <class Make>
+bool encodes_as_made(const TileJob& job) {
+  const auto fits = [](const Side& side) { return side.part == Part::nothing || side.part == Part::constant; };
+  return (job.plain == nullptr || Make::outputs == 1) && !job.count && !job.noise && fits(job.row) && fits(job.col) &&
+         (encodes(job.row.part) || encodes(job.col.part));
+}
+
+/// Maxima of magnitudes, two BF16; NaN where one was met.
+struct Seen {
+  unsigned most = 0;
+
+  __device__ __forceinline__ void add(const Eight<Bf16>& v) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) most = larger_magnitudes_or_nan(v.word[j], most);
+  }
+  /// The bits of a float.
+  __device__ __forceinline__ unsigned top() const { return max(most & 0x7FFFu, most >> 16 & 0x7FFFu) << 16; }
+};
+
+/// Rows `first` to first + 3 of this thread's eight: their codes to memory by rows, and to `turned` (see take_columns).
+template <class Format, bool keeps_plain, class Make>
+__device__ __forceinline__ void encode_four_rows(const TileJob& job, const Make& make, const Spot& at, int first, float scale, Seen& seen,
+                                                 unsigned (*turned)[tile_side * tile_side / 4]) {
+  const int width = int(job.cols) / Make::outputs, row = int(at.row0) + at.r + first, col = int(at.col0) + at.c;
+  const int last = int(job.rows) - 1, bounded_col = col < width ? col : width - 8;
+  uint2 codes[Make::outputs][4];
+  Eight<Bf16> plain[keeps_plain ? 4 : 1];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    Eight<Bf16> v[Make::outputs];
+    make_eight<Bf16>(make, min(row + i, last), bounded_col, v);
+#pragma unroll
+    for (int k = 0; k < Make::outputs; ++k) {
+      seen.add(v[k]);
+      codes[k][i] = encode_eight<Format>(v[k], [scale](int) { return scale; });
+    }
+    if (keeps_plain) plain[i] = v[0];
+  }
+  if (keeps_plain && col < width) {
+    Bf16* const to = static_cast<Bf16*>(job.plain) + row * job.cols + col;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (row + i <= last) plain[keeps_plain ? i : 0].put(to + i * job.cols);
+  }
+#pragma unroll
+  for (int k = 0; k < Make::outputs; ++k) {
+    if (job.row.part != Part::nothing && col < width) {
+      std::uint8_t* const to = job.row.codes + row * job.cols + k * width + col;
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (row + i <= last) *reinterpret_cast<uint2*>(to + i * job.cols) = codes[k][i];
+    }
+    if (job.col.part != Part::nothing) put_columns(codes[k], at, first / 4, turned[k]);
+  }
+}
+
+template <class Format, bool keeps_plain, class Make>
+__device__ __forceinline__ void encode_as_made(const TileJob& job, const Make& make, const Spot& at,
+                                               unsigned (*turned)[tile_side * tile_side / 4]) {
+  const std::int64_t width = job.cols / Make::outputs;
+  const float scale = fabsf(*(job.row.part == Part::constant ? job.row.scale : job.col.scale));
+  Seen seen;
+  if (job.rows > 0 && width > 0) {
+#pragma unroll 1
+    for (int first = 0; first < 8; first += 4) encode_four_rows<Format, keeps_plain>(job, make, at, first, scale, seen, turned);
+  }
+  if (job.col.part != Part::nothing) {
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < Make::outputs; ++k)
+      take_columns<true>(job, at, int(threadIdx.x), k * width, width, reinterpret_cast<const uint4*>(turned[k]));
+  }
+  unsigned top = seen.top();
+  int nonfinite = 0;
+  if (top >= infinity_bits) {
+    const Odd odd = look_again(job, make, at, 8);
+    top = __float_as_uint(odd.top), nonfinite = odd.nonfinite;
+  }
+  top = __reduce_max_sync(~0u, top);
+  if (job.amax && threadIdx.x % 32 == 0) raise(job.amax, __uint_as_float(top));
+  if (!job.health) return;
+  report(job, at, {.nonfinite = nonfinite});
+  if (blockIdx.x == 0 && threadIdx.x == 0) widen_range(job.health, scale, scale);
+}
+
+template <bool keeps_plain, class Make>
+__global__ void __launch_bounds__(tile_threads, Make::outputs == 1 && !keeps_plain ? 4 : 3)
+    known_tile_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
+  __shared__ __align__(16) unsigned turned[Make::outputs][tile_side * tile_side / 4];
+  const Spot at = spot_of(job, job.cols / Make::outputs);
+  if (job.e5m2) encode_as_made<E5M2, keeps_plain>(job, make, at, turned);
+  else encode_as_made<E4M3, keeps_plain>(job, make, at, turned);
+}
+
+template <class Make>
+void run_known_tiles(Queue queue, unsigned blocks, const TileJob& job, const Make& make) {
+  if constexpr (Make::outputs == 1) {
+    if (job.plain != nullptr) return known_tile_kernel<true><<<blocks, tile_threads, 0, queue>>>(job, make);
+  }
+  known_tile_kernel<false><<<blocks, tile_threads, 0, queue>>>(job, make);
+}
+
+/// Whether a pass stores plain values and at most asks for the maximum of all: two outputs are more than a thread should hold until the
+/// end.
+inline bool stores_as_made(const TileJob& job) {
+  const auto fits = [](const Side& side) { return side.part == Part::nothing || side.part == Part::top_of_tensor; };
+  return job.plain != nullptr && fits(job.row) && fits(job.col);
+}
+
+template <class Make>
+__global__ void __launch_bounds__(tile_threads, 3)
+    plain_tile_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
+  const int width = int(job.cols) / Make::outputs, last = int(job.rows) - 1;
+  const Spot at = spot_of(job, width);
+  const int row = int(at.row0) + at.r, col = int(at.col0) + at.c, bounded_col = col < width ? col : width - 8;
+  Tops<Bf16> tops;
+#pragma unroll 1
+  for (int first = row; first < row + 8; first += 4) {
+    Eight<Bf16> v[4][Make::outputs];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) make_eight<Bf16>(make, min(first + i, last), bounded_col, v[i]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (first + i > last || col >= width) continue;
+#pragma unroll
+      for (int k = 0; k < Make::outputs; ++k) {
+        tops.raise(v[i][k]);
+        v[i][k].put(static_cast<Bf16*>(job.plain) + (first + i) * job.cols + k * width + col);
+      }
+    }
+  }
+  float* const top = job.row.tops ? job.row.tops : job.col.tops;
+  if (top == nullptr && job.amax == nullptr) return;
+  const float most = __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(tops.top())));
+  if (threadIdx.x % 32 != 0) return;
+  if (top) raise(top, most);
+  if (job.amax) raise(job.amax, most);
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,91 @@
+#include "octet/train/run/dry_run.hpp"
+
+#include "octet/tensor/cpu/memory.hpp"
+#include "octet/train/step/evaluate.hpp"
+#include "octet/train/step/step.hpp"
+
+namespace octet::train {
+namespace {
+
+Work work_of_step(Engine& engine, const std::vector<data::Batch>& micro_batches, bool measure = false) {
+  const Work before = engine.stream.work();
+  run_step(engine, micro_batches, {.measure = measure});
+  finish_step(engine);
+  return engine.stream.work() - before;
+}
+
+// Micro-batches are alike in work, and each gives its memory back before the next: two show what any number needs.
+Work work_of_step(Engine& engine, const data::Batch& shape, std::int64_t accumulate) {
+  const Work one = work_of_step(engine, std::vector{shape});
+  if (accumulate == 1) return one;
+  const Work two = work_of_step(engine, std::vector{shape, shape});
+  return one + (accumulate - 1) * (two - one);
+}
+
+// How matrices, their gradients and moments are stored; vectors, such as norms' weights, are f32 whatever the configuration says.
+void add_storage(const optim::AdamWConfig& c, std::vector<PlanRow>& plan) {
+  const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
+  plan.push_back({"master weights", 0, 0, to_text(c.master), format("what the optimizer updates{}", rounding(c.master))});
+  plan.push_back({"weight gradients", 0, 0, to_text(c.gradients), "added up over micro-batches"});
+  plan.push_back({"optimizer moments", 0, 0, to_text(c.moments), format("both of AdamW's{}", rounding(c.moments))});
+}
+
+void add_emulation(const Work& step, std::vector<PlanRow>& plan) {
+  if (step.emulated_flops == 0) return;
+  plan.push_back({"8-bit GEMMs", 0, 0, "decoded",
+                  format("emulation: this GPU does not multiply such codes as they are, which concerns {}% of the GEMMs' work",
+                         fixed(100 * step.emulated_flops / step.gemm_flops, 0))});
+}
+
+}  // namespace
+
+DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate) {
+  Engine engine(config, Device::null, target);
+  data::Batch shape;
+  shape.rows = batch, shape.length = config.sequence;
+  DryRun out;
+  engine.parameters.initialize(engine.stream, 0);
+  prepare(engine);
+  if (engine.optimizer) {
+    out.step = work_of_step(engine, shape, accumulate);
+    work_of_step(engine, std::vector{shape}, true);  // for its memory: most steps do not measure
+  }
+  evaluate_batch(engine, shape);
+  out.memory = engine.stream.arena().peak();
+  out.parameters = engine.parameters.count();
+  out.plan = engine.precision.rows();
+  if (config.optimizer) add_storage(*config.optimizer, out.plan);
+  add_emulation(out.step, out.plan);
+  out.quantizers = engine.precision.slots().slots();
+  return out;
+}
+
+void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& loop) {
+  if (dry.memory.host > 0 && dry.memory.host > cpu::available_bytes())
+    throw DeviceError(
+        format("optim.offload needs {} of the host's memory and {} are free: set optim.moments = \"bf16\", or optim.offload = false",
+               bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
+  if (dry.memory.total <= available) return;
+  std::string remedies =
+      "use a shorter data.sequence_length, a smaller model, or what docs/recipes.md#memory tells of model.recompute, recipe.weights and "
+      "optim";
+  if (loop.batch > 1)
+    remedies = format("set train.batch = {} and train.accumulate = {}, or ", loop.batch / 2, loop.accumulate * 2) + remedies;
+  std::string largest;
+  for (std::size_t c = 0; c < categories; ++c)
+    if (dry.memory.by_category[c] * 5 > dry.memory.total)
+      largest += format("{}{} {}", largest.empty() ? "" : ", ", name(Category(c)), bytes_text(double(dry.memory.by_category[c])));
+  throw DeviceError(format("the run needs {} of memory ({}) and {} are free: {}", bytes_text(double(dry.memory.total)), largest,
+                           bytes_text(double(available)), remedies));
+}
+
+void require_native(const DryRun& dry, const PrecisionConfig& config) {
+  if (dry.step.emulated_flops == 0 || config.emulation) return;
+  throw DeviceError(
+      format("recipe.name = \"{}\": this GPU does not multiply such codes as they are; choose another recipe, or set recipe.emulation = "
+             "true to have "
+             "them decoded first and multiplied at the rate of BF16",
+             config.recipe));
+}
+
+}  // namespace octet::train

@@ -1,0 +1,119 @@
+#include "octet/train/run/resume.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "octet/base/log.hpp"
+#include "octet/config/read.hpp"
+#include "octet/config/write.hpp"
+
+namespace octet::train {
+namespace {
+
+constexpr std::string_view changeable[] = {
+    "name",
+    "output",
+    "device",
+    "deterministic",
+    "threads",  // where it runs
+    "train.steps",
+    "train.tokens",
+    "train.max_seconds",  // how long
+    "train.eval_every",
+    "train.eval_tokens",
+    "train.health_every",
+    "telemetry.*",  // what is measured
+    "train.max_skipped",
+    "train.save_weights",
+    "checkpoint.*",
+    "data.path",
+    "data.verify",
+    "data.prefetch",
+    "model.recompute",
+    "model.recompute_layers",
+    "model.init",
+    "recipe.weights",
+    "recipe.emulation",
+    "optim.offload",  // how, not what
+    "optim.learning_rate",
+    "optim.schedule.*",
+    "optim.max_grad_norm",
+    "optim.weight_decay",
+};
+
+constexpr const char* new_run = "start a new run without --resume";
+
+bool may_change(const std::string& key) {
+  return std::any_of(std::begin(changeable), std::end(changeable),
+                     [&](std::string_view k) { return k.ends_with('*') ? key.starts_with(k.substr(0, k.size() - 1)) : key == k; });
+}
+
+}  // namespace
+
+std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
+
+std::span<const std::string_view> changeable_keys() { return changeable; }
+
+void require_same_run(const RunConfig& now, const std::string& text, const Manifest& manifest, const std::string& checkpoint) {
+  RunConfig then;
+  try {
+    config::read_toml(manifest.config, format("{}/{}: config", checkpoint, Manifest::file_name), then);
+  } catch (const ConfigError& e) {
+    throw DataError(format("{}; the checkpoint is of another version of octet: {}", e.what(), new_run));
+  }
+  std::string wrong;
+  for (const config::Difference& d : config::differences(then, now))
+    if (!may_change(d.key)) wrong += format("{}{} = {} (it was {})", wrong.empty() ? "" : ", ", d.key, d.b, d.a);
+  if (!wrong.empty())
+    throw ConfigError(
+        format("a resumed run cannot change {}; leave that out, or {} (docs/checkpoints.md lists what may change)", wrong, new_run));
+  if (text != manifest.text)
+    throw DataError(format("data.path = \"{}\" holds another text than the one {} was trained on; name the dataset that the run began with",
+                           printable(now.data.path), printable(checkpoint)));
+}
+
+std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<std::string>* damaged) {
+  std::vector<std::string> wrong;
+  const std::vector<std::int64_t> steps = store.steps();
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    try {
+      Manifest good = store.verify(*step);
+      for (const auto& sentence : wrong) log::warn("{}", sentence);
+      if (damaged != nullptr) *damaged = wrong;
+      return good;
+    } catch (const Error& e) {
+      wrong.push_back(format("the checkpoint of step {} cannot be used: {}", *step, e.what()));
+    }
+  }
+  if (steps.empty()) return std::nullopt;
+  throw DataError(format("{}{}; restore it from a copy, or {}",
+                         steps.size() == 1 ? "" : format("none of the {} checkpoints of this run is whole; ", steps.size()), wrong.front(),
+                         new_run));
+}
+
+std::string difference_of(const MachineFacts& before, const MachineFacts& now) {
+  std::string out;
+  const auto compare = [&](std::string_view what, const auto& a, const auto& b) {
+    if (a != b) out += format("{}{} {} instead of {}", out.empty() ? "" : ", ", what, b, a);
+  };
+  compare("processor", printable(before.cpu), printable(now.cpu));
+  compare("threads", before.threads, now.threads);
+  compare("GEMMs compute in", printable(before.gemm_compute), printable(now.gemm_compute));
+  return out.empty() ? "" : format("the run resumes on another machine: {}; sums are rounded differently from here on", out);
+}
+
+std::string last_run_folder(const RunConfig& c) {
+  const std::string base = c.output + "/" + (c.name.empty() ? c.recipe.recipe : c.name);
+  std::string last;
+  std::error_code ignored;
+  for (int i = 1;; ++i) {
+    const std::string folder = base + (i == 1 ? "" : format("-{}", i));
+    if (!std::filesystem::is_directory(folder, ignored)) break;
+    last = folder;
+  }
+  if (last.empty())
+    throw ConfigError(format("--resume: there is no run {}; name the run's folder, or leave --resume out to begin one", printable(base)));
+  return last;
+}
+
+}  // namespace octet::train

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "octet/telemetry/run_facts.hpp"
+#include "octet/train/checkpoint/store.hpp"
+#include "octet/train/run/run_config.hpp"
+
+namespace octet::train {
+
+/// Where a run's checkpoints are.
+std::string checkpoint_folder(const std::string& run_folder);
+
+/// The configuration keys that a resumed run may give another value; "optim.schedule.*" stands for all that begin so. Every other one
+/// would make it another run.
+std::span<const std::string_view> changeable_keys();
+
+/// Throws ConfigError naming the keys that differ from the checkpoint's and may not, and DataError when the text is another one.
+void require_same_run(const RunConfig&, const std::string& text, const Manifest&, const std::string& checkpoint);
+
+/// The newest checkpoint that reads as it was written; every newer one is warned of by name, with what is wrong with it, and that sentence
+/// is added to `damaged` where there is one. None when there is no checkpoint at all. Throws DataError when there are some and all are
+/// damaged.
+std::optional<Manifest> newest_good(const CheckpointStore&, std::vector<std::string>* damaged = nullptr);
+
+/// How this machine computes otherwise than the one that the run ran on so far, as a sentence; "" where the resumed run has the bits of an
+/// uninterrupted one.
+std::string difference_of(const MachineFacts& before, const MachineFacts& now);
+
+/// The folder in which a run of this configuration began last: output/name, output/name-2, ... Throws ConfigError when there is none.
+std::string last_run_folder(const RunConfig&);
+
+}  // namespace octet::train

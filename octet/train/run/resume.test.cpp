@@ -1,0 +1,208 @@
+#include "octet/train/run/resume.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "octet/base/file.hpp"
+#include "octet/base/log.hpp"
+#include "octet/config/write.hpp"
+#include "octet/data/corpus.testing.hpp"
+#include "octet/io/safetensors_file.hpp"
+#include "octet/telemetry/run_record.hpp"
+#include "octet/telemetry/tensorboard/event_file.testing.hpp"
+#include "octet/train/run/trainer.hpp"
+#include "tests/testing/run_events.hpp"
+
+namespace octet::train {
+namespace {
+namespace fs = std::filesystem;
+using octet::testing::error_of, octet::testing::has, octet::testing::Scratch;
+
+/// Runs of a model so small that a step takes milliseconds, in a folder of their own.
+struct Runs {
+  Scratch scratch;
+  RunConfig config;
+
+  explicit Runs(const std::string& recipe = "bf16") {
+    log::set_quiet(true);
+    config.recipe.recipe = recipe, config.recipe.options.history = 4;
+    config.model.layers = 1, config.model.width = 64, config.model.heads = 4, config.model.kv_heads = 2, config.model.hidden = 96;
+    config.data.path = data::make_dataset(scratch, data::some_texts(40, 400));
+    config.data.sequence_length = 32, config.data.eval_fraction = 0.25;
+    config.train.steps = 9, config.train.batch = 2, config.train.accumulate = 2, config.train.eval_every = 3, config.train.health_every = 4;
+    config.checkpoint.every = 5, config.checkpoint.keep = 10;
+    config.output = scratch.at("runs");
+  }
+  ~Runs() { log::set_quiet(false); }
+
+  Outcome train(const std::string& resume = "") const {
+    const Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
+    return Trainer(config, corpus, {.console = Console::Kind::quiet, .resume = resume}).run();
+  }
+  std::string copy_of(const std::string& run, const std::string& name) const {
+    fs::copy(run, scratch.at(name), fs::copy_options::recursive);
+    return scratch.at(name);
+  }
+};
+
+bool is_time(std::string_view name) {
+  return name == "run.train_seconds" || name == "run.elapsed" || name == "run.rates" || name == "metrics.bytes";
+}
+
+/// Every bit of two checkpoints but what tells the time.
+void expect_same_state(const std::string& a, const std::string& b) {
+  const auto left = io::SafetensorsFile::open(a + "/state.safetensors"), right = io::SafetensorsFile::open(b + "/state.safetensors");
+  ASSERT_EQ(left.tensors().size(), right.tensors().size());
+  for (const io::TensorView& t : left.tensors()) {
+    const auto other = right.find(t.name);
+    ASSERT_TRUE(other) << t.name;
+    if (is_time(t.name)) continue;
+    EXPECT_TRUE(t.bytes.size() == other->bytes.size() && std::equal(t.bytes.begin(), t.bytes.end(), other->bytes.begin())) << t.name;
+  }
+}
+
+bool is_incident(const std::string& line) { return has(line, "\"event\":\"incident\""); }
+
+std::vector<std::string> without_incidents(const std::string& run) {
+  std::vector<std::string> events = octet::testing::untimed_events(run);
+  std::erase_if(events, is_incident);
+  return events;
+}
+
+void expect_same_run(const std::string& a, const std::string& b, std::int64_t step) {
+  expect_same_state(CheckpointStore(checkpoint_folder(a)).path(step), CheckpointStore(checkpoint_folder(b)).path(step));
+  EXPECT_EQ(read_file(a + "/weights/model.safetensors", 1 << 24), read_file(b + "/weights/model.safetensors", 1 << 24));
+  EXPECT_EQ(without_incidents(a), without_incidents(b));
+}
+
+class ResumedRun : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Resume, ResumedRun,
+                         ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+
+TEST_P(ResumedRun, is_bit_for_bit_the_run_that_never_stopped) {
+  const Runs runs(GetParam());
+  const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
+  ASSERT_EQ(CheckpointStore(checkpoint_folder(cut)).steps(), (std::vector<std::int64_t>{5, 9}));
+  fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+  runs.train(cut);
+  expect_same_run(whole, cut, 9);
+}
+
+TEST(Resume, holds_with_weights_gradients_and_moments_in_bf16_and_with_recompute) {
+  Runs runs("current");
+  runs.config.optim.master = runs.config.optim.gradients = runs.config.optim.moments = DType::bf16;
+  runs.config.model.recompute = {"block"}, runs.config.recipe.weights = WeightCodes::on_demand, runs.config.train.accumulate = 1;
+  const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
+  fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+  runs.config.model.recompute_layers = 1;
+  runs.train(cut);
+  expect_same_run(whole, cut, 9);
+}
+
+TEST(Resume, of_a_run_without_a_checkpoint_begins_again_and_of_a_finished_one_changes_nothing) {
+  const Runs runs("delayed");
+  const std::string whole = runs.train().folder, bare = runs.copy_of(whole, "bare"), done = runs.copy_of(whole, "done");
+  fs::remove_all(checkpoint_folder(bare));
+  fs::remove(bare + "/run.json");
+  runs.train(bare);
+  expect_same_run(whole, bare, 9);
+  runs.train(done);
+  expect_same_run(whole, done, 9);
+}
+
+TEST(Resume, shows_every_step_once_on_tensorboard_and_as_metrics_tell_it) {
+  Runs runs("current");
+  const std::string folder = runs.train().folder;
+  fs::remove_all(CheckpointStore(checkpoint_folder(folder)).path(9));
+  runs.train(folder);
+  ASSERT_EQ(octet::testing::board_files(folder).size(), 2u);
+  auto shown = octet::testing::board_of(folder);
+  const RunRecord run = read_run(folder);
+  ASSERT_EQ(shown["loss/train"].size(), run.steps.size());
+  for (const StepEvent& e : run.steps) EXPECT_EQ(shown["loss/train"].at(e.step), float(e.loss));
+  for (const EvalEvent& e : run.evals) EXPECT_EQ(shown["loss/eval"].at(e.step), float(e.loss));
+  ASSERT_FALSE(run.health.empty());
+  for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) {
+    const QuantizerFacts& q = run.facts.quantizers[i];
+    const auto& series = shown[format("fp8/{}/{}/flushed", q.path, q.operand)];
+    ASSERT_EQ(series.size(), run.health.size());
+    for (const HealthEvent& e : run.health) EXPECT_EQ(series.at(e.step), e.flushed[i]);
+  }
+  runs.config.telemetry.tensorboard = false, runs.config.train.steps = 10;
+  runs.train(folder);
+  EXPECT_EQ(octet::testing::board_files(folder).size(), 2u) << "none where none is wanted";
+}
+
+TEST(Resume, uses_the_newest_checkpoint_that_reads_as_it_was_written) {
+  const Runs runs("delayed");
+  const std::string whole = runs.train().folder, damaged = runs.copy_of(whole, "damaged");
+  const std::string file = CheckpointStore(checkpoint_folder(damaged)).path(9) + "/state.safetensors";
+  fs::resize_file(file, fs::file_size(file) - 1);
+  runs.train(damaged);
+  expect_same_run(whole, damaged, 9);
+  const std::vector<std::string> events = octet::testing::untimed_events(damaged);
+  EXPECT_EQ(std::count_if(events.begin(), events.end(), is_incident), 1) << "that it was damaged stays in the record";
+  EXPECT_EQ(newest_good(CheckpointStore(checkpoint_folder(damaged)))->step, 9)
+      << "the damaged one is replaced when the run gets there again";
+  for (const std::int64_t step : {5, 9}) fs::resize_file(CheckpointStore(checkpoint_folder(damaged)).path(step) + "/MANIFEST.json", 100);
+  const std::string message = error_of<DataError>([&] { runs.train(damaged); });
+  EXPECT_TRUE(has(message, "none of the 2 checkpoints") && has(message, "step-000000009/MANIFEST.json") && has(message, "checksum"))
+      << message;
+}
+
+TEST(Resume, refuses_keys_that_would_make_it_another_run_and_another_text) {
+  Runs runs("current");
+  const std::string folder = runs.train().folder;
+  RunConfig before = runs.config;
+  runs.config.train.batch = 4, runs.config.seed = 2;
+  const std::string message = error_of<ConfigError>([&] { runs.train(folder); });
+  EXPECT_TRUE(has(message, "train.batch = 4 (it was 2)") && has(message, "seed = 2 (it was 1)") && has(message, "--resume")) << message;
+  runs.config = before;
+  runs.config.model.width = 128;
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { runs.train(folder); }), "model.width = 128 (it was 64)"));
+  runs.config = before;
+  const Scratch other;
+  runs.config.data.path = data::make_dataset(other, data::some_texts(41, 400));
+  EXPECT_TRUE(has(error_of<DataError>([&] { runs.train(folder); }), "another text"));
+  runs.config.data.path = other.at("moved");
+  fs::copy(before.data.path, other.at("moved"));
+  runs.config.train.steps = 10, runs.config.optim.learning_rate = 1e-4, runs.config.checkpoint.every = 0;
+  EXPECT_EQ(runs.train(folder).end.step, 10) << "a longer run, another rate, a dataset that moved";
+}
+
+TEST(Resume, keeps_as_many_checkpoints_as_it_is_told) {
+  Runs runs;
+  runs.config.checkpoint.every = 1, runs.config.checkpoint.keep = 2;
+  const auto steps = CheckpointStore(checkpoint_folder(runs.train().folder)).steps();
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps.back(), 9);
+}
+
+TEST(Resume, of_a_folder_in_which_another_process_trains_is_refused) {
+  const Runs runs;
+  const std::string folder = runs.train().folder;
+  const RunLock other(folder);
+  const std::string message = error_of<IoError>([&] { runs.train(folder); });
+  EXPECT_TRUE(has(message, folder) && has(message, "still going") && has(message, "process")) << message;
+}
+
+TEST(Resume, without_a_folder_means_the_last_run_of_that_name) {
+  const Runs runs;
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { last_run_folder(runs.config); }), "runs/bf16"));
+  for (const char* name : {"bf16", "bf16-2", "bf16-3", "other-4"}) fs::create_directories(runs.config.output + "/" + name);
+  EXPECT_EQ(last_run_folder(runs.config), runs.config.output + "/bf16-3");
+}
+
+TEST(Resume, may_change_keys_that_exist) {
+  for (const std::string_view key : changeable_keys()) {
+    const std::string_view stem = key.substr(0, key.find('*'));
+    const auto fields = config::describe(RunConfig{});
+    EXPECT_TRUE(std::any_of(fields.begin(), fields.end(), [&](const auto& f) {
+      return key.ends_with('*') ? f.key.starts_with(stem) : f.key == key;
+    })) << key;
+  }
+}
+
+}  // namespace
+}  // namespace octet::train

@@ -1,0 +1,117 @@
+#include "octet/train/run/run_config.hpp"
+
+#include <algorithm>
+
+#include "octet/models/registry.hpp"
+
+namespace octet::train {
+
+namespace {
+
+// What JSON readers count exactly: 2^53.
+constexpr std::int64_t most_counted = std::int64_t(1) << 53;
+
+}  // namespace
+
+void ModelConfig::fields(config::FieldVisitor& v) {
+  v.field("size", size, "a named size: llama-tiny, gpt2-124m, qwen2.5-0.5b, llama-3.2-1b, ...");
+  v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  v.field("width", width, "columns of the residual stream; 0: as the size has", {.at_least = 0, .at_most = 1 << 20});
+  v.field("heads", heads, "query heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
+  v.field("kv_heads", kv_heads, "key and value heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
+  v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
+  v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 24});
+  v.field("recompute", recompute,
+          "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block");
+  v.field("recompute_layers", recompute_layers,
+          "blocks, from the first on, that compute these again, while the others keep everything; 0: all",
+          {.at_least = 0, .at_most = 4096});
+  v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones");
+}
+
+ModelShape ModelConfig::shape() const {
+  ModelShape s = model_size(size);
+  const auto set = [](std::int64_t& value, std::int64_t wanted) {
+    if (wanted > 0) value = wanted;
+  };
+  set(s.layers, layers), set(s.width, width), set(s.heads, heads), set(s.kv_heads, kv_heads), set(s.hidden, hidden),
+      set(s.vocabulary, vocabulary);
+  if (width > 0 || heads > 0) {
+    if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
+    s.head_dim = s.width / s.heads;
+  }
+  if (heads > 0 && kv_heads == 0) s.kv_heads = std::min(s.kv_heads, s.heads);
+  return s;
+}
+
+void LoopConfig::fields(config::FieldVisitor& v) {
+  v.field("steps", steps, "optimizer steps; 0: as tokens or max_seconds say", {.at_least = 0});
+  v.field("tokens", tokens, "tokens to train on, rounded up to whole steps; 0: no such limit", {.at_least = 0});
+  v.field("max_seconds", max_seconds, "wall time after which the run ends; 0: no such limit", {.at_least = 0, .at_most = 1e9});
+  v.field("batch", batch, "sequences in a micro-batch", {.at_least = 1, .at_most = 65536});
+  v.field("accumulate", accumulate, "micro-batches in an optimizer step", {.at_least = 1, .at_most = 65536});
+  v.field("eval_every", eval_every, "steps between evaluations; 0: at the end only", {.at_least = 0});
+  v.field("eval_tokens", eval_tokens, "held-out tokens in an evaluation, the same whatever the micro-batch; 0: all", {.at_least = 0});
+  v.field("average", average,
+          "share of the last steps whose weights are averaged, to be evaluated at the end beside the weights themselves; 0: none",
+          {.at_least = 0, .at_most = 1});
+  v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1});
+  v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops", {.at_least = 1});
+  v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder");
+}
+
+void CheckpointConfig::fields(config::FieldVisitor& v) {
+  v.field("every", every, "steps between checkpoints; 0: by time alone", {.at_least = 0});
+  v.field("minutes", minutes, "wall time after which the next checkpoint is due; 0: by steps alone", {.at_least = 0, .at_most = 1e9});
+  v.field("keep", keep, "newest checkpoints to keep; older ones are removed", {.at_least = 1});
+}
+
+void TelemetryConfig::fields(config::FieldVisitor& v) {
+  v.field("tensorboard", tensorboard, "write event files that TensorBoard shows into the run's folder");
+}
+
+void RunConfig::fields(config::FieldVisitor& v) {
+  v.field("name", name, "name of the run and of its folder; empty: the recipe's name");
+  v.field("output", output, "folder in which the run's folder is made");
+  v.field("seed", seed, "of the first weights and of the order of the data", {.at_least = 0});
+  v.choice("device", device, "what computes: auto is the GPU where there is one that works", {"auto", "cpu", "gpu"});
+  v.field("deterministic", deterministic, "on a GPU: the same bits in every run, which costs speed and memory; the CPU always gives them");
+  v.field("threads", threads, "CPU threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
+  v.section("model", model, "which model");
+  v.section("recipe", recipe, "in which precision its linear layers run");
+  v.section("data", data, "on which text");
+  v.section("train", train, "how long and in which portions");
+  v.section("optim", optim, "AdamW");
+  v.section("checkpoint", checkpoint, "when to save what a resumed run needs");
+  v.section("telemetry", telemetry, "what it shows while it trains");
+}
+
+std::int64_t RunConfig::tokens_per_step() const {
+  const std::int64_t sequences = train.batch * train.accumulate;  // each at most 2^16
+  if (data.sequence_length > most_counted / sequences)
+    throw ConfigError(format("train.batch = {} x train.accumulate = {} x data.sequence_length = {}: a step has at most 2^53 tokens",
+                             train.batch, train.accumulate, data.sequence_length));
+  return sequences * data.sequence_length;
+}
+
+std::int64_t RunConfig::steps() const {
+  if (train.steps > 0) return train.steps;
+  if (train.tokens > 0) return ceil_div(train.tokens, tokens_per_step());
+  if (train.max_seconds > 0) return 0;
+  throw ConfigError("the run has no length: set train.steps, train.tokens or train.max_seconds (--steps, --tokens, --max-time)");
+}
+
+EngineConfig engine_config(const RunConfig& c) {
+  const ModelShape shape = c.model.shape();
+  if (c.data.sequence_length > shape.max_sequence)
+    throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it or choose another model.size",
+                             c.data.sequence_length, printable(c.model.size), shape.max_sequence));
+  return {.shape = shape,
+          .model = {.recompute = nn::Recompute::named(c.model.recompute), .recompute_layers = c.model.recompute_layers},
+          .precision = c.recipe,
+          .optimizer = c.optim,
+          .sequence = c.data.sequence_length,
+          .average = c.train.average > 0};
+}
+
+}  // namespace octet::train

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "octet/data/data_config.hpp"
+#include "octet/models/config.hpp"
+#include "octet/optim/adamw.hpp"
+#include "octet/scaling/precision.hpp"
+#include "octet/train/step/engine.hpp"
+
+namespace octet::train {
+
+/// Which model: a named size, whose numbers may be changed one by one.
+struct ModelConfig {
+  std::string size = "llama-tiny";
+  std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, hidden = 0, vocabulary = 0;  // 0: the size's own
+  std::vector<std::string> recompute;                                                       // nn::Recompute::named
+  std::int64_t recompute_layers = 0;                                                        // ModelOptions::recompute_layers
+  std::string init;  // folder of a model to start from instead of random weights
+
+  void fields(config::FieldVisitor&);
+  /// Throws ConfigError when the numbers do not fit together.
+  ModelShape shape() const;
+};
+
+/// How long and in which portions.
+struct LoopConfig {
+  std::int64_t steps = 0;            // optimizer steps; 0: as `tokens` or `max_seconds` says
+  std::int64_t tokens = 0;           // tokens to train on; 0: no such limit
+  double max_seconds = 0;            // of wall time; 0: no such limit
+  std::int64_t batch = 4;            // sequences in a micro-batch
+  std::int64_t accumulate = 1;       // micro-batches in an optimizer step
+  std::int64_t eval_every = 50;      // steps; 0: at the end only
+  std::int64_t eval_tokens = 16384;  // held-out tokens of an evaluation; 0: all
+  double average = 0;                // share of the last steps whose weights are averaged; 0: none
+  std::int64_t health_every = 10;    // steps between measurements of saturation, flushing and SQNR
+  std::int64_t max_skipped = 10;     // skipped steps in a row after which the run stops
+  bool save_weights = true;          // the final weights, as a Hugging Face folder
+
+  void fields(config::FieldVisitor&);
+};
+
+/// When a run saves what it needs to go on.
+struct CheckpointConfig {
+  std::int64_t every = 0;  // steps; 0: not by steps
+  double minutes = 10;     // of wall time; 0: not by time
+  std::int64_t keep = 3;   // newest checkpoints
+
+  void fields(config::FieldVisitor&);
+};
+
+/// What a run shows besides metrics.jsonl.
+struct TelemetryConfig {
+  bool tensorboard = true;  // event files in the run's folder
+
+  void fields(config::FieldVisitor&);
+};
+
+/// Everything that a run is told: one TOML file, `--set`, and flags that stand for keys.
+struct RunConfig {
+  std::string name;             // of the run; empty: the recipe's
+  std::string output = "runs";  // folder in which the run's own folder is made
+  std::int64_t seed = 1;        // of weights and order of the data
+  std::string device = "auto";  // auto | cpu | gpu
+  bool deterministic = false;   // GPU: the same bits in every run
+  std::int64_t threads = 0;     // of the CPU; 0: one for each processor
+  ModelConfig model;
+  PrecisionConfig recipe;
+  data::DataConfig data;
+  LoopConfig train;
+  optim::AdamWConfig optim;
+  CheckpointConfig checkpoint;
+  TelemetryConfig telemetry;
+
+  void fields(config::FieldVisitor&);
+
+  /// Throws ConfigError where there are more than 2^53.
+  std::int64_t tokens_per_step() const;
+  /// Steps of the run, or 0 when only its time is known. Throws ConfigError when it has no end, or an empty one.
+  std::int64_t steps() const;
+};
+
+/// What an engine for this run is made of. Throws ConfigError when the sequences are longer than the model takes.
+EngineConfig engine_config(const RunConfig&);
+
+}  // namespace octet::train

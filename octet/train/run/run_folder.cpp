@@ -1,0 +1,99 @@
+#include "octet/train/run/run_folder.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <system_error>
+
+#include "octet/base/folder.hpp"
+#include "octet/config/write.hpp"
+#include "octet/tensor/cpu/threads.hpp"
+#include "octet/machine/machine.hpp"
+
+namespace octet::train {
+namespace {
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace
+
+std::string make_run_folder(const std::string& output, const std::string& name) {
+  if (name.empty() || name.find('/') != std::string::npos || name.starts_with(".") || printable(name, name.size()) != name)
+    throw ConfigError(
+        format("name = \"{}\": a run's name is that of a folder, without \"/\", without control characters and not starting with a dot",
+               printable(name)));
+  const auto refuse = [](const std::string& folder, int reason) {
+    throw IoError(format("cannot make the folder {}: {}; choose another with --set output=FOLDER", printable(folder),
+                         std::generic_category().message(reason)));
+  };
+  if (const int reason = make_folders(output)) refuse(output, reason);
+  for (int i = 1;; ++i) {
+    const std::string folder = output + "/" + name + (i == 1 ? "" : format("-{}", i));
+    const int reason = make_folder(folder);
+    if (reason == 0) return folder;
+    if (reason != EEXIST) refuse(folder, reason);
+  }
+}
+
+MemoryUse memory_use_of(const MemoryPeak& peak) {
+  MemoryUse out;
+  for (std::size_t c = 0; c < categories; ++c)
+    if (peak.by_category[c] != 0) out.categories.push_back({std::string(name(Category(c))), std::int64_t(peak.by_category[c])});
+  out.peak = std::int64_t(peak.total);
+  return out;
+}
+
+RunFacts facts_of(const RunConfig& c, const ModelShape& s, const DryRun& dry) {
+  RunFacts f;
+  f.recipe = c.recipe.recipe, f.name = c.name.empty() ? f.recipe : c.name, f.seed = c.seed;
+  f.model = {s.family, c.model.size, dry.parameters, s.layers,     s.width,
+             s.heads,  s.kv_heads,   s.hidden,       s.vocabulary, c.data.sequence_length};
+  const Device device = device_named(c.device);
+  const MatmulLimit limit = matmul_limit(device);
+  f.machine = {device_name(device), cpu::threads(), to_text(limit.type), limit.flops_per_second};
+  for (const auto& row : dry.plan)
+    f.plan.push_back(
+        {row.path, row.precision, row.why, row.out ? std::vector<std::int64_t>{row.out, row.in} : std::vector<std::int64_t>{}});
+  for (const auto& slot : dry.quantizers)
+    f.quantizers.push_back({slot.path, std::string(name(slot.operand)), to_text(slot.format), to_text(slot.block)});
+  f.memory = memory_use_of(dry.memory);
+  f.flops_per_step = dry.step.flops, f.tokens_per_step = c.tokens_per_step(), f.steps = c.steps();
+  f.started = now_utc();
+  f.config_json = config::to_json_text(c);
+  return f;
+}
+
+std::string plan_text(const std::vector<PlanRow>& rows) {
+  struct Line {
+    std::string path, precision, why;
+    int count;
+  };
+  std::vector<Line> lines;
+  for (const auto& row : rows) {
+    const std::string path = pattern_of(row.path);
+    const auto same = std::find_if(lines.begin(), lines.end(),
+                                   [&](const Line& l) { return l.path == path && l.precision == row.precision && l.why == row.why; });
+    if (same != lines.end()) ++same->count;
+    else lines.push_back({path, row.precision, row.why, 1});
+  }
+  std::size_t path_width = 0, precision_width = 0;
+  for (auto& l : lines) {
+    if (l.count > 1) l.path += format(" ({})", l.count);
+    path_width = std::max(path_width, l.path.size()), precision_width = std::max(precision_width, l.precision.size());
+  }
+  std::string out;
+  for (const auto& l : lines)
+    out += "  " + l.path + std::string(path_width - l.path.size() + 2, ' ') + l.precision +
+           std::string(precision_width - l.precision.size() + 2, ' ') + l.why + "\n";
+  return out;
+}
+
+}  // namespace octet::train

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "octet/telemetry/run_facts.hpp"
+#include "octet/train/run/dry_run.hpp"
+
+namespace octet::train {
+
+/// Makes `output`/`name`, or `name`-2, -3, ... when that is taken, and returns its path. Throws IoError naming the folder and the
+/// reason when it cannot be written.
+std::string make_run_folder(const std::string& output, const std::string& name);
+
+/// What run.json tells before the first step.
+RunFacts facts_of(const RunConfig&, const ModelShape&, const DryRun&);
+
+/// The telemetry form of a memory peak.
+MemoryUse memory_use_of(const MemoryPeak&);
+
+/// The plan "layer -> precision -> why" as an aligned table; runs of blocks that share a plan take one line.
+std::string plan_text(const std::vector<PlanRow>&);
+
+}  // namespace octet::train

@@ -1,0 +1,38 @@
+#include "octet/train/step/engine.hpp"
+
+#include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+
+namespace octet::train {
+
+Engine::Engine(const EngineConfig& c, Device device, Target target)
+    : stream(device, target),
+      precision(c.precision),
+      model(make_model(c.shape, c.model, precision)),
+      parameters(stream, *model, c.optimizer.has_value(),
+                 c.optimizer ? nn::ParameterStorage{c.optimizer->master, c.optimizer->gradients} : nn::ParameterStorage{}) {
+  precision.require_patterns_used();
+  precision.allocate(stream);
+  model->allocate(stream, c.sequence);
+  if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.list());
+  if (c.average) average.emplace(stream, parameters);
+  const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
+  loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
+  parameter_squares_ = zeros(DType::f64);
+}
+
+void Engine::visit_state(StateVisitor& visitor) {
+  visitor.section("model", parameters);
+  if (optimizer) visitor.section("optimizer", *optimizer);
+  if (average) visitor.section("average", *average);
+  visitor.section("quantizers", precision);
+  visitor.state("parameter_squares", parameter_squares_);
+}
+
+void Engine::measure_parameters() {
+  const std::vector<Tensor> values = parameters.values();
+  const Scope scope(stream);
+  const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
+  ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});
+}
+
+}  // namespace octet::train

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+
+#include "octet/models/registry.hpp"
+#include "octet/nn/parameters.hpp"
+#include "octet/optim/adamw.hpp"
+#include "octet/tensor/replay.hpp"
+#include "octet/train/step/weight_average.hpp"
+
+namespace octet::train {
+
+/// What an engine is made of.
+struct EngineConfig {
+  ModelShape shape;
+  ModelOptions model;
+  PrecisionConfig precision;
+  std::optional<optim::AdamWConfig> optimizer;  // none: for evaluation only, without gradients and with f32 values
+  std::int64_t sequence = 0;                    // longest sequence
+  bool average = false;                         // weights are averaged over some steps
+};
+
+/// A model with its precision, parameters and optimizer on one stream: everything that one training step acts on. Built the same way on
+/// the CPU and, for a dry run, on the null device. Weights are undefined until initialized or loaded.
+class Engine {
+ public:
+  Engine(const EngineConfig&, Device, Target);
+
+  Stream stream;
+  Precision precision;
+  std::unique_ptr<Model> model;
+  nn::Parameters parameters;
+  std::optional<optim::AdamW> optimizer;
+  std::optional<WeightAverage> average;
+  Replay micro_steps;  // forward and backward of a micro-batch
+
+  /// This step's loss: sums over micro-batches, and their mean f32 [1].
+  nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }
+  Tensor mean_loss() const { return mean_loss_; }
+  Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
+  Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
+  void measure_parameters();
+  /// Everything that the next step depends on; after restoring it, prepare() (octet/train/step/step.hpp) makes the rest.
+  void visit_state(StateVisitor&);
+
+ private:
+  Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_;
+};
+
+}  // namespace octet::train

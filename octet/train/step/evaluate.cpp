@@ -1,0 +1,48 @@
+#include "octet/train/step/evaluate.hpp"
+
+#include <algorithm>
+
+#include "octet/train/step/step.hpp"
+
+namespace octet::train {
+namespace {
+
+Evaluation run(Engine& e, const data::Batch& batch, const Pass& pass) {
+  const Scope step(e.stream, Lifetime::step);
+  const nn::LossSums sums{e.stream.zeros({1}, DType::f64, Lifetime::step), e.stream.zeros({1}, DType::i64, Lifetime::step)};
+  e.model->loss(e.stream, upload(e.stream, batch, Lifetime::step), pass, sums);
+  if (e.stream.device() == Device::null) return {};
+  return {read<double>(e.stream, sums.sum), read<std::int64_t>(e.stream, sums.counted)};
+}
+
+}  // namespace
+
+Evaluation evaluate_batch(Engine& e, const data::Batch& batch) {
+  Evaluation out = run(e, batch, {});
+  out.loss /= double(std::max<std::int64_t>(out.tokens, 1));
+  return out;
+}
+
+Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)()) {
+  Evaluation total;
+  for (std::uint64_t i = 0; i < batches.size(); ++i) {
+    if (stopped != nullptr && stopped()) return {.whole = false};
+    const Evaluation part = run(e, batches[i], {});
+    total.loss += part.loss, total.tokens += part.tokens;
+  }
+  total.loss /= double(std::max<std::int64_t>(total.tokens, 1));
+  return total;
+}
+
+void calibrate(Engine& e, const data::EvalBatches& batches, std::uint64_t count) {
+  const Tensor apply = e.stream.zeros({1}, DType::f32, Lifetime::run, Category::quantizer_state);
+  const Pass recording{.kind = Pass::Kind::train};
+  for (std::uint64_t i = 0; i < std::min(count, batches.size()); ++i) {
+    e.model->refresh(e.stream, recording);
+    run(e, batches[i], recording);
+    e.precision.end_step(e.stream, apply);
+    for (Parameter* p : e.parameters.list()) ++p->version;  // so that the weights take their new scales
+  }
+}
+
+}  // namespace octet::train

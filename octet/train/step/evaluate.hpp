@@ -1,0 +1,23 @@
+#pragma once
+
+#include "octet/data/eval_batches.hpp"
+#include "octet/train/step/engine.hpp"
+
+namespace octet::train {
+
+struct Evaluation {
+  double loss = 0;  // mean cross-entropy in nats
+  std::int64_t tokens = 0;
+  bool whole = true;  // false: stopped early, and of no use
+};
+
+/// The mean loss over all batches, in the engine's precision; changes no state. `stopped` is asked between batches whether to give up.
+Evaluation evaluate(Engine&, const data::EvalBatches&, bool (*stopped)() = nullptr);
+/// The same for one batch.
+Evaluation evaluate_batch(Engine&, const data::Batch&);
+
+/// Lets quantizers that need past maxima see `batches` once, without a backward: for evaluating a model under a recipe it was not
+/// trained with.
+void calibrate(Engine&, const data::EvalBatches& batches, std::uint64_t count);
+
+}  // namespace octet::train

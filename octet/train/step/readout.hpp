@@ -1,0 +1,20 @@
+#pragma once
+
+#include <vector>
+
+#include "octet/train/step/engine.hpp"
+
+namespace octet::train {
+
+/// What one step left in the device's tables, on the host: read after run_step() and before finish_step(), which clears some of it.
+struct Readout {
+  ops::AdamWStep step;           // learning rate, norm, clip factor, skip flag
+  float loss = 0;                // mean over the step's tokens
+  double parameter_squares = 0;  // when last measured
+  std::vector<float> amax;       // one for each quantizer
+  std::vector<ops::QuantizeHealth> health;
+};
+/// Waits for the step.
+Readout read_out(Engine&);
+
+}  // namespace octet::train

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "octet/machine/machine.hpp"
+#include "octet/train/step/step.hpp"
+#include "tests/testing/testing.hpp"
+
+// Engines small enough for tests, and batches of tokens for them.
+
+namespace octet::train::testing {
+
+inline ModelShape small_shape(const std::string& family) {
+  return {.family = family,
+          .width = 64,
+          .layers = 2,
+          .heads = 4,
+          .kv_heads = family == "gpt2" ? 4 : 2,
+          .head_dim = 16,
+          .hidden = 96,
+          .vocabulary = 61,
+          .max_sequence = 64,
+          .tied = family != "llama"};
+}
+
+inline EngineConfig small_engine(const std::string& family, const std::string& recipe, const nn::Recompute& recompute = {}) {
+  return {.shape = small_shape(family),
+          .model = {.recompute = recompute},
+          .precision = {.recipe = recipe},
+          .optimizer = optim::AdamWConfig{},
+          .sequence = 32};
+}
+
+inline data::Batch random_batch(std::int64_t rows, std::int64_t length, std::int64_t vocabulary, std::uint64_t seed) {
+  data::Batch b;
+  b.rows = rows, b.length = length;
+  for (std::int64_t i = 0; i < rows * length; ++i) {
+    const RandomWords r = philox(seed, std::uint64_t(i));
+    b.inputs.push_back(std::int32_t(r.w[0] % std::uint32_t(vocabulary)));
+    b.targets.push_back(std::int32_t(r.w[1] % std::uint32_t(vocabulary)));
+  }
+  return b;
+}
+
+/// The engine after `steps` optimizer steps on random batches of 4 x 32 tokens, split into `micro_batches`.
+inline void train_steps(Engine& e, int steps, int micro_batches = 1) {
+  e.parameters.initialize(e.stream, 7);
+  prepare(e);
+  for (int s = 0; s < steps; ++s) {
+    std::vector<data::Batch> batches;
+    for (int m = 0; m < micro_batches; ++m) batches.push_back(random_batch(4 / micro_batches, 32, 61, std::uint64_t(100 * s + m)));
+    run_step(e, batches, {.learning_rate = 1e-2, .measure = true});
+    finish_step(e);
+  }
+}
+
+}  // namespace octet::train::testing

@@ -1,0 +1,49 @@
+#include "octet/train/step/weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "octet/models/hugging_face.hpp"
+#include "octet/nn/host_parameters.hpp"
+#include "octet/train/step/nonfinite.hpp"
+
+namespace octet::train {
+
+namespace {
+
+// The first tensor with a value that is not finite, by its name in the files.
+std::string nonfinite_tensor(const io::TensorFolder& files) {
+  for (const std::string_view name : files.names()) {
+    const io::TensorView tensor = *files.find(name);
+    const bool number =
+        tensor.dtype == io::StoredDType::f32 || tensor.dtype == io::StoredDType::bf16 || tensor.dtype == io::StoredDType::f16;
+    const std::vector<float> values = number ? io::to_f32(tensor) : std::vector<float>();
+    if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) return std::string(name);
+  }
+  return "";
+}
+
+}  // namespace
+
+void load_weights(Engine& e, const std::string& folder) {
+  read_hugging_face_shape(folder);  // what is wrong with config.json is told first
+  load_weights(e, io::TensorFolder::open(folder));
+}
+
+void load_weights(Engine& e, const io::TensorFolder& files) {
+  nn::HostParameters host(e.stream, e.parameters);
+  load_hugging_face(files, e.model->shape(), e.parameters);
+  host.commit();
+  if (nonfinite_parameter(e).empty()) return;
+  throw DataError(
+      format("{}: tensor \"{}\" has values that are not finite, and so would be all that the model computes; fetch the weights again, or "
+             "export them again",
+             printable(files.folder()), printable(nonfinite_tensor(files))));
+}
+
+void save_weights(Engine& e, const std::string& folder, DType dtype) {
+  const nn::HostParameters host(e.stream, e.parameters);
+  save_hugging_face(folder, e.model->shape(), e.parameters, dtype);
+}
+
+}  // namespace octet::train

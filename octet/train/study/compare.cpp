@@ -1,0 +1,204 @@
+#include "octet/train/study/compare.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "octet/base/log.hpp"
+#include "octet/machine/machine.hpp"
+#include "octet/telemetry/report/report.hpp"
+#include "octet/telemetry/run_record.hpp"
+#include "octet/train/step/evaluate.hpp"
+#include "octet/train/run/first_gradient.hpp"
+#include "octet/train/run/gemm_plans_file.hpp"
+#include "octet/train/run/run_folder.hpp"
+#include "octet/train/step/step.hpp"
+#include "octet/train/run/trainer.hpp"
+
+namespace octet::train {
+namespace {
+
+// The configuration of each arm, and of each twin: those of the first seed.
+std::vector<RunConfig> of_each_arm(const StudyConfig& study) {
+  std::vector<RunConfig> out;
+  for (const StudyRun& run : study.runs())
+    if (run.seed == study.run.seed) out.push_back(study.config_of(run));
+  return out;
+}
+
+[[noreturn]] void stopped_while_timing() {
+  throw Error(ExitCode::interrupted, "stopped by a signal while the arms were timed, before the first run; give the same command again");
+}
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Seconds to evaluate a batch, by the second time: the first also touches its memory for the first time.
+double seconds_of_batch(Engine& engine, const data::Batch& batch) {
+  double begin = 0;
+  for (int i = 0; i < 2; ++i) {
+    if (stop_requested()) stopped_while_timing();
+    begin = now();
+    evaluate_batch(engine, batch);
+  }
+  return now() - begin;
+}
+
+// Seconds that one step of each arm takes, and one evaluation of each, together: two steps, the second one counts.
+struct Cost {
+  double step = 0, evaluation = 0;
+  double last = 0;  // evaluations at the end, of averaged weights too
+};
+Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
+  Cost cost;
+  for (const RunConfig& c : of_each_arm(study)) {
+    const Device device = device_named(c.device);
+    Engine engine(engine_config(c), device, machine_target(device, c.deterministic));
+    data::Loader loader(corpus.training(), {.rows = c.train.batch, .seed = std::uint64_t(c.seed)});
+    engine.parameters.initialize(engine.stream, std::uint64_t(c.seed));
+    prepare(engine);
+    for (int i = 0; i < 2; ++i) {
+      std::vector<data::Batch> micro_batches;
+      for (std::int64_t m = 0; m < c.train.accumulate; ++m) micro_batches.push_back(loader.next());
+      const double begin = now();
+      if (!run_step(engine, micro_batches, {.stopped = stop_requested})) stopped_while_timing();
+      finish_step(engine);
+      wait(engine.stream);
+      if (i == 1) cost.step += now() - begin;
+    }
+    const auto held_out = corpus.held_out(c.train.batch);
+    if (!held_out) continue;
+    const double seconds = double(held_out->size()) * seconds_of_batch(engine, (*held_out)[0]);
+    cost.evaluation += seconds, cost.last += (c.train.average > 0 ? 2 : 1) * seconds;
+  }
+  return cost;
+}
+
+// The number of steps with which all runs and their evaluations end within max_seconds.
+std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Cost cost = measure_cost(study, corpus);
+  const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const LoopConfig& loop = study.run.train;
+  const double every = loop.eval_every > 0 ? double(loop.eval_every) : 1e9;
+  const double budget = (loop.max_seconds * 0.95 - spent) / double(study.compare.seeds) - cost.last;
+  const double steps = budget / (cost.step + cost.evaluation / every);
+  if (steps < 1)
+    throw ConfigError(
+        format("--max-time {} is too short: one step of all {} runs of a seed takes {} s, their evaluation {} s; allow more time, compare "
+               "fewer arms or seeds, or lower train.eval_tokens",
+               duration_text(loop.max_seconds), of_each_arm(study).size(), fixed(cost.step, 1), fixed(cost.last, 1)));
+  return std::int64_t(steps);
+}
+
+// Refuses what some arm cannot do on this machine before hours are spent on the others.
+void require_possible(const StudyConfig& study) {
+  const Device device = device_named(study.run.device);
+  for (const RunConfig& c : of_each_arm(study)) {
+    const DryRun dry = dry_run(engine_config(c), machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
+    require_native(dry, c.recipe);
+    require_memory(dry, available_bytes(device), c.train);
+  }
+}
+
+// Puts the number of steps of every run in the place of all else that bounds them.
+void fix_steps(StudyConfig& study, const Corpus& corpus) {
+  LoopConfig& loop = study.run.train;
+  const std::int64_t wanted = study.run.steps();
+  loop.steps = wanted;
+  if (loop.max_seconds == 0) return;
+  log::info("timing one step of each arm");
+  const std::int64_t possible = steps_within(study, corpus);
+  loop.steps = wanted > 0 ? std::min(wanted, possible) : possible;
+  loop.max_seconds = 0;
+  log::info("{} steps of {} tokens for each of {} runs", loop.steps, grouped(study.run.tokens_per_step()), study.runs().size());
+}
+
+[[noreturn]] void stopped(const Study& study) {
+  throw Error(ExitCode::interrupted, format("stopped by a signal; octet compare --resume {} goes on", printable(study.folder())));
+}
+
+// call(), whose errors of damaged files of a run say how to have the run anew.
+template <class Call>
+auto with_files_of(const Study& study, const StudyRun& run, Call call) {
+  return with_remedy(format("or remove {}, which --resume then trains anew", printable(study.folder_of(run))), call);
+}
+
+// Whether a run other than the baseline has gradients of the same shapes, so that their cosine has a meaning.
+bool has_baselines_parameters(const Study& study, const StudyRun& run) {
+  return !study.is_baseline(run) && study.config_of(run).model.shape() == study.config_of(study.baseline_of(run)).model.shape();
+}
+
+// From its beginning, or from where it was stopped, to its end.
+void train(const Study& study, const StudyRun& run, const Corpus& corpus, Console::Kind console) {
+  if (stop_requested()) stopped(study);
+  TrainOptions options{
+      .console = console, .save_finished = false, .arm = run.arm, .twin = run.twin, .baseline = study.config().compare.baseline};
+  if (study.has_begun(run)) options.resume = study.folder_of(run);
+  options.keep_first_gradient = study.is_baseline(run);
+  if (has_baselines_parameters(study, run)) options.baseline_folder = study.folder_of(study.baseline_of(run));
+  // Its first step needs what the baseline kept: better refused now than when the model is made.
+  if (options.resume.empty() && !options.baseline_folder.empty()) read_first_gradient(options.baseline_folder);
+  const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(study.config_of(run), corpus, options); });
+  if (run.seed == study.config().run.seed) log::info("{}", plan_text(trainer->plan().plan));
+  try {
+    if (trainer->run().state == RunState::stopped) stopped(study);
+  } catch (const DivergedError& e) {
+    log::warn("{}", e.what());
+  }
+}
+
+// Does what is left of a study to do; `corpus` may be null when no run is left.
+CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind console) {
+  const std::vector<StudyRun> runs = study.config().runs();
+  CompareOutcome out{study.folder(), {}};
+  std::vector<RunRecord> records;
+  std::vector<std::string> names;
+  for (const StudyRun& run : runs) {
+    const bool over = with_files_of(study, run, [&] { return study.is_over(run); });
+    log::info("run {} of {}: {}{}", names.size() + 1, runs.size(), run.name, over ? " is over" : "");
+    if (!over) train(study, run, *corpus, console);
+    records.push_back(with_files_of(study, run, [&] { return read_run(study.folder_of(run)); }));
+    names.push_back(run.name);
+    study.clear(run);
+    if (study.is_baseline(run) && records.back().facts.state == RunState::diverged) {
+      write_report(study.folder() + "/report.html", records);
+      throw DivergedError(
+          format("run {}, the baseline, diverged, and nothing can be held against it; see the incidents in {}/metrics.jsonl, "
+                 "and begin a new comparison with a lower optim.learning_rate",
+                 run.name, printable(study.folder_of(run))));
+    }
+  }
+  out.comparison = compare_runs(records, study.config().compare.baseline, study.config().compare.tolerance);
+  out.comparison.runs = names;
+  write_comparison(study.folder() + "/compare.json", out.comparison);
+  write_report(study.folder() + "/report.html", records, &out.comparison);
+  return out;
+}
+
+}  // namespace
+
+CompareOutcome compare(StudyConfig asked, Console::Kind console) {
+  asked.runs();  // arms that cannot be are refused before the data is read
+  const Corpus corpus(asked.run.data, asked.run.train, asked.run.model.shape().vocabulary);
+  require_possible(asked);
+  fix_steps(asked, corpus);
+  asked.compare.text = to_text(corpus.dataset().fingerprint());
+  return carry_out(Study::begin(asked), &corpus, console);
+}
+
+CompareOutcome resume_compare(const std::string& folder, Console::Kind console) {
+  const Study study = Study::open(folder);
+  const RunConfig& asked = study.config().run;
+  const std::vector<StudyRun> runs = study.config().runs();
+  const auto over = [&](const StudyRun& run) { return with_files_of(study, run, [&] { return study.is_over(run); }); };
+  if (std::all_of(runs.begin(), runs.end(), over)) return carry_out(study, nullptr, console);
+  const Corpus corpus(asked.data, asked.train, asked.model.shape().vocabulary);
+  if (to_text(corpus.dataset().fingerprint()) != study.config().compare.text)
+    throw DataError(format("data.path = \"{}\" holds another text than the one that the comparison in {} began with; put that one there",
+                           printable(asked.data.path), printable(study.folder())));
+  // Runs that come later multiply as the earlier ones did.
+  for (const StudyRun& run : runs) replay_gemm_plans(study.folder_of(run), device_named(asked.device));
+  return carry_out(study, &corpus, console);
+}
+
+}  // namespace octet::train

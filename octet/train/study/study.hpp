@@ -1,0 +1,85 @@
+#pragma once
+
+#include "octet/train/study/arm.hpp"
+#include "octet/train/run/run_lock.hpp"
+
+namespace octet::train {
+
+/// Defaults of a comparison where they are not a run's: a learning rate of 1e-3 that falls to 0, and 32,768 held-out tokens. At a higher
+/// rate chance takes runs that differ by rounding alone too far apart (docs/compare.md has the measurement).
+RunConfig comparable_defaults();
+
+/// What is compared, and how it is judged.
+struct CompareConfig {
+  std::string baseline = "bf16";     // arm that the others are measured against: a recipe, or the name of one of `arms`
+  std::vector<std::string> recipes;  // arms that differ by recipe alone
+  std::vector<std::string> arms;     // others, as parse_arm() reads them
+  std::int64_t seeds = 1;            // runs of each arm
+  std::int64_t twins = 1;            // of the baseline, for each seed
+  double tolerance = 0.005;          // of the gap in loss, as a fraction
+  std::string text;                  // fingerprint of the dataset: all runs must train on the same
+
+  void fields(config::FieldVisitor&);
+};
+
+/// One run of a study.
+struct StudyRun {
+  std::string arm;
+  std::int64_t seed = 0;
+  std::int64_t twin = 0;  // number of this twin of the baseline; 0: no twin
+  std::string name;       // of its folder in the study's
+};
+
+/// Everything that a study is told: the configuration that its runs share, and what is compared.
+struct StudyConfig {
+  RunConfig run;
+  CompareConfig compare;
+
+  void fields(config::FieldVisitor&);
+  /// The baseline first. Throws ConfigError when an arm or a recipe is bad or stands twice, and when the baseline is neither.
+  std::vector<Arm> arms() const;
+  /// In the order in which they are trained: seed by seed from run.seed on, the baseline first, then its twins. Throws as arms() does, and
+  /// ConfigError when two runs would share a folder.
+  std::vector<StudyRun> runs() const;
+  /// The configuration of a run: run, with the arm's keys, and seed and name of its own. It keeps one checkpoint.
+  RunConfig config_of(const StudyRun&) const;
+};
+
+/// The folder of a comparison: what it was asked in the file study.toml, written before its first run, and a folder for each run. Holds
+/// the folder's lock.
+class Study {
+ public:
+  static constexpr const char* file_name = "study.toml";
+
+  /// A new one in run.output/run.name, or name-2, ... where that is taken. Throws IoError.
+  static Study begin(const StudyConfig&);
+  /// The one in `folder`. Throws ConfigError when there is none or its file is not as begin() wrote it, IoError when another process has
+  /// it.
+  static Study open(std::string folder);
+
+  const std::string& folder() const { return folder_; }
+  const StudyConfig& config() const { return config_; }
+  std::string folder_of(const StudyRun& run) const { return folder_ + "/" + run.name; }
+  /// What a run is told, to be in its folder.
+  RunConfig config_of(const StudyRun&) const;
+  /// Of the run that `run` is held against.
+  StudyRun baseline_of(const StudyRun&) const;
+  /// Not so of its twins.
+  bool is_baseline(const StudyRun& run) const { return run.arm == config_.compare.baseline && run.twin == 0; }
+  /// Whether a folder for it was made.
+  bool has_begun(const StudyRun&) const;
+  /// Whether there is nothing left to train: it is finished or has diverged. Throws DataError when its run.json is damaged.
+  bool is_over(const StudyRun&) const;
+  /// Removes what a run that is over has no more use for: its checkpoints and, with the last run of a seed, the baseline's first gradient.
+  /// Warns where that fails.
+  void clear(const StudyRun&) const;
+
+ private:
+  Study(std::string folder, StudyConfig config) : folder_(std::move(folder)), config_(std::move(config)), lock_(folder_) {}
+
+  std::string folder_;
+  StudyConfig config_;
+  RunLock lock_;
+};
+
+}  // namespace octet::train
