@@ -44,14 +44,12 @@ bool learns() {
   const Device device = device_named("auto");
   train::Engine engine(config, device, machine_target(device));
   engine.parameters.initialize(engine.stream, 1);
-  train::prepare(engine);
+  train::StepRunner runner(engine);
   float first = 0, last = 0;
   for (int step = 0; step < steps; ++step) {
     const data::Batch batch = counting(step);
-    train::run_step(engine, {&batch, 1}, {.learning_rate = 1e-2});
-    last = train::read_out(engine).loss;
+    runner.run({&batch, 1}, {.learning_rate = 1e-2}, [&] { last = train::read_out(engine).loss; });
     if (step == 0) first = last;
-    train::finish_step(engine);
     if (step % 10 == 0 || step == steps - 1) std::printf("step %2d  loss %.4f\n", step + 1, double(last));
   }
   return last < first / 2;

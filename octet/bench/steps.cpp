@@ -25,24 +25,21 @@ std::vector<data::Batch> random_batches(const train::RunConfig& c) {
 }
 
 // Not measured by its own quantizers, as most steps of a run are not.
-void step(Engine& e, const std::vector<data::Batch>& batches) {
-  train::run_step(e, batches, {.learning_rate = 1e-5});
-  train::finish_step(e);
-}
+void step(train::StepRunner& runner, const std::vector<data::Batch>& batches) { runner.run(batches, {.learning_rate = 1e-5}); }
 
 Timing time_steps(Engine& e, const std::vector<data::Batch>& batches, int repeats) {
   // A micro-step is run twice before it is recorded to be replayed, and the record's first use costs time too.
   constexpr std::int64_t micro_steps = 4;
   const std::int64_t warm_up = std::max<std::int64_t>(2, ceil_div(micro_steps, std::int64_t(batches.size())));
   e.parameters.initialize(e.stream, 1);
-  train::prepare(e);
-  for (std::int64_t i = 0; i < warm_up; ++i) step(e, batches);
+  train::StepRunner runner(e);
+  for (std::int64_t i = 0; i < warm_up; ++i) step(runner, batches);
   wait(e.stream);
   Timer timer(e.stream);
   std::vector<double> samples;
   for (int r = 0; r < repeats; ++r) {
     timer.start();
-    step(e, batches);
+    step(runner, batches);
     samples.push_back(timer.stop());
   }
   return timing_of(std::move(samples));

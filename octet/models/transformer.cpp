@@ -12,6 +12,13 @@ Head make_head(const ModelShape& shape, Parameter& embedding, Precision& precisi
                     : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site);
 }
 
+std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width) {
+  if (positions == 0) return nullptr;
+  auto table = std::make_unique<Parameter>("positions.weight", Shape{positions, width}, Init{}, ParameterRole::position);
+  table->gradient.add_use(GradientUse::sum);
+  return table;
+}
+
 template <class Block>
 std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typename Block::Config config, const ModelOptions& options,
                                                 Precision& precision) {
@@ -32,14 +39,13 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
                                       const ModelOptions& options, Precision& precision)
     : shape_(shape),
       embedding_("embedding.weight", {shape.padded_vocabulary(), shape.width}),
-      positions_(learned_positions > 0 ? std::make_unique<Parameter>("positions.weight", Shape{learned_positions, shape.width}) : nullptr),
+      positions_(make_positions(learned_positions, shape.width)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
       norm_("norm", shape.width, shape.norm_eps),
       head_(make_head<nn::LanguageHead>(shape, embedding_, precision)),
       residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
-  embedding_.narrow_gradient = false;
-  if (positions_) positions_->narrow_value = positions_->narrow_gradient = false;
+  embedding_.gradient.add_use(GradientUse::sum);
 }
 
 template <class Block, class Norm>
@@ -110,10 +116,13 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
     stream.arena().release(pass.keep, saved_.ends[i]);  // what is recomputed finds room there
     blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
   }
+  const auto sum = [](Parameter& p) { return p.gradient.target(GradientUse::sum).data; };
   ops::embedding_backward(stream, {.dy = d,
                                    .tokens = batch.tokens,
-                                   .dtable = embedding_.grad,
-                                   .dpositions = positions_ ? positions_->grad.rows(0, batch.sequence) : Tensor{}});
+                                   .dtable = sum(embedding_),
+                                   .dpositions = positions_ ? sum(*positions_).rows(0, batch.sequence) : Tensor{}});
+  embedding_.gradient.done();
+  if (positions_) positions_->gradient.done();
 }
 
 template <class Block, class Norm>

@@ -16,9 +16,7 @@ Site head_site(Site site) {
 
 LanguageHead::LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary,
                            Precision& precision, Site site)
-    : vocabulary_(vocabulary), linear_(path, {.in = width, .out = padded_vocabulary}, precision, head_site(std::move(site))) {
-  linear_.weight().narrow_gradient = false;
-}
+    : vocabulary_(vocabulary), linear_(path, {.in = width, .out = padded_vocabulary}, precision, head_site(std::move(site))) {}
 
 LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, Precision& precision, Site site)
     : vocabulary_(vocabulary), linear_(path, tied_weight, precision, head_site(std::move(site))) {}
@@ -44,8 +42,9 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
                                 .counted = sums.counted,
                                 .gradient_scale = gradient_scale,
                                 .gradient = train});
-    if (train) linear_.backward(stream, linear_.quantize_gradient(stream, logits, chunk_pass), saved, dx.rows(begin, n));
+    if (train) linear_.backward_part(stream, linear_.quantize_gradient(stream, logits, chunk_pass), saved, dx.rows(begin, n));
   }
+  if (train) linear_.backward_done();
 }
 
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const Pass& pass) {

@@ -1,7 +1,5 @@
 #include "octet/nn/linear.hpp"
 
-#include <utility>
-
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/quantize/quantize.hpp"
 
@@ -24,10 +22,13 @@ Linear::Linear(const std::string& path, Parameter* weight, bool owns, bool bias,
     : path_(path),
       owned_(owns ? weight : nullptr),
       weight_(weight),
+      gradient_use_(site.head ? GradientUse::products : GradientUse::product),
       activations_(precision.activations()),
       plan_(precision.plan(completed(std::move(site), path, *weight))) {
-  weight->gradient_from_gemm = true;
-  if (bias) bias_ = std::make_unique<Parameter>(path + ".bias", Shape{weight->shape[0]}, Init{Init::Kind::zeros}, false);
+  weight->gradient.add_use(gradient_use_);
+  if (!bias) return;
+  bias_ = std::make_unique<Parameter>(path + ".bias", Shape{weight->shape[0]}, Init{Init::Kind::zeros}, ParameterRole::vector);
+  bias_->gradient.add_use(GradientUse::sum);
 }
 
 Linear::Linear(const std::string& path, const Config& c, Precision& precision, const Site& site)
@@ -100,12 +101,23 @@ ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const Pass
 }
 
 void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
+  backward_part(stream, dy, saved, dx);
+  backward_done();
+}
+
+void Linear::backward_done() {
+  weight_->gradient.done();
+  if (bias_) bias_->gradient.done();
+}
+
+void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
   if (dx) {
     const Scope scope(stream);
     ops::gemm(stream, {.a = dy.codes.rows, .b = weight_operand(stream, Side::cols), .d = dx});
   }
-  ops::gemm(stream, {.a = dy.codes.cols, .b = saved.x, .d = weight_->grad, .accumulate = !std::exchange(weight_->gradient_void, false)});
-  if (bias_) ops::add_column_sums(stream, dy.plain, bias_->grad);
+  const auto [dw, accumulate] = weight_->gradient.target(gradient_use_);
+  ops::gemm(stream, {.a = dy.codes.cols, .b = saved.x, .d = dw, .accumulate = accumulate});
+  if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(GradientUse::sum).data);
   if (dx) stream.observe(path_, "dx", dx);
 }
 

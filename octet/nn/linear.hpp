@@ -13,7 +13,7 @@ namespace octet::nn {
 ///
 ///   forward    y [T, out]   = x [T, in] W^T + b
 ///   backward   dx [T, in]   = dy [T, out] W
-///              dW [out, in] += dy^T x          (=, where the gradient is void)
+///              dW [out, in] += dy^T x          (=, where nn::Parameters begins a step with stale gradients)
 ///              db [out]     += sum over T of dy
 ///
 /// T counts tokens, batch * sequence. x and dy come as GEMM operands: a producer fills the sink that the layer offers (input_sink,
@@ -51,6 +51,9 @@ class Linear {
   ops::Sink quantize_gradient(Stream&, const Tensor& dy, const Pass&) const;
   /// dx: [T, in], overwritten; empty when nobody needs it. Adds to the gradients of weight and bias.
   void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
+  /// The same by chunks of tokens: one part per chunk, then backward_done() once.
+  void backward_part(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
+  void backward_done();
 
   /// Quantizes the weight if it changed since: once per optimizer step, with a pass that records.
   void refresh(Stream&, const Pass&);
@@ -75,6 +78,7 @@ class Linear {
   std::unique_ptr<Parameter> owned_;
   Parameter* weight_;
   std::unique_ptr<Parameter> bias_;
+  GradientUse gradient_use_;
   DType activations_;
   LinearPlan plan_;
   std::optional<ops::Sink> operands_;  // of the weight, in the run's region

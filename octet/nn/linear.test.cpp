@@ -67,7 +67,7 @@ Result run(Stream& stream, const std::string& recipe, double gradient = 1e-3) {
     linear.backward(stream, linear.quantize_gradient(stream, r.dy, pass), saved, dx);
     precision.end_step(stream, skip);
   }
-  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().grad);
+  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().gradient.data());
   return r;
 }
 

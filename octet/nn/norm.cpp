@@ -15,7 +15,9 @@ Tensor statistic(Stream& stream, const Tensor& x, Region region) {
 }  // namespace
 
 RmsNorm::RmsNorm(const std::string& path, std::int64_t width, double eps)
-    : weight(path + ".weight", {width}, ones, false), eps_(float(eps)) {}
+    : weight(path + ".weight", {width}, ones, ParameterRole::vector), eps_(float(eps)) {
+  weight.gradient.add_use(GradientUse::sum);
+}
 
 RmsNorm::Input RmsNorm::input(Stream& stream, const Tensor& x, Region region) { return {x, statistic(stream, x, region)}; }
 
@@ -30,13 +32,23 @@ void RmsNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
 }
 
 void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {
-  ops::rmsnorm_backward(
-      stream, {.dy = dy, .x = x.x, .w = weight.value, .inv_rms = x.inv_rms, .dx = dx, .dw = weight.grad, .accumulate = accumulate});
+  ops::rmsnorm_backward(stream, {.dy = dy,
+                                 .x = x.x,
+                                 .w = weight.value,
+                                 .inv_rms = x.inv_rms,
+                                 .dx = dx,
+                                 .dw = weight.gradient.target(GradientUse::sum).data,
+                                 .accumulate = accumulate});
+  weight.gradient.done();
   stream.observe(weight.path, "dx", dx);
 }
 
 LayerNorm::LayerNorm(const std::string& path, std::int64_t width, double eps)
-    : weight(path + ".weight", {width}, ones, false), bias(path + ".bias", {width}, zero, false), eps_(float(eps)) {}
+    : weight(path + ".weight", {width}, ones, ParameterRole::vector),
+      bias(path + ".bias", {width}, zero, ParameterRole::vector),
+      eps_(float(eps)) {
+  for (Parameter* p : {&weight, &bias}) p->gradient.add_use(GradientUse::sum);
+}
 
 LayerNorm::Input LayerNorm::input(Stream& stream, const Tensor& x, Region region) {
   return {x, statistic(stream, x, region), statistic(stream, x, region)};
@@ -60,9 +72,10 @@ void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const
                                    .mean = x.mean,
                                    .inv_std = x.inv_std,
                                    .dx = dx,
-                                   .dw = weight.grad,
-                                   .db = bias.grad,
+                                   .dw = weight.gradient.target(GradientUse::sum).data,
+                                   .db = bias.gradient.target(GradientUse::sum).data,
                                    .accumulate = accumulate});
+  for (Parameter* p : {&weight, &bias}) p->gradient.done();
   stream.observe(weight.path, "dx", dx);
 }
 

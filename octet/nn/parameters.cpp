@@ -25,37 +25,44 @@ Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category ca
   return all;
 }
 
+using Contents = Gradient::Contents;
+
+// On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a pass over the gradients per
+// step.
+bool stores_products(const Stream& stream) { return stream.target().device == Device::cpu; }
+
 }  // namespace
 
 void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& storage) {
   for (const Parameter* p : list_) count_ += p->shape.count();
   allocate(
-      stream, list_, Category::weights, [&](const Parameter& p) { return p.narrow_value ? storage.values : DType::f32; },
+      stream, list_, Category::weights, [&](const Parameter& p) { return p.value_type(storage.values); },
       [](Parameter& p, const Tensor& t) { p.value = t; });
   if (!gradients) return;
-  const auto gradients_of = [&](bool from_gemm) {
+  // Backward fills gradients in the reverse order of the visit; a tied table, visited first, is complete last.
+  const auto buffer_of = [&](DType dtype) {
     std::vector<Parameter*> some;
-    for (Parameter* p : list_)
-      if (p->gradient_from_gemm == from_gemm) some.push_back(p);
+    for (auto p = list_.rbegin(); p != list_.rend(); ++p)
+      if ((*p)->gradient_type(storage.gradients) == dtype) some.push_back(*p);
     return allocate(
-        stream, some, Category::gradients, [&](const Parameter& p) { return p.narrow_gradient ? storage.gradients : DType::f32; },
-        [](Parameter& p, const Tensor& t) { p.grad = t; });
+        stream, some, Category::gradients, [&](const Parameter&) { return dtype; },
+        [](Parameter& p, const Tensor& t) { p.gradient.bind(t); });
   };
-  added_gradients_ = gradients_of(false), gemm_gradients_ = gradients_of(true);
-  void_gradients(stream);
-}
-
-// On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a pass over the gradients a
-// step.
-bool Parameters::void_gradients(const Stream& stream) {
-  const bool gemms_store = stream.target().device == Device::cpu;
-  for (Parameter* p : list_) p->gradient_void = gemms_store && p->gradient_from_gemm;
-  return gemms_store;
+  gradient_buffers_ = {buffer_of(DType::f32)};
+  if (storage.gradients != DType::f32) gradient_buffers_.push_back(buffer_of(storage.gradients));
+  const bool products_store = stores_products(stream);
+  for (Parameter* p : list_) p->gradient.begin(products_store && p->gradient.begins_with_product() ? Contents::stale : Contents::zero);
 }
 
 void Parameters::clear_gradients(Stream& stream) {
-  clear(stream, added_gradients_);
-  if (!void_gradients(stream)) clear(stream, gemm_gradients_);
+  const bool products_store = stores_products(stream);
+  if (!products_store)
+    for (const Tensor& buffer : gradient_buffers_) clear(stream, buffer);
+  for (Parameter* p : list_) {
+    const bool stale = products_store && p->gradient.begins_with_product();
+    if (products_store && !stale) clear(stream, p->gradient.data());
+    p->gradient.begin(stale ? Contents::stale : Contents::zero);
+  }
 }
 
 std::vector<Tensor> Parameters::values() const {
@@ -66,7 +73,7 @@ std::vector<Tensor> Parameters::values() const {
 
 std::vector<Tensor> Parameters::gradients() const {
   std::vector<Tensor> out;
-  for (const Parameter* p : list_) out.push_back(p->grad);
+  for (const Parameter* p : list_) out.push_back(p->gradient.data());
   return out;
 }
 

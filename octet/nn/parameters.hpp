@@ -7,17 +7,18 @@
 
 namespace octet::nn {
 
-/// Types in which matrices and their gradients are kept, f32 or bf16. Norms, biases, and gradients that are added to in many parts
-/// (of embedding and head) are always f32.
+/// Types in which matrices and their gradients are stored, f32 or bf16. Norms and biases are always f32, and so are gradients that
+/// backward adds to in many parts (of embedding and head).
 struct ParameterStorage {
   DType values = DType::f32;
   DType gradients = DType::f32;
 };
 
-/// Storage of all parameters of a model: values in one buffer, gradients in two more, each parameter on its own 256 bytes.
+/// Storage of all parameters of a model: values in one buffer, gradients in one buffer per type, in the order in which backward fills
+/// them. Each parameter is aligned to 256 bytes.
 class Parameters {
  public:
-  /// Binds value (and grad, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
+  /// Binds the value (and the gradient, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
   template <class Model>
   Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}) {
     Collect collect(list_);
@@ -35,7 +36,7 @@ class Parameters {
   void initialize(Stream&, std::uint64_t seed);
   /// nudge() of every parameter.
   void nudge(Stream&, std::uint64_t seed, int twin);
-  /// Backward then begins sums: gradients are zero or, on a CPU, void where a GEMM stores them first.
+  /// Backward then begins sums: gradients are zero or, on a CPU, stale where a GEMM stores them first.
   void clear_gradients(Stream&);
   /// Every value, in the type it is stored in.
   void visit_state(StateVisitor&);
@@ -47,10 +48,9 @@ class Parameters {
     void parameter(Parameter& p) override { list.push_back(&p); }
   };
   void bind(Stream&, bool gradients, const ParameterStorage&);
-  bool void_gradients(const Stream&);
 
   std::vector<Parameter*> list_;
-  Tensor added_gradients_, gemm_gradients_;  // u8: all of either kind
+  std::vector<Tensor> gradient_buffers_;  // u8
   std::int64_t count_ = 0;
 };
 

@@ -10,8 +10,12 @@ namespace {
 
 /// A matrix and a norm's weights, beside zeros.
 struct Three {
-  Parameter matrix{"layers.0.matrix", {37, 11}}, norm{"norm", {5}, {Init::Kind::ones}, false},
-      bias{"bias", {3}, {Init::Kind::zeros}, false};
+  Parameter matrix{"layers.0.matrix", {37, 11}}, norm{"norm", {5}, {Init::Kind::ones}, ParameterRole::vector},
+      bias{"bias", {3}, {Init::Kind::zeros}, ParameterRole::vector};
+  Three() {
+    matrix.gradient.add_use(GradientUse::product);
+    for (Parameter* p : {&norm, &bias}) p->gradient.add_use(GradientUse::sum);
+  }
   void visit(Visitor& v) { v.parameter(matrix), v.parameter(norm), v.parameter(bias); }
 };
 
@@ -44,6 +48,20 @@ TEST(Parameters, a_twins_first_weights_differ_in_their_last_bit_and_zeros_stay) 
       EXPECT_EQ(std::abs(places_between(run[i], twin[i], 1)), 1) << "norms are f32 always";
     for (std::size_t i = matrix + norm; i < run.size(); ++i) EXPECT_EQ(twin[i], 0.0f);
   }
+}
+
+TEST(Parameters, GradientsLieInTheOrderOfBackwardOneTypePerBuffer) {
+  Stream stream(Device::cpu);
+  Three model;
+  Parameters parameters(stream, model, true, {DType::f32, DType::bf16});
+  EXPECT_EQ(model.matrix.gradient.data().dtype, DType::bf16);
+  EXPECT_EQ(model.norm.gradient.data().dtype, DType::f32);
+  EXPECT_EQ(model.bias.gradient.data().as<std::byte>() + Arena::alignment, model.norm.gradient.data().as<std::byte>());
+  EXPECT_FALSE(model.matrix.gradient.complete()) << "stale: its GEMM stores first on a CPU";
+  EXPECT_TRUE(model.norm.gradient.complete());
+  model.norm.gradient.data().f32()[2] = 1;
+  parameters.clear_gradients(stream);
+  EXPECT_EQ(model.norm.gradient.data().f32()[2], 0);
 }
 
 TEST(Parameters, twins_follow_from_seed_and_number_alone) {

@@ -42,8 +42,8 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   require_representable(config);
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
-    check(bool(p->grad), "adamw: {} has no gradient storage", p->path);
-    gradients_.push_back(p->grad);
+    check(bool(p->gradient.data()), "adamw: {} has no gradient storage", p->path);
+    gradients_.push_back(p->gradient.data());
   }
   allocate_moments(stream);
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
@@ -71,7 +71,7 @@ void AdamW::allocate_moments(Stream& stream) {
 
 void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite) {
   for (const Parameter* p : parameters_)
-    check(!p->gradient_void, "adamw: no backward has reached {} since its gradient was cleared", p->path);
+    check(p->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update", p->path);
   const float rate = float(learning_rate);
   upload(stream, &rate, state_.rows(ops::adamw_step_rate, 1));
   ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_});
@@ -86,9 +86,9 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
     updated.push_back({.value = p.value,
-                       .grad = p.grad,
+                       .grad = p.gradient.data(),
                        .moments = moments_[i],
-                       .weight_decay = p.decay ? config_.weight_decay : 0.0,
+                       .weight_decay = p.decays() ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str())});
     ++p.version;
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "octet/tensor/gradient.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet {
@@ -13,24 +14,32 @@ struct Init {
   double standard_deviation = 0.02;
 };
 
-/// A trained tensor. Modules declare it (path, shape, start); storage is bound later, so that gradients share flat buffers and a
-/// dry run needs none. `value` is the master copy that the optimizer updates; backward adds to `grad`, or stores it where it is void.
+/// What a parameter is for: decides weight decay and the type of its value.
+enum class ParameterRole : std::uint8_t {
+  matrix,    // decays; stored as configured, f32 or bf16
+  position,  // a table of learned positions: decays; f32
+  vector,    // norms and biases: no decay; f32
+};
+
+/// A trained tensor. Modules declare it (path, shape, start, role) and the uses of its gradient; storage is bound later, so that
+/// gradients share flat buffers and a dry run needs none. `value` is the master copy that the optimizer updates.
 struct Parameter {
-  Parameter(std::string path, Shape shape, Init init = {}, bool decay = true)
-      : path(std::move(path)), shape(shape), init(init), decay(decay), narrow_value(decay), narrow_gradient(decay) {}
+  explicit Parameter(std::string path, Shape shape, Init init = {}, ParameterRole role = ParameterRole::matrix)
+      : path(std::move(path)), shape(shape), init(init), role(role) {}
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
   const std::string path;  // in the model, such as "layers.3.attn.qkv.weight"
   const Shape shape;
   const Init init;
-  const bool decay;                    // weight decay applies: matrices yes, norms and biases no
-  bool narrow_value, narrow_gradient;  // storage may be bf16 where the configuration says so: matrices, but what is added to in many parts
-  Tensor value;                        // f32 or bf16 [shape]
-  Tensor grad;                         // f32 or bf16 [shape]; empty when the model was made for evaluation only
-  bool gradient_from_gemm = false;     // backward reaches `grad` by a linear layer's GEMM first, which can store instead of add
-  bool gradient_void = false;          // what stands in `grad` is of an earlier step
-  std::uint64_t version = 1;           // counts changes of `value`: tells whether a quantized copy is stale
+  const ParameterRole role;
+  Tensor value;               // f32 or bf16 [shape]
+  Gradient gradient;          // its storage: f32 or bf16 [shape]
+  std::uint64_t version = 1;  // counts changes of `value`: tells whether a quantized copy is stale
+
+  bool decays() const { return role != ParameterRole::vector; }
+  DType value_type(DType matrices) const { return role == ParameterRole::matrix ? matrices : DType::f32; }
+  DType gradient_type(DType products) const { return gradient.may_be_narrow() ? products : DType::f32; }
 };
 
 /// Values of a tensor of f32 or bf16 from and to the host's floats; nearest even.

@@ -28,43 +28,44 @@ double norm(const std::vector<float>& x) {
 }
 
 Case steps(const std::string& family, const std::string& recipe) {
-  return {
-      format("engine {} {}", family, recipe), [=](Side& side) {
-        const Device device = side.stream().device();
-        train::EngineConfig config = small_engine(family, recipe);
-        config.shape.hidden = 128;  // every dimension a multiple of 16, so that the GPU multiplies codes as they are
-        config.shape.vocabulary = 64;
-        train::Engine e(config, device, machine_target(device));
-        e.parameters.initialize(e.stream, 7);
-        train::prepare(e);
-        wait(e.stream);
-        if (e.precision.slots().size() > 0) {
-          const HostCopy amax(e.stream, e.precision.slots().amax()), health(e.stream, e.precision.slots().health_table());
-          numbers(side, "maxima of weights", std::vector<float>(amax.as<float>(), amax.as<float>() + amax.tensor().count()), same_bits());
-          std::vector<std::int64_t> counts;
-          std::vector<float> scales;
-          for (int i = 0; i < e.precision.slots().size(); ++i) {
-            const ops::QuantizeHealth& h = health.as<ops::QuantizeHealth>()[i];
-            counts.insert(counts.end(), {h.values, h.saturated, h.flushed, h.nonfinite}),
-                scales.insert(scales.end(), {h.scale_min, h.scale_max});
-          }
-          numbers(side, "counts of weights", counts, same_bits()), numbers(side, "scales of weights", scales, same_bits());
-        }
-        // Layers times roundings of an activation, relative to the whole.
-        const double unit = recipe == "fp32" ? 0x1p-24 * 256 : recipe == "bf16" ? 0x1p-8 : 0x1p-4, layers = 12;
-        std::vector<float> losses;
-        for (int s = 0; s < 3; ++s) {
-          train::run_step(e, std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))},
-                          {.learning_rate = 1e-3});
-          losses.push_back(read<float>(e.stream, e.mean_loss()));
-          if (s == 0)
-            numbers(side, "gradient norm", std::vector<float>{float(norm(nn::flat_values(e.stream, e.parameters.gradients())))},
-                    within(unit * layers));
-          train::finish_step(e);
-        }
-        // The loss averages over 128 tokens what activations do to it.
-        numbers(side, "losses", losses, within(4.2 * unit * std::sqrt(layers / 128)));
-      }};
+  return {format("engine {} {}", family, recipe), [=](Side& side) {
+            const Device device = side.stream().device();
+            train::EngineConfig config = small_engine(family, recipe);
+            config.shape.hidden = 128;  // every dimension a multiple of 16, so that the GPU multiplies codes as they are
+            config.shape.vocabulary = 64;
+            train::Engine e(config, device, machine_target(device));
+            e.parameters.initialize(e.stream, 7);
+            train::StepRunner runner(e);
+            wait(e.stream);
+            if (e.precision.slots().size() > 0) {
+              const HostCopy amax(e.stream, e.precision.slots().amax()), health(e.stream, e.precision.slots().health_table());
+              numbers(side, "maxima of weights", std::vector<float>(amax.as<float>(), amax.as<float>() + amax.tensor().count()),
+                      same_bits());
+              std::vector<std::int64_t> counts;
+              std::vector<float> scales;
+              for (int i = 0; i < e.precision.slots().size(); ++i) {
+                const ops::QuantizeHealth& h = health.as<ops::QuantizeHealth>()[i];
+                counts.insert(counts.end(), {h.values, h.saturated, h.flushed, h.nonfinite}),
+                    scales.insert(scales.end(), {h.scale_min, h.scale_max});
+              }
+              numbers(side, "counts of weights", counts, same_bits()), numbers(side, "scales of weights", scales, same_bits());
+            }
+            // Layers times roundings of an activation, relative to the whole.
+            const double unit = recipe == "fp32" ? 0x1p-24 * 256 : recipe == "bf16" ? 0x1p-8 : 0x1p-4, layers = 12;
+            std::vector<float> losses;
+            for (int s = 0; s < 3; ++s) {
+              runner.run(std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))},
+                         {.learning_rate = 1e-3}, [&] {
+                           losses.push_back(read<float>(e.stream, e.mean_loss()));
+                           if (s == 0)
+                             numbers(side, "gradient norm",
+                                     std::vector<float>{float(norm(nn::flat_values(e.stream, e.parameters.gradients())))},
+                                     within(unit * layers));
+                         });
+            }
+            // The loss averages over 128 tokens what activations do to it.
+            numbers(side, "losses", losses, within(4.2 * unit * std::sqrt(layers / 128)));
+          }};
 }
 
 // Tensors that modules show, by path and name, copied when they are made.
@@ -92,10 +93,10 @@ Case activation_codes(const std::string& family) {
             config.shape.hidden = 128, config.shape.vocabulary = 64;
             train::Engine e(config, side.device(), machine_target(side.device()));
             e.parameters.initialize(e.stream, 7);
-            train::prepare(e);
+            train::StepRunner runner(e);
             Seen seen(e.stream, side);
             e.stream.set_observer(&seen);
-            train::run_step(e, std::vector{random_batch(4, 32, 61, 1)}, {.learning_rate = 1e-3});
+            runner.run(std::vector{random_batch(4, 32, 61, 1)}, {.learning_rate = 1e-3});
             e.stream.set_observer(nullptr);
             double roundings = 1;
             for (const auto& [path, y] : seen.shown) {

@@ -24,17 +24,15 @@ train::EngineConfig config_of(const std::string& recipe) {
 std::unique_ptr<train::Engine> make_engine(const train::EngineConfig& config, Device device) {
   auto e = std::make_unique<train::Engine>(config, device, machine_target(device, true));
   e->parameters.initialize(e->stream, 7);
-  train::prepare(*e);
   return e;
 }
 
 // Enough micro-steps that a GPU replays some of them as a graph.
 void take_steps(train::Engine& e, int from, int to) {
-  for (int s = from; s < to; ++s) {
-    train::run_step(e, std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))},
-                    {.learning_rate = 1e-3});
-    train::finish_step(e);
-  }
+  train::StepRunner runner(e);
+  for (int s = from; s < to; ++s)
+    runner.run(std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))},
+               {.learning_rate = 1e-3});
 }
 
 constexpr int steps = 3;
@@ -70,7 +68,6 @@ void restore(train::Engine& e, const train::Snapshot& snapshot) {
   e.visit_state(visitor);
   visitor.finish();
   wait(e.stream);
-  train::prepare(e);
 }
 
 Case same_weights(const std::string& recipe, const std::string& way, const std::function<void(train::EngineConfig&)>& change) {

@@ -7,18 +7,17 @@
 namespace octet::train {
 namespace {
 
-Work work_of_step(Engine& engine, const std::vector<data::Batch>& micro_batches, bool measure = false) {
+Work work_of_step(Engine& engine, StepRunner& runner, const std::vector<data::Batch>& micro_batches) {
   const Work before = engine.stream.work();
-  run_step(engine, micro_batches, {.measure = measure});
-  finish_step(engine);
+  runner.run(micro_batches, {});
   return engine.stream.work() - before;
 }
 
 // Micro-batches are alike in work, and each gives its memory back before the next: two show what any number needs.
-Work work_of_step(Engine& engine, const data::Batch& shape, std::int64_t accumulate) {
-  const Work one = work_of_step(engine, std::vector{shape});
+Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, std::int64_t accumulate) {
+  const Work one = work_of_step(engine, runner, std::vector{shape});
   if (accumulate == 1) return one;
-  const Work two = work_of_step(engine, std::vector{shape, shape});
+  const Work two = work_of_step(engine, runner, std::vector{shape, shape});
   return one + (accumulate - 1) * (two - one);
 }
 
@@ -45,10 +44,10 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   shape.rows = batch, shape.length = config.sequence;
   DryRun out;
   engine.parameters.initialize(engine.stream, 0);
-  prepare(engine);
+  StepRunner runner(engine);
   if (engine.optimizer) {
-    out.step = work_of_step(engine, shape, accumulate);
-    work_of_step(engine, std::vector{shape}, true);  // for its memory: most steps do not measure
+    out.step = work_of_step(engine, runner, shape, accumulate);
+    runner.run(std::vector{shape}, {.measure = true});  // for its memory: most steps do not measure
   }
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();

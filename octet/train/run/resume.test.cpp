@@ -47,7 +47,7 @@ struct Runs {
 };
 
 bool is_time(std::string_view name) {
-  return name == "run.train_seconds" || name == "run.elapsed" || name == "run.rates" || name == "metrics.bytes";
+  return name == "run.train_seconds" || name == "run.elapsed" || name.starts_with("run.rates.") || name == "metrics.bytes";
 }
 
 /// Every bit of two checkpoints but what tells the time.

@@ -40,7 +40,7 @@ class Engine {
   Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
   void measure_parameters();
-  /// Everything that the next step depends on; after restoring it, prepare() (octet/train/step/step.hpp) makes the rest.
+  /// Everything that the next step depends on; after restoring it, a StepRunner makes the rest.
   void visit_state(StateVisitor&);
 
  private:

@@ -46,7 +46,7 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;
   for (const Parameter* p : e.parameters.list())
-    if (!all_finite(e.stream, p->grad)) return p->path + ".grad";
+    if (!all_finite(e.stream, p->gradient.data())) return p->path + ".grad";
   return "";
 }
 

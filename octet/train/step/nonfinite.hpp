@@ -9,7 +9,7 @@ namespace octet::train {
 
 /// Where a value that is not finite first appears when the step's forward and backward are run again on the same weights: a path such
 /// as "layers.2.mlp.down.y", or that of the first parameter with such a gradient; "" when everything is finite. Records nothing, but
-/// makes other gradients: call between run_step() of a skipped step and finish_step(), which clears them.
+/// makes other gradients: call it in the `read` of StepRunner::run, which clears them afterwards.
 std::string first_nonfinite(Engine&, std::span<const data::Batch> micro_batches);
 
 /// The path of the first parameter with a value that is not finite; "" when all are. Reads each once, and changes nothing.

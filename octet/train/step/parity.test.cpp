@@ -64,11 +64,10 @@ double trained(const std::string& recipe, std::uint64_t seed) {
   config.shape.vocabulary = 257, config.sequence = length;
   Engine e(config, Device::cpu, machine_target(Device::cpu));
   e.parameters.initialize(e.stream, seed);
-  prepare(e);
+  StepRunner runner(e);
   for (int s = 0; s < steps; ++s) {
     const double progress = double(s) / steps;
-    run_step(e, std::vector{training_batch(seed, s)}, {.learning_rate = 3e-3 * optim::rate_factor({.warmup = 0.1}, progress)});
-    finish_step(e);
+    runner.run(std::vector{training_batch(seed, s)}, {.learning_rate = 3e-3 * optim::rate_factor({.warmup = 0.1}, progress)});
   }
   return held_out_loss(e);
 }

@@ -40,16 +40,21 @@ inline data::Batch random_batch(std::int64_t rows, std::int64_t length, std::int
   return b;
 }
 
-/// The engine after `steps` optimizer steps on random batches of 4 x 32 tokens, split into `micro_batches`.
-inline void train_steps(Engine& e, int steps, int micro_batches = 1) {
+/// The steps of an engine whose weights begin from seed 7.
+inline StepRunner begin_steps(Engine& e) {
   e.parameters.initialize(e.stream, 7);
-  prepare(e);
+  return StepRunner(e);
+}
+
+/// The same after `steps` optimizer steps on random batches of 4 x 32 tokens, split into `micro_batches`.
+inline StepRunner train_steps(Engine& e, int steps, int micro_batches = 1) {
+  StepRunner runner = begin_steps(e);
   for (int s = 0; s < steps; ++s) {
     std::vector<data::Batch> batches;
     for (int m = 0; m < micro_batches; ++m) batches.push_back(random_batch(4 / micro_batches, 32, 61, std::uint64_t(100 * s + m)));
-    run_step(e, batches, {.learning_rate = 1e-2, .measure = true});
-    finish_step(e);
+    runner.run(batches, {.learning_rate = 1e-2, .measure = true});
   }
+  return runner;
 }
 
 }  // namespace octet::train::testing

@@ -12,39 +12,10 @@ constexpr Pass of_micro_batch(bool measured) {
   return {.kind = Pass::Kind::train, .keep = Lifetime::micro_batch, .count = measured, .measure_noise = measured};
 }
 
-void clear_sums(Engine& e) {
-  e.parameters.clear_gradients(e.stream);
-  clear(e.stream, e.loss_sums().sum), clear(e.stream, e.loss_sums().counted);
-}
-
-// Clears gradients and sums, and quantizes the weights again: their scales may be new, and their maxima are to be measured.
-void begin_again(Engine& e) {
-  clear_sums(e);
-  for (Parameter* p : e.parameters.list()) ++p->version;
-  prepare(e);
-}
-
-// Forgets what the micro-batches so far have added.
-void drop_step(Engine& e) {
-  e.precision.slots().clear_measurements(e.stream);
-  begin_again(e);
-}
-
 std::int64_t tokens_of(std::span<const data::Batch> micro_batches) {
   std::int64_t tokens = 0;
   for (const auto& batch : micro_batches) tokens += batch.rows * batch.length;
   return tokens;
-}
-
-// Forward and backward of one micro-batch of a step of `tokens`.
-void run_micro_batch(Engine& e, const data::Batch& batch, std::int64_t tokens, bool measured) {
-  const Pass pass = of_micro_batch(measured);
-  const Scope micro_batch(e.stream, pass.keep);
-  const TokenBatch on_device = upload(e.stream, batch, pass.keep);
-  e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, measured}, [&] {
-    e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
-    e.model->backward(e.stream, on_device, pass);
-  });
 }
 
 }  // namespace
@@ -57,39 +28,71 @@ TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
   return {tokens, targets, batch.length};
 }
 
-void prepare(Engine& e) { e.model->refresh(e.stream, of_weights); }
+StepRunner::StepRunner(Engine& engine) : engine_(engine) { quantize_weights(); }
 
-bool run_step(Engine& e, std::span<const data::Batch> micro_batches, const StepOptions& options) {
+bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptions& options, const std::function<void()>& read) {
   const std::int64_t tokens = tokens_of(micro_batches);
   for (const auto& batch : micro_batches) {
-    if (options.stopped != nullptr && options.stopped()) return drop_step(e), false;
-    run_micro_batch(e, batch, tokens, options.measure);
+    if (options.stopped != nullptr && options.stopped()) {
+      engine_.precision.slots().clear_measurements(engine_.stream);
+      quantize_weights_again();
+      return false;
+    }
+    run_micro_batch(batch, tokens, options.measure);
   }
+  update(options);
+  if (read) read();
+  engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
+  clear_sums();
+  quantize_weights();
+  return true;
+}
+
+bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Batch()>& next, bool (*stopped)()) {
+  std::vector<data::Batch> read;
+  for (std::int64_t i = 0; i < engine_.precision.calibration_passes(); ++i) {
+    if (stopped != nullptr && stopped()) return false;
+    if (i < accumulate) read.push_back(next());
+    const data::Batch& batch = read[std::size_t(i % accumulate)];
+    run_micro_batch(batch, accumulate * batch.rows * batch.length, false);
+    engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
+    quantize_weights_again();
+  }
+  return true;
+}
+
+void StepRunner::run_micro_batch(const data::Batch& batch, std::int64_t tokens, bool measured) {
+  Engine& e = engine_;
+  const Pass pass = of_micro_batch(measured);
+  const Scope micro_batch(e.stream, pass.keep);
+  const TokenBatch on_device = upload(e.stream, batch, pass.keep);
+  e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, measured}, [&] {
+    e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
+    e.model->backward(e.stream, on_device, pass);
+  });
+}
+
+void StepRunner::update(const StepOptions& options) {
+  Engine& e = engine_;
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
   const SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
   e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite());
   if (options.measure) e.measure_parameters();
-  return true;
 }
 
-bool calibrate(Engine& e, std::int64_t accumulate, const std::function<data::Batch()>& next, bool (*stopped)()) {
-  std::vector<data::Batch> read;
-  for (std::int64_t i = 0; i < e.precision.calibration_passes(); ++i) {
-    if (stopped != nullptr && stopped()) return false;
-    if (i < accumulate) read.push_back(next());
-    const data::Batch& batch = read[std::size_t(i % accumulate)];
-    run_micro_batch(e, batch, accumulate * batch.rows * batch.length, false);
-    e.precision.end_step(e.stream, e.optimizer->skip());
-    begin_again(e);
-  }
-  return true;
+void StepRunner::clear_sums() {
+  engine_.parameters.clear_gradients(engine_.stream);
+  clear(engine_.stream, engine_.loss_sums().sum), clear(engine_.stream, engine_.loss_sums().counted);
 }
 
-void finish_step(Engine& e) {
-  e.precision.end_step(e.stream, e.optimizer->skip());
-  clear_sums(e);
-  prepare(e);
+void StepRunner::quantize_weights() { engine_.model->refresh(engine_.stream, of_weights); }
+
+// Weights did not change, but their scales may be new, and their maxima are to be measured.
+void StepRunner::quantize_weights_again() {
+  clear_sums();
+  for (Parameter* p : engine_.parameters.list()) ++p->version;
+  quantize_weights();
 }
 
 }  // namespace octet::train

@@ -28,12 +28,13 @@ const std::vector<std::string> recomputed_parts[] = {{},      {"norm"},      {"a
 
 std::vector<float> gradients_of(const EngineConfig& config) {
   Engine e(config, Device::cpu, machine_target(Device::cpu));
-  train_steps(e, 2);
-  run_step(e, std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3});
-  return nn::flat_values(e.stream, e.parameters.gradients());
+  std::vector<float> out;
+  train_steps(e, 2).run(std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3},
+                        [&] { out = nn::flat_values(e.stream, e.parameters.gradients()); });
+  return out;
 }
 
-TEST_P(EveryRecipe, void_gradients_are_stored_over_as_if_they_had_been_zero) {
+TEST_P(EveryRecipe, stale_gradients_are_stored_over_as_if_they_had_been_zero) {
   for (const char* family : {"llama", "gpt2"})
     for (const DType gradients : {DType::f32, DType::bf16}) {
       EngineConfig config = small_engine(family, GetParam());
@@ -41,14 +42,16 @@ TEST_P(EveryRecipe, void_gradients_are_stored_over_as_if_they_had_been_zero) {
       std::vector<float> found[2];
       for (const bool stored : {false, true}) {
         Engine e(config, Device::cpu, machine_target(Device::cpu));
-        train_steps(e, 1);
+        StepRunner runner = train_steps(e, 1);
         for (Parameter* p : e.parameters.list()) {
-          EXPECT_EQ(p->gradient_void, p->gradient_from_gemm) << p->path;
-          if (p->gradient_void) set_values(e.stream, p->grad, std::vector<float>(std::size_t(p->grad.count()), stored ? NAN : 0.0f).data());
-          p->gradient_void &= stored;
+          const Tensor data = p->gradient.data();
+          EXPECT_NE(p->gradient.complete(), p->gradient.begins_with_product()) << p->path;
+          if (!p->gradient.begins_with_product()) continue;
+          set_values(e.stream, data, std::vector<float>(std::size_t(data.count()), stored ? NAN : 0.0f).data());
+          p->gradient.begin(stored ? Gradient::Contents::stale : Gradient::Contents::zero);
         }
-        run_step(e, std::vector{random_batch(2, 32, 61, 9), random_batch(2, 32, 61, 10)}, {.learning_rate = 1e-3});
-        found[stored] = nn::flat_values(e.stream, e.parameters.gradients());
+        runner.run(std::vector{random_batch(2, 32, 61, 9), random_batch(2, 32, 61, 10)}, {.learning_rate = 1e-3},
+                   [&] { found[stored] = nn::flat_values(e.stream, e.parameters.gradients()); });
       }
       EXPECT_EQ(found[0], found[1]) << family << " " << to_text(gradients);
     }
@@ -74,14 +77,12 @@ TEST_P(EveryRecipe, a_dry_run_tells_memory_and_work_of_any_number_of_micro_batch
     const EngineConfig config = small_engine("llama", GetParam());
     const DryRun dry = dry_run(config, machine_target(Device::cpu), 4 / accumulate, accumulate);
     Engine e(config, Device::cpu, machine_target(Device::cpu));
-    train_steps(e, 1, accumulate);
+    StepRunner runner = train_steps(e, 1, accumulate);
     const std::vector micro_batches(std::size_t(accumulate), random_batch(4 / accumulate, 32, 61, 1));
     const Work before = e.stream.work();
-    run_step(e, micro_batches, {.learning_rate = 1e-2});
-    finish_step(e);
+    runner.run(micro_batches, {.learning_rate = 1e-2});
     const Work real = e.stream.work() - before;
-    run_step(e, micro_batches, {.learning_rate = 1e-2, .measure = true});
-    finish_step(e);
+    runner.run(micro_batches, {.learning_rate = 1e-2, .measure = true});
     EXPECT_EQ(dry.step.ops, real.ops) << accumulate;
     EXPECT_EQ(dry.step.flops, real.flops) << accumulate;
     EXPECT_EQ(dry.step.gemm_flops, real.gemm_flops) << accumulate;
@@ -109,11 +110,11 @@ TEST_P(EveryRecipe, codes_of_weights_that_are_made_for_each_gemm_give_the_same_g
   for (const bool made : {false, true}) {
     config.precision.weights = made ? WeightCodes::on_demand : WeightCodes::cached;
     Engine e(config, Device::cpu, machine_target(Device::cpu));
-    train_steps(e, 3, 2);
-    run_step(e, std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3});
-    gradients[made] = nn::flat_values(e.stream, e.parameters.gradients());
-    const Tensor seen = e.precision.slots().amax();
-    amax[made].assign(seen.f32(), seen.f32() + seen.count());
+    train_steps(e, 3, 2).run(std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3}, [&] {
+      gradients[made] = nn::flat_values(e.stream, e.parameters.gradients());
+      const Tensor seen = e.precision.slots().amax();
+      amax[made].assign(seen.f32(), seen.f32() + seen.count());
+    });
   }
   EXPECT_EQ(gradients[0], gradients[1]);
   EXPECT_EQ(amax[0], amax[1]);
@@ -122,12 +123,12 @@ TEST_P(EveryRecipe, codes_of_weights_that_are_made_for_each_gemm_give_the_same_g
 TEST(Calibration, begins_with_scales_that_fit_and_leaves_nothing_else) {
   for (const std::string recipe : {"delayed", "global"}) {
     Engine e(small_engine("llama", recipe), Device::cpu, machine_target(Device::cpu));
-    e.parameters.initialize(e.stream, 7);
-    prepare(e);
+    StepRunner runner = begin_steps(e);
     const data::Batch batch = random_batch(4, 32, 61, 1);
-    ASSERT_TRUE(calibrate(e, 1, [&] { return batch; }));
+    ASSERT_TRUE(runner.calibrate(1, [&] { return batch; }));
     for (const Parameter* p : e.parameters.list()) {
-      for (const float g : nn::flat_values(e.stream, {p->grad})) ASSERT_TRUE(p->gradient_void || g == 0) << recipe << " " << p->path;
+      for (const float g : nn::flat_values(e.stream, {p->gradient.data()}))
+        ASSERT_TRUE(!p->gradient.complete() || g == 0) << recipe << " " << p->path;
     }
     EXPECT_EQ(*e.loss_sums().sum.as<double>(), 0) << recipe;
     const SlotTable& slots = e.precision.slots();
@@ -137,8 +138,8 @@ TEST(Calibration, begins_with_scales_that_fit_and_leaves_nothing_else) {
       EXPECT_EQ(slots.health(i)->saturated + slots.health(i)->nonfinite, 0) << recipe;
     }
     // The same batch meets scales that were made of its own maxima.
-    run_step(e, std::vector{batch}, {.learning_rate = 0});
-    const Readout seen = read_out(e);
+    Readout seen;
+    runner.run(std::vector{batch}, {.learning_rate = 0}, [&] { seen = read_out(e); });
     float most = 0;
     for (int i = 0; i < slots.size(); ++i) {
       const float reach =
@@ -157,11 +158,9 @@ std::vector<float> calibrated(std::int64_t accumulate, std::int64_t& asked, bool
   EngineConfig config = small_engine("llama", "delayed");
   config.precision.options.calibration = 3;
   Engine e(config, Device::cpu, machine_target(Device::cpu));
-  e.parameters.initialize(e.stream, 7);
-  prepare(e);
   asked = 0;
-  const bool whole = calibrate(
-      e, accumulate, [&] { return random_batch(1, 32, 61, std::uint64_t(asked++)); }, stopped);
+  const bool whole = begin_steps(e).calibrate(
+      accumulate, [&] { return random_batch(1, 32, 61, std::uint64_t(asked++)); }, stopped);
   EXPECT_EQ(whole, stopped == nullptr);
   const Tensor maxima = e.precision.slots().history();
   return {maxima.f32(), maxima.f32() + maxima.count()};
@@ -262,14 +261,13 @@ TEST_P(EveryRecipe, evaluation_changes_nothing) {
   std::vector<float> weights[2];
   for (const bool evaluating : {false, true}) {
     Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
-    train_steps(e, 1);
+    StepRunner runner = train_steps(e, 1);
     const double first = evaluating ? evaluate_batch(e, random_batch(2, 32, 61, 5)).loss : 0;
     if (evaluating) {
       EXPECT_EQ(first, evaluate_batch(e, random_batch(2, 32, 61, 5)).loss);
     }
     for (int s = 0; s < 2; ++s) {
-      run_step(e, std::vector{random_batch(4, 32, 61, std::uint64_t(s))}, {.learning_rate = 1e-2});
-      finish_step(e);
+      runner.run(std::vector{random_batch(4, 32, 61, std::uint64_t(s))}, {.learning_rate = 1e-2});
       if (evaluating) evaluate_batch(e, random_batch(2, 32, 61, 5));
     }
     weights[evaluating] = nn::flat_values(e.stream, e.parameters.values());
@@ -279,7 +277,7 @@ TEST_P(EveryRecipe, evaluation_changes_nothing) {
 
 TEST_P(EveryRecipe, a_step_that_is_not_finite_changes_no_bit_and_names_its_module) {
   Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
-  train_steps(e, 2);
+  StepRunner runner = train_steps(e, 2);
   Parameter* poisoned = nullptr;
   for (Parameter* p : e.parameters.list())
     if (p->path == "layers.1.norm2.weight") poisoned = p;
@@ -289,16 +287,16 @@ TEST_P(EveryRecipe, a_step_that_is_not_finite_changes_no_bit_and_names_its_modul
     poisoned->value.f32()[3] = bad;
     const std::vector<float> before = nn::flat_values(e.stream, e.parameters.values());
     const std::vector<data::Batch> batches{random_batch(4, 32, 61, 3)};
-    run_step(e, batches, {.learning_rate = 1e-2});
-    EXPECT_NE(e.optimizer->last(e.stream).skip, 0.0f) << bad;
-    const std::vector<float> after = nn::flat_values(e.stream, e.parameters.values());
-    EXPECT_EQ(0, std::memcmp(before.data(), after.data(), before.size() * sizeof(float)));
-    EXPECT_EQ(first_nonfinite(e, batches), "layers.1.norm2.weight");
-    finish_step(e);
+    runner.run(batches, {.learning_rate = 1e-2}, [&] {
+      EXPECT_NE(e.optimizer->last(e.stream).skip, 0.0f) << bad;
+      const std::vector<float> after = nn::flat_values(e.stream, e.parameters.values());
+      EXPECT_EQ(0, std::memcmp(before.data(), after.data(), before.size() * sizeof(float)));
+      EXPECT_EQ(first_nonfinite(e, batches), "layers.1.norm2.weight");
+    });
   }
   poisoned->value.f32()[3] = healthy;
-  run_step(e, std::vector{random_batch(4, 32, 61, 4)}, {.learning_rate = 1e-2});
-  EXPECT_EQ(e.optimizer->last(e.stream).skip, 0.0f) << "the engine goes on once the fault is gone";
+  runner.run(std::vector{random_batch(4, 32, 61, 4)}, {.learning_rate = 1e-2});
+  EXPECT_EQ(e.optimizer->last(e.stream).skip, 0.0f) << "training resumes once the fault is gone";
 }
 
 TEST(Step, four_micro_batches_of_two_are_one_of_eight) {
@@ -311,8 +309,7 @@ TEST(Step, four_micro_batches_of_two_are_one_of_eight) {
   const data::Batch whole = random_batch(8, 32, 61, 11);
   for (const bool split : {false, true}) {
     Engine e(config, Device::cpu, machine_target(Device::cpu));
-    e.parameters.initialize(e.stream, 7);
-    prepare(e);
+    StepRunner runner = begin_steps(e);
     std::vector<data::Batch> batches;
     for (std::int64_t part = 0; part < (split ? 4 : 1); ++part) {
       const std::int64_t rows = split ? 2 : 8, begin = part * rows * 32, end = begin + rows * 32;
@@ -322,9 +319,10 @@ TEST(Step, four_micro_batches_of_two_are_one_of_eight) {
       b.targets.assign(whole.targets.begin() + begin, whole.targets.begin() + end);
       batches.push_back(b);
     }
-    run_step(e, batches, {.learning_rate = 1e-3});
-    gradients[split] = nn::flat_values(e.stream, e.parameters.gradients());
-    losses[split] = *e.mean_loss().f32();
+    runner.run(batches, {.learning_rate = 1e-3}, [&] {
+      gradients[split] = nn::flat_values(e.stream, e.parameters.gradients());
+      losses[split] = *e.mean_loss().f32();
+    });
   }
   const double tokens = 256, depth = 16;  // GEMMs between the loss and the first weight
   const double gamma = tokens * 0x1p-24 / (1 - tokens * 0x1p-24) * depth;
@@ -346,24 +344,23 @@ TEST(Step, an_untrained_model_knows_nothing) {
 
 TEST(Step, padding_of_the_vocabulary_is_never_predicted_and_never_trained) {
   Engine e(small_engine("llama", "fp32"), Device::cpu, machine_target(Device::cpu));
-  e.parameters.initialize(e.stream, 7);
-  prepare(e);
-  run_step(e, std::vector{random_batch(4, 32, 61, 3)}, {.learning_rate = 1e-3});
-  for (const Parameter* p : e.parameters.list()) {
-    if (p->path != "lm_head.weight") continue;
-    for (std::int64_t i = 61 * 64; i < p->grad.count(); ++i) ASSERT_EQ(p->grad.f32()[i], 0.0f);
-  }
+  begin_steps(e).run(std::vector{random_batch(4, 32, 61, 3)}, {.learning_rate = 1e-3}, [&] {
+    for (const Parameter* p : e.parameters.list()) {
+      if (p->path != "lm_head.weight") continue;
+      const Tensor g = p->gradient.data();
+      for (std::int64_t i = 61 * 64; i < g.count(); ++i) ASSERT_EQ(g.f32()[i], 0.0f);
+    }
+  });
 }
 
 TEST(Step, the_gradient_is_the_slope_of_the_loss) {
   // Central difference along the gradient itself, in FP32: loss(w + h g) - loss(w - h g) = 2 h |g|^2 + O(h^3).
   for (const char* family : {"llama", "qwen2", "gpt2"}) {
     Engine e(small_engine(family, "fp32"), Device::cpu, machine_target(Device::cpu));
-    e.parameters.initialize(e.stream, 7);
-    prepare(e);
     const data::Batch batch = random_batch(4, 32, 61, 3);
-    run_step(e, std::vector{batch}, {.learning_rate = 0});
-    const std::vector<float> g = nn::flat_values(e.stream, e.parameters.gradients()), w = nn::flat_values(e.stream, e.parameters.values());
+    std::vector<float> g;
+    begin_steps(e).run(std::vector{batch}, {.learning_rate = 0}, [&] { g = nn::flat_values(e.stream, e.parameters.gradients()); });
+    const std::vector<float> w = nn::flat_values(e.stream, e.parameters.values());
     double squares = 0;
     for (const float x : g) squares += double(x) * x;
     const double h = 1e-2 / std::sqrt(squares);
@@ -398,7 +395,7 @@ TEST_P(EveryRecipe, a_step_that_was_stopped_between_micro_batches_leaves_no_trac
   static int questions;
   Engine undisturbed(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu)),
       e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
-  train_steps(undisturbed, 3, 2), train_steps(e, 3, 2);
+  StepRunner other = train_steps(undisturbed, 3, 2), runner = train_steps(e, 3, 2);
   const std::vector<data::Batch> batches{random_batch(2, 32, 61, 5), random_batch(2, 32, 61, 6)};
   const auto state_of = [](Engine& engine) {
     Capture capture(engine.stream);
@@ -407,12 +404,9 @@ TEST_P(EveryRecipe, a_step_that_was_stopped_between_micro_batches_leaves_no_trac
     return std::vector<std::byte>(s.span().begin(), s.span().end());
   };
   questions = 0;
-  EXPECT_FALSE(run_step(e, batches, {.learning_rate = 1e-2, .stopped = [] { return ++questions == 2; }}));
+  EXPECT_FALSE(runner.run(batches, {.learning_rate = 1e-2, .stopped = [] { return ++questions == 2; }}));
   EXPECT_TRUE(state_of(e) == state_of(undisturbed));
-  for (Engine* each : {&undisturbed, &e}) {
-    EXPECT_TRUE(run_step(*each, batches, {.learning_rate = 1e-2, .measure = true}));
-    finish_step(*each);
-  }
+  for (StepRunner* each : {&other, &runner}) EXPECT_TRUE(each->run(batches, {.learning_rate = 1e-2, .measure = true}));
   EXPECT_TRUE(state_of(e) == state_of(undisturbed));
 }
 

@@ -19,12 +19,11 @@ EngineConfig config_of(DType master, bool average) {
 /// Four steps, of which the last three are averaged where the engine has an average; `after` is called behind each of these.
 template <class After>
 void train(Engine& e, After after) {
-  e.parameters.initialize(e.stream, 7);
-  prepare(e);
+  StepRunner runner = testing::begin_steps(e);
   for (int s = 0; s < 4; ++s) {
-    run_step(e, std::vector{random_batch(4, 32, 61, std::uint64_t(s))}, {.learning_rate = 1e-2});
-    if (e.average && s > 0) e.average->add(e.stream);
-    finish_step(e);
+    runner.run(std::vector{random_batch(4, 32, 61, std::uint64_t(s))}, {.learning_rate = 1e-2}, [&] {
+      if (e.average && s > 0) e.average->add(e.stream);
+    });
     if (s > 0) after();
   }
 }

@@ -12,6 +12,7 @@
 #include "octet/train/run/first_gradient.hpp"
 #include "octet/train/run/gemm_plans_file.hpp"
 #include "octet/train/run/run_folder.hpp"
+#include "octet/train/run/stop.hpp"
 #include "octet/train/step/step.hpp"
 #include "octet/train/run/trainer.hpp"
 
@@ -55,13 +56,12 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
     Engine engine(engine_config(c), device, machine_target(device, c.deterministic));
     data::Loader loader(corpus.training(), {.rows = c.train.batch, .seed = std::uint64_t(c.seed)});
     engine.parameters.initialize(engine.stream, std::uint64_t(c.seed));
-    prepare(engine);
+    StepRunner runner(engine);
     for (int i = 0; i < 2; ++i) {
       std::vector<data::Batch> micro_batches;
       for (std::int64_t m = 0; m < c.train.accumulate; ++m) micro_batches.push_back(loader.next());
       const double begin = now();
-      if (!run_step(engine, micro_batches, {.stopped = stop_requested})) stopped_while_timing();
-      finish_step(engine);
+      if (!runner.run(micro_batches, {.stopped = stop_requested})) stopped_while_timing();
       wait(engine.stream);
       if (i == 1) cost.step += now() - begin;
     }

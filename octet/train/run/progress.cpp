@@ -1,0 +1,16 @@
+#include "octet/train/run/progress.hpp"
+
+#include <cmath>
+
+namespace octet::train {
+
+Progress::Progress() : eval_loss(NAN) {}
+
+void Progress::visit_state(StateVisitor& v) {
+  v.state("step", step), v.state("skipped", skipped), v.state("skipped_in_a_row", skipped_in_a_row),
+      v.state("last_eval_step", last_eval_step);
+  v.state("eval_loss", eval_loss), v.state("train_seconds", train_seconds), v.state("elapsed", elapsed);
+  v.section("losses", losses), v.section("rates", rates);
+}
+
+}  // namespace octet::train

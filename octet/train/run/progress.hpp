@@ -1,0 +1,17 @@
+#pragma once
+
+#include "octet/train/run/step_history.hpp"
+
+namespace octet::train {
+
+/// How far a run has come. Its size does not depend on the number of steps.
+struct Progress {
+  std::int64_t step = 0, skipped = 0, skipped_in_a_row = 0, last_eval_step = -1;
+  double eval_loss, train_seconds = 0, elapsed = 0;  // seconds of steps, and of the whole run up to the last checkpoint
+  StepHistory losses, rates;                         // of every step that was not skipped; tokens/s of every step but the first
+
+  Progress();
+  void visit_state(StateVisitor&);
+};
+
+}  // namespace octet::train

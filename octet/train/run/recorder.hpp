@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+
+#include "octet/telemetry/metrics_writer.hpp"
+#include "octet/telemetry/outlier.hpp"
+#include "octet/telemetry/tensorboard/board_writer.hpp"
+#include "octet/train/run/console.hpp"
+#include "octet/train/step/readout.hpp"
+
+namespace octet::train {
+
+/// Everything that a run tells while it trains: metrics.jsonl, TensorBoard's files, the console. Knows the run's clock.
+class Recorder {
+ public:
+  /// Opens metrics.jsonl of the run's folder. Throws IoError.
+  Recorder(std::string folder, const std::vector<Slot>& quantizers, Console::Kind);
+
+  /// Forgets the events of an earlier attempt that left no checkpoint.
+  void begin_again() { metrics_.cut_back(0); }
+  /// The run's clock starts, `elapsed` seconds after the beginning of the run.
+  void start_clock(double elapsed);
+  /// Seconds since the beginning of the run, without the time between a stop and its resumption.
+  double seconds() const;
+  /// From now on TensorBoard's files get every event; `step` is the next one.
+  void open_board(std::span<const QuantizerFacts>, std::int64_t step, std::int64_t skipped);
+
+  /// A line of the record, not shown. Throws IoError.
+  void incident(std::int64_t step, const std::string& kind, const std::string& text);
+  /// The same, shown as a warning.
+  void warn(std::int64_t step, const std::string& kind, const std::string& text);
+  /// `path`: where a value that is not finite appeared first, or "".
+  void skipped(std::int64_t step, const std::string& path);
+  void scales(std::int64_t step, const Readout&);
+  void health(std::int64_t step, const Readout&);
+  /// Adds time and the distances from earlier losses and norms.
+  void step(StepEvent, const LineContext&);
+  void evaluation(EvalEvent, const std::string& line);
+  void end(const EndEvent& event) { metrics_.emit(event); }
+  /// Leaves the console's bar.
+  void finish_console() { console_.finish(); }
+
+  /// For those who make its lines durable.
+  MetricsWriter& metrics() { return metrics_; }
+  void visit_state(StateVisitor&);
+
+ private:
+  std::string folder_;
+  std::vector<Slot> quantizers_;      // in the order of Readout
+  std::optional<BoardWriter> board_;  // metrics_ shows it every event
+  MetricsWriter metrics_;
+  Console console_;
+  LossWindow losses_, norms_;
+  double started_ = 0;  // by the machine's clock
+};
+
+}  // namespace octet::train
