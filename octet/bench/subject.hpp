@@ -3,6 +3,7 @@
 #include "octet/bench/limits.hpp"
 #include "octet/bench/row.hpp"
 #include "octet/bench/sites.hpp"
+#include "octet/nn/head.hpp"
 #include "octet/ops/attention/qkv.hpp"
 #include "octet/ops/quantize/sink.hpp"
 
@@ -23,8 +24,8 @@ struct Subject {
   ops::QkvShape heads() const {
     return {.heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim, .sequence = sequence};
   }
-  /// Tokens that the head works on at a time.
-  std::int64_t head_tokens() const { return std::min(tokens, stream.chunk_rows()); }
+  /// Tokens per chunk of a head in BF16.
+  std::int64_t head_tokens() const { return std::min(tokens, nn::head_chunk(stream, false)); }
 };
 
 /// Measures one op bound by memory and adds its row.

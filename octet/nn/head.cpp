@@ -14,6 +14,8 @@ Site head_site(Site site) {
 
 }  // namespace
 
+std::int64_t head_chunk(const Stream& stream, bool quantized) { return quantized || stream.apart_from_host() ? 4096 : 512; }
+
 LanguageHead::LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary,
                            Precision& precision, Site site)
     : vocabulary_(vocabulary), linear_(path, {.in = width, .out = padded_vocabulary}, precision, head_site(std::move(site))) {}
@@ -26,7 +28,7 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
   const bool train = bool(dx);
   // What a chunk keeps for its backward is needed at once, so it goes to scratch.
   const Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
-  const std::int64_t chunk = stream.chunk_rows();
+  const std::int64_t chunk = head_chunk(stream, linear_.quantizes(pass));
   for (std::int64_t begin = 0; begin < x.shape[0]; begin += chunk) {
     const Scope scope(stream);
     const std::int64_t n = std::min(chunk, x.shape[0] - begin);

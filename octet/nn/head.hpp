@@ -10,8 +10,12 @@ struct LossSums {
   Tensor counted;  // i64 [1], tokens that count, added to
 };
 
-/// The projection to the vocabulary and the cross-entropy, by chunks of Stream::chunk_rows() tokens: logits [chunk, V] exist for one chunk
-/// at a time, in the activations' type, never whole. In a training pass each chunk goes straight on to its gradient.
+/// Tokens per chunk of the head. In BF16, few on a CPU, so that logits stay in its caches, and many on a GPU, so that its GEMMs fill it.
+/// A quantized head has scales per chunk, so its chunks are equal on every device.
+std::int64_t head_chunk(const Stream&, bool quantized);
+
+/// The projection to the vocabulary and the cross-entropy, by chunks of head_chunk() tokens: logits [chunk, V] exist for one chunk at a
+/// time, in the activations' type. In a training pass each chunk is turned into its gradient at once.
 class LanguageHead {
  public:
   /// vocabulary: tokens that exist; the weight has as many rows or more (padding).

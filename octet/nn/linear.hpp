@@ -60,6 +60,8 @@ class Linear {
 
   void visit(Visitor&);
 
+  /// Whether its GEMMs read 8-bit codes.
+  bool quantizes(const Pass& pass) const { return plan_.x->spec(pass).quantizes(); }
   const std::string& path() const { return path_; }
   DType activations() const { return activations_; }
   std::int64_t in() const { return weight_->shape[1]; }

@@ -58,8 +58,6 @@ class Stream {
   const Target& target() const { return target_; }
   /// Parts that a kernel may divide its work into where each needs its own workspace: CPU threads, or blocks that a GPU runs at once.
   int workers() const;
-  /// Rows that an op which works by chunks takes at a time: few on a CPU, so that they stay near, many on a GPU, so that it is full.
-  std::int64_t chunk_rows() const { return target_.device == Device::cuda ? 4096 : 512; }
   /// Whether the device that ops run on, or would run on, has memory of its own.
   bool apart_from_host() const { return target_.device == Device::cuda; }
   /// The GPU's queue; null on other devices.

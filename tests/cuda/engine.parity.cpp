@@ -68,6 +68,25 @@ Case steps(const std::string& family, const std::string& recipe) {
           }};
 }
 
+// More tokens than a chunk of a BF16 head on the CPU: the quantized head's chunks are equal, so its scales are.
+Case quantized_head() {
+  return {"engine quantized head", [=](Side& side) {
+            train::EngineConfig config = small_engine("llama", "current");
+            config.shape.hidden = 128, config.shape.vocabulary = 64, config.precision.head = HeadPrecision::recipe;
+            train::Engine e(config, side.device(), machine_target(side.device()));
+            e.parameters.initialize(e.stream, 7);
+            train::StepRunner(e).run(std::vector{random_batch(24, 32, 61, 1)}, {.measure = true}, [&] {
+              const HostCopy health(e.stream, e.precision.slots().health_table());
+              std::vector<float> scales;
+              for (int i = 0; i < e.precision.slots().size(); ++i)
+                if (e.precision.slots().slots()[std::size_t(i)].path == "lm_head")
+                  for (const float scale : {health.as<ops::QuantizeHealth>()[i].scale_min, health.as<ops::QuantizeHealth>()[i].scale_max})
+                    scales.push_back(std::log2(scale));
+              numbers(side, "log2 of the head's scales", scales, within(0.1));
+            });
+          }};
+}
+
 // Tensors that modules show, by path and name, copied when they are made.
 class Seen final : public Observer {
  public:
@@ -112,6 +131,7 @@ Case activation_codes(const std::string& family) {
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const char* family : {"llama", "qwen2", "gpt2"}) cases.push_back(activation_codes(family));
+  cases.push_back(quantized_head());
   for (const auto& recipe : recipes())
     for (const char* family : {"llama", "qwen2", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
   return cases;

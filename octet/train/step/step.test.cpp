@@ -353,6 +353,25 @@ TEST(Step, padding_of_the_vocabulary_is_never_predicted_and_never_trained) {
   });
 }
 
+// A CPU's chunks of 512 tokens would give two scales here.
+TEST(Step, AQuantizedHeadHasOneScaleFor768Tokens) {
+  EngineConfig config = small_engine("llama", "current");
+  config.precision.head = HeadPrecision::recipe, config.shape.vocabulary = 64;
+  Engine e(config, Device::cpu, machine_target(Device::cpu));
+  begin_steps(e).run(std::vector{random_batch(24, 32, 61, 3)}, {.measure = true}, [&] {
+    const Readout seen = read_out(e);
+    int found = 0;
+    for (std::size_t i = 0; i < seen.health.size(); ++i) {
+      const Slot& slot = e.precision.slots().slots()[i];
+      if (slot.path != "lm_head" || slot.operand == Operand::weight) continue;
+      ++found;
+      EXPECT_EQ(seen.health[i].scale_min, seen.health[i].scale_max) << name(slot.operand);
+      EXPECT_GT(seen.health[i].scale_min, 0) << name(slot.operand);
+    }
+    EXPECT_EQ(found, 2);
+  });
+}
+
 TEST(Step, the_gradient_is_the_slope_of_the_loss) {
   // Central difference along the gradient itself, in FP32: loss(w + h g) - loss(w - h g) = 2 h |g|^2 + O(h^3).
   for (const char* family : {"llama", "qwen2", "gpt2"}) {
