@@ -145,13 +145,14 @@ void TileQuantizer::encode_tensor() {
     partials_[0].scale_min = all.scale_min, partials_[0].scale_max = all.scale_max;
     const bool seen_all = when(sink_.spec, rows, true) != When::tile && when(sink_.spec, cols, false) != When::tile;
     const bool in_range = seen_all && all.finite && fits<Format>(all.amax, one.scale[0]);
-    parts<Source, Format>(
-        values_, round_up(tile_rows_, turned_rows), true, [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
-          worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
-            if (in_range) worker.emit(x, ld, s, AlongRows{one.scale, 0, whole}, AlongRows{one.descale, 0, whole}, true, of_rows, of_cols);
-            else worker.constant(x, ld, s, one.scale[0], one.descale[0], of_rows, of_cols);
-          });
-        });
+    parts<Source, Format>(values_, round_up(tile_rows_, turned_rows), true,
+                          [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
+                            worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
+                              const Scaling<AlongRows> by{{one.scale, 0, whole}, {one.descale, 0, whole}};
+                              if (in_range) worker.emit({x, ld}, s, by, Range::inside, into(of_rows, of_cols));
+                              else worker.constant(x, ld, s, one.scale[0], one.descale[0], into(of_rows, of_cols));
+                            });
+                          });
   });
 }
 
@@ -160,16 +161,16 @@ void TileQuantizer::encode_columns() {
   const std::int64_t C = sink_.shape[1];
   float *const scale = columns_, *const descale = columns_ + columns_width_;
   with_types(sink_, stored_, [&]<class Source, class Format>() {
-    bool in_range = true;
-    for (int i = 0; i < threads_; ++i) in_range &= partials_[i].finite_columns;
-    for (std::int64_t c = 0; c < C; c += strip_size)
-      in_range &= !column_scales<Format>(sink_, c, partials_, threads_, scale + c, descale + c);
-    parts<Source, Format>(
-        values_, round_up(tile_rows_, turned_rows), true, [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
-          worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
-            worker.emit(x, ld, s, AlongColumns{scale + s.col0, whole}, AlongColumns{descale + s.col0, whole}, in_range, false, true);
-          });
-        });
+    bool finite = true, beyond = false;
+    for (int i = 0; i < threads_; ++i) finite &= partials_[i].finite_columns;
+    for (std::int64_t c = 0; c < C; c += strip_size) beyond |= column_scales<Format>(sink_, c, partials_, threads_, scale + c, descale + c);
+    parts<Source, Format>(values_, round_up(tile_rows_, turned_rows), true,
+                          [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
+                            worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
+                              const Scaling<AlongColumns> by{{scale + s.col0, whole}, {descale + s.col0, whole}};
+                              worker.emit({x, ld}, s, by, range(finite, beyond), Into::cols);
+                            });
+                          });
   });
 }
 

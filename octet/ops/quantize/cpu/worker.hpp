@@ -38,6 +38,21 @@ BlockRule rule_of(const ops::Sink& sink, const Quantized& q) {
           .overflow = q.block.whole_tensor() || sink.dtype == DType::f32 ? most_f32 : most_bf16};
 }
 
+/// The orientations that a strip's codes are for.
+enum class Into { rows, cols, both };
+/// Of two orientations, at least one of which is wanted.
+inline Into into(bool to_rows, bool to_cols) { return to_rows && to_cols ? Into::both : to_rows ? Into::rows : Into::cols; }
+
+/// Whether all scaled values of a strip are numbers within the format, so that the short encoder serves.
+enum class Range { inside, unknown };
+inline Range range(bool finite, bool beyond) { return finite && !beyond ? Range::inside : Range::unknown; }
+
+/// Scales of a strip and their reciprocals.
+template <class Scale>
+struct Scaling {
+  Scale scale, descale;
+};
+
 /// Columns of whole strips: [begin, end).
 struct Columns {
   std::int64_t begin, end;
@@ -144,32 +159,49 @@ struct Worker {
     });
   }
 
-  /// Encodes a strip and puts its codes where they belong. The orientation that counts is the rows', or the only one.
+  /// The way of a strip's codes: which orientations they are for, and what each still needs after encoding.
+  struct Route {
+    bool rows, cols;            // orientations that the strip fills
+    bool counts;                // its measurements go to `seen`: the rows' strip, or the only one
+    bool of_rows;               // the rows get their values without a look at codes
+    bool direct;                // one orientation does
+    bool turns;                 // the columns are those values, transposed
+    bool straight;              // codes go to their place at once
+    bool rows_wait, cols_wait;  // for codes, to put() them
+  };
+  Route route_of(const Strip& s, Range range, Into into) const {
+    const bool whole_strip = s.cols == strip_size;
+    Route r{.rows = into != Into::cols, .cols = into != Into::rows};
+    r.counts = health && (r.rows || !rows);
+    r.cols &= !r.rows || !sink.codes.one_matrix();
+    r.of_rows = r.rows && is_direct(rows);
+    r.direct = range == Range::inside && whole_strip && (r.of_rows || (r.cols && is_direct(cols)));
+    r.turns = r.of_rows ? r.cols && turns_rows(s) : turned(cols);
+    r.rows_wait = r.rows && !(r.direct && r.of_rows), r.cols_wait = r.cols && !(r.direct && (!r.of_rows || r.turns));
+    // Codes that nothing else waits for go straight to their place.
+    r.straight = r.rows_wait != r.cols_wait && is_straight(r.rows_wait ? rows : cols) && whole_strip && !(r.counts && noise);
+    return r;
+  }
+
+  /// Encodes a strip and puts its codes where they belong.
   template <class Scale>
-  void emit(const T* values, std::int64_t ld, const Strip& s, const Scale& scale, const Scale& descale, bool in_range, bool to_rows,
-            bool to_cols) {
-    const bool counts = health && (to_rows || !rows), flushed = counts && sink.spec.count, compares = counts && noise;
+  void emit(Rows<const T> x, const Strip& s, const Scaling<Scale>& by, Range range, Into into) {
+    const Route route = route_of(s, range, into);
+    const bool flushed = route.counts && sink.spec.count, compares = route.counts && noise;
     Partial uncounted;
-    Partial& counted = counts ? seen : uncounted;
-    to_cols &= !to_rows || !sink.codes.one_matrix();
-    const Rows<const T> x{values, ld};
-    const Ahead<T> ahead{values, C, to_rows ? place_of(rows, s) : Place{}, to_cols ? place_of(cols, s) : Place{}};
-    const bool of_rows = to_rows && is_direct(rows), direct = in_range && s.cols == strip_size && (of_rows || (to_cols && is_direct(cols)));
-    const bool turns = of_rows ? to_cols && turns_rows(s) : turned(cols);
-    bool rows_wait = to_rows && !(direct && of_rows), cols_wait = to_cols && !(direct && (!of_rows || turns));
-    // Codes that wait for nothing else go straight to their place.
-    const bool straight = rows_wait != cols_wait && is_straight(rows_wait ? rows : cols) && s.cols == strip_size && !compares;
+    Partial& counted = route.counts ? seen : uncounted;
+    const Ahead<T> ahead{x.at, C, route.rows ? place_of(rows, s) : Place{}, route.cols ? place_of(cols, s) : Place{}};
     const Rows<std::uint8_t> to =
-        straight ? (rows_wait ? ahead.rows : ahead.cols).template as<std::uint8_t>() : Rows<std::uint8_t>{codes, strip_size};
-    if (straight) rows_wait = cols_wait = false;
-    if (direct)
-      put_direct(x, s, scale, descale, ahead, of_rows ? rows : cols, turns ? ahead.cols : Place{},
-                 straight || compares || rows_wait || cols_wait ? to : Rows<std::uint8_t>{}, flushed, counted);
-    else if (!in_range) encode_any<Source, Format>(x, s.rows, scale, ahead, to, counted);
-    else encode(x, s, scale, scale, ahead, Rows<std::uint8_t>{}, to, flushed, counted);
-    if (compares) measure_strip<Source, Format>(values, ld, s.rows, descale, codes, seen);
-    if (rows_wait) put(rows, ahead.rows, s, descale);
-    if (cols_wait) put(cols, ahead.cols, s, descale);
+        route.straight ? (route.rows_wait ? ahead.rows : ahead.cols).template as<std::uint8_t>() : Rows<std::uint8_t>{codes, strip_size};
+    if (route.direct)
+      put_direct(x, s, by.scale, by.descale, ahead, route.of_rows ? rows : cols, route.turns ? ahead.cols : Place{},
+                 compares || route.rows_wait || route.cols_wait ? to : Rows<std::uint8_t>{}, flushed, counted);
+    else if (range == Range::unknown) encode_any<Source, Format>(x, s.rows, by.scale, ahead, to, counted);
+    else encode(x, s, by.scale, by.scale, ahead, Rows<std::uint8_t>{}, to, flushed, counted);
+    if (compares) measure_strip<Source, Format>(x.at, x.stride, s.rows, by.descale, codes, seen);
+    if (route.straight) return;
+    if (route.rows_wait) put(rows, ahead.rows, s, by.descale);
+    if (route.cols_wait) put(cols, ahead.cols, s, by.descale);
   }
 
   /// max |x| of a strip's numbers; clears `finite` when it has others.
@@ -183,21 +215,22 @@ struct Worker {
   }
 
   /// All values with one scale.
-  void constant(const T* x, std::int64_t ld, const Strip& s, float scale, float descale, bool to_rows, bool to_cols) {
+  void constant(const T* x, std::int64_t ld, const Strip& s, float scale, float descale, Into into) {
     bool finite = true;
     const float amax = maximum_of(x, ld, s, finite);
     seen.amax = larger(amax, seen.amax);
-    emit(x, ld, s, AlongRows{&scale, 0, whole}, AlongRows{&descale, 0, whole}, finite && fits<Format>(amax, scale), to_rows, to_cols);
+    emit<AlongRows>({x, ld}, s, {{&scale, 0, whole}, {&descale, 0, whole}}, range(finite, !fits<Format>(amax, scale)), into);
   }
 
   /// One scale for a 128 x 128 block, which is a strip.
-  void square(const T* x, std::int64_t ld, const Strip& s, bool to_rows, bool to_cols) {
+  void square(const T* x, std::int64_t ld, const Strip& s, Into into) {
+    const bool to_rows = into != Into::cols, to_cols = into != Into::rows;
     bool finite = true;
     scales.amax[0] = maximum_of(x, ld, s, finite);
     const bool beyond = scales.derive(rule_of<Format>(sink, to_rows ? rows : cols), 0, 1, to_rows || !rows, seen);
     if (to_rows) put_descales(rows, s.row0 / strip_size, 1, s.col0 / strip_size, 1, scales, 0, 0);
     if (to_cols) put_descales(cols, s.col0 / strip_size, 1, s.row0 / strip_size, 1, scales, 0, 0);
-    emit(x, ld, s, AlongRows{scales.scale, 0, whole}, AlongRows{scales.descale, 0, whole}, finite && !beyond, to_rows, to_cols);
+    emit<AlongRows>({x, ld}, s, {{scales.scale, 0, whole}, {scales.descale, 0, whole}}, range(finite, beyond), into);
   }
 
   void row_vectors(const T* x, std::int64_t ld, const Strip& s) {
@@ -208,7 +241,7 @@ struct Worker {
       for (int i = 0; i < blocks; ++i) scales.amax[i] = maximum_of_numbers<Source>(x + i / segments * ld + i % segments * n, n);
     const bool beyond = scales.derive(rule_of<Format>(sink, rows), 0, blocks, true, seen);
     put_descales(rows, s.row0, s.rows, s.col0 / n, segments, scales, segments, 1);
-    emit(x, ld, s, AlongRows{scales.scale, segments, shift}, AlongRows{scales.descale, segments, shift}, finite && !beyond, true, false);
+    emit<AlongRows>({x, ld}, s, {{scales.scale, segments, shift}, {scales.descale, segments, shift}}, range(finite, beyond), Into::rows);
   }
 
   /// amax[c] over n rows, raised from what stands there; false when there was infinity or NaN.
@@ -229,15 +262,15 @@ struct Worker {
 
   void column_vectors(const T* x, std::int64_t ld, const Strip& s) {
     const int n = cols.block.cols, shift = shift_of(n), groups = (s.rows + n - 1) >> shift;
-    bool in_range = true;
+    bool finite = true, beyond = false;
     for (int g = 0; g < groups; ++g) {
       float* const amax = scales.amax + g * strip_size;
       for (int c = 0; c < strip_size; ++c) amax[c] = 0;
-      in_range &= raise_columns(x + g * n * ld, ld, s.rows - g * n < n ? s.rows - g * n : n, amax);
-      in_range &= !scales.derive(rule_of<Format>(sink, cols), g * strip_size, s.cols, !rows, seen);
+      finite &= raise_columns(x + g * n * ld, ld, s.rows - g * n < n ? s.rows - g * n : n, amax);
+      beyond |= scales.derive(rule_of<Format>(sink, cols), g * strip_size, s.cols, !rows, seen);
     }
     put_descales(cols, s.col0, s.cols, s.row0 / n, groups, scales, 1, strip_size);
-    emit(x, ld, s, AlongColumns{scales.scale, shift}, AlongColumns{scales.descale, shift}, in_range, false, true);
+    emit<AlongColumns>({x, ld}, s, {{scales.scale, shift}, {scales.descale, shift}}, range(finite, beyond), Into::cols);
   }
 
   /// Rows with a scale each: maxima first, then codes.
@@ -249,10 +282,10 @@ struct Worker {
       finite = false;
       scales.amax[r] = maximum_of_numbers<Source>(x + r * C, C);
     }
-    const bool in_range = !scales.derive(rule_of<Format>(sink, rows), 0, n, true, seen) && finite;
+    const bool beyond = scales.derive(rule_of<Format>(sink, rows), 0, n, true, seen);
     put_descales(rows, row0, n, 0, 1, scales, 1, 0);
     strips(x, row0, n, {0, C}, [&](const T* p, std::int64_t ld, const Strip& s) {
-      emit(p, ld, s, AlongRows{scales.scale, 1, whole}, AlongRows{scales.descale, 1, whole}, in_range, true, false);
+      emit<AlongRows>({p, ld}, s, {{scales.scale, 1, whole}, {scales.descale, 1, whole}}, range(finite, beyond), Into::rows);
     });
   }
 
@@ -262,7 +295,7 @@ struct Worker {
     if (sink.spec.scale_known()) {
       const float scale = *sink.spec.scale.f32(), descale = *sink.spec.descale.f32();
       return strips(x, row0, n, in,
-                    [&](const T* p, std::int64_t ld, const Strip& s) { constant(p, ld, s, scale, descale, row_now, col_now); });
+                    [&](const T* p, std::int64_t ld, const Strip& s) { constant(p, ld, s, scale, descale, into(row_now, col_now)); });
     }
     maxima(x, row0, n, in, !row_now && !col_now);
     if (row_now && rows.block.whole_rows()) whole_rows(x, row0, n);
@@ -283,9 +316,9 @@ struct Worker {
 
   void blocks(const T* x, std::int64_t ld, const Strip& s, bool row_now, bool col_now) {
     const bool same = rows && cols && sink.spec.same_codes();
-    if (row_now && rows.block.rows > 1) square(x, ld, s, true, same);
+    if (row_now && rows.block.rows > 1) square(x, ld, s, into(true, same));
     else if (row_now && rows.block.cols > 0) row_vectors(x, ld, s);
-    if (col_now && cols.block.rows > 1 && !same) square(x, ld, s, false, true);
+    if (col_now && cols.block.rows > 1 && !same) square(x, ld, s, Into::cols);
     else if (col_now && cols.block.rows == 1) column_vectors(x, ld, s);
   }
 };
