@@ -193,7 +193,7 @@ bool learns(const std::string& recipe) {
   const float loss = counting::train(engine, steps);
   std::printf("%-10s loss %.4f after %d steps, %lld parameters\n", recipe.c_str(), double(loss), steps,
               static_cast<long long>(engine.parameters.count()));
-  return loss < 0.5f;  // from ln 64 = 4.16
+  return loss < 0.02f;  // from ln 64 = 4.16; with gradients of the head alone, 0.04
 }
 
 bool run() {
