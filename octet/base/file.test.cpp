@@ -20,7 +20,7 @@ using testing::error_of;
 
 struct File : ::testing::Test, testing::Scratch {};
 
-TEST_F(File, what_is_written_is_read_back_with_every_byte) {
+TEST_F(File, WhatIsWrittenIsReadBackWithEveryByte) {
   std::string bytes;
   for (int i = 0; i < 300'000; ++i) bytes += char(i * 7 + i / 256);
   for (const auto& text : {std::string(), std::string("a\0b\r\n", 5), bytes}) {
@@ -30,14 +30,14 @@ TEST_F(File, what_is_written_is_read_back_with_every_byte) {
   EXPECT_EQ(entries(), 1u) << "a temporary file was left behind";
 }
 
-TEST_F(File, a_file_of_exactly_the_limit_is_read_and_one_byte_more_is_refused) {
+TEST_F(File, AFileOfExactlyTheLimitIsReadAndOneByteMoreIsRefused) {
   write_file(at("x"), std::string(2048, 'x'));
   EXPECT_EQ(read_file(at("x"), 2048).size(), 2048u);
   EXPECT_EQ(error_of<DataError>([&] { read_file(at("x"), 2047); }), at("x") + ": the file may have at most 2,047 bytes, it has 2,048");
   EXPECT_EQ(error_of<DataError>([&] { read_file(at("x"), 0); }), at("x") + ": the file may have at most 0 bytes, it has 2,048");
 }
 
-TEST_F(File, what_is_no_regular_file_is_refused_and_never_waited_for) {
+TEST_F(File, WhatIsNoRegularFileIsRefusedAndNeverWaitedFor) {
   ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
   EXPECT_EQ(error_of<DataError>([&] { read_file(at("pipe"), 10); }), at("pipe") + ": is a pipe, not a regular file");
   EXPECT_EQ(error_of<DataError>([&] { read_file("/dev/zero", 10); }), "/dev/zero: is a device, not a regular file");
@@ -51,7 +51,7 @@ TEST_F(File, what_is_no_regular_file_is_refused_and_never_waited_for) {
   ::close(socket);
 }
 
-TEST_F(File, a_pipe_and_a_device_are_written_in_place) {
+TEST_F(File, APipeAndADeviceAreWrittenInPlace) {
   ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
   const std::string text(200'000, 'y');
   std::string read;
@@ -67,7 +67,7 @@ TEST_F(File, a_pipe_and_a_device_are_written_in_place) {
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
-TEST_F(File, links_are_kept_and_what_is_behind_them_is_written) {
+TEST_F(File, LinksAreKeptAndWhatIsBehindThemIsWritten) {
   fs::create_directory(at("real"));
   fs::create_symlink("real/x", at("one"));
   fs::create_symlink("one", at("two"));
@@ -81,12 +81,12 @@ TEST_F(File, links_are_kept_and_what_is_behind_them_is_written) {
   EXPECT_TRUE(testing::has(error_of<IoError>([&] { read_file(at("a"), 10); }), "links lead in a circle"));
 }
 
-TEST_F(File, a_missing_file_says_the_path_and_the_reason) {
+TEST_F(File, AMissingFileSaysThePathAndTheReason) {
   EXPECT_EQ(error_of<IoError>([&] { read_file(at("no\nfile"), 10); }),
             "cannot read '" + at("no\\x0afile") + "': No such file or directory; check the path");
 }
 
-TEST_F(File, a_refused_write_says_why_and_leaves_nothing) {
+TEST_F(File, ARefusedWriteSaysWhyAndLeavesNothing) {
   EXPECT_EQ(error_of<IoError>([&] { write_file(at("no/x"), "a"); }),
             "cannot write '" + at("no/x") + "': No such file or directory; check the path");
   fs::create_directories(at("taken/inside"));
@@ -95,7 +95,7 @@ TEST_F(File, a_refused_write_says_why_and_leaves_nothing) {
   EXPECT_EQ(entries(), 1u) << "a temporary file was left behind";
 }
 
-TEST_F(File, a_reader_beside_a_writer_sees_old_or_new_never_half) {
+TEST_F(File, AReaderBesideAWriterSeesOldOrNewNeverHalf) {
   const std::string even(100'000, 'e'), odd(120'000, 'o');
   write_file(at("x"), even);
   std::jthread writer([&] {
@@ -107,7 +107,7 @@ TEST_F(File, a_reader_beside_a_writer_sees_old_or_new_never_half) {
   }
 }
 
-TEST_F(File, a_name_in_the_current_folder_needs_no_slash) {
+TEST_F(File, ANameInTheCurrentFolderNeedsNoSlash) {
   const fs::path before = fs::current_path();
   fs::current_path(folder());
   write_file("plain", "text");

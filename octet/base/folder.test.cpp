@@ -10,13 +10,13 @@ namespace octet {
 namespace {
 namespace fs = std::filesystem;
 
-TEST(Folder, the_folder_of_a_path_is_what_stands_before_its_last_part) {
+TEST(Folder, TheFolderOfAPathIsWhatStandsBeforeItsLastPart) {
   EXPECT_EQ(folder_of("a/b/c"), "a/b");
   EXPECT_EQ(folder_of("c"), ".");
   EXPECT_EQ(folder_of("/c"), "/");
 }
 
-TEST(Folder, missing_parts_are_made_and_others_left) {
+TEST(Folder, MissingPartsAreMadeAndOthersLeft) {
   const testing::Scratch scratch;
   EXPECT_EQ(make_folders(scratch.at("a/b/c")), 0);
   EXPECT_TRUE(fs::is_directory(scratch.at("a/b/c")));
@@ -27,7 +27,7 @@ TEST(Folder, missing_parts_are_made_and_others_left) {
   EXPECT_EQ(make_folder(scratch.at("none/b")), ENOENT);
 }
 
-TEST(Folder, what_is_no_folder_is_in_the_way) {
+TEST(Folder, WhatIsNoFolderIsInTheWay) {
   const testing::Scratch scratch;
   const std::string file = scratch.write("file", "x");
   EXPECT_EQ(make_folders(file), ENOTDIR);

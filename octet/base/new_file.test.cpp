@@ -18,7 +18,7 @@ struct NewFileTest : ::testing::Test, testing::Scratch {};
 
 std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-TEST_F(NewFileTest, parts_written_in_any_order_appear_together_when_published) {
+TEST_F(NewFileTest, PartsWrittenInAnyOrderAppearTogetherWhenPublished) {
   write_file(at("x"), "old");
   NewFile file(at("x"), 8);
   file.write(5, bytes("fgh"));
@@ -30,7 +30,7 @@ TEST_F(NewFileTest, parts_written_in_any_order_appear_together_when_published) {
   EXPECT_EQ(entries(), 1u);
 }
 
-TEST_F(NewFileTest, a_file_never_published_leaves_nothing_and_a_moved_one_goes_once) {
+TEST_F(NewFileTest, AFileNeverPublishedLeavesNothingAndAMovedOneGoesOnce) {
   {
     NewFile file(at("x"), 3);
     file.write(0, bytes("abc"));
@@ -40,7 +40,7 @@ TEST_F(NewFileTest, a_file_never_published_leaves_nothing_and_a_moved_one_goes_o
   EXPECT_EQ(entries(), 0u);
 }
 
-TEST_F(NewFileTest, writing_beyond_the_end_or_after_sync_or_publishing_twice_is_the_callers_fault) {
+TEST_F(NewFileTest, WritingBeyondTheEndOrAfterSyncOrPublishingTwiceIsTheCallersFault) {
   NewFile file(at("x"), 3);
   EXPECT_NE(error_of<ContractError>([&] { file.write(1, bytes("abc")); }).find("has 3 bytes, wrote 3 at 1"), std::string::npos);
   EXPECT_NE(error_of<ContractError>([&] { file.write(~std::uint64_t(0), bytes("a")); }), "no error");
@@ -49,7 +49,7 @@ TEST_F(NewFileTest, writing_beyond_the_end_or_after_sync_or_publishing_twice_is_
   EXPECT_NE(error_of<ContractError>([&] { file.publish(); }).find("published or given up already"), std::string::npos);
 }
 
-TEST_F(NewFileTest, a_size_the_system_refuses_is_told_before_anything_is_written) {
+TEST_F(NewFileTest, ASizeTheSystemRefusesIsToldBeforeAnythingIsWritten) {
   const std::string message = error_of<IoError>([&] {
     const testing::SmallFiles small(4096);
     NewFile(at("x"), 8192);
@@ -58,7 +58,7 @@ TEST_F(NewFileTest, a_size_the_system_refuses_is_told_before_anything_is_written
   EXPECT_EQ(entries(), 0u);
 }
 
-TEST_F(NewFileTest, what_killed_processes_left_is_removed_and_nothing_else) {
+TEST_F(NewFileTest, WhatKilledProcessesLeftIsRemovedAndNothingElse) {
   for (const char* name : {".octet-12-0.tmp", ".octet-x.tmp", "octet-12-0.tmp", "weights.octet-7.tmp/model", "weights/model", "run.json"})
     write(name, "x");
   remove_abandoned(folder());

@@ -10,15 +10,15 @@
 namespace octet {
 namespace {
 
-TEST(Text, fills_every_hole_in_order) { EXPECT_EQ(format("{} of {}", 1, "two"), "1 of two"); }
+TEST(Text, FillsEveryHoleInOrder) { EXPECT_EQ(format("{} of {}", 1, "two"), "1 of two"); }
 
-TEST(Text, bytes_keep_three_digits) {
+TEST(Text, BytesKeepThreeDigits) {
   EXPECT_EQ(bytes_text(12), "12 B");
   EXPECT_EQ(bytes_text(1.5 * 1024 * 1024), "1.50 MiB");
   EXPECT_EQ(bytes_text(200.0 * 1024), "200 KiB");
 }
 
-TEST(Text, a_number_is_shown_with_as_many_digits_as_it_needs) {
+TEST(Text, ANumberIsShownWithAsManyDigitsAsItNeeds) {
   EXPECT_EQ(shortest(0.1), "0.1");
   EXPECT_EQ(shortest(0.1f), "0.1");
   EXPECT_EQ(shortest(double(0.1f)), "0.10000000149011612");
@@ -27,7 +27,7 @@ TEST(Text, a_number_is_shown_with_as_many_digits_as_it_needs) {
   EXPECT_EQ(fixed(NAN, 1, "none"), "none");
 }
 
-TEST(Text, a_number_is_read_when_nothing_stands_beside_it) {
+TEST(Text, ANumberIsReadWhenNothingStandsBesideIt) {
   EXPECT_EQ(parse_number("-2.5e3"), -2500);
   EXPECT_EQ(parse_number("+0x1.8p1"), 3);
   EXPECT_EQ(parse_number("inf"), INFINITY);
@@ -36,25 +36,25 @@ TEST(Text, a_number_is_read_when_nothing_stands_beside_it) {
   EXPECT_FALSE(parse_number(std::string("1\0", 2)));
 }
 
-TEST(Text, words_are_joined_by_commas) {
+TEST(Text, WordsAreJoinedByCommas) {
   EXPECT_EQ(joined(std::vector<std::string_view>{"a", "b", "c"}), "a, b, c");
   EXPECT_EQ(joined(std::vector<std::string>{"a", "b"}, " | "), "a | b");
   EXPECT_EQ(joined(std::vector<std::string>{}), "");
 }
 
-TEST(Text, a_typo_finds_its_nearest_name) {
+TEST(Text, ATypoFindsItsNearestName) {
   EXPECT_EQ(nearest("learning_rat", {"steps", "learning_rate", "warmup"}), "learning_rate");
   EXPECT_EQ(nearest("zzz", {"steps", "learning_rate"}), "");
 }
 
-TEST(Text, control_bytes_are_shown_not_sent) {
+TEST(Text, ControlBytesAreShownNotSent) {
   EXPECT_EQ(printable("a\x1b[31m\n"), "a\\x1b[31m\\x0a");
   EXPECT_EQ(printable("\xC2\x9B"
                       "2J \xC2\xB1 \xC3\xA9 \xC2"),
             "\\x9b2J \xC2\xB1 \xC3\xA9 \\xc2");
 }
 
-TEST(Check, a_broken_contract_says_what_and_where) {
+TEST(Check, ABrokenContractSaysWhatAndWhere) {
   try {
     check(false, "op: x must be {}, got {}", 3, "four");
     FAIL();
@@ -64,14 +64,14 @@ TEST(Check, a_broken_contract_says_what_and_where) {
   }
 }
 
-TEST(Text, whatever_a_terminal_would_act_on_is_shown_as_its_code) {
+TEST(Text, WhateverATerminalWouldActOnIsShownAsItsCode) {
   EXPECT_EQ(printable("a\x1b[31m\n\x7f"), "a\\x1b[31m\\x0a\\x7f");
   EXPECT_EQ(printable("\xff\xc3(caf\xc3\xa9)"), "\\xff\\xc3(caf\xc3\xa9)");
   EXPECT_EQ(printable("\xc2\x9b x \xe2\x80\xae y \xef\xbb\xbf"), "\\x9b x \\u202e y \\ufeff");
   EXPECT_EQ(printable("\xf0\x9f\x98\x80 \xe6\x97\xa5"), "\xf0\x9f\x98\x80 \xe6\x97\xa5") << "ordinary characters of any script remain";
 }
 
-TEST(Text, a_long_text_is_shown_by_its_beginning_and_its_end) {
+TEST(Text, ALongTextIsShownByItsBeginningAndItsEnd) {
   const std::string shown = printable(std::string(100'000, 'a') + "b");
   EXPECT_LE(shown.size(), 260u);
   EXPECT_TRUE(shown.starts_with("aaa") && shown.ends_with("ab") && shown.find("a...a") != shown.npos) << shown;
@@ -80,14 +80,14 @@ TEST(Text, a_long_text_is_shown_by_its_beginning_and_its_end) {
   EXPECT_EQ(printable(accents).find("\\x"), std::string::npos) << "cut inside a character";
 }
 
-TEST(Text, bytes_that_are_no_characters_are_shortened_too) {
+TEST(Text, BytesThatAreNoCharactersAreShortenedToo) {
   EXPECT_LE(printable(std::string(200, '\x80'), 30).size(), 4 * 30u + 3);
   EXPECT_LE(printable(std::string_view("\0text", 5), 2).size(), 20u);
 }
 
-TEST(Text, a_large_number_has_all_its_digits) { EXPECT_EQ(fixed(1e80, 1).size(), 83u); }
+TEST(Text, ALargeNumberHasAllItsDigits) { EXPECT_EQ(fixed(1e80, 1).size(), 83u); }
 
-TEST(Text, upper_case_is_no_distance) { EXPECT_EQ(nearest("TRIAN", {"train", "plan"}), "train"); }
+TEST(Text, UpperCaseIsNoDistance) { EXPECT_EQ(nearest("TRIAN", {"train", "plan"}), "train"); }
 
 }  // namespace
 }  // namespace octet

@@ -7,7 +7,7 @@
 namespace octet {
 namespace {
 
-TEST(Utf8, the_borders_of_every_length_are_exact) {
+TEST(Utf8, TheBordersOfEveryLengthAreExact) {
   for (const auto* good : {"\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80", "\xEF\xBF\xBF",
                            "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
     EXPECT_EQ(valid_utf8_bytes(good), std::string_view(good).size());

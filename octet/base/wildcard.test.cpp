@@ -9,7 +9,7 @@
 namespace octet {
 namespace {
 
-TEST(Wildcard, stars_and_question_marks_match) {
+TEST(Wildcard, StarsAndQuestionMarksMatch) {
   EXPECT_TRUE(wildcard_match("layers.*.mlp.*", "layers.11.mlp.down"));
   EXPECT_TRUE(wildcard_match("layers.?.attn.qkv", "layers.3.attn.qkv"));
   EXPECT_FALSE(wildcard_match("layers.?.attn.qkv", "layers.13.attn.qkv"));
@@ -17,7 +17,7 @@ TEST(Wildcard, stars_and_question_marks_match) {
   EXPECT_FALSE(wildcard_match("", "x"));
 }
 
-TEST(Wildcard, it_agrees_with_the_system_s_fnmatch) {
+TEST(Wildcard, AgreesWithTheSystem) {
   for (const char* pattern :
        {"",     "a",  "*", "?",      "a*",  "*a",  "a?c",   "[abc]", "[!abc]", "[^a]x", "[a-c]*", "[]]",        "[]-a]",
         "[!]]", "[a", "[", "a[b-]c", "\\*", "\\a", "a\\?b", "[a-]",  "**a**",  "*.txt", "?*?",    "[a-c][x-z]", "*[0-9]"})
@@ -26,7 +26,7 @@ TEST(Wildcard, it_agrees_with_the_system_s_fnmatch) {
       EXPECT_EQ(wildcard_match(pattern, text), ::fnmatch(pattern, text, 0) == 0) << pattern << " and " << text;
 }
 
-TEST(Wildcard, many_stars_cost_no_more_than_the_product_of_the_lengths) {
+TEST(Wildcard, ManyStarsCostNoMoreThanTheProductOfTheLengths) {
   std::string pattern, text(4000, 'a');
   for (int i = 0; i < 400; ++i) pattern += "*a";
   const auto begin = std::chrono::steady_clock::now();

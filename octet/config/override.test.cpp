@@ -25,7 +25,7 @@ std::string refused(std::string_view assignment) {
   return sentence;
 }
 
-TEST(Override, sets_every_kind_of_field) {
+TEST(Override, SetsEveryKindOfField) {
   EXPECT_EQ(with("steps=5").steps, 5);
   EXPECT_EQ(with(" steps = 1_000 ").steps, 1000);
   EXPECT_EQ(with("optim.learning_rate=1e-3").optim.learning_rate, 1e-3);
@@ -35,7 +35,7 @@ TEST(Override, sets_every_kind_of_field) {
   EXPECT_EQ(with("format=\"e4m3\"").format, "e4m3");
 }
 
-TEST(Override, text_may_go_without_quotes) {
+TEST(Override, TextMayGoWithoutQuotes) {
   EXPECT_EQ(with("name=my run #3").name, "my run #3");
   EXPECT_EQ(with("name=a=b").name, "a=b");
   EXPECT_EQ(with("name=").name, "");
@@ -44,7 +44,7 @@ TEST(Override, text_may_go_without_quotes) {
   EXPECT_EQ(with("name=\"tab\\t\"").name, "tab\t");
 }
 
-TEST(Override, a_list_is_written_with_commas_or_as_toml) {
+TEST(Override, AListIsWrittenWithCommasOrAsToml) {
   using List = std::vector<std::string>;
   EXPECT_EQ(with("keep=a,b,c").keep, (List{"a", "b", "c"}));
   EXPECT_EQ(with("keep=a").keep, (List{"a"}));
@@ -58,12 +58,12 @@ TEST(Override, a_list_is_written_with_commas_or_as_toml) {
   EXPECT_EQ(refused("keep=[1]"), "--set keep=[1]: `keep` must be a list of text, got a list with 1 in it");
 }
 
-TEST(Override, an_unknown_key_is_refused_with_the_nearest_name) {
+TEST(Override, AnUnknownKeyIsRefusedWithTheNearestName) {
   EXPECT_EQ(refused("optim.lr=1"), "--set optim.lr=1: unknown key `optim.lr`; did you mean `optim.learning_rate`?");
   EXPECT_EQ(refused("setps=1"), "--set setps=1: unknown key `setps`; did you mean `steps`?");
 }
 
-TEST(Override, an_ill_formed_key_is_refused) {
+TEST(Override, AnIllFormedKeyIsRefused) {
   EXPECT_EQ(refused("steps"), "--set steps: there is no '='; write section.key=value");
   EXPECT_EQ(refused(""), "--set : there is no '='; write section.key=value");
   EXPECT_EQ(refused("=5"), "--set =5: there is no key before '='; write section.key=value");
@@ -72,7 +72,7 @@ TEST(Override, an_ill_formed_key_is_refused) {
   }
 }
 
-TEST(Override, a_wrong_type_or_range_is_refused_as_in_a_file) {
+TEST(Override, AWrongTypeOrRangeIsRefusedAsInAFile) {
   EXPECT_EQ(refused("steps=many"), "--set steps=many: `steps` must be an integer in [1, 1000], got \"many\"");
   EXPECT_EQ(refused("steps="), "--set steps=: `steps` must be an integer in [1, 1000], got \"\"");
   EXPECT_EQ(refused("steps=1.5"), "--set steps=1.5: `steps` must be an integer in [1, 1000], got 1.5");
@@ -85,12 +85,12 @@ TEST(Override, a_wrong_type_or_range_is_refused_as_in_a_file) {
   EXPECT_TRUE(refused("optim={beta2=0.5}").starts_with("--set optim={beta2=0.5}: `optim` is a section"));
 }
 
-TEST(Override, one_override_cannot_set_a_second_key) {
+TEST(Override, OneOverrideCannotSetASecondKey) {
   EXPECT_EQ(refused("steps=5\noffset=3"), "--set steps=5\\x0aoffset=3: `steps` must be an integer in [1, 1000], got \"5\\noffset=3\"");
   EXPECT_TRUE(refused("steps=5\n[optim]").starts_with("--set steps=5\\x0a[optim]: `steps` must be"));
 }
 
-TEST(Override, hostile_text_is_refused_and_shown_short) {
+TEST(Override, HostileTextIsRefusedAndShownShort) {
   EXPECT_EQ(refused("name=\xff"), "--set name=\\xff: not UTF-8");
   EXPECT_LT(refused("steps=" + std::string(100'000, '[')).size(), 300u);
   EXPECT_LT(refused(std::string(100'000, 'k') + "=1").size(), 400u);

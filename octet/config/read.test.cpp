@@ -19,7 +19,7 @@ std::string refused(std::string_view text) {
 
 const std::string how_toml_is_written = "; a section is headed [name], a key is name = value, a text stands in quotes";
 
-TEST(ReadToml, every_kind_of_field_takes_its_value) {
+TEST(ReadToml, EveryKindOfFieldTakesItsValue) {
   Sample c;
   read_toml(R"(
     steps = 1_000
@@ -49,7 +49,7 @@ TEST(ReadToml, every_kind_of_field_takes_its_value) {
   EXPECT_EQ(c.optim.beta2, 0.95) << "a key that is not set keeps its default";
 }
 
-TEST(ReadToml, the_origin_of_each_key_that_was_set_is_known) {
+TEST(ReadToml, TheOriginOfEachKeyThatWasSetIsKnown) {
   Sample c;
   Origins origins = read_toml("steps = 5\n[optim]\n  beta2 = 0.5\n[optim.schedule]\n", "run.toml", c);
   EXPECT_EQ(origins, (Origins{{"steps", "run.toml:1:1"}, {"optim.beta2", "run.toml:3:3"}}));
@@ -60,14 +60,14 @@ TEST(ReadToml, the_origin_of_each_key_that_was_set_is_known) {
   EXPECT_EQ(cite(origins, "factor"), "`factor`");
 }
 
-TEST(ReadToml, an_empty_text_sets_nothing) {
+TEST(ReadToml, AnEmptyTextSetsNothing) {
   for (const auto* text : {"", "\n", "# only a comment", "[optim]\n"}) {
     Sample c;
     EXPECT_TRUE(read_toml(text, "run.toml", c).empty());
   }
 }
 
-TEST(ReadToml, an_unknown_key_is_refused_at_its_place_with_the_nearest_name) {
+TEST(ReadToml, AnUnknownKeyIsRefusedAtItsPlaceWithTheNearestName) {
   EXPECT_EQ(refused("steps = 1\n  stepss = 2"), "run.toml:2:3: unknown key `stepss`; did you mean `steps`?");
   EXPECT_EQ(refused("[optim]\nlr = 1"), "run.toml:2:1: unknown key `optim.lr`; did you mean `optim.learning_rate`?");
   EXPECT_EQ(refused("optim.learning-rate = 1"), "run.toml:1:7: unknown key `optim.learning-rate`; did you mean `optim.learning_rate`?");
@@ -81,18 +81,18 @@ TEST(ReadToml, an_unknown_key_is_refused_at_its_place_with_the_nearest_name) {
   EXPECT_EQ(refused("[optim]\nzzz = 1"), "run.toml:2:1: unknown key `optim.zzz`; `optim` has learning_rate, beta2, schedule");
 }
 
-TEST(ReadToml, of_several_mistakes_the_first_in_the_text_is_named) {
+TEST(ReadToml, OfSeveralMistakesTheFirstInTheTextIsNamed) {
   EXPECT_TRUE(refused("zeta = 1\nalpha = 2").starts_with("run.toml:1:1: unknown key `zeta"));
   EXPECT_EQ(refused("fused = 1\nalpha = 2"), "run.toml:1:9: `fused` must be true or false, got 1");
 }
 
-TEST(ReadToml, an_unknown_key_is_shown_without_what_could_harm_a_terminal) {
+TEST(ReadToml, AnUnknownKeyIsShownWithoutWhatCouldHarmATerminal) {
   EXPECT_TRUE(refused("\"optim.beta2\" = 1").starts_with("run.toml:1:1: unknown key `\"optim.beta2\"`;"));
   EXPECT_TRUE(refused("\"a\\u001b[31m\" = 1").starts_with("run.toml:1:1: unknown key `\"a\\u001b[31m\"`; the"));
   EXPECT_LT(refused(std::string(100'000, 'k') + " = 1").size(), 300u);
 }
 
-TEST(ReadToml, a_wrong_type_says_what_was_wanted_and_what_came) {
+TEST(ReadToml, AWrongTypeSaysWhatWasWantedAndWhatCame) {
   EXPECT_EQ(refused("steps = 1.0"), "run.toml:1:9: `steps` must be an integer in [1, 1000], got 1.0");
   EXPECT_EQ(refused("steps = \"1\""), "run.toml:1:9: `steps` must be an integer in [1, 1000], got \"1\"");
   EXPECT_EQ(refused("steps = 1e2"), "run.toml:1:9: `steps` must be an integer in [1, 1000], got 100.0");
@@ -113,7 +113,7 @@ TEST(ReadToml, a_wrong_type_says_what_was_wanted_and_what_came) {
             "run.toml:1:23: `optim.schedule.kind` must be one of none, cosine, linear, got \"step\"");
 }
 
-TEST(ReadToml, a_section_and_a_value_cannot_stand_for_each_other) {
+TEST(ReadToml, ASectionAndAValueCannotStandForEachOther) {
   EXPECT_EQ(refused("optim = 3"), "run.toml:1:1: `optim` is a section, got 3; set the keys in it, such as `optim.learning_rate`");
   EXPECT_EQ(refused("[[optim]]\nbeta2 = 0.5"),
             "run.toml:1:3: `optim` is one section, got a list of sections; write [optim] once, not [[optim]]");
@@ -121,7 +121,7 @@ TEST(ReadToml, a_section_and_a_value_cannot_stand_for_each_other) {
   EXPECT_EQ(refused("[[keep]]\nx = 1"), "run.toml:1:1: `keep` must be a list of text, got a list of sections");
 }
 
-TEST(ReadToml, a_value_out_of_range_says_the_range) {
+TEST(ReadToml, AValueOutOfRangeSaysTheRange) {
   EXPECT_EQ(refused("steps = 0"), "run.toml:1:9: `steps` must be an integer in [1, 1000], got 0");
   EXPECT_EQ(refused("steps = 1001"), "run.toml:1:9: `steps` must be an integer in [1, 1000], got 1001");
   EXPECT_EQ(refused("[optim]\nlearning_rate = 0"), "run.toml:2:17: `optim.learning_rate` must be a number > 0, got 0");
@@ -136,7 +136,7 @@ TEST(ReadToml, a_value_out_of_range_says_the_range) {
   }
 }
 
-TEST(ReadToml, nan_and_infinity_are_refused) {
+TEST(ReadToml, NanAndInfinityAreRefused) {
   EXPECT_EQ(refused("factor = nan"), "run.toml:1:10: `factor` must be a number, got nan, which is not finite");
   EXPECT_EQ(refused("factor = -inf"), "run.toml:1:10: `factor` must be a number, got -inf, which is not finite");
   EXPECT_EQ(refused("factor = 1e999"),
@@ -145,24 +145,24 @@ TEST(ReadToml, nan_and_infinity_are_refused) {
             "run.toml:1:29: not TOML: decimal integer: '9223372036854775808' is not representable in 64 bits" + how_toml_is_written);
 }
 
-TEST(ReadToml, a_key_or_section_set_twice_is_refused) {
+TEST(ReadToml, AKeyOrSectionSetTwiceIsRefused) {
   EXPECT_EQ(refused("steps = 1\nsteps = 2"), "run.toml:2:9: not TOML: 'steps' is there already; a key or a section may stand once only");
   EXPECT_EQ(refused("[optim]\n[optim]"), "run.toml:2:1: not TOML: 'optim' is there already; a key or a section may stand once only");
 }
 
-TEST(ReadToml, text_that_is_not_toml_is_refused_at_its_place) {
+TEST(ReadToml, TextThatIsNotTomlIsRefusedAtItsPlace) {
   EXPECT_EQ(refused("steps = "), "run.toml:1:9: not TOML: key-value pair: encountered end-of-file" + how_toml_is_written);
   EXPECT_EQ(refused("steps: 5"), "run.toml:1:6: not TOML: key-value pair: expected '=', saw ':'" + how_toml_is_written);
   EXPECT_EQ(refused("\nname = \"open"), "run.toml:2:13: not TOML: a text in quotes does not end on its line" + how_toml_is_written);
 }
 
-TEST(ReadToml, text_that_breaks_the_assumptions_of_the_parser_is_refused) {
+TEST(ReadToml, TextThatBreaksTheAssumptionsOfTheParserIsRefused) {
   for (const auto* text : {"[[=", "[[[a]]]", "[&", "[[&"}) {
     EXPECT_TRUE(refused(text).starts_with("run.toml")) << refused(text);
   }
 }
 
-TEST(ReadToml, characters_of_every_length_come_as_they_were_written) {
+TEST(ReadToml, CharactersOfEveryLengthComeAsTheyWereWritten) {
   // One at each end of the sequences of one to four bytes, and those that Unicode counts as spaces and line ends.
   const std::string text =
       "a~\xC2\x80\u0085\u00A0\u00FF\u07FF\u0800\u1680\u2028\u3000\uD7FF\uE000\uFEFF\uFFFF\U00010000\U0001F600\U000FFFFF";
@@ -177,14 +177,14 @@ TEST(ReadToml, characters_of_every_length_come_as_they_were_written) {
   EXPECT_EQ(sample.name, "\u00FF\U0001F600");
 }
 
-TEST(ReadToml, quotes_within_a_word_hide_no_character_from_the_parser) {
+TEST(ReadToml, QuotesWithinAWordHideNoCharacterFromTheParser) {
   for (const std::string text :
        {"steps = 0'\u00FF'", "steps = 0='\u2027'", "keep = [0.'\u3001']", "steps = 0===ki'nd==.==\u00FF=\"\"\"\"\"\""}) {
     EXPECT_TRUE(refused(text).starts_with("run.toml:1:")) << refused(text);
   }
 }
 
-TEST(ReadToml, a_file_is_read_and_named_in_messages) {
+TEST(ReadToml, AFileIsReadAndNamedInMessages) {
   const std::string path = ::testing::TempDir() + "octet_config_read.toml";
   Sample c;
   write_file(path, "steps = 7\r\nfused = true\r\n");

@@ -43,9 +43,9 @@ Sample again(const Sample& sample, Comments comments = Comments::none) {
   return copy;
 }
 
-TEST(WriteToml, own_keys_come_before_those_of_sections) { EXPECT_EQ(to_toml(Sample{}), default_toml); }
+TEST(WriteToml, OwnKeysComeBeforeThoseOfSections) { EXPECT_EQ(to_toml(Sample{}), default_toml); }
 
-TEST(WriteToml, comments_carry_help_and_type) {
+TEST(WriteToml, CommentsCarryHelpAndType) {
   const std::string text = to_toml(Sample{}, Comments::help);
   EXPECT_NE(text.find("# optimizer steps (integer in [1, 1000])\nsteps = 100\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\n# the optimizer\n[optim]\n# peak learning rate (number > 0)\nlearning_rate = 0.0003\n"), std::string::npos)
@@ -53,7 +53,7 @@ TEST(WriteToml, comments_carry_help_and_type) {
   EXPECT_EQ(to_toml(again(Sample{}, Comments::help)), default_toml);
 }
 
-TEST(WriteToml, every_double_reads_back_with_the_same_bits) {
+TEST(WriteToml, EveryDoubleReadsBackWithTheSameBits) {
   const double special[] = {0.0,
                             -0.0,
                             1.0,
@@ -88,7 +88,7 @@ TEST(WriteToml, every_double_reads_back_with_the_same_bits) {
   }
 }
 
-TEST(WriteToml, every_text_reads_back) {
+TEST(WriteToml, EveryTextReadsBack) {
   std::string all;
   for (int c = 1; c < 128; ++c) all += char(c);
   for (const auto& text : {all, std::string(), std::string("\"\\'''\"\"\""), std::string("ü€😀"), std::string("a\nb\r\n# c = 1")}) {
@@ -100,7 +100,7 @@ TEST(WriteToml, every_text_reads_back) {
   }
 }
 
-TEST(WriteToml, every_integer_and_choice_reads_back) {
+TEST(WriteToml, EveryIntegerAndChoiceReadsBack) {
   for (const std::int64_t x :
        {std::int64_t(0), std::int64_t(-1), std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
     Sample sample;
@@ -114,7 +114,7 @@ TEST(WriteToml, every_integer_and_choice_reads_back) {
   }
 }
 
-TEST(WriteJson, is_one_object_with_nested_sections) {
+TEST(WriteJson, IsOneObjectWithNestedSections) {
   Sample sample;
   sample.name = "a\"\\\n\x01";
   sample.optim.learning_rate = 1e-8;
@@ -137,7 +137,7 @@ TEST(WriteJson, is_one_object_with_nested_sections) {
 })");
 }
 
-TEST(Help, is_one_table_with_a_heading_per_section) {
+TEST(Help, IsOneTableWithAHeadingPerSection) {
   EXPECT_EQ(help_text(Sample{}), R"(  key                    type                    default            help
   steps                  integer in [1, 1000]    100                optimizer steps
   offset                 integer                 0                  any integer
@@ -157,7 +157,7 @@ TEST(Help, is_one_table_with_a_heading_per_section) {
 )");
 }
 
-TEST(Differences, name_each_key_with_both_values) {
+TEST(Differences, NameEachKeyWithBothValues) {
   Sample a, b;
   EXPECT_TRUE(differences(a, b).empty());
   b.optim.schedule.kind = Decay::none;
@@ -170,7 +170,7 @@ TEST(Differences, name_each_key_with_both_values) {
   EXPECT_EQ(found[2].key + ": " + found[2].a + " -> " + found[2].b, "optim.schedule.kind: \"cosine\" -> \"none\"");
 }
 
-TEST(Differences, between_two_kinds_of_configuration_are_the_keys_only_one_has) {
+TEST(Differences, BetweenTwoKindsOfConfigurationAreTheKeysOnlyOneHas) {
   const auto found = differences(SampleSchedule{}, SampleOptim{});
   ASSERT_EQ(found.size(), 6u);
   EXPECT_EQ(found[0].key + found[0].a + found[0].b, "kind\"cosine\"");
@@ -197,7 +197,7 @@ std::string broken(Wrong wrong) {
   return "no ContractError";
 }
 
-TEST(FieldList, a_list_that_breaks_its_own_rules_is_a_broken_contract) {
+TEST(FieldList, AListThatBreaksItsOwnRulesIsABrokenContract) {
   EXPECT_EQ(broken({.second = "a"}), "config key `a` stands in the list twice");
   EXPECT_EQ(broken({.first = "Upper"}), "config key `Upper`: a name must be of a-z, 0-9 and _");
   EXPECT_EQ(broken({.first = ""}), "config key ``: a name must be of a-z, 0-9 and _");

@@ -29,7 +29,7 @@ class WideTokenizer final : public Tokenizer {
   std::size_t last_cut(std::string_view text) const override { return text.size(); }
 };
 
-TEST(Dataset, gives_back_every_token_and_document_over_the_borders_of_shards) {
+TEST(Dataset, GivesBackEveryTokenAndDocumentOverTheBordersOfShards) {
   for (const std::uint64_t shard_bytes : {1024ull, 1031ull, 2000ull, 1ull << 20}) {
     const Scratch scratch;
     const auto texts = some_texts(60);
@@ -49,7 +49,7 @@ TEST(Dataset, gives_back_every_token_and_document_over_the_borders_of_shards) {
   }
 }
 
-TEST(Dataset, a_document_longer_than_many_shards_begins_in_one_of_them) {
+TEST(Dataset, ADocumentLongerThanManyShardsBeginsInOneOfThem) {
   const Scratch scratch;
   const std::vector<std::string> texts{"first", noise(5000, 1), "last"};
   const Dataset dataset(make_dataset(scratch, texts, 1024));
@@ -61,7 +61,7 @@ TEST(Dataset, a_document_longer_than_many_shards_begins_in_one_of_them) {
   EXPECT_EQ(all_tokens(dataset), stream_of(texts));
 }
 
-TEST(Dataset, ids_beyond_sixteen_bits_take_four_bytes) {
+TEST(Dataset, IdsBeyondSixteenBitsTakeFourBytes) {
   const Scratch scratch;
   const WideTokenizer tokenizer;
   {
@@ -78,7 +78,7 @@ TEST(Dataset, ids_beyond_sixteen_bits_take_four_bytes) {
   EXPECT_EQ(all_tokens(dataset), (std::vector<std::int32_t>{70'001, 2, 100'000}));
 }
 
-TEST(Dataset, a_shard_cut_anywhere_is_refused) {
+TEST(Dataset, AShardCutAnywhereIsRefused) {
   const Scratch scratch;
   const std::string folder = make_dataset(scratch, some_texts(5)), path = shard_path(folder, 0), whole = bytes_of(path);
   for (std::size_t n = 0; n < whole.size(); ++n) {
@@ -90,7 +90,7 @@ TEST(Dataset, a_shard_cut_anywhere_is_refused) {
   EXPECT_TRUE(has(refusal(folder), "too long"));
 }
 
-TEST(Dataset, every_flipped_bit_of_a_shard_is_found) {
+TEST(Dataset, EveryFlippedBitOfAShardIsFound) {
   const Scratch scratch;
   const std::string folder = make_dataset(scratch, {"some text", "and more"}), path = shard_path(folder, 0), whole = bytes_of(path);
   const std::size_t token_bytes = 2 * stream_of({"some text", "and more"}).size(), padding = 8 - token_bytes % 8;
@@ -106,7 +106,7 @@ TEST(Dataset, every_flipped_bit_of_a_shard_is_found) {
   }
 }
 
-TEST(Dataset, an_id_beyond_the_vocabulary_is_named_with_its_offset) {
+TEST(Dataset, AnIdBeyondTheVocabularyIsNamedWithItsOffset) {
   const Scratch scratch;
   const std::string folder = make_dataset(scratch, {"some text"}), path = shard_path(folder, 0);
   std::string bytes = bytes_of(path);
@@ -126,7 +126,7 @@ TEST(Dataset, an_id_beyond_the_vocabulary_is_named_with_its_offset) {
   unverified.read(5, std::span(ids).first(5));
 }
 
-TEST(Dataset, a_document_table_out_of_order_is_refused_even_under_a_right_checksum) {
+TEST(Dataset, ADocumentTableOutOfOrderIsRefusedEvenUnderARightChecksum) {
   const Scratch scratch;
   const std::string path = shard_path(make_dataset(scratch, {"abc", "def", "ghi"}), 0);
   const std::string whole = bytes_of(path);
@@ -146,7 +146,7 @@ TEST(Dataset, a_document_table_out_of_order_is_refused_even_under_a_right_checks
         << bad;
 }
 
-TEST(Dataset, swapped_missing_and_foreign_shards_are_named) {
+TEST(Dataset, SwappedMissingAndForeignShardsAreNamed) {
   const Scratch scratch;
   const std::string folder = make_dataset(scratch, some_texts(60), 1024);
   const std::string first = shard_path(folder, 0), second = shard_path(folder, 1), third = shard_path(folder, 2);
@@ -172,7 +172,7 @@ TEST(Dataset, swapped_missing_and_foreign_shards_are_named) {
   EXPECT_TRUE(has(refusal(folder), third + ": is a folder, not a regular file"));
 }
 
-TEST(Dataset, a_shard_changed_while_it_is_open_stops_the_reading_and_one_replaced_does_not) {
+TEST(Dataset, AShardChangedWhileItIsOpenStopsTheReadingAndOneReplacedDoesNot) {
   const Scratch scratch;
   const std::string folder = make_dataset(scratch, some_texts(5)), path = shard_path(folder, 0), whole = bytes_of(path);
   {
@@ -195,7 +195,7 @@ TEST(Dataset, a_shard_changed_while_it_is_open_stops_the_reading_and_one_replace
   EXPECT_TRUE(has(error_of<DataError>([&] { all_tokens(touched); }), "was written to after it was opened"));
 }
 
-TEST(Dataset, its_fingerprint_is_one_of_content) {
+TEST(Dataset, ItsFingerprintIsOneOfContent) {
   const Scratch a, b, c;
   auto texts = some_texts(30);
   const auto print_a = Dataset(make_dataset(a, texts, 1024)).fingerprint(), print_b = Dataset(make_dataset(b, texts, 1024)).fingerprint();
@@ -205,7 +205,7 @@ TEST(Dataset, its_fingerprint_is_one_of_content) {
   EXPECT_NE(print_a, print_c);
 }
 
-TEST(Dataset, a_model_with_too_few_ids_is_told_how_many_it_needs) {
+TEST(Dataset, AModelWithTooFewIdsIsToldHowManyItNeeds) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, {"abc"}));
   require_vocabulary(dataset, 257);
@@ -216,7 +216,7 @@ TEST(Dataset, a_model_with_too_few_ids_is_told_how_many_it_needs) {
                 "least 257 or tokenize with the model's tokenizer");
 }
 
-TEST(Dataset, a_folder_without_a_finished_dataset_says_what_to_run) {
+TEST(Dataset, AFolderWithoutAFinishedDatasetSaysWhatToRun) {
   const Scratch scratch;
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Dataset(scratch.at("none")); }),
                   "there is no folder '" + scratch.at("none") + "'; make one with `octet tokenize"));

@@ -30,7 +30,7 @@ struct Glob : ::testing::Test {
   }
 };
 
-TEST_F(Glob, two_stars_reach_every_depth_also_none) {
+TEST_F(Glob, TwoStarsReachEveryDepthAlsoNone) {
   EXPECT_EQ(matches("**/*.txt"), (Names{"a.txt", "docs/B.txt", "docs/c.txt", "docs/deep/e.txt", "docs/deep/er/d.txt"}));
   EXPECT_EQ(matches("docs/**/*.txt"), (Names{"docs/B.txt", "docs/c.txt", "docs/deep/e.txt", "docs/deep/er/d.txt"}));
   EXPECT_EQ(matches("docs/**/d.txt"), (Names{"docs/deep/er/d.txt"}));
@@ -39,7 +39,7 @@ TEST_F(Glob, two_stars_reach_every_depth_also_none) {
   EXPECT_EQ(matches("**/**/*.txt"), matches("**/*.txt")) << "each file once";
 }
 
-TEST_F(Glob, a_star_stays_inside_one_name) {
+TEST_F(Glob, AStarStaysInsideOneName) {
   EXPECT_EQ(matches("*.txt"), (Names{"a.txt"}));
   EXPECT_EQ(matches("*/*.txt"), (Names{"docs/B.txt", "docs/c.txt"}));
   EXPECT_EQ(matches("docs/[a-d].tx?"), (Names{"docs/c.txt"}));
@@ -47,19 +47,19 @@ TEST_F(Glob, a_star_stays_inside_one_name) {
   EXPECT_EQ(matches("docs/*/e.txt"), (Names{"docs/deep/e.txt"}));
 }
 
-TEST_F(Glob, hidden_names_match_only_when_asked_for) {
+TEST_F(Glob, HiddenNamesMatchOnlyWhenAskedFor) {
   EXPECT_EQ(matches("docs/.*.txt"), (Names{"docs/.g.txt"}));
   EXPECT_EQ(matches("docs/.hidden/*.txt"), (Names{"docs/.hidden/f.txt"}));
 }
 
-TEST_F(Glob, a_path_is_itself_even_with_stars_in_its_name) {
+TEST_F(Glob, APathIsItselfEvenWithStarsInItsName) {
   scratch.write("od[d]*.txt", "x");
   scratch.write("odd.txt", "x");
   EXPECT_EQ(matches("od[d]*.txt"), (Names{"od[d]*.txt"}));
   EXPECT_EQ(matches("./docs/../a.txt"), (Names{"a.txt"}));
 }
 
-TEST_F(Glob, no_match_is_an_empty_list) {
+TEST_F(Glob, NoMatchIsAnEmptyList) {
   EXPECT_EQ(matches("*.none"), Names{});
   EXPECT_EQ(matches("none/**/*.txt"), Names{});
   EXPECT_EQ(matches("a.txt/*"), Names{});
@@ -67,7 +67,7 @@ TEST_F(Glob, no_match_is_an_empty_list) {
   EXPECT_EQ(files_matching(""), Names{});
 }
 
-TEST_F(Glob, links_to_folders_are_not_entered_and_links_to_files_are_files) {
+TEST_F(Glob, LinksToFoldersAreNotEnteredAndLinksToFilesAreFiles) {
   fs::create_directory_symlink(scratch.folder(), scratch.at("docs/loop"));
   fs::create_symlink(scratch.at("a.txt"), scratch.at("docs/link.txt"));
   fs::create_symlink(scratch.at("gone"), scratch.at("docs/dangling.txt"));
@@ -76,19 +76,19 @@ TEST_F(Glob, links_to_folders_are_not_entered_and_links_to_files_are_files) {
   log::set_quiet(false);
 }
 
-TEST_F(Glob, pipes_are_passed_over_and_refused_when_named) {
+TEST_F(Glob, PipesArePassedOverAndRefusedWhenNamed) {
   ASSERT_EQ(::mkfifo(scratch.at("docs/pipe.txt").c_str(), 0600), 0);
   EXPECT_EQ(matches("docs/p*.txt"), Names{});
   EXPECT_EQ(error_of<ConfigError>([&] { matches("docs/pipe.txt"); }),
             format("'{}' is not a plain file; copy its text into one", scratch.at("docs/pipe.txt")));
 }
 
-TEST_F(Glob, a_folder_is_answered_with_the_pattern_for_its_files) {
+TEST_F(Glob, AFolderIsAnsweredWithThePatternForItsFiles) {
   EXPECT_EQ(error_of<ConfigError>([&] { matches("docs"); }),
             format("'{}' is a folder; say which files in it, such as '{}'", scratch.at("docs"), scratch.at("docs/**/*.txt")));
 }
 
-TEST_F(Glob, a_relative_pattern_starts_in_the_current_folder) {
+TEST_F(Glob, ARelativePatternStartsInTheCurrentFolder) {
   const fs::path before = fs::current_path();
   fs::current_path(scratch.folder());
   EXPECT_EQ(files_matching("**/c.txt"), (Names{"docs/c.txt"}));

@@ -39,7 +39,7 @@ struct Loading : ::testing::Test {
   }
 };
 
-TEST_F(Loading, sample_g_is_the_window_that_the_permutation_of_its_epoch_names) {
+TEST_F(Loading, SampleGIsTheWindowThatThePermutationOfItsEpochNames) {
   ASSERT_EQ(windows->count(), 83u);
   Loader loader(*windows, {.rows = 5, .seed = 11});
   std::vector<std::int32_t> inputs(length), targets(length);
@@ -55,7 +55,7 @@ TEST_F(Loading, sample_g_is_the_window_that_the_permutation_of_its_epoch_names) 
   }
 }
 
-TEST_F(Loading, the_order_does_not_depend_on_rows_or_prefetch) {
+TEST_F(Loading, TheOrderDoesNotDependOnRowsOrPrefetch) {
   Loader one(*windows, {.rows = 1, .seed = 3, .prefetch = 1});
   const Rows wanted = take(one, 300);
   for (const std::int64_t rows : {2, 3, 8, 83, 100}) {
@@ -66,7 +66,7 @@ TEST_F(Loading, the_order_does_not_depend_on_rows_or_prefetch) {
   EXPECT_NE(take(other, 300), wanted);
 }
 
-TEST_F(Loading, readers_that_share_the_samples_get_together_what_one_gets) {
+TEST_F(Loading, ReadersThatShareTheSamplesGetTogetherWhatOneGets) {
   Loader alone(*windows, {.rows = 1, .seed = 3});
   const Rows wanted = take(alone, 240);
   for (const std::int64_t readers : {2, 3, 4}) {
@@ -83,7 +83,7 @@ TEST_F(Loading, readers_that_share_the_samples_get_together_what_one_gets) {
   }
 }
 
-TEST_F(Loading, an_epoch_shows_every_window_once_and_the_next_in_another_order) {
+TEST_F(Loading, AnEpochShowsEveryWindowOnceAndTheNextInAnotherOrder) {
   Loader loader(*windows, {.rows = 83, .seed = 1});
   EXPECT_EQ(loader.epoch_samples(), 83u);
   Rows first = take(loader, 83), second = take(loader, 83);
@@ -93,7 +93,7 @@ TEST_F(Loading, an_epoch_shows_every_window_once_and_the_next_in_another_order) 
   EXPECT_EQ(std::ranges::adjacent_find(first), first.end());
 }
 
-TEST_F(Loading, a_resumed_loader_goes_on_as_if_never_stopped) {
+TEST_F(Loading, AResumedLoaderGoesOnAsIfNeverStopped) {
   Loader whole(*windows, {.rows = 4, .seed = 2});
   const Rows wanted = take(whole, 400);
   for (const std::size_t stopped_at : {4u, 80u, 84u, 200u}) {
@@ -106,7 +106,7 @@ TEST_F(Loading, a_resumed_loader_goes_on_as_if_never_stopped) {
   }
 }
 
-TEST_F(Loading, many_seeks_and_early_ends_do_no_harm) {
+TEST_F(Loading, ManySeeksAndEarlyEndsDoNoHarm) {
   std::vector<std::int32_t> inputs(length), targets(length);
   Loader loader(*windows, {.rows = 1, .seed = 6, .prefetch = 3});
   for (std::uint64_t i = 0; i < 300; ++i) {
@@ -120,7 +120,7 @@ TEST_F(Loading, many_seeks_and_early_ends_do_no_harm) {
   for (int i = 0; i < 100; ++i) Loader(*windows, {.rows = 3, .seed = 6});
 }
 
-TEST_F(Loading, several_loaders_read_one_dataset_at_once) {
+TEST_F(Loading, SeveralLoadersReadOneDatasetAtOnce) {
   Loader reference(*windows, {.rows = 2, .seed = 8});
   const Rows wanted = take(reference, 200);
   std::vector<Rows> got(4);
@@ -135,7 +135,7 @@ TEST_F(Loading, several_loaders_read_one_dataset_at_once) {
   for (const Rows& rows : got) EXPECT_EQ(rows, wanted);
 }
 
-TEST_F(Loading, a_shard_that_changes_is_reported_by_next_every_time) {
+TEST_F(Loading, AShardThatChangesIsReportedByNextEveryTime) {
   Loader loader(*windows, {.rows = 1, .seed = 1, .prefetch = 1});
   loader.next();
   for (const Shard& shard : dataset->shards()) std::filesystem::resize_file(shard.path(), 300);
@@ -148,7 +148,7 @@ TEST_F(Loading, a_shard_that_changes_is_reported_by_next_every_time) {
   EXPECT_EQ(loader.position(), stopped);
 }
 
-TEST_F(Loading, waiting_is_measured_and_rows_outside_their_stride_are_a_broken_contract) {
+TEST_F(Loading, WaitingIsMeasuredAndRowsOutsideTheirStrideAreABrokenContract) {
   Loader loader(*windows, {.rows = 2});
   EXPECT_EQ(loader.wait_seconds(), 0);
   loader.next();
@@ -159,7 +159,7 @@ TEST_F(Loading, waiting_is_measured_and_rows_outside_their_stride_are_a_broken_c
   EXPECT_TRUE(has(error_of<ContractError>([&] { Loader(*windows, {.rows = 0}); }), "at least 1 row"));
 }
 
-TEST(DataConfig, reads_its_keys_and_refuses_what_is_out_of_range) {
+TEST(DataConfig, ReadsItsKeysAndRefusesWhatIsOutOfRange) {
   DataConfig config;
   config::read_toml("path = \"data/docs\"\nsequence_length = 256\neval_fraction = 0.05\nverify = false\nprefetch = 2\n", "run.toml",
                     config);

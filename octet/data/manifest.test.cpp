@@ -22,7 +22,7 @@ std::string replaced(const std::string& what, const std::string& with) {
   return text.replace(text.find(what), what.size(), with);
 }
 
-TEST(Manifest, reads_back_what_was_written) {
+TEST(Manifest, ReadsBackWhatWasWritten) {
   const Scratch scratch;
   const Manifest manifest{"byte", 257, 30, 2, {{"a.tok", 10, 2, "00ff"}, {"b.tok", 20, 0, "11ee"}}};
   write_manifest(scratch.folder(), manifest);
@@ -42,7 +42,7 @@ TEST(Manifest, reads_back_what_was_written) {
   }
 }
 
-TEST(Manifest, cut_at_any_byte_it_is_refused) {
+TEST(Manifest, CutAtAnyByteItIsRefused) {
   const Scratch scratch;
   for (std::size_t n = 0; n + 1 < good.size(); ++n) {
     const std::string message = refusal(scratch, good.substr(0, n));
@@ -50,7 +50,7 @@ TEST(Manifest, cut_at_any_byte_it_is_refused) {
   }
 }
 
-TEST(Manifest, a_wrong_line_is_named) {
+TEST(Manifest, AWrongLineIsNamed) {
   const Scratch scratch;
   const std::string path = scratch.at("dataset.toml"), remedy = "; copy the dataset again or run `octet tokenize` again";
   const std::pair<std::string, std::string> cases[] = {
@@ -72,14 +72,14 @@ TEST(Manifest, a_wrong_line_is_named) {
   for (const auto& [text, wanted] : cases) EXPECT_EQ(refusal(scratch, text), path + ": " + wanted + remedy);
 }
 
-TEST(Manifest, a_shard_outside_the_folder_is_refused) {
+TEST(Manifest, AShardOutsideTheFolderIsRefused) {
   const Scratch scratch;
   for (const char* const name : {"../a.tok", "/etc/passwd", "..", ".", "b/../../a.tok"})
     EXPECT_TRUE(has(refusal(scratch, replaced("a.tok", name)), "'file' must be the name of a file in this folder, got ")) << name;
   EXPECT_TRUE(has(refusal(scratch, replaced("a.tok", std::string("a\0b", 3))), "'file' must be the name of a file in this folder, got "));
 }
 
-TEST(Manifest, random_damage_gives_an_error_or_a_sound_manifest_never_anything_else) {
+TEST(Manifest, RandomDamageGivesAnErrorOrASoundManifestNeverAnythingElse) {
   const Scratch scratch;
   for (std::uint64_t i = 0; i < 2000; ++i) {
     std::string text = good;

@@ -16,7 +16,7 @@ std::vector<std::uint64_t> order(std::uint64_t size, std::uint64_t seed, std::ui
   return all;
 }
 
-TEST(Permutation, meets_every_element_once_whatever_the_size) {
+TEST(Permutation, MeetsEveryElementOnceWhateverTheSize) {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t n = 1; n <= 130; ++n) sizes.push_back(n);
   for (const std::uint64_t n : {255, 256, 257, 999, 1023, 1024, 1025, 4095, 4097, 16384, 16385, 50'000, 65'536, 65'537}) sizes.push_back(n);
@@ -27,7 +27,7 @@ TEST(Permutation, meets_every_element_once_whatever_the_size) {
   }
 }
 
-TEST(Permutation, stays_inside_huge_ranges_and_is_one_to_one_there) {
+TEST(Permutation, StaysInsideHugeRangesAndIsOneToOneThere) {
   for (const std::uint64_t size : {(std::uint64_t(1) << 40) + 1, std::uint64_t(1) << 63, ~std::uint64_t(0)}) {
     const Permutation permutation(size, 7, 1);
     std::vector<std::uint64_t> some;
@@ -38,19 +38,19 @@ TEST(Permutation, stays_inside_huge_ranges_and_is_one_to_one_there) {
   }
 }
 
-TEST(Permutation, depends_on_size_seed_and_epoch_and_on_nothing_else) {
+TEST(Permutation, DependsOnSizeSeedAndEpochAndOnNothingElse) {
   EXPECT_EQ(order(1000, 5, 2), order(1000, 5, 2));
   EXPECT_NE(order(1000, 5, 2), order(1000, 6, 2));
   EXPECT_NE(order(1000, 5, 2), order(1000, 5, 3));
 }
 
-TEST(Permutation, the_order_of_a_seed_never_changes) {
+TEST(Permutation, TheOrderOfASeedNeverChanges) {
   // Resumed runs and published results stand on these numbers.
   EXPECT_EQ(order(10, 1, 0), (std::vector<std::uint64_t>{0, 4, 9, 3, 7, 1, 8, 5, 2, 6}));
   EXPECT_EQ(Permutation(1'000'000, 42, 3)(123'456), 979'327u);
 }
 
-TEST(Permutation, leaves_as_many_elements_in_place_and_in_pairs_as_chance_does) {
+TEST(Permutation, LeavesAsManyElementsInPlaceAndInPairsAsChanceDoes) {
   // Fixed points of a random permutation are Poisson with mean 1; so are successors that stay successors. Over 400 epochs both sums have
   // mean 400 and deviation 20; 6 deviations are passed with a chance of 2e-9.
   double fixed = 0, pairs = 0;
@@ -63,7 +63,7 @@ TEST(Permutation, leaves_as_many_elements_in_place_and_in_pairs_as_chance_does) 
   EXPECT_LE(std::fabs(pairs - 400), 6 * 20);
 }
 
-TEST(Permutation, puts_every_element_everywhere_equally_often) {
+TEST(Permutation, PutsEveryElementEverywhereEquallyOften) {
   // Chi-square over 16 x 16 cells (place, element) in 4,000 epochs: 225 degrees of freedom, mean 225, deviation sqrt(450).
   const int n = 16, epochs = 4000;
   std::vector<double> seen(n * n);

@@ -29,7 +29,7 @@ std::size_t held_out_documents(const Dataset& dataset, double fraction) {
   return documents_in(dataset, split_documents(dataset, fraction).held_out).size();
 }
 
-TEST(Split, every_document_is_trained_on_or_held_out_and_the_share_is_held_out) {
+TEST(Split, EveryDocumentIsTrainedOnOrHeldOutAndTheShareIsHeldOut) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(250), 4096));
   for (const auto& [fraction, count] : {std::pair(0.01, 2u), {0.5, 125u}, {0.0001, 1u}, {0.9999, 249u}}) {
@@ -41,7 +41,7 @@ TEST(Split, every_document_is_trained_on_or_held_out_and_the_share_is_held_out) 
   }
 }
 
-TEST(Split, held_out_documents_are_spread_over_the_dataset_and_a_larger_share_holds_out_more_of_them) {
+TEST(Split, HeldOutDocumentsAreSpreadOverTheDatasetAndALargerShareHoldsOutMoreOfThem) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(400)));
   const auto some = documents_in(dataset, split_documents(dataset, 0.1).held_out),
@@ -54,20 +54,20 @@ TEST(Split, held_out_documents_are_spread_over_the_dataset_and_a_larger_share_ho
   EXPECT_EQ(split_documents(dataset, 0.1).held_out, split_documents(dataset, 0.1).held_out);
 }
 
-TEST(Split, a_fraction_that_names_a_whole_number_of_documents_gives_that_number) {
+TEST(Split, AFractionThatNamesAWholeNumberOfDocumentsGivesThatNumber) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(100)));
   for (std::uint64_t n = 1; n < 100; ++n) ASSERT_EQ(held_out_documents(dataset, double(n) / 100), n);
 }
 
-TEST(Split, a_single_document_is_cut_inside) {
+TEST(Split, ASingleDocumentIsCutInside) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, {noise(999, 1)}));
   EXPECT_EQ(split_documents(dataset, 0.01).held_out, (TokenRanges{{990, 1000}}));
   EXPECT_EQ(split_documents(dataset, 0.01).train, (TokenRanges{{0, 990}}));
 }
 
-TEST(Split, fraction_zero_holds_out_nothing) {
+TEST(Split, FractionZeroHoldsOutNothing) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(3)));
   const Split split = split_documents(dataset, 0);
@@ -75,7 +75,7 @@ TEST(Split, fraction_zero_holds_out_nothing) {
   EXPECT_TRUE(split.held_out.empty());
 }
 
-TEST(Split, a_fraction_outside_its_range_is_refused) {
+TEST(Split, AFractionOutsideItsRangeIsRefused) {
   const Scratch scratch;
   const Dataset dataset(make_dataset(scratch, some_texts(3)));
   for (const double bad : {-0.1, 1.0, 2.0, std::nan("")})

@@ -33,7 +33,7 @@ std::uint64_t number_at(std::string_view bytes, std::size_t at, int count) {
   return value;
 }
 
-TEST(TokenFormat, the_header_has_the_documented_offsets) {
+TEST(TokenFormat, TheHeaderHasTheDocumentedOffsets) {
   const ShardHeader h = sample_header();
   const std::string bytes = encode_header(h);
   ASSERT_EQ(bytes.size(), 256u);
@@ -55,7 +55,7 @@ TEST(TokenFormat, the_header_has_the_documented_offsets) {
   EXPECT_EQ(h.file_bytes(), 256u + 2000u + 24u);
 }
 
-TEST(TokenFormat, a_header_reads_back_as_it_was_written) {
+TEST(TokenFormat, AHeaderReadsBackAsItWasWritten) {
   const ShardHeader h = sample_header(), back = decode_header(encode_header(h), h.file_bytes(), "x.tok");
   EXPECT_EQ(back.bytes_per_token, h.bytes_per_token);
   EXPECT_EQ(back.token_count, h.token_count);
@@ -69,7 +69,7 @@ TEST(TokenFormat, a_header_reads_back_as_it_was_written) {
   EXPECT_EQ(back.documents, h.documents);
 }
 
-TEST(TokenFormat, the_document_table_stands_at_a_multiple_of_eight_behind_odd_token_counts) {
+TEST(TokenFormat, TheDocumentTableStandsAtAMultipleOfEightBehindOddTokenCounts) {
   ShardHeader h = sample_header();
   h.token_count = 3;
   EXPECT_EQ(h.table_offset(), 264u);
@@ -77,7 +77,7 @@ TEST(TokenFormat, the_document_table_stands_at_a_multiple_of_eight_behind_odd_to
   EXPECT_EQ(h.table_offset(), 272u);
 }
 
-TEST(TokenFormat, a_file_cut_at_any_byte_of_its_header_is_refused_with_its_size) {
+TEST(TokenFormat, AFileCutAtAnyByteOfItsHeaderIsRefusedWithItsSize) {
   const ShardHeader h = sample_header();
   const std::string bytes = encode_header(h);
   for (std::size_t n = 0; n < bytes.size(); ++n)
@@ -86,7 +86,7 @@ TEST(TokenFormat, a_file_cut_at_any_byte_of_its_header_is_refused_with_its_size)
                   "; copy the file again or run `octet tokenize` again");
 }
 
-TEST(TokenFormat, every_flipped_bit_of_a_header_is_found) {
+TEST(TokenFormat, EveryFlippedBitOfAHeaderIsFound) {
   const ShardHeader h = sample_header();
   for (std::size_t bit = 0; bit < 8 * 256; ++bit) {
     std::string bytes = encode_header(h);
@@ -96,7 +96,7 @@ TEST(TokenFormat, every_flipped_bit_of_a_header_is_found) {
   }
 }
 
-TEST(TokenFormat, another_version_and_another_kind_of_file_are_named) {
+TEST(TokenFormat, AnotherVersionAndAnotherKindOfFileAreNamed) {
   const ShardHeader h = sample_header();
   std::string bytes = encode_header(h);
   bytes[8] = 2;
@@ -107,7 +107,7 @@ TEST(TokenFormat, another_version_and_another_kind_of_file_are_named) {
             "x.tok: byte 0: a token shard begins with OCTETTOK, got 'BIN.TOK\\x0a'; copy the file again or run `octet tokenize` again");
 }
 
-TEST(TokenFormat, a_size_that_the_counts_do_not_give_is_refused_either_way) {
+TEST(TokenFormat, ASizeThatTheCountsDoNotGiveIsRefusedEitherWay) {
   const ShardHeader h = sample_header();
   const std::string bytes = encode_header(h);
   EXPECT_TRUE(has(error_of<DataError>([&] { decode_header(bytes, h.file_bytes() - 1, "x.tok"); }), "truncated"));
@@ -115,7 +115,7 @@ TEST(TokenFormat, a_size_that_the_counts_do_not_give_is_refused_either_way) {
   EXPECT_TRUE(has(error_of<DataError>([&] { decode_header(bytes, 256, "x.tok"); }), "truncated"));
 }
 
-TEST(TokenFormat, values_that_cannot_be_right_are_refused_even_under_a_right_checksum) {
+TEST(TokenFormat, ValuesThatCannotBeRightAreRefusedEvenUnderARightChecksum) {
   EXPECT_EQ(refusal(sample_header()), "no error");
   for (const std::uint32_t n : {0u, 1u, 3u, 255u, 0xFFFFFFFFu})
     EXPECT_TRUE(has(refusal_with([&](ShardHeader& h) { h.bytes_per_token = n; }), "byte 12: bytes per token must be 2 or 4, got")) << n;
@@ -132,7 +132,7 @@ TEST(TokenFormat, values_that_cannot_be_right_are_refused_even_under_a_right_che
   EXPECT_TRUE(has(refusal_with([](ShardHeader& h) { h.tokenizer = ""; }), "byte 64:"));
 }
 
-TEST(TokenFormat, sixteen_bits_serve_while_every_id_fits) {
+TEST(TokenFormat, SixteenBitsServeWhileEveryIdFits) {
   EXPECT_EQ(bytes_per_token_of(1), 2u);
   EXPECT_EQ(bytes_per_token_of(65536), 2u);
   EXPECT_EQ(bytes_per_token_of(65537), 4u);

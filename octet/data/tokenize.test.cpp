@@ -34,7 +34,7 @@ struct Watch : TokenizeProgress {
   }
 };
 
-TEST(Tokenize, writes_the_same_bytes_whatever_the_number_of_threads) {
+TEST(Tokenize, WritesTheSameBytesWhateverTheNumberOfThreads) {
   const Scratch scratch;
   auto texts = some_texts(200);
   texts[100] = noise(5'300'000, 3);  // several pieces
@@ -53,7 +53,7 @@ TEST(Tokenize, writes_the_same_bytes_whatever_the_number_of_threads) {
   EXPECT_EQ(first.size(), 5u) << "four shards and the manifest";
 }
 
-TEST(Tokenize, files_stand_in_the_order_of_their_paths_each_once) {
+TEST(Tokenize, FilesStandInTheOrderOfTheirPathsEachOnce) {
   const Scratch scratch;
   scratch.write("b.txt", "B"), scratch.write("a/z.txt", "Z"), scratch.write("a.txt", "A"), scratch.write("c/empty.txt", "");
   const auto result = tokenize({scratch.at("b.txt"), scratch.at("**/*.txt"), scratch.at("a.txt")}, scratch.at("data"), {});
@@ -66,7 +66,7 @@ TEST(Tokenize, files_stand_in_the_order_of_their_paths_each_once) {
   EXPECT_EQ(result.left_out_files, 0u);
 }
 
-TEST(Tokenize, max_bytes_takes_whole_files_from_the_front_of_the_list) {
+TEST(Tokenize, MaxBytesTakesWholeFilesFromTheFrontOfTheList) {
   const Scratch scratch;
   write_corpus(scratch, {"12345", "123", "12", "1"});
   const auto documents = [&](std::uint64_t max_bytes) {
@@ -86,7 +86,7 @@ TEST(Tokenize, max_bytes_takes_whole_files_from_the_front_of_the_list) {
             "the first file '" + scratch.at("text/0000.txt") + "' has 5 bytes, the limit is 4; raise --max-bytes or choose other files");
 }
 
-TEST(Tokenize, progress_rises_to_the_total) {
+TEST(Tokenize, ProgressRisesToTheTotal) {
   const Scratch scratch;
   write_corpus(scratch, {noise(3'000'000, 1), noise(3'000'000, 2)});
   Watch watch;
@@ -99,7 +99,7 @@ TEST(Tokenize, progress_rises_to_the_total) {
   EXPECT_EQ(watch.done.back(), watch.total);
 }
 
-TEST(Tokenize, a_dataset_that_is_there_is_replaced_only_by_force_and_only_when_the_new_one_is_whole) {
+TEST(Tokenize, ADatasetThatIsThereIsReplacedOnlyByForceAndOnlyWhenTheNewOneIsWhole) {
   const Scratch scratch;
   const std::string folder = make_dataset(scratch, some_texts(60), 1024);
   scratch.write("data/notes.txt", "the user's own");
@@ -123,7 +123,7 @@ TEST(Tokenize, a_dataset_that_is_there_is_replaced_only_by_force_and_only_when_t
   EXPECT_EQ(contents(folder).size(), 3u) << "one shard, the manifest, and the file that is not ours";
 }
 
-TEST(Tokenize, what_an_unfinished_run_left_is_no_dataset_and_is_replaced_without_force) {
+TEST(Tokenize, WhatAnUnfinishedRunLeftIsNoDatasetAndIsReplacedWithoutForce) {
   const Scratch scratch;
   const std::string folder = make_dataset(scratch, some_texts(60), 1024);
   fs::remove(folder + "/dataset.toml");
@@ -132,7 +132,7 @@ TEST(Tokenize, what_an_unfinished_run_left_is_no_dataset_and_is_replaced_without
   EXPECT_EQ(contents(folder).size(), 2u);
 }
 
-TEST(Tokenize, text_that_cannot_be_used_is_named) {
+TEST(Tokenize, TextThatCannotBeUsedIsNamed) {
   const Scratch scratch;
   scratch.write("empty/a.txt", ""), scratch.write("empty/b.txt", ""), scratch.write("a.txt", "x");
   const auto call = [&](std::vector<std::string> inputs) { tokenize(inputs, scratch.at("data"), {}); };
@@ -147,7 +147,7 @@ TEST(Tokenize, text_that_cannot_be_used_is_named) {
   EXPECT_FALSE(fs::exists(scratch.at("data"))) << "nothing was begun";
 }
 
-TEST(Tokenize, an_unreadable_file_is_named) {
+TEST(Tokenize, AnUnreadableFileIsNamed) {
   const Scratch scratch;
   write_corpus(scratch, {"a", "b"});
   fs::create_directory(scratch.at("data"));
@@ -160,7 +160,7 @@ TEST(Tokenize, an_unreadable_file_is_named) {
   EXPECT_EQ(message, "cannot read '" + scratch.at("text/0001.txt") + "': Permission denied; make it readable or choose other files");
 }
 
-TEST(Tokenize, a_file_that_changes_or_goes_meanwhile_is_named_and_nothing_is_committed) {
+TEST(Tokenize, AFileThatChangesOrGoesMeanwhileIsNamedAndNothingIsCommitted) {
   for (const bool gone : {false, true}) {
     const Scratch scratch;
     write_corpus(scratch, {noise(3'000'000, 1), "small"});
@@ -179,7 +179,7 @@ TEST(Tokenize, a_file_that_changes_or_goes_meanwhile_is_named_and_nothing_is_com
   }
 }
 
-TEST(Tokenize, a_place_that_cannot_hold_the_output_is_named) {
+TEST(Tokenize, APlaceThatCannotHoldTheOutputIsNamed) {
   const Scratch scratch;
   const std::string file = scratch.write("a.txt", "x");
   const auto refusal = [&](const std::string& output) { return error_of<IoError>([&] { tokenize({file}, output, {}); }); };
@@ -189,7 +189,7 @@ TEST(Tokenize, a_place_that_cannot_hold_the_output_is_named) {
   EXPECT_TRUE(has(error_of<ConfigError>([&] { tokenize({file}, scratch.folder(), {}); }), "lies in the output folder"));
 }
 
-TEST(Tokenize, two_writers_do_not_share_a_folder) {
+TEST(Tokenize, TwoWritersDoNotShareAFolder) {
   const Scratch scratch;
   const std::string file = scratch.write("text/a.txt", "x");
   fs::create_directory(scratch.at("data"));
@@ -200,7 +200,7 @@ TEST(Tokenize, two_writers_do_not_share_a_folder) {
   tokenize({file}, scratch.at("data"), {});
 }
 
-TEST(Tokenize, options_out_of_range_are_refused) {
+TEST(Tokenize, OptionsOutOfRangeAreRefused) {
   const Scratch scratch;
   const std::string file = scratch.write("a.txt", "x");
   const auto refusal = [&](TokenizeOptions options) {
@@ -222,7 +222,7 @@ class LineTokenizer final : public Tokenizer {
   std::size_t last_cut(std::string_view text) const override { return text.rfind('\n') == text.npos ? 0 : text.rfind('\n'); }
 };
 
-TEST(PieceCutter, cuts_where_the_tokenizer_allows_and_loses_nothing) {
+TEST(PieceCutter, CutsWhereTheTokenizerAllowsAndLosesNothing) {
   const Scratch scratch;
   std::string text(3'500'000, 'x');
   for (const std::size_t line : {1'048'000u, 1'300'000u, 2'900'000u}) text[line] = '\n';

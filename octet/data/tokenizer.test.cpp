@@ -8,7 +8,7 @@
 namespace octet::data {
 namespace {
 
-TEST(ByteTokenizer, every_byte_is_its_own_id_and_comes_back) {
+TEST(ByteTokenizer, EveryByteIsItsOwnIdAndComesBack) {
   const ByteTokenizer tokenizer;
   std::string text;
   for (int c = 0; c < 256; ++c) text += char(c);
@@ -20,7 +20,7 @@ TEST(ByteTokenizer, every_byte_is_its_own_id_and_comes_back) {
   EXPECT_EQ(tokenizer.decode(std::span(ids).subspan(1)), text);
 }
 
-TEST(ByteTokenizer, separator_and_padding_ids_decode_to_nothing) {
+TEST(ByteTokenizer, SeparatorAndPaddingIdsDecodeToNothing) {
   const ByteTokenizer tokenizer;
   EXPECT_EQ(tokenizer.vocab_size(), 257);
   EXPECT_EQ(tokenizer.document_separator(), 256);
@@ -28,7 +28,7 @@ TEST(ByteTokenizer, separator_and_padding_ids_decode_to_nothing) {
   EXPECT_EQ(tokenizer.decode({}), "");
 }
 
-TEST(ByteTokenizer, invalid_utf8_and_zero_bytes_pass_unchanged) {
+TEST(ByteTokenizer, InvalidUtf8AndZeroBytesPassUnchanged) {
   const ByteTokenizer tokenizer;
   const std::string text("\xff\xfe\0\xc3(\xed\xa0\x80", 8);
   std::vector<std::int32_t> ids;
@@ -36,15 +36,13 @@ TEST(ByteTokenizer, invalid_utf8_and_zero_bytes_pass_unchanged) {
   EXPECT_EQ(tokenizer.decode(ids), text);
 }
 
-TEST(Tokenizers, are_found_by_name_and_a_typo_gets_a_suggestion) {
+TEST(Tokenizers, AreFoundByNameAndATypoGetsASuggestion) {
   EXPECT_EQ(make_tokenizer("byte")->name(), "byte");
   EXPECT_EQ(error_of<ConfigError>([] { make_tokenizer("bytes"); }), "no tokenizer is called 'bytes', did you mean 'byte'?; there is: byte");
   EXPECT_EQ(error_of<ConfigError>([] { make_tokenizer("\x1bx-tokenizer"); }), "no tokenizer is called '\\x1bx-tokenizer'; there is: byte");
 }
 
-TEST(Checksum, agrees_with_the_published_value_of_nothing_at_all) {
-  EXPECT_EQ(to_text(checksum_of("")), "99aa06d3014798d86001c324468d497f");
-}
+TEST(Checksum, AgreesWithThePublishedValueOfNothingAtAll) { EXPECT_EQ(to_text(checksum_of("")), "99aa06d3014798d86001c324468d497f"); }
 
 }  // namespace
 }  // namespace octet::data

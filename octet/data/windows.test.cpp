@@ -19,7 +19,7 @@ struct Counting : ::testing::Test {
   }
 };
 
-TEST_F(Counting, every_token_of_the_range_but_the_first_is_a_target_once) {
+TEST_F(Counting, EveryTokenOfTheRangeButTheFirstIsATargetOnce) {
   for (const std::int64_t length : {1, 2, 7, 100}) {
     const Windows windows(*dataset, TokenRanges{{100, 301}}, length, "training");
     ASSERT_EQ(windows.count(), 200u / std::uint64_t(length));
@@ -35,7 +35,7 @@ TEST_F(Counting, every_token_of_the_range_but_the_first_is_a_target_once) {
   }
 }
 
-TEST_F(Counting, a_range_of_exactly_one_window_is_enough_and_one_token_less_is_not) {
+TEST_F(Counting, ARangeOfExactlyOneWindowIsEnoughAndOneTokenLessIsNot) {
   EXPECT_EQ(Windows(*dataset, TokenRanges{{0, 11}}, 10, "training").count(), 1u);
   EXPECT_EQ(error_of<ConfigError>([&] {
               Windows(*dataset, TokenRanges{{0, 10}}, 10, "training");
@@ -54,7 +54,7 @@ TEST_F(Counting, a_range_of_exactly_one_window_is_enough_and_one_token_less_is_n
                   "needs 9223372036854775808 tokens"));
 }
 
-TEST_F(Counting, evaluation_reads_all_windows_in_order_and_only_its_last_batch_is_smaller) {
+TEST_F(Counting, EvaluationReadsAllWindowsInOrderAndOnlyItsLastBatchIsSmaller) {
   const EvalBatches batches(Windows(*dataset, TokenRanges{{0, 111}}, 10, "held-out"), 4, 0);
   ASSERT_EQ(batches.size(), 3u);
   std::int32_t next = 0;
@@ -71,7 +71,7 @@ TEST_F(Counting, evaluation_reads_all_windows_in_order_and_only_its_last_batch_i
   }
 }
 
-TEST_F(Counting, ranges_are_read_as_one_text) {
+TEST_F(Counting, RangesAreReadAsOneText) {
   const Windows windows(*dataset, TokenRanges{{0, 3}, {10, 11}, {20, 40}}, 4, "training");
   ASSERT_EQ(windows.count(), 5u);
   std::vector<std::int32_t> inputs(4), targets(4);
@@ -83,7 +83,7 @@ TEST_F(Counting, ranges_are_read_as_one_text) {
   EXPECT_EQ(targets, (std::vector<std::int32_t>{33, 34, 35, 36}));
 }
 
-TEST_F(Counting, an_evaluation_reads_the_same_tokens_whatever_its_batches) {
+TEST_F(Counting, AnEvaluationReadsTheSameTokensWhateverItsBatches) {
   const Windows windows(*dataset, TokenRanges{{0, 241}}, 10, "held-out");
   const auto tokens = [&](std::int64_t rows) {
     std::vector<std::int32_t> out;
@@ -96,7 +96,7 @@ TEST_F(Counting, an_evaluation_reads_the_same_tokens_whatever_its_batches) {
   for (const std::int64_t rows : {2, 3, 8, 100}) EXPECT_EQ(tokens(rows), tokens(1)) << rows;
 }
 
-TEST_F(Counting, a_limited_evaluation_spreads_over_the_whole_text) {
+TEST_F(Counting, ALimitedEvaluationSpreadsOverTheWholeText) {
   const Windows windows(*dataset, TokenRanges{{0, 241}}, 10, "held-out");  // 24 windows
   const EvalBatches few(windows, 2, 60);
   ASSERT_EQ(few.size(), 3u);

@@ -20,8 +20,17 @@ std::string bracketed(std::span<const std::int64_t> shape) {
   return "[" + out + "]";
 }
 
+const HuggingFaceFormat& format_of(const ModelShape& shape) {
+  const HuggingFaceFormat& found = model_family(shape.family).hugging_face;
+  if (!found)
+    throw ConfigError(octet::format(
+        "models of family {} have no form as a Hugging Face folder, since it was registered without one; set train.save_weights = false",
+        shape.family));
+  return found;
+}
+
 io::JsonObject config_of(const ModelShape& shape, DType dtype) {
-  const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
+  const HuggingFaceFormat& format = format_of(shape);
   io::JsonObject config;
   config.set("architectures", io::JsonArray{format.architecture}).set("model_type", shape.family);
   format.write(shape, config);
@@ -53,6 +62,7 @@ ModelShape shape_of_config(const std::string& folder) {
   const std::string type = config.text("model_type");
   std::string names;
   for (const ModelFamily& family : model_families()) {
+    if (!family.hugging_face) continue;
     if (family.name == type) return family.hugging_face.read(config);
     names += (names.empty() ? "" : ", ") + std::string(family.name);
   }
@@ -81,7 +91,7 @@ std::string differences(const ModelShape& there, const ModelShape& wanted) {
 
 void require_shape(const std::string& folder, const ModelShape& wanted) {
   // Through config.json and back, so that what a family does not have (a rotation's base, say) makes no difference.
-  const HuggingFaceFormat& format = model_family(wanted.family).hugging_face;
+  const HuggingFaceFormat& format = format_of(wanted);
   const std::string different = differences(read_hugging_face_shape(folder), format.read(config_of(wanted, DType::f32)));
   if (different.empty()) return;
   throw ConfigError(octet::format("{}: holds another model than the one asked for: {}; set model.size and its sizes as the folder has them",
@@ -129,7 +139,7 @@ class Source {
 };
 
 void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn::Parameters& parameters) {
-  const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
+  const HuggingFaceFormat& format = format_of(shape);
   const auto slices = format.weights(shape);
   const auto places = placed(slices, parameters);
   Source source(files, format);
@@ -153,7 +163,7 @@ void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn:
 void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters, DType dtype) {
   check(dtype == DType::f32 || dtype == DType::bf16, "save_hugging_face writes f32 or bf16, not {}", dtype);
   const io::StoredDType stored = dtype == DType::f32 ? io::StoredDType::f32 : io::StoredDType::bf16;
-  auto places = placed(model_family(shape.family).hugging_face.weights(shape), parameters);
+  auto places = placed(format_of(shape).weights(shape), parameters);
   std::erase_if(places, [](const WeightPlace& p) { return p.alias(); });
   std::vector<io::TensorSpec> tensors;
   for (const WeightPlace& p : places) tensors.push_back({p.name(), stored, p.stored_shape()});

@@ -171,7 +171,7 @@ struct Saved {
   Weights from;
 };
 
-TEST(HuggingFace, every_family_survives_a_round_trip_bit_by_bit_tied_and_untied) {
+TEST(HuggingFace, EveryFamilySurvivesARoundTripBitByBitTiedAndUntied) {
   for (const bool tied : {false, true})
     for (const ModelShape& shape : {llama(tied), qwen2(tied), gpt2(tied)}) {
       SCOPED_TRACE(shape.family + (tied ? " tied" : " untied"));
@@ -179,7 +179,7 @@ TEST(HuggingFace, every_family_survives_a_round_trip_bit_by_bit_tied_and_untied)
     }
 }
 
-TEST(HuggingFace, llama_has_the_names_and_shapes_of_LlamaForCausalLM) {
+TEST(HuggingFace, LlamaHasTheNamesAndShapesOfLlamaForCausalLM) {
   std::string layers;
   for (const std::string l : {"model.layers.0.", "model.layers.1."})
     layers += l + "input_layernorm.weight 12\n" + l + "mlp.down_proj.weight 12 10\n" + l + "mlp.gate_proj.weight 10 12\n" + l +
@@ -189,7 +189,7 @@ TEST(HuggingFace, llama_has_the_names_and_shapes_of_LlamaForCausalLM) {
   EXPECT_EQ(listed(Saved(llama(true)).folder), "model.embed_tokens.weight 21 12\n" + layers + "model.norm.weight 12\n");
 }
 
-TEST(HuggingFace, qwen2_has_the_names_and_shapes_of_Qwen2ForCausalLM) {
+TEST(HuggingFace, Qwen2HasTheNamesAndShapesOfQwen2ForCausalLM) {
   EXPECT_EQ(listed(Saved(qwen2()).folder),
             "model.embed_tokens.weight 17 8\n"
             "model.layers.0.input_layernorm.weight 8\n"
@@ -207,7 +207,7 @@ TEST(HuggingFace, qwen2_has_the_names_and_shapes_of_Qwen2ForCausalLM) {
             "model.norm.weight 8\n");
 }
 
-TEST(HuggingFace, gpt2_has_the_names_and_transposed_shapes_of_GPT2LMHeadModel) {
+TEST(HuggingFace, Gpt2HasTheNamesAndTransposedShapesOfGPT2LMHeadModel) {
   EXPECT_EQ(listed(Saved(gpt2()).folder),
             "transformer.h.0.attn.c_attn.bias 18\n"
             "transformer.h.0.attn.c_attn.weight 6 18\n"
@@ -227,7 +227,7 @@ TEST(HuggingFace, gpt2_has_the_names_and_transposed_shapes_of_GPT2LMHeadModel) {
             "transformer.wte.weight 19 6\n");
 }
 
-TEST(HuggingFace, rows_of_joined_matrices_go_to_their_tensors) {
+TEST(HuggingFace, RowsOfJoinedMatricesGoToTheirTensors) {
   const Saved saved(llama());
   const io::TensorFolder files = io::TensorFolder::open(saved.folder);
   const auto first = [&](const char* name) { return to_f32(files.tensor(name)).front(); };
@@ -240,7 +240,7 @@ TEST(HuggingFace, rows_of_joined_matrices_go_to_their_tensors) {
   EXPECT_EQ(first("model.layers.1.mlp.up_proj.weight"), gate_up[10 * 12]);
 }
 
-TEST(HuggingFace, gpt2_linears_are_stored_column_by_column) {
+TEST(HuggingFace, Gpt2LinearsAreStoredColumnByColumn) {
   const Saved saved(gpt2());
   const io::TensorFolder files = io::TensorFolder::open(saved.folder);
   const auto stored = to_f32(files.tensor("transformer.h.0.mlp.c_fc.weight"));    // [6, 5]
@@ -249,13 +249,13 @@ TEST(HuggingFace, gpt2_linears_are_stored_column_by_column) {
     for (int out = 0; out < 5; ++out) EXPECT_EQ(stored[std::size_t(in * 5 + out)], ours[out * 6 + in]);
 }
 
-TEST(HuggingFace, matrices_larger_than_one_portion_survive) {
+TEST(HuggingFace, MatricesLargerThanOnePortionSurvive) {
   ModelShape shape = gpt2();
   shape.vocabulary = 70'001, shape.width = 18, shape.head_dim = 6, shape.hidden = 60'001;  // over 2^20 elements, straight and transposed
   survives_a_round_trip(shape);
 }
 
-TEST(HuggingFace, bf16_weights_are_the_nearest_ones) {
+TEST(HuggingFace, Bf16WeightsAreTheNearestOnes) {
   const Scratch scratch;
   const Weights from(llama(), 1);
   Weights to(llama());
@@ -268,7 +268,7 @@ TEST(HuggingFace, bf16_weights_are_the_nearest_ones) {
   }
 }
 
-TEST(HuggingFace, half_precision_sharded_and_headless_files_are_read) {
+TEST(HuggingFace, HalfPrecisionShardedAndHeadlessFilesAreRead) {
   const Saved saved(gpt2());
   rewrite(
       saved.folder,
@@ -288,7 +288,7 @@ TEST(HuggingFace, half_precision_sharded_and_headless_files_are_read) {
   }
 }
 
-TEST(HuggingFace, constants_of_old_files_are_not_read) {
+TEST(HuggingFace, ConstantsOfOldFilesAreNotRead) {
   const Saved saved(gpt2());
   rewrite(saved.folder, [](std::vector<Stored>& all) {
     all.push_back({{"transformer.h.0.attn.bias", io::StoredDType::f32, {1, 1, 2, 2}}, {1, 0, 1, 1}});
@@ -299,7 +299,7 @@ TEST(HuggingFace, constants_of_old_files_are_not_read) {
   expect_same(saved.from, to, 19);
 }
 
-TEST(HuggingFace, a_tied_head_may_stand_in_the_file_when_it_is_the_embedding) {
+TEST(HuggingFace, ATiedHeadMayStandInTheFileWhenItIsTheEmbedding) {
   const Saved saved(qwen2(false));
   configure(saved.folder, "tie_word_embeddings", true);
   Weights to(qwen2());
@@ -311,7 +311,7 @@ TEST(HuggingFace, a_tied_head_may_stand_in_the_file_when_it_is_the_embedding) {
   EXPECT_EQ(to.at("embedding.weight").value.f32()[5], saved.from.at("embedding.weight").value.f32()[5]);
 }
 
-TEST(HuggingFace, missing_unexpected_and_misshapen_tensors_are_named) {
+TEST(HuggingFace, MissingUnexpectedAndMisshapenTensorsAreNamed) {
   const auto error_after = [](auto change) {
     const Saved saved(llama());
     rewrite(saved.folder, change);
@@ -334,7 +334,7 @@ TEST(HuggingFace, missing_unexpected_and_misshapen_tensors_are_named) {
   EXPECT_TRUE(has(type, "\"model.norm.weight\" must be F32, BF16 or F16, it is I32")) << type;
 }
 
-TEST(HuggingFace, a_refused_folder_leaves_the_parameters_alone) {
+TEST(HuggingFace, ARefusedFolderLeavesTheParametersAlone) {
   const Saved saved(llama());
   rewrite(saved.folder, [](auto& all) { named(all, "model.norm.weight").spec.name = "model.normm.weight"; });
   Weights to(llama(), 7);
@@ -344,7 +344,7 @@ TEST(HuggingFace, a_refused_folder_leaves_the_parameters_alone) {
     EXPECT_EQ(std::memcmp(p->value.data, same.at(p->path).value.data, p->value.bytes()), 0) << p->path;
 }
 
-TEST(HuggingFace, another_shape_than_the_folders_is_a_config_error_that_lists_the_differences) {
+TEST(HuggingFace, AnotherShapeThanTheFoldersIsAConfigErrorThatListsTheDifferences) {
   const Saved saved(llama());
   ModelShape other = llama();
   other.layers = 1, other.rope_theta = 10000;
@@ -358,7 +358,7 @@ TEST(HuggingFace, another_shape_than_the_folders_is_a_config_error_that_lists_th
   load_hugging_face(saved.folder, other, longer.parameters);
 }
 
-TEST(HuggingFace, an_export_replaces_an_export_and_nothing_else) {
+TEST(HuggingFace, AnExportReplacesAnExportAndNothingElse) {
   const Saved saved(llama());
   const Weights other(qwen2(), 3);
   save_hugging_face(saved.folder, qwen2(), other.parameters);
@@ -372,7 +372,7 @@ TEST(HuggingFace, an_export_replaces_an_export_and_nothing_else) {
   EXPECT_EQ(read_hugging_face_shape(saved.folder).family, "qwen2");
 }
 
-TEST(HuggingFace, shapes_that_transformers_would_not_load_are_refused_before_training) {
+TEST(HuggingFace, ShapesThatTransformersWouldNotLoadAreRefusedBeforeTraining) {
   ModelShape shape = gpt2();
   shape.kv_heads = 1;
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Weights w(shape); }), "model.kv_heads = 1 must be model.heads = 3"));

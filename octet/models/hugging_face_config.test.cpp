@@ -58,14 +58,14 @@ constexpr const char* gpt2_124m = R"({"activation_function": "gelu_new", "archit
   "summary_activation": null, "summary_first_dropout": 0.1, "summary_proj_to_labels": true, "summary_type": "cls_index",
   "summary_use_proj": true, "task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}}, "vocab_size": 50257})";
 
-TEST(HuggingFaceConfig, published_files_describe_our_named_sizes) {
+TEST(HuggingFaceConfig, PublishedFilesDescribeOurNamedSizes) {
   expect_same(shape_of(llama_3_2_1b), model_size("llama-3.2-1b"));
   expect_same(shape_of(llama_3_8b), model_size("llama-3-8b"));
   expect_same(shape_of(qwen_2_5_05b), model_size("qwen2.5-0.5b"));
   expect_same(shape_of(gpt2_124m), model_size("gpt2-124m"));
 }
 
-TEST(HuggingFaceConfig, every_named_size_survives_config_json) {
+TEST(HuggingFaceConfig, EveryNamedSizeSurvivesConfigJson) {
   for (const ModelFamily& family : model_families())
     for (const ModelSize& size : family.sizes()) {
       SCOPED_TRACE(size.name);
@@ -76,7 +76,7 @@ TEST(HuggingFaceConfig, every_named_size_survives_config_json) {
     }
 }
 
-TEST(HuggingFaceConfig, both_ways_to_write_the_rotation_are_read) {
+TEST(HuggingFaceConfig, BothWaysToWriteTheRotationAreRead) {
   io::JsonObject config = io::JsonObject::parse(llama_3_8b, "config.json");
   config.set("rope_theta", {}).set("rope_parameters", io::JsonObject().set("rope_type", "default").set("rope_theta", 250000.0));
   EXPECT_EQ(shape_of(config).rope_theta, 250000);
@@ -98,7 +98,7 @@ std::string refusal(const char* published, std::string_view key, io::JsonValue v
   return error_of<DataError>([&] { shape_of(config); });
 }
 
-TEST(HuggingFaceConfig, what_our_models_do_not_compute_is_refused_by_name) {
+TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
   struct Case {
     const char* published;
     std::string_view key;
@@ -139,7 +139,7 @@ TEST(HuggingFaceConfig, what_our_models_do_not_compute_is_refused_by_name) {
   }
 }
 
-TEST(HuggingFaceConfig, a_sliding_window_is_refused_only_where_it_is_in_use) {
+TEST(HuggingFaceConfig, ASlidingWindowIsRefusedOnlyWhereItIsInUse) {
   io::JsonObject config = io::JsonObject::parse(qwen_2_5_05b, "config.json");
   config.set("use_sliding_window", true);
   EXPECT_EQ(shape_of(config).layers, 24);  // max_window_layers = 24: it begins above the last layer
@@ -149,7 +149,7 @@ TEST(HuggingFaceConfig, a_sliding_window_is_refused_only_where_it_is_in_use) {
   EXPECT_EQ(shape_of(config).layers, 24);
 }
 
-TEST(HuggingFaceConfig, a_folder_without_config_json_and_one_that_is_no_json_are_named) {
+TEST(HuggingFaceConfig, AFolderWithoutConfigJsonAndOneThatIsNoJsonAreNamed) {
   const testing::Scratch scratch;
   EXPECT_TRUE(has(error_of<IoError>([&] { read_hugging_face_shape(scratch.folder()); }), "config.json"));
   EXPECT_TRUE(has(error_of<DataError>([] { shape_of("{\"model_type\": }"); }), "config.json"));

@@ -30,10 +30,12 @@ struct HuggingFaceFormat {
   std::string_view prefix;                  // of most names; files of the model without its head leave it out: "model."
   std::vector<std::string_view> constants;  // ends of names of tables that old files hold: not read
   /// From config.json; DataError naming the key for anything that our model does not compute.
-  ModelShape (*read)(const io::JsonObject& config);
+  ModelShape (*read)(const io::JsonObject& config) = nullptr;
   /// Into config.json, every key that the shape decides.
-  void (*write)(const ModelShape&, io::JsonObject& config);
-  std::vector<WeightSlice> (*weights)(const ModelShape&);
+  void (*write)(const ModelShape&, io::JsonObject& config) = nullptr;
+  std::vector<WeightSlice> (*weights)(const ModelShape&) = nullptr;
+
+  explicit operator bool() const { return read != nullptr && write != nullptr && weights != nullptr; }
 };
 
 /// Beyond these a config.json is refused: the products of any of them fit 64 bits.

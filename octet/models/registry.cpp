@@ -1,5 +1,7 @@
 #include "octet/models/registry.hpp"
 
+#include <algorithm>
+
 #include "octet/models/gpt2/gpt2.hpp"
 #include "octet/models/gpt2/hugging_face.hpp"
 #include "octet/models/llama/llama.hpp"
@@ -10,14 +12,32 @@
 namespace octet {
 namespace {
 
-const std::vector<ModelSize>& all_sizes() {
-  static const std::vector<ModelSize> all = [] {
-    std::vector<ModelSize> out;
-    for (const auto& family : model_families())
-      for (auto& size : family.sizes()) out.push_back(std::move(size));
-    return out;
+// The families and their sizes.
+struct Registry {
+  std::vector<ModelFamily> families;
+  std::vector<ModelSize> sizes;
+
+  void add(ModelFamily family) {
+    if (family.sizes != nullptr)
+      for (auto& size : family.sizes()) sizes.push_back(std::move(size));
+    families.push_back(std::move(family));
+  }
+};
+
+Registry& registry() {
+  static Registry all = [] {
+    Registry r;
+    r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face()});
+    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face()});
+    r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face()});
+    return r;
   }();
   return all;
+}
+
+template <class Entry>
+bool has(const std::vector<Entry>& entries, std::string_view name) {
+  return std::any_of(entries.begin(), entries.end(), [&](const Entry& e) { return e.name == name; });
 }
 
 // The entry called `name`; otherwise a ConfigError that lists the names.
@@ -43,17 +63,19 @@ void require_recompute(const ModelOptions& options, std::int64_t layers) {
 
 }  // namespace
 
-const std::vector<ModelFamily>& model_families() {
-  static const std::vector<ModelFamily> all = {
-      {"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face()},
-      {"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face()},
-      {"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face()},
-  };
-  return all;
+const std::vector<ModelFamily>& model_families() { return registry().families; }
+
+void register_model_family(ModelFamily family) {
+  check(!family.name.empty() && family.make != nullptr, "register_model_family: a family needs a name and a function that makes models");
+  check(!has(registry().families, family.name), "register_model_family: there is a family \"{}\" already", family.name);
+  if (family.sizes != nullptr)
+    for (const auto& size : family.sizes())
+      check(!has(registry().sizes, size.name), "register_model_family: there is a size \"{}\" already", size.name);
+  registry().add(std::move(family));
 }
 
 const ModelFamily& model_family(std::string_view name) { return find(model_families(), "model.family", name); }
-const ModelShape& model_size(std::string_view name) { return find(all_sizes(), "model.size", name).shape; }
+const ModelShape& model_size(std::string_view name) { return find(registry().sizes, "model.size", name).shape; }
 
 std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& options, Precision& precision) {
   const auto positive = [](std::string_view key, std::int64_t value) {

@@ -71,7 +71,7 @@ Result run(Stream& stream, const std::string& recipe, double gradient = 1e-3) {
   return r;
 }
 
-TEST(Linear, every_recipe_keeps_its_signal_to_noise_forward_and_backward) {
+TEST(Linear, EveryRecipeKeepsItsSignalToNoiseForwardAndBackward) {
   // E4M3 by E4M3 on Gaussian data gives 28.5 dB, E5M2 by E4M3 24.5 dB; the floors are those of the issue.
   for (const auto& entry : recipes()) {
     if (entry.name == "global" || entry.name == "fp32") continue;
@@ -86,7 +86,7 @@ TEST(Linear, every_recipe_keeps_its_signal_to_noise_forward_and_backward) {
   }
 }
 
-TEST(Linear, one_scale_for_all_tensors_flushes_small_gradients) {
+TEST(Linear, OneScaleForAllTensorsFlushesSmallGradients) {
   // Gradients of 1e-5 beside activations of 4: under the shared scale, about 448 / 4, most lie below half of E4M3's least number.
   Stream stream(Device::cpu);
   const Result shared = run(stream, "global", 1e-5), own = run(stream, "current", 1e-5);
@@ -94,7 +94,7 @@ TEST(Linear, one_scale_for_all_tensors_flushes_small_gradients) {
   EXPECT_LT(sqnr_db(exact.dw, shared.dw) + 3, sqnr_db(exact.dw, own.dw));
 }
 
-TEST(Linear, the_weight_is_quantized_once_per_change) {
+TEST(Linear, TheWeightIsQuantizedOncePerChange) {
   Stream stream(Device::cpu);
   Precision precision({.recipe = "current"});
   Linear linear("layer", {.in = 64, .out = 32}, precision);
@@ -110,7 +110,7 @@ TEST(Linear, the_weight_is_quantized_once_per_change) {
   EXPECT_EQ(precision.slots().health(1)->values, 2 * 64 * 32);
 }
 
-TEST(Linear, backward_keeps_one_byte_a_value) {
+TEST(Linear, BackwardKeepsOneByteAValue) {
   Stream stream(Device::cpu);
   Precision precision({.recipe = "block128"});
   Linear linear("layer", {.in = 256, .out = 128}, precision);
@@ -124,7 +124,7 @@ TEST(Linear, backward_keeps_one_byte_a_value) {
   EXPECT_EQ(stream.arena().mark(pass.keep).bytes - before, codes + descales);
 }
 
-TEST(Linear, a_wrong_width_is_refused_by_name) {
+TEST(Linear, AWrongWidthIsRefusedByName) {
   Stream stream(Device::null);
   Precision precision({.recipe = "bf16"});
   Linear linear("layers.3.mlp.up", {.in = 8, .out = 16}, precision);

@@ -33,7 +33,7 @@ std::int64_t places_between(float a, float b, std::int64_t unit) {
   return (std::int64_t(std::bit_cast<std::uint32_t>(b)) - std::int64_t(std::bit_cast<std::uint32_t>(a))) / unit;
 }
 
-TEST(Parameters, a_twins_first_weights_differ_in_their_last_bit_and_zeros_stay) {
+TEST(Parameters, ATwinsFirstWeightsDifferInTheirLastBitAndZerosStay) {
   for (const DType type : {DType::f32, DType::bf16}) {
     const std::vector<float> run = weights(type, 3, 0), twin = weights(type, 3, 1);
     const std::size_t matrix = 37 * 11, norm = 5;
@@ -64,7 +64,7 @@ TEST(Parameters, GradientsLieInTheOrderOfBackwardOneTypePerBuffer) {
   EXPECT_EQ(model.norm.gradient.data().f32()[2], 0);
 }
 
-TEST(Parameters, twins_follow_from_seed_and_number_alone) {
+TEST(Parameters, TwinsFollowFromSeedAndNumberAlone) {
   const std::vector<float> one = weights(DType::f32, 3, 1);
   EXPECT_EQ(one, weights(DType::f32, 3, 1));
   EXPECT_NE(one, weights(DType::f32, 3, 2));

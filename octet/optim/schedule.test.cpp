@@ -7,7 +7,7 @@ namespace {
 
 using Kind = ScheduleConfig::Kind;
 
-TEST(Schedule, the_rate_rises_linearly_to_its_peak) {
+TEST(Schedule, TheRateRisesLinearlyToItsPeak) {
   for (const Kind kind : {Kind::constant, Kind::linear, Kind::cosine, Kind::wsd}) {
     const ScheduleConfig c{.kind = kind, .warmup = 0.1};
     EXPECT_EQ(rate_factor(c, 0), 0);
@@ -16,26 +16,26 @@ TEST(Schedule, the_rate_rises_linearly_to_its_peak) {
   }
 }
 
-TEST(Schedule, every_falling_kind_ends_at_its_final_ratio) {
+TEST(Schedule, EveryFallingKindEndsAtItsFinalRatio) {
   for (const Kind kind : {Kind::linear, Kind::cosine, Kind::wsd})
     EXPECT_NEAR(rate_factor({.kind = kind, .final_ratio = 0.2}, 1), 0.2, 1e-12);
   EXPECT_EQ(rate_factor({.kind = Kind::constant}, 1), 1);
 }
 
-TEST(Schedule, half_way_down_cosine_and_line_meet) {
+TEST(Schedule, HalfWayDownCosineAndLineMeet) {
   const double middle = 0.1 + 0.45;
   EXPECT_NEAR(rate_factor({.kind = Kind::cosine, .warmup = 0.1, .final_ratio = 0}, middle), 0.5, 1e-12);
   EXPECT_NEAR(rate_factor({.kind = Kind::linear, .warmup = 0.1, .final_ratio = 0}, middle), 0.5, 1e-12);
 }
 
-TEST(Schedule, wsd_is_level_until_its_decay) {
+TEST(Schedule, WsdIsLevelUntilItsDecay) {
   const ScheduleConfig c{.kind = Kind::wsd, .warmup = 0.1, .decay = 0.2, .final_ratio = 0};
   EXPECT_EQ(rate_factor(c, 0.3), 1);
   EXPECT_EQ(rate_factor(c, 0.79), 1);
   EXPECT_NEAR(rate_factor(c, 0.9), 0.5, 1e-12);
 }
 
-TEST(Schedule, without_warm_up_it_starts_at_the_peak) { EXPECT_EQ(rate_factor({.kind = Kind::cosine, .warmup = 0}, 0), 1); }
+TEST(Schedule, WithoutWarmUpItStartsAtThePeak) { EXPECT_EQ(rate_factor({.kind = Kind::cosine, .warmup = 0}, 0), 1); }
 
 }  // namespace
 }  // namespace octet::optim

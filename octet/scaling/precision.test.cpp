@@ -9,7 +9,7 @@ namespace {
 
 Site block_site(const std::string& path, int layer) { return {.path = path, .out = 256, .in = 128, .layer = layer, .layers = 4}; }
 
-TEST(Precision, a_misspelt_recipe_is_refused_with_the_nearest_name) {
+TEST(Precision, AMisspeltRecipeIsRefusedWithTheNearestName) {
   try {
     Precision p({.recipe = "blok128"});
     FAIL();
@@ -18,13 +18,13 @@ TEST(Precision, a_misspelt_recipe_is_refused_with_the_nearest_name) {
   }
 }
 
-TEST(Precision, a_format_that_a_recipe_does_not_have_is_refused) {
+TEST(Precision, AFormatThatARecipeDoesNotHaveIsRefused) {
   EXPECT_THROW(Precision({.recipe = "rowwise", .options = {.format = "hybrid"}}), ConfigError);
   EXPECT_THROW(Precision({.recipe = "global", .options = {.format = "hybrid"}}), ConfigError);
   EXPECT_NO_THROW(Precision({.recipe = "current", .options = {.format = "e4m3"}}));
 }
 
-TEST(Precision, hybrid_is_e4m3_forward_and_e5m2_backward) {
+TEST(Precision, HybridIsE4m3ForwardAndE5m2Backward) {
   Precision p({.recipe = "current"});
   const LinearPlan plan = p.plan(block_site("layers.0.mlp.down", 0));
   Stream stream(Device::null);
@@ -35,7 +35,7 @@ TEST(Precision, hybrid_is_e4m3_forward_and_e5m2_backward) {
   EXPECT_EQ(plan.dy->spec(pass).format, DType::e5m2);
 }
 
-TEST(Precision, exemptions_keep_bf16_and_say_why) {
+TEST(Precision, ExemptionsKeepBf16AndSayWhy) {
   Precision p({.recipe = "current", .keep_bf16 = {"layers.*.mlp.down"}, .first = 1, .last = 1});
   const auto why = [&](const Site& site) {
     const LinearPlan plan = p.plan(site);
@@ -50,7 +50,7 @@ TEST(Precision, exemptions_keep_bf16_and_say_why) {
   EXPECT_EQ(why(block_site("layers.1.attn.qkv", 1)).substr(0, 7), "x e4m3,");
 }
 
-TEST(Precision, a_pattern_without_a_layer_is_refused_with_the_nearest_path_under_every_recipe) {
+TEST(Precision, APatternWithoutALayerIsRefusedWithTheNearestPathUnderEveryRecipe) {
   for (const char* recipe : {"bf16", "current"}) {
     const auto refusal = [&](const std::string& pattern) {
       Precision p({.recipe = recipe, .keep_bf16 = {pattern}});
@@ -66,7 +66,7 @@ TEST(Precision, a_pattern_without_a_layer_is_refused_with_the_nearest_path_under
   }
 }
 
-TEST(Precision, evaluation_and_recomputation_record_nothing) {
+TEST(Precision, EvaluationAndRecomputationRecordNothing) {
   for (const auto& entry : recipes()) {
     Precision p({.recipe = std::string(entry.name)});
     const LinearPlan plan = p.plan(block_site("layers.1.mlp.up", 1));
@@ -82,7 +82,7 @@ TEST(Precision, evaluation_and_recomputation_record_nothing) {
   }
 }
 
-TEST(Precision, every_scale_of_a_table_stands_on_its_own_256_bytes) {
+TEST(Precision, EveryScaleOfATableStandsOnItsOwn256Bytes) {
   Precision p({.recipe = "delayed"});
   const LinearPlan plan = p.plan(block_site("layers.1.mlp.up", 1));
   Stream stream(Device::cpu);
@@ -95,7 +95,7 @@ TEST(Precision, every_scale_of_a_table_stands_on_its_own_256_bytes) {
   }
 }
 
-TEST(Precision, a_skipped_step_leaves_known_scales_and_clears_the_maxima) {
+TEST(Precision, ASkippedStepLeavesKnownScalesAndClearsTheMaxima) {
   for (const char* recipe : {"delayed", "global"}) {
     Precision p({.recipe = recipe});
     const LinearPlan plan = p.plan(block_site("layers.1.mlp.up", 1));

@@ -77,8 +77,12 @@ struct RecipeEntry {
   bool compared;                          // by default, when recipes are held against the baseline
   std::vector<std::string_view> options;  // of RecipeOptions, those that it reads; none: it quantizes nothing, so exemptions do nothing
 };
-/// All recipes, in the order of the documentation.
+/// All recipes, in the order of the documentation, then registered ones.
 const std::vector<RecipeEntry>& recipes();
+/// Adds a recipe of one's own to recipes(), so that every configuration may name it. What its views point to must last as long as the
+/// program. To be called from one thread before anything else of Octet: references that recipes() returned are void. Throws ContractError
+/// when the name is empty or taken, or `make` is null. examples/add_recipe.cpp shows it.
+void register_recipe(RecipeEntry);
 /// The names of those that are compared by default.
 std::vector<std::string> compared_recipes();
 /// Throws ConfigError, with the nearest name and the list, when there is none of that name.

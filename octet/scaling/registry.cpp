@@ -21,11 +21,9 @@ std::string name_used_here(std::string_view other) {
   return "";
 }
 
-}  // namespace
-
-const std::vector<RecipeEntry>& recipes() {
+std::vector<RecipeEntry>& table() {
   using namespace scaling;
-  static const std::vector<RecipeEntry> all = {
+  static std::vector<RecipeEntry> all = {
       {"fp32", "FP32 everywhere: the reference", make_fp32, false, {}},
       {"bf16", "BF16 operands, FP32 sums: the baseline", make_bf16, false, {}},
       {"delayed",
@@ -40,6 +38,16 @@ const std::vector<RecipeEntry>& recipes() {
       {"global", "one scale for the whole model: shows why per-tensor scaling is needed", make_global, false, {"format", "calibration"}},
   };
   return all;
+}
+
+}  // namespace
+
+const std::vector<RecipeEntry>& recipes() { return table(); }
+
+void register_recipe(RecipeEntry recipe) {
+  check(!recipe.name.empty() && recipe.make != nullptr, "register_recipe: a recipe needs a name and a function that makes it");
+  for (const auto& entry : recipes()) check(entry.name != recipe.name, "register_recipe: there is a recipe \"{}\" already", recipe.name);
+  table().push_back(std::move(recipe));
 }
 
 std::vector<std::string> compared_recipes() {

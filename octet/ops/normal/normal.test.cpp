@@ -19,7 +19,7 @@ std::vector<float> filled(std::uint64_t key, double deviation, std::int64_t n) {
 
 // The formula in long double. The angle, up to 2 pi, is within 2^-22 for its constant and 2^-22 for its product, sine and cosine within
 // 1e-7; logarithm, root and last product within 2^-22 of the radius: together below 2^-20 of it.
-TEST(Normal, values_are_those_of_the_formula) {
+TEST(Normal, ValuesAreThoseOfTheFormula) {
   const auto values = filled(9, 1, 100003);
   for (std::int64_t e = 0; e < std::int64_t(values.size()); ++e) {
     const RandomWords r = philox(9, std::uint64_t(e / 4));
@@ -32,7 +32,7 @@ TEST(Normal, values_are_those_of_the_formula) {
 }
 
 // Means of n values of z, z^2 and z^4, and of products of neighbours, within five of their standard errors.
-TEST(Normal, values_are_normal_and_independent) {
+TEST(Normal, ValuesAreNormalAndIndependent) {
   const double n = 1 << 20;
   const auto values = filled(4, 0.5, std::int64_t(n));
   double first = 0, second = 0, fourth = 0, neighbours = 0;
@@ -47,7 +47,7 @@ TEST(Normal, values_are_normal_and_independent) {
   EXPECT_NEAR(neighbours / n, 0, 5 / std::sqrt(n));
 }
 
-TEST(Normal, an_element_does_not_depend_on_how_many_there_are_nor_bf16_on_more_than_rounding) {
+TEST(Normal, AnElementDoesNotDependOnHowManyThereAreNorBf16OnMoreThanRounding) {
   const auto all = filled(4, 0.02, 10007);
   for (const std::int64_t n : {0, 1, 2, 3, 5, 63, 4097}) {
     const auto some = filled(4, 0.02, n);

@@ -16,7 +16,7 @@ constexpr std::int64_t counts[] = {0, 1, 7, 16, 33, 4097, 20011};
 constexpr DType dtypes[] = {DType::f32, DType::bf16};
 
 // Each of the k steps rounds a difference, a product and a sum of values of at most `largest`: the errors add up, weighted by at most 1.
-TEST(RunningMean, is_the_mean_of_all_values_with_equal_weights) {
+TEST(RunningMean, IsTheMeanOfAllValuesWithEqualWeights) {
   constexpr int k = 9;
   for (const std::int64_t n : counts)
     for (const DType dtype : dtypes)
@@ -36,14 +36,14 @@ TEST(RunningMean, is_the_mean_of_all_values_with_equal_weights) {
       }
 }
 
-TEST(RunningMean, begins_with_the_first_value_exactly) {
+TEST(RunningMean, BeginsWithTheFirstValueExactly) {
   Stream s(Device::cpu);
   const Tensor x = gaussian_tensor(s, {1030}, 3), mean = s.zeros({1030}, DType::f32);
   running_mean(s, x, 1, mean);
   EXPECT_EQ(testing::bytes(mean), testing::bytes(x));
 }
 
-TEST(RunningMean, refuses_other_types_and_shapes) {
+TEST(RunningMean, RefusesOtherTypesAndShapes) {
   Stream s(Device::null);
   const Tensor mean = s.empty({4, 8}, DType::f32);
   EXPECT_THROW(running_mean(s, s.empty({8, 4}, DType::f32), 1, mean), ContractError);
@@ -51,7 +51,7 @@ TEST(RunningMean, refuses_other_types_and_shapes) {
   EXPECT_THROW(running_mean(s, mean, 1, s.empty({4, 8}, DType::bf16)), ContractError);
 }
 
-TEST(RunningMean, dry_run_needs_the_same_memory) {
+TEST(RunningMean, DryRunNeedsTheSameMemory) {
   testing::expect_dry_run_agrees([](Stream& s) {
     const Tensor mean = s.zeros({5, 33}, DType::f32);
     running_mean(s, gaussian_tensor(s, {5, 33}, 1), 0.5f, mean);

@@ -5,7 +5,7 @@
 namespace octet::cpu {
 namespace {
 
-TEST(Contention, begins_with_preemptions_and_ends_after_some_quiet_time) {
+TEST(Contention, BeginsWithPreemptionsAndEndsAfterSomeQuietTime) {
   Contention c;
   EXPECT_FALSE(c.sample(1000)) << "what was before the first sample says nothing";
   EXPECT_FALSE(c.sample(1000 + Contention::many - 1)) << "now and then every process is preempted";

@@ -192,7 +192,7 @@ void at_every_call(Fault::Kind kind, int error, const std::function<void()>& bef
   }
 }
 
-TEST_F(Store, gives_back_what_was_written_and_knows_the_newest) {
+TEST_F(Store, GivesBackWhatWasWrittenAndKnowsTheNewest) {
   EXPECT_EQ(store.steps(), (std::vector<std::int64_t>{1, 2}));
   EXPECT_EQ(entries(), 2u) << "nothing but the checkpoints may stay";
   const Manifest m = store.verify(2);
@@ -205,7 +205,7 @@ TEST_F(Store, gives_back_what_was_written_and_knows_the_newest) {
   EXPECT_FALSE(newest_good(CheckpointStore(scratch.at("none"))));
 }
 
-TEST_F(Store, keeps_the_newest_and_collects_what_the_killed_left) {
+TEST_F(Store, KeepsTheNewestAndCollectsWhatTheKilledLeft) {
   for (const std::int64_t step : {3, 4, 9}) store.write(snapshot(step));
   store.retain(4, 2);
   EXPECT_EQ(store.steps(), (std::vector<std::int64_t>{3, 4, 9}));
@@ -215,7 +215,7 @@ TEST_F(Store, keeps_the_newest_and_collects_what_the_killed_left) {
   EXPECT_EQ(entries(), 3u);
 }
 
-TEST_F(Store, killed_at_any_call_of_a_save_has_the_old_or_the_new_checkpoint) {
+TEST_F(Store, KilledAtAnyCallOfASaveHasTheOldOrTheNewCheckpoint) {
   for (const auto kind : {Fault::Kind::dies_before, Fault::Kind::dies_after})
     at_every_call(
         kind, 0, [&] { reset(); }, [&] { store.write(snapshot(3)), store.retain(3, 1); },
@@ -227,7 +227,7 @@ TEST_F(Store, killed_at_any_call_of_a_save_has_the_old_or_the_new_checkpoint) {
         });
 }
 
-TEST_F(Store, after_a_power_cut_at_any_call_of_a_save_has_the_old_or_the_new_checkpoint) {
+TEST_F(Store, AfterAPowerCutAtAnyCallOfASaveHasTheOldOrTheNewCheckpoint) {
   const auto cuts = std::uint64_t(times("OCTET_POWER_CUTS", 4));
   for (std::uint64_t number = 0; number < cuts; ++number) {
     bool whole = false;
@@ -250,7 +250,7 @@ TEST_F(Store, after_a_power_cut_at_any_call_of_a_save_has_the_old_or_the_new_che
   }
 }
 
-TEST_F(Store, a_run_folder_outlives_a_power_cut) {
+TEST_F(Store, ARunFolderOutlivesAPowerCut) {
   disk = std::make_unique<testing::Disk>(scratch.folder());
   const std::string folder = make_run_folder(scratch.at("runs/of/today"), "current");
   CheckpointStore(folder + "/checkpoints").write(snapshot(5));
@@ -258,7 +258,7 @@ TEST_F(Store, a_run_folder_outlives_a_power_cut) {
   EXPECT_TRUE(holds(CheckpointStore(folder + "/checkpoints"), 5));
 }
 
-TEST_F(Store, killed_while_it_replaces_a_damaged_checkpoint_still_has_an_older_one) {
+TEST_F(Store, KilledWhileItReplacesADamagedCheckpointStillHasAnOlderOne) {
   at_every_call(
       Fault::Kind::dies_before, 0,
       [&] {
@@ -272,7 +272,7 @@ TEST_F(Store, killed_while_it_replaces_a_damaged_checkpoint_still_has_an_older_o
       });
 }
 
-TEST_F(Store, refused_by_the_system_at_any_call_keeps_what_was_there_and_leaves_nothing_half_done) {
+TEST_F(Store, RefusedByTheSystemAtAnyCallKeepsWhatWasThereAndLeavesNothingHalfDone) {
   for (const int error : {ENOSPC, EIO})
     at_every_call(
         Fault::Kind::refused, error, [&] { reset(); }, [&] { store.write(snapshot(3)); },
@@ -285,7 +285,7 @@ TEST_F(Store, refused_by_the_system_at_any_call_keeps_what_was_there_and_leaves_
         });
 }
 
-TEST_F(Store, goes_on_where_the_system_wrote_only_a_part_or_was_interrupted) {
+TEST_F(Store, GoesOnWhereTheSystemWroteOnlyAPartOrWasInterrupted) {
   for (const auto& [kind, error] : {std::pair{Fault::Kind::half_written, 0}, std::pair{Fault::Kind::refused, EINTR}}) {
     reset();
     for (int at = 1; at < 6; ++at) {
@@ -316,7 +316,7 @@ std::string injure(const CheckpointStore& store, std::uint64_t number) {
   return path;
 }
 
-TEST_F(Store, finds_every_random_injury_by_name_and_uses_the_older_checkpoint) {
+TEST_F(Store, FindsEveryRandomInjuryByNameAndUsesTheOlderCheckpoint) {
   const std::int64_t wanted = times("OCTET_CORRUPTIONS", 200);
   for (std::int64_t i = 0; i < wanted; ++i) {
     const std::string path = injure(store, std::uint64_t(i));
@@ -329,13 +329,13 @@ TEST_F(Store, finds_every_random_injury_by_name_and_uses_the_older_checkpoint) {
   }
 }
 
-TEST_F(Store, refuses_folders_that_were_renamed) {
+TEST_F(Store, RefusesFoldersThatWereRenamed) {
   fs::remove_all(store.path(1));
   fs::rename(store.path(2), store.path(1));
   EXPECT_TRUE(has(error_of<DataError>([&] { store.verify(1); }), "belongs to step 2"));
 }
 
-TEST_F(Store, refuses_a_manifest_that_names_files_elsewhere) {
+TEST_F(Store, RefusesAManifestThatNamesFilesElsewhere) {
   Manifest m = store.verify(2);
   for (const char* name : {"../step-000000001/state.safetensors", "/etc/passwd", "", ".hidden", "a\nb"}) {
     m.files[0].name = name;

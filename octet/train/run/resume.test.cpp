@@ -80,7 +80,7 @@ class ResumedRun : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Resume, ResumedRun,
                          ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
-TEST_P(ResumedRun, is_bit_for_bit_the_run_that_never_stopped) {
+TEST_P(ResumedRun, IsBitForBitTheRunThatNeverStopped) {
   const Runs runs(GetParam());
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   ASSERT_EQ(CheckpointStore(checkpoint_folder(cut)).steps(), (std::vector<std::int64_t>{5, 9}));
@@ -89,7 +89,7 @@ TEST_P(ResumedRun, is_bit_for_bit_the_run_that_never_stopped) {
   expect_same_run(whole, cut, 9);
 }
 
-TEST(Resume, holds_with_weights_gradients_and_moments_in_bf16_and_with_recompute) {
+TEST(Resume, HoldsWithWeightsGradientsAndMomentsInBf16AndWithRecompute) {
   Runs runs("current");
   runs.config.optim.master = runs.config.optim.gradients = runs.config.optim.moments = DType::bf16;
   runs.config.model.recompute = {"block"}, runs.config.recipe.weights = WeightCodes::on_demand, runs.config.train.accumulate = 1;
@@ -100,7 +100,7 @@ TEST(Resume, holds_with_weights_gradients_and_moments_in_bf16_and_with_recompute
   expect_same_run(whole, cut, 9);
 }
 
-TEST(Resume, of_a_run_without_a_checkpoint_begins_again_and_of_a_finished_one_changes_nothing) {
+TEST(Resume, OfARunWithoutACheckpointBeginsAgainAndOfAFinishedOneChangesNothing) {
   const Runs runs("delayed");
   const std::string whole = runs.train().folder, bare = runs.copy_of(whole, "bare"), done = runs.copy_of(whole, "done");
   fs::remove_all(checkpoint_folder(bare));
@@ -111,7 +111,7 @@ TEST(Resume, of_a_run_without_a_checkpoint_begins_again_and_of_a_finished_one_ch
   expect_same_run(whole, done, 9);
 }
 
-TEST(Resume, shows_every_step_once_on_tensorboard_and_as_metrics_tell_it) {
+TEST(Resume, ShowsEveryStepOnceOnTensorboardAndAsMetricsTellIt) {
   Runs runs("current");
   const std::string folder = runs.train().folder;
   fs::remove_all(CheckpointStore(checkpoint_folder(folder)).path(9));
@@ -134,7 +134,7 @@ TEST(Resume, shows_every_step_once_on_tensorboard_and_as_metrics_tell_it) {
   EXPECT_EQ(octet::testing::board_files(folder).size(), 2u) << "none where none is wanted";
 }
 
-TEST(Resume, uses_the_newest_checkpoint_that_reads_as_it_was_written) {
+TEST(Resume, UsesTheNewestCheckpointThatReadsAsItWasWritten) {
   const Runs runs("delayed");
   const std::string whole = runs.train().folder, damaged = runs.copy_of(whole, "damaged");
   const std::string file = CheckpointStore(checkpoint_folder(damaged)).path(9) + "/state.safetensors";
@@ -151,7 +151,7 @@ TEST(Resume, uses_the_newest_checkpoint_that_reads_as_it_was_written) {
       << message;
 }
 
-TEST(Resume, refuses_keys_that_would_make_it_another_run_and_another_text) {
+TEST(Resume, RefusesKeysThatWouldMakeItAnotherRunAndAnotherText) {
   Runs runs("current");
   const std::string folder = runs.train().folder;
   RunConfig before = runs.config;
@@ -171,7 +171,7 @@ TEST(Resume, refuses_keys_that_would_make_it_another_run_and_another_text) {
   EXPECT_EQ(runs.train(folder).end.step, 10) << "a longer run, another rate, a dataset that moved";
 }
 
-TEST(Resume, keeps_as_many_checkpoints_as_it_is_told) {
+TEST(Resume, KeepsAsManyCheckpointsAsItIsTold) {
   Runs runs;
   runs.config.checkpoint.every = 1, runs.config.checkpoint.keep = 2;
   const auto steps = CheckpointStore(checkpoint_folder(runs.train().folder)).steps();
@@ -179,7 +179,7 @@ TEST(Resume, keeps_as_many_checkpoints_as_it_is_told) {
   EXPECT_EQ(steps.back(), 9);
 }
 
-TEST(Resume, of_a_folder_in_which_another_process_trains_is_refused) {
+TEST(Resume, OfAFolderInWhichAnotherProcessTrainsIsRefused) {
   const Runs runs;
   const std::string folder = runs.train().folder;
   const RunLock other(folder);
@@ -187,14 +187,14 @@ TEST(Resume, of_a_folder_in_which_another_process_trains_is_refused) {
   EXPECT_TRUE(has(message, folder) && has(message, "still going") && has(message, "process")) << message;
 }
 
-TEST(Resume, without_a_folder_means_the_last_run_of_that_name) {
+TEST(Resume, WithoutAFolderMeansTheLastRunOfThatName) {
   const Runs runs;
   EXPECT_TRUE(has(error_of<ConfigError>([&] { last_run_folder(runs.config); }), "runs/bf16"));
   for (const char* name : {"bf16", "bf16-2", "bf16-3", "other-4"}) fs::create_directories(runs.config.output + "/" + name);
   EXPECT_EQ(last_run_folder(runs.config), runs.config.output + "/bf16-3");
 }
 
-TEST(Resume, may_change_keys_that_exist) {
+TEST(Resume, MayChangeKeysThatExist) {
   for (const std::string_view key : changeable_keys()) {
     const std::string_view stem = key.substr(0, key.find('*'));
     const auto fields = config::describe(RunConfig{});

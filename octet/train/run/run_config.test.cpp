@@ -10,7 +10,7 @@ namespace octet::train {
 namespace {
 using octet::testing::error_of, octet::testing::has;
 
-TEST(RunConfig, a_run_of_all_tokens_that_can_be_counted_has_a_positive_number_of_steps) {
+TEST(RunConfig, ARunOfAllTokensThatCanBeCountedHasAPositiveNumberOfSteps) {
   RunConfig c;
   c.train.tokens = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(c.steps(), std::numeric_limits<std::int64_t>::max() / c.tokens_per_step() + 1);
@@ -18,7 +18,7 @@ TEST(RunConfig, a_run_of_all_tokens_that_can_be_counted_has_a_positive_number_of
   EXPECT_EQ(c.steps(), 1);
 }
 
-TEST(RunConfig, a_step_of_more_tokens_than_can_be_counted_is_refused) {
+TEST(RunConfig, AStepOfMoreTokensThanCanBeCountedIsRefused) {
   RunConfig c;
   c.train.batch = c.train.accumulate = 65536;
   c.data.sequence_length = std::int64_t(1) << 21;

@@ -11,7 +11,7 @@ namespace octet::train {
 namespace {
 
 // A loss is a sum over the same tokens, in another order: n terms and their sums, in double.
-TEST(Evaluation, reports_the_same_loss_whatever_the_micro_batch) {
+TEST(Evaluation, ReportsTheSameLossWhateverTheMicroBatch) {
   const octet::testing::Scratch scratch;
   std::string text;
   for (int i = 0; text.size() < 5000; ++i) text += format("line {} counts to {}\n", i, i * i);

@@ -123,7 +123,7 @@ void expect_near(const std::vector<float>& ours, const GoldenGradient& golden, d
 class EveryFamily : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily, ::testing::Values("llama", "qwen2", "gpt2"));
 
-TEST_P(EveryFamily, has_the_loss_and_the_gradients_that_pytorch_computes) {
+TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const Golden golden = read_golden(GetParam());
   ASSERT_GT(golden.gradients.size(), 20u) << "tests/golden/" << GetParam() << ".txt";
   const Scratch scratch;

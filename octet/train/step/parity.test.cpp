@@ -80,7 +80,7 @@ std::vector<double> trained_with_each_seed(const std::string& recipe) {
 
 // The tolerance is that of the long run, 0.5% or what another seed alone changes, whichever is larger. Two runs that differ in one rounding
 // drift apart by one to two percent here (FP32 and BF16 do), so a single seed could not tell; the mean of three stays within half of that.
-TEST(Parity, fp8_recipes_end_where_bf16_does) {
+TEST(Parity, Fp8RecipesEndWhereBf16Does) {
   const std::vector<double> bf16 = trained_with_each_seed("bf16");
   const auto [low, high] = std::minmax_element(bf16.begin(), bf16.end());
   const double tolerance = std::max(0.005 * mean(bf16), *high - *low);

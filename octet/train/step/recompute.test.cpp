@@ -13,7 +13,7 @@ using namespace octet::train::testing;
 const std::vector<std::string> some_parts[] = {
     {"norm"}, {"activation"}, {"norm", "activation"}, {"mlp"}, {"attention"}, {"mlp", "attention"}, {"block"}};
 
-TEST(Recompute, keeps_less_the_more_is_computed_again) {
+TEST(Recompute, KeepsLessTheMoreIsComputedAgain) {
   const auto kept = [](const char* family, const std::vector<std::string>& parts) {
     EngineConfig config = small_engine(family, "bf16", nn::Recompute::named(parts));
     config.shape.layers = 16;  // what one block rebuilds counts too, once
@@ -29,7 +29,7 @@ TEST(Recompute, keeps_less_the_more_is_computed_again) {
   }
 }
 
-TEST(Recompute, of_some_blocks_lies_between_that_of_none_and_of_all_in_memory_and_work) {
+TEST(Recompute, OfSomeBlocksLiesBetweenThatOfNoneAndOfAllInMemoryAndWork) {
   for (const char* recipe : {"bf16", "current"})
     for (const std::vector<std::string>& parts : some_parts) {
       const auto planned = [&](const nn::Recompute& recompute, std::int64_t layers) {
@@ -53,7 +53,7 @@ TEST(Recompute, of_some_blocks_lies_between_that_of_none_and_of_all_in_memory_an
     }
 }
 
-TEST(Recompute, of_more_blocks_than_there_are_or_of_nothing_is_refused) {
+TEST(Recompute, OfMoreBlocksThanThereAreOrOfNothingIsRefused) {
   const auto refusal = [](const nn::Recompute& recompute, std::int64_t layers) -> std::string {
     EngineConfig config = small_engine("gpt2", "bf16", recompute);
     config.model.recompute_layers = layers;
@@ -70,7 +70,7 @@ TEST(Recompute, of_more_blocks_than_there_are_or_of_nothing_is_refused) {
   EXPECT_EQ(refusal({}, 1), "model.recompute_layers = 1 has nothing to recompute: set model.recompute too, or leave it out");
 }
 
-TEST(Recompute, a_word_that_is_no_part_is_refused_with_the_nearest) {
+TEST(Recompute, AWordThatIsNoPartIsRefusedWithTheNearest) {
   try {
     nn::Recompute::named(std::vector<std::string>{"norm", "atention"});
     FAIL();

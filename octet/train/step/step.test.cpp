@@ -34,7 +34,7 @@ std::vector<float> gradients_of(const EngineConfig& config) {
   return out;
 }
 
-TEST_P(EveryRecipe, stale_gradients_are_stored_over_as_if_they_had_been_zero) {
+TEST_P(EveryRecipe, StaleGradientsAreStoredOverAsIfTheyHadBeenZero) {
   for (const char* family : {"llama", "gpt2"})
     for (const DType gradients : {DType::f32, DType::bf16}) {
       EngineConfig config = small_engine(family, GetParam());
@@ -57,7 +57,7 @@ TEST_P(EveryRecipe, stale_gradients_are_stored_over_as_if_they_had_been_zero) {
     }
 }
 
-TEST_P(EveryRecipe, a_dry_run_needs_the_memory_that_a_real_run_takes_to_the_byte) {
+TEST_P(EveryRecipe, ADryRunNeedsTheMemoryThatARealRunTakesToTheByte) {
   for (const char* family : {"llama", "qwen2", "gpt2"})
     for (const auto& parts : recomputed_parts) {
       EngineConfig config = small_engine(family, GetParam(), nn::Recompute::named(parts));
@@ -72,7 +72,7 @@ TEST_P(EveryRecipe, a_dry_run_needs_the_memory_that_a_real_run_takes_to_the_byte
     }
 }
 
-TEST_P(EveryRecipe, a_dry_run_tells_memory_and_work_of_any_number_of_micro_batches) {
+TEST_P(EveryRecipe, ADryRunTellsMemoryAndWorkOfAnyNumberOfMicroBatches) {
   for (const int accumulate : {1, 2, 3, 4}) {
     const EngineConfig config = small_engine("llama", GetParam());
     const DryRun dry = dry_run(config, machine_target(Device::cpu), 4 / accumulate, accumulate);
@@ -92,7 +92,7 @@ TEST_P(EveryRecipe, a_dry_run_tells_memory_and_work_of_any_number_of_micro_batch
   }
 }
 
-TEST_P(EveryRecipe, recomputing_gives_the_same_gradients_bit_for_bit) {
+TEST_P(EveryRecipe, RecomputingGivesTheSameGradientsBitForBit) {
   for (const char* family : {"llama", "gpt2"}) {
     const std::vector<float> gradients = gradients_of(small_engine(family, GetParam()));
     for (const auto& parts : recomputed_parts)
@@ -104,7 +104,7 @@ TEST_P(EveryRecipe, recomputing_gives_the_same_gradients_bit_for_bit) {
   }
 }
 
-TEST_P(EveryRecipe, codes_of_weights_that_are_made_for_each_gemm_give_the_same_gradients_and_measurements) {
+TEST_P(EveryRecipe, CodesOfWeightsThatAreMadeForEachGemmGiveTheSameGradientsAndMeasurements) {
   EngineConfig config = small_engine("qwen2", GetParam());
   std::vector<float> amax[2], gradients[2];
   for (const bool made : {false, true}) {
@@ -120,7 +120,7 @@ TEST_P(EveryRecipe, codes_of_weights_that_are_made_for_each_gemm_give_the_same_g
   EXPECT_EQ(amax[0], amax[1]);
 }
 
-TEST(Calibration, begins_with_scales_that_fit_and_leaves_nothing_else) {
+TEST(Calibration, BeginsWithScalesThatFitAndLeavesNothingElse) {
   for (const std::string recipe : {"delayed", "global"}) {
     Engine e(small_engine("llama", recipe), Device::cpu, machine_target(Device::cpu));
     StepRunner runner = begin_steps(e);
@@ -166,7 +166,7 @@ std::vector<float> calibrated(std::int64_t accumulate, std::int64_t& asked, bool
   return {maxima.f32(), maxima.f32() + maxima.count()};
 }
 
-TEST(Calibration, reads_as_many_micro_batches_as_it_uses_and_divides_gradients_by_all_tokens_of_the_step) {
+TEST(Calibration, ReadsAsManyMicroBatchesAsItUsesAndDividesGradientsByAllTokensOfTheStep) {
   std::int64_t asked = 0;
   calibrated(2, asked);
   EXPECT_EQ(asked, 2);
@@ -177,7 +177,7 @@ TEST(Calibration, reads_as_many_micro_batches_as_it_uses_and_divides_gradients_b
   EXPECT_NE(of_three, of_four);
 }
 
-TEST(Calibration, is_given_up_before_the_next_pass) {
+TEST(Calibration, IsGivenUpBeforeTheNextPass) {
   std::int64_t asked = 0;
   const auto none = calibrated(4, asked, [] { return true; });
   EXPECT_EQ(asked, 0);
@@ -189,7 +189,7 @@ TEST(Calibration, is_given_up_before_the_next_pass) {
   EXPECT_EQ(asked, 2);
 }
 
-TEST(Plan, tells_how_weights_gradients_and_moments_are_stored) {
+TEST(Plan, TellsHowWeightsGradientsAndMomentsAreStored) {
   EngineConfig config = small_engine("llama", "current");
   config.optimizer->moments = DType::bf16;
   const DryRun dry = dry_run(config, machine_target(Device::cpu), 1, 1);
@@ -203,7 +203,7 @@ TEST(Plan, tells_how_weights_gradients_and_moments_are_stored) {
   EXPECT_EQ(precision_of("optimizer moments"), "bf16");
 }
 
-TEST(Plan, says_which_recipes_a_gpu_only_emulates_and_how_much_of_the_work) {
+TEST(Plan, SaysWhichRecipesAGpuOnlyEmulatesAndHowMuchOfTheWork) {
   const auto emulation = [](const char* recipe, const Target& target) {
     std::string rows;
     for (const PlanRow& row : dry_run(small_engine("llama", recipe), target, 2, 1).plan)
@@ -219,7 +219,7 @@ TEST(Plan, says_which_recipes_a_gpu_only_emulates_and_how_much_of_the_work) {
   EXPECT_NE(emulation("block128", blackwell), "");
 }
 
-TEST(Plan, a_recipe_that_a_gpu_only_emulates_runs_only_when_that_is_asked_for) {
+TEST(Plan, ARecipeThatAGpuOnlyEmulatesRunsOnlyWhenThatIsAskedFor) {
   const auto refusal = [](const Target& target, const PrecisionConfig& config) -> std::string {
     try {
       require_native(dry_run(small_engine("llama", config.recipe), target, 2, 1), config);
@@ -235,7 +235,7 @@ TEST(Plan, a_recipe_that_a_gpu_only_emulates_runs_only_when_that_is_asked_for) {
   EXPECT_EQ(refusal({}, {.recipe = "mxfp8"}), "");
 }
 
-TEST(Plan, counts_moments_that_a_gpu_keeps_in_the_hosts_memory_apart) {
+TEST(Plan, CountsMomentsThatAGpuKeepsInTheHostsMemoryApart) {
   EngineConfig config = small_engine("llama", "current");
   const Target gpu{.device = Device::cuda, .multiprocessors = 132};
   const DryRun here = dry_run(config, gpu, 1, 1);
@@ -247,7 +247,7 @@ TEST(Plan, counts_moments_that_a_gpu_keeps_in_the_hosts_memory_apart) {
   EXPECT_EQ(on_cpu.memory.host, 0u);
 }
 
-TEST_P(EveryRecipe, two_runs_of_one_seed_give_the_same_bits) {
+TEST_P(EveryRecipe, TwoRunsOfOneSeedGiveTheSameBits) {
   std::vector<float> weights[2];
   for (auto& w : weights) {
     Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
@@ -257,7 +257,7 @@ TEST_P(EveryRecipe, two_runs_of_one_seed_give_the_same_bits) {
   EXPECT_EQ(weights[0], weights[1]);
 }
 
-TEST_P(EveryRecipe, evaluation_changes_nothing) {
+TEST_P(EveryRecipe, EvaluationChangesNothing) {
   std::vector<float> weights[2];
   for (const bool evaluating : {false, true}) {
     Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
@@ -275,7 +275,7 @@ TEST_P(EveryRecipe, evaluation_changes_nothing) {
   EXPECT_EQ(weights[0], weights[1]);
 }
 
-TEST_P(EveryRecipe, a_step_that_is_not_finite_changes_no_bit_and_names_its_module) {
+TEST_P(EveryRecipe, AStepThatIsNotFiniteChangesNoBitAndNamesItsModule) {
   Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
   StepRunner runner = train_steps(e, 2);
   Parameter* poisoned = nullptr;
@@ -299,7 +299,7 @@ TEST_P(EveryRecipe, a_step_that_is_not_finite_changes_no_bit_and_names_its_modul
   EXPECT_EQ(e.optimizer->last(e.stream).skip, 0.0f) << "training resumes once the fault is gone";
 }
 
-TEST(Step, four_micro_batches_of_two_are_one_of_eight) {
+TEST(Step, FourMicroBatchesOfTwoAreOneOfEight) {
   // Sums over tokens are regrouped, nothing else changes: in FP32 a gradient is a sum of T products, so each of the two lies within
   // gamma_T times the sum of magnitudes of the exact one, and a bound on the difference relative to the largest gradient follows from
   // conditioning by the layers above; depth D multiplies it.
@@ -334,7 +334,7 @@ TEST(Step, four_micro_batches_of_two_are_one_of_eight) {
   EXPECT_NEAR(losses[0], losses[1], gamma * losses[0]);
 }
 
-TEST(Step, an_untrained_model_knows_nothing) {
+TEST(Step, AnUntrainedModelKnowsNothing) {
   Engine e(small_engine("gpt2", "bf16"), Device::cpu, machine_target(Device::cpu));
   e.parameters.initialize(e.stream, 7);
   const Evaluation out = evaluate_batch(e, random_batch(4, 32, 61, 3));
@@ -342,7 +342,7 @@ TEST(Step, an_untrained_model_knows_nothing) {
   EXPECT_NEAR(out.loss, std::log(61.0), 0.2);
 }
 
-TEST(Step, padding_of_the_vocabulary_is_never_predicted_and_never_trained) {
+TEST(Step, PaddingOfTheVocabularyIsNeverPredictedAndNeverTrained) {
   Engine e(small_engine("llama", "fp32"), Device::cpu, machine_target(Device::cpu));
   begin_steps(e).run(std::vector{random_batch(4, 32, 61, 3)}, {.learning_rate = 1e-3}, [&] {
     for (const Parameter* p : e.parameters.list()) {
@@ -372,7 +372,7 @@ TEST(Step, AQuantizedHeadHasOneScaleFor768Tokens) {
   });
 }
 
-TEST(Step, the_gradient_is_the_slope_of_the_loss) {
+TEST(Step, TheGradientIsTheSlopeOfTheLoss) {
   // Central difference along the gradient itself, in FP32: loss(w + h g) - loss(w - h g) = 2 h |g|^2 + O(h^3).
   for (const char* family : {"llama", "qwen2", "gpt2"}) {
     Engine e(small_engine(family, "fp32"), Device::cpu, machine_target(Device::cpu));
@@ -396,7 +396,7 @@ TEST(Step, the_gradient_is_the_slope_of_the_loss) {
   }
 }
 
-TEST(DryRun, a_run_that_does_not_fit_is_refused_with_remedies) {
+TEST(DryRun, ARunThatDoesNotFitIsRefusedWithRemedies) {
   EngineConfig config = small_engine("llama", "bf16");
   config.shape = model_size("llama-3-8b"), config.sequence = 8192;
   const DryRun dry = dry_run(config, {}, 64, 1);
@@ -410,7 +410,7 @@ TEST(DryRun, a_run_that_does_not_fit_is_refused_with_remedies) {
   }
 }
 
-TEST_P(EveryRecipe, a_step_that_was_stopped_between_micro_batches_leaves_no_trace) {
+TEST_P(EveryRecipe, AStepThatWasStoppedBetweenMicroBatchesLeavesNoTrace) {
   static int questions;
   Engine undisturbed(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu)),
       e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));

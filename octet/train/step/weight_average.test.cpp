@@ -28,7 +28,7 @@ void train(Engine& e, After after) {
   }
 }
 
-TEST(WeightAverage, is_the_mean_of_the_weights_after_each_step) {
+TEST(WeightAverage, IsTheMeanOfTheWeightsAfterEachStep) {
   for (const DType master : {DType::f32, DType::bf16}) {
     Engine e(config_of(master, true), Device::cpu, {});
     std::vector<std::vector<float>> seen;
@@ -43,7 +43,7 @@ TEST(WeightAverage, is_the_mean_of_the_weights_after_each_step) {
   }
 }
 
-TEST(WeightAverage, changes_no_bit_of_training) {
+TEST(WeightAverage, ChangesNoBitOfTraining) {
   for (const DType master : {DType::f32, DType::bf16}) {
     Engine with(config_of(master, true), Device::cpu, {}), without(config_of(master, false), Device::cpu, {});
     const data::Batch held_out = random_batch(4, 32, 61, 99);
@@ -57,7 +57,7 @@ TEST(WeightAverage, changes_no_bit_of_training) {
   }
 }
 
-TEST(WeightAverage, is_in_the_parameters_while_it_is_asked_for) {
+TEST(WeightAverage, IsInTheParametersWhileItIsAskedFor) {
   Engine e(config_of(DType::f32, true), Device::cpu, {});
   train(e, [] {});
   const std::vector<float> own = nn::flat_values(e.stream, e.parameters.values());

@@ -30,7 +30,7 @@ std::vector<std::string> names(const StudyConfig& c) {
   return out;
 }
 
-TEST(Study, trains_seed_by_seed_and_the_baseline_first) {
+TEST(Study, TrainsSeedBySeedAndTheBaselineFirst) {
   StudyConfig c;
   c.run.seed = 5, c.compare.recipes = {"current", "bf16", "block128"}, c.compare.seeds = 2, c.compare.twins = 0;
   EXPECT_EQ(names(c), (std::vector<std::string>{"bf16 5 bf16-seed5", "current 5 current-seed5", "block128 5 block128-seed5",
@@ -39,7 +39,7 @@ TEST(Study, trains_seed_by_seed_and_the_baseline_first) {
   EXPECT_EQ(names(c), (std::vector<std::string>{"fp32 5 fp32", "current 5 current", "bf16 5 bf16", "block128 5 block128"}));
 }
 
-TEST(Study, trains_twins_of_the_baseline_beside_it) {
+TEST(Study, TrainsTwinsOfTheBaselineBesideIt) {
   StudyConfig c;
   c.compare.recipes = {"current"}, c.compare.twins = 2;
   EXPECT_EQ(names(c), (std::vector<std::string>{"bf16 1 bf16", "bf16 1 bf16-twin1", "bf16 1 bf16-twin2", "current 1 current"}));
@@ -51,7 +51,7 @@ TEST(Study, trains_twins_of_the_baseline_beside_it) {
   EXPECT_EQ(differ, std::vector<std::string>{"name"});
 }
 
-TEST(Study, takes_arms_with_any_keys_beside_recipes_and_as_the_baseline) {
+TEST(Study, TakesArmsWithAnyKeysBesideRecipesAndAsTheBaseline) {
   StudyConfig c;
   c.compare.twins = 0, c.compare.recipes = {"current"};
   c.compare.arms = {"o3: recipe.name=current, optim.learning_rate=1e-3, recipe.keep_bf16=[\"layers.0.*\", \"head\"]",
@@ -67,7 +67,7 @@ TEST(Study, takes_arms_with_any_keys_beside_recipes_and_as_the_baseline) {
   EXPECT_EQ(names(c), (std::vector<std::string>{"slow 1 slow", "current 1 current", "o3 1 o3"}));
 }
 
-TEST(Study, refuses_bad_arms_by_name) {
+TEST(Study, RefusesBadArmsByName) {
   const auto refused = [](const std::vector<std::string>& arms) {
     StudyConfig c;
     c.compare.arms = arms;
@@ -88,7 +88,7 @@ TEST(Study, refuses_bad_arms_by_name) {
   EXPECT_TRUE(has(refused({"a: recipe.name=rowwise, recipe.format=hybrid"}), "hybrid"));
 }
 
-TEST(Study, refuses_recipes_that_do_not_exist_or_stand_twice) {
+TEST(Study, RefusesRecipesThatDoNotExistOrStandTwice) {
   StudyConfig c;
   c.compare.recipes = {"current", "delayed", "current"};
   EXPECT_TRUE(has(error_of<ConfigError>([&] { c.runs(); }), "current twice"));
@@ -98,7 +98,7 @@ TEST(Study, refuses_recipes_that_do_not_exist_or_stand_twice) {
   EXPECT_TRUE(has(error_of<ConfigError>([&] { c.runs(); }), "did you mean \"bf16\"?"));
 }
 
-TEST(Study, tells_each_run_what_it_is_told_and_what_is_the_runs_own) {
+TEST(Study, TellsEachRunWhatItIsToldAndWhatIsTheRunsOwn) {
   const Scratch scratch;
   StudyConfig c = two_seeds_of_three_recipes(scratch);
   c.run.name = "which", c.run.recipe.options.format = "hybrid", c.run.train.batch = 7, c.run.checkpoint.every = 3;
@@ -117,7 +117,7 @@ TEST(Study, tells_each_run_what_it_is_told_and_what_is_the_runs_own) {
   }
 }
 
-TEST(Study, is_opened_as_it_was_begun_and_by_one_process_at_a_time) {
+TEST(Study, IsOpenedAsItWasBegunAndByOneProcessAtATime) {
   const Scratch scratch;
   const StudyConfig asked = two_seeds_of_three_recipes(scratch);
   std::string folder;
@@ -132,7 +132,7 @@ TEST(Study, is_opened_as_it_was_begun_and_by_one_process_at_a_time) {
   EXPECT_EQ(config::to_toml(again.config()), config::to_toml(asked));
 }
 
-TEST(Study, whose_file_was_cut_off_anywhere_is_refused) {
+TEST(Study, WhoseFileWasCutOffAnywhereIsRefused) {
   const Scratch scratch;
   const std::string folder = Study::begin(two_seeds_of_three_recipes(scratch)).folder(), path = folder + "/" + Study::file_name,
                     whole = bytes_of(path);
@@ -143,7 +143,7 @@ TEST(Study, whose_file_was_cut_off_anywhere_is_refused) {
   }
 }
 
-TEST(Study, knows_which_runs_are_over_and_clears_them) {
+TEST(Study, KnowsWhichRunsAreOverAndClearsThem) {
   const Scratch scratch;
   const Study study = Study::begin(two_seeds_of_three_recipes(scratch));
   const std::vector<StudyRun> runs = study.config().runs();
@@ -169,7 +169,7 @@ TEST(Study, knows_which_runs_are_over_and_clears_them) {
   EXPECT_TRUE(fs::exists(other) && fs::exists(checkpoint_folder(study.folder_of(runs[3])))) << "the next seed's";
 }
 
-TEST(FirstGradient, is_read_as_it_was_written) {
+TEST(FirstGradient, IsReadAsItWasWritten) {
   const Scratch scratch;
   const std::vector<float> a = octet::testing::gaussian(1000, 1), b = octet::testing::gaussian(1000, 2);
   write_first_gradient(scratch.folder(), a);
@@ -182,7 +182,7 @@ TEST(FirstGradient, is_read_as_it_was_written) {
   EXPECT_TRUE(has(message, "elsewhere/first-gradient.safetensors: there is no such file") && has(message, "trained again")) << message;
 }
 
-TEST(FirstGradient, is_refused_when_any_of_its_bytes_was_damaged) {
+TEST(FirstGradient, IsRefusedWhenAnyOfItsBytesWasDamaged) {
   const Scratch scratch;
   const std::vector<float> a{1, 2, -3};
   write_first_gradient(scratch.folder(), a);
