@@ -5,8 +5,9 @@
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/cli/run_options.hpp"
-#include "octet/telemetry/findings.hpp"
 #include "octet/cli/signals.hpp"
+#include "octet/telemetry/findings.hpp"
+#include "octet/train/study/idle_options.hpp"
 
 namespace octet::cli {
 namespace {
@@ -40,9 +41,11 @@ train::StudyConfig study_of(const Options& o, bool recipes_given) {
   if (!o.compare.arms.empty() && !recipes_given) study.compare.recipes.clear();
   require_baseline(study);
   study.compare.tolerance = share_of("--tolerance", o.tolerance);
-  std::vector<std::string> recipes;
-  for (const train::Arm& arm : study.arms()) recipes.push_back(train::with_arm({}, arm).recipe.recipe);
-  study.run = o.config(recipes, train::comparable_defaults());
+  study.arms();  // bad ones are refused before the configuration is read
+  const train::RunConfig defaults = train::comparable_defaults();
+  config::Origins origins;
+  study.run = o.config(defaults, origins);
+  for (const auto& sentence : train::idle_options(study, defaults, origins)) log::warn("{}", sentence);
   return study;
 }
 

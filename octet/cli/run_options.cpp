@@ -4,8 +4,8 @@
 
 #include "octet/base/log.hpp"
 #include "octet/base/path.hpp"
+#include "octet/config/attributes.hpp"
 #include "octet/scaling/recipe.hpp"
-#include "octet/train/run/idle_options.hpp"
 
 namespace octet::cli {
 
@@ -33,9 +33,15 @@ void require_recipe(const std::string& name) {
 
 }  // namespace
 
-train::RunConfig RunOptions::config(const std::vector<std::string>& recipes, const train::RunConfig& defaults) const {
-  train::RunConfig c = defaults;
+train::RunConfig RunOptions::config() const {
   config::Origins origins;
+  const train::RunConfig c = config({}, origins);
+  for (const auto& sentence : config::idle_options(c, train::RunConfig{}, origins)) log::warn("{}", sentence);
+  return c;
+}
+
+train::RunConfig RunOptions::config(const train::RunConfig& defaults, config::Origins& origins) const {
+  train::RunConfig c = defaults;
   if (!file.empty() && !exists(file))
     throw ConfigError(format("there is no configuration file {}; check the path, or leave it out and use options", printable(file)));
   if (!file.empty()) origins = config::read_toml_file(file, c);
@@ -49,7 +55,6 @@ train::RunConfig RunOptions::config(const std::vector<std::string>& recipes, con
   if (tokens > 0) config::set_key(c, "train.tokens", tokens, "--tokens", origins);
   if (!max_time.empty()) config::set_key(c, "train.max_seconds", seconds_of("--max-time", max_time), "--max-time", origins);
   for (const auto& assignment : set) config::apply_override(c, assignment, origins);
-  for (const auto& sentence : train::idle_options(c, origins, recipes)) log::warn("{}", sentence);
   return c;
 }
 

@@ -14,9 +14,10 @@ struct RunOptions {
   bool fp8_given = false;
 
   void add_to(Command&);
-  /// The configuration that they make together: the file, then the flags, then --set. Warns of options without effect under its recipe,
-  /// or, when several are compared, under any of `recipes`. Keys that nobody sets are as in `defaults`.
-  train::RunConfig config(const std::vector<std::string>& recipes = {}, const train::RunConfig& defaults = {}) const;
+  /// The configuration that they make together: the file, then the flags, then --set. Warns of options without effect.
+  train::RunConfig config() const;
+  /// The same, of keys that nobody sets as in `defaults`, without the warnings; `origins` gets the places of the others.
+  train::RunConfig config(const train::RunConfig& defaults, config::Origins& origins) const;
 };
 
 /// "90", "90s", "5m", "1h30m" in seconds; throws ConfigError naming `option` otherwise.

@@ -18,24 +18,44 @@ class Gatherer final : public FieldVisitor {
  public:
   Section root{"", ""};
 
-  void field(std::string_view name, bool& value, std::string_view help) override { add(name, help, &value); }
-  void field(std::string_view name, std::int64_t& value, std::string_view help, Range range) override { add(name, help, &value, range); }
-  void field(std::string_view name, double& value, std::string_view help, Range range) override { add(name, help, &value, range); }
-  void field(std::string_view name, std::string& value, std::string_view help) override { add(name, help, &value); }
-  void field(std::string_view name, std::vector<std::string>& value, std::string_view help) override { add(name, help, &value); }
-  void choice(std::string_view name, std::string& value, std::string_view help, std::vector<std::string> names) override {
+  void field(std::string_view name, bool& value, std::string_view help, OnResume r) override { add(name, help, &value, r); }
+  void field(std::string_view name, std::int64_t& value, std::string_view help, Range range, OnResume r) override {
+    add(name, help, &value, r, range);
+  }
+  void field(std::string_view name, double& value, std::string_view help, Range range, OnResume r) override {
+    add(name, help, &value, r, range);
+  }
+  void field(std::string_view name, std::string& value, std::string_view help, OnResume r) override { add(name, help, &value, r); }
+  void field(std::string_view name, std::vector<std::string>& value, std::string_view help, OnResume r) override {
+    add(name, help, &value, r);
+  }
+  void choice(std::string_view name, std::string& value, std::string_view help, std::vector<std::string> names, OnResume r) override {
     check(!names.empty(), "config key `{}`: a choice needs a name to choose", name);
-    add(name, help, &value, {}, std::move(names));
+    add(name, help, &value, r, {}, std::move(names));
+  }
+  void idle(std::string_view name, bool has_no_effect, std::string why) override {
+    check(!why.empty(), "config key `{}`: idle() needs a reason", key_of(name));
+    idle_.push_back({key_of(name), has_no_effect ? std::move(why) : ""});
+  }
+
+  /// The list, when all has been shown. Only now: idle() may come before the field that it names.
+  Section finish() {
+    for (auto& [key, why] : idle_) {
+      Field* field = const_cast<Field*>(find_field(root, key));
+      check(field != nullptr, "config key `{}` has a reason to be idle but is no field", key);
+      if (field->idle.empty()) field->idle = std::move(why);
+    }
+    return std::move(root);
   }
 
  protected:
   void enumeration(std::string_view name, EnumSlot value, std::string_view help, std::vector<std::string> names,
-                   std::vector<std::int64_t> values) override {
+                   std::vector<std::int64_t> values, OnResume r) override {
     check(!names.empty(), "config key `{}`: a choice needs a name to choose", name);
-    add(name, help, value, {}, std::move(names), std::move(values));
+    add(name, help, value, r, {}, std::move(names), std::move(values));
   }
-  void enter(std::string_view name, std::string_view help) override {
-    Section section{new_key(name), std::string(help)};
+  void enter(std::string_view name, std::string_view help, OnResume r) override {
+    Section section{.key = new_key(name), .help = std::string(help), .may_change = here().may_change || r == OnResume::may_change};
     open_.push_back(here().sections.size());
     // The place is kept as indices: pointers would not survive the next push_back.
     Section* parent = &root;
@@ -46,6 +66,7 @@ class Gatherer final : public FieldVisitor {
 
  private:
   std::vector<std::size_t> open_;
+  std::vector<std::pair<std::string, std::string>> idle_;  // key and reason
 
   Section& here() {
     Section* section = &root;
@@ -53,17 +74,20 @@ class Gatherer final : public FieldVisitor {
     return *section;
   }
 
+  std::string key_of(std::string_view name) { return (here().key.empty() ? "" : here().key + ".") + std::string(name); }
+
   std::string new_key(std::string_view name) {
     const Section& section = here();
-    const std::string key = (section.key.empty() ? "" : section.key + ".") + std::string(name);
+    const std::string key = key_of(name);
     check(well_formed(name), "config key `{}`: a name must be of a-z, 0-9 and _", key);
     check(!find_field(section, key) && !find_section(section, key), "config key `{}` stands in the list twice", key);
     return key;
   }
 
-  void add(std::string_view name, std::string_view help, Slot slot, Range range = {}, std::vector<std::string> names = {},
+  void add(std::string_view name, std::string_view help, Slot slot, OnResume resume, Range range = {}, std::vector<std::string> names = {},
            std::vector<std::int64_t> enumerators = {}) {
     Field field{std::string(name), new_key(name), std::string(help), slot, range, std::move(names), std::move(enumerators)};
+    field.may_change = here().may_change || resume == OnResume::may_change;
     Value value = value_of(field);
     check(accept(field, value), "config key `{}` must be {}, but holds {}", field.key, wanted_text(field), value_text(value));
     here().fields.push_back(std::move(field));
@@ -97,13 +121,13 @@ bool points_to(const Slot& slot) {
 Section gather(Ref config) {
   Gatherer gatherer;
   config.fields(gatherer);
-  return std::move(gatherer.root);
+  return gatherer.finish();
 }
 
 Section gather(ConstRef config) {
   Gatherer gatherer;
   config.fields(gatherer);
-  return std::move(gatherer.root);
+  return gatherer.finish();
 }
 
 const Field* find_field(const Section& section, std::string_view key) {

@@ -22,16 +22,19 @@ struct Field {
   Range range = {};
   std::vector<std::string> names = {};         // a choice's
   std::vector<std::int64_t> enumerators = {};  // an enum's, one per name
+  bool may_change = false;                     // by a resumed run
+  std::string idle = {};                       // why it has no effect; "" where it has one
 };
 
 struct Section {
   std::string key, help;  // key "" is the whole configuration
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
+  bool may_change = false;  // so all that is in it
 };
 
-/// The fields of `config`, pointing into it. Throws ContractError when a name is ill-formed or stands twice, or a value is not accepted
-/// by its own field.
+/// The fields of `config`, pointing into it. Throws ContractError when a name is ill-formed or stands twice, a value is not accepted by its
+/// own field, or idle() names no field.
 Section gather(Ref config);
 Section gather(ConstRef config);
 

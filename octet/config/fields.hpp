@@ -16,12 +16,18 @@
 //     double learning_rate = 3e-4;
 //     ScheduleConfig schedule;
 //     void fields(config::FieldVisitor& v) {
-//       v.field("learning_rate", learning_rate, "peak learning rate", {.above = 0});
+//       v.field("learning_rate", learning_rate, "peak learning rate", {.above = 0}, OnResume::may_change);
+//       v.field("offload", offload, "on a GPU: keep the moments in the host's memory", OnResume::may_change);
 //       v.section("schedule", schedule, "how the learning rate moves");
+//       v.idle("schedule.decay", schedule.kind != Kind::wsd, "only optim.schedule.kind = \"wsd\" reads it");
 //     }
 //   };
 //
-// Everything else follows from that list: TOML keys and overrides (read.hpp), the resolved text, JSON and help (write.hpp).
+// A field's entry has all that is known of it: name, value, help, bounds, and whether a resumed run may change it. When a field has no
+// effect depends on the values of others: idle() says so in the lowest component that sees them all.
+//
+// Everything else follows from that list: TOML keys and overrides (read.hpp), the resolved text, JSON and help (write.hpp), the keys that a
+// resumed run may change and the options without effect (attributes.hpp).
 
 namespace octet::config {
 
@@ -33,6 +39,9 @@ struct Range {
   double below = std::numeric_limits<double>::infinity();
 };
 
+/// Whether a resumed run may give a field another value than it began with. `fixed`: it would be another run.
+enum class OnResume : std::uint8_t { fixed, may_change };
+
 /// An enum member without its type: its value as a number, read and written.
 struct EnumSlot {
   void* object;
@@ -43,42 +52,48 @@ struct EnumSlot {
 /// What a configuration shows its fields to. Names are [a-z0-9_]+ and differ within one section; help is one phrase without a full stop.
 class FieldVisitor {
  public:
-  virtual void field(std::string_view name, bool& value, std::string_view help) = 0;
-  virtual void field(std::string_view name, std::int64_t& value, std::string_view help, Range range = {}) = 0;
-  virtual void field(std::string_view name, double& value, std::string_view help, Range range = {}) = 0;
-  virtual void field(std::string_view name, std::string& value, std::string_view help) = 0;
-  virtual void field(std::string_view name, std::vector<std::string>& value, std::string_view help) = 0;
+  virtual void field(std::string_view name, bool& value, std::string_view help, OnResume resume = OnResume::fixed) = 0;
+  virtual void field(std::string_view name, std::int64_t& value, std::string_view help, Range range = {},
+                     OnResume resume = OnResume::fixed) = 0;
+  virtual void field(std::string_view name, double& value, std::string_view help, Range range = {}, OnResume resume = OnResume::fixed) = 0;
+  virtual void field(std::string_view name, std::string& value, std::string_view help, OnResume resume = OnResume::fixed) = 0;
+  virtual void field(std::string_view name, std::vector<std::string>& value, std::string_view help, OnResume resume = OnResume::fixed) = 0;
 
   /// A text that must be one of `names`.
-  virtual void choice(std::string_view name, std::string& value, std::string_view help, std::vector<std::string> names) = 0;
+  virtual void choice(std::string_view name, std::string& value, std::string_view help, std::vector<std::string> names,
+                      OnResume resume = OnResume::fixed) = 0;
 
   /// An enum, each accepted value with its name: v.choice("kind", kind, "shape of the decay", {{"cosine", Kind::cosine}, ...}).
   template <class E>
   requires std::is_enum_v<E>
   void choice(std::string_view name, E& value, std::string_view help,
-              std::initializer_list<std::pair<const char*, std::type_identity_t<E>>> named) {
+              std::initializer_list<std::pair<const char*, std::type_identity_t<E>>> named, OnResume resume = OnResume::fixed) {
     std::vector<std::string> names;
     std::vector<std::int64_t> values;
     for (const auto& [word, v] : named) names.push_back(word), values.push_back(std::int64_t(v));
     enumeration(name,
                 {&value, [](const void* e) { return std::int64_t(*static_cast<const E*>(e)); },
                  [](void* e, std::int64_t v) { *static_cast<E*>(e) = E(v); }},
-                help, std::move(names), std::move(values));
+                help, std::move(names), std::move(values), resume);
   }
 
-  /// The fields of `part`, under "name.".
+  /// The fields of `part`, under "name.". With OnResume::may_change a resumed run may change all of them.
   template <class Config>
-  void section(std::string_view name, Config& part, std::string_view help) {
-    enter(name, help);
+  void section(std::string_view name, Config& part, std::string_view help, OnResume resume = OnResume::fixed) {
+    enter(name, help, resume);
     part.fields(*this);
     leave();
   }
 
+  /// While `has_no_effect`, nothing reads the field `name`, because of `why` ("only optim.schedule.kind = \"wsd\" reads it"). `name` is
+  /// relative to the section that is visited ("train.eval_every" at the top). Of several reasons the first counts.
+  virtual void idle(std::string_view name, bool has_no_effect, std::string why) = 0;
+
  protected:
   ~FieldVisitor() = default;
   virtual void enumeration(std::string_view name, EnumSlot value, std::string_view help, std::vector<std::string> names,
-                           std::vector<std::int64_t> values) = 0;
-  virtual void enter(std::string_view name, std::string_view help) = 0;
+                           std::vector<std::int64_t> values, OnResume resume) = 0;
+  virtual void enter(std::string_view name, std::string_view help, OnResume resume) = 0;
   virtual void leave() = 0;
 };
 

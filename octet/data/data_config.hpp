@@ -17,12 +17,13 @@ struct DataConfig {
   std::int64_t prefetch = 4;           // batches kept ready
 
   void fields(config::FieldVisitor& v) {
-    v.field("path", path, "folder that `octet tokenize` wrote");
+    v.field("path", path, "folder that `octet tokenize` wrote", config::OnResume::may_change);
     v.field("sequence_length", sequence_length, "tokens per sample", {.at_least = 1});
     v.field("eval_fraction", eval_fraction, "share of the documents held out for evaluation, chosen by a hash of their number",
             {.at_least = 0, .below = 1});
-    v.field("verify", verify, "read and check every token when the dataset is opened");
-    v.field("prefetch", prefetch, "batches prepared ahead by a thread of their own", {.at_least = 1, .at_most = 1024});
+    v.field("verify", verify, "read and check every token when the dataset is opened", config::OnResume::may_change);
+    v.field("prefetch", prefetch, "batches prepared ahead by a thread of their own", {.at_least = 1, .at_most = 1024},
+            config::OnResume::may_change);
   }
 };
 

@@ -23,18 +23,20 @@ void require_representable(const AdamWConfig& c) {
 }  // namespace
 
 void AdamWConfig::fields(config::FieldVisitor& v) {
-  v.field("learning_rate", learning_rate, "peak learning rate", {.above = 0});
+  v.field("learning_rate", learning_rate, "peak learning rate", {.above = 0}, config::OnResume::may_change);
   v.field("beta1", beta1, "decay of the first moment", {.at_least = 0, .below = 1});
   v.field("beta2", beta2, "decay of the second moment", {.at_least = 0, .below = 1});
   v.field("eps", eps, "added to the root of the second moment", {.above = 0});
-  v.field("weight_decay", weight_decay, "decoupled decay of matrices", {.at_least = 0});
-  v.field("max_grad_norm", max_grad_norm, "global gradient norm above which gradients are scaled down; 0 never", {.at_least = 0});
+  v.field("weight_decay", weight_decay, "decoupled decay of matrices", {.at_least = 0}, config::OnResume::may_change);
+  v.field("max_grad_norm", max_grad_norm, "global gradient norm above which gradients are scaled down; 0 never", {.at_least = 0},
+          config::OnResume::may_change);
   const std::initializer_list<std::pair<const char*, DType>> types{{"f32", DType::f32}, {"bf16", DType::bf16}};
   v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
   v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", types);
   v.choice("moments", moments, "storage of AdamW's two moments; bf16 is rounded stochastically", types);
-  v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once a step");
-  v.section("schedule", schedule, "how the learning rate moves");
+  v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once a step",
+          config::OnResume::may_change);
+  v.section("schedule", schedule, "how the learning rate moves", config::OnResume::may_change);
 }
 
 AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> parameters)

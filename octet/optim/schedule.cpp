@@ -11,6 +11,8 @@ void ScheduleConfig::fields(config::FieldVisitor& v) {
   v.field("warmup", warmup, "share of the run in which the rate rises to its peak", {.at_least = 0, .at_most = 1});
   v.field("decay", decay, "wsd: share of the run, at its end, in which the rate falls", {.above = 0, .at_most = 1});
   v.field("final_ratio", final_ratio, "rate at the end over the peak", {.at_least = 0, .at_most = 1});
+  v.idle("decay", kind != Kind::wsd, "only optim.schedule.kind = \"wsd\" reads it");
+  v.idle("final_ratio", kind == Kind::constant, "the rate does not fall, as optim.schedule.kind is \"constant\"");
 }
 
 double rate_factor(const ScheduleConfig& c, double progress) {

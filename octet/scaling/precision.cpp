@@ -6,6 +6,19 @@
 #include "octet/scaling/from_data.hpp"
 
 namespace octet {
+namespace {
+
+// What the recipes in use do not read.
+void idle_fields(const PrecisionConfig& c, config::FieldVisitor& v) {
+  std::vector<std::string_view> read;
+  for (const auto& entry : recipes())
+    if (entry.name == c.recipe) read.insert(read.end(), entry.options.begin(), entry.options.end());
+  c.options.idle_fields(v, read, c.recipe);
+  for (const char* key : {"keep_bf16", "first", "last", "weights", "fast_accumulation", "emulation", "head"})
+    v.idle(key, read.empty(), "nothing has 8 bits under " + c.recipe);
+}
+
+}  // namespace
 
 void PrecisionConfig::fields(config::FieldVisitor& v) {
   std::vector<std::string> names;
@@ -18,14 +31,16 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
   v.choice(
       "weights", weights,
       "8-bit codes of weights: cached from step to step in both orientations, or encoded for each GEMM, which saves 2 bytes per weight",
-      {{"cached", WeightCodes::cached}, {"on_demand", WeightCodes::on_demand}});
+      {{"cached", WeightCodes::cached}, {"on_demand", WeightCodes::on_demand}}, config::OnResume::may_change);
   v.field("fast_accumulation", fast_accumulation,
           "on a GPU, forward GEMMs with per-tensor or row-wise scales sum in the tensor core's short accumulator; false: FP32 every 128 "
           "products, as backward");
   v.field("emulation", emulation,
-          "on a GPU that does not multiply the recipe's codes as they are, decode them first; else such a run is refused");
+          "on a GPU that does not multiply the recipe's codes as they are, decode them first; else such a run is refused",
+          config::OnResume::may_change);
   v.choice("head", head, "precision of the projection to the vocabulary",
            {{"bf16", HeadPrecision::bf16}, {"recipe", HeadPrecision::recipe}});
+  idle_fields(*this, v);
 }
 
 Precision::Precision(const PrecisionConfig& config)

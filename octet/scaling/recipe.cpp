@@ -1,5 +1,7 @@
 #include "octet/scaling/recipe.hpp"
 
+#include <algorithm>
+
 namespace octet {
 
 void Recipe::end_step(Stream& stream, SlotTable& slots, const Tensor&) { clear(stream, slots.amax()); }
@@ -14,6 +16,15 @@ void RecipeOptions::fields(config::FieldVisitor& v) {
   v.field("calibration", calibration,
           "passes over the first micro-batches before the first step, where scales come from past maxima; 0: they begin at 1",
           {.at_least = 0, .at_most = 64});
+}
+
+void RecipeOptions::idle_fields(config::FieldVisitor& v, const std::vector<std::string_view>& read, const std::string& names) const {
+  for (const auto& [option, why] : {std::pair("format", "nothing has 8 bits"),
+                                    {"history", "no history is kept"},
+                                    {"algorithm", "no history is kept"},
+                                    {"margin", "no scale has a margin"},
+                                    {"calibration", "no scale comes from past maxima"}})
+    v.idle(option, std::find(read.begin(), read.end(), option) == read.end(), octet::format("{} under {}", why, names));
 }
 
 }  // namespace octet

@@ -69,6 +69,8 @@ struct RecipeOptions {
   std::int64_t calibration = 3;    // delayed, global: passes over micro-batches before the first step
 
   void fields(config::FieldVisitor&);
+  /// Has those idle that are not in `read`, under the recipes `names`.
+  void idle_fields(config::FieldVisitor&, const std::vector<std::string_view>& read, const std::string& names) const;
 };
 
 struct RecipeEntry {

@@ -4,55 +4,17 @@
 #include <filesystem>
 
 #include "octet/base/log.hpp"
-#include "octet/config/read.hpp"
+#include "octet/config/attributes.hpp"
 #include "octet/config/write.hpp"
 
 namespace octet::train {
 namespace {
 
-constexpr std::string_view changeable[] = {
-    "name",
-    "output",
-    "device",
-    "deterministic",
-    "threads",  // where it runs
-    "train.steps",
-    "train.tokens",
-    "train.max_seconds",  // how long
-    "train.eval_every",
-    "train.eval_tokens",
-    "train.health_every",
-    "telemetry.*",  // what is measured
-    "train.max_skipped",
-    "train.save_weights",
-    "checkpoint.*",
-    "data.path",
-    "data.verify",
-    "data.prefetch",
-    "model.recompute",
-    "model.recompute_layers",
-    "model.init",
-    "recipe.weights",
-    "recipe.emulation",
-    "optim.offload",  // how, not what
-    "optim.learning_rate",
-    "optim.schedule.*",
-    "optim.max_grad_norm",
-    "optim.weight_decay",
-};
-
 constexpr const char* new_run = "start a new run without --resume";
-
-bool may_change(const std::string& key) {
-  return std::any_of(std::begin(changeable), std::end(changeable),
-                     [&](std::string_view k) { return k.ends_with('*') ? key.starts_with(k.substr(0, k.size() - 1)) : key == k; });
-}
 
 }  // namespace
 
 std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
-
-std::span<const std::string_view> changeable_keys() { return changeable; }
 
 void require_same_run(const RunConfig& now, const std::string& text, const Manifest& manifest, const std::string& checkpoint) {
   RunConfig then;
@@ -61,9 +23,11 @@ void require_same_run(const RunConfig& now, const std::string& text, const Manif
   } catch (const ConfigError& e) {
     throw DataError(format("{}; the checkpoint is of another version of octet: {}", e.what(), new_run));
   }
+  const std::vector<std::string> changeable = config::keys_that_may_change(now);
   std::string wrong;
   for (const config::Difference& d : config::differences(then, now))
-    if (!may_change(d.key)) wrong += format("{}{} = {} (it was {})", wrong.empty() ? "" : ", ", d.key, d.b, d.a);
+    if (std::find(changeable.begin(), changeable.end(), d.key) == changeable.end())
+      wrong += format("{}{} = {} (it was {})", wrong.empty() ? "" : ", ", d.key, d.b, d.a);
   if (!wrong.empty())
     throw ConfigError(
         format("a resumed run cannot change {}; leave that out, or {} (docs/checkpoints.md lists what may change)", wrong, new_run));

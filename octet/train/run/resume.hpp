@@ -1,9 +1,7 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "octet/telemetry/run_facts.hpp"
 #include "octet/train/checkpoint/store.hpp"
@@ -14,11 +12,8 @@ namespace octet::train {
 /// Where a run's checkpoints are.
 std::string checkpoint_folder(const std::string& run_folder);
 
-/// The configuration keys that a resumed run may give another value; "optim.schedule.*" stands for all that begin so. Every other one
-/// would make it another run.
-std::span<const std::string_view> changeable_keys();
-
-/// Throws ConfigError naming the keys that differ from the checkpoint's and may not, and DataError when the text is another one.
+/// Throws ConfigError naming the keys that differ from the checkpoint's and are fixed (config::OnResume), and DataError when the text is
+/// another one.
 void require_same_run(const RunConfig&, const std::string& text, const Manifest&, const std::string& checkpoint);
 
 /// The newest checkpoint that reads as it was written; every newer one is warned of by name, with what is wrong with it, and that sentence

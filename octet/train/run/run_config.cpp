@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "octet/machine/machine.hpp"
 #include "octet/models/registry.hpp"
 
 namespace octet::train {
@@ -10,6 +11,8 @@ namespace {
 
 // What JSON readers count exactly: 2^53.
 constexpr std::int64_t most_counted = std::int64_t(1) << 53;
+
+constexpr auto may_change = config::OnResume::may_change;
 
 }  // namespace
 
@@ -22,11 +25,11 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
   v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 24});
   v.field("recompute", recompute,
-          "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block");
+          "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block", may_change);
   v.field("recompute_layers", recompute_layers,
-          "blocks, from the first on, that compute these again, while the others keep everything; 0: all",
-          {.at_least = 0, .at_most = 4096});
-  v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones");
+          "blocks, from the first on, that compute these again, while the others keep everything; 0: all", {.at_least = 0, .at_most = 4096},
+          may_change);
+  v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones", may_change);
 }
 
 ModelShape ModelConfig::shape() const {
@@ -45,19 +48,21 @@ ModelShape ModelConfig::shape() const {
 }
 
 void LoopConfig::fields(config::FieldVisitor& v) {
-  v.field("steps", steps, "optimizer steps; 0: as tokens or max_seconds say", {.at_least = 0});
-  v.field("tokens", tokens, "tokens to train on, rounded up to whole steps; 0: no such limit", {.at_least = 0});
-  v.field("max_seconds", max_seconds, "wall time after which the run ends; 0: no such limit", {.at_least = 0, .at_most = 1e9});
+  v.field("steps", steps, "optimizer steps; 0: as tokens or max_seconds say", {.at_least = 0}, may_change);
+  v.field("tokens", tokens, "tokens to train on, rounded up to whole steps; 0: no such limit", {.at_least = 0}, may_change);
+  v.field("max_seconds", max_seconds, "wall time after which the run ends; 0: no such limit", {.at_least = 0, .at_most = 1e9}, may_change);
   v.field("batch", batch, "sequences in a micro-batch", {.at_least = 1, .at_most = 65536});
   v.field("accumulate", accumulate, "micro-batches in an optimizer step", {.at_least = 1, .at_most = 65536});
-  v.field("eval_every", eval_every, "steps between evaluations; 0: at the end only", {.at_least = 0});
-  v.field("eval_tokens", eval_tokens, "held-out tokens in an evaluation, the same whatever the micro-batch; 0: all", {.at_least = 0});
+  v.field("eval_every", eval_every, "steps between evaluations; 0: at the end only", {.at_least = 0}, may_change);
+  v.field("eval_tokens", eval_tokens, "held-out tokens in an evaluation, the same whatever the micro-batch; 0: all", {.at_least = 0},
+          may_change);
   v.field("average", average,
           "share of the last steps whose weights are averaged, to be evaluated at the end beside the weights themselves; 0: none",
           {.at_least = 0, .at_most = 1});
-  v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1});
-  v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops", {.at_least = 1});
-  v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder");
+  v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1}, may_change);
+  v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops", {.at_least = 1}, may_change);
+  v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder", may_change);
+  v.idle("tokens", steps > 0, "train.steps is set, and decides");
 }
 
 void CheckpointConfig::fields(config::FieldVisitor& v) {
@@ -71,19 +76,25 @@ void TelemetryConfig::fields(config::FieldVisitor& v) {
 }
 
 void RunConfig::fields(config::FieldVisitor& v) {
-  v.field("name", name, "name of the run and of its folder; empty: the recipe's name");
-  v.field("output", output, "folder in which the run's folder is made");
+  v.field("name", name, "name of the run and of its folder; empty: the recipe's name", may_change);
+  v.field("output", output, "folder in which the run's folder is made", may_change);
   v.field("seed", seed, "of the first weights and of the order of the data", {.at_least = 0});
-  v.choice("device", device, "what computes: auto is the GPU where there is one that works", {"auto", "cpu", "gpu"});
-  v.field("deterministic", deterministic, "on a GPU: the same bits in every run, which costs speed and memory; the CPU always gives them");
-  v.field("threads", threads, "CPU threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
+  v.choice("device", device, "what computes: auto is the GPU where there is one that works", {"auto", "cpu", "gpu"}, may_change);
+  v.field("deterministic", deterministic, "on a GPU: the same bits in every run, which costs speed and memory; the CPU always gives them",
+          may_change);
+  v.field("threads", threads, "CPU threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256}, may_change);
   v.section("model", model, "which model");
   v.section("recipe", recipe, "in which precision its linear layers run");
   v.section("data", data, "on which text");
   v.section("train", train, "how long and in which portions");
   v.section("optim", optim, "AdamW");
-  v.section("checkpoint", checkpoint, "when to save what a resumed run needs");
-  v.section("telemetry", telemetry, "what it shows while it trains");
+  v.section("checkpoint", checkpoint, "when to save what a resumed run needs", may_change);
+  v.section("telemetry", telemetry, "what it shows while it trains", may_change);
+  for (const char* key : {"train.eval_every", "train.eval_tokens", "train.average"})
+    v.idle(key, data.eval_fraction == 0, "nothing is held out, as data.eval_fraction is 0");
+  // The machine is asked only where it matters.
+  const auto on_cpu = [&] { return device == "cpu" || (device == "auto" && device_named(device) == Device::cpu); };
+  v.idle("optim.offload", optim.offload && on_cpu(), "on the CPU everything is in the host's memory");
 }
 
 std::int64_t RunConfig::tokens_per_step() const {

@@ -72,6 +72,7 @@ void CompareConfig::fields(config::FieldVisitor& v) {
 void StudyConfig::fields(config::FieldVisitor& v) {
   run.fields(v);
   v.section("compare", compare, "what is compared");
+  v.idle("checkpoint.keep", true, "a comparison keeps the newest checkpoint alone");
 }
 
 std::vector<Arm> StudyConfig::arms() const {
