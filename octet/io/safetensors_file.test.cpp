@@ -104,11 +104,11 @@ TEST_F(Safetensors, a_header_that_is_no_utf8_json_object_is_refused) {
   for (const char* header : {"[]", "null", "\"x\"", "", "   ", "\xEF\xBB\xBF{}"})
     refuses(file_of(header), "a JSON object must begin here");  // S10
   refuses(file_of("{} {}"), "not valid JSON");
-  refuses(file_of(std::string("{}\0{}", 5)), "control character");
-  refuses(file_of("{\"a\x1b[2J\":1}"), "control character");
+  refuses(file_of(std::string("{}\0{}", 5)), "NUL byte");
+  refuses(file_of("{\"a\x1b[2J\":1}"), "not valid JSON");
   refuses(file_of("{"), "not valid JSON");
-  refuses(file_of("{\"a\":" + std::string(10, '[')), "4 deep");
-  refuses(file_of("{\"a\":" + std::string(1'000'000, '[')), "4 deep");
+  refuses(file_of("{\"a\":{\"x\":" + std::string(10, '[')), "4 deep");
+  refuses(file_of("{\"a\":{\"x\":" + std::string(1'000'000, '[')), "4 deep");
 }
 
 TEST_F(Safetensors, blanks_around_the_header_are_read_and_those_before_it_are_noted) {  // S11
@@ -297,7 +297,7 @@ TEST_F(Safetensors, a_hostile_header_costs_at_most_its_size_and_64_mebibytes) { 
   costs_little();
   header("{\"", [](std::size_t) { return std::string(1000, 'x'); });
   EXPECT_TRUE(has(error_of<DataError>([&] { SafetensorsFile::open(path); }),
-                  "byte 9: one string, number or run of blanks may have 1,048,576 bytes"));
+                  "byte 9: a string, a number or a run of blanks may have at most 1,048,576 bytes"));
   costs_little();
 }
 

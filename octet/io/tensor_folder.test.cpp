@@ -4,7 +4,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
-#include "octet/json/object.hpp"
+#include "octet/json/fields.hpp"
 #include "octet/io/tensor_folder_writer.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -176,9 +176,10 @@ TEST(FolderWriter, shards_hold_what_fits_and_one_tensor_at_least) {
   TensorFolderWriter writer(scratch.folder(), tensors, 100);
   for (std::size_t i = tensors.size(); i-- > 0;) writer.append(tensors[i].name, filled(std::size_t(tensors[i].shape[0]), char('0' + i)));
   writer.commit();
-  const JsonObject index = JsonObject::load(scratch.at("model.safetensors.index.json"));
+  const json::Value file = json::load(scratch.at("model.safetensors.index.json"));
+  const json::Fields index(file, "index");
   EXPECT_EQ(index.object("metadata").integer("total_size", 0, 1000), 511);
-  const JsonObject map = index.object("weight_map");
+  const json::Fields map = index.object("weight_map");
   const char* expected[] = {"1", "1", "2", "3", "3", "4", "5"};  // {40, 50}, {20}, {300, 0}, {100}, {1}
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     EXPECT_EQ(map.text(tensors[i].name), format("model-0000{}-of-00005.safetensors", expected[i])) << i;

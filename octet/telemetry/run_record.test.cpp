@@ -163,17 +163,20 @@ TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
     EXPECT_TRUE(message.ends_with(remedy)) << message;
     return message.substr(0, message.size() - std::min(message.size(), remedy.size()));
   };
-  EXPECT_EQ(error("{"), "metrics.jsonl:2: not JSON at byte 2");
-  EXPECT_EQ(error("[]"), "metrics.jsonl:2: wanted an object, got an array");
-  EXPECT_EQ(error(R"({"event":"stop"})"), "metrics.jsonl:2: event: wanted step, scales, health, eval, incident or end, got 'stop'");
-  EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"), "metrics.jsonl:2: loss: wanted a number, got a text");
-  EXPECT_EQ(error(R"({"event":"eval","step":-1,"time":0,"loss":1,"tokens":1})"), "metrics.jsonl:2: step: wanted at least 0, got -1");
+  EXPECT_TRUE(error("{").starts_with("metrics.jsonl:2: column 2: not valid JSON: "));
+  EXPECT_EQ(error("[]"), "metrics.jsonl:2: column 1: a JSON object must begin here, in UTF-8 without byte order mark");
+  EXPECT_EQ(error(R"({"event":"stop"})"),
+            "metrics.jsonl:2: event must be step, scales, health, eval, incident or end, got the string \"stop\"");
+  EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"),
+            "metrics.jsonl:2: loss must be a number or null, got the string \"x\"");
+  EXPECT_EQ(error(R"({"event":"eval","step":-1,"time":0,"loss":1,"tokens":1})"),
+            "metrics.jsonl:2: step must be an integer of at least 0, got -1");
   EXPECT_EQ(error(R"({"event":"eval","step":1e3,"time":0,"loss":1,"tokens":1})"),
-            "metrics.jsonl:2: step: wanted a whole number, got a number");
+            "metrics.jsonl:2: step must be an integer of at least 0, got 1000.0");
   EXPECT_EQ(error(R"({"event":"eval","step":18446744073709551615,"time":0,"loss":1,"tokens":1})"),
-            "metrics.jsonl:2: step: wanted a whole number, got a number");
+            "metrics.jsonl:2: step must be an integer of at least 0, got 1.8446744073709552e+19");
   EXPECT_EQ(error(R"({"event":"scales","step":1,"time":0,"amax":[1],"scale_min":[1,1],"scale_max":[1,1]})"),
-            "metrics.jsonl:2: amax: wanted 2 entries, one for each quantizer of run.json, got 1");
+            "metrics.jsonl:2: amax must have 2 entries, one per quantizer of run.json, got 1");
   EXPECT_NE(error(""), "");
   EXPECT_NE(error("\xff\xfe\x00"), "");
   EXPECT_NE(error(std::string(50000, '[')), "");

@@ -112,7 +112,7 @@ TEST(Report, shows_hostile_texts_as_texts) {
   for (auto& q : run.facts.quantizers) q.path = q.operand = q.format = q.block = evil;
   run.facts.memory.categories[0].name = evil;
   run.incidents.push_back({1, 0, evil, evil, evil});
-  run.facts.config_json = Json(Json::Object{{evil, evil}}).dump();
+  run.facts.config_json = json::Value(json::Object{{evil, evil}}).dump(json::Layout::line, json::Invalid::replace);
   const std::vector<RunRecord> runs{run};
   const Comparison comparison = compare_runs(runs, evil, 0.005);
   for (const Comparison* c : {static_cast<const Comparison*>(nullptr), &comparison}) {
