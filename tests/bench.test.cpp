@@ -23,8 +23,8 @@ constexpr const char* tiny =
     "bench --device cpu --quiet --tokens 64 --sequence 32 --repeat 3 --sample-ms 0.05 --working-set 1"
     " --set threads=1 --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96";
 
-double number(const Json& object, const char* member) {
-  const Json* value = object.find(member);
+double number(const json::Value& object, const char* member) {
+  const json::Value* value = object.find(member);
   if (value == nullptr) return -1;
   return value->real() ? *value->real() : value->integer() ? double(*value->integer()) : -1;
 }
@@ -34,21 +34,21 @@ class Measured : public ::testing::Test {
   void SetUp() override {
     ended = testing::run_octet(std::string(tiny) + " --recipe bf16,current,block128 --json rows.json", scratch.folder());
     ASSERT_EQ(ended.code, 0) << ended.err;
-    result = parse_json(testing::bytes_of(scratch.at("rows.json")), "rows.json");
+    result = json::load(scratch.at("rows.json"));
     ASSERT_NE(result.find("rows"), nullptr);
     rows = *result.find("rows")->array();
   }
-  static std::string text(const Json& row, const char* member) { return *row.find(member)->text(); }
+  static std::string text(const json::Value& row, const char* member) { return *row.find(member)->text(); }
 
   testing::Scratch scratch;
   Ended ended;
-  Json result;
-  Json::Array rows;
+  json::Value result;
+  json::Array rows;
 };
 
 TEST_F(Measured, EveryGroupHasItsRows) {
   std::map<std::string, std::set<std::string>> names;
-  for (const Json& row : rows) names[text(row, "group")].insert(text(row, "name"));
+  for (const json::Value& row : rows) names[text(row, "group")].insert(text(row, "name"));
   const auto expect = [&](const char* group, std::initializer_list<const char*> wanted) {
     for (const char* name : wanted) EXPECT_TRUE(names[group].contains(name)) << group << ": " << name;
   };
@@ -65,7 +65,7 @@ TEST_F(Measured, EveryGroupHasItsRows) {
 
 TEST_F(Measured, EveryRowIsARateBesideALimit) {
   EXPECT_GT(number(*result.find("limits"), "copy_bytes_per_second"), 0);
-  for (const Json& row : rows) {
+  for (const json::Value& row : rows) {
     const std::string what = text(row, "group") + ": " + text(row, "name") + ", " + text(row, "precision");
     EXPECT_TRUE(has(text(row, "unit"), text(row, "group") == "step" ? "tokens/s" : "/s")) << what;
     EXPECT_GT(number(row, "amount"), 0) << what;
@@ -81,10 +81,10 @@ TEST_F(Measured, EveryRowIsARateBesideALimit) {
 
 TEST_F(Measured, AStepTellsWhereItsFloorComesFrom) {
   int steps = 0;
-  for (const Json& row : rows) {
+  for (const json::Value& row : rows) {
     if (text(row, "group") != "step") continue;
     ++steps;
-    const Json& floor = *row.find("floor");
+    const json::Value& floor = *row.find("floor");
     const double parts = number(floor, "gemm_seconds") + number(floor, "attention_seconds") + number(floor, "memory_seconds");
     EXPECT_NEAR(parts, number(floor, "seconds"), 1e-9 * parts);
     EXPECT_NEAR(number(row, "limit") * parts, number(row, "amount"), 1e-9 * number(row, "amount"));

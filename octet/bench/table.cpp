@@ -53,8 +53,8 @@ std::string floor_text(const StepResult& s) {
                 ms(s.floor.gemm_seconds), ms(s.floor.attention_seconds), ms(s.floor.memory_seconds), bytes_text(s.peak_bytes));
 }
 
-Json json_of(const Row& r) {
-  return Json::Object{{"group", r.group},
+json::Value json_of(const Row& r) {
+  return json::Object{{"group", r.group},
                       {"name", r.name},
                       {"shape", r.shape},
                       {"precision", r.precision},
@@ -68,10 +68,10 @@ Json json_of(const Row& r) {
                       {"share", r.share()}};
 }
 
-Json json_of(const StepResult& s) {
-  Json row = json_of(s.row);
-  Json::Object members = *row.object();
-  members.push_back({"floor", Json::Object{{"seconds", s.floor.seconds()},
+json::Value json_of(const StepResult& s) {
+  json::Value row = json_of(s.row);
+  json::Object members = *row.object();
+  members.push_back({"floor", json::Object{{"seconds", s.floor.seconds()},
                                            {"gemm_seconds", s.floor.gemm_seconds},
                                            {"attention_seconds", s.floor.attention_seconds},
                                            {"memory_seconds", s.floor.memory_seconds}}});
@@ -79,7 +79,7 @@ Json json_of(const StepResult& s) {
   return members;
 }
 
-Json known(double rate) { return rate > 0 ? Json(rate) : Json(); }
+json::Value known(double rate) { return rate > 0 ? json::Value(rate) : json::Value(); }
 
 }  // namespace
 
@@ -93,18 +93,18 @@ std::string table_text(const Result& r) {
   return out;
 }
 
-Json to_json(const Result& r) {
-  Json::Array rows;
+json::Value to_json(const Result& r) {
+  json::Array rows;
   for (const Row& row : r.rows) rows.push_back(json_of(row));
   for (const StepResult& s : r.steps) rows.push_back(json_of(s));
-  return Json::Object{{"device", r.device},
+  return json::Object{{"device", r.device},
                       {"libraries", r.libraries},
                       {"model", r.model},
                       {"tokens", r.tokens},
                       {"sequence", r.sequence},
                       {"repeats", r.effort.repeats},
                       {"working_set_bytes", r.effort.working_set_bytes},
-                      {"limits", Json::Object{{"copy_bytes_per_second", r.copy_bytes_per_second},
+                      {"limits", json::Object{{"copy_bytes_per_second", r.copy_bytes_per_second},
                                               {"fp8_flops_per_second", known(r.fp8_flops_per_second)},
                                               {"bf16_flops_per_second", known(r.bf16_flops_per_second)},
                                               {"f32_flops_per_second", known(r.f32_flops_per_second)}}},

@@ -59,7 +59,7 @@ ExitCode measure(const Options& o) {
   if (!o.json.empty()) require_writable(o.json);
   const bench::Result result = bench::run(plan_of(o));
   output::write(bench::table_text(result));
-  if (!o.json.empty()) write_file(o.json, bench::to_json(result).dump(true) + "\n");
+  if (!o.json.empty()) write_file(o.json, bench::to_json(result).dump(json::Layout::indented, json::Invalid::replace) + "\n");
   return ExitCode::done;
 }
 

@@ -37,11 +37,11 @@ struct Job {
   }
 };
 
-TEST(Attributes, a_resumed_run_may_change_the_fields_and_sections_that_say_so) {
+TEST(Attributes, AResumedRunMayChangeTheFieldsAndSectionsThatSaySo) {
   EXPECT_EQ(keys_that_may_change(Job{}), (std::vector<std::string>{"steps", "rate.kind", "rate.ratio", "rate.decay", "other.decay"}));
 }
 
-TEST(Attributes, a_field_is_idle_while_its_condition_holds_with_the_first_reason) {
+TEST(Attributes, AFieldIsIdleWhileItsConditionHoldsWithTheFirstReason) {
   Job job;
   const auto idle = [&] {
     std::string out;
@@ -54,7 +54,7 @@ TEST(Attributes, a_field_is_idle_while_its_condition_holds_with_the_first_reason
       << "a section before its owner";
 }
 
-TEST(Attributes, options_without_effect_are_those_of_another_value_than_the_default_with_their_place) {
+TEST(Attributes, OptionsWithoutEffectAreThoseOfAnotherValueThanTheDefaultWithTheirPlace) {
   Job job;
   EXPECT_TRUE(idle_options(job, Job{}, {}).empty());
   Origins origins = read_toml("[rate]\nratio = 0.5\ndecay = 0.5\n", "a.toml", job);
@@ -73,7 +73,7 @@ struct Unreasoned {
   void fields(FieldVisitor& v) { v.field("a", a, ""), v.idle("a", true, ""); }
 };
 
-TEST(Attributes, a_reason_for_no_field_and_a_field_without_reason_break_the_contract) {
+TEST(Attributes, AReasonForNoFieldAndAFieldWithoutReasonBreakTheContract) {
   EXPECT_THROW(idle_keys(Misnamed{}), ContractError);
   EXPECT_THROW(idle_keys(Unreasoned{}), ContractError);
 }

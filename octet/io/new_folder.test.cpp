@@ -10,7 +10,7 @@ using testing::error_of, testing::has, testing::Scratch;
 
 void fill(const NewFolder& folder, const char* name) { write_file(folder.working() + "/" + name, name); }
 
-TEST(NewFolder, stands_under_its_name_only_after_commit_and_leaves_nothing_otherwise) {
+TEST(NewFolder, StandsUnderItsNameOnlyAfterCommitAndLeavesNothingOtherwise) {
   const Scratch scratch;
   {
     NewFolder folder(scratch.at("a/b"));
@@ -27,7 +27,7 @@ TEST(NewFolder, stands_under_its_name_only_after_commit_and_leaves_nothing_other
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.at("a")), std::filesystem::directory_iterator()), 1);
 }
 
-TEST(NewFolder, replaces_a_folder_as_a_whole) {
+TEST(NewFolder, ReplacesAFolderAsAWhole) {
   const Scratch scratch;
   for (const char* name : {"old", "new"}) {
     NewFolder folder(scratch.at("f") + "/");
@@ -40,7 +40,7 @@ TEST(NewFolder, replaces_a_folder_as_a_whole) {
   EXPECT_EQ(scratch.entries(), 1u);
 }
 
-TEST(NewFolder, replaces_the_folder_behind_a_link) {
+TEST(NewFolder, ReplacesTheFolderBehindALink) {
   const Scratch scratch;
   std::filesystem::create_directory(scratch.at("real"));
   std::filesystem::create_directory_symlink("real", scratch.at("link"));
@@ -51,7 +51,7 @@ TEST(NewFolder, replaces_the_folder_behind_a_link) {
   EXPECT_EQ(read_file(scratch.at("real/x"), 10), "x");
 }
 
-TEST(NewFolder, refuses_the_name_of_a_file_and_no_name) {
+TEST(NewFolder, RefusesTheNameOfAFileAndNoName) {
   const Scratch scratch;
   write_file(scratch.at("f"), "x");
   EXPECT_TRUE(has(error_of<IoError>([&] { NewFolder folder(scratch.at("f")); }), "cannot make the folder"));

@@ -10,7 +10,7 @@ namespace octet::io {
 namespace {
 
 /// Walks { name: { dtype, shape: [..], data_offsets: [..] }, "__metadata__": { key: value } }.
-class EntryReader : public JsonEvents {
+class EntryReader : public json::Events {
  public:
   EntryReader(const std::string& file, const SafetensorsLimits& limits, SafetensorsHeader& header)
       : file_(file), limits_(limits), header_(header) {}
@@ -18,7 +18,7 @@ class EntryReader : public JsonEvents {
   void on_null() override { scalar("null"); }
   void on_bool(bool x) override { scalar(to_text(x)); }
   void on_negative(std::int64_t x) override { scalar(x == 0 ? "-0" : to_text(x)); }
-  void on_real(double x) override { scalar(number_json(x)); }
+  void on_real(double x) override { scalar(json::real_text(x)); }
   void on_integer(std::uint64_t x) override {
     if (skipped_ == 0 && where_ == Where::numbers) return number(x);
     scalar(to_text(x));
@@ -177,7 +177,8 @@ void check_metadata_keys(const Metadata& metadata, const std::string& file) {
 
 void parse_entries(std::string_view text, const std::string& file, const SafetensorsLimits& limits, SafetensorsHeader& header) {
   EntryReader reader(file, limits, header);
-  read_json({.text = text, .file = file, .first_byte = 8, .max_depth = 4}, reader);
+  const json::Limits json_limits{.bytes = json::Limits::none, .values = json::Limits::none, .depth = 4};  // the caller limits the bytes
+  json::read({.text = text, .file = file, .limits = json_limits, .place = json::Place::byte, .first_byte = 8}, reader);
   check_metadata_keys(header.metadata, file);
 }
 

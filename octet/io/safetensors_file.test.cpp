@@ -54,7 +54,7 @@ constexpr const char* good =
     R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
     R"("b":{"dtype":"BF16","shape":[],"data_offsets":[8,10]},"c":{"dtype":"U8","shape":[0,7],"data_offsets":[8,8]}})";
 
-TEST_F(Safetensors, a_good_file_shows_its_tensors_in_order_of_offset_and_by_name) {
+TEST_F(Safetensors, AGoodFileShowsItsTensorsInOrderOfOffsetAndByName) {
   const SafetensorsFile file = opened(file_of(good, 10));
   const auto tensors = file.tensors();
   ASSERT_EQ(tensors.size(), 3u);
@@ -72,7 +72,7 @@ TEST_F(Safetensors, a_good_file_shows_its_tensors_in_order_of_offset_and_by_name
   EXPECT_FALSE(file.header().leading_blank);
 }
 
-TEST_F(Safetensors, views_live_on_when_the_file_moves) {
+TEST_F(Safetensors, ViewsLiveOnWhenTheFileMoves) {
   SafetensorsFile file = opened(file_of(good, 10));
   const TensorView before = *file.find("a");
   const SafetensorsFile moved = std::move(file);
@@ -81,7 +81,7 @@ TEST_F(Safetensors, views_live_on_when_the_file_moves) {
   EXPECT_EQ(before.bytes.data(), moved.find("a")->bytes.data());
 }
 
-TEST_F(Safetensors, the_header_length_is_checked_before_it_is_believed) {
+TEST_F(Safetensors, TheHeaderLengthIsCheckedBeforeItIsBelieved) {
   refuses("", "has 0 bytes");                                                                                          // S1
   refuses("1234567", "has 7 bytes");                                                                                   // S2
   refuses(std::string(8, '\xFF') + "{}", "header length of at most 100000000 bytes, they give 18446744073709551615");  // S4
@@ -90,7 +90,7 @@ TEST_F(Safetensors, the_header_length_is_checked_before_it_is_believed) {
   refuses("version https://git-lfs.github.com/spec/v1", "Git LFS pointer");
 }
 
-TEST_F(Safetensors, a_lower_limit_of_the_callers_holds) {
+TEST_F(Safetensors, ALowerLimitOfTheCallersHolds) {
   opened(file_of(good, 10));
   EXPECT_TRUE(has(error_of<DataError>([&] { SafetensorsFile::open(path, Link::follow, {.header_bytes = 64}); }), "at most 64 bytes"));
   EXPECT_TRUE(has(error_of<DataError>([&] { SafetensorsFile::open(path, Link::follow, {.tensors = 2}); }), "at most 2 tensors"));
@@ -99,25 +99,25 @@ TEST_F(Safetensors, a_lower_limit_of_the_callers_holds) {
       has(error_of<DataError>([&] { SafetensorsFile::open(path, Link::follow, {.metadata_bytes = 7}); }), "may have 7 bytes together"));
 }
 
-TEST_F(Safetensors, a_header_that_is_no_utf8_json_object_is_refused) {
+TEST_F(Safetensors, AHeaderThatIsNoUtf8JsonObjectIsRefused) {
   refuses(file_of("{\"a\xFF\":1}"), "byte 11: not valid JSON");  // S8
   for (const char* header : {"[]", "null", "\"x\"", "", "   ", "\xEF\xBB\xBF{}"})
     refuses(file_of(header), "a JSON object must begin here");  // S10
   refuses(file_of("{} {}"), "not valid JSON");
-  refuses(file_of(std::string("{}\0{}", 5)), "control character");
-  refuses(file_of("{\"a\x1b[2J\":1}"), "control character");
+  refuses(file_of(std::string("{}\0{}", 5)), "NUL byte");
+  refuses(file_of("{\"a\x1b[2J\":1}"), "not valid JSON");
   refuses(file_of("{"), "not valid JSON");
-  refuses(file_of("{\"a\":" + std::string(10, '[')), "4 deep");
-  refuses(file_of("{\"a\":" + std::string(1'000'000, '[')), "4 deep");
+  refuses(file_of("{\"a\":{\"x\":" + std::string(10, '[')), "4 deep");
+  refuses(file_of("{\"a\":{\"x\":" + std::string(1'000'000, '[')), "4 deep");
 }
 
-TEST_F(Safetensors, blanks_around_the_header_are_read_and_those_before_it_are_noted) {  // S11
+TEST_F(Safetensors, BlanksAroundTheHeaderAreReadAndThoseBeforeItAreNoted) {  // S11
   const SafetensorsFile file = opened(file_of(std::string(" \t\r\n") + good + "   \n", 10));
   EXPECT_TRUE(file.header().leading_blank);
   EXPECT_EQ(int(file.find("a")->bytes[0]), 1);
 }
 
-TEST_F(Safetensors, names_that_stand_twice_are_refused) {  // S14
+TEST_F(Safetensors, NamesThatStandTwiceAreRefused) {  // S14
   const char* u8 = R"({"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
   refuses(file_of(format(R"({"a":{},"b":{},"a":{}})", u8, u8, u8)), "tensor \"a\" stands twice");
   refuses(tensor_file(R"({"dtype":"U8","dtype":"U8","shape":[4],"data_offsets":[0,4]})"), "dtype twice");
@@ -126,7 +126,7 @@ TEST_F(Safetensors, names_that_stand_twice_are_refused) {  // S14
   refuses(file_of(format(R"({"a":{},"\u0061":{}})", u8, u8)), "tensor \"a\" stands twice");
 }
 
-TEST_F(Safetensors, metadata_other_than_strings_is_refused) {  // S16
+TEST_F(Safetensors, MetadataOtherThanStringsIsRefused) {  // S16
   refuses(file_of(R"({"__metadata__":{"k":1}})"), "__metadata__ \"k\": must be a string, got 1");
   refuses(file_of(R"({"__metadata__":{"k":{"x":"y"}}})"), "must be a string, got an object");
   refuses(file_of(R"({"__metadata__":{"k":null}})"), "must be a string, got null");
@@ -134,7 +134,7 @@ TEST_F(Safetensors, metadata_other_than_strings_is_refused) {  // S16
   refuses(file_of(R"({"__metadata__":[]})"), "must be an object of strings, got an array");
 }
 
-TEST_F(Safetensors, entries_that_lack_a_field_are_refused) {  // S17
+TEST_F(Safetensors, EntriesThatLackAFieldAreRefused) {  // S17
   refuses(tensor_file(R"({"shape":[4],"data_offsets":[0,4]})"), "tensor \"a\": must have dtype, shape and data_offsets, got no dtype");
   refuses(tensor_file(R"({"dtype":"U8","data_offsets":[0,4]})"), "got no shape");
   refuses(tensor_file(R"({"dtype":"U8","shape":[4]})"), "got no data_offsets");
@@ -142,7 +142,7 @@ TEST_F(Safetensors, entries_that_lack_a_field_are_refused) {  // S17
   refuses(file_of(R"({"a":[]})"), "got an array");
 }
 
-TEST_F(Safetensors, types_the_format_does_not_know_are_refused) {
+TEST_F(Safetensors, TypesTheFormatDoesNotKnowAreRefused) {
   refuses(tensor_file(R"({"dtype":"F33","shape":[4],"data_offsets":[0,4]})"),
           "dtype must be one of the format's types (F32, BF16, F16, F8_E4M3, ...), got \"F33\"");
   refuses(tensor_file(R"({"dtype":"f32","shape":[1],"data_offsets":[0,4]})"), "got \"f32\"");
@@ -150,7 +150,7 @@ TEST_F(Safetensors, types_the_format_does_not_know_are_refused) {
   refuses(tensor_file(R"({"dtype":["U8"],"shape":[4],"data_offsets":[0,4]})"), "dtype must be a string, got an array");
 }
 
-TEST_F(Safetensors, shapes_that_overflow_or_are_no_whole_numbers_are_refused) {
+TEST_F(Safetensors, ShapesThatOverflowOrAreNoWholeNumbersAreRefused) {
   refuses(tensor_file(R"({"dtype":"U8","shape":[2,18446744073709551614],"data_offsets":[0,4]})"), "got 18446744073709551614");  // S19
   refuses(tensor_file(R"({"dtype":"U8","shape":[281474976710657],"data_offsets":[0,4]})"), "0 to 2^48, got 281474976710657");
   refuses(tensor_file(R"({"dtype":"U8","shape":[281474976710656,65536],"data_offsets":[0,4]})"), "2^64 bits or more");
@@ -168,7 +168,7 @@ TEST_F(Safetensors, shapes_that_overflow_or_are_no_whole_numbers_are_refused) {
   refuses(tensor_file(R"({"dtype":"F4","shape":[7],"data_offsets":[0,4]})"), "must give whole bytes, it gives 28 bits of F4");
 }
 
-TEST_F(Safetensors, offsets_that_are_no_range_are_refused) {  // S22
+TEST_F(Safetensors, OffsetsThatAreNoRangeAreRefused) {  // S22
   refuses(tensor_file(R"({"dtype":"U8","shape":[4],"data_offsets":[4,0]})"), "data_offsets must not fall, they are [4, 0]");
   refuses(tensor_file(R"({"dtype":"U8","shape":[4],"data_offsets":[0,-1]})"), "two integers from 0 to 2^63 - 1, got -1");
   refuses(tensor_file(R"({"dtype":"U8","shape":[4],"data_offsets":[0,9223372036854775808]})"), "got 9223372036854775808");
@@ -178,7 +178,7 @@ TEST_F(Safetensors, offsets_that_are_no_range_are_refused) {  // S22
   refuses(tensor_file(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})"), "needs 8 bytes, data_offsets [0, 4] give 4");
 }
 
-TEST_F(Safetensors, holes_overlaps_and_bytes_too_many_or_few_are_refused) {
+TEST_F(Safetensors, HolesOverlapsAndBytesTooManyOrFewAreRefused) {
   std::string ten = "{";
   for (int i = 0; i < 10; ++i) ten += format("{}\"t{}\":{\"dtype\":\"U8\",\"shape\":[16],\"data_offsets\":[0,16]}", i ? "," : "", i);
   refuses(file_of(ten + "}", 16), "must begin at byte 16 of the data section, where the one before ends, it begins at 0");  // S23
@@ -191,14 +191,14 @@ TEST_F(Safetensors, holes_overlaps_and_bytes_too_many_or_few_are_refused) {
   EXPECT_EQ(opened(file_of("{}")).tensors().size(), 0u);
 }
 
-TEST_F(Safetensors, unknown_fields_are_read_over_and_noted) {
+TEST_F(Safetensors, UnknownFieldsAreReadOverAndNoted) {
   const SafetensorsFile file =
       opened(tensor_file(R"({"new":{"x":[1,"dtype"]},"dtype":"U8","shape":[4],"more":null,"data_offsets":[0,4],"new":-1.5})"));
   EXPECT_EQ(file.header().unknown_fields, (std::vector<std::string>{"new", "more"}));
   EXPECT_EQ(file.find("a")->bytes.size(), 4u);
 }
 
-TEST_F(Safetensors, a_file_cut_at_any_byte_is_refused) {
+TEST_F(Safetensors, AFileCutAtAnyByteIsRefused) {
   const std::string whole = file_of(good, 10);
   for (std::size_t n = 0; n < whole.size(); ++n) {
     EXPECT_NE(error_of<DataError>([&] { opened(std::string_view(whole).substr(0, n)); }), "no error") << n;
@@ -206,7 +206,7 @@ TEST_F(Safetensors, a_file_cut_at_any_byte_is_refused) {
   EXPECT_NO_THROW(opened(whole));
 }
 
-TEST_F(Safetensors, a_thousand_changed_bytes_are_read_or_refused_and_nothing_else) {
+TEST_F(Safetensors, AThousandChangedBytesAreReadOrRefusedAndNothingElse) {
   const std::string whole = file_of(good, 10);
   std::size_t refused = 0, sum = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {
@@ -225,7 +225,7 @@ TEST_F(Safetensors, a_thousand_changed_bytes_are_read_or_refused_and_nothing_els
   EXPECT_GT(sum, 0u);
 }
 
-TEST_F(Safetensors, a_file_that_changes_while_open_is_refused) {  // S26
+TEST_F(Safetensors, AFileThatChangesWhileOpenIsRefused) {  // S26
   const std::string whole = file_of(good, 10);
   const auto after = [&](auto change) {
     const SafetensorsFile file = opened(whole);
@@ -242,7 +242,7 @@ TEST_F(Safetensors, a_file_that_changes_while_open_is_refused) {  // S26
   EXPECT_TRUE(has(after([&] { std::filesystem::remove(path); }), "removed while it was open"));
 }
 
-TEST_F(Safetensors, a_sparse_file_of_ten_terabytes_costs_only_its_header) {  // S26
+TEST_F(Safetensors, ASparseFileOfTenTerabytesCostsOnlyItsHeader) {  // S26
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer leaves no 10 terabytes of addresses";
 #endif
@@ -258,7 +258,7 @@ TEST_F(Safetensors, a_sparse_file_of_ten_terabytes_costs_only_its_header) {  // 
   EXPECT_EQ(int(file.find("a")->bytes.back()), 0);
 }
 
-TEST_F(Safetensors, what_is_no_regular_file_is_refused_at_once) {
+TEST_F(Safetensors, WhatIsNoRegularFileIsRefusedAtOnce) {
   EXPECT_TRUE(has(error_of<DataError>([&] { SafetensorsFile::open(scratch.folder()); }), "is a folder, not a regular file"));
   ASSERT_EQ(::mkfifo(scratch.at("pipe").c_str(), 0600), 0);
   EXPECT_TRUE(has(error_of<DataError>([&] { SafetensorsFile::open(scratch.at("pipe")); }), "is a pipe, not a regular file"));
@@ -272,7 +272,7 @@ std::size_t peak_bytes() {
   return std::size_t(usage.ru_maxrss) * 1024;
 }
 
-TEST_F(Safetensors, a_hostile_header_costs_at_most_its_size_and_64_mebibytes) {  // S13
+TEST_F(Safetensors, AHostileHeaderCostsAtMostItsSizeAnd64Mebibytes) {  // S13
   const std::size_t length = 12'000'000;
   const auto header = [&](std::string_view begin, auto piece) {
     std::filesystem::remove(path);
@@ -297,7 +297,7 @@ TEST_F(Safetensors, a_hostile_header_costs_at_most_its_size_and_64_mebibytes) { 
   costs_little();
   header("{\"", [](std::size_t) { return std::string(1000, 'x'); });
   EXPECT_TRUE(has(error_of<DataError>([&] { SafetensorsFile::open(path); }),
-                  "byte 9: one string, number or run of blanks may have 1,048,576 bytes"));
+                  "byte 9: a string, a number or a run of blanks may have at most 1,048,576 bytes"));
   costs_little();
 }
 

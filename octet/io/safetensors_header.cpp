@@ -125,15 +125,15 @@ std::string header_bytes(const std::vector<TensorEntry>& tensors, const Metadata
   text += '{';
   const auto comma = [&text] { text += text.back() == '{' ? "" : ","; };
   if (!metadata.empty()) {
-    text.append(quote_json(metadata_key)).append(":{");
-    for (const auto& [key, value] : metadata) comma(), text.append(quote_json(key)).append(":").append(quote_json(value));
+    text.append(json::quoted(metadata_key)).append(":{");
+    for (const auto& [key, value] : metadata) comma(), text.append(json::quoted(key)).append(":").append(json::quoted(value));
     text += '}';
   }
   for (const TensorEntry& tensor : tensors) {
     std::string shape;
     for (const std::int64_t n : tensor.spec.shape) shape.append(shape.empty() ? "" : ",").append(to_text(n));
     comma();
-    text += quote_json(tensor.spec.name);
+    text += json::quoted(tensor.spec.name);
     text += format(":{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}", tensor.spec.dtype, shape, tensor.begin, tensor.end);
   }
   text += '}';

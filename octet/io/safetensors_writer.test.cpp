@@ -43,7 +43,7 @@ void survive_a_round_trip(const std::vector<TensorSpec>& tensors, const Metadata
   }
 }
 
-TEST(SafetensorsWriter, every_type_survives_a_round_trip_at_its_alignment) {
+TEST(SafetensorsWriter, EveryTypeSurvivesARoundTripAtItsAlignment) {
   std::vector<TensorSpec> tensors;
   for (int t = 0; t <= int(StoredDType::u64); ++t) {
     const StoredDType type = StoredDType(t);
@@ -54,7 +54,7 @@ TEST(SafetensorsWriter, every_type_survives_a_round_trip_at_its_alignment) {
   survive_a_round_trip(tensors, {{"format", "pt"}, {"written by", "a \"test\"\n"}});
 }
 
-TEST(SafetensorsWriter, no_tensor_empty_tensors_and_extreme_ranks_survive_a_round_trip) {
+TEST(SafetensorsWriter, NoTensorEmptyTensorsAndExtremeRanksSurviveARoundTrip) {
   survive_a_round_trip({}, {});
   survive_a_round_trip({}, {{"only", "metadata"}});
   survive_a_round_trip({{"none", StoredDType::f32, {0}}}, {});
@@ -63,14 +63,14 @@ TEST(SafetensorsWriter, no_tensor_empty_tensors_and_extreme_ranks_survive_a_roun
   survive_a_round_trip({{"quote\" back\\ line\n \xC3\xA9 \x01", StoredDType::u8, {3}}}, {});
 }
 
-TEST(SafetensorsWriter, thousands_of_tensors_survive_a_round_trip) {
+TEST(SafetensorsWriter, ThousandsOfTensorsSurviveARoundTrip) {
   std::vector<TensorSpec> tensors;
   for (int i = 0; i < 3000; ++i)
     tensors.push_back({format("layers.{}.weight", i), i % 3 ? StoredDType::bf16 : StoredDType::f32, {i % 5, 3}});
   survive_a_round_trip(tensors, {});
 }
 
-TEST(SafetensorsWriter, the_file_is_this_to_the_byte) {
+TEST(SafetensorsWriter, TheFileIsThisToTheByte) {
   const Scratch scratch;
   SafetensorsWriter writer(
       scratch.at("x"),
@@ -89,7 +89,7 @@ TEST(SafetensorsWriter, the_file_is_this_to_the_byte) {
   EXPECT_EQ(read_file(scratch.at("x"), 1000), std::string({char(padded.size()), 0, 0, 0, 0, 0, 0, 0}) + padded + "ccccccccaaaazzzzbbb");
 }
 
-TEST(SafetensorsWriter, the_old_file_stands_until_the_new_one_is_whole) {
+TEST(SafetensorsWriter, TheOldFileStandsUntilTheNewOneIsWhole) {
   const Scratch scratch;
   write_file(scratch.at("x"), "old");
   {
@@ -105,7 +105,7 @@ TEST(SafetensorsWriter, the_old_file_stands_until_the_new_one_is_whole) {
   EXPECT_EQ(text_of(SafetensorsFile::open(scratch.at("x")).find("a")->bytes), "abcd");
 }
 
-TEST(SafetensorsWriter, what_the_format_cannot_hold_is_the_callers_fault) {
+TEST(SafetensorsWriter, WhatTheFormatCannotHoldIsTheCallersFault) {
   const Scratch scratch;
   const auto refusal = [&](std::vector<TensorSpec> tensors, const Metadata& metadata = {}) {
     return error_of<ContractError>([&] { SafetensorsWriter(scratch.at("x"), tensors, metadata); });
@@ -125,7 +125,7 @@ TEST(SafetensorsWriter, what_the_format_cannot_hold_is_the_callers_fault) {
   EXPECT_TRUE(has(error_of<ContractError>([&] { writer.append("a", bytes_of("12345")); }), "tensor a has 4 bytes, got 5 after 0"));
 }
 
-TEST(SafetensorsWriter, an_unwritable_place_says_why) {
+TEST(SafetensorsWriter, AnUnwritablePlaceSaysWhy) {
   const Scratch scratch;
   EXPECT_EQ(error_of<IoError>([&] {
               SafetensorsWriter(scratch.at("no/x"), {{"a", StoredDType::u8, {1}}});

@@ -4,7 +4,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
-#include "octet/json/object.hpp"
+#include "octet/json/fields.hpp"
 #include "octet/io/tensor_folder_writer.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -40,7 +40,7 @@ struct Folder : ::testing::Test {
   }
 };
 
-TEST_F(Folder, an_index_leads_to_the_tensors_of_all_its_files) {
+TEST_F(Folder, AnIndexLeadsToTheTensorsOfAllItsFiles) {
   map(R"("a":"one.safetensors","b":"two.safetensors")");
   const TensorFolder folder = TensorFolder::open(scratch.folder());
   EXPECT_EQ(folder.names(), (std::vector<std::string_view>{"a", "b"}));
@@ -49,7 +49,7 @@ TEST_F(Folder, an_index_leads_to_the_tensors_of_all_its_files) {
   EXPECT_FALSE(folder.find("c"));
 }
 
-TEST_F(Folder, a_single_file_needs_no_index_and_a_missing_tensor_names_the_nearest) {
+TEST_F(Folder, ASingleFileNeedsNoIndexAndAMissingTensorNamesTheNearest) {
   write_shard(scratch.at("model.safetensors"), "model.embed_tokens.weight", 'e');
   const TensorFolder folder = TensorFolder::open(scratch.folder());
   EXPECT_EQ(char(folder.tensor("model.embed_tokens.weight").bytes[3]), 'e');
@@ -59,7 +59,7 @@ TEST_F(Folder, a_single_file_needs_no_index_and_a_missing_tensor_names_the_neare
                 "\"model.embed_tokens.weight\"; fetch them again");
 }
 
-TEST_F(Folder, a_folder_without_weights_or_with_two_kinds_is_refused) {
+TEST_F(Folder, AFolderWithoutWeightsOrWithTwoKindsIsRefused) {
   refuses("must hold model.safetensors or model.safetensors.index.json, it holds neither");
   write_file(scratch.at("pytorch_model.bin"), "PK");
   refuses("pytorch_model.bin is not read because it can run code");
@@ -68,7 +68,7 @@ TEST_F(Folder, a_folder_without_weights_or_with_two_kinds_is_refused) {
   refuses("holds both model.safetensors and model.safetensors.index.json");
 }
 
-TEST_F(Folder, file_names_that_could_lead_elsewhere_are_refused) {  // C1, C2, C4
+TEST_F(Folder, FileNamesThatCouldLeadElsewhereAreRefused) {  // C1, C2, C4
   for (const char* file : {"../../etc/passwd", "/etc/passwd", "../one.safetensors", "sub/one.safetensors", "..", ".", "", ".safetensors",
                            "one", ".hidden.safetensors", "sub\\\\one.safetensors", "one\\u0000.safetensors", "one\\n.safetensors",
                            "\\u001b[2J.safetensors", "config.json"}) {
@@ -81,7 +81,7 @@ TEST_F(Folder, file_names_that_could_lead_elsewhere_are_refused) {  // C1, C2, C
   refuses("weight_map \"a\\x1b\" must name a file, got 1");
 }
 
-TEST_F(Folder, links_out_of_the_folder_are_refused) {  // C5
+TEST_F(Folder, LinksOutOfTheFolderAreRefused) {  // C5
   const Scratch outside;
   write_shard(outside.at("secret"), "a", 's');
   fs::create_symlink(outside.at("secret"), scratch.at("link.safetensors"));
@@ -101,7 +101,7 @@ TEST_F(Folder, links_out_of_the_folder_are_refused) {  // C5
   refuses("'model.safetensors.index.json' is a symbolic link out of the folder");
 }
 
-TEST_F(Folder, the_layout_of_the_hugging_face_cache_is_followed_and_nothing_like_it) {
+TEST_F(Folder, TheLayoutOfTheHuggingFaceCacheIsFollowedAndNothingLikeIt) {
   fs::create_directories(scratch.at("m/blobs"));
   fs::create_directories(scratch.at("m/snapshots/rev"));
   fs::create_directories(scratch.at("m/other/rev"));
@@ -116,7 +116,7 @@ TEST_F(Folder, the_layout_of_the_hugging_face_cache_is_followed_and_nothing_like
   EXPECT_TRUE(has(error_of<DataError>([&] { TensorFolder::open(scratch.at("m/snapshots/rev")); }), "is a symbolic link out of the folder"));
 }
 
-TEST_F(Folder, a_tensor_in_two_files_or_not_where_the_index_says_is_refused) {
+TEST_F(Folder, ATensorInTwoFilesOrNotWhereTheIndexSaysIsRefused) {
   map(R"("a":"one.safetensors","a":"two.safetensors")");  // C7
   refuses("weight_map names tensor \"a\" twice");
   write_shard(scratch.at("three.safetensors"), "a", 'c');
@@ -128,7 +128,7 @@ TEST_F(Folder, a_tensor_in_two_files_or_not_where_the_index_says_is_refused) {
   refuses("the file 'four.safetensors' is missing");
 }
 
-TEST_F(Folder, an_index_of_another_shape_is_refused) {
+TEST_F(Folder, AnIndexOfAnotherShapeIsRefused) {
   const char* cases[][2] = {{"[]", "a JSON object must begin here"},
                             {"{}", "weight_map is missing"},
                             {R"({"weight_map":[]})", "weight_map must be an object of file names, got an array"},
@@ -144,19 +144,19 @@ TEST_F(Folder, an_index_of_another_shape_is_refused) {
   }
 }
 
-TEST_F(Folder, other_keys_of_an_index_are_read_over) {
+TEST_F(Folder, OtherKeysOfAnIndexAreReadOver) {
   index(R"({"metadata":{"total_size":1.5e1,"more":[{"weight_map":{"x":1}}]},"weight_map":{"a":"one.safetensors"},"note":null})");
   EXPECT_EQ(TensorFolder::open(scratch.folder()).names(), std::vector<std::string_view>{"a"});
 }
 
-TEST_F(Folder, an_index_of_too_many_files_is_refused) {
+TEST_F(Folder, AnIndexOfTooManyFilesIsRefused) {
   std::string entries;
   for (int i = 0; i <= 4096; ++i) entries += format("{}\"t{}\":\"{}.safetensors\"", i ? "," : "", i, i);
   map(entries);
   refuses("weight_map may name 4096 files, it names more");
 }
 
-TEST(FolderWriter, one_file_without_index_where_it_suffices) {
+TEST(FolderWriter, OneFileWithoutIndexWhereItSuffices) {
   const Scratch scratch;
   TensorFolderWriter writer(scratch.at("new/model"), {{"a", StoredDType::u8, {4}}, {"b", StoredDType::f32, {2}}});
   writer.append("b", filled(8, 'b'));
@@ -169,16 +169,17 @@ TEST(FolderWriter, one_file_without_index_where_it_suffices) {
   EXPECT_EQ(folder.files()[0].metadata(), (Metadata{{"format", "pt"}}));
 }
 
-TEST(FolderWriter, shards_hold_what_fits_and_one_tensor_at_least) {
+TEST(FolderWriter, ShardsHoldWhatFitsAndOneTensorAtLeast) {
   const Scratch scratch;
   std::vector<TensorSpec> tensors;
   for (const std::int64_t n : {40, 50, 20, 300, 0, 100, 1}) tensors.push_back({format("t{}", tensors.size()), StoredDType::u8, {n}});
   TensorFolderWriter writer(scratch.folder(), tensors, 100);
   for (std::size_t i = tensors.size(); i-- > 0;) writer.append(tensors[i].name, filled(std::size_t(tensors[i].shape[0]), char('0' + i)));
   writer.commit();
-  const JsonObject index = JsonObject::load(scratch.at("model.safetensors.index.json"));
+  const json::Value file = json::load(scratch.at("model.safetensors.index.json"));
+  const json::Fields index(file, "index");
   EXPECT_EQ(index.object("metadata").integer("total_size", 0, 1000), 511);
-  const JsonObject map = index.object("weight_map");
+  const json::Fields map = index.object("weight_map");
   const char* expected[] = {"1", "1", "2", "3", "3", "4", "5"};  // {40, 50}, {20}, {300, 0}, {100}, {1}
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     EXPECT_EQ(map.text(tensors[i].name), format("model-0000{}-of-00005.safetensors", expected[i])) << i;
@@ -192,7 +193,7 @@ TEST(FolderWriter, shards_hold_what_fits_and_one_tensor_at_least) {
   }
 }
 
-TEST(FolderWriter, new_weights_replace_old_ones_of_either_kind) {
+TEST(FolderWriter, NewWeightsReplaceOldOnesOfEitherKind) {
   const Scratch scratch;
   for (const std::uint64_t limit : {100, 4, 100, 4, 4}) {
     const char fill = char('a' + limit % 26);
@@ -206,7 +207,7 @@ TEST(FolderWriter, new_weights_replace_old_ones_of_either_kind) {
   }
 }
 
-TEST(FolderWriter, weights_that_are_not_whole_leave_the_old_ones) {
+TEST(FolderWriter, WeightsThatAreNotWholeLeaveTheOldOnes) {
   const Scratch scratch;
   write_shard(scratch.at("model.safetensors"), "a", 'o');
   {
@@ -219,7 +220,7 @@ TEST(FolderWriter, weights_that_are_not_whole_leave_the_old_ones) {
   EXPECT_EQ(char(TensorFolder::open(scratch.folder()).tensor("a").bytes[0]), 'o');
 }
 
-TEST(FolderWriter, an_unwritable_folder_says_why) {
+TEST(FolderWriter, AnUnwritableFolderSaysWhy) {
   const Scratch scratch;
   write_file(scratch.at("file"), "x");
   EXPECT_TRUE(has(error_of<IoError>([&] { TensorFolderWriter(scratch.at("file/model"), {}); }), "cannot make the folder"));

@@ -20,7 +20,7 @@ std::vector<float> there_and_back(std::span<const float> values, StoredDType dty
   return to_f32({"x", dtype, shape, bytes});
 }
 
-TEST(TensorView, values_that_a_type_holds_come_back_exactly) {
+TEST(TensorView, ValuesThatATypeHoldsComeBackExactly) {
   const float values[] = {0.0f, -0.0f, 1.0f, -2.5f, 0x1p-14f, 0x1.8p9f, INFINITY, -INFINITY};
   for (const StoredDType type : {StoredDType::f32, StoredDType::bf16, StoredDType::f16}) {
     const std::vector<float> back = there_and_back(values, type);
@@ -31,7 +31,7 @@ TEST(TensorView, values_that_a_type_holds_come_back_exactly) {
   }
 }
 
-TEST(TensorView, every_16_bit_pattern_is_read_and_written_unchanged_unless_nan) {
+TEST(TensorView, Every16BitPatternIsReadAndWrittenUnchangedUnlessNan) {
   for (const StoredDType type : {StoredDType::bf16, StoredDType::f16}) {
     std::vector<std::uint16_t> bits(65536);
     for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = std::uint16_t(i);
@@ -47,26 +47,26 @@ TEST(TensorView, every_16_bit_pattern_is_read_and_written_unchanged_unless_nan) 
   }
 }
 
-TEST(TensorView, rounding_is_to_nearest_even_and_beyond_f16_is_infinity) {
+TEST(TensorView, RoundingIsToNearestEvenAndBeyondF16IsInfinity) {
   EXPECT_EQ(there_and_back(std::vector{1.0f + 0x1p-8f, 1.0f + 0x3p-8f}, StoredDType::bf16), (std::vector{1.0f, 1.0f + 0x1p-6f}));
   EXPECT_EQ(there_and_back(std::vector{1.0f + 0x1p-11f, 65519.0f, 65520.0f}, StoredDType::f16), (std::vector{1.0f, 65504.0f, INFINITY}));
 }
 
-TEST(TensorView, elements_are_read_at_any_alignment) {
+TEST(TensorView, ElementsAreReadAtAnyAlignment) {
   std::vector<std::byte> bytes(1);
   for (const std::byte b : from_f32(std::vector{1.5f, -2.0f}, StoredDType::f32)) bytes.push_back(b);
   const std::int64_t shape[] = {2};
   EXPECT_EQ(to_f32({"x", StoredDType::f32, shape, std::span(bytes).subspan(1)}), (std::vector{1.5f, -2.0f}));
 }
 
-TEST(TensorView, scalars_and_empty_tensors_have_one_and_no_value) {
+TEST(TensorView, ScalarsAndEmptyTensorsHaveOneAndNoValue) {
   const std::vector<std::byte> bytes = from_f32(std::vector{7.0f}, StoredDType::bf16);
   EXPECT_EQ(to_f32({"x", StoredDType::bf16, {}, bytes}), std::vector{7.0f});
   const std::int64_t shape[] = {3, 0};
   EXPECT_TRUE(to_f32({"x", StoredDType::f32, shape, {}}).empty());
 }
 
-TEST(TensorView, types_that_are_no_plain_numbers_are_refused_by_name) {
+TEST(TensorView, TypesThatAreNoPlainNumbersAreRefusedByName) {
   const std::byte byte{};
   for (const StoredDType type : {StoredDType::e4m3, StoredDType::i64, StoredDType::boolean}) {
     EXPECT_EQ(

@@ -10,6 +10,8 @@
 namespace octet::io {
 namespace {
 constexpr std::size_t max_files = 4096, max_tensors = std::size_t(1) << 20;
+// The caller limits the bytes; only names are stored.
+constexpr json::Limits json_limits{.bytes = json::Limits::none, .values = json::Limits::none, .depth = 8};
 
 std::string shortened(std::string_view s) { return printable(s.size() > 200 ? std::string(s.substr(0, 200)) + "..." : std::string(s)); }
 
@@ -20,7 +22,7 @@ bool is_plain(std::string_view name) {
 }
 
 /// Walks { "weight_map": { tensor: file }, anything else }.
-class IndexReader : public JsonEvents {
+class IndexReader : public json::Events {
  public:
   explicit IndexReader(const std::string& file) : file_(file) {}
   WeightIndex result();
@@ -29,7 +31,7 @@ class IndexReader : public JsonEvents {
   void on_bool(bool x) override { scalar(to_text(x)); }
   void on_negative(std::int64_t x) override { scalar(to_text(x)); }
   void on_integer(std::uint64_t x) override { scalar(to_text(x)); }
-  void on_real(double x) override { scalar(number_json(x)); }
+  void on_real(double x) override { scalar(json::real_text(x)); }
   void on_string(std::string& x) override;
   void on_key(std::string& key) override;
   void on_begin(char bracket) override;
@@ -101,7 +103,7 @@ WeightIndex IndexReader::result() {
 
 WeightIndex parse_weight_index(std::string_view text, const std::string& file) {
   IndexReader reader(file);
-  read_json({.text = text, .file = file, .max_depth = 8}, reader);
+  json::read({.text = text, .file = file, .limits = json_limits}, reader);
   return reader.result();
 }
 
@@ -109,7 +111,7 @@ std::string weight_index_json(const WeightIndex& index, std::uint64_t total_byte
   std::string out = format("{\n  \"metadata\": {\n    \"total_size\": {}\n  },\n  \"weight_map\": {", total_bytes);
   for (const auto& [tensor, file] : index.tensors) {
     out += out.back() == '{' ? "\n    " : ",\n    ";
-    out.append(quote_json(tensor)).append(": ").append(quote_json(index.files[file]));
+    out.append(json::quoted(tensor)).append(": ").append(json::quoted(index.files[file]));
   }
   return out += "\n  }\n}\n";
 }

@@ -5,111 +5,163 @@
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 
-namespace octet {
+namespace octet::json {
 namespace {
 
-/// Whether x is a number or null; `out` is then its value, NaN for null.
-bool number_of(const Json& x, double& out) {
-  if (x.is_null()) out = NAN;
+std::string range_text(std::string_view what, std::int64_t low, std::int64_t high) {
+  return high == Fields::no_bound ? format("{} of at least {}", what, low) : format("{} from {} to {}", what, low, high);
+}
+
+bool in_range(const std::int64_t* x, std::int64_t low, std::int64_t high) { return x != nullptr && *x >= low && *x <= high; }
+
+/// The value of a number; false for other types.
+bool number_of(const Value& x, double& out) {
+  if (const auto* d = x.real()) out = *d;
   else if (const auto* i = x.integer()) out = double(*i);
-  else if (const auto* d = x.real()) out = *d;
   else return false;
   return true;
 }
 
-/// A magnitude beyond FP32 (a hostile file: no writer of ours has one) becomes infinite, where a plain cast is undefined.
+/// The same, NaN for null.
+bool number_or_nan_of(const Value& x, double& out) {
+  if (!x.is_null()) return number_of(x, out);
+  out = NAN;
+  return true;
+}
+
+/// A plain cast of a magnitude beyond FP32 is undefined. Octet writes none, a file from elsewhere may have one.
 float narrowed(double x) { return std::fabs(x) > 0x1.fffffep127 ? std::copysign(INFINITY, float(x > 0) - float(x < 0)) : float(x); }
 
 }  // namespace
 
-JsonFields::JsonFields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-  if (!object.object()) throw DataError(format("{}: wanted an object, got {}", where_, object.kind()));
+Fields::Fields(const Value& object, std::string file, std::string path) : object_(&object), file_(std::move(file)), path_(std::move(path)) {
+  if (!object.object()) throw DataError(format("{}: the root must be an object, got {}", file_, object.described()));
 }
 
-void JsonFields::refuse(std::string_view name, const std::string& why) const { throw DataError(format("{}: {}: {}", where_, name, why)); }
+bool Fields::has(std::string_view key) const { return find_not_null(key) != nullptr; }
 
-void JsonFields::refuse_kind(std::string_view name, std::string_view wanted, const Json& got) const {
-  refuse(name, format("wanted {}, got {}", wanted, got.kind()));
+const Value* Fields::find_not_null(std::string_view key) const {
+  const Value* x = object_->find(key);
+  return x != nullptr && !x->is_null() ? x : nullptr;
 }
 
-const Json& JsonFields::value(std::string_view name) const {
-  const Json* found = object_.find(name);
-  if (!found) refuse(name, "is missing");
-  return *found;
+void Fields::refuse(std::string_view key, std::string_view wanted) const {
+  const Value* x = object_->find(key);
+  refuse(key, wanted, x ? "got " + x->described() : "it is missing");
 }
 
-double JsonFields::number(std::string_view name) const {
-  const Json& x = value(name);
+void Fields::refuse_entry(std::string_view key, std::string_view wanted, const Value& entry) const {
+  refuse(key, wanted, "it contains " + entry.described());
+}
+
+void Fields::refuse(std::string_view key, std::string_view wanted, std::string_view found) const {
+  throw DataError(format("{}: {}{} must be {}, {}", file_, printable(path_), printable(key), wanted, found));
+}
+
+const Value& Fields::value(std::string_view key) const {
+  const Value* x = object_->find(key);
+  if (x == nullptr) refuse(key, "present");
+  return *x;
+}
+
+std::int64_t Fields::integer(std::string_view key, std::int64_t low, std::int64_t high) const {
+  const Value* x = find_not_null(key);
+  if (x == nullptr || !in_range(x->integer(), low, high)) refuse(key, range_text("an integer", low, high));
+  return *x->integer();
+}
+
+double Fields::number(std::string_view key, double low, double high) const {
+  const Value* x = find_not_null(key);
   double out = 0;
-  if (!number_of(x, out)) refuse_kind(name, "a number", x);
+  if (x == nullptr || !number_of(*x, out) || !(out >= low && out <= high)) refuse(key, format("a number from {} to {}", low, high));
   return out;
 }
 
-std::int64_t JsonFields::count(std::string_view name) const {
-  const Json& x = value(name);
-  if (!x.integer()) refuse_kind(name, "a whole number", x);
-  if (*x.integer() < 0) refuse(name, format("wanted at least 0, got {}", *x.integer()));
-  return *x.integer();
-}
-
-std::int64_t JsonFields::count_up_to(std::string_view name, std::int64_t most) const {
-  const std::int64_t n = count(name);
-  if (n > most) refuse(name, format("wanted at most {}, got {}", most, n));
-  return n;
-}
-
-bool JsonFields::boolean(std::string_view name) const {
-  const Json& x = value(name);
-  if (!x.boolean()) refuse_kind(name, "true or false", x);
-  return *x.boolean();
-}
-
-const std::string& JsonFields::text(std::string_view name) const {
-  const Json& x = value(name);
-  if (!x.text()) refuse_kind(name, "a text", x);
-  return *x.text();
-}
-
-const Json::Array& JsonFields::array(std::string_view name) const {
-  const Json& x = value(name);
-  if (!x.array()) refuse_kind(name, "an array", x);
-  return *x.array();
-}
-
-std::vector<float> JsonFields::numbers(std::string_view name) const {
-  std::vector<float> out;
-  for (const Json& x : array(name)) {
-    double number = 0;
-    if (!number_of(x, number)) refuse_kind(name, "numbers", x);
-    out.push_back(narrowed(number));
-  }
+double Fields::number_or_nan(std::string_view key) const {
+  const Value* x = object_->find(key);
+  double out = 0;
+  if (x == nullptr || !number_or_nan_of(*x, out)) refuse(key, "a number or null");
   return out;
 }
 
-std::vector<std::int64_t> JsonFields::counts(std::string_view name) const {
+bool Fields::boolean(std::string_view key) const {
+  const Value* x = find_not_null(key);
+  if (x == nullptr || !x->boolean()) refuse(key, "true or false");
+  return *x->boolean();
+}
+
+const std::string& Fields::text(std::string_view key) const {
+  const Value* x = find_not_null(key);
+  if (x == nullptr || !x->text()) refuse(key, "a string");
+  return *x->text();
+}
+
+std::int64_t Fields::integer_or(std::string_view key, std::int64_t otherwise, std::int64_t low, std::int64_t high) const {
+  return has(key) ? integer(key, low, high) : otherwise;
+}
+double Fields::number_or(std::string_view key, double otherwise, double low, double high) const {
+  return has(key) ? number(key, low, high) : otherwise;
+}
+bool Fields::boolean_or(std::string_view key, bool otherwise) const { return has(key) ? boolean(key) : otherwise; }
+std::string Fields::text_or(std::string_view key, std::string_view otherwise) const {
+  return has(key) ? text(key) : std::string(otherwise);
+}
+
+const Array& Fields::array(std::string_view key, std::string_view wanted) const {
+  const Value* x = find_not_null(key);
+  if (x == nullptr || !x->array()) refuse(key, wanted);
+  return *x->array();
+}
+
+std::vector<std::int64_t> Fields::integers(std::string_view key, std::int64_t low, std::int64_t high) const {
+  const std::string wanted = range_text("an array of integers", low, high);
+  const Array& entries = array(key, wanted);
   std::vector<std::int64_t> out;
-  for (const Json& x : array(name)) {
-    if (!x.integer() || *x.integer() < 0) refuse_kind(name, "whole numbers of at least 0", x);
+  out.reserve(entries.size());
+  for (const Value& x : entries) {
+    if (!in_range(x.integer(), low, high)) refuse_entry(key, wanted, x);
     out.push_back(*x.integer());
   }
   return out;
 }
 
-std::vector<std::string> JsonFields::texts(std::string_view name) const {
+std::vector<float> Fields::numbers_or_nan(std::string_view key) const {
+  constexpr std::string_view wanted = "an array of numbers or null";
+  const Array& entries = array(key, wanted);
+  std::vector<float> out;
+  out.reserve(entries.size());
+  for (const Value& x : entries) {
+    double number = 0;
+    if (!number_or_nan_of(x, number)) refuse_entry(key, wanted, x);
+    out.push_back(narrowed(number));
+  }
+  return out;
+}
+
+std::vector<std::string> Fields::texts(std::string_view key) const {
+  constexpr std::string_view wanted = "an array of strings";
   std::vector<std::string> out;
-  for (const Json& x : array(name)) {
-    if (!x.text()) refuse_kind(name, "texts", x);
+  for (const Value& x : array(key, wanted)) {
+    if (!x.text()) refuse_entry(key, wanted, x);
     out.push_back(*x.text());
   }
   return out;
 }
 
-JsonFields JsonFields::object(std::string_view name) const { return JsonFields(value(name), format("{}: {}", where_, name)); }
+Fields Fields::object(std::string_view key) const {
+  const Value* x = find_not_null(key);
+  if (x == nullptr || !x->object()) refuse(key, "an object");
+  return {*x, file_, format("{}{}.", path_, key)};
+}
 
-std::vector<JsonFields> JsonFields::objects(std::string_view name) const {
-  std::vector<JsonFields> out;
-  for (const Json& x : array(name)) out.emplace_back(x, format("{}: {}[{}]", where_, name, out.size()));
+std::vector<Fields> Fields::objects(std::string_view key) const {
+  constexpr std::string_view wanted = "an array of objects";
+  std::vector<Fields> out;
+  for (const Value& x : array(key, wanted)) {
+    if (!x.object()) refuse_entry(key, wanted, x);
+    out.push_back({x, file_, format("{}{}[{}].", path_, key, out.size())});
+  }
   return out;
 }
 
-}  // namespace octet
+}  // namespace octet::json

@@ -1,51 +1,66 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "octet/json/value.hpp"
 
-namespace octet {
+namespace octet::json {
 
-/// The members of a JSON object, read strictly: a missing name or a value of another type throws DataError
-/// "<where>: <name>: wanted ..., got ...". Names that nobody asks for are ignored, so that a newer file can be read.
-/// Refers to the object, which must outlive it.
-class JsonFields {
+/// Typed reading of an object's members. A getter throws DataError when the key is missing or null, has another type, or is out of
+/// [low, high]: "config.json: rope_scaling.factor must be a number from 1 to 64, got the string "x"". The *_or form returns `otherwise`
+/// for a missing key or null. Keys that are not read are ignored. Refers to the object, which must outlive it.
+class Fields {
  public:
-  /// Throws DataError when `object` is none.
-  JsonFields(const Json& object, std::string where);
+  static constexpr std::int64_t no_bound = std::numeric_limits<std::int64_t>::max();
 
-  bool has(std::string_view name) const { return object_.find(name) != nullptr; }
-  /// NaN for null.
-  double number(std::string_view name) const;
-  /// A whole number, at least 0.
-  std::int64_t count(std::string_view name) const;
-  /// The same, at most `most`.
-  std::int64_t count_up_to(std::string_view name, std::int64_t most) const;
-  bool boolean(std::string_view name) const;
-  const std::string& text(std::string_view name) const;
-  /// NaN for null entries.
-  std::vector<float> numbers(std::string_view name) const;
-  std::vector<std::int64_t> counts(std::string_view name) const;
-  std::vector<std::string> texts(std::string_view name) const;
-  JsonFields object(std::string_view name) const;
-  /// One JsonFields for each entry of an array of objects.
-  std::vector<JsonFields> objects(std::string_view name) const;
-  const Json& value(std::string_view name) const;
+  /// `file` is the name in messages. Throws DataError unless `object` is an object.
+  Fields(const Value& object, std::string file) : Fields(object, std::move(file), "") {}
 
-  const Json::Object& members() const { return *object_.object(); }
-  const std::string& where() const { return where_; }
-  /// Throws DataError "<where>: <name>: <why>".
-  [[noreturn]] void refuse(std::string_view name, const std::string& why) const;
+  /// Present and not null.
+  bool has(std::string_view key) const;
+  /// 7.0 is no integer.
+  std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high = no_bound) const;
+  std::int64_t integer_or(std::string_view key, std::int64_t otherwise, std::int64_t low, std::int64_t high = no_bound) const;
+  std::int64_t count(std::string_view key) const { return integer(key, 0); }
+  /// An integer is a number too.
+  double number(std::string_view key, double low, double high) const;
+  double number_or(std::string_view key, double otherwise, double low, double high) const;
+  /// NaN for null, as Invalid::replace writes it.
+  double number_or_nan(std::string_view key) const;
+  bool boolean(std::string_view key) const;
+  bool boolean_or(std::string_view key, bool otherwise) const;
+  const std::string& text(std::string_view key) const;
+  std::string text_or(std::string_view key, std::string_view otherwise) const;
+  std::vector<std::int64_t> integers(std::string_view key, std::int64_t low, std::int64_t high = no_bound) const;
+  /// NaN for null entries. A magnitude beyond FP32 becomes infinite.
+  std::vector<float> numbers_or_nan(std::string_view key) const;
+  std::vector<std::string> texts(std::string_view key) const;
+  /// Messages show its keys as "key.inner".
+  Fields object(std::string_view key) const;
+  /// One per entry of an array of objects: "key[0].inner".
+  std::vector<Fields> objects(std::string_view key) const;
+
+  /// The value of a key that is present; null is a value.
+  const Value& value(std::string_view key) const;
+  const Object& members() const { return *object_->object(); }
+
+  /// Throws the getters' DataError: "<file>: <key> must be <wanted>, got <value>".
+  [[noreturn]] void refuse(std::string_view key, std::string_view wanted) const;
+  /// The same for an array with an entry that is refused: "<file>: <key> must be <wanted>, it contains <entry>".
+  [[noreturn]] void refuse_entry(std::string_view key, std::string_view wanted, const Value& entry) const;
 
  private:
-  const Json::Array& array(std::string_view name) const;
-  [[noreturn]] void refuse_kind(std::string_view name, std::string_view wanted, const Json& got) const;
+  Fields(const Value& object, std::string file, std::string path);
+  const Value* find_not_null(std::string_view key) const;
+  const Array& array(std::string_view key, std::string_view wanted) const;
+  [[noreturn]] void refuse(std::string_view key, std::string_view wanted, std::string_view found) const;
 
-  const Json& object_;
-  std::string where_;
+  const Value* object_;
+  std::string file_, path_;  // path_: "" or "rope_scaling."
 };
 
-}  // namespace octet
+}  // namespace octet::json

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "octet/base/check.hpp"
 
-namespace octet::io {
+namespace octet::json {
 namespace {
-using nlohmann::json;
 
 enum class Kind : std::uint8_t { other, blank, structural, quote };
 
@@ -22,18 +22,18 @@ constexpr auto kinds = [] {
 }();
 Kind kind_of(char c) { return kinds[static_cast<unsigned char>(c)]; }
 bool is_blank(char c) { return kind_of(c) == Kind::blank; }
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20; }
 
-std::string place(const JsonText& json, std::size_t at) {
-  if (json.first_byte != 0) return format("byte {}", json.first_byte + at);
-  const std::string_view before = json.text.substr(0, at);
+std::string place(const Source& source, std::size_t at) {
+  if (source.place == Place::byte) return format("byte {}", source.first_byte + at);
+  if (source.place == Place::column) return format("column {}", at + 1);
+  const std::string_view before = source.text.substr(0, at);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const auto start = before.rfind('\n');
   return format("line {}, column {}", line, at - (start == std::string_view::npos ? 0 : start + 1) + 1);
 }
 
-[[noreturn]] void refuse(const JsonText& json, std::size_t at, std::string_view wanted) {
-  throw DataError(format("{}: {}: {}", json.file, place(json, at), wanted));
+[[noreturn]] void refuse(const Source& source, std::size_t at, std::string_view why) {
+  throw DataError(format("{}: {}: {}", source.file, place(source, at), why));
 }
 
 /// One past the piece of `text` that begins at `i`: a string, a run of blanks, one bracket, comma or colon, or a run of anything else.
@@ -48,57 +48,6 @@ std::size_t piece_end(std::string_view text, std::size_t i, std::size_t end) {
   return i;
 }
 
-/// The limits, checked before the parser may spend memory on a piece: its lexer keeps a whole piece, blanks too, and takes a NUL for
-/// the end of the text.
-void check_limits(const JsonText& json, std::size_t begin, std::size_t end) {
-  const bool controls = std::any_of(json.text.begin() + std::ptrdiff_t(begin), json.text.begin() + std::ptrdiff_t(end), is_control);
-  std::size_t depth = 0;
-  for (std::size_t i = begin; i < end;) {
-    const std::size_t next = piece_end(json.text, i, end);
-    const std::string_view piece = json.text.substr(i, next - i);
-    if (controls && !is_blank(piece[0])) {
-      const auto bad = std::find_if(piece.begin(), piece.end(), is_control);
-      if (bad != piece.end()) {
-        const std::string shown = printable(std::string_view(&*bad, 1));
-        refuse(json, i + std::size_t(bad - piece.begin()), format("a control character ({}) does not belong here", shown));
-      }
-    }
-    if (piece.size() > json.max_piece) {
-      refuse(json, i,
-             format("one string, number or run of blanks may have {} bytes, this one has more", grouped((long long)json.max_piece)));
-    }
-    if (piece[0] == '{' || piece[0] == '[') ++depth;
-    if ((piece[0] == '}' || piece[0] == ']') && depth > 0) --depth;
-    if (depth > json.max_depth) refuse(json, i, format("objects and arrays may stand {} deep in one another, not deeper", json.max_depth));
-    i = next;
-  }
-}
-
-/// Hands nlohmann's events on, and keeps its verdict on a broken text.
-struct Relay {
-  JsonEvents& to;
-  std::size_t at = 0;
-  std::string reason;
-
-  bool null() { return to.on_null(), true; }
-  bool boolean(bool x) { return to.on_bool(x), true; }
-  bool number_integer(json::number_integer_t x) { return to.on_negative(x), true; }
-  bool number_unsigned(json::number_unsigned_t x) { return to.on_integer(x), true; }
-  bool number_float(json::number_float_t x, const std::string&) { return to.on_real(x), true; }
-  bool string(std::string& x) { return to.on_string(x), true; }
-  bool binary(json::binary_t&) { return false; }
-  bool start_object(std::size_t) { return to.on_begin('{'), true; }
-  bool key(std::string& x) { return to.on_key(x), true; }
-  bool end_object() { return to.on_end('}'), true; }
-  bool start_array(std::size_t) { return to.on_begin('['), true; }
-  bool end_array() { return to.on_end(']'), true; }
-  bool parse_error(std::size_t position, const std::string&, const json::exception& e) {
-    at = position == 0 ? 0 : position - 1;
-    reason = e.what();
-    return false;
-  }
-};
-
 /// Of "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error while ..." the last part, shortened.
 std::string short_reason(std::string reason) {
   const auto tag = reason.find("] ");
@@ -110,33 +59,98 @@ std::string short_reason(std::string reason) {
   return printable(reason);
 }
 
+/// Refuses the first piece of [begin, end) that breaks a limit: nlohmann's lexer would store a piece of any length.
+void check_pieces(const Source& source, std::size_t begin, std::size_t end) {
+  std::size_t depth = 0;
+  for (std::size_t i = begin; i < end;) {
+    const std::size_t next = piece_end(source.text, i, end);
+    const std::string_view piece = source.text.substr(i, next - i);
+    if (piece.size() > source.limits.piece) {
+      const std::string most = grouped((long long)source.limits.piece);
+      refuse(source, i, format("a string, a number or a run of blanks may have at most {} bytes, this one has more", most));
+    }
+    if (piece[0] == '{' || piece[0] == '[') ++depth;
+    if ((piece[0] == '}' || piece[0] == ']') && depth > 0) --depth;
+    if (depth > source.limits.depth) refuse(source, i, format("objects and arrays may be nested {} deep, not deeper", source.limits.depth));
+    i = next;
+  }
+}
+
+/// Passes nlohmann's events on within the limits, and keeps its verdict on a broken text. The names are those of its SAX interface.
+class Relay {
+ public:
+  Relay(const Source& source, std::size_t begin, std::size_t end, Events& to) : source_(source), begin_(begin), end_(end), to_(to) {}
+
+  bool null() { return count(), to_.on_null(), true; }
+  bool boolean(bool x) { return count(), to_.on_bool(x), true; }
+  bool number_integer(std::int64_t x) { return count(), to_.on_negative(x), true; }
+  bool number_unsigned(std::uint64_t x) { return count(), to_.on_integer(x), true; }
+  bool number_float(double x, const std::string&) { return count(), to_.on_real(x), true; }
+  bool string(std::string& x) { return count(), to_.on_string(x), true; }
+  bool binary(nlohmann::json::binary_t&) { return false; }
+  bool start_object(std::size_t) { return open(), to_.on_begin('{'), true; }
+  bool key(std::string& x) { return to_.on_key(x), true; }
+  bool end_object() { return --depth_, to_.on_end('}'), true; }
+  bool start_array(std::size_t) { return open(), to_.on_begin('['), true; }
+  bool end_array() { return --depth_, to_.on_end(']'), true; }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& e) {
+    refuse(source_, begin_ + (position == 0 ? 0 : position - 1), "not valid JSON: " + short_reason(e.what()));
+  }
+
+ private:
+  void count() {
+    if (++values_ > source_.limits.values) {
+      const std::string most = grouped((long long)source_.limits.values);
+      throw DataError(format("{}: the text may have at most {} JSON values, it has more", source_.file, most));
+    }
+  }
+  void open() {
+    count();
+    if (++depth_ > source_.limits.depth) check_pieces(source_, begin_, end_);  // throws, with the place
+  }
+
+  const Source& source_;
+  std::size_t begin_, end_, values_ = 0, depth_ = 0;
+  Events& to_;
+};
+
 }  // namespace
 
-void read_json(const JsonText& source, JsonEvents& events) {
+void read(const Source& source, Events& events) {
   const std::string_view text = source.text;
+  if (text.size() > source.limits.bytes) {
+    throw DataError(format("{}: the text may have at most {} bytes, it has {}", source.file, grouped((long long)source.limits.bytes),
+                           grouped((long long)text.size())));
+  }
   std::size_t begin = 0, end = text.size();
   while (begin < end && is_blank(text[begin])) ++begin;
   while (end > begin && is_blank(text[end - 1])) --end;
   if (begin == end || text[begin] != '{') refuse(source, begin, "a JSON object must begin here, in UTF-8 without byte order mark");
 
-  check_limits(source, begin, end);
-  Relay relay{events, 0, {}};
-  if (!json::sax_parse(text.data() + begin, text.data() + end, &relay)) {
-    refuse(source, begin + relay.at, "not valid JSON: " + short_reason(relay.reason));
-  }
+  const std::string_view object = text.substr(begin, end - begin);
+  if (const auto nul = object.find('\0'); nul != object.npos) refuse(source, begin + nul, "a NUL byte cannot be part of JSON");
+  if (object.size() > source.limits.piece) check_pieces(source, begin, end);
+  Relay relay(source, begin, end, events);
+  nlohmann::json::sax_parse(object.begin(), object.end(), &relay);
 }
 
-std::string quote_json(std::string_view s) {
+std::string quoted(std::string_view s, Invalid invalid) {
+  using Handler = nlohmann::json::error_handler_t;
   try {
-    return json(s).dump();
-  } catch (const json::exception&) {
+    return nlohmann::json(s).dump(-1, ' ', false, invalid == Invalid::refuse ? Handler::strict : Handler::replace);
+  } catch (const nlohmann::json::exception&) {
     throw ContractError(format("JSON text must be UTF-8, got '{}'", printable(s)));
   }
 }
 
-std::string number_json(double x) {
+std::string real_text(double x) {
   check(std::isfinite(x), "a JSON number must be finite, got {}", x);
-  return json(x).dump();
+  // An exponent below 1e-4 and from 1e16, as Python's repr has it.
+  const bool plain = x == 0 || (std::fabs(x) >= 1e-4 && std::fabs(x) < 1e16);
+  char buffer[40];
+  const auto form = plain ? std::chars_format::fixed : std::chars_format::scientific;
+  std::string out(buffer, std::to_chars(buffer, buffer + sizeof buffer, x, form).ptr);
+  return out.find_first_of(".e") == std::string::npos ? out + ".0" : out;
 }
 
-}  // namespace octet::io
+}  // namespace octet::json

@@ -2,164 +2,158 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
-#include "octet/base/error.hpp"
-#include "octet/base/text.hpp"
+#include "octet/base/check.hpp"
+#include "octet/base/file.hpp"
 
-namespace octet {
-namespace {
+namespace octet::json {
 
-/// Builds a Json as the parser meets its parts. `open_` holds the arrays and objects that are not closed yet, outermost first.
-class Builder {
+/// Builds a Value from the events of one text.
+class Builder : public Events {
  public:
-  Builder(const std::string& where, const JsonLimits& limits) : where_(where), limits_(limits) {}
+  explicit Builder(const Source& source) : source_(source) { open_.reserve(8); }
+  Value result() { return std::move(root_); }
 
-  // The names and signatures are those of nlohmann's SAX interface.
-  bool null() { return add(Json()); }
-  bool boolean(bool x) { return add(x); }
-  bool number_integer(std::int64_t x) { return add(x); }
-  bool number_unsigned(std::uint64_t x) { return x <= std::uint64_t(INT64_MAX) ? add(std::int64_t(x)) : add(double(x)); }
-  bool number_float(double x, const std::string&) { return add(x); }
-  bool string(std::string& x) { return add(std::move(x)); }
-  bool binary(nlohmann::json::binary_t&) { return false; }
-  bool start_object(std::size_t) { return open(true); }
-  bool start_array(std::size_t) { return open(false); }
-  bool key(std::string& name) {
-    open_.back().name = std::move(name);
-    return true;
+  void on_null() override { place(std::monostate()); }
+  void on_bool(bool x) override { place(x); }
+  void on_negative(std::int64_t x) override { place(x); }
+  void on_integer(std::uint64_t x) override { x <= std::uint64_t(INT64_MAX) ? place(std::int64_t(x)) : place(double(x)); }
+  void on_real(double x) override { place(x); }
+  void on_string(std::string& x) override { place(std::move(x)); }
+  void on_key(std::string& key) override { std::get<Object>(open_.back()->value_).push_back({std::move(key), {}}); }
+  void on_begin(char bracket) override { open_.push_back(bracket == '{' ? &place(Object()) : &place(Array())); }
+  void on_end(char bracket) override {
+    if (bracket == '}') require_unique(std::get<Object>(open_.back()->value_));
+    open_.pop_back();
   }
-  bool end_object() { return shut(); }
-  bool end_array() { return shut(); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& e) {
-    constexpr int number_overflow = 406;
-    refuse(format(e.id == number_overflow ? "a number out of range at byte {}" : "not JSON at byte {}", position));
-  }
-
-  Json result() { return std::move(root_); }
 
  private:
-  struct Open {
-    bool object;
-    std::string name;
-    Json::Object members;
-    Json::Array items;
-  };
-
-  [[noreturn]] void refuse(const std::string& why) const { throw DataError(where_ + ": " + why); }
-
-  bool add(Json value) {
-    if (++values_ > limits_.values) refuse(format("more than {} values", grouped((long long)limits_.values)));
-    if (open_.empty()) root_ = std::move(value);
-    else if (open_.back().object) open_.back().members.push_back({std::move(open_.back().name), std::move(value)});
-    else open_.back().items.push_back(std::move(value));
-    return true;
+  /// Stores the next value and returns its place, which moves only after it is closed.
+  template <class T>
+  Value& place(T x) {
+    Value& out = next();
+    out.value_.template emplace<T>(std::move(x));
+    return out;
   }
-  bool open(bool object) {
-    if (open_.size() >= limits_.depth) refuse(format("nested deeper than {} levels", limits_.depth));
-    open_.push_back({object, {}, {}, {}});
-    return true;
-  }
-  bool shut() {
-    Open last = std::move(open_.back());
-    open_.pop_back();
-    if (last.object) want_unique_names(last.members);
-    return last.object ? add(std::move(last.members)) : add(std::move(last.items));
+  Value& next() {
+    if (open_.empty()) return root_;
+    if (auto* array = std::get_if<Array>(&open_.back()->value_)) return array->emplace_back();
+    return std::get<Object>(open_.back()->value_).back().value;
   }
 
-  void want_unique_names(const Json::Object& members) const {
-    std::vector<std::string_view> names;
-    for (const auto& m : members) names.push_back(m.name);
-    std::sort(names.begin(), names.end());
-    const auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end()) refuse(format("the name \"{}\" stands twice in one object", printable(twice->substr(0, 80))));
+  void require_unique(const Object& members) {
+    names_.clear();
+    names_.reserve(members.size());
+    for (const Member& m : members) names_.push_back(m.name);
+    std::sort(names_.begin(), names_.end());
+    const auto twice = std::adjacent_find(names_.begin(), names_.end());
+    if (twice != names_.end())
+      throw DataError(format("{}: the key \"{}\" occurs twice in one object; remove one", source_.file, printable(*twice)));
   }
 
-  const std::string& where_;
-  const JsonLimits& limits_;
-  std::size_t values_ = 0;
-  std::vector<Open> open_;
-  Json root_;
+  const Source& source_;
+  Value root_;
+  std::vector<Value*> open_;  // the objects and arrays that are not closed yet, outermost first
+  std::vector<std::string_view> names_;
 };
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+namespace {
 
-bool plain(const Json& x) { return !x.array() && !x.object(); }
+/// Characters of a string that a message shows.
+constexpr std::size_t most_shown = 80;
 
-void dump_to(std::string& out, const Json& x, bool indented, int depth);
+bool plain(const Value& x) { return !x.array() && !x.object(); }
 
-/// `items` between brackets: each on a line of its own when `spread`.
-template <class Items, class Put>
-void dump_items(std::string& out, const Items& items, const char* brackets, bool spread, int depth, Put put) {
-  out += brackets[0];
-  bool first = true;
-  for (const auto& item : items) {
-    if (!first) out += ',';
-    if (spread) out += '\n', out.append(std::size_t(depth + 1) * 2, ' ');
-    put(item);
-    first = false;
+class Writer {
+ public:
+  explicit Writer(Invalid invalid) : invalid_(invalid) {}
+
+  void put(const Value& x, Layout layout, std::size_t indent) {
+    if (x.is_null()) out += "null";
+    else if (const auto* b = x.boolean()) out += *b ? "true" : "false";
+    else if (const auto* i = x.integer()) out += std::to_string(*i);
+    else if (const auto* d = x.real()) out += number(*d, layout);
+    else if (const auto* s = x.text()) out += quoted(*s, invalid_);
+    else if (const auto* a = x.array()) {
+      const bool one_line = layout == Layout::line || std::all_of(a->begin(), a->end(), plain);
+      items("[]", *a, layout, one_line, indent, [&](const Value& entry) { put(entry, layout, indent + 2); });
+    } else {
+      items("{}", *x.object(), layout, layout == Layout::line, indent, [&](const Member& m) {
+        out.append(quoted(m.name, invalid_)).append(layout == Layout::line ? ":" : ": ");
+        put(m.value, layout, indent + 2);
+      });
+    }
   }
-  if (spread && !first) out += '\n', out.append(std::size_t(depth) * 2, ' ');
-  out += brackets[1];
-}
 
-void dump_to(std::string& out, const Json& x, bool indented, int depth) {
-  if (const auto* b = x.boolean()) {
-    out += *b ? "true" : "false";
-  } else if (const auto* i = x.integer()) {
-    out += std::to_string(*i);
-  } else if (const auto* d = x.real()) {
-    out += *d == 0 && std::signbit(*d) ? "-0.0" : shortest(*d);  // "-0" would be read as a whole number
-  } else if (const auto* s = x.text()) {
-    out += quoted(*s);
-  } else if (const auto* a = x.array()) {
-    const bool spread = indented && !std::all_of(a->begin(), a->end(), plain);
-    dump_items(out, *a, "[]", spread, depth, [&](const Json& item) { dump_to(out, item, false, depth + 1); });
-  } else if (const auto* o = x.object()) {
-    dump_items(out, *o, "{}", indented, depth, [&](const JsonMember& m) {
-      out += quoted(m.name) + (indented ? ": " : ":");
-      dump_to(out, m.value, indented, depth + 1);
-    });
-  } else {
-    out += "null";
+  std::string out;
+
+ private:
+  std::string number(double x, Layout layout) const {
+    if (!std::isfinite(x) && invalid_ == Invalid::replace) return "null";
+    const bool negative_zero = x == 0 && std::signbit(x);  // "-0" would be read as an integer
+    return layout == Layout::line && std::isfinite(x) && !negative_zero ? shortest(x) : real_text(x);
   }
-}
+
+  template <class Items, class Put>
+  void items(const char* brackets, const Items& items, Layout layout, bool one_line, std::size_t indent, Put put_item) {
+    out += brackets[0];
+    bool first = true;
+    for (const auto& item : items) {
+      if (!first) out += one_line && layout == Layout::indented ? ", " : ",";
+      if (!one_line) out.append(1, '\n').append(indent + 2, ' ');
+      put_item(item);
+      first = false;
+    }
+    if (!one_line && !first) out.append(1, '\n').append(indent, ' ');
+    out += brackets[1];
+  }
+
+  Invalid invalid_;
+};
 
 }  // namespace
 
-Json::Json(double x) {
-  if (std::isfinite(x)) value_ = x;
-}
+Value::Value(float x) : value_(std::isfinite(x) ? *parse_number(shortest(x)) : double(x)) {}
 
-Json::Json(float x) {
-  if (std::isfinite(x)) value_ = *parse_number(shortest(x));
-}
-
-const Json* Json::find(std::string_view name) const {
+const Value* Value::find(std::string_view name) const {
   if (const auto* members = object())
-    for (const auto& m : *members)
+    for (const Member& m : *members)
       if (m.name == name) return &m.value;
   return nullptr;
 }
 
-std::string_view Json::kind() const {
-  static constexpr std::string_view names[] = {"null", "a truth value", "a whole number", "a number", "a text", "an array", "an object"};
-  return names[value_.index()];
+Value& Value::set(std::string_view name, Value value) {
+  auto* members = std::get_if<Object>(&value_);
+  check(members != nullptr, "json: only an object has members, \"{}\" is set in {}", name, described());
+  const auto at = std::find_if(members->begin(), members->end(), [&](const Member& m) { return m.name == name; });
+  if (at != members->end()) at->value = std::move(value);
+  else members->push_back({std::string(name), std::move(value)});
+  return *this;
 }
 
-std::string Json::dump(bool indented) const {
-  std::string out;
-  dump_to(out, *this, indented, 0);
-  return out;
+std::string Value::described() const {
+  if (const auto* s = text()) return format("the string \"{}\"", printable(*s, most_shown));
+  if (const auto* a = array()) return format("an array of {} values", a->size());
+  if (object()) return "an object";
+  if (real() && !std::isfinite(*real())) return to_text(*real());
+  return dump(Layout::indented);
 }
 
-Json parse_json(std::string_view text, const std::string& where, const JsonLimits& limits) {
-  if (text.size() > limits.bytes)
-    throw DataError(
-        format("{}: {} bytes where at most {} are read", where, grouped((long long)text.size()), grouped((long long)limits.bytes)));
-  Builder builder(where, limits);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+std::string Value::dump(Layout layout, Invalid invalid) const {
+  Writer writer(invalid);
+  writer.put(*this, layout, 0);
+  return std::move(writer.out);
+}
+
+Value parse(const Source& source) {
+  Builder builder(source);
+  read(source, builder);
   return builder.result();
 }
 
-}  // namespace octet
+Value load(const std::string& path, const Limits& limits) {
+  const std::string text = read_file(path, limits.bytes);
+  return parse({.text = text, .file = printable(path), .limits = limits});
+}
+
+}  // namespace octet::json

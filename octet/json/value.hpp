@@ -1,35 +1,42 @@
 #pragma once
 
-#include <cstddef>
+#include <concepts>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
-namespace octet {
+#include "octet/json/text.hpp"
 
-struct JsonMember;
+namespace octet::json {
 
-/// A JSON value that owns its parts. Objects keep the order in which their members were written.
-class Json {
+class Value;
+struct Member;
+using Array = std::vector<Value>;
+using Object = std::vector<Member>;
+
+/// Layout of written JSON.
+enum class Layout : std::uint8_t {
+  line,      // one line without blanks; a real number that is whole has no point
+  indented,  // two spaces per level, each member and each array entry on its own line; arrays of plain values on one line
+};
+
+/// A JSON value that owns its parts. Objects keep the order of their members. Integers beyond int64 are stored as the nearest double.
+class Value {
  public:
-  using Array = std::vector<Json>;
-  using Object = std::vector<JsonMember>;
-
-  Json() = default;  // null
-  Json(bool x);
-  Json(int x);
-  Json(std::int64_t x);
-  /// null where x is not finite.
-  Json(double x);
-  /// As the shortest decimal that reads back as this float.
-  Json(float x);
-  Json(std::string x);
-  Json(const char* x);
-  Json(Array x);
-  Json(Object x);
+  Value() = default;  // null
+  Value(bool x);
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Value(T x);
+  Value(double x);
+  /// The double of the shortest decimal that reads back as x: 0.1f is written as 0.1.
+  Value(float x);
+  Value(std::string x);
+  Value(std::string_view x);
+  Value(const char* x);
+  Value(Array x);
+  Value(Object x);
 
   bool is_null() const { return value_.index() == 0; }
   /// Null when the value is of another type.
@@ -40,51 +47,49 @@ class Json {
   const Array* array() const { return std::get_if<Array>(&value_); }
   const Object* object() const { return std::get_if<Object>(&value_); }
   /// The member of that name of an object, or null.
-  const Json* find(std::string_view name) const;
+  const Value* find(std::string_view name) const;
 
-  /// "a number", "null", "an object": for messages.
-  std::string_view kind() const;
+  /// Replaces the member of that name, or adds it at the end. Throws ContractError unless this is an object.
+  Value& set(std::string_view name, Value value);
 
-  /// The value as text: on one line, or with members of objects on lines of their own, two spaces deeper (`indented`); arrays
-  /// of plain values stay on one line. Bytes of a string that are not UTF-8 become U+FFFD.
-  std::string dump(bool indented = false) const;
+  /// The value for messages: `the string "x"`, `an array of 3 values`, `7.5`.
+  std::string described() const;
+  /// The value as JSON, without a final newline.
+  std::string dump(Layout = Layout::line, Invalid = Invalid::refuse) const;
 
  private:
+  friend class Builder;
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Object> value_;
 };
 
-struct JsonMember {
+struct Member {
   std::string name;
-  Json value;
+  Value value;
 };
 
 // Here, since a variant can be made only of complete types.
-inline Json::Json(bool x) : value_(x) {}
-inline Json::Json(int x) : value_(std::int64_t(x)) {}
-inline Json::Json(std::int64_t x) : value_(x) {}
-inline Json::Json(std::string x) : value_(std::move(x)) {}
-inline Json::Json(const char* x) : value_(std::string(x)) {}
-inline Json::Json(Array x) : value_(std::move(x)) {}
-inline Json::Json(Object x) : value_(std::move(x)) {}
+inline Value::Value(bool x) : value_(x) {}
+template <std::integral T>
+requires(!std::same_as<T, bool>) Value::Value(T x) : value_(std::int64_t(x)) {}
+inline Value::Value(double x) : value_(x) {}
+inline Value::Value(std::string x) : value_(std::move(x)) {}
+inline Value::Value(std::string_view x) : value_(std::string(x)) {}
+inline Value::Value(const char* x) : value_(std::string(x)) {}
+inline Value::Value(Array x) : value_(std::move(x)) {}
+inline Value::Value(Object x) : value_(std::move(x)) {}
 
-/// An array of numbers, whatever their type.
+/// An array of `range`'s entries.
 template <class Range>
-Json json_numbers(const Range& numbers) {
-  Json::Array out;
-  out.reserve(numbers.size());
-  for (const auto& x : numbers) out.emplace_back(x);
+Value array_of(const Range& range) {
+  Array out;
+  out.reserve(range.size());
+  for (const auto& x : range) out.emplace_back(x);
   return out;
 }
 
-/// What parse_json accepts at most, so that a hostile file costs little.
-struct JsonLimits {
-  std::size_t bytes = std::size_t(1) << 20;
-  std::size_t values = std::size_t(1) << 18;  // of any type, in all
-  std::size_t depth = 12;
-};
+/// The object that `source` contains; see read(). Names within an object must be unique. Throws DataError "<file>: ...".
+Value parse(const Source& source);
+/// The same for the file at `path`. Throws IoError when it cannot be read.
+Value load(const std::string& path, const Limits& = {});
 
-/// The value that `text` holds; JSON as RFC 8259, names unique within an object.
-/// Throws DataError "<where>: <what is wrong, at which byte>". A number beyond the range of a double is refused.
-Json parse_json(std::string_view text, const std::string& where, const JsonLimits& = {});
-
-}  // namespace octet
+}  // namespace octet::json

@@ -4,8 +4,9 @@
 #include <filesystem>
 #include <set>
 
-#include "octet/json/object.hpp"
 #include "octet/io/new_folder.hpp"
+#include "octet/base/file.hpp"
+#include "octet/json/fields.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/models/weight_place.hpp"
 
@@ -13,6 +14,7 @@ namespace octet {
 namespace {
 
 constexpr const char* config_name = "config.json";
+constexpr json::Limits config_limits{.bytes = std::size_t(16) << 20, .values = std::size_t(1) << 17};
 
 std::string bracketed(std::span<const std::int64_t> shape) {
   std::string out;
@@ -29,10 +31,10 @@ const HuggingFaceFormat& format_of(const ModelShape& shape) {
   return found;
 }
 
-io::JsonObject config_of(const ModelShape& shape, DType dtype) {
+json::Value config_of(const ModelShape& shape, DType dtype) {
   const HuggingFaceFormat& format = format_of(shape);
-  io::JsonObject config;
-  config.set("architectures", io::JsonArray{format.architecture}).set("model_type", shape.family);
+  json::Value config = json::Object();
+  config.set("architectures", json::Array{format.architecture}).set("model_type", shape.family);
   format.write(shape, config);
   // What begins and ends a text is the tokenizer's affair; transformers' own defaults would name tokens of other vocabularies.
   config.set("bos_token_id", {}).set("eos_token_id", {});
@@ -57,7 +59,9 @@ void refuse_other_files(const std::string& folder) {
 }
 
 ModelShape shape_of_config(const std::string& folder) {
-  const io::JsonObject config = io::JsonObject::load(folder + "/" + config_name);
+  const std::string path = folder + "/" + config_name;
+  const json::Value file = json::load(path, config_limits);
+  const json::Fields config(file, printable(path));
   if (config.has("quantization_config")) config.refuse("quantization_config", "absent: quantized weights are not read");
   const std::string type = config.text("model_type");
   std::string names;
@@ -92,7 +96,8 @@ std::string differences(const ModelShape& there, const ModelShape& wanted) {
 void require_shape(const std::string& folder, const ModelShape& wanted) {
   // Through config.json and back, so that what a family does not have (a rotation's base, say) makes no difference.
   const HuggingFaceFormat& format = format_of(wanted);
-  const std::string different = differences(read_hugging_face_shape(folder), format.read(config_of(wanted, DType::f32)));
+  const json::Value written = config_of(wanted, DType::f32);
+  const std::string different = differences(read_hugging_face_shape(folder), format.read(json::Fields(written, config_name)));
   if (different.empty()) return;
   throw ConfigError(octet::format("{}: holds another model than the one asked for: {}; set model.size and its sizes as the folder has them",
                                   printable(folder), different));
@@ -170,7 +175,7 @@ void save_hugging_face(const std::string& folder, const ModelShape& shape, const
 
   refuse_other_files(folder);
   io::NewFolder made(folder);
-  config_of(shape, dtype).save(made.working() + "/" + config_name);
+  write_file(made.working() + "/" + config_name, config_of(shape, dtype).dump(json::Layout::indented) + "\n");
   io::TensorFolderWriter writer(made.working(), std::move(tensors));
   for (const WeightPlace& p : places) p.write(writer, stored);
   writer.commit();

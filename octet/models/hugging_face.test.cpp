@@ -6,7 +6,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
-#include "octet/json/object.hpp"
+#include "octet/json/value.hpp"
 #include "octet/io/tensor_folder.hpp"
 #include "octet/io/tensor_folder_writer.hpp"
 #include "octet/models/registry.hpp"
@@ -155,9 +155,9 @@ void rewrite(const std::string& folder, Change change, std::uint64_t shard_bytes
 }
 
 /// Sets a key of a folder's config.json.
-void configure(const std::string& folder, std::string_view key, io::JsonValue value) {
-  io::JsonObject config = io::JsonObject::load(folder + "/config.json");
-  config.set(key, std::move(value)).save(folder + "/config.json");
+void configure(const std::string& folder, std::string_view key, json::Value value) {
+  json::Value config = json::load(folder + "/config.json");
+  write_file(folder + "/config.json", config.set(key, std::move(value)).dump());
 }
 
 /// A saved model of `shape` in a folder of its own.

@@ -3,7 +3,7 @@
 #include "octet/base/file.hpp"
 
 #include "octet/base/error.hpp"
-#include "octet/json/object.hpp"
+#include "octet/json/value.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/models/registry.hpp"
 #include "tests/testing/scratch.hpp"
@@ -20,7 +20,7 @@ ModelShape shape_of(const std::string& text) {
   write_file(scratch.at("config.json"), text);
   return read_hugging_face_shape(scratch.folder());
 }
-ModelShape shape_of(const io::JsonObject& config) { return shape_of(config.dump()); }
+ModelShape written_shape(const json::Value& config) { return shape_of(config.dump()); }
 
 void expect_same(const ModelShape& a, const ModelShape& b) {
   EXPECT_EQ(a.family, b.family);
@@ -69,46 +69,46 @@ TEST(HuggingFaceConfig, EveryNamedSizeSurvivesConfigJson) {
   for (const ModelFamily& family : model_families())
     for (const ModelSize& size : family.sizes()) {
       SCOPED_TRACE(size.name);
-      io::JsonObject config;
+      json::Value config = json::Object();
       config.set("model_type", family.name);
       family.hugging_face.write(size.shape, config);
-      expect_same(shape_of(config), size.shape);
+      expect_same(written_shape(config), size.shape);
     }
 }
 
 TEST(HuggingFaceConfig, BothWaysToWriteTheRotationAreRead) {
-  io::JsonObject config = io::JsonObject::parse(llama_3_8b, "config.json");
-  config.set("rope_theta", {}).set("rope_parameters", io::JsonObject().set("rope_type", "default").set("rope_theta", 250000.0));
-  EXPECT_EQ(shape_of(config).rope_theta, 250000);
-  EXPECT_FALSE(shape_of(config).rope_scaling);
-  config.set("rope_scaling", io::JsonObject()
+  json::Value config = json::parse({.text = llama_3_8b});
+  config.set("rope_theta", {}).set("rope_parameters", json::Value(json::Object()).set("rope_type", "default").set("rope_theta", 250000.0));
+  EXPECT_EQ(written_shape(config).rope_theta, 250000);
+  EXPECT_FALSE(written_shape(config).rope_scaling);
+  config.set("rope_scaling", json::Value(json::Object())
                                  .set("type", "llama3")
                                  .set("factor", 8)
                                  .set("low_freq_factor", 1)
                                  .set("high_freq_factor", 4)
                                  .set("original_max_position_embeddings", 8192));
-  ASSERT_TRUE(shape_of(config).rope_scaling);
-  EXPECT_EQ(shape_of(config).rope_scaling->factor, 8);
+  ASSERT_TRUE(written_shape(config).rope_scaling);
+  EXPECT_EQ(written_shape(config).rope_scaling->factor, 8);
 }
 
 /// The DataError for a published file in which `key` has another value.
-std::string refusal(const char* published, std::string_view key, io::JsonValue value) {
-  io::JsonObject config = io::JsonObject::parse(published, "config.json");
+std::string refusal(const char* published, std::string_view key, json::Value value) {
+  json::Value config = json::parse({.text = published});
   config.set(key, std::move(value));
-  return error_of<DataError>([&] { shape_of(config); });
+  return error_of<DataError>([&] { written_shape(config); });
 }
 
 TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
   struct Case {
     const char* published;
     std::string_view key;
-    io::JsonValue value;
+    json::Value value;
     std::string_view message;
   };
-  const auto scaling = [](const char* type) { return io::JsonObject().set("rope_type", type).set("factor", 2.0); };
+  const auto scaling = [](const char* type) { return json::Value(json::Object()).set("rope_type", type).set("factor", 2.0); };
   const std::vector<Case> cases{
       {llama_3_8b, "model_type", "mistral", "model_type must be one of llama, qwen2, gpt2, got the string \"mistral\""},
-      {llama_3_8b, "quantization_config", io::JsonObject(), "quantization_config must be absent"},
+      {llama_3_8b, "quantization_config", json::Value(json::Object()), "quantization_config must be absent"},
       {llama_3_8b, "attention_bias", true, "attention_bias must be false"},
       {llama_3_8b, "mlp_bias", true, "mlp_bias must be false"},
       {llama_3_8b, "hidden_act", "gelu", "hidden_act must be silu, got the string \"gelu\""},
@@ -121,11 +121,11 @@ TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
       {llama_3_8b, "vocab_size", {}, "vocab_size must be an integer from 1 to 16777216, got null"},
       {llama_3_8b, "rms_norm_eps", -1.0, "rms_norm_eps must be a number"},
       {llama_3_8b, "rope_scaling", scaling("yarn"), "rope_scaling.rope_type must be default or llama3, got the string \"yarn\""},
-      {llama_3_8b, "rope_scaling", io::JsonObject().set("factor", 2.0), "rope_scaling.type must be default or llama3"},
+      {llama_3_8b, "rope_scaling", json::Value(json::Object()).set("factor", 2.0), "rope_scaling.type must be default or llama3"},
       {llama_3_8b, "rope_scaling", scaling("llama3"), "rope_scaling.low_freq_factor must be a number"},
-      {llama_3_8b, "rope_parameters", io::JsonObject().set("partial_rotary_factor", 0.5),
+      {llama_3_8b, "rope_parameters", json::Value(json::Object()).set("partial_rotary_factor", 0.5),
        "rope_parameters.partial_rotary_factor must be 1"},
-      {qwen_2_5_05b, "layer_types", io::JsonArray{"full_attention", "sliding_attention"},
+      {qwen_2_5_05b, "layer_types", json::Array{"full_attention", "sliding_attention"},
        "layer_types must be full_attention for every layer"},
       {gpt2_124m, "activation_function", "relu", "activation_function must be gelu_new"},
       {gpt2_124m, "n_head", 7, "n_embd must be a multiple of n_head = 7"},
@@ -140,13 +140,13 @@ TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
 }
 
 TEST(HuggingFaceConfig, ASlidingWindowIsRefusedOnlyWhereItIsInUse) {
-  io::JsonObject config = io::JsonObject::parse(qwen_2_5_05b, "config.json");
+  json::Value config = json::parse({.text = qwen_2_5_05b});
   config.set("use_sliding_window", true);
-  EXPECT_EQ(shape_of(config).layers, 24);  // max_window_layers = 24: it begins above the last layer
+  EXPECT_EQ(written_shape(config).layers, 24);  // max_window_layers = 24: it begins above the last layer
   config.set("max_window_layers", 23);
-  EXPECT_TRUE(has(error_of<DataError>([&] { shape_of(config); }), "use_sliding_window must be false"));
+  EXPECT_TRUE(has(error_of<DataError>([&] { written_shape(config); }), "use_sliding_window must be false"));
   config.set("sliding_window", {});
-  EXPECT_EQ(shape_of(config).layers, 24);
+  EXPECT_EQ(written_shape(config).layers, 24);
 }
 
 TEST(HuggingFaceConfig, AFolderWithoutConfigJsonAndOneThatIsNoJsonAreNamed) {

@@ -9,9 +9,10 @@
 
 namespace octet {
 
-namespace io {
-class JsonObject;
-}
+namespace json {
+class Fields;
+class Value;
+}  // namespace json
 
 /// Where a tensor of a Hugging Face file belongs: rows [first, first + rows) of one of our parameters. A map of these is all that
 /// writing and reading need; slices of one parameter stand in the order of their rows, without gaps. Rows of our parameter behind the
@@ -30,9 +31,9 @@ struct HuggingFaceFormat {
   std::string_view prefix;                  // of most names; files of the model without its head leave it out: "model."
   std::vector<std::string_view> constants;  // ends of names of tables that old files hold: not read
   /// From config.json; DataError naming the key for anything that our model does not compute.
-  ModelShape (*read)(const io::JsonObject& config) = nullptr;
+  ModelShape (*read)(const json::Fields& config) = nullptr;
   /// Into config.json, every key that the shape decides.
-  void (*write)(const ModelShape&, io::JsonObject& config) = nullptr;
+  void (*write)(const ModelShape&, json::Value& config) = nullptr;
   std::vector<WeightSlice> (*weights)(const ModelShape&) = nullptr;
 
   explicit operator bool() const { return read != nullptr && write != nullptr && weights != nullptr; }

@@ -19,7 +19,7 @@ RunRecord run_of(const std::string& recipe, std::int64_t seed, double eval_loss,
   return run;
 }
 
-TEST(Comparison, gaps_are_paired_by_seed) {
+TEST(Comparison, GapsArePairedBySeed) {
   const std::vector<RunRecord> runs{run_of("current", 1, 2.02, 500), run_of("current", 2, 4.02, 700), run_of("bf16", 1, 2),
                                     run_of("bf16", 2, 4)};
   const Comparison c = compare_runs(runs, "bf16", 0.005);
@@ -46,7 +46,7 @@ void add_seeds(std::vector<RunRecord>& runs, const std::string& arm, const std::
   }
 }
 
-TEST(Comparison, only_a_gap_that_is_resolved_and_over_fails) {
+TEST(Comparison, OnlyAGapThatIsResolvedAndOverFails) {
   std::vector<RunRecord> runs;
   add_seeds(runs, "bf16", {2, 3, 4});
   add_seeds(runs, "near", {2.0002, 3.0002, 4.0006});
@@ -61,7 +61,7 @@ TEST(Comparison, only_a_gap_that_is_resolved_and_over_fails) {
   EXPECT_FALSE(c.passes());
 }
 
-TEST(Comparison, one_seed_resolves_nothing_whatever_its_gap) {
+TEST(Comparison, OneSeedResolvesNothingWhateverItsGap) {
   const Comparison c =
       compare_runs(std::vector<RunRecord>{run_of("bf16", 1, 2), run_of("global", 1, 2.1), run_of("mxfp8", 1, 1.9)}, "bf16", 0.005);
   for (const char* arm : {"global", "mxfp8"}) {
@@ -71,7 +71,7 @@ TEST(Comparison, one_seed_resolves_nothing_whatever_its_gap) {
   EXPECT_TRUE(c.passes());
 }
 
-TEST(Comparison, twins_are_measured_and_never_judged) {
+TEST(Comparison, TwinsAreMeasuredAndNeverJudged) {
   std::vector<RunRecord> runs;
   add_seeds(runs, "current", {2, 3, 4});
   add_seeds(runs, "bf16", {2, 3, 4});
@@ -91,7 +91,7 @@ TEST(Comparison, twins_are_measured_and_never_judged) {
   EXPECT_TRUE(c.passes()) << "also when a twin diverged";
 }
 
-TEST(Comparison, averaged_weights_are_compared_where_both_runs_have_them) {
+TEST(Comparison, AveragedWeightsAreComparedWhereBothRunsHaveThem) {
   std::vector<RunRecord> runs{run_of("bf16", 1, 2), run_of("current", 1, 3)};
   runs[0].end->average_loss = 1.5;
   EXPECT_DOUBLE_EQ(gap_of(runs[1], runs[0]), 0.5);
@@ -101,7 +101,7 @@ TEST(Comparison, averaged_weights_are_compared_where_both_runs_have_them) {
   EXPECT_DOUBLE_EQ(gap_of(runs[1], runs[0]), (2.9 - 1.9) / 1.9);
 }
 
-TEST(Comparison, one_diverged_seed_is_not_averaged_away) {
+TEST(Comparison, OneDivergedSeedIsNotAveragedAway) {
   std::vector<RunRecord> runs{run_of("bf16", 1, 2), run_of("bf16", 2, 2), run_of("delayed", 1, 2), run_of("delayed", 2, NAN)};
   runs[3].facts.state = RunState::diverged;
   const Comparison c = compare_runs(runs, "bf16", 0.005);
@@ -112,7 +112,7 @@ TEST(Comparison, one_diverged_seed_is_not_averaged_away) {
   EXPECT_NE(table_text(c).find("diverged"), std::string::npos);
 }
 
-TEST(Comparison, an_unfinished_run_is_judged_by_its_last_steps) {
+TEST(Comparison, AnUnfinishedRunIsJudgedByItsLastSteps) {
   RunRecord run;
   for (int i = 1; i <= 40; ++i) run.steps.push_back({.step = i, .loss = double(i), .tokens_per_second = double(i), .skipped = i == 3});
   EXPECT_EQ(final_train_loss(run), 39.5);
@@ -121,11 +121,11 @@ TEST(Comparison, an_unfinished_run_is_judged_by_its_last_steps) {
   EXPECT_EQ(skipped_steps(run), 1);
 }
 
-TEST(Comparison, a_missing_baseline_is_a_broken_contract) {
+TEST(Comparison, AMissingBaselineIsABrokenContract) {
   EXPECT_THROW(compare_runs(std::vector<RunRecord>{run_of("current", 1, 2)}, "bf16", 0), ContractError);
 }
 
-TEST(Comparison, its_file_comes_back_as_written) {
+TEST(Comparison, ItsFileComesBackAsWritten) {
   const std::string path = std::filesystem::temp_directory_path() / format("octet-compare-{}.json", ::getpid());
   Comparison c = compare_runs(testing::sample_runs(2, {.layers = 3, .steps = 20}), "bf16", 0.005);
   c.runs = {"bf16-1", "bf16-2"};
@@ -142,7 +142,7 @@ TEST(Comparison, its_file_comes_back_as_written) {
   std::filesystem::remove(path);
 }
 
-TEST(Comparison, the_table_shows_every_recipe_and_no_control_bytes) {
+TEST(Comparison, TheTableShowsEveryRecipeAndNoControlBytes) {
   Comparison c = compare_runs(testing::sample_runs(3, {.layers = 3, .steps = 50}), "bf16", 0.005);
   c.rows[1].arm = "\x1b[2Jdelayed";
   const std::string table = table_text(c);

@@ -7,12 +7,12 @@ namespace octet {
 namespace {
 
 template <class E>
-Json::Object head(const char* name, const E& e) {
+json::Object head(const char* name, const E& e) {
   return {{"event", name}, {"step", e.step}, {"time", e.time}};
 }
 
-Json::Object to_json(const StepEvent& e) {
-  Json::Object o = head("step", e);
+json::Object to_json(const StepEvent& e) {
+  json::Object o = head("step", e);
   o.insert(o.end(), {{"loss", e.loss},
                      {"loss_z", e.loss_z},
                      {"grad_norm", e.grad_norm},
@@ -29,36 +29,37 @@ Json::Object to_json(const StepEvent& e) {
   return o;
 }
 
-Json::Object to_json(const ScalesEvent& e) {
-  Json::Object o = head("scales", e);
-  o.insert(o.end(), {{"amax", json_numbers(e.amax)}, {"scale_min", json_numbers(e.scale_min)}, {"scale_max", json_numbers(e.scale_max)}});
+json::Object to_json(const ScalesEvent& e) {
+  json::Object o = head("scales", e);
+  o.insert(o.end(),
+           {{"amax", json::array_of(e.amax)}, {"scale_min", json::array_of(e.scale_min)}, {"scale_max", json::array_of(e.scale_max)}});
   return o;
 }
 
-Json::Object to_json(const HealthEvent& e) {
-  Json::Object o = head("health", e);
-  o.insert(o.end(), {{"headroom_bits", json_numbers(e.headroom_bits)},
-                     {"saturated", json_numbers(e.saturated)},
-                     {"flushed", json_numbers(e.flushed)},
-                     {"sqnr_db", json_numbers(e.sqnr_db)},
-                     {"nonfinite", json_numbers(e.nonfinite)}});
+json::Object to_json(const HealthEvent& e) {
+  json::Object o = head("health", e);
+  o.insert(o.end(), {{"headroom_bits", json::array_of(e.headroom_bits)},
+                     {"saturated", json::array_of(e.saturated)},
+                     {"flushed", json::array_of(e.flushed)},
+                     {"sqnr_db", json::array_of(e.sqnr_db)},
+                     {"nonfinite", json::array_of(e.nonfinite)}});
   return o;
 }
 
-Json::Object to_json(const EvalEvent& e) {
-  Json::Object o = head("eval", e);
+json::Object to_json(const EvalEvent& e) {
+  json::Object o = head("eval", e);
   o.insert(o.end(), {{"loss", e.loss}, {"tokens", e.tokens}, {"average_loss", e.average_loss}});
   return o;
 }
 
-Json::Object to_json(const IncidentEvent& e) {
-  Json::Object o = head("incident", e);
+json::Object to_json(const IncidentEvent& e) {
+  json::Object o = head("incident", e);
   o.insert(o.end(), {{"kind", e.kind}, {"path", e.path}, {"text", e.text}});
   return o;
 }
 
-Json::Object to_json(const EndEvent& e) {
-  Json::Object o = head("end", e);
+json::Object to_json(const EndEvent& e) {
+  json::Object o = head("end", e);
   o.insert(o.end(), {{"reason", e.reason},
                      {"train_loss", e.train_loss},
                      {"eval_loss", e.eval_loss},
@@ -68,52 +69,52 @@ Json::Object to_json(const EndEvent& e) {
   return o;
 }
 
-StepEvent step_event(const JsonFields& f) {
+StepEvent step_event(const json::Fields& f) {
   return {.step = f.count("step"),
-          .time = f.number("time"),
-          .loss = f.number("loss"),
-          .loss_z = f.number("loss_z"),
-          .grad_norm = f.number("grad_norm"),
-          .grad_norm_z = f.number("grad_norm_z"),
-          .learning_rate = f.number("lr"),
+          .time = f.number_or_nan("time"),
+          .loss = f.number_or_nan("loss"),
+          .loss_z = f.number_or_nan("loss_z"),
+          .grad_norm = f.number_or_nan("grad_norm"),
+          .grad_norm_z = f.number_or_nan("grad_norm_z"),
+          .learning_rate = f.number_or_nan("lr"),
           .tokens = f.count("tokens"),
-          .seconds = f.number("seconds"),
-          .tokens_per_second = f.number("tokens_per_second"),
-          .limit_share = f.number("limit_share"),
-          .param_norm = f.number("param_norm"),
-          .data_wait = f.number("data_wait"),
+          .seconds = f.number_or_nan("seconds"),
+          .tokens_per_second = f.number_or_nan("tokens_per_second"),
+          .limit_share = f.number_or_nan("limit_share"),
+          .param_norm = f.number_or_nan("param_norm"),
+          .data_wait = f.number_or_nan("data_wait"),
           .memory_bytes = f.count("memory"),
           .skipped = f.boolean("skipped")};
 }
 
-ScalesEvent scales_event(const JsonFields& f) {
+ScalesEvent scales_event(const json::Fields& f) {
   return {.step = f.count("step"),
-          .time = f.number("time"),
-          .amax = f.numbers("amax"),
-          .scale_min = f.numbers("scale_min"),
-          .scale_max = f.numbers("scale_max")};
+          .time = f.number_or_nan("time"),
+          .amax = f.numbers_or_nan("amax"),
+          .scale_min = f.numbers_or_nan("scale_min"),
+          .scale_max = f.numbers_or_nan("scale_max")};
 }
 
-HealthEvent health_event(const JsonFields& f) {
+HealthEvent health_event(const json::Fields& f) {
   return {.step = f.count("step"),
-          .time = f.number("time"),
-          .headroom_bits = f.numbers("headroom_bits"),
-          .saturated = f.numbers("saturated"),
-          .flushed = f.numbers("flushed"),
-          .sqnr_db = f.numbers("sqnr_db"),
-          .nonfinite = f.counts("nonfinite")};
+          .time = f.number_or_nan("time"),
+          .headroom_bits = f.numbers_or_nan("headroom_bits"),
+          .saturated = f.numbers_or_nan("saturated"),
+          .flushed = f.numbers_or_nan("flushed"),
+          .sqnr_db = f.numbers_or_nan("sqnr_db"),
+          .nonfinite = f.integers("nonfinite", 0)};
 }
 
 /// Absent from lines of earlier versions.
-double average_loss(const JsonFields& f) { return f.has("average_loss") ? f.number("average_loss") : NAN; }
+double average_loss(const json::Fields& f) { return f.has("average_loss") ? f.number_or_nan("average_loss") : NAN; }
 
-EndEvent end_event(const JsonFields& f) {
+EndEvent end_event(const json::Fields& f) {
   return {.step = f.count("step"),
-          .time = f.number("time"),
+          .time = f.number_or_nan("time"),
           .reason = f.text("reason"),
-          .train_loss = f.number("train_loss"),
-          .eval_loss = f.number("eval_loss"),
-          .tokens_per_second = f.number("tokens_per_second"),
+          .train_loss = f.number_or_nan("train_loss"),
+          .eval_loss = f.number_or_nan("eval_loss"),
+          .tokens_per_second = f.number_or_nan("tokens_per_second"),
           .skipped = f.count("skipped"),
           .average_loss = average_loss(f)};
 }
@@ -121,20 +122,21 @@ EndEvent end_event(const JsonFields& f) {
 }  // namespace
 
 std::string event_line(const Event& event) {
-  return std::visit([](const auto& e) { return Json(to_json(e)).dump(); }, event);
+  return std::visit([](const auto& e) { return json::Value(to_json(e)).dump(json::Layout::line, json::Invalid::replace); }, event);
 }
 
 Event parse_event(std::string_view line, const std::string& where) {
-  const Json object = parse_json(line, where);
-  const JsonFields f(object, where);
+  const json::Value object = json::parse({.text = line, .file = where, .place = json::Place::column});
+  const json::Fields f(object, where);
   const std::string& name = f.text("event");
   if (name == "step") return step_event(f);
   if (name == "scales") return scales_event(f);
   if (name == "health") return health_event(f);
-  if (name == "eval") return EvalEvent{f.count("step"), f.number("time"), f.number("loss"), f.count("tokens"), average_loss(f)};
-  if (name == "incident") return IncidentEvent{f.count("step"), f.number("time"), f.text("kind"), f.text("path"), f.text("text")};
+  if (name == "eval")
+    return EvalEvent{f.count("step"), f.number_or_nan("time"), f.number_or_nan("loss"), f.count("tokens"), average_loss(f)};
+  if (name == "incident") return IncidentEvent{f.count("step"), f.number_or_nan("time"), f.text("kind"), f.text("path"), f.text("text")};
   if (name == "end") return end_event(f);
-  f.refuse("event", format("wanted step, scales, health, eval, incident or end, got '{}'", printable(name.substr(0, 80))));
+  f.refuse("event", "step, scales, health, eval, incident or end");
 }
 
 }  // namespace octet

@@ -14,7 +14,7 @@ ComparisonRow row(const std::string& arm, Verdict verdict, double gap = 0, doubl
   return r;
 }
 
-TEST(Findings, name_every_arm_by_its_verdict_and_the_distance_of_the_twins) {
+TEST(Findings, NameEveryArmByItsVerdictAndTheDistanceOfTheTwins) {
   const Comparison c{.baseline = "bf16",
                      .tolerance = 0.005,
                      .rows = {row("bf16", Verdict::baseline), row("bf16", Verdict::baseline, -0.0021, NAN, 1), row("a", Verdict::within),
@@ -25,7 +25,7 @@ TEST(Findings, name_every_arm_by_its_verdict_and_the_distance_of_the_twins) {
             "in their last bit, ends 0.21% from it.");
 }
 
-TEST(Findings, of_an_arm_that_is_not_resolved_say_how_many_seeds_would_tell) {
+TEST(Findings, OfAnArmThatIsNotResolvedSayHowManySeedsWouldTell) {
   Comparison c{
       .baseline = "bf16", .tolerance = 0.005, .rows = {row("bf16", Verdict::baseline), row("a", Verdict::not_resolved, 0.002, 0.0124)}};
   c.rows[1].gap_deviation = 0.005;
@@ -38,18 +38,18 @@ TEST(Findings, of_an_arm_that_is_not_resolved_say_how_many_seeds_would_tell) {
   EXPECT_EQ(verdict_text(c.rows[1]), "not resolved");
 }
 
-TEST(Findings, of_one_seed_distinguish_nothing) {
+TEST(Findings, OfOneSeedDistinguishNothing) {
   Comparison c{.baseline = "bf16", .tolerance = 0.005, .rows = {row("bf16", Verdict::baseline), row("a", Verdict::not_resolved, 0.02)}};
   c.rows[1].seeds = 1;
   EXPECT_EQ(findings(c).substr(0, findings(c).find(" Intervals")),
             "a (+2.00%) is not resolved against 0.50% of bf16. One seed distinguishes no arm from bf16.");
 }
 
-TEST(Findings, of_the_baseline_alone_say_so) {
+TEST(Findings, OfTheBaselineAloneSaySo) {
   EXPECT_EQ(findings({.baseline = "fp32", .tolerance = 0.005, .rows = {row("fp32", Verdict::baseline)}}), "fp32 alone was trained.");
 }
 
-TEST(Findings, seeds_grow_with_noise_and_with_arms_that_share_the_level) {
+TEST(Findings, SeedsGrowWithNoiseAndWithArmsThatShareTheLevel) {
   EXPECT_EQ(seeds_to_resolve(1, 1, 1, 0.95), 7);
   EXPECT_EQ(seeds_to_resolve(1, 1e-9, 1, 0.95), fewest_pairs);
   EXPECT_GT(seeds_to_resolve(1, 1, 5, 0.95), 7);
@@ -58,7 +58,7 @@ TEST(Findings, seeds_grow_with_noise_and_with_arms_that_share_the_level) {
   EXPECT_EQ(seeds_to_resolve(1e-9, 1, 1, 0.95), 10000);
 }
 
-TEST(Findings, noise_is_estimated_from_deviations_or_else_from_single_gaps) {
+TEST(Findings, NoiseIsEstimatedFromDeviationsOrElseFromSingleGaps) {
   Comparison c{.baseline = "bf16",
                .rows = {row("bf16", Verdict::baseline), row("a", Verdict::not_resolved, 0.1, 0.006), row("b", Verdict::over, 0.2, 0.008)}};
   EXPECT_NEAR(pair_deviation(c), std::sqrt((0.003 * 0.003 + 0.004 * 0.004) / 2), 1e-15);

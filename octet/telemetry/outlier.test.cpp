@@ -9,7 +9,7 @@
 namespace octet {
 namespace {
 
-TEST(LossWindow, the_score_is_that_of_the_last_128_values) {
+TEST(LossWindow, TheScoreIsThatOfTheLast128Values) {
   const auto values = testing::gaussian(300, 1);
   LossWindow window;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -28,20 +28,20 @@ TEST(LossWindow, the_score_is_that_of_the_last_128_values) {
   }
 }
 
-TEST(LossWindow, values_that_are_not_finite_are_left_out) {
+TEST(LossWindow, ValuesThatAreNotFiniteAreLeftOut) {
   LossWindow window(4, 2);
   for (const double x : {1.0, double(NAN), 3.0, double(INFINITY)}) window.add(x);
   EXPECT_EQ(window.values(), (std::vector<double>{1, 3}));
   EXPECT_EQ(window.z_score(4), 2);
 }
 
-TEST(LossWindow, a_window_of_equal_values_scores_nothing) {
+TEST(LossWindow, AWindowOfEqualValuesScoresNothing) {
   LossWindow window(4, 2);
   window.add(1), window.add(1);
   EXPECT_TRUE(std::isnan(window.z_score(2)));
 }
 
-TEST(LossWindow, a_restored_window_gives_the_same_bits) {
+TEST(LossWindow, ARestoredWindowGivesTheSameBits) {
   const auto values = testing::gaussian(200, 2);
   LossWindow window;
   for (const float v : values) window.add(v);

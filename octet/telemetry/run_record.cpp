@@ -75,7 +75,7 @@ class Reader {
   void want_length(const std::string& where, std::string_view name, std::size_t got) const {
     const std::size_t wanted = run_.facts.quantizers.size();
     if (got != wanted)
-      throw DataError(format("{}: {}: wanted {} entries, one for each quantizer of run.json, got {}", where, name, wanted, got));
+      throw DataError(format("{}: {} must have {} entries, one per quantizer of run.json, got {}", where, name, wanted, got));
   }
 
   RunRecord& run_;

@@ -36,7 +36,7 @@ std::string refusal(const std::string& folder, const ReadLimits& limits = {}) {
   return what.substr(std::min(what.find("metrics.jsonl"), what.size()));
 }
 
-TEST(RunFolder, the_facts_of_a_run_come_back_as_written) {
+TEST(RunFolder, TheFactsOfARunComeBackAsWritten) {
   const Folder folder;
   RunFacts run = small_facts();
   run.name = "a <b> & \"c\"\n\x1b[31m";
@@ -52,7 +52,7 @@ TEST(RunFolder, the_facts_of_a_run_come_back_as_written) {
   EXPECT_EQ(read_file(folder.folder() + "/run.json", 1 << 20), first);
 }
 
-TEST(RunFolder, every_event_comes_back_as_written) {
+TEST(RunFolder, EveryEventComesBackAsWritten) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   const StepEvent step{7, 1.5, 2.25, 0.5, 0.75, -0.5, 3e-4, 14336, 0.25, 8192, 0.61, 101.5, 0.001, 123456789, true};
@@ -78,7 +78,7 @@ TEST(RunFolder, every_event_comes_back_as_written) {
   EXPECT_FALSE(run.torn);
 }
 
-TEST(RunFolder, numbers_that_are_not_finite_come_back_as_nan) {
+TEST(RunFolder, NumbersThatAreNotFiniteComeBackAsNan) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   MetricsWriter(folder.metrics()).emit(StepEvent{.step = 1, .loss = NAN, .grad_norm = INFINITY});
@@ -87,7 +87,7 @@ TEST(RunFolder, numbers_that_are_not_finite_come_back_as_nan) {
   EXPECT_TRUE(std::isnan(run.steps.at(0).grad_norm));
 }
 
-TEST(RunFolder, a_run_that_has_not_begun_reads_as_empty) {
+TEST(RunFolder, ARunThatHasNotBegunReadsAsEmpty) {
   const Folder folder;
   RunFacts facts = small_facts();
   facts.state = RunState::running;
@@ -99,7 +99,7 @@ TEST(RunFolder, a_run_that_has_not_begun_reads_as_empty) {
                                   "metrics.jsonl: the file is missing, though the run is finished; restore"));
 }
 
-TEST(RunFolder, a_torn_last_line_costs_nothing_but_itself_wherever_it_tears) {
+TEST(RunFolder, ATornLastLineCostsNothingButItselfWhereverItTears) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   const std::string line = event_line(StepEvent{.step = 2, .loss = 2});
@@ -117,14 +117,14 @@ TEST(RunFolder, a_torn_last_line_costs_nothing_but_itself_wherever_it_tears) {
   }
 }
 
-TEST(RunFolder, a_torn_line_longer_than_the_writers_look_back_is_cut_whole) {
+TEST(RunFolder, ATornLineLongerThanTheWritersLookBackIsCutWhole) {
   const Folder folder;
   put(folder.metrics(), "{}\n" + std::string(10000, 'x'));
   const MetricsWriter writer(folder.metrics());
   EXPECT_EQ(read_file(folder.metrics(), 100), "{}\n");
 }
 
-TEST(RunFolder, lines_that_find_no_room_wait_for_it_and_the_last_one_does_not) {
+TEST(RunFolder, LinesThatFindNoRoomWaitForItAndTheLastOneDoesNot) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   MetricsWriter writer(folder.metrics());
@@ -142,18 +142,18 @@ TEST(RunFolder, lines_that_find_no_room_wait_for_it_and_the_last_one_does_not) {
   EXPECT_TRUE(after.end);
 }
 
-TEST(RunFolder, two_writers_of_one_run_are_refused) {
+TEST(RunFolder, TwoWritersOfOneRunAreRefused) {
   const Folder folder;
   const MetricsWriter first(folder.metrics());
   EXPECT_THROW(MetricsWriter second(folder.metrics()), IoError);
 }
 
-TEST(RunFolder, an_unwritable_folder_is_an_error_that_names_it) {
+TEST(RunFolder, AnUnwritableFolderIsAnErrorThatNamesIt) {
   const std::string message = testing::error_of<IoError>([] { MetricsWriter("/nonexistent/folder/metrics.jsonl"); });
   EXPECT_TRUE(testing::has(message, "/nonexistent/folder")) << message;
 }
 
-TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
+TEST(RunFolder, HostileLinesAreRefusedWithFileLineAndField) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   const std::string good = event_line(StepEvent{.step = 1}) + "\n";
@@ -163,17 +163,20 @@ TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
     EXPECT_TRUE(message.ends_with(remedy)) << message;
     return message.substr(0, message.size() - std::min(message.size(), remedy.size()));
   };
-  EXPECT_EQ(error("{"), "metrics.jsonl:2: not JSON at byte 2");
-  EXPECT_EQ(error("[]"), "metrics.jsonl:2: wanted an object, got an array");
-  EXPECT_EQ(error(R"({"event":"stop"})"), "metrics.jsonl:2: event: wanted step, scales, health, eval, incident or end, got 'stop'");
-  EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"), "metrics.jsonl:2: loss: wanted a number, got a text");
-  EXPECT_EQ(error(R"({"event":"eval","step":-1,"time":0,"loss":1,"tokens":1})"), "metrics.jsonl:2: step: wanted at least 0, got -1");
+  EXPECT_TRUE(error("{").starts_with("metrics.jsonl:2: column 2: not valid JSON: "));
+  EXPECT_EQ(error("[]"), "metrics.jsonl:2: column 1: a JSON object must begin here, in UTF-8 without byte order mark");
+  EXPECT_EQ(error(R"({"event":"stop"})"),
+            "metrics.jsonl:2: event must be step, scales, health, eval, incident or end, got the string \"stop\"");
+  EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"),
+            "metrics.jsonl:2: loss must be a number or null, got the string \"x\"");
+  EXPECT_EQ(error(R"({"event":"eval","step":-1,"time":0,"loss":1,"tokens":1})"),
+            "metrics.jsonl:2: step must be an integer of at least 0, got -1");
   EXPECT_EQ(error(R"({"event":"eval","step":1e3,"time":0,"loss":1,"tokens":1})"),
-            "metrics.jsonl:2: step: wanted a whole number, got a number");
+            "metrics.jsonl:2: step must be an integer of at least 0, got 1000.0");
   EXPECT_EQ(error(R"({"event":"eval","step":18446744073709551615,"time":0,"loss":1,"tokens":1})"),
-            "metrics.jsonl:2: step: wanted a whole number, got a number");
+            "metrics.jsonl:2: step must be an integer of at least 0, got 1.8446744073709552e+19");
   EXPECT_EQ(error(R"({"event":"scales","step":1,"time":0,"amax":[1],"scale_min":[1,1],"scale_max":[1,1]})"),
-            "metrics.jsonl:2: amax: wanted 2 entries, one for each quantizer of run.json, got 1");
+            "metrics.jsonl:2: amax must have 2 entries, one per quantizer of run.json, got 1");
   EXPECT_NE(error(""), "");
   EXPECT_NE(error("\xff\xfe\x00"), "");
   EXPECT_NE(error(std::string(50000, '[')), "");
@@ -181,7 +184,7 @@ TEST(RunFolder, hostile_lines_are_refused_with_file_line_and_field) {
   EXPECT_NE(error(std::string((1 << 20) + 1, ' ')).find("metrics.jsonl:2: a line may have at most"), std::string::npos);
 }
 
-TEST(RunFolder, a_file_beyond_the_limit_or_of_another_kind_is_refused) {
+TEST(RunFolder, AFileBeyondTheLimitOrOfAnotherKindIsRefused) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   append(folder.metrics(), std::string(100, ' '));
@@ -191,7 +194,7 @@ TEST(RunFolder, a_file_beyond_the_limit_or_of_another_kind_is_refused) {
   EXPECT_NE(refusal(folder.folder()), "");
 }
 
-TEST(RunFolder, damaged_facts_are_refused_wherever_they_end) {
+TEST(RunFolder, DamagedFactsAreRefusedWhereverTheyEnd) {
   const Folder folder;
   const std::string path = folder.folder() + "/run.json";
   write_run_facts(path, small_facts());
@@ -202,7 +205,7 @@ TEST(RunFolder, damaged_facts_are_refused_wherever_they_end) {
   }
 }
 
-TEST(RunFolder, a_step_told_twice_counts_as_told_last) {
+TEST(RunFolder, AStepToldTwiceCountsAsToldLast) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   for (const int step : {1, 2, 3, 2, 3, 4}) append(folder.metrics(), event_line(StepEvent{.step = step, .loss = double(step)}) + "\n");
@@ -211,7 +214,7 @@ TEST(RunFolder, a_step_told_twice_counts_as_told_last) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(run.steps[std::size_t(i)].step, i + 1);
 }
 
-TEST(RunFolder, a_long_series_is_thinned_evenly) {
+TEST(RunFolder, ALongSeriesIsThinnedEvenly) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   std::string lines;

@@ -9,13 +9,13 @@
 namespace octet {
 
 /// {"categories": {name: bytes, ...}, "peak": bytes}
-Json memory_json(const MemoryUse&);
-MemoryUse memory_use(const JsonFields&);
+json::Value memory_json(const MemoryUse&);
+MemoryUse memory_use(const json::Fields&);
 
 /// What to do about a file of a run folder that cannot be read.
 inline constexpr const char* file_remedy = "restore the file from a copy, or leave this run out";
 
 /// The state that the text `name` says.
-RunState run_state(const JsonFields&, std::string_view name);
+RunState run_state(const json::Fields&, std::string_view name);
 
 }  // namespace octet

@@ -23,24 +23,24 @@ std::size_t columns_of(const std::string& s) {
   return std::size_t(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-TEST(StepLine, says_what_a_person_wants_to_know) {
+TEST(StepLine, SaysWhatAPersonWantsToKnow) {
   EXPECT_EQ(format_step_line(step(), {.steps = 500, .eta_seconds = 112}),
             "step 120/500  loss 2.3456 (+0.3z)  grad 0.8120 (-0.1z)  lr 3.00e-04  3,412 tok/s  61% of limit  eta 1m52s");
 }
 
-TEST(StepLine, leaves_out_what_is_not_known) {
+TEST(StepLine, LeavesOutWhatIsNotKnown) {
   StepEvent e = step();
   e.loss_z = e.grad_norm_z = NAN, e.tokens_per_second = 0, e.limit_share = NAN;
   EXPECT_EQ(format_step_line(e, {}), "step 120  loss 2.3456  grad 0.8120  lr 3.00e-04");
 }
 
-TEST(StepLine, a_skipped_step_says_so) {
+TEST(StepLine, ASkippedStepSaysSo) {
   StepEvent e = step();
   e.loss = NAN, e.skipped = true;
   EXPECT_NE(format_step_line(e, {}).find("SKIPPED  loss not finite"), std::string::npos);
 }
 
-TEST(StepLine, a_progress_line_fits_any_terminal) {
+TEST(StepLine, AProgressLineFitsAnyTerminal) {
   for (int columns = 0; columns < 200; ++columns) {
     const std::string line = format_progress_line(step(), {.steps = 500, .eta_seconds = 112, .fraction_done = 0.24}, columns);
     EXPECT_LE(columns_of(line), std::size_t(columns));
@@ -48,14 +48,14 @@ TEST(StepLine, a_progress_line_fits_any_terminal) {
   EXPECT_EQ(format_progress_line(step(), {.steps = 500, .fraction_done = 0.45}, 26), "▕████▌     ▏  step 120/500");
 }
 
-TEST(StepLine, a_progress_line_on_a_usual_terminal_has_a_bar_the_loss_the_speed_and_the_time_left) {
+TEST(StepLine, AProgressLineOnAUsualTerminalHasABarTheLossTheSpeedAndTheTimeLeft) {
   EXPECT_EQ(format_progress_line(step(), {.steps = 500, .eta_seconds = 112, .fraction_done = 0.24}, 79),
             "▕████▍             ▏  step 120/500  loss 2.3456 (+0.3z)  3,412 tok/s  eta 1m52s");
   EXPECT_EQ(format_progress_line(step(), {.steps = 500, .eta_seconds = 112, .fraction_done = 0.24}, 60),
             "▕██▉         ▏  step 120/500  loss 2.3456 (+0.3z)  eta 1m52s");
 }
 
-TEST(StepLine, durations_have_two_units_at_most) {
+TEST(StepLine, DurationsHaveTwoUnitsAtMost) {
   EXPECT_EQ(duration_text(52.4), "52s");
   EXPECT_EQ(duration_text(112), "1m52s");
   EXPECT_EQ(duration_text(7500), "2h05m");

@@ -11,7 +11,7 @@ namespace octet {
 namespace {
 
 // Fisher and Yates 1963, "Statistical Tables", table III, with the digits of NIST's DATAPLOT.
-TEST(StudentT, quantiles_equal_published_tables) {
+TEST(StudentT, QuantilesEqualPublishedTables) {
   const struct {
     double tail;
     int freedom;
@@ -24,7 +24,7 @@ TEST(StudentT, quantiles_equal_published_tables) {
     EXPECT_NEAR(student_t_quantile(row.tail, row.freedom), row.t, 1e-6 * row.t) << row.tail << " " << row.freedom;
 }
 
-TEST(StudentT, tails_equal_closed_forms) {
+TEST(StudentT, TailsEqualClosedForms) {
   for (const double t : {0.0, 1e-6, 0.1, 1.0, 2.5, 30.0, 1e4}) {
     const double one = t > 1 ? std::atan(1 / t) / std::numbers::pi : 0.5 - std::atan(t) / std::numbers::pi;  // Cauchy's distribution
     const double root = std::sqrt(2 + t * t), two = 1 / (root * (root + t));                                 // (1 - t / root) / 2
@@ -34,7 +34,7 @@ TEST(StudentT, tails_equal_closed_forms) {
   }
 }
 
-TEST(StudentT, many_degrees_of_freedom_approach_the_normal_distribution) {
+TEST(StudentT, ManyDegreesOfFreedomApproachTheNormalDistribution) {
   for (const double t : {0.5, 1.0, 2.0, 3.0}) {
     // Abramowitz and Stegun 1964, 26.7.5, to the first order in 1 / freedom.
     const double normal = std::erfc(t / std::numbers::sqrt2) / 2, density = std::exp(-t * t / 2) / std::sqrt(2 * std::numbers::pi);
@@ -42,13 +42,13 @@ TEST(StudentT, many_degrees_of_freedom_approach_the_normal_distribution) {
   }
 }
 
-TEST(StudentT, the_quantile_inverts_the_tail) {
+TEST(StudentT, TheQuantileInvertsTheTail) {
   for (const int freedom : {1, 2, 3, 11, 99})
     for (const double tail : {1e-6, 0.0125, 0.3, 0.5})
       EXPECT_NEAR(student_t_tail(student_t_quantile(tail, freedom), freedom), tail, 1e-10 * tail) << freedom << " " << tail;
 }
 
-TEST(StudentT, no_freedom_and_impossible_tails_are_broken_contracts) {
+TEST(StudentT, NoFreedomAndImpossibleTailsAreBrokenContracts) {
   EXPECT_THROW(student_t_tail(1, 0), ContractError);
   for (const double bad : {0.0, -0.1, 0.6, std::nan("")}) EXPECT_THROW(student_t_quantile(bad, 3), ContractError);
 }

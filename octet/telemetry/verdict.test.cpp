@@ -15,7 +15,7 @@ PairedGap gap_of(double mean, double reach, int pairs = 5) { return {pairs, mean
 // Student 1908, "The Probable Error of a Mean", table of the sleep of ten patients under two drugs: differences 1.2, 2.4, ..., of which the
 // standard textbook analysis (R's t.test(extra ~ group, data = sleep, paired = TRUE)) gives t = -4.0621, p = 0.002833 and
 // [0.7001142, 2.4598858].
-TEST(PairedGap, equals_the_published_analysis_of_students_sleep_data) {
+TEST(PairedGap, EqualsThePublishedAnalysisOfStudentsSleepData) {
   const double differences[] = {1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4};
   const PairedGap gap = paired_gap(differences);
   EXPECT_EQ(gap.pairs, 10);
@@ -24,7 +24,7 @@ TEST(PairedGap, equals_the_published_analysis_of_students_sleep_data) {
   EXPECT_NEAR(p_value(gap, 0), 0.002833, 1e-6);
 }
 
-TEST(PairedGap, leaves_out_what_is_not_finite_and_has_no_interval_of_one_pair) {
+TEST(PairedGap, LeavesOutWhatIsNotFiniteAndHasNoIntervalOfOnePair) {
   const double differences[] = {NAN, 2, INFINITY};
   const PairedGap gap = paired_gap(differences);
   EXPECT_EQ(gap.pairs, 1);
@@ -33,7 +33,7 @@ TEST(PairedGap, leaves_out_what_is_not_finite_and_has_no_interval_of_one_pair) {
   EXPECT_TRUE(std::isnan(paired_gap({}).mean));
 }
 
-TEST(Verdict, follows_from_where_the_whole_interval_lies) {
+TEST(Verdict, FollowsFromWhereTheWholeIntervalLies) {
   const auto verdict = [](double mean, double reach) { return judge(std::vector{gap_of(mean, reach)}, 0.005, 0.95)[0].verdict; };
   EXPECT_EQ(verdict(0.001, 0.0039), Verdict::within);
   EXPECT_EQ(verdict(0.001, 0.0041), Verdict::not_resolved);
@@ -42,7 +42,7 @@ TEST(Verdict, follows_from_where_the_whole_interval_lies) {
   EXPECT_EQ(verdict(-0.05, 0.01), Verdict::within) << "an arm that is better than the baseline passes";
 }
 
-TEST(Verdict, of_fewer_than_three_pairs_is_never_resolved) {
+TEST(Verdict, OfFewerThanThreePairsIsNeverResolved) {
   for (const int pairs : {0, 1, 2}) {
     const Judged judged = judge(std::vector<PairedGap>{{pairs, 5.0, 0.0}}, 0.005, 0.95)[0];
     EXPECT_EQ(judged.verdict, Verdict::not_resolved) << pairs;
@@ -51,7 +51,7 @@ TEST(Verdict, of_fewer_than_three_pairs_is_never_resolved) {
 }
 
 // Two arms that one test each would resolve: with two of them the clearer needs 97.5%, and then the other needs 95%.
-TEST(Verdict, several_arms_share_one_chance_of_error) {
+TEST(Verdict, SeveralArmsShareOneChanceOfError) {
   const double wider = half_width({5, 0, 1}, 0.975) / half_width({5, 0, 1}, 0.95);
   const PairedGap barely = gap_of(0, 0.0049), clear = gap_of(0, 0.0049 / wider);
   EXPECT_EQ(judge(std::vector{barely}, 0.005, 0.95)[0].verdict, Verdict::within);
@@ -65,7 +65,7 @@ TEST(Verdict, several_arms_share_one_chance_of_error) {
   EXPECT_NEAR(neither[1].half_width, 0.0049 * wider, 1e-12);
 }
 
-TEST(Verdict, has_a_name_of_its_own) {
+TEST(Verdict, HasANameOfItsOwn) {
   for (const Verdict v : {Verdict::baseline, Verdict::within, Verdict::over, Verdict::not_resolved, Verdict::diverged})
     EXPECT_EQ(verdict_named(to_text(v)), v);
   EXPECT_FALSE(verdict_named("OVER"));

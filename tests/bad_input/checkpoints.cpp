@@ -122,7 +122,7 @@ std::vector<Case> of_runs() {
       {"resume_of_damaged_facts",
        "train --resume run --steps 3",
        data,
-       {"run/run.json", "not JSON", "restore"},
+       {"run/run.json", "not valid JSON", "restore"},
        [](const Place& p) { p.take("run"), p.write("run/run.json", "{"); }},
       {"resume_where_checkpoints_are_a_file",
        "train --resume run --steps 3",

@@ -53,7 +53,7 @@ std::vector<Case> of_configs() {
       configured("of_2_to_the_31_columns", size, "\"hidden_size\": 2147483648", {"hidden_size must be", "got 2147483648"}),
       configured("of_a_text_for_its_width", size, "\"hidden_size\": \"64\"", {"hidden_size must be", "got the string \"64\""}),
       configured("without_a_width", size, "\"hidden_size\": null", {"hidden_size must be", "got null"}),
-      configured("of_a_width_twice", size, size + ", " + size, {"\"hidden_size\" stands twice", "remove one"}),
+      configured("of_a_width_twice", size, size + ", " + size, {"\"hidden_size\" occurs twice", "remove one"}),
       configured("of_heads_that_do_not_divide", "\"num_attention_heads\": 4", "\"num_attention_heads\": 5",
                  {"num_attention_heads = 5", "must be"}),
       configured("of_no_kv_heads", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 0", {"num_key_value_heads must be", "got 0"}),

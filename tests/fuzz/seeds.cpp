@@ -6,7 +6,7 @@
 #include "octet/config/write.hpp"
 #include "octet/data/manifest.hpp"
 #include "octet/data/tokenize.hpp"
-#include "octet/json/object.hpp"
+#include "octet/json/value.hpp"
 #include "octet/io/safetensors_writer.hpp"
 #include "octet/io/weight_index.hpp"
 #include "octet/models/gpt2/hugging_face.hpp"
@@ -71,7 +71,7 @@ void write_model(const std::string& folder) {
   ModelShape shape{
       .width = 64, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 16, .hidden = 96, .vocabulary = 257, .max_sequence = 128};
   const auto add = [&](const std::string& name, const HuggingFaceFormat& format) {
-    io::JsonObject config;
+    json::Value config = json::Object();
     format.write(shape, config);
     put(folder, name, config.dump());
   };

@@ -10,9 +10,6 @@
 namespace octet::house {
 namespace {
 
-// Folders whose tests are still named otherwise.
-constexpr std::string_view exempt[] = {"octet/telemetry/", "octet/io/"};
-
 // The subjects and sentences of a file that are not written like this, "path:12: name".
 std::vector<std::string> ill_named(const SourceFile& file) {
   static const std::regex macro(R"(^\s*(?:TYPED_)?TEST(?:_F|_P)?\((.*))"), names(R"(^\s*(\w+)\s*,\s*(\w+)\s*\).*)");
@@ -36,7 +33,6 @@ TEST(TestNames, AreASubjectAndASentenceInCamelCase) {
   std::vector<std::string> violations;
   for (const SourceFile& file : source_tree()) {
     if (!file.path.ends_with(".test.cpp")) continue;
-    if (std::any_of(std::begin(exempt), std::end(exempt), [&](std::string_view folder) { return file.is_below(folder); })) continue;
     const auto found = ill_named(file);
     violations.insert(violations.end(), found.begin(), found.end());
   }

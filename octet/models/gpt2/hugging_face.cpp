@@ -1,13 +1,13 @@
 #include "octet/models/gpt2/hugging_face.hpp"
 
-#include "octet/json/object.hpp"
+#include "octet/json/fields.hpp"
 
 namespace octet::models {
 namespace {
 
 using Limits = HuggingFaceLimits;
 
-ModelShape read_gpt2(const io::JsonObject& c) {
+ModelShape read_gpt2(const json::Fields& c) {
   ModelShape s{.family = "gpt2"};
   s.width = c.integer("n_embd", 1, Limits::width), s.layers = c.integer("n_layer", 1, Limits::layers);
   s.heads = s.kv_heads = c.integer("n_head", 1, Limits::heads);
@@ -27,7 +27,7 @@ ModelShape read_gpt2(const io::JsonObject& c) {
   return s;
 }
 
-void write_gpt2(const ModelShape& s, io::JsonObject& config) {
+void write_gpt2(const ModelShape& s, json::Value& config) {
   config.set("n_embd", s.width).set("n_layer", s.layers).set("n_head", s.heads).set("n_inner", s.hidden);
   config.set("vocab_size", s.vocabulary).set("n_positions", s.max_sequence).set("n_ctx", s.max_sequence);
   config.set("activation_function", "gelu_new").set("layer_norm_epsilon", s.norm_eps);

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "octet/json/object.hpp"
+#include "octet/json/fields.hpp"
 
 namespace octet::models {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 using Limits = HuggingFaceLimits;
 constexpr double max_theta = 1e15, max_factor = 1e6;
 
-ops::RopeScaling read_llama3(const io::JsonObject& rope) {
+ops::RopeScaling read_llama3(const json::Fields& rope) {
   const ops::RopeScaling s{.factor = rope.number("factor", 1, max_factor),
                            .low_freq_factor = rope.number("low_freq_factor", 1e-6, max_factor),
                            .high_freq_factor = rope.number("high_freq_factor", 1e-6, max_factor),
@@ -20,11 +20,11 @@ ops::RopeScaling read_llama3(const io::JsonObject& rope) {
 }
 
 /// The rotation: "rope_theta" and "rope_scaling" up to transformers 4, "rope_parameters" with both since 5. As there, rope_scaling wins.
-void read_rope(const io::JsonObject& config, ModelShape& shape) {
+void read_rope(const json::Fields& config, ModelShape& shape) {
   shape.rope_theta = config.number_or("rope_theta", 10000, 1, max_theta);
   const char* const key = config.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
   if (!config.has(key)) return;
-  const io::JsonObject rope = config.object(key);
+  const json::Fields rope = config.object(key);
   shape.rope_theta = rope.number_or("rope_theta", shape.rope_theta, 1, max_theta);
   const char* const type_key = rope.has("rope_type") ? "rope_type" : "type";
   const std::string type = rope.text_or(type_key, rope.has("factor") ? "" : "default");
@@ -33,14 +33,14 @@ void read_rope(const io::JsonObject& config, ModelShape& shape) {
   if (rope.number_or("partial_rotary_factor", 1, 0, 1) != 1) rope.refuse("partial_rotary_factor", "1");
 }
 
-void write_rope(const ModelShape& shape, io::JsonObject& config) {
+void write_rope(const ModelShape& shape, json::Value& config) {
   config.set("rope_theta", shape.rope_theta);
   if (!shape.rope_scaling) {
     config.set("rope_scaling", {});
     return;
   }
   const ops::RopeScaling& s = *shape.rope_scaling;
-  io::JsonObject rope;
+  json::Value rope = json::Object();
   rope.set("rope_type", "llama3")
       .set("factor", s.factor)
       .set("low_freq_factor", s.low_freq_factor)
@@ -49,17 +49,17 @@ void write_rope(const ModelShape& shape, io::JsonObject& config) {
   config.set("rope_scaling", std::move(rope));
 }
 
-void require_false(const io::JsonObject& config, std::string_view key) {
+void require_false(const json::Fields& config, std::string_view key) {
   if (config.boolean_or(key, false)) config.refuse(key, "false");
 }
 
-ModelShape read_llama(const io::JsonObject& config) {
+ModelShape read_llama(const json::Fields& config) {
   require_false(config, "attention_bias");
   require_false(config, "mlp_bias");
   return read_llama_like("llama", config);
 }
 
-void write_llama(const ModelShape& shape, io::JsonObject& config) {
+void write_llama(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
   config.set("attention_bias", false).set("mlp_bias", false).set("pretraining_tp", 1);
 }
@@ -77,7 +77,7 @@ HuggingFaceFormat llama_hugging_face() {
           .weights = llama_weights};
 }
 
-ModelShape read_llama_like(std::string_view family, const io::JsonObject& c) {
+ModelShape read_llama_like(std::string_view family, const json::Fields& c) {
   ModelShape s{.family = std::string(family)};
   s.width = c.integer("hidden_size", 1, Limits::width), s.layers = c.integer("num_hidden_layers", 1, Limits::layers);
   s.heads = c.integer("num_attention_heads", 1, Limits::heads), s.kv_heads = c.integer_or("num_key_value_heads", s.heads, 1, s.heads);
@@ -96,7 +96,7 @@ ModelShape read_llama_like(std::string_view family, const io::JsonObject& c) {
   return s;
 }
 
-void write_llama_like(const ModelShape& s, io::JsonObject& config) {
+void write_llama_like(const ModelShape& s, json::Value& config) {
   config.set("hidden_size", s.width).set("intermediate_size", s.hidden).set("num_hidden_layers", s.layers);
   config.set("num_attention_heads", s.heads).set("num_key_value_heads", s.kv_heads).set("head_dim", s.head_dim);
   config.set("vocab_size", s.vocabulary).set("max_position_embeddings", s.max_sequence);

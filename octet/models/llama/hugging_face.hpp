@@ -8,8 +8,8 @@ namespace octet::models {
 HuggingFaceFormat llama_hugging_face();
 
 /// What Llama shares with families that name config.json's keys and tensors as it does.
-ModelShape read_llama_like(std::string_view family, const io::JsonObject& config);
-void write_llama_like(const ModelShape&, io::JsonObject& config);
+ModelShape read_llama_like(std::string_view family, const json::Fields& config);
+void write_llama_like(const ModelShape&, json::Value& config);
 std::vector<WeightSlice> llama_like_weights(const ModelShape&, bool qkv_bias);
 
 }  // namespace octet::models

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "octet/json/object.hpp"
+#include "octet/json/fields.hpp"
 #include "octet/models/llama/hugging_face.hpp"
 
 namespace octet::models {
 namespace {
 
 /// Published files carry a sliding window that use_sliding_window turns off, or that begins above the last layer.
-void refuse_sliding_window(const io::JsonObject& config, std::int64_t layers) {
+void refuse_sliding_window(const json::Fields& config, std::int64_t layers) {
   if (config.has("layer_types")) {
     const auto types = config.texts("layer_types");
     if (!std::all_of(types.begin(), types.end(), [](const std::string& t) { return t == "full_attention"; }))
@@ -20,13 +20,13 @@ void refuse_sliding_window(const io::JsonObject& config, std::int64_t layers) {
   }
 }
 
-ModelShape read_qwen2(const io::JsonObject& config) {
+ModelShape read_qwen2(const json::Fields& config) {
   ModelShape shape = read_llama_like("qwen2", config);
   refuse_sliding_window(config, shape.layers);
   return shape;
 }
 
-void write_qwen2(const ModelShape& shape, io::JsonObject& config) {
+void write_qwen2(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
   config.set("use_sliding_window", false).set("sliding_window", {}).set("max_window_layers", shape.layers);
 }

@@ -8,7 +8,7 @@
 namespace octet::report {
 namespace {
 
-TEST(Axis, ends_map_to_0_and_1_on_every_scale) {
+TEST(Axis, EndsMapTo0And1OnEveryScale) {
   for (const auto kind : {Axis::Kind::linear, Axis::Kind::log, Axis::Kind::asinh}) {
     const Axis axis{.kind = kind, .low = 0.5, .high = 8, .knee = 1};
     EXPECT_EQ(axis.place(0.5), 0);
@@ -19,7 +19,7 @@ TEST(Axis, ends_map_to_0_and_1_on_every_scale) {
   EXPECT_DOUBLE_EQ((Axis{.kind = Axis::Kind::asinh, .low = -3, .high = 3}.place(0)), 0.5);
 }
 
-TEST(Axis, ticks_are_round_within_the_ends_and_few) {
+TEST(Axis, TicksAreRoundWithinTheEndsAndFew) {
   EXPECT_EQ((Axis{.low = 0, .high = 400}.ticks(4)), (std::vector<double>{0, 100, 200, 300, 400}));
   for (const auto kind : {Axis::Kind::linear, Axis::Kind::log, Axis::Kind::asinh})
     for (const double low : {0.001, 1.3, 700.0})
@@ -32,14 +32,14 @@ TEST(Axis, ticks_are_round_within_the_ends_and_few) {
       }
 }
 
-TEST(Axis, a_difference_shows_its_zero_and_both_signs) {
+TEST(Axis, ADifferenceShowsItsZeroAndBothSigns) {
   const auto ticks = Axis{.kind = Axis::Kind::asinh, .low = -2, .high = 40, .knee = 0.5}.ticks(5);
   EXPECT_NE(std::find(ticks.begin(), ticks.end(), 0.0), ticks.end());
   EXPECT_LT(ticks.front(), 0);
   EXPECT_GT(ticks.back(), 0);
 }
 
-TEST(Axis, hostile_ends_give_few_ticks_and_end) {
+TEST(Axis, HostileEndsGiveFewTicksAndEnd) {
   const double huge = 9.2e18, most = std::numeric_limits<double>::max();
   const Axis axes[] = {{.low = huge, .high = huge + 2048},
                        {.low = 5, .high = 5},
@@ -53,7 +53,7 @@ TEST(Axis, hostile_ends_give_few_ticks_and_end) {
   EXPECT_LT(linear_axis(3, 3).low, linear_axis(3, 3).high);
 }
 
-TEST(Axis, ticks_read_as_people_write_them) {
+TEST(Axis, TicksReadAsPeopleWriteThem) {
   EXPECT_EQ(tick_text(0.5), "0.5");
   EXPECT_EQ(tick_text(12000), "12,000");
   EXPECT_EQ(tick_text(1e-5), "1e-05");

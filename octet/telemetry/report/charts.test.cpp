@@ -16,7 +16,7 @@ std::size_t count(const std::string& s, std::string_view part) {
   return n;
 }
 
-TEST(LineChart, has_title_axes_with_units_description_and_at_most_600_points_a_line) {
+TEST(LineChart, HasTitleAxesWithUnitsDescriptionAndAtMost600PointsALine) {
   LineChart chart{.title = "Loss <1>", .note = "n", .x_label = "step", .y_label = "loss [nats]", .unit = " %"};
   Line line{.name = "a & b"};
   for (int i = 0; i < 5000; ++i) line.points.push_back({double(i), std::cos(i)});
@@ -33,7 +33,7 @@ TEST(LineChart, has_title_axes_with_units_description_and_at_most_600_points_a_l
   EXPECT_EQ(count(m.text().substr(path + start.size(), m.text().find('"', path + start.size()) - path - start.size()), "L"), 599u);
 }
 
-TEST(LineChart, values_that_are_not_finite_or_far_outside_stay_numbers) {
+TEST(LineChart, ValuesThatAreNotFiniteOrFarOutsideStayNumbers) {
   LineChart chart{.title = "t", .note = "", .x_label = "x", .y_label = "y"};
   chart.lines = {
       {.name = "l", .points = {{0, 1}, {1, 1e308}, {2, NAN}, {3, -1e308}, {4, INFINITY}}, .marks = {{1, NAN}, {2, 1e308}, {3, 0.5}}}};
@@ -44,7 +44,7 @@ TEST(LineChart, values_that_are_not_finite_or_far_outside_stay_numbers) {
   EXPECT_EQ(m.text().find("inf"), std::string::npos);
 }
 
-TEST(BarChart, bars_are_shares_of_the_longest) {
+TEST(BarChart, BarsAreSharesOfTheLongest) {
   BarChart chart{.title = "t",
                  .note = "n",
                  .unit = "u",
@@ -66,7 +66,7 @@ HeatMap map_of(std::size_t rows, std::size_t columns, float value) {
   return map;
 }
 
-TEST(HeatMap, an_even_row_is_one_stroke_and_a_change_starts_another) {
+TEST(HeatMap, AnEvenRowIsOneStrokeAndAChangeStartsAnother) {
   HeatMap map = map_of(2, 10, 0.5f);
   map.values[13] = 2, map.values[14] = 2, map.values[5] = NAN;
   Markup m;
@@ -76,7 +76,7 @@ TEST(HeatMap, an_even_row_is_one_stroke_and_a_change_starts_another) {
   EXPECT_NE(m.text().find("class=\"h1\" d=\"M3 1h2\""), std::string::npos);
 }
 
-TEST(HeatMap, a_non_finite_cell_is_an_alarm_whatever_its_value) {
+TEST(HeatMap, ANonFiniteCellIsAnAlarmWhateverItsValue) {
   HeatMap map = map_of(1, 4, 0.5f);
   map.alarms = {0, 0, 1, 0};
   Markup m;
@@ -85,7 +85,7 @@ TEST(HeatMap, a_non_finite_cell_is_an_alarm_whatever_its_value) {
   EXPECT_NE(m.text().find("non-finite"), std::string::npos);
 }
 
-TEST(HeatMap, says_in_words_that_there_is_nothing_to_see) {
+TEST(HeatMap, SaysInWordsThatThereIsNothingToSee) {
   HeatMap map = map_of(3, 4, 0);
   map.nothing = "None.";
   Markup m;
@@ -94,7 +94,7 @@ TEST(HeatMap, says_in_words_that_there_is_nothing_to_see) {
   EXPECT_EQ(m.text().find("<svg"), std::string::npos);
 }
 
-TEST(HeatMap, labels_never_touch_and_never_vanish_however_many_rows) {
+TEST(HeatMap, LabelsNeverTouchAndNeverVanishHoweverManyRows) {
   for (const std::size_t rows : {1u, 10u, 60u, 100u, 400u, 3000u}) {
     Markup m;
     draw(m, map_of(rows, 30, 0.5f));

@@ -14,10 +14,10 @@ struct Setting {
 };
 
 /// The members of nested objects as "a.b.c" and their value.
-void flatten(const Json& json, const std::string& prefix, std::vector<Setting>& out) {
-  const Json::Object* members = json.object();
+void flatten(const json::Value& value, const std::string& prefix, std::vector<Setting>& out) {
+  const json::Object* members = value.object();
   if (!members) {
-    out.push_back({prefix, json.text() ? *json.text() : json.dump()});
+    out.push_back({prefix, value.text() ? *value.text() : value.dump(json::Layout::line, json::Invalid::replace)});
     return;
   }
   for (const auto& member : *members) flatten(member.value, prefix.empty() ? member.name : prefix + "." + member.name, out);
@@ -26,7 +26,7 @@ void flatten(const Json& json, const std::string& prefix, std::vector<Setting>& 
 std::vector<Setting> settings_of(const RunFacts& run) {
   std::vector<Setting> out;
   try {
-    flatten(parse_json(run.config_json, "config", {.bytes = std::size_t(32) << 20, .depth = 24}), "", out);
+    flatten(json::parse({.text = run.config_json, .limits = {.bytes = std::size_t(32) << 20}}), "", out);
   } catch (const DataError&) {
     out.push_back({"", run.config_json});  // a record made by hand: shown as it is
   }

@@ -9,7 +9,7 @@
 namespace octet::report {
 namespace {
 
-TEST(Markup, every_text_and_attribute_is_escaped) {
+TEST(Markup, EveryTextAndAttributeIsEscaped) {
   Markup m;
   {
     const auto a = m.in("a", {{"title", "\"><script>"}});
@@ -20,7 +20,7 @@ TEST(Markup, every_text_and_attribute_is_escaped) {
   EXPECT_EQ(WellFormed::fault(m.text()), "");
 }
 
-TEST(Markup, what_cannot_be_shown_becomes_a_replacement_character) {
+TEST(Markup, WhatCannotBeShownBecomesAReplacementCharacter) {
   const std::string r = "\xEF\xBF\xBD";
   EXPECT_EQ(escaped("a\x1b[31m\x01"), "a" + r + "[31m" + r);
   EXPECT_EQ(escaped(std::string_view("\0", 1)), r);
@@ -35,7 +35,7 @@ TEST(Markup, what_cannot_be_shown_becomes_a_replacement_character) {
   EXPECT_EQ(escaped("é € 𝄞\n\t"), "é € 𝄞\n\t");
 }
 
-TEST(Markup, coordinates_are_short_and_always_numbers) {
+TEST(Markup, CoordinatesAreShortAndAlwaysNumbers) {
   EXPECT_EQ(coordinate(12.5), "12.5");
   EXPECT_EQ(coordinate(-0.001), "0");
   EXPECT_EQ(coordinate(100), "100");
@@ -44,7 +44,7 @@ TEST(Markup, coordinates_are_short_and_always_numbers) {
   EXPECT_EQ(percent(0.12345), "12.35%");
 }
 
-TEST(WellFormedCheck, finds_what_it_is_for) {
+TEST(WellFormedCheck, FindsWhatItIsFor) {
   EXPECT_EQ(WellFormed::fault("<a b=\"c\"><d/>x &amp; y</a>"), "");
   for (const char* bad :
        {"<a>", "<a></b>", "<a b=c/>", "<a b=\"<\"/>", "<a b=\"1\" b=\"2\"/>", "a & b", "</a>", "<a", "< a/>", "<a>&nbsp;</a>"})

@@ -30,7 +30,7 @@ std::string body_of(const std::string& html) {
   return html.substr(from, to - from);
 }
 
-TEST(Report, has_every_section_of_a_comparison) {
+TEST(Report, HasEverySectionOfAComparison) {
   const std::string html = sample_report(2, {});
   for (const char* part : {"<title>Octet report",
                            "6 arms beside bf16",
@@ -68,7 +68,7 @@ TEST(Report, has_every_section_of_a_comparison) {
     EXPECT_NE(html.find(part), std::string::npos) << part;
 }
 
-TEST(Report, loads_nothing_and_runs_nothing) {
+TEST(Report, LoadsNothingAndRunsNothing) {
   const std::string html = sample_report(1, small);
   for (const char* part :
        {"<script", "javascript:", "src=", "@import", "url(", "https:", "<link", "<img", "<iframe", "<object", "onload", "<form"})
@@ -82,7 +82,7 @@ TEST(Report, loads_nothing_and_runs_nothing) {
   EXPECT_GT(names, 0u);
 }
 
-TEST(Report, is_well_formed_and_so_is_every_svg) {
+TEST(Report, IsWellFormedAndSoIsEverySvg) {
   const std::string html = sample_report(2, small);
   EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
   std::size_t charts = 0;
@@ -104,7 +104,7 @@ TEST(Report, is_well_formed_and_so_is_every_svg) {
   EXPECT_GT(charts, 20u);
 }
 
-TEST(Report, shows_hostile_texts_as_texts) {
+TEST(Report, ShowsHostileTextsAsTexts) {
   const std::string evil = "</title><img src=x onerror=alert(1)>\"'&<script>\x1b[2J\xff";
   auto run = testing::sample_run(testing::sample_recipes()[1], 1, small);
   run.facts.name = run.facts.recipe = run.facts.model.family = run.facts.machine.cpu = run.facts.started = evil;
@@ -112,7 +112,7 @@ TEST(Report, shows_hostile_texts_as_texts) {
   for (auto& q : run.facts.quantizers) q.path = q.operand = q.format = q.block = evil;
   run.facts.memory.categories[0].name = evil;
   run.incidents.push_back({1, 0, evil, evil, evil});
-  run.facts.config_json = Json(Json::Object{{evil, evil}}).dump();
+  run.facts.config_json = json::Value(json::Object{{evil, evil}}).dump(json::Layout::line, json::Invalid::replace);
   const std::vector<RunRecord> runs{run};
   const Comparison comparison = compare_runs(runs, evil, 0.005);
   for (const Comparison* c : {static_cast<const Comparison*>(nullptr), &comparison}) {
@@ -126,7 +126,7 @@ TEST(Report, shows_hostile_texts_as_texts) {
   }
 }
 
-TEST(Report, copes_with_runs_that_hold_little_or_nonsense) {
+TEST(Report, CopesWithRunsThatHoldLittleOrNonsense) {
   std::vector<RunRecord> runs(1);
   EXPECT_EQ(report::WellFormed::fault(body_of(report_html(runs))), "");
   EXPECT_NE(report_html({}).find("No runs"), std::string::npos);
@@ -156,7 +156,7 @@ std::string figure_of(const std::string& html, const std::string& title) {
   return from == html.npos ? "" : html.substr(from, html.find("</figure>", from) - from);
 }
 
-TEST(Report, labels_runs_of_different_model_length_or_rate_each) {
+TEST(Report, LabelsRunsOfDifferentModelLengthOrRateEach) {
   std::vector<RunRecord> runs{testing::sample_run(testing::sample_recipes()[0], 1, small),
                               testing::sample_run(testing::sample_recipes()[1], 1, small)};
   const std::string alike = report_html(runs);
@@ -176,7 +176,7 @@ TEST(Report, labels_runs_of_different_model_length_or_rate_each) {
   EXPECT_NE(rates.find("delayed-1"), std::string::npos);
 }
 
-TEST(Report, shows_no_alarm_where_nothing_was_clipped) {
+TEST(Report, ShowsNoAlarmWhereNothingWasClipped) {
   auto run = testing::sample_run(testing::sample_recipes()[2], 1, small);
   for (HealthEvent& e : run.health)
     for (std::size_t i = 0; i < e.saturated.size(); ++i) e.headroom_bits[i] = -0.01f, e.saturated[i] = 0;
@@ -185,7 +185,7 @@ TEST(Report, shows_no_alarm_where_nothing_was_clipped) {
   EXPECT_NE(report_html(std::vector{run}).find("<path class=\"hot\""), std::string::npos);
 }
 
-TEST(Report, blocks_of_zeros_do_not_flatten_the_scales_of_others) {
+TEST(Report, BlocksOfZerosDoNotFlattenTheScalesOfOthers) {
   auto run = testing::sample_run(testing::sample_recipes()[4], 1, small);
   const std::string before = figure_of(report_html(std::vector{run}), "Scale factors");
   EXPECT_NE(before.find(">20</text>"), std::string::npos);
@@ -195,19 +195,19 @@ TEST(Report, blocks_of_zeros_do_not_flatten_the_scales_of_others) {
   for (const char* far : {">80</text>", ">100</text>", ">120</text>"}) EXPECT_EQ(after.find(far), std::string::npos) << far;
 }
 
-TEST(Report, stays_light) {
+TEST(Report, StaysLight) {
   EXPECT_LT(sample_report(2, {}).size(), std::size_t(1) << 20);
   auto run = testing::sample_run(testing::sample_recipes()[1], 1, {.layers = 34, .steps = 2000, .health_every = 10});
   EXPECT_LT(report_html(std::vector{run}).size(), std::size_t(1) << 20);
 }
 
-TEST(Report, a_record_with_missing_entries_is_a_broken_contract) {
+TEST(Report, ARecordWithMissingEntriesIsABrokenContract) {
   auto run = testing::sample_run(testing::sample_recipes()[1], 1, small);
   run.health[0].flushed.pop_back();
   EXPECT_THROW(report_html(std::vector{run}), ContractError);
 }
 
-TEST(Report, from_files_equals_from_memory) {
+TEST(Report, FromFilesEqualsFromMemory) {
   const testing::Scratch folder;
   const auto run = testing::sample_run(testing::sample_recipes()[6], 1, small);
   testing::write_sample(folder.folder(), run);

@@ -39,7 +39,7 @@ std::string page(const Selection& selection) {
   return html;
 }
 
-TEST(Selection, a_run_named_twice_by_whatever_path_counts_once) {
+TEST(Selection, ARunNamedTwiceByWhateverPathCountsOnce) {
   const Scratch scratch;
   const std::string a = sample(scratch, "a", 0), b = sample(scratch, "b", 1);
   fs::create_directory_symlink(a, scratch.at("link"));
@@ -47,7 +47,7 @@ TEST(Selection, a_run_named_twice_by_whatever_path_counts_once) {
             (std::vector<std::string>{"bf16-1", "delayed-1"}));
 }
 
-TEST(Selection, a_run_counts_however_far_it_came) {
+TEST(Selection, ARunCountsHoweverFarItCame) {
   const Scratch scratch;
   const std::string fresh = sample(scratch, "fresh", 1), bare = sample(scratch, "bare", 2), torn = sample(scratch, "torn", 3),
                     whole = sample(scratch, "whole", 0);
@@ -66,7 +66,7 @@ TEST(Selection, a_run_counts_however_far_it_came) {
   EXPECT_TRUE(has(html, "0 of 20") && has(html, "20 of 20") && has(html, "unfinished") && has(html, "finished"));
 }
 
-TEST(Selection, a_folder_of_runs_stands_for_them_also_when_a_comparison_has_not_ended) {
+TEST(Selection, AFolderOfRunsStandsForThemAlsoWhenAComparisonHasNotEnded) {
   const Scratch scratch;
   for (std::size_t i : {0, 1, 2}) sample(scratch, "runs/compare/" + testing::sample_recipes()[i].name, i);
   sample(scratch, "runs/alone", 3);
@@ -80,7 +80,7 @@ TEST(Selection, a_folder_of_runs_stands_for_them_also_when_a_comparison_has_not_
   EXPECT_THROW(select_runs(std::vector{scratch.at("nowhere")}), ConfigError);
 }
 
-TEST(Selection, a_finished_comparison_is_one_only_when_nothing_else_is_named) {
+TEST(Selection, AFinishedComparisonIsOneOnlyWhenNothingElseIsNamed) {
   const Scratch scratch;
   std::vector<RunRecord> runs;
   for (std::size_t i : {0, 1}) runs.push_back(read_run(sample(scratch, "compare/" + testing::sample_recipes()[i].name, i)));
@@ -94,7 +94,7 @@ TEST(Selection, a_finished_comparison_is_one_only_when_nothing_else_is_named) {
   EXPECT_EQ(more.runs.size(), 3u);
 }
 
-TEST(Selection, runs_of_one_name_are_told_apart_by_their_folders) {
+TEST(Selection, RunsOfOneNameAreToldApartByTheirFolders) {
   const Scratch scratch;
   const std::string a = sample(scratch, "runs/bf16", 0, "bf16"), b = sample(scratch, "runs/bf16-2", 0, "bf16"),
                     c = sample(scratch, "elsewhere/x", 1, "x");

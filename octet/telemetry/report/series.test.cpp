@@ -7,7 +7,7 @@
 namespace octet::report {
 namespace {
 
-TEST(Series, smoothing_is_the_weighted_mean_it_says) {
+TEST(Series, SmoothingIsTheWeightedMeanItSays) {
   Points points;
   for (int i = 0; i < 40; ++i) points.push_back({double(i), std::sin(i) + 3});
   const Points out = smoothed(points, 3);
@@ -24,14 +24,14 @@ TEST(Series, smoothing_is_the_weighted_mean_it_says) {
   }
 }
 
-TEST(Series, smoothing_keeps_a_constant_and_drops_what_is_not_finite) {
+TEST(Series, SmoothingKeepsAConstantAndDropsWhatIsNotFinite) {
   const Points out = smoothed({{0, 2}, {1, NAN}, {2, 2}, {3, INFINITY}, {4, 2}}, 10);
   ASSERT_EQ(out.size(), 3u);
   for (const Point& p : out) EXPECT_EQ(p.y, 2);
   EXPECT_EQ(out[1].x, 2);
 }
 
-TEST(Series, thinning_keeps_ends_spikes_and_order) {
+TEST(Series, ThinningKeepsEndsSpikesAndOrder) {
   Points points;
   for (int i = 0; i < 10000; ++i) points.push_back({double(i), i == 4321 ? 100.0 : std::sin(i * 0.001)});
   const Points out = thinned(points, 600);
@@ -46,7 +46,7 @@ TEST(Series, thinning_keeps_ends_spikes_and_order) {
   EXPECT_TRUE(spike);
 }
 
-TEST(Series, thinning_works_just_above_the_limit_and_leaves_short_lines_alone) {
+TEST(Series, ThinningWorksJustAboveTheLimitAndLeavesShortLinesAlone) {
   Points points;
   for (int i = 0; i < 20; ++i) {
     points.push_back({double(i), double(i % 3)});
@@ -54,7 +54,7 @@ TEST(Series, thinning_works_just_above_the_limit_and_leaves_short_lines_alone) {
   }
 }
 
-TEST(Series, a_bundle_is_mean_and_range_where_all_lines_are) {
+TEST(Series, ABundleIsMeanAndRangeWhereAllLinesAre) {
   const std::vector<Points> lines{{{1, 1}, {2, 2}, {3, 3}}, {{2, 4}, {3, 5}, {4, 6}}};
   const Bundle b = bundled(lines);
   ASSERT_EQ(b.mean.size(), 2u);

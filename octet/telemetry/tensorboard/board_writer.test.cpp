@@ -16,7 +16,7 @@ using testing::board_events, testing::board_files, testing::board_of, testing::B
 
 const std::vector<QuantizerFacts> quantizers{{"layers.0.mlp.down", "x", "e4m3", "tensor"}, {"layers.0.mlp.down", "w", "e4m3", "128x128"}};
 
-TEST(Crc32c, has_the_published_values) {
+TEST(Crc32c, HasThePublishedValues) {
   std::string rising, falling;
   for (int i = 0; i < 32; ++i) rising += char(i), falling += char(31 - i);
   EXPECT_EQ(crc32c(""), 0u);
@@ -27,7 +27,7 @@ TEST(Crc32c, has_the_published_values) {
   EXPECT_EQ(crc32c(falling), 0x113FDB5Cu);
 }
 
-TEST(SummaryRecord, the_first_one_of_a_file_has_the_bytes_that_every_event_file_begins_with) {
+TEST(SummaryRecord, TheFirstOneOfAFileHasTheBytesThatEveryEventFileBeginsWith) {
   const std::string record = framed(version_message(0));
   EXPECT_EQ(record.substr(0, 13), std::string("\x18\0\0\0\0\0\0\0\xa3\x7fK\"\x09", 13));
   EXPECT_EQ(record.substr(21, 15),
@@ -35,7 +35,7 @@ TEST(SummaryRecord, the_first_one_of_a_file_has_the_bytes_that_every_event_file_
             "brain.Event:2");
 }
 
-TEST(SummaryRecord, comes_back_whatever_its_step_and_value) {
+TEST(SummaryRecord, ComesBackWhateverItsStepAndValue) {
   for (const std::int64_t step : {std::int64_t(0), std::int64_t(127), std::int64_t(128), std::int64_t(1) << 40}) {
     const Scalar scalars[] = {{"a/b", -1.5f}, {"c", INFINITY}};
     const auto events = board_events(framed(scalars_message(12.25, step, scalars)) + framed(restart_message(13.5, step)));
@@ -49,7 +49,7 @@ TEST(SummaryRecord, comes_back_whatever_its_step_and_value) {
   }
 }
 
-TEST(SummaryRecord, a_changed_byte_is_found) {
+TEST(SummaryRecord, AChangedByteIsFound) {
   std::string record = framed(version_message(1));
   for (std::size_t i = 0; i < record.size(); ++i) {
     record[i] = char(record[i] ^ 1);
@@ -58,7 +58,7 @@ TEST(SummaryRecord, a_changed_byte_is_found) {
   }
 }
 
-TEST(BoardWriter, shows_what_the_events_tell) {
+TEST(BoardWriter, ShowsWhatTheEventsTell) {
   const Scratch folder;
   BoardWriter board(folder.folder(), quantizers, 1, 2);
   board.add(ScalesEvent{.step = 1, .amax = {9, 9}, .scale_min = {9, 9}, .scale_max = {9, 9}});
@@ -104,7 +104,7 @@ TEST(BoardWriter, shows_what_the_events_tell) {
   EXPECT_EQ(shown["fp8/layers.0.mlp.down/x/amax"].size(), 1u) << "only the steps whose health was measured";
 }
 
-TEST(BoardWriter, a_process_that_goes_on_adds_a_file_that_voids_the_steps_it_tells_again) {
+TEST(BoardWriter, AProcessThatGoesOnAddsAFileThatVoidsTheStepsItTellsAgain) {
   const Scratch folder;
   const auto tell = [&](std::int64_t first, std::int64_t last, double loss) {
     BoardWriter board(folder.folder(), {}, first, 0);
@@ -116,7 +116,7 @@ TEST(BoardWriter, a_process_that_goes_on_adds_a_file_that_voids_the_steps_it_tel
             (std::map<std::int64_t, float>{{1, 1}, {2, 1}, {3, 1}, {4, 2}, {5, 2}, {6, 2}, {7, 3}}));
 }
 
-TEST(BoardWriter, a_file_comes_after_those_that_are_there_whatever_the_clock_says) {
+TEST(BoardWriter, AFileComesAfterThoseThatAreThereWhateverTheClockSays) {
   const Scratch folder;
   folder.write("events.out.tfevents.9876543210.octet", "");
   folder.write("events.out.tfevents.x.octet", "");
@@ -125,7 +125,7 @@ TEST(BoardWriter, a_file_comes_after_those_that_are_there_whatever_the_clock_say
   EXPECT_TRUE(files.at(1).ends_with("events.out.tfevents.9876543211.octet")) << files.at(1);
 }
 
-TEST(BoardWriter, times_are_those_of_the_clock) {
+TEST(BoardWriter, TimesAreThoseOfTheClock) {
   const Scratch folder;
   const auto now = [] { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); };
   const double before = now();
@@ -137,7 +137,7 @@ TEST(BoardWriter, times_are_those_of_the_clock) {
   }
 }
 
-TEST(BoardWriter, what_finds_no_room_is_left_out_and_the_file_stays_whole) {
+TEST(BoardWriter, WhatFindsNoRoomIsLeftOutAndTheFileStaysWhole) {
   const Scratch folder;
   BoardWriter board(folder.folder(), {}, 1, 0);
   board.add(StepEvent{.step = 1});
@@ -153,7 +153,7 @@ TEST(BoardWriter, what_finds_no_room_is_left_out_and_the_file_stays_whole) {
   EXPECT_TRUE(shown.contains(1) && shown.contains(3));
 }
 
-TEST(BoardWriter, refuses_a_folder_that_cannot_be_written_and_events_of_another_run) {
+TEST(BoardWriter, RefusesAFolderThatCannotBeWrittenAndEventsOfAnotherRun) {
   EXPECT_THROW(BoardWriter("/nonexistent/folder", {}, 1, 0), IoError);
   const Scratch folder;
   BoardWriter board(folder.folder(), quantizers, 1, 0);

@@ -16,7 +16,7 @@ std::vector<std::string> warnings(std::vector<std::string> recipes, std::vector<
 }
 using Lines = std::vector<std::string>;
 
-TEST(IdleOptions, of_a_comparison_are_those_that_no_arm_reads) {
+TEST(IdleOptions, OfAComparisonAreThoseThatNoArmReads) {
   EXPECT_EQ(warnings({"current", "delayed"}, {}, {"recipe.history=16", "recipe.first=1", "recipe.format=e4m3"}), Lines{});
   EXPECT_EQ(warnings({"current"}, {}, {"recipe.history=16", "checkpoint.keep=2"}),
             (Lines{"--set: `recipe.history` has no effect: no history is kept under bf16, current",
@@ -26,7 +26,7 @@ TEST(IdleOptions, of_a_comparison_are_those_that_no_arm_reads) {
       << "the baseline trains on train.tokens";
 }
 
-TEST(IdleOptions, of_arms_with_keys_of_their_own_count_in_each_arm_as_it_is) {
+TEST(IdleOptions, OfArmsWithKeysOfTheirOwnCountInEachArmAsItIs) {
   const Lines named = {"--set: `recipe.name` has no effect: every arm sets its own"};
   EXPECT_EQ(warnings({"delayed"}, {}, {"recipe.name=current"}), named);
   EXPECT_EQ(warnings({}, {"fast: optim.learning_rate=1e-2"}, {"recipe.name=current"}, "bf16"), Lines{}) << "fast trains in it";
