@@ -1,4 +1,4 @@
-# cmake --install: the program, and the floors below it as a package for find_package(octet): static libraries, headers, their targets.
+# cmake --install: the program, and the levels below it as a package for find_package(octet): static libraries, headers, their targets.
 include(CMakePackageConfigHelpers)
 set(octet_package ${CMAKE_INSTALL_LIBDIR}/cmake/octet)
 
@@ -6,9 +6,9 @@ install(TARGETS octet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES LICENSE TYPE DOC)
 
 set(exported octet_openmp octet_cuda)
-foreach(floor IN ITEMS base numerics config json tensor ops data io telemetry machine scaling nn optim models train)
-  list(APPEND exported octet_${floor})
-  install(DIRECTORY octet/${floor} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/octet FILES_MATCHING PATTERN "*.hpp"
+foreach(level IN ITEMS base numerics config json tensor ops data io telemetry machine scaling nn optim models train)
+  list(APPEND exported octet_${level})
+  install(DIRECTORY octet/${level} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/octet FILES_MATCHING PATTERN "*.hpp"
           PATTERN "*.test.hpp" EXCLUDE PATTERN "*.testing.hpp" EXCLUDE PATTERN "*.reference.hpp" EXCLUDE)
 endforeach()
 foreach(target IN LISTS exported)

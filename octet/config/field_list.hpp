@@ -4,7 +4,7 @@
 
 #include "octet/config/fields.hpp"
 
-// A configuration's list, gathered: the one visitor behind reading and writing. Inside this floor only.
+// A configuration's list, gathered: the one visitor behind reading and writing. For this level only.
 
 namespace octet::config {
 

@@ -3,7 +3,7 @@
 #include "octet/base/error.hpp"
 #include "octet/config/fields.hpp"
 
-// A configuration with every kind of field, for this floor's tests.
+// A configuration with every kind of field, for this level's tests.
 
 namespace octet::config {
 

@@ -10,7 +10,7 @@
 #include "octet/numerics/philox.hpp"
 #include "tests/testing/scratch.hpp"
 
-// Small corpora for this floor's tests.
+// Small corpora for this level's tests.
 
 namespace octet::data {
 

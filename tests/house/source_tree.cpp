@@ -33,7 +33,7 @@ std::vector<SourceFile> read_tree(const fs::path& root) {
   for (auto entry = fs::recursive_directory_iterator(root); entry != fs::recursive_directory_iterator(); ++entry) {
     const std::string path = entry->path().lexically_relative(root).generic_string();
     if (entry->is_directory()) {
-      // octet/data is a floor; only at the top "data" and "runs" are products.
+      // octet/data is a level; only at the top "data" and "runs" are products.
       if (is_foreign(entry->path()) && !path.starts_with("octet/")) entry.disable_recursion_pending();
     } else if (ends_with_any(path, code_endings) || ends_with_any(path, text_endings) || path.starts_with("scripts/") ||
                path.starts_with(".ci/")) {
@@ -46,7 +46,7 @@ std::vector<SourceFile> read_tree(const fs::path& root) {
 
 }  // namespace
 
-std::string SourceFile::floor() const {
+std::string SourceFile::level() const {
   if (!path.starts_with("octet/")) return "";
   const std::size_t end = path.find('/', 6);
   return end == std::string::npos ? "" : path.substr(6, end - 6);

@@ -13,8 +13,8 @@ struct SourceFile {
   std::string path;  // from the repository's root, with '/'
   std::vector<std::string> lines;
 
-  /// The floor of "octet/<floor>/...", or "" outside of octet/.
-  std::string floor() const;
+  /// The level of "octet/<level>/...", or "" outside of octet/.
+  std::string level() const;
   bool is_below(std::string_view folder) const { return path.starts_with(folder); }
   /// In tests/, or beside the code it tests: *.test.*, *.testing.* (what such tests share), *.reference.* (what they compare with).
   bool is_test() const;

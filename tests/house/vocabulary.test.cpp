@@ -5,7 +5,7 @@
 
 #include "tests/house/source_tree.hpp"
 
-// The vocabulary of a floor never appears on a floor that should not know it: one table, word -> where it may stand.
+// The vocabulary of a level never appears on a level that should not know it: one table, word -> where it may stand.
 //   - Words are found inside identifiers too (is_mxfp8, DelayedScaling), whatever their case; numbers only as whole tokens.
 //   - Comments count: they are where vocabulary leaks first. Free is what follows "Source:" or "Sources:", to the end of that comment.
 //   - Tests, documents, examples and configurations may say everything, and so may the examples in the program's --help.
@@ -107,7 +107,7 @@ void collect(const SourceFile& file, const std::vector<Rule>& all, std::vector<s
   }
 }
 
-TEST(Vocabulary, EveryWordStandsOnlyOnItsFloors) {
+TEST(Vocabulary, EveryWordStandsOnlyOnItsLevels) {
   std::vector<std::string> violations;
   const std::vector<Rule> all = rules();
   for (const SourceFile& file : source_tree()) collect(file, all, violations);

@@ -1,17 +1,17 @@
-# octet_floor(<name> LEVEL <n> [DEPENDS <floor>...] [LIBS <target>...])
+# octet_level(<name> LEVEL <n> [DEPENDS <level>...] [LIBS <target>...])
 #
 # One static library octet::<name> from octet/<name>/**, and one test program octet_<name>_tests.
 # The end of a file's name says how it is built; adding an op or a recipe is adding a folder, no list to edit:
-#   *.cpp          the floor's library
+#   *.cpp          the level's library
 #   *.cpu.cpp      CPU kernels: compiled once per instruction set, see cmake/isa.cmake
 #   *.cuda.cu      CUDA kernels, where the GPU backend is built, see cmake/cuda.cmake
 #   *.sm90a.cu     the same with instructions that only Hopper has, such as wgmma
-#   *.test.cpp     the floor's test program
-# Configuring fails when a floor depends on its own level or above.
+#   *.test.cpp     the level's test program
+# Configuring fails when a level depends on its own level or above.
 # Parsing these takes longer than compiling most of Octet's files: done once a target.
 set(octet_common_headers <algorithm> <cmath> <cstdint> <cstring> <memory> <optional> <string> <string_view> <vector>)
 
-function(octet_floor name)
+function(octet_level name)
   cmake_parse_arguments(arg "" "LEVEL" "DEPENDS;LIBS" ${ARGN})
   set(target octet_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/octet/${name}/*.cpp)
@@ -39,7 +39,7 @@ function(octet_floor name)
   foreach(below IN LISTS arg_DEPENDS)
     get_target_property(level octet_${below} OCTET_LEVEL)
     if(NOT level LESS arg_LEVEL)
-      message(FATAL_ERROR "floor '${name}' (level ${arg_LEVEL}) may not depend on '${below}' (level ${level})")
+      message(FATAL_ERROR "level '${name}' (level ${arg_LEVEL}) may not depend on '${below}' (level ${level})")
     endif()
     target_link_libraries(${target} ${scope} octet::${below})
   endforeach()
