@@ -186,7 +186,7 @@ TEST_P(Starved, WithoutRoomForACheckpointItTrainsOnKeepsTheOldOneAndSaysSo) {
     ended = octet("train --resume runs/cut");
   }
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_TRUE(has(ended.err, "was not saved, training goes on") && has(ended.err, "File too large")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "was not saved, training continues") && has(ended.err, "File too large")) << ended.err;
   EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/metrics.jsonl")), "\"kind\":\"checkpoint\""));
   EXPECT_TRUE(fs::exists(scratch.at("runs/cut/checkpoints/" + names[0] + "/MANIFEST.json"))) << "the previous checkpoint stays";
   EXPECT_TRUE(bytes_of(scratch.at("runs/whole/weights/model.safetensors")) == bytes_of(scratch.at("runs/cut/weights/model.safetensors")));

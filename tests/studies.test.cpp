@@ -91,7 +91,7 @@ TEST_F(Studies, EndedInTheMiddleOfEveryRunItComparesAsIfNothingHadHappened) {
     if (ended_well(code)) break;
     const std::string said = bytes_of(scratch.at("err"));
     EXPECT_EQ(code, i % 2 ? -1 : int(ExitCode::interrupted)) << said;
-    EXPECT_EQ(said, i % 2 ? "" : "octet: stopped by a signal; octet compare --resume runs/cut goes on\n");
+    EXPECT_EQ(said, i % 2 ? "" : "octet: stopped by a signal; octet compare --resume runs/cut continues\n");
     ++(i % 2 ? killed : stopped);
   }
   EXPECT_TRUE(stopped >= 2 && killed >= 2) << stopped << " stopped, " << killed << " killed";

@@ -29,7 +29,7 @@ class Attention {
 
   ops::Sink input_sink(Stream& s, std::int64_t tokens, const Pass& p, bool keep) const { return qkv_.input_sink(s, tokens, p, keep); }
   ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const Pass& p) const { return qkv_.rebuilt_sink(s, tokens, p); }
-  /// x: operands of [T, D]; y: [T, D], empty when only what backward needs is wanted; sequences of `sequence` tokens; table: of RoPE,
+  /// x: operands of [T, D]; y: [T, D], empty when only backward's operands are wanted; sequences of `sequence` tokens; table: of RoPE,
   /// unused without it.
   void forward(Stream&, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y, const Pass&, Saved*);
   /// dy, dx: [T, D].

@@ -7,7 +7,7 @@
 
 namespace octet::nn {
 
-/// What every block of a pass shares.
+/// Inputs that all blocks of a pass share.
 struct BlockContext {
   std::int64_t sequence = 0;  // tokens a sequence
   ops::RopeTable rope;
@@ -41,7 +41,7 @@ class Block {
   void visit(Visitor&);
 
  private:
-  // What the two branches keep is written into `saved`, operands of the norm only with `keep_operand`; an empty y leaves its GEMM out.
+  // The two branches store tensors for backward in `saved`, operands of the norm only with `keep_operand`; an empty y leaves its GEMM out.
   void attend(Stream&, const BlockContext&, Input& x, const Tensor& y, const Pass&, Saved*, bool keep_operand);
   void feed(Stream&, Input& z, const Tensor& y, const Pass&, Saved*, bool keep_operand);
   void rebuild_attention(Stream&, const BlockContext&, Saved&);

@@ -26,7 +26,7 @@ LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std:
 void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const Pass& pass,
                         float gradient_scale, const Tensor& dx) {
   const bool train = bool(dx);
-  // What a chunk keeps for its backward is needed at once, so it goes to scratch.
+  // A chunk's operands for backward are used at once, so they are in scratch.
   const Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
   const std::int64_t chunk = head_chunk(stream, linear_.quantizes(pass));
   for (std::int64_t begin = 0; begin < x.shape[0]; begin += chunk) {

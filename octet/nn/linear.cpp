@@ -121,7 +121,7 @@ void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& sav
   if (dx) stream.observe(path_, "dx", dx);
 }
 
-// The operands that stand from step to step. Those of an unquantized weight in the master's own dtype are views of it.
+// Operands cached from step to step. Those of an unquantized weight in the master's own dtype are views of it.
 void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
   const Tensor& value = weight_->value;
   if (spec.format == value.dtype) {
@@ -169,7 +169,7 @@ void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
   if (finds_scale) ops::scale_of_tensor(stream, spec, spec.amax, scale_, descale_);
 }
 
-// One orientation of the weight: the one that stands, or made in scratch.
+// One orientation of the weight: cached, or encoded in scratch.
 Quantized Linear::weight_operand(Stream& stream, Side side) const {
   check(quantized_version_ != 0, "linear {}: backward before any forward", path_);
   if (operands_) return side == Side::rows ? operands_->codes.rows : operands_->codes.cols;

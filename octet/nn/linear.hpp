@@ -17,7 +17,7 @@ namespace octet::nn {
 ///              db [out]     += sum over T of dy
 ///
 /// T counts tokens, batch * sequence. x and dy come as GEMM operands: a producer fills the sink that the layer offers (input_sink,
-/// gradient_sink), or the layer quantizes a tensor itself (quantize_input, quantize_gradient). Backward's operand of x is all that is
+/// gradient_sink), or the layer quantizes a tensor itself (quantize_input, quantize_gradient). Of x, only backward's operand is
 /// kept from forward, in the layer's precision. Source: Micikevicius et al. 2022, "FP8 Formats for Deep Learning".
 class Linear {
  public:
@@ -27,7 +27,7 @@ class Linear {
     Init init = {};
   };
 
-  /// What backward needs from forward; lives in the pass's region.
+  /// Saved by forward for backward; in the pass's region.
   struct Saved {
     Quantized x;  // transposed orientation, [in, T]
   };
@@ -73,7 +73,7 @@ class Linear {
   ops::Sink sink_of_input(Stream&, std::int64_t tokens, const Pass&, bool rows, bool cols) const;
   void refresh_kept(Stream&, const ops::QuantizeSpec&);
   void measure(Stream&, ops::QuantizeSpec);
-  enum class Side : std::uint8_t { rows, cols };  // of the weight: what forward and backward multiply by
+  enum class Side : std::uint8_t { rows, cols };  // of the weight: forward's and backward's operand
   Quantized weight_operand(Stream&, Side) const;
 
   std::string path_;

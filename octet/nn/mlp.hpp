@@ -4,7 +4,7 @@
 
 namespace octet::nn {
 
-/// What an Mlp computes between its two linears. h: [T, inputs * F] -> [T, F].
+/// The function between the two linears of an Mlp. h: [T, inputs * F] -> [T, F].
 struct SwiGlu {  // silu(gate) * up. Source: Shazeer 2020, "GLU Variants Improve Transformer".
   static constexpr int inputs = 2;
   static constexpr const char* first = ".gate_up";
@@ -36,7 +36,7 @@ class Mlp {
   Mlp(const std::string& path, const Config&, Precision&, const Site&);
   ops::Sink input_sink(Stream& s, std::int64_t tokens, const Pass& p, bool keep) const { return in_.input_sink(s, tokens, p, keep); }
   ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const Pass& p) const { return in_.rebuilt_sink(s, tokens, p); }
-  /// y: [T, D]; empty when only what backward needs is wanted.
+  /// y: [T, D]; empty when only backward's operands are wanted.
   void forward(Stream&, const QTensor& x, const Tensor& y, const Pass&, Saved*);
   void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, const Pass&);
   void visit(Visitor& visitor) { in_.visit(visitor), out_.visit(visitor); }

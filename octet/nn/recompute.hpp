@@ -5,12 +5,12 @@
 
 namespace octet::nn {
 
-/// What the backward of a block computes again rather than finding it kept by forward: less memory for more time. Gradients are the same
+/// The parts of a block that backward recomputes instead of reading them from memory: less memory for more time. Gradients are the same
 /// bit for bit, since a recomputing pass quantizes with the same scales and records nothing. Source: Chen et al. 2016, section 3;
 /// Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", section 5.
 ///
 /// Bytes a token that a block of width D, MLP width F and (H + 2 Hkv) d columns of queries, keys and values keeps for backward in BF16, and
-/// what is computed again without it:
+/// recomputed without it:
 ///
 ///   norm         4 D              both norms
 ///   activation   2 F              SwiGLU or GELU

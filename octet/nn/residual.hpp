@@ -6,8 +6,8 @@
 
 namespace octet::nn {
 
-/// Rounds the residual stream to what an 8-bit operand would hold, in place: the experiment of Micikevicius et al. 2022, section 4,
-/// that separates one global scale from one a tensor. Off by default, when apply() does nothing.
+/// Rounds the residual stream to the values of an 8-bit operand, in place: the experiment of Micikevicius et al. 2022, section 4,
+/// that separates one global scale from one per tensor. Off by default, when apply() does nothing.
 class ResidualQuantizer {
  public:
   ResidualQuantizer(bool on, std::int64_t width, Precision&);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double smallest = 0x1p-126, largest = 0x1.fffffep127;  // normal numbers of f32, in which the update computes
 
-// What is more than 0 in the configuration must be so in f32, and finite.
+// Positive values of the configuration must be positive and finite in f32.
 void require_representable(const AdamWConfig& c) {
   const auto require = [](const char* key, double x) {
     if (x == 0 || (x >= smallest && x <= largest)) return;

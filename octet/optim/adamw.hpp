@@ -24,7 +24,7 @@ struct AdamWConfig {
 
 /// AdamW over a model's parameters, with clipping of the global gradient norm. Weight decay acts on matrices, not on norms and biases.
 /// Everything that changes from step to step is in device memory; a step whose loss, gradient norm or any quantized value is not
-/// finite changes nothing but the device's skip flag. What is stored as bf16 is rounded stochastically.
+/// finite changes nothing but the device's skip flag. BF16 storage is rounded stochastically.
 class AdamW {
  public:
   /// Allocates the moments. The parameters must have storage and outlive this.
@@ -34,10 +34,10 @@ class AdamW {
   void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite);
   /// f32 [1] on the device: not 0 when the last step was skipped.
   Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }
-  /// What the last step was made with. Waits for it.
+  /// The scalars of the last step. Waits for it.
   ops::AdamWStep last(Stream& stream) const { return *HostCopy(stream, state_).as<ops::AdamWStep>(); }
 
-  /// The moments of every parameter, and what the steps so far have left.
+  /// The moments of every parameter, and the scalars of the last step.
   void visit_state(StateVisitor&);
 
   const AdamWConfig& config() const { return config_; }

@@ -14,7 +14,7 @@ struct Init {
   double standard_deviation = 0.02;
 };
 
-/// What a parameter is for: decides weight decay and the type of its value.
+/// The role of a parameter decides weight decay and the type of its value.
 enum class ParameterRole : std::uint8_t {
   matrix,    // decays; stored as configured, f32 or bf16
   position,  // a table of learned positions: decays; f32
@@ -35,7 +35,7 @@ struct Parameter {
   const ParameterRole role;
   Tensor value;               // f32 or bf16 [shape]
   Gradient gradient;          // its storage: f32 or bf16 [shape]
-  std::uint64_t version = 1;  // counts changes of `value`: tells whether a quantized copy is stale
+  std::uint64_t version = 1;  // counts changes of `value`: a quantized copy of an older version is stale
 
   bool decays() const { return role != ParameterRole::vector; }
   DType value_type(DType matrices) const { return role == ParameterRole::matrix ? matrices : DType::f32; }

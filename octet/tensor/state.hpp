@@ -8,7 +8,7 @@
 namespace octet {
 
 /// Shown every piece of state that the next step depends on. Each component has `void visit_state(StateVisitor&)`, which shows what it
-/// owns, always the same names in the same order; whoever saves or restores is a visitor and knows no component. What follows from
+/// owns, always the same names in the same order; saving and restoring are visitors and know no component. State that follows from
 /// the configuration or from other state (quantized weights, workspaces) is not shown.
 class StateVisitor {
  public:

@@ -8,7 +8,7 @@
 
 namespace octet::train {
 
-/// The file MANIFEST.json of a checkpoint: written last, it tells what all other files must be.
+/// The file MANIFEST.json of a checkpoint: written last, it describes all other files.
 struct Manifest {
   struct File {
     std::string name;  // in the checkpoint's folder

@@ -15,10 +15,10 @@ class CheckpointSaver {
   /// How a save ended.
   struct Result {
     std::int64_t step = 0;
-    std::string error;  // empty: it stands in its place
+    std::string error;  // empty: the checkpoint is complete
     double seconds = 0;
   };
-  /// Before a checkpoint gets its name, `log` is made durable, since the state tells how far it reached. It must outlive this.
+  /// Before a checkpoint gets its name, `log` is made durable, since the state holds its length. It must outlive this.
   CheckpointSaver(CheckpointStore store, std::int64_t keep, MetricsWriter& log) : store_(std::move(store)), keep_(keep), log_(log) {}
 
   bool busy() const { return thread_.joinable() && !done_; }

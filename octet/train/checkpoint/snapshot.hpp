@@ -21,7 +21,7 @@ struct Snapshot {
   std::span<const std::byte> span() const { return {file.get(), bytes}; }
 };
 
-/// Collects what it is shown; take() then copies it. Tensors must not change in between.
+/// Collects the state that it is shown; take() then copies it. Tensors must not change in between.
 class Capture final : public StateVisitor {
  public:
   explicit Capture(Stream& stream) : stream_(stream) {}
@@ -48,7 +48,7 @@ class Capture final : public StateVisitor {
   std::vector<std::string> prefixes_{""};
 };
 
-/// The type in files that stands for a dtype.
+/// The type of a dtype in files.
 io::StoredDType stored_type(DType);
 /// The shape in files.
 std::vector<std::int64_t> stored_shape(const Shape&);

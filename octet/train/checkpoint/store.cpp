@@ -44,7 +44,7 @@ void move(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) refuse_file("rename", from, errno);
 }
 
-// What the disk holds, not what the system remembers of it, where it can be told to forget.
+// From the disk rather than the page cache, where the system can drop that.
 void forget_cached(const std::string& path) {
   const Descriptor file(path, O_RDONLY);
   if (file.ok()) ::posix_fadvise(file.number(), 0, 0, POSIX_FADV_DONTNEED);
@@ -118,7 +118,7 @@ void CheckpointStore::write(const Snapshot& snapshot) const {
     try {
       verify_folder(working, snapshot.step);
     } catch (const DataError& e) {
-      throw IoError(format("what was written does not read back: {}", e.what()));
+      throw IoError(format("the written files do not read back: {}", e.what()));
     }
     if (fs::exists(place, ignored)) remove(place);  // it was refused when this run was resumed
     move(working, place);

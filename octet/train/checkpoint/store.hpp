@@ -10,7 +10,7 @@ namespace octet::train {
 
 /// The checkpoints of one run: a folder `step-<number>` each, in a folder of their own. One is written under a temporary name, made
 /// durable, read back, and renamed, its manifest last; so a folder of that name is whole, or was damaged later, which verify() finds.
-/// What is newest is computed from the names; no file says so. For one process and one thread at a time.
+/// The newest is found by the names; no file points to it. For one process and one thread at a time.
 class CheckpointStore {
  public:
   static constexpr const char* state_file = "state.safetensors";
@@ -23,11 +23,11 @@ class CheckpointStore {
   std::string path(std::int64_t step) const;
   /// Reads every byte. Throws DataError or IoError naming the file that is not as it was written.
   Manifest verify(std::int64_t step) const;
-  /// Throws IoError when it could not be written whole or did not read back; what was there stays, unless it was of the same step.
+  /// Throws IoError when it could not be written whole or did not read back; earlier checkpoints stay, unless of the same step.
   void write(const Snapshot&) const;
   /// Removes all but the `keep` newest of those up to `newest`. Throws IoError.
   void retain(std::int64_t newest, std::int64_t keep) const;
-  /// Removes what writers left that were killed.
+  /// Removes the unfinished folders of killed writers.
   void collect_garbage() const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace octet::train {
 
-/// What a person sees of a run while it trains: on a terminal a bar that is redrawn in its place, elsewhere (a file, a pipe, a terminal
+/// The display of a run while it trains: on a terminal a bar that is redrawn in its place, elsewhere (a file, a pipe, a terminal
 /// that says it is dumb) whole lines without escape codes, at growing distances. The first step and the last one are always shown.
 class Console {
  public:
@@ -34,7 +34,7 @@ class Console {
   std::optional<Step> last_;  // that is not shown yet
 };
 
-/// Between two lines of a log, so long after the first one: a fiftieth of that, so that a run of minutes tells as much as one of days;
+/// Between two lines of a log, so long after the first one: a fiftieth of that, so that a run of minutes prints as many as one of days;
 /// from 5 seconds to 5 minutes.
 std::chrono::duration<double> line_distance(std::chrono::duration<double> elapsed);
 

@@ -13,7 +13,7 @@ Work work_of_step(Engine& engine, StepRunner& runner, const std::vector<data::Ba
   return engine.stream.work() - before;
 }
 
-// Micro-batches are alike in work, and each gives its memory back before the next: two show what any number needs.
+// Micro-batches are alike in work, and each gives its memory back before the next: two suffice to compute any number.
 Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, std::int64_t accumulate) {
   const Work one = work_of_step(engine, runner, std::vector{shape});
   if (accumulate == 1) return one;
@@ -24,7 +24,7 @@ Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, 
 // How matrices, their gradients and moments are stored; vectors, such as norms' weights, are f32 whatever the configuration says.
 void add_storage(const optim::AdamWConfig& c, std::vector<PlanRow>& plan) {
   const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
-  plan.push_back({"master weights", 0, 0, to_text(c.master), format("what the optimizer updates{}", rounding(c.master))});
+  plan.push_back({"master weights", 0, 0, to_text(c.master), format("updated by the optimizer{}", rounding(c.master))});
   plan.push_back({"weight gradients", 0, 0, to_text(c.gradients), "added up over micro-batches"});
   plan.push_back({"optimizer moments", 0, 0, to_text(c.moments), format("both of AdamW's{}", rounding(c.moments))});
 }
@@ -66,7 +66,7 @@ void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& 
                bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
   if (dry.memory.total <= available) return;
   std::string remedies =
-      "use a shorter data.sequence_length, a smaller model, or what docs/recipes.md#memory tells of model.recompute, recipe.weights and "
+      "use a shorter data.sequence_length, a smaller model, or see docs/recipes.md#memory on model.recompute, recipe.weights and "
       "optim";
   if (loop.batch > 1)
     remedies = format("set train.batch = {} and train.accumulate = {}, or ", loop.batch / 2, loop.accumulate * 2) + remedies;

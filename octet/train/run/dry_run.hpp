@@ -5,23 +5,23 @@
 
 namespace octet::train {
 
-/// What one step needs, before any of it is allocated.
+/// Memory and work of one step, known before anything is allocated.
 struct DryRun {
   MemoryPeak memory;  // of the arena: a real run's, to the byte
   Work step;          // one optimizer step, which measures nothing besides maxima
   std::int64_t parameters = 0;
-  std::vector<PlanRow> plan;  // of layers, of what the optimizer stores, and of GEMMs that the target only emulates
+  std::vector<PlanRow> plan;  // of layers, optimizer state, and GEMMs that the target only emulates
   std::vector<Slot> quantizers;
 };
 
 /// Runs a step of one micro-batch, one of two where there are more, one that measures, and an evaluation on the null device.
 DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate);
 
-/// Throws DeviceError, with the memory table's largest entries and what would help, when the run needs more than `available` bytes of the
+/// Throws DeviceError, with the largest entries of the memory table and remedies, when the run needs more than `available` bytes of the
 /// device's memory, or more of the host's beside a GPU than there is.
 void require_memory(const DryRun&, std::size_t available, const LoopConfig&);
 
-/// Throws DeviceError, with what would help, when the device would only emulate 8-bit GEMMs of the run and recipe.emulation is false.
+/// Throws DeviceError, with remedies, when the device would only emulate 8-bit GEMMs of the run and recipe.emulation is false.
 void require_native(const DryRun&, const PrecisionConfig&);
 
 }  // namespace octet::train

@@ -9,7 +9,7 @@ namespace octet::train {
 /// Writes how this process multiplies on the device to `gemm-plans.txt` of a run's folder; on the CPU, nothing. Throws IoError.
 void keep_gemm_plans(const std::string& run_folder, Device);
 
-/// Multiplies from now on as that file tells, where there is one. Warns when it is of another GPU or library; throws DataError when it is
+/// Uses that file's algorithms from now on, if it exists. Warns when it is of another GPU or library; throws DataError when it is
 /// damaged.
 void replay_gemm_plans(const std::string& run_folder, Device);
 

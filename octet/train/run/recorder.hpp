@@ -10,7 +10,7 @@
 
 namespace octet::train {
 
-/// Everything that a run tells while it trains: metrics.jsonl, TensorBoard's files, the console. Knows the run's clock.
+/// All outputs of a run while it trains: metrics.jsonl, TensorBoard's files, the console. Owns the run's clock.
 class Recorder {
  public:
   /// Opens metrics.jsonl of the run's folder. Throws IoError.

@@ -29,8 +29,8 @@ void require_same_run(const RunConfig& now, const std::string& text, const Manif
     if (std::find(changeable.begin(), changeable.end(), d.key) == changeable.end())
       wrong += format("{}{} = {} (it was {})", wrong.empty() ? "" : ", ", d.key, d.b, d.a);
   if (!wrong.empty())
-    throw ConfigError(
-        format("a resumed run cannot change {}; leave that out, or {} (docs/checkpoints.md lists what may change)", wrong, new_run));
+    throw ConfigError(format("a resumed run cannot change {}; leave that out, or {} (docs/checkpoints.md lists the keys that may change)",
+                             wrong, new_run));
   if (text != manifest.text)
     throw DataError(format("data.path = \"{}\" holds another text than the one {} was trained on; name the dataset that the run began with",
                            printable(now.data.path), printable(checkpoint)));

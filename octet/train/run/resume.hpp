@@ -16,7 +16,7 @@ std::string checkpoint_folder(const std::string& run_folder);
 /// another one.
 void require_same_run(const RunConfig&, const std::string& text, const Manifest&, const std::string& checkpoint);
 
-/// The newest checkpoint that reads as it was written; every newer one is warned of by name, with what is wrong with it, and that sentence
+/// The newest intact checkpoint; a warning names every newer one with its fault, and that sentence
 /// is added to `damaged` where there is one. None when there is no checkpoint at all. Throws DataError when there are some and all are
 /// damaged.
 std::optional<Manifest> newest_good(const CheckpointStore&, std::vector<std::string>* damaged = nullptr);

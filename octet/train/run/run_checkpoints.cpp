@@ -91,7 +91,7 @@ void RunCheckpoints::report() {
 }
 
 void RunCheckpoints::not_saved(std::int64_t step, const std::string& why) {
-  recorder_.warn(step, "checkpoint", format("the checkpoint of step {} was not saved, training goes on: {}", step, why));
+  recorder_.warn(step, "checkpoint", format("the checkpoint of step {} was not saved, training continues: {}", step, why));
 }
 
 }  // namespace octet::train

@@ -8,10 +8,10 @@
 
 namespace octet::train {
 
-/// The checkpoints of one run: when one is due, saving in the background, what failed, restoring.
+/// The checkpoints of one run: schedule, saving in the background, failures, restoring.
 class RunCheckpoints {
  public:
-  /// What a checkpoint holds.
+  /// The contents of a checkpoint.
   struct Contents {
     std::function<void(StateVisitor&)> state;
     std::string config, text;  // as in Manifest
@@ -24,13 +24,13 @@ class RunCheckpoints {
   /// Time since the last checkpoint counts from now on.
   void start_clock();
 
-  /// Whether a checkpoint of this step is due and can be written now. Tells of an earlier one that failed.
+  /// Whether a checkpoint of this step is due and can be written now. Reports an earlier one that failed.
   bool due(std::int64_t step);
   /// Copies the state of `step` and begins to write it. A failure is an incident in the record, and training continues.
   void save(std::int64_t step);
   /// save(), unless the step has one already, and waits until nothing is being written.
   void save_last(std::int64_t step);
-  /// Waits until nothing is being written, and tells if that failed.
+  /// Waits until nothing is being written, and reports a failure.
   void finish();
 
  private:

@@ -79,7 +79,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.field("name", name, "name of the run and of its folder; empty: the recipe's name", may_change);
   v.field("output", output, "folder in which the run's folder is made", may_change);
   v.field("seed", seed, "of the first weights and of the order of the data", {.at_least = 0});
-  v.choice("device", device, "what computes: auto is the GPU where there is one that works", {"auto", "cpu", "gpu"}, may_change);
+  v.choice("device", device, "device that computes; auto: the GPU if one works", {"auto", "cpu", "gpu"}, may_change);
   v.field("deterministic", deterministic, "on a GPU: the same bits in every run, which costs speed and memory; the CPU always gives them",
           may_change);
   v.field("threads", threads, "CPU threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256}, may_change);
@@ -88,8 +88,8 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("data", data, "on which text");
   v.section("train", train, "how long and in which portions");
   v.section("optim", optim, "AdamW");
-  v.section("checkpoint", checkpoint, "when to save what a resumed run needs", may_change);
-  v.section("telemetry", telemetry, "what it shows while it trains", may_change);
+  v.section("checkpoint", checkpoint, "when to save the state of the run", may_change);
+  v.section("telemetry", telemetry, "outputs while it trains", may_change);
   for (const char* key : {"train.eval_every", "train.eval_tokens", "train.average"})
     v.idle(key, data.eval_fraction == 0, "nothing is held out, as data.eval_fraction is 0");
   // The machine is asked only where it matters.

@@ -38,7 +38,7 @@ struct LoopConfig {
   void fields(config::FieldVisitor&);
 };
 
-/// When a run saves what it needs to go on.
+/// When a run saves checkpoints.
 struct CheckpointConfig {
   std::int64_t every = 0;  // steps; 0: not by steps
   double minutes = 10;     // of wall time; 0: not by time
@@ -47,14 +47,14 @@ struct CheckpointConfig {
   void fields(config::FieldVisitor&);
 };
 
-/// What a run shows besides metrics.jsonl.
+/// Outputs of a run besides metrics.jsonl.
 struct TelemetryConfig {
   bool tensorboard = true;  // event files in the run's folder
 
   void fields(config::FieldVisitor&);
 };
 
-/// Everything that a run is told: one TOML file, `--set`, and flags that stand for keys.
+/// The configuration of a run: one TOML file, `--set`, and flags that are short forms of keys.
 struct RunConfig {
   std::string name;             // of the run; empty: the recipe's
   std::string output = "runs";  // folder in which the run's own folder is made
@@ -78,7 +78,7 @@ struct RunConfig {
   std::int64_t steps() const;
 };
 
-/// What an engine for this run is made of. Throws ConfigError when the sequences are longer than the model takes.
+/// The configuration of this run's engine. Throws ConfigError when the sequences are longer than the model takes.
 EngineConfig engine_config(const RunConfig&);
 
 }  // namespace octet::train

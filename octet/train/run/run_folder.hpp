@@ -11,7 +11,7 @@ namespace octet::train {
 /// reason when it cannot be written.
 std::string make_run_folder(const std::string& output, const std::string& name);
 
-/// What run.json tells before the first step.
+/// The contents of run.json before the first step.
 RunFacts facts_of(const RunConfig&, const ModelShape&, const DryRun&);
 
 /// The telemetry form of a memory peak.

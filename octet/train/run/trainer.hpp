@@ -29,7 +29,7 @@ struct TrainOptions {
   std::string arm{};                 // of a comparison
   std::int64_t twin = 0;             // nn::Parameters::nudge: number of this twin of a run; 0: none
   std::string baseline{};            // arm of the run that this one is compared with, or ""
-  std::string baseline_folder{};     // of that run, which kept its first gradient: run.json then tells the cosine with this run's
+  std::string baseline_folder{};     // of that run, which stored its first gradient: run.json then has the cosine with this run's
   bool keep_first_gradient = false;  // for such runs
 };
 
@@ -39,10 +39,10 @@ struct OpenRun {
   std::optional<RunLock> lock;
   RunFacts facts;
   std::optional<Manifest> checkpoint;                       // of the newest good checkpoint of a resumed run
-  std::vector<std::pair<std::string, std::string>> told{};  // kind and text of what happened before the record was open
+  std::vector<std::pair<std::string, std::string>> told{};  // kind and text of incidents before the record was open
 };
 
-/// One training run from its configuration to its end: makes the run's folder, trains, evaluates, saves. Recorder tells of it and
+/// One training run from its configuration to its end: makes the run's folder, trains, evaluates, saves. Recorder reports and
 /// RunCheckpoints stores it. A resumed run continues as if it had never stopped: on the same device, with the same number of threads,
 /// bit for bit.
 class Trainer {

@@ -10,7 +10,7 @@
 
 namespace octet::train {
 
-/// What an engine is made of.
+/// The configuration of an engine.
 struct EngineConfig {
   ModelShape shape;
   ModelOptions model;

@@ -6,7 +6,7 @@
 
 namespace octet::train {
 
-/// What one step left in the device's tables, on the host: read in StepRunner::run's `read`.
+/// The results of one step in the device's tables, on the host: read in StepRunner::run's `read`.
 struct Readout {
   ops::AdamWStep step;           // learning rate, norm, clip factor, skip flag
   float loss = 0;                // mean over the step's tokens

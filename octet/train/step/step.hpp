@@ -17,7 +17,7 @@ struct StepOptions {
   bool (*stopped)() = nullptr;  // asked between micro-batches whether to abandon this step
 };
 
-/// The training steps of one engine, from initialized or loaded weights on. Owns the order of what a step consists of: forward and
+/// The training steps of one engine, from initialized or loaded weights on. Owns the order of a step: forward and
 /// backward of every micro-batch, gradient clipping, update, read-out, the next step's scales and codes. The engine outlives it; one
 /// runner per engine.
 class StepRunner {

@@ -29,7 +29,7 @@ class WeightAverage {
 };
 
 /// While it lives, the parameters hold the averages, rounded to nearest in the type that they are stored in; then their own bits again.
-/// What they held is copied to the host meanwhile.
+/// Their values are copied to the host meanwhile.
 class AveragedWeights {
  public:
   /// Throws ContractError when nothing was counted.

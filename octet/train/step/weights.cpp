@@ -26,7 +26,7 @@ std::string nonfinite_tensor(const io::TensorFolder& files) {
 }  // namespace
 
 void load_weights(Engine& e, const std::string& folder) {
-  read_hugging_face_shape(folder);  // what is wrong with config.json is told first
+  read_hugging_face_shape(folder);  // errors of config.json come first
   load_weights(e, io::TensorFolder::open(folder));
 }
 

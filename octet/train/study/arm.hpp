@@ -7,7 +7,7 @@
 
 namespace octet::train {
 
-/// What a comparison trains under one name: the configuration that all its runs share, with some keys of its own.
+/// One arm of a comparison: a name, and the keys in which it differs from the common configuration.
 struct Arm {
   std::string name;               // of its folder, tables and charts
   std::vector<std::string> keys;  // "section.key=value", as for --set

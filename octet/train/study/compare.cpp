@@ -90,7 +90,7 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
   return std::int64_t(steps);
 }
 
-// Refuses what some arm cannot do on this machine before hours are spent on the others.
+// Refuses an arm that this machine cannot run before hours are spent on the others.
 void require_possible(const StudyConfig& study) {
   const Device device = device_named(study.run.device);
   for (const RunConfig& c : of_each_arm(study)) {
@@ -114,7 +114,7 @@ void fix_steps(StudyConfig& study, const Corpus& corpus) {
 }
 
 [[noreturn]] void stopped(const Study& study) {
-  throw Error(ExitCode::interrupted, format("stopped by a signal; octet compare --resume {} goes on", printable(study.folder())));
+  throw Error(ExitCode::interrupted, format("stopped by a signal; octet compare --resume {} continues", printable(study.folder())));
 }
 
 // call(), whose errors of damaged files of a run say how to have the run anew.
@@ -136,7 +136,7 @@ void train(const Study& study, const StudyRun& run, const Corpus& corpus, Consol
   if (study.has_begun(run)) options.resume = study.folder_of(run);
   options.keep_first_gradient = study.is_baseline(run);
   if (has_baselines_parameters(study, run)) options.baseline_folder = study.folder_of(study.baseline_of(run));
-  // Its first step needs what the baseline kept: better refused now than when the model is made.
+  // Its first step needs the baseline's gradient: refused now rather than after the model is made.
   if (options.resume.empty() && !options.baseline_folder.empty()) read_first_gradient(options.baseline_folder);
   const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(study.config_of(run), corpus, options); });
   if (run.seed == study.config().run.seed) log::info("{}", plan_text(trainer->plan().plan));
@@ -147,7 +147,7 @@ void train(const Study& study, const StudyRun& run, const Corpus& corpus, Consol
   }
 }
 
-// Does what is left of a study to do; `corpus` may be null when no run is left.
+// Runs the rest of a study; `corpus` may be null when no run is left.
 CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind console) {
   const std::vector<StudyRun> runs = study.config().runs();
   CompareOutcome out{study.folder(), {}};

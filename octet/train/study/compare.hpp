@@ -18,7 +18,7 @@ struct CompareOutcome {
 /// DivergedError when the baseline diverged, and Error with ExitCode::interrupted after a signal.
 CompareOutcome compare(StudyConfig, Console::Kind = Console::Kind::automatic);
 
-/// Goes on with the comparison in `folder`: runs that are over are read, one that was stopped or killed goes on from its checkpoint, the
+/// Resumes the comparison in `folder`: finished runs are read, a stopped or killed one resumes from its checkpoint, the
 /// others are trained. On the CPU, losses, gaps and cosines have the bits of a comparison that never stopped. Throws what Study::open()
 /// does, DataError when the text is another one or a run's files are damaged, and as compare().
 CompareOutcome resume_compare(const std::string& folder, Console::Kind = Console::Kind::automatic);

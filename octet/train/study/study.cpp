@@ -71,7 +71,7 @@ void CompareConfig::fields(config::FieldVisitor& v) {
 
 void StudyConfig::fields(config::FieldVisitor& v) {
   run.fields(v);
-  v.section("compare", compare, "what is compared");
+  v.section("compare", compare, "arms, seeds and tolerance");
   v.idle("checkpoint.keep", true, "a comparison keeps the newest checkpoint alone");
 }
 
@@ -132,7 +132,7 @@ Study Study::open(std::string folder) {
   const std::string path = folder + "/" + file_name;
   if (!exists(path))
     throw ConfigError(
-        format("--resume: there is no {}, so {} is no comparison's folder; name that of one, or go on with a run by octet train --resume",
+        format("--resume: there is no {}, so {} is no comparison's folder; name that of one, or resume a run by octet train --resume",
                printable(path), printable(folder)));
   StudyConfig config = read_study(path);
   Study study(std::move(folder), std::move(config));

@@ -9,7 +9,7 @@ namespace octet::train {
 /// rate chance takes runs that differ by rounding alone too far apart (docs/compare.md has the measurement).
 RunConfig comparable_defaults();
 
-/// What is compared, and how it is judged.
+/// Arms and seeds of a comparison, and its tolerance.
 struct CompareConfig {
   std::string baseline = "bf16";     // arm that the others are measured against: a recipe, or the name of one of `arms`
   std::vector<std::string> recipes;  // arms that differ by recipe alone
@@ -30,13 +30,13 @@ struct StudyRun {
   std::string name;       // of its folder in the study's
 };
 
-/// Everything that a study is told: the configuration that its runs share, and what is compared.
+/// The configuration of a study: the runs' common one, and the comparison's.
 struct StudyConfig {
   RunConfig run;
   CompareConfig compare;
 
   void fields(config::FieldVisitor&);
-  /// The baseline first. Throws ConfigError when an arm or a recipe is bad or stands twice, and when the baseline is neither.
+  /// The baseline first. Throws ConfigError when an arm or a recipe is bad or repeated, and when the baseline is neither.
   std::vector<Arm> arms() const;
   /// In the order in which they are trained: seed by seed from run.seed on, the baseline first, then its twins. Throws as arms() does, and
   /// ConfigError when two runs would share a folder.
@@ -45,7 +45,7 @@ struct StudyConfig {
   RunConfig config_of(const StudyRun&) const;
 };
 
-/// The folder of a comparison: what it was asked in the file study.toml, written before its first run, and a folder for each run. Holds
+/// The folder of a comparison: its configuration in study.toml, written before its first run, and a folder for each run. Holds
 /// the folder's lock.
 class Study {
  public:
@@ -60,7 +60,7 @@ class Study {
   const std::string& folder() const { return folder_; }
   const StudyConfig& config() const { return config_; }
   std::string folder_of(const StudyRun& run) const { return folder_ + "/" + run.name; }
-  /// What a run is told, to be in its folder.
+  /// The configuration of one run.
   RunConfig config_of(const StudyRun&) const;
   /// Of the run that `run` is held against.
   StudyRun baseline_of(const StudyRun&) const;
@@ -70,7 +70,7 @@ class Study {
   bool has_begun(const StudyRun&) const;
   /// Whether there is nothing left to train: it is finished or has diverged. Throws DataError when its run.json is damaged.
   bool is_over(const StudyRun&) const;
-  /// Removes what a run that is over has no more use for: its checkpoints and, with the last run of a seed, the baseline's first gradient.
+  /// Removes files that a finished run no longer needs: its checkpoints and, with the last run of a seed, the baseline's first gradient.
   /// Warns where that fails.
   void clear(const StudyRun&) const;
 
