@@ -223,7 +223,9 @@ TEST(Plan, says_which_recipes_a_gpu_only_emulates_and_how_much_of_the_work) {
 TEST(Plan, a_recipe_that_a_gpu_only_emulates_runs_only_when_that_is_asked_for) {
   const auto refusal = [](const Target& target, const PrecisionConfig& config) -> std::string {
     try {
-      require_native(dry_run(small_engine("llama", config.recipe), target, 2, 1), config);
+      EngineConfig engine = small_engine("llama", config.recipe);
+      engine.precision = config;
+      require_native(dry_run(engine, target, 2, 1), config);
     } catch (const DeviceError& e) {
       return e.what();
     }
@@ -234,6 +236,14 @@ TEST(Plan, a_recipe_that_a_gpu_only_emulates_runs_only_when_that_is_asked_for) {
   EXPECT_EQ(refusal(gpu, {.recipe = "mxfp8", .emulation = true}), "");
   EXPECT_EQ(refusal(gpu, {.recipe = "current"}), "");
   EXPECT_EQ(refusal({}, {.recipe = "mxfp8"}), "");
+  const auto rule = [](std::vector<std::string> operands, const char* recipe) {
+    return PrecisionConfig{.recipe = "current", .rules = {{.path = "layers.0.*", .operands = std::move(operands), .recipe = recipe}}};
+  };
+  EXPECT_EQ(refusal(gpu, rule({}, "bf16")), "");
+  EXPECT_EQ(refusal(gpu, rule({}, "block128")), "");
+  EXPECT_NE(refusal(gpu, rule({"dy"}, "bf16")).find("recipe.name = \"current\" with recipe.rules: this GPU"), std::string::npos);
+  EXPECT_NE(refusal(gpu, rule({"w"}, "block128")).find("set recipe.emulation = true"), std::string::npos);
+  EXPECT_EQ(refusal({}, rule({"dy"}, "bf16")), "");
 }
 
 TEST(Plan, counts_moments_that_a_gpu_keeps_in_the_hosts_memory_apart) {
