@@ -220,7 +220,8 @@ bool accept(const Field& field, Value& value) {
   if (std::holds_alternative<ListSlot>(field.slot)) {
     const auto* list = std::get_if<std::vector<std::string>>(&value);
     if (list && list->empty()) value = Items{};
-    return std::holds_alternative<Items>(value);
+    const auto* items = std::get_if<Items>(&value);
+    return items && items->items.size() <= max_items;
   }
   const auto* integer = std::get_if<std::int64_t>(&value);
   if (points_to<std::int64_t>(field.slot)) return integer && within(double(*integer), field.range);

@@ -16,6 +16,7 @@ struct Foreign {
 
 /// The values of a list of configurations: for each, the keys that it sets.
 struct ItemEntry;
+inline constexpr std::size_t max_items = 1000;
 struct Items {
   std::vector<std::vector<ItemEntry>> items;
 };

@@ -9,33 +9,7 @@
 namespace octet::config {
 namespace {
 
-struct Stage {
-  std::string path;
-  double rate = 1;
-  std::vector<std::string> parts;
-  SampleSchedule schedule;
-  void fields(FieldVisitor& v) {
-    v.field("path", path, "where");
-    v.field("rate", rate, "how fast", {.above = 0});
-    v.choices("parts", parts, "which", {"up", "down"});
-    v.section("schedule", schedule, "when");
-  }
-};
-
-struct Plan {
-  std::int64_t steps = 1;
-  std::vector<Stage> stages;
-  void fields(FieldVisitor& v) {
-    v.list("stages", stages, "what comes after what");
-    v.field("steps", steps, "how long");
-  }
-};
-
-struct Job {
-  Plan plan;
-  SampleSchedule last;
-  void fields(FieldVisitor& v) { v.section("plan", plan, "the plan"), v.section("last", last, "the end"); }
-};
+using Job = SampleJob;
 
 constexpr const char* two_stages = R"(
 [[plan.stages]]
@@ -149,6 +123,9 @@ TEST(List, a_mistake_inside_is_refused_at_its_place_by_the_number_of_its_section
   EXPECT_TRUE(refused("plan.stages = [{}, 'a']").starts_with("run.toml:1:15: `plan.stages` must be a list of sections, got a list with"));
   EXPECT_EQ(refused("[[plan.stages]]\nschedule.warmup = -1"),
             "run.toml:2:19: `plan.stages[1].schedule.warmup` must be an integer >= 0, got -1");
+  std::string many = "plan.stages = [";
+  for (int i = 0; i <= 1000; ++i) many += "{},";
+  EXPECT_TRUE(refused(many + "]").starts_with("run.toml:1:15: `plan.stages` must be a list of sections, got 1001, more than 1000"));
 }
 
 }  // namespace

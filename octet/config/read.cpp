@@ -24,7 +24,8 @@ std::string joined(const std::vector<std::string>& path) {
 std::string got_text(const Value& value) {
   const auto* number = std::get_if<double>(&value);
   if (number && !(*number - *number == 0)) return number_text(*number) + ", which is not finite";
-  if (std::holds_alternative<Items>(value)) return "a list of sections";
+  if (const auto* list = std::get_if<Items>(&value))
+    return list->items.size() > max_items ? format("{}, more than {}", list->items.size(), max_items) : "a list of sections";
   return shown(value_text(value), 80);
 }
 

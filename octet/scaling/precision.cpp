@@ -144,7 +144,8 @@ Precision::Rule Precision::translated(const PrecisionRule& r, const std::string&
   for (const Operand o : operands) {
     const DType asked = r.format == "e5m2" || (r.format == "hybrid" && o == Operand::gradient) ? DType::e5m2 : DType::e4m3;
     if (eight_bit && out.operands[std::size_t(o)] && !members_[std::size_t(out.member)].recipe->takes(asked))
-      throw ConfigError(format("{}.format = \"{}\": recipe {} has e4m3 only", key, r.format, members_[std::size_t(out.member)].name));
+      throw ConfigError(
+          format("{}.format = \"{}\": recipe {} has e4m3 only; leave it out", key, r.format, members_[std::size_t(out.member)].name));
   }
   return out;
 }

@@ -233,7 +233,7 @@ TEST(Rules, that_make_no_sense_are_refused_by_number_and_key) {
   EXPECT_EQ(second({.path = "layers.*", .recipe = "bf16", .format = "e4m3"}),
             "recipe.rules[2].format = \"e4m3\": bf16 has no 8-bit format; leave it out");
   EXPECT_EQ(second({.path = "layers.*", .recipe = "rowwise", .format = "e5m2"}),
-            "recipe.rules[2].format = \"e5m2\": recipe rowwise has e4m3 only");
+            "recipe.rules[2].format = \"e5m2\": recipe rowwise has e4m3 only; leave it out");
   EXPECT_EQ(second({.path = "layers.*", .format = "e3m4"}), "recipe.rules[2].format = \"e3m4\": there are default, hybrid, e4m3 and e5m2");
   EXPECT_EQ(
       second({.path = "layers.*.mpl.down", .recipe = "bf16"}),

@@ -87,7 +87,7 @@ std::vector<Case> of_values() {
       values("rule_after_one_that_decides_all", "--fp8 --set recipe.keep_bf16=[\"*\"] --set recipe.rules=[{path=\"*\",format=\"e4m3\"}]",
              {"recipe.rules[1].path: \"*\" has nothing to decide", "leave it out or put it first"}),
       values("rule_of_a_format_that_its_recipe_has_not", "--fp8 --set recipe.rules=[{path=\"*\",recipe=\"rowwise\",format=\"e5m2\"}]",
-             {"recipe.rules[1].format = \"e5m2\": recipe rowwise has e4m3 only"}),
+             {"recipe.rules[1].format = \"e5m2\": recipe rowwise has e4m3 only", "leave it out"}),
       values("size_unknown", "--set model.size=llama-tini", {"model.size = \"llama-tini\"", "did you mean \"llama-tiny\"?"}),
       values("width_that_heads_do_not_divide", "--set model.width=65", {"model.width = 65", "a multiple of model.heads = 4"}),
       values("heads_that_kv_heads_do_not_divide", "--set model.heads=8 --set model.kv_heads=3", {"model.heads = 8", "model.kv_heads = 3"}),
