@@ -33,6 +33,11 @@ class Gatherer final : public FieldVisitor {
     check(!names.empty(), "config key `{}`: a choice needs a name to choose", name);
     add(name, help, &value, r, {}, std::move(names));
   }
+  void choices(std::string_view name, std::vector<std::string>& value, std::string_view help, std::vector<std::string> names,
+               OnResume r) override {
+    check(!names.empty(), "config key `{}`: a choice needs a name to choose", name);
+    add(name, help, &value, r, {}, std::move(names));
+  }
   void idle(std::string_view name, bool has_no_effect, std::string why) override {
     check(!why.empty(), "config key `{}`: idle() needs a reason", key_of(name));
     idle_.push_back({key_of(name), has_no_effect ? std::move(why) : ""});
@@ -54,6 +59,7 @@ class Gatherer final : public FieldVisitor {
     check(!names.empty(), "config key `{}`: a choice needs a name to choose", name);
     add(name, help, value, r, {}, std::move(names), std::move(values));
   }
+  void configurations(std::string_view name, ListSlot value, std::string_view help, OnResume r) override { add(name, help, value, r); }
   void enter(std::string_view name, std::string_view help, OnResume r) override {
     Section section{.key = new_key(name), .help = std::string(help), .may_change = here().may_change || r == OnResume::may_change};
     open_.push_back(here().sections.size());
@@ -109,6 +115,22 @@ std::string range_text(const Range& r) {
   if (std::isinf(high)) return (open_low ? " > " : " >= ") + bound_text(low);
   if (std::isinf(low)) return (open_high ? " < " : " <= ") + bound_text(high);
   return (open_low ? " in (" : " in [") + bound_text(low) + ", " + bound_text(high) + (open_high ? ")" : "]");
+}
+
+void add_prefix(Section& section, const std::string& prefix) {
+  section.key = section.key.empty() ? prefix : prefix + "." + section.key;
+  for (Field& field : section.fields) field.key = prefix + "." + field.key;
+  for (Section& inner : section.sections) add_prefix(inner, prefix);
+}
+
+/// The values of one configuration in a list that are not its defaults.
+std::vector<ItemEntry> changed_values(const Section& item, const Section& defaults) {
+  std::vector<ItemEntry> out;
+  for (const Field* field : all_fields(item)) {
+    Value value = value_of(*field);
+    if (value_text(value) != value_text(value_of(*find_field(defaults, field->key)))) out.push_back({field->key, std::move(value)});
+  }
+  return out;
 }
 
 template <class T>
@@ -168,7 +190,21 @@ Value value_of(const Field& field) {
   if (const auto* p = std::get_if<std::int64_t*>(&field.slot)) return **p;
   if (const auto* p = std::get_if<double*>(&field.slot)) return **p;
   if (const auto* p = std::get_if<std::string*>(&field.slot)) return **p;
+  if (const auto* list = std::get_if<ListSlot>(&field.slot)) {
+    const auto fresh = list->make(1);
+    const Section defaults = gather(list->at(fresh.get(), 0));
+    Items out;
+    for (std::size_t i = 0; i < list->size(list->object); ++i)
+      out.items.push_back(changed_values(gather(list->at(list->object, i)), defaults));
+    return out;
+  }
   return *std::get<std::vector<std::string>*>(field.slot);
+}
+
+Section gather_item(Ref item, const std::string& prefix) {
+  Section section = gather(item);
+  add_prefix(section, prefix);
+  return section;
 }
 
 bool accept(const Field& field, Value& value) {
@@ -176,7 +212,16 @@ bool accept(const Field& field, Value& value) {
   const auto clean = [](const std::string& text) { return text.find('\0') == text.npos; };
   if (points_to<std::vector<std::string>>(field.slot)) {
     const auto* list = std::get_if<std::vector<std::string>>(&value);
-    return list && std::all_of(list->begin(), list->end(), clean);
+    const auto known = [&](const std::string& text) {
+      return field.names.empty() || std::find(field.names.begin(), field.names.end(), text) != field.names.end();
+    };
+    return list && std::all_of(list->begin(), list->end(), clean) && std::all_of(list->begin(), list->end(), known);
+  }
+  if (std::holds_alternative<ListSlot>(field.slot)) {
+    const auto* list = std::get_if<std::vector<std::string>>(&value);
+    if (list && list->empty()) value = Items{};
+    const auto* items = std::get_if<Items>(&value);
+    return items && items->items.size() <= max_items;
   }
   const auto* integer = std::get_if<std::int64_t>(&value);
   if (points_to<std::int64_t>(field.slot)) return integer && within(double(*integer), field.range);
@@ -204,25 +249,38 @@ void assign(const Field& field, const Value& value) {
     **p = std::get<double>(value);
   } else if (const auto* p = std::get_if<std::string*>(&field.slot)) {
     **p = std::get<std::string>(value);
+  } else if (const auto* list = std::get_if<ListSlot>(&field.slot)) {
+    const auto& items = std::get<Items>(value).items;
+    const auto made = list->make(items.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const Section item = gather(list->at(made.get(), i));
+      for (const ItemEntry& entry : items[i]) assign(*find_field(item, entry.key), entry.value);
+    }
+    list->take(list->object, made.get());
   } else {
     *std::get<std::vector<std::string>*>(field.slot) = std::get<std::vector<std::string>>(value);
   }
 }
 
 std::string type_text(const Field& field) {
+  if (points_to<std::vector<std::string>>(field.slot)) return "list of " + (field.names.empty() ? "text" : joined(field.names, " | "));
   if (!field.names.empty()) return joined(field.names, " | ");
+  if (std::holds_alternative<ListSlot>(field.slot)) return "list of sections";
   if (points_to<bool>(field.slot)) return "true | false";
   if (points_to<std::int64_t>(field.slot)) return "integer" + range_text(field.range);
   if (points_to<double>(field.slot)) return "number" + range_text(field.range);
-  return points_to<std::string>(field.slot) ? "text" : "list of text";
+  return "text";
 }
 
 std::string wanted_text(const Field& field) {
+  if (points_to<std::vector<std::string>>(field.slot))
+    return field.names.empty() ? "a list of text" : "a list of some of " + joined(field.names);
+  if (std::holds_alternative<ListSlot>(field.slot)) return "a list of sections";
   if (!field.names.empty()) return (field.names.size() > 1 ? "one of " : "") + joined(field.names);
   if (points_to<bool>(field.slot)) return "true or false";
   if (points_to<std::int64_t>(field.slot)) return "an integer" + range_text(field.range);
   if (points_to<double>(field.slot)) return "a number" + range_text(field.range);
-  return points_to<std::string>(field.slot) ? "text" : "a list of text";
+  return "text";
 }
 
 }  // namespace octet::config

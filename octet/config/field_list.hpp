@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "octet/config/fields.hpp"
+#include "octet/config/toml_guard.hpp"
 
 // A configuration's list, gathered: the one visitor behind reading and writing. For this level only.
 
@@ -13,14 +14,27 @@ struct Foreign {
   std::string what;
 };
 
-using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, Foreign>;
-using Slot = std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*, EnumSlot>;
+/// The values of a list of configurations: for each, the keys that it sets.
+struct ItemEntry;
+inline constexpr std::size_t max_items = 1000;
+struct Items {
+  std::vector<std::vector<ItemEntry>> items;
+};
+
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>, Items, Foreign>;
+using Slot = std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*, EnumSlot, ListSlot>;
+
+struct ItemEntry {
+  std::string key;  // within its configuration
+  Value value;
+  Position key_at = {}, value_at = {};
+};
 
 struct Field {
   std::string name, key, help;  // key: the name with its sections before it, "optim.learning_rate"
   Slot slot;
   Range range = {};
-  std::vector<std::string> names = {};         // a choice's
+  std::vector<std::string> names = {};         // a choice's, or those of the elements
   std::vector<std::int64_t> enumerators = {};  // an enum's, one per name
   bool may_change = false;                     // by a resumed run
   std::string idle = {};                       // why it has no effect; "" where it has one
@@ -44,10 +58,14 @@ const Section* find_section(const Section&, std::string_view key);
 std::vector<const Field*> all_fields(const Section&);
 
 Value value_of(const Field&);
-/// Whether the field takes `value`, which then becomes what the field holds: an integer becomes a number.
+/// Whether the field takes `value`, which then becomes what the field holds: an integer becomes a number. Of a list of configurations, what
+/// is inside is not looked at.
 bool accept(const Field&, Value& value);
-/// `value` must be one that accept() passed.
+/// `value` must be one that accept() passed, and so must be what is inside it.
 void assign(const Field&, const Value& value);
+
+/// The fields of one configuration in a list, with keys that begin with `prefix`, "recipe.rules[1]". Points into `item`.
+Section gather_item(Ref item, const std::string& prefix);
 
 /// "integer >= 1", as in help.
 std::string type_text(const Field&);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -49,6 +50,17 @@ struct EnumSlot {
   void (*set)(void*, std::int64_t);
 };
 
+class Ref;
+
+/// A std::vector of configurations without its type.
+struct ListSlot {
+  void* object;
+  std::size_t (*size)(const void*);
+  Ref (*at)(void*, std::size_t);
+  std::shared_ptr<void> (*make)(std::size_t size);  // another one, of defaults
+  void (*take)(void* object, void* from);           // from such another one
+};
+
 /// What a configuration shows its fields to. Names are [a-z0-9_]+ and differ within one section; help is one phrase without a full stop.
 class FieldVisitor {
  public:
@@ -62,6 +74,10 @@ class FieldVisitor {
   /// A text that must be one of `names`.
   virtual void choice(std::string_view name, std::string& value, std::string_view help, std::vector<std::string> names,
                       OnResume resume = OnResume::fixed) = 0;
+
+  /// A list whose elements must be of `names`.
+  virtual void choices(std::string_view name, std::vector<std::string>& value, std::string_view help, std::vector<std::string> names,
+                       OnResume resume = OnResume::fixed) = 0;
 
   /// An enum, each accepted value with its name: v.choice("kind", kind, "shape of the decay", {{"cosine", Kind::cosine}, ...}).
   template <class E>
@@ -85,6 +101,11 @@ class FieldVisitor {
     leave();
   }
 
+  /// Any number of configurations, each with the fields of `Config`: [[name]] in TOML, or name = [{...}, {...}]. Messages name the first
+  /// one's fields "name[1].field". It is one field: read, compared and written as a whole.
+  template <class Config>
+  void list(std::string_view name, std::vector<Config>& value, std::string_view help, OnResume resume = OnResume::fixed);
+
   /// While `has_no_effect`, nothing reads the field `name`, because of `why` ("only optim.schedule.kind = \"wsd\" reads it"). `name` is
   /// relative to the section that is visited ("train.eval_every" at the top). Of several reasons the first counts.
   virtual void idle(std::string_view name, bool has_no_effect, std::string why) = 0;
@@ -93,6 +114,7 @@ class FieldVisitor {
   ~FieldVisitor() = default;
   virtual void enumeration(std::string_view name, EnumSlot value, std::string_view help, std::vector<std::string> names,
                            std::vector<std::int64_t> values, OnResume resume) = 0;
+  virtual void configurations(std::string_view name, ListSlot value, std::string_view help, OnResume resume) = 0;
   virtual void enter(std::string_view name, std::string_view help, OnResume resume) = 0;
   virtual void leave() = 0;
 };
@@ -114,6 +136,18 @@ class Ref {
   void* object_;
   void (*list_)(void*, FieldVisitor&);
 };
+
+template <class Config>
+void FieldVisitor::list(std::string_view name, std::vector<Config>& value, std::string_view help, OnResume resume) {
+  using List = std::vector<Config>;
+  configurations(name,
+                 {.object = &value,
+                  .size = [](const void* list) { return static_cast<const List*>(list)->size(); },
+                  .at = [](void* list, std::size_t i) { return Ref((*static_cast<List*>(list))[i]); },
+                  .make = [](std::size_t size) -> std::shared_ptr<void> { return std::make_shared<List>(size); },
+                  .take = [](void* list, void* from) { *static_cast<List*>(list) = std::move(*static_cast<List*>(from)); }},
+                 help, resume);
+}
 
 /// Any configuration struct, only read. Does not own it.
 class ConstRef {

@@ -21,9 +21,8 @@ bool abbreviates(std::string_view shorter, std::string_view longer) {
 }
 
 void add_all_keys(const Section& section, std::vector<std::string>& out) {
-  if (!section.key.empty()) out.push_back(section.key);
   for (const auto& field : section.fields) out.push_back(field.key);
-  for (const auto& inner : section.sections) add_all_keys(inner, out);
+  for (const auto& inner : section.sections) out.push_back(inner.key), add_all_keys(inner, out);
 }
 
 std::vector<std::string> keys_of(const Section& section) {
@@ -60,7 +59,12 @@ std::string find(const Section& root, std::string_view key) {
   }
   std::vector<std::string> all;
   add_all_keys(root, all);
-  if (auto found = nearest_of(key, all); !found.empty()) return found;
+  // What all keys begin with makes none of them nearer.
+  const std::size_t shared = root.key.empty() ? 0 : root.key.size() + 1;
+  std::vector<std::string_view> within;
+  for (const auto& known : all) within.push_back(std::string_view(known).substr(shared));
+  if (const auto found = nearest_of(key.substr(std::min(shared, key.size())), within); !found.empty())
+    return std::string(key.substr(0, shared)) + std::string(found);
   return same_last_name(last_name(key), all);
 }
 

@@ -14,22 +14,18 @@
 namespace octet::config {
 namespace {
 
-bool bare(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
-}
-
 /// The key as one would write it in TOML: names that need quotes have them.
 std::string joined(const std::vector<std::string>& path) {
   std::string out;
-  for (const auto& name : path) out += (out.empty() ? "" : ".") + (bare(name) ? name : quoted(name));
+  for (const auto& name : path) out += (out.empty() ? "" : ".") + key_text(name);
   return out;
 }
 
 std::string got_text(const Value& value) {
   const auto* number = std::get_if<double>(&value);
   if (number && !(*number - *number == 0)) return number_text(*number) + ", which is not finite";
+  if (const auto* list = std::get_if<Items>(&value))
+    return list->items.size() > max_items ? format("{}, more than {}", list->items.size(), max_items) : "a list of sections";
   return shown(value_text(value), 80);
 }
 
@@ -43,6 +39,11 @@ std::string refusal(const Field& field, const Value& value) {
   }
   if (text && text->find('\0') != text->npos) out += "; a text cannot have a NUL in it";
   if (text && std::holds_alternative<std::vector<std::string>*>(field.slot)) out += format("; write [{}]", shown(quoted(*text)));
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value); list && !field.names.empty())
+    for (const std::string& element : *list)
+      if (const auto near = element.size() <= 128 ? nearest_of(element, field.names) : ""; !near.empty() && near != element)
+        return out + format("; did you mean {}?", near);
+  if (std::holds_alternative<ListSlot>(field.slot)) out += format("; write [[{}]] before the keys of each", field.key);
   return out;
 }
 
@@ -51,11 +52,31 @@ std::string unknown(const Section& root, const std::string& key) {
 }
 
 std::string not_a_section(const Section& section, const Value& value) {
-  const bool repeated = std::holds_alternative<Foreign>(value) && std::get<Foreign>(value).what == "a list of sections";
-  if (repeated)
+  if (std::holds_alternative<Items>(value))
     return format("`{}` is one section, got a list of sections; write [{}] once, not [[{}]]", section.key, section.key, section.key);
   const auto& inside = section.fields.empty() ? section.sections.front().key : section.fields.front().key;
   return format("`{}` is a section, got {}; set the keys in it, such as `{}`", section.key, got_text(value), inside);
+}
+
+/// Has `refuse(position, sentence)` called for the first fault inside `value`, which accept() passed for `field`; brings the values inside
+/// to what their fields hold.
+template <class Refuse>
+void check_items(const Field& field, Value& value, const Refuse& refuse) {
+  const auto* list = std::get_if<ListSlot>(&field.slot);
+  if (!list) return;
+  const auto fresh = list->make(1);
+  int number = 0;
+  for (auto& entries : std::get<Items>(value).items) {
+    const std::string prefix = format("{}[{}]", field.key, ++number);
+    const Section item = gather_item(list->at(fresh.get(), 0), prefix);
+    for (ItemEntry& entry : entries) {
+      const std::string key = prefix + "." + entry.key;
+      const Field* inner = find_field(item, key);
+      if (!inner) return refuse(entry.key_at, unknown(item, key));
+      if (!accept(*inner, entry.value)) return refuse(entry.value_at, refusal(*inner, entry.value));
+      check_items(*inner, entry.value, refuse);
+    }
+  }
 }
 
 struct Assignment {
@@ -76,6 +97,7 @@ void plan(const Section& root, Entry& entry, const std::string& name, std::vecto
   const Field* field = find_field(root, key);
   if (!field) refuse(entry.key_at, unknown(root, key));
   if (!accept(*field, entry.value)) refuse(entry.value_at, refusal(*field, entry.value));
+  check_items(*field, entry.value, refuse);
   out.push_back({field, std::move(entry.value), format("{}:{}:{}", name, entry.key_at.line, entry.key_at.column)});
 }
 
@@ -111,6 +133,7 @@ Value override_value(const Field& field, std::string_view text) {
   } catch (const ConfigError&) {
   }
   if (list) return Foreign{"a list that is not TOML (write a,b or [\"a\", \"b\"])"};
+  if (std::holds_alternative<ListSlot>(field.slot)) return Foreign{"what is not TOML (write [{key = value, key = value}, {...}])"};
   if (word) return Foreign{"a quoted text that is not TOML"};
   return std::string(text);
 }
@@ -160,6 +183,7 @@ void apply_override(Ref config, std::string_view assignment, Origins& origins) {
   }
   Value value = override_value(*field, text);
   if (!accept(*field, value)) refuse(refusal(*field, value));
+  check_items(*field, value, [&](Position, const std::string& what) { refuse(what); });
   assign(*field, value);
   origins[key] = "--set";
 }

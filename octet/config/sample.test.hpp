@@ -47,6 +47,36 @@ struct Sample {
   }
 };
 
+// With a list of configurations.
+
+struct SampleStage {
+  std::string path;
+  double rate = 1;
+  std::vector<std::string> parts;
+  SampleSchedule schedule;
+  void fields(FieldVisitor& v) {
+    v.field("path", path, "where");
+    v.field("rate", rate, "how fast", {.above = 0});
+    v.choices("parts", parts, "which", {"up", "down"});
+    v.section("schedule", schedule, "when");
+  }
+};
+
+struct SamplePlan {
+  std::int64_t steps = 1;
+  std::vector<SampleStage> stages;
+  void fields(FieldVisitor& v) {
+    v.list("stages", stages, "what comes after what");
+    v.field("steps", steps, "how long");
+  }
+};
+
+struct SampleJob {
+  SamplePlan plan;
+  SampleSchedule last;
+  void fields(FieldVisitor& v) { v.section("plan", plan, "the plan"), v.section("last", last, "the end"); }
+};
+
 /// The sentence of the ConfigError that `call` throws.
 template <class Call>
 std::string refusal_of(Call call) {

@@ -90,8 +90,29 @@ std::string kind_text(const toml::node& node) {
   }
 }
 
+Value value_of(const toml::node& node);
+
+void add_entries(const toml::table& table, const std::string& prefix, std::vector<ItemEntry>& out) {
+  for (const auto& [key, node] : table) {
+    const std::string name = prefix + key_text(moved_back(key.str()));
+    if (node.is_table()) add_entries(*node.as_table(), name + ".", out);
+    else out.push_back({name, value_of(node), position_of(key.source()), position_of(node.source())});
+  }
+}
+
+std::vector<ItemEntry> entries_of(const toml::table& table) {
+  std::vector<ItemEntry> out;
+  add_entries(table, "", out);
+  std::stable_sort(out.begin(), out.end(), [](const ItemEntry& a, const ItemEntry& b) { return a.key_at < b.key_at; });
+  return out;
+}
+
 Value list_of(const toml::array& array) {
-  if (!array.empty() && array.is_array_of_tables()) return Foreign{"a list of sections"};
+  if (!array.empty() && array.is_array_of_tables()) {
+    Items out;
+    for (const toml::node& item : array) out.items.push_back(entries_of(*item.as_table()));
+    return out;
+  }
   std::vector<std::string> texts;
   for (const toml::node& item : array) {
     if (!item.is_string()) return Foreign{"a list with " + kind_text(item) + " in it"};

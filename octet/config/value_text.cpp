@@ -1,5 +1,6 @@
 #include "octet/config/value_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -41,8 +42,16 @@ std::string quoted(std::string_view text) {
   return out += '"';
 }
 
+std::string key_text(const std::string& name) {
+  const bool bare = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  return bare ? name : quoted(name);
+}
+
 namespace {
 struct ToText {
+  bool json = false;
   std::string operator()(bool x) const { return x ? "true" : "false"; }
   std::string operator()(std::int64_t x) const { return std::to_string(x); }
   std::string operator()(double x) const { return number_text(x); }
@@ -52,11 +61,23 @@ struct ToText {
     for (const auto& x : list) out += (out.size() > 1 ? ", " : "") + quoted(x);
     return out += "]";
   }
+  std::string operator()(const Items& list) const {
+    std::string out = "[";
+    for (const auto& item : list.items) {
+      out += out.size() > 1 ? ", {" : "{";
+      for (const ItemEntry& entry : item)
+        out += format("{}{}{}", &entry == item.data() ? "" : ", ", json ? quoted(entry.key) + ": " : entry.key + " = ",
+                      std::visit(*this, entry.value));
+      out += "}";
+    }
+    return out += "]";
+  }
   std::string operator()(const Foreign& x) const { return x.what; }
 };
 }  // namespace
 
 std::string value_text(const Value& value) { return std::visit(ToText{}, value); }
+std::string json_text(const Value& value) { return std::visit(ToText{.json = true}, value); }
 
 std::string shown(std::string_view text, std::size_t most) {
   if (text.size() <= most) return printable(text);

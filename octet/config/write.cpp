@@ -9,6 +9,18 @@
 namespace octet::config {
 namespace {
 
+/// As TOML: a list of configurations has a line for each.
+std::string lines_of(const Value& value) {
+  const auto* list = std::get_if<Items>(&value);
+  if (!list || list->items.empty()) return value_text(value);
+  std::string out = "[\n";
+  for (const auto& item : list->items) {
+    const std::string text = value_text(Items{{item}});
+    out += "  " + text.substr(1, text.size() - 2) + ",\n";
+  }
+  return out += "]";
+}
+
 /// TOML wants a section's own keys before those of its sections: what follows a heading belongs to it.
 void write_toml(const Section& section, Comments comments, std::string& out) {
   const auto comment = [&](const std::string& help) {
@@ -21,7 +33,7 @@ void write_toml(const Section& section, Comments comments, std::string& out) {
   }
   for (const auto& field : section.fields) {
     comment(field.help.empty() ? "" : field.help + " (" + type_text(field) + ")");
-    out += field.name + " = " + value_text(value_of(field)) + "\n";
+    out += field.name + " = " + lines_of(value_of(field)) + "\n";
   }
   for (const auto& inner : section.sections) write_toml(inner, comments, out);
 }
@@ -40,12 +52,23 @@ void write_json(const Section& section, std::string indent, std::string& out) {
     first = false;
   };
   out += "{";
-  for (const auto& field : section.fields) key(field.name), out += value_text(value_of(field));
+  for (const auto& field : section.fields) key(field.name), out += json_text(value_of(field));
   for (const auto& part : section.sections) key(last_name(part.key)), write_json(part, inner, out);
   out += "\n" + indent + "}";
 }
 
 FieldText text_of(const Field& field) { return {field.key, type_text(field), value_text(value_of(field)), field.help}; }
+
+/// A field, and below a list of configurations the fields that each has, with their defaults: "recipe.rules[].path".
+std::vector<FieldText> rows_of(const Field& field) {
+  std::vector<FieldText> out = {text_of(field)};
+  if (const auto* list = std::get_if<ListSlot>(&field.slot)) {
+    const auto fresh = list->make(1);
+    const Section item = gather_item(list->at(fresh.get(), 0), field.key + "[]");
+    for (const Field* inner : all_fields(item)) out.push_back(text_of(*inner));
+  }
+  return out;
+}
 
 void write_help(const Section& section, std::size_t key_width, std::size_t type_width, std::size_t value_width, std::string& out) {
   const auto column = [&](const std::string& cell, std::size_t width) {
@@ -53,14 +76,14 @@ void write_help(const Section& section, std::size_t key_width, std::size_t type_
     out.append(2 + width - std::min(width, cell.size()), ' ');
   };
   if (!section.key.empty() && !section.fields.empty()) out += "\n[" + section.key + "]  " + section.help + "\n";
-  for (const auto& field : section.fields) {
-    const FieldText row = text_of(field);
-    out += "  ";
-    column(row.key, key_width);
-    column(row.type, type_width);
-    column(row.value, value_width);
-    out += row.help + "\n";
-  }
+  for (const auto& field : section.fields)
+    for (const FieldText& row : rows_of(field)) {
+      out += "  ";
+      column(row.key, key_width);
+      column(row.type, type_width);
+      column(row.value, value_width);
+      out += row.help + "\n";
+    }
   for (const auto& inner : section.sections) write_help(inner, key_width, type_width, value_width, out);
 }
 
@@ -81,7 +104,8 @@ std::string to_json_text(ConstRef config) {
 std::vector<FieldText> describe(ConstRef config) {
   const Section root = gather(config);
   std::vector<FieldText> out;
-  for (const Field* field : all_fields(root)) out.push_back(text_of(*field));
+  for (const Field* field : all_fields(root))
+    for (FieldText& row : rows_of(*field)) out.push_back(std::move(row));
   return out;
 }
 

@@ -23,7 +23,7 @@ std::string to_json_text(ConstRef config);
 struct FieldText {
   std::string key, type, value, help;
 };
-/// Every field, a section's own before those of its sections.
+/// Every field, a section's own before those of its sections; below a list of configurations the fields of one, as "recipe.rules[].path".
 std::vector<FieldText> describe(ConstRef config);
 
 /// For `--help`: key, type, default and help in aligned columns, one heading per section. The defaults are the values of `config`.

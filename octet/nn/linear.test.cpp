@@ -47,8 +47,8 @@ struct Result {
 };
 
 // One layer of 256 -> 192 on 130 tokens: neither is a multiple of 128. Known scales settle in three steps first.
-Result run(Stream& stream, const std::string& recipe, double gradient = 1e-3) {
-  Precision precision({.recipe = recipe});
+Result run(Stream& stream, const PrecisionConfig& config, double gradient = 1e-3) {
+  Precision precision(config);
   Linear linear("layer", {.in = 256, .out = 192}, precision);
   Parameters parameters(stream, linear, true);
   parameters.initialize(stream, 3);
@@ -76,7 +76,7 @@ TEST(Linear, EveryRecipeKeepsItsSignalToNoiseForwardAndBackward) {
   for (const auto& entry : recipes()) {
     if (entry.name == "global" || entry.name == "fp32") continue;
     Stream stream(Device::cpu);
-    const Result r = run(stream, std::string(entry.name));
+    const Result r = run(stream, {.recipe = std::string(entry.name)});
     const Reference exact(r.x, r.w, r.dy);
     const bool hybrid = entry.name == "delayed" || entry.name == "current";
     const double forward = entry.name == "bf16" ? 45 : 27, backward = entry.name == "bf16" ? 45 : hybrid ? 24 : 27;
@@ -86,10 +86,34 @@ TEST(Linear, EveryRecipeKeepsItsSignalToNoiseForwardAndBackward) {
   }
 }
 
+TEST(Linear, OperandsOfDifferentRecipesAndOfBf16AreMultipliedByEachOther) {
+  // The noise of a product is that of its operands: an operand in BF16 brings none.
+  for (const auto& entry : recipes()) {
+    const std::string name(entry.name);
+    if (name == "global" || entry.options.empty()) continue;
+    for (const auto weights : {WeightCodes::cached, WeightCodes::on_demand})
+      for (const char* operand : {"x", "w", "dy"})
+        for (const char* other : {"bf16", "block128", "delayed"}) {
+          Stream stream(Device::cpu);
+          const Result r =
+              run(stream, {.recipe = name, .rules = {{.path = "*", .operands = {operand}, .recipe = other}}, .weights = weights});
+          const Reference exact(r.x, r.w, r.dy);
+          EXPECT_GE(sqnr_db(exact.y, r.y), 27) << name << " but " << operand << " " << other;
+          EXPECT_GE(sqnr_db(exact.dx, r.dx), 24) << name << " but " << operand << " " << other;
+          EXPECT_GE(sqnr_db(exact.dw, r.dw), 24) << name << " but " << operand << " " << other;
+        }
+  }
+  Stream stream(Device::cpu);
+  const Result r = run(stream, {.recipe = "current", .rules = {{.path = "*", .operands = {"dy"}, .recipe = "bf16"}}});
+  const Reference exact(r.x, r.w, r.dy);
+  EXPECT_LT(sqnr_db(exact.y, r.y), 30) << "E4M3 by E4M3";
+  EXPECT_GE(sqnr_db(exact.dx, r.dx), 30.5) << "BF16 by E4M3";
+}
+
 TEST(Linear, OneScaleForAllTensorsFlushesSmallGradients) {
   // Gradients of 1e-5 beside activations of 4: under the shared scale, about 448 / 4, most lie below half of E4M3's least number.
   Stream stream(Device::cpu);
-  const Result shared = run(stream, "global", 1e-5), own = run(stream, "current", 1e-5);
+  const Result shared = run(stream, {.recipe = "global"}, 1e-5), own = run(stream, {.recipe = "current"}, 1e-5);
   const Reference exact(own.x, own.w, own.dy);
   EXPECT_LT(sqnr_db(exact.dw, shared.dw) + 3, sqnr_db(exact.dw, own.dw));
 }

@@ -11,30 +11,17 @@ Formats formats_of(std::string_view recipe, const RecipeOptions& options, std::s
   return {DType::e4m3, format == "hybrid" ? DType::e5m2 : DType::e4m3};
 }
 
-std::string formats_text(const Formats& f) { return format("x {}, w {}, dy {}", f.forward, f.forward, f.gradient); }
-
-LinearPlan plan_from_data(const Site& site, SlotTable& slots, const Formats& formats, ScaleRule rule, ScaleBlock values,
-                          ScaleBlock weights) {
-  const auto quantizer = [&](Operand operand, DType format, ScaleBlock block) {
-    ops::QuantizeSpec spec;
-    spec.format = format, spec.rule = rule, spec.rows = spec.cols = block;
-    return std::make_unique<FromData>(spec, slots, Slot{site.path, operand, format, block});
-  };
-  LinearPlan plan;
-  plan.x = quantizer(Operand::activation, formats.forward, values);
-  plan.w = quantizer(Operand::weight, formats.forward, weights);
-  plan.dy = quantizer(Operand::gradient, formats.gradient, values);
-  plan.precision = formats_text(formats);
-  return plan;
+std::unique_ptr<Quantizer> ScalesFromData::quantizer(const Site& site, Operand operand, DType format, const SlotGroup& slots) {
+  const ScaleBlock block = operand == Operand::weight ? scheme_.weights : scheme_.values;
+  ops::QuantizeSpec spec;
+  spec.format = format, spec.rule = scheme_.rule, spec.rows = spec.cols = block;
+  return std::make_unique<FromData>(spec, slots, Slot{site.path, operand, format, block});
 }
 
 LinearPlan plan_unquantized(DType dtype, std::string why) {
   LinearPlan plan;
-  plan.x = std::make_unique<Unquantized>(dtype);
-  plan.w = std::make_unique<Unquantized>(dtype);
-  plan.dy = std::make_unique<Unquantized>(dtype);
-  plan.precision = to_text(dtype);
-  plan.why = std::move(why);
+  for (auto* quantizer : {&plan.x, &plan.w, &plan.dy}) *quantizer = std::make_unique<Unquantized>(dtype);
+  plan.precision = to_text(dtype), plan.why = std::move(why);
   return plan;
 }
 

@@ -7,7 +7,7 @@ namespace octet::scaling {
 /// A quantizer without state: its spec is fixed, scales come from the data.
 class FromData final : public Quantizer {
  public:
-  FromData(ops::QuantizeSpec spec, SlotTable& slots, Slot slot) : spec_(spec), slots_(slots), slot_(slots.add(std::move(slot))) {}
+  FromData(ops::QuantizeSpec spec, const SlotGroup& slots, Slot slot) : spec_(spec), slots_(slots), slot_(slots.add(std::move(slot))) {}
 
   ops::QuantizeSpec spec(const Pass& pass) const override {
     ops::QuantizeSpec out = spec_;
@@ -17,7 +17,7 @@ class FromData final : public Quantizer {
 
  private:
   ops::QuantizeSpec spec_;
-  SlotTable& slots_;
+  SlotGroup slots_;
   int slot_;
 };
 
@@ -32,16 +32,25 @@ class Unquantized final : public Quantizer {
 };
 
 /// Formats of the three operands under an option "default", "hybrid" or "e4m3". Throws ConfigError when the recipe has no such choice.
-struct Formats {
-  DType forward = DType::e4m3, gradient = DType::e4m3;
-};
 Formats formats_of(std::string_view recipe, const RecipeOptions&, std::string_view when_default, bool has_choice);
 
-/// "x e4m3, w e4m3, dy e5m2".
-std::string formats_text(const Formats&);
+/// A recipe without state: scales come from the data by one rule, with one block for activations and gradients and one for weights.
+class ScalesFromData : public Recipe {
+ public:
+  struct Scheme {
+    ScaleRule rule;
+    ScaleBlock values, weights;
+    const char* text;  // Recipe::scales()
+  };
+  ScalesFromData(const Formats& formats, const Scheme& scheme) : formats_(formats), scheme_(scheme) {}
+  Formats formats() const override { return formats_; }
+  std::string scales() const override { return scheme_.text; }
+  std::unique_ptr<Quantizer> quantizer(const Site&, Operand, DType format, const SlotGroup& slots) override;
 
-/// A plan whose quantizers take their scales from the data: one rule, one block for activations and gradients, one for weights.
-LinearPlan plan_from_data(const Site&, SlotTable&, const Formats&, ScaleRule, ScaleBlock values, ScaleBlock weights);
+ private:
+  Formats formats_;
+  Scheme scheme_;
+};
 
 /// A plan that does not quantize.
 LinearPlan plan_unquantized(DType, std::string why);

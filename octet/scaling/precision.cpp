@@ -1,6 +1,7 @@
 #include "octet/scaling/precision.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "octet/base/wildcard.hpp"
 #include "octet/scaling/from_data.hpp"
@@ -8,23 +9,46 @@
 namespace octet {
 namespace {
 
+constexpr Operand operands[] = {Operand::activation, Operand::weight, Operand::gradient};
+
+std::vector<std::string> recipe_names(std::vector<std::string> first = {}) {
+  for (const auto& entry : recipes()) first.emplace_back(entry.name);
+  return first;
+}
+
 // What the recipes in use do not read.
 void idle_fields(const PrecisionConfig& c, config::FieldVisitor& v) {
   std::vector<std::string_view> read;
-  for (const auto& entry : recipes())
-    if (entry.name == c.recipe) read.insert(read.end(), entry.options.begin(), entry.options.end());
-  c.options.idle_fields(v, read, c.recipe);
-  for (const char* key : {"keep_bf16", "first", "last", "weights", "fast_accumulation", "emulation", "head"})
-    v.idle(key, read.empty(), "nothing has 8 bits under " + c.recipe);
+  std::string names;
+  bool own_format = false, eight_bits = false;
+  for (const auto& entry : recipes()) {
+    const bool own = entry.name == c.recipe, quantizes = !entry.options.empty();
+    const bool ruled = std::any_of(c.rules.begin(), c.rules.end(), [&](const PrecisionRule& r) { return r.recipe == entry.name; });
+    if (!own && !(ruled && quantizes)) continue;
+    read.insert(read.end(), entry.options.begin(), entry.options.end());
+    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+    eight_bits |= quantizes, own_format |= own && quantizes;
+  }
+  v.idle("format", eight_bits && !own_format, "it is about recipe.name alone, and nothing has 8 bits under " + c.recipe);
+  c.options.idle_fields(v, read, names);
+  for (const char* key : {"rules", "keep_bf16", "first", "last", "weights", "fast_accumulation", "emulation", "head"})
+    v.idle(key, !eight_bits, "nothing has 8 bits under " + names);
 }
 
 }  // namespace
 
+void PrecisionRule::fields(config::FieldVisitor& v) {
+  v.field("path", path, "layers that the rule is about; * and ? match, as in layers.*.mlp.down");
+  v.choices("operands", operands, "operands that it is about; none: all", {"x", "w", "dy"});
+  v.choice("recipe", recipe, "their precision; default: recipe.name", recipe_names({"default"}));
+  v.choice("format", format, "their 8-bit format; hybrid is E4M3 for x and w and E5M2 for dy; default: the recipe's own",
+           {"default", "hybrid", "e4m3", "e5m2"});
+}
+
 void PrecisionConfig::fields(config::FieldVisitor& v) {
-  std::vector<std::string> names;
-  for (const auto& entry : recipes()) names.emplace_back(entry.name);
-  v.choice("name", recipe, "scaling recipe of the linear layers", names);
+  v.choice("name", recipe, "scaling recipe of the linear layers", recipe_names());
   options.fields(v);
+  v.list("rules", rules, "another precision for some layers or operands; the first rule that matches decides");
   v.field("keep_bf16", keep_bf16, "layers to keep in BF16, by path; * and ? match, as in layers.*.mlp.down");
   v.field("first", first, "blocks at the start to keep in BF16", {.at_least = 0});
   v.field("last", last, "blocks at the end to keep in BF16", {.at_least = 0});
@@ -43,59 +67,217 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
   idle_fields(*this, v);
 }
 
-Precision::Precision(const PrecisionConfig& config)
-    : config_(config), recipe_(make_recipe(config.recipe, config.options)), pattern_used_(config.keep_bf16.size()) {
+Precision::Precision(const PrecisionConfig& config) : config_(config) {
   if (config.first < 0 || config.last < 0) throw ConfigError("recipe.first and recipe.last count blocks and must not be negative");
+  members_.push_back({config.recipe, make_recipe(config.recipe, config.options), slots_.group()});
+  // The one place where the short forms become rules, and the order of all.
+  for (const std::string& pattern : config.keep_bf16)
+    rules_.push_back({.layers = Rule::Layers::path,
+                      .pattern = pattern,
+                      .reason = format("matches recipe.keep_bf16 \"{}\"", pattern),
+                      .key = "recipe.keep_bf16"});
+  if (config.first > 0)
+    rules_.push_back({.layers = Rule::Layers::first,
+                      .blocks = config.first,
+                      .reason = format("among the first {} blocks (recipe.first)", config.first)});
+  if (config.last > 0)
+    rules_.push_back(
+        {.layers = Rule::Layers::last, .blocks = config.last, .reason = format("among the last {} blocks (recipe.last)", config.last)});
+  for (std::size_t i = 0; i < config.rules.size(); ++i)
+    rules_.push_back(translated(config.rules[i], format("recipe.rules[{}]", i + 1), format("rule {}: {}", i + 1, config.rules[i].path)));
+  if (config.head == HeadPrecision::bf16) rules_.push_back({.layers = Rule::Layers::head, .reason = "head: recipe.head = \"bf16\""});
   rows_ = {{"embedding", 0, 0, to_text(activations()), "a lookup, no GEMM"},
            {"norm statistics, softmax, loss", 0, 0, "f32", "sums and exponentials"}};
 }
 
-std::string Precision::exemption(const Site& site) {
-  for (std::size_t i = 0; i < config_.keep_bf16.size(); ++i)
-    if (wildcard_match(config_.keep_bf16[i], site.path)) {
-      pattern_used_[i] = true;
-      return format("matches recipe.keep_bf16 \"{}\"", config_.keep_bf16[i]);
+bool Precision::Rule::matches(const Site& site) const {
+  switch (layers) {
+    case Layers::path: return wildcard_match(pattern, site.path);
+    case Layers::first: return site.layer >= 0 && site.layer < blocks;
+    case Layers::last: return site.layer >= 0 && site.layer >= site.layers - blocks;
+    case Layers::head: return site.head;
+  }
+  return false;
+}
+
+// The place of a recipe in members_, made where it is the first rule that names it; -1 for BF16 in a model that quantizes.
+int Precision::member_named(const std::string& recipe, const std::string& key) {
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (members_[i].name == recipe) return int(i);
+  if (recipe == "bf16") return members_[0].recipe->formats().forward == DType::f32 ? 0 : -1;
+  RecipeOptions options = config_.options;
+  options.format = "default";  // recipe.format is about recipe.name
+  std::unique_ptr<Recipe> made;
+  try {
+    made = make_recipe(recipe, options);
+  } catch (const ConfigError& e) {
+    throw ConfigError(format("{}.recipe: {}", key, e.what()));
+  }
+  if (made->activations() != activations())
+    throw ConfigError(
+        format("{}.recipe = \"{}\": activations between layers have one type, which is {} under recipe.name = \"{}\" and {} under "
+               "this one; choose another recipe.name or leave the rule out",
+               key, recipe, activations(), config_.recipe, made->activations()));
+  members_.push_back({recipe, std::move(made), slots_.group()});
+  return int(members_.size()) - 1;
+}
+
+Precision::Rule Precision::translated(const PrecisionRule& r, const std::string& key, const std::string& reason) {
+  if (r.path.empty()) throw ConfigError(format("{}.path is empty: name layers, as in \"layers.*.mlp.down\"", key));
+  if (r.recipe == "default" && r.format == "default") throw ConfigError(format("{} says nothing: set its recipe or its format", key));
+  Rule out{
+      .layers = Rule::Layers::path, .pattern = r.path, .format = r.format, .reason = reason, .key = key + ".path", .must_decide = true};
+  if (!r.operands.empty()) out.operands = {0, 0, 0};
+  for (const std::string& operand : r.operands) {
+    const auto at = std::find_if(std::begin(operands), std::end(operands), [&](Operand o) { return name(o) == operand; });
+    if (at == std::end(operands))
+      throw ConfigError(format("{}.operands: \"{}\" is none; operands are x, w and dy", key, printable(operand)));
+    out.operands[std::size_t(at - std::begin(operands))] = true;
+  }
+  out.member = r.recipe == "default" ? 0 : member_named(r.recipe, key);
+  if (r.format == "default") return out;
+  if (r.format != "e4m3" && r.format != "e5m2" && r.format != "hybrid")
+    throw ConfigError(format("{}.format = \"{}\": there are default, hybrid, e4m3 and e5m2", key, printable(r.format)));
+  const bool eight_bit = out.member >= 0 && is_fp8(members_[std::size_t(out.member)].recipe->formats().forward);
+  if (!eight_bit && r.recipe != "default")
+    throw ConfigError(format("{}.format = \"{}\": {} has no 8-bit format; leave it out", key, r.format, r.recipe));
+  for (const Operand o : operands) {
+    const DType asked = r.format == "e5m2" || (r.format == "hybrid" && o == Operand::gradient) ? DType::e5m2 : DType::e4m3;
+    if (eight_bit && out.operands[std::size_t(o)] && !members_[std::size_t(out.member)].recipe->takes(asked))
+      throw ConfigError(
+          format("{}.format = \"{}\": recipe {} has e4m3 only; leave it out", key, r.format, members_[std::size_t(out.member)].name));
+  }
+  return out;
+}
+
+std::array<Precision::Choice, 3> Precision::choices(const Site& site) {
+  const Formats own = members_[0].recipe->formats();
+  std::array<Choice, 3> out;
+  std::array<bool, 3> done = {};
+  for (const Operand o : operands) out[std::size_t(o)] = {0, own.of(o)};
+  for (Rule& rule : rules_) {  // asked under every recipe, so that each pattern is checked
+    if (!rule.matches(site)) continue;
+    rule.matched = true;
+    for (const Operand o : operands) {
+      const auto i = std::size_t(o);
+      if (!rule.operands[i] || std::exchange(done[i], true)) continue;
+      rule.decided = true;
+      const Recipe& recipe = *members_[std::size_t(std::max(rule.member, 0))].recipe;
+      const bool nothing_to_change = !is_fp8(own.forward) && (rule.member < 0 || !is_fp8(recipe.formats().forward));
+      if (nothing_to_change) continue;
+      DType format = rule.member < 0 ? DType::bf16 : recipe.formats().of(o);
+      if (rule.format == "e4m3") format = DType::e4m3;
+      if (rule.format == "e5m2") format = DType::e5m2;
+      if (rule.format == "hybrid") format = Formats{DType::e4m3, DType::e5m2}.of(o);
+      out[i] = {rule.member, format, &rule};
     }
-  if (site.head && config_.head == HeadPrecision::bf16) return "head: recipe.head = \"bf16\"";
-  if (site.layer >= 0 && site.layer < config_.first) return format("among the first {} blocks (recipe.first)", config_.first);
-  if (site.layer >= 0 && site.layer >= site.layers - config_.last) return format("among the last {} blocks (recipe.last)", config_.last);
-  const int multiple = recipe_->multiple_of();
-  if (site.out % multiple != 0 || site.in % multiple != 0)
-    return format("{} x {} is not a multiple of {}, as 8-bit GEMMs need", site.out, site.in, multiple);
-  return "";
+  }
+  return out;
+}
+
+// Why a layer of this shape cannot run as chosen; "" where it can.
+std::string Precision::unfit(const Site& site, const std::array<Choice, 3>& chosen) const {
+  int multiple = 1;
+  for (const Choice& c : chosen)
+    if (quantizes(c)) multiple = std::max(multiple, members_[std::size_t(c.member)].recipe->multiple_of());
+  if (site.out % multiple == 0 && site.in % multiple == 0) return "";
+  return format("{} x {} is not a multiple of {}, as 8-bit GEMMs need", site.out, site.in, multiple);
+}
+
+std::string Precision::precision_text(const std::array<Choice, 3>& chosen) const {
+  const Choice& first = chosen[0];
+  const bool one = std::all_of(chosen.begin(), chosen.end(), [&](const Choice& c) { return c.member == first.member; });
+  if (one && !quantizes(first)) return to_text(first.format);
+  std::string out;
+  int eight_bit = 0;
+  for (const Operand o : operands) {
+    const Choice& c = chosen[std::size_t(o)];
+    out += format("{}{} {}", out.empty() ? "" : ", ", name(o), c.format);
+    if (quantizes(c)) ++eight_bit;
+    if (!one && quantizes(c)) out += format(" ({})", members_[std::size_t(c.member)].name);
+  }
+  if (one) return out + "; " + members_[std::size_t(first.member)].recipe->scales();
+  return eight_bit == 3 ? out : out + "; 8-bit operands are decoded, since no GEMM multiplies them by BF16";
+}
+
+std::string Precision::reason_text(const std::array<Choice, 3>& chosen) const {
+  std::vector<std::pair<std::string, std::string>> reasons;  // and the operands that have each
+  for (const Operand o : operands) {
+    const Rule* rule = chosen[std::size_t(o)].rule;
+    const std::string reason = rule != nullptr ? rule->reason : "recipe " + config_.recipe;
+    const auto same = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == reason; });
+    if (same == reasons.end()) reasons.emplace_back(reason, name(o));
+    else same->second += ", " + std::string(name(o));
+  }
+  if (reasons.size() == 1) return reasons[0].first;
+  std::string out;
+  for (const auto& [reason, names] : reasons) out += (out.empty() ? "" : "; ") + names + ": " + reason;
+  return out;
 }
 
 LinearPlan Precision::plan(const Site& site) {
-  const std::string reason = exemption(site);  // asked under every recipe, so that each pattern is checked
-  const bool unquantized = config_.recipe == "fp32" || config_.recipe == "bf16";
-  LinearPlan plan = unquantized || reason.empty() ? recipe_->plan(site, slots_) : scaling::plan_unquantized(DType::bf16, reason);
+  const std::array<Choice, 3> chosen = choices(site);
+  LinearPlan plan;
+  if (const std::string reason = unfit(site, chosen); !reason.empty()) {
+    plan = scaling::plan_unquantized(DType::bf16, reason);
+  } else {
+    std::unique_ptr<Quantizer>* const quantizers[] = {&plan.x, &plan.w, &plan.dy};
+    for (const Operand o : operands) {
+      const Choice& c = chosen[std::size_t(o)];
+      if (c.member < 0) {
+        *quantizers[std::size_t(o)] = std::make_unique<scaling::Unquantized>(DType::bf16);
+      } else {
+        const Member& m = members_[std::size_t(c.member)];
+        *quantizers[std::size_t(o)] = m.recipe->quantizer(site, o, c.format, m.slots);
+      }
+    }
+    const bool one = chosen[0].member == chosen[1].member && quantizes(chosen[0]);  // x and w
+    plan.fast_forward = one && members_[std::size_t(chosen[0].member)].recipe->fast_forward() && config_.fast_accumulation;
+    plan.precision = precision_text(chosen), plan.why = reason_text(chosen);
+  }
   plan.caches_weight = config_.weights == WeightCodes::cached;
-  plan.fast_forward = plan.fast_forward && config_.fast_accumulation;
   if (plan.fast_forward) plan.precision += "; fast accumulation in forward on a GPU";
-  if (plan.why.empty()) plan.why = "recipe " + config_.recipe;
   rows_.push_back({site.path, site.out, site.in, plan.precision, plan.why});
   return plan;
 }
 
 void Precision::allocate(Stream& stream) {
-  slots_.allocate(stream, recipe_->history_length());
-  recipe_->allocate(stream, slots_);
+  int length = 1;
+  for (const Member& m : members_) length = std::max(length, m.recipe->history_length());
+  slots_.allocate(stream, length);
+  for (const Member& m : members_) m.recipe->allocate(stream, m.slots);
 }
 
 void Precision::end_step(Stream& stream, const Tensor& skip) {
-  recipe_->end_step(stream, slots_, skip);
+  for (const Member& m : members_) m.recipe->end_step(stream, m.slots, skip);
   slots_.clear_health(stream);
 }
 
+int Precision::calibration_passes() const {
+  int passes = 0;
+  for (const Member& m : members_) passes = std::max(passes, m.recipe->calibration_passes());
+  return passes;
+}
+
+void Precision::visit_state(StateVisitor& visitor) {
+  slots_.visit_state(visitor), members_[0].visit_state(visitor);
+  for (std::size_t i = 1; i < members_.size(); ++i) visitor.section(members_[i].name, members_[i]);
+}
+
 void Precision::require_patterns_used() const {
-  for (std::size_t i = 0; i < pattern_used_.size(); ++i) {
-    if (pattern_used_[i]) continue;
+  for (const Rule& rule : rules_) {
+    if (rule.layers != Rule::Layers::path || (rule.matched && (rule.decided || !rule.must_decide))) continue;
+    if (rule.matched)
+      throw ConfigError(
+          format("{}: \"{}\" has nothing to decide: keep_bf16, first, last and rules before it decide all that it matches; "
+                 "leave it out or put it first",
+                 rule.key, printable(rule.pattern)));
     std::vector<std::string> patterns;
     for (const PlanRow& row : rows_)
       if (row.out != 0 && std::find(patterns.begin(), patterns.end(), pattern_of(row.path)) == patterns.end())
         patterns.push_back(pattern_of(row.path));
-    const std::string near = nearest_of(pattern_of(config_.keep_bf16[i]), patterns);
-    throw ConfigError(format("recipe.keep_bf16: \"{}\" matches no layer{}; layers are {}", printable(config_.keep_bf16[i]),
+    const std::string near = nearest_of(pattern_of(rule.pattern), patterns);
+    throw ConfigError(format("{}: \"{}\" matches no layer{}; layers are {}", rule.key, printable(rule.pattern),
                              near.empty() ? "" : "; did you mean \"" + near + "\"?", joined(patterns)));
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include "octet/scaling/recipe.hpp"
 
 namespace octet {
@@ -10,10 +12,24 @@ enum class WeightCodes : std::uint8_t { cached, on_demand };
 /// Precision of the projection to the vocabulary.
 enum class HeadPrecision : std::uint8_t { bf16, recipe };
 
-/// A recipe for a whole model, and the layers exempt from it. Holds for every recipe.
+/// Another precision for some layers, or for some operands of them. [[recipe.rules]] in TOML.
+struct PrecisionRule {
+  std::string path;                   // glob over paths of layers, "layers.*.mlp.down"
+  std::vector<std::string> operands;  // of "x", "w", "dy", those that it is about; empty: all
+  std::string recipe = "default";     // name of a recipe; default: PrecisionConfig::recipe
+  std::string format = "default";     // e4m3 | e5m2 | hybrid; default: the recipe's own
+
+  void fields(config::FieldVisitor&);
+};
+
+/// A recipe for a whole model, and the layers that run otherwise. Holds for every recipe.
+///
+/// Of each operand of each layer the first of these that matches decides: keep_bf16, first, last, the rules in their order, head, and
+/// `recipe` for all else. Rules without `recipe`, and recipe = "bf16", do nothing in a model whose recipe does not quantize.
 struct PrecisionConfig {
   std::string recipe = "bf16";
   RecipeOptions options;
+  std::vector<PrecisionRule> rules;
   std::vector<std::string> keep_bf16;  // layers whose path matches one of these globs ("layers.*.mlp.down")
   std::int64_t first = 0, last = 0;    // this many blocks at the start and the end stay in BF16
   WeightCodes weights = WeightCodes::cached;
@@ -35,7 +51,8 @@ struct PlanRow {
 /// falls back silently: every exception is a row of plan() with its reason. Outlives the model made with it.
 class Precision {
  public:
-  /// Throws ConfigError on unknown recipes, options that the recipe does not have, and negative counts.
+  /// Throws ConfigError on unknown recipes, options that a recipe does not have, negative counts, and rules that say nothing or ask for
+  /// what there is not.
   explicit Precision(const PrecisionConfig&);
 
   /// The plan for one layer: the recipe's, or BF16 with the reason. Called by the layers as they are made.
@@ -47,27 +64,63 @@ class Precision {
   /// Passes over micro-batches, forward and backward, each ended by end_step(), that scales want before the first step: as many as it
   /// takes until what is quantized under scales that do not fit yet no longer shows in the maxima of others. 0: no scale comes from past
   /// maxima.
-  int calibration_passes() const { return recipe_->calibration_passes(); }
-  void visit_state(StateVisitor& visitor) { slots_.visit_state(visitor), recipe_->visit_state(visitor); }
+  int calibration_passes() const;
+  /// The maxima, the state of the model's recipe, and under its name that of each other recipe.
+  void visit_state(StateVisitor& visitor);
 
-  DType activations() const { return recipe_->activations(); }
+  DType activations() const { return members_[0].recipe->activations(); }
   const std::string& recipe() const { return config_.recipe; }
   const std::vector<PlanRow>& rows() const { return rows_; }
   SlotTable& slots() { return slots_; }
   const SlotTable& slots() const { return slots_; }
 
-  /// After the model is made: throws ConfigError, with the nearest path and all that there are, when a pattern of keep_bf16 matches no
-  /// layer.
+  /// After the model is made: throws ConfigError, with the nearest path and all that there are, when a pattern of keep_bf16 or a rule
+  /// matches no layer, and when a rule matches only what others before it decide.
   void require_patterns_used() const;
 
  private:
-  std::string exemption(const Site&);
+  /// A recipe in use and its quantizers' slots.
+  struct Member {
+    std::string name;
+    std::unique_ptr<Recipe> recipe;
+    SlotGroup slots;
+
+    void visit_state(StateVisitor& visitor) { recipe->visit_state(visitor); }
+  };
+  /// What an entry of keep_bf16, first, last, head or a rule comes to.
+  struct Rule {
+    enum class Layers : std::uint8_t { path, first, last, head };
+    Layers layers;
+    std::string pattern = {};                          // of a path
+    std::int64_t blocks = 0;                           // of first and last
+    std::array<bool, 3> operands = {1, 1, 1};          // x, w, dy
+    int member = -1;                                   // -1: BF16
+    std::string format = "default", reason, key = {};  // key: of the pattern, as messages name it
+    bool matched = false, decided = false;             // some layer
+    bool must_decide = false;
+
+    bool matches(const Site&) const;
+  };
+  /// What runs one operand: `rule` is null where it is the model's recipe.
+  struct Choice {
+    int member = 0;
+    DType format = DType::bf16;
+    const Rule* rule = nullptr;
+  };
+
+  int member_named(const std::string& recipe, const std::string& key);
+  Rule translated(const PrecisionRule&, const std::string& key, const std::string& reason);
+  std::array<Choice, 3> choices(const Site&);
+  std::string unfit(const Site&, const std::array<Choice, 3>&) const;
+  std::string precision_text(const std::array<Choice, 3>&) const;
+  std::string reason_text(const std::array<Choice, 3>&) const;
+  bool quantizes(const Choice& c) const { return c.member >= 0 && is_fp8(c.format); }
 
   PrecisionConfig config_;
-  std::unique_ptr<Recipe> recipe_;
   SlotTable slots_;
+  std::vector<Member> members_;  // the model's recipe first
+  std::vector<Rule> rules_;      // the first that matches decides
   std::vector<PlanRow> rows_;
-  std::vector<bool> pattern_used_;
 };
 
 /// "layers.3.mlp.down" -> "layers.*.mlp.down": the pattern of the same layer in every block.

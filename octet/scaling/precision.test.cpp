@@ -121,5 +121,194 @@ TEST(Precision, ASkippedStepLeavesKnownScalesAndClearsTheMaxima) {
   }
 }
 
+// The plan's rows of layers, "path: precision | why".
+std::vector<std::string> plan_of(const PrecisionConfig& config, const std::vector<Site>& sites) {
+  Precision p(config);
+  for (const Site& site : sites) p.plan(site);
+  std::vector<std::string> out;
+  for (const PlanRow& row : p.rows())
+    if (row.out != 0) out.push_back(format("{}: {} | {}", row.path, row.precision, row.why));
+  return out;
+}
+
+std::vector<Site> model_sites() {
+  std::vector<Site> out;
+  for (int layer = 0; layer < 4; ++layer)
+    for (const char* part : {"attn.qkv", "mlp.down"}) out.push_back(block_site(format("layers.{}.{}", layer, part), layer));
+  out.push_back({.path = "lm_head", .out = 272, .in = 128, .head = true});
+  return out;
+}
+
+std::string row_of(const PrecisionConfig& config, const std::string& path) {
+  for (const std::string& row : plan_of(config, model_sites()))
+    if (row.starts_with(path + ": ")) return row.substr(path.size() + 2);
+  return "no row";
+}
+
+std::string refusal(const PrecisionConfig& config) {
+  return testing::error_of<ConfigError>([&] {
+    Precision p(config);
+    for (const Site& site : model_sites()) p.plan(site);
+    p.require_patterns_used();
+  });
+}
+
+TEST(Rules, TheFirstThatMatchesDecidesAndIsNamedInThePlan) {
+  const PrecisionConfig config{.recipe = "current",
+                               .rules = {{.path = "layers.1.*", .recipe = "bf16"},
+                                         {.path = "layers.*.mlp.down", .recipe = "block128"},
+                                         {.path = "lm_head", .recipe = "rowwise"}}};
+  EXPECT_EQ(refusal(config), "no error");
+  EXPECT_EQ(row_of(config, "layers.1.mlp.down"), "bf16 | rule 1: layers.1.*");
+  EXPECT_EQ(row_of(config, "layers.2.mlp.down"),
+            "x e4m3, w e4m3, dy e4m3; x and dy 1x128, w 128x128, power-of-two scales | rule 2: layers.*.mlp.down");
+  EXPECT_EQ(row_of(config, "layers.2.attn.qkv"),
+            "x e4m3, w e4m3, dy e5m2; per-tensor scale from its own maximum; fast accumulation in forward on a GPU | recipe current");
+  EXPECT_EQ(row_of(config, "lm_head"),
+            "x e4m3, w e4m3, dy e4m3; per-row power-of-two scale; fast accumulation in forward on a GPU | rule 3: lm_head");
+}
+
+TEST(Rules, ShortFormsAreTheRulesThatTheyStandForAndComeFirst) {
+  const auto precisions = [](const PrecisionConfig& config) {
+    std::vector<std::string> out;
+    for (const std::string& row : plan_of(config, model_sites())) out.push_back(row.substr(0, row.find(" | ")));
+    return out;
+  };
+  const auto bf16 = [](const char* path) { return PrecisionRule{.path = path, .recipe = "bf16"}; };
+  EXPECT_EQ(precisions({.recipe = "delayed", .keep_bf16 = {"layers.*.mlp.down"}}),
+            precisions({.recipe = "delayed", .rules = {bf16("layers.*.mlp.down")}}));
+  EXPECT_EQ(precisions({.recipe = "delayed", .first = 1, .last = 2}),
+            precisions({.recipe = "delayed", .rules = {bf16("layers.0.*"), bf16("layers.2.*"), bf16("layers.3.*")}}));
+  EXPECT_EQ(precisions({.recipe = "delayed"}),
+            precisions({.recipe = "delayed", .rules = {bf16("lm_head")}, .head = HeadPrecision::recipe}));
+  const PrecisionConfig both{.recipe = "current", .rules = {{.path = "layers.*.mlp.down", .recipe = "block128"}}, .first = 1, .last = 1};
+  EXPECT_EQ(row_of(both, "layers.0.mlp.down"), "bf16 | among the first 1 blocks (recipe.first)");
+  EXPECT_TRUE(row_of(both, "layers.1.mlp.down").ends_with("rule 1: layers.*.mlp.down"));
+}
+
+TEST(Rules, SingleOperandsHaveRecipesAndFormatsOfTheirOwn) {
+  const auto row = [](std::vector<PrecisionRule> rules) {
+    return row_of({.recipe = "block128", .rules = std::move(rules)}, "layers.1.mlp.down");
+  };
+  EXPECT_EQ(row({{.path = "layers.1.*", .operands = {"dy"}, .format = "e5m2"}}),
+            "x e4m3, w e4m3, dy e5m2; x and dy 1x128, w 128x128, power-of-two scales | x, w: recipe block128; dy: rule 1: layers.1.*");
+  EXPECT_EQ(row({{.path = "layers.1.*", .format = "hybrid"}}),
+            "x e4m3, w e4m3, dy e5m2; x and dy 1x128, w 128x128, power-of-two scales | rule 1: layers.1.*");
+  EXPECT_EQ(row({{.path = "layers.1.*", .operands = {"w"}, .recipe = "current"}, {.path = "layers.*", .recipe = "rowwise"}}),
+            "x e4m3 (rowwise), w e4m3 (current), dy e4m3 (rowwise) | x, dy: rule 2: layers.*; w: rule 1: layers.1.*");
+  EXPECT_EQ(row({{.path = "layers.1.*", .operands = {"x", "w"}, .recipe = "bf16"}}),
+            "x bf16, w bf16, dy e4m3 (block128); 8-bit operands are decoded, since no GEMM multiplies them by BF16 | x, w: rule 1: "
+            "layers.1.*; dy: recipe block128");
+  Precision p({.recipe = "bf16", .rules = {{.path = "*", .operands = {"w"}, .recipe = "current", .format = "e5m2"}}});
+  const LinearPlan plan = p.plan(block_site("layers.1.mlp.up", 1));
+  Stream stream(Device::null);
+  p.allocate(stream);
+  EXPECT_EQ(plan.x->spec({}).format, DType::bf16);
+  EXPECT_EQ(plan.w->spec({}).format, DType::e5m2);
+  EXPECT_EQ(plan.dy->spec({}).format, DType::bf16);
+  EXPECT_EQ(p.slots().size(), 1);
+}
+
+TEST(Rules, ALayerOfAShapeThatOneOfItsRecipesLacksStaysInBf16) {
+  Precision p({.recipe = "current", .rules = {{.path = "*", .operands = {"dy"}, .recipe = "mxfp8"}}});
+  EXPECT_EQ(p.plan({.path = "odd", .out = 48, .in = 128}).why, "48 x 128 is not a multiple of 32, as 8-bit GEMMs need");
+}
+
+TEST(Rules, InAModelThatDoesNotQuantizeBf16AndFormatsChangeNothing) {
+  const std::vector<PrecisionRule> rules = {{.path = "layers.0.*", .recipe = "bf16"}, {.path = "layers.*", .format = "e4m3"}};
+  for (const char* recipe : {"bf16", "fp32"})
+    EXPECT_EQ(plan_of({.recipe = recipe, .rules = rules}, model_sites()), plan_of({.recipe = recipe}, model_sites())) << recipe;
+}
+
+TEST(Rules, ThatMakeNoSenseAreRefusedByNumberAndKey) {
+  const auto second = [](PrecisionRule rule) {
+    return refusal({.recipe = "current", .rules = {{.path = "lm_head", .recipe = "bf16"}, std::move(rule)}});
+  };
+  EXPECT_EQ(second({.recipe = "bf16"}), "recipe.rules[2].path is empty: name layers, as in \"layers.*.mlp.down\"");
+  EXPECT_EQ(second({.path = "layers.*"}), "recipe.rules[2] says nothing: set its recipe or its format");
+  EXPECT_TRUE(testing::has(second({.path = "layers.*", .recipe = "blok128"}),
+                           "recipe.rules[2].recipe: recipe \"blok128\" does not exist; did you mean \"block128\"?"));
+  EXPECT_EQ(second({.path = "layers.*", .operands = {"y"}, .recipe = "bf16"}),
+            "recipe.rules[2].operands: \"y\" is none; operands are x, w and dy");
+  EXPECT_EQ(second({.path = "layers.*", .recipe = "bf16", .format = "e4m3"}),
+            "recipe.rules[2].format = \"e4m3\": bf16 has no 8-bit format; leave it out");
+  EXPECT_EQ(second({.path = "layers.*", .recipe = "rowwise", .format = "e5m2"}),
+            "recipe.rules[2].format = \"e5m2\": recipe rowwise has e4m3 only; leave it out");
+  EXPECT_EQ(second({.path = "layers.*", .format = "e3m4"}), "recipe.rules[2].format = \"e3m4\": there are default, hybrid, e4m3 and e5m2");
+  EXPECT_EQ(
+      second({.path = "layers.*.mpl.down", .recipe = "bf16"}),
+      "recipe.rules[2].path: \"layers.*.mpl.down\" matches no layer; did you mean \"layers.*.mlp.down\"?; layers are layers.*.attn.qkv, "
+      "layers.*.mlp.down, lm_head");
+  EXPECT_TRUE(testing::has(second({.path = "lm_*", .recipe = "block128"}), "recipe.rules[2].path: \"lm_*\" has nothing to decide"));
+  EXPECT_TRUE(testing::has(second({.path = "layers.*", .recipe = "fp32"}),
+                           "recipe.rules[2].recipe = \"fp32\": activations between layers have one type"));
+  EXPECT_TRUE(testing::has(refusal({.recipe = "fp32", .rules = {{.path = "layers.*", .recipe = "current"}}}),
+                           "recipe.rules[1].recipe = \"current\""));
+}
+
+TEST(Rules, EachRecipeMovesTheScalesAndMaximaOfItsOwnSlotsAlone) {
+  // `delayed` looks back, `global` has one scale for its own tensors, `current` has none.
+  Precision p({.recipe = "global",
+               .options = {.history = 4},
+               .rules = {{.path = "layers.*.attn.qkv", .recipe = "delayed"}, {.path = "layers.1.*", .recipe = "current"}}});
+  std::vector<LinearPlan> plans;
+  for (const Site& site : model_sites()) plans.push_back(p.plan(site));
+  Stream stream(Device::cpu);
+  p.allocate(stream);
+  const Tensor skip = stream.zeros({1}, DType::f32, Lifetime::run);
+  const Pass train{.kind = Pass::Kind::train};
+  const auto finish = [&](float delayed, float others) {
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      for (const auto* q : {plans[i].x.get(), plans[i].w.get(), plans[i].dy.get()})
+        if (const auto spec = q->spec(train); spec.quantizes()) *spec.amax.f32() = i == 0 ? delayed : others;
+    p.end_step(stream, skip);
+  };
+  const auto scale = [&](std::size_t layer) { return plans[layer].x->spec({}).scale.f32()[0]; };
+  finish(64, 2);
+  EXPECT_EQ(scale(0), 7) << "layers.0.attn.qkv, delayed";
+  EXPECT_EQ(scale(1), 224) << "layers.0.mlp.down, global: not the 64 of another recipe";
+  EXPECT_FALSE(plans[3].x->spec({}).scale_known()) << "layers.1.mlp.down, current";
+  finish(1, 4);
+  EXPECT_EQ(scale(0), 7) << "the history remembers 64";
+  EXPECT_EQ(scale(1), 112);
+  for (int i = 0; i < p.slots().size(); ++i) {
+    EXPECT_EQ(p.slots().amax(i).f32()[0], 0) << i;
+    const bool looks_back =
+        p.slots().slots()[std::size_t(i)].path.ends_with("attn.qkv") && p.slots().slots()[std::size_t(i)].path != "layers.1.attn.qkv";
+    const float last = p.slots().history().rows(3, 1).f32()[i];
+    EXPECT_EQ(last != 0, looks_back || p.slots().slots()[std::size_t(i)].path == "layers.1.attn.qkv") << i;
+  }
+}
+
+struct Names final : StateVisitor {
+  std::vector<std::string> names;
+  std::string prefix;
+  bool restoring() const override { return false; }
+  void state(std::string_view name, const Tensor&) override { names.push_back(prefix + std::string(name)); }
+  void state(std::string_view, std::int64_t&) override {}
+  void state(std::string_view, double&) override {}
+  void state(std::string_view, std::vector<double>&) override {}
+  void enter(std::string_view name) override { prefix += std::string(name) + "."; }
+  void leave() override { prefix.resize(prefix.rfind('.', prefix.size() - 2) + 1); }
+};
+
+TEST(Rules, StateOfOneRecipeHasTheNamesItHadAndThatOfSeveralIsToldApart) {
+  const auto names = [](const PrecisionConfig& config) {
+    Precision p(config);
+    for (const Site& site : model_sites()) p.plan(site);
+    Stream stream(Device::null);
+    p.allocate(stream);
+    Names visitor;
+    p.visit_state(visitor);
+    return visitor.names;
+  };
+  using List = std::vector<std::string>;
+  EXPECT_EQ(names({.recipe = "delayed"}), (List{"amax_history", "scales.scale", "scales.descale"}));
+  EXPECT_EQ(names({.recipe = "delayed", .rules = {{.path = "layers.1.*", .recipe = "global"}, {.path = "layers.2.*", .recipe = "bf16"}}}),
+            (List{"amax_history", "scales.scale", "scales.descale", "global.scales.scale", "global.scales.descale"}));
+  EXPECT_EQ(names({.recipe = "bf16", .rules = {{.path = "layers.1.*", .recipe = "delayed"}}}),
+            (List{"amax_history", "delayed.scales.scale", "delayed.scales.descale"}));
+}
+
 }  // namespace
 }  // namespace octet

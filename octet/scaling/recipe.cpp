@@ -4,7 +4,7 @@
 
 namespace octet {
 
-void Recipe::end_step(Stream& stream, SlotTable& slots, const Tensor&) { clear(stream, slots.amax()); }
+void Recipe::end_step(Stream& stream, const SlotGroup& slots, const Tensor&) { clear(stream, slots.amax()); }
 
 void RecipeOptions::fields(config::FieldVisitor& v) {
   v.choice("format", format, "8-bit formats: hybrid is E4M3 forward and E5M2 backward; default is the recipe's own",

@@ -37,21 +37,36 @@ struct LinearPlan {
   std::string why;
 };
 
-/// A scaling scheme for all the linear layers of a model, with whatever state they share. Lives as long as the model.
+/// Formats of the three operands of a layer.
+struct Formats {
+  DType forward = DType::e4m3, gradient = DType::e4m3;
+  DType of(Operand operand) const { return operand == Operand::gradient ? gradient : forward; }
+};
+
+/// A scaling scheme for linear layers of a model, or for some of their operands, with whatever state these share. Lives as long as the
+/// model.
 class Recipe {
  public:
   virtual ~Recipe() = default;
-  /// Registers the quantizers of a layer in `slots` and returns its plan.
-  virtual LinearPlan plan(const Site&, SlotTable& slots) = 0;
+  /// What it stores operands in, unless a rule says otherwise.
+  virtual Formats formats() const = 0;
+  /// Whether a rule may give an operand this 8-bit format.
+  virtual bool takes(DType format) const { return is_fp8(format); }
+  /// How scales come about, for the plan: "per-tensor scale from its own maximum".
+  virtual std::string scales() const = 0;
+  /// Makes the quantizer of one operand of a layer and registers it in `slots`, the same for every call.
+  virtual std::unique_ptr<Quantizer> quantizer(const Site&, Operand, DType format, const SlotGroup& slots) = 0;
+  /// Whether the forward GEMM may sum in a short tensor-core accumulator.
+  virtual bool fast_forward() const { return false; }
   /// Rows of maxima that it wants in the slot table.
   virtual int history_length() const { return 1; }
   /// See Precision::calibration_passes().
   virtual int calibration_passes() const { return 0; }
   /// Called once, after every layer has its plan and `slots` its memory.
-  virtual void allocate(Stream&, SlotTable&) {}
+  virtual void allocate(Stream&, const SlotGroup&) {}
   /// After each optimizer step; `skip` (f32 [1], not 0 when the step was not applied) is read on the device. Clears row 0 of the
-  /// maxima in any case.
-  virtual void end_step(Stream&, SlotTable& slots, const Tensor& skip);
+  /// maxima of its slots in any case, and touches no others.
+  virtual void end_step(Stream&, const SlotGroup& slots, const Tensor& skip);
   /// What end_step() keeps from step to step, besides the maxima.
   virtual void visit_state(StateVisitor&) {}
   /// Type of activations between ops.

@@ -4,7 +4,7 @@
 
 namespace octet::scaling {
 
-void ScaleSlots::allocate(Stream& stream, const SlotTable& slots) {
+void ScaleSlots::allocate(Stream& stream, const SlotGroup& slots) {
   const std::int64_t n = slots.size();
   scale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
   descale_ = stream.empty({n, stride}, DType::f32, Lifetime::run, Category::quantizer_state);
@@ -12,7 +12,7 @@ void ScaleSlots::allocate(Stream& stream, const SlotTable& slots) {
   const std::vector<float> ones(std::size_t(n * stride), 1.0f);
   upload(stream, ones.data(), scale_), upload(stream, ones.data(), descale_);
   std::vector<float> most;
-  for (const Slot& slot : slots.slots()) most.push_back(octet::format_max(slot.format));
+  for (int i = 0; i < slots.size(); ++i) most.push_back(octet::format_max(slots[i].format));
   upload(stream, most.data(), format_max_);
 }
 
@@ -25,18 +25,6 @@ ops::QuantizeSpec KnownScale::spec(const Pass& pass) const {
   out.format = format_, out.scale = scales_.scale(slot_), out.descale = scales_.descale(slot_);
   if (pass.records()) slots_.record(slot_, pass, out);
   return out;
-}
-
-LinearPlan plan_known_scale(const Site& site, SlotTable& slots, const ScaleSlots& scales, DType forward, DType gradient) {
-  const auto quantizer = [&](Operand operand, DType format) {
-    return std::make_unique<KnownScale>(format, slots, scales, Slot{site.path, operand, format, {}});
-  };
-  LinearPlan plan;
-  plan.x = quantizer(Operand::activation, forward);
-  plan.w = quantizer(Operand::weight, forward);
-  plan.dy = quantizer(Operand::gradient, gradient);
-  plan.precision = formats_text({forward, gradient});
-  return plan;
 }
 
 }  // namespace octet::scaling

@@ -10,7 +10,7 @@ class ScaleSlots {
  public:
   static constexpr std::int64_t stride = Arena::alignment / sizeof(float);
 
-  void allocate(Stream&, const SlotTable&);
+  void allocate(Stream&, const SlotGroup&);
   Tensor scale() const { return scale_; }            // f32 [N, 64], column 0 in use
   Tensor descale() const { return descale_; }        // the same
   Tensor format_max() const { return format_max_; }  // f32 [N]
@@ -25,19 +25,16 @@ class ScaleSlots {
 /// A per-tensor quantizer with a known scale.
 class KnownScale final : public Quantizer {
  public:
-  KnownScale(DType format, SlotTable& slots, const ScaleSlots& scales, Slot slot)
+  KnownScale(DType format, const SlotGroup& slots, const ScaleSlots& scales, Slot slot)
       : format_(format), slots_(slots), scales_(scales), slot_(slots.add(std::move(slot))) {}
 
   ops::QuantizeSpec spec(const Pass&) const override;
 
  private:
   DType format_;
-  SlotTable& slots_;
+  SlotGroup slots_;
   const ScaleSlots& scales_;
   int slot_;
 };
-
-/// The plan of a layer whose three quantizers know their scales.
-LinearPlan plan_known_scale(const Site&, SlotTable&, const ScaleSlots&, DType forward, DType gradient);
 
 }  // namespace octet::scaling

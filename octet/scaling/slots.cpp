@@ -1,13 +1,32 @@
 #include "octet/scaling/slots.hpp"
 
+#include <numeric>
+
 namespace octet {
 
 std::string_view name(Operand o) { return o == Operand::activation ? "x" : o == Operand::weight ? "w" : "dy"; }
 
-int SlotTable::add(Slot slot) {
-  check(!history_, "slots: {}.{} comes after allocate()", slot.path, name(slot.operand));
-  slots_.push_back(std::move(slot));
-  return int(slots_.size()) - 1;
+int SlotGroup::add(Slot slot) const {
+  SlotTable& t = *table_;
+  check(!t.history_, "slots: {}.{} comes after allocate()", slot.path, name(slot.operand));
+  t.slots_.insert(t.slots_.begin() + first() + size(), std::move(slot));
+  return t.sizes_[group_]++;
+}
+
+int SlotGroup::size() const { return table_->sizes_[group_]; }
+int SlotGroup::first() const { return std::accumulate(table_->sizes_.begin(), table_->sizes_.begin() + std::ptrdiff_t(group_), 0); }
+const Slot& SlotGroup::operator[](int slot) const { return table_->slots_[std::size_t(first() + slot)]; }
+Tensor SlotGroup::amax() const { return size() == 0 ? Tensor{.shape = {0}, .dtype = DType::f32} : table_->amax().rows(first(), size()); }
+Tensor SlotGroup::history() const { return table_->history_; }
+
+void SlotGroup::record(int slot, const Pass& pass, ops::QuantizeSpec& spec) const {
+  const int at = first() + slot;
+  spec.amax = table_->amax(at), spec.health = table_->health(at), spec.count = pass.count, spec.measure_noise = pass.measure_noise;
+}
+
+SlotGroup SlotTable::group() {
+  sizes_.push_back(0);
+  return {*this, sizes_.size() - 1};
 }
 
 void SlotTable::allocate(Stream& stream, int history_length) {
@@ -20,10 +39,6 @@ Tensor SlotTable::amax() const { return history_.rows(0, 1).reshaped({size()}); 
 Tensor SlotTable::amax(int slot) const { return amax().rows(slot, 1); }
 
 ops::QuantizeHealth* SlotTable::health(int slot) const { return health_ ? health_.as<ops::QuantizeHealth>() + slot : nullptr; }
-
-void SlotTable::record(int slot, const Pass& pass, ops::QuantizeSpec& spec) const {
-  spec.amax = amax(slot), spec.health = health(slot), spec.count = pass.count, spec.measure_noise = pass.measure_noise;
-}
 
 void SlotTable::clear_health(Stream& stream) { clear(stream, health_); }
 

@@ -22,12 +22,35 @@ struct Slot {
   ScaleBlock block;  // of the row orientation
 };
 
+class SlotTable;
+
+/// The slots of one recipe in the table of a model: a handle. Indices count within it.
+class SlotGroup {
+ public:
+  /// Before SlotTable::allocate(); returns the slot's index.
+  int add(Slot) const;
+  int size() const;
+  /// Where it begins in the table.
+  int first() const;
+  const Slot& operator[](int slot) const;
+  Tensor amax() const;     // f32 [size()], of this step
+  Tensor history() const;  // f32 [L, N], of the whole table: columns from first() on are its own
+  /// Has a quantizer raise its maximum and add to its health, as far as the pass asks for it.
+  void record(int slot, const Pass&, ops::QuantizeSpec&) const;
+
+ private:
+  friend class SlotTable;
+  SlotGroup(SlotTable& table, std::size_t group) : table_(&table), group_(group) {}
+  SlotTable* table_;
+  std::size_t group_;
+};
+
 /// The measurements of all quantizers of a model, contiguous: one collective and one kernel serve all. Row 0 of `history` collects
 /// this step's maxima.
 class SlotTable {
  public:
-  /// Before allocate(); returns the slot's index.
-  int add(Slot);
+  /// For one recipe's slots, which are neighbours; those of earlier groups come first. Before allocate().
+  SlotGroup group();
   /// Binds memory for `history_length` >= 1 rows of maxima, in the run's region.
   void allocate(Stream&, int history_length);
 
@@ -38,8 +61,6 @@ class SlotTable {
   Tensor amax(int slot) const;                     // f32 [1]
   ops::QuantizeHealth* health(int slot) const;     // on the device
   Tensor health_table() const { return health_; }  // u8, a QuantizeHealth for each slot
-  /// Has a quantizer raise its maximum and add to its health, as far as the pass asks for it.
-  void record(int slot, const Pass&, ops::QuantizeSpec&) const;
   /// Clears the health of every slot, not the maxima.
   void clear_health(Stream&);
   /// Forgets what this step measured: row 0 of the maxima, and the health.
@@ -48,7 +69,9 @@ class SlotTable {
   void visit_state(StateVisitor&);
 
  private:
+  friend class SlotGroup;
   std::vector<Slot> slots_;
+  std::vector<int> sizes_;  // of the groups
   Tensor history_, health_;
 };
 

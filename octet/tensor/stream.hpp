@@ -25,7 +25,7 @@ struct Work {
   double flops = 0;           // of GEMMs and attention, 2 per multiply-add
   double gemm_flops = 0;      // of GEMMs alone
   double bytes = 0;           // read and written by all other ops, each tensor once
-  double fp8_flops = 0;       // of GEMMs on 8-bit codes; a CPU decodes them first
+  double fp8_flops = 0;       // of GEMMs with an 8-bit operand; a CPU decodes it first
   double emulated_flops = 0;  // of these, on a GPU: of GEMMs that it does only by decoding the codes first
 
   friend Work operator+(const Work& a, const Work& b) {

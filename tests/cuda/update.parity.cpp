@@ -78,15 +78,18 @@ Case norms(std::vector<std::int64_t> counts, bool accumulate) {
           }};
 }
 
-Case history(std::int64_t length, std::int64_t slots, float skip, ops::AmaxChoice choice) {
-  return {format("amax_history {} x {} skip {} choice {}", length, slots, skip, int(choice)), [=](Side& side) {
-            std::vector<float> maxima = testing::gaussian(std::size_t(length * slots), 1, 3.0),
+// With `others` columns before and after those of the slots.
+Case history(std::int64_t length, std::int64_t slots, float skip, ops::AmaxChoice choice, std::int64_t others = 0) {
+  return {format("amax_history {} x {} skip {} choice {} beside {}", length, slots, skip, int(choice), others), [=](Side& side) {
+            const std::int64_t columns = slots + 2 * others;
+            std::vector<float> maxima = testing::gaussian(std::size_t(length * columns), 1, 3.0),
                                scales(std::size_t(slots * ops::scale_slot_floats), 2.0f);
             for (std::size_t i = 0; i < maxima.size(); ++i)
               maxima[i] = i % 11 == 0 ? 0 : i % 13 == 5 ? INFINITY : i % 17 == 3 ? NAN : std::fabs(maxima[i]);
             const Shape table{slots, ops::scale_slot_floats};
-            const Tensor all = side.from(maxima, {length, slots}), scale = side.from(scales, table), descale = side.from(scales, table);
+            const Tensor all = side.from(maxima, {length, columns}), scale = side.from(scales, table), descale = side.from(scales, table);
             ops::advance_amax_history(side.stream(), {.history = all,
+                                                      .first = others,
                                                       .scale = scale,
                                                       .descale = descale,
                                                       .format_max = side.from(std::vector<float>(std::size_t(slots), 448.0f), {slots}),
@@ -129,7 +132,7 @@ std::vector<Case> make() {
   for (const float skip : {0.0f, 1.0f})
     for (const auto choice : {ops::AmaxChoice::max, ops::AmaxChoice::most_recent})
       cases.push_back(history(1, 5, skip, choice)), cases.push_back(history(2, 200, skip, choice)),
-          cases.push_back(history(1024, 333, skip, choice));
+          cases.push_back(history(1024, 333, skip, choice)), cases.push_back(history(16, 70, skip, choice, 33));
   for (const std::int64_t slots : {1, 7, 1000}) cases.push_back(shared(slots, 0)), cases.push_back(shared(slots, 1));
   return cases;
 }

@@ -30,6 +30,10 @@ void write_toml(const std::string& folder) {
   config::Sample sample;
   put(folder, "sample", config::to_toml(sample));
   put(folder, "comments", config::to_toml(sample, config::Comments::help));
+  config::SampleJob job;
+  job.plan.stages.resize(2), job.plan.stages[0].parts = {"up"}, job.plan.stages[1].schedule.warmup = 3;
+  put(folder, "list", config::to_toml(job));
+  put(folder, "sections", "[[plan.stages]]\npath = \"a\"\n[[plan.stages]]\nschedule.warmup = 3\n");
   put(folder, "strings",
       "name = \"\"\"a\n\\u00e9\"\"\"\nkeep = ['x', \"y\"] # why\n[optim]\nlearning_rate = 1e-3\nschedule = { kind = \"linear\", warmup = "
       "0x1F }\n");

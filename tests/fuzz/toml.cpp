@@ -5,20 +5,30 @@
 
 using namespace octet;
 
-// A configuration as a file, and each of its lines as an override. What was accepted is written and read back.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  const std::string_view text = fuzz::text_of(bytes, size);
+namespace {
+
+template <class Config>
+void read_and_write(std::string_view text) {
   fuzz::read_or_refuse([&] {
-    config::Sample sample, again;
+    Config sample, again;
     config::read_toml(text, "input.toml", sample);
     const std::string written = config::to_toml(sample);
     fuzz::must([&] { return config::read_toml(written, "written.toml", again); });
     if (config::to_toml(again) != written) __builtin_trap();
   });
   fuzz::read_or_refuse([&] {
-    config::Sample sample;
+    Config sample;
     config::Origins origins;
     config::apply_override(sample, text.substr(0, text.find('\n')), origins);
   });
+}
+
+}  // namespace
+
+// A configuration as a file, and its first line as an override. What was accepted is written and read back.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  const std::string_view text = fuzz::text_of(bytes, size);
+  read_and_write<config::Sample>(text);
+  read_and_write<config::SampleJob>(text);
   return 0;
 }

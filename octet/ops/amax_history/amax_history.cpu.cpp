@@ -6,8 +6,8 @@
 namespace octet::cpu::OCTET_ISA {
 
 void advance_amax_history(const ops::AmaxHistory& a) {
-  const std::int64_t length = a.history.shape[0], slots = a.history.shape[1];
-  float* const history = a.history.f32();
+  const std::int64_t length = a.history.shape[0], slots = a.scale.shape[0], stride = a.history.shape[1];
+  float* const history = a.history.f32() + a.first;
   if (a.skip && *a.skip.f32() != 0) {
     Lane{}.each(slots, [&](auto at) { Lane{}.store(history, at, Vec{}); });
     return;
@@ -16,7 +16,7 @@ void advance_amax_history(const ops::AmaxHistory& a) {
   for_each(ceil_div(slots, width), length * width * 8, [&](std::int64_t pack) {
     const std::int64_t first = pack * width;
     const int n = slots - first < width ? int(slots - first) : width;
-    const Vec amax = ops::advance_slots(Lane{}, Part{first, n}, history, length, slots, a.choice == ops::AmaxChoice::most_recent);
+    const Vec amax = ops::advance_slots(Lane{}, Part{first, n}, history, length, stride, a.choice == ops::AmaxChoice::most_recent);
     for (int i = 0; i < n; ++i) {
       float& scale = a.scale.f32()[(first + i) * ops::scale_slot_floats];
       scale = scale_from_history(amax[i], a.format_max.f32()[first + i] * headroom, scale);

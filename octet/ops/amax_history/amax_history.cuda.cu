@@ -15,7 +15,7 @@ struct SlotLanes {
 struct Table {
   float *history, *scale, *descale;
   const float *format_max, *skip;
-  std::int64_t length, slots;
+  std::int64_t length, slots, stride;
   float headroom;
   bool most_recent;
 };
@@ -27,7 +27,7 @@ __global__ void amax_history_kernel(const Table t) {
     t.history[slot] = 0;
     return;
   }
-  const float amax = ops::advance_slots(SlotLanes{}, slot, t.history, t.length, t.slots, t.most_recent);
+  const float amax = ops::advance_slots(SlotLanes{}, slot, t.history, t.length, t.stride, t.most_recent);
   float& scale = t.scale[slot * ops::scale_slot_floats];
   scale = scale_from_history(amax, t.format_max[slot] * t.headroom, scale);
   t.descale[slot * ops::scale_slot_floats] = 1.0f / scale;
@@ -36,12 +36,13 @@ __global__ void amax_history_kernel(const Table t) {
 }  // namespace
 
 void advance_amax_history(Queue queue, const ops::AmaxHistory& a) {
-  const Table table{a.history.f32(),
+  const Table table{a.history.f32() + a.first,
                     a.scale.f32(),
                     a.descale.f32(),
                     a.format_max.f32(),
                     a.skip.f32(),
                     a.history.shape[0],
+                    a.scale.shape[0],
                     a.history.shape[1],
                     ops::power_of_two(-a.margin),
                     a.choice == ops::AmaxChoice::most_recent};

@@ -10,7 +10,7 @@ namespace octet::ops {
 OCTET_HD constexpr float power_of_two(int e) { return float_of(std::uint32_t(e + 127) << 23); }
 
 /// Moves the history of the slots under a cursor down one row and returns the maximum that decides their scales. Formula in
-/// amax_history.hpp. `stride` is the number of slots.
+/// amax_history.hpp. `stride` is the number of columns.
 template <class Lanes, class Cursor>
 OCTET_HD auto advance_slots(Lanes lanes, Cursor at, float* history, std::int64_t length, std::int64_t stride, bool most_recent) {
   using Value = typename Lanes::Value;

@@ -146,6 +146,31 @@ TEST(AmaxHistory, ASkippedStepClearsTheCurrentRowAndNothingElse) {
   }
 }
 
+TEST(AmaxHistory, OfAFewColumnsLeavesTheOthersAlone) {
+  for (const float skip : {0.0f, 1.0f}) {
+    Table few(4, 19), all(4, 19 + 5 + 30);
+    all.args.first = 5, all.args.scale = few.args.scale, all.args.descale = few.args.descale, all.args.format_max = few.args.format_max;
+    Table alone(4, 19);
+    const auto column = [](std::int64_t n) { return n < 5 || n >= 24 ? -1 : n - 5; };
+    for (std::int64_t i = 0; i < 4; ++i)
+      for (std::int64_t n = 0; n < 54; ++n) {
+        const float value = all.args.history.f32()[i * 54 + n] = injected(n, i);
+        if (column(n) >= 0) alone.args.history.f32()[i * 19 + column(n)] = value;
+      }
+    const std::vector<float> before(all.args.history.f32(), all.args.history.f32() + all.args.history.count());
+    for (Table* t : {&all, &alone}) t->args.skip = testing::tensor_of(t->stream, {skip}, {1}), advance_amax_history(t->stream, t->args);
+    for (std::int64_t i = 0; i < 4; ++i)
+      for (std::int64_t n = 0; n < 54; ++n) {
+        const float wanted = column(n) >= 0 ? alone.args.history.f32()[i * 19 + column(n)] : before[std::size_t(i * 54 + n)];
+        EXPECT_EQ(bits_of(all.args.history.f32()[i * 54 + n]), bits_of(wanted)) << i << " " << n << " skip " << skip;
+      }
+    for (std::int64_t n = 0; n < 19; ++n) EXPECT_EQ(bits_of(few.scale(n)), bits_of(alone.scale(n))) << n;
+  }
+  Table narrow(2, 3);
+  narrow.args.first = 1;
+  EXPECT_THROW(advance_amax_history(narrow.stream, narrow.args), ContractError);
+}
+
 TEST(AmaxHistory, OnlyTheFirstFloatOfASlotIsWritten) {
   Table t(2, 3);
   for (std::int64_t n = 0; n < 3; ++n) t.args.history.f32()[n] = 2;

@@ -10,7 +10,7 @@ namespace octet::ops {
 namespace {
 
 bool one_descale(const Quantized& q) { return q.descales && q.block.whole_tensor(); }
-bool both_eight_bit(const Gemm& g) { return g.a.eight_bit() && g.b.eight_bit(); }
+bool eight_bit(const Gemm& g) { return g.a.eight_bit() || g.b.eight_bit(); }
 
 // Exact in BF16: its own values, and FP8 codes unless each block's descale has a mantissa that must be multiplied in.
 bool fits_bf16(const Quantized& q) { return q.codes.dtype == DType::bf16 || (is_fp8(q.codes.dtype) && (q.power_of_two || one_descale(q))); }
@@ -105,7 +105,7 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
   if (s.way == GemmWay::decoded) {
     const DType compute = fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
     s.a = prepare(stream, g.a, compute), s.b = prepare(stream, g.b, compute);
-    if (both_eight_bit(g)) stream.count({.emulated_flops = flops});
+    if (eight_bit(g)) stream.count({.emulated_flops = flops});
     if (!s.a.descaled || !s.b.descaled) s.factor = scratch({64}, DType::f32);
   }
   if (g.d.dtype == DType::bf16 && s.way != GemmWay::promoted) {
@@ -144,7 +144,7 @@ void gemm(Stream& stream, const Gemm& g) {
   const bool cpu = stream.target().device == Device::cpu;
   check_gemm(g, cpu);
   const double flops = 2.0 * double(g.d.shape.count()) * double(g.a.cols());
-  stream.count({.ops = 1, .flops = flops, .gemm_flops = flops, .fp8_flops = both_eight_bit(g) ? flops : 0});
+  stream.count({.ops = 1, .flops = flops, .gemm_flops = flops, .fp8_flops = eight_bit(g) ? flops : 0});
   const Scope scope(stream);
   if (cpu) return gemm_on_cpu(stream, g);
   [[maybe_unused]] const GemmSpace space = space_on_gpu(stream, g, flops);  // counts its memory on the null device, too

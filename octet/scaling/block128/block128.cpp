@@ -5,17 +5,11 @@
 namespace octet::scaling {
 namespace {
 
-class Block128 final : public Recipe {
+class Block128 final : public ScalesFromData {
  public:
-  explicit Block128(const RecipeOptions& options) : formats_(formats_of("block128", options, "e4m3", true)) {}
-  LinearPlan plan(const Site& site, SlotTable& slots) override {
-    LinearPlan plan = plan_from_data(site, slots, formats_, ScaleRule::power_of_two, {1, 128}, {128, 128});
-    plan.precision += "; x and dy 1x128, w 128x128, power-of-two scales";
-    return plan;
-  }
-
- private:
-  Formats formats_;
+  explicit Block128(const RecipeOptions& options)
+      : ScalesFromData(formats_of("block128", options, "e4m3", true),
+                       {ScaleRule::power_of_two, {1, 128}, {128, 128}, "x and dy 1x128, w 128x128, power-of-two scales"}) {}
 };
 
 }  // namespace

@@ -5,18 +5,12 @@
 namespace octet::scaling {
 namespace {
 
-class Current final : public Recipe {
+class Current final : public ScalesFromData {
  public:
-  explicit Current(const RecipeOptions& options) : formats_(formats_of("current", options, "hybrid", true)) {}
-  LinearPlan plan(const Site& site, SlotTable& slots) override {
-    LinearPlan plan = plan_from_data(site, slots, formats_, ScaleRule::quotient, {}, {});
-    plan.precision += "; per-tensor scale from its own maximum";
-    plan.fast_forward = true;
-    return plan;
-  }
-
- private:
-  Formats formats_;
+  explicit Current(const RecipeOptions& options)
+      : ScalesFromData(formats_of("current", options, "hybrid", true),
+                       {ScaleRule::quotient, {}, {}, "per-tensor scale from its own maximum"}) {}
+  bool fast_forward() const override { return true; }
 };
 
 }  // namespace

@@ -11,18 +11,20 @@ class Delayed final : public Recipe {
  public:
   explicit Delayed(const RecipeOptions& options) : options_(options), formats_(formats_of("delayed", options, "hybrid", true)) {}
 
-  LinearPlan plan(const Site& site, SlotTable& slots) override {
-    LinearPlan plan = plan_known_scale(site, slots, scales_, formats_.forward, formats_.gradient);
-    plan.precision +=
-        format("; per-tensor scale, {} of {} steps", options_.algorithm == "max" ? "maximum" : "most recent", options_.history);
-    plan.fast_forward = true;
-    return plan;
+  Formats formats() const override { return formats_; }
+  std::string scales() const override {
+    return format("per-tensor scale, {} of {} steps", options_.algorithm == "max" ? "maximum" : "most recent", options_.history);
   }
+  std::unique_ptr<Quantizer> quantizer(const Site& site, Operand operand, DType format, const SlotGroup& slots) override {
+    return std::make_unique<KnownScale>(format, slots, scales_, Slot{site.path, operand, format, {}});
+  }
+  bool fast_forward() const override { return true; }
   int history_length() const override { return int(options_.history); }
   int calibration_passes() const override { return int(options_.calibration); }
-  void allocate(Stream& stream, SlotTable& slots) override { scales_.allocate(stream, slots); }
-  void end_step(Stream& stream, SlotTable& slots, const Tensor& skip) override {
+  void allocate(Stream& stream, const SlotGroup& slots) override { scales_.allocate(stream, slots); }
+  void end_step(Stream& stream, const SlotGroup& slots, const Tensor& skip) override {
     ops::advance_amax_history(stream, {.history = slots.history(),
+                                       .first = slots.first(),
                                        .scale = scales_.scale(),
                                        .descale = scales_.descale(),
                                        .format_max = scales_.format_max(),

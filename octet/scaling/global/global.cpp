@@ -12,15 +12,16 @@ class Global final : public Recipe {
   explicit Global(const RecipeOptions& options)
       : formats_(formats_of("global", options, "e4m3", false)), calibration_passes_(int(options.calibration)) {}
 
-  LinearPlan plan(const Site& site, SlotTable& slots) override {
-    LinearPlan plan = plan_known_scale(site, slots, scales_, formats_.forward, formats_.gradient);
-    plan.precision += "; one scale for the whole model";
-    plan.fast_forward = true;
-    return plan;
+  Formats formats() const override { return formats_; }
+  bool takes(DType format) const override { return format == formats_.forward; }
+  std::string scales() const override { return "one scale for the whole model"; }
+  std::unique_ptr<Quantizer> quantizer(const Site& site, Operand operand, DType format, const SlotGroup& slots) override {
+    return std::make_unique<KnownScale>(format, slots, scales_, Slot{site.path, operand, format, {}});
   }
+  bool fast_forward() const override { return true; }
   int calibration_passes() const override { return calibration_passes_; }
-  void allocate(Stream& stream, SlotTable& slots) override { scales_.allocate(stream, slots); }
-  void end_step(Stream& stream, SlotTable& slots, const Tensor& skip) override {
+  void allocate(Stream& stream, const SlotGroup& slots) override { scales_.allocate(stream, slots); }
+  void end_step(Stream& stream, const SlotGroup& slots, const Tensor& skip) override {
     ops::update_shared_scale(stream, {.amax = slots.amax(),
                                       .scale = scales_.scale(),
                                       .descale = scales_.descale(),

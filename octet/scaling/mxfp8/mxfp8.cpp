@@ -5,18 +5,12 @@
 namespace octet::scaling {
 namespace {
 
-class Mxfp8 final : public Recipe {
+class Mxfp8 final : public ScalesFromData {
  public:
-  explicit Mxfp8(const RecipeOptions& options) : formats_(formats_of("mxfp8", options, "e4m3", true)) {}
-  LinearPlan plan(const Site& site, SlotTable& slots) override {
-    LinearPlan plan = plan_from_data(site, slots, formats_, ScaleRule::e8m0, {1, 32}, {1, 32});
-    plan.precision += "; 1x32 blocks, E8M0 scales rounded up";
-    return plan;
-  }
+  explicit Mxfp8(const RecipeOptions& options)
+      : ScalesFromData(formats_of("mxfp8", options, "e4m3", true),
+                       {ScaleRule::e8m0, {1, 32}, {1, 32}, "1x32 blocks, E8M0 scales rounded up"}) {}
   int multiple_of() const override { return 32; }
-
- private:
-  Formats formats_;
 };
 
 }  // namespace

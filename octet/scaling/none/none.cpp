@@ -8,7 +8,12 @@ namespace {
 class None final : public Recipe {
  public:
   explicit None(DType dtype) : dtype_(dtype) {}
-  LinearPlan plan(const Site&, SlotTable&) override { return plan_unquantized(dtype_, ""); }
+  Formats formats() const override { return {dtype_, dtype_}; }
+  bool takes(DType) const override { return false; }
+  std::string scales() const override { return ""; }
+  std::unique_ptr<Quantizer> quantizer(const Site&, Operand, DType, const SlotGroup&) override {
+    return std::make_unique<Unquantized>(dtype_);
+  }
   DType activations() const override { return dtype_; }
   int multiple_of() const override { return 1; }
 

@@ -5,18 +5,13 @@
 namespace octet::scaling {
 namespace {
 
-class Rowwise final : public Recipe {
+class Rowwise final : public ScalesFromData {
  public:
-  explicit Rowwise(const RecipeOptions& options) : formats_(formats_of("rowwise", options, "e4m3", false)) {}
-  LinearPlan plan(const Site& site, SlotTable& slots) override {
-    LinearPlan plan = plan_from_data(site, slots, formats_, ScaleRule::power_of_two, {1, 0}, {1, 0});
-    plan.precision += "; per-row power-of-two scale";
-    plan.fast_forward = true;
-    return plan;
-  }
-
- private:
-  Formats formats_;
+  explicit Rowwise(const RecipeOptions& options)
+      : ScalesFromData(formats_of("rowwise", options, "e4m3", false),
+                       {ScaleRule::power_of_two, {1, 0}, {1, 0}, "per-row power-of-two scale"}) {}
+  bool takes(DType format) const override { return format == DType::e4m3; }
+  bool fast_forward() const override { return true; }
 };
 
 }  // namespace

@@ -81,10 +81,10 @@ void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& 
 void require_native(const DryRun& dry, const PrecisionConfig& config) {
   if (dry.step.emulated_flops == 0 || config.emulation) return;
   throw DeviceError(
-      format("recipe.name = \"{}\": this GPU does not multiply such codes as they are; choose another recipe, or set recipe.emulation = "
+      format("recipe.name = \"{}\"{}: this GPU does not multiply such codes as they are; choose another recipe, or set recipe.emulation = "
              "true to have "
              "them decoded first and multiplied at the rate of BF16",
-             config.recipe));
+             config.recipe, config.rules.empty() ? "" : " with recipe.rules"));
 }
 
 }  // namespace octet::train

@@ -6,6 +6,7 @@
 
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
+#include "octet/config/read.hpp"
 #include "octet/config/write.hpp"
 #include "octet/data/corpus.testing.hpp"
 #include "octet/io/safetensors_file.hpp"
@@ -87,6 +88,33 @@ TEST_P(ResumedRun, IsBitForBitTheRunThatNeverStopped) {
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
   runs.train(cut);
   expect_same_run(whole, cut, 9);
+}
+
+// Two recipes with state, one without, BF16 layers, and a GEMM of BF16 by 8 bits.
+std::vector<PrecisionRule> mixed_rules() {
+  return {{.path = "layers.0.*", .recipe = "bf16"},
+          {.path = "layers.1.attn.qkv", .operands = {"x"}, .recipe = "bf16"},
+          {.path = "layers.*.mlp.down", .recipe = "block128", .format = "hybrid"},
+          {.path = "layers.2.*", .recipe = "global"}};
+}
+
+TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
+  Runs runs("delayed");
+  runs.config.model.layers = 3, runs.config.recipe.rules = mixed_rules();
+  const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
+  fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+  runs.train(cut);
+  expect_same_run(whole, cut, 9);
+  const auto state = io::SafetensorsFile::open(CheckpointStore(checkpoint_folder(cut)).path(9) + "/state.safetensors");
+  for (const char* name : {"engine.quantizers.amax_history", "engine.quantizers.scales.scale", "engine.quantizers.global.scales.scale"})
+    EXPECT_TRUE(state.find(name)) << name;
+
+  RunConfig written;
+  config::read_toml_file(whole + "/config.toml", written);
+  EXPECT_TRUE(config::differences(written, runs.config).empty()) << "config.toml repeats the run";
+  runs.config.recipe.rules[3].recipe = "rowwise";
+  const std::string message = error_of<ConfigError>([&] { runs.train(cut); });
+  EXPECT_TRUE(has(message, "a resumed run cannot change recipe.rules = [{path = \"layers.0.*\", recipe = \"bf16\"}, ")) << message;
 }
 
 TEST(Resume, HoldsWithWeightsGradientsAndMomentsInBf16AndWithRecompute) {

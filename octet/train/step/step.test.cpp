@@ -222,7 +222,9 @@ TEST(Plan, SaysWhichRecipesAGpuOnlyEmulatesAndHowMuchOfTheWork) {
 TEST(Plan, ARecipeThatAGpuOnlyEmulatesRunsOnlyWhenThatIsAskedFor) {
   const auto refusal = [](const Target& target, const PrecisionConfig& config) -> std::string {
     try {
-      require_native(dry_run(small_engine("llama", config.recipe), target, 2, 1), config);
+      EngineConfig engine = small_engine("llama", config.recipe);
+      engine.precision = config;
+      require_native(dry_run(engine, target, 2, 1), config);
     } catch (const DeviceError& e) {
       return e.what();
     }
@@ -233,6 +235,14 @@ TEST(Plan, ARecipeThatAGpuOnlyEmulatesRunsOnlyWhenThatIsAskedFor) {
   EXPECT_EQ(refusal(gpu, {.recipe = "mxfp8", .emulation = true}), "");
   EXPECT_EQ(refusal(gpu, {.recipe = "current"}), "");
   EXPECT_EQ(refusal({}, {.recipe = "mxfp8"}), "");
+  const auto rule = [](std::vector<std::string> operands, const char* recipe) {
+    return PrecisionConfig{.recipe = "current", .rules = {{.path = "layers.0.*", .operands = std::move(operands), .recipe = recipe}}};
+  };
+  EXPECT_EQ(refusal(gpu, rule({}, "bf16")), "");
+  EXPECT_EQ(refusal(gpu, rule({}, "block128")), "");
+  EXPECT_NE(refusal(gpu, rule({"dy"}, "bf16")).find("recipe.name = \"current\" with recipe.rules: this GPU"), std::string::npos);
+  EXPECT_NE(refusal(gpu, rule({"w"}, "block128")).find("set recipe.emulation = true"), std::string::npos);
+  EXPECT_EQ(refusal({}, rule({"dy"}, "bf16")), "");
 }
 
 TEST(Plan, CountsMomentsThatAGpuKeepsInTheHostsMemoryApart) {
