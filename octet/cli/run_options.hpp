@@ -6,7 +6,7 @@
 
 namespace octet::cli {
 
-/// The options that train, compare and plan share: a configuration file, `--set key=value`, and flags that stand for keys.
+/// The options that train, compare and plan share: a configuration file, `--set key=value`, and flags for keys.
 struct RunOptions {
   std::string file, fp8, data, output, name, max_time;
   std::vector<std::string> set;
@@ -14,15 +14,15 @@ struct RunOptions {
   bool fp8_given = false;
 
   void add_to(Command&);
-  /// The configuration that they make together: the file, then the flags, then --set. Warns of options without effect under its recipe,
-  /// or, when several are compared, under any of `recipes`. Keys that nobody sets are as in `defaults`.
+  /// The resulting configuration: the file, then the flags, then --set. Warns of options without effect under its recipe,
+  /// or, when several are compared, under any of `recipes`. Keys that are not set have the values of `defaults`.
   train::RunConfig config(const std::vector<std::string>& recipes = {}, const train::RunConfig& defaults = {}) const;
 };
 
 /// "90", "90s", "5m", "1h30m" in seconds; throws ConfigError naming `option` otherwise.
 double seconds_of(const std::string& option, const std::string& text);
 
-/// The recipe that `--fp8` alone stands for.
+/// The recipe of `--fp8` without a value.
 inline constexpr const char* default_fp8_recipe = "current";
 
 }  // namespace octet::cli

@@ -85,7 +85,7 @@ TEST_F(Glob, pipes_are_passed_over_and_refused_when_named) {
 
 TEST_F(Glob, a_folder_is_answered_with_the_pattern_for_its_files) {
   EXPECT_EQ(error_of<ConfigError>([&] { matches("docs"); }),
-            format("'{}' is a folder; say which files in it, such as '{}'", scratch.at("docs"), scratch.at("docs/**/*.txt")));
+            format("'{}' is a folder; name its files, such as '{}'", scratch.at("docs"), scratch.at("docs/**/*.txt")));
 }
 
 TEST_F(Glob, a_relative_pattern_starts_in_the_current_folder) {
