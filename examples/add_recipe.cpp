@@ -17,23 +17,15 @@ using namespace octet;
 
 namespace {
 
-/// Decides how each linear layer runs. Scales come from the data, so there is no state; one whose scales follow past steps overrides
-/// history_length(), allocate(), end_step() and visit_state(), too.
-class Block64 final : public Recipe {
+/// Scales come from the data, so there is no state: x, w and dy have blocks of 1 x 64 along K with one scale each. A recipe whose scales
+/// follow past steps derives from Recipe and overrides history_length(), allocate(), end_step() and visit_state().
+class Block64 final : public scaling::ScalesFromData {
  public:
-  explicit Block64(const RecipeOptions& options) : formats_(scaling::formats_of("block64", options, "e4m3", true)) {}
-
-  LinearPlan plan(const Site& site, SlotTable& slots) override {
-    // x, w and dy alike: blocks of 1 x 64 along K, each with a scale of its own.
-    LinearPlan plan = scaling::plan_from_data(site, slots, formats_, ScaleRule::power_of_two, {1, 64}, {1, 64});
-    plan.precision += "; 1x64 blocks, power-of-two scales";
-    return plan;
-  }
-  /// Other layers stay in BF16, and the plan says so.
+  explicit Block64(const RecipeOptions& options)
+      : ScalesFromData(scaling::formats_of("block64", options, "e4m3", true),
+                       {ScaleRule::power_of_two, {1, 64}, {1, 64}, "1x64 blocks, power-of-two scales"}) {}
+  /// Layers of other dimensions stay in BF16, and the plan says so.
   int multiple_of() const override { return 64; }
-
- private:
-  scaling::Formats formats_;
 };
 
 constexpr int steps = 24;

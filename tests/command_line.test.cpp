@@ -117,7 +117,8 @@ TEST_F(CommandLine, InspectsWhatItWrites) {
     const std::string out = succeed("inspect " + what).out;
     for (const char* part : parts) EXPECT_TRUE(has(out, part)) << "inspect " << what << " lacks " << part << " in\n" << out;
   };
-  says("data", {"byte, 257 ids, 2 bytes a token", "documents  4", "every checksum and id verified", "the most frequent:", "shard-00000-"});
+  says("data",
+       {"byte, 257 ids, 2 bytes per token", "documents  4", "every checksum and id verified", "the most frequent:", "shard-00000-"});
   says("runs/fp8", {"by current, finished", "data.path = \"data\"", "step 2 of 2", "layers.0.mlp.down", "checkpoint of step",
                     "every checksum verified"});
   says("runs/fp8/checkpoints/step-000000002",

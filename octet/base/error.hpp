@@ -11,15 +11,15 @@ enum class ExitCode : int {
   done = 0,
   usage = 2,         // command line or configuration
   gap = 3,           // `compare`: a recipe missed its tolerance
-  data = 64,         // a file of the user's is damaged, truncated or of the wrong kind
-  device = 69,       // this machine cannot do what was asked: too little memory, missing instruction set
+  data = 64,         // a user's file is damaged, truncated or of the wrong kind
+  device = 69,       // the machine lacks memory, an instruction set or a GPU
   internal = 70,     // a caller inside Octet broke an op's contract
   io = 74,           // the operating system refused to read or write
   interrupted = 75,  // stopped by a signal
   diverged = 90,     // too many non-finite steps in a row
 };
 
-/// Every error that Octet throws: one sentence (who, what was wanted, what came, where), and whose fault it is.
+/// Every error that Octet throws: one sentence (who, the expected value, the actual value, where, the remedy) and an exit code.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& what) : std::runtime_error(what), code_(code) {}
@@ -29,20 +29,19 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// The caller's fault: an op's stated contract was broken.
+/// A caller broke an op's contract.
 struct ContractError : Error {
   explicit ContractError(const std::string& what) : Error(ExitCode::internal, what) {}
 };
-/// The user's fault, in a configuration or on the command line; says how to mend it.
+/// An invalid configuration or command line; the message has the remedy.
 struct ConfigError : Error {
   explicit ConfigError(const std::string& what) : Error(ExitCode::usage, what) {}
 };
-/// A file's fault; names the file and, where there is one, the offset.
+/// An invalid file; the message names the file and, if known, the offset.
 struct DataError : Error {
   explicit DataError(const std::string& what) : Error(ExitCode::data, what) {}
 };
-/// read(), whose DataError then ends with the remedy: a parser knows what is wrong, its caller what the file is for. A remedy that the
-/// message has already is not added again.
+/// Calls read() and adds `remedy` to its DataError, once: a parser knows the defect, its caller the purpose of the file.
 template <class Read>
 auto with_remedy(std::string_view remedy, Read read) {
   try {
@@ -53,15 +52,15 @@ auto with_remedy(std::string_view remedy, Read read) {
     throw DataError(what + "; " + std::string(remedy));
   }
 }
-/// The operating system's fault; names the path and the reason.
+/// The operating system refused; the message names the path and the reason.
 struct IoError : Error {
   explicit IoError(const std::string& what) : Error(ExitCode::io, what) {}
 };
-/// This machine cannot do it; says what it lacks.
+/// The machine cannot run this; the message names the missing part.
 struct DeviceError : Error {
   explicit DeviceError(const std::string& what) : Error(ExitCode::device, what) {}
 };
-/// Training went wrong beyond repair.
+/// Training diverged: too many non-finite steps in a row.
 struct DivergedError : Error {
   explicit DivergedError(const std::string& what) : Error(ExitCode::diverged, what) {}
 };

@@ -44,7 +44,7 @@ std::string read_file(const std::string& path, std::size_t max_bytes) {
   std::string bytes;
   std::size_t filled = 0;
   for (;;) {
-    // One byte beyond the expected end tells a file that has grown from one that is complete.
+    // One byte beyond the expected end detects a file that has grown.
     const std::size_t wanted = std::max(expected + 1, filled + (std::size_t(64) << 10));
     bytes.resize(wanted > max_bytes ? max_bytes + 1 : wanted);
     const ssize_t n = ::read(in.file.number(), bytes.data() + filled, bytes.size() - filled);

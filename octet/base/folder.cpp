@@ -32,7 +32,7 @@ int make_folders(const std::string& path) {
 
 void sync_folder_of(const std::string& path) {
   const Descriptor folder(folder_of(path), O_RDONLY | O_DIRECTORY);
-  // Some file systems cannot sync a folder and say so with EINVAL; there is then nothing more to do.
+  // Some file systems cannot sync a folder and return EINVAL, which is no error.
   if (!folder.ok() || (::fsync(folder.number()) != 0 && errno != EINVAL)) refuse_file("make durable", path, errno);
 }
 

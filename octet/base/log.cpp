@@ -14,7 +14,7 @@ std::string shown;  // the status line; empty: there is none
 
 void put(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
-/// A line of its own, above the status line.
+/// One line above the status line.
 void put_above(std::string_view text) {
   const std::scoped_lock lock(mutex);
   put((shown.empty() ? "" : from_the_left) + std::string(text) + "\n" + shown);

@@ -10,10 +10,10 @@ template <class... Args>
 void print(std::string_view pattern, const Args&... args) {
   write(format(pattern, args...));
 }
-/// Writes what is buffered. Throws IoError.
+/// Writes the buffer. Throws IoError.
 void finish();
 
-/// For subcommands whose result is a file: what they print besides is lost where standard output does not take it, without an error.
+/// For subcommands whose result is a file: a failed write to standard output is no error.
 void ignore_failures();
 
 }  // namespace octet::output

@@ -4,14 +4,14 @@
 
 namespace octet {
 
-/// Whether there is a file, folder or anything else at `path`, links followed. Throws IoError where the system refuses to look: a loop of
+/// Whether there is a file, folder or anything else at `path`, links followed. Throws IoError when the system refuses access: a loop of
 /// links, a name that is too long, a folder that may not be searched.
 bool exists(const std::string& path);
 /// The same for a folder alone; false for anything else.
 bool is_folder(const std::string& path);
 
-/// `path` with the symbolic links of its last part followed, so that replacing the result keeps the links. What they lead to need not
-/// exist. Throws IoError on a loop of links.
+/// `path` with the symbolic links of its last part followed, so that replacing the result keeps the links. Their target need not exist.
+/// Throws IoError on a loop of links.
 std::string behind_links(const std::string& path);
 
 }  // namespace octet

@@ -44,12 +44,12 @@ std::string shortest(double x);
 std::string shortest(float x);
 /// The number that `text` is as a whole: decimal, hexadecimal, inf or nan; none where it is anything else, or begins with white space.
 std::optional<double> parse_number(const std::string& text);
-/// Text from outside (a file's name, a key), fit to be shown: control characters, bytes that are not UTF-8 and characters that change the
+/// Text from outside (a file's name, a key), safe to show: control characters, bytes that are not UTF-8 and characters that change the
 /// direction or the layout of a line become \x1b or \u202e, and the middle of a text of more than `most` bytes becomes "...".
 std::string printable(std::string_view s, std::size_t most = 240);
 /// `most` of a whole message.
 inline constexpr std::size_t most_of_a_message = 2000;
-/// Words one after another: "a, b, c".
+/// Words joined by a separator: "a, b, c".
 template <class Range>
 std::string joined(const Range& words, std::string_view between = ", ") {
   std::string out;

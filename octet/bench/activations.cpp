@@ -44,7 +44,7 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
   });
 }
 
-// A table is large whatever a launch touches of it: the launches of one set take turns with `turns` choices of rows.
+// The table exceeds the cache although a launch touches few rows: launches of one set alternate between `turns` choices of rows.
 struct Lookup {
   static constexpr std::int64_t turns = 16;
   Tensor table, tokens, values;

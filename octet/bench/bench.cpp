@@ -54,7 +54,7 @@ void record_limits(const Limits& limits, double copy, Device device, Result& out
   else out.fp8_flops_per_second = limits.matrix_flops_per_second(DType::e4m3);
 }
 
-// Everything but the timed steps, on a stream whose memory is free again afterwards; returns the floors that those need.
+// Everything except the timed steps, on a stream that is freed afterwards; returns the floors of the steps.
 std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunConfig>& configs, Device device, Target target, Result& out) {
   Stream stream(device, target);
   const RandomData random(stream);

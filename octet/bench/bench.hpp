@@ -4,18 +4,18 @@
 
 namespace octet::bench {
 
-/// What can be measured, in this order.
+/// The groups that can be measured, in this order.
 inline constexpr const char* groups[] = {"gemm", "quantize", "attention", "norm", "activation", "optimizer", "step"};
 
-/// What to measure and how.
+/// Options of a measurement.
 struct Plan {
-  train::RunConfig config;           // model, device, tokens of a micro-batch and of a step, states of the optimizer
+  train::RunConfig config;           // model, device, tokens per micro-batch and per step, states of the optimizer
   std::vector<std::string> groups;   // of the names above
-  std::vector<std::string> recipes;  // each of them; empty: bf16 and those that `octet compare` compares
+  std::vector<std::string> recipes;  // empty: bf16 and the recipes of `octet compare`
   Effort effort;                     // working_set_bytes 0: beyond_cache_bytes()
 };
 
-/// All that one run measured, on one device of one machine.
+/// All results of one run, on one device of one machine.
 struct Result {
   std::string device, libraries, model;
   std::int64_t tokens = 0, sequence = 0;
@@ -25,7 +25,7 @@ struct Result {
   std::vector<StepResult> steps;
 };
 
-/// Measures. Throws ConfigError on names that do not exist, DeviceError where the device lacks something.
+/// Measures. Throws ConfigError on names that do not exist, DeviceError if the device lacks memory or a library.
 Result run(const Plan&);
 
 }  // namespace octet::bench

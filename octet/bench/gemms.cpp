@@ -7,7 +7,7 @@
 namespace octet::bench {
 namespace {
 
-// How long an operand lives in training, which decides how it stands there: a weight stands in both orientations.
+// Lifetime of an operand in training. It decides the stored orientations: a cached weight has both.
 enum class Lives { passing, kept, standing };
 
 // One of a layer's three GEMMs: d[M, N] = a[M, K] b[N, K]^T, where a and b are quantized from stored matrices or their transposes.

@@ -8,15 +8,15 @@
 
 namespace octet::bench {
 
-/// How fast the device of a stream can be, measured when first asked for.
+/// The highest rates of a stream's device, measured on first use.
 class Limits {
  public:
   Limits(Stream& stream, const RandomData& random, const Effort& effort) : stream_(stream), random_(random), effort_(effort) {}
 
-  /// Bytes a second, read and written, of a copy of a tensor far beyond the cache: on the CPU memcpy by one thread or by all, whichever
+  /// Bytes per second, read and written, of a copy of a tensor far beyond the cache: on the CPU memcpy by one thread or by all, whichever
   /// is faster, on a GPU its own copy. The best of some runs.
   double copy_bytes_per_second();
-  /// Operations a second of matrix products whose operands have this type, on large matrices. The CPU multiplies 8-bit codes as the type
+  /// Operations per second of matrix products whose operands have this type, on large matrices. The CPU multiplies 8-bit codes as the type
   /// that they are decoded to.
   double matrix_flops_per_second(DType operands) const;
   /// The rate of the matrix library itself for d[M, N] = a[M, K] b[N, K]^T: on the CPU oneDNN's best over the orders in which operands
@@ -31,7 +31,7 @@ class Limits {
   std::map<std::tuple<DType, DType, std::int64_t, std::int64_t, std::int64_t>, double> known_;  // of operands, result, M, N, K
 };
 
-/// Bytes that go beyond the last cache of the device several times over.
+/// Several times the size of the device's last-level cache.
 double beyond_cache_bytes(Device);
 
 }  // namespace octet::bench

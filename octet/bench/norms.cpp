@@ -34,7 +34,7 @@ void measure_forward(Subject& s, std::vector<Row>& rows, const Planned& p) {
   };
   Stream shapes(Device::null, s.stream.target());
   const double bytes = 2.0 * double(shape.count()) + sink_bytes(shapes, sink_on(shapes));
-  // As in training, but for the first: statistics are found where the residual sum is made.
+  // As in training, except for the first norm: the residual sum computes the statistics.
   add_memory_row(s, rows, norm_row(s, "rmsnorm forward", p.recipe, bytes), [&](Stream& stream) -> Launch {
     const Buffers b(s, stream, false);
     return [&stream, b, y = sink_on(stream)]() mutable {
@@ -50,7 +50,7 @@ void measure_forward(Subject& s, std::vector<Row>& rows, const Planned& p) {
   });
 }
 
-// What is possible for matrices of this size: how a small copy compares with the large one that is the limit.
+// The limit for matrices of this size: a small copy compared with the large one.
 void measure_copy(Subject& s, std::vector<Row>& rows) {
   const Shape shape{s.tokens, s.shape.width};
   add_memory_row(s, rows, norm_row(s, "copy", "bf16", 4.0 * double(shape.count())), [&](Stream& stream) -> Launch {

@@ -4,7 +4,7 @@
 namespace octet::bench {
 namespace {
 
-// Orientations in the regions that training has for them: scratch, or one that lives on.
+// Orientations in the regions of training: scratch, or a longer-lived one.
 struct Wanted {
   bool cols;
   Lifetime rows_region = Lifetime::scratch, cols_region = Lifetime::scratch;
@@ -27,7 +27,7 @@ void add_quantize(Subject& s, std::vector<Row>& rows, const Planned& p, const st
   };
   Stream shapes(Device::null, s.stream.target());
   const ops::Sink sink = sink_on(shapes, shapes.empty(shape, DType::bf16));
-  const double reads_and_codes = sink_bytes(shapes, sink);  // x stands for the plain values: it is read, not written
+  const double reads_and_codes = sink_bytes(shapes, sink);  // x counts as the plain values: it is read, not written
   add_memory_row(s, rows,
                  {.group = "quantize",
                   .name = format("{} {}", what, want.cols ? "rows + transposed" : "rows"),

@@ -9,7 +9,7 @@
 namespace octet::bench {
 namespace {
 
-// 16-byte steps, but with 127 as a factor: no row of a model divides it.
+// A multiple of 16 bytes with the factor 127: no row of a model divides it.
 constexpr std::int64_t pool = 127 * 8 * 1031;
 
 }  // namespace

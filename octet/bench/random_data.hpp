@@ -4,8 +4,8 @@
 
 namespace octet::bench {
 
-/// Values that tensors under measurement are filled with: of a normal distribution of deviation 1, as zeros and few distinct values let
-/// a processor run faster than real data does. Copies of one pool, whose length fits no row, so that filling takes no time.
+/// Values of measured tensors, normally distributed with deviation 1: a processor runs faster on zeros and few distinct values than on real
+/// data. Copies of one pool, whose length fits no row, so that filling takes no time.
 class RandomData {
  public:
   /// The pools live in the run's region of the stream.

@@ -6,7 +6,7 @@
 
 namespace octet::bench {
 
-/// What a row's rate counts.
+/// The unit of a row's rate.
 enum class Unit : std::uint8_t { bytes, flops, tokens };
 std::string_view name(Unit);  // "B/s", "FLOP/s", "tokens/s"
 
@@ -16,7 +16,7 @@ struct Row {
   Unit unit = Unit::bytes;
   Timing seconds;     // of one launch
   double amount = 0;  // bytes read and written, operations (2 per multiply-add), or tokens of one launch
-  double limit = 0;   // the rate that this machine reaches at most, measured in the same run
+  double limit = 0;   // the machine's limit, measured in the same run
 
   double rate() const { return amount / seconds.median; }
   double share() const { return rate() / limit; }

@@ -14,7 +14,7 @@ struct Sites {
 
   std::vector<Site> all() const { return {qkv, attention_out, mlp_in, mlp_out, head}; }
 };
-/// From the rows of a model's plan. Throws ContractError when they are not those of a decoder of this engine.
+/// From the rows of a model's plan. Throws ContractError unless they are those of a decoder.
 Sites sites_of(const std::vector<PlanRow>& plan, const ModelShape&);
 
 /// The plans of all sites under one recipe, with the state of their quantizers. Recipes whose GEMMs read the same layouts with the same

@@ -24,11 +24,11 @@ std::vector<data::Batch> random_batches(const train::RunConfig& c) {
   return out;
 }
 
-// Not measured by its own quantizers, as most steps of a run are not.
+// Without health measurement, like most steps of a run.
 void step(train::StepRunner& runner, const std::vector<data::Batch>& batches) { runner.run(batches, {.learning_rate = 1e-5}); }
 
 Timing time_steps(Engine& e, const std::vector<data::Batch>& batches, int repeats) {
-  // A micro-step is run twice before it is recorded to be replayed, and the record's first use costs time too.
+  // A micro-step runs twice before its graph is recorded, and the first replay costs time too.
   constexpr std::int64_t micro_steps = 4;
   const std::int64_t warm_up = std::max<std::int64_t>(2, ceil_div(micro_steps, std::int64_t(batches.size())));
   e.parameters.initialize(e.stream, 1);

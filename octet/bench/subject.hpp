@@ -9,14 +9,14 @@
 
 namespace octet::bench {
 
-/// What every group of measurements works on: one model's shapes on one device, under some recipes.
+/// The subject of all groups: one model's shapes on one device, under some recipes.
 struct Subject {
   Stream& stream;
   const RandomData& random;
   Limits& limits;
   Effort effort;
   ModelShape shape;
-  std::int64_t tokens = 0, sequence = 0;  // of a micro-batch, and of each of its sequences
+  std::int64_t tokens = 0, sequence = 0;  // per micro-batch and per sequence
   Sites sites;
   DType gradients = DType::f32;  // storage of the gradients of matrices; the head's are always f32
   std::vector<Planned> planned = {};

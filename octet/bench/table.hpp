@@ -5,7 +5,7 @@
 
 namespace octet::bench {
 
-/// The result as a table for people: a line a row, and where the floor of each step comes from.
+/// The result as a table for display: one line per row, and the parts of each step's floor.
 std::string table_text(const Result&);
 /// The same in base units: seconds, bytes, operations, tokens. docs/benchmarks.md lists the members.
 json::Value to_json(const Result&);

@@ -19,7 +19,7 @@ struct Options {
   bool quiet = false;
 };
 
-// Where neither options nor keys say otherwise: the demo's model on a CPU, a model worth a GPU there.
+// Defaults: the demo's model on a CPU, a model that loads a GPU on a GPU.
 train::RunConfig config_of(const Options& o) {
   train::RunConfig c;
   c.device = o.device;
@@ -42,7 +42,7 @@ bench::Plan plan_of(const Options& o) {
   plan.groups.assign(std::begin(bench::groups), std::end(bench::groups));
   if (o.group != "all") {
     if (std::find(plan.groups.begin(), plan.groups.end(), o.group) == plan.groups.end())
-      throw ConfigError(format("nothing called \"{}\" can be measured; there are {} and all", printable(o.group), joined(bench::groups)));
+      throw ConfigError(format("\"{}\" cannot be measured; choose one of {} or all", printable(o.group), joined(bench::groups)));
     plan.groups = {o.group};
   }
   const bool gpu = device_named(plan.config.device) != Device::cpu;
@@ -68,24 +68,25 @@ ExitCode measure(const Options& o) {
 void add_bench(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command(
-      "bench", "Measure kernels and whole steps, each beside what this machine reaches at most",
+      "bench", "Measure kernels and training steps, compared with the limits of this machine",
       "  octet bench                                      everything, at the demo model's shapes on a CPU, Qwen2.5-0.5B's on a GPU\n"
       "  octet bench gemm --model gpt2-124m --tokens 2048 --sequence 512\n"
       "  octet bench step --recipe bf16,current --accumulate 32 --set optim.moments=bf16 --json step.json\n"
-      "Memory-bound rows are held against the copy of a large tensor, GEMM and attention against the best matrix product, all measured in\n"
-      "the same run. A step is held against its floor: GEMM operations at the rates of their types, attention at the rate that it has\n"
-      "alone, bytes of all other ops at copy bandwidth; nothing overlaps. See docs/benchmarks.md.");
+      "Memory-bound rows are compared with the copy of a large tensor, GEMM and attention with the fastest matrix product, all measured "
+      "in\n"
+      "the same run. A step is compared with its floor: GEMM operations at the rates of their types, attention at its own measured rate,\n"
+      "bytes of all other ops at copy bandwidth, without overlap. See docs/benchmarks.md.");
   command.positional("what", o->group, joined(bench::groups) + " or all", false);
-  command.option("--device", o->device, "auto (the GPU where there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
+  command.option("--device", o->device, "auto (the GPU if there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
   command.option("--model", o->model, "a named size, whose shapes are measured (model.size)");
-  command.option("--tokens", o->tokens, "tokens in a micro-batch; 0: 1024 on a CPU, 16384 on a GPU", {.at_least = 0});
-  command.option("--sequence", o->sequence, "tokens in a sequence; 0: 256 on a CPU, 4096 on a GPU, or fewer where the rest asks for it",
-                 {.at_least = 0});
-  command.option("--accumulate", o->accumulate, "micro-batches in a step", {.at_least = 1, .at_most = 65536});
-  command.option("--recipe", o->recipes, "recipes to measure; without it, bf16 and those that octet compare compares", ',');
+  command.option("--tokens", o->tokens, "tokens per micro-batch; 0: 1024 on a CPU, 16384 on a GPU", {.at_least = 0});
+  command.option("--sequence", o->sequence,
+                 "tokens per sequence; 0: 256 on a CPU, 4096 on a GPU, or fewer if --tokens or the model requires it", {.at_least = 0});
+  command.option("--accumulate", o->accumulate, "micro-batches per step", {.at_least = 1, .at_most = 65536});
+  command.option("--recipe", o->recipes, "recipes to measure; default: bf16 and the recipes of octet compare", ',');
   command.option("--repeat", o->repeat, "samples of each row: their median and quartiles are shown", {.at_least = 1, .at_most = 10000});
   command.option("--sample-ms", o->sample_ms, "milliseconds of one sample; 0: 5 on a CPU, 20 on a GPU", {.at_least = 0, .at_most = 10000});
-  command.option("--working-set", o->working_set_mib, "MiB that buffers rotate over; 0: several times the last cache",
+  command.option("--working-set", o->working_set_mib, "MiB of buffers to rotate over; 0: several times the last-level cache",
                  {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.moments=bf16; may be repeated");

@@ -19,7 +19,7 @@ namespace {
 
 ExitCode result = ExitCode::done;
 
-// What is wrong with an option's text or path, or "".
+// The error of an option's text or path, or "".
 std::string empty_error(const std::string& text) { return text.empty() ? "must not be empty" : ""; }
 
 // A first word that is no subcommand is refused with the nearest one; CLI11 alone would only say that one is missing.
@@ -40,7 +40,7 @@ const CLI::App& command_named(const CLI::App& program, std::string_view name) {
   return program;
 }
 
-// What to say of a command line with an option that its command does not have: the option and the nearest one.
+// The message for an option that the subcommand does not have: the option and the nearest one.
 std::string unknown_option(const CLI::App& command, int argc, char** argv) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
@@ -54,7 +54,7 @@ std::string unknown_option(const CLI::App& command, int argc, char** argv) {
   return "";
 }
 
-// One line for a command line that was refused: what is wrong with it, and which help to read.
+// One line for a refused command line: the error, and the help to read.
 std::string refusal(const CLI::App& program, const CLI::ParseError& error, int argc, char** argv) {
   const CLI::App& command = command_named(program, argc > 1 ? argv[1] : "");
   std::string what = dynamic_cast<const CLI::ExtrasError*>(&error) ? unknown_option(command, argc, argv) : "";
@@ -69,7 +69,7 @@ std::string range_error(const Accept& accept, double value) {
              : format("must be at least {}, got {}", accept.at_least, value);
 }
 
-// What is wrong with an option's whole number, or "". CLI11 would take the largest one for one that is too large.
+// The error of an option's integer, or "". CLI11 would take the largest one for one that is too large.
 std::string integer_error(const std::string& text) {
   std::int64_t value = 0;
   const char *begin = text.data() + (text.starts_with('+') ? 1 : 0), *end = text.data() + text.size();
@@ -123,10 +123,10 @@ int show_help(const CLI::App& app, const CLI::Success& e) {
 struct Command::Parser {
   CLI::App* app;
   Result result;
-  std::vector<std::pair<CLI::Option*, bool*>> optional = {};  // options whose value may be left out, and where it says that they were named
-  std::vector<std::pair<std::vector<std::string>*, char>> lists = {};  // values that one word may hold several of, and what separates them
+  std::vector<std::pair<CLI::Option*, bool*>> optional = {};           // options whose value may be left out, and whether they were named
+  std::vector<std::pair<std::vector<std::string>*, char>> lists = {};  // values that one word may list, and their separator
 
-  // What is left to do when all words have been read.
+  // Checks after all words have been read.
   void complete() const {
     for (const auto& [option, named] : optional) *named = option->count() > 0;
     for (const auto& [values, separator] : lists) *values = split(*values, separator);

@@ -13,7 +13,7 @@
 
 namespace octet::cli {
 
-/// What an option accepts besides its type.
+/// Constraints of an option besides its type.
 struct Accept {
   double at_least = -std::numeric_limits<double>::infinity();
   double at_most = std::numeric_limits<double>::infinity();
@@ -22,7 +22,7 @@ struct Accept {
 };
 
 /// Where the result of a subcommand goes. Where it is standard output, the subcommand fails with exit code 74 when it cannot be written
-/// there; where it is a file, what is printed besides may get lost.
+/// there; if it is a file, printed lines may get lost.
 enum class Result { standard_output, file };
 
 /// A subcommand that is being described. Values are written when the command line is parsed; the referents must outlive it.
@@ -40,7 +40,7 @@ class Command {
   void option(const std::string& names, std::vector<std::string>& values, const std::string& help, char separator = 0,
               bool required = false);
   void flag(const std::string& names, bool& value, const std::string& help);
-  /// An option whose value may be left out; `given` tells whether it was named at all.
+  /// An option whose value may be left out; `given`: whether it was named.
   void optional_value(const std::string& names, bool& given, std::string& value, const std::string& help);
 
   /// Options that the command line names, and its words that belong to none, after parsing.

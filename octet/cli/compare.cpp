@@ -26,7 +26,7 @@ double share_of(const std::string& option, const std::string& text) {
   return percent ? *number / 100 : *number;
 }
 
-// An 8-bit recipe proves nothing as the one that others are held against, unless it was named an arm for that.
+// An 8-bit recipe is no baseline, unless it was named as an arm for that.
 void require_baseline(const train::StudyConfig& study) {
   const std::string& baseline = study.compare.baseline;
   const auto named = [&](const std::string& arm) { return arm.starts_with(baseline + ":"); };
@@ -36,7 +36,7 @@ void require_baseline(const train::StudyConfig& study) {
 
 // --arm without --recipes compares the arms alone.
 train::StudyConfig study_of(const Options& o, bool recipes_given) {
-  if (o.fp8_given) throw ConfigError("--fp8 is no option of compare: --recipes says which recipes are compared, --baseline with which");
+  if (o.fp8_given) throw ConfigError("--fp8 is not an option of compare: select the recipes with --recipes, the baseline with --baseline");
   train::StudyConfig study{{}, o.compare};
   if (!o.compare.arms.empty() && !recipes_given) study.compare.recipes.clear();
   require_baseline(study);
@@ -49,13 +49,13 @@ train::StudyConfig study_of(const Options& o, bool recipes_given) {
   return study;
 }
 
-// A resumed comparison is what it was: nothing of it can be said anew.
+// A resumed comparison cannot change its options.
 void require_nothing_else(const std::vector<std::string>& given) {
   std::string others;
   for (const std::string& name : given)
     if (name != "--resume" && name != "--quiet") others += (others.empty() ? "" : ", ") + printable(name);
   if (!others.empty())
-    throw ConfigError(format("--resume goes on with what its folder's {} says; leave out {}", train::Study::file_name, others));
+    throw ConfigError(format("--resume uses the options stored in the folder's {}; remove {}", train::Study::file_name, others));
 }
 
 ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given) {
@@ -77,7 +77,7 @@ void add_compare(Program& program) {
   auto o = std::make_shared<Options>();
   o->compare.recipes = compared_recipes();
   Command command = program.command(
-      "compare", "Train several configurations from the same weights on the same data, and judge how their losses differ",
+      "compare", "Train several configurations from the same weights on the same data, and judge the differences of their losses",
       "  octet compare --data data/docs --max-time 5m\n"
       "  octet compare run.toml --recipes current,block128 --seeds 5 --tolerance 0.5%\n"
       "  octet compare run.toml --seeds 5 --arm 'slow: recipe.name=current, optim.learning_rate=1e-3'\n"
@@ -88,13 +88,13 @@ void add_compare(Program& program) {
   command.option("--recipes", o->compare.recipes, "arms that differ from the baseline by recipe alone", ',');
   command.option("--arm", o->compare.arms,
                  "an arm with any keys, 'name: key=value, key=value'; may be repeated; then --recipes has no default");
-  command.option("--baseline", o->compare.baseline, "arm that the others are measured against: bf16, fp32, or the name of an --arm");
-  command.option("--seeds", o->compare.seeds, "runs of each arm, each with another seed; fewer than 3 resolve nothing",
+  command.option("--baseline", o->compare.baseline, "arm that the others are compared with: bf16, fp32, or the name of an --arm");
+  command.option("--seeds", o->compare.seeds, "runs per arm, each with another seed; fewer than 3 resolve nothing",
                  {.at_least = 1, .at_most = 100});
   command.option("--twins", o->compare.twins, "twins of the baseline per seed, whose first weights differ in their last bit",
                  {.at_least = 0, .at_most = most_twins});
   command.option("--tolerance", o->tolerance, "gap in loss that passes, such as 0.005 or 0.5%");
-  command.option("--resume", o->resume, "resume the comparison in this folder; what is compared is stored there");
+  command.option("--resume", o->resume, "resume the comparison in this folder, with the options stored there");
   command.flag("--quiet", o->quiet, "no progress: print warnings and the result only");
   command.run([o, command] { return compare_recipes(*o, command.given()); });
 }

@@ -53,7 +53,7 @@ ExitCode examine() {
 }  // namespace
 
 void add_doctor(Program& program) {
-  program.command("doctor", "Say what this machine has and what will run on it", "  octet doctor").run(examine);
+  program.command("doctor", "Report hardware, libraries and supported recipes", "  octet doctor").run(examine);
 }
 
 }  // namespace octet::cli

@@ -34,19 +34,19 @@ ExitCode evaluate_model(const Options& o) {
 void add_eval(Program& program) {
   auto o = std::make_shared<Options>();
   Command command =
-      program.command("eval", "Evaluate a model under any recipe, also one it was not trained with",
+      program.command("eval", "Evaluate a model under any recipe, including one it was not trained with",
                       "  octet eval runs/bf16 --data data/docs\n"
-                      "  octet eval runs/bf16 --data data/docs --recipe global --residual    a BF16 model in FP8, one scale for all\n"
-                      "  octet eval runs/bf16 --data data/docs --recipe current --residual   the same, a scale per tensor");
+                      "  octet eval runs/bf16 --data data/docs --recipe global --residual    a BF16 model in FP8, one scale per model\n"
+                      "  octet eval runs/bf16 --data data/docs --recipe current --residual   the same, per-tensor scales");
   o->add_to(command);
   command.option("--data", o->data, "token folder; its held-out part is read", {}, true);
-  command.option("--sequence", o->sequence, "tokens in a sequence", {.at_least = 1});
-  command.option("--batch", o->batch, "sequences at a time", {.at_least = 1});
+  command.option("--sequence", o->sequence, "tokens per sequence", {.at_least = 1});
+  command.option("--batch", o->batch, "sequences per batch", {.at_least = 1});
   command.option("--tokens", o->tokens, "held-out tokens to evaluate on; 0: all", {.at_least = 0});
   command.option("--held-out", o->fraction, "share of the documents to evaluate on, chosen by a hash of their number",
                  {.at_least = 0, .at_most = 0.999});
   command.flag("--residual", o->quantize_residual, "quantize the residual stream too");
-  command.option("--calibration", o->calibration, "batches that scales with a history see first", {.at_least = 0});
+  command.option("--calibration", o->calibration, "batches that initialize scales with a history", {.at_least = 0});
   command.run([o] { return evaluate_model(*o); });
 }
 

@@ -12,7 +12,7 @@ void add_export(Program& program) {
   Command command = program.command("export", "Write a model as a Hugging Face folder, for transformers",
                                     "  octet export runs/current --output exported --dtype bf16", Result::file);
   command.positional("model", o->folder, "folder of a run, or a Hugging Face folder", true);
-  command.option("-o,--output", o->output, "folder to make", {}, true);
+  command.option("-o,--output", o->output, "folder to create", {}, true);
   command.option("--dtype", o->dtype, "f32 or bf16", {.one_of = {"f32", "bf16"}});
   command.run([o] {
     o->precision.recipe = "fp32", o->device = "cpu";

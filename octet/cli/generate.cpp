@@ -76,12 +76,12 @@ ExitCode generate_text(const Options& o) {
 
 void add_generate(Program& program) {
   auto o = std::make_shared<Options>();
-  Command command = program.command("generate", "Write text with a model",
+  Command command = program.command("generate", "Generate text",
                                     "  octet generate runs/bf16 --prompt '#include <'\n"
                                     "  octet generate runs/current --recipe current --temperature 0 --tokens 100");
   o->add_to(command);
   command.option("--prompt", o->prompt, "text to continue", {.may_be_empty = true});
-  command.option("--tokens", o->tokens, "tokens to write", {.at_least = 1});
+  command.option("--tokens", o->tokens, "tokens to generate", {.at_least = 1});
   command.option("--temperature", o->temperature, "0: always the most likely token", {.at_least = 0});
   command.option("--top-k", o->top_k, "draw from this many most likely tokens; 0: from all", {.at_least = 0});
   command.option("--seed", o->seed, "of the draws");

@@ -31,13 +31,13 @@ ExitCode show(const Options& o) {
 void add_inspect(Program& program) {
   auto o = std::make_shared<Options>();
   Command command =
-      program.command("inspect", "Show what a file or folder holds and whether it is whole, or a number's bits",
+      program.command("inspect", "Verify and show a file or folder, or show a number's encoding in each format",
                       "  octet inspect runs/current                               a run: progress, quantizers, checkpoints\n"
                       "  octet inspect runs/current/checkpoints/step-000000120    every tensor\n"
                       "  octet inspect data/docs                                  a dataset, or one of its shards\n"
                       "  octet inspect model.safetensors                          tensors, or a Hugging Face folder\n"
                       "  octet inspect 0.3 --format e4m3                          sign, exponent, mantissa, neighbours, error\n"
-                      "Exit code 64: something in it is damaged.");
+                      "Exit code 64: a part of it is damaged.");
   command.positional("what", o->what,
                      "path of a run, checkpoint, dataset, token shard, Hugging Face folder or safetensors file, or a number", true);
   command.option("--format", o->format, "of a number: " + joined(inspect::format_names()) + "; without it, all");

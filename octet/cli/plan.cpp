@@ -19,11 +19,10 @@ std::string memory_row(std::string name, std::size_t bytes) {
   return name + " " + std::string(size.size() < 12 ? 12 - size.size() : 0, ' ') + size;
 }
 
-// What train would refuse of the data, where it is here: a plan may be made on another machine.
+// Validates the data as train would, if it is on this machine.
 void require_data(const train::RunConfig& c) {
   if (c.data.path.empty()) return;
-  if (!exists(c.data.path))
-    return log::warn("data.path: there is no '{}' here, so the plan was not checked against the data", printable(c.data.path));
+  if (!exists(c.data.path)) return log::warn("data.path: there is no '{}' here, so the data was not validated", printable(c.data.path));
   data::DataConfig quick = c.data;
   quick.verify = false;
   const train::Corpus corpus(quick, c.train, c.model.shape().vocabulary);
@@ -38,7 +37,7 @@ ExitCode plan_run(const RunOptions& o) {
   output::print("model    {}, {} parameters\n", c.model.size, grouped(dry.parameters));
   output::print("step     {} tokens = {} x {} sequences of {}\n", grouped(c.tokens_per_step()), c.train.accumulate, c.train.batch,
                 c.data.sequence_length);
-  output::print("work     {} GFLOP a step ({} in GEMMs), {} of other memory traffic, {} ops\n", fixed(dry.step.flops / 1e9, 1),
+  output::print("work     {} GFLOP per step ({} in GEMMs), {} of other memory traffic, {} ops\n", fixed(dry.step.flops / 1e9, 1),
                 fixed(dry.step.gemm_flops / 1e9, 1), bytes_text(dry.step.bytes), dry.step.ops);
   output::print("memory   {} at the peak, {} free here\n", bytes_text(double(dry.memory.total)),
                 bytes_text(double(available_bytes(device))));
@@ -57,7 +56,7 @@ ExitCode plan_run(const RunOptions& o) {
 void add_plan(Program& program) {
   auto o = std::make_shared<RunOptions>();
   Command command =
-      program.command("plan", "Say what a run would need, without running it: memory, work, precision of each layer",
+      program.command("plan", "Estimate memory and work, and show the precision of each layer, without training",
                       "  octet plan --set model.size=llama-3-8b --fp8 block128 --set train.batch=1\n"
                       "  octet plan run.toml\n"
                       "Exit code 69: the run would not fit into this machine's memory, or its GPU does not multiply the recipe's codes.");

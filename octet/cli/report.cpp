@@ -25,10 +25,10 @@ ExitCode write(const Options& o) {
 
 void add_report(Program& program) {
   auto o = std::make_shared<Options>();
-  Command command = program.command("report", "Write one HTML page about runs, also unfinished ones",
+  Command command = program.command("report", "Write one HTML page about runs, including unfinished ones",
                                     "  octet report runs/compare\n"
                                     "  octet report runs/bf16 runs/current -o both.html\n"
-                                    "  octet report runs                                 all that is there, as it stands",
+                                    "  octet report runs                                 all runs in the folder, including unfinished ones",
                                     Result::file);
   command.positional("folders", o->folders, "folders of runs, of a comparison, or that hold such folders");
   command.option("-o,--output", o->output, "file to write; default: report.html in the first folder");

@@ -6,7 +6,7 @@
 
 namespace octet::cli {
 
-/// The options that train, compare and plan share: a configuration file, `--set key=value`, and flags that stand for keys.
+/// The options that train, compare and plan share: a configuration file, `--set key=value`, and flags for keys.
 struct RunOptions {
   std::string file, fp8, data, output, name, max_time;
   std::vector<std::string> set;
@@ -14,16 +14,16 @@ struct RunOptions {
   bool fp8_given = false;
 
   void add_to(Command&);
-  /// The configuration that they make together: the file, then the flags, then --set. Warns of options without effect.
+  /// The resulting configuration: the file, then the flags, then --set. Warns of options without effect.
   train::RunConfig config() const;
-  /// The same, of keys that nobody sets as in `defaults`, without the warnings; `origins` gets the places of the others.
+  /// The same without the warnings. Keys that are not set have the values of `defaults`; `origins` gets the places of the others.
   train::RunConfig config(const train::RunConfig& defaults, config::Origins& origins) const;
 };
 
 /// "90", "90s", "5m", "1h30m" in seconds; throws ConfigError naming `option` otherwise.
 double seconds_of(const std::string& option, const std::string& text);
 
-/// The recipe that `--fp8` alone stands for.
+/// The recipe of `--fp8` without a value.
 inline constexpr const char* default_fp8_recipe = "current";
 
 }  // namespace octet::cli

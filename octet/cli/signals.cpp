@@ -22,10 +22,10 @@ void on_save(int) { train::request_save(); }
 
 void handle(int number, void (*handler)(int)) {
   struct sigaction action {};
-  // nohup: who starts a run that outlives its terminal has SIGHUP ignored.
+  // nohup ignores SIGHUP, so that a run outlives its terminal.
   if (number == SIGHUP && ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;  // what was being read or written goes on
+  action.sa_flags = SA_RESTART;  // reads and writes are restarted
   ::sigaction(number, &action, nullptr);
 }
 
@@ -34,7 +34,7 @@ void handle(int number, void (*handler)(int)) {
 void heed_signals() {
   for (const int number : stops) handle(number, on_stop);
   handle(SIGUSR2, on_save);
-  std::signal(SIGPIPE, SIG_IGN);  // whoever reads the progress may leave: training goes on
+  std::signal(SIGPIPE, SIG_IGN);  // training continues when the reader of its progress exits
   std::thread([] {
     while (true) ::pause();
   }).detach();

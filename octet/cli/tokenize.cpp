@@ -34,17 +34,17 @@ class Bar final : public data::TokenizeProgress {
 
 void add_tokenize(Program& program) {
   auto o = std::make_shared<Options>();
-  Command command = program.command("tokenize", "Turn text files into a token folder to train on",
+  Command command = program.command("tokenize", "Convert text files to a token folder",
                                     "  octet tokenize --input 'docs/**/*.txt' --output data/docs\n"
                                     "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force",
                                     Result::file);
   command.option("-i,--input", o->inputs, "files or patterns, quoted: *, ?, ** for any folders; may be repeated", 0, true);
-  command.option("-o,--output", o->output, "folder to make", {}, true);
-  command.option("--tokenizer", o->tokenize.tokenizer, "byte: every byte is a token");
+  command.option("-o,--output", o->output, "folder to create", {}, true);
+  command.option("--tokenizer", o->tokenize.tokenizer, "byte: one token per byte");
   command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text; 0: all",
                  {.at_least = 0, .at_most = 1e12});
-  command.option("--shard-bytes", o->shard_bytes, "no shard's file is larger", {.at_least = 1024});
-  command.flag("--force", o->tokenize.force, "replace the token folder that is there");
+  command.option("--shard-bytes", o->shard_bytes, "largest size of a shard file", {.at_least = 1024});
+  command.flag("--force", o->tokenize.force, "replace an existing token folder");
   command.run([o] {
     if (o->max_mb > 0 && o->max_mb < least_mb) throw ConfigError(format("--max-mb {}: less than one byte; 0 takes all files", o->max_mb));
     o->tokenize.max_bytes = std::uint64_t(o->max_mb * 1e6), o->tokenize.shard_bytes = std::uint64_t(o->shard_bytes);

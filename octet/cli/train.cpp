@@ -17,7 +17,7 @@ struct Options : RunOptions {
   bool quiet = false, resume = false;
   std::string resume_folder;
 
-  // Where the run to go on with is, and the configuration it goes on with: what the command line says, on top of what it was.
+  // The folder of the run to resume, and its configuration: the stored one, changed by the command line.
   train::RunConfig resumed(std::string& folder) const {
     RunOptions options = *this;
     folder = resume_folder.empty() ? train::last_run_folder(config()) : resume_folder;
@@ -25,7 +25,7 @@ struct Options : RunOptions {
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     if (exists(folder + "/" + train::Study::file_name))
       throw ConfigError(
-          format("--resume: {} holds a comparison; octet compare --resume {} goes on with it", printable(folder), printable(folder)));
+          format("--resume: {} is a comparison; resume it with octet compare --resume {}", printable(folder), printable(folder)));
     if (options.file.empty()) options.file = folder + "/config.toml";
     if (!exists(options.file))
       throw ConfigError(
@@ -42,7 +42,7 @@ ExitCode train_model(const Options& o) {
   const train::Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
   train::Trainer trainer(config, corpus,
                          {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder});
-  log::info("{} parameters, {} of memory, {} GFLOP a step", grouped(trainer.plan().parameters),
+  log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
   const auto report = [&] { write_report(trainer.folder() + "/report.html", std::vector{read_run(trainer.folder())}); };
@@ -59,7 +59,7 @@ ExitCode train_model(const Options& o) {
                 outcome.end.step, fixed(outcome.end.train_loss, 4), fixed(outcome.end.eval_loss, 4),
                 grouped(static_cast<long long>(outcome.end.tokens_per_second)), outcome.end.skipped, outcome.folder);
   if (outcome.state != RunState::stopped) return ExitCode::done;
-  log::info("octet train --resume {} goes on", outcome.folder);
+  log::info("resume with octet train --resume {}", outcome.folder);
   return ExitCode::interrupted;
 }
 
@@ -71,12 +71,12 @@ void add_train(Program& program) {
                                     "  octet train --data data/docs --steps 200            BF16, the tiny demo model\n"
                                     "  octet train --data data/docs --steps 200 --fp8      the same in FP8\n"
                                     "  octet train run.toml --fp8 mxfp8 --max-time 1h      a configuration, another recipe, an hour\n"
-                                    "  octet train --resume runs/bf16                      goes on after a crash or Ctrl-C\n"
+                                    "  octet train --resume runs/bf16                      resumes after a crash or Ctrl-C\n"
                                     "  octet train run.toml --set optim.learning_rate=1e-3 --set recipe.last=1",
                                     Result::file);
   o->add_to(command);
   command.optional_value("--resume", o->resume, o->resume_folder,
-                         "go on with the run in this folder or, without one, with the last of this name");
+                         "resume the run in this folder; without a folder, the last run of this name");
   command.flag("--quiet", o->quiet, "no progress: print warnings and the last line only");
   command.run([o] { return train_model(*o); });
 }

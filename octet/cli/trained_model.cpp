@@ -35,7 +35,7 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   const ModelShape shape = read_hugging_face_shape(from);
   if (sequence > shape.max_sequence)
     throw ConfigError(
-        format("{} tokens are asked for, but the model in {} takes at most {}", sequence, printable(from), shape.max_sequence));
+        format("{} tokens are requested, but the model in {} takes at most {} tokens", sequence, printable(from), shape.max_sequence));
   const auto files = io::TensorFolder::open(from);  // weights that cannot be read are refused before the machine is measured
   for (const auto& entry : recipes())
     if (entry.name == precision.recipe && entry.options.empty() && precision.options.format != "default")

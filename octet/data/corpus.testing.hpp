@@ -10,7 +10,7 @@
 #include "octet/numerics/philox.hpp"
 #include "tests/testing/scratch.hpp"
 
-// Small corpora for this level's tests.
+// Small corpora for tests of this level.
 
 namespace octet::data {
 
@@ -34,7 +34,7 @@ inline void write_corpus(const Scratch& scratch, const std::vector<std::string>&
   }
 }
 
-/// `documents` texts of uneven length, `least` bytes or a little more.
+/// `documents` texts of uneven length, `least` bytes or a few more.
 inline std::vector<std::string> some_texts(std::size_t documents, std::size_t least = 20) {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < documents; ++i) texts.push_back(noise(least + i * 7 % 23, i));

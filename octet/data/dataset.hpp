@@ -9,10 +9,10 @@
 
 namespace octet::data {
 
-/// A dataset folder opened for reading: its shards joined to one token stream. Const calls are safe from many threads at once.
+/// A dataset folder opened for reading: its shards joined to one token stream. Const calls are thread-safe.
 class Dataset {
  public:
-  /// Opens and checks the manifest and every shard. Throws ConfigError when `folder` is no dataset, DataError (file, place, remedy) at
+  /// Opens and checks the manifest and every shard. Throws ConfigError when `folder` is not a dataset, DataError (file, place, remedy) at
   /// a missing, truncated, damaged, swapped or foreign shard, IoError when the system refuses.
   explicit Dataset(const std::string& folder, Verify = Verify::everything);
 
@@ -27,7 +27,7 @@ class Dataset {
   std::uint64_t document_start(std::uint64_t number) const;
   /// Copies tokens [first, first + out.size()) of the stream to `out`, over the borders of shards. Throws DataError as Shard::read does.
   void read(std::uint64_t first, std::span<std::int32_t> out) const;
-  /// Stands for every byte of the dataset: a run stores it, and a resumed run compares.
+  /// Checksum of every byte of the dataset. A run stores it, and a resumed run compares it.
   Checksum fingerprint() const;
 
  private:
@@ -36,7 +36,7 @@ class Dataset {
   std::uint64_t token_count_ = 0, document_count_ = 0;
 };
 
-/// Throws ConfigError when the dataset has ids that a model with `vocab_size` rows in its embedding has not.
+/// Throws ConfigError when the dataset has ids beyond the `vocab_size` rows of a model's embedding.
 void require_vocabulary(const Dataset&, std::int64_t vocab_size);
 
 }  // namespace octet::data

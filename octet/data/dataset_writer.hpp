@@ -9,12 +9,12 @@
 
 namespace octet::data {
 
-/// Writes a dataset into a folder beside the one that may be there already: shards carry their checksum in their names, so old and new
-/// ones do not meet, and the manifest goes from the old to the new in one step.
+/// Writes a dataset into a folder that may already have one. Shards have their checksum in their names, so old and new ones never collide.
+/// The manifest is replaced in one step.
 class DatasetWriter {
  public:
-  /// Makes the folder and locks it against a second writer. Throws ConfigError when it holds a dataset and not `force`, IoError when the
-  /// system refuses or another writer is at work.
+  /// Creates the folder and locks it against a second writer. Throws ConfigError when it contains a dataset and `force` is false, IoError
+  /// when the system refuses or another writer has the lock.
   DatasetWriter(const std::string& folder, bool force);
   /// Without a commit(), the shards that were added are removed again.
   ~DatasetWriter();

@@ -85,7 +85,7 @@ std::vector<std::string> files_matching(const std::string& pattern) {
   if (fs::is_regular_file(path, ignored)) return {path.lexically_normal().string()};
   if (fs::is_directory(path, ignored))
     throw ConfigError(
-        format("'{}' is a folder; say which files in it, such as '{}'", printable(pattern), printable((path / "**" / "*.txt").string())));
+        format("'{}' is a folder; name its files, such as '{}'", printable(pattern), printable((path / "**" / "*.txt").string())));
   if (fs::exists(path, ignored)) throw ConfigError(format("'{}' is not a plain file; copy its text into one", printable(pattern)));
 
   std::vector<std::string> names;

@@ -85,7 +85,7 @@ TEST_F(Glob, PipesArePassedOverAndRefusedWhenNamed) {
 
 TEST_F(Glob, AFolderIsAnsweredWithThePatternForItsFiles) {
   EXPECT_EQ(error_of<ConfigError>([&] { matches("docs"); }),
-            format("'{}' is a folder; say which files in it, such as '{}'", scratch.at("docs"), scratch.at("docs/**/*.txt")));
+            format("'{}' is a folder; name its files, such as '{}'", scratch.at("docs"), scratch.at("docs/**/*.txt")));
 }
 
 TEST_F(Glob, ARelativePatternStartsInTheCurrentFolder) {

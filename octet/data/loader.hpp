@@ -13,10 +13,10 @@
 namespace octet::data {
 
 /// Endless training batches in an order that is a pure function of (seed, sample number, windows): sample g shows window
-/// permutation(g mod n) of epoch floor(g / n), n = windows.count(), with one Permutation an epoch. So rows per batch, threads and the
-/// number of readers change nothing, and one integer, the next sample's number, is the whole state.
+/// permutation(g mod n) of epoch floor(g / n), n = windows.count(), with one Permutation per epoch. The order does not depend on rows per
+/// batch, threads or the number of readers. The whole state is one integer, the next sample's number.
 ///
-/// A thread of its own prepares batches ahead. next(), seek(), position() and wait_seconds() are for one consumer thread.
+/// A background thread prepares batches ahead. next(), seek(), position() and wait_seconds() are for one consumer thread.
 class Loader {
  public:
   struct Options {
@@ -32,11 +32,11 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next batch. Throws what reading it threw (DataError, IoError), again at every call until seek().
+  /// The next batch. Throws the errors of its reading (DataError, IoError), again at every call until seek().
   Batch next();
   /// The number of the sample at which the next stride begins: 0 at first, a multiple of the stride afterwards.
   std::uint64_t position() const { return position_; }
-  /// Continues at sample `position`, as a run does that resumes.
+  /// Continues at sample `position`, as a resumed run does.
   void seek(std::uint64_t position);
   void visit_state(StateVisitor&);
   /// Samples in one pass over the windows.
@@ -61,7 +61,7 @@ class Loader {
   std::condition_variable_any room_, filled_;
   std::deque<Item> ready_;        // guarded by mutex_
   std::uint64_t prepare_at_ = 0;  // guarded by mutex_: the position of the next item of ready_
-  std::uint64_t seeks_ = 0;       // guarded by mutex_: tells an item prepared before a seek
+  std::uint64_t seeks_ = 0;       // guarded by mutex_: identifies an item prepared before a seek
   std::jthread thread_;           // last: it is stopped and joined before anything that it uses goes
 };
 

@@ -23,14 +23,14 @@ constexpr std::uint64_t most = std::uint64_t(1) << 48;
   throw DataError(format("{}: line {}: {}; copy the dataset again or run `octet tokenize` again", printable(path), line, what));
 }
 
-/// The keys of one table, with the lines they stand on. Values are as written: 12 or "text".
+/// The keys of one table, with their line numbers. Values are as written: 12 or "text".
 class Section {
  public:
   Section(const std::string& path, std::size_t line) : path_(path), line_(line) {}
 
   void add(std::string_view key, std::string_view value, std::size_t line) {
     if (!values_.try_emplace(std::string(key), Value{std::string(value), line}).second)
-      refuse(path_, line, format("the key '{}' stands twice", printable(key)));
+      refuse(path_, line, format("the key '{}' occurs twice", printable(key)));
   }
 
   std::uint64_t take_whole(const std::string& key, std::uint64_t least) {

@@ -25,7 +25,7 @@ struct Manifest {
   std::vector<Entry> shards;
 };
 
-/// `folder`/dataset.toml. Throws ConfigError when there is no such folder or file, DataError (file, line, what was wanted) when
+/// `folder`/dataset.toml. Throws ConfigError when there is no such folder or file, DataError (file, line, expected value) when
 /// something is missing, unknown, twice, of the wrong type, or names a file outside the folder, or when the sums do not agree.
 Manifest read_manifest(const std::string& folder);
 

@@ -60,7 +60,7 @@ TEST(Manifest, AWrongLineIsNamed) {
       {replaced("vocab_size = 257", "vocab_size = 99999999999999999999"),
        "line 4: 'vocab_size' must be a whole number from 1 to 281474976710656, got 99999999999999999999"},
       {replaced("vocab_size = 257", "vocab_sise = 257"), "line 1: the key 'vocab_size' is missing here"},
-      {replaced("vocab_size = 257", "vocab_size = 257\nvocab_size = 257"), "line 5: the key 'vocab_size' stands twice"},
+      {replaced("vocab_size = 257", "vocab_size = 257\nvocab_size = 257"), "line 5: the key 'vocab_size' occurs twice"},
       {replaced("vocab_size = 257", "vocab_size = 257\nextra\x1b = 1"), "line 5: the key 'extra\\x1b' is unknown here"},
       {replaced("tokenizer = \"byte\"", "tokenizer = byte"), "line 3: 'tokenizer' must be a text in double quotes, got byte"},
       {replaced("tokenizer = \"byte\"", "tokenizer = \"by\"te\""), "line 3: 'tokenizer' must be a text in double quotes, got \"by\"te\""},

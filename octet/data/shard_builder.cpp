@@ -17,7 +17,7 @@ void narrow(std::string& bytes, std::span<const std::int32_t> ids) {
   for (std::size_t i = 0; i < ids.size(); ++i) out[i] = T(ids[i]);
 }
 
-/// Room for a header, and memory asked for at once: it costs nothing until it is touched, where growing would copy.
+/// Space for a header. All memory is reserved at once: untouched pages cost nothing, and growing would copy.
 std::string empty_file(std::uint64_t shard_bytes) {
   std::string bytes;
   bytes.reserve(std::size_t(std::min<std::uint64_t>(shard_bytes, std::uint64_t(256) << 20)));

@@ -10,7 +10,7 @@
 
 namespace octet::data {
 
-/// Collects a token stream and cuts it into the bytes of shards, none above a given size; a document may go on in the next shard.
+/// Collects a token stream and cuts it into the bytes of shards, none above a given size; a document may continue in the next shard.
 class ShardBuilder {
  public:
   static constexpr std::uint64_t least_shard_bytes = 1024;
@@ -20,7 +20,7 @@ class ShardBuilder {
 
   /// The next token begins a document.
   void begin_document() { document_pending_ = true; }
-  /// Takes as many of `ids` as fit and returns how many; when fewer than ids.size(), the shard is full: take finish() and go on.
+  /// Stores as many of `ids` as fit and returns their number. If that is below ids.size(), the shard is full: call finish() and continue.
   std::size_t append(std::span<const std::int32_t> ids);
   bool empty() const { return header_.token_count == 0; }
 

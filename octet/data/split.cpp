@@ -14,7 +14,7 @@
 namespace octet::data {
 namespace {
 
-/// max(1, floor(fraction * n)), at most n - 1. The small addend mends products such as 0.29 * 100 = 28.999999999999996.
+/// max(1, floor(fraction * n)), at most n - 1. The small addend corrects products such as 0.29 * 100 = 28.999999999999996.
 std::uint64_t held_out_count(double fraction, std::uint64_t n) {
   const auto wanted = std::uint64_t(std::floor(fraction * double(n) * (1 + 0x1p-50)));
   return std::min(std::max<std::uint64_t>(wanted, 1), n - 1);

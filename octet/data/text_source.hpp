@@ -15,7 +15,7 @@ struct TextFile {
   std::uint64_t bytes = 0;
 };
 
-/// What `inputs` name: sorted by the bytes of the path, each once, empty files apart.
+/// The files that `inputs` name, sorted by the bytes of their paths, each once; empty files are separate.
 struct Selection {
   std::vector<TextFile> files;
   std::uint64_t bytes = 0, empty_files = 0, left_out_files = 0;

@@ -42,7 +42,7 @@ T get(std::string_view bytes, Offset at) {
   return value;
 }
 
-/// Throws DataError unless `ok`: file, byte, what was wanted, what came, remedy.
+/// Throws DataError unless `ok`: file, byte, expected value, actual value, remedy.
 void require(bool ok, const std::string& path, Offset at, std::string_view wanted, const std::string& got) {
   if (ok) return;
   throw DataError(
@@ -72,7 +72,7 @@ void check_ranges(const ShardHeader& h, const std::string& path) {
           std::to_string(h.token_count));
   require(h.document_count <= h.token_count, path, at_document_count,
           format("at most {} documents can begin in {} tokens", h.token_count, h.token_count), std::to_string(h.document_count));
-  require(h.first_token <= most_tokens, path, at_first_token, "the first token must stand below 2^48", std::to_string(h.first_token));
+  require(h.first_token <= most_tokens, path, at_first_token, "the first token must be below 2^48", std::to_string(h.first_token));
   require(h.first_document <= h.first_token, path, at_first_document,
           format("at most {} documents can begin before this shard", h.first_token), std::to_string(h.first_document));
   const std::uint64_t most_ids = h.bytes_per_token == 2 ? 0x10000 : 0x7FFFFFFF;

@@ -8,8 +8,8 @@
 
 namespace octet::data {
 
-/// What the first 256 bytes of a token shard say. The layout, byte by byte, is in docs/token-format.md.
-/// A shard is a cut of one long token stream: the tokens, then the places in it at which documents begin.
+/// The content of a token shard's first 256 bytes. The layout, byte by byte, is in docs/token-format.md.
+/// A shard is a part of one long token stream: tokens, then the positions at which documents begin.
 struct ShardHeader {
   static constexpr std::uint64_t bytes = 256;
   static constexpr std::uint32_t format_version = 1;
@@ -38,7 +38,7 @@ constexpr std::uint32_t bytes_per_token_of(std::uint32_t vocab_size) { return vo
 std::string encode_header(const ShardHeader&);
 
 /// The header at the front of a shard of `file_bytes` bytes. `front` holds the file's first 256 bytes, or all of a shorter file.
-/// Throws DataError that names `path` and the offset at the first thing that cannot be right; so file_bytes() == `file_bytes`.
+/// Throws DataError that names `path` and the offset at the first invalid value; file_bytes() == `file_bytes` afterwards.
 ShardHeader decode_header(std::string_view front, std::uint64_t file_bytes, const std::string& path);
 
 }  // namespace octet::data

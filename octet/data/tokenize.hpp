@@ -9,12 +9,12 @@ namespace octet::data {
 struct TokenizeOptions {
   std::string tokenizer = "byte";
   std::uint64_t max_bytes = 0;                           // of text, in whole files from the sorted list; 0 = all
-  std::uint64_t shard_bytes = std::uint64_t(256) << 20;  // no shard's file is larger; also about what is held in memory
-  int threads = 0;                                       // 0 = one for each CPU
-  bool force = false;                                    // replace a dataset that is there
+  std::uint64_t shard_bytes = std::uint64_t(256) << 20;  // no shard's file is larger; also roughly the memory used
+  int threads = 0;                                       // 0 = one per CPU
+  bool force = false;                                    // replace an existing dataset
 };
 
-/// Told how far tokenize() is, now and then, from the thread that called it. What it throws ends the work; nothing is then replaced.
+/// Called with the progress of tokenize() from the calling thread. An exception from it ends the work without replacing anything.
 class TokenizeProgress {
  public:
   virtual ~TokenizeProgress() = default;
@@ -23,14 +23,14 @@ class TokenizeProgress {
 
 struct TokenizeResult {
   std::uint64_t bytes = 0, tokens = 0, documents = 0, shards = 0;
-  std::uint64_t empty_files = 0;     // passed over: they hold no document
+  std::uint64_t empty_files = 0;     // skipped: they have no document
   std::uint64_t left_out_files = 0;  // beyond max_bytes
 };
 
-/// Makes a dataset folder (docs/token-format.md) at `output` from every file that one of `inputs` (paths or patterns, glob.hpp) matches,
+/// Writes a dataset folder (docs/token-format.md) at `output` from every file that one of `inputs` (paths or patterns, glob.hpp) matches,
 /// sorted by the bytes of their paths, each file one document. Many threads read and encode; the bytes written do not depend on how
 /// many. `max_bytes` ends the selection before the first file that would pass it.
-/// The manifest is replaced last: killed at any moment, `output` holds the dataset it held before, or the new one.
+/// The manifest is replaced last: if the process is killed, `output` is either the old or the new dataset.
 /// Throws ConfigError (no match, output is there already and not `force`, a bad option), IoError (an unreadable file, a folder that
 /// cannot be written), DataError (nothing but empty files, a file that changes while it is read).
 TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::string& output, const TokenizeOptions& options,

@@ -10,8 +10,8 @@
 
 namespace octet::data {
 
-/// Text to token ids and back. Const calls are safe from many threads at once.
-/// A new tokenizer is a file of its own and its line in tokenizer.cpp.
+/// Text to token ids and back. Const calls are thread-safe.
+/// A new tokenizer is one file and its line in tokenizer.cpp.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -25,11 +25,11 @@ class Tokenizer {
 
   /// Appends the ids of `text` to `ids`. Any bytes are accepted, valid UTF-8 or not.
   virtual void encode(std::string_view text, std::vector<std::int32_t>& ids) const = 0;
-  /// The bytes of `ids`, back to back. Ids that stand for no text (the separator, a model's padding) give none.
+  /// The bytes of `ids`, concatenated. Ids without text (the separator, a model's padding) add none.
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
 
-  /// The largest p > 0 such that text before byte p and text from it on may be encoded apart and give the same ids together,
-  /// whatever stands around `text`; 0 when there is none. It lets a long document be read and encoded in pieces.
+  /// The largest p > 0 such that the text before byte p and the text from p on, encoded separately, give the same ids in any context; 0
+  /// when there is none. Long documents are read and encoded in such pieces.
   virtual std::size_t last_cut(std::string_view text) const = 0;
 };
 

@@ -8,10 +8,10 @@
 
 namespace octet::data {
 
-/// What one forward pass reads. Row r predicts targets[r * length + t] from inputs[r * length .. r * length + t].
+/// The input of one forward pass. Row r predicts targets[r * length + t] from inputs[r * length .. r * length + t].
 struct Batch {
   std::int64_t rows = 0, length = 0;
-  std::uint64_t first_sample = 0;             // number of row 0 in its order; the rows' numbers follow on
+  std::uint64_t first_sample = 0;             // number of row 0 in its order; later rows are numbered consecutively
   std::vector<std::int32_t> inputs, targets;  // [rows, length]; targets are the inputs one token later
 };
 

@@ -51,7 +51,7 @@ Finding path_text(const std::string& path) {
   if (holds("dataset.toml")) return {dataset_text(path), ""};
   if (holds("config.json")) return {weights_text(path), ""};
   throw ConfigError(
-      format("{}: holds no run.json, MANIFEST.json, dataset.toml or config.json; name a run, a checkpoint, a dataset, a token shard, a "
+      format("{}: contains no run.json, MANIFEST.json, dataset.toml or config.json; name a run, a checkpoint, a dataset, a token shard, a "
              "Hugging Face folder or a safetensors file",
              printable(path)));
 }

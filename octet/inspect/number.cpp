@@ -92,7 +92,7 @@ double error_in_units(const Format& f, std::uint32_t code, double x) {
   return other ? error / std::fabs(*other - value) : NAN;
 }
 
-/// What kind of value the code is, and what happened on the way to it.
+/// The kind of value (normal, subnormal, ...) and how it was rounded.
 std::string kind_text(const Format& f, std::uint32_t code, double x) {
   const double value = double(f.decode(code));
   if (std::isnan(value)) return "NaN";

@@ -112,7 +112,7 @@ std::string checkpoint_text(const std::string& folder) {
   const auto step =
       std::find_if(steps.begin(), steps.end(), [&](std::int64_t s) { return fs::path(store.path(s)).filename() == path.filename(); });
   if (step == steps.end())
-    throw ConfigError(format("{}: the folder of a checkpoint is called step- and nine digits; give it back its name", printable(folder)));
+    throw ConfigError(format("{}: the folder of a checkpoint is named step- and nine digits; rename it", printable(folder)));
   const train::Manifest m = store.verify(*step);
   std::string out = format("checkpoint {}: step {}, {}\n", printable(folder), grouped(m.step), bytes_text(bytes_of(m)));
   out += format("dataset    fingerprint {}\n", printable(m.text));

@@ -4,18 +4,18 @@
 
 namespace octet::inspect {
 
-/// What was found, and what is wrong with it.
+/// A description, and the damage found.
 struct Finding {
   std::string text;
-  std::string damage;  // "" or the first thing that is damaged: file, what is wrong
+  std::string damage;  // "" or the first damaged file and its defect
 };
 
-/// A run's folder: its model, what differs from the default configuration, how far it is, its last metrics, its quantizers at the last
-/// measurement, its checkpoints and whether each reads as it was written. Throws as read_run() does.
+/// A run's folder: its model, differences from the default configuration, progress, last metrics, its quantizers at the last measurement,
+/// its checkpoints, each verified. Throws as read_run() does.
 Finding run_text(const std::string& folder);
 
-/// One checkpoint, "step-000000120": step, files and their checksums, every tensor. Throws DataError where it does not read as it was
-/// written, ConfigError when the folder has no such name.
+/// One checkpoint, "step-000000120": step, files and their checksums, every tensor. Throws DataError if it is damaged, ConfigError when the
+/// folder has no such name.
 std::string checkpoint_text(const std::string& folder);
 
 }  // namespace octet::inspect

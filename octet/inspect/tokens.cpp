@@ -33,7 +33,7 @@ void count_ids(const data::Shard& shard, Counts& counts) {
   });
 }
 
-// What an id stands for, where its tokenizer is known.
+// The text of an id, if its tokenizer is known.
 std::string meaning(const data::ShardHeader& h, std::int32_t id) {
   if (std::uint32_t(id) == h.separator) return "ends a document";
   try {
@@ -58,7 +58,7 @@ std::string frequent_text(const data::ShardHeader& h, const Counts& counts) {
 }
 
 std::string header_text(const data::ShardHeader& h, std::uint64_t tokens, std::uint64_t documents) {
-  return format("tokenizer  {}, {} ids, {} bytes a token\ntokens     {}\ndocuments  {}\n", printable(h.tokenizer), grouped(h.vocab_size),
+  return format("tokenizer  {}, {} ids, {} bytes per token\ntokens     {}\ndocuments  {}\n", printable(h.tokenizer), grouped(h.vocab_size),
                 h.bytes_per_token, grouped((long long)tokens), grouped((long long)documents));
 }
 
@@ -85,7 +85,7 @@ std::string shard_text(const std::string& path) {
   Counts counts;
   count_ids(shard, counts);
   return format("shard      {}, format {}\n", printable(path), data::ShardHeader::format_version) +
-         format("tokenizer  {}, {} ids, {} bytes a token\n", printable(h.tokenizer), grouped(h.vocab_size), h.bytes_per_token) +
+         format("tokenizer  {}, {} ids, {} bytes per token\n", printable(h.tokenizer), grouped(h.vocab_size), h.bytes_per_token) +
          format("tokens     {}, from token {} of the whole text on\n", grouped((long long)h.token_count),
                 grouped((long long)h.first_token)) +
          format("documents  {}\n", document_text(shard)) +

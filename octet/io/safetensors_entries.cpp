@@ -101,7 +101,7 @@ void EntryReader::begin_entry(std::string& name) {
   name_ = std::move(name);
   in_metadata_ = name_ == "__metadata__";
   if (in_metadata_) {
-    if (seen_metadata_) throw DataError(format("{}: __metadata__ stands twice in the header", file_));
+    if (seen_metadata_) throw DataError(format("{}: __metadata__ occurs twice in the header", file_));
     seen_metadata_ = true;
     return;
   }
@@ -122,7 +122,7 @@ void EntryReader::on_key(std::string& key) {
   if (where_ == Where::metadata) return;
   field_ = field_name_ == "dtype" ? dtype : field_name_ == "shape" ? shape : field_name_ == "data_offsets" ? offsets : unknown;
   if (field_ == unknown) return note_unknown_field();
-  if (seen_ & field_) refuse("a field stands once", format("{} twice", field_name_));
+  if (seen_ & field_) refuse("a field may occur once", format("{} twice", field_name_));
   seen_ |= field_;
 }
 
@@ -170,7 +170,7 @@ void check_metadata_keys(const Metadata& metadata, const std::string& file) {
   for (const auto& [key, value] : metadata) keys.push_back(key);
   std::sort(keys.begin(), keys.end());
   const auto twice = std::adjacent_find(keys.begin(), keys.end());
-  if (twice != keys.end()) throw DataError(format("{}: __metadata__ \"{}\" stands twice", file, printable(*twice)));
+  if (twice != keys.end()) throw DataError(format("{}: __metadata__ \"{}\" occurs twice", file, printable(*twice)));
 }
 
 }  // namespace

@@ -119,11 +119,11 @@ TEST_F(Safetensors, BlanksAroundTheHeaderAreReadAndThoseBeforeItAreNoted) {  // 
 
 TEST_F(Safetensors, NamesThatStandTwiceAreRefused) {  // S14
   const char* u8 = R"({"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
-  refuses(file_of(format(R"({"a":{},"b":{},"a":{}})", u8, u8, u8)), "tensor \"a\" stands twice");
+  refuses(file_of(format(R"({"a":{},"b":{},"a":{}})", u8, u8, u8)), "tensor \"a\" occurs twice");
   refuses(tensor_file(R"({"dtype":"U8","dtype":"U8","shape":[4],"data_offsets":[0,4]})"), "dtype twice");
-  refuses(file_of(R"({"__metadata__":{"k":"1","k":"2"}})"), "__metadata__ \"k\" stands twice");
-  refuses(file_of(R"({"__metadata__":{},"__metadata__":{}})"), "__metadata__ stands twice");
-  refuses(file_of(format(R"({"a":{},"\u0061":{}})", u8, u8)), "tensor \"a\" stands twice");
+  refuses(file_of(R"({"__metadata__":{"k":"1","k":"2"}})"), "__metadata__ \"k\" occurs twice");
+  refuses(file_of(R"({"__metadata__":{},"__metadata__":{}})"), "__metadata__ occurs twice");
+  refuses(file_of(format(R"({"a":{},"\u0061":{}})", u8, u8)), "tensor \"a\" occurs twice");
 }
 
 TEST_F(Safetensors, MetadataOtherThanStringsIsRefused) {  // S16

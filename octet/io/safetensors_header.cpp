@@ -24,7 +24,7 @@ std::uint64_t header_length(const InputFile& file, const SafetensorsLimits& limi
   if (length > limits.header_bytes) {
     const bool pointer = std::string_view(reinterpret_cast<const char*>(raw), 8) == "version ";
     throw DataError(format("{}: bytes 0 to 7 must give a header length of at most {} bytes, they give {}; {}", name, limits.header_bytes,
-                           length, pointer ? "this is a Git LFS pointer" : "this is no safetensors file, or it is damaged"));
+                           length, pointer ? "this is a Git LFS pointer" : "this is not a safetensors file, or it is damaged"));
   }
   if (length > file.size() - 8) {
     throw DataError(format("{}: the header must end within the file, it has {} bytes and the file {}; the file was cut off", name, length,
@@ -74,7 +74,7 @@ void check_names(const std::vector<TensorEntry>& tensors, const std::string& fil
   for (const TensorEntry& tensor : tensors) names.push_back(tensor.spec.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) throw DataError(format("{}: tensor \"{}\" stands twice in the header", file, printable(*twice)));
+  if (twice != names.end()) throw DataError(format("{}: tensor \"{}\" occurs twice in the header", file, printable(*twice)));
 }
 
 }  // namespace

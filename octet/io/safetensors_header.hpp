@@ -10,7 +10,7 @@
 
 namespace octet::io {
 
-/// What a file will hold under a name.
+/// A tensor to be written: name, type and shape.
 struct TensorSpec {
   std::string name;
   StoredDType dtype;
@@ -38,7 +38,7 @@ inline constexpr std::size_t max_rank = 8;
 inline constexpr std::uint64_t max_dimension = std::uint64_t(1) << 48;
 
 /// A safetensors file is u64 N (little-endian), N bytes of JSON, data. This is the JSON, with every rule checked: names unique; shapes
-/// and offsets integers; each tensor exactly as long as its shape and type say; the tensors cover the data section up to the end of
+/// and offsets integers; each tensor exactly as long as its shape and type require; the tensors cover the data section up to the end of
 /// the file without hole or overlap. Source: the safetensors README and its JSON schema.
 struct SafetensorsHeader {
   std::vector<TensorEntry> tensors;  // by offset

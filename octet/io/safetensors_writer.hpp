@@ -12,8 +12,8 @@
 namespace octet::io {
 
 /// Writes one safetensors file tensor by tensor, so that a model larger than memory can be written. Names, types and shapes come
-/// first; the bytes follow in any order of tensors. The file stands under its name only after commit(), whole and durable; without
-/// it nothing is left behind. IoError where the system refuses (a full disk at once, in the constructor).
+/// first; the bytes follow in any order of tensors. The file gets its name only in commit(), complete and durable; otherwise nothing
+/// remains. IoError when the system refuses (a full disk already in the constructor).
 class SafetensorsWriter {
  public:
   /// The layout is laid_out()'s, whose ContractErrors apply.
@@ -21,12 +21,12 @@ class SafetensorsWriter {
 
   /// The next bytes of a tensor, all at once or in parts. ContractError for an unknown name or too many bytes.
   void append(std::string_view name, std::span<const std::byte> bytes);
-  /// Whether every byte of every tensor is there.
+  /// Whether every byte of every tensor was appended.
   bool complete() const { return missing_ == 0; }
 
   /// Makes the bytes durable and closes the file, still under its temporary name. ContractError names a tensor that lacks bytes.
   void finish();
-  /// finish(), then the name. Replaces a file that is there.
+  /// finish(), then rename. Replaces an existing file.
   void commit();
 
  private:

@@ -68,7 +68,7 @@ TensorFolder TensorFolder::open(const std::string& folder) {
   out.list_names();
   for (const auto& [tensor, file] : index.tensors) {
     if (!out.files_[file].find(tensor)) {
-      throw DataError(format("{}: {} says that tensor \"{}\" is in '{}', it is not; fetch both again", printable(folder), index_name,
+      throw DataError(format("{}: {} lists tensor \"{}\" in '{}', which lacks it; fetch both again", printable(folder), index_name,
                              printable(tensor), printable(index.files[file])));
     }
   }
@@ -81,7 +81,7 @@ void TensorFolder::list_names() {
   std::sort(names_.begin(), names_.end());
   const auto twice = std::adjacent_find(names_.begin(), names_.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
   if (twice == names_.end()) return;
-  throw DataError(format("{}: tensor \"{}\" stands in two files, '{}' and '{}'; remove one", printable(folder_), printable(twice->first),
+  throw DataError(format("{}: tensor \"{}\" is in two files, '{}' and '{}'; remove one", printable(folder_), printable(twice->first),
                          printable(files_[twice->second].path()), printable(files_[(twice + 1)->second].path())));
 }
 

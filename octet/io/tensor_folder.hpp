@@ -13,7 +13,7 @@ namespace octet::io {
 
 /// The weights of a Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json names. Everything is checked
 /// when the folder is opened: every listed tensor is in its file, none is in two, and no file lies outside the folder. Symbolic links
-/// are refused but for the layout of the Hugging Face cache, where snapshots/<revision>/x points into blobs/ beside snapshots/.
+/// are refused, except in the layout of the Hugging Face cache, where snapshots/<revision>/x points into blobs/ beside snapshots/.
 class TensorFolder {
  public:
   /// IoError or DataError naming folder or file.
@@ -23,7 +23,7 @@ class TensorFolder {
   std::optional<TensorView> find(std::string_view name) const;
   /// The tensor of that name; DataError names the folder and the nearest name there is.
   TensorView tensor(std::string_view name) const;
-  /// Every tensor's name, sorted, also those that no index lists.
+  /// Every tensor's name, sorted, including those not listed in an index.
   std::vector<std::string_view> names() const;
   /// The files, in order of name. Views live as long as this object, also after it moves.
   const std::vector<SafetensorsFile>& files() const { return files_; }

@@ -121,9 +121,9 @@ TEST_F(Folder, ATensorInTwoFilesOrNotWhereTheIndexSaysIsRefused) {
   refuses("weight_map names tensor \"a\" twice");
   write_shard(scratch.at("three.safetensors"), "a", 'c');
   map(R"("a":"one.safetensors","b":"two.safetensors","x":"three.safetensors")");
-  refuses("tensor \"a\" stands in two files");
+  refuses("tensor \"a\" is in two files");
   map(R"("a":"two.safetensors")");  // C8
-  refuses("says that tensor \"a\" is in 'two.safetensors', it is not");
+  refuses("lists tensor \"a\" in 'two.safetensors', which lacks it");
   map(R"("a":"one.safetensors","b":"four.safetensors")");
   refuses("the file 'four.safetensors' is missing");
 }
@@ -136,7 +136,7 @@ TEST_F(Folder, AnIndexOfAnotherShapeIsRefused) {
                             {R"({"weight_map":{"a":null}})", "must name a file, got null"},
                             {R"({"weight_map":{"a":{"b":"c"}}})", "must name a file, got an object"},
                             {R"({"weight_map":{"a":["one.safetensors"]}})", "must name a file, got an array"},
-                            {R"({"weight_map":{},"weight_map":{}})", "weight_map stands twice"},
+                            {R"({"weight_map":{},"weight_map":{}})", "weight_map occurs twice"},
                             {"{\"weight_map\":{}\n,}", "line 2, column 2: not valid JSON"}};
   for (const auto& [text, part] : cases) {
     index(text);

@@ -69,7 +69,7 @@ void TensorFolderWriter::commit() {
   if (shards_.size() > 1) write_file(folder_ + "/" + index_name, weight_index_json(index_, total_bytes_));
 }
 
-/// Takes away what makes the old weights readable, where the new ones would not replace it at a stroke.
+/// Removes the old index or file if the new ones would not replace it atomically, so that a mixture cannot be read.
 void TensorFolderWriter::remove_stale() const {
   for (const char* name : {index_name, single_name}) {
     const std::string path = folder_ + "/" + name;

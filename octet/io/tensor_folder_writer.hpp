@@ -13,14 +13,14 @@
 namespace octet::io {
 
 /// Writes the weights of a Hugging Face folder, tensor by tensor: model.safetensors, or model-00001-of-0000N.safetensors and their
-/// index when one file would exceed `max_shard_bytes`. Tensors go to shards in the order given; one larger than the limit has a shard
-/// of its own. Nothing appears under its name before commit(), and a crash within commit() leaves a folder that either reads as the old
-/// or the new weights or is refused for want of its index, never a mixture. Other files of the folder stay.
+/// index when one file would exceed `max_shard_bytes`. Tensors go to shards in the order given; one larger than the limit is a shard alone.
+/// No file gets its name before commit(). A crash within commit() leaves the old weights, the new weights, or a folder that is refused
+/// because its index is missing; never a mixture. Other files of the folder remain.
 class TensorFolderWriter {
  public:
   static constexpr std::uint64_t usual_shard_bytes = 5'000'000'000;  // as transformers
 
-  /// Makes the folder where there is none. `metadata` goes into every shard; transformers asks for {"format", "pt"}.
+  /// Creates a missing folder. `metadata` is written to every shard; transformers requires {"format", "pt"}.
   /// ContractError as laid_out(), or when more than 4,096 shards would be needed; IoError.
   TensorFolderWriter(std::string folder, std::vector<TensorSpec> tensors, std::uint64_t max_shard_bytes = usual_shard_bytes,
                      Metadata metadata = {{"format", "pt"}});

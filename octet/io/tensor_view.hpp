@@ -9,7 +9,7 @@
 
 namespace octet::io {
 
-/// One tensor of a file: row-major little-endian elements at any alignment. Points into the object that gave it, which must live on.
+/// One tensor of a file: row-major little-endian elements at any alignment. Points into the object that returned it, which must outlive it.
 struct TensorView {
   std::string_view name;
   StoredDType dtype;
@@ -25,7 +25,7 @@ struct TensorView {
 };
 
 /// The values of an F32, BF16 or F16 tensor, exactly. `out` has count() elements (ContractError). Any other type is a DataError that
-/// names the tensor: FP8 codes mean nothing without their scales.
+/// names the tensor: FP8 codes have no value without their scales.
 void to_f32(const TensorView& tensor, std::span<float> out);
 std::vector<float> to_f32(const TensorView& tensor);
 

@@ -71,7 +71,7 @@ void IndexReader::on_key(std::string& key) {
   key_ = std::move(key);
   if (depth_ != 1) return;
   mapping_ = key_ == "weight_map";
-  if (mapping_ && seen_) throw DataError(format("{}: weight_map stands twice", file_));
+  if (mapping_ && seen_) throw DataError(format("{}: weight_map occurs twice", file_));
   seen_ = seen_ || mapping_;
 }
 
@@ -83,7 +83,7 @@ void IndexReader::on_begin(char bracket) {
 void IndexReader::on_end(char) { --depth_; }
 
 WeightIndex IndexReader::result() {
-  if (!seen_) throw DataError(format("{}: weight_map is missing; this is no index of safetensors files", file_));
+  if (!seen_) throw DataError(format("{}: weight_map is missing; this is not an index of safetensors files", file_));
   WeightIndex index;
   std::vector<std::uint32_t> place(files_.size());
   for (const auto& [name, number] : files_) {

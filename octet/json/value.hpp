@@ -18,7 +18,7 @@ using Object = std::vector<Member>;
 
 /// Layout of written JSON.
 enum class Layout : std::uint8_t {
-  line,      // one line without blanks; a real number that is whole has no point
+  line,      // one line without blanks; real numbers without fraction have no point
   indented,  // two spaces per level, each member and each array entry on its own line; arrays of plain values on one line
 };
 

@@ -49,7 +49,7 @@ double copy_bytes_per_second(Stream& stream, std::int64_t bytes, int repeats) {
   const Scope scope(stream);
   const Tensor from = stream.empty({bytes}, DType::u8), to = stream.empty({bytes}, DType::u8);
   const bool cpu = stream.device() == Device::cpu;
-  if (cpu) std::memset(from.data, 1, from.bytes());  // pages of zeros that nobody wrote to would all be one page
+  if (cpu) std::memset(from.data, 1, from.bytes());  // untouched pages of zeros would all map to one page
   double best = best_seconds(stream, repeats, cpu ? 1 : 10, [&] { copy(stream, from, to); });
   if (cpu) best = std::min(best, best_seconds(stream, repeats, 1, [&] { copy_by_all_threads(from, to); }));
   return 2.0 * double(bytes) / best;

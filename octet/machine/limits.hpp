@@ -4,9 +4,9 @@
 
 namespace octet {
 
-/// The rates that a device reaches at its best.
+/// The highest rates that a device reaches.
 struct MachineLimits {
-  double fp8_flops_per_second = 0;  // matrix products of 8-bit codes; on a CPU those of what they are decoded to
+  double fp8_flops_per_second = 0;  // matrix products of 8-bit codes; on a CPU of the decoded type
   double flops_per_second = 0;      // of other matrix products: BF16 on a GPU, on a CPU the type that it multiplies faster
   double bytes_per_second = 0;      // read and written by a copy of tensors beyond the caches
 };
@@ -17,8 +17,8 @@ const MachineLimits& machine_limits(Device);
 /// rates, and the bytes of all other ops at a copy's.
 double least_seconds(const Work&, const MachineLimits&);
 
-/// Bytes a second, read and written, of copying `bytes` bytes: on a CPU memcpy by one thread or by all, whichever is faster, on a GPU
-/// its own copy. The best of `repeats` runs. Takes twice the bytes from the stream's scratch meanwhile.
+/// Bytes per second, read and written, of copying `bytes` bytes: on a CPU memcpy by one thread or by all, whichever is faster, on a GPU its
+/// own copy. The best of `repeats` runs. Needs twice the bytes of the stream's scratch.
 double copy_bytes_per_second(Stream&, std::int64_t bytes, int repeats);
 
 }  // namespace octet

@@ -8,14 +8,14 @@
 
 namespace octet {
 
-/// The shape of a decoder-only transformer, whatever its family.
+/// The shape of a decoder-only transformer of any family.
 struct ModelShape {
   std::string family;      // key of the registry
   std::int64_t width = 0;  // D
   std::int64_t layers = 0;
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
   std::int64_t hidden = 0;        // F
-  std::int64_t vocabulary = 0;    // tokens that exist
+  std::int64_t vocabulary = 0;    // number of tokens
   std::int64_t max_sequence = 0;  // longest context; rows of learned positions
   double norm_eps = 1e-5;
   double rope_theta = 10000;

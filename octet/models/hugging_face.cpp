@@ -36,7 +36,7 @@ json::Value config_of(const ModelShape& shape, DType dtype) {
   json::Value config = json::Object();
   config.set("architectures", json::Array{format.architecture}).set("model_type", shape.family);
   format.write(shape, config);
-  // What begins and ends a text is the tokenizer's affair; transformers' own defaults would name tokens of other vocabularies.
+  // Begin and end tokens belong to the tokenizer; transformers' defaults would name tokens of other vocabularies.
   config.set("bos_token_id", {}).set("eos_token_id", {});
   config.set("torch_dtype", dtype == DType::f32 ? "float32" : "bfloat16");
   return config;
@@ -52,9 +52,8 @@ void refuse_other_files(const std::string& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!exported(name) || !entry.is_regular_file(ignored))
-      throw ConfigError(octet::format(
-          "{}: holds '{}', which replacing the folder by a model's weights would remove; name another folder or empty this one",
-          printable(folder), printable(name)));
+      throw ConfigError(octet::format("{}: contains '{}', which an export would remove; name another folder or empty this one",
+                                      printable(folder), printable(name)));
   }
 }
 
@@ -73,7 +72,7 @@ ModelShape shape_of_config(const std::string& folder) {
   config.refuse("model_type", "one of " + names);
 }
 
-/// One line for each key in which the folder's model is not the one asked for.
+/// One line per key in which the folder's model differs from the requested one.
 std::string differences(const ModelShape& there, const ModelShape& wanted) {
   std::string out;
   const auto compare = [&](std::string_view key, const auto& a, const auto& b) {
@@ -94,21 +93,22 @@ std::string differences(const ModelShape& there, const ModelShape& wanted) {
 }
 
 void require_shape(const std::string& folder, const ModelShape& wanted) {
-  // Through config.json and back, so that what a family does not have (a rotation's base, say) makes no difference.
+  // Through config.json and back, so that properties that a family lacks (such as the base of RoPE) are not compared.
   const HuggingFaceFormat& format = format_of(wanted);
   const json::Value written = config_of(wanted, DType::f32);
   const std::string different = differences(read_hugging_face_shape(folder), format.read(json::Fields(written, config_name)));
   if (different.empty()) return;
-  throw ConfigError(octet::format("{}: holds another model than the one asked for: {}; set model.size and its sizes as the folder has them",
-                                  printable(folder), different));
+  throw ConfigError(
+      octet::format("{}: contains another model than the configured one: {}; set model.size and its sizes to those of the folder",
+                    printable(folder), different));
 }
 
-/// A folder's tensors under the names of a weight map, and which of them were asked for.
+/// A folder's tensors under the names of a weight map; records which were read.
 class Source {
  public:
   Source(const io::TensorFolder& files, const HuggingFaceFormat& format) : files_(files), format_(format) {}
 
-  /// The tensor for a place, its type and shape checked; none for an alias that is not there.
+  /// The tensor for a place, its type and shape checked; none for a missing alias.
   std::optional<io::TensorView> tensor(const WeightPlace& place) {
     std::string_view name = place.name();
     if (!files_.find(name) && name.starts_with(format_.prefix) && files_.find(name.substr(format_.prefix.size())))
@@ -117,7 +117,7 @@ class Source {
     const io::TensorView found = files_.tensor(name);
     const auto wanted = place.stored_shape();
     if (!std::equal(found.shape.begin(), found.shape.end(), wanted.begin(), wanted.end()))
-      throw DataError(octet::format("{}: tensor \"{}\" must be {} as {} says, it is {}; fetch both again", printable(files_.folder()),
+      throw DataError(octet::format("{}: tensor \"{}\" must be {} according to {}, it is {}; fetch both again", printable(files_.folder()),
                                     printable(found.name), bracketed(wanted), config_name, bracketed(found.shape)));
     if (found.dtype != io::StoredDType::f32 && found.dtype != io::StoredDType::bf16 && found.dtype != io::StoredDType::f16)
       throw DataError(octet::format("{}: tensor \"{}\" must be F32, BF16 or F16, it is {}; convert the weights first",
@@ -126,7 +126,7 @@ class Source {
     return found;
   }
 
-  /// DataError for a tensor that no place asked for.
+  /// DataError for a tensor that no place has read.
   void require_all_used(std::string_view family) const {
     for (const std::string_view name : files_.names()) {
       const auto ends = [&](std::string_view end) { return name.ends_with(end); };

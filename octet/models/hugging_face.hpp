@@ -10,18 +10,18 @@ namespace octet {
 
 /// Writes the model as a Hugging Face folder: config.json and model.safetensors (dtype: f32 or bf16; shards of 5 GB and their index where
 /// there is more), with the tensor names of transformers' LlamaForCausalLM, Qwen2ForCausalLM or GPT2LMHeadModel. Rows of padding are left
-/// out. The folder is made; one that is there already and holds nothing but such an export is replaced as a whole, or stays as it was.
-/// Parameters must be in the CPU's memory. Throws IoError; ConfigError when the folder holds other files, which are never removed.
+/// out. The folder is created. An existing folder with only such an export is replaced atomically. Parameters must be in the CPU's memory.
+/// Throws IoError; ConfigError when the folder holds other files, which are never removed.
 void save_hugging_face(const std::string& folder, const ModelShape&, const nn::Parameters&, DType dtype = DType::f32);
 
-/// The shape that a folder's config.json describes. Throws DataError naming file and key for anything that cannot be run.
+/// The shape that a folder's config.json describes. Throws DataError naming file and key for anything that Octet cannot run.
 ModelShape read_hugging_face_shape(const std::string& folder);
 
 /// Fills every parameter from the folder's tensors (F32, BF16 or F16; one file or sharded with an index), rows of padding with zeros.
-/// Nothing is changed before names, types and shapes of all tensors were checked. Throws DataError naming a tensor that is missing,
-/// unexpected or of another shape, with what was wanted; ConfigError when the folder holds another shape.
+/// Parameters change only after names, types and shapes of all tensors were checked. Throws DataError naming a tensor that is missing,
+/// unexpected or of another shape, and the expected one; ConfigError when the folder has another shape.
 void load_hugging_face(const std::string& folder, const ModelShape&, nn::Parameters&);
-/// The same from a folder whose weights are open already.
+/// The same from a folder whose weights are already open.
 void load_hugging_face(const io::TensorFolder&, const ModelShape&, nn::Parameters&);
 
 }  // namespace octet

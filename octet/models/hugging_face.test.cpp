@@ -327,9 +327,9 @@ TEST(HuggingFace, MissingUnexpectedAndMisshapenTensorsAreNamed) {
   });
   EXPECT_TRUE(has(unexpected, "\"model.layers.2.input_layernorm.weight\" is unexpected")) << unexpected;
   const auto shape = error_after([](auto& all) { named(all, "model.layers.1.mlp.down_proj.weight").spec.shape = {10, 12}; });
-  EXPECT_TRUE(has(shape, "\"model.layers.1.mlp.down_proj.weight\" must be [12, 10] as config.json says, it is [10, 12]")) << shape;
+  EXPECT_TRUE(has(shape, "\"model.layers.1.mlp.down_proj.weight\" must be [12, 10] according to config.json, it is [10, 12]")) << shape;
   const auto rank = error_after([](auto& all) { named(all, "model.norm.weight").spec.shape = {1, 12}; });
-  EXPECT_TRUE(has(rank, "\"model.norm.weight\" must be [12] as config.json says, it is [1, 12]")) << rank;
+  EXPECT_TRUE(has(rank, "\"model.norm.weight\" must be [12] according to config.json, it is [1, 12]")) << rank;
   const auto type = error_after([](auto& all) { named(all, "model.norm.weight").spec.dtype = io::StoredDType::i32; });
   EXPECT_TRUE(has(type, "\"model.norm.weight\" must be F32, BF16 or F16, it is I32")) << type;
 }
@@ -367,7 +367,7 @@ TEST(HuggingFace, AnExportReplacesAnExportAndNothingElse) {
 
   write_file(saved.folder + "/notes.txt", "mine");
   const std::string error = error_of<ConfigError>([&] { save_hugging_face(saved.folder, llama(), saved.from.parameters); });
-  EXPECT_TRUE(has(error, "holds 'notes.txt'")) << error;
+  EXPECT_TRUE(has(error, "contains 'notes.txt'")) << error;
   EXPECT_EQ(read_file(saved.folder + "/notes.txt", 10), "mine");
   EXPECT_EQ(read_hugging_face_shape(saved.folder).family, "qwen2");
 }

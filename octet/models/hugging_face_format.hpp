@@ -14,25 +14,25 @@ class Fields;
 class Value;
 }  // namespace json
 
-/// Where a tensor of a Hugging Face file belongs: rows [first, first + rows) of one of our parameters. A map of these is all that
-/// writing and reading need; slices of one parameter stand in the order of their rows, without gaps. Rows of our parameter behind the
-/// last slice are padding, which files do not have.
+/// Where a tensor of a Hugging Face file belongs: rows [first, first + rows) of one of Octet's parameters. Reading and writing use a list
+/// of these; slices of one parameter are in the order of their rows, without gaps. Rows behind the last slice are padding, which files do
+/// not have.
 struct WeightSlice {
   std::string name;       // "model.layers.0.self_attn.k_proj.weight"
   std::string parameter;  // "layers.0.attn.qkv.weight"
   std::int64_t first = 0, rows = 0;
   bool transposed = false;  // stored as [columns, rows]
-  bool alias = false;       // a second name for the same rows: never written; a file that has it must hold the same values
+  bool alias = false;       // a second name for the same rows: never written; a file that has it must have the same values
 };
 
-/// How the models of a family stand in a Hugging Face folder. config.json's model_type is the family's name.
+/// The Hugging Face format of a family's models. config.json's model_type is the family's name.
 struct HuggingFaceFormat {
   std::string_view architecture;            // transformers' class: "LlamaForCausalLM"
-  std::string_view prefix;                  // of most names; files of the model without its head leave it out: "model."
-  std::vector<std::string_view> constants;  // ends of names of tables that old files hold: not read
-  /// From config.json; DataError naming the key for anything that our model does not compute.
+  std::string_view prefix;                  // of most names; absent from files of a model without its head: "model."
+  std::vector<std::string_view> constants;  // suffixes of tables in old files that are not read
+  /// From config.json; DataError naming the key for anything that Octet's model does not compute.
   ModelShape (*read)(const json::Fields& config) = nullptr;
-  /// Into config.json, every key that the shape decides.
+  /// Writes every key that follows from the shape.
   void (*write)(const ModelShape&, json::Value& config) = nullptr;
   std::vector<WeightSlice> (*weights)(const ModelShape&) = nullptr;
 

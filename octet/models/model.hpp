@@ -14,7 +14,7 @@ struct TokenBatch {
   std::int64_t sequence = 0;
 };
 
-/// A language model as the trainer sees it. Storage of parameters is bound by nn::Parameters, then allocate() is called once.
+/// The interface of a language model for the trainer. Storage of parameters is bound by nn::Parameters, then allocate() is called once.
 class Model {
  public:
   virtual ~Model() = default;
@@ -23,12 +23,11 @@ class Model {
   /// Tables for sequences up to `sequence` tokens, in the run's region.
   virtual void allocate(Stream&, std::int64_t sequence) = 0;
 
-  /// Adds the loss of a batch to `sums`. Keeps nothing; changes nothing unless the pass records.
+  /// Adds the loss of a batch to `sums`. Saves no activations; changes nothing unless the pass records.
   virtual void loss(Stream&, const TokenBatch&, const Pass&, const nn::LossSums& sums) = 0;
-  /// The same, and keeps in the pass's region what backward() needs; the gradients will be those of gradient_scale * loss.
+  /// The same, and saves the activations for backward() in the pass's region; gradients are those of gradient_scale * loss.
   virtual void forward(Stream&, const TokenBatch&, const Pass&, const nn::LossSums& sums, float gradient_scale) = 0;
-  /// Adds to every parameter's gradient. Once after each forward(), with its pass: what that kept in the region is given back block by
-  /// block.
+  /// Adds to every parameter's gradient. Called once after each forward(), with its pass; saved activations are freed block by block.
   virtual void backward(Stream&, const TokenBatch&, const Pass&) = 0;
   /// Logits [sequences, padded vocabulary], of activations' type, for the last token of every sequence.
   virtual void last_logits(Stream&, const TokenBatch&, const Pass&, const Tensor& logits) = 0;
@@ -39,11 +38,11 @@ class Model {
   void refresh(Stream&, const Pass&);
 };
 
-/// What a model is built with besides its shape.
+/// Options of a model besides its shape.
 struct ModelOptions {
-  nn::Recompute recompute;            // what blocks' backward computes again
-  std::int64_t recompute_layers = 0;  // blocks, from the first on, that do so, while the others keep everything; 0: all
-  bool quantize_residual = false;     // round the residual stream as a layer's input would be: an experiment for evaluation
+  nn::Recompute recompute;            // the parts that blocks' backward recomputes
+  std::int64_t recompute_layers = 0;  // number of first blocks that recompute; 0: all
+  bool quantize_residual = false;     // round the residual stream like a layer's input: an experiment for evaluation
 };
 
 }  // namespace octet

@@ -14,7 +14,7 @@ struct ModelSize {
   ModelShape shape;
 };
 
-/// One family of models: everything that differs between them stands behind these.
+/// One family of models: all properties in which families differ.
 struct ModelFamily {
   std::string_view name;
   std::vector<ModelSize> (*sizes)();
@@ -34,7 +34,7 @@ void register_model_family(ModelFamily);
 const ModelFamily& model_family(std::string_view name);
 /// A named size of any family; throws ConfigError with the nearest name.
 const ModelShape& model_size(std::string_view name);
-/// Throws ConfigError when the shape does not hold together (heads, widths, lengths), or options do not fit it.
+/// Throws ConfigError when the shape is inconsistent (heads, widths, lengths) or options do not fit it.
 std::unique_ptr<Model> make_model(const ModelShape&, const ModelOptions&, Precision&);
 
 }  // namespace octet

@@ -64,7 +64,7 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
   stream.observe("embedding", "y", x);
 }
 
-// Without anything kept, x is the residual stream from the first block to the last.
+// Without saved activations, x is the residual stream from the first block to the last.
 template <class Block, class Norm>
 void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, typename Norm::Input& x, const Pass& pass) {
   embed(stream, batch, x.x);
@@ -113,7 +113,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
   const Tensor d = stream.empty(saved_.dn.shape, saved_.dn.dtype);
   norm_.backward(stream, saved_.dn, saved_.norm, d, false);
   for (std::size_t i = blocks_.size(); i-- > 0;) {
-    stream.arena().release(pass.keep, saved_.ends[i]);  // what is recomputed finds room there
+    stream.arena().release(pass.keep, saved_.ends[i]);  // memory for recomputed activations
     blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
   }
   const auto sum = [](Parameter& p) { return p.gradient.target(GradientUse::sum).data; };

@@ -12,7 +12,7 @@ namespace octet {
 template <class Block, class Norm>
 class Transformer final : public Model {
  public:
-  /// learned_positions: rows of a position table, 0 for none. What a block recomputes, the options say.
+  /// learned_positions: rows of a position table, 0 for none. The options select the parts that a block recomputes.
   Transformer(const ModelShape&, const typename Block::Config&, std::int64_t learned_positions, const ModelOptions&, Precision&);
 
   const ModelShape& shape() const override { return shape_; }
@@ -40,7 +40,7 @@ class Transformer final : public Model {
 
   struct Saved {
     std::vector<typename Block::Saved> blocks;
-    std::vector<Arena::Mark> ends;  // of what blocks up to each keep, in the pass's region
+    std::vector<Arena::Mark> ends;  // end of each block's saved activations in the pass's region
     typename Norm::Input norm;
     Tensor dn;  // gradient of the final norm's output
   } saved_;

@@ -17,7 +17,7 @@ io::TensorView rows_of(const io::TensorView& tensor, std::span<const std::int64_
   return {tensor.name, tensor.dtype, shape, tensor.bytes.subspan(std::size_t(first) * row_bytes, std::size_t(shape[0]) * row_bytes)};
 }
 
-/// Rows that slices cover, by path: what follows them is padding.
+/// Rows that slices cover, by path: later rows are padding.
 std::map<std::string_view, std::int64_t> covered_rows(const std::vector<WeightSlice>& slices) {
   std::map<std::string_view, std::int64_t> covered;
   for (const WeightSlice& s : slices) {

@@ -10,8 +10,8 @@
 
 namespace octet {
 
-/// A slice of a weight map with the parameter that it lies in: moves values between parameter and file, in portions, so that a model
-/// needs no second copy in memory.
+/// A slice of a weight map and its parameter. Copies values between parameter and file in portions, so that no second copy of a model is in
+/// memory.
 class WeightPlace {
  public:
   WeightPlace(WeightSlice slice, Parameter& parameter);
@@ -26,7 +26,7 @@ class WeightPlace {
   void write(io::TensorFolderWriter&, io::StoredDType) const;
   /// Fills the rows from a tensor of stored_shape().
   void read(const io::TensorView&) const;
-  /// Whether a tensor of stored_shape() holds the values that the rows have.
+  /// Whether a tensor of stored_shape() equals the rows.
   bool holds(const io::TensorView&) const;
 
  private:

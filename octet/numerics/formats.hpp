@@ -10,7 +10,7 @@ namespace octet {
 struct E4M3 {
   static constexpr int mantissa_bits = 3, bias = 7;
   static constexpr float max = 448.0f;
-  static constexpr float nearest_to_max = 464.0f;  // the largest float that rounds to max, were the format to go on
+  static constexpr float nearest_to_max = 464.0f;  // the largest float that would round to max in a format without limit
   static constexpr float min_normal = 0x1p-6f, min_subnormal = 0x1p-9f;
   static constexpr std::uint8_t max_code = 0x7E, nan_code = 0x7F;
   static constexpr bool has_infinity = false;

@@ -5,11 +5,12 @@
 
 #include "octet/numerics/value.hpp"
 
-// exp, log, tanh, sin, cos and sqrt as the formulas of ops need them: ours, because libm and CUDA differ in the last bits. The same
+// exp, log, tanh, sin, cos and sqrt for ops. Octet has its own, because libm and CUDA differ in the last bits. The same
 // input gives the same bits in every lane, on every instruction set and backend (only the payload of a NaN may differ), as long as the
 // compiler neither contracts a * b + c nor reorders: -ffp-contract=off, nvcc -fmad=false. Every step is one IEEE operation in the order
-// written, a fused multiply-add where it says so; subnormals are kept. The bounds hold over the whole range and are proved against long
-// double in math.test.cpp; polynomials are minimax fits, their coefficients rounded one after the other, reductions are Cody and
+// written, a fused multiply-add only where the formula has one; subnormals are kept. The bounds hold over the whole range and are proved
+// against long double in math.test.cpp; polynomials are minimax fits, their coefficients rounded one after the other, reductions are Cody
+// and
 // Waite's: the leading constants are so short that their products with the integer n are exact. Source of the method: Muller 2016,
 // "Elementary Functions", chapters 3 and 11.
 //
@@ -59,7 +60,7 @@ OCTET_HD constexpr V at_most(V x, V bound) {
   return bound < x ? bound : x;
 }
 
-/// e^x = power * 2^n. n stands in the low bits of `shifted`, raised by the offset.
+/// e^x = power * 2^n. n is in the low bits of `shifted`, plus the offset.
 template <class V>
 struct ExpParts {
   V power;
@@ -101,7 +102,7 @@ OCTET_HD constexpr V exp_within_86(V x) {
   constexpr float c[] = {1.0f, 0x1.62e42ap-1f, 0x1.ebf9c2p-3f, 0x1.c6b6dap-5f, 0x1.3ce8b2p-7f, 0x1.5bd97cp-10f};  // 2^f for |f| <= 1/2
   x = detail::at_least(detail::at_most(x, splat<V>(86.0f)), splat<V>(-86.0f));
   const V per_two = splat<V>(0x1.715476p0f);
-  const V shifted = fused_multiply_add(x, per_two, splat<V>(detail::shifter + 127));  // n = x / ln 2; n + 127 stands in the low bits
+  const V shifted = fused_multiply_add(x, per_two, splat<V>(detail::shifter + 127));  // n = x / ln 2; n + 127 is in the low bits
   const V f = fused_multiply_add(x, per_two, V(-(shifted - (detail::shifter + 127))));
   return detail::polynomial(f, c) * value_of<V>(IntOf<V>(int_of(shifted) << 23));
 }

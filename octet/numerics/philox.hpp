@@ -11,7 +11,7 @@ struct RandomWords {
   std::uint32_t w[4];
 };
 
-/// Philox's multipliers, and what its key grows by each round.
+/// Philox's multipliers, and the increment of the key per round.
 inline constexpr std::uint32_t philox_multiplier0 = 0xD2511F53u, philox_multiplier1 = 0xCD9E8D57u;
 inline constexpr std::uint32_t philox_step0 = 0x9E3779B9u, philox_step1 = 0xBB67AE85u;
 inline constexpr int philox_rounds = 10;
@@ -34,7 +34,7 @@ OCTET_HD constexpr RandomWords philox(std::uint64_t key, std::uint64_t counter_l
 /// Uniform in (0, 1): the upper 23 bits and a half, so that the sum is exact and 1 is never reached.
 OCTET_HD constexpr float uniform(std::uint32_t word) { return (float(word >> 9) + 0.5f) * 0x1p-23f; }
 
-/// FNV-1a of a path: the part of a Philox key that tells one parameter or site from another.
+/// FNV-1a of a path: the part of a Philox key that identifies a parameter or a site.
 constexpr std::uint64_t hash_of(const char* s) {
   std::uint64_t h = 0xCBF29CE484222325u;
   for (; *s != 0; ++s) h = (h ^ std::uint64_t(static_cast<unsigned char>(*s))) * 0x100000001B3u;

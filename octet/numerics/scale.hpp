@@ -20,7 +20,7 @@ struct BlockRule {
   float overflow = 0;  // the scale where the quotient overflows: per tensor the largest float, per block the largest value of x's type
 };
 
-/// What a block's maximum gives: the factor before encoding, the one after decoding, and, by the e8m0 rule, the latter's code.
+/// The result of a block's maximum: the factor before encoding, the factor after decoding and, for the e8m0 rule, the latter's code.
 template <class V>
 struct BlockScale {
   V scale, descale;

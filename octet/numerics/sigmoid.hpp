@@ -13,7 +13,7 @@ struct Sigmoid {
 template <class V>
 OCTET_HD constexpr V reciprocal_from_one(V x) {
 #ifdef __CUDA_ARCH__
-  // What the compiler makes of 1 / x, less its look at divisors that are subnormal or have such a reciprocal.
+  // The compiler's code for 1 / x, without its checks for subnormal divisors and reciprocals.
   if constexpr (std::is_same_v<V, float>) {
     float r = 0;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));

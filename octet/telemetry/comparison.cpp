@@ -56,7 +56,7 @@ Measured measure(const Group& runs, const Group& baselines) {
   return out;
 }
 
-/// A seed without a gap (it diverged) is the worst of all: a mean over the others would hide it.
+/// A diverged seed has no gap; a mean over the others would hide it.
 PairedGap gap_of_all(const Measured& m) {
   const PairedGap gap = paired_gap(m.gaps);
   return gap.pairs == int(m.gaps.size()) ? gap : PairedGap{0, NAN, NAN};

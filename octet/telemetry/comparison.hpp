@@ -11,7 +11,7 @@
 
 namespace octet {
 
-/// One arm of a comparison, or one twin of its baseline, over its seeds. A number that no run gave is NaN.
+/// One arm of a comparison, or one twin of its baseline, over its seeds. A number without a run is NaN.
 struct ComparisonRow {
   std::string arm{};     // its name
   std::string recipe{};  // of its linear layers
@@ -31,7 +31,7 @@ struct ComparisonRow {
   Verdict verdict = Verdict::baseline;   // a twin's is `baseline`
 };
 
-/// Arms trained from the same initial weights on the same data, beside a baseline and twins of it.
+/// Arms trained from the same initial weights on the same data, with a baseline and its twins.
 struct Comparison {
   std::string baseline{};             // an arm's name
   double tolerance = 0;               // of the gap, as a fraction: 0.005 is 0.5 %
@@ -39,14 +39,14 @@ struct Comparison {
   std::vector<ComparisonRow> rows{};  // the baseline, its twins, the other arms
   std::vector<std::string> runs{};    // folders of the runs, names within the comparison's own folder
 
-  /// Whether no arm is over the tolerance and none diverged. What is not resolved passes.
+  /// Whether no arm is over the tolerance and none diverged. `not_resolved` passes.
   bool passes() const;
 };
 
 /// "current", and of a twin "bf16 twin 1": a row's name in every table and chart.
 std::string row_name(const std::string& arm, int twin);
 std::string row_name(const ComparisonRow&);
-/// The arm of a run; of one that no comparison made, its recipe.
+/// The arm of a run; outside a comparison, its recipe.
 const std::string& arm_of(const RunFacts&);
 
 /// The row of that name; null where there is none.
@@ -56,22 +56,22 @@ const ComparisonRow* find_row(const Comparison&, std::string_view row_name);
 /// Throws ContractError when none of them is the baseline's.
 Comparison compare_runs(std::span<const RunRecord> runs, const std::string& baseline, double tolerance, double confidence = 0.95);
 
-/// (loss - other's) / other's, final losses: of the averaged weights where both have that, else of the weights as they are, else of
-/// training. NaN where `run` lacks what `other` has.
+/// (loss - other's) / other's, final losses: of the averaged weights where both have that, else of the weights, else of training. NaN if
+/// `other` has a better one of these and `run` does not.
 double gap_of(const RunRecord& run, const RunRecord& other);
 
-/// The mean loss of the last steps (a twentieth of them, at least one), NaN where there are none; what EndEvent says where there is one.
+/// The mean loss of the last steps (a twentieth of them, at least one), NaN if there are none. EndEvent's value, if there is one.
 double final_train_loss(const RunRecord&);
 double final_eval_loss(const RunRecord&);
 /// The same of the averaged weights.
 double final_average_loss(const RunRecord&);
-/// Median over the steps; what EndEvent says where there is one.
+/// Median over the steps. EndEvent's value, if there is one.
 double median_tokens_per_second(const RunRecord&);
 std::int64_t skipped_steps(const RunRecord&);
 
 /// The file `compare.json`, replaced atomically.
 void write_comparison(const std::string& path, const Comparison&);
-/// Throws IoError, DataError. A run's folder must be a plain name, so that a file from elsewhere reads nothing outside its own folder.
+/// Throws IoError, DataError. A run's folder must be a plain name, so that a file from elsewhere cannot read outside its folder.
 Comparison read_comparison(const std::string& path);
 
 /// The table for a terminal or a log: one line per row, then the peak memory by category.

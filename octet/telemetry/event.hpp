@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-// What a run reports while it trains: one struct an event, one line of `metrics.jsonl` each. docs/run-folder.md describes the lines.
+// The events of a run: one struct per event, one line of `metrics.jsonl` each. docs/run-folder.md describes the lines.
 // `time` is seconds since the run began. A number that is not finite is written as null, since JSON has no NaN, and read back as NaN.
 
 namespace octet {
@@ -26,11 +26,11 @@ struct StepEvent {
   double limit_share = 0;  // least time that the machine needs for the step's work (octet/machine) / seconds
   double param_norm = 0;
   double data_wait = 0;           // seconds of this step spent waiting for data
-  std::int64_t memory_bytes = 0;  // held at the step's peak
-  bool skipped = false;           // the weights were left as they were
+  std::int64_t memory_bytes = 0;  // allocated at the step's peak
+  bool skipped = false;           // the weights were not changed
 };
 
-/// What every quantizer saw and chose in one step; entry i belongs to quantizer i of RunFacts. Block layouts have many scales.
+/// Maxima and scales of every quantizer in one step; entry i belongs to quantizer i of RunFacts. Block layouts have many scales.
 struct ScalesEvent {
   std::int64_t step = 0;
   double time = 0;
@@ -57,7 +57,7 @@ struct EvalEvent {
   double average_loss = NAN;  // the same of the averaged weights; NaN where there are none
 };
 
-/// Something a person should know: a skipped step, a non-finite amax, a signal.
+/// An event for the user's attention: a skipped step, a non-finite amax, a signal.
 struct IncidentEvent {
   std::int64_t step = 0;
   double time = 0;

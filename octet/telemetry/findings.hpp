@@ -9,14 +9,14 @@ namespace octet {
 /// "within", "over", "not resolved (±1.20%)", "diverged", "baseline", and "twin" for a twin.
 std::string verdict_text(const ComparisonRow&);
 
-/// What a comparison shows, in a few sentences: arms by verdict, which of them can be distinguished from the
-/// baseline at all, how far the twins are apart, and how many seeds would resolve the rest.
+/// The result of a comparison in a few sentences: arms by verdict, arms that differ significantly from the baseline, the gaps of the twins,
+/// and the number of seeds that would resolve the rest.
 std::string findings(const Comparison&);
 
 /// Seeds with which Student's interval around a gap is at most +-`width`, where one pair's gap has standard deviation `deviation` and
 /// `arms` are judged together at `confidence`: the least n >= fewest_pairs with
 ///   t((1 - confidence) / (2 arms); n - 1) * deviation / sqrt(n) <= width
-/// At most 10,000, which stands for more.
+/// At most 10,000: that or more.
 int seeds_to_resolve(double width, double deviation, int arms, double confidence);
 
 /// An estimate of the standard deviation of one pair's gap: of the arms and twins with several seeds the root mean square of theirs,

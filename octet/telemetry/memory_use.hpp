@@ -6,7 +6,7 @@
 
 namespace octet {
 
-/// Bytes that a run holds when it holds the most, by what they are for.
+/// Bytes at a run's peak, by category.
 struct MemoryUse {
   struct Category {
     std::string name{};  // "weights", "gradients", "optimizer", "activations", ...

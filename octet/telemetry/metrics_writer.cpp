@@ -41,9 +41,10 @@ MetricsWriter::MetricsWriter(std::string path, std::chrono::seconds sync_every)
       sync_every_(sync_every),
       last_sync_(std::chrono::steady_clock::now()) {
   if (!file_.ok()) refuse_file("open", path_, errno);
-  // Where a file system knows no locks (some NFS) the call fails otherwise, and the run goes on without one.
+  // On file systems without locks (some NFS) the call fails with another error, and the run continues without a lock.
   if (::flock(file_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw IoError(format("'{}' belongs to a run that is still going: stop that one, or give this one another folder", printable(path_)));
+    throw IoError(
+        format("'{}' belongs to a run that is still going: stop that run, or choose another folder for this one", printable(path_)));
   end_ = end_of_last_line(file_.number());
   if (end_ < 0) refuse_file("read", path_, errno);
   if (::ftruncate(file_.number(), end_) != 0) refuse_file("cut the torn last line of", path_, errno);
@@ -78,7 +79,7 @@ int MetricsWriter::write_waiting() {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const int reason = errno;
-      // A torn line is allowed at the end alone: without this cut the next event would be glued to it.
+      // A torn line is allowed only at the end: without this cut the next event would be appended to it.
       return ::ftruncate(file_.number(), end_) == 0 ? reason : EIO;
     }
     written += std::size_t(n);
@@ -96,14 +97,14 @@ void MetricsWriter::sync() {
 }
 
 void MetricsWriter::make_durable() {
-  // Pipes and some file systems cannot sync and say EINVAL; there is then nothing to lose to a power failure either.
+  // Pipes and some file systems cannot sync and return EINVAL, which is no error.
   if (::fdatasync(file_.number()) != 0 && errno != EINVAL) refuse_file("make durable", path_, errno);
 }
 
 void MetricsWriter::cut_back(std::int64_t bytes) {
   const std::scoped_lock lock(mutex_);
   if (bytes < 0 || bytes > end_)
-    throw DataError(format("{}: the file has {} bytes of whole lines, it had {} when the checkpoint was made; restore the file",
+    throw DataError(format("{}: the file has {} bytes of complete lines, it had {} when the checkpoint was made; restore the file",
                            printable(path_), end_, bytes));
   if (::ftruncate(file_.number(), off_t(bytes)) != 0) refuse_file("cut back", path_, errno);
   end_ = bytes;

@@ -4,7 +4,7 @@
 
 namespace octet {
 
-/// Differences between paired runs, summed up. Two runs of one seed are a pair: same data, same first weights.
+/// Statistics of differences between paired runs. Two runs of one seed are a pair: same data, same first weights.
 struct PairedGap {
   int pairs = 0;
   double mean = 0;       // NaN without a pair

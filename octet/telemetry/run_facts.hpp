@@ -20,17 +20,17 @@ struct ModelFacts {
 struct MachineFacts {
   std::string cpu{};
   int threads = 0;
-  std::string gemm_compute{};   // "f32", "bf16": what the matmuls of decoded codes run in
+  std::string gemm_compute{};   // "f32", "bf16": the type in which decoded codes are multiplied
   double gemm_limit_flops = 0;  // FLOP/s, measured at start
 };
 
-/// One line of the plan "layer -> precision -> why".
+/// One row of the plan: layer -> precision -> reason.
 struct PlanEntry {
   std::string path{}, precision{}, why{};
-  std::vector<std::int64_t> shape{};  // [out, in] of a linear site; empty for what has none
+  std::vector<std::int64_t> shape{};  // [out, in] of a linear site; otherwise empty
 };
 
-/// Where a quantizer sits and what it makes.
+/// The position and the formats of a quantizer.
 struct QuantizerFacts {
   std::string path{};
   std::string operand{};  // "x" activations, "w" weights, "dy" gradients
@@ -41,11 +41,11 @@ struct QuantizerFacts {
 /// Twins of a baseline that one comparison trains for each seed, at most.
 inline constexpr int most_twins = 100;
 
-/// What is known of a run before its first step, and its state: the file `run.json`.
+/// The facts of a run that are known before its first step, and its state: the file `run.json`.
 struct RunFacts {
   std::string name{}, recipe{};
   std::int64_t seed = 0;
-  std::string arm{};  // what the comparison that it belongs to calls this configuration; "" outside one
+  std::string arm{};  // its name in a comparison; "" outside one
   int twin = 0;       // number of this twin of the baseline: its first weights differ in their last bit; 0: no twin
   ModelFacts model;
   MachineFacts machine;
@@ -54,7 +54,7 @@ struct RunFacts {
   MemoryUse memory;
   double flops_per_step = 0;
   std::int64_t tokens_per_step = 0;
-  std::int64_t steps = 0;      // that the run is to take; 0 where time or tokens bound it
+  std::int64_t steps = 0;      // planned; 0 if time or tokens limit the run
   std::string baseline{};      // arm that this run is compared with, or ""
   double gradient_cosine = 1;  // of the first step's gradient with the baseline's; NaN where there is none
   std::string started{};       // UTC, "2026-01-31T12:00:00Z"
@@ -62,9 +62,9 @@ struct RunFacts {
   std::string config_json = "{}";  // the resolved configuration, a JSON object
 };
 
-/// Replaces `path` atomically. Throws IoError; ContractError when config_json is no JSON object.
+/// Replaces `path` atomically. Throws IoError; ContractError unless config_json is a JSON object.
 void write_run_facts(const std::string& path, const RunFacts&);
-/// Throws IoError, DataError (the file, the field, what was wanted, what came).
+/// Throws IoError, DataError (file, field, expected value, actual value).
 RunFacts read_run_facts(const std::string& path);
 
 }  // namespace octet

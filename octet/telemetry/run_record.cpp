@@ -14,7 +14,7 @@
 namespace octet {
 namespace {
 
-/// Adds events to one series and keeps it within `limit`: beyond it every second event goes, and from then on comes.
+/// Adds events to one series and keeps it within `limit`: beyond it every second event is dropped, stored ones and later ones.
 template <class E>
 class Series {
  public:
@@ -28,7 +28,7 @@ class Series {
     for (std::size_t i = 0; 2 * i < events_.size(); ++i) std::swap(events_[i], events_[2 * i]);
     events_.resize((events_.size() + 1) / 2);
     stride_ *= 2;
-    count_ = 1;  // the event just added is among the kept: its index is the limit, which is even
+    count_ = 1;  // the event just added is kept: its index is the limit, which is even
   }
 
  private:

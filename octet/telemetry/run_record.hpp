@@ -11,7 +11,7 @@
 
 namespace octet {
 
-/// A run as its folder tells it. Every series is in order of steps, each step once: after a resume the later line of a step counts.
+/// A run, read from its folder. Every series is in order of steps, each step once: after a resume the later line of a step counts.
 struct RunRecord {
   RunFacts facts;
   std::vector<StepEvent> steps{};
@@ -20,11 +20,11 @@ struct RunRecord {
   std::vector<EvalEvent> evals{};
   std::vector<IncidentEvent> incidents{};
   std::int64_t incidents_left_out = 0;  // beyond the limit
-  std::optional<EndEvent> end{};        // none in a run that was killed or is still going
+  std::optional<EndEvent> end{};        // none in a run that was killed or is in progress
   bool torn = false;                    // the last line had no newline and was dropped
 };
 
-/// How much of a run is read into memory.
+/// Limits on the memory of a run.
 struct ReadLimits {
   std::int64_t file_bytes = std::int64_t(16) << 30;
   std::size_t line_bytes = std::size_t(1) << 20;
@@ -33,8 +33,8 @@ struct ReadLimits {
   std::size_t incidents = 10000;
 };
 
-/// Reads `folder`/run.json and `folder`/metrics.jsonl; the latter may be missing (a run that has not begun) and may end in a torn line.
-/// Throws IoError, or DataError naming file, line and field for anything else that is not as docs/run-folder.md says.
+/// Reads `folder`/run.json and `folder`/metrics.jsonl; the latter may be missing (a run that has not started) and may end in a torn line.
+/// Throws IoError, or DataError naming file, line and field for any other deviation from docs/run-folder.md.
 RunRecord read_run(const std::string& folder, const ReadLimits& = {});
 
 }  // namespace octet

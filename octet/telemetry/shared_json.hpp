@@ -12,10 +12,10 @@ namespace octet {
 json::Value memory_json(const MemoryUse&);
 MemoryUse memory_use(const json::Fields&);
 
-/// What to do about a file of a run folder that cannot be read.
+/// The remedy for a file of a run folder that cannot be read.
 inline constexpr const char* file_remedy = "restore the file from a copy, or leave this run out";
 
-/// The state that the text `name` says.
+/// The state in the text field `name`.
 RunState run_state(const json::Fields&, std::string_view name);
 
 }  // namespace octet

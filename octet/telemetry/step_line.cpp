@@ -42,7 +42,7 @@ std::string step_text(const StepEvent& e, const LineContext& context) {
   return "step " + step + "/" + total;
 }
 
-/// A part of the line; where there is no room for all, those that are wanted least go first.
+/// A part of the line; if not all fit, those with the lowest `wanted` are dropped first.
 struct Field {
   int wanted;
   std::string text;
@@ -91,7 +91,7 @@ std::string duration_text(double seconds) {
 std::string format_step_line(const StepEvent& e, const LineContext& context) { return joined(fields(e, context)); }
 
 std::string format_progress_line(const StepEvent& e, const LineContext& context, int columns) {
-  constexpr int narrowest = 10, widest = 30, around = 4;  // of the bar's cells; its two ends and the two spaces behind it
+  constexpr int narrowest = 10, widest = 30, around = 4;  // of the bar's cells; `around`: its two ends and two spaces
   std::vector<Field> parts = fields(e, context);
   // Every part is ASCII: its bytes are its columns.
   const auto too_long = [&] { return int(joined(parts).size()) + narrowest + around > columns; };

@@ -7,7 +7,7 @@
 
 namespace octet {
 
-/// What a line for people says beyond the event itself.
+/// Facts of a step's line that are not in the event.
 struct LineContext {
   std::int64_t steps = 0;    // of the whole run; 0 where it is not known before the end
   double eta_seconds = -1;   // until the end; negative where unknown
@@ -17,8 +17,8 @@ struct LineContext {
 /// step   120/500  loss 2.3456 (+0.3z)  grad 0.812 (-0.1z)  lr 3.00e-04  3,412 tok/s  61% of limit  eta 1m52s
 std::string format_step_line(const StepEvent&, const LineContext&);
 
-/// The same for one terminal line of at most `columns` characters, behind a bar. Where that is too narrow the bar shrinks, then fields go,
-/// last of them the loss and the time left. No escape codes: the caller returns the cursor and clears the line.
+/// The same for one terminal line of at most `columns` characters, behind a bar. If that is too narrow, the bar shrinks, then fields are
+/// dropped, the loss and the remaining time last. No escape codes: the caller returns the cursor and clears the line.
 std::string format_progress_line(const StepEvent&, const LineContext&, int columns);
 
 /// "52s", "1m52s", "2h05m", "3d04h".

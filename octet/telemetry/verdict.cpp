@@ -30,7 +30,7 @@ std::optional<Verdict> verdict_named(std::string_view text) {
 }
 
 std::vector<Judged> judge(std::span<const PairedGap> arms, double tolerance, double confidence) {
-  check(confidence > 0 && confidence < 1, "judge: wants a confidence in (0, 1), got {}", confidence);
+  check(confidence > 0 && confidence < 1, "judge: the confidence must be in (0, 1), got {}", confidence);
   std::vector<Judged> out;
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < arms.size(); ++i) {

@@ -10,12 +10,12 @@
 
 namespace octet {
 
-/// What a comparison says of an arm.
+/// The judgement of an arm in a comparison.
 enum class Verdict {
-  baseline,      // what the others are measured against; also its twins, which are never judged
+  baseline,      // the reference of the others; also its twins, which are never judged
   within,        // the whole interval of its gap is at most the tolerance
   over,          // the whole interval is above the tolerance
-  not_resolved,  // neither: more seeds, or longer runs, would tell
+  not_resolved,  // neither: more seeds or longer runs are needed
   diverged,      // a seed did not reach its end
 };
 
@@ -24,7 +24,7 @@ std::string to_text(Verdict);
 /// The verdict that to_text() calls so; none for any other text.
 std::optional<Verdict> verdict_named(std::string_view text);
 
-/// Fewer pairs than this resolve nothing: an interval from two is wider than any difference of interest, one has none.
+/// Fewer pairs than this resolve nothing: an interval from two is wider than any difference of interest, and one pair has none.
 inline constexpr int fewest_pairs = 3;
 
 /// A gap, judged.

@@ -18,7 +18,7 @@ std::string_view name(Device d) {
   return names[std::size_t(d)];
 }
 
-// One region: a reserved span of addresses, and the list of what stands on it.
+// One region: a reserved span of addresses, and the list of its allocations.
 struct Arena::Stack {
   struct Entry {
     std::size_t bytes;

@@ -9,17 +9,17 @@
 
 namespace octet {
 
-/// Where a tensor's bytes live. `null` has addresses but no memory: a step run on it tells what the step needs.
+/// Where a tensor's bytes live. `null` has addresses but no memory: a step on it measures the memory that it needs.
 enum class Device : std::uint8_t { cpu, cuda, null };
 std::string_view name(Device);
 
-/// How long an allocation lives. Each lifetime is a region of its own: a stack that is cut back to a mark, or freed whole.
+/// Lifetime of an allocation. Each lifetime is one region: a stack that is freed back to a mark, or completely.
 enum class Lifetime : std::uint8_t {
   run,          // parameters, optimizer state, quantized weights, tables
   step,         // one optimizer step
-  micro_batch,  // what backward needs from forward; several micro-batches in flight use several slots
+  micro_batch,  // activations saved for backward; several micro-batches in flight use several slots
   scratch,      // temporaries, cut back by Scope
-  host,         // like run, but in the host's memory, where a GPU reaches it over its bus: for what is used once a step
+  host,         // like run, but in the host's memory, where a GPU reaches it over its bus: for data used once per step
 };
 inline constexpr int lifetimes = 5;
 
@@ -29,7 +29,7 @@ struct Region {
   constexpr Region(Lifetime l, int slot = 0) : lifetime(l), slot(slot) {}
 };
 
-/// What an allocation is for: the rows of every memory table.
+/// The purpose of an allocation: the rows of every memory table.
 enum class Category : std::uint8_t {
   weights,
   quantized_weights,
@@ -45,18 +45,17 @@ std::string_view name(Category);
 
 using CategoryBytes = std::array<std::size_t, categories>;
 
-/// Bytes an arena holds at its fullest on its device, and beside that in the host's memory (Lifetime::host). The arena's footprint is the
-/// sum over regions of each one's own peak, since a region keeps its pages; by_category says what filled each region at its peak, and adds
-/// up to `total`.
+/// Peak bytes of an arena on its device and in the host's memory (Lifetime::host). The footprint is the sum of the regions' peaks, since a
+/// region keeps its pages. by_category has the content of each region at its peak; its sum is `total`.
 struct MemoryPeak {
   CategoryBytes by_category{};
   std::size_t total = 0;
   std::size_t host = 0;
 };
 
-/// Memory of one device in regions, each a stack. Allocation is a bump of an offset: no system call in a step once warm.
+/// Memory of one device in regions, each a stack. Allocation increments an offset: a step makes no system call after the first.
 /// A region reserves address space; on the CPU it takes pages when they are first touched, on a GPU when its stack first reaches them.
-/// On a GPU what is freed may be given out again at once: work is ordered by the one queue that all of it is put into.
+/// On a GPU freed memory may be reused at once, since one queue orders all work.
 class Arena {
  public:
   static constexpr std::size_t alignment = 256;
@@ -70,7 +69,7 @@ class Arena {
   /// Throws DeviceError when the region's address space is exhausted.
   void* allocate(std::size_t bytes, Region, Category);
 
-  /// A position in a region, and the return to it: everything allocated since is free.
+  /// A position in a region, and the release of everything allocated since.
   struct Mark {
     std::size_t entries = 0, bytes = 0;
   };

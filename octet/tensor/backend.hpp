@@ -3,7 +3,7 @@
 #include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/stream.hpp"
 
-// How an op reaches its kernel: the one place where the device decides.
+// Calls of kernels: the only place that selects the device.
 
 namespace octet::cuda {
 /// Throws DeviceError: this program was compiled without the CUDA toolkit.

@@ -9,16 +9,15 @@
 
 namespace octet {
 
-/// A piece of a step that is the same every time: same ops, shapes and addresses, only the values in memory change. On a GPU it is run
-/// twice as it is, which prepares everything, then recorded as a graph, and from then on replayed with one call instead of one for each
-/// kernel. On other devices, and while an observer looks at the stream, it is just run. What runs before it must leave the arena as it
-/// was the last time.
+/// A part of a step with the same ops, shapes and addresses every time; only values in memory change. On a GPU it runs twice normally, is
+/// then recorded as a CUDA graph, and afterwards replayed with one launch. On other devices, and while an observer is installed, it runs
+/// normally. Earlier work must leave the arena in the same state each time.
 class Replay {
  public:
-  /// All that bodies may differ in: their shapes, and what they measure.
+  /// The key of a recording: shapes, and the measurements made.
   using Form = std::array<std::int64_t, 4>;
 
-  /// Runs body() or its record.
+  /// Runs body() or replays its recording.
   template <class Body>
   void run(Stream& stream, const Form& form, const Body& body) {
     if (stream.device() != Device::cuda || stream.observed()) return body();

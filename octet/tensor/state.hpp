@@ -7,13 +7,13 @@
 
 namespace octet {
 
-/// Shown every piece of state that the next step depends on. Each component has `void visit_state(StateVisitor&)`, which shows what it
-/// owns, always the same names in the same order; saving and restoring are visitors and know no component. State that follows from
-/// the configuration or from other state (quantized weights, workspaces) is not shown.
+/// Visits all state that the next step depends on. Each component has `void visit_state(StateVisitor&)`, which passes its state, always
+/// with the same names in the same order. Saving and restoring are visitors and independent of components. State that follows from the
+/// configuration or other state (quantized weights, workspaces) is omitted.
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;
-  /// Whether this visit changes what it is shown, so that a component may bring the rest of itself into line.
+  /// Whether this visitor changes the state, so that a component can update derived values.
   virtual bool restoring() const = 0;
 
   /// In the memory of the stream's device; shape and dtype follow from the configuration.

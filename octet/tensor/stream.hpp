@@ -9,24 +9,23 @@
 
 namespace octet {
 
-/// What a stream's ops will run on, or, on the null device, would run on: decides workspaces.
+/// The target of a stream's ops, also on the null device: decides workspaces.
 struct Target {
-  DType gemm_compute = DType::f32;  // CPU: type that GEMMs decode FP8 into, bf16 where the machine multiplies it faster
+  DType gemm_compute = DType::f32;  // CPU: type into which GEMMs decode FP8: bf16 if the machine multiplies it faster
   Device device = Device::cpu;      // cpu or cuda
   int multiprocessors = 0;          // cuda: of the GPU
   int generation = 9;               // cuda: of the GPU, the major number of its compute capability: 9 Hopper, 10 Blackwell
-  bool deterministic =
-      false;  // cuda: the same bits in every run, where that costs memory and time (attention's gradient, the choice of GEMMs)
+  bool deterministic = false;  // cuda: the same bits in every run, at a cost in memory and time (attention's gradient, GEMM algorithms)
 };
 
-/// Work that ops have announced: the same counts on every device for one target, so a dry run tells what a step costs.
+/// Work that ops have announced: the same counts on every device for one target, so a dry run gives a step's cost.
 struct Work {
   std::int64_t ops = 0;
   double flops = 0;           // of GEMMs and attention, 2 per multiply-add
   double gemm_flops = 0;      // of GEMMs alone
   double bytes = 0;           // read and written by all other ops, each tensor once
   double fp8_flops = 0;       // of GEMMs with an 8-bit operand; a CPU decodes it first
-  double emulated_flops = 0;  // of these, on a GPU: of GEMMs that it does only by decoding the codes first
+  double emulated_flops = 0;  // of these, on a GPU: of GEMMs for which it first decodes the codes
 
   friend Work operator+(const Work& a, const Work& b) {
     return {a.ops + b.ops,     a.flops + b.flops,         a.gemm_flops + b.gemm_flops,
@@ -39,14 +38,14 @@ struct Work {
   }
 };
 
-/// Sees tensors as modules make them. Used to find where a value that is not finite came from; none is installed in a normal step.
+/// Sees tensors as modules make them. Used to find the origin of a non-finite value; none is installed in a normal step.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void observe(std::string_view path, std::string_view what, const Tensor&) = 0;
 };
 
-/// An ordered queue of work on one device, with the arena that this work allocates from. Not for several threads at once.
+/// An ordered queue of work on one device, with the arena that this work allocates from. Not thread-safe.
 class Stream {
  public:
   explicit Stream(Device device, Target target = {});
@@ -56,13 +55,13 @@ class Stream {
 
   Device device() const { return arena_.device(); }
   const Target& target() const { return target_; }
-  /// Parts that a kernel may divide its work into where each needs its own workspace: CPU threads, or blocks that a GPU runs at once.
+  /// Parallel parts with separate workspaces: CPU threads, or blocks that a GPU runs at once.
   int workers() const;
-  /// Whether the device that ops run on, or would run on, has memory of its own.
+  /// Whether the target device has separate memory.
   bool apart_from_host() const { return target_.device == Device::cuda; }
   /// The GPU's queue; null on other devices.
   cuda::Queue queue() const { return queue_; }
-  /// What carries bytes between the host and the GPU.
+  /// Copies bytes between the host and the GPU.
   cuda::Staging& staging() { return staging_; }
   Arena& arena() { return arena_; }
   const Arena& arena() const { return arena_; }
@@ -77,7 +76,7 @@ class Stream {
   void count(const Work& w) { work_ = work_ + w; }
   const Work& work() const { return work_; }
 
-  /// Shows a tensor to the observer, if there is one.
+  /// Passes a tensor to the observer, if there is one.
   void observe(std::string_view path, std::string_view what, const Tensor& t) {
     if (observer_ != nullptr) observer_->observe(path, what, t);
   }
@@ -93,8 +92,8 @@ class Stream {
   Observer* observer_ = nullptr;
 };
 
-/// Frees, when it goes, what was allocated in a region since it came. A function that returns a tensor allocates it first, then
-/// opens its scope for temporaries.
+/// Its destructor frees everything allocated in a region since its construction. A function that returns a tensor allocates it first, then
+/// opens a scope for temporaries.
 class Scope {
  public:
   explicit Scope(Stream& stream, Region region = Lifetime::scratch)

@@ -7,7 +7,7 @@
 
 namespace octet {
 
-/// A contiguous, row-major, non-owning view. Cheap to copy; the arena that it came from owns the bytes.
+/// A contiguous, row-major, non-owning view. Cheap to copy; its arena owns the bytes.
 /// On the null device `data` is an address that must not be read.
 struct Tensor {
   void* data = nullptr;
@@ -31,7 +31,7 @@ struct Tensor {
   Tensor reshaped(Shape) const;
 };
 
-/// How many values share one scale: a [rows, cols] block of the tensor, 0 meaning all of them.
+/// The values that share one scale: a [rows, cols] block of the tensor, 0 meaning all of them.
 /// {0,0} the tensor, {1,0} a row, {1,128} and {128,128} blocks, {1,32} OCP MX.
 struct ScaleBlock {
   int rows = 0, cols = 0;
@@ -44,14 +44,14 @@ std::string to_text(const ScaleBlock&);  // "tensor", "row", "1x128"
 /// A GEMM operand: codes, and the factors that undo their scaling. x[r,c] ~= value(codes[r,c]) * descale(block of (r,c)).
 /// Unscaled operands (f32, bf16) have no descales, and may be a transposed view: `codes` then is stored as [cols, rows].
 /// A CPU's GEMM takes FP8 codes as transposed views, too, and `decoded` ones: their values in f32 or bf16, where that is exact. Descales
-/// are multiplied into these, except a tensor's own that is no power of two.
+/// are multiplied into these, except a per-tensor descale that is not a power of two.
 struct Quantized {
   Tensor codes;     // [rows, cols]; [cols, rows] when `transposed`
-  Tensor descales;  // f32 or e8m0, in the layout of descale_shape(); empty for values that need none
+  Tensor descales;  // f32 or e8m0, in the layout of descale_shape(); empty for unscaled values
   ScaleBlock block;
   bool power_of_two = false;  // every descale is one: applying it is exact
   bool transposed = false;
-  bool decoded = false;  // f32 or bf16 that stand for 8-bit codes
+  bool decoded = false;  // f32 or bf16 values of 8-bit codes
 
   explicit operator bool() const { return bool(codes); }
   bool eight_bit() const { return decoded || is_fp8(codes.dtype); }
@@ -69,7 +69,7 @@ struct QTensor {
   }
 };
 
-/// Layout of the descales of a [rows, cols] operand, as the GEMMs of Hopper and Blackwell want it (padding included):
+/// Layout of the descales of a [rows, cols] operand, as the GEMMs of Hopper and Blackwell require it (padding included):
 ///   tensor      f32  [1]
 ///   row         f32  [rows]
 ///   1 x n       f32  [ceil(cols/n), round_up(rows, 4)]                 block-of-K major
@@ -78,7 +78,7 @@ struct QTensor {
 /// Source: cuBLASLt, scale modes VEC128, BLK128x128 and VEC32_UE8M0 (before swizzling).
 Shape descale_shape(ScaleBlock, DType descale_dtype, std::int64_t rows, std::int64_t cols);
 
-/// Strides of that layout: the descale of block (i, j) stands at i * row_block + j * col_block.
+/// Strides of that layout: the descale of block (i, j) is at i * row_block + j * col_block.
 struct DescaleStride {
   std::int64_t row_block = 0, col_block = 0;
 };

@@ -7,8 +7,8 @@
 
 namespace octet {
 
-/// How long a stream's device takes for work: on the CPU by a steady clock, on a GPU by marks in its queue, so that neither launching nor
-/// waiting is counted unless the GPU has to wait for it. Work of one start and stop should be many launches. Nothing on the null device.
+/// Time of work on a stream's device: on the CPU by a steady clock, on a GPU by events in its queue, so that launches and waits count only
+/// if the GPU has to wait for them. Work of one start and stop should be many launches. Nothing on the null device.
 class Timer {
  public:
   explicit Timer(Stream&);
@@ -16,7 +16,7 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  /// From here, behind all work that the stream was given before.
+  /// Starts after all earlier work of the stream.
   void start();
   /// Seconds since start(); returns when that work is done.
   double stop();

@@ -79,7 +79,7 @@ std::vector<Case> command_lines() {
        {"tiny.toml/data", "Not a directory", "another --output"}},
       {"benchmark_unknown", "bench gemms", usage, {"\"gemms\"", "gemm, quantize"}},
       {"inspection_of_nothing", "inspect nowhere", usage, {"nowhere: ", "neither a number nor a file", "check the path"}},
-      {"inspection_of_a_folder_of_text", "inspect text", usage, {"text: holds no run.json", "name a run"}},
+      {"inspection_of_a_folder_of_text", "inspect text", usage, {"text: contains no run.json", "name a run"}},
       {"inspection_of_a_text_file", "inspect tiny.toml", ExitCode::data, {"tiny.toml: bytes 0 to 7", "fetch it again"}},
       {"inspection_in_an_unknown_format", "inspect 0.3 --format e4m4", usage, {"--format \"e4m4\"", "did you mean e"}},
       {"inspection_of_a_file_in_a_format", "inspect tiny.toml --format e4m3", usage, {"--format is for numbers", "leave it out"}},

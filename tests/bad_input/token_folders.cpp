@@ -99,7 +99,7 @@ std::vector<Case> of_folders() {
       {"dataset_that_is_a_file", "train tiny.toml --data tiny.toml", usage, {"tiny.toml", "octet tokenize"}},
       manifest_edit("of_a_future_format", "format = 1", "format = 2", {"format 1, got 2"}),
       manifest_edit("with_an_unknown_key", "format = 1", "format = 1\ncolour = \"red\"", {"'colour' is unknown"}),
-      manifest_edit("with_a_key_twice", "format = 1", "format = 1\nformat = 1", {"'format' stands twice"}),
+      manifest_edit("with_a_key_twice", "format = 1", "format = 1\nformat = 1", {"'format' occurs twice"}),
       manifest_edit("without_a_key", "vocab_size = 257\n", "", {"'vocab_size' is missing"}),
       manifest_edit("with_a_negative_count", "vocab_size = 257", "vocab_size = -257", {"'vocab_size' must be a whole number"}),
       manifest_edit("with_a_count_beyond_64_bits", "vocab_size = 257", "vocab_size = 99999999999999999999",

@@ -110,7 +110,7 @@ std::vector<Case> of_headers() {
       header("deep", "{\"w\":" + std::string(100000, '['), 0,
              {"tensor \"w\"", "must be an object with dtype, shape and data_offsets, got an array"}),
       header("tensor_that_is_a_number", "{\"w\":3}", 0, {"tensor \"w\"", "must be an object", "got 3"}),
-      header("tensor_twice", "{" + good + "," + tensor("w", "\"F32\"", "[1]", "[4,8]") + "}", 8, {"tensor \"w\" stands twice"}),
+      header("tensor_twice", "{" + good + "," + tensor("w", "\"F32\"", "[1]", "[4,8]") + "}", 8, {"tensor \"w\" occurs twice"}),
       header("metadata_of_numbers", "{\"__metadata__\":{\"a\":1}}", 0, {"__metadata__ \"a\"", "must be a string", "got 1"}),
       header("metadata_that_is_a_list", "{\"__metadata__\":[]}", 0, {"__metadata__", "object of strings"}),
       header("metadata_of_megabytes",

@@ -7,7 +7,7 @@ namespace octet::models {
 /// LlamaForCausalLM. Source: transformers 4.57 and 5.23, whose two ways to write the rotation's parameters are both read.
 HuggingFaceFormat llama_hugging_face();
 
-/// What Llama shares with families that name config.json's keys and tensors as it does.
+/// Shared by families with Llama's keys of config.json and tensor names.
 ModelShape read_llama_like(std::string_view family, const json::Fields& config);
 void write_llama_like(const ModelShape&, json::Value& config);
 std::vector<WeightSlice> llama_like_weights(const ModelShape&, bool qkv_bias);

@@ -54,7 +54,7 @@ std::vector<ModelSize> llama_sizes() {
 }
 
 std::unique_ptr<Model> make_llama_like(const ModelShape& s, bool qkv_bias, const ModelOptions& options, Precision& precision) {
-  // Nothing here needs it, but transformers refuses to load any other, and trained weights must be able to leave.
+  // Octet does not need this, but transformers loads no other shape, and trained weights must be exportable.
   if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
   // Output projections start smaller with depth, so that the residual stream's variance does not grow. Source: Radford et al. 2019.
   const double out = 0.02 / std::sqrt(2.0 * double(s.layers));

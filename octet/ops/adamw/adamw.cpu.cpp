@@ -22,8 +22,8 @@ std::vector<Piece> pieces_of(const ops::AdamW& a) {
   return pieces;
 }
 
-// philox() of a few consecutive counters side by side, each in a lane of 64 bits, of which the upper half is anything. Some registers of
-// them are under way at once, since each round waits for the one before.
+// philox() of a few consecutive counters side by side, each in a lane of 64 bits with an undefined upper half. Several registers are
+// processed at once, since each round depends on the previous one.
 typedef std::uint64_t Words __attribute__((vector_size(sizeof(Vec))));
 constexpr int a_register = sizeof(Words) / sizeof(std::uint64_t), at_once = 4, counters = a_register * at_once;
 
@@ -62,7 +62,7 @@ OCTET_HD void draw(std::uint64_t key, std::uint64_t high, std::uint64_t first, s
   }
 }
 
-// The draws of a piece, made beforehand: AdamWDraws' own.
+// The random words of a piece, generated in advance; see AdamWDraws.
 struct PieceDraws {
   static constexpr std::int64_t room = piece_values + 8 * counters;
   std::uint16_t halves[3][room];

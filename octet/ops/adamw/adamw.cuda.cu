@@ -18,7 +18,7 @@ struct Parameter {
   std::uint64_t key;
   float weight_decay;
 };
-// Some of the parameters of one launch; blocks are numbered through.
+// Part of the parameters of one launch; blocks are numbered consecutively.
 constexpr int most_parameters = 60;
 struct Batch {
   Parameter parameter[most_parameters];

@@ -18,7 +18,7 @@ struct AdamWConstants {
         weight_decay(float(decay)) {}
 };
 
-/// The random words of one variable (0 value, 1 m, 2 v) in one update: BF16 takes 16 bits a draw, so four words serve eight elements.
+/// The random words of one variable (0 value, 1 m, 2 v) in one update: BF16 needs 16 bits per draw, so four words serve eight elements.
 struct AdamWDraws {
   std::uint64_t key = 0, update = 0;
   OCTET_HD std::uint64_t stream(int variable) const { return 4 * update + std::uint64_t(variable); }
@@ -29,7 +29,7 @@ struct AdamWDraws {
   }
 };
 
-/// Stores x: as it is in f32, stochastically rounded in bf16.
+/// Stores x: exactly in f32, stochastically rounded in bf16.
 template <class Lanes, class P, class Cursor, class X, class Draws>
 OCTET_HD void store_state(Lanes lanes, P* p, Cursor at, X x, const Draws&, int) {
   lanes.store(p, at, x);

@@ -8,12 +8,12 @@ namespace octet::ops {
 /// Causal attention with grouped heads. Per sequence and query head, for tokens i and j of that sequence:
 ///   s[i, j] = sum_c q[i, c] k[j, c] / sqrt(d)     j <= i
 ///   lse[i]  = log sum_j exp(s[i, j]),   o[i, c] = sum_j exp(s[i, j] - lse[i]) v[j, c]
-/// qkv: [T, (H + 2 Hkv) d] f32 or bf16; o: [T, H d] of qkv's dtype; lse: f32 [H, T], kept for backward. Products, softmax and sums are
-/// FP32. Scores exist for one block of query rows a thread at a time. Results do not depend on the number of threads.
+/// qkv: [T, (H + 2 Hkv) d] f32 or bf16; o: [T, H d] of qkv's dtype; lse: f32 [H, T], saved for backward. Products, softmax and sums are
+/// FP32. Each thread has the scores of one block of query rows at a time. Results do not depend on the number of threads.
 /// Workspace: per thread, keys and values of one head as f32 and the scores of a block of rows.
-/// On a GPU, cuDNN computes bf16 attention where it can (head_dim a multiple of 8 up to 128, 512 tokens or more, the first 64 shapes of a
-/// process); what it puts into lse, and in which order, is its own affair. All else runs in our own kernels, which keep to [H, T] and take
-/// heads of up to 512 columns and up to 65,535 sequences.
+/// On a GPU, cuDNN computes bf16 attention if it can (head_dim a multiple of 8 up to 128, 512 tokens or more, the first 64 shapes of a
+/// process). The content and order of lse are then defined by cuDNN. Everything else runs in Octet's own kernels: lse is [H, T], heads have
+/// up to 512 columns, and there are up to 65,535 sequences.
 /// Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
 struct AttentionForward {
   Tensor qkv, o, lse;
@@ -26,19 +26,19 @@ void attention_forward(Stream&, const AttentionForward&);
 ///   dv[j] = sum_i p[i, j] do[i],   ds[i, j] = p[i, j] (sum_c do[i, c] v[j, c] - delta[i]),
 ///   dq[i] = sum_j ds[i, j] k[j] / sqrt(d),   dk[j] = sum_i ds[i, j] q[i] / sqrt(d)
 /// d_o and o: [T, H d]; dqkv: [T, (H + 2 Hkv) d], overwritten; all of qkv's dtype. dk and dv are summed over the query heads that share
-/// them, in order, by one thread. On a GPU, cuDNN adds up dq in no fixed order, so last bits differ from run to run, unless the stream's
-/// target is deterministic: the gradients of all scores, B H S^2 values of bf16, are then workspace. Source: Dao et al. 2022,
-/// "FlashAttention", appendix B.4.
+/// them, in order, by one thread. On a GPU, cuDNN adds dq in no fixed order, so last bits vary between runs, unless the stream's target is
+/// deterministic: the gradients of all scores, B H S^2 values of bf16, are then workspace. Source: Dao et al. 2022, "FlashAttention",
+/// appendix B.4.
 struct AttentionBackward {
   Tensor d_o, o, qkv, lse;
   Tensor dqkv;
   QkvShape heads;
-  bool deterministic = false;  // asked for by the caller, or by the stream's target
+  bool deterministic = false;  // requested by the caller or the stream's target
 };
-/// Throws as attention_forward does, and DeviceError where cuDNN has no deterministic gradient that the target asks for.
+/// Throws as attention_forward does, and DeviceError if the target is deterministic and cuDNN has no deterministic gradient.
 void attention_backward(Stream&, const AttentionBackward&);
 
-/// What computes attention on this machine's GPU: "cuDNN 9.19.0", or "own kernels" and why.
+/// The library of attention on this machine's GPU: "cuDNN 9.19.0", or "own kernels" and the reason.
 std::string attention_library();
 
 }  // namespace octet::ops

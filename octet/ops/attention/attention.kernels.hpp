@@ -8,8 +8,8 @@
 
 namespace octet::cpu {
 
-/// How the CPU divides attention. Query rows and keys are taken in blocks of `block`, which is a multiple of the widest register and of
-/// the rows that multiply.hpp computes at once; head columns are padded to `padding`, so that no loop has a rest.
+/// How the CPU divides attention. Query rows and keys are processed in blocks of `block`, which is a multiple of the widest register and of
+/// the rows that multiply.hpp computes at once; head columns are padded to `padding`, so that no loop has a remainder.
 struct AttentionBlocks {
   static constexpr std::int64_t block = 48, padding = 16;
 
@@ -29,7 +29,7 @@ struct AttentionBlocks {
 
 namespace octet::cuda {
 
-/// What decides which kernels compute attention on a GPU, and what they need.
+/// The problem that decides the kernels of attention on a GPU and their workspace.
 struct AttentionProblem {
   ops::QkvShape heads;
   std::int64_t tokens = 0;
@@ -43,22 +43,22 @@ struct AttentionProblem {
   }
 };
 
-/// Forward, or one of the two ways to the gradient.
+/// Forward, or one of the two kinds of backward.
 enum class AttentionPass : std::uint8_t { forward, backward, deterministic_backward };
 
-/// Bytes of workspace that attention takes on this machine's GPU.
+/// Bytes of workspace of attention on this machine's GPU.
 std::int64_t attention_workspace_bytes(const AttentionProblem&, AttentionPass);
-/// What it takes on a GPU that is not at hand: an upper estimate. Our own kernels: delta, f32 [H, T]. cuDNN's (as 9.19 was seen to take on
-/// an H100, and 64 KiB): backward that sum, the gradient of q in f32, and those of k and v for every query head in bf16; when
-/// deterministic, instead of the latter, the gradients of all scores in bf16, [B, H, S, S] with S in whole tiles of 128.
+/// An upper estimate of it for an absent GPU. Octet's own kernels: delta, f32 [H, T]. cuDNN's (measured with 9.19 on an H100, plus 64 KiB):
+/// backward that sum, the gradient of q in f32, and those of k and v for every query head in bf16; when deterministic, instead of the
+/// latter, the gradients of all scores in bf16, [B, H, S, S] with S in whole tiles of 128.
 std::int64_t attention_workspace_estimate(const AttentionProblem&, AttentionPass);
 
-/// Attention by our own kernels: any head_dim up to 512, up to 65,535 sequences, f32 or bf16, the same bits in every run. `delta`: scratch,
-/// f32 [H, T]. Throw DeviceError on more.
+/// Attention by Octet's own kernels: any head_dim up to 512, up to 65,535 sequences, f32 or bf16, the same bits in every run. `delta`:
+/// scratch, f32 [H, T]. Throw DeviceError on more.
 void plain_attention_forward(Queue, const ops::AttentionForward&);
 void plain_attention_backward(Queue, const ops::AttentionBackward&, float* delta);
 
-/// cuDNN's version, such as "9.19.0", or why it is not used.
+/// cuDNN's version, such as "9.19.0", or the reason why it is not used.
 std::string attention_library();
 
 }  // namespace octet::cuda

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for tests: attention straight from its definition, in double, with bounds on what FP32 arithmetic may add.
+// Only for tests: attention from its definition, in double, with bounds on the error of FP32 arithmetic.
 
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ struct Case {
   }
 };
 
-// One query head of one sequence in matrices of numbers: where its rows stand.
+// One query head of one sequence in matrices of numbers: the position of its rows.
 struct Head {
   const Case& c;
   std::int64_t sequence, head;

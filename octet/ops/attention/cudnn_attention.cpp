@@ -22,7 +22,7 @@ namespace fe = cudnn_frontend;
 using fe::graph::Tensor_attributes;
 using Size = std::int64_t;
 
-// What the graphs call their tensors.
+// Identifiers of the graphs' tensors.
 enum Id : Size { q_id = 1, k_id, v_id, o_id, stats_id, do_id, dq_id, dk_id, dv_id };
 
 // The shapes that graphs are built for, the first ones met: a program that meets a new length with every token must not build for each.
@@ -38,7 +38,7 @@ struct Library {
   std::string version, why_not;
 
   Library() try {
-    open_library("libcudart.so.13");  // cudnn-frontend looks for it by this name, and finds what is loaded
+    open_library("libcudart.so.13");  // cudnn-frontend searches it by this name and finds the loaded one
     fe::cudnn_dlhandle = open_library("libcudnn.so.9");
     const std::size_t v = fe::detail::get_backend_version();
     if (fe::detail::create_handle(&handle) != CUDNN_STATUS_SUCCESS) why_not = "cuDNN does not work with this GPU";
@@ -48,7 +48,7 @@ struct Library {
   }
 };
 Library& library() {
-  static Library& it = *new Library;  // never freed: cuDNN may be gone before our statics are
+  static Library& it = *new Library;  // never freed: cuDNN may be unloaded before static objects are destroyed
   return it;
 }
 

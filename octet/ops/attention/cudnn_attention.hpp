@@ -14,11 +14,10 @@ class CudnnAttention {
   virtual void backward(Queue, const ops::AttentionBackward&, void* workspace) = 0;
 };
 
-/// Builds the graphs for a problem when it is first asked for, which takes a fraction of a second. Null, from then on, where cuDNN is not
-/// compiled in, not found, or does not take the problem forward and backward: since only it knows the order of its lse, one problem is
-/// never computed by both it and us.
+/// Builds the graphs for a problem on first use, in a fraction of a second. Null if cuDNN is not compiled in, not found, or does not
+/// support the problem forward and backward. Only cuDNN knows the order of its lse, so both passes of a problem use the same library.
 CudnnAttention* cudnn_attention(const AttentionProblem&);
-/// Loads cuDNN; its version, or "" and why it cannot be used.
+/// Loads cuDNN; returns its version, or "" and the reason why it does not work.
 std::string cudnn_version(std::string* why_not);
 
 }  // namespace octet::cuda

@@ -1,7 +1,7 @@
 #pragma once
 
-// Only for *.cpu.cpp files: the matrix products of attention, on f32 blocks that stay in a core's cache. oneDNN's sgemm packs its
-// operands anew for each of these small products; here the blocks are made once in the layout that the inner loop reads.
+// Only for *.cpu.cpp files: the matrix products of attention, on f32 blocks that stay in a core's cache. oneDNN's sgemm would pack its
+// operands for each of these small products; here blocks are packed once in the layout of the inner loop.
 
 #include "octet/tensor/cpu/lanes.hpp"
 
@@ -11,12 +11,12 @@ namespace octet::cpu::OCTET_ISA {
 inline constexpr std::int64_t strip = 6;
 inline constexpr int strip_vectors = width == 16 ? 4 : 2;
 
-/// Element (m, k) stands at data[m * row + k * step].
+/// Element (m, k) is at data[m * row + k * step].
 struct Left {
   const float* data;
   std::int64_t row, step;
 };
-/// Element (k, n) stands at data[k * row + n].
+/// Element (k, n) is at data[k * row + n].
 struct Right {
   const float* data;
   std::int64_t row;

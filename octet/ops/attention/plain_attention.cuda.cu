@@ -3,8 +3,9 @@
 #include "octet/tensor/cuda/check.cuh"
 #include "octet/tensor/cuda/lanes.cuh"
 
-// Attention for what cuDNN does not take, in FP32. A block of threads owns a tile of rows (queries, or keys for dk and dv) of one head of
-// one sequence, keeps them in shared memory, and meets the other side tile by tile; eight threads share a row. All sums have a fixed order.
+// Attention for problems that cuDNN does not support, in FP32. A block of threads owns a tile of rows (queries, or keys for dk and dv) of
+// one head of one sequence, keeps them in shared memory, and meets the other side tile by tile; eight threads share a row. All sums have a
+// fixed order.
 
 namespace octet::cuda {
 namespace {

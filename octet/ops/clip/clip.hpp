@@ -4,7 +4,7 @@
 
 namespace octet::ops {
 
-/// Decides on the device what the optimizer does with this step's gradients, with norm = sqrt(sum_of_squares) * unscale:
+/// Decides on the device how the optimizer uses this step's gradients, with norm = sqrt(sum_of_squares) * unscale:
 ///   gradient_norm = norm,   gradient_scale = unscale * max_norm / max(norm, max_norm),   skip = 0
 /// or, where an element of loss or the norm is not finite, one of nonfinite is above 0, or the update could not be finite in FP32 (the
 /// learning rate is not, or the norm after clipping is clip_largest or more, so that a square may overflow): gradient_scale = 0, skip = 1.

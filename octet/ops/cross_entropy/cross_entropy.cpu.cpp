@@ -24,7 +24,7 @@ float cross_entropy_row(const ops::CrossEntropy& a, std::int64_t target, T* x) {
   const float logit = known ? load(x + target) : __builtin_nanf("");
   if (a.gradient) {
     ops::scaled_softmax(Lane{}, a.vocabulary, row, a.gradient_scale, x, x);
-    // From the unrounded softmax: p - 1 must not cancel what BF16 has left of p.
+    // From the unrounded softmax: p - 1 must not cancel the bits of p that BF16 keeps.
     if (known) store(x + target, (math::exp(logit - row.most) / row.sum - 1.0f) * a.gradient_scale);
     __builtin_memset(x + a.vocabulary, 0, std::size_t(columns - a.vocabulary) * sizeof(T));
   }

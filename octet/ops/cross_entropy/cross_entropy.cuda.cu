@@ -54,8 +54,8 @@ __device__ std::int64_t part_of(std::int64_t all, std::int64_t begin, std::int64
   return all <= begin ? 0 : all - begin < length ? all - begin : length;
 }
 
-// Copies a slice into shared memory in packs: each thread later reads what it has copied. A last pack is filled up with what has
-// probability 0; returns how many values there are with it.
+// Copies a slice into shared memory in packs: each thread later reads its own copies. A last pack is filled up with what has probability 0;
+// returns how many values there are with it.
 template <int threads, int N, class T>
 __device__ std::int64_t fetch(const Slice<T>& slice, T* kept) {
   static_assert(N * sizeof(T) == 16);
@@ -94,7 +94,7 @@ __device__ ops::RowSoftmax<float> softmax_of_cluster(const groups::cluster_group
   return {top, warp_sum(part.most == top ? part.sum : part.sum * quick_exp(part.most - top))};
 }
 
-// A cluster of blocks for each token. Logits are read once: `keep` says that a slice waits for its second use in shared memory.
+// A cluster of blocks for each token. Logits are read once: `keep`: a slice stays in shared memory for its second use.
 template <class T, int threads, int N, bool keep>
 __global__ void __launch_bounds__(threads) cross_entropy_kernel(const Chunk a, T* logits) {
   extern __shared__ uint4 shared[];
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(threads) cross_entropy_kernel(const Chunk a, T
     ops::scaled_softmax(QuickLanes<threads, N>{}, n, row, a.gradient_scale, x, slice.x);
     for (std::int64_t c = n + threadIdx.x; c < slice.columns; c += threads) slice.x[c] = T{};
     __syncthreads();
-    // From the unrounded softmax: p - 1 must not cancel what BF16 has left of p.
+    // From the unrounded softmax: p - 1 must not cancel the bits of p that BF16 keeps.
     if (here && first) store(slice.x, target - begin, Pack<1>{(quick_exp(logit - row.most) / row.sum - 1.0f) * a.gradient_scale});
   }
   cluster.barrier_wait(std::move(read));
@@ -152,7 +152,7 @@ __global__ void loss_sum_kernel(std::int64_t rows, const float* losses, const st
 
 __global__ void mean_loss_kernel(const double* sum, const std::int64_t* counted, float* mean) { *mean = float(*sum / double(*counted)); }
 
-/// Values of a row that a block keeps in shared memory: two blocks a multiprocessor.
+/// Values of a row that a block keeps in shared memory: two blocks per multiprocessor.
 template <class T>
 constexpr std::int64_t most_kept = 100 * 1024 / std::int64_t(sizeof(T));
 

@@ -11,7 +11,7 @@ namespace octet::ops {
 /// A target of -1 does not count: its loss and gradient are 0. Columns from `vocabulary` on are padding: never read as logits, their
 /// gradient is 0. logits: [T, V] f32 or bf16; targets: i32 [T]; losses: f32 [T]; loss_sum: f64 [1], added to in order of t, the same
 /// for any number of threads; counted: i64 [1], added to. Maxima are taken out first, sums are FP32. A target that is no token of
-/// the vocabulary has loss NaN. `gradient_scale` is constant in a run: 1 / (tokens in a step). On a GPU all sums are made in another order,
+/// the vocabulary has loss NaN. `gradient_scale` is constant in a run: 1 / (tokens in a step). On a GPU all sums are in another order,
 /// always the same, and exponentials in another way: last bits differ from the CPU's.
 /// So that logits never exist whole, the caller works through its tokens in chunks.
 struct CrossEntropy {

@@ -6,7 +6,7 @@
 
 namespace octet::ops {
 
-/// What is needed of a row of logits x to know its softmax: p[v] = exp(x[v] - most) / sum.
+/// The statistics of a row of logits x for its softmax: p[v] = exp(x[v] - most) / sum.
 template <class S>
 struct RowSoftmax {
   S most, sum;
@@ -30,7 +30,7 @@ OCTET_HD auto cross_entropy_loss(const RowSoftmax<S>& row, T logit) {
   return log(row.sum) + (row.most - logit);
 }
 
-/// y = p * scale: the gradient but for the target's one. y may be x.
+/// y = p * scale: the gradient except for the target's 1. y may be x.
 template <class Lanes, class X, class Y, class S>
 OCTET_HD void scaled_softmax(Lanes lanes, std::int64_t vocabulary, const RowSoftmax<S>& row, float scale, const X* x, Y* y) {
   using math::exp_nonpositive;

@@ -55,7 +55,7 @@ __global__ void count_tokens_kernel(std::int64_t tokens, std::int64_t vocabulary
   const int id = ids[t];
   to.arrival[t] = id >= 0 && id < vocabulary ? atomicAdd(to.count + id, 1) : -1;
 }
-// The token that came first of its id begins a list; a warp takes room for all of its lists at once.
+// The first token of an id begins a list; a warp allocates space for all of its lists at once.
 __global__ void begin_lists_kernel(std::int64_t tokens, const std::int32_t* ids, const Lists to) {
   const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   const bool begins = t < tokens && to.arrival[t] == 0;
@@ -86,8 +86,7 @@ __global__ void sort_lists_kernel(std::int64_t tokens, const std::int32_t* ids, 
   to.sorted[to.first[id] + place] = int(t);
 }
 
-// A warp for each token and 32 N columns: the first that came of an id adds up the gradients of its list, unless that is longer than
-// `most`.
+// A warp for each token and 32 N columns: the first token of an id adds the gradients of its list, unless that is longer than `most`.
 template <class T, int N>
 __global__ void short_lists_kernel(std::int64_t tokens, std::int64_t cols, int most, const std::int32_t* ids, const Lists of, const T* dy,
                                    float* dtable) {

@@ -18,7 +18,7 @@ void embedding_forward(Stream&, const EmbeddingForward&);
 
 /// dtable[tokens[t], c] += dy[t, c],   dpositions[t mod L, c] += dy[t, c].
 /// dy: [T, D] f32 or bf16; dtable: f32 [V, D] and dpositions: f32 [L, D] or empty, both added to. Every element is summed in the
-/// order of t: the same bits whatever the number of threads. On a GPU a token outside [0, V) adds to nothing.
+/// order of t: the same bits for any number of threads. On a GPU a token outside [0, V) adds nothing.
 struct EmbeddingBackward {
   Tensor dy, tokens;
   Tensor dtable;

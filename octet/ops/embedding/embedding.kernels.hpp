@@ -5,8 +5,7 @@
 
 namespace octet::ops {
 
-/// What lists of the tokens of each id take: for each id how many and where they begin, for each token three places, for each long list
-/// one, and two counts.
+/// Workspace of the token lists per id: per id its count and beginning, per token three elements, per long list one, and two counts.
 inline std::int64_t embedding_list_words(std::int64_t vocabulary, std::int64_t tokens) { return 2 + 2 * vocabulary + 4 * tokens; }
 
 }  // namespace octet::ops

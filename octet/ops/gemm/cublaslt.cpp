@@ -11,7 +11,7 @@
 #include "octet/tensor/cuda/device.hpp"
 #include "octet/tensor/cuda/event.hpp"
 
-// Our rows are cuBLASLt's columns: d [M, N] is its D [N, M], its A is our b and its B our a.
+// Octet's rows are cuBLASLt's columns: d [M, N] is its D [N, M], its A is b and its B is a.
 
 namespace octet::cuda {
 namespace {
@@ -20,7 +20,7 @@ using ops::GemmAlgorithm, ops::GemmForm, ops::GemmPlans, ops::GemmScale;
 
 constexpr int candidates = 20;      // algorithms of the library that are timed
 constexpr int timings = 4;          // of each, after one that is not counted
-constexpr double far_behind = 1.1;  // times the fastest, after the first timing: no more of these
+constexpr double far_behind = 1.1;  // times the fastest: slower ones are dropped after the first timing
 
 cudaDataType type_of(DType t) {
   switch (t) {
@@ -60,7 +60,7 @@ struct Description {
 struct Plan {
   const GemmForm form;
   Description description;
-  cublasLtMatrixLayout_t a, b, d;  // the library's A (our b), B and D
+  cublasLtMatrixLayout_t a, b, d;  // the library's A (b here), B and D
   cublasLtMatmulAlgo_t algorithm{};
   bool found = false;
 
@@ -125,7 +125,7 @@ bool capturing(Queue queue) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-// A place for the results of timed runs that accumulate, beside d, which they may not change. Null when the GPU has no room.
+// A buffer for the results of timed runs that accumulate, since they must not change d. Null when the GPU has no memory for it.
 class Aside {
  public:
   explicit Aside(std::size_t bytes) {
@@ -160,8 +160,8 @@ class Stopwatch {
   Event begin_ = make_event(), end_ = make_event();
 };
 
-// The fastest of the list, each timed in turn so that a change of the GPU's clock meets all. Those that the library then refuses drop out,
-// and after the first round those that are far behind.
+// The fastest of the list, each timed in turn so that a change of the GPU's clock meets all. Those that the library refuses are dropped,
+// and after the first round the slow ones.
 GemmAlgorithm fastest(const Plan& plan, Queue queue, const GemmOperands& o, std::vector<cublasLtMatmulHeuristicResult_t> list) {
   const std::size_t d_bytes = std::size_t(plan.form.M * plan.form.N) * size_of(plan.form.d);
   const Aside aside(plan.form.accumulate ? d_bytes : 0);

@@ -30,7 +30,7 @@ const CublasLt& cublaslt();
 /// Throws DeviceError unless the call succeeded.
 void require(cublasStatus_t, const char* what);
 
-/// What one multiplication reads and writes: addresses on the GPU. The scales are null where the form has none; factor, when the form
+/// The operands and results of one multiplication: addresses on the GPU. The scales are null where the form has none; factor, when the form
 /// says so, is the sums' factor and after it 1 if the form accumulates, otherwise 0.
 struct GemmOperands {
   const void *a, *b;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int threads = 256;
 
-// factor[0] = the product of the descales of those operands that were decoded without them; factor[1] = what d is multiplied by.
+// factor[0] = the product of the descales of those operands that were decoded without them; factor[1] = the factor of d.
 __global__ void factor_kernel(const float* a, const float* b, float before, float* factor) {
   factor[0] = (a != nullptr ? *a : 1.0f) * (b != nullptr ? *b : 1.0f);
   factor[1] = before;
@@ -30,7 +30,7 @@ __global__ void add_bias_kernel(std::int64_t n, std::int64_t columns, const floa
 }
 
 // Scales of 32 values of a row, from rows of 4-column groups into the tiles of 128 rows by 4 columns that Blackwell reads: within a tile,
-// row r and column c stand at (r % 32) * 16 + r / 32 * 4 + c. Source: cuBLASLt, VEC32_UE8M0, "1D block scaling factors layout".
+// row r and column c are at (r % 32) * 16 + r / 32 * 4 + c. Source: cuBLASLt, VEC32_UE8M0, "1D block scaling factors layout".
 __global__ void tile_scales_kernel(std::int64_t rows, std::int64_t columns, const std::uint8_t* in, std::uint8_t* out) {
   const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= rows * columns) return;
@@ -71,7 +71,7 @@ void make_factor(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s) {
   launched("gemm factor");
 }
 
-/// A form that the fast kernels refuse runs many times slower: said once for each.
+/// A form that the fast kernels refuse runs many times slower: one warning per form.
 void say_general_kernel(std::int64_t M, std::int64_t N, std::int64_t K) {
   static std::mutex mutex;
   static std::set<std::array<std::int64_t, 3>> said;

@@ -5,16 +5,16 @@
 namespace octet::ops {
 
 /// The one GEMM of this engine. FP8 operands are K-contiguous, the form that Hopper's FP8 tensor cores read; f32 and bf16 operands
-/// may be transposed views, since every library multiplies those in place. On a CPU FP8 operands may be so, too, and may stand decoded
+/// may be transposed views, since every library multiplies those in place. On a CPU FP8 operands may be so too, and may be decoded
 /// (SinkRequest::for_gemm).
 ///
 ///   d[m, n] (+)= sum_k a[m, k] * b[n, k] (+ bias[n])
 ///
-/// a: [M, K]; b: [N, K]; d: [M, N] f32 or bf16; bias: f32 [N] or empty. Sums are FP32 whatever the operands' format. Products of FP8
+/// a: [M, K]; b: [N, K]; d: [M, N] f32 or bf16; bias: f32 [N] or empty. Sums are FP32 for every format of operands. Products of FP8
 /// codes are exact; power-of-two descales are exact too, others multiply the finished sum (per tensor) or each operand once.
 ///
 /// On a GPU, cuBLASLt multiplies FP8 as it is stored when the scale blocks are tensor by tensor, row by row, or 1x128 by 1x128 or 128x128,
-/// not both operands are e5m2, and M, N and K are multiples of 16. A kernel of our own multiplies 1x128 by 1x128 or 128x128 where only
+/// not both operands are e5m2, and M, N and K are multiples of 16. Octet's own kernel multiplies 1x128 by 1x128 or 128x128 where only
 /// these conditions fail, K is a multiple of 16 and N one of 4. All other FP8 operands, also those multiplied by bf16, are decoded first,
 /// to bf16 where that is exact and to f32 where not, which gives the same result at the rate of those types. So does the CPU. f32 is
 /// multiplied as f32, never as TF32. Partial sums of FP8 are promoted to FP32 every 128 products, unless `fast_accumulation`. A bias may be
@@ -31,7 +31,7 @@ struct Gemm {
 /// Throws ContractError on mismatched shapes or operands that have no kernel. Workspace, from scratch: the decoded operands; f32 sums
 /// [M, N] where they cannot be made in d; on a GPU also gemm_workspace_bytes and the rounded bias.
 void gemm(Stream&, const Gemm&);
-/// What cuBLASLt may use: enough to divide the sums of a small result over the whole GPU.
+/// cuBLASLt's workspace: enough to divide the sums of a small result over the whole GPU.
 inline constexpr std::int64_t gemm_workspace_bytes = std::int64_t(64) << 20;
 
 /// The type that a CPU's GEMMs decode 8-bit codes to: bf16 where oneDNN has instructions for it (AVX512-BF16, AMX), else f32. It follows

@@ -34,7 +34,7 @@ struct GemmSpace {
   Tensor a_scales, b_scales;  // u8, where scales are tiled
   Tensor factor;              // f32 [64], of decoded operands with one descale; else empty
   Tensor bias;                // bf16 [N], when d is bf16 and has a bias that the library adds
-  Tensor sums;                // f32 [M, N], when a pass of ours rounds the sums to a bf16 d
+  Tensor sums;                // f32 [M, N], when a separate pass rounds the sums to a bf16 d
   Tensor workspace;           // u8 [gemm_workspace_bytes], the library's
 };
 
@@ -42,9 +42,9 @@ struct GemmSpace {
 
 namespace octet::cuda {
 void gemm(Queue, const ops::Gemm&, const ops::GemmSpace&, bool deterministic);
-/// The same by a kernel of our own: any sizes, formats and scale blocks, no workspace, slow.
+/// The same by Octet's own kernel: any sizes, formats and scale blocks, no workspace, slow.
 void plain_gemm(Queue, const ops::Gemm&);
-/// The same by a kernel of our own for Hopper, for operands of GemmWay::promoted:
+/// The same by Octet's own kernel for Hopper, for operands of GemmWay::promoted:
 ///   d[m, n] (+)= sum_b a_scale[b, m] b_scale[b, n] (sum_{k in block b} a[m, k] b[n, k]) (+ bias[n])
 /// A block is 128 values of K. The tensor cores sum its products in their short accumulator; all else is FP32, in an order that the shape
 /// fixes. workspace takes the sums of tiles that are divided along K. False, and nothing is done, on other GPUs and where an address is no

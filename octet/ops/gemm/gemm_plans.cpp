@@ -35,7 +35,7 @@ GemmAlgorithm algorithm_of(std::string_view words, std::int64_t line) {
   bool good = true;
   for (std::uint64_t& w : a.config) good = good && read(next_word(words), w, 16);
   good = good && read(next_word(words), a.workspace_bytes, 16) && read(next_word(words), a.microseconds) && words.empty();
-  if (!good) throw DataError(format("GEMM plans, line {}: wanted 9 hexadecimal words and a time after '='", line));
+  if (!good) throw DataError(format("gemm-plans.txt, line {}: must have 9 hexadecimal words and a time after '='", line));
   return a;
 }
 
@@ -95,7 +95,7 @@ bool GemmPlans::load(std::string_view text, std::string_view machine) {
     }
     const std::size_t middle = line.find(between);
     if (middle == line.npos)
-      throw DataError(format("GEMM plans, line {}: wanted a form, ' = ' and an algorithm, got '{}'", line_number, printable(line)));
+      throw DataError(format("gemm-plans.txt, line {}: must be a form, ' = ' and an algorithm, got '{}'", line_number, printable(line)));
     read_in.emplace(line.substr(0, middle), algorithm_of(line.substr(middle + between.size()), line_number));
   }
   const std::lock_guard lock(mutex_);

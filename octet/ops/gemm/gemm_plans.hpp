@@ -10,8 +10,8 @@
 
 namespace octet::ops {
 
-/// How the codes of one GEMM operand are scaled, as cuBLASLt tells it apart: not at all, by one descale, one a row, one for 128 values
-/// of a row, one for 128 x 128, one e8m0 for 32 values of a row.
+/// How the codes of one GEMM operand are scaled, as cuBLASLt distinguishes it: unscaled, one descale per tensor, per row, per 128 values of
+/// a row, per 128 x 128 block, or one e8m0 per 32 values of a row.
 enum class GemmScale : std::uint8_t { none, tensor, row, row_128, square_128, row_32 };
 std::string_view name(GemmScale);
 
@@ -26,20 +26,20 @@ struct GemmForm {
   int alignment = 256;  // bytes that a's, b's and d's addresses are multiples of
   friend auto operator<=>(const GemmForm&, const GemmForm&) = default;
 };
-/// "1152x16384x896 e4m3.tensor e4m3.tensor bf16 fast": one line, the same for equal forms alone.
+/// "1152x16384x896 e4m3.tensor e4m3.tensor bf16 fast": one line, unique per form.
 std::string to_text(const GemmForm&);
 
-/// An algorithm of the library for one form: its opaque description, the workspace it needs, and what it took where it was timed.
+/// An algorithm of the library for one form: its opaque description, its workspace, and its time if it was timed.
 struct GemmAlgorithm {
   std::array<std::uint64_t, 8> config{};
   std::size_t workspace_bytes = 0;
-  double microseconds = 0;  // 0: taken unseen
+  double microseconds = 0;  // 0: not timed
   friend bool operator==(const GemmAlgorithm&, const GemmAlgorithm&) = default;
 };
 
-/// The algorithms that this process multiplies with on a GPU. A run folder stores text() and replays it by load(): equal algorithms
-/// give equal bits. A form that has none yet gets the best of the library's first few, timed once on the actual operands, or, on a
-/// deterministic stream (Target::deterministic), the library's first, the same in every run. Safe from any thread.
+/// The GEMM algorithms that this process chose on a GPU. A run folder stores text() and restores it by load(): equal algorithms
+/// give equal bits. A new form gets the fastest of the library's first candidates, timed once on the actual operands, or, on a
+/// deterministic stream (Target::deterministic), the library's first, the same in every run. Thread-safe.
 class GemmPlans {
  public:
   static GemmPlans& of_process();
@@ -50,8 +50,8 @@ class GemmPlans {
   /// Its first line names the library and the GPU (`machine`, see gemm_library()); each other line is a form, then " = ", then the
   /// algorithm as hexadecimal words.
   std::string text(std::string_view machine) const;
-  /// Adds the algorithms of such a text; forms that are known keep theirs. False, and nothing is added, when it was written for
-  /// another library or GPU. Throws DataError, naming the line, on anything but what text() writes.
+  /// Adds the algorithms of such a text; known forms keep theirs. Returns false and adds nothing when it was written for another library or
+  /// GPU. Throws DataError, naming the line, on anything that text() does not write.
   bool load(std::string_view text, std::string_view machine);
   void clear();
 

@@ -26,10 +26,10 @@ std::vector<T> random_values(std::uint64_t seed) {
   return out;
 }
 
-// How long the type that GEMMs compute in is measured, and another one, which is only shown.
+// Measuring time of the GEMMs' type, and of the other one, which is only displayed.
 constexpr std::chrono::milliseconds steady{200}, brief{20};
 
-// Best rate of some runs after one that prepares: long enough that a moment in which the machine was busy does not pass for its limit.
+// Best rate of several runs after a warm-up: long enough that a busy moment of the machine is not taken for its limit.
 template <class T>
 double rate(int runs, std::chrono::milliseconds least) {
   const auto a = random_values<T>(1), b = random_values<T>(2);

@@ -19,7 +19,7 @@ dnnl::engine& engine() {
 
 memory::data_type type_of(DType t) { return t == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32; }
 
-// What oneDNN compiles for one form of multiplication.
+// oneDNN's compiled primitive of one form.
 struct Prepared {
   memory::desc a, b, d, alpha, bias;
   dnnl::matmul primitive;

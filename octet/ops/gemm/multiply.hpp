@@ -10,11 +10,11 @@ struct Multiplication {
   DType type;                       // of a and b
   DType result;                     // of d
   bool a_transposed, b_transposed;  // stored [K, M], [K, N]
-  bool scaled, biased, accumulate;  // alpha and bias are there; d += instead of d =, which excludes alpha
+  bool scaled, biased, accumulate;  // alpha and bias are present; d += instead of d =, which excludes alpha
   friend auto operator<=>(const Multiplication&, const Multiplication&) = default;
 };
 
-/// Runs it on this process's OpenMP threads; M, N and K are positive. What oneDNN prepares for a form is kept for the next call.
+/// Runs it on this process's OpenMP threads; M, N and K are positive. oneDNN's primitive of a form is cached for the next call.
 /// Throws DeviceError where the library has no kernel for it on this machine.
 void multiply(const Multiplication&, const void* a, const void* b, void* d, float alpha, const float* bias);
 

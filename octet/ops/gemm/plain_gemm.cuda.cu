@@ -2,8 +2,8 @@
 #include "octet/tensor/cuda/check.cuh"
 #include "octet/tensor/cuda/pack.cuh"
 
-// A GEMM for whatever cuBLASLt refuses: blocks of 16 x 16 results, operands decoded as they are loaded. One chain of fused multiply-adds
-// a result, in order of k.
+// A GEMM for forms that cuBLASLt refuses: blocks of 16 x 16 results, operands decoded on load. One chain of fused multiply-adds per result,
+// in order of k.
 
 namespace octet::cuda {
 namespace {

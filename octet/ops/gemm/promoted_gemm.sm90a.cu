@@ -5,8 +5,8 @@
 #include "octet/tensor/cuda/pack.cuh"
 
 // A persistent kernel in clusters of two blocks of four warpgroups. One of them copies operands and scales by TMA, stages of 128 values
-// of K ahead; what both blocks of the cluster read is copied once, half by each. Three multiply, 64 x 128 sums each: while one scales
-// and adds in FP32 what its tensor cores summed, they work for the others.
+// of K ahead; data read by both blocks of the cluster is copied once, half by each. Three multiply, 64 x 128 sums each: while one promotes
+// its sums to FP32, the tensor cores work for the others.
 
 namespace octet::cuda {
 namespace {
@@ -21,10 +21,10 @@ constexpr int blocks = 2;                                // of a cluster
 constexpr int group_rows = 64, tile_rows = groups * group_rows, tile_columns = 128;
 constexpr int tile_bytes = (tile_rows + tile_columns) * depth, scale_bytes = (tile_rows + tile_columns) * int(sizeof(float));
 constexpr int stage_bytes = tile_bytes + scale_bytes;
-// On their way to d, a warp's sums stand in shared memory, 16 x 32 at a time; the pitch keeps rows in different banks.
+// On their way to d, a warp's sums are in shared memory, 16 x 32 at a time; the pitch keeps rows in different banks.
 constexpr int chunk_columns = 32, chunk_pitch = 40, chunk_bytes = 16 * chunk_pitch * int(sizeof(float));
 constexpr int staging_bytes = consumers / 32 * chunk_bytes;
-// Two barriers a stage, and what brings the first address to a multiple of 1024.
+// Two barriers per stage, and padding of the first address to a multiple of 1024.
 constexpr int shared_bytes = stages * (stage_bytes + 2 * int(sizeof(std::uint64_t))) + staging_bytes + 1024;
 constexpr int part_floats = tile_rows * tile_columns;
 
@@ -32,7 +32,7 @@ struct Job {
   CUtensorMap a, b, a_scale, b_scale;
   Schedule schedule;
   int M, N;
-  int pair_rows, pair_columns;  // how many pairs of tiles, one pair a cluster, cover d
+  int pair_rows, pair_columns;  // how many pairs of tiles, one pair per cluster, cover d
   bool shares_a;                // the tiles of a pair lie side by side and read the same rows of a; else one above the other
   bool accumulate, d_is_bf16;
   void* d;
@@ -58,7 +58,7 @@ struct Tile {
   }
 };
 
-// The same x, of which the compiler knows nothing: what follows from it is not kept in registers from tile to tile.
+// The same x, opaque to the compiler, so that values derived from it are not kept in registers across tiles.
 __device__ int anew(int x) {
   asm volatile("" : "+r"(x));
   return x;
@@ -85,7 +85,7 @@ struct Turn {
   }
 };
 
-// What a producer thread copies of each stage: codes of one operand, or the scales of both. Alone it could not keep up.
+// The part of each stage that a producer thread copies: codes of one operand, or the scales of both. One thread alone is too slow.
 enum Copies { codes_of_a, codes_of_b, scales, copies };
 
 // `rows` rows of an operand in two boxes: both, or where the cluster shares the rows this block's one, to both blocks.
@@ -131,7 +131,7 @@ __device__ float2 load_shared_pair(std::uint32_t at) {
   return x;
 }
 
-// sum += scale fresh for one of this thread's two rows: one after another, which spares reads of registers.
+// sum += scale fresh for one of this thread's two rows: one after another, which reduces register reads.
 __device__ void add_row(WgmmaSums& sum, const WgmmaSums& fresh, int row, float scale) {
 #pragma unroll
   for (int i = 2 * row; i < 64; i += 4) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for CUDA files: which cluster of the promoted GEMM makes which sums.
+// Only for CUDA files: the assignment of sums to clusters of the promoted GEMM.
 
 #include <cstdint>
 
@@ -12,8 +12,8 @@ struct Segment {
 };
 
 /// Tiles are made one after another, as many at a time as there are clusters. Where that would leave clusters idle in the last round, the
-/// tiles of the first rounds, `split` of them, are one line of blocks of K that is cut into equal pieces, one a cluster; a tile that was
-/// cut is finished by the cluster that has its first block, which adds the sums of the next clusters to its own, in their order. All is
+/// tiles of the first rounds, `split` of them, form one sequence of blocks of K that is cut into equal pieces, one per cluster; a tile that
+/// was cut is finished by the cluster that has its first block, which adds the sums of the next clusters to its own, in their order. All is
 /// fixed by the shape and the number of clusters, so the same GEMM gives the same bits.
 struct Schedule {
   int tiles, k_blocks, clusters;
@@ -27,11 +27,11 @@ struct Schedule {
     const int split = may_cut && cut < whole ? tiles - (tiles / clusters > 1 ? (tiles / clusters - 1) * clusters : 0) : 0;
     return {tiles, k_blocks, clusters, split, split * k_blocks / clusters, split * k_blocks % clusters};
   }
-  /// The first block of a cluster's piece, counted along the line.
+  /// The first block of a cluster's piece, counted along the sequence.
   __device__ int piece(int cluster) const { return cluster * least + (cluster < more ? cluster : more); }
 };
 
-/// What one cluster does, in order.
+/// The work of one cluster, in order.
 struct Segments {
   const Schedule& schedule;
   int at, stop, whole;

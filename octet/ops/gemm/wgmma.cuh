@@ -52,7 +52,7 @@ __device__ inline void wgmma(WgmmaSums& s, WgmmaMatrix a, WgmmaMatrix b, bool ad
       : "l"(a.descriptor()), "l"(b.descriptor()), "r"(int(add)), "C"(WgmmaName<A>::it), "C"(WgmmaName<B>::it));
 }
 
-/// Says that the registers of s are done with: between the program's own use of them and wgmma's.
+/// A fence between other uses of the registers of s and wgmma's.
 __device__ inline void wgmma_hold(WgmmaSums& s) {
 #pragma unroll
   for (float& x : s) asm volatile("" : "+f"(x)::"memory");

@@ -4,7 +4,7 @@
 
 #include "octet/ops/quantize/spec.hpp"
 
-// What tests of quantizing try.
+// Cases of quantization tests.
 
 namespace octet::ops {
 

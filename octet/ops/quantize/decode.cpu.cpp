@@ -32,7 +32,7 @@ float descale_at(const Quantized& q, std::int64_t at) {
   return q.descales.dtype == DType::e8m0 ? decode_e8m0(q.descales.u8()[at]) : q.descales.f32()[at];
 }
 
-/// Whether a code's value times the descale is a BF16 number, whatever the code.
+/// Whether every code's value times the descale is a BF16 number.
 bool is_exact(const Quantized& q, float descale) { return q.power_of_two && descale >= 1 / ops::largest_exact_scale; }
 
 /// One descale for all, or one for each value.
@@ -84,10 +84,10 @@ void decode_rows(const Quantized& q, bool descaled, Out* out) {
   });
 }
 
-/// Stored as [cols, rows], so that each value of a stored row has a descale of its own: those of a stretch serve several stored rows.
+/// Stored as [cols, rows], so that each value of a stored row has another descale: those of a stretch serve several stored rows.
 template <class From, class Out>
 void decode_view(const Quantized& q, Out* out) {
-  constexpr std::int64_t lines = 32, stretch = 256;  // stored rows of one block, whatever the layout; values of each
+  constexpr std::int64_t lines = 32, stretch = 256;  // stored rows of one block in every layout; values of each
   const auto* in = q.codes.as<typename From::Type>();
   const std::int64_t rows = q.rows(), cols = q.cols();
   const auto stride = descale_stride(q.block, q.descales.dtype, rows, cols);

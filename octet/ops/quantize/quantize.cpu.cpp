@@ -41,7 +41,7 @@ void merge(Partial& into, const Partial& p) {
   into.signal += p.signal, into.noise += p.noise;
 }
 
-/// Padding of a layout is 1 in f32 and the code 0 in e8m0: always the same bytes, whatever stood there.
+/// Padding of a layout is 1 in f32 and the code 0 in e8m0: always the same bytes.
 void fill_padding(const Quantized& q) {
   if (!q || q.descales.shape.rank != 2) return;
   const bool by_column = q.descales.dtype == DType::f32 && q.block.rows == 1;  // stored block of K by block of K
@@ -106,7 +106,7 @@ void TileQuantizer::tile(const void* tile, std::int64_t row0, std::int64_t rows)
 
 template <class Source, class Format, class F>
 void TileQuantizer::parts(const void* values, std::int64_t rows, bool apart, const F& f) {
-  constexpr std::int64_t enough = 4;  // tiles a thread: their number need not divide by that of the threads
+  constexpr std::int64_t enough = 4;  // tiles per thread: their number need not be a multiple of the threads
   const std::int64_t R = sink_.shape[0], C = sink_.shape[1], tiles = ceil_div(R, rows);
   const std::int64_t strips = apart && tiles < enough * threads_ ? ceil_div(C, strip_size) : 1, width = strips > 1 ? strip_size : C;
   const auto* const x = static_cast<const typename Source::Type*>(values);

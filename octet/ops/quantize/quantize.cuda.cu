@@ -10,7 +10,7 @@ float overflow_of(const ops::Sink& sink, const Quantized& q) {
   return q.block.whole_tensor() || sink.dtype == DType::f32 ? 0x1.fffffep127f : 0x1.fep127f;
 }
 
-/// Where the descales of blocks stand, with the layout's padding.
+/// Positions of the blocks' descales, with the layout's padding.
 void set_layout(Side& s, const Quantized& q) {
   const auto stride = descale_stride(q.block, q.descales.dtype, q.rows(), q.cols());
   s.line_stride = stride.row_block, s.block_stride = stride.col_block;
@@ -37,7 +37,7 @@ Side first_side(const ops::Sink& sink, const Quantized& q, float* line_tops, boo
   return s;
 }
 
-/// What is left for the second pass.
+/// The work of the second pass.
 Side second_side(Side s) {
   if (s.part != Part::top_of_tensor && s.part != Part::top_of_lines) return {};
   s.part = s.part == Part::top_of_tensor ? Part::constant : Part::lines, s.scale = s.tops, s.tops = nullptr;
@@ -59,7 +59,7 @@ TileJob job_of(const ops::Sink& sink) {
   return job;
 }
 
-/// What follows from the sides of a pass.
+/// Properties derived from the sides of a pass.
 TileJob completed(TileJob job) {
   job.same = job.row.part == job.col.part && (job.row.part == Part::constant || job.row.part == Part::square);
   job.wide_columns = job.rows % 16 == 0 && aligned_to(job.col.codes, 16);
@@ -92,7 +92,7 @@ void find_scales(Queue queue, const TileJob& job, const Side& side, std::int64_t
   launched("scales_kernel");
 }
 
-/// Encodes values that stand in memory.
+/// Encodes values in memory.
 void run_stored(Queue queue, const TileJob& job, const Tensor& values, DType to) {
   const auto run = [&]<class From, class T>() {
     run_tiles<T>(queue, job, Stored<From, T>{values.as<From>(), int(job.cols)}, packs_of_eight(values) && aligned_to(job.row.codes, 8));

@@ -8,18 +8,18 @@ namespace octet::ops {
 ///
 ///   codes[r,c] = encode(x[r,c] * scale(block of r,c)),   x[r,c] ~= value(codes[r,c]) * descale(block of r,c)
 ///
-/// as sink.spec says. Where the scale is not known, it comes from max |x| of the tensor, row or block by spec.rule, with the policy
+/// by sink.spec. If the scale is not known, it comes from max |x| of the tensor, row or block by spec.rule, with the policy
 /// of numerics/scale.hpp for maxima of 0, infinity and NaN. Columns of blocked layouts are quantized from x, not from the row codes.
 /// Sets the descales, raises spec.amax, adds to *spec.health. An unquantized sink: x, rounded to sink.dtype, goes to sink.plain. x may be
 /// sink.plain itself. Throws ContractError on other shapes or dtypes. Sources: Transformer Engine's recipes; OCP MX 1.0.
 void quantize(Stream&, const Tensor& x, Sink& sink);
 
-/// The scale and the descale of a whole tensor whose largest magnitude is amax: those that quantize() takes by this spec, so that it
-/// need not look for them again. All f32 [1]. Throws ContractError unless the spec has one scale for the tensor.
+/// The scale and the descale of a whole tensor whose largest magnitude is amax: those that quantize() computes by this spec, so that it
+/// need not recompute them. All f32 [1]. Throws ContractError unless the spec has one scale for the tensor.
 void scale_of_tensor(Stream&, const QuantizeSpec&, const Tensor& amax, const Tensor& scale, const Tensor& descale);
 
-/// x [rows, cols] (f32 or bf16) = value * descale, rounded to its dtype: what a GEMM sees. Throws ContractError on other shapes or dtypes
-/// and on transposed views.
+/// x [rows, cols] (f32 or bf16) = value * descale, rounded to its dtype: the values that a GEMM multiplies. Throws ContractError on other
+/// shapes or dtypes and on transposed views.
 void dequantize(Stream&, const Quantized& q, const Tensor& x);
 
 }  // namespace octet::ops

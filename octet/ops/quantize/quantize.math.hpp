@@ -2,7 +2,7 @@
 
 #include "octet/numerics/scale.hpp"
 
-// What quantizing does to a value, for one or a register of them. How a maximum becomes a scale is numerics/scale.hpp.
+// Quantization of one value or a register of values. For scales from maxima see numerics/scale.hpp.
 
 namespace octet::ops {
 
@@ -10,14 +10,14 @@ namespace octet::ops {
 /// are unless it takes them below 2^-133, and the least code is 2^-16.
 inline constexpr float largest_exact_scale = 0x1p100f;
 
-/// How often something happened, per lane.
+/// Counts of events, per lane.
 template <class V>
 struct HealthCounts {
   IntOf<V> saturated{}, flushed{}, nonfinite{};
 };
 
-/// Adds what happened to x when x * scale became `code`. A product that rounds to the largest value is not saturated, though it may lie
-/// above: that of an amax and its own quotient does, by one rounding, for one float in eleven.
+/// Counts the events of encoding x * scale as `code`. A product that rounds to the largest value is not saturated, though it may be above
+/// it. The product of an amax and its own scale is above it, by one rounding, for one float in eleven.
 template <class Format, class V>
 OCTET_HD void count_health(V x, V scale, IntOf<V> code, HealthCounts<V>& n) {
   using Int = IntOf<V>;

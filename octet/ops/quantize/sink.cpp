@@ -85,7 +85,7 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
     if (want.cols) sink.codes.cols = operand(stream, spec, spec.cols, cols, rows, want.cols_region, want.category);
     if (want.rows) sink.codes.rows = operand(stream, spec, spec.rows, rows, cols, want.rows_region, want.category);
   }
-  // Both per tensor, the two orientations share one scale, hence one descale, which must live as long as the longer-lived one.
+  // Both per tensor, the two orientations share one scale, so one descale, with the longer of both lifetimes.
   if (want.rows && want.cols && spec.rows.whole_tensor() && spec.cols.whole_tensor()) sink.codes.rows.descales = sink.codes.cols.descales;
   if (want.plain) sink.plain = want.plain;
   else if (want.keep_plain) sink.plain = stream.empty(want.shape, want.dtype, want.cols_region, want.category);

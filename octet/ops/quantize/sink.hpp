@@ -5,33 +5,33 @@
 
 namespace octet::ops {
 
-/// Where an op puts the matrix that it makes, when that matrix feeds a GEMM: plain values, codes in one or both orientations, or
-/// both. Every such op takes a Sink, so a fused quantize needs no second version of the op. A consumer makes it (nn::Linear),
-/// a producer fills it tile by tile, then `codes` are the GEMM's operands.
+/// The destination of a matrix that an op produces for a GEMM: plain values, codes in one or both orientations, or both. Every such op has
+/// a Sink argument, so fused quantization needs no second version of the op. The consumer (nn::Linear) creates it, the producer fills it
+/// tile by tile, then `codes` are the GEMM's operands.
 ///
 /// Values are rounded to `dtype` before they are encoded, so fused and unfused give the same bits.
 struct Sink {
   Shape shape;                // [rows, cols] of the matrix
   DType dtype = DType::bf16;  // of plain values: bf16 or f32
-  Tensor plain;               // [rows, cols]; empty when nobody reads the values themselves
+  Tensor plain;               // [rows, cols]; empty if the values are not read
   QuantizeSpec spec;
-  QTensor codes;       // an orientation nobody asked for is empty
-  Tensor maxima = {};  // GPU: f32 [1 + lines], place for the maxima of tensor, rows and columns that codes wait for
+  QTensor codes;       // an orientation that was not requested is empty
+  Tensor maxima = {};  // GPU: f32 [1 + lines], memory for maxima of tensor, rows and columns, if codes need them first
 
   /// On a GPU a tile of values is encoded as it is made, unless a scale needs more than the tile: then maxima come first.
   bool waits() const;
 };
 
-/// Which operands a sink must hold, and for how long.
+/// The operands of a sink and their lifetimes.
 struct SinkRequest {
   Shape shape;
   DType dtype = DType::bf16;
   bool rows = true, cols = false;  // orientations
   Region rows_region = Lifetime::scratch, cols_region = Lifetime::scratch;
-  bool keep_plain = false;  // plain values wanted as well, in cols_region
-  Tensor plain = {};        // values that stand somewhere already: nothing plain is allocated
+  bool keep_plain = false;  // also store plain values, in cols_region
+  Tensor plain = {};        // existing memory for plain values: none is allocated
   Category category = Category::activations;
-  bool for_gemm = false;   // gemm() alone reads the operands: they may stand as the target takes them fastest
+  bool for_gemm = false;   // only gemm() reads the operands: they may be in the target's fastest form
   bool cols_left = false;  // there, the columns are its `a`; otherwise its `b`
 };
 
@@ -39,12 +39,11 @@ struct SinkRequest {
 /// of it. Throws ContractError unless the shape is [rows, cols] and dtype is f32 or bf16.
 ///
 /// Operands are K-contiguous 8-bit codes. `for_gemm`, on a CPU, which multiplies decoded codes:
-///   - In scratch they stand decoded to Target::gemm_compute, where that is exact: gemm() would need a place for that anyway. Elsewhere
-///   they
-///     stand as codes, except where one bf16 matrix takes the bytes of the codes of both orientations.
-///   - Where GEMMs run in bf16, columns stand in the tensor's order, as a transposed view, unless `cols_left`: libraries read `b` equally
-///     fast in either order, `a` faster when it is K-contiguous. Where one scale serves both orientations (per tensor, 128x128) and they
-///     live equally long, such columns and the rows are one matrix.
+///   - In scratch they are decoded to Target::gemm_compute, if that is exact: gemm() would need memory for that anyway. In other regions
+///     they are codes, unless one bf16 matrix takes no more bytes than the codes of both orientations.
+///   - If GEMMs run in bf16, columns are a transposed view of the tensor's order, unless `cols_left`: libraries read `b` equally fast in
+///     either order, `a` faster when it is K-contiguous. If both orientations share their scales (per tensor, 128x128) and their lifetime,
+///     such columns and the rows are one matrix.
 Sink make_sink(Stream&, const QuantizeSpec&, const SinkRequest&);
 
 }  // namespace octet::ops

@@ -5,7 +5,7 @@
 
 namespace octet::ops {
 
-/// What quantizing one tensor showed. Device memory, one row a quantizer in a table; kernels add to it, the owner clears it.
+/// Health of one quantizer. Device memory, one row per quantizer in a table; kernels add to it, the owner clears it.
 struct QuantizeHealth {
   float scale_min = 0, scale_max = 0;  // over the blocks since the last clear; 0, 0 when none
   std::int64_t values = 0;             // quantized (row orientation)
@@ -15,16 +15,16 @@ struct QuantizeHealth {
   double signal = 0, noise = 0;        // sum of x^2, and of (x - dequantized)^2; only when QuantizeSpec::measure_noise
 };
 
-/// How a tensor becomes codes: all that an op needs to know of a recipe. The scale is known beforehand (`scale` set: per tensor), or
-/// comes from the data, per tensor, row or block. `rows` and `cols` are the blocks of the tensor and of its transpose.
+/// The quantization of a tensor: everything of a recipe that an op needs. The scale is known in advance (`scale` set: per tensor), or
+/// computed from the data, per tensor, row or block. `rows` and `cols` are the blocks of the tensor and of its transpose.
 struct QuantizeSpec {
   DType format = DType::bf16;  // e4m3 or e5m2; bf16 or f32 means: not quantized, operands are the values themselves
   ScaleRule rule = ScaleRule::quotient;
   ScaleBlock rows, cols;
   Tensor scale, descale;             // f32 [1]: the known scale and its reciprocal; both empty: from the data
-  Tensor amax;                       // f32 [1]: raised to max |x| of what is quantized, NaN ignored; may be empty
+  Tensor amax;                       // f32 [1]: raised to max |x|, NaN ignored; may be empty
   QuantizeHealth* health = nullptr;  // added to; may be null
-  bool count = true;                 // also what saturates and what becomes 0; else both stay as they are
+  bool count = true;                 // also count saturated and flushed; otherwise both are unchanged
   bool measure_noise = false;
 
   bool quantizes() const { return is_fp8(format); }

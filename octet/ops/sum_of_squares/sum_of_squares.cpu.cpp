@@ -5,7 +5,7 @@
 namespace octet::cpu::OCTET_ISA {
 namespace {
 
-// Sixteen sums side by side whatever the width of a register, so that every instruction set adds in one order.
+// Sixteen parallel sums for every register width, so that all instruction sets add in one order.
 constexpr int sums = 16;
 
 OCTET_HD double wide(float x) { return double(x); }

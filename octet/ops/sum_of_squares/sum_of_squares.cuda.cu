@@ -31,7 +31,7 @@ __device__ double block_sum(double x) {
   return parts[0];
 }
 
-// What one thread sees of a piece.
+// One thread's part of a piece.
 template <class T>
 __device__ double own_sum(const T* x, std::int64_t n) {
   constexpr int N = 4;

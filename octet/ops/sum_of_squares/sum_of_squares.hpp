@@ -8,8 +8,8 @@ namespace octet::ops {
 
 /// sums[i] (+)= sum of x[i]^2,   total (+)= sum_i of the new sums' increments, in order.
 /// x: f32 or bf16 tensors of any shape; sums: f64 [x.size()]; total: f64 [1] or empty. Squares are exact and added in FP64 over pieces of
-/// 16384 values whose sums are added in order: the same bits whatever the number of threads; on a GPU in another order, always the same.
-/// NaN and infinity go through.
+/// 16384 values whose sums are added in order: the same bits for any number of threads; on a GPU in another order, always the same. NaN and
+/// infinity go through.
 struct SumOfSquares {
   std::span<const Tensor> x;
   Tensor sums;

@@ -20,7 +20,7 @@ std::vector<double> linear_ticks(double low, double high, int wanted) {
   std::vector<double> out;
   if (!(low < high)) return {low};
   const double step = round_step((high - low) / wanted), first = std::ceil(low / step - 1e-9);
-  // Counted, not compared alone: where low is huge beside the step, adding 1 would change nothing.
+  // Counted, not only compared: if low is huge compared with the step, adding a step changes nothing.
   for (int i = 0; i <= 2 * wanted + 2; ++i)
     if (const double x = (first + i) * step; x <= high + step * 1e-9) out.push_back(x);
   return out;
@@ -93,7 +93,7 @@ std::vector<double> Axis::ticks(int wanted) const {
 
 Axis linear_axis(double low, double high) {
   if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high)) low = 0, high = 1;
-  // A margin that survives rounding also where all values are one large number.
+  // A margin that survives rounding even if all values are one large number.
   const double margin = std::max({(high - low) / 20, std::fabs(high) * 1e-6, 1e-12});
   return {.low = low - margin, .high = high + margin};
 }

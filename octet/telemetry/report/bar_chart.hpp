@@ -13,7 +13,7 @@ struct BarPart {
   double value = 0;
 };
 
-/// One bar, of one part or several beside each other.
+/// One bar of one or more parts.
 struct Bar {
   std::string name, value_text;
   std::vector<BarPart> parts;
@@ -21,7 +21,7 @@ struct Bar {
 
 struct BarChart {
   std::string title, note;
-  std::string unit;  // what the lengths count
+  std::string unit;  // the unit of lengths
   std::vector<Bar> bars;
   bool legend = false;  // of the parts, by name
 };

@@ -28,7 +28,7 @@ std::vector<Setting> settings_of(const RunFacts& run) {
   try {
     flatten(json::parse({.text = run.config_json, .limits = {.bytes = std::size_t(32) << 20}}), "", out);
   } catch (const DataError&) {
-    out.push_back({"", run.config_json});  // a record made by hand: shown as it is
+    out.push_back({"", run.config_json});  // written by hand: shown unchanged
   }
   return out;
 }

@@ -12,7 +12,7 @@
 namespace octet::report {
 namespace {
 
-/// About a fortieth of the steps: enough to see through the noise of batches, little enough to keep a spike.
+/// About a fortieth of the steps: enough to average the noise of batches, few enough to show a spike.
 double smoothing(const RunRecord& run) { return std::clamp(double(run.steps.size()) / 40, 1.0, 50.0); }
 
 template <class Value>
@@ -44,8 +44,8 @@ Axis step_axis(const Study& study) {
   return {.low = 0, .high = last};
 }
 
-/// From the lowest value to the highest that is still near where the calmest line begins or stays: a run that blows up leaves the
-/// chart instead of flattening the others.
+/// From the lowest value to the highest near the beginning or the end of the calmest line: a diverging run leaves the chart instead of
+/// flattening the others.
 Axis value_axis(const std::vector<Line>& lines) {
   double low = INFINITY, high = -INFINITY, reach = INFINITY;
   for (const Line& line : lines) {
@@ -109,8 +109,8 @@ Points eval_difference(const RunRecord& run, const RunRecord& base) {
   return out;
 }
 
-/// Linear while the gaps are of the zone's size, otherwise linear within the zone and logarithmic beyond, so that a bad recipe hides
-/// no good one. The first tenth of the steps, where losses fall fastest, does not widen the axis.
+/// Linear while the gaps are of the zone's size, otherwise linear within the zone and logarithmic beyond, so that a bad recipe does not
+/// hide good ones. The first tenth of the steps, where losses fall fastest, does not widen the axis.
 Axis gap_axis(const std::vector<Line>& lines, double zone, double last_step) {
   std::vector<double> values;
   for (const Line& line : lines)
@@ -123,9 +123,9 @@ Axis gap_axis(const std::vector<Line>& lines, double zone, double last_step) {
   return {.kind = Axis::Kind::asinh, .low = 1.15 * low, .high = 1.15 * high, .knee = zone};
 }
 
-/// The mean over the seeds of a group of how far its runs are from the baseline's of the same seed.
+/// The mean gap of a group's runs to the baseline's runs of the same seeds.
 struct Differences {
-  std::vector<Points> lines, marks;  // one a seed
+  std::vector<Points> lines, marks;  // one per seed
 };
 Differences differences(const Group& group, const Group& base) {
   Differences out;
@@ -136,8 +136,8 @@ Differences differences(const Group& group, const Group& base) {
   return out;
 }
 
-/// How far chance alone takes an arm from the baseline: twice the root mean square, over twins and neighbouring steps, of the twins'
-/// differences, each a mean over seeds as the arms' lines are.
+/// The gap that chance alone causes: twice the root mean square, over twins and neighbouring steps, of the twins' differences, each a mean
+/// over seeds as the arms' lines are.
 std::optional<Line> twin_band(const Study& study) {
   std::map<double, std::pair<double, int>> squares;  // by step: their sum and count
   for (const Group& twin : study.twins)
@@ -180,7 +180,7 @@ void draw_difference(Markup& m, const Study& study) {
       format("On the same batches. Lines: training loss, smoothed. Marks: evaluation. Light zone: ±{} %, the tolerance. ", fixed(zone, 2));
   if (chart.shade)
     chart.note +=
-        format("Grey band: chance, by twins of {} whose first weights differ in their last bit; within it nothing can be told apart. ",
+        format("Grey band: noise, from twins of {} whose first weights differ in their last bit; gaps within it are not distinguishable. ",
                c.baseline);
   chart.note += verdicts(c) + ".";
   draw(m, chart);
@@ -228,7 +228,7 @@ bool same(const Points& a, const Points& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Point& p, const Point& q) { return p.x == q.x && p.y == q.y; });
 }
 
-/// One line where all runs had the same rates, otherwise one a group.
+/// One line if all runs had the same rates, otherwise one per group.
 void draw_learning_rate(Markup& m, const Study& study) {
   LineChart chart{.title = titled(study, "Learning rate"),
                   .note = "As applied, the same in every run.",

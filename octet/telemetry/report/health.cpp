@@ -37,7 +37,7 @@ std::size_t columns_of(const RunRecord& run) {
   return std::min(run.health.size(), std::clamp(most_cells / rows, fewest_columns, most_columns));
 }
 
-/// Of every stretch of snapshots that shares a column the worst value, by `worse(a, b)`; NaN where none is known.
+/// The worst value of the snapshots that share a column, by `worse(a, b)`; NaN where none is known.
 template <class Values, class Worse>
 HeatMap map_of(const RunRecord& run, Values values, float factor, Worse worse) {
   const std::size_t rows = run.facts.quantizers.size(), n = run.health.size(), columns = columns_of(run);
@@ -58,13 +58,13 @@ HeatMap map_of(const RunRecord& run, Values values, float factor, Worse worse) {
   return map;
 }
 
-/// Fractions as percent: exactly none, and then a decade a class.
+/// Fractions as percent: exactly 0, then one class per decade.
 std::vector<HeatBin> percent_bins() {
   return {{1e-12, "h0", "0"}, {0.01, "h1", "< 0.01"}, {0.1, "h2", "< 0.1"}, {1, "h3", "< 1"}, {10, "h4", "< 10"}, {INFINITY, "h6", "≥ 10"}};
 }
 
-/// Bits of headroom of every quantizer. A largest value that lies a little beyond the format's but rounds to it is not clipped: where
-/// nothing saturated the headroom is at least 0.
+/// Bits of headroom of every quantizer. A maximum slightly above the format's that rounds to it is not clipped: if nothing saturated, the
+/// headroom is at least 0.
 std::vector<float> headroom_of(const HealthEvent& e) {
   std::vector<float> out = e.headroom_bits;
   for (std::size_t i = 0; i < out.size(); ++i)
@@ -132,8 +132,8 @@ std::vector<Line> scale_lines(const RunRecord& run) {
   return lines;
 }
 
-/// From the lowest to the highest of the lines and of what lies around them: a block of zeros has the largest scale that there is, and
-/// would flatten all others, so a band counts only as far as `reach` bits from its line. Where it goes further it leaves the chart.
+/// The range of the lines and of their bands up to `reach` bits from the line. A block of zeros has the largest possible scale and would
+/// flatten all others; such a band leaves the chart.
 Axis scale_axis(const std::vector<Line>& lines) {
   constexpr double reach = 16;
   double low = INFINITY, high = -INFINITY;
@@ -149,8 +149,7 @@ void draw_scales(Markup& m, const RunRecord& run, const std::string& name) {
   if (run.scales.empty()) return;
   LineChart chart{
       .title = "Scale factors: " + name,
-      .note =
-          "Line: median over layers. Band: smallest to largest; where it leaves the chart, a block held nothing but zeros, or nearly so.",
+      .note = "Line: median over layers. Band: smallest to largest; where it leaves the chart, a block was all zeros or nearly so.",
       .x_label = "step",
       .y_label = "log₂ of the scale that multiplies before encoding",
       .height = 200};
@@ -177,7 +176,7 @@ void write_health(Markup& m, const Study& study) {
   const auto section = m.in("section", {{"class", "health"}});
   m.element("h2", "FP8 health");
   m.element("p",
-            format("Layer by step, {}the worst value of each stretch of steps. x: activations, w: weights, dy: gradients. The darker (in "
+            format("Layer by step, {}the worst value of each interval of steps. x: activations, w: weights, dy: gradients. The darker (in "
                    "dark mode: the brighter) a "
                    "cell, the worse.",
                    study.seeds() > 1 ? "of each recipe's first seed: " : ""),

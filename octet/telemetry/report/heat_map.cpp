@@ -22,14 +22,14 @@ double row_height(std::size_t rows) {
   return std::clamp(std::floor(most_height / double(std::max<std::size_t>(rows, 1))), flattest_row, tallest_row);
 }
 
-/// Keeps both ends, which tell rows apart.
+/// Shortens the middle; both ends distinguish rows.
 std::string shortened(const std::string& s) {
   if (s.size() <= longest_label) return s;
   const std::size_t half = longest_label / 2;
   return s.substr(0, half - 1) + "…" + s.substr(s.size() - half);
 }
 
-/// One label for every stretch of rows that share a name on a level.
+/// One label per run of rows that share a name on a level.
 template <class Name>
 std::vector<Label> labels_by(std::span<const HeatRow> rows, double height, Name name) {
   std::vector<Label> out;
@@ -68,7 +68,7 @@ int bin_of(const HeatMap& map, std::size_t cell) {
   return int(map.bins.size()) - 1;
 }
 
-/// One path a class: a stroke as thick as a row for every stretch of its cells.
+/// One path per class: a stroke as thick as a row for each run of its cells.
 void draw_cells(Markup& m, const HeatMap& map, double height) {
   std::vector<std::string> paths(map.bins.size() + 1);  // the last of alarms
   for (std::size_t row = 0; row < map.rows.size(); ++row)
@@ -104,7 +104,7 @@ void draw_rows(Markup& m, const HeatMap& map, double height) {
                       {"y2", coordinate(height * double(i))}});
 }
 
-/// Under the mouse a row says its name and what it went through.
+/// The tooltip of a row: its name and its range of values.
 void draw_hints(Markup& m, const HeatMap& map, double height) {
   for (std::size_t row = 0; row < map.rows.size(); ++row) {
     double low = NAN, high = NAN;
@@ -117,7 +117,7 @@ void draw_hints(Markup& m, const HeatMap& map, double height) {
 }
 
 void draw_steps(Markup& m, const HeatMap& map, double bottom) {
-  // Column i covers [i, i + 1] / columns; its x stands at the middle.
+  // Column i covers [i, i + 1] / columns; its x is at the middle.
   const double n = double(map.columns), span = map.last - map.first;
   const Axis axis{.low = map.first, .high = map.last > map.first ? map.last : map.first + 1};
   for (const double tick : axis.ticks(4)) {
@@ -154,7 +154,7 @@ bool all_zero(const HeatMap& map) {
 double label_width(std::span<const HeatRow> rows) {
   std::size_t longest = 0;
   for (const Label& label : labels_of(rows)) longest = std::max(longest, label.text.size());
-  return 12 + 5.0 * double(longest);  // 10 px of a condensed face: under 5 px a character
+  return 12 + 5.0 * double(longest);  // 10 px of a condensed face: under 5 px per character
 }
 
 void draw(Markup& m, const HeatMap& map) {
@@ -170,7 +170,7 @@ void draw(Markup& m, const HeatMap& map) {
   }
   if (nothing) return;
   const auto area = m.in("div", {{"class", "area map"}});
-  const auto svg = open_chart(m, bottom + below, map.title, map.note + " One row a quantizer, one column a stretch of steps.");
+  const auto svg = open_chart(m, bottom + below, map.title, map.note + " One row per quantizer, one column per interval of steps.");
   draw_cells(m, map, height);
   draw_rows(m, map, height);
   draw_hints(m, map, height);

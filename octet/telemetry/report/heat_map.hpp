@@ -15,14 +15,14 @@ struct HeatBin {
   std::string label;    // of the legend
 };
 
-/// Where a row belongs: rows of one group stand together, parted by a line from the next.
+/// Names of a row: rows of one group are adjacent, with a line between groups.
 struct HeatRow {
   std::string name;   // "layers.3.mlp.up.dy"
   std::string site;   // "layers.3.mlp.up"
   std::string group;  // "layers.3"
 };
 
-/// Values by row and column. A cell that is NaN stays empty; one in `alarms` is drawn as non-finite whatever its value.
+/// Values by row and column. A cell that is NaN stays empty; one in `alarms` is drawn as non-finite.
 struct HeatMap {
   std::string title, note;
   std::string nothing{};
@@ -38,8 +38,8 @@ struct HeatMap {
 /// Pixels for the longest row label at the scale that `rows` are drawn in.
 double label_width(std::span<const HeatRow> rows);
 
-/// A <figure>: title, note, legend, cells; `nothing` in their place where every cell is 0 or empty and that is worth a few words.
-/// Neighbouring cells of one class in a row are one stroke, so that an even map is small.
+/// A <figure>: title, note, legend, cells; the text `nothing` instead of the cells if every cell is 0 or empty. Neighbouring cells of one
+/// class in a row are one stroke, so that a uniform map is small.
 void draw(Markup&, const HeatMap&);
 
 }  // namespace octet::report

@@ -23,7 +23,7 @@ std::string description(const LineChart& chart) {
   for (const Line& line : chart.lines) {
     const Points& values = line.points.empty() ? line.marks : line.points;
     if (values.empty()) continue;
-    out += " " + line.name + " goes from " + coordinate(values.front().y, 4) + chart.unit + " to " + coordinate(values.back().y, 4) +
+    out += " " + line.name + " changes from " + coordinate(values.front().y, 4) + chart.unit + " to " + coordinate(values.back().y, 4) +
            chart.unit + ".";
   }
   return out;

@@ -20,13 +20,13 @@ struct Line {
 
 struct LineChart {
   std::string title;
-  std::string note;  // one sentence under the title: what is drawn and how
+  std::string note;  // explanation under the title
   std::string x_label, y_label;
   std::string unit{};  // after every number of the y axis, such as " %"
   Axis x{}, y{};
   std::vector<Line> lines{};
   std::optional<double> zone{};  // shades -zone .. zone
-  std::optional<Line> shade{};   // a band of its own behind all lines: its low and high
+  std::optional<Line> shade{};   // a band behind all lines: its low and high
   double height = 240;
   bool legend = true;
 };

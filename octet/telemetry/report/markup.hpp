@@ -8,8 +8,8 @@
 
 namespace octet::report {
 
-/// `s` as text or attribute value of HTML and XML: & < > " ' become references; what XML forbids, what is not UTF-8, and what
-/// reorders or breaks lines invisibly (U+2028, U+2029, bidirectional controls) becomes U+FFFD.
+/// `s` as text or attribute value of HTML and XML: & < > " ' become references. Characters that XML forbids, bytes that are not UTF-8, and
+/// invisible line breaks and bidirectional controls (U+2028, U+2029, ...) become U+FFFD.
 std::string escaped(std::string_view s);
 
 /// x with at most `digits` digits after the point and no trailing zeros, "0" where it is not finite: for coordinates.
@@ -22,7 +22,7 @@ using Attributes = std::initializer_list<std::pair<std::string_view, std::string
 /// Builds HTML with inline SVG, well-formed as XML: elements close in order, all text and every attribute is escaped.
 class Markup {
  public:
-  /// An open element; closes when it goes.
+  /// An open element; the destructor closes it.
   class [[nodiscard]] Element {
    public:
     explicit Element(Markup& markup) : markup_(&markup) {}
@@ -37,12 +37,12 @@ class Markup {
   };
 
   Element in(std::string_view tag, Attributes attributes = {});
-  /// An element that holds text alone.
+  /// An element with only text.
   void element(std::string_view tag, std::string_view text, Attributes attributes = {});
-  /// An element that holds nothing: SVG shapes, and HTML's void elements.
+  /// An empty element: SVG shapes, and HTML's void elements.
   void leaf(std::string_view tag, Attributes attributes = {});
   void text(std::string_view text) { out_ += escaped(text); }
-  /// As it is: for what the program itself holds, such as the style sheet.
+  /// Unescaped: for constants of the program, such as the style sheet.
   void verbatim(std::string_view markup) { out_ += markup; }
 
   /// "c1", "c2", ...: no two elements of a document share one.

@@ -5,8 +5,8 @@
 
 namespace octet::report {
 
-/// How run i is drawn everywhere: class "s<i>" (colour in the style sheet, on paper also a dash pattern) and a shape of its own.
-/// Entry 0 is the ink of the text and belongs to the baseline; the rest are after Okabe and Ito, told apart with any colour vision.
+/// The style of run i in every chart: class "s<i>" (colour in the style sheet, on paper also a dash pattern) and a marker shape.
+/// Entry 0 is the ink of the text and belongs to the baseline; the rest are after Okabe and Ito, distinguishable with any colour vision.
 inline constexpr int styles = 8;
 inline std::string series_class(int i) { return {'s', char('0' + i % styles)}; }
 

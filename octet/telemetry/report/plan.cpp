@@ -12,7 +12,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return out;
 }
 
-/// Where every group has the same plan entries but for their precision, a reader still wants each whole: they are stored so.
+/// Groups whose plans differ only in precision are still shown in full, as they are stored.
 void write_plan_table(Markup& m, const RunFacts& run) {
   const auto table = m.in("table", {{"class", "plan"}});
   {
@@ -67,7 +67,7 @@ void write_incidents(Markup& m, const Study& study) {
 void write_plan(Markup& m, const Study& study) {
   if (study.groups.empty()) return;
   const auto section = m.in("section");
-  m.element("h2", "Plan: layer, precision, why");
+  m.element("h2", "Plan: layer, precision, reason");
   for (const Group& group : study.groups) {
     const auto details = m.in("details");
     {

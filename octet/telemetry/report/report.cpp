@@ -34,7 +34,7 @@ std::string report_html(std::span<const RunRecord> runs, const Comparison* compa
       m.leaf("meta", {{"charset", "utf-8"}});
       m.leaf("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}});
       m.leaf("meta", {{"name", "color-scheme"}, {"content", "light dark"}});
-      // Even if an escape were forgotten: a browser that honours this runs no script and fetches nothing.
+      // A second defence besides escaping: a browser that honours this runs no script and fetches nothing.
       m.leaf("meta", {{"http-equiv", "Content-Security-Policy"}, {"content", "default-src 'none'; style-src 'unsafe-inline'"}});
       m.element("title", "Octet report" + (study.groups.empty() ? "" : ": " + study.groups[0].first().facts.name));
       const auto style = m.in("style");

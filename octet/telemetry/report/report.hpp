@@ -10,11 +10,11 @@ namespace octet {
 
 /// A self-contained HTML page about the runs: no script, nothing loaded from elsewhere, charts as inline SVG; for screens from 360
 /// pixels on, light and dark, and for paper. With a comparison the runs are grouped by recipe, seeds together, and measured against
-/// its baseline; without one every run stands for itself. All texts are escaped.
-/// Throws ContractError unless every scales and health event has one entry a quantizer, as read_run makes sure.
+/// its baseline; without one every run is shown separately. All texts are escaped.
+/// Throws ContractError unless every scales and health event has one entry per quantizer, which read_run ensures.
 std::string report_html(std::span<const RunRecord> runs, const Comparison* comparison = nullptr);
 
-/// Puts report_html at `path`, atomically. Throws IoError.
+/// Writes report_html to `path` atomically. Throws IoError.
 void write_report(const std::string& path, std::span<const RunRecord> runs, const Comparison* comparison = nullptr);
 
 }  // namespace octet

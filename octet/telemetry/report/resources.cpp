@@ -31,8 +31,8 @@ double median_share(const Group& group) {
 void draw_throughput(Markup& m, const Study& study) {
   BarChart chart{.title = "Throughput",
                  .note =
-                     "Median over steps; in brackets the rate over the one that the machine's limits, as measured at the start, allow. "
-                     "Above 100 % the machine was busier then than later.",
+                     "Median over steps; in brackets the share of the rate that the machine's limits, measured at the start, allow. "
+                     "Above 100 %: the machine was busier at the start than later.",
                  .unit = "tokens per second",
                  .bars = {}};
   for (const Group& group : study.groups) {
@@ -47,7 +47,7 @@ void draw_throughput(Markup& m, const Study& study) {
 
 void draw_rate_over_time(Markup& m, const Group& group) {
   LineChart chart{.title = "Throughput: " + group.name,
-                  .note = format("Median {} tokens per second, {} % of what the machine's limits, as measured at the start, allow.",
+                  .note = format("Median {} tokens per second, {} % of the rate that the machine's limits, measured at the start, allow.",
                                  whole_text(mean_rate(group)), number_text(100 * median_share(group), 0)),
                   .x_label = "step",
                   .y_label = "tokens per second",
@@ -81,11 +81,8 @@ std::int64_t bytes_of(const MemoryUse& memory, const std::string& name) {
 }
 
 void draw_memory(Markup& m, const Study& study, const std::vector<std::string>& names) {
-  BarChart chart{.title = titled(study, "Peak memory"),
-                 .note = "What the run holds when it holds the most.",
-                 .unit = "bytes, by what they are for",
-                 .bars = {},
-                 .legend = true};
+  BarChart chart{
+      .title = titled(study, "Peak memory"), .note = "At the run's peak.", .unit = "bytes, by category", .bars = {}, .legend = true};
   for (const Group& group : study.groups) {
     const MemoryUse& memory = group.first().facts.memory;
     Bar bar{group.name, bytes_text(double(memory.peak)), {}};

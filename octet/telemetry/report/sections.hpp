@@ -3,22 +3,22 @@
 #include "octet/telemetry/report/markup.hpp"
 #include "octet/telemetry/report/study.hpp"
 
-// The report's sections, in their order. Each writes nothing where its runs have nothing to say.
+// The report's sections, in their order. A section without data writes nothing.
 
 namespace octet::report {
 
-/// Title, what was found, what was run.
+/// Title, findings, facts of the runs.
 void write_header(Markup&, const Study&);
-/// One row a group: losses, gap, cosine, speed, memory, skipped steps.
+/// One row per group: losses, gap, cosine, speed, memory, skipped steps.
 void write_summary(Markup&, const Study&);
 /// Loss, its difference from the baseline, gradient norm over steps.
 void write_curves(Markup&, const Study&);
-/// Tokens a second; peak memory by category, drawn and as numbers.
+/// Tokens per second; peak memory by category, as chart and numbers.
 void write_resources(Markup&, const Study&);
 /// For each group with quantizers: layer x step maps of headroom, saturation and flushing, and scale factors over time.
 void write_health(Markup&, const Study&);
 void write_incidents(Markup&, const Study&);
-/// "layer -> precision -> why" of each group.
+/// Layer -> precision -> reason of each group.
 void write_plan(Markup&, const Study&);
 /// Machine, model and the resolved configuration.
 void write_configuration(Markup&, const Study&);

@@ -36,7 +36,7 @@ Comparison add_compared(std::vector<Found>& all, const std::string& folder) {
   return comparison;
 }
 
-/// Adds the runs that `folder` means, of folders in it only as far as `depth` says; returns whether there are any.
+/// Adds the runs of `folder`, in its subfolders down to `depth` levels; returns whether there are any.
 bool add_runs(std::vector<Found>& all, const std::string& folder, int depth) {
   if (holds(folder, "run.json")) return add_run(all, folder), true;
   if (holds_comparison(folder)) return add_compared(all, folder), true;
@@ -75,7 +75,7 @@ Selection select_runs(std::span<const std::string> folders) {
     for (const std::string& folder : folders)
       if (!add_runs(found, folder, depth))
         throw ConfigError(
-            format("{}: holds neither run.json nor compare.json, nor do its folders; name the folder of a run or of a comparison",
+            format("{}: holds neither run.json nor compare.json, nor do its subfolders; name the folder of a run or of a comparison",
                    printable(folder)));
   }
   for (const Found& f : found) out.runs.push_back(read_run(f.folder));

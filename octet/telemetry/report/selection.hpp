@@ -9,15 +9,15 @@
 
 namespace octet {
 
-/// What a report is to be about.
+/// The subject of a report.
 struct Selection {
   std::vector<RunRecord> runs;
-  std::optional<Comparison> comparison;  // where one finished comparison was named, and nothing else
+  std::optional<Comparison> comparison;  // if only one finished comparison was named
 };
 
-/// The runs that are meant by folders, each that of a run, of a comparison, or one that holds such folders: a comparison that has not
-/// ended, or what all runs go into. A run that is named twice counts once; runs of one name get those of their folders instead. Throws
-/// ConfigError for a folder that is none of these, and what read_run() and read_comparison() throw.
+/// The runs of folders: each is a run, a comparison, or a folder that contains such folders (an unfinished comparison, or the folder of all
+/// runs). A run that is named twice counts once; runs of one name get those of their folders instead. Throws ConfigError for any other
+/// folder, and the errors of read_run() and read_comparison().
 Selection select_runs(std::span<const std::string> folders);
 
 }  // namespace octet

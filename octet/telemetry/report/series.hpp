@@ -19,7 +19,7 @@ Points smoothed(const Points&, double window);
 /// and the mean of the bucket after. Source: Steinarsson 2013, "Downsampling time series for visual representation", section 4.2.
 Points thinned(const Points&, std::size_t most);
 
-/// Several lines as one: their mean at every x that all of them have, and how far apart they lie there.
+/// Several lines as one: their mean at every x that all of them have, and their range there.
 struct Bundle {
   Points mean, low, high;
 };

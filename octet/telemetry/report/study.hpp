@@ -18,11 +18,11 @@ struct Group {
   const RunRecord& first() const { return *runs.front(); }
 };
 
-/// What a report is about. Refers to its runs and comparison.
+/// The subject of a report. Refers to its runs and comparison.
 struct Study {
-  const Comparison* comparison = nullptr;  // null: runs beside each other, without a baseline
+  const Comparison* comparison = nullptr;  // null: separate runs, without a baseline
   std::vector<Group> groups{};             // the baseline first
-  std::vector<Group> twins{};              // of the baseline: measured and drawn as a band, nothing else is told of them
+  std::vector<Group> twins{};              // of the baseline: measured and drawn as a band only
 
   const Group* baseline() const { return comparison && !groups.empty() && groups[0].name == comparison->baseline ? &groups[0] : nullptr; }
   /// The largest number of runs in a group.

@@ -12,7 +12,7 @@
 namespace octet::report {
 namespace {
 
-/// A cell that says its column's name again, for the narrow layout in which every row is a block of its own.
+/// A cell with its column's name, for the narrow layout in which every row is a block.
 void cell(Markup& m, const std::string& name, const std::string& value, const std::string& classes = "number") {
   m.element("td", value, {{"data-label", name}, {"class", classes}});
 }

@@ -9,7 +9,7 @@
 namespace octet::report {
 namespace {
 
-/// Far outside the plot a coordinate says no more than that; renderers lose precision on huge ones.
+/// Coordinates far outside the plot are clamped: renderers lose precision on huge ones.
 void add_point(std::string& path, char command, const Point& p, double height) {
   path += command;
   path += coordinate(p.x * plot_units, 1);
@@ -65,7 +65,7 @@ void chart_text(Markup& m, double x, double y, const std::string& text, const st
 }
 
 void chart_mark(Markup& m, double x, double y, int style) {
-  // A nested <svg> may stand at a position in percent, which a <path> may not.
+  // A nested <svg> may have a position in percent, a <path> may not.
   const auto place = m.in("svg", {{"x", percent(x)}, {"y", coordinate(y)}, {"class", "mark"}});
   m.leaf("path", {{"class", series_class(style)}, {"d", mark_path(style)}});
 }

@@ -5,8 +5,8 @@
 #include "octet/telemetry/report/markup.hpp"
 #include "octet/telemetry/report/series.hpp"
 
-// A chart is as wide as its column and keeps its height: text and marks stand at positions in percent and keep their size, and only
-// the lines between them are stretched, in a nested <svg> of `plot_units` by the height, by strokes that do not scale.
+// A chart is as wide as its column and keeps its height: text and marks have positions in percent and fixed sizes, and only the lines
+// between them are stretched, in a nested <svg> of `plot_units` by the height, by strokes that do not scale.
 
 namespace octet::report {
 
@@ -14,7 +14,7 @@ inline constexpr double plot_units = 1000;
 
 /// <svg> of a chart, `height` pixels high, with its accessible name and description.
 Markup::Element open_chart(Markup&, double height, const std::string& title, const std::string& description);
-/// The stretched part: x in [0, plot_units], y in [0, height]; what lies outside is clipped.
+/// The stretched part: x in [0, plot_units], y in [0, height]; the outside is clipped.
 Markup::Element open_plot(Markup&, double height);
 
 /// Path data of the line through points in [0, 1] x [0, 1], y upwards, in a plot of that height; broken where a point is not finite.

@@ -20,7 +20,7 @@ constexpr std::string_view prefix = "events.out.tfevents.", suffix = ".octet";
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-/// The time in the name of an earlier file of ours, or 0 when the name is none.
+/// The time in the name of an earlier event file, or 0 for other names.
 std::int64_t time_of(std::string_view name) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size()) return 0;
   const char *begin = name.data() + prefix.size(), *end = name.data() + name.size() - suffix.size();
@@ -29,7 +29,7 @@ std::int64_t time_of(std::string_view name) {
   return error == std::errc() && rest == end ? time : 0;
 }
 
-/// A name behind all that are there.
+/// A name that sorts after all existing ones.
 std::string next_path(const std::string& folder) {
   std::int64_t time = std::int64_t(now());
   std::error_code ignored;
@@ -78,7 +78,7 @@ void BoardWriter::take(const HealthEvent& e) {
   std::vector<Scalar> scalars{{"worst/saturated", worst(e.saturated)}, {"worst/flushed", worst(e.flushed)}};
   const bool scales = scales_.step == e.step;
   check(e.saturated.size() == sites_.size() && e.flushed.size() == sites_.size() && (!scales || scales_.amax.size() == sites_.size()),
-        "BoardWriter: events of step {} must have {} entries, one a quantizer", e.step, sites_.size());
+        "BoardWriter: events of step {} must have {} entries, one per quantizer", e.step, sites_.size());
   for (std::size_t i = 0; i < sites_.size(); ++i) {
     const Site& site = sites_[i];
     if (scales) {
@@ -113,7 +113,7 @@ void BoardWriter::append(const std::string& message) {
     return;
   }
   const int reason = errno;
-  // A reader stops at the first record that is not whole.
+  // A reader stops at the first incomplete record.
   const bool cut = ::ftruncate(file_.number(), off_t(end_)) == 0;
   if (!warned_) log::warn("{} cannot be written, TensorBoard will lack steps: {}", printable(path_), std::strerror(reason));
   warned_ = true;

@@ -5,7 +5,7 @@
 namespace octet {
 namespace {
 
-/// What eight steps of the register do to each value of its low byte.
+/// The effect of eight register steps on each value of the low byte.
 constexpr std::array<std::uint32_t, 256> table = [] {
   std::array<std::uint32_t, 256> out{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

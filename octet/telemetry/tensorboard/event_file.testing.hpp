@@ -13,11 +13,11 @@
 #include "octet/telemetry/tensorboard/crc32c.hpp"
 #include "tests/testing/scratch.hpp"
 
-// Reads event files as TensorBoard does, from the description of the format alone: what the writer's tests hold it against.
+// Reads event files as TensorBoard does, from the description of the format alone, independent of the writer that it tests.
 
 namespace octet::testing {
 
-/// What is left of a protobuf message.
+/// The rest of a protobuf message.
 class ProtoReader {
  public:
   explicit ProtoReader(std::string_view bytes) : rest_(bytes) {}
@@ -95,7 +95,7 @@ inline BoardEvent board_event(std::string_view message) {
   return out;
 }
 
-/// The messages of a file up to its end or to the first record that is not whole; throws std::runtime_error on a wrong checksum.
+/// The messages of a file up to its end or to the first incomplete record; throws std::runtime_error on a wrong checksum.
 inline std::vector<BoardEvent> board_events(std::string_view file) {
   const auto unmasked = [](std::uint64_t x) { return std::rotl(std::uint32_t(x) - 0xA282EAD8u, 15); };
   std::vector<BoardEvent> out;
@@ -122,8 +122,8 @@ inline std::vector<std::string> board_files(const std::string& folder) {
   return out;
 }
 
-/// What TensorBoard shows of a run: for every tag its steps and values. A restart voids its step and all later ones of what came before.
-/// Throws std::runtime_error when a tag tells a step twice or steps fall.
+/// The content that TensorBoard shows of a run: steps and values per tag. A restart voids earlier events of its step and later ones. Throws
+/// std::runtime_error when a tag has a step twice or steps decrease.
 inline std::map<std::string, std::map<std::int64_t, float>> board_of(const std::string& folder) {
   std::map<std::string, std::map<std::int64_t, float>> out;
   for (const std::string& path : board_files(folder)) {

@@ -13,7 +13,7 @@ enum SummaryField { summary_value = 1 };
 enum ValueField { value_tag = 1, value_number = 2 };
 enum SessionField { session_status = 1, session_start = 1 };
 
-/// A message in the making.
+/// A message that is being built.
 class Message {
  public:
   void fixed64(int field, std::uint64_t bits) { key(field, 1), little_endian(bits, 8); }

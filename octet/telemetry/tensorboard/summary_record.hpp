@@ -18,12 +18,12 @@ struct Scalar {
 
 /// The first message of every file.
 std::string version_message(double time);
-/// A process begins to write, and `step` is the first that it may tell: a reader forgets what it knows of this and later steps.
+/// A process starts to write at `step`: a reader drops earlier events of this and later steps.
 std::string restart_message(double time, std::int64_t step);
 std::string scalars_message(double time, std::int64_t step, std::span<const Scalar>);
 
-/// The message as it stands in the file: length u64, masked CRC-32C of the length u32, message, masked CRC-32C of the message u32, all
-/// little endian; masked(c) = (c rotated right by 15 bits) + 0xA282EAD8. Source: tensorflow.org, "TFRecord format".
+/// The record in the file: length u64, masked CRC-32C of the length u32, message, masked CRC-32C of the message u32, all little endian;
+/// masked(c) = (c rotated right by 15 bits) + 0xA282EAD8. Source: tensorflow.org, "TFRecord format".
 std::string framed(std::string_view message);
 
 }  // namespace octet

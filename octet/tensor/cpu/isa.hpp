@@ -2,14 +2,14 @@
 
 #include <string_view>
 
-// The CPU kernels are compiled once for AVX2 and once for AVX-512 (cmake/isa.cmake); here one of the two is called.
+// The CPU kernels are compiled once for AVX2 and once for AVX-512 (cmake/isa.cmake); this header calls one of the two.
 
 namespace octet::cpu {
 
 /// Instruction sets that kernels exist for: x86-64-v3 (AVX2, FMA, F16C) and -v4 (AVX-512 F, BW, DQ, VL, CD).
 enum class Isa { none, v3, v4 };
 
-/// The best one this machine runs; the environment variable OCTET_ISA=v3 asks for less. Throws DeviceError without AVX2.
+/// The best one of this machine; the environment variable OCTET_ISA=v3 selects AVX2. Throws DeviceError without AVX2.
 Isa isa();
 /// The same without throwing, for `octet doctor`.
 Isa detected_isa();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.cpu.cpp files: what one CPU thread offers to a row body. Compiled once per instruction set, in a namespace of its own.
+// Only for *.cpu.cpp files: the row interface of one CPU thread. Compiled once per instruction set, in a separate namespace.
 
 #include <immintrin.h>
 
@@ -26,7 +26,7 @@ using IntVec = IntOf<Vec>;
 typedef std::uint8_t ByteVec __attribute__((vector_size(width)));
 typedef std::uint16_t HalfVec __attribute__((vector_size(2 * width)));
 
-/// Where a pack stands in a row: all of it inside (Full), or only the first `count` values (Part).
+/// The position of a pack in a row: all of it inside (Full), or only the first `count` values (Part).
 struct Full {
   std::int64_t at;
 };
@@ -133,7 +133,7 @@ OCTET_HD float fold(Vec v, const F& f) {
 }
 
 /// The CPU's lanes: one thread owns a whole row and walks it in packs of one SIMD register. A row body is written against this
-/// interface (on a GPU a warp or a block provides it) and does not know how many lanes there are.
+/// interface (on a GPU a warp or a block provides it) and is independent of the number of lanes.
 struct Lane {
   using Value = Vec;
 
@@ -162,7 +162,7 @@ struct Lane {
     store_raw(p, c, to_halves(encode_bf16_lanes(v)));
   }
 
-  /// v, with `otherwise` beyond the end of the row: for what a loaded 0 would disturb, such as sums of exp(x) or a maximum.
+  /// v, with `otherwise` beyond the end of the row: if a loaded 0 would change the result, such as sums of exp(x) or a maximum.
   OCTET_HD Vec within(Vec v, Full, float = 0) const { return v; }
   OCTET_HD Vec within(Vec v, Part c, float otherwise = 0) const {
     IntVec index;

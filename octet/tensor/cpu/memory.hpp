@@ -26,7 +26,7 @@ class Pages {
   std::size_t bytes_ = 0;
 };
 
-/// Bytes that a new allocation can use: available memory of the machine, or what is left in this process's control group.
+/// Bytes that a new allocation can use: available memory of the machine, or the rest of the control group's limit.
 std::size_t available_bytes();
 
 }  // namespace octet::cpu

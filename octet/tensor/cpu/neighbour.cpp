@@ -26,8 +26,7 @@ bool Contention::sample(std::int64_t preemptions) {
 #ifdef _OPENMP
 namespace {
 
-/// While it lives, OpenMP has a second team, whose threads sleep: with it libgomp counts more threads than processors, and waits by
-/// sleeping.
+/// While it exists, OpenMP has a second team of sleeping threads. libgomp then counts more threads than processors, and its waits sleep.
 class SleepingTeam {
  public:
   SleepingTeam() {

@@ -23,8 +23,8 @@ class Contention {
 /// Lets this process's OpenMP threads wait for each other without keeping a processor that others want. An idle thread of libgomp spins for
 /// some milliseconds before it sleeps, which is the fastest where the process is alone, and costs a factor of two to three where it is not.
 /// While the process is contended, libgomp is brought into its own state for more threads than processors, in which it sleeps at once. Runs
-/// on a thread of its own, from the first call on, once per process. Does nothing where the user has chosen (OMP_WAIT_POLICY,
-/// GOMP_SPINCOUNT) or fewer threads than processors compute.
+/// on a separate thread, from the first call on, once per process. Does nothing where the user has chosen (OMP_WAIT_POLICY, GOMP_SPINCOUNT)
+/// or fewer threads than processors compute.
 void be_a_good_neighbour();
 
 }  // namespace octet::cpu

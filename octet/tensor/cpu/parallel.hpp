@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.cpu.cpp files: loops over OpenMP threads. Work is divided by count alone, so results do not depend on timing.
+// Only for *.cpu.cpp files: loops over OpenMP threads. Work is divided only by count, so results do not depend on timing.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@
 
 namespace octet::cpu::OCTET_ISA {
 
-/// body(i) for 0 <= i < n, in contiguous shares, one a thread. `work` is about the bytes touched by one i: small jobs stay on one thread.
+/// body(i) for 0 <= i < n, in contiguous shares, one per thread. `work` is about the bytes touched by one i: small jobs stay on one thread.
 template <class Body>
 void for_each(std::int64_t n, std::int64_t work, const Body& body) {
   constexpr std::int64_t worth_a_thread = 32 * 1024;
@@ -23,7 +23,7 @@ void for_each(std::int64_t n, std::int64_t work, const Body& body) {
   for (std::int64_t i = 0; i < n; ++i) body(i);
 }
 
-/// body(begin, n) for consecutive pieces of `count` values, of which each costs about `work` bytes. Pieces depend on `count` alone.
+/// body(begin, n) for consecutive pieces of `count` values, each about `work` bytes. Pieces depend only on `count`.
 template <class Body>
 void for_each_piece(std::int64_t count, std::int64_t work, const Body& body) {
   constexpr std::int64_t piece = 4096;
@@ -33,7 +33,7 @@ void for_each_piece(std::int64_t count, std::int64_t work, const Body& body) {
   });
 }
 
-/// The same with jobs of unequal length: a thread takes the next when it is done. Only where no result depends on who did what.
+/// The same with jobs of unequal length: a thread takes the next when it is done. Only if no result depends on the assignment.
 template <class Body>
 void for_each_uneven(std::int64_t n, const Body& body) {
 #ifdef _OPENMP

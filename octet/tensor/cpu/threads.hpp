@@ -8,8 +8,8 @@ int this_thread();
 /// 1 <= n; the default is one for each processor this process may use, or OMP_NUM_THREADS.
 void set_threads(int n);
 
-/// Throws DeviceError where the system does not let this process begin that many threads, and a few to load and to save: OpenMP would end
-/// the process. Tried once for each number.
+/// Throws DeviceError if the system refuses that many threads plus a few for loading and saving: OpenMP would end the process. Tried once
+/// per number.
 void require_threads();
 
 }  // namespace octet::cpu

@@ -1,4 +1,4 @@
-// What a program that was compiled without the CUDA toolkit says when it is asked for a GPU.
+// Errors of a program compiled without the CUDA toolkit when a GPU is requested.
 #ifndef OCTET_HAS_CUDA
 
 #include "octet/base/error.hpp"

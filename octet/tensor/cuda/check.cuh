@@ -19,7 +19,7 @@ inline void require(cudaError_t code, const char* what) {
 /// After each launch: throws DeviceError when the launch itself was refused.
 inline void launched(const char* kernel) { require(cudaGetLastError(), kernel); }
 
-/// Raises a kernel's limit of dynamic shared memory where it needs more than the default. Throws DeviceError where the GPU has not as much.
+/// Raises a kernel's limit of dynamic shared memory above the default. Throws DeviceError if the GPU has less.
 template <class Kernel>
 void allow_shared(Kernel* kernel, int bytes) {
   if (bytes <= 48 * 1024) return;

@@ -1,7 +1,6 @@
 #pragma once
 
-// Only for *.cuda.cu files: functions of the driver, found when they are first called, so that the program also starts where there is
-// no driver.
+// Only for *.cuda.cu files: functions of the driver, resolved on first call, so that the program also starts without a driver.
 
 #include <cuda.h>
 

@@ -6,15 +6,15 @@ struct CUevent_st;
 
 namespace octet::cuda {
 
-/// A mark in a queue that the GPU stamps with the time when it gets there: CUDA's event, named without its headers.
+/// A CUDA event, declared without CUDA's headers: the GPU records its time when the queue reaches it.
 using Event = CUevent_st*;
 
-/// The caller ends it. Throws DeviceError when CUDA gives none.
+/// The caller destroys it. Throws DeviceError when CUDA fails.
 Event make_event();
 void end_event(Event);
-/// Puts the mark behind all work that the queue holds.
+/// Records the event after all work in the queue.
 void record(Queue, Event);
-/// Waits until the GPU has passed `end`, then tells the seconds since it passed `begin`. Throws DeviceError when work before it failed.
+/// Waits until the GPU has passed `end`, then returns the seconds since `begin`. Throws DeviceError when work before it failed.
 double seconds_between(Event begin, Event end);
 
 }  // namespace octet::cuda

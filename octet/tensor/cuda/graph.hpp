@@ -8,15 +8,15 @@ struct CUgraphExec_st;
 
 namespace octet::cuda {
 
-/// Work that was put into a queue, recorded instead of done, to be done any number of times with one call. Owns the record.
+/// A CUDA graph: recorded work of a queue that is launched any number of times with one call. Owns the graph.
 class Graph {
  public:
   Graph() = default;
-  /// From now on the queue records. Until end(), nothing may wait for it.
+  /// Starts recording. Until end(), nothing may wait for the queue.
   static void begin(Queue);
   /// Throws DeviceError when something in between could not be recorded; the queue then works as before.
   static Graph end(Queue);
-  /// The same where the record is not wanted, since putting work into the queue failed.
+  /// Ends a recording and discards it, after an error.
   static void abandon(Queue) noexcept;
   ~Graph();
   Graph(Graph&& other) noexcept : it_(std::exchange(other.it_, nullptr)) {}

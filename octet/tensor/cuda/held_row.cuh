@@ -1,13 +1,12 @@
 #pragma once
 
-// Only for *.cuda.cu files: rows that stand in the registers of a group of threads, so that a row body may look at them twice though memory
-// is read once.
+// Only for *.cuda.cu files: rows in the registers of a group of threads, so that a row body reads them twice and memory once.
 
 #include "octet/tensor/cuda/lanes.cuh"
 
 namespace octet::cuda {
 
-/// One thread's part of a row of T as it stands in memory: packs of 16 bytes, `threads` * N values apart (see HeldLanes).
+/// One thread's part of a row of T in memory: packs of 16 bytes, `threads` * N values apart (see HeldLanes).
 template <class T, int packs>
 struct HeldRow {
   uint4 pack[packs];
@@ -63,12 +62,12 @@ struct HeldLanes : RowLanes<threads, N> {
   }
 };
 
-/// Threads of a block whose rows stand in `threads` threads each.
+/// Threads per block for rows that occupy `threads` threads each.
 template <int threads>
 inline constexpr int block_of = threads == 32 ? 128 : threads;
 
 /// Calls f.operator()<threads, packs>() with the fewest that hold rows of `cols` values of T. False, and no call, when rows are too long or
-/// no multiple of a pack.
+/// not a multiple of a pack.
 template <class T, class F>
 bool with_held_rows(std::int64_t cols, const F& f) {
   constexpr int N = 16 / int(sizeof(T)), values = 32;  // of a row in a thread

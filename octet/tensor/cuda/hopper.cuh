@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.sm90a.cu files: Hopper's asynchronous copies, the barriers that count their bytes, and what blocks of a cluster share.
+// Only for *.sm90a.cu files: Hopper's asynchronous copies, the barriers that count their bytes, and shared memory of a cluster.
 // Names in comments are PTX's. Source: PTX ISA 8.x, "mbarrier", "cp.async.bulk.tensor", "Asynchronous warpgroup".
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct Barrier {
   __device__ void expect(unsigned bytes) const {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
   }
-  /// One arrival at the barrier in this place of block `rank` of the cluster. It says that this thread is done with reading, no more:
-  /// what it wrote need not be seen over there, which would take a fence of the whole GPU.
+  /// One arrival at the barrier in this place of block `rank` of the cluster. It only signals that this thread has finished reading. Its
+  /// writes need not be visible there, which would take a fence of the whole GPU.
   __device__ void arrive_at(unsigned rank) const {
     asm volatile(
         "{.reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; "
@@ -71,7 +71,7 @@ __device__ inline void copy_box_to_both(std::uint32_t to, const CUtensorMap& fro
       : "memory");
 }
 
-/// Registers a thread may use from here on; all warps of a warpgroup say it, in a kernel with __launch_bounds__(threads, 1).
+/// Registers a thread may use from here on; all warps of a warpgroup execute it, in a kernel with __launch_bounds__(threads, 1).
 template <int count>
 __device__ inline void fewer_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
@@ -86,7 +86,7 @@ __device__ inline void sync_threads_of(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-/// A row-major matrix whose boxes of box_rows x box_columns are copied; `swizzled`: boxes of 128 bytes a row, as wgmma reads them.
+/// A row-major matrix whose boxes of box_rows x box_columns are copied; `swizzled`: boxes of 128 bytes per row, as wgmma reads them.
 /// The address and the bytes of a row (row_elements of them) must be multiples of 16. Throws DeviceError on others.
 inline CUtensorMap tensor_map(const void* data, CUtensorMapDataType type, std::size_t element_bytes, std::int64_t rows,
                               std::int64_t columns, std::int64_t row_elements, unsigned box_rows, unsigned box_columns, bool swizzled) {

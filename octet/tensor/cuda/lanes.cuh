@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.cuda.cu files: what a group of GPU threads offers to a shared row body (on the CPU one thread with a SIMD register does).
+// Only for *.cuda.cu files: the row interface of a group of GPU threads (on a CPU, of one thread with a SIMD register).
 
 #include "octet/numerics/philox.hpp"
 #include "octet/numerics/rounding.hpp"
@@ -20,7 +20,7 @@ __device__ __forceinline__ float warp_max(float x) {
   return x;
 }
 
-/// The same over `threads` threads of a block, all of which must call; one place in shared memory for every warp.
+/// The same over `threads` threads of a block, all of which must call; one element of shared memory per warp.
 template <int threads, class F>
 __device__ __forceinline__ float block_fold(float x, F warp_fold) {
   constexpr int warps = threads / 32;

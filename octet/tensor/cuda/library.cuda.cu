@@ -10,7 +10,7 @@
 namespace octet::cuda {
 namespace {
 
-// "" stands for where the loader itself looks.
+// "": the loader's own paths.
 std::vector<std::string> places() {
   std::vector<std::string> out{""};
   if (const char* own = std::getenv("OCTET_CUDA_LIBRARIES")) out.push_back(std::string(own) + "/");

@@ -79,7 +79,7 @@ HostPages HostPages::reserve() {
 void HostPages::take(std::size_t bytes) {
   if (bytes <= taken_) return;
   give_back();
-  // One range, whatever it grew from: CUDA copies and clears nothing that lies in two.
+  // One registered range, also after growth: CUDA does not copy or clear across two.
   const std::size_t all = std::min(std::size_t(round_up(std::int64_t(bytes), std::int64_t(least_part))), pages_.bytes());
   if (cudaHostRegister(pages_.data(), all, cudaHostRegisterMapped) != cudaSuccess) {
     cudaGetLastError();

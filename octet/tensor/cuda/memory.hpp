@@ -9,11 +9,11 @@
 
 namespace octet::cuda {
 
-/// Address space of the GPU that is given memory from its start on, as far as it is needed. Owns both.
+/// Address space of the GPU, backed with memory from its start as needed. Owns both.
 class Pages {
  public:
   Pages() = default;
-  /// As much address space as the GPU has memory, without taking any of it.
+  /// Reserves as much address space as the GPU has memory, without allocating memory.
   static Pages reserve();
   ~Pages();
   Pages(Pages&& other) noexcept { *this = std::move(other); }
@@ -22,7 +22,7 @@ class Pages {
     return *this;
   }
 
-  /// Gives memory to the first `bytes` bytes. Throws DeviceError when the GPU has no more.
+  /// Backs the first `bytes` bytes with memory. Throws DeviceError when the GPU has no more.
   void take(std::size_t bytes);
 
   std::byte* data() const { return data_; }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Only for *.cuda.cu files: a few floats side by side, as one thread of a GPU loads and stores them. It understands what the shared row
-// bodies say to a value (see octet/numerics/value.hpp); each function is its scalar one on every element.
+// Only for *.cuda.cu files: a few floats side by side, as one thread of a GPU loads and stores them. It has the functions that shared row
+// bodies call on a value (see octet/numerics/value.hpp), applied to every element.
 
 #include "octet/numerics/sigmoid.hpp"
 
@@ -53,8 +53,8 @@ OCTET_PACK_OPERATOR(-)
 OCTET_PACK_OPERATOR(*)
 #undef OCTET_PACK_OPERATOR
 
-// Division and square root, correctly rounded by the steps that the compiler takes for one value. It takes them one value after the other,
-// each behind a look at its size; here all are under way at once, behind one look at all, and one by one only where one is far from 1.
+// Division and square root, correctly rounded, by the compiler's steps for one value. The compiler processes values one by one, each after
+// a range check. Here one check covers all values, which are then processed together, or one by one if one of them is far from 1.
 namespace detail {
 inline constexpr float far_below = 0x1p-60f, far_above = 0x1p60f;
 
@@ -139,7 +139,7 @@ __device__ __forceinline__ float largest_of(const Pack<N>& p) {
   return m;
 }
 
-/// 16 bytes as T says that they stand in memory, and back.
+/// 16 bytes of T in memory as a pack, and back.
 template <class T>
 __device__ __forceinline__ Pack<16 / int(sizeof(T))> unpacked(uint4 q) {
   const unsigned word[4] = {q.x, q.y, q.z, q.w};

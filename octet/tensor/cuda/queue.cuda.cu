@@ -9,7 +9,7 @@ namespace octet::cuda {
 void not_built() { throw ContractError("this program has a CUDA backend"); }
 
 Queue make_queue() {
-  facts();  // says why where there is no GPU
+  facts();  // throws the reason if there is no GPU
   cudaStream_t queue;
   require(cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking), "cudaStreamCreate");
   return queue;

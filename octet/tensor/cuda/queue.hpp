@@ -6,18 +6,17 @@ struct CUstream_st;
 
 namespace octet::cuda {
 
-/// An ordered queue of work on the GPU: CUDA's stream, named without its headers.
+/// An ordered queue of work on the GPU: a CUDA stream, declared without CUDA's headers.
 using Queue = CUstream_st*;
 
-/// The caller ends it. Throws DeviceError where no GPU can be used.
+/// The caller destroys it. Throws DeviceError if no GPU works.
 Queue make_queue();
 /// Waits for its work first.
 void end_queue(Queue);
 /// Returns when all work put into the queue is done. Throws DeviceError when some of it failed.
 void wait(Queue);
 
-/// Put a copy, or zeros, of so many bytes into the queue; addresses of the GPU, or of pinned memory of the host. Throw DeviceError when
-/// CUDA refuses.
+/// Enqueue a copy of `bytes` bytes, or zeros; addresses of the GPU, or of pinned memory of the host. Throw DeviceError when CUDA refuses.
 void copy(Queue, const void* from, void* to, std::size_t bytes);
 void clear(Queue, void* at, std::size_t bytes);
 

@@ -1,7 +1,6 @@
 #pragma once
 
-// Only for *.cuda.cu files: the backward of an op that works on rows and has weights a column: a gradient for each row, and sums over all
-// rows for each column.
+// Only for *.cuda.cu files: the backward of an op on rows with per-column weights: a gradient per row, and sums over all rows per column.
 
 #include <algorithm>
 
@@ -26,7 +25,7 @@ struct RowGradients {
 //   static constexpr int sums;
 //   row(lanes, cols, r, dy, x, accumulate, dx, sums)   row r by the op's shared row body; sum s goes to where sums + s points
 
-/// Blocks that share a multiprocessor: as many as have the registers that a thread needs.
+/// Blocks per multiprocessor, as far as registers allow.
 template <int threads, class Body>
 inline constexpr int blocks_of_rows = (Body::sums == 1 ? 512 : 384) / block_of<threads>;
 

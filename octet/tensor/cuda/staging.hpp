@@ -8,9 +8,9 @@
 
 namespace octet::cuda {
 
-/// Pinned memory of the host through which bytes go to and from the GPU in parts: a ring of slots, each with the mark behind its last copy.
-/// The host fills or empties one slot while others are on their way, and waits only where the ring is full: an upload does not wait for
-/// the work before it in the queue. Owns the memory, which is taken on first use. Not for several threads at once.
+/// Pinned memory of the host for copies to and from the GPU in parts: a ring of buffers, each with the event of its last copy. The host
+/// fills or empties one slot while others are on their way, and waits only where the ring is full: an upload does not wait for
+/// the work before it in the queue. Owns the memory, which is allocated on first use. Not thread-safe.
 class Staging {
  public:
   Staging() = default;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for quantize.cpu.cpp: what happens to a strip of at most 128 x 128 values between reading them and having their codes.
+// Only for quantize.cpu.cpp: encoding of a strip of at most 128 x 128 values.
 
 #include "octet/numerics/in_range.hpp"
 #include "octet/numerics/scale.hpp"
@@ -24,14 +24,14 @@ struct Strip {
   int rows, cols;
 };
 
-/// Maxima of a strip's blocks and what they give.
+/// Maxima of a strip's blocks and their scales.
 struct alignas(64) BlockScales {
   static constexpr int most = strip_size * strip_size / smallest_block;
   float amax[most]{}, scale[most]{}, descale[most]{};
   std::uint8_t code[most]{};
 
   /// Scales of blocks [at, at + n) from their maxima. Raises the maximum and, when it counts, widens the range of scales seen.
-  /// True when some value can land beyond the format's largest, or a decoded one below what BF16 holds.
+  /// True when some value can land beyond the format's largest, or a decoded one below BF16's range.
   bool derive(const BlockRule& rule, int at, int n, bool counts, Partial& seen) {
     Vec top{}, least = splat<Vec>(__builtin_inff()), greatest{}, encoded{};
     Lane{}.each(n, [&](auto c) {
@@ -116,15 +116,15 @@ struct Place {
   Rows<T> as() const {
     return {reinterpret_cast<T*>(at), stride / std::int64_t(sizeof(T))};
   }
-  /// Asks for every step-th row from r on, to be written.
+  /// Prefetches every step-th row from r on for writing.
   OCTET_HD void prefetch(int r, int step) const {
     for (; r < rows; r += step)
       for (int i = 0; i < lines; ++i) __builtin_prefetch(at + r * stride + i * 64, 1, 3);
   }
 };
 
-/// Asks for what comes next while a strip is encoded, row by row: the values to its right and the places of its codes. No processor
-/// foresees a walk over 128 rows. Addresses beyond the matrix do no harm.
+/// Prefetches, row by row while a strip is encoded, the values to its right and the lines of its codes. No processor foresees a walk over
+/// 128 rows. Addresses beyond the matrix do no harm.
 template <class T>
 struct Ahead {
   const T* values;
@@ -146,7 +146,7 @@ void row_maxima(const typename Source::Type* x, std::int64_t ld, int rows, int s
     for (int s = 0; s < segments; ++s) amax[r * segments + s] = maximum<Source>(x + r * ld + (s << shift), 1 << shift);
 }
 
-/// amax[c] of one column each over n rows, raised from what stands there.
+/// amax[c] of one column each over n rows, raised from the stored value.
 template <class Source>
 void column_maxima(const typename Source::Type* x, std::int64_t ld, int n, float* amax) {
   constexpr int lanes = raw_lanes<Source>, packs = strip_size / lanes;
@@ -215,7 +215,7 @@ struct EncodedPair {
   }
 };
 
-/// Codes of a strip, whatever its values are.
+/// Codes of a strip with any values.
 template <class Source, class Format, class Scale>
 void encode_any(Rows<const typename Source::Type> x, int rows, const Scale scale, const Ahead<typename Source::Type> ahead,
                 Rows<std::uint8_t> codes, Partial& seen) {
@@ -253,7 +253,7 @@ void encode_in_range(Rows<const typename Source::Type> x, int rows, const Scale 
   seen.flushed -= total(minus);
 }
 
-/// The same from a strip's codes, whatever they are, as decode_operand makes them.
+/// The same from any codes of a strip, as decode_operand decodes them.
 template <class Format, class T, class Descale>
 void decode_strip(const std::uint8_t* codes, const Strip& s, const Descale descale, Rows<T> to) {
   for (int r = 0; r < s.rows; ++r)

@@ -14,7 +14,7 @@ namespace octet::cpu::OCTET_ISA {
 /// ops/quantize/quantize.cpu.cpp.
 class TileQuantizer {
  public:
-  /// `values` is where the whole matrix [rows, cols] stands, or null when tiles come from a buffer that is reused; it must be set
+  /// `values` is the address of the whole matrix [rows, cols], or null when tiles come from a buffer that is reused; it must be set
   /// unless the spec is local. `stored` is the type of the values: sink.dtype, or f32 to be rounded to it.
   TileQuantizer(const ops::Sink& sink, const void* values, DType stored);
   ~TileQuantizer();
@@ -24,18 +24,18 @@ class TileQuantizer {
   std::int64_t tile_rows() const { return tile_rows_; }
   /// Even so there are too few tiles, and it is worth making all rows first and then calling all_tiles().
   bool wants_all_tiles() const { return strips_apart_ && ceil_div(sink_.shape[0], tile_rows_) < threads_; }
-  /// Rows [row0, row0 + rows) stand at `tile`, densely. row0 is a multiple of tile_rows(); fewer rows than that only in the last tile.
+  /// Rows [row0, row0 + rows) are at `tile`, densely. row0 is a multiple of tile_rows(); fewer rows than that only in the last tile.
   void tile(const void* tile, std::int64_t row0, std::int64_t rows);
-  /// Every tile of the matrix that stands at `values`, by all threads: strips of a tile's columns may go to several.
+  /// Every tile of the matrix at `values`, by all threads: strips of a tile's columns may go to several.
   void all_tiles(const void* values);
-  /// Turns maxima into scales, encodes what had to wait for them, and writes descales, amax and health.
+  /// Turns maxima into scales, encodes the values that depend on them, and writes descales, amax and health.
   void finish();
 
-  struct alignas(64) Partial {  // one a thread, merged in order
+  struct alignas(64) Partial {  // one per thread, merged in order
     float amax = 0, scale_min = 0, scale_max = 0;
     std::int64_t saturated = 0, flushed = 0, nonfinite = 0;
     double signal = 0, noise = 0;
-    bool finite = true, finite_columns = true;  // of what the tensor's maximum and column_maxima saw
+    bool finite = true, finite_columns = true;  // of the values in the tensor's maximum and column_maxima
     float* column_maxima = nullptr;
   };
 

@@ -1,9 +1,9 @@
 #pragma once
 
-// Only for quantize.cpu.cpp: how the values of a matrix stand in memory, and maxima of their magnitudes.
+// Only for quantize.cpu.cpp: types of stored values, and maxima of their magnitudes.
 //
 // A magnitude is compared by its bits, as an integer: that orders all finite values and puts infinity and NaN above them, so one
-// maximum tells both the largest value and whether all are finite.
+// maximum gives the largest value and whether all are finite.
 
 #include "octet/tensor/cpu/pair.hpp"
 
@@ -45,7 +45,7 @@ OCTET_HD std::uint32_t largest(Halves v) {
   const __m256i half = (__m256i)v;
 #endif
   const __m128i eight = _mm_max_epu16(_mm256_extracti128_si256(half, 1), _mm256_castsi256_si128(half));
-  // The processor finds the least of eight, hence the complements.
+  // The processor has an instruction for the minimum of eight, so values are complemented.
   return 0xFFFFu ^ (std::uint32_t(_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1))))) & 0xFFFFu);
 }
 

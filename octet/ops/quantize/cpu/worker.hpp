@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for quantize.cpu.cpp: what one thread does with a tile of rows.
+// Only for quantize.cpu.cpp: the work of one thread on a tile of rows.
 
 #include <type_traits>
 
@@ -20,7 +20,7 @@ inline When when(const ops::QuantizeSpec& spec, const Quantized& q, bool rows) {
 
 inline int shift_of(int n) { return 31 - __builtin_clz(unsigned(n)); }
 
-/// Calls f.operator()<Source, Format>() for how the values stand and what they become.
+/// Calls f.operator()<Source, Format>() for the type of the values and the format of the codes.
 template <class F>
 void with_types(const ops::Sink& sink, DType stored, const F& f) {
   dispatch<E4M3, E5M2>(sink.spec.format, "quantize", [&]<class Format>() {
@@ -76,7 +76,7 @@ struct Worker {
   alignas(64) T ragged[strip_size * strip_size];
   BlockScales scales{};
 
-  /// f(values, their row length, strip) for a strip of rows that stand at x. A narrow one is first copied to where zeros surround it.
+  /// f(values, their row length, strip) for a strip of rows at x. A narrow one is first copied and padded with zeros.
   template <class F>
   void strip(const T* x, const Strip& s, const F& f) {
     if (s.cols == strip_size) return f(x, C, s);
@@ -113,7 +113,7 @@ struct Worker {
       f.template operator()<V>(descale);
     });
   }
-  /// Puts a strip where it belongs from its codes, whatever they are.
+  /// Stores a strip from any codes.
   template <class Descale>
   void put(const Quantized& q, const Place& p, const Strip& s, const Descale& descale) {
     if (q.decoded) {
@@ -244,7 +244,7 @@ struct Worker {
     emit<AlongRows>({x, ld}, s, {{scales.scale, segments, shift}, {scales.descale, segments, shift}}, range(finite, beyond), Into::rows);
   }
 
-  /// amax[c] over n rows, raised from what stands there; false when there was infinity or NaN.
+  /// amax[c] over n rows, raised from the stored values; false when there was infinity or NaN.
   bool raise_columns(const T* x, std::int64_t ld, int n, float* amax) {
     alignas(64) float bound[strip_size];
     __builtin_memcpy(bound, amax, sizeof bound);
@@ -289,7 +289,7 @@ struct Worker {
     });
   }
 
-  /// All that can be done with some columns of a tile at once.
+  /// All work on some columns of a tile.
   void tile(const T* x, std::int64_t row0, int n, Columns in) {
     const bool row_now = when(sink.spec, rows, true) == When::tile, col_now = when(sink.spec, cols, false) == When::tile;
     if (sink.spec.scale_known()) {
@@ -303,7 +303,7 @@ struct Worker {
       strips(x, row0, n, in, [&](const T* p, std::int64_t ld, const Strip& s) { blocks(p, ld, s, row_now, col_now); });
   }
 
-  /// What scales wait for: the maximum of the tensor, where no block's tells it, and of whole columns.
+  /// The maxima that scales depend on: of the tensor, if no block's maxima give it, and of whole columns.
   void maxima(const T* x, std::int64_t row0, int n, Columns in, bool nothing_now) {
     const bool of_tensor = nothing_now && ((rows && rows.block.whole_tensor()) || (cols && cols.block.whole_tensor()));
     const bool of_columns = when(sink.spec, cols, false) == When::finish && cols.block.whole_rows();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.cuda.cu files: what one pass over a matrix has to do for a Sink.
+// Only for *.cuda.cu files: the work of one pass over a matrix for a Sink.
 
 #include "octet/ops/quantize/sink.hpp"
 
@@ -8,11 +8,11 @@ namespace octet::cuda {
 
 inline constexpr int tile_side = 128, tile_threads = 256;
 
-/// What a pass does for one orientation of the codes.
+/// The work of a pass for one orientation of the codes.
 enum class Part : int {
   nothing,
-  constant,       // encode with one scale that stands in memory
-  lines,          // encode with a scale for every line that stands in memory
+  constant,       // encode with one scale in memory
+  lines,          // encode with a scale per line, in memory
   square,         // encode with the scale of each tile, found here
   blocks,         // encode with the scale of every 2^shift values of a line, found here
   top_of_tensor,  // raise the maximum of all values: codes come in the next pass
@@ -40,9 +40,9 @@ struct TileJob {
   std::int64_t rows = 0, cols = 0;
   void* plain = nullptr;  // written when set
   Side row, col;
-  bool same = false;  // both orientations are encoded with one scale a tile: the same codes
+  bool same = false;  // both orientations have one scale per tile: the same codes
   bool e5m2 = false;
-  bool count = false, noise = false;  // health also gets what saturates and becomes 0, and the squares
+  bool count = false, noise = false;  // health also gets saturated and flushed counts, and the squares
   bool wide_columns = false;          // 16 codes of a column can be stored at once
   bool last_first = false;            // begin with the last rows: they were touched last and may still be in the L2 cache
   ScaleRule rule = ScaleRule::quotient;
@@ -55,7 +55,7 @@ struct TileJob {
 /// The pass in which values are made: plain values are stored, and codes of every scale that is known or local; maxima are collected for
 /// the others. Clears the maxima.
 TileJob first_job(Queue, const ops::Sink&);
-/// What had to wait for maxima: turns them into scales, then encodes the values that stand in `values`. Nothing when nothing waits.
+/// The second pass: turns maxima into scales, then encodes `values`. Does nothing if all codes were stored in the first pass.
 void encode_waiting(Queue, const ops::Sink&, const Tensor& values);
 
 }  // namespace octet::cuda

@@ -1,7 +1,7 @@
 #pragma once
 
-// Only for *.cuda.cu files: sinks of ops that need a statistic of a whole row. Where plain values and a maximum of all are all that the
-// first pass makes, rows stand in registers and are read once; elsewhere tiles follow a pass that finds the statistics (see tile.cuh).
+// Only for *.cuda.cu files: sinks of ops that need a statistic of a whole row. If the first pass only stores plain values and a maximum
+// over all, rows are in registers and are read once. Otherwise a pass computes the statistics before the tiles (see tile.cuh).
 
 #include "octet/ops/add/add.kernels.hpp"
 #include "octet/ops/add/add.math.hpp"
@@ -16,7 +16,7 @@ namespace octet::cuda {
 //   known(r)                     the same, found before
 //   scale(lanes, cols, s, x, y)  the row, its statistic known; both by the op's shared row bodies
 
-/// Where a row's values go: to memory, while the largest of their magnitudes is kept.
+/// Stores a row's values to memory and tracks their largest magnitude.
 template <class T, int N>
 struct StoredRow {
   T* to;
@@ -33,11 +33,11 @@ struct StoringLanes : HeldLanes<threads, packs, N> {
   }
 };
 
-/// Blocks that share a multiprocessor. Where statistics are known, nothing keeps a row's weights from being read all at once.
+/// Blocks that share a multiprocessor. Where statistics are known, a row's weights can be read all at once.
 template <int threads, bool known>
 inline constexpr int blocks_that_fill = (known ? 1024 : 1280) / block_of<threads>;
 
-/// A warp or a block a row. `top`, `amax`: places whose maximum is raised; both may be null.
+/// A warp or a block per row. `top`, `amax`: places whose maximum is raised; both may be null.
 template <class T, class Body, bool known, int threads, int packs>
 __global__ void __launch_bounds__(block_of<threads>, blocks_that_fill<threads, known>)
     fill_rows_kernel(std::int64_t rows, std::int64_t cols, const T* x, T* y, float* top, float* amax, const Body body) {
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(block_of<threads>, blocks_that_fill<threads, k
   if (amax) raise(amax, largest);
 }
 
-/// A warp a row.
+/// A warp per row.
 template <class T, class Body, int N>
 __global__ void row_statistics_kernel(std::int64_t rows, std::int64_t cols, const T* x, const Body body) {
   const std::int64_t r = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
@@ -81,7 +81,7 @@ void find_row_statistics(Queue queue, const Tensor& x, const Body& body) {
 
 inline bool wants_a_maximum_at_most(const Side& side) { return side.part == Part::nothing || side.part == Part::top_of_tensor; }
 
-/// Rows in registers where they fit: false, and nothing done, where they do not.
+/// Rows in registers. Returns false and does nothing if they do not fit.
 template <class T, class Body, bool known>
 bool fill_held_rows(Queue queue, const ops::Sink& sink, const TileJob& job, const Tensor& x, const Body& body) {
   const std::int64_t rows = x.shape[0], cols = x.shape[1];
@@ -98,10 +98,10 @@ bool fill_held_rows(Queue queue, const ops::Sink& sink, const TileJob& job, cons
 /// How rows come.
 struct Rows {
   bool aligned = false;  // tiles of them can be made in packs of 8
-  bool known = false;    // their statistics stand in memory
+  bool known = false;    // their statistics are in memory
 };
 
-/// Fills the sink with rows of x as the body scales them. `make` makes tiles of them once the statistics stand in memory.
+/// Fills the sink with rows of x as the body scales them. `make` makes tiles of them once the statistics are in memory.
 template <class T, class Body, class Make>
 void fill_sink_by_rows(Queue queue, const ops::Sink& sink, const Tensor& x, const Body& body, const Make& make, Rows how) {
   const TileJob job = first_job(queue, sink);

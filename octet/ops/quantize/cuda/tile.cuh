@@ -1,8 +1,8 @@
 #pragma once
 
-// Only for *.cuda.cu files: how a GPU producer fills a Sink. A block makes a tile of 128 x 128 values, 8 rows x 8 columns a thread, keeps
-// it in registers, and puts its plain values and its codes, in both orientations, where they belong; BF16 values whose scale is known, and
-// plain ones of two outputs, leave a thread as it makes them (tile_known.cuh).
+// Only for *.cuda.cu files: how a GPU producer fills a Sink. A block makes a tile of 128 x 128 values, 8 rows x 8 columns per thread, in
+// registers, and stores its plain values and its codes in both orientations. BF16 values whose scale is known, and plain ones of two
+// outputs, are stored as they are computed (tile_known.cuh).
 //
 // A producer has
 //   static constexpr int outputs;   1, or 2: it makes columns c and half + c of the matrix at once
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(tile_threads, blocks_at_once<T, aligned, Make:
   Spot at = spot_of(job, width);
   TileValues<T, Make::outputs> v;
   make_tile<T, aligned>(make, int(job.rows), int(width), at, v);
-  // The outputs go round through the registers of one: less code, which is run once, is fetched faster.
+  // A loop over the outputs shares the registers of one: less code, which runs once, is fetched faster.
 #pragma unroll 1
   for (int k = 0; k < Make::outputs; ++k, at.col0 += width) {
     finish_tile<T, aligned>(job, at, v[0], shared);
@@ -92,16 +92,16 @@ inline bool has_aligned_packs(const ops::Sink& sink) {
                        reinterpret_cast<std::uintptr_t>(sink.spec.quantizes() ? sink.codes.rows.codes.data : nullptr);
   return sink.shape[1] % 8 == 0 && address % 16 == 0;
 }
-/// Whether both halves of a sink's columns are whole tiles.
+/// Whether both halves of a sink's columns are multiples of a tile.
 inline bool splits_into_tiles(const ops::Sink& sink) { return sink.shape[1] % (2 * tile_side) == 0; }
 
-/// What fill_sink() must know of a producer.
+/// Properties of a producer for fill_sink().
 struct Fill {
   bool last_first = false;  // its input has just been read or written from the first row to the last
 };
 
-/// Fills the sink with what the producer makes, of T (sink.dtype). `aligned` says whether the producer can make packs of 8; one of two
-/// outputs must, and its halves must be multiples of the tile (see splits_into_tiles). `job`: first_job() of the sink.
+/// Fills the sink with the producer's values, of T (sink.dtype). `aligned`: the producer can make packs of 8; one of two outputs must, and
+/// its halves must be multiples of the tile (see splits_into_tiles). `job`: first_job() of the sink.
 template <class T, class Make>
 void fill_sink(Queue queue, const ops::Sink& sink, TileJob job, const Make& make, bool aligned, Fill how = {}) {
   job.plain = sink.plain.data, job.last_first = how.last_first;

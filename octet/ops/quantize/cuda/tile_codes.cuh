@@ -1,13 +1,13 @@
 #pragma once
 
-// Only for *.cuda.cu files: what a block does with a tile that its threads hold in registers. See tile.cuh.
+// Only for *.cuda.cu files: encoding and storing of a tile in the registers of a block. See tile.cuh.
 
 #include "octet/ops/quantize/cuda/tile_scales.cuh"
 #include "octet/ops/quantize/cuda/tile_values.cuh"
 
 namespace octet::cuda {
 
-/// What health counts of one thread's values.
+/// Health counts of one thread's values.
 struct Tally {
   int saturated = 0, flushed = 0, nonfinite = 0;
   double signal = 0, noise = 0;
@@ -24,7 +24,7 @@ __device__ __forceinline__ float decode_one(unsigned code) {
   return value;
 }
 
-/// Eight values of a row, each looked at: what saturated, is not finite, or became 0.
+/// Counts of saturated, non-finite and flushed values among eight of a row.
 template <class Format, class T, class Scale>
 __device__ __forceinline__ void count_each(const Eight<T>& x, uint2 codes, const Scale& scale, Tally& tally) {
 #pragma unroll
@@ -35,7 +35,7 @@ __device__ __forceinline__ void count_each(const Eight<T>& x, uint2 codes, const
     tally.flushed += v != 0.0f && (byte_of(codes, j) & 0x7F) == 0;
   }
 }
-/// And how far the codes are from the values.
+/// And the squared errors of the codes.
 template <class Format, class T, class Scale>
 __device__ __forceinline__ void measure_noise(const TileJob& job, const Eight<T>& x, uint2 codes, const Scale& scale, Tally& tally) {
 #pragma unroll
@@ -49,7 +49,7 @@ __device__ __forceinline__ void measure_noise(const TileJob& job, const Eight<T>
 }
 
 /// scale(i, j) is that of v[i][j]. `beyond`: some value of the tile may be infinite or land beyond the format's largest. Otherwise it is
-/// enough to count bytes, except where there are NaN or noise is measured: rare, so eight rows go round through the registers of one.
+/// enough to count bytes, except where there are NaN or noise is measured: rare, so a loop over eight rows shares the registers of one.
 template <class Format, class T, class Scale>
 __device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint2 (&codes)[8], bool beyond, const Scale& scale,
                                       Tally& tally) {
@@ -125,7 +125,7 @@ __device__ __forceinline__ void make_rows(const Make& make, int rows, int width,
 
 inline constexpr unsigned infinity_bits = 0x7F800000;
 
-/// What a thread finds that met NaN or infinity in its `rows` rows and makes each of their values again: rare.
+/// Maximum and count of a thread with NaN or infinity in its `rows` rows, recomputed value by value: rare.
 struct Odd {
   int nonfinite = 0;
   float top = 0;  // NaN is ignored
@@ -178,8 +178,8 @@ __device__ __forceinline__ void store_bytes(std::uint8_t* to, uint4 q, int n) {
   }
 }
 
-// Codes of a tile on their way from rows to columns, in shared memory: each column has 16 chunks of 8 codes; chunk k of column c stands at
-// k ^ (c / 8), so neither writing nor reading makes two threads of a group want one bank.
+// Codes of a tile on their way from rows to columns, in shared memory: each column has 16 chunks of 8 codes; chunk k of column c is at k ^
+// (c / 8), so neither writing nor reading has bank conflicts.
 
 __device__ __forceinline__ void put_columns(const uint2 (&codes)[8], const Spot& at, uint4* turned) {
   uint2 column[8];
@@ -188,8 +188,8 @@ __device__ __forceinline__ void put_columns(const uint2 (&codes)[8], const Spot&
 #pragma unroll
   for (int j = 0; j < 8; ++j) chunks[(at.c + j) * 16 + (at.r / 8 ^ at.c / 8)] = column[j];
 }
-/// Half a chunk a column: four of this thread's rows, the first or the second four. Words of every other chunk are swapped, so that again
-/// no two threads want one bank.
+/// Half a chunk per column: four of this thread's rows, the first or the second four. Words of every other chunk are swapped, again without
+/// bank conflicts.
 __device__ __forceinline__ void put_columns(const uint2 (&codes)[4], const Spot& at, int half, unsigned* turned) {
   const unsigned left[4] = {codes[0].x, codes[1].x, codes[2].x, codes[3].x}, right[4] = {codes[0].y, codes[1].y, codes[2].y, codes[3].y};
   unsigned column[2][4];
@@ -227,7 +227,7 @@ __device__ __forceinline__ void encode_tile(const TileJob& job, const Spot& at, 
   Tally tally;
   uint2 codes[8];
   if (encodes(job.row.part)) {
-    // One scale for all, one a row, or one a row and block.
+    // One scale for all, per row, or per row and block.
     const int step = job.row.part == Part::lines || job.row.part == Part::blocks;
     const float* const scales = shared.row_scale + step * at.r + (job.row.part == Part::blocks ? (at.c >> job.row.shift) * tile_side : 0);
 #pragma unroll

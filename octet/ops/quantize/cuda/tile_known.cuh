@@ -1,15 +1,15 @@
 #pragma once
 
-// Only for *.cuda.cu files: a tile of BF16 values that need not wait for one another, because all codes have one scale that stands in
-// memory, or because there are none yet. They are encoded and stored as they are made, so a thread holds little, and a block waits for its
-// threads at most once. See tile.cuh.
+// Only for *.cuda.cu files: a tile of BF16 values without dependencies, because all codes have one scale in memory, or because no codes are
+// stored yet. Values are encoded and stored as they are computed, so a thread needs few registers, and a block synchronizes at most once.
+// See tile.cuh.
 
 #include "octet/ops/quantize/cuda/tile_codes.cuh"
 #include "octet/ops/quantize/cuda/tile_values.cuh"
 
 namespace octet::cuda {
 
-/// Whether a pass is of this kind. Plain values of two outputs would be more than a thread holds, and who counts must hold all.
+/// Whether a pass is of this kind. Plain values of two outputs need too many registers, and counting needs all values.
 template <class Make>
 bool encodes_as_made(const TileJob& job) {
   const auto fits = [](const Side& side) { return side.part == Part::nothing || side.part == Part::constant; };
@@ -112,8 +112,7 @@ void run_known_tiles(Queue queue, unsigned blocks, const TileJob& job, const Mak
   known_tile_kernel<false><<<blocks, tile_threads, 0, queue>>>(job, make);
 }
 
-/// Whether a pass stores plain values and at most asks for the maximum of all: two outputs are more than a thread should hold until the
-/// end.
+/// Whether a pass stores plain values and needs at most the maximum of all: two outputs would occupy too many registers until the end.
 inline bool stores_as_made(const TileJob& job) {
   const auto fits = [](const Side& side) { return side.part == Part::nothing || side.part == Part::top_of_tensor; };
   return job.plain != nullptr && fits(job.row) && fits(job.col);

@@ -1,15 +1,14 @@
 #pragma once
 
-// Only for *.cuda.cu files: a tile of BF16 values whose codes have a power of two for every 128 values of a row and of a column, found
-// here, or for whole rows and columns, whose maxima a first pass collects. A thread holds 8 x 8 values, or 4 x 8 of each of two outputs,
-// and multiplies them in BF16, which such a factor leaves exact: so four blocks, or two of twice the threads, share a multiprocessor. See
-// tile.cuh.
+// Only for *.cuda.cu files: a tile of BF16 values whose scales are powers of two: one per 128 values of a row and of a column, computed
+// here, or one per whole row and column, from maxima of a first pass. A thread has 8 x 8 values, or 4 x 8 of each of two outputs, and
+// scales them in BF16, which is exact. Four blocks, or two of twice the threads, therefore fit a multiprocessor. See tile.cuh.
 
 #include "octet/ops/quantize/cuda/tile_codes.cuh"
 
 namespace octet::cuda {
 
-/// Whether a pass is of this kind: counts and other scales are the general kernel's.
+/// Whether a pass is of this kind: counts and other scales need the general kernel.
 inline bool works_by_lines(const TileJob& job) {
   const auto fits = [](const Side& side) {
     const bool blocks = side.part == Part::blocks && side.shift == 7 && !side.e8m0;
@@ -22,7 +21,7 @@ inline bool works_by_lines(const TileJob& job) {
 template <int outputs>
 inline constexpr int line_tile_threads = outputs* tile_threads;
 
-/// What the threads of a block share, for each output: maxima of rows and, of each warp's rows, of columns; then the scales, in BF16.
+/// Shared memory of a block, per output: maxima of rows and, of each warp's rows, of columns; then the scales, in BF16.
 template <int outputs>
 struct LineShared {
   static constexpr int warps = line_tile_threads<outputs> / 32;
@@ -103,7 +102,7 @@ __device__ __forceinline__ void find_line_scales(const TileJob& job, const Spot&
   if (job.health && encodes(side.part) && greatest > 0) widen_range(job.health, __uint_as_float(least), __uint_as_float(greatest));
 }
 
-/// Two BF16 times two powers of two: exact, but where no code tells the result from 0.
+/// Two BF16 times two powers of two: exact, except for results that every format encodes as 0.
 __device__ __forceinline__ unsigned scaled(unsigned x, unsigned s) {
   unsigned y;
   asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(x), "r"(s));

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.cuda.cu files: maxima of a tile's blocks and what they give. See tile.cuh.
+// Only for *.cuda.cu files: maxima of a tile's blocks and their scales. See tile.cuh.
 
 #include "octet/ops/quantize/quantize.math.hpp"
 #include "octet/ops/quantize/cuda/codes.cuh"
@@ -9,7 +9,7 @@
 
 namespace octet::cuda {
 
-/// What the threads of a block share of a tile. A scale stands at block * 128 + line; where all share one, at 0.
+/// Shared memory of a block for a tile. A scale is at block * 128 + line; a common one at 0.
 struct TileShared {
   uint4 codes[tile_side * tile_side / 16];  // before that: maxima of columns, 128 of each warp's 16 rows
   float row_scale[4 * tile_side], col_scale[4 * tile_side];
@@ -31,11 +31,11 @@ __device__ __forceinline__ Spot spot_of(const TileJob& job, std::int64_t width, 
           int(threadIdx.x) % 16 * 8};
 }
 
-/// Magnitudes compare like their bits. The first look spares most of the atomics.
+/// Magnitudes compare like their bits. The first comparison avoids most atomics.
 __device__ __forceinline__ void raise(float* to, float x) {
   if (x > *static_cast<volatile float*>(to)) atomicMax(reinterpret_cast<int*>(to), __float_as_int(x));
 }
-/// Scales are above 0, and 0 means that none was seen.
+/// Scales are above 0, and 0 means none.
 __device__ __forceinline__ void widen_range(ops::QuantizeHealth* h, float least, float greatest) {
   raise(&h->scale_max, greatest);
   int* const low = reinterpret_cast<int*>(&h->scale_min);
@@ -81,7 +81,7 @@ __device__ __forceinline__ void collect_tops(const TileJob& job, const Spot& at,
   }
 }
 
-/// What one thread learns while it turns maxima into scales.
+/// Results of one thread that turns maxima into scales.
 struct Found {
   float least = INFINITY, greatest = 0;
   bool beyond = false;
@@ -121,7 +121,7 @@ __device__ __forceinline__ void find_block_scales(const TileJob& job, const Side
   }
 }
 
-/// Padding of a layout is 1 in f32 and the code 0 in e8m0: always the same bytes, whatever stood there.
+/// Padding of a layout is 1 in f32 and the code 0 in e8m0: always the same bytes.
 __device__ __forceinline__ void fill_padding(const Side& side) {
   const std::int64_t beside = side.stored_blocks - side.blocks, below = side.stored_lines - side.lines;
   const std::int64_t n = side.lines * beside + below * side.stored_blocks;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.cuda.cu files: how a producer makes values of a tile. See tile.cuh.
+// Only for *.cuda.cu files: values of a tile from a producer. See tile.cuh.
 
 #include "octet/ops/quantize/cuda/eight.cuh"
 
@@ -26,7 +26,7 @@ struct PackLanes {
   }
 };
 
-/// Where a row body "stores": registers. What it stores half a row further goes to `second`.
+/// The destination of a row body's stores: registers. Stores half a row further go to `second`.
 template <int N>
 struct Kept {
   Pack<N>*first, *second = nullptr;
@@ -39,7 +39,7 @@ __device__ __forceinline__ T* row_of(T* matrix, int row, int cols) {
   return matrix + std::int64_t(row) * cols;
 }
 
-/// The values that stand in memory, of T, as what the sink's type makes of them.
+/// A producer of values in memory, of T, rounded to the sink's type.
 template <class From, class T>
 struct Stored {
   static constexpr int outputs = 1;
