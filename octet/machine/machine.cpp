@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "octet/ops/gemm/gemm.hpp"
-#include "octet/ops/gemm/gemm_plans.hpp"
+#include "octet/ops/gemm/gemm_algorithms.hpp"
 #include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/tensor/cuda/device.hpp"
@@ -47,11 +47,11 @@ std::string device_name(Device device) { return device == Device::cuda ? cuda::f
 std::size_t available_bytes(Device device) { return device == Device::cuda ? cuda::free_bytes() : cpu::available_bytes(); }
 
 std::string gemm_plans_text(Device device) {
-  return device == Device::cuda ? ops::GemmPlans::of_process().text(ops::gemm_library(device)) : "";
+  return device == Device::cuda ? ops::GemmAlgorithms::of_process().text(ops::gemm_library(device)) : "";
 }
 
 bool replay_gemm_plans(Device device, const std::string& text) {
-  return device != Device::cuda || ops::GemmPlans::of_process().load(text, ops::gemm_library(device));
+  return device != Device::cuda || ops::GemmAlgorithms::of_process().load(text, ops::gemm_library(device));
 }
 
 MatmulLimit matmul_limit(Device device) {

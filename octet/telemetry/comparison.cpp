@@ -122,7 +122,8 @@ double gap_of(const RunRecord& run, const RunRecord& other) {
 double final_train_loss(const RunRecord& run) {
   if (run.end) return run.end->train_loss;
   if (run.steps.empty()) return NAN;
-  const std::size_t n = std::max<std::size_t>(1, run.steps.size() / 20);
+  constexpr std::size_t last_part = 20;  // the last twentieth of the steps: averages the noise of batches, and is short enough to be final
+  const std::size_t n = std::max<std::size_t>(1, run.steps.size() / last_part);
   double sum = 0;
   for (std::size_t i = run.steps.size() - n; i < run.steps.size(); ++i) sum += run.steps[i].loss;
   return sum / double(n);

@@ -40,7 +40,7 @@ Verdict verdict_field(const json::Fields& f) {
 ComparisonRow row_of(const json::Fields& f) {
   ComparisonRow r;
   r.arm = f.text("arm"), r.recipe = f.text("recipe");
-  r.twin = int(f.integer("twin", 0, most_twins)), r.seeds = int(f.integer("seeds", 0, 1 << 20));
+  r.twin = int(f.integer("twin", 0, most_twins)), r.seeds = int(f.integer("seeds", 0, most_stated));
   r.train_loss = f.number_or_nan("train_loss"), r.eval_loss = f.number_or_nan("eval_loss");
   r.average_loss = f.number_or_nan("average_loss");
   r.gap = f.number_or_nan("gap"), r.gap_deviation = f.number_or_nan("gap_deviation"), r.gap_half_width = f.number_or_nan("gap_half_width");

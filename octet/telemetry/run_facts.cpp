@@ -59,7 +59,7 @@ ModelFacts model_facts(const json::Fields& f) {
 }
 
 MachineFacts machine_facts(const json::Fields& f) {
-  return {f.text("cpu"), int(f.integer("threads", 0, 1 << 20)), f.text("gemm_compute"), f.number_or_nan("gemm_limit_flops")};
+  return {f.text("cpu"), int(f.integer("threads", 0, most_stated)), f.text("gemm_compute"), f.number_or_nan("gemm_limit_flops")};
 }
 
 RunFacts facts_of_file(const std::string& path) {

@@ -12,6 +12,9 @@ namespace octet {
 json::Value memory_json(const MemoryUse&);
 MemoryUse memory_use(const json::Fields&);
 
+/// Threads, or seeds, that a file may state at most: far above any machine, and within int.
+inline constexpr std::int64_t most_stated = 1 << 20;
+
 /// The remedy for a file of a run folder that cannot be read.
 inline constexpr const char* file_remedy = "restore the file from a copy, or leave this run out";
 

@@ -12,7 +12,7 @@
 #include "octet/models/gpt2/hugging_face.hpp"
 #include "octet/models/llama/hugging_face.hpp"
 #include "octet/models/qwen2/hugging_face.hpp"
-#include "octet/ops/gemm/gemm_plans.hpp"
+#include "octet/ops/gemm/gemm_algorithms.hpp"
 #include "octet/telemetry/comparison.hpp"
 #include "octet/telemetry/event_line.hpp"
 #include "octet/telemetry/run_facts.hpp"
@@ -135,7 +135,7 @@ void write_wildcards(const std::string& folder) {
 }
 
 void write_plans(const std::string& folder) {
-  ops::GemmPlans plans;
+  ops::GemmAlgorithms plans;
   plans.store({.M = 16, .N = 32, .K = 64}, {.config = {1, 2, ~0ull}, .workspace_bytes = 1 << 20, .microseconds = 12.3});
   plans.store({.M = 1, .N = 1, .K = 1, .a = DType::e4m3, .a_scale = ops::GemmScale::row, .fast = true, .alignment = 16}, {});
   put(folder, "plans", plans.text("cuBLASLt 13.0, H100"));

@@ -171,9 +171,12 @@ class Graphs final : public CudnnAttention {
   Built forward_, backward_, deterministic_;
 };
 
-// cuDNN's limits that the documentation names, and where it pays to build graphs.
+constexpr Size head_dim_multiple = 8, most_head_dim = 128;  // limits in cuDNN's documentation
+constexpr Size fewest_tokens = 512;                         // fewer do not repay building the graphs
+
 bool suits(const AttentionProblem& p) {
-  return p.dtype == DType::bf16 && p.heads.head_dim % 8 == 0 && p.heads.head_dim <= 128 && p.tokens >= 512 && p.heads.sequence > 1;
+  const Size d = p.heads.head_dim;
+  return p.dtype == DType::bf16 && d % head_dim_multiple == 0 && d <= most_head_dim && p.tokens >= fewest_tokens && p.heads.sequence > 1;
 }
 
 struct Known {

@@ -16,7 +16,7 @@
 namespace octet::cuda {
 namespace {
 
-using ops::GemmAlgorithm, ops::GemmForm, ops::GemmPlans, ops::GemmScale;
+using ops::GemmAlgorithm, ops::GemmForm, ops::GemmAlgorithms, ops::GemmScale;
 
 constexpr int candidates = 20;      // algorithms of the library that are timed
 constexpr int timings = 4;          // of each, after one that is not counted
@@ -57,14 +57,14 @@ struct Description {
 };
 
 // A form as the library knows it, with the algorithm that was chosen. Lives as long as the process.
-struct Plan {
+struct Prepared {
   const GemmForm form;
   Description description;
   cublasLtMatrixLayout_t a, b, d;  // the library's A (b here), B and D
   cublasLtMatmulAlgo_t algorithm{};
   bool found = false;
 
-  explicit Plan(const GemmForm& f)
+  explicit Prepared(const GemmForm& f)
       : form(f),
         a(f.b_transposed ? layout(f.b, f.N, f.K) : layout(f.b, f.K, f.N)),
         b(f.a_transposed ? layout(f.a, f.M, f.K) : layout(f.a, f.K, f.M)),
@@ -96,7 +96,7 @@ struct Plan {
 };
 
 // The library's own order, best guess first; none where it has no kernel.
-std::vector<cublasLtMatmulHeuristicResult_t> guesses(const Plan& plan, std::size_t workspace_bytes, int wanted) {
+std::vector<cublasLtMatmulHeuristicResult_t> guesses(const Prepared& prepared, std::size_t workspace_bytes, int wanted) {
   const CublasLt& lt = cublaslt();
   cublasLtMatmulPreference_t preference;
   require(lt.make_preference(&preference), "cublasLtMatmulPreferenceCreate");
@@ -108,11 +108,11 @@ std::vector<cublasLtMatmulHeuristicResult_t> guesses(const Plan& plan, std::size
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto which : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    prefer(which, std::uint32_t(plan.form.alignment));
+    prefer(which, std::uint32_t(prepared.form.alignment));
   std::vector<cublasLtMatmulHeuristicResult_t> list(std::size_t(wanted), cublasLtMatmulHeuristicResult_t{});
   int got = 0;
-  const cublasStatus_t status =
-      lt.heuristic(lt.handle, plan.description.it, plan.a, plan.b, plan.d, plan.d, preference, wanted, list.data(), &got);
+  const cublasStatus_t status = lt.heuristic(lt.handle, prepared.description.it, prepared.a, prepared.b, prepared.d, prepared.d, preference,
+                                             wanted, list.data(), &got);
   lt.end_preference(preference);
   list.resize(status == CUBLAS_STATUS_SUCCESS ? std::size_t(got) : 0);
   std::erase_if(list, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
@@ -162,17 +162,17 @@ class Stopwatch {
 
 // The fastest of the list, each timed in turn so that a change of the GPU's clock meets all. Those that the library refuses are dropped,
 // and after the first round the slow ones.
-GemmAlgorithm fastest(const Plan& plan, Queue queue, const GemmOperands& o, std::vector<cublasLtMatmulHeuristicResult_t> list) {
-  const std::size_t d_bytes = std::size_t(plan.form.M * plan.form.N) * size_of(plan.form.d);
-  const Aside aside(plan.form.accumulate ? d_bytes : 0);
+GemmAlgorithm fastest(const Prepared& prepared, Queue queue, const GemmOperands& o, std::vector<cublasLtMatmulHeuristicResult_t> list) {
+  const std::size_t d_bytes = std::size_t(prepared.form.M * prepared.form.N) * size_of(prepared.form.d);
+  const Aside aside(prepared.form.accumulate ? d_bytes : 0);
   GemmAlgorithm best;
   const auto take = [&](const cublasLtMatmulHeuristicResult_t& one, double milliseconds) {
     std::copy_n(one.algo.data, best.config.size(), best.config.begin());
     best.workspace_bytes = one.workspaceSize, best.microseconds = 1000 * milliseconds;
   };
-  if (plan.form.accumulate && aside.data() == nullptr) return take(list.front(), 0), best;
-  void* const to = plan.form.accumulate ? aside.data() : o.d;
-  std::erase_if(list, [&](const auto& one) { return plan.run(queue, o, one.algo, to) != CUBLAS_STATUS_SUCCESS; });
+  if (prepared.form.accumulate && aside.data() == nullptr) return take(list.front(), 0), best;
+  void* const to = prepared.form.accumulate ? aside.data() : o.d;
+  std::erase_if(list, [&](const auto& one) { return prepared.run(queue, o, one.algo, to) != CUBLAS_STATUS_SUCCESS; });
   if (list.empty()) return best;
   std::vector<double> least(list.size(), INFINITY);
   Stopwatch watch;
@@ -180,7 +180,7 @@ GemmAlgorithm fastest(const Plan& plan, Queue queue, const GemmOperands& o, std:
   for (int round = 0; round < timings; ++round) {
     for (std::size_t i = 0; i < list.size(); ++i)
       if (round == 0 || least[i] < far_behind * front)
-        least[i] = std::min(least[i], watch.time(queue, [&] { plan.run(queue, o, list[i].algo, to); }));
+        least[i] = std::min(least[i], watch.time(queue, [&] { prepared.run(queue, o, list[i].algo, to); }));
     front = *std::min_element(least.begin(), least.end());
   }
   const std::size_t at = std::size_t(std::min_element(least.begin(), least.end()) - least.begin());
@@ -188,35 +188,36 @@ GemmAlgorithm fastest(const Plan& plan, Queue queue, const GemmOperands& o, std:
 }
 
 // A stored algorithm that the library still accepts for this form.
-bool accept(Plan& plan, const GemmAlgorithm& a, std::size_t workspace_bytes) {
-  std::copy(a.config.begin(), a.config.end(), plan.algorithm.data);
+bool accept(Prepared& prepared, const GemmAlgorithm& a, std::size_t workspace_bytes) {
+  std::copy(a.config.begin(), a.config.end(), prepared.algorithm.data);
   cublasLtMatmulHeuristicResult_t result{};
   const CublasLt& lt = cublaslt();
-  return lt.check(lt.handle, plan.description.it, plan.a, plan.b, plan.d, plan.d, &plan.algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
+  return lt.check(lt.handle, prepared.description.it, prepared.a, prepared.b, prepared.d, prepared.d, &prepared.algorithm, &result) ==
+             CUBLAS_STATUS_SUCCESS &&
          result.workspaceSize <= workspace_bytes;
 }
 
-void choose(Plan& plan, Queue queue, const GemmOperands& o, bool deterministic) {
-  GemmPlans& plans = GemmPlans::of_process();
-  if (const auto stored = plans.find(plan.form); stored && accept(plan, *stored, o.workspace_bytes)) {
-    plan.found = true;
+void choose(Prepared& prepared, Queue queue, const GemmOperands& o, bool deterministic) {
+  GemmAlgorithms& known = GemmAlgorithms::of_process();
+  if (const auto stored = known.find(prepared.form); stored && accept(prepared, *stored, o.workspace_bytes)) {
+    prepared.found = true;
     return;
   }
   const bool tune = !deterministic && !capturing(queue);
-  const auto list = guesses(plan, o.workspace_bytes, tune ? candidates : 1);
-  if (list.empty()) return log::warn("cuBLASLt has no kernel for {}: Octet's own, which is slow, multiplies", to_text(plan.form));
+  const auto list = guesses(prepared, o.workspace_bytes, tune ? candidates : 1);
+  if (list.empty()) return log::warn("cuBLASLt has no kernel for {}: Octet's own slow kernel runs instead", to_text(prepared.form));
   GemmAlgorithm chosen;
   if (tune) {
-    chosen = fastest(plan, queue, o, list);
+    chosen = fastest(prepared, queue, o, list);
   } else {
     std::copy_n(list[0].algo.data, chosen.config.size(), chosen.config.begin());
     chosen.workspace_bytes = list[0].workspaceSize;
   }
   if (chosen == GemmAlgorithm{})
-    return log::warn("cuBLASLt runs none of its kernels for {}: Octet's own, which is slow, multiplies", to_text(plan.form));
-  std::copy(chosen.config.begin(), chosen.config.end(), plan.algorithm.data);
-  plan.found = true;
-  plans.store(plan.form, chosen);
+    return log::warn("cuBLASLt runs none of its kernels for {}: Octet's own slow kernel runs instead", to_text(prepared.form));
+  std::copy(chosen.config.begin(), chosen.config.end(), prepared.algorithm.data);
+  prepared.found = true;
+  known.store(prepared.form, chosen);
 }
 
 void open(CublasLt& lt) {
@@ -253,15 +254,15 @@ const CublasLt& cublaslt() {
 
 bool multiply(Queue queue, const GemmForm& form, const GemmOperands& o, bool deterministic) {
   static std::mutex mutex;
-  static auto& plans = *new std::map<GemmForm, std::unique_ptr<Plan>>;  // outlives all work on the GPU
+  static auto& all = *new std::map<GemmForm, std::unique_ptr<Prepared>>;  // outlives all work on the GPU
   const std::lock_guard lock(mutex);
-  auto& plan = plans[form];
-  const bool unknown = plan == nullptr;
-  if (unknown) plan = std::make_unique<Plan>(form);
-  plan->point_at(o);
-  if (unknown) choose(*plan, queue, o, deterministic);
-  if (!plan->found) return false;
-  require(plan->run(queue, o, plan->algorithm, o.d), to_text(form).c_str());
+  auto& prepared = all[form];
+  const bool unknown = prepared == nullptr;
+  if (unknown) prepared = std::make_unique<Prepared>(form);
+  prepared->point_at(o);
+  if (unknown) choose(*prepared, queue, o, deterministic);
+  if (!prepared->found) return false;
+  require(prepared->run(queue, o, prepared->algorithm, o.d), to_text(form).c_str());
   return true;
 }
 

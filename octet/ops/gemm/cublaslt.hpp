@@ -4,7 +4,7 @@
 
 #include <cublasLt.h>
 
-#include "octet/ops/gemm/gemm_plans.hpp"
+#include "octet/ops/gemm/gemm_algorithms.hpp"
 #include "octet/tensor/cuda/check.cuh"
 #include "octet/tensor/cuda/queue.hpp"
 

@@ -156,11 +156,12 @@ void add_column_sums(Stream& stream, const Tensor& x, const Tensor& db) {
         x.shape[1], db.dtype, db.shape);
   stream.count({.ops = 1, .bytes = double(x.bytes())});
   const Scope scope(stream);
-  // On a GPU, strips of rows are summed side by side.
   Tensor parts;
-  if (stream.target().device == Device::cuda)
-    parts = stream.empty({std::clamp<std::int64_t>(ceil_div(x.shape[0], 128), 1, 256), x.shape[1]}, DType::f32, Lifetime::scratch,
-                         Category::workspace);
+  if (stream.target().device == Device::cuda) {                  // strips of rows are summed in parallel
+    constexpr std::int64_t strip_rows = 128, most_strips = 256;  // enough strips to occupy a GPU, few enough to add quickly
+    const std::int64_t strips = std::clamp<std::int64_t>(ceil_div(x.shape[0], strip_rows), 1, most_strips);
+    parts = stream.empty({strips, x.shape[1]}, DType::f32, Lifetime::scratch, Category::workspace);
+  }
   OCTET_LAUNCH(stream, add_column_sums, x, db, parts);
 }
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "octet/ops/gemm/gemm.hpp"
-#include "octet/ops/gemm/gemm_plans.hpp"
+#include "octet/ops/gemm/gemm_algorithms.hpp"
 #include "octet/tensor/backend.hpp"
 
 namespace octet::ops {

@@ -1,4 +1,4 @@
-#include "octet/ops/gemm/gemm_plans.hpp"
+#include "octet/ops/gemm/gemm_algorithms.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ const GemmForm fp8{.M = 128,
 const GemmForm half{.M = 1, .N = 2, .K = 3, .b_transposed = true, .accumulate = true, .alignment = 16};
 const GemmAlgorithm some{.config = {1, 2, 0xFFFFFFFFFFFFFFFFull, 4, 5, 6, 7, 8}, .workspace_bytes = 1 << 20, .microseconds = 12.5};
 
-TEST(GemmPlans, ComeBackFromTheirText) {
-  GemmPlans a, b;
+TEST(GemmAlgorithms, ComeBackFromTheirText) {
+  GemmAlgorithms a, b;
   a.store(fp8, some);
   a.store(half, {});
   EXPECT_TRUE(b.load(a.text("library on GPU"), "library on GPU"));
@@ -28,31 +28,31 @@ TEST(GemmPlans, ComeBackFromTheirText) {
   EXPECT_EQ(b.text("library on GPU"), a.text("library on GPU"));
 }
 
-TEST(GemmPlans, OfAnotherLibraryOrGpuAreNotTaken) {
-  GemmPlans a, b;
+TEST(GemmAlgorithms, OfAnotherLibraryOrGpuAreNotTaken) {
+  GemmAlgorithms a, b;
   a.store(fp8, some);
   EXPECT_FALSE(b.load(a.text("library 1"), "library 2"));
   EXPECT_FALSE(b.load("", "library 2"));
   EXPECT_FALSE(b.find(fp8).has_value());
 }
 
-TEST(GemmPlans, KeepWhatIsKnown) {
-  GemmPlans a, b;
+TEST(GemmAlgorithms, KeepWhatIsKnown) {
+  GemmAlgorithms a, b;
   a.store(fp8, some);
   b.store(fp8, {});
   EXPECT_TRUE(b.load(a.text("m"), "m"));
   EXPECT_EQ(b.find(fp8), GemmAlgorithm{});
 }
 
-TEST(GemmPlans, RefuseADamagedText) {
-  GemmPlans a;
+TEST(GemmAlgorithms, RefuseADamagedText) {
+  GemmAlgorithms a;
   a.store(fp8, some);
   const std::string good = a.text("m");
   for (const std::string& bad : {good.substr(0, good.size() - 8), good + "x\n", good + "1x1x1 bf16 bf16 bf16 = 12 zz\n"})
     EXPECT_THROW(a.load(bad, "m"), DataError) << bad;
 }
 
-TEST(GemmPlans, TellFormsApart) {
+TEST(GemmAlgorithms, TellFormsApart) {
   GemmForm other = fp8;
   EXPECT_EQ(to_text(fp8), "128x256x512 e4m3.1x128 e5m2.128x128 bf16 fast");
   for (bool GemmForm::*flag :

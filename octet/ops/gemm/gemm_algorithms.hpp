@@ -40,9 +40,9 @@ struct GemmAlgorithm {
 /// The GEMM algorithms that this process chose on a GPU. A run folder stores text() and restores it by load(): equal algorithms
 /// give equal bits. A new form gets the fastest of the library's first candidates, timed once on the actual operands, or, on a
 /// deterministic stream (Target::deterministic), the library's first, the same in every run. Thread-safe.
-class GemmPlans {
+class GemmAlgorithms {
  public:
-  static GemmPlans& of_process();
+  static GemmAlgorithms& of_process();
 
   std::optional<GemmAlgorithm> find(const GemmForm&) const;
   void store(const GemmForm&, const GemmAlgorithm&);

@@ -1,4 +1,4 @@
-#include "octet/ops/gemm/gemm_plans.hpp"
+#include "octet/ops/gemm/gemm_algorithms.hpp"
 
 #include <charconv>
 
@@ -57,32 +57,32 @@ std::string to_text(const GemmForm& f) {
   return out;
 }
 
-GemmPlans& GemmPlans::of_process() {
-  static GemmPlans it;
+GemmAlgorithms& GemmAlgorithms::of_process() {
+  static GemmAlgorithms it;
   return it;
 }
 
-std::optional<GemmAlgorithm> GemmPlans::find(const GemmForm& form) const {
+std::optional<GemmAlgorithm> GemmAlgorithms::find(const GemmForm& form) const {
   const std::string key = to_text(form);
   const std::lock_guard lock(mutex_);
   const auto it = algorithms_.find(key);
   return it == algorithms_.end() ? std::nullopt : std::optional(it->second);
 }
 
-void GemmPlans::store(const GemmForm& form, const GemmAlgorithm& a) {
+void GemmAlgorithms::store(const GemmForm& form, const GemmAlgorithm& a) {
   const std::string key = to_text(form);
   const std::lock_guard lock(mutex_);
   algorithms_.insert_or_assign(key, a);
 }
 
-std::string GemmPlans::text(std::string_view machine) const {
+std::string GemmAlgorithms::text(std::string_view machine) const {
   const std::lock_guard lock(mutex_);
   std::string out = std::string(machine) + "\n";
   for (const auto& [form, algorithm] : algorithms_) out += form + std::string(between) + words_of(algorithm) + "\n";
   return out;
 }
 
-bool GemmPlans::load(std::string_view text, std::string_view machine) {
+bool GemmAlgorithms::load(std::string_view text, std::string_view machine) {
   decltype(algorithms_) read_in;
   std::int64_t line_number = 0;
   while (!text.empty()) {
@@ -103,7 +103,7 @@ bool GemmPlans::load(std::string_view text, std::string_view machine) {
   return line_number > 0;
 }
 
-void GemmPlans::clear() {
+void GemmAlgorithms::clear() {
   const std::lock_guard lock(mutex_);
   algorithms_.clear();
 }
