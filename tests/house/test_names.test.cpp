@@ -4,8 +4,8 @@
 
 #include "tests/house/source_tree.hpp"
 
-// A test is named TEST(Subject, SentenceAboutIt): what is tested, and a sentence that is true when it passes. GoogleTest forbids underscores
-// in both, since it joins names by them. Parameters of a suite are no sentence and may be any word.
+// A test is named TEST(Subject, SentenceAboutIt): what is tested, and a sentence that is true when it passes. GoogleTest forbids
+// underscores in both, since it joins names by them. Parameters of a suite are no sentence and may be any word.
 
 namespace octet::house {
 namespace {
