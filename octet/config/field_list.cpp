@@ -55,7 +55,7 @@ class Gatherer final : public FieldVisitor {
 
   std::string new_key(std::string_view name) {
     const Section& section = here();
-    std::string key = (section.key.empty() ? "" : section.key + ".") + std::string(name);
+    const std::string key = (section.key.empty() ? "" : section.key + ".") + std::string(name);
     check(well_formed(name), "config key `{}`: a name must be of a-z, 0-9 and _", key);
     check(!find_field(section, key) && !find_section(section, key), "config key `{}` stands in the list twice", key);
     return key;
