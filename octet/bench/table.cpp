@@ -1,5 +1,7 @@
 #include "octet/bench/table.hpp"
 
+#include <cmath>
+
 #include "octet/base/aligned.hpp"
 
 namespace octet::bench {
@@ -23,7 +25,7 @@ std::string amount_text(const Row& r) {
 std::string rate_text(Unit unit, double rate) {
   if (unit == Unit::bytes) return three(rate / 1e9) + " GB/s";
   if (unit == Unit::flops) return rate < 1e11 ? three(rate / 1e9) + " GFLOP/s" : three(rate / 1e12) + " TFLOP/s";
-  return grouped((long long)(rate + 0.5)) + " tok/s";
+  return grouped(std::llround(rate)) + " tok/s";
 }
 
 std::vector<std::string> cells_of(const Row& r) {

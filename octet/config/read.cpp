@@ -193,7 +193,7 @@ void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double
   const Section root = gather(config);
   const Field* field = find_field(root, key);
   check(field != nullptr, "config: {} stands for {}, which is no key", option, key);
-  Value value = std::visit([](auto&& x) { return Value(std::move(x)); }, std::move(given));
+  Value value = std::visit([](auto&& x) { return Value(std::forward<decltype(x)>(x)); }, std::move(given));
   if (const auto* text = std::get_if<std::string>(&value); text && valid_utf8_bytes(*text) < text->size())
     throw ConfigError(format("{} {}: not UTF-8; choose a name that is", option, shown(*text)));
   if (!accept(*field, value)) throw ConfigError(format("{}: {}", option, refusal(*field, value)));

@@ -40,7 +40,7 @@ void write_toml(const Section& section, Comments comments, std::string& out) {
 
 std::string_view last_name(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-void write_json(const Section& section, std::string indent, std::string& out) {
+void write_json(const Section& section, const std::string& indent, std::string& out) {
   if (section.fields.empty() && section.sections.empty()) {
     out += "{}";
     return;

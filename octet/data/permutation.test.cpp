@@ -65,14 +65,15 @@ TEST(Permutation, LeavesAsManyElementsInPlaceAndInPairsAsChanceDoes) {
 
 TEST(Permutation, PutsEveryElementEverywhereEquallyOften) {
   // Chi-square over 16 x 16 cells (place, element) in 4,000 epochs: 225 degrees of freedom, mean 225, deviation sqrt(450).
-  const int n = 16, epochs = 4000;
+  constexpr std::size_t n = 16, epochs = 4000;
+  constexpr double wanted = double(epochs) / n;
   std::vector<double> seen(n * n);
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
     const auto all = order(n, 3, epoch);
     for (std::size_t i = 0; i < n; ++i) ++seen[i * n + all[i]];
   }
   double chi_square = 0;
-  for (const double count : seen) chi_square += (count - epochs / n) * (count - epochs / n) / (epochs / n);
+  for (const double count : seen) chi_square += (count - wanted) * (count - wanted) / wanted;
   EXPECT_LE(std::fabs(chi_square - 225), 6 * std::sqrt(450));
 }
 
