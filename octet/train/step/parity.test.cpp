@@ -9,7 +9,7 @@
 #include "octet/train/step/small_model.testing.hpp"
 
 // The short slice of loss parity: FP8 recipes and BF16 from the same weights, on the same text, to losses that have clearly fallen. The
-// long run, with three seeds and five recipes, is `octet compare examples/demo.toml --seeds 3`; docs/recipes.md says what came out.
+// long runs, with 11 and 14 seeds, are those of docs/recipes.md, "What came out".
 
 namespace octet::train {
 namespace {
