@@ -33,15 +33,15 @@ class ParallelBlock {
     nn::Mlp<nn::Gelu>::Saved mlp;
   };
 
-  ParallelBlock(const ModelShape& s, const std::string& path, Precision& precision, const Site& site)
+  ParallelBlock(const models::ModelShape& s, const std::string& path, scaling::Precision& precision, const scaling::Site& site)
       : norm1_(path + ".norm1", s.width, s.norm_eps),
         norm2_(path + ".norm2", s.width, s.norm_eps),
         attention_(path + ".attn", {.width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim}, precision, site),
         mlp_(path + ".mlp", {.width = s.width, .hidden = s.hidden, .bias = true}, precision, site) {}
 
   /// x, y: [T, D]. With `saved`, what backward needs is kept in the pass's region, and so must x be.
-  void forward(Stream& stream, std::int64_t sequence, const ops::RopeTable& rope, const Tensor& x, const Tensor& y, const Pass& pass,
-               Saved* saved) {
+  void forward(Stream& stream, std::int64_t sequence, const ops::RopeTable& rope, const Tensor& x, const Tensor& y,
+               const scaling::Pass& pass, Saved* saved) {
     const Scope scope(stream);  // frees what follows but for `saved`
     const bool keep = saved != nullptr;
     const Region region = keep ? pass.keep : Region(Lifetime::scratch);
@@ -60,7 +60,8 @@ class ParallelBlock {
   }
 
   /// d: [T, D], the gradient of y on entry, of x on return.
-  void backward(Stream& stream, std::int64_t sequence, const ops::RopeTable& rope, const Tensor& d, const Saved& saved, const Pass& pass) {
+  void backward(Stream& stream, std::int64_t sequence, const ops::RopeTable& rope, const Tensor& d, const Saved& saved,
+                const scaling::Pass& pass) {
     const Scope scope(stream);
     const Tensor da = stream.empty(d.shape, d.dtype), dm = stream.empty(d.shape, d.dtype);
     attention_.backward(stream, d, sequence, rope, saved.attention, da, pass);
@@ -77,9 +78,9 @@ class ParallelBlock {
   nn::Mlp<nn::Gelu> mlp_;
 };
 
-class ParallelDecoder final : public Model {
+class ParallelDecoder final : public models::Model {
  public:
-  ParallelDecoder(const ModelShape& shape, Precision& precision)
+  ParallelDecoder(const models::ModelShape& shape, scaling::Precision& precision)
       : shape_(shape),
         activations_(precision.activations()),
         embedding_("embedding.weight", {shape.padded_vocabulary(), shape.width}),
@@ -87,23 +88,24 @@ class ParallelDecoder final : public Model {
         head_("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, {.layers = int(shape.layers)}) {
     embedding_.gradient.add_use(GradientUse::sum);  // layers declare the uses of their own gradients
     for (int i = 0; i < int(shape.layers); ++i)
-      blocks_.push_back(
-          std::make_unique<ParallelBlock>(shape, "layers." + std::to_string(i), precision, Site{.layer = i, .layers = int(shape.layers)}));
+      blocks_.push_back(std::make_unique<ParallelBlock>(shape, "layers." + std::to_string(i), precision,
+                                                        scaling::Site{.layer = i, .layers = int(shape.layers)}));
   }
 
-  const ModelShape& shape() const override { return shape_; }
+  const models::ModelShape& shape() const override { return shape_; }
   void allocate(Stream& stream, std::int64_t sequence) override {
     rope_ = ops::rope_table(stream, sequence, shape_.head_dim, shape_.rope_theta, shape_.rope_scaling);
   }
 
-  void loss(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums) override {
+  void loss(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
     head_.loss(stream, normalised(stream, x, pass), batch.targets, sums, pass, 0, {});
   }
 
   // What is kept lies in pass.keep, which the trainer empties after backward(); all else in scratch.
-  void forward(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums, float gradient_scale) override {
+  void forward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
+               float gradient_scale) override {
     const auto kept = [&] { return stream.empty(shape_of(batch), activations_, pass.keep, Category::activations); };
     saved_.assign(blocks_.size(), {});
     Tensor x = kept();
@@ -120,7 +122,7 @@ class ParallelDecoder final : public Model {
     head_.loss(stream, n.plain, batch.targets, sums, pass, gradient_scale, dn_);
   }
 
-  void backward(Stream& stream, const TokenBatch& batch, const Pass& pass) override {
+  void backward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass) override {
     const Scope scope(stream);
     const Tensor d = stream.empty(dn_.shape, dn_.dtype);
     norm_.backward(stream, dn_, last_, d, false);
@@ -129,7 +131,7 @@ class ParallelDecoder final : public Model {
     embedding_.gradient.done();
   }
 
-  void last_logits(Stream& stream, const TokenBatch& batch, const Pass& pass, const Tensor& logits) override {
+  void last_logits(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const Tensor& logits) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
     const std::int64_t sequences = batch.tokens.count() / batch.sequence;
@@ -146,23 +148,23 @@ class ParallelDecoder final : public Model {
   }
 
  private:
-  Shape shape_of(const TokenBatch& batch) const { return {batch.tokens.count(), shape_.width}; }
+  Shape shape_of(const models::TokenBatch& batch) const { return {batch.tokens.count(), shape_.width}; }
 
   /// The last block's output in scratch, with nothing kept.
-  Tensor run(Stream& stream, const TokenBatch& batch, const Pass& pass) {
+  Tensor run(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass) {
     const Tensor x = stream.empty(shape_of(batch), activations_);
     ops::embedding_forward(stream, {.table = embedding_.value, .tokens = batch.tokens, .out = x});
     for (const auto& block : blocks_) block->forward(stream, batch.sequence, rope_, x, x, pass, nullptr);
     return x;
   }
-  Tensor normalised(Stream& stream, const Tensor& x, const Pass& pass) {
+  Tensor normalised(Stream& stream, const Tensor& x, const scaling::Pass& pass) {
     nn::LayerNorm::Input input = nn::LayerNorm::input(stream, x, Lifetime::scratch);
     ops::Sink n = nn::plain_sink(stream, x.shape, activations_, pass, false);
     norm_.forward(stream, input, n);
     return n.plain;
   }
 
-  ModelShape shape_;
+  models::ModelShape shape_;
   DType activations_;
   Parameter embedding_;
   std::vector<std::unique_ptr<ParallelBlock>> blocks_;
@@ -190,7 +192,7 @@ bool learns(const std::string& recipe) {
                                    .precision = {.recipe = recipe},
                                    .optimizer = optim::AdamWConfig{},
                                    .sequence = counting::length};
-  train::Engine engine(config, Device::cpu, machine_target(Device::cpu));
+  train::Engine engine(config, Device::cpu, machine::machine_target(Device::cpu));
   const float loss = counting::train(engine, steps);
   std::printf("%-10s loss %.4f after %d steps, %lld parameters\n", recipe.c_str(), double(loss), steps,
               static_cast<long long>(engine.parameters.count()));
@@ -198,12 +200,11 @@ bool learns(const std::string& recipe) {
 }
 
 bool run() {
-  register_model_family({.name = "parallel",
-                         .sizes = nullptr,  // or shapes by name, for model.size
-                         .make = [](const ModelShape& shape, const ModelOptions&, Precision& precision) -> std::unique_ptr<Model> {
-                           return std::make_unique<ParallelDecoder>(shape, precision);
-                         },
-                         .hugging_face = {}});
+  models::register_model_family({.name = "parallel",
+                                 .sizes = nullptr,  // or shapes by name, for model.size
+                                 .make = [](const models::ModelShape& shape, const models::ModelOptions&, scaling::Precision& precision)
+                                     -> std::unique_ptr<models::Model> { return std::make_unique<ParallelDecoder>(shape, precision); },
+                                 .hugging_face = {}});
   return learns("bf16") & learns("current") & learns("mxfp8");
 }
 

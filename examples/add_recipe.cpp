@@ -21,7 +21,7 @@ namespace {
 /// follow past steps derives from Recipe and overrides history_length(), allocate(), end_step() and visit_state().
 class Block64 final : public scaling::ScalesFromData {
  public:
-  explicit Block64(const RecipeOptions& options)
+  explicit Block64(const scaling::RecipeOptions& options)
       : ScalesFromData(scaling::formats_of("block64", options, "e4m3", true),
                        {ScaleRule::power_of_two, {1, 64}, {1, 64}, "1x64 blocks, power-of-two scales"}) {}
   /// Layers of other dimensions stay in BF16, and the plan says so.
@@ -48,9 +48,9 @@ Result train(const std::string& recipe) {
                                    .precision = {.recipe = recipe},
                                    .optimizer = optim::AdamWConfig{},
                                    .sequence = counting::length};
-  train::Engine engine(config, Device::cpu, machine_target(Device::cpu));
+  train::Engine engine(config, Device::cpu, machine::machine_target(Device::cpu));
   Result result;
-  for (const PlanRow& row : engine.precision.rows()) result.layers += row.precision.starts_with("x e4m3");
+  for (const scaling::PlanRow& row : engine.precision.rows()) result.layers += row.precision.starts_with("x e4m3");
   if (recipe == "block64") {
     std::printf("%s: %s\n", engine.precision.rows()[2].path.c_str(), engine.precision.rows()[2].precision.c_str());
     std::printf("%s: %s\n", engine.precision.rows().back().path.c_str(), engine.precision.rows().back().why.c_str());
@@ -61,11 +61,12 @@ Result train(const std::string& recipe) {
 }
 
 bool run() {
-  register_recipe({.name = "block64",
-                   .summary = "1x64 blocks, power-of-two scales; E4M3",
-                   .make = [](const RecipeOptions& options) -> std::unique_ptr<Recipe> { return std::make_unique<Block64>(options); },
-                   .compared = true,
-                   .options = {"format"}});
+  scaling::register_recipe(
+      {.name = "block64",
+       .summary = "1x64 blocks, power-of-two scales; E4M3",
+       .make = [](const scaling::RecipeOptions& options) -> std::unique_ptr<scaling::Recipe> { return std::make_unique<Block64>(options); },
+       .compared = true,
+       .options = {"format"}});
   const Result baseline = train("bf16"), own = train("block64");
   // From ln 64 = 4.16, both end near 0.
   return baseline.layers == 0 && own.layers == 8 && baseline.loss < 0.02f && own.loss < 0.02f;

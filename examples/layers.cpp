@@ -23,7 +23,7 @@ struct Network {
   nn::LayerNorm norm;
   nn::Linear up, down;
 
-  explicit Network(Precision& precision)
+  explicit Network(scaling::Precision& precision)
       : norm("norm", width, 1e-5),
         up("up", {.in = width, .out = hidden, .bias = true, .init = {Init::Kind::normal, 0.1}}, precision),
         down("down", {.in = hidden, .out = width, .init = {Init::Kind::normal, 0.1}}, precision) {}
@@ -36,7 +36,7 @@ struct Network {
     Tensor h;
   };
 
-  void forward(Stream& stream, const Tensor& x, const Tensor& y, const Pass& pass, Saved& saved) {
+  void forward(Stream& stream, const Tensor& x, const Tensor& y, const scaling::Pass& pass, Saved& saved) {
     saved.norm = nn::LayerNorm::input(stream, x, pass.keep);
     saved.h = stream.empty({rows, hidden}, DType::bf16, pass.keep);
     ops::Sink n = up.input_sink(stream, rows, pass, true);  // the norm writes what `up` reads: FP8 codes, if the recipe says so
@@ -47,7 +47,7 @@ struct Network {
     down.forward(stream, g.codes, y, pass, &saved.down);
   }
 
-  void backward(Stream& stream, const Tensor& dy, const Tensor& dx, const Pass& pass, const Saved& saved) {
+  void backward(Stream& stream, const Tensor& dy, const Tensor& dx, const scaling::Pass& pass, const Saved& saved) {
     const Tensor dg = stream.empty({rows, hidden}, DType::bf16), dn = stream.empty({rows, width}, DType::bf16);
     down.backward(stream, down.quantize_gradient(stream, dy, pass), saved.down, dg);
     ops::Sink dh = up.gradient_sink(stream, rows, pass);
@@ -72,14 +72,14 @@ double error_of(const Tensor& x, const Tensor& y, const Tensor& dy) {
 
 double train(const char* recipe) {
   Stream stream(Device::cpu);
-  Precision precision({.recipe = recipe});
+  scaling::Precision precision({.recipe = recipe});
   Network network(precision);
   nn::Parameters parameters(stream, network, true);
   parameters.initialize(stream, 1);
   precision.allocate(stream);
   optim::AdamW optimizer(stream, {.weight_decay = 0}, parameters.list());
   const Tensor loss = stream.zeros({1}, DType::f32, Lifetime::run), none = stream.zeros({1}, DType::i64, Lifetime::run);
-  const Pass pass{.kind = Pass::Kind::train};
+  const scaling::Pass pass{.kind = scaling::Pass::Kind::train};
   double error = 0;
   for (std::uint64_t step = 0; step < 100; ++step) {
     const Scope micro_batch(stream, pass.keep), scratch(stream);
@@ -104,7 +104,7 @@ double train(const char* recipe) {
 int main() {
   // The targets have a mean square of 1/3. Every recipe must have learnt most of it.
   bool learnt = true;
-  for (const auto& entry : recipes())
+  for (const auto& entry : scaling::recipes())
     if (entry.name != "global" && entry.name != "fp32")  // this network's activations are BF16
       learnt &= train(std::string(entry.name).c_str()) < 0.2;
   return learnt ? 0 : 1;

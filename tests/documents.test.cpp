@@ -40,7 +40,7 @@ TEST(Documents, TheConfigurationPageHasEveryKeyWithItsTypeDefaultAndHelp) {
 
 TEST(Documents, TheRecipePageDescribesEveryRecipe) {
   const std::string text = page("recipes.md");
-  for (const auto& recipe : recipes()) {
+  for (const auto& recipe : scaling::recipes()) {
     EXPECT_EQ(lines_that_begin_with(text, format("| `{}` |", recipe.name)), 1u) << recipe.name;
     EXPECT_EQ(lines_that_begin_with(text, format("**`{}`**:", recipe.name)), 1u) << recipe.name;
   }

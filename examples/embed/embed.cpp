@@ -30,19 +30,19 @@ data::Batch counting(int step) {
 }
 
 bool learns() {
-  const ModelShape shape{.family = "llama",
-                         .width = 64,
-                         .layers = 2,
-                         .heads = 4,
-                         .kv_heads = 2,
-                         .head_dim = 16,
-                         .hidden = 128,
-                         .vocabulary = vocabulary,
-                         .max_sequence = length};
+  const models::ModelShape shape{.family = "llama",
+                                 .width = 64,
+                                 .layers = 2,
+                                 .heads = 4,
+                                 .kv_heads = 2,
+                                 .head_dim = 16,
+                                 .hidden = 128,
+                                 .vocabulary = vocabulary,
+                                 .max_sequence = length};
   const train::EngineConfig config{
       .shape = shape, .precision = {.recipe = "current"}, .optimizer = optim::AdamWConfig{}, .sequence = length};
-  const Device device = device_named("auto");
-  train::Engine engine(config, device, machine_target(device));
+  const Device device = machine::device_named("auto");
+  train::Engine engine(config, device, machine::machine_target(device));
   engine.parameters.initialize(engine.stream, 1);
   train::StepRunner runner(engine);
   float first = 0, last = 0;

@@ -23,7 +23,7 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
   const auto row = [&](const char* pass, double bytes) {
     return Row{.group = "activation", .name = format("{} {}", f.name, pass), .shape = to_text(out), .precision = p.recipe, .amount = bytes};
   };
-  const auto sink_on = [&](Stream& stream, const Quantizer& q, Shape shape, Lifetime cols_region) {
+  const auto sink_on = [&](Stream& stream, const scaling::Quantizer& q, Shape shape, Lifetime cols_region) {
     return ops::make_sink(
         stream, q.spec(recording),
         {.shape = shape, .cols = true, .cols_region = cols_region, .for_gemm = true, .cols_left = cols_region == Lifetime::scratch});

@@ -17,11 +17,11 @@ bool wants(const Plan& plan, std::string_view group) {
 
 std::vector<train::RunConfig> under_each_recipe(const Plan& plan) {
   std::vector<std::string> names = plan.recipes;
-  if (names.empty()) names = compared_recipes(), names.insert(names.begin(), "bf16");
+  if (names.empty()) names = scaling::compared_recipes(), names.insert(names.begin(), "bf16");
   std::vector<train::RunConfig> out(names.size(), plan.config);
   for (std::size_t i = 0; i < names.size(); ++i) {
     out[i].recipe.recipe = names[i];
-    make_recipe(names[i], plan.config.recipe.options);  // an unknown name is refused here, with the nearest one
+    scaling::make_recipe(names[i], plan.config.recipe.options);  // an unknown name is refused here, with the nearest one
   }
   return out;
 }
@@ -61,7 +61,7 @@ std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunCon
   Limits limits(stream, random, out.effort);
   log::info("measuring limits ...");
   record_limits(limits, limits.copy_bytes_per_second(), device, out);
-  const ModelShape shape = plan.config.model.shape();
+  const models::ModelShape shape = plan.config.model.shape();
   const train::DryRun dry = train::dry_run(train::engine_config(configs.front()), target, 1, 1);
   Subject s{.stream = stream,
             .random = random,
@@ -86,9 +86,9 @@ std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunCon
 Result run(const Plan& plan) {
   const std::vector<train::RunConfig> configs = under_each_recipe(plan);
   if (plan.config.threads > 0) cpu::set_threads(int(plan.config.threads));
-  const Device device = device_named(plan.config.device);
-  const Target target = machine_target(device, plan.config.deterministic);
-  Result out{.device = device_name(device), .model = plan.config.model.size, .effort = plan.effort};
+  const Device device = machine::device_named(plan.config.device);
+  const Target target = machine::machine_target(device, plan.config.deterministic);
+  Result out{.device = machine::device_name(device), .model = plan.config.model.size, .effort = plan.effort};
   out.libraries = device == Device::cpu ? "oneDNN " + ops::gemm_library() : ops::gemm_library(device) + ", " + ops::attention_library();
   out.sequence = plan.config.data.sequence_length, out.tokens = plan.config.train.batch * out.sequence;
   if (out.effort.working_set_bytes == 0) out.effort.working_set_bytes = beyond_cache_bytes(device);

@@ -10,7 +10,7 @@ double cpu_rate(Subject& s) {
     const double work = times * 2.0 * double(M) * double(N) * double(K);
     flops += work, seconds += work / s.limits.matrix_flops_per_second(DType::bf16, result, M, N, K);
   };
-  for (const Site& site : s.sites.all()) {
+  for (const scaling::Site& site : s.sites.all()) {
     const std::int64_t T = site.head ? s.head_tokens() : s.tokens;
     const double times = site.head ? double(s.tokens) / double(T) : double(s.shape.layers);
     add(times, DType::bf16, T, site.out, site.in), add(times, DType::bf16, T, site.in, site.out),

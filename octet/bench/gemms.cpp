@@ -14,8 +14,8 @@ enum class Lives { passing, kept, standing };
 struct Product {
   const char* name;
   std::int64_t M, N, K;
-  const Quantizer* a;
-  const Quantizer* b;
+  const scaling::Quantizer* a;
+  const scaling::Quantizer* b;
   bool a_transposed, b_transposed;
   DType result;
   bool accumulate, fast;
@@ -23,7 +23,7 @@ struct Product {
 };
 
 // x or its transpose as the GEMM reads it.
-Quantized operand(Stream& stream, const RandomData& random, const Quantizer& quantizer, Shape shape, bool transposed, Lives lives,
+Quantized operand(Stream& stream, const RandomData& random, const scaling::Quantizer& quantizer, Shape shape, bool transposed, Lives lives,
                   bool left) {
   const ops::QuantizeSpec spec = quantizer.spec(recording);
   const Shape stored = transposed ? Shape{shape[1], shape[0]} : shape;
@@ -45,7 +45,7 @@ Quantized operand(Stream& stream, const RandomData& random, const Quantizer& qua
   return transposed ? sink.codes.cols : sink.codes.rows;
 }
 
-std::vector<Product> products(const Site& site, const LinearPlan& p, std::int64_t T, DType activations, DType gradients) {
+std::vector<Product> products(const scaling::Site& site, const scaling::LinearPlan& p, std::int64_t T, DType activations, DType gradients) {
   return {{"forward", T, site.out, site.in, p.x.get(), p.w.get(), false, false, activations, false, p.fast_forward, Lives::standing},
           {"dgrad", T, site.in, site.out, p.dy.get(), p.w.get(), false, true, activations, false, false, Lives::standing},
           {"wgrad", site.out, site.in, T, p.dy.get(), p.x.get(), true, true, gradients, true, false, Lives::kept}};
@@ -81,7 +81,7 @@ void measure_gemms(Subject& s, std::vector<Row>& rows) {
   std::set<std::string> seen;
   for (const Planned& p : s.planned) {
     if (!seen.insert(p.layout).second) continue;
-    const std::vector<Site> sites = s.sites.all();
+    const std::vector<scaling::Site> sites = s.sites.all();
     for (std::size_t i = 0; i < sites.size(); ++i) {
       const std::int64_t tokens = sites[i].head ? s.head_tokens() : s.tokens;
       for (const Product& g : products(sites[i], p.plans[i], tokens, p.activations(), sites[i].head ? DType::f32 : s.gradients)) {

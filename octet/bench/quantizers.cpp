@@ -11,8 +11,8 @@ struct Wanted {
   bool cols_left = false;
 };
 
-void add_quantize(Subject& s, std::vector<Row>& rows, const Planned& p, const std::string& what, const Quantizer& quantizer, Shape shape,
-                  Wanted want) {
+void add_quantize(Subject& s, std::vector<Row>& rows, const Planned& p, const std::string& what, const scaling::Quantizer& quantizer,
+                  Shape shape, Wanted want) {
   const ops::QuantizeSpec spec = quantizer.spec(recording);
   if (!spec.quantizes()) return;
   const auto sink_on = [spec, shape, want](Stream& stream, const Tensor& x) {

@@ -10,27 +10,27 @@ namespace octet::bench {
 
 /// The linear layers of a model that differ in shape: those of its first block, and its head.
 struct Sites {
-  Site qkv, attention_out, mlp_in, mlp_out, head;
+  scaling::Site qkv, attention_out, mlp_in, mlp_out, head;
 
-  std::vector<Site> all() const { return {qkv, attention_out, mlp_in, mlp_out, head}; }
+  std::vector<scaling::Site> all() const { return {qkv, attention_out, mlp_in, mlp_out, head}; }
 };
 /// From the rows of a model's plan. Throws ContractError unless they are those of a decoder.
-Sites sites_of(const std::vector<PlanRow>& plan, const ModelShape&);
+Sites sites_of(const std::vector<scaling::PlanRow>& plan, const models::ModelShape&);
 
 /// The plans of all sites under one recipe, with the state of their quantizers. Recipes whose GEMMs read the same layouts with the same
 /// accumulation may share `layout`.
 struct Planned {
   std::string recipe;
   std::string layout;  // "e4m3 tensor, e4m3 tensor, e5m2 tensor, fast forward"
-  std::unique_ptr<Precision> precision;
-  std::vector<LinearPlan> plans;  // of qkv, attention_out, mlp_in, mlp_out, head
+  std::unique_ptr<scaling::Precision> precision;
+  std::vector<scaling::LinearPlan> plans;  // of qkv, attention_out, mlp_in, mlp_out, head
 
-  const LinearPlan& qkv() const { return plans[0]; }
-  const LinearPlan& mlp_in() const { return plans[2]; }
-  const LinearPlan& mlp_out() const { return plans[3]; }
+  const scaling::LinearPlan& qkv() const { return plans[0]; }
+  const scaling::LinearPlan& mlp_in() const { return plans[2]; }
+  const scaling::LinearPlan& mlp_out() const { return plans[3]; }
   DType activations() const { return precision->activations(); }
 };
 /// State is allocated in the run's region. The head runs in the recipe's precision too.
-Planned plan_sites(Stream&, const Sites&, const PrecisionConfig&);
+Planned plan_sites(Stream&, const Sites&, const scaling::PrecisionConfig&);
 
 }  // namespace octet::bench

@@ -54,7 +54,7 @@ Floor floor_of_step(Subject& s, const train::RunConfig& c, const std::vector<Row
 
 StepResult measure_step(const train::RunConfig& c, Device device, Target target, int repeats, const Floor& floor) {
   const train::EngineConfig config = train::engine_config(c);
-  train::require_memory(train::dry_run(config, target, c.train.batch, c.train.accumulate), available_bytes(device), c.train);
+  train::require_memory(train::dry_run(config, target, c.train.batch, c.train.accumulate), machine::available_bytes(device), c.train);
   Engine engine(config, device, target);
   const double tokens = double(c.tokens_per_step());
   StepResult out{.floor = floor};

@@ -15,7 +15,7 @@ struct Subject {
   const RandomData& random;
   Limits& limits;
   Effort effort;
-  ModelShape shape;
+  models::ModelShape shape;
   std::int64_t tokens = 0, sequence = 0;  // per micro-batch and per sequence
   Sites sites;
   DType gradients = DType::f32;  // storage of the gradients of matrices; the head's are always f32
@@ -32,7 +32,7 @@ struct Subject {
 void add_memory_row(Subject&, std::vector<Row>&, Row row, const Prepare&);
 
 /// A pass as in training: quantizers record maxima and health.
-inline constexpr Pass recording{.kind = Pass::Kind::train, .keep = Lifetime::scratch, .count = false};
+inline constexpr scaling::Pass recording{.kind = scaling::Pass::Kind::train, .keep = Lifetime::scratch, .count = false};
 /// Bytes that filling a sink moves besides the producer's own reads: codes, scales, values that are stored, and read again where a
 /// maximum must come first.
 double sink_bytes(const Stream&, const ops::Sink&);

@@ -23,7 +23,7 @@ struct Options {
 train::RunConfig config_of(const Options& o) {
   train::RunConfig c;
   c.device = o.device;
-  const bool gpu = device_named(o.device) != Device::cpu;
+  const bool gpu = machine::device_named(o.device) != Device::cpu;
   c.model.size = !o.model.empty() ? o.model : gpu ? "qwen2.5-0.5b" : "llama-tiny";
   c.data.sequence_length = o.sequence > 0 ? o.sequence : gpu ? 4096 : 256;
   const std::int64_t tokens = o.tokens > 0 ? o.tokens : gpu ? 16384 : 1024;
@@ -45,7 +45,7 @@ bench::Plan plan_of(const Options& o) {
       throw ConfigError(format("\"{}\" cannot be measured; choose one of {} or all", printable(o.group), joined(bench::groups)));
     plan.groups = {o.group};
   }
-  const bool gpu = device_named(plan.config.device) != Device::cpu;
+  const bool gpu = machine::device_named(plan.config.device) != Device::cpu;
   plan.effort = {.repeats = int(o.repeat),
                  .sample_seconds = o.sample_ms > 0 ? o.sample_ms / 1e3
                                    : gpu           ? 0.02

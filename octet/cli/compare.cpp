@@ -67,7 +67,8 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
   const auto console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic;
   const train::CompareOutcome outcome =
       resume ? train::resume_compare(o.resume, console) : train::compare(study_of(o, is_given("--recipes")), console);
-  output::print("{}\nreport: {}/report.html\n{}\n", table_text(outcome.comparison), outcome.folder, findings(outcome.comparison));
+  output::print("{}\nreport: {}/report.html\n{}\n", telemetry::table_text(outcome.comparison), outcome.folder,
+                telemetry::findings(outcome.comparison));
   return outcome.comparison.passes() ? ExitCode::done : ExitCode::gap;
 }
 
@@ -75,7 +76,7 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
 
 void add_compare(Program& program) {
   auto o = std::make_shared<Options>();
-  o->compare.recipes = compared_recipes();
+  o->compare.recipes = scaling::compared_recipes();
   Command command = program.command(
       "compare", "Train several configurations from the same weights on the same data, and judge the differences of their losses",
       "  octet compare --data data/docs --max-time 5m\n"
@@ -92,7 +93,7 @@ void add_compare(Program& program) {
   command.option("--seeds", o->compare.seeds, "runs per arm, each with another seed; fewer than 3 resolve nothing",
                  {.at_least = 1, .at_most = 100});
   command.option("--twins", o->compare.twins, "twins of the baseline per seed, whose first weights differ in their last bit",
-                 {.at_least = 0, .at_most = most_twins});
+                 {.at_least = 0, .at_most = telemetry::most_twins});
   command.option("--tolerance", o->tolerance, "gap in loss that passes, such as 0.005 or 0.5%");
   command.option("--resume", o->resume, "resume the comparison in this folder, with the options stored there");
   command.flag("--quiet", o->quiet, "no progress: print warnings and the result only");

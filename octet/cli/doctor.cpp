@@ -33,7 +33,7 @@ void show_gpu() {
 
 ExitCode examine() {
   row("octet", OCTET_VERSION);
-  row("processor", device_name(Device::cpu));
+  row("processor", machine::device_name(Device::cpu));
   row("features", format("avx2 {}, avx512 {}, avx512-bf16 {}, amx-bf16 {}", has(__builtin_cpu_supports("avx2")),
                          has(__builtin_cpu_supports("avx512f")), has(__builtin_cpu_supports("avx512bf16")), has(cpu::has_amx_bf16())));
   row("kernels", format("{}", cpu::name(cpu::isa())));
@@ -45,7 +45,7 @@ ExitCode examine() {
                      fixed(limit.bf16_flops_per_second / 1e9, 0), name(limit.compute)));
   show_gpu();
   output::write("recipes\n");
-  for (const auto& entry : recipes())
+  for (const auto& entry : scaling::recipes())
     output::print("  {}{} runs: {}\n", entry.name, std::string(entry.name.size() < 10 ? 10 - entry.name.size() : 0, ' '), entry.summary);
   return ExitCode::done;
 }

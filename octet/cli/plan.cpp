@@ -30,24 +30,24 @@ void require_data(const train::RunConfig& c) {
 
 ExitCode plan_run(const RunOptions& o) {
   const train::RunConfig c = o.config();
-  const Device device = device_named(c.device);
+  const Device device = machine::device_named(c.device);
   const train::EngineConfig engine = train::engine_config(c);
   require_data(c);
-  const train::DryRun dry = train::dry_run(engine, machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
+  const train::DryRun dry = train::dry_run(engine, machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
   output::print("model    {}, {} parameters\n", c.model.size, grouped(dry.parameters));
   output::print("step     {} tokens = {} x {} sequences of {}\n", grouped(c.tokens_per_step()), c.train.accumulate, c.train.batch,
                 c.data.sequence_length);
   output::print("work     {} GFLOP per step ({} in GEMMs), {} of other memory traffic, {} ops\n", fixed(dry.step.flops / 1e9, 1),
                 fixed(dry.step.gemm_flops / 1e9, 1), bytes_text(dry.step.bytes), dry.step.ops);
   output::print("memory   {} at the peak, {} free here\n", bytes_text(double(dry.memory.total)),
-                bytes_text(double(available_bytes(device))));
+                bytes_text(double(machine::available_bytes(device))));
   for (std::size_t i = 0; i < categories; ++i)
     if (dry.memory.by_category[i] != 0)
       output::print("         {}\n", memory_row(std::string(name(Category(i))), dry.memory.by_category[i]));
   if (dry.memory.host != 0) output::print("         and {} of the host's memory (optim.offload)\n", bytes_text(double(dry.memory.host)));
   output::print("layers\n{}", train::plan_text(dry.plan));
   train::require_native(dry, c.recipe);
-  train::require_memory(dry, available_bytes(device), c.train);
+  train::require_memory(dry, machine::available_bytes(device), c.train);
   return ExitCode::done;
 }
 

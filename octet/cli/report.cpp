@@ -14,9 +14,9 @@ struct Options {
 
 ExitCode write(const Options& o) {
   if (!o.output.empty()) require_writable(o.output);
-  const Selection selection = select_runs(o.folders);
+  const telemetry::Selection selection = telemetry::select_runs(o.folders);
   const std::string output = o.output.empty() ? o.folders.front() + "/report.html" : o.output;
-  write_report(output, selection.runs, selection.comparison ? &*selection.comparison : nullptr);
+  telemetry::write_report(output, selection.runs, selection.comparison ? &*selection.comparison : nullptr);
   octet::output::print("{}\n", output);
   return ExitCode::done;
 }

@@ -28,7 +28,7 @@ void require_recipe(const std::string& name) {
   if (name.ends_with(".toml") || (name.find('/') != std::string::npos && exists(name)))
     throw ConfigError(format("--fp8 {}: a recipe's name may follow --fp8; write the configuration before it: {} --fp8", printable(name),
                              printable(name)));
-  if (!name.empty()) make_recipe(name, {});
+  if (!name.empty()) scaling::make_recipe(name, {});
 }
 
 }  // namespace

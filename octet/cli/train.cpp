@@ -45,7 +45,9 @@ ExitCode train_model(const Options& o) {
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
-  const auto report = [&] { write_report(trainer.folder() + "/report.html", std::vector{read_run(trainer.folder())}); };
+  const auto report = [&] {
+    telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
+  };
   const train::Outcome outcome = [&] {
     try {
       return trainer.run();
@@ -58,7 +60,7 @@ ExitCode train_model(const Options& o) {
   output::print("{}: {} steps, train loss {}, eval loss {}, {} tok/s, {} skipped; report {}/report.html\n", outcome.end.reason,
                 outcome.end.step, fixed(outcome.end.train_loss, 4), fixed(outcome.end.eval_loss, 4),
                 grouped(static_cast<long long>(outcome.end.tokens_per_second)), outcome.end.skipped, outcome.folder);
-  if (outcome.state != RunState::stopped) return ExitCode::done;
+  if (outcome.state != telemetry::RunState::stopped) return ExitCode::done;
   log::info("resume with octet train --resume {}", outcome.folder);
   return ExitCode::interrupted;
 }

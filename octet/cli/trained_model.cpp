@@ -12,7 +12,7 @@ namespace octet::cli {
 void TrainedModel::add_to(Command& command) {
   command.positional("model", folder, "Hugging Face folder, or the folder of a run", true);
   std::vector<std::string_view> names;
-  for (const auto& entry : recipes()) names.push_back(entry.name);
+  for (const auto& entry : scaling::recipes()) names.push_back(entry.name);
   command.option("--recipe", precision.recipe, "precision of the linear layers: " + joined(names));
   command.option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3", {.one_of = {"default", "hybrid", "e4m3"}});
   command.option("--head", head, "precision of the projection to the vocabulary: bf16 or recipe", {.one_of = {"bf16", "recipe"}});
@@ -27,25 +27,25 @@ std::string TrainedModel::weights() const {
       format("{}: neither it nor its folder `weights` has a config.json; name a Hugging Face folder or a finished run", printable(folder)));
 }
 
-std::int64_t TrainedModel::max_sequence() const { return read_hugging_face_shape(weights()).max_sequence; }
+std::int64_t TrainedModel::max_sequence() const { return models::read_hugging_face_shape(weights()).max_sequence; }
 
 std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   if (threads > 0) cpu::set_threads(int(threads));
   const std::string from = weights();
-  const ModelShape shape = read_hugging_face_shape(from);
+  const models::ModelShape shape = models::read_hugging_face_shape(from);
   if (sequence > shape.max_sequence)
     throw ConfigError(
         format("{} tokens are requested, but the model in {} takes at most {} tokens", sequence, printable(from), shape.max_sequence));
   const auto files = io::TensorFolder::open(from);  // weights that cannot be read are refused before the machine is measured
-  for (const auto& entry : recipes())
+  for (const auto& entry : scaling::recipes())
     if (entry.name == precision.recipe && entry.options.empty() && precision.options.format != "default")
       log::warn("--format {} has no effect: nothing has 8 bits under {}", precision.options.format, precision.recipe);
-  PrecisionConfig wanted = precision;
-  if (head == "recipe") wanted.head = HeadPrecision::recipe;
-  const Device on = device_named(device);
+  scaling::PrecisionConfig wanted = precision;
+  if (head == "recipe") wanted.head = scaling::HeadPrecision::recipe;
+  const Device on = machine::device_named(device);
   auto engine = std::make_unique<train::Engine>(
       train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = wanted, .sequence = sequence}, on,
-      machine_target(on));
+      machine::machine_target(on));
   train::load_weights(*engine, files);
   return engine;
 }

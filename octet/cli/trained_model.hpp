@@ -9,7 +9,7 @@ namespace octet::cli {
 /// A model read from a folder, to be evaluated or sampled under any recipe: the options and the engine they make.
 struct TrainedModel {
   std::string folder;  // a Hugging Face folder, or a run's folder, whose `weights` are then meant
-  PrecisionConfig precision;
+  scaling::PrecisionConfig precision;
   bool quantize_residual = false;
   std::string device = "auto", head = "bf16";
   std::int64_t threads = 0;

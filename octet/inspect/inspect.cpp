@@ -12,7 +12,7 @@
 namespace octet::inspect {
 namespace {
 std::string weights_text(const std::string& folder) {
-  const ModelShape s = read_hugging_face_shape(folder);
+  const models::ModelShape s = models::read_hugging_face_shape(folder);
   std::string out = format(
       "model      {}: {}, {} layers, width {}, {} heads of {} ({} for keys and values), hidden {}, vocabulary {}, at most {} tokens\n",
       printable(folder), s.family, s.layers, grouped(s.width), s.heads, s.head_dim, s.kv_heads, grouped(s.hidden), grouped(s.vocabulary),

@@ -19,8 +19,8 @@ namespace octet::inspect {
 namespace {
 namespace fs = std::filesystem;
 
-std::string facts_text(const std::string& folder, const RunRecord& run) {
-  const RunFacts& f = run.facts;
+std::string facts_text(const std::string& folder, const telemetry::RunRecord& run) {
+  const telemetry::RunFacts& f = run.facts;
   std::string out = format("run        {}: {} by {}, {}, began {}\n", printable(folder), printable(f.name), printable(f.recipe), f.state,
                            printable(f.started));
   out += format("model      {} {}, {} parameters, {} layers, width {}, vocabulary {}, sequences of {}\n", printable(f.model.family),
@@ -42,9 +42,9 @@ std::string configuration_text(const std::string& folder) {
   return out;
 }
 
-std::string progress_text(const RunRecord& run) {
+std::string progress_text(const telemetry::RunRecord& run) {
   if (run.steps.empty()) return "progress   no step yet\n";
-  const StepEvent& last = run.steps.back();
+  const telemetry::StepEvent& last = run.steps.back();
   const std::string of = run.facts.steps > 0 ? format(" of {}", grouped(run.facts.steps)) : "";
   std::string out = format("progress   step {}{}, {} tokens in {} s\n", grouped(last.step), of, grouped(last.tokens), fixed(last.time, 1));
   out += format("last step  loss {}, gradient norm {}, learning rate {}, {} tokens/s{}\n", fixed(last.loss, 4, "-"),
@@ -53,7 +53,7 @@ std::string progress_text(const RunRecord& run) {
   if (!run.evals.empty())
     out += format("last eval  loss {} after step {}, over {} tokens\n", fixed(run.evals.back().loss, 4, "-"), run.evals.back().step,
                   grouped(run.evals.back().tokens));
-  const auto skipped = std::count_if(run.steps.begin(), run.steps.end(), [](const StepEvent& e) { return e.skipped; });
+  const auto skipped = std::count_if(run.steps.begin(), run.steps.end(), [](const telemetry::StepEvent& e) { return e.skipped; });
   out += format("incidents  {}, {} steps skipped{}\n", run.incidents.size() + std::size_t(run.incidents_left_out), skipped,
                 run.incidents.empty() ? "" : "; the last: " + printable(run.incidents.back().text));
   if (run.end) out += format("end        {}\n", printable(run.end->reason));
@@ -61,12 +61,12 @@ std::string progress_text(const RunRecord& run) {
   return out;
 }
 
-std::string quantizers_text(const RunRecord& run) {
+std::string quantizers_text(const telemetry::RunRecord& run) {
   if (run.facts.quantizers.empty() || run.health.empty()) return "";
-  const HealthEvent& h = run.health.back();
+  const telemetry::HealthEvent& h = run.health.back();
   TextTable table{{"quantizer", "operand", "format", "block", "headroom [bits]", "saturated", "flushed", "SQNR [dB]", "not finite"}};
   for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) {
-    const QuantizerFacts& q = run.facts.quantizers[i];
+    const telemetry::QuantizerFacts& q = run.facts.quantizers[i];
     table.push_back({printable(q.path), printable(q.operand), printable(q.format), printable(q.block), fixed(h.headroom_bits[i], 2, "-"),
                      fixed(100 * h.saturated[i], 3, "-") + "%", fixed(100 * h.flushed[i], 3, "-") + "%", fixed(h.sqnr_db[i], 1, "-"),
                      grouped(h.nonfinite[i])});
@@ -98,7 +98,7 @@ std::string checkpoints_text(const std::string& folder, std::string& damage) {
 }  // namespace
 
 Finding run_text(const std::string& folder) {
-  const RunRecord run = read_run(folder);
+  const telemetry::RunRecord run = telemetry::read_run(folder);
   Finding out;
   out.text = facts_text(folder, run) + configuration_text(folder) + progress_text(run) + quantizers_text(run) +
              checkpoints_text(folder, out.damage);

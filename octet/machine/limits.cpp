@@ -6,7 +6,7 @@
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/tensor/timer.hpp"
 
-namespace octet {
+namespace octet::machine {
 namespace {
 
 void copy_by_all_threads(const Tensor& from, const Tensor& to) {
@@ -69,4 +69,4 @@ double least_seconds(const Work& w, const MachineLimits& limits) {
   return fp8 / limits.fp8_flops_per_second + (w.flops - fp8) / limits.flops_per_second + w.bytes / limits.bytes_per_second;
 }
 
-}  // namespace octet
+}  // namespace octet::machine

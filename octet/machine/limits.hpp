@@ -2,7 +2,7 @@
 
 #include "octet/tensor/stream.hpp"
 
-namespace octet {
+namespace octet::machine {
 
 /// The highest rates that a device reaches.
 struct MachineLimits {
@@ -21,4 +21,4 @@ double least_seconds(const Work&, const MachineLimits&);
 /// own copy. The best of `repeats` runs. Needs twice the bytes of the stream's scratch.
 double copy_bytes_per_second(Stream&, std::int64_t bytes, int repeats);
 
-}  // namespace octet
+}  // namespace octet::machine

@@ -8,7 +8,7 @@
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/tensor/cuda/device.hpp"
 
-namespace octet {
+namespace octet::machine {
 namespace {
 
 // The processor's name and vector instructions.
@@ -46,11 +46,11 @@ std::string device_name(Device device) { return device == Device::cuda ? cuda::f
 
 std::size_t available_bytes(Device device) { return device == Device::cuda ? cuda::free_bytes() : cpu::available_bytes(); }
 
-std::string gemm_plans_text(Device device) {
+std::string gemm_algorithms_text(Device device) {
   return device == Device::cuda ? ops::GemmAlgorithms::of_process().text(ops::gemm_library(device)) : "";
 }
 
-bool replay_gemm_plans(Device device, const std::string& text) {
+bool replay_gemm_algorithms(Device device, const std::string& text) {
   return device != Device::cuda || ops::GemmAlgorithms::of_process().load(text, ops::gemm_library(device));
 }
 
@@ -60,4 +60,4 @@ MatmulLimit matmul_limit(Device device) {
   return {limit.compute, limit.flops_per_second};
 }
 
-}  // namespace octet
+}  // namespace octet::machine

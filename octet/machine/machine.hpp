@@ -4,7 +4,7 @@
 
 #include "octet/tensor/stream.hpp"
 
-namespace octet {
+namespace octet::machine {
 
 /// The device of a configuration's `device`: "cpu", "gpu" or "auto" (the GPU if one works). Throws ConfigError for another word,
 /// DeviceError with the reason when a GPU is required and none works.
@@ -19,10 +19,10 @@ std::string device_name(Device);
 std::size_t available_bytes(Device);
 
 /// The GEMM algorithms that this process chose on the device, as text for a run folder, and their restoring: equal algorithms give equal
-/// bits. Empty on the CPU. replay_gemm_plans() does nothing on the CPU. It returns false and restores nothing if the text is from another
-/// GPU or library, and throws DataError if it is damaged.
-std::string gemm_plans_text(Device);
-bool replay_gemm_plans(Device, const std::string& text);
+/// bits. Empty on the CPU. replay_gemm_algorithms() does nothing on the CPU. It returns false and restores nothing if the text is from
+/// another GPU or library, and throws DataError if it is damaged.
+std::string gemm_algorithms_text(Device);
+bool replay_gemm_algorithms(Device, const std::string& text);
 
 /// The highest rate of matrix products, measured once per process: on a CPU in its faster type, on a GPU in FP8.
 struct MatmulLimit {
@@ -31,4 +31,4 @@ struct MatmulLimit {
 };
 MatmulLimit matmul_limit(Device);
 
-}  // namespace octet
+}  // namespace octet::machine

@@ -6,7 +6,7 @@
 
 #include "octet/ops/rope/rope.hpp"
 
-namespace octet {
+namespace octet::models {
 
 /// The shape of a decoder-only transformer of any family.
 struct ModelShape {
@@ -27,4 +27,4 @@ struct ModelShape {
   bool operator==(const ModelShape&) const = default;
 };
 
-}  // namespace octet
+}  // namespace octet::models

@@ -10,7 +10,7 @@
 #include "octet/models/registry.hpp"
 #include "octet/models/weight_place.hpp"
 
-namespace octet {
+namespace octet::models {
 namespace {
 
 constexpr const char* config_name = "config.json";
@@ -196,4 +196,4 @@ void load_hugging_face(const io::TensorFolder& files, const ModelShape& shape, n
   fill_parameters(files, shape, parameters);
 }
 
-}  // namespace octet
+}  // namespace octet::models

@@ -6,7 +6,7 @@
 #include "octet/models/config.hpp"
 #include "octet/nn/parameters.hpp"
 
-namespace octet {
+namespace octet::models {
 
 /// Writes the model as a Hugging Face folder: config.json and model.safetensors (dtype: f32 or bf16; shards of 5 GB and their index where
 /// there is more), with the tensor names of transformers' LlamaForCausalLM, Qwen2ForCausalLM or GPT2LMHeadModel. Rows of padding are left
@@ -24,4 +24,4 @@ void load_hugging_face(const std::string& folder, const ModelShape&, nn::Paramet
 /// The same from a folder whose weights are already open.
 void load_hugging_face(const io::TensorFolder&, const ModelShape&, nn::Parameters&);
 
-}  // namespace octet
+}  // namespace octet::models

@@ -12,7 +12,7 @@
 #include "octet/models/registry.hpp"
 #include "tests/testing/scratch.hpp"
 
-namespace octet {
+namespace octet::models {
 namespace {
 
 using testing::error_of;
@@ -23,7 +23,7 @@ using testing::Scratch;
 struct Weights {
   explicit Weights(const ModelShape& shape, std::uint64_t seed = 0)
       : stream(Device::cpu),
-        precision(PrecisionConfig{.recipe = "fp32"}),
+        precision(scaling::PrecisionConfig{.recipe = "fp32"}),
         model(make_model(shape, {}, precision)),
         parameters(stream, *model, false) {
     if (seed == 0) return;
@@ -39,7 +39,7 @@ struct Weights {
     throw ContractError(format("no parameter {}", path));
   }
   Stream stream;
-  Precision precision;
+  scaling::Precision precision;
   std::unique_ptr<Model> model;
   nn::Parameters parameters;
 };
@@ -383,4 +383,4 @@ TEST(HuggingFace, ShapesThatTransformersWouldNotLoadAreRefusedBeforeTraining) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::models

@@ -8,7 +8,7 @@
 #include "octet/models/registry.hpp"
 #include "tests/testing/scratch.hpp"
 
-namespace octet {
+namespace octet::models {
 namespace {
 
 using testing::error_of;
@@ -157,4 +157,4 @@ TEST(HuggingFaceConfig, AFolderWithoutConfigJsonAndOneThatIsNoJsonAreNamed) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::models

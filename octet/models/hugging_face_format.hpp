@@ -7,12 +7,12 @@
 
 #include "octet/models/config.hpp"
 
-namespace octet {
-
-namespace json {
+namespace octet::json {
 class Fields;
 class Value;
-}  // namespace json
+}  // namespace octet::json
+
+namespace octet::models {
 
 /// Where a tensor of a Hugging Face file belongs: rows [first, first + rows) of one of Octet's parameters. Reading and writing use a list
 /// of these; slices of one parameter are in the order of their rows, without gaps. Rows behind the last slice are padding, which files do
@@ -45,4 +45,4 @@ struct HuggingFaceLimits {
                                 vocabulary = 1 << 24, positions = 1 << 28;
 };
 
-}  // namespace octet
+}  // namespace octet::models

@@ -6,7 +6,7 @@
 #include "octet/nn/head.hpp"
 #include "octet/nn/recompute.hpp"
 
-namespace octet {
+namespace octet::models {
 
 /// Tokens of one micro-batch: i32 [T], sequences of `sequence` tokens one after the other.
 struct TokenBatch {
@@ -24,18 +24,18 @@ class Model {
   virtual void allocate(Stream&, std::int64_t sequence) = 0;
 
   /// Adds the loss of a batch to `sums`. Saves no activations; changes nothing unless the pass records.
-  virtual void loss(Stream&, const TokenBatch&, const Pass&, const nn::LossSums& sums) = 0;
+  virtual void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums) = 0;
   /// The same, and saves the activations for backward() in the pass's region; gradients are those of gradient_scale * loss.
-  virtual void forward(Stream&, const TokenBatch&, const Pass&, const nn::LossSums& sums, float gradient_scale) = 0;
+  virtual void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, float gradient_scale) = 0;
   /// Adds to every parameter's gradient. Called once after each forward(), with its pass; saved activations are freed block by block.
-  virtual void backward(Stream&, const TokenBatch&, const Pass&) = 0;
+  virtual void backward(Stream&, const TokenBatch&, const scaling::Pass&) = 0;
   /// Logits [sequences, padded vocabulary], of activations' type, for the last token of every sequence.
-  virtual void last_logits(Stream&, const TokenBatch&, const Pass&, const Tensor& logits) = 0;
+  virtual void last_logits(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& logits) = 0;
 
   virtual void visit(nn::Visitor&) = 0;
 
   /// Quantizes every weight that changed; with a pass that records, right after each optimizer step.
-  void refresh(Stream&, const Pass&);
+  void refresh(Stream&, const scaling::Pass&);
 };
 
 /// Options of a model besides its shape.
@@ -45,4 +45,4 @@ struct ModelOptions {
   bool quantize_residual = false;     // round the residual stream like a layer's input: an experiment for evaluation
 };
 
-}  // namespace octet
+}  // namespace octet::models

@@ -9,7 +9,7 @@
 #include "octet/models/qwen2/qwen2.hpp"
 #include "octet/models/qwen2/hugging_face.hpp"
 
-namespace octet {
+namespace octet::models {
 namespace {
 
 // The families and their sizes.
@@ -77,7 +77,7 @@ void register_model_family(ModelFamily family) {
 const ModelFamily& model_family(std::string_view name) { return find(model_families(), "model.family", name); }
 const ModelShape& model_size(std::string_view name) { return find(registry().sizes, "model.size", name).shape; }
 
-std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& options, Precision& precision) {
+std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
   const auto positive = [](std::string_view key, std::int64_t value) {
     if (value < 1) throw ConfigError(format("model.{} must be at least 1, got {}", key, value));
   };
@@ -93,4 +93,4 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
   return model_family(s.family).make(s, options, precision);
 }
 
-}  // namespace octet
+}  // namespace octet::models

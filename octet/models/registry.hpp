@@ -6,7 +6,7 @@
 #include "octet/models/hugging_face_format.hpp"
 #include "octet/models/model.hpp"
 
-namespace octet {
+namespace octet::models {
 
 /// A named size of a family.
 struct ModelSize {
@@ -18,7 +18,7 @@ struct ModelSize {
 struct ModelFamily {
   std::string_view name;
   std::vector<ModelSize> (*sizes)();
-  std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, Precision&);
+  std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, scaling::Precision&);
   HuggingFaceFormat hugging_face;
 };
 
@@ -35,6 +35,6 @@ const ModelFamily& model_family(std::string_view name);
 /// A named size of any family; throws ConfigError with the nearest name.
 const ModelShape& model_size(std::string_view name);
 /// Throws ConfigError when the shape is inconsistent (heads, widths, lengths) or options do not fit it.
-std::unique_ptr<Model> make_model(const ModelShape&, const ModelOptions&, Precision&);
+std::unique_ptr<Model> make_model(const ModelShape&, const ModelOptions&, scaling::Precision&);
 
-}  // namespace octet
+}  // namespace octet::models

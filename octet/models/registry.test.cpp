@@ -6,7 +6,7 @@
 #include "octet/models/llama/llama.hpp"
 #include "tests/testing/scratch.hpp"
 
-namespace octet {
+namespace octet::models {
 namespace {
 
 ModelShape own_shape() {
@@ -21,13 +21,13 @@ ModelShape own_shape() {
           .max_sequence = 8};
 }
 std::vector<ModelSize> own_sizes() { return {{"own-tiny", own_shape()}}; }
-std::unique_ptr<Model> make_own(const ModelShape& s, const ModelOptions& options, Precision& precision) {
+std::unique_ptr<Model> make_own(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
   return models::make_llama_like(s, false, options, precision);
 }
 
 // One test: the table is the program's.
 TEST(Registry, ARegisteredFamilyIsFoundByItsNameAndSizes) {
-  Precision precision({});
+  scaling::Precision precision({});
   EXPECT_THROW((void)make_model(own_shape(), {}, precision), ConfigError);
   EXPECT_THROW((void)model_size("own-tiny"), ConfigError);
   register_model_family({.name = "own", .sizes = own_sizes, .make = make_own});
@@ -55,4 +55,4 @@ TEST(Registry, ARegisteredFamilyIsFoundByItsNameAndSizes) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::models

@@ -2,12 +2,12 @@
 
 #include "octet/ops/embedding/embedding.hpp"
 
-namespace octet {
+namespace octet::models {
 namespace {
 
 template <class Head>
-Head make_head(const ModelShape& shape, Parameter& embedding, Precision& precision) {
-  const Site site{.layers = int(shape.layers)};
+Head make_head(const ModelShape& shape, Parameter& embedding, scaling::Precision& precision) {
+  const scaling::Site site{.layers = int(shape.layers)};
   return shape.tied ? Head("lm_head", embedding, shape.vocabulary, precision, site)
                     : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site);
 }
@@ -21,13 +21,13 @@ std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t w
 
 template <class Block>
 std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typename Block::Config config, const ModelOptions& options,
-                                                Precision& precision) {
+                                                scaling::Precision& precision) {
   const std::int64_t recomputed = options.recompute_layers > 0 ? options.recompute_layers : shape.layers;
   std::vector<std::unique_ptr<Block>> blocks;
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     config.recompute = i < recomputed ? options.recompute : nn::Recompute{};
     blocks.push_back(
-        std::make_unique<Block>(format("layers.{}", i), config, precision, Site{.layer = int(i), .layers = int(shape.layers)}));
+        std::make_unique<Block>(format("layers.{}", i), config, precision, scaling::Site{.layer = int(i), .layers = int(shape.layers)}));
   }
   return blocks;
 }
@@ -36,7 +36,7 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typenam
 
 template <class Block, class Norm>
 Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Block::Config& config, std::int64_t learned_positions,
-                                      const ModelOptions& options, Precision& precision)
+                                      const ModelOptions& options, scaling::Precision& precision)
     : shape_(shape),
       embedding_("embedding.weight", {shape.padded_vocabulary(), shape.width}),
       positions_(make_positions(learned_positions, shape.width)),
@@ -66,7 +66,7 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
 
 // Without saved activations, x is the residual stream from the first block to the last.
 template <class Block, class Norm>
-void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, typename Norm::Input& x, const Pass& pass) {
+void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, typename Norm::Input& x, const scaling::Pass& pass) {
   embed(stream, batch, x.x);
   residual_.apply(stream, x.x, pass);
   for (const auto& block : blocks_) {
@@ -76,7 +76,7 @@ void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batc
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums) {
+void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
   const Scope scope(stream);
   auto x = Norm::input(stream, stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
   run_blocks(stream, batch, x, pass);
@@ -86,7 +86,7 @@ void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, con
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const Pass& pass, const nn::LossSums& sums,
+void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
                                        float gradient_scale) {
   const Shape shape{batch.tokens.count(), shape_.width};
   const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
@@ -108,7 +108,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch, const Pass& pass) {
+void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass) {
   const Scope scope(stream);
   const Tensor d = stream.empty(saved_.dn.shape, saved_.dn.dtype);
   norm_.backward(stream, saved_.dn, saved_.norm, d, false);
@@ -126,7 +126,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::last_logits(Stream& stream, const TokenBatch& batch, const Pass& pass, const Tensor& logits) {
+void Transformer<Block, Norm>::last_logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& logits) {
   const Scope scope(stream);
   const std::int64_t sequences = batch.tokens.count() / batch.sequence;
   auto x = Norm::input(stream, stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
@@ -150,4 +150,4 @@ void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
 template class Transformer<nn::GatedBlock, nn::RmsNorm>;
 template class Transformer<nn::GeluBlock, nn::LayerNorm>;
 
-}  // namespace octet
+}  // namespace octet::models

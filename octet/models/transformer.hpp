@@ -6,26 +6,26 @@
 #include "octet/nn/block.hpp"
 #include "octet/nn/residual.hpp"
 
-namespace octet {
+namespace octet::models {
 
 /// Embedding, blocks, final norm, head: the skeleton that the families share.
 template <class Block, class Norm>
 class Transformer final : public Model {
  public:
   /// learned_positions: rows of a position table, 0 for none. The options select the parts that a block recomputes.
-  Transformer(const ModelShape&, const typename Block::Config&, std::int64_t learned_positions, const ModelOptions&, Precision&);
+  Transformer(const ModelShape&, const typename Block::Config&, std::int64_t learned_positions, const ModelOptions&, scaling::Precision&);
 
   const ModelShape& shape() const override { return shape_; }
   void allocate(Stream&, std::int64_t sequence) override;
-  void loss(Stream&, const TokenBatch&, const Pass&, const nn::LossSums&) override;
-  void forward(Stream&, const TokenBatch&, const Pass&, const nn::LossSums&, float gradient_scale) override;
-  void backward(Stream&, const TokenBatch&, const Pass&) override;
-  void last_logits(Stream&, const TokenBatch&, const Pass&, const Tensor& logits) override;
+  void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&) override;
+  void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, float gradient_scale) override;
+  void backward(Stream&, const TokenBatch&, const scaling::Pass&) override;
+  void last_logits(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& logits) override;
   void visit(nn::Visitor&) override;
 
  private:
   void embed(Stream&, const TokenBatch&, const Tensor& x);
-  void run_blocks(Stream&, const TokenBatch&, typename Norm::Input& x, const Pass&);
+  void run_blocks(Stream&, const TokenBatch&, typename Norm::Input& x, const scaling::Pass&);
   nn::BlockContext context(const TokenBatch& batch) const { return {batch.sequence, rope_}; }
 
   ModelShape shape_;
@@ -49,4 +49,4 @@ class Transformer final : public Model {
 extern template class Transformer<nn::GatedBlock, nn::RmsNorm>;
 extern template class Transformer<nn::GeluBlock, nn::LayerNorm>;
 
-}  // namespace octet
+}  // namespace octet::models

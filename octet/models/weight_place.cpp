@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-namespace octet {
+namespace octet::models {
 namespace {
 
 constexpr std::int64_t portion_elements = 1 << 20;
@@ -117,4 +117,4 @@ void clear_padding(const std::vector<WeightSlice>& slices, const nn::Parameters&
   }
 }
 
-}  // namespace octet
+}  // namespace octet::models

@@ -8,7 +8,7 @@
 #include "octet/models/hugging_face_format.hpp"
 #include "octet/nn/parameters.hpp"
 
-namespace octet {
+namespace octet::models {
 
 /// A slice of a weight map and its parameter. Copies values between parameter and file in portions, so that no second copy of a model is in
 /// memory.
@@ -46,4 +46,4 @@ std::vector<WeightPlace> placed(const std::vector<WeightSlice>&, const nn::Param
 /// Zeros in the rows that no slice covers.
 void clear_padding(const std::vector<WeightSlice>&, const nn::Parameters&);
 
-}  // namespace octet
+}  // namespace octet::models

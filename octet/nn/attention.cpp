@@ -11,14 +11,14 @@ ops::QkvShape shape_of(const Attention::Config& c, std::int64_t sequence) {
 
 }  // namespace
 
-Attention::Attention(const std::string& path, const Config& c, Precision& precision, const Site& site)
+Attention::Attention(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
     : config_(c),
       qkv_(path + ".qkv", {.in = c.width, .out = qkv_width(c), .bias = c.qkv_bias}, precision, site),
       out_(path + ".out", {.in = c.heads * c.head_dim, .out = c.width, .bias = c.out_bias, .init = {Init::Kind::normal, c.out_deviation}},
            precision, site) {}
 
 void Attention::forward(Stream& stream, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y,
-                        const Pass& pass, Saved* saved) {
+                        const scaling::Pass& pass, Saved* saved) {
   const Scope scope(stream);
   const DType dtype = qkv_.activations();
   const Region region = saved != nullptr ? pass.keep : Region(Lifetime::scratch);
@@ -39,7 +39,7 @@ void Attention::forward(Stream& stream, const QTensor& x, std::int64_t sequence,
 }
 
 void Attention::backward(Stream& stream, const Tensor& dy, std::int64_t sequence, const ops::RopeTable& table, const Saved& saved,
-                         const Tensor& dx, const Pass& pass) {
+                         const Tensor& dx, const scaling::Pass& pass) {
   const Scope scope(stream);
   const auto heads = shape_of(config_, sequence);
   const Tensor d_o = stream.empty(saved.o.shape, saved.o.dtype), dqkv = stream.empty(saved.qkv.shape, saved.qkv.dtype);

@@ -25,15 +25,19 @@ class Attention {
     Tensor qkv, o, lse;
   };
 
-  Attention(const std::string& path, const Config&, Precision&, const Site&);
+  Attention(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
 
-  ops::Sink input_sink(Stream& s, std::int64_t tokens, const Pass& p, bool keep) const { return qkv_.input_sink(s, tokens, p, keep); }
-  ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const Pass& p) const { return qkv_.rebuilt_sink(s, tokens, p); }
+  ops::Sink input_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p, bool keep) const {
+    return qkv_.input_sink(s, tokens, p, keep);
+  }
+  ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p) const { return qkv_.rebuilt_sink(s, tokens, p); }
   /// x: operands of [T, D]; y: [T, D], empty when only backward's operands are wanted; sequences of `sequence` tokens; table: of RoPE,
   /// unused without it.
-  void forward(Stream&, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y, const Pass&, Saved*);
+  void forward(Stream&, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y, const scaling::Pass&,
+               Saved*);
   /// dy, dx: [T, D].
-  void backward(Stream&, const Tensor& dy, std::int64_t sequence, const ops::RopeTable& table, const Saved&, const Tensor& dx, const Pass&);
+  void backward(Stream&, const Tensor& dy, std::int64_t sequence, const ops::RopeTable& table, const Saved&, const Tensor& dx,
+                const scaling::Pass&);
   void visit(Visitor&);
 
  private:

@@ -12,7 +12,7 @@ Config with_recompute(Config mlp, const Recompute& r) {
 }  // namespace
 
 template <class Norm, class Activation>
-Block<Norm, Activation>::Block(const std::string& path, const Config& c, Precision& precision, const Site& site)
+Block<Norm, Activation>::Block(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
     : path_(path),
       recompute_(c.recompute),
       norm1_(path + ".norm1", c.attention.width, c.norm_eps),
@@ -21,8 +21,8 @@ Block<Norm, Activation>::Block(const std::string& path, const Config& c, Precisi
       mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site) {}
 
 template <class Norm, class Activation>
-void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context, Input& x, const Tensor& y, const Pass& pass, Saved* saved,
-                                     bool keep_operand) {
+void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context, Input& x, const Tensor& y, const scaling::Pass& pass,
+                                     Saved* saved, bool keep_operand) {
   const Scope scope(stream);
   ops::Sink n = attention_.input_sink(stream, x.x.shape[0], pass, keep_operand);
   norm1_.forward(stream, x, n);
@@ -30,7 +30,7 @@ void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context
 }
 
 template <class Norm, class Activation>
-void Block<Norm, Activation>::feed(Stream& stream, Input& z, const Tensor& y, const Pass& pass, Saved* saved, bool keep_operand) {
+void Block<Norm, Activation>::feed(Stream& stream, Input& z, const Tensor& y, const scaling::Pass& pass, Saved* saved, bool keep_operand) {
   const Scope scope(stream);
   ops::Sink n = mlp_.input_sink(stream, z.x.shape[0], pass, keep_operand);
   norm2_.forward(stream, z, n);
@@ -38,7 +38,8 @@ void Block<Norm, Activation>::feed(Stream& stream, Input& z, const Tensor& y, co
 }
 
 template <class Norm, class Activation>
-void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& context, Input& x, Input& y, const Pass& pass, Saved* saved) {
+void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& context, Input& x, Input& y, const scaling::Pass& pass,
+                                      Saved* saved) {
   const Scope scope(stream);
   const bool keep = saved != nullptr, keep_attention = keep && !recompute_.attention, keep_mlp = keep && !recompute_.mlp;
   const Region region = keep && !recompute_.block ? pass.keep : Region(Lifetime::scratch);
@@ -56,13 +57,14 @@ void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& contex
 template <class Norm, class Activation>
 void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockContext& context, Saved& s) {
   if (recompute_.block) {
-    s.z = Norm::input(stream, stream.empty(s.x.x.shape, s.x.x.dtype, recomputing.keep, Category::activations), recomputing.keep);
-    attend(stream, context, s.x, s.z.x, recomputing, &s, true);
+    s.z = Norm::input(stream, stream.empty(s.x.x.shape, s.x.x.dtype, scaling::recomputing.keep, Category::activations),
+                      scaling::recomputing.keep);
+    attend(stream, context, s.x, s.z.x, scaling::recomputing, &s, true);
     norm2_.add(stream, s.x.x, s.z.x, s.z);
   } else if (recompute_.attention) {
-    attend(stream, context, s.x, {}, recomputing, &s, true);
+    attend(stream, context, s.x, {}, scaling::recomputing, &s, true);
   } else if (recompute_.norm) {
-    ops::Sink n = attention_.rebuilt_sink(stream, s.x.x.shape[0], recomputing);
+    ops::Sink n = attention_.rebuilt_sink(stream, s.x.x.shape[0], scaling::recomputing);
     norm1_.forward(stream, s.x, n);
     s.attention.qkv_linear.x = n.codes.cols;
   }
@@ -71,22 +73,23 @@ void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockConte
 template <class Norm, class Activation>
 void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s) {
   if (recompute_.mlp) {
-    feed(stream, s.z, {}, recomputing, &s, true);
+    feed(stream, s.z, {}, scaling::recomputing, &s, true);
   } else if (recompute_.norm) {
-    ops::Sink n = mlp_.rebuilt_sink(stream, s.z.x.shape[0], recomputing);
+    ops::Sink n = mlp_.rebuilt_sink(stream, s.z.x.shape[0], scaling::recomputing);
     norm2_.forward(stream, s.z, n);
     s.mlp.in_linear.x = n.codes.cols;
   }
 }
 
 template <class Norm, class Activation>
-void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& context, const Tensor& d, const Saved& saved, const Pass& pass) {
-  const Scope scope(stream), rebuilding(stream, recomputing.keep);
+void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& context, const Tensor& d, const Saved& saved,
+                                       const scaling::Pass& pass) {
+  const Scope scope(stream), rebuilding(stream, scaling::recomputing.keep);
   Saved s = saved;
   const Tensor dn = stream.empty(d.shape, d.dtype);
   if (recompute_.block) rebuild_attention(stream, context, s);  // z must be there before the MLP's part
   {
-    const Scope part(stream), rebuilt(stream, recomputing.keep);
+    const Scope part(stream), rebuilt(stream, scaling::recomputing.keep);
     rebuild_mlp(stream, s);
     mlp_.backward(stream, d, s.mlp, dn, pass);
     norm2_.backward(stream, dn, s.z, d, true);

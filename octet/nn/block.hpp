@@ -33,17 +33,17 @@ class Block {
     typename Mlp<Activation>::Saved mlp;
   };
 
-  Block(const std::string& path, const Config&, Precision&, const Site&);
+  Block(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
   /// x, y: [T, D]; leaves the statistics of both for the norms that come. With saved, x must live until backward; without, y may be x.
-  void forward(Stream&, const BlockContext&, Input& x, Input& y, const Pass&, Saved* saved);
+  void forward(Stream&, const BlockContext&, Input& x, Input& y, const scaling::Pass&, Saved* saved);
   /// d: [T, D], the gradient of y on entry, of x on return.
-  void backward(Stream&, const BlockContext&, const Tensor& d, const Saved&, const Pass&);
+  void backward(Stream&, const BlockContext&, const Tensor& d, const Saved&, const scaling::Pass&);
   void visit(Visitor&);
 
  private:
   // The two branches store tensors for backward in `saved`, operands of the norm only with `keep_operand`; an empty y leaves its GEMM out.
-  void attend(Stream&, const BlockContext&, Input& x, const Tensor& y, const Pass&, Saved*, bool keep_operand);
-  void feed(Stream&, Input& z, const Tensor& y, const Pass&, Saved*, bool keep_operand);
+  void attend(Stream&, const BlockContext&, Input& x, const Tensor& y, const scaling::Pass&, Saved*, bool keep_operand);
+  void feed(Stream&, Input& z, const Tensor& y, const scaling::Pass&, Saved*, bool keep_operand);
   void rebuild_attention(Stream&, const BlockContext&, Saved&);
   void rebuild_mlp(Stream&, Saved&);
 

@@ -7,7 +7,7 @@
 namespace octet::nn {
 namespace {
 
-Site head_site(Site site) {
+scaling::Site head_site(scaling::Site site) {
   site.head = true;
   return site;
 }
@@ -17,17 +17,18 @@ Site head_site(Site site) {
 std::int64_t head_chunk(const Stream& stream, bool quantized) { return quantized || stream.apart_from_host() ? 4096 : 512; }
 
 LanguageHead::LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary,
-                           Precision& precision, Site site)
+                           scaling::Precision& precision, scaling::Site site)
     : vocabulary_(vocabulary), linear_(path, {.in = width, .out = padded_vocabulary}, precision, head_site(std::move(site))) {}
 
-LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, Precision& precision, Site site)
+LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, scaling::Precision& precision,
+                           scaling::Site site)
     : vocabulary_(vocabulary), linear_(path, tied_weight, precision, head_site(std::move(site))) {}
 
-void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const Pass& pass,
+void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass& pass,
                         float gradient_scale, const Tensor& dx) {
   const bool train = bool(dx);
   // A chunk's operands for backward are used at once, so they are in scratch.
-  const Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
+  const scaling::Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
   const std::int64_t chunk = head_chunk(stream, linear_.quantizes(pass));
   for (std::int64_t begin = 0; begin < x.shape[0]; begin += chunk) {
     const Scope scope(stream);
@@ -49,7 +50,7 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
   if (train) linear_.backward_done();
 }
 
-void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const Pass& pass) {
+void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {
   const Scope scope(stream);
   linear_.forward(stream, linear_.quantize_input(stream, x, pass, false), logits, pass, nullptr);
 }

@@ -19,14 +19,16 @@ std::int64_t head_chunk(const Stream&, bool quantized);
 class LanguageHead {
  public:
   /// vocabulary: tokens that exist; the weight has as many rows or more (padding).
-  LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary, Precision&, Site);
-  LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, Precision&, Site);
+  LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary, scaling::Precision&,
+               scaling::Site);
+  LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, scaling::Precision&, scaling::Site);
 
   /// Adds the loss of x [T, D] against targets i32 [T] (-1 does not count) to `sums`. With dx [T, D], also fills the gradient of
   /// gradient_scale * loss, and adds to the weight's.
-  void loss(Stream&, const Tensor& x, const Tensor& targets, const LossSums& sums, const Pass&, float gradient_scale, const Tensor& dx);
+  void loss(Stream&, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass&, float gradient_scale,
+            const Tensor& dx);
   /// logits [T, V] of x [T, D].
-  void logits(Stream&, const Tensor& x, const Tensor& logits, const Pass&);
+  void logits(Stream&, const Tensor& x, const Tensor& logits, const scaling::Pass&);
   void visit(Visitor& visitor) { linear_.visit(visitor); }
 
   std::int64_t vocabulary() const { return vocabulary_; }

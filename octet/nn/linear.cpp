@@ -6,7 +6,7 @@
 namespace octet::nn {
 namespace {
 
-Site completed(Site site, const std::string& path, const Parameter& weight) {
+scaling::Site completed(scaling::Site site, const std::string& path, const Parameter& weight) {
   site.path = path, site.out = weight.shape[0], site.in = weight.shape[1];
   return site;
 }
@@ -18,7 +18,7 @@ QTensor views(const Tensor& x, bool cols) {
 
 }  // namespace
 
-Linear::Linear(const std::string& path, Parameter* weight, bool owns, bool bias, Precision& precision, Site site)
+Linear::Linear(const std::string& path, Parameter* weight, bool owns, bool bias, scaling::Precision& precision, scaling::Site site)
     : path_(path),
       owned_(owns ? weight : nullptr),
       weight_(weight),
@@ -31,13 +31,13 @@ Linear::Linear(const std::string& path, Parameter* weight, bool owns, bool bias,
   bias_->gradient.add_use(GradientUse::sum);
 }
 
-Linear::Linear(const std::string& path, const Config& c, Precision& precision, const Site& site)
+Linear::Linear(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
     : Linear(path, new Parameter(path + ".weight", {c.out, c.in}, c.init), true, c.bias, precision, site) {}
 
-Linear::Linear(const std::string& path, Parameter& weight, Precision& precision, const Site& site)
+Linear::Linear(const std::string& path, Parameter& weight, scaling::Precision& precision, const scaling::Site& site)
     : Linear(path, &weight, false, false, precision, site) {}
 
-ops::Sink Linear::sink_of_input(Stream& stream, std::int64_t tokens, const Pass& pass, bool rows, bool cols) const {
+ops::Sink Linear::sink_of_input(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, bool rows, bool cols) const {
   return ops::make_sink(stream, plan_.x->spec(pass),
                         {.shape = {tokens, in()},
                          .dtype = activations_,
@@ -47,15 +47,15 @@ ops::Sink Linear::sink_of_input(Stream& stream, std::int64_t tokens, const Pass&
                          .for_gemm = true});
 }
 
-ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const Pass& pass, bool keep) const {
+ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, bool keep) const {
   return sink_of_input(stream, tokens, pass, true, keep);
 }
 
-ops::Sink Linear::rebuilt_sink(Stream& stream, std::int64_t tokens, const Pass& pass) const {
+ops::Sink Linear::rebuilt_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass) const {
   return sink_of_input(stream, tokens, pass, false, true);
 }
 
-QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const Pass& pass, bool keep) const {
+QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const scaling::Pass& pass, bool keep) const {
   check(x.shape.rank == 2 && x.shape[1] == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.shape);
   const ops::QuantizeSpec spec = plan_.x->spec(pass);
   if (!spec.quantizes()) return views(x, keep);
@@ -65,7 +65,7 @@ QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const Pass& pass
   return sink.codes;
 }
 
-void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pass& pass, Saved* saved) {
+void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
   check(x.rows.cols() == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.rows.codes.shape);
   check(y.shape == Shape{x.rows.rows(), out()}, "linear {}: y must be [{}, {}], got {}", path_, x.rows.rows(), out(), y.shape);
   refresh(stream, pass);
@@ -79,7 +79,7 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pa
   stream.observe(path_, "y", y);
 }
 
-ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const Pass& pass, const Tensor& in_place) const {
+ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, const Tensor& in_place) const {
   const ops::QuantizeSpec spec = plan_.dy->spec(pass);
   return ops::make_sink(stream, spec,
                         {.shape = {tokens, out()},
@@ -91,7 +91,7 @@ ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const Pass&
                          .cols_left = true});
 }
 
-ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const Pass& pass) const {
+ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
   check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
   const ops::QuantizeSpec spec = plan_.dy->spec(pass);
   ops::Sink sink =
@@ -142,7 +142,7 @@ void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
   ops::quantize(stream, value, *operands_);
 }
 
-void Linear::refresh(Stream& stream, const Pass& pass) {
+void Linear::refresh(Stream& stream, const scaling::Pass& pass) {
   if (quantized_version_ == weight_->version) return;
   const Tensor& value = weight_->value;
   check(bool(value), "linear {}: its weight has no storage; bind the model's parameters first", path_);
@@ -174,7 +174,7 @@ Quantized Linear::weight_operand(Stream& stream, Side side) const {
   check(quantized_version_ != 0, "linear {}: backward before any forward", path_);
   if (operands_) return side == Side::rows ? operands_->codes.rows : operands_->codes.cols;
   const Tensor& value = weight_->value;
-  ops::QuantizeSpec spec = plan_.w->spec({.kind = Pass::Kind::recompute});
+  ops::QuantizeSpec spec = plan_.w->spec({.kind = scaling::Pass::Kind::recompute});
   if (scale_) spec.scale = scale_, spec.descale = descale_;
   ops::Sink made = ops::make_sink(stream, spec,
                                   {.shape = value.shape,

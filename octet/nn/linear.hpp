@@ -33,22 +33,22 @@ class Linear {
   };
 
   /// The layer owns its weight. `site` is completed with path and shape.
-  Linear(const std::string& path, const Config&, Precision&, const Site& site = {});
+  Linear(const std::string& path, const Config&, scaling::Precision&, const scaling::Site& site = {});
   /// The layer multiplies by a weight [out, in] that somebody else owns and visits (tied embeddings).
-  Linear(const std::string& path, Parameter& weight, Precision&, const Site& site = {});
+  Linear(const std::string& path, Parameter& weight, scaling::Precision&, const scaling::Site& site = {});
 
   /// Where a producer of x [tokens, in] puts it. `keep`: backward will follow, so its operand is made too.
-  ops::Sink input_sink(Stream&, std::int64_t tokens, const Pass&, bool keep) const;
+  ops::Sink input_sink(Stream&, std::int64_t tokens, const scaling::Pass&, bool keep) const;
   /// Where a producer of x puts it once more, for backward alone: forward ran without `keep`.
-  ops::Sink rebuilt_sink(Stream&, std::int64_t tokens, const Pass&) const;
+  ops::Sink rebuilt_sink(Stream&, std::int64_t tokens, const scaling::Pass&) const;
   /// x as operands; where the layer is not quantized, views of x, which must live as long as they are used.
-  QTensor quantize_input(Stream&, const Tensor& x, const Pass&, bool keep) const;
+  QTensor quantize_input(Stream&, const Tensor& x, const scaling::Pass&, bool keep) const;
   /// y: [T, out], overwritten. saved = nullptr when no backward follows. Throws ContractError unless x has `in` columns.
-  void forward(Stream&, const QTensor& x, const Tensor& y, const Pass&, Saved* saved);
+  void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved* saved);
 
   /// Where a producer of dy [tokens, out] puts it: `in_place`, which it may overwrite, where nothing is quantized.
-  ops::Sink gradient_sink(Stream&, std::int64_t tokens, const Pass&, const Tensor& in_place = {}) const;
-  ops::Sink quantize_gradient(Stream&, const Tensor& dy, const Pass&) const;
+  ops::Sink gradient_sink(Stream&, std::int64_t tokens, const scaling::Pass&, const Tensor& in_place = {}) const;
+  ops::Sink quantize_gradient(Stream&, const Tensor& dy, const scaling::Pass&) const;
   /// dx: [T, in], overwritten; empty when nobody needs it. Adds to the gradients of weight and bias.
   void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
   /// The same by chunks of tokens: one part per chunk, then backward_done() once.
@@ -56,12 +56,12 @@ class Linear {
   void backward_done();
 
   /// Quantizes the weight if it changed since: once per optimizer step, with a pass that records.
-  void refresh(Stream&, const Pass&);
+  void refresh(Stream&, const scaling::Pass&);
 
   void visit(Visitor&);
 
   /// Whether its GEMMs read 8-bit codes.
-  bool quantizes(const Pass& pass) const { return plan_.x->spec(pass).quantizes(); }
+  bool quantizes(const scaling::Pass& pass) const { return plan_.x->spec(pass).quantizes(); }
   const std::string& path() const { return path_; }
   DType activations() const { return activations_; }
   std::int64_t in() const { return weight_->shape[1]; }
@@ -69,8 +69,8 @@ class Linear {
   Parameter& weight() { return *weight_; }
 
  private:
-  Linear(const std::string& path, Parameter* weight, bool owns, bool bias, Precision&, Site site);
-  ops::Sink sink_of_input(Stream&, std::int64_t tokens, const Pass&, bool rows, bool cols) const;
+  Linear(const std::string& path, Parameter* weight, bool owns, bool bias, scaling::Precision&, scaling::Site site);
+  ops::Sink sink_of_input(Stream&, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
   void refresh_kept(Stream&, const ops::QuantizeSpec&);
   void measure(Stream&, ops::QuantizeSpec);
   enum class Side : std::uint8_t { rows, cols };  // of the weight: forward's and backward's operand
@@ -82,7 +82,7 @@ class Linear {
   std::unique_ptr<Parameter> bias_;
   GradientUse gradient_use_;
   DType activations_;
-  LinearPlan plan_;
+  scaling::LinearPlan plan_;
   std::optional<ops::Sink> operands_;  // of the weight, in the run's region
   Tensor scale_, descale_;             // f32 [1], of a weight whose codes are made for each GEMM by one scale from its own maximum
   std::uint64_t quantized_version_ = 0;

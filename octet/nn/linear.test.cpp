@@ -47,8 +47,8 @@ struct Result {
 };
 
 // One layer of 256 -> 192 on 130 tokens: neither is a multiple of 128. Known scales settle in three steps first.
-Result run(Stream& stream, const PrecisionConfig& config, double gradient = 1e-3) {
-  Precision precision(config);
+Result run(Stream& stream, const scaling::PrecisionConfig& config, double gradient = 1e-3) {
+  scaling::Precision precision(config);
   Linear linear("layer", {.in = 256, .out = 192}, precision);
   Parameters parameters(stream, linear, true);
   parameters.initialize(stream, 3);
@@ -57,7 +57,7 @@ Result run(Stream& stream, const PrecisionConfig& config, double gradient = 1e-3
   Result r{.x = bf16_tensor(stream, {130, 256}, 1, 1.0), .w = linear.weight().value, .dy = bf16_tensor(stream, {130, 192}, 2, gradient)};
   const Tensor y = stream.empty({130, 192}, dtype, Lifetime::run), dx = stream.empty({130, 256}, dtype, Lifetime::run);
   const Tensor skip = stream.zeros({1}, DType::f32, Lifetime::run);
-  const Pass pass{.kind = Pass::Kind::train};
+  const scaling::Pass pass{.kind = scaling::Pass::Kind::train};
   for (int step = 0; step < 3; ++step) {
     const Scope scope(stream), kept(stream, pass.keep);
     parameters.clear_gradients(stream);
@@ -73,7 +73,7 @@ Result run(Stream& stream, const PrecisionConfig& config, double gradient = 1e-3
 
 TEST(Linear, EveryRecipeKeepsItsSignalToNoiseForwardAndBackward) {
   // E4M3 by E4M3 on Gaussian data gives 28.5 dB, E5M2 by E4M3 24.5 dB; the floors are those of the issue.
-  for (const auto& entry : recipes()) {
+  for (const auto& entry : scaling::recipes()) {
     if (entry.name == "global" || entry.name == "fp32") continue;
     Stream stream(Device::cpu);
     const Result r = run(stream, {.recipe = std::string(entry.name)});
@@ -88,10 +88,10 @@ TEST(Linear, EveryRecipeKeepsItsSignalToNoiseForwardAndBackward) {
 
 TEST(Linear, OperandsOfDifferentRecipesAndOfBf16AreMultipliedByEachOther) {
   // The noise of a product is that of its operands: an operand in BF16 brings none.
-  for (const auto& entry : recipes()) {
+  for (const auto& entry : scaling::recipes()) {
     const std::string name(entry.name);
     if (name == "global" || entry.options.empty()) continue;
-    for (const auto weights : {WeightCodes::cached, WeightCodes::on_demand})
+    for (const auto weights : {scaling::WeightCodes::cached, scaling::WeightCodes::on_demand})
       for (const char* operand : {"x", "w", "dy"})
         for (const char* other : {"bf16", "block128", "delayed"}) {
           Stream stream(Device::cpu);
@@ -120,12 +120,12 @@ TEST(Linear, OneScaleForAllTensorsFlushesSmallGradients) {
 
 TEST(Linear, TheWeightIsQuantizedOncePerChange) {
   Stream stream(Device::cpu);
-  Precision precision({.recipe = "current"});
+  scaling::Precision precision({.recipe = "current"});
   Linear linear("layer", {.in = 64, .out = 32}, precision);
   Parameters parameters(stream, linear, true);
   parameters.initialize(stream, 3);
   precision.allocate(stream);
-  const Pass pass{.kind = Pass::Kind::train};
+  const scaling::Pass pass{.kind = scaling::Pass::Kind::train};
   linear.refresh(stream, pass);
   linear.refresh(stream, pass);
   EXPECT_EQ(precision.slots().health(1)->values, 64 * 32);
@@ -136,11 +136,11 @@ TEST(Linear, TheWeightIsQuantizedOncePerChange) {
 
 TEST(Linear, BackwardKeepsOneByteAValue) {
   Stream stream(Device::cpu);
-  Precision precision({.recipe = "block128"});
+  scaling::Precision precision({.recipe = "block128"});
   Linear linear("layer", {.in = 256, .out = 128}, precision);
   Parameters parameters(stream, linear, true);
   precision.allocate(stream);
-  const Pass pass{.kind = Pass::Kind::train};
+  const scaling::Pass pass{.kind = scaling::Pass::Kind::train};
   const Scope scope(stream), kept(stream, pass.keep);
   const std::size_t before = stream.arena().mark(pass.keep).bytes;
   (void)linear.quantize_input(stream, bf16_tensor(stream, {256, 256}, 1, 1), pass, true);
@@ -150,7 +150,7 @@ TEST(Linear, BackwardKeepsOneByteAValue) {
 
 TEST(Linear, AWrongWidthIsRefusedByName) {
   Stream stream(Device::null);
-  Precision precision({.recipe = "bf16"});
+  scaling::Precision precision({.recipe = "bf16"});
   Linear linear("layers.3.mlp.up", {.in = 8, .out = 16}, precision);
   const Tensor x = stream.empty({6, 7}, DType::bf16);
   try {

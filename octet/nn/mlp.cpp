@@ -11,14 +11,14 @@ void Gelu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::gelu_fo
 void Gelu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) { ops::gelu_backward(stream, dy, h, dh); }
 
 template <class Activation>
-Mlp<Activation>::Mlp(const std::string& path, const Config& c, Precision& precision, const Site& site)
+Mlp<Activation>::Mlp(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
     : in_(path + Activation::first, {.in = c.width, .out = Activation::inputs * c.hidden, .bias = c.bias}, precision, site),
       out_(path + ".down", {.in = c.hidden, .out = c.width, .bias = c.bias, .init = {Init::Kind::normal, c.out_deviation}}, precision,
            site),
       recompute_activation_(c.recompute_activation) {}
 
 template <class Activation>
-void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y, const Pass& pass, Saved* saved) {
+void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
   const Scope scope(stream);
   const std::int64_t tokens = x.rows.rows();
   const Tensor h =
@@ -34,14 +34,14 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y,
 }
 
 template <class Activation>
-void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dx, const Pass& pass) {
+void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dx, const scaling::Pass& pass) {
   const Scope scope(stream);
   const Tensor dhidden = stream.empty({dy.shape[0], out_.in()}, dy.dtype);
   {
-    const Scope inner(stream), rebuilding(stream, recomputing.keep);
+    const Scope inner(stream), rebuilding(stream, scaling::recomputing.keep);
     Linear::Saved hidden = saved.out_linear;
     if (recompute_activation_) {
-      ops::Sink again = out_.rebuilt_sink(stream, dy.shape[0], recomputing);
+      ops::Sink again = out_.rebuilt_sink(stream, dy.shape[0], scaling::recomputing);
       Activation::forward(stream, saved.h, again);
       hidden.x = again.codes.cols;
     }

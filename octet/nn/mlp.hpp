@@ -33,12 +33,14 @@ class Mlp {
     Tensor h;
   };
 
-  Mlp(const std::string& path, const Config&, Precision&, const Site&);
-  ops::Sink input_sink(Stream& s, std::int64_t tokens, const Pass& p, bool keep) const { return in_.input_sink(s, tokens, p, keep); }
-  ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const Pass& p) const { return in_.rebuilt_sink(s, tokens, p); }
+  Mlp(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
+  ops::Sink input_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p, bool keep) const {
+    return in_.input_sink(s, tokens, p, keep);
+  }
+  ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p) const { return in_.rebuilt_sink(s, tokens, p); }
   /// y: [T, D]; empty when only backward's operands are wanted.
-  void forward(Stream&, const QTensor& x, const Tensor& y, const Pass&, Saved*);
-  void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, const Pass&);
+  void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved*);
+  void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, const scaling::Pass&);
   void visit(Visitor& visitor) { in_.visit(visitor), out_.visit(visitor); }
 
  private:

@@ -79,7 +79,7 @@ void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const
   stream.observe(weight.path, "dx", dx);
 }
 
-ops::Sink plain_sink(Stream& stream, Shape shape, DType dtype, const Pass& pass, bool keep) {
+ops::Sink plain_sink(Stream& stream, Shape shape, DType dtype, const scaling::Pass& pass, bool keep) {
   ops::QuantizeSpec none;
   none.format = dtype;
   return ops::make_sink(stream, none,

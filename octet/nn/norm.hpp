@@ -52,6 +52,6 @@ class LayerNorm {
 };
 
 /// A sink for values that nobody quantizes: plain storage in the pass's region when `keep`, in scratch otherwise.
-ops::Sink plain_sink(Stream&, Shape, DType, const Pass&, bool keep);
+ops::Sink plain_sink(Stream&, Shape, DType, const scaling::Pass&, bool keep);
 
 }  // namespace octet::nn

@@ -4,11 +4,11 @@
 
 namespace octet::nn {
 
-ResidualQuantizer::ResidualQuantizer(bool on, std::int64_t width, Precision& precision) {
+ResidualQuantizer::ResidualQuantizer(bool on, std::int64_t width, scaling::Precision& precision) {
   if (on) plan_ = precision.plan({.path = "residual", .out = width, .in = width});
 }
 
-bool ResidualQuantizer::apply(Stream& stream, const Tensor& x, const Pass& pass) const {
+bool ResidualQuantizer::apply(Stream& stream, const Tensor& x, const scaling::Pass& pass) const {
   if (plan_.x == nullptr) return false;
   const ops::QuantizeSpec spec = plan_.x->spec(pass);
   if (!spec.quantizes()) return false;

@@ -10,12 +10,12 @@ namespace octet::nn {
 /// that separates one global scale from one per tensor. Off by default, when apply() does nothing.
 class ResidualQuantizer {
  public:
-  ResidualQuantizer(bool on, std::int64_t width, Precision&);
+  ResidualQuantizer(bool on, std::int64_t width, scaling::Precision&);
   /// Whether it changed x.
-  bool apply(Stream&, const Tensor& x, const Pass&) const;
+  bool apply(Stream&, const Tensor& x, const scaling::Pass&) const;
 
  private:
-  LinearPlan plan_;
+  scaling::LinearPlan plan_;
 };
 
 }  // namespace octet::nn

@@ -2,7 +2,7 @@
 
 #include "octet/tensor/arena.hpp"
 
-namespace octet {
+namespace octet::scaling {
 
 /// What a forward is for. Modules keep what backward needs when they are given a place for it, in region `keep`.
 struct Pass {
@@ -22,4 +22,4 @@ struct Pass {
 /// What a backward runs that computes again what forward did not keep.
 inline constexpr Pass recomputing{.kind = Pass::Kind::recompute};
 
-}  // namespace octet
+}  // namespace octet::scaling

@@ -6,7 +6,7 @@
 #include "octet/base/wildcard.hpp"
 #include "octet/scaling/from_data.hpp"
 
-namespace octet {
+namespace octet::scaling {
 namespace {
 
 constexpr Operand operands[] = {Operand::activation, Operand::weight, Operand::gradient};
@@ -293,4 +293,4 @@ std::string pattern_of(const std::string& path) {
   return out;
 }
 
-}  // namespace octet
+}  // namespace octet::scaling

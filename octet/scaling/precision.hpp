@@ -4,7 +4,7 @@
 
 #include "octet/scaling/recipe.hpp"
 
-namespace octet {
+namespace octet::scaling {
 
 /// Where the 8-bit codes of weights are: in memory from step to step in both orientations, or encoded for each GEMM, which saves 2 bytes
 /// per weight.
@@ -126,4 +126,4 @@ class Precision {
 /// "layers.3.mlp.down" -> "layers.*.mlp.down": the pattern of the same layer in every block.
 std::string pattern_of(const std::string& path);
 
-}  // namespace octet
+}  // namespace octet::scaling

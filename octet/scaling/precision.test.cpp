@@ -4,7 +4,7 @@
 
 #include "tests/testing/scratch.hpp"
 
-namespace octet {
+namespace octet::scaling {
 namespace {
 
 Site block_site(const std::string& path, int layer) { return {.path = path, .out = 256, .in = 128, .layer = layer, .layers = 4}; }
@@ -311,4 +311,4 @@ TEST(Rules, StateOfOneRecipeHasTheNamesItHadAndThatOfSeveralIsToldApart) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::scaling

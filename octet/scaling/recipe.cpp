@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace octet {
+namespace octet::scaling {
 
 void Recipe::end_step(Stream& stream, const SlotGroup& slots, const Tensor&) { clear(stream, slots.amax()); }
 
@@ -27,4 +27,4 @@ void RecipeOptions::idle_fields(config::FieldVisitor& v, const std::vector<std::
     v.idle(option, std::find(read.begin(), read.end(), option) == read.end(), octet::format("{} under {}", why, names));
 }
 
-}  // namespace octet
+}  // namespace octet::scaling

@@ -9,7 +9,7 @@
 #include "octet/scaling/pass.hpp"
 #include "octet/scaling/slots.hpp"
 
-namespace octet {
+namespace octet::scaling {
 
 /// A linear layer that asks how it shall run: y [T, out] = x [T, in] W^T.
 struct Site {
@@ -105,4 +105,4 @@ std::vector<std::string> compared_recipes();
 /// Throws ConfigError, with the nearest name and the list, when there is none of that name.
 std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions&);
 
-}  // namespace octet
+}  // namespace octet::scaling

@@ -66,7 +66,8 @@ inline Tensor tensor_of(Stream& stream, const Matrix& m) {
 }
 
 /// Both orientations of a tensor under a quantizer, as codes.
-inline QTensor quantized(Stream& stream, const Quantizer& quantizer, const Matrix& m, const Pass& pass = {.kind = Pass::Kind::train}) {
+inline QTensor quantized(Stream& stream, const scaling::Quantizer& quantizer, const Matrix& m,
+                         const scaling::Pass& pass = {.kind = scaling::Pass::Kind::train}) {
   ops::Sink sink =
       ops::make_sink(stream, quantizer.spec(pass),
                      {.shape = {m.rows, m.cols}, .rows = true, .cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run});
@@ -129,11 +130,11 @@ struct OneLayer {
   static constexpr std::int64_t out = 160, in = 288, tokens = 130;
 
   Stream stream{Device::cpu};
-  Precision precision;
-  LinearPlan plan;
+  scaling::Precision precision;
+  scaling::LinearPlan plan;
   Tensor skip;
 
-  explicit OneLayer(const PrecisionConfig& config)
+  explicit OneLayer(const scaling::PrecisionConfig& config)
       : precision(config), plan(precision.plan({.path = "layers.1.mlp.up", .out = out, .in = in, .layer = 1, .layers = 4})) {
     precision.allocate(stream);
     skip = stream.zeros({1}, DType::f32, Lifetime::run);
@@ -142,16 +143,18 @@ struct OneLayer {
     *skip.f32() = skipped ? 1 : 0;
     precision.end_step(stream, skip);
   }
-  const Quantizer& operand(Operand o) const { return o == Operand::activation ? *plan.x : o == Operand::weight ? *plan.w : *plan.dy; }
+  const scaling::Quantizer& operand(scaling::Operand o) const {
+    return o == scaling::Operand::activation ? *plan.x : o == scaling::Operand::weight ? *plan.w : *plan.dy;
+  }
   /// Values of the operand's shape.
-  static Matrix values(Operand o, Values kind, unsigned seed = 1, double scale = 1) {
-    if (o == Operand::weight) return awkward(out, in, kind, seed, scale);
-    return awkward(tokens, o == Operand::activation ? in : out, kind, seed, scale);
+  static Matrix values(scaling::Operand o, Values kind, unsigned seed = 1, double scale = 1) {
+    if (o == scaling::Operand::weight) return awkward(out, in, kind, seed, scale);
+    return awkward(tokens, o == scaling::Operand::activation ? in : out, kind, seed, scale);
   }
   /// What the plan, a row of the table that users read, says of the layer.
   std::string row() const { return precision.rows().back().precision + " | " + precision.rows().back().why; }
 };
 
-inline constexpr Operand operands[] = {Operand::activation, Operand::weight, Operand::gradient};
+inline constexpr scaling::Operand operands[] = {scaling::Operand::activation, scaling::Operand::weight, scaling::Operand::gradient};
 
 }  // namespace octet::testing

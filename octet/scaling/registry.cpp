@@ -8,7 +8,7 @@
 #include "octet/scaling/none/none.hpp"
 #include "octet/scaling/rowwise/rowwise.hpp"
 
-namespace octet {
+namespace octet::scaling {
 namespace {
 
 // What other libraries call the same scheme.
@@ -68,4 +68,4 @@ std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions& 
                            near.empty() ? "" : "; did you mean \"" + near + "\"?", joined(names)));
 }
 
-}  // namespace octet
+}  // namespace octet::scaling

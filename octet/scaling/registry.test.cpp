@@ -4,7 +4,7 @@
 #include "octet/scaling/precision.hpp"
 #include "tests/testing/scratch.hpp"
 
-namespace octet {
+namespace octet::scaling {
 namespace {
 
 class Own final : public scaling::ScalesFromData {
@@ -34,4 +34,4 @@ TEST(Registry, AnIncompleteRecipeIsRefused) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::scaling

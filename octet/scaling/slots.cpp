@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-namespace octet {
+namespace octet::scaling {
 
 std::string_view name(Operand o) { return o == Operand::activation ? "x" : o == Operand::weight ? "w" : "dy"; }
 
@@ -48,4 +48,4 @@ void SlotTable::visit_state(StateVisitor& visitor) {
   if (size() > 0) visitor.state("amax_history", history_);
 }
 
-}  // namespace octet
+}  // namespace octet::scaling

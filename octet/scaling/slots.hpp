@@ -8,7 +8,7 @@
 #include "octet/tensor/state.hpp"
 #include "octet/tensor/stream.hpp"
 
-namespace octet {
+namespace octet::scaling {
 
 /// The operand of a linear layer that a quantizer serves.
 enum class Operand : std::uint8_t { activation, weight, gradient };
@@ -75,4 +75,4 @@ class SlotTable {
   Tensor history_, health_;
 };
 
-}  // namespace octet
+}  // namespace octet::scaling

@@ -6,7 +6,7 @@
 #include "octet/base/check.hpp"
 #include "octet/base/text.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 /// Of the finite ones of a few numbers.
@@ -166,4 +166,4 @@ Comparison compare_runs(std::span<const RunRecord> runs, const std::string& base
   return comparison;
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

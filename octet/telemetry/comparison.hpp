@@ -9,7 +9,7 @@
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/verdict.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// One arm of a comparison, or one twin of its baseline, over its seeds. A number without a run is NaN.
 struct ComparisonRow {
@@ -77,4 +77,4 @@ Comparison read_comparison(const std::string& path);
 /// The table for a terminal or a log: one line per row, then the peak memory by category.
 std::string table_text(const Comparison&);
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -9,7 +9,7 @@
 #include "octet/base/file.hpp"
 #include "octet/telemetry/sample_run.test.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 RunRecord run_of(const std::string& recipe, std::int64_t seed, double eval_loss, double rate = 1000) {
@@ -153,4 +153,4 @@ TEST(Comparison, TheTableShowsEveryRecipeAndNoControlBytes) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -6,7 +6,7 @@
 #include "octet/telemetry/comparison.hpp"
 #include "octet/telemetry/shared_json.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 constexpr std::int64_t format_number = 2;
@@ -84,4 +84,4 @@ Comparison read_comparison(const std::string& path) {
   return with_remedy(file_remedy, [&] { return comparison_of_file(path); });
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

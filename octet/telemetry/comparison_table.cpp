@@ -7,7 +7,7 @@
 #include "octet/telemetry/comparison.hpp"
 #include "octet/telemetry/findings.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 std::string percent(double x) {
@@ -68,4 +68,4 @@ std::string table_text(const Comparison& c) {
   return aligned(table) + "\n" + memory_table(c);
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

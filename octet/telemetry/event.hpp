@@ -9,7 +9,7 @@
 // The events of a run: one struct per event, one line of `metrics.jsonl` each. docs/run-folder.md describes the lines.
 // `time` is seconds since the run began. A number that is not finite is written as null, since JSON has no NaN, and read back as NaN.
 
-namespace octet {
+namespace octet::telemetry {
 
 /// One optimizer step.
 struct StepEvent {
@@ -80,4 +80,4 @@ struct EndEvent {
 
 using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, EvalEvent, IncidentEvent, EndEvent>;
 
-}  // namespace octet
+}  // namespace octet::telemetry

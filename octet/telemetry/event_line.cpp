@@ -3,7 +3,7 @@
 #include "octet/base/text.hpp"
 #include "octet/json/fields.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 template <class E>
@@ -139,4 +139,4 @@ Event parse_event(std::string_view line, const std::string& where) {
   f.refuse("event", "step, scales, health, eval, incident or end");
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

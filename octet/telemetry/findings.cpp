@@ -6,7 +6,7 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/student_t.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 constexpr int most_seeds = 10000;
@@ -130,4 +130,4 @@ double pair_deviation(const Comparison& c) {
   return (sizes[(n - 1) / 2] + sizes[n / 2]) / 2 / median_of_normal;
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

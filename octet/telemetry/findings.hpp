@@ -4,7 +4,7 @@
 
 #include "octet/telemetry/comparison.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// "within", "over", "not resolved (±1.20%)", "diverged", "baseline", and "twin" for a twin.
 std::string verdict_text(const ComparisonRow&);
@@ -23,4 +23,4 @@ int seeds_to_resolve(double width, double deviation, int arms, double confidence
 /// otherwise, as if no arm differed from the baseline, median(|gap|) / 0.6745 over all. NaN where nothing was measured.
 double pair_deviation(const Comparison&);
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 ComparisonRow row(const std::string& arm, Verdict verdict, double gap = 0, double half_width = NAN, int twin = 0) {
@@ -69,4 +69,4 @@ TEST(Findings, NoiseIsEstimatedFromDeviationsOrElseFromSingleGaps) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace octet {
+namespace octet::telemetry {
 
 /// Bytes at a run's peak, by category.
 struct MemoryUse {
@@ -16,4 +16,4 @@ struct MemoryUse {
   std::int64_t peak = 0;  // of the whole arena; the categories sum to it, or to less where some bytes belong to none
 };
 
-}  // namespace octet
+}  // namespace octet::telemetry

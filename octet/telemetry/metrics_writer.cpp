@@ -11,7 +11,7 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/event_line.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 constexpr std::size_t most_waiting = std::size_t(16) << 20;
@@ -121,4 +121,4 @@ void MetricsWriter::visit_state(StateVisitor& visitor) {
   if (visitor.restoring()) cut_back(bytes);
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

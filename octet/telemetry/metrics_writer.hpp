@@ -9,7 +9,7 @@
 #include "octet/telemetry/event.hpp"
 #include "octet/tensor/state.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// Appends events to a run's `metrics.jsonl`, one write() per line. A concurrent reader, or one after the process was killed, sees complete
 /// lines and at most one torn last line. Lines reach the disk (fdatasync) every `sync_every` and with the last event, so that a
@@ -49,4 +49,4 @@ class MetricsWriter {
   std::mutex mutex_;
 };
 
-}  // namespace octet
+}  // namespace octet::telemetry

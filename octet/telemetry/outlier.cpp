@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace octet {
+namespace octet::telemetry {
 
 double LossWindow::z_score(double x) const {
   const double n = double(values_.size());
@@ -31,4 +31,4 @@ void LossWindow::visit_state(StateVisitor& visitor) {
   if (visitor.restoring()) set_values(std::move(values));
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -5,7 +5,7 @@
 
 #include "octet/tensor/state.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// Distance of a value from the last healthy ones, in their standard deviations: z = (x - mean) / sqrt(mean of squared deviations).
 /// The caller adds a value after judging it, and omits those of skipped steps. Every z is computed from the stored values, so that a run
@@ -30,4 +30,4 @@ class LossWindow {
   std::vector<double> values_;
 };
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -6,7 +6,7 @@
 
 #include "tests/testing/testing.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 TEST(LossWindow, TheScoreIsThatOfTheLast128Values) {
@@ -55,4 +55,4 @@ TEST(LossWindow, ARestoredWindowGivesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -5,7 +5,7 @@
 #include "octet/base/check.hpp"
 #include "octet/telemetry/student_t.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 PairedGap paired_gap(std::span<const double> differences) {
   PairedGap out;
@@ -32,4 +32,4 @@ double p_value(const PairedGap& gap, double value) {
   return 2 * student_t_tail(away / (gap.deviation / std::sqrt(gap.pairs)), gap.pairs - 1);
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

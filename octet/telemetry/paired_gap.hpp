@@ -2,7 +2,7 @@
 
 #include <span>
 
-namespace octet {
+namespace octet::telemetry {
 
 /// Statistics of differences between paired runs. Two runs of one seed are a pair: same data, same first weights.
 struct PairedGap {
@@ -23,4 +23,4 @@ double half_width(const PairedGap&, double confidence);
 /// is `value`.
 double p_value(const PairedGap&, double value);
 
-}  // namespace octet
+}  // namespace octet::telemetry

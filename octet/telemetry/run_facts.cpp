@@ -7,7 +7,7 @@
 #include "octet/json/fields.hpp"
 #include "octet/telemetry/shared_json.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 constexpr std::int64_t format_number = 1;
@@ -124,4 +124,4 @@ RunFacts read_run_facts(const std::string& path) {
   return with_remedy(file_remedy, [&] { return facts_of_file(path); });
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

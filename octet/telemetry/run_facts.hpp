@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "octet/base/text.hpp"
 #include "octet/telemetry/memory_use.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 enum class RunState { running, finished, stopped, diverged };
 
+using octet::to_text;
 std::string to_text(RunState);
 
 struct ModelFacts {
@@ -67,4 +69,4 @@ void write_run_facts(const std::string& path, const RunFacts&);
 /// Throws IoError, DataError (file, field, expected value, actual value).
 RunFacts read_run_facts(const std::string& path);
 
-}  // namespace octet
+}  // namespace octet::telemetry

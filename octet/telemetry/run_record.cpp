@@ -11,7 +11,7 @@
 #include "octet/telemetry/event_line.hpp"
 #include "octet/telemetry/shared_json.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 /// Adds events to one series and keeps it within `limit`: beyond it every second event is dropped, stored ones and later ones.
@@ -137,4 +137,4 @@ RunRecord read_run(const std::string& folder, const ReadLimits& limits) {
   return run;
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

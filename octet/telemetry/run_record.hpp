@@ -9,7 +9,7 @@
 #include "octet/telemetry/event.hpp"
 #include "octet/telemetry/run_facts.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// A run, read from its folder. Every series is in order of steps, each step once: after a resume the later line of a step counts.
 struct RunRecord {
@@ -37,4 +37,4 @@ struct ReadLimits {
 /// Throws IoError, or DataError naming file, line and field for any other deviation from docs/run-folder.md.
 RunRecord read_run(const std::string& folder, const ReadLimits& = {});
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -13,7 +13,7 @@
 #include "tests/testing/scratch.hpp"
 #include "tests/testing/small_files.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 struct Folder : testing::Scratch {
@@ -228,4 +228,4 @@ TEST(RunFolder, ALongSeriesIsThinnedEvenly) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -40,12 +40,12 @@ struct SampleSize {
   int layers = 6, steps = 400, health_every = 10, eval_every = 50;
 };
 
-inline RunFacts sample_facts(const SampleRecipe& recipe, std::int64_t seed, const SampleSize& size) {
-  RunFacts run;
+inline telemetry::RunFacts sample_facts(const SampleRecipe& recipe, std::int64_t seed, const SampleSize& size) {
+  telemetry::RunFacts run;
   run.name = format("{}-{}", recipe.name, seed), run.recipe = recipe.name, run.seed = seed, run.baseline = "bf16";
   run.model = {"llama", "tiny", 9840640, size.layers, 320, 5, 5, 896, 4096, 256};
   run.machine = {"AMD EPYC 9B14, AVX-512", 2, "bf16", 1.84e11};
-  run.started = "2026-01-31T12:00:00Z", run.state = RunState::finished;
+  run.started = "2026-01-31T12:00:00Z", run.state = telemetry::RunState::finished;
   run.flops_per_step = 1.3e11, run.tokens_per_step = 2048, run.steps = size.steps;
   run.gradient_cosine = recipe.fp8 ? 0.9991 - recipe.gap / 4 : 1;
   const struct {
@@ -90,10 +90,10 @@ inline RunFacts sample_facts(const SampleRecipe& recipe, std::int64_t seed, cons
 }
 
 /// One step's scales and, where due, health, with the amax of every quantizer wandering around its own level.
-inline void add_snapshot(RunRecord& run, const SampleRecipe& recipe, std::int64_t step, double time, const std::vector<float>& noise,
-                         bool health) {
-  ScalesEvent scales{.step = step, .time = time};
-  HealthEvent h{.step = step, .time = time};
+inline void add_snapshot(telemetry::RunRecord& run, const SampleRecipe& recipe, std::int64_t step, double time,
+                         const std::vector<float>& noise, bool health) {
+  telemetry::ScalesEvent scales{.step = step, .time = time};
+  telemetry::HealthEvent h{.step = step, .time = time};
   const auto& quantizers = run.facts.quantizers;
   for (std::size_t i = 0; i < quantizers.size(); ++i) {
     const auto& q = quantizers[i];
@@ -118,8 +118,8 @@ inline void add_snapshot(RunRecord& run, const SampleRecipe& recipe, std::int64_
   if (health) run.health.push_back(std::move(h));
 }
 
-inline RunRecord sample_run(const SampleRecipe& recipe, std::int64_t seed, const SampleSize& size = {}) {
-  RunRecord run;
+inline telemetry::RunRecord sample_run(const SampleRecipe& recipe, std::int64_t seed, const SampleSize& size = {}) {
+  telemetry::RunRecord run;
   run.facts = sample_facts(recipe, seed, size);
   const auto data = gaussian(std::size_t(size.steps) + 4096, std::uint64_t(seed)),
              own = gaussian(std::size_t(size.steps) + 4096, std::hash<std::string>{}(recipe.name) + std::uint64_t(seed));
@@ -155,20 +155,20 @@ inline RunRecord sample_run(const SampleRecipe& recipe, std::int64_t seed, const
       run.evals.push_back({step, time, curve(step) * gap + 0.03 + 0.002 * data[0], 65536});
   }
   const double eval = run.evals.empty() ? NAN : run.evals.back().loss;
-  run.end = EndEvent{size.steps,
-                     time,
-                     "all steps done",
-                     curve(size.steps) * (1 + recipe.gap + drift),
-                     eval,
-                     rate_sum / size.steps,
-                     recipe.name == "global" ? 2 : 0};
+  run.end = telemetry::EndEvent{size.steps,
+                                time,
+                                "all steps done",
+                                curve(size.steps) * (1 + recipe.gap + drift),
+                                eval,
+                                rate_sum / size.steps,
+                                recipe.name == "global" ? 2 : 0};
   return run;
 }
 
 /// Writes the record as a run's folder, which must be there.
-inline void write_sample(const std::string& folder, const RunRecord& run) {
-  write_run_facts(folder + "/run.json", run.facts);
-  MetricsWriter metrics(folder + "/metrics.jsonl");
+inline void write_sample(const std::string& folder, const telemetry::RunRecord& run) {
+  telemetry::write_run_facts(folder + "/run.json", run.facts);
+  telemetry::MetricsWriter metrics(folder + "/metrics.jsonl");
   for (const auto& e : run.steps) metrics.emit(e);
   for (const auto& e : run.scales) metrics.emit(e);
   for (const auto& e : run.health) metrics.emit(e);
@@ -178,8 +178,8 @@ inline void write_sample(const std::string& folder, const RunRecord& run) {
 }
 
 /// Every recipe of sample_recipes() and a twin of the first with `seeds` seeds.
-inline std::vector<RunRecord> sample_runs(int seeds, const SampleSize& size = {}) {
-  std::vector<RunRecord> runs;
+inline std::vector<telemetry::RunRecord> sample_runs(int seeds, const SampleSize& size = {}) {
+  std::vector<telemetry::RunRecord> runs;
   for (const auto& recipe : sample_recipes())
     for (int seed = 1; seed <= seeds; ++seed) runs.push_back(sample_run(recipe, seed, size));
   for (int seed = 1; seed <= seeds; ++seed) {

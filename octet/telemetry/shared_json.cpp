@@ -2,7 +2,7 @@
 
 #include "octet/base/text.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 json::Value memory_json(const MemoryUse& memory) {
   json::Object categories;
@@ -24,4 +24,4 @@ RunState run_state(const json::Fields& f, std::string_view name) {
   f.refuse(name, "running, finished, stopped or diverged");
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

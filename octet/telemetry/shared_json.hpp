@@ -6,7 +6,7 @@
 
 // Parts that run.json and compare.json share.
 
-namespace octet {
+namespace octet::telemetry {
 
 /// {"categories": {name: bytes, ...}, "peak": bytes}
 json::Value memory_json(const MemoryUse&);
@@ -21,4 +21,4 @@ inline constexpr const char* file_remedy = "restore the file from a copy, or lea
 /// The state in the text field `name`.
 RunState run_state(const json::Fields&, std::string_view name);
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -7,7 +7,7 @@
 
 #include "octet/base/text.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 /// 5, "m", 7, "s" -> "5m07s".
@@ -103,4 +103,4 @@ std::string format_progress_line(const StepEvent& e, const LineContext& context,
   return text.substr(0, std::size_t(std::max(columns, 0)));
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

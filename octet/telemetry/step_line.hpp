@@ -5,7 +5,7 @@
 
 #include "octet/telemetry/event.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// Facts of a step's line that are not in the event.
 struct LineContext {
@@ -24,4 +24,4 @@ std::string format_progress_line(const StepEvent&, const LineContext&, int colum
 /// "52s", "1m52s", "2h05m", "3d04h".
 std::string duration_text(double seconds);
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 StepEvent step() {
@@ -64,4 +64,4 @@ TEST(StepLine, DurationsHaveTwoUnitsAtMost) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

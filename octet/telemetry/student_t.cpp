@@ -4,7 +4,7 @@
 
 #include "octet/base/check.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 /// The continued fraction of I_x(a, b), by Lentz's method as modified by Thompson and Barnett 1986. Converges in O(sqrt(max(a, b)))
@@ -54,4 +54,4 @@ double student_t_quantile(double tail, int freedom) {
   return tail == 0.5 ? 0 : high;
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace octet {
+namespace octet::telemetry {
 
 /// P(T > t) of Student's t distribution with `freedom` degrees of freedom:
 ///   P(T > t) = I_x(freedom / 2, 1 / 2) / 2,   x = freedom / (freedom + t^2),   t >= 0,   and 1 - P(T > -t) below 0
@@ -11,4 +11,4 @@ double student_t_tail(double t, int freedom);
 /// The t >= 0 with P(T > t) = `tail`. Throws ContractError unless 0 < tail <= 1/2 and freedom >= 1.
 double student_t_quantile(double tail, int freedom);
 
-}  // namespace octet
+}  // namespace octet::telemetry

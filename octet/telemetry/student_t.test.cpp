@@ -7,7 +7,7 @@
 
 #include "octet/base/error.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 // Fisher and Yates 1963, "Statistical Tables", table III, with the digits of NIST's DATAPLOT.
@@ -54,4 +54,4 @@ TEST(StudentT, NoFreedomAndImpossibleTailsAreBrokenContracts) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

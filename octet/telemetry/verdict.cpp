@@ -5,7 +5,7 @@
 
 #include "octet/base/check.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 constexpr Verdict all_verdicts[] = {Verdict::baseline, Verdict::within, Verdict::over, Verdict::not_resolved, Verdict::diverged};
@@ -54,4 +54,4 @@ std::vector<Judged> judge(std::span<const PairedGap> arms, double tolerance, dou
   return out;
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

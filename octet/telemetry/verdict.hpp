@@ -8,7 +8,7 @@
 
 #include "octet/telemetry/paired_gap.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// The judgement of an arm in a comparison.
 enum class Verdict {
@@ -40,4 +40,4 @@ struct Judged {
 /// Arms with fewer pairs get an interval of plain `confidence`.
 std::vector<Judged> judge(std::span<const PairedGap> arms, double tolerance, double confidence);
 
-}  // namespace octet
+}  // namespace octet::telemetry

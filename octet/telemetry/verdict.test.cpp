@@ -6,7 +6,7 @@
 
 #include "octet/base/error.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 /// Gaps with this mean whose interval at 95% reaches `reach` to either side, of `pairs` pairs.
@@ -72,4 +72,4 @@ TEST(Verdict, HasANameOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

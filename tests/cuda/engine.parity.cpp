@@ -33,7 +33,7 @@ Case steps(const std::string& family, const std::string& recipe) {
             train::EngineConfig config = small_engine(family, recipe);
             config.shape.hidden = 128;  // every dimension a multiple of 16, so that the GPU multiplies codes as they are
             config.shape.vocabulary = 64;
-            train::Engine e(config, device, machine_target(device));
+            train::Engine e(config, device, machine::machine_target(device));
             e.parameters.initialize(e.stream, 7);
             train::StepRunner runner(e);
             wait(e.stream);
@@ -72,8 +72,8 @@ Case steps(const std::string& family, const std::string& recipe) {
 Case quantized_head() {
   return {"engine quantized head", [=](Side& side) {
             train::EngineConfig config = small_engine("llama", "current");
-            config.shape.hidden = 128, config.shape.vocabulary = 64, config.precision.head = HeadPrecision::recipe;
-            train::Engine e(config, side.device(), machine_target(side.device()));
+            config.shape.hidden = 128, config.shape.vocabulary = 64, config.precision.head = scaling::HeadPrecision::recipe;
+            train::Engine e(config, side.device(), machine::machine_target(side.device()));
             e.parameters.initialize(e.stream, 7);
             train::StepRunner(e).run(std::vector{random_batch(24, 32, 61, 1)}, {.measure = true}, [&] {
               const HostCopy health(e.stream, e.precision.slots().health_table());
@@ -110,7 +110,7 @@ Case activation_codes(const std::string& family) {
   return {format("engine {} codes of activations", family), [=](Side& side) {
             train::EngineConfig config = small_engine(family, "bf16");
             config.shape.hidden = 128, config.shape.vocabulary = 64;
-            train::Engine e(config, side.device(), machine_target(side.device()));
+            train::Engine e(config, side.device(), machine::machine_target(side.device()));
             e.parameters.initialize(e.stream, 7);
             train::StepRunner runner(e);
             Seen seen(e.stream, side);
@@ -132,7 +132,7 @@ std::vector<Case> make() {
   std::vector<Case> cases;
   for (const char* family : {"llama", "qwen2", "gpt2"}) cases.push_back(activation_codes(family));
   cases.push_back(quantized_head());
-  for (const auto& recipe : recipes())
+  for (const auto& recipe : scaling::recipes())
     for (const char* family : {"llama", "qwen2", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
   return cases;
 }

@@ -22,7 +22,7 @@ train::EngineConfig config_of(const std::string& recipe) {
 }
 
 std::unique_ptr<train::Engine> make_engine(const train::EngineConfig& config, Device device) {
-  auto e = std::make_unique<train::Engine>(config, device, machine_target(device, true));
+  auto e = std::make_unique<train::Engine>(config, device, machine::machine_target(device, true));
   e->parameters.initialize(e->stream, 7);
   return e;
 }
@@ -119,7 +119,7 @@ std::vector<Case> make() {
       {"recomputing attention", recompute({"attention"})},
       {"recomputing block", recompute({"block"})},
       {"recomputing mlp of one block", [](auto& c) { c.model.recompute = {.mlp = true}, c.model.recompute_layers = 1; }},
-      {"weights made", [](auto& c) { c.precision.weights = WeightCodes::on_demand; }},
+      {"weights made", [](auto& c) { c.precision.weights = scaling::WeightCodes::on_demand; }},
       {"offload", [](auto& c) { c.optimizer->offload = true; }},
   };
   std::vector<Case> cases;

@@ -9,15 +9,15 @@ using namespace octet;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   static const bool made = [] {
     std::filesystem::create_directories("metrics");
-    RunFacts facts;
+    telemetry::RunFacts facts;
     facts.quantizers = {{"a", "x", "e4m3", "tensor"}, {"a", "w", "e4m3", "tensor"}};
-    write_run_facts("metrics/run.json", facts);
+    telemetry::write_run_facts("metrics/run.json", facts);
     return true;
   }();
   (void)made;
   fuzz::put_file("metrics/metrics.jsonl", fuzz::text_of(bytes, size));
   fuzz::read_or_refuse([] {
-    const RunRecord run = read_run("metrics", {.steps = 16, .snapshots = 8, .incidents = 4});
+    const telemetry::RunRecord run = telemetry::read_run("metrics", {.steps = 16, .snapshots = 8, .incidents = 4});
     if (run.steps.size() > 17 || run.incidents.size() > 4) __builtin_trap();
   });
   return 0;

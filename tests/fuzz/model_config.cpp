@@ -12,30 +12,30 @@ namespace {
 
 json::Value parsed(std::string_view text) { return json::parse({.text = text, .file = "config.json"}); }
 
-std::string written(const HuggingFaceFormat& format, const ModelShape& shape) {
+std::string written(const models::HuggingFaceFormat& format, const models::ModelShape& shape) {
   json::Value config = json::Object();
   format.write(shape, config);
   return config.dump();
 }
 
-ModelShape read_text(const HuggingFaceFormat& format, std::string_view text) {
+models::ModelShape read_text(const models::HuggingFaceFormat& format, std::string_view text) {
   const json::Value config = parsed(text);
   return format.read(json::Fields(config, "config.json"));
 }
 
 /// Slices of one parameter follow one another without gaps.
-void check_weights(const HuggingFaceFormat& format, const ModelShape& shape) {
+void check_weights(const models::HuggingFaceFormat& format, const models::ModelShape& shape) {
   std::map<std::string, std::int64_t> rows;
-  for (const WeightSlice& slice : format.weights(shape)) {
+  for (const models::WeightSlice& slice : format.weights(shape)) {
     if (slice.alias) continue;
     if (slice.rows <= 0 || slice.first != rows[slice.parameter]) __builtin_trap();
     rows[slice.parameter] += slice.rows;
   }
 }
 
-void read_as(const HuggingFaceFormat& format, const json::Value& config) {
+void read_as(const models::HuggingFaceFormat& format, const json::Value& config) {
   fuzz::read_or_refuse([&] {
-    const ModelShape shape = format.read(json::Fields(config, "config.json"));
+    const models::ModelShape shape = format.read(json::Fields(config, "config.json"));
     const std::string text = written(format, shape);
     if (written(format, fuzz::must([&] { return read_text(format, text); })) != text) __builtin_trap();
     if (shape.layers <= 4) check_weights(format, shape);

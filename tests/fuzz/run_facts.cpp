@@ -8,9 +8,9 @@ using namespace octet;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const fuzz::MemoryFile input(fuzz::text_of(bytes, size));
   fuzz::read_or_refuse([&] {
-    write_run_facts("written.json", read_run_facts(input.path()));
+    telemetry::write_run_facts("written.json", telemetry::read_run_facts(input.path()));
     const std::string written = read_file("written.json", fuzz::most_bytes);
-    write_run_facts("written.json", fuzz::must([] { return read_run_facts("written.json"); }));
+    telemetry::write_run_facts("written.json", fuzz::must([] { return telemetry::read_run_facts("written.json"); }));
     if (read_file("written.json", fuzz::most_bytes) != written) __builtin_trap();
   });
   return 0;

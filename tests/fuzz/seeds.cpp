@@ -72,9 +72,9 @@ void write_dataset(const std::string& folder) {
 }
 
 void write_model(const std::string& folder) {
-  ModelShape shape{
+  models::ModelShape shape{
       .width = 64, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 16, .hidden = 96, .vocabulary = 257, .max_sequence = 128};
-  const auto add = [&](const std::string& name, const HuggingFaceFormat& format) {
+  const auto add = [&](const std::string& name, const models::HuggingFaceFormat& format) {
     json::Value config = json::Object();
     format.write(shape, config);
     put(folder, name, config.dump());
@@ -86,43 +86,43 @@ void write_model(const std::string& folder) {
   add("llama3", models::llama_hugging_face());
 }
 
-std::vector<Event> events() {
-  return {
-      StepEvent{.step = 1, .loss = 2.5, .loss_z = NAN},
-      ScalesEvent{.step = 1, .amax = {1, 2}, .scale_min = {3, 4}, .scale_max = {5, INFINITY}},
-      HealthEvent{.step = 1, .headroom_bits = {1, 2}, .saturated = {0, 0}, .flushed = {0, 1}, .sqnr_db = {30, NAN}, .nonfinite = {0, 7}},
-      EvalEvent{.step = 1, .loss = 2},
-      IncidentEvent{.step = 2, .kind = "skipped", .path = "a", .text = "b \x1b"},
-      EndEvent{.step = 2, .reason = "all steps done"}};
+std::vector<telemetry::Event> events() {
+  return {telemetry::StepEvent{.step = 1, .loss = 2.5, .loss_z = NAN},
+          telemetry::ScalesEvent{.step = 1, .amax = {1, 2}, .scale_min = {3, 4}, .scale_max = {5, INFINITY}},
+          telemetry::HealthEvent{
+              .step = 1, .headroom_bits = {1, 2}, .saturated = {0, 0}, .flushed = {0, 1}, .sqnr_db = {30, NAN}, .nonfinite = {0, 7}},
+          telemetry::EvalEvent{.step = 1, .loss = 2},
+          telemetry::IncidentEvent{.step = 2, .kind = "skipped", .path = "a", .text = "b \x1b"},
+          telemetry::EndEvent{.step = 2, .reason = "all steps done"}};
 }
 
 void write_events(const std::string& folder) {
-  for (const Event& event : events()) put(folder, "line" + std::to_string(event.index()), event_line(event));
+  for (const telemetry::Event& event : events()) put(folder, "line" + std::to_string(event.index()), telemetry::event_line(event));
   put(folder, "negative_zero", R"({"event":"eval","step":1,"time":-0.0,"loss":-0e0,"tokens":0})");
 }
 
 void write_metrics(const std::string& folder) {
   std::string all;
-  for (const Event& event : events()) all += event_line(event) + "\n";
+  for (const telemetry::Event& event : events()) all += telemetry::event_line(event) + "\n";
   put(folder, "all", all);
   put(folder, "torn", all.substr(0, all.size() - 20));
 }
 
 void write_facts(const std::string& folder) {
-  RunFacts facts;
+  telemetry::RunFacts facts;
   facts.name = "run", facts.baseline = "bf16", facts.plan = {{"a", "fp8", "why", {2, 3}}},
   facts.quantizers = {{"a", "x", "e4m3", "tensor"}};
   facts.memory.categories = {{"weights", 7}}, facts.config_json = config::to_json_text(config::Sample());
-  write_run_facts(folder + "/facts", facts);
+  telemetry::write_run_facts(folder + "/facts", facts);
 }
 
 void write_compared(const std::string& folder) {
-  Comparison comparison{.baseline = "bf16", .tolerance = 0.005, .runs = {"bf16", "current"}};
+  telemetry::Comparison comparison{.baseline = "bf16", .tolerance = 0.005, .runs = {"bf16", "current"}};
   for (const char* recipe : {"bf16", "current"}) {
-    ComparisonRow& row = comparison.rows.emplace_back();
+    telemetry::ComparisonRow& row = comparison.rows.emplace_back();
     row.recipe = recipe, row.eval_loss = 2.5, row.gradient_cosine = NAN, row.memory = {{{"weights", 7}}, 9};
   }
-  write_comparison(folder + "/comparison", comparison);
+  telemetry::write_comparison(folder + "/comparison", comparison);
 }
 
 /// Patterns of Octet's own, each with a text; texts longer than a message shows, without a place to cut them.

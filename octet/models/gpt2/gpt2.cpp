@@ -31,7 +31,7 @@ std::vector<ModelSize> gpt2_sizes() {
   return {{"gpt2-tiny", tiny}, {"gpt2-124m", b124}};
 }
 
-std::unique_ptr<Model> make_gpt2(const ModelShape& s, const ModelOptions& options, Precision& precision) {
+std::unique_ptr<Model> make_gpt2(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
   if (s.kv_heads != s.heads)
     throw ConfigError(format("model.kv_heads = {} must be model.heads = {}: gpt2 has no grouped heads", s.kv_heads, s.heads));
   if (s.heads * s.head_dim != s.width)

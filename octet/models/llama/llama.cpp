@@ -53,7 +53,7 @@ std::vector<ModelSize> llama_sizes() {
   return {{"llama-tiny", tiny}, {"llama-small", small}, {"llama-3.2-1b", l32_1b}, {"llama-3-8b", l3_8b}};
 }
 
-std::unique_ptr<Model> make_llama_like(const ModelShape& s, bool qkv_bias, const ModelOptions& options, Precision& precision) {
+std::unique_ptr<Model> make_llama_like(const ModelShape& s, bool qkv_bias, const ModelOptions& options, scaling::Precision& precision) {
   // Octet does not need this, but transformers loads no other shape, and trained weights must be exportable.
   if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
   // Output projections start smaller with depth, so that the residual stream's variance does not grow. Source: Radford et al. 2019.
@@ -66,7 +66,7 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, bool qkv_bias, const
   return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block, 0, options, precision);
 }
 
-std::unique_ptr<Model> make_llama(const ModelShape& s, const ModelOptions& options, Precision& precision) {
+std::unique_ptr<Model> make_llama(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
   return make_llama_like(s, false, options, precision);
 }
 

@@ -46,7 +46,7 @@ std::vector<ModelSize> qwen2_sizes() {
   return {{"qwen2-tiny", tiny}, {"qwen2.5-0.5b", b05}, {"qwen2.5-1.5b", b15}, {"qwen2.5-7b", b7}};
 }
 
-std::unique_ptr<Model> make_qwen2(const ModelShape& s, const ModelOptions& options, Precision& precision) {
+std::unique_ptr<Model> make_qwen2(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
   return make_llama_like(s, true, options, precision);
 }
 

@@ -5,6 +5,6 @@
 namespace octet::models {
 
 std::vector<ModelSize> qwen2_sizes();
-std::unique_ptr<Model> make_qwen2(const ModelShape&, const ModelOptions&, Precision&);
+std::unique_ptr<Model> make_qwen2(const ModelShape&, const ModelOptions&, scaling::Precision&);
 
 }  // namespace octet::models

@@ -7,7 +7,7 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/report/markup.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 /// The 1, 2 or 5 times a power of ten that is nearest to x, as a factor.
@@ -105,4 +105,4 @@ std::string tick_text(double x) {
   return coordinate(x, 5);
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

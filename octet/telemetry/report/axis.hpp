@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 /// Maps values to [0, 1] along one direction of a chart.
 struct Axis {
@@ -28,4 +28,4 @@ Axis linear_axis(double low, double high);
 /// "0.5", "12,000", "1e-05".
 std::string tick_text(double x);
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 TEST(Axis, EndsMapTo0And1OnEveryScale) {
@@ -61,4 +61,4 @@ TEST(Axis, TicksReadAsPeopleWriteThem) {
 }
 
 }  // namespace
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

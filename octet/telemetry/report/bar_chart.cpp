@@ -5,7 +5,7 @@
 
 #include "octet/telemetry/report/svg.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 constexpr double row = 42, thickness = 13;
@@ -73,4 +73,4 @@ void draw(Markup& m, const BarChart& chart) {
   for (std::size_t i = 0; i < chart.bars.size(); ++i) draw_bar(m, chart.bars[i], double(i) * row, longest > 0 ? longest : 1);
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

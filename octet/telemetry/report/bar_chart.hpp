@@ -5,7 +5,7 @@
 
 #include "octet/telemetry/report/markup.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 struct BarPart {
   std::string name;
@@ -29,4 +29,4 @@ struct BarChart {
 /// A <figure> of horizontal bars that begin at 0, each under its name and value.
 void draw(Markup&, const BarChart&);
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

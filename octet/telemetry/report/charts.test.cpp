@@ -7,7 +7,7 @@
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/well_formed.test.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 std::size_t count(const std::string& s, std::string_view part) {
@@ -105,4 +105,4 @@ TEST(HeatMap, LabelsNeverTouchAndNeverVanishHoweverManyRows) {
 }
 
 }  // namespace
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -6,7 +6,7 @@
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/words.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 struct Setting {
@@ -94,4 +94,4 @@ void write_configuration(Markup& m, const Study& study) {
     }
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

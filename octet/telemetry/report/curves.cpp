@@ -9,7 +9,7 @@
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/words.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 /// About a fortieth of the steps: enough to average the noise of batches, few enough to show a spike.
@@ -271,4 +271,4 @@ void write_curves(Markup& m, const Study& study) {
   draw_learning_rate(m, study);
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -7,7 +7,7 @@
 #include "octet/telemetry/report/words.hpp"
 #include "octet/telemetry/step_line.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 std::string how_it_went(const RunRecord& run) {
@@ -96,4 +96,4 @@ void write_header(Markup& m, const Study& study) {
   write_facts(m, study);
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -8,7 +8,7 @@
 #include "octet/telemetry/report/palette.hpp"
 #include "octet/telemetry/report/sections.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 constexpr std::size_t most_columns = 120, fewest_columns = 30, most_cells = 24000;
@@ -197,4 +197,4 @@ void write_health(Markup& m, const Study& study) {
     if (quantized(group)) draw_scales(m, group.first(), group.name);
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -7,7 +7,7 @@
 #include "octet/telemetry/report/axis.hpp"
 #include "octet/telemetry/report/svg.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 constexpr double most_height = 620, tallest_row = 14, flattest_row = 2, label_gap = 11, below = 34;
@@ -177,4 +177,4 @@ void draw(Markup& m, const HeatMap& map) {
   draw_steps(m, map, bottom);
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

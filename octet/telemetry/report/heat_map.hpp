@@ -6,7 +6,7 @@
 
 #include "octet/telemetry/report/markup.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 /// One class of cells: values below `below` that no earlier class took.
 struct HeatBin {
@@ -42,4 +42,4 @@ double label_width(std::span<const HeatRow> rows);
 /// class in a row are one stroke, so that a uniform map is small.
 void draw(Markup&, const HeatMap&);
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -6,7 +6,7 @@
 #include "octet/telemetry/report/palette.hpp"
 #include "octet/telemetry/report/svg.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 constexpr std::size_t most_points = 600;
@@ -118,4 +118,4 @@ void draw(Markup& m, const LineChart& chart) {
   draw_marks(m, chart);
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

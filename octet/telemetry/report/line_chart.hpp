@@ -8,7 +8,7 @@
 #include "octet/telemetry/report/markup.hpp"
 #include "octet/telemetry/report/series.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 struct Line {
   std::string name;
@@ -37,4 +37,4 @@ void draw(Markup&, const LineChart&);
 /// The legend's entry for one line: a stroke with its mark, and the name.
 void legend_entry(Markup&, const std::string& name, int style, bool mark);
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -5,7 +5,7 @@
 
 #include "octet/base/text.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 /// The character that begins at s[0] and its length in bytes; length 0 where the bytes are not UTF-8 (RFC 3629: shortest form, no
@@ -103,4 +103,4 @@ void Markup::leaf(std::string_view tag, Attributes attributes) {
   out_ += "/>";
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

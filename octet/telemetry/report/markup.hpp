@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 /// `s` as text or attribute value of HTML and XML: & < > " ' become references. Characters that XML forbids, bytes that are not UTF-8, and
 /// invisible line breaks and bidirectional controls (U+2028, U+2029, ...) become U+FFFD.
@@ -58,4 +58,4 @@ class Markup {
   int ids_ = 0;
 };
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -6,7 +6,7 @@
 
 #include "octet/telemetry/report/well_formed.test.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 TEST(Markup, EveryTextAndAttributeIsEscaped) {
@@ -52,4 +52,4 @@ TEST(WellFormedCheck, FindsWhatItIsFor) {
 }
 
 }  // namespace
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 /// The style of run i in every chart: class "s<i>" (colour in the style sheet, on paper also a dash pattern) and a marker shape.
 /// Entry 0 is the ink of the text and belongs to the baseline; the rest are after Okabe and Ito, distinguishable with any colour vision.
@@ -26,4 +26,4 @@ inline const char* mark_path(int i) {
   return shapes[i % styles];
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -1,7 +1,7 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/report/sections.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 constexpr std::size_t most_incidents = 200;
@@ -79,4 +79,4 @@ void write_plan(Markup& m, const Study& study) {
   }
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -5,7 +5,7 @@
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/stylesheet.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 void want_an_entry_a_quantizer(const RunRecord& run) {
@@ -58,4 +58,4 @@ void write_report(const std::string& path, std::span<const RunRecord> runs, cons
   write_file(path, report_html(runs, comparison));
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

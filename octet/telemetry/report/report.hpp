@@ -6,7 +6,7 @@
 #include "octet/telemetry/comparison.hpp"
 #include "octet/telemetry/run_record.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// A self-contained HTML page about the runs: no script, nothing loaded from elsewhere, charts as inline SVG; for screens from 360
 /// pixels on, light and dark, and for paper. With a comparison the runs are grouped by recipe, seeds together, and measured against
@@ -17,4 +17,4 @@ std::string report_html(std::span<const RunRecord> runs, const Comparison* compa
 /// Writes report_html to `path` atomically. Throws IoError.
 void write_report(const std::string& path, std::span<const RunRecord> runs, const Comparison* comparison = nullptr);
 
-}  // namespace octet
+}  // namespace octet::telemetry

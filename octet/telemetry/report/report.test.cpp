@@ -11,7 +11,7 @@
 #include "octet/telemetry/sample_run.test.hpp"
 #include "tests/testing/scratch.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 const testing::SampleSize small{.layers = 4, .steps = 60, .health_every = 5, .eval_every = 20};
@@ -217,4 +217,4 @@ TEST(Report, FromFilesEqualsFromMemory) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

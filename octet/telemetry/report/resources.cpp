@@ -8,7 +8,7 @@
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/words.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 double mean_rate(const Group& group) {
@@ -129,4 +129,4 @@ void write_resources(Markup& m, const Study& study) {
   if (!names.empty()) write_memory_table(m, study, names);
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

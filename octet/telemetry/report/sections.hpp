@@ -5,7 +5,7 @@
 
 // The report's sections, in their order. A section without data writes nothing.
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 /// Title, findings, facts of the runs.
 void write_header(Markup&, const Study&);
@@ -23,4 +23,4 @@ void write_plan(Markup&, const Study&);
 /// Machine, model and the resolved configuration.
 void write_configuration(Markup&, const Study&);
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

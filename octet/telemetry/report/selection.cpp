@@ -7,7 +7,7 @@
 #include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 namespace fs = std::filesystem;
 
@@ -83,4 +83,4 @@ Selection select_runs(std::span<const std::string> folders) {
   return out;
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

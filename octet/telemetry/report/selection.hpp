@@ -7,7 +7,7 @@
 
 #include "octet/telemetry/comparison.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// The subject of a report.
 struct Selection {
@@ -20,4 +20,4 @@ struct Selection {
 /// folder, and the errors of read_run() and read_comparison().
 Selection select_runs(std::span<const std::string> folders);
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -10,7 +10,7 @@
 #include "octet/telemetry/sample_run.test.hpp"
 #include "tests/testing/scratch.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 namespace fs = std::filesystem;
 using testing::bytes_of, testing::has, testing::Scratch;
@@ -104,4 +104,4 @@ TEST(Selection, RunsOfOneNameAreToldApartByTheirFolders) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

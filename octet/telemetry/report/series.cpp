@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 Points smoothed(const Points& points, double window) {
   double sum = 0, weight = 0;
@@ -78,4 +78,4 @@ double quantile(std::vector<double>& values, double q) {
   return *at;
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 struct Point {
   double x = 0, y = 0;
@@ -34,4 +34,4 @@ Extent extent(std::span<const Points> lines);
 /// The value below which a share `q` of the values lies; NaN of none. Reorders them.
 double quantile(std::vector<double>& values, double q);
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

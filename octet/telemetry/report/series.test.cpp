@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 TEST(Series, SmoothingIsTheWeightedMeanItSays) {
@@ -65,4 +65,4 @@ TEST(Series, ABundleIsMeanAndRangeWhereAllLinesAre) {
 }
 
 }  // namespace
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

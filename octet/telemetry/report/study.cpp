@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 std::size_t Study::seeds() const {
   std::size_t most = 0;
@@ -44,4 +44,4 @@ Study study_of(std::span<const RunRecord> runs, const Comparison* comparison) {
   return study;
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -7,7 +7,7 @@
 
 #include "octet/telemetry/comparison.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 /// Runs that are drawn as one: the seeds of an arm or of a twin in a comparison, otherwise a single run. Never empty.
 struct Group {
@@ -36,4 +36,4 @@ std::string titled(const Study&, const std::string& title);
 
 Study study_of(std::span<const RunRecord> runs, const Comparison* comparison);
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

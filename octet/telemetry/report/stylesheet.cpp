@@ -1,6 +1,6 @@
 #include "octet/telemetry/report/stylesheet.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 const char* const stylesheet = R"(
 :root{--bg:#fff;--panel:#f5f6f8;--ink:#16191d;--soft:#5a636e;--line:#e1e4e9;--zone:#eef1f4;--good:#0a6b4b;--good-bg:#def3ea;--bad:#a3300b;
@@ -154,4 +154,4 @@ details::details-content{content-visibility:visible;display:block}
 }
 )";
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

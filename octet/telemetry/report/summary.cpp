@@ -9,7 +9,7 @@
 #include "octet/telemetry/report/svg.hpp"
 #include "octet/telemetry/report/words.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 /// A cell with its column's name, for the narrow layout in which every row is a block.
@@ -131,4 +131,4 @@ void write_summary(Markup& m, const Study& study) {
         {{"class", "soft"}});
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -6,7 +6,7 @@
 #include "octet/base/text.hpp"
 #include "octet/telemetry/report/palette.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 namespace {
 
 /// Coordinates far outside the plot are clamped: renderers lose precision on huge ones.
@@ -70,4 +70,4 @@ void chart_mark(Markup& m, double x, double y, int style) {
   m.leaf("path", {{"class", series_class(style)}, {"d", mark_path(style)}});
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -8,7 +8,7 @@
 // A chart is as wide as its column and keeps its height: text and marks have positions in percent and fixed sizes, and only the lines
 // between them are stretched, in a nested <svg> of `plot_units` by the height, by strokes that do not scale.
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 inline constexpr double plot_units = 1000;
 
@@ -27,4 +27,4 @@ void chart_text(Markup&, double x, double y, const std::string& text, const std:
 /// Mark of style i at x (a fraction of the width) and y (pixels from the top).
 void chart_mark(Markup&, double x, double y, int style);
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 /// Checks the part of XML that the report uses: elements that close in order, quoted attributes of different names, no stray
 /// < or &, known references only. "" when `s` is well-formed, otherwise what is wrong and where.
@@ -75,4 +75,4 @@ class WellFormed {
   std::string fault_;
 };
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

@@ -4,7 +4,7 @@
 
 #include "octet/base/text.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 std::string number_text(double x, int digits) { return fixed(x, digits, "–"); }
 
@@ -34,4 +34,4 @@ std::string model_name(const ModelFacts& model) {
   return model.size.starts_with(model.family) ? model.size : model.family + " " + model.size;
 }
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

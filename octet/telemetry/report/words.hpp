@@ -6,7 +6,7 @@
 
 #include "octet/telemetry/run_facts.hpp"
 
-namespace octet::report {
+namespace octet::telemetry::report {
 
 /// "-" where x is not finite.
 std::string number_text(double x, int digits);
@@ -23,4 +23,4 @@ std::string peak_rate_text(const RunRecord&);
 
 std::string model_name(const ModelFacts&);
 
-}  // namespace octet::report
+}  // namespace octet::telemetry::report

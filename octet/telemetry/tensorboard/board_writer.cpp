@@ -13,7 +13,7 @@
 #include "octet/base/check.hpp"
 #include "octet/base/log.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 constexpr std::string_view prefix = "events.out.tfevents.", suffix = ".octet";
@@ -120,4 +120,4 @@ void BoardWriter::append(const std::string& message) {
   if (!cut) file_.close();
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

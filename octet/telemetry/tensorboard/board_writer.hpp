@@ -10,7 +10,7 @@
 #include "octet/telemetry/run_facts.hpp"
 #include "octet/telemetry/tensorboard/summary_record.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 
 /// A run's events as TensorBoard shows them, in a file of the run's folder, `events.out.tfevents.<time>.octet`: losses, optimizer, speed,
 /// and the statistics of every quantizer in the steps whose health was measured. docs/run-folder.md lists the tags. Each process that
@@ -49,4 +49,4 @@ class BoardWriter {
   bool warned_ = false;
 };
 
-}  // namespace octet
+}  // namespace octet::telemetry

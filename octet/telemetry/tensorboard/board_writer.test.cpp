@@ -10,7 +10,7 @@
 #include "octet/telemetry/tensorboard/event_file.testing.hpp"
 #include "tests/testing/small_files.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 using testing::board_events, testing::board_files, testing::board_of, testing::BoardEvent, testing::bytes_of, testing::Scratch;
 
@@ -161,4 +161,4 @@ TEST(BoardWriter, RefusesAFolderThatCannotBeWrittenAndEventsOfAnotherRun) {
 }
 
 }  // namespace
-}  // namespace octet
+}  // namespace octet::telemetry

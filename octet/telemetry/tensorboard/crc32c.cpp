@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 /// The effect of eight register steps on each value of the low byte.
@@ -24,4 +24,4 @@ std::uint32_t crc32c(std::string_view bytes) {
   return ~r;
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -101,11 +101,11 @@ inline std::vector<BoardEvent> board_events(std::string_view file) {
   std::vector<BoardEvent> out;
   while (file.size() >= 12) {
     const std::uint64_t length = ProtoReader::little_endian(file.substr(0, 8));
-    if (unmasked(ProtoReader::little_endian(file.substr(8, 4))) != crc32c(file.substr(0, 8)))
+    if (unmasked(ProtoReader::little_endian(file.substr(8, 4))) != telemetry::crc32c(file.substr(0, 8)))
       throw std::runtime_error("checksum of a length");
     if (file.size() < length + 16) break;
     const std::string_view message = file.substr(12, length);
-    if (unmasked(ProtoReader::little_endian(file.substr(12 + length, 4))) != crc32c(message))
+    if (unmasked(ProtoReader::little_endian(file.substr(12 + length, 4))) != telemetry::crc32c(message))
       throw std::runtime_error("checksum of a message");
     out.push_back(board_event(message));
     file.remove_prefix(length + 16);

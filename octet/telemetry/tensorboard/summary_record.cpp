@@ -4,7 +4,7 @@
 
 #include "octet/telemetry/tensorboard/crc32c.hpp"
 
-namespace octet {
+namespace octet::telemetry {
 namespace {
 
 // The numbers of the fields, and of a session that starts.
@@ -89,4 +89,4 @@ std::string framed(std::string_view message) {
   return out.take();
 }
 
-}  // namespace octet
+}  // namespace octet::telemetry

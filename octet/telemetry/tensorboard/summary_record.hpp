@@ -8,7 +8,7 @@
 // The records of a TensorBoard event file: of the messages Event, Summary and SessionLog those few fields that scalars need, in protobuf's
 // wire format. Times are seconds since 1970. Sources: tensorboard/compat/proto/event.proto and summary.proto; protobuf.dev, "Encoding".
 
-namespace octet {
+namespace octet::telemetry {
 
 /// One number under its tag; TensorBoard shows the tags that share the part before the first "/" as one group.
 struct Scalar {
@@ -26,4 +26,4 @@ std::string scalars_message(double time, std::int64_t step, std::span<const Scal
 /// masked(c) = (c rotated right by 15 bits) + 0xA282EAD8. Source: tensorflow.org, "TFRecord format".
 std::string framed(std::string_view message);
 
-}  // namespace octet
+}  // namespace octet::telemetry

@@ -19,7 +19,8 @@ class CheckpointSaver {
     double seconds = 0;
   };
   /// Before a checkpoint gets its name, `log` is made durable, since the state holds its length. It must outlive this.
-  CheckpointSaver(CheckpointStore store, std::int64_t keep, MetricsWriter& log) : store_(std::move(store)), keep_(keep), log_(log) {}
+  CheckpointSaver(CheckpointStore store, std::int64_t keep, telemetry::MetricsWriter& log)
+      : store_(std::move(store)), keep_(keep), log_(log) {}
 
   bool busy() const { return thread_.joinable() && !done_; }
   /// Begins to write; not while busy().
@@ -34,7 +35,7 @@ class CheckpointSaver {
 
   CheckpointStore store_;
   std::int64_t keep_;
-  MetricsWriter& log_;
+  telemetry::MetricsWriter& log_;
   Result result_;
   std::atomic<bool> done_{false};
   std::jthread thread_;  // last: it uses the others

@@ -32,7 +32,7 @@ Console::Console(Kind kind) : terminal_(kind == Kind::automatic && is_terminal()
 
 Console::~Console() { finish(); }
 
-void Console::step(const StepEvent& event, const LineContext& context) {
+void Console::step(const telemetry::StepEvent& event, const telemetry::LineContext& context) {
   if (quiet_) return;
   last_ = Step{event, context};
   const auto now = Clock::now();
@@ -42,8 +42,8 @@ void Console::step(const StepEvent& event, const LineContext& context) {
 
 void Console::show(const Step& s) {
   shown_ = Clock::now();
-  if (terminal_) log::status(format_progress_line(s.event, s.context, columns() - 1));
-  else log::line(format_step_line(s.event, s.context));
+  if (terminal_) log::status(telemetry::format_progress_line(s.event, s.context, columns() - 1));
+  else log::line(telemetry::format_step_line(s.event, s.context));
   last_.reset();
 }
 

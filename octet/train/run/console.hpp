@@ -15,7 +15,7 @@ class Console {
   explicit Console(Kind);
   ~Console();
 
-  void step(const StepEvent&, const LineContext&);
+  void step(const telemetry::StepEvent&, const telemetry::LineContext&);
   /// A line of its own: an evaluation, an incident.
   void note(const std::string& text);
   /// Shows the last step and leaves the bar's line.
@@ -24,8 +24,8 @@ class Console {
  private:
   using Clock = std::chrono::steady_clock;
   struct Step {
-    StepEvent event;
-    LineContext context;
+    telemetry::StepEvent event;
+    telemetry::LineContext context;
   };
   void show(const Step&);
 

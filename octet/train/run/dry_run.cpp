@@ -22,14 +22,14 @@ Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, 
 }
 
 // How matrices, their gradients and moments are stored; vectors, such as norms' weights, are f32 whatever the configuration says.
-void add_storage(const optim::AdamWConfig& c, std::vector<PlanRow>& plan) {
+void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& plan) {
   const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
   plan.push_back({"master weights", 0, 0, to_text(c.master), format("updated by the optimizer{}", rounding(c.master))});
   plan.push_back({"weight gradients", 0, 0, to_text(c.gradients), "added up over micro-batches"});
   plan.push_back({"optimizer moments", 0, 0, to_text(c.moments), format("both of AdamW's{}", rounding(c.moments))});
 }
 
-void add_emulation(const Work& step, std::vector<PlanRow>& plan) {
+void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
   if (step.emulated_flops == 0) return;
   plan.push_back({"8-bit GEMMs", 0, 0, "decoded",
                   format("emulation: this GPU does not multiply such codes as they are, which concerns {}% of the GEMMs' work",
@@ -78,7 +78,7 @@ void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& 
                            bytes_text(double(available)), remedies));
 }
 
-void require_native(const DryRun& dry, const PrecisionConfig& config) {
+void require_native(const DryRun& dry, const scaling::PrecisionConfig& config) {
   if (dry.step.emulated_flops == 0 || config.emulation) return;
   throw DeviceError(
       format("recipe.name = \"{}\"{}: this GPU does not multiply such codes as they are; choose another recipe, or set recipe.emulation = "

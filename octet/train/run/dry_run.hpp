@@ -10,8 +10,8 @@ struct DryRun {
   MemoryPeak memory;  // of the arena: a real run's, to the byte
   Work step;          // one optimizer step, which measures nothing besides maxima
   std::int64_t parameters = 0;
-  std::vector<PlanRow> plan;  // of layers, optimizer state, and GEMMs that the target only emulates
-  std::vector<Slot> quantizers;
+  std::vector<scaling::PlanRow> plan;  // of layers, optimizer state, and GEMMs that the target only emulates
+  std::vector<scaling::Slot> quantizers;
 };
 
 /// Runs a step of one micro-batch, one of two where there are more, one that measures, and an evaluation on the null device.
@@ -22,6 +22,6 @@ DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t acc
 void require_memory(const DryRun&, std::size_t available, const LoopConfig&);
 
 /// Throws DeviceError, with remedies, when the device would only emulate 8-bit GEMMs of the run and recipe.emulation is false.
-void require_native(const DryRun&, const PrecisionConfig&);
+void require_native(const DryRun&, const scaling::PrecisionConfig&);
 
 }  // namespace octet::train

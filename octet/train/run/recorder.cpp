@@ -12,20 +12,20 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 }  // namespace
 
-Recorder::Recorder(std::string folder, const std::vector<Slot>& quantizers, Console::Kind console)
+Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind console)
     : folder_(std::move(folder)), quantizers_(quantizers), metrics_(folder_ + "/metrics.jsonl"), console_(console), started_(now()) {}
 
 void Recorder::start_clock(double elapsed) { started_ = now() - elapsed; }
 
 double Recorder::seconds() const { return now() - started_; }
 
-void Recorder::open_board(std::span<const QuantizerFacts> quantizers, std::int64_t step, std::int64_t skipped) {
+void Recorder::open_board(std::span<const telemetry::QuantizerFacts> quantizers, std::int64_t step, std::int64_t skipped) {
   board_.emplace(folder_, quantizers, step, skipped);
-  metrics_.mirror([this](const Event& event) { board_->add(event); });
+  metrics_.mirror([this](const telemetry::Event& event) { board_->add(event); });
 }
 
 void Recorder::incident(std::int64_t step, const std::string& kind, const std::string& text) {
-  metrics_.emit(IncidentEvent{.step = step, .time = seconds(), .kind = kind, .path = "", .text = text});
+  metrics_.emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = kind, .path = "", .text = text});
 }
 
 void Recorder::warn(std::int64_t step, const std::string& kind, const std::string& text) {
@@ -35,20 +35,20 @@ void Recorder::warn(std::int64_t step, const std::string& kind, const std::strin
 
 void Recorder::skipped(std::int64_t step, const std::string& path) {
   const std::string text = format("step {} skipped: {} is not finite; weights unchanged", step, path.empty() ? "the gradient norm" : path);
-  metrics_.emit(IncidentEvent{.step = step, .time = seconds(), .kind = "skipped", .path = path, .text = text});
+  metrics_.emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = "skipped", .path = path, .text = text});
   console_.note(text);
 }
 
 void Recorder::scales(std::int64_t step, const Readout& shown) {
   if (shown.health.empty()) return;
-  ScalesEvent e{.step = step, .time = seconds(), .amax = shown.amax};
+  telemetry::ScalesEvent e{.step = step, .time = seconds(), .amax = shown.amax};
   for (const ops::QuantizeHealth& h : shown.health) e.scale_min.push_back(h.scale_min), e.scale_max.push_back(h.scale_max);
   metrics_.emit(e);
 }
 
 void Recorder::health(std::int64_t step, const Readout& shown) {
   if (shown.health.empty()) return;
-  HealthEvent e{.step = step, .time = seconds()};
+  telemetry::HealthEvent e{.step = step, .time = seconds()};
   for (std::size_t i = 0; i < shown.health.size(); ++i) {
     const ops::QuantizeHealth& h = shown.health[i];
     const double values = double(std::max<std::int64_t>(h.values, 1)), amax = shown.amax[i];
@@ -62,14 +62,14 @@ void Recorder::health(std::int64_t step, const Readout& shown) {
   metrics_.emit(e);
 }
 
-void Recorder::step(StepEvent e, const LineContext& context) {
+void Recorder::step(telemetry::StepEvent e, const telemetry::LineContext& context) {
   e.loss_z = losses_.z_score(e.loss), e.grad_norm_z = norms_.z_score(e.grad_norm);
   if (!e.skipped) losses_.add(e.loss), norms_.add(e.grad_norm);
   metrics_.emit(e);
   console_.step(e, context);
 }
 
-void Recorder::evaluation(EvalEvent e, const std::string& line) {
+void Recorder::evaluation(telemetry::EvalEvent e, const std::string& line) {
   e.time = seconds();
   metrics_.emit(e);
   console_.note(line);

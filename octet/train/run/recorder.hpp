@@ -14,7 +14,7 @@ namespace octet::train {
 class Recorder {
  public:
   /// Opens metrics.jsonl of the run's folder. Throws IoError.
-  Recorder(std::string folder, const std::vector<Slot>& quantizers, Console::Kind);
+  Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind);
 
   /// Forgets the events of an earlier attempt that left no checkpoint.
   void begin_again() { metrics_.cut_back(0); }
@@ -23,7 +23,7 @@ class Recorder {
   /// Seconds since the beginning of the run, without the time between a stop and its resumption.
   double seconds() const;
   /// From now on TensorBoard's files get every event; `step` is the next one.
-  void open_board(std::span<const QuantizerFacts>, std::int64_t step, std::int64_t skipped);
+  void open_board(std::span<const telemetry::QuantizerFacts>, std::int64_t step, std::int64_t skipped);
 
   /// A line of the record, not shown. Throws IoError.
   void incident(std::int64_t step, const std::string& kind, const std::string& text);
@@ -34,23 +34,23 @@ class Recorder {
   void scales(std::int64_t step, const Readout&);
   void health(std::int64_t step, const Readout&);
   /// Adds time and the distances from earlier losses and norms.
-  void step(StepEvent, const LineContext&);
-  void evaluation(EvalEvent, const std::string& line);
-  void end(const EndEvent& event) { metrics_.emit(event); }
+  void step(telemetry::StepEvent, const telemetry::LineContext&);
+  void evaluation(telemetry::EvalEvent, const std::string& line);
+  void end(const telemetry::EndEvent& event) { metrics_.emit(event); }
   /// Leaves the console's bar.
   void finish_console() { console_.finish(); }
 
   /// For those who make its lines durable.
-  MetricsWriter& metrics() { return metrics_; }
+  telemetry::MetricsWriter& metrics() { return metrics_; }
   void visit_state(StateVisitor&);
 
  private:
   std::string folder_;
-  std::vector<Slot> quantizers_;      // in the order of Readout
-  std::optional<BoardWriter> board_;  // metrics_ shows it every event
-  MetricsWriter metrics_;
+  std::vector<scaling::Slot> quantizers_;        // in the order of Readout
+  std::optional<telemetry::BoardWriter> board_;  // metrics_ shows it every event
+  telemetry::MetricsWriter metrics_;
   Console console_;
-  LossWindow losses_, norms_;
+  telemetry::LossWindow losses_, norms_;
   double started_ = 0;  // by the machine's clock
 };
 

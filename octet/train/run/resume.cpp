@@ -55,7 +55,7 @@ std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<st
                          new_run));
 }
 
-std::string difference_of(const MachineFacts& before, const MachineFacts& now) {
+std::string difference_of(const telemetry::MachineFacts& before, const telemetry::MachineFacts& now) {
   std::string out;
   const auto compare = [&](std::string_view what, const auto& a, const auto& b) {
     if (a != b) out += format("{}{} {} instead of {}", out.empty() ? "" : ", ", what, b, a);

@@ -23,7 +23,7 @@ std::optional<Manifest> newest_good(const CheckpointStore&, std::vector<std::str
 
 /// How this machine computes otherwise than the one that the run ran on so far, as a sentence; "" where the resumed run has the bits of an
 /// uninterrupted one.
-std::string difference_of(const MachineFacts& before, const MachineFacts& now);
+std::string difference_of(const telemetry::MachineFacts& before, const telemetry::MachineFacts& now);
 
 /// The folder in which a run of this configuration began last: output/name, output/name-2, ... Throws ConfigError when there is none.
 std::string last_run_folder(const RunConfig&);

@@ -91,7 +91,7 @@ TEST_P(ResumedRun, IsBitForBitTheRunThatNeverStopped) {
 }
 
 // Two recipes with state, one without, BF16 layers, and a GEMM of BF16 by 8 bits.
-std::vector<PrecisionRule> mixed_rules() {
+std::vector<scaling::PrecisionRule> mixed_rules() {
   return {{.path = "layers.0.*", .recipe = "bf16"},
           {.path = "layers.1.attn.qkv", .operands = {"x"}, .recipe = "bf16"},
           {.path = "layers.*.mlp.down", .recipe = "block128", .format = "hybrid"},
@@ -120,7 +120,7 @@ TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
 TEST(Resume, HoldsWithWeightsGradientsAndMomentsInBf16AndWithRecompute) {
   Runs runs("current");
   runs.config.optim.master = runs.config.optim.gradients = runs.config.optim.moments = DType::bf16;
-  runs.config.model.recompute = {"block"}, runs.config.recipe.weights = WeightCodes::on_demand, runs.config.train.accumulate = 1;
+  runs.config.model.recompute = {"block"}, runs.config.recipe.weights = scaling::WeightCodes::on_demand, runs.config.train.accumulate = 1;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
   runs.config.model.recompute_layers = 1;
@@ -146,16 +146,16 @@ TEST(Resume, ShowsEveryStepOnceOnTensorboardAndAsMetricsTellIt) {
   runs.train(folder);
   ASSERT_EQ(octet::testing::board_files(folder).size(), 2u);
   auto shown = octet::testing::board_of(folder);
-  const RunRecord run = read_run(folder);
+  const telemetry::RunRecord run = telemetry::read_run(folder);
   ASSERT_EQ(shown["loss/train"].size(), run.steps.size());
-  for (const StepEvent& e : run.steps) EXPECT_EQ(shown["loss/train"].at(e.step), float(e.loss));
-  for (const EvalEvent& e : run.evals) EXPECT_EQ(shown["loss/eval"].at(e.step), float(e.loss));
+  for (const telemetry::StepEvent& e : run.steps) EXPECT_EQ(shown["loss/train"].at(e.step), float(e.loss));
+  for (const telemetry::EvalEvent& e : run.evals) EXPECT_EQ(shown["loss/eval"].at(e.step), float(e.loss));
   ASSERT_FALSE(run.health.empty());
   for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) {
-    const QuantizerFacts& q = run.facts.quantizers[i];
+    const telemetry::QuantizerFacts& q = run.facts.quantizers[i];
     const auto& series = shown[format("fp8/{}/{}/flushed", q.path, q.operand)];
     ASSERT_EQ(series.size(), run.health.size());
-    for (const HealthEvent& e : run.health) EXPECT_EQ(series.at(e.step), e.flushed[i]);
+    for (const telemetry::HealthEvent& e : run.health) EXPECT_EQ(series.at(e.step), e.flushed[i]);
   }
   runs.config.telemetry.tensorboard = false, runs.config.train.steps = 10;
   runs.train(folder);

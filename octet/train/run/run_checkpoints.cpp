@@ -5,7 +5,7 @@
 
 #include "octet/base/log.hpp"
 #include "octet/train/checkpoint/restore.hpp"
-#include "octet/train/run/gemm_plans_file.hpp"
+#include "octet/train/run/gemm_algorithms_file.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/stop.hpp"
 
@@ -35,7 +35,7 @@ void RunCheckpoints::restore(const Manifest& manifest) {
     contents_.state(visitor);
     visitor.finish();
   }
-  replay_gemm_plans(folder_, stream_.device());
+  replay_gemm_algorithms(folder_, stream_.device());
   saved_step_ = manifest.step;
   log::info("resumes after step {}, from {}", manifest.step, from);
 }
@@ -62,7 +62,7 @@ bool RunCheckpoints::take_snapshot(Snapshot& snapshot, std::int64_t step) {
     Capture capture(stream_);
     contents_.state(capture);
     snapshot = capture.take();
-    keep_gemm_plans(folder_, stream_.device());  // now with the forms of evaluation
+    store_gemm_algorithms(folder_, stream_.device());  // now with the forms of evaluation
   } catch (const IoError& e) {
     return not_saved(step, e.what()), false;
   } catch (const std::bad_alloc&) {

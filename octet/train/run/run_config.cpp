@@ -32,8 +32,8 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones", may_change);
 }
 
-ModelShape ModelConfig::shape() const {
-  ModelShape s = model_size(size);
+models::ModelShape ModelConfig::shape() const {
+  models::ModelShape s = models::model_size(size);
   const auto set = [](std::int64_t& value, std::int64_t wanted) {
     if (wanted > 0) value = wanted;
   };
@@ -93,7 +93,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   for (const char* key : {"train.eval_every", "train.eval_tokens", "train.average"})
     v.idle(key, data.eval_fraction == 0, "nothing is held out, as data.eval_fraction is 0");
   // The machine is asked only where it matters.
-  const auto on_cpu = [&] { return device == "cpu" || (device == "auto" && device_named(device) == Device::cpu); };
+  const auto on_cpu = [&] { return device == "cpu" || (device == "auto" && machine::device_named(device) == Device::cpu); };
   v.idle("optim.offload", optim.offload && on_cpu(), "on the CPU everything is in the host's memory");
 }
 
@@ -113,7 +113,7 @@ std::int64_t RunConfig::steps() const {
 }
 
 EngineConfig engine_config(const RunConfig& c) {
-  const ModelShape shape = c.model.shape();
+  const models::ModelShape shape = c.model.shape();
   if (c.data.sequence_length > shape.max_sequence)
     throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it or choose another model.size",
                              c.data.sequence_length, printable(c.model.size), shape.max_sequence));

@@ -18,7 +18,7 @@ struct ModelConfig {
 
   void fields(config::FieldVisitor&);
   /// Throws ConfigError when the numbers do not fit together.
-  ModelShape shape() const;
+  models::ModelShape shape() const;
 };
 
 /// How long and in which portions.
@@ -63,7 +63,7 @@ struct RunConfig {
   bool deterministic = false;   // GPU: the same bits in every run
   std::int64_t threads = 0;     // of the CPU; 0: one for each processor
   ModelConfig model;
-  PrecisionConfig recipe;
+  scaling::PrecisionConfig recipe;
   data::DataConfig data;
   LoopConfig train;
   optim::AdamWConfig optim;

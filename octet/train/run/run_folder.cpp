@@ -43,22 +43,22 @@ std::string make_run_folder(const std::string& output, const std::string& name) 
   }
 }
 
-MemoryUse memory_use_of(const MemoryPeak& peak) {
-  MemoryUse out;
+telemetry::MemoryUse memory_use_of(const MemoryPeak& peak) {
+  telemetry::MemoryUse out;
   for (std::size_t c = 0; c < categories; ++c)
     if (peak.by_category[c] != 0) out.categories.push_back({std::string(name(Category(c))), std::int64_t(peak.by_category[c])});
   out.peak = std::int64_t(peak.total);
   return out;
 }
 
-RunFacts facts_of(const RunConfig& c, const ModelShape& s, const DryRun& dry) {
-  RunFacts f;
+telemetry::RunFacts facts_of(const RunConfig& c, const models::ModelShape& s, const DryRun& dry) {
+  telemetry::RunFacts f;
   f.recipe = c.recipe.recipe, f.name = c.name.empty() ? f.recipe : c.name, f.seed = c.seed;
   f.model = {s.family, c.model.size, dry.parameters, s.layers,     s.width,
              s.heads,  s.kv_heads,   s.hidden,       s.vocabulary, c.data.sequence_length};
-  const Device device = device_named(c.device);
-  const MatmulLimit limit = matmul_limit(device);
-  f.machine = {device_name(device), cpu::threads(), to_text(limit.type), limit.flops_per_second};
+  const Device device = machine::device_named(c.device);
+  const machine::MatmulLimit limit = machine::matmul_limit(device);
+  f.machine = {machine::device_name(device), cpu::threads(), to_text(limit.type), limit.flops_per_second};
   for (const auto& row : dry.plan)
     f.plan.push_back(
         {row.path, row.precision, row.why, row.out ? std::vector<std::int64_t>{row.out, row.in} : std::vector<std::int64_t>{}});
@@ -71,14 +71,14 @@ RunFacts facts_of(const RunConfig& c, const ModelShape& s, const DryRun& dry) {
   return f;
 }
 
-std::string plan_text(const std::vector<PlanRow>& rows) {
+std::string plan_text(const std::vector<scaling::PlanRow>& rows) {
   struct Line {
     std::string path, precision, why;
     int count;
   };
   std::vector<Line> lines;
   for (const auto& row : rows) {
-    const std::string path = pattern_of(row.path);
+    const std::string path = scaling::pattern_of(row.path);
     const auto same = std::find_if(lines.begin(), lines.end(),
                                    [&](const Line& l) { return l.path == path && l.precision == row.precision && l.why == row.why; });
     if (same != lines.end()) ++same->count;

@@ -12,12 +12,12 @@ namespace octet::train {
 std::string make_run_folder(const std::string& output, const std::string& name);
 
 /// The contents of run.json before the first step.
-RunFacts facts_of(const RunConfig&, const ModelShape&, const DryRun&);
+telemetry::RunFacts facts_of(const RunConfig&, const models::ModelShape&, const DryRun&);
 
 /// The telemetry form of a memory peak.
-MemoryUse memory_use_of(const MemoryPeak&);
+telemetry::MemoryUse memory_use_of(const MemoryPeak&);
 
 /// The plan "layer -> precision -> why" as an aligned table; runs of blocks that share a plan take one line.
-std::string plan_text(const std::vector<PlanRow>&);
+std::string plan_text(const std::vector<scaling::PlanRow>&);
 
 }  // namespace octet::train

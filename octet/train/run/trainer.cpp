@@ -12,7 +12,7 @@
 #include "octet/machine/machine.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/train/run/first_gradient.hpp"
-#include "octet/train/run/gemm_plans_file.hpp"
+#include "octet/train/run/gemm_algorithms_file.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/run/stop.hpp"
@@ -37,12 +37,12 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
   const EngineConfig engine = engine_config(config_);
-  const Device device = device_named(config.device);
-  dry_ = dry_run(engine, machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
+  const Device device = machine::device_named(config.device);
+  dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_native(dry_, config.recipe);
-  require_memory(dry_, available_bytes(device), config.train);
-  machine_limits(device);  // measured while there is memory for it
-  engine_ = std::make_unique<Engine>(engine, device, machine_target(device, config.deterministic));
+  require_memory(dry_, machine::available_bytes(device), config.train);
+  machine::machine_limits(device);  // measured while there is memory for it
+  engine_ = std::make_unique<Engine>(engine, device, machine::machine_target(device, config.deterministic));
   if (dry_.step.emulated_flops > 0)
     log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
   open_folder();
@@ -71,7 +71,7 @@ void Trainer::open_checkpoint() {
 }
 
 void Trainer::open_folder() {
-  RunFacts& facts = run_.facts;
+  telemetry::RunFacts& facts = run_.facts;
   facts = facts_of(config_, engine_config(config_).shape, dry_);
   facts.arm = options_.arm, facts.twin = int(options_.twin), facts.baseline = options_.baseline;
   if (!options_.baseline_folder.empty()) facts.gradient_cosine = NAN;  // until the first step
@@ -83,7 +83,7 @@ void Trainer::open_folder() {
     CheckpointStore(checkpoint_folder(run_.folder)).collect_garbage();
     remove_abandoned(run_.folder);
     if (exists(run_.folder + "/run.json")) {
-      const RunFacts before = read_run_facts(run_.folder + "/run.json");
+      const telemetry::RunFacts before = telemetry::read_run_facts(run_.folder + "/run.json");
       if (const std::string difference = difference_of(before.machine, facts.machine); !difference.empty()) {
         log::warn("{}", difference);
         run_.told.emplace_back("machine", difference);
@@ -93,7 +93,7 @@ void Trainer::open_folder() {
     }
   }
   write_file(run_.folder + "/config.toml", config::to_toml(config_));
-  write_run_facts(run_.folder + "/run.json", facts);
+  telemetry::write_run_facts(run_.folder + "/run.json", facts);
 }
 
 void Trainer::begin_weights() {
@@ -130,13 +130,13 @@ bool Trainer::eval_due() const {
 
 Outcome Trainer::run() {
   begin();
-  const RunState state = settle(train());
-  const EndEvent end = end_event(state);
+  const telemetry::RunState state = settle(train());
+  const telemetry::EndEvent end = end_event(state);
   recorder_->end(end);
   run_.facts.state = state;
-  write_run_facts(run_.folder + "/run.json", run_.facts);
+  telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
   require_folder();
-  if (state == RunState::diverged) diverged();
+  if (state == telemetry::RunState::diverged) diverged();
   return {run_.folder, state, end, engine_->stream.arena().peak()};
 }
 
@@ -153,11 +153,11 @@ void Trainer::begin() {
   loader_->seek(sample);
 }
 
-RunState Trainer::train() {
+telemetry::RunState Trainer::train() {
   for (;;) {
     if (eval_due()) evaluate_now();
-    if (at_.skipped_in_a_row >= config_.train.max_skipped || !not_finite_.empty()) return RunState::diverged;
-    if (done()) return RunState::finished;
+    if (at_.skipped_in_a_row >= config_.train.max_skipped || !not_finite_.empty()) return telemetry::RunState::diverged;
+    if (done()) return telemetry::RunState::finished;
     save_if_due();
     one_step();
     watch_folder();
@@ -165,13 +165,13 @@ RunState Trainer::train() {
 }
 
 // The run's last results and files.
-RunState Trainer::settle(RunState state) {
-  if (state == RunState::finished && !stop_requested()) evaluate_now(), evaluate_average();
-  if (state == RunState::finished && !result_is_finite()) state = RunState::diverged;
-  if (stop_requested() && state == RunState::finished) state = RunState::stopped;
+telemetry::RunState Trainer::settle(telemetry::RunState state) {
+  if (state == telemetry::RunState::finished && !stop_requested()) evaluate_now(), evaluate_average();
+  if (state == telemetry::RunState::finished && !result_is_finite()) state = telemetry::RunState::diverged;
+  if (stop_requested() && state == telemetry::RunState::finished) state = telemetry::RunState::stopped;
   recorder_->finish_console();
   require_folder();
-  if (state == RunState::diverged) return state;
+  if (state == telemetry::RunState::diverged) return state;
   if (calibrated_) save_last(state);
   if (options_.save_weights && config_.train.save_weights) save_weights(*engine_, run_.folder + "/weights");
   return state;
@@ -195,9 +195,9 @@ void Trainer::save_if_due() {
   checkpoints_->save(at_.step);
 }
 
-void Trainer::save_last(RunState state) {
+void Trainer::save_last(telemetry::RunState state) {
   checkpoints_->finish();
-  if (state == RunState::finished && !options_.save_finished) return;
+  if (state == telemetry::RunState::finished && !options_.save_finished) return;
   at_.elapsed = recorder_->seconds();
   checkpoints_->save_last(at_.step);
 }
@@ -260,19 +260,19 @@ void Trainer::one_step() {
     after_update(shown, micro_batches, measure);
   });
   if (!whole) return loader_->seek(sample);
-  if (step == 1) keep_gemm_plans(run_.folder, engine_->stream.device());
+  if (step == 1) store_gemm_algorithms(run_.folder, engine_->stream.device());
 
-  StepEvent e{.step = step,
-              .loss = double(shown.loss),
-              .grad_norm = shown.step.gradient_norm,
-              .learning_rate = shown.step.learning_rate,
-              .skipped = shown.step.skip != 0};
+  telemetry::StepEvent e{.step = step,
+                         .loss = double(shown.loss),
+                         .grad_norm = shown.step.gradient_norm,
+                         .learning_rate = shown.step.learning_rate,
+                         .skipped = shown.step.skip != 0};
   e.param_norm = std::sqrt(shown.parameter_squares);
   e.seconds = now() - begin;
   e.time = recorder_->seconds();
   e.tokens = step * config_.tokens_per_step();
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;
-  e.limit_share = least_seconds(engine_->stream.work() - before, machine_limits(engine_->stream.device())) / e.seconds;
+  e.limit_share = machine::least_seconds(engine_->stream.work() - before, machine::machine_limits(engine_->stream.device())) / e.seconds;
   e.data_wait = loader_->wait_seconds() - waited;
   e.memory_bytes = std::int64_t(engine_->stream.arena().peak().total);
   record_step(e);
@@ -294,7 +294,7 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   else if (engine_->average) engine_->average->forget();
 }
 
-void Trainer::record_step(const StepEvent& e) {
+void Trainer::record_step(const telemetry::StepEvent& e) {
   at_.train_seconds += e.seconds;
   if (!e.skipped) at_.losses.add(e.loss);
   if (at_.step > 1) at_.rates.add(e.tokens_per_second);  // the first step also touches its memory for the first time
@@ -308,7 +308,7 @@ void Trainer::keep_gradient() {
   if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
   if (options_.baseline_folder.empty()) return;
   run_.facts.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);
-  write_run_facts(run_.folder + "/run.json", run_.facts);
+  telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
 }
 
 void Trainer::evaluate_now() {
@@ -334,12 +334,12 @@ void Trainer::evaluate_average() {
       format("step {}  eval loss {} of the weights averaged over {} steps", at_.step, fixed(e.loss, 4), engine_->average->count()));
 }
 
-EndEvent Trainer::end_event(RunState state) const {
-  const char* reason = state == RunState::stopped         ? "stopped by a signal"
-                       : !not_finite_.empty()             ? "not finite"
-                       : state == RunState::diverged      ? "too many skipped steps in a row"
-                       : steps_ > 0 && at_.step >= steps_ ? "all steps done"
-                                                          : "time is up";
+telemetry::EndEvent Trainer::end_event(telemetry::RunState state) const {
+  const char* reason = state == telemetry::RunState::stopped    ? "stopped by a signal"
+                       : !not_finite_.empty()                   ? "not finite"
+                       : state == telemetry::RunState::diverged ? "too many skipped steps in a row"
+                       : steps_ > 0 && at_.step >= steps_       ? "all steps done"
+                                                                : "time is up";
   return {.step = at_.step,
           .time = recorder_->seconds(),
           .reason = reason,

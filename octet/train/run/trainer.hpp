@@ -16,8 +16,8 @@ namespace octet::train {
 /// How a run ended.
 struct Outcome {
   std::string folder;
-  RunState state = RunState::running;
-  EndEvent end;
+  telemetry::RunState state = telemetry::RunState::running;
+  telemetry::EndEvent end;
   MemoryPeak memory;  // measured
 };
 
@@ -37,7 +37,7 @@ struct TrainOptions {
 struct OpenRun {
   std::string folder;
   std::optional<RunLock> lock;
-  RunFacts facts;
+  telemetry::RunFacts facts;
   std::optional<Manifest> checkpoint;                       // of the newest good checkpoint of a resumed run
   std::vector<std::pair<std::string, std::string>> told{};  // kind and text of incidents before the record was open
 };
@@ -63,8 +63,8 @@ class Trainer {
   void open_folder();
   void begin_weights();
   void begin();  // clocks, calibration
-  RunState train();
-  RunState settle(RunState);
+  telemetry::RunState train();
+  telemetry::RunState settle(telemetry::RunState);
   void visit_state(StateVisitor&);
   bool done() const;
   bool eval_due() const;
@@ -72,19 +72,19 @@ class Trainer {
   std::vector<data::Batch> next_micro_batches();
   void one_step();
   void after_update(const Readout&, std::span<const data::Batch> micro_batches, bool measured);
-  void record_step(const StepEvent&);
+  void record_step(const telemetry::StepEvent&);
   bool averages(std::int64_t step) const;  // whether the weights after that step count
   void evaluate_now();
   void evaluate_average();
   void keep_gradient();
   void save_if_due();
-  void save_last(RunState);
+  void save_last(telemetry::RunState);
   void watch_folder();
   void require_folder() const;
   bool weights_are_finite();
   bool result_is_finite();
   bool tell_not_finite();
-  EndEvent end_event(RunState) const;
+  telemetry::EndEvent end_event(telemetry::RunState) const;
   [[noreturn]] void diverged() const;
 
   RunConfig config_;

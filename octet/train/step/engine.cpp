@@ -7,7 +7,7 @@ namespace octet::train {
 Engine::Engine(const EngineConfig& c, Device device, Target target)
     : stream(device, target),
       precision(c.precision),
-      model(make_model(c.shape, c.model, precision)),
+      model(models::make_model(c.shape, c.model, precision)),
       parameters(stream, *model, c.optimizer.has_value(),
                  c.optimizer ? nn::ParameterStorage{c.optimizer->master, c.optimizer->gradients} : nn::ParameterStorage{}) {
   precision.require_patterns_used();

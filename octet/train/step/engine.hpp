@@ -12,9 +12,9 @@ namespace octet::train {
 
 /// The configuration of an engine.
 struct EngineConfig {
-  ModelShape shape;
-  ModelOptions model;
-  PrecisionConfig precision;
+  models::ModelShape shape;
+  models::ModelOptions model;
+  scaling::PrecisionConfig precision;
   std::optional<optim::AdamWConfig> optimizer;  // none: for evaluation only, without gradients and with f32 values
   std::int64_t sequence = 0;                    // longest sequence
   bool average = false;                         // weights are averaged over some steps
@@ -27,8 +27,8 @@ class Engine {
   Engine(const EngineConfig&, Device, Target);
 
   Stream stream;
-  Precision precision;
-  std::unique_ptr<Model> model;
+  scaling::Precision precision;
+  std::unique_ptr<models::Model> model;
   nn::Parameters parameters;
   std::optional<optim::AdamW> optimizer;
   std::optional<WeightAverage> average;

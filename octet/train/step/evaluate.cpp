@@ -7,7 +7,7 @@
 namespace octet::train {
 namespace {
 
-Evaluation run(Engine& e, const data::Batch& batch, const Pass& pass) {
+Evaluation run(Engine& e, const data::Batch& batch, const scaling::Pass& pass) {
   const Scope step(e.stream, Lifetime::step);
   const nn::LossSums sums{e.stream.zeros({1}, DType::f64, Lifetime::step), e.stream.zeros({1}, DType::i64, Lifetime::step)};
   e.model->loss(e.stream, upload(e.stream, batch, Lifetime::step), pass, sums);
@@ -36,7 +36,7 @@ Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)
 
 void calibrate(Engine& e, const data::EvalBatches& batches, std::uint64_t count) {
   const Tensor apply = e.stream.zeros({1}, DType::f32, Lifetime::run, Category::quantizer_state);
-  const Pass recording{.kind = Pass::Kind::train};
+  const scaling::Pass recording{.kind = scaling::Pass::Kind::train};
   for (std::uint64_t i = 0; i < std::min(count, batches.size()); ++i) {
     e.model->refresh(e.stream, recording);
     run(e, batches[i], recording);

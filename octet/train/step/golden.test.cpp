@@ -101,7 +101,7 @@ void write_model(const Scratch& scratch, const Golden& golden) {
 /// way forward, and through as many on its way back; factors of rounding multiply along the way, so the lengths add up to the n of
 /// gamma_n (Higham 2002, lemma 3.3), and each of the two computations may be that far from the exact one. gamma_n is a worst case,
 /// about sqrt(n) times what roundings of random sign come to; this margin has to cover what cancels within a sum.
-double tolerance(const ModelShape& s, const Golden& golden) {
+double tolerance(const models::ModelShape& s, const Golden& golden) {
   const std::int64_t attention = s.width + s.head_dim + golden.length + s.heads * s.head_dim;  // queries and keys, scores, values, output
   const std::int64_t mlp = s.width + s.hidden, norms = 2 * s.width;
   const std::int64_t forward = s.layers * (attention + mlp + norms) + s.width + s.width + s.vocabulary;  // last norm, head, softmax
@@ -128,16 +128,16 @@ TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   ASSERT_GT(golden.gradients.size(), 20u) << "tests/golden/" << GetParam() << ".txt";
   const Scratch scratch;
   write_model(scratch, golden);
-  const ModelShape shape = read_hugging_face_shape(scratch.at("model"));
+  const models::ModelShape shape = models::read_hugging_face_shape(scratch.at("model"));
   Engine e({.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optim::AdamWConfig{}, .sequence = golden.length}, Device::cpu,
-           machine_target(Device::cpu));
-  load_hugging_face(scratch.at("model"), shape, e.parameters);
+           machine::machine_target(Device::cpu));
+  models::load_hugging_face(scratch.at("model"), shape, e.parameters);
   const double share = tolerance(shape, golden);
   std::vector<Tensor> values;
   StepRunner(e).run(std::vector{batch_of(golden, shape.vocabulary)}, {}, [&] {
     EXPECT_NEAR(*e.mean_loss().f32(), golden.loss, share * golden.loss);
     for (Parameter* p : e.parameters.list()) std::swap(p->value, values.emplace_back(p->gradient.data()));
-    save_hugging_face(scratch.at("gradients"), shape, e.parameters);  // gradients under the file's names
+    models::save_hugging_face(scratch.at("gradients"), shape, e.parameters);  // gradients under the file's names
     for (std::size_t i = 0; i < values.size(); ++i) e.parameters.list()[i]->value = values[i];
   });
   const io::TensorFolder gradients = io::TensorFolder::open(scratch.at("gradients"));

@@ -35,10 +35,10 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   e.parameters.clear_gradients(e.stream);
   Finder finder(e.stream);
   e.stream.set_observer(&finder);
-  const Pass silent{.kind = Pass::Kind::recompute, .keep = Lifetime::micro_batch};
+  const scaling::Pass silent{.kind = scaling::Pass::Kind::recompute, .keep = Lifetime::micro_batch};
   for (const auto& batch : micro_batches) {
     const Scope micro_batch(e.stream, silent.keep);
-    const TokenBatch on_device = upload(e.stream, batch, silent.keep);
+    const models::TokenBatch on_device = upload(e.stream, batch, silent.keep);
     e.model->forward(e.stream, on_device, silent, e.loss_sums(), 1.0f);
     e.model->backward(e.stream, on_device, silent);
     if (!finder.found.empty()) break;

@@ -62,7 +62,7 @@ double held_out_loss(Engine& e) {
 double trained(const std::string& recipe, std::uint64_t seed) {
   EngineConfig config = small_engine("llama", recipe);
   config.shape.vocabulary = 257, config.sequence = length;
-  Engine e(config, Device::cpu, machine_target(Device::cpu));
+  Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
   e.parameters.initialize(e.stream, seed);
   StepRunner runner(e);
   for (int s = 0; s < steps; ++s) {

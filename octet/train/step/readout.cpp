@@ -7,7 +7,7 @@ Readout read_out(Engine& e) {
   out.step = e.optimizer->last(e.stream);
   out.loss = read<float>(e.stream, e.mean_loss());
   out.parameter_squares = read<double>(e.stream, e.parameter_squares());
-  const SlotTable& slots = e.precision.slots();
+  const scaling::SlotTable& slots = e.precision.slots();
   if (slots.size() == 0) return out;
   const HostCopy amax(e.stream, slots.amax()), health(e.stream, slots.health_table());
   out.amax.assign(amax.as<float>(), amax.as<float>() + slots.size());

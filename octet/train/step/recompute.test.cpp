@@ -17,7 +17,7 @@ TEST(Recompute, KeepsLessTheMoreIsComputedAgain) {
   const auto kept = [](const char* family, const std::vector<std::string>& parts) {
     EngineConfig config = small_engine(family, "bf16", nn::Recompute::named(parts));
     config.shape.layers = 16;  // what one block rebuilds counts too, once
-    return dry_run(config, machine_target(Device::cpu), 8, 1).memory.by_category[int(Category::activations)];
+    return dry_run(config, machine::machine_target(Device::cpu), 8, 1).memory.by_category[int(Category::activations)];
   };
   for (const char* family : {"llama", "gpt2"}) {
     EXPECT_LT(kept(family, {"norm"}), kept(family, {})) << family;

@@ -8,7 +8,7 @@
 
 namespace octet::train::testing {
 
-inline ModelShape small_shape(const std::string& family) {
+inline models::ModelShape small_shape(const std::string& family) {
   return {.family = family,
           .width = 64,
           .layers = 2,

@@ -7,9 +7,9 @@ namespace octet::train {
 namespace {
 
 // Weights are counted whenever they are quantized, micro-batches in steps that are measured.
-constexpr Pass of_weights{.kind = Pass::Kind::train, .keep = Lifetime::micro_batch};
-constexpr Pass of_micro_batch(bool measured) {
-  return {.kind = Pass::Kind::train, .keep = Lifetime::micro_batch, .count = measured, .measure_noise = measured};
+constexpr scaling::Pass of_weights{.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch};
+constexpr scaling::Pass of_micro_batch(bool measured) {
+  return {.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch, .count = measured, .measure_noise = measured};
 }
 
 std::int64_t tokens_of(std::span<const data::Batch> micro_batches) {
@@ -20,7 +20,7 @@ std::int64_t tokens_of(std::span<const data::Batch> micro_batches) {
 
 }  // namespace
 
-TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
+models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
   const std::int64_t n = batch.rows * batch.length;
   const Tensor tokens = stream.empty({n}, DType::i32, region, Category::activations),
                targets = stream.empty({n}, DType::i32, region, Category::activations);
@@ -63,9 +63,9 @@ bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Ba
 
 void StepRunner::run_micro_batch(const data::Batch& batch, std::int64_t tokens, bool measured) {
   Engine& e = engine_;
-  const Pass pass = of_micro_batch(measured);
+  const scaling::Pass pass = of_micro_batch(measured);
   const Scope micro_batch(e.stream, pass.keep);
-  const TokenBatch on_device = upload(e.stream, batch, pass.keep);
+  const models::TokenBatch on_device = upload(e.stream, batch, pass.keep);
   e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, measured}, [&] {
     e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
     e.model->backward(e.stream, on_device, pass);
@@ -75,7 +75,7 @@ void StepRunner::run_micro_batch(const data::Batch& batch, std::int64_t tokens, 
 void StepRunner::update(const StepOptions& options) {
   Engine& e = engine_;
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
-  const SlotTable& slots = e.precision.slots();
+  const scaling::SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
   e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite());
   if (options.measure) e.measure_parameters();

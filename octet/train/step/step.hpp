@@ -9,7 +9,7 @@
 namespace octet::train {
 
 /// A batch of the loader on the stream's device, in a region.
-TokenBatch upload(Stream&, const data::Batch&, Region);
+models::TokenBatch upload(Stream&, const data::Batch&, Region);
 
 struct StepOptions {
   double learning_rate = 0;

@@ -27,7 +27,7 @@ const std::vector<std::string> recomputed_parts[] = {{},      {"norm"},      {"a
                                                      {"mlp"}, {"attention"}, {"mlp", "attention"}, {"block"}};
 
 std::vector<float> gradients_of(const EngineConfig& config) {
-  Engine e(config, Device::cpu, machine_target(Device::cpu));
+  Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
   std::vector<float> out;
   train_steps(e, 2).run(std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3},
                         [&] { out = nn::flat_values(e.stream, e.parameters.gradients()); });
@@ -41,7 +41,7 @@ TEST_P(EveryRecipe, StaleGradientsAreStoredOverAsIfTheyHadBeenZero) {
       config.optimizer->gradients = gradients;
       std::vector<float> found[2];
       for (const bool stored : {false, true}) {
-        Engine e(config, Device::cpu, machine_target(Device::cpu));
+        Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
         StepRunner runner = train_steps(e, 1);
         for (Parameter* p : e.parameters.list()) {
           const Tensor data = p->gradient.data();
@@ -61,10 +61,10 @@ TEST_P(EveryRecipe, ADryRunNeedsTheMemoryThatARealRunTakesToTheByte) {
   for (const char* family : {"llama", "qwen2", "gpt2"})
     for (const auto& parts : recomputed_parts) {
       EngineConfig config = small_engine(family, GetParam(), nn::Recompute::named(parts));
-      config.precision.weights = parts.empty() ? WeightCodes::cached : WeightCodes::on_demand;
+      config.precision.weights = parts.empty() ? scaling::WeightCodes::cached : scaling::WeightCodes::on_demand;
       config.model.recompute_layers = parts.size() == 1 ? 1 : 0;
-      const DryRun dry = dry_run(config, machine_target(Device::cpu), 2, 2);
-      Engine e(config, Device::cpu, machine_target(Device::cpu));
+      const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 2, 2);
+      Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
       train_steps(e, 2, 2);
       evaluate_batch(e, random_batch(2, 32, 61, 1));
       EXPECT_EQ(dry.memory.total, e.stream.arena().peak().total) << family << ::testing::PrintToString(parts);
@@ -75,8 +75,8 @@ TEST_P(EveryRecipe, ADryRunNeedsTheMemoryThatARealRunTakesToTheByte) {
 TEST_P(EveryRecipe, ADryRunTellsMemoryAndWorkOfAnyNumberOfMicroBatches) {
   for (const int accumulate : {1, 2, 3, 4}) {
     const EngineConfig config = small_engine("llama", GetParam());
-    const DryRun dry = dry_run(config, machine_target(Device::cpu), 4 / accumulate, accumulate);
-    Engine e(config, Device::cpu, machine_target(Device::cpu));
+    const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 4 / accumulate, accumulate);
+    Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
     StepRunner runner = train_steps(e, 1, accumulate);
     const std::vector micro_batches(std::size_t(accumulate), random_batch(4 / accumulate, 32, 61, 1));
     const Work before = e.stream.work();
@@ -108,8 +108,8 @@ TEST_P(EveryRecipe, CodesOfWeightsThatAreMadeForEachGemmGiveTheSameGradientsAndM
   EngineConfig config = small_engine("qwen2", GetParam());
   std::vector<float> amax[2], gradients[2];
   for (const bool made : {false, true}) {
-    config.precision.weights = made ? WeightCodes::on_demand : WeightCodes::cached;
-    Engine e(config, Device::cpu, machine_target(Device::cpu));
+    config.precision.weights = made ? scaling::WeightCodes::on_demand : scaling::WeightCodes::cached;
+    Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
     train_steps(e, 3, 2).run(std::vector{random_batch(4, 32, 61, 9)}, {.learning_rate = 1e-3}, [&] {
       gradients[made] = nn::flat_values(e.stream, e.parameters.gradients());
       const Tensor seen = e.precision.slots().amax();
@@ -122,7 +122,7 @@ TEST_P(EveryRecipe, CodesOfWeightsThatAreMadeForEachGemmGiveTheSameGradientsAndM
 
 TEST(Calibration, BeginsWithScalesThatFitAndLeavesNothingElse) {
   for (const std::string recipe : {"delayed", "global"}) {
-    Engine e(small_engine("llama", recipe), Device::cpu, machine_target(Device::cpu));
+    Engine e(small_engine("llama", recipe), Device::cpu, machine::machine_target(Device::cpu));
     StepRunner runner = begin_steps(e);
     const data::Batch batch = random_batch(4, 32, 61, 1);
     ASSERT_TRUE(runner.calibrate(1, [&] { return batch; }));
@@ -131,9 +131,9 @@ TEST(Calibration, BeginsWithScalesThatFitAndLeavesNothingElse) {
         ASSERT_TRUE(!p->gradient.complete() || g == 0) << recipe << " " << p->path;
     }
     EXPECT_EQ(*e.loss_sums().sum.as<double>(), 0) << recipe;
-    const SlotTable& slots = e.precision.slots();
+    const scaling::SlotTable& slots = e.precision.slots();
     for (int i = 0; i < slots.size(); ++i) {
-      EXPECT_EQ(*slots.amax(i).f32() != 0, slots.slots()[std::size_t(i)].operand == Operand::weight)
+      EXPECT_EQ(*slots.amax(i).f32() != 0, slots.slots()[std::size_t(i)].operand == scaling::Operand::weight)
           << recipe << " " << slots.slots()[std::size_t(i)].path;
       EXPECT_EQ(slots.health(i)->saturated + slots.health(i)->nonfinite, 0) << recipe;
     }
@@ -157,7 +157,7 @@ TEST(Calibration, BeginsWithScalesThatFitAndLeavesNothingElse) {
 std::vector<float> calibrated(std::int64_t accumulate, std::int64_t& asked, bool (*stopped)() = nullptr) {
   EngineConfig config = small_engine("llama", "delayed");
   config.precision.options.calibration = 3;
-  Engine e(config, Device::cpu, machine_target(Device::cpu));
+  Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
   asked = 0;
   const bool whole = begin_steps(e).calibrate(
       accumulate, [&] { return random_batch(1, 32, 61, std::uint64_t(asked++)); }, stopped);
@@ -192,9 +192,9 @@ TEST(Calibration, IsGivenUpBeforeTheNextPass) {
 TEST(Plan, TellsHowWeightsGradientsAndMomentsAreStored) {
   EngineConfig config = small_engine("llama", "current");
   config.optimizer->moments = DType::bf16;
-  const DryRun dry = dry_run(config, machine_target(Device::cpu), 1, 1);
+  const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 1, 1);
   const auto precision_of = [&](const char* what) {
-    for (const PlanRow& row : dry.plan)
+    for (const scaling::PlanRow& row : dry.plan)
       if (row.path == what) return row.precision;
     return std::string("no such row");
   };
@@ -206,7 +206,7 @@ TEST(Plan, TellsHowWeightsGradientsAndMomentsAreStored) {
 TEST(Plan, SaysWhichRecipesAGpuOnlyEmulatesAndHowMuchOfTheWork) {
   const auto emulation = [](const char* recipe, const Target& target) {
     std::string rows;
-    for (const PlanRow& row : dry_run(small_engine("llama", recipe), target, 2, 1).plan)
+    for (const scaling::PlanRow& row : dry_run(small_engine("llama", recipe), target, 2, 1).plan)
       if (row.precision == "decoded") rows += row.why;
     return rows;
   };
@@ -220,7 +220,7 @@ TEST(Plan, SaysWhichRecipesAGpuOnlyEmulatesAndHowMuchOfTheWork) {
 }
 
 TEST(Plan, ARecipeThatAGpuOnlyEmulatesRunsOnlyWhenThatIsAskedFor) {
-  const auto refusal = [](const Target& target, const PrecisionConfig& config) -> std::string {
+  const auto refusal = [](const Target& target, const scaling::PrecisionConfig& config) -> std::string {
     try {
       EngineConfig engine = small_engine("llama", config.recipe);
       engine.precision = config;
@@ -236,7 +236,8 @@ TEST(Plan, ARecipeThatAGpuOnlyEmulatesRunsOnlyWhenThatIsAskedFor) {
   EXPECT_EQ(refusal(gpu, {.recipe = "current"}), "");
   EXPECT_EQ(refusal({}, {.recipe = "mxfp8"}), "");
   const auto rule = [](std::vector<std::string> operands, const char* recipe) {
-    return PrecisionConfig{.recipe = "current", .rules = {{.path = "layers.0.*", .operands = std::move(operands), .recipe = recipe}}};
+    return scaling::PrecisionConfig{.recipe = "current",
+                                    .rules = {{.path = "layers.0.*", .operands = std::move(operands), .recipe = recipe}}};
   };
   EXPECT_EQ(refusal(gpu, rule({}, "bf16")), "");
   EXPECT_EQ(refusal(gpu, rule({}, "block128")), "");
@@ -260,7 +261,7 @@ TEST(Plan, CountsMomentsThatAGpuKeepsInTheHostsMemoryApart) {
 TEST_P(EveryRecipe, TwoRunsOfOneSeedGiveTheSameBits) {
   std::vector<float> weights[2];
   for (auto& w : weights) {
-    Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
+    Engine e(small_engine("llama", GetParam()), Device::cpu, machine::machine_target(Device::cpu));
     train_steps(e, 3);
     w = nn::flat_values(e.stream, e.parameters.values());
   }
@@ -270,7 +271,7 @@ TEST_P(EveryRecipe, TwoRunsOfOneSeedGiveTheSameBits) {
 TEST_P(EveryRecipe, EvaluationChangesNothing) {
   std::vector<float> weights[2];
   for (const bool evaluating : {false, true}) {
-    Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
+    Engine e(small_engine("llama", GetParam()), Device::cpu, machine::machine_target(Device::cpu));
     StepRunner runner = train_steps(e, 1);
     const double first = evaluating ? evaluate_batch(e, random_batch(2, 32, 61, 5)).loss : 0;
     if (evaluating) {
@@ -286,7 +287,7 @@ TEST_P(EveryRecipe, EvaluationChangesNothing) {
 }
 
 TEST_P(EveryRecipe, AStepThatIsNotFiniteChangesNoBitAndNamesItsModule) {
-  Engine e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
+  Engine e(small_engine("llama", GetParam()), Device::cpu, machine::machine_target(Device::cpu));
   StepRunner runner = train_steps(e, 2);
   Parameter* poisoned = nullptr;
   for (Parameter* p : e.parameters.list())
@@ -318,7 +319,7 @@ TEST(Step, FourMicroBatchesOfTwoAreOneOfEight) {
   double losses[2];
   const data::Batch whole = random_batch(8, 32, 61, 11);
   for (const bool split : {false, true}) {
-    Engine e(config, Device::cpu, machine_target(Device::cpu));
+    Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
     StepRunner runner = begin_steps(e);
     std::vector<data::Batch> batches;
     for (std::int64_t part = 0; part < (split ? 4 : 1); ++part) {
@@ -345,7 +346,7 @@ TEST(Step, FourMicroBatchesOfTwoAreOneOfEight) {
 }
 
 TEST(Step, AnUntrainedModelKnowsNothing) {
-  Engine e(small_engine("gpt2", "bf16"), Device::cpu, machine_target(Device::cpu));
+  Engine e(small_engine("gpt2", "bf16"), Device::cpu, machine::machine_target(Device::cpu));
   e.parameters.initialize(e.stream, 7);
   const Evaluation out = evaluate_batch(e, random_batch(4, 32, 61, 3));
   EXPECT_EQ(out.tokens, 128);
@@ -353,7 +354,7 @@ TEST(Step, AnUntrainedModelKnowsNothing) {
 }
 
 TEST(Step, PaddingOfTheVocabularyIsNeverPredictedAndNeverTrained) {
-  Engine e(small_engine("llama", "fp32"), Device::cpu, machine_target(Device::cpu));
+  Engine e(small_engine("llama", "fp32"), Device::cpu, machine::machine_target(Device::cpu));
   begin_steps(e).run(std::vector{random_batch(4, 32, 61, 3)}, {.learning_rate = 1e-3}, [&] {
     for (const Parameter* p : e.parameters.list()) {
       if (p->path != "lm_head.weight") continue;
@@ -366,14 +367,14 @@ TEST(Step, PaddingOfTheVocabularyIsNeverPredictedAndNeverTrained) {
 // A CPU's chunks of 512 tokens would give two scales here.
 TEST(Step, AQuantizedHeadHasOneScaleFor768Tokens) {
   EngineConfig config = small_engine("llama", "current");
-  config.precision.head = HeadPrecision::recipe, config.shape.vocabulary = 64;
-  Engine e(config, Device::cpu, machine_target(Device::cpu));
+  config.precision.head = scaling::HeadPrecision::recipe, config.shape.vocabulary = 64;
+  Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
   begin_steps(e).run(std::vector{random_batch(24, 32, 61, 3)}, {.measure = true}, [&] {
     const Readout seen = read_out(e);
     int found = 0;
     for (std::size_t i = 0; i < seen.health.size(); ++i) {
-      const Slot& slot = e.precision.slots().slots()[i];
-      if (slot.path != "lm_head" || slot.operand == Operand::weight) continue;
+      const scaling::Slot& slot = e.precision.slots().slots()[i];
+      if (slot.path != "lm_head" || slot.operand == scaling::Operand::weight) continue;
       ++found;
       EXPECT_EQ(seen.health[i].scale_min, seen.health[i].scale_max) << name(slot.operand);
       EXPECT_GT(seen.health[i].scale_min, 0) << name(slot.operand);
@@ -385,7 +386,7 @@ TEST(Step, AQuantizedHeadHasOneScaleFor768Tokens) {
 TEST(Step, TheGradientIsTheSlopeOfTheLoss) {
   // Central difference along the gradient itself, in FP32: loss(w + h g) - loss(w - h g) = 2 h |g|^2 + O(h^3).
   for (const char* family : {"llama", "qwen2", "gpt2"}) {
-    Engine e(small_engine(family, "fp32"), Device::cpu, machine_target(Device::cpu));
+    Engine e(small_engine(family, "fp32"), Device::cpu, machine::machine_target(Device::cpu));
     const data::Batch batch = random_batch(4, 32, 61, 3);
     std::vector<float> g;
     begin_steps(e).run(std::vector{batch}, {.learning_rate = 0}, [&] { g = nn::flat_values(e.stream, e.parameters.gradients()); });
@@ -408,11 +409,11 @@ TEST(Step, TheGradientIsTheSlopeOfTheLoss) {
 
 TEST(DryRun, ARunThatDoesNotFitIsRefusedWithRemedies) {
   EngineConfig config = small_engine("llama", "bf16");
-  config.shape = model_size("llama-3-8b"), config.sequence = 8192;
+  config.shape = models::model_size("llama-3-8b"), config.sequence = 8192;
   const DryRun dry = dry_run(config, {}, 64, 1);
   EXPECT_GT(dry.parameters, 8'000'000'000);
   try {
-    require_memory(dry, available_bytes(Device::cpu), {.batch = 64, .accumulate = 1});
+    require_memory(dry, machine::available_bytes(Device::cpu), {.batch = 64, .accumulate = 1});
     FAIL() << "this machine has " << dry.memory.total << " bytes free?";
   } catch (const DeviceError& e) {
     EXPECT_NE(std::string(e.what()).find("set train.batch = 32 and train.accumulate = 2"), std::string::npos) << e.what();
@@ -422,8 +423,8 @@ TEST(DryRun, ARunThatDoesNotFitIsRefusedWithRemedies) {
 
 TEST_P(EveryRecipe, AStepThatWasStoppedBetweenMicroBatchesLeavesNoTrace) {
   static int questions;
-  Engine undisturbed(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu)),
-      e(small_engine("llama", GetParam()), Device::cpu, machine_target(Device::cpu));
+  Engine undisturbed(small_engine("llama", GetParam()), Device::cpu, machine::machine_target(Device::cpu)),
+      e(small_engine("llama", GetParam()), Device::cpu, machine::machine_target(Device::cpu));
   StepRunner other = train_steps(undisturbed, 3, 2), runner = train_steps(e, 3, 2);
   const std::vector<data::Batch> batches{random_batch(2, 32, 61, 5), random_batch(2, 32, 61, 6)};
   const auto state_of = [](Engine& engine) {

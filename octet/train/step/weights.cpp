@@ -26,13 +26,13 @@ std::string nonfinite_tensor(const io::TensorFolder& files) {
 }  // namespace
 
 void load_weights(Engine& e, const std::string& folder) {
-  read_hugging_face_shape(folder);  // errors of config.json come first
+  models::read_hugging_face_shape(folder);  // errors of config.json come first
   load_weights(e, io::TensorFolder::open(folder));
 }
 
 void load_weights(Engine& e, const io::TensorFolder& files) {
   nn::HostParameters host(e.stream, e.parameters);
-  load_hugging_face(files, e.model->shape(), e.parameters);
+  models::load_hugging_face(files, e.model->shape(), e.parameters);
   host.commit();
   if (nonfinite_parameter(e).empty()) return;
   throw DataError(
@@ -43,7 +43,7 @@ void load_weights(Engine& e, const io::TensorFolder& files) {
 
 void save_weights(Engine& e, const std::string& folder, DType dtype) {
   const nn::HostParameters host(e.stream, e.parameters);
-  save_hugging_face(folder, e.model->shape(), e.parameters, dtype);
+  models::save_hugging_face(folder, e.model->shape(), e.parameters, dtype);
 }
 
 }  // namespace octet::train

@@ -63,7 +63,7 @@ Arm parse_arm(const std::string& text) {
   const auto colon = text.find(':');
   Arm arm{trimmed(text.substr(0, colon)), {}};
   if (colon == text.npos) {
-    make_recipe(arm.name, {});
+    scaling::make_recipe(arm.name, {});
     arm.keys = {"recipe.name=" + arm.name};
     return arm;
   }
@@ -91,12 +91,12 @@ RunConfig with_arm(const RunConfig& common, const Arm& arm) {
     }
   }
   try {
-    make_recipe(c.recipe.recipe, c.recipe.options);
+    scaling::make_recipe(c.recipe.recipe, c.recipe.options);
   } catch (const ConfigError&) {
     // A format that this recipe lacks is no mistake where it was chosen for those that have it.
     if (sets(arm, "recipe.format")) throw;
     c.recipe.options.format = "default";
-    make_recipe(c.recipe.recipe, c.recipe.options);
+    scaling::make_recipe(c.recipe.recipe, c.recipe.options);
   }
   return c;
 }

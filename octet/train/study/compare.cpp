@@ -10,7 +10,7 @@
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/run/first_gradient.hpp"
-#include "octet/train/run/gemm_plans_file.hpp"
+#include "octet/train/run/gemm_algorithms_file.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/run/stop.hpp"
 #include "octet/train/step/step.hpp"
@@ -52,8 +52,8 @@ struct Cost {
 Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
   Cost cost;
   for (const RunConfig& c : of_each_arm(study)) {
-    const Device device = device_named(c.device);
-    Engine engine(engine_config(c), device, machine_target(device, c.deterministic));
+    const Device device = machine::device_named(c.device);
+    Engine engine(engine_config(c), device, machine::machine_target(device, c.deterministic));
     data::Loader loader(corpus.training(), {.rows = c.train.batch, .seed = std::uint64_t(c.seed)});
     engine.parameters.initialize(engine.stream, std::uint64_t(c.seed));
     StepRunner runner(engine);
@@ -86,17 +86,17 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
     throw ConfigError(
         format("--max-time {} is too short: one step of all {} runs of a seed takes {} s, their evaluation {} s; allow more time, compare "
                "fewer arms or seeds, or lower train.eval_tokens",
-               duration_text(loop.max_seconds), of_each_arm(study).size(), fixed(cost.step, 1), fixed(cost.last, 1)));
+               telemetry::duration_text(loop.max_seconds), of_each_arm(study).size(), fixed(cost.step, 1), fixed(cost.last, 1)));
   return std::int64_t(steps);
 }
 
 // Refuses an arm that this machine cannot run before hours are spent on the others.
 void require_possible(const StudyConfig& study) {
-  const Device device = device_named(study.run.device);
+  const Device device = machine::device_named(study.run.device);
   for (const RunConfig& c : of_each_arm(study)) {
-    const DryRun dry = dry_run(engine_config(c), machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
+    const DryRun dry = dry_run(engine_config(c), machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
     require_native(dry, c.recipe);
-    require_memory(dry, available_bytes(device), c.train);
+    require_memory(dry, machine::available_bytes(device), c.train);
   }
 }
 
@@ -141,7 +141,7 @@ void train(const Study& study, const StudyRun& run, const Corpus& corpus, Consol
   const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(study.config_of(run), corpus, options); });
   if (run.seed == study.config().run.seed) log::info("{}", plan_text(trainer->plan().plan));
   try {
-    if (trainer->run().state == RunState::stopped) stopped(study);
+    if (trainer->run().state == telemetry::RunState::stopped) stopped(study);
   } catch (const DivergedError& e) {
     log::warn("{}", e.what());
   }
@@ -151,27 +151,27 @@ void train(const Study& study, const StudyRun& run, const Corpus& corpus, Consol
 CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind console) {
   const std::vector<StudyRun> runs = study.config().runs();
   CompareOutcome out{study.folder(), {}};
-  std::vector<RunRecord> records;
+  std::vector<telemetry::RunRecord> records;
   std::vector<std::string> names;
   for (const StudyRun& run : runs) {
     const bool over = with_files_of(study, run, [&] { return study.is_over(run); });
     log::info("run {} of {}: {}{}", names.size() + 1, runs.size(), run.name, over ? " is over" : "");
     if (!over) train(study, run, *corpus, console);
-    records.push_back(with_files_of(study, run, [&] { return read_run(study.folder_of(run)); }));
+    records.push_back(with_files_of(study, run, [&] { return telemetry::read_run(study.folder_of(run)); }));
     names.push_back(run.name);
     study.clear(run);
-    if (study.is_baseline(run) && records.back().facts.state == RunState::diverged) {
-      write_report(study.folder() + "/report.html", records);
+    if (study.is_baseline(run) && records.back().facts.state == telemetry::RunState::diverged) {
+      telemetry::write_report(study.folder() + "/report.html", records);
       throw DivergedError(
           format("run {}, the baseline, diverged, and nothing can be held against it; see the incidents in {}/metrics.jsonl, "
                  "and begin a new comparison with a lower optim.learning_rate",
                  run.name, printable(study.folder_of(run))));
     }
   }
-  out.comparison = compare_runs(records, study.config().compare.baseline, study.config().compare.tolerance);
+  out.comparison = telemetry::compare_runs(records, study.config().compare.baseline, study.config().compare.tolerance);
   out.comparison.runs = names;
-  write_comparison(study.folder() + "/compare.json", out.comparison);
-  write_report(study.folder() + "/report.html", records, &out.comparison);
+  telemetry::write_comparison(study.folder() + "/compare.json", out.comparison);
+  telemetry::write_report(study.folder() + "/report.html", records, &out.comparison);
   return out;
 }
 
@@ -197,7 +197,7 @@ CompareOutcome resume_compare(const std::string& folder, Console::Kind console) 
     throw DataError(format("data.path = \"{}\" holds another text than the one that the comparison in {} began with; put that one there",
                            printable(asked.data.path), printable(study.folder())));
   // Runs that come later multiply as the earlier ones did.
-  for (const StudyRun& run : runs) replay_gemm_plans(study.folder_of(run), device_named(asked.device));
+  for (const StudyRun& run : runs) replay_gemm_algorithms(study.folder_of(run), machine::device_named(asked.device));
   return carry_out(study, &corpus, console);
 }
 

@@ -9,7 +9,7 @@ namespace octet::train {
 /// Where a comparison left its files.
 struct CompareOutcome {
   std::string folder;
-  Comparison comparison;
+  telemetry::Comparison comparison;
 };
 
 /// Trains each arm from the same initial weights on the same data, the baseline and its twins first, each in a folder of its own below

@@ -64,7 +64,7 @@ void CompareConfig::fields(config::FieldVisitor& v) {
   v.field("arms", arms, "other arms, each \"name: key=value, key=value\"");
   v.field("seeds", seeds, "runs of each arm, each with another seed", {.at_least = 1, .at_most = 100});
   v.field("twins", twins, "twins of the baseline for each seed: first weights changed in their last bit",
-          {.at_least = 0, .at_most = most_twins});
+          {.at_least = 0, .at_most = telemetry::most_twins});
   v.field("tolerance", tolerance, "gap in loss that passes, as a fraction", {.at_least = 0});
   v.field("text", text, "fingerprint of the dataset");
 }
@@ -157,8 +157,8 @@ bool Study::has_begun(const StudyRun& run) const { return exists(folder_of(run))
 bool Study::is_over(const StudyRun& run) const {
   const std::string path = folder_of(run) + "/run.json";
   if (!exists(path)) return false;
-  const RunState state = read_run_facts(path).state;
-  return state == RunState::finished || state == RunState::diverged;
+  const telemetry::RunState state = telemetry::read_run_facts(path).state;
+  return state == telemetry::RunState::finished || state == telemetry::RunState::diverged;
 }
 
 void Study::clear(const StudyRun& run) const {

@@ -151,11 +151,13 @@ TEST(Study, KnowsWhichRunsAreOverAndClearsThem) {
   EXPECT_FALSE(study.has_begun(runs[0]) || study.is_over(runs[0]));
   for (const StudyRun& run : runs) file(run, "checkpoints/step-000000001/state.safetensors");
   EXPECT_TRUE(study.has_begun(runs[0]) && !study.is_over(runs[0])) << "killed before it had its run.json";
-  for (const auto& [state, over] :
-       {std::pair(RunState::running, false), {RunState::stopped, false}, {RunState::finished, true}, {RunState::diverged, true}}) {
-    RunFacts facts;
+  for (const auto& [state, over] : {std::pair(telemetry::RunState::running, false),
+                                    {telemetry::RunState::stopped, false},
+                                    {telemetry::RunState::finished, true},
+                                    {telemetry::RunState::diverged, true}}) {
+    telemetry::RunFacts facts;
     facts.state = state;
-    write_run_facts(study.folder_of(runs[1]) + "/run.json", facts);
+    telemetry::write_run_facts(study.folder_of(runs[1]) + "/run.json", facts);
     EXPECT_EQ(study.is_over(runs[1]), over) << to_text(state);
   }
   const std::string gradient = file(runs[0], "first-gradient.safetensors"), other = file(runs[3], "first-gradient.safetensors");

@@ -1,4 +1,4 @@
-#include "octet/train/run/gemm_plans_file.hpp"
+#include "octet/train/run/gemm_algorithms_file.hpp"
 
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
@@ -14,16 +14,16 @@ std::string path_in(const std::string& run_folder) { return run_folder + "/gemm-
 
 }  // namespace
 
-void keep_gemm_plans(const std::string& run_folder, Device device) {
-  const std::string plans = gemm_plans_text(device);
+void store_gemm_algorithms(const std::string& run_folder, Device device) {
+  const std::string plans = machine::gemm_algorithms_text(device);
   if (!plans.empty()) write_file(path_in(run_folder), plans);
 }
 
-void replay_gemm_plans(const std::string& run_folder, Device device) {
+void replay_gemm_algorithms(const std::string& run_folder, Device device) {
   const std::string path = path_in(run_folder);
   if (!exists(path)) return;
   const std::string plans = with_remedy("remove it", [&] { return read_file(path, most_bytes); });
-  if (!octet::replay_gemm_plans(device, plans))
+  if (!machine::replay_gemm_algorithms(device, plans))
     log::warn("{} is of another GPU or library: the GEMMs' algorithms are chosen anew, and sums may be rounded differently", path);
 }
 

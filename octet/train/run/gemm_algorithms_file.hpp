@@ -7,10 +7,10 @@
 namespace octet::train {
 
 /// Writes how this process multiplies on the device to `gemm-plans.txt` of a run's folder; on the CPU, nothing. Throws IoError.
-void keep_gemm_plans(const std::string& run_folder, Device);
+void store_gemm_algorithms(const std::string& run_folder, Device);
 
 /// Uses that file's algorithms from now on, if it exists. Warns when it is of another GPU or library; throws DataError when it is
 /// damaged.
-void replay_gemm_plans(const std::string& run_folder, Device);
+void replay_gemm_algorithms(const std::string& run_folder, Device);
 
 }  // namespace octet::train
