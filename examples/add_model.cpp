@@ -42,7 +42,7 @@ class ParallelBlock {
   /// x, y: [T, D]. With `saved`, what backward needs is kept in the pass's region, and so must x be.
   void forward(Stream& stream, std::int64_t sequence, const ops::RopeTable& rope, const Tensor& x, const Tensor& y,
                const scaling::Pass& pass, Saved* saved) {
-    const Scope scope(stream);  // frees what follows but for `saved`
+    const Scope scope(stream);  // frees the following allocations, except `saved`
     const bool keep = saved != nullptr;
     const Region region = keep ? pass.keep : Region(Lifetime::scratch);
     const std::int64_t tokens = x.shape[0];
@@ -103,7 +103,7 @@ class ParallelDecoder final : public models::Model {
     head_.loss(stream, normalised(stream, x, pass), batch.targets, sums, pass, 0, {});
   }
 
-  // What is kept lies in pass.keep, which the trainer empties after backward(); all else in scratch.
+  // Tensors for backward are in pass.keep, which the trainer empties after backward(); all others in scratch.
   void forward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
                float gradient_scale) override {
     const auto kept = [&] { return stream.empty(shape_of(batch), activations_, pass.keep, Category::activations); };
@@ -171,7 +171,7 @@ class ParallelDecoder final : public models::Model {
   nn::LayerNorm norm_;
   nn::LanguageHead head_;
   ops::RopeTable rope_;
-  // What forward keeps for backward.
+  // Saved by forward for backward.
   std::vector<ParallelBlock::Saved> saved_;
   nn::LayerNorm::Input last_;
   Tensor dn_;

@@ -1,5 +1,5 @@
 // A recipe of one's own, outside of Octet's tree: E4M3 with a power-of-two scale for every 64 values. It is registered under a name, after
-// which whatever takes the name of a recipe takes this one. The program trains a small model under it and under BF16, and compares them.
+// which every option that names a recipe accepts it. The program trains a small model under it and under BF16, and compares them.
 //
 //   cmake --build build/cpu --target example_add_recipe && build/cpu/examples/example_add_recipe
 //

@@ -189,7 +189,7 @@ TEST_F(Studies, OfWhichARunsFilesAreDamagedSayHowToHaveThatRunAnew) {
   scratch.write("runs/cut/delayed-seed2/run.json", "{");
   const Ended refused = octet(go_on);
   EXPECT_EQ(refused.code, int(ExitCode::data)) << refused.err;
-  EXPECT_TRUE(has(refused.err, "or remove runs/cut/delayed-seed2, which --resume then trains anew")) << refused.err;
+  EXPECT_TRUE(has(refused.err, "or remove runs/cut/delayed-seed2, which --resume then trains again")) << refused.err;
   fs::remove_all(after / "delayed-seed2");
   const Ended without_gradient = octet(go_on);
   EXPECT_EQ(without_gradient.code, int(ExitCode::data)) << without_gradient.err;

@@ -6,7 +6,7 @@
 #include "octet/config/fields.hpp"
 #include "octet/config/read.hpp"
 
-// What a configuration's list of fields says of its keys beside their values.
+// Attributes that a configuration's list of fields declares for its keys.
 
 namespace octet::config {
 
@@ -17,7 +17,7 @@ std::vector<std::string> keys_that_may_change(ConstRef config);
 struct IdleKey {
   std::string key, why;
 };
-/// All of them, whatever their own values.
+/// All of them, including those with default values.
 std::vector<IdleKey> idle_keys(ConstRef config);
 
 /// "run.toml:4:1: `recipe.history` has no effect: no history is kept under bf16".

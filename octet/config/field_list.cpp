@@ -86,7 +86,7 @@ class Gatherer final : public FieldVisitor {
     const Section& section = here();
     const std::string key = key_of(name);
     check(well_formed(name), "config key `{}`: a name must be of a-z, 0-9 and _", key);
-    check(!find_field(section, key) && !find_section(section, key), "config key `{}` stands in the list twice", key);
+    check(!find_field(section, key) && !find_section(section, key), "config key `{}` is in the list twice", key);
     return key;
   }
 

@@ -9,7 +9,7 @@
 
 namespace octet::config {
 
-/// What a place in a TOML text holds when no field could take it: "a date", "a section".
+/// A TOML value that no field accepts: "a date", "a section".
 struct Foreign {
   std::string what;
 };
@@ -47,7 +47,7 @@ struct Section {
   bool may_change = false;  // so all that is in it
 };
 
-/// The fields of `config`, pointing into it. Throws ContractError when a name is ill-formed or stands twice, a value is not accepted by its
+/// The fields of `config`, pointing into it. Throws ContractError when a name is ill-formed or repeated, a value is not accepted by its
 /// own field, or idle() names no field.
 Section gather(Ref config);
 Section gather(ConstRef config);
@@ -58,10 +58,10 @@ const Section* find_section(const Section&, std::string_view key);
 std::vector<const Field*> all_fields(const Section&);
 
 Value value_of(const Field&);
-/// Whether the field takes `value`, which then becomes what the field holds: an integer becomes a number. Of a list of configurations, what
-/// is inside is not looked at.
+/// Whether the field takes `value`, which is converted to the field's type: an integer becomes a number. The entries of a
+/// list of configurations are not checked.
 bool accept(const Field&, Value& value);
-/// `value` must be one that accept() passed, and so must be what is inside it.
+/// `value` must be one that accept() passed, and so must its entries.
 void assign(const Field&, const Value& value);
 
 /// The fields of one configuration in a list, with keys that begin with `prefix`, "recipe.rules[1]". Points into `item`.

@@ -61,7 +61,7 @@ struct ListSlot {
   void (*take)(void* object, void* from);           // from such another one
 };
 
-/// What a configuration shows its fields to. Names are [a-z0-9_]+ and differ within one section; help is one phrase without a full stop.
+/// The visitor of a configuration's fields. Names are [a-z0-9_]+ and differ within one section; help is one phrase without a full stop.
 class FieldVisitor {
  public:
   virtual void field(std::string_view name, bool& value, std::string_view help, OnResume resume = OnResume::fixed) = 0;
@@ -152,7 +152,7 @@ void FieldVisitor::list(std::string_view name, std::vector<Config>& value, std::
 /// Any configuration struct, only read. Does not own it.
 class ConstRef {
  public:
-  /// The list is one for reading and writing, hence not const; what takes a ConstRef never writes through it.
+  /// The list is one for reading and writing, so it is not const. Functions with a ConstRef never write through it.
   template <HasFields Config>
   requires(!std::same_as<Config, Ref>) ConstRef(const Config& config) : ref_(const_cast<Config&>(config)) {}
   ConstRef(Ref ref) : ref_(ref) {}

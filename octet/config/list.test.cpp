@@ -65,7 +65,7 @@ TEST(List, IsSetByAnOverride) {
   EXPECT_EQ(refusal("plan.stages=[{rate=0}]"), "--set plan.stages=[{rate=0}]: `plan.stages[1].rate` must be a number > 0, got 0");
   EXPECT_EQ(
       refusal("plan.stages=[{rate=]"),
-      "--set plan.stages=[{rate=]: `plan.stages` must be a list of sections, got what is not TOML (write [{key = value, key = value}, "
+      "--set plan.stages=[{rate=]: `plan.stages` must be a list of sections, got text that is not TOML (write [{key = value, key = value}, "
       "{...}]); write [[plan.stages]] before the keys of each");
 }
 

@@ -59,7 +59,7 @@ std::string find(const Section& root, std::string_view key) {
   }
   std::vector<std::string> all;
   add_all_keys(root, all);
-  // What all keys begin with makes none of them nearer.
+  // A prefix that all keys share makes none of them nearer.
   const std::size_t shared = root.key.empty() ? 0 : root.key.size() + 1;
   std::vector<std::string_view> within;
   for (const auto& known : all) within.push_back(std::string_view(known).substr(shared));

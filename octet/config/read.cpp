@@ -133,7 +133,7 @@ Value override_value(const Field& field, std::string_view text) {
   } catch (const ConfigError&) {
   }
   if (list) return Foreign{"a list that is not TOML (write a,b or [\"a\", \"b\"])"};
-  if (std::holds_alternative<ListSlot>(field.slot)) return Foreign{"what is not TOML (write [{key = value, key = value}, {...}])"};
+  if (std::holds_alternative<ListSlot>(field.slot)) return Foreign{"text that is not TOML (write [{key = value, key = value}, {...}])"};
   if (word) return Foreign{"a quoted text that is not TOML"};
   return std::string(text);
 }
@@ -192,7 +192,7 @@ void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double
              Origins& origins) {
   const Section root = gather(config);
   const Field* field = find_field(root, key);
-  check(field != nullptr, "config: {} stands for {}, which is no key", option, key);
+  check(field != nullptr, "config: {} sets {}, which is not a key", option, key);
   Value value = std::visit([](auto&& x) { return Value(std::forward<decltype(x)>(x)); }, std::move(given));
   if (const auto* text = std::get_if<std::string>(&value); text && valid_utf8_bytes(*text) < text->size())
     throw ConfigError(format("{} {}: not UTF-8; choose a name that is", option, shown(*text)));

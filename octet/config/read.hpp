@@ -7,9 +7,9 @@
 #include "octet/config/fields.hpp"
 
 // Configuration from TOML 1.0 text and from `--set key=value`, strictly. Every refusal is a ConfigError of one sentence that begins
-// with the place ("run.toml:4:17: ", line and column from 1, or "--set optim.lr=x: ") and says what was wanted, what came, and the
+// with the place ("run.toml:4:17: ", line and column from 1, or "--set optim.lr=x: ") and names the wanted value, the given one, and the
 // nearest key where there is one; the configuration is then unchanged.
-// Refused: unknown keys, sections where values are wanted and the reverse, wrong types (an integer stands for a number, never a
+// Refused: unknown keys, sections where values are wanted and the reverse, wrong types (an integer serves as a number, never a
 // number for an integer), values out of range, NaN and infinity, a key set twice, text that is not UTF-8 without byte-order mark,
 // more than 1 MiB, more than 16 levels.
 
@@ -23,14 +23,14 @@ using Origins = std::map<std::string, std::string>;
 /// Also throws IoError when the file cannot be read.
 Origins read_toml_file(const std::string& path, Ref config);
 
-/// `name` stands for the text in messages, as a file's path would.
+/// `name` names the text in messages, like a file's path.
 Origins read_toml(std::string_view text, const std::string& name, Ref config);
 
 /// Sets one key from "section.key=value". The value is TOML; text may go without quotes, and a list may be written a,b,c.
 /// Adds the key to `origins`.
 void apply_override(Ref config, std::string_view assignment, Origins& origins);
 
-/// Sets one key to what an option of the command line says, as strictly as apply_override(): `option` ("--output") is named in the refusal,
+/// Sets one key to the value of a command-line option, as strictly as apply_override(): `option` ("--output") is named in the refusal,
 /// and becomes the key's origin. Throws ContractError where there is no such key.
 void set_key(Ref config, std::string_view key, std::variant<std::int64_t, double, std::string> value, const std::string& option,
              Origins& origins);

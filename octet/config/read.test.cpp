@@ -17,7 +17,7 @@ std::string refused(std::string_view text) {
   return sentence;
 }
 
-const std::string how_toml_is_written = "; a section is headed [name], a key is name = value, a text stands in quotes";
+const std::string how_toml_is_written = "; a section is headed [name], a key is name = value, a text is in quotes";
 
 TEST(ReadToml, EveryKindOfFieldTakesItsValue) {
   Sample c;
@@ -146,8 +146,8 @@ TEST(ReadToml, NanAndInfinityAreRefused) {
 }
 
 TEST(ReadToml, AKeyOrSectionSetTwiceIsRefused) {
-  EXPECT_EQ(refused("steps = 1\nsteps = 2"), "run.toml:2:9: not TOML: 'steps' is there already; a key or a section may stand once only");
-  EXPECT_EQ(refused("[optim]\n[optim]"), "run.toml:2:1: not TOML: 'optim' is there already; a key or a section may stand once only");
+  EXPECT_EQ(refused("steps = 1\nsteps = 2"), "run.toml:2:9: not TOML: 'steps' is there already; a key or a section may occur only once");
+  EXPECT_EQ(refused("[optim]\n[optim]"), "run.toml:2:1: not TOML: 'optim' is there already; a key or a section may occur only once");
 }
 
 TEST(ReadToml, TextThatIsNotTomlIsRefusedAtItsPlace) {

@@ -33,7 +33,7 @@ std::size_t skip_string(std::string_view text, std::size_t i) {
   return text.size();
 }
 
-/// What stands outside strings and comments: no deep nesting, and ASCII alone, as TOML 1.0 has it.
+/// Text outside strings and comments: no deep nesting, and ASCII alone, as TOML 1.0 has it.
 void guard_structure(std::string_view text, const std::string& name) {
   int brackets = 0, dots = 0;
   for (std::size_t i = 0; i < text.size();) {
@@ -48,7 +48,7 @@ void guard_structure(std::string_view text, const std::string& name) {
       continue;
     }
     if (static_cast<unsigned char>(c) >= 0x80) {
-      refuse(format("'{}' may stand only in quotes and in comments", text.substr(i, utf8_sequence_bytes(text.substr(i)))));
+      refuse(format("'{}' may occur only in quotes and in comments", text.substr(i, utf8_sequence_bytes(text.substr(i)))));
     }
     if (c == '[' || c == '{') ++brackets;
     if ((c == ']' || c == '}') && brackets > 0) --brackets;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-// What is checked of a text before toml++ sees it: its parser and its destructors recurse once per level, so a text of ten thousand
+// Checks of a text before toml++ parses it: its parser and its destructors recurse once per level, so a text of ten thousand
 // brackets would end the program rather than give an error.
 
 namespace octet::config {

@@ -49,8 +49,8 @@ TEST(TomlGuard, TextThatIsNotPlainUtf8IsRefused) {
 }
 
 TEST(TomlGuard, CharactersBeyondAsciiMayStandOnlyInStringsAndComments) {
-  EXPECT_EQ(refused("a = 'ü' # ü\nü = 1"), "x.toml:2:1: 'ü' may stand only in quotes and in comments");
-  EXPECT_EQ(refused("a = \"\\\"ü\" €"), "x.toml:1:11: '€' may stand only in quotes and in comments");
+  EXPECT_EQ(refused("a = 'ü' # ü\nü = 1"), "x.toml:2:1: 'ü' may occur only in quotes and in comments");
+  EXPECT_EQ(refused("a = \"\\\"ü\" €"), "x.toml:1:11: '€' may occur only in quotes and in comments");
 }
 
 TEST(TomlGuard, CharactersOfPlane16AreRefusedHoweverTheyAreWritten) {

@@ -25,10 +25,10 @@ struct BrokenAssumption : std::logic_error {
 namespace octet::config {
 namespace {
 
-constexpr const char* how_toml_is_written = "a section is headed [name], a key is name = value, a text stands in quotes";
+constexpr const char* how_toml_is_written = "a section is headed [name], a key is name = value, a text is in quotes";
 
-// toml++ 3.3 runs into __builtin_unreachable on some characters below U+10000 that stand outside strings, or that it takes to be there
-// while it looks ahead. It never sees one: each is moved up to plane 16, where the text has none (guard_toml), and what it gives is moved
+// toml++ 3.3 runs into __builtin_unreachable on some characters below U+10000 outside strings, or that it assumes there
+// while it looks ahead. It never sees one: each is moved up to plane 16, where the text has none (guard_toml), and its output is moved
 // back. One character stays one character, so its columns hold.
 constexpr unsigned plane_16 = 0x100000;
 
@@ -52,7 +52,7 @@ std::string moved_up(std::string_view text) {
   return out;
 }
 
-/// What moved_up was given.
+/// The inverse of moved_up.
 std::string moved_back(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -75,7 +75,7 @@ std::string moved_back(std::string_view text) {
 
 Position position_of(const toml::source_region& source) { return {source.begin.line, source.begin.column}; }
 
-/// What a node that no field takes is, in words.
+/// A node that no field accepts, in words.
 std::string kind_text(const toml::node& node) {
   switch (node.type()) {
     case toml::node_type::table: return "a section";
@@ -141,7 +141,7 @@ void flatten(const toml::table& table, const std::vector<std::string>& path, std
   }
 }
 
-/// The key or the section that stands on a line.
+/// The key or the section on a line.
 std::string name_on_line(std::string_view text, std::size_t line) {
   for (std::size_t i = 1; i < line && !text.empty(); ++i) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   text = text.substr(0, text.find('\n'));
@@ -161,7 +161,7 @@ std::string mistake_text(std::string_view description, std::string_view text, st
   constexpr std::string_view prefix = "Error while parsing ";
   if (description.starts_with(prefix)) description.remove_prefix(prefix.size());
   const auto says = [&](std::string_view part) { return description.find(part) != description.npos; };
-  if (says("redefine")) return "not TOML: '" + name_on_line(text, line) + "' is there already; a key or a section may stand once only";
+  if (says("redefine")) return "not TOML: '" + name_on_line(text, line) + "' is there already; a key or a section may occur only once";
   if (says("string") && (says("unescaped control") || says("end-of-file")))
     return std::string("not TOML: a text in quotes does not end on its line; ") + how_toml_is_written;
   return "not TOML: " + shown(moved_back(description), 200) + "; " + how_toml_is_written;
@@ -179,7 +179,7 @@ std::vector<Entry> parse_toml(std::string_view text, const std::string& name) {
   } catch (const BrokenAssumption&) {
     throw ConfigError(printable(name) + ": not TOML; " + how_toml_is_written);
   }
-  // toml++ keeps tables sorted by key; the first mistake of a text is the first one in it. Stable: a table before what is inside it.
+  // toml++ keeps tables sorted by key; the first mistake of a text is the first one in it. Stable: a table before its entries.
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.key_at < b.key_at; });
   return entries;
 }

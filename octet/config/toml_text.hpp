@@ -5,7 +5,7 @@
 
 namespace octet::config {
 
-/// One key of a TOML text. Tables are entries too (with what "a section"), each before what is inside it.
+/// One key of a TOML text. Tables are entries too ("a section"), each before its own entries.
 struct Entry {
   std::vector<std::string> path;
   Position key_at, value_at;

@@ -21,7 +21,7 @@ std::string lines_of(const Value& value) {
   return out += "]";
 }
 
-/// TOML wants a section's own keys before those of its sections: what follows a heading belongs to it.
+/// TOML wants a section's own keys before those of its sections: the keys after a heading belong to it.
 void write_toml(const Section& section, Comments comments, std::string& out) {
   const auto comment = [&](const std::string& help) {
     if (comments == Comments::help && !help.empty()) out += "# " + printable(help) + "\n";

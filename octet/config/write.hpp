@@ -2,7 +2,7 @@
 
 #include "octet/config/fields.hpp"
 
-// What a configuration looks like outside: resolved TOML, JSON, help, and the differences between two.
+// The external forms of a configuration: resolved TOML, JSON, help, and the differences between two.
 // Texts are taken to be UTF-8, as everything read is. All of them throw ContractError for a field list that breaks its own rules (see
 // FieldVisitor) or a value outside its range.
 

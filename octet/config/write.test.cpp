@@ -198,7 +198,7 @@ std::string broken(Wrong wrong) {
 }
 
 TEST(FieldList, AListThatBreaksItsOwnRulesIsABrokenContract) {
-  EXPECT_EQ(broken({.second = "a"}), "config key `a` stands in the list twice");
+  EXPECT_EQ(broken({.second = "a"}), "config key `a` is in the list twice");
   EXPECT_EQ(broken({.first = "Upper"}), "config key `Upper`: a name must be of a-z, 0-9 and _");
   EXPECT_EQ(broken({.first = ""}), "config key ``: a name must be of a-z, 0-9 and _");
   EXPECT_EQ(broken({.at_least = 1}), "config key `a` must be an integer >= 1, but holds 0");

@@ -15,8 +15,8 @@ enum class Kind : std::uint8_t { other, blank, structural, quote };
 
 constexpr auto kinds = [] {
   std::array<Kind, 256> all{};
-  for (const char c : {' ', '\t', '\n', '\r'}) all[std::size_t(c)] = Kind::blank;
-  for (const char c : {'{', '}', '[', ']', ',', ':'}) all[std::size_t(c)] = Kind::structural;
+  for (const char c : {' ', '\t', '\n', '\r'}) all[static_cast<unsigned char>(c)] = Kind::blank;
+  for (const char c : {'{', '}', '[', ']', ',', ':'}) all[static_cast<unsigned char>(c)] = Kind::structural;
   all[std::size_t('"')] = Kind::quote;
   return all;
 }();

@@ -24,10 +24,10 @@ struct ModelFamily {
 
 /// All families, in the order of the documentation, then registered ones.
 const std::vector<ModelFamily>& model_families();
-/// Adds a family of one's own, so that every ModelShape may name it, and every configuration one of its sizes. What its views point to must
-/// last as long as the program. `sizes` may be null. `hugging_face` may be left out: such models are kept in checkpoints alone, and saving
-/// or loading them as a Hugging Face folder is a ConfigError. To be called from one thread before anything else of Octet: references that
-/// model_families() and model_size() returned are void. Throws ContractError when a name is empty or taken, or `make` is null.
+/// Adds a family of one's own, so that every ModelShape may name it, and every configuration one of its sizes. The targets of its views
+/// must last as long as the program. `sizes` may be null. `hugging_face` may be left out: such models are kept in checkpoints alone, and
+/// saving or loading them as a Hugging Face folder is a ConfigError. To be called from one thread before anything else of Octet: references
+/// that model_families() and model_size() returned are void. Throws ContractError when a name is empty or taken, or `make` is null.
 /// examples/add_model.cpp shows it.
 void register_model_family(ModelFamily);
 /// Throws ConfigError with the nearest name when there is none.

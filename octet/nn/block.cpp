@@ -53,7 +53,7 @@ void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& contex
   stream.observe(path_, "y", y.x);
 }
 
-// Makes whatever of attention was not kept; where not even z was, z as well.
+// Recomputes the parts of attention that were not kept, and z if it was not.
 template <class Norm, class Activation>
 void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockContext& context, Saved& s) {
   if (recompute_.block) {

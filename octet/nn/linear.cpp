@@ -155,7 +155,7 @@ void Linear::refresh(Stream& stream, const scaling::Pass& pass) {
   quantized_version_ = weight_->version;
 }
 
-// Codes that are made where they are used are measured here, once a step, and so is the scale where there is one for the whole weight.
+// On-demand codes are measured here, once per step, with the scale if the weight has a single one.
 void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
   const Tensor& value = weight_->value;
   const bool finds_scale = !spec.scale_known() && spec.rows.whole_tensor() && spec.cols.whole_tensor();

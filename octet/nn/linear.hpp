@@ -49,7 +49,7 @@ class Linear {
   /// Where a producer of dy [tokens, out] puts it: `in_place`, which it may overwrite, where nothing is quantized.
   ops::Sink gradient_sink(Stream&, std::int64_t tokens, const scaling::Pass&, const Tensor& in_place = {}) const;
   ops::Sink quantize_gradient(Stream&, const Tensor& dy, const scaling::Pass&) const;
-  /// dx: [T, in], overwritten; empty when nobody needs it. Adds to the gradients of weight and bias.
+  /// dx: [T, in], overwritten; empty if it is not needed. Adds to the gradients of weight and bias.
   void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
   /// The same by chunks of tokens: one part per chunk, then backward_done() once.
   void backward_part(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);

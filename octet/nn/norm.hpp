@@ -51,7 +51,7 @@ class LayerNorm {
   float eps_;
 };
 
-/// A sink for values that nobody quantizes: plain storage in the pass's region when `keep`, in scratch otherwise.
+/// A sink for values that are not quantized: plain storage in the pass's region when `keep`, in scratch otherwise.
 ops::Sink plain_sink(Stream&, Shape, DType, const scaling::Pass&, bool keep);
 
 }  // namespace octet::nn

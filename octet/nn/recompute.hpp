@@ -9,8 +9,8 @@ namespace octet::nn {
 /// bit for bit, since a recomputing pass quantizes with the same scales and records nothing. Source: Chen et al. 2016, section 3;
 /// Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", section 5.
 ///
-/// Bytes a token that a block of width D, MLP width F and (H + 2 Hkv) d columns of queries, keys and values keeps for backward in BF16, and
-/// recomputed without it:
+/// Bytes per token that a block of width D, MLP width F and (H + 2 Hkv) d columns of queries, keys and values keeps for backward in BF16,
+/// and recomputed without it:
 ///
 ///   norm         4 D              both norms
 ///   activation   2 F              SwiGLU or GELU

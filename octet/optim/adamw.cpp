@@ -34,7 +34,7 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
   v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
   v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", types);
   v.choice("moments", moments, "storage of AdamW's two moments; bf16 is rounded stochastically", types);
-  v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once a step",
+  v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once per step",
           config::OnResume::may_change);
   v.section("schedule", schedule, "how the learning rate moves", config::OnResume::may_change);
 }

@@ -4,7 +4,7 @@
 
 namespace octet::scaling {
 
-/// What a forward is for. Modules keep what backward needs when they are given a place for it, in region `keep`.
+/// The purpose of a forward. Modules store tensors for backward in region `keep`, if they get a place for them.
 struct Pass {
   enum class Kind : std::uint8_t {
     train,      // quantizers record maxima and health
@@ -19,7 +19,7 @@ struct Pass {
   bool records() const { return kind == Kind::train; }
 };
 
-/// What a backward runs that computes again what forward did not keep.
+/// The pass in which backward recomputes tensors that forward did not keep.
 inline constexpr Pass recomputing{.kind = Pass::Kind::recompute};
 
 }  // namespace octet::scaling

@@ -16,7 +16,7 @@ std::vector<std::string> recipe_names(std::vector<std::string> first = {}) {
   return first;
 }
 
-// What the recipes in use do not read.
+// Options that the recipes in use do not read.
 void idle_fields(const PrecisionConfig& c, config::FieldVisitor& v) {
   std::vector<std::string_view> read;
   std::string names;

@@ -43,7 +43,7 @@ struct PrecisionConfig {
 /// One line of the plan "layer -> precision -> why".
 struct PlanRow {
   std::string path;
-  std::int64_t out = 0, in = 0;  // 0, 0 for what is not a linear layer
+  std::int64_t out = 0, in = 0;  // 0, 0 unless it is a linear layer
   std::string precision, why;
 };
 
@@ -62,7 +62,7 @@ class Precision {
   /// After each optimizer step; skip: f32 [1] on the device.
   void end_step(Stream&, const Tensor& skip);
   /// Passes over micro-batches, forward and backward, each ended by end_step(), that scales want before the first step: as many as it
-  /// takes until what is quantized under scales that do not fit yet no longer shows in the maxima of others. 0: no scale comes from past
+  /// takes until tensors quantized with wrong scales no longer influence the maxima of others. 0: no scale comes from past
   /// maxima.
   int calibration_passes() const;
   /// The maxima, the state of the model's recipe, and under its name that of each other recipe.
@@ -87,7 +87,7 @@ class Precision {
 
     void visit_state(StateVisitor& visitor) { recipe->visit_state(visitor); }
   };
-  /// What an entry of keep_bf16, first, last, head or a rule comes to.
+  /// The effect of an entry of keep_bf16, first, last, head or a rule.
   struct Rule {
     enum class Layers : std::uint8_t { path, first, last, head };
     Layers layers;
@@ -101,7 +101,7 @@ class Precision {
 
     bool matches(const Site&) const;
   };
-  /// What runs one operand: `rule` is null where it is the model's recipe.
+  /// The recipe of one operand; `rule` is null for the model's recipe.
   struct Choice {
     int member = 0;
     DType format = DType::bf16;

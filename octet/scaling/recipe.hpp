@@ -15,7 +15,7 @@ namespace octet::scaling {
 struct Site {
   std::string path;  // in the model, such as "layers.3.mlp.down"
   std::int64_t out = 0, in = 0;
-  int layer = -1;  // of the block it stands in; -1 outside
+  int layer = -1;  // index of its block; -1 outside
   int layers = 0;  // blocks of the model
   bool head = false;
 };
@@ -24,7 +24,7 @@ struct Site {
 class Quantizer {
  public:
   virtual ~Quantizer() = default;
-  /// What quantizing means at this moment of the run. Only a pass that records gets places for maxima and health.
+  /// The specification of quantization at this moment of the run. Only a pass that records gets places for maxima and health.
   virtual ops::QuantizeSpec spec(const Pass&) const = 0;
 };
 
@@ -43,12 +43,12 @@ struct Formats {
   DType of(Operand operand) const { return operand == Operand::gradient ? gradient : forward; }
 };
 
-/// A scaling scheme for linear layers of a model, or for some of their operands, with whatever state these share. Lives as long as the
+/// A scaling scheme for linear layers of a model, or for some of their operands, with their shared state. Lives as long as the
 /// model.
 class Recipe {
  public:
   virtual ~Recipe() = default;
-  /// What it stores operands in, unless a rule says otherwise.
+  /// The formats of operands, unless a rule gives others.
   virtual Formats formats() const = 0;
   /// Whether a rule may give an operand this 8-bit format.
   virtual bool takes(DType format) const { return is_fp8(format); }
@@ -67,7 +67,7 @@ class Recipe {
   /// After each optimizer step; `skip` (f32 [1], not 0 when the step was not applied) is read on the device. Clears row 0 of the
   /// maxima of its slots in any case, and touches no others.
   virtual void end_step(Stream&, const SlotGroup& slots, const Tensor& skip);
-  /// What end_step() keeps from step to step, besides the maxima.
+  /// State that end_step() keeps from step to step, besides the maxima.
   virtual void visit_state(StateVisitor&) {}
   /// Type of activations between ops.
   virtual DType activations() const { return DType::bf16; }
@@ -75,7 +75,7 @@ class Recipe {
   virtual int multiple_of() const { return 16; }
 };
 
-/// What a recipe can be told. Defaults are the recipe's own source's.
+/// The options of recipes. Defaults are those of the recipe's source.
 struct RecipeOptions {
   std::string format = "default";  // default | hybrid (E4M3 forward, E5M2 backward) | e4m3
   std::int64_t history = 1024;     // delayed: steps of maxima
@@ -91,12 +91,12 @@ struct RecipeOptions {
 struct RecipeEntry {
   std::string_view name, summary;
   std::unique_ptr<Recipe> (*make)(const RecipeOptions&);
-  bool compared;                          // by default, when recipes are held against the baseline
+  bool compared;                          // by default, in `octet compare`
   std::vector<std::string_view> options;  // of RecipeOptions, those that it reads; none: it quantizes nothing, so exemptions do nothing
 };
 /// All recipes, in the order of the documentation, then registered ones.
 const std::vector<RecipeEntry>& recipes();
-/// Adds a recipe of one's own to recipes(), so that every configuration may name it. What its views point to must last as long as the
+/// Adds a recipe of one's own to recipes(), so that every configuration may name it. The targets of its views must last as long as the
 /// program. To be called from one thread before anything else of Octet: references that recipes() returned are void. Throws ContractError
 /// when the name is empty or taken, or `make` is null. examples/add_recipe.cpp shows it.
 void register_recipe(RecipeEntry);

@@ -14,7 +14,7 @@
 #include "tests/testing/code_table.hpp"
 #include "tests/testing/testing.hpp"
 
-// What tests of recipes share: one linear layer under a recipe, awkward values, and a comparison of what its quantizers make of them with
+// Shared by tests of recipes: one linear layer under a recipe, awkward values, and a comparison of its quantizers' results with
 // the recipe's definition in double precision. The comparison uses no rule, layout or format of Octet's own.
 
 namespace octet::testing {
@@ -80,7 +80,7 @@ struct Definition {
   DType format;
   std::int64_t block_rows, block_cols;                             // values that share a scale; 0: all
   std::function<double(double amax)> scale;                        // that values are multiplied by; amax over a block, without NaN
-  std::function<std::int64_t(std::int64_t i, std::int64_t j)> at;  // where the descale of block (i, j) stands
+  std::function<std::int64_t(std::int64_t i, std::int64_t j)> at;  // index of the descale of block (i, j)
   bool power_of_two = false;                                       // scales are: then nothing but a code's own rounding is inexact
 };
 
@@ -151,7 +151,7 @@ struct OneLayer {
     if (o == scaling::Operand::weight) return awkward(out, in, kind, seed, scale);
     return awkward(tokens, o == scaling::Operand::activation ? in : out, kind, seed, scale);
   }
-  /// What the plan, a row of the table that users read, says of the layer.
+  /// The layer's row in the precision plan.
   std::string row() const { return precision.rows().back().precision + " | " + precision.rows().back().why; }
 };
 

@@ -11,7 +11,7 @@
 namespace octet::scaling {
 namespace {
 
-// What other libraries call the same scheme.
+// Names of the same scheme in other libraries.
 std::string name_used_here(std::string_view other) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
       {"tensorwise", "current"}, {"per-tensor", "current"}, {"hybrid", "current"}, {"blockwise", "block128"},

@@ -63,7 +63,7 @@ class SlotTable {
   Tensor health_table() const { return health_; }  // u8, a QuantizeHealth for each slot
   /// Clears the health of every slot, not the maxima.
   void clear_health(Stream&);
-  /// Forgets what this step measured: row 0 of the maxima, and the health.
+  /// Forgets the measurements of this step: row 0 of the maxima, and the health.
   void clear_measurements(Stream&);
   /// The maxima. Health is that of one step and is left out.
   void visit_state(StateVisitor&);

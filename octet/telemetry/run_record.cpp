@@ -47,7 +47,7 @@ class Reader {
         health_(run.health, limits.snapshots) {}
 
   void line(std::string_view text, const std::string& where) {
-    std::visit([&](auto&& event) { take(std::move(event), where); }, parse_event(text, where));
+    std::visit([&](auto&& event) { take(std::forward<decltype(event)>(event), where); }, parse_event(text, where));
   }
 
  private:

@@ -8,7 +8,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const std::string file = "study/study.toml", line = "compare --resume study --quiet";
-const std::string anew = ", which --resume then trains anew",
+const std::string anew = ", which --resume then trains again",
                   restore = "restore it from a copy, or begin a new comparison without --resume";
 
 /// Puts the study of tiny.toml there that would hold the recipe of "run", the baseline, against bf16.

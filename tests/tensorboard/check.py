@@ -104,7 +104,8 @@ def told(run_folder):
                                ("optimizer/skipped_steps", "skipped")]:
                 tell(tag, e, e[field])
         if e["event"] == "eval":
-            tell("loss/eval", e, e["loss"])
+            average = e.get("average_loss")
+            tell("loss/eval" if average is None else "loss/eval_average", e, e["loss"] if average is None else average)
         if e["event"] != "health":
             continue
         tell("worst/saturated", e, max(e["saturated"]))

@@ -73,7 +73,7 @@ Extent extent(std::span<const Points> lines) {
 
 double quantile(std::vector<double>& values, double q) {
   if (values.empty()) return NAN;
-  const auto at = values.begin() + std::ptrdiff_t(q * double(values.size() - 1) + 0.5);
+  const auto at = values.begin() + std::lround(q * double(values.size() - 1));
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
@@ -93,8 +94,10 @@ void BoardWriter::take(const HealthEvent& e) {
 }
 
 void BoardWriter::take(const EvalEvent& e) {
-  const Scalar loss{"loss/eval", float(e.loss)};
-  write(e.step, {&loss, 1});
+  // The event of the averaged weights repeats the loss of the last evaluation.
+  const Scalar scalar =
+      std::isfinite(e.average_loss) ? Scalar{"loss/eval_average", float(e.average_loss)} : Scalar{"loss/eval", float(e.loss)};
+  write(e.step, {&scalar, 1});
 }
 
 void BoardWriter::write(std::int64_t step, std::span<const Scalar> scalars) { append(scalars_message(now(), step, scalars)); }

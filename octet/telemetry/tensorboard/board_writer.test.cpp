@@ -74,6 +74,7 @@ TEST(BoardWriter, ShowsWhatTheEventsTell) {
                       .param_norm = 16,
                       .data_wait = 0.125});
   board.add(EvalEvent{.step = 2, .loss = 3.5});
+  board.add(EvalEvent{.step = 2, .loss = 3.5, .average_loss = 3.25});
   board.add(IncidentEvent{.step = 2});
   board.add(EndEvent{.step = 2});
   auto shown = board_of(folder.folder());
@@ -81,6 +82,7 @@ TEST(BoardWriter, ShowsWhatTheEventsTell) {
   shown["loss/train"].erase(1);
   const std::map<std::string, float> wanted{{"loss/train", 2.5f},
                                             {"loss/eval", 3.5f},
+                                            {"loss/eval_average", 3.25f},
                                             {"optimizer/learning_rate", 0.25f},
                                             {"optimizer/gradient_norm", 0.75f},
                                             {"optimizer/parameter_norm", 16},

@@ -11,7 +11,7 @@
 
 #include "octet/numerics/philox.hpp"
 
-// What a disk holds after a power cut, for tests. POSIX promises of a change only this: bytes of a file are there after fsync of the
+// The contents of a disk after a power cut, for tests. POSIX promises of a change only this: bytes of a file are there after fsync of the
 // file, names in a folder after fsync of the folder. Of the rest a journaling file system keeps some first part of the changes of names,
 // and any pages of the files.
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 class Disk {
  public:
-  /// Everything below `root` is durable. The calls that follow name what the program does there; other paths are ignored.
+  /// Everything below `root` is durable. The following calls name the program's actions there; other paths are ignored.
   explicit Disk(const fs::path& root) : root_(root), nodes_{{root.string(), std::make_shared<Node>(Node{.folder = true})}} {
     for (const auto& entry : fs::recursive_directory_iterator(root)) {
       Node node{.folder = entry.is_directory()};
@@ -60,7 +60,7 @@ class Disk {
     for (Change& c : changes_) c.durable |= c.folder == at->second;
   }
 
-  /// Makes the folder what a power cut leaves. Number 0: of what was not synced nothing; else what chance leaves of it.
+  /// Leaves the folder as after a power cut. Number 0: without unsynced changes; else with a random part of them.
   void cut(std::uint64_t number) const {
     Nodes left = durable_;
     const std::size_t kept = number == 0 ? 0 : philox(number, 0).w[0] % (changes_.size() + 1);
@@ -70,7 +70,7 @@ class Disk {
     fs::create_directory(root_);
     std::uint32_t stream = 1;
     for (const auto& [path, node] : left) {
-      if (path == root_.string() || !left.count(fs::path(path).parent_path().string())) continue;  // below what was never named
+      if (path == root_.string() || !left.count(fs::path(path).parent_path().string())) continue;  // its folder was never named
       if (node->folder) fs::create_directory(path);
       else std::ofstream(path, std::ios::binary) << bytes_left(*node, number, stream++);
     }
@@ -81,7 +81,7 @@ class Disk {
     bool folder = false;
     std::string durable, now;
   };
-  using Nodes = std::map<std::string, std::shared_ptr<Node>>;  // by path: a folder stands before what is in it
+  using Nodes = std::map<std::string, std::shared_ptr<Node>>;  // by path: a folder before its entries
   /// A new name (`node`), a rename, or, without `to`, a removal.
   struct Change {
     std::shared_ptr<Node> folder;

@@ -21,7 +21,7 @@ class Restore final : public StateVisitor {
   void state(std::string_view name, std::int64_t&) override;
   void state(std::string_view name, double&) override;
   void state(std::string_view name, std::vector<double>&) override;
-  /// Throws when the file has tensors that nobody was shown.
+  /// Throws when the file has tensors that were not visited.
   void finish() const;
 
  private:

@@ -25,7 +25,7 @@ class CheckpointSaver {
   bool busy() const { return thread_.joinable() && !done_; }
   /// Begins to write; not while busy().
   void save(Snapshot);
-  /// Of the save that has ended since the last call, if one has.
+  /// The result of the last save, if it ended since the last call.
   std::optional<Result> result();
   /// Until no save is under way.
   void wait();

@@ -9,7 +9,7 @@
 namespace octet::train {
 
 /// The checkpoints of one run: a folder `step-<number>` each, in a folder of their own. One is written under a temporary name, made
-/// durable, read back, and renamed, its manifest last; so a folder of that name is whole, or was damaged later, which verify() finds.
+/// durable, read back, and renamed, its manifest last; so a folder of that name is complete, or was damaged later, which verify() finds.
 /// The newest is found by the names; no file points to it. For one process and one thread at a time.
 class CheckpointStore {
  public:

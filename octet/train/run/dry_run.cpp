@@ -21,7 +21,7 @@ Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, 
   return one + (accumulate - 1) * (two - one);
 }
 
-// How matrices, their gradients and moments are stored; vectors, such as norms' weights, are f32 whatever the configuration says.
+// How matrices, their gradients and moments are stored; vectors, such as norms' weights, are always f32.
 void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& plan) {
   const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
   plan.push_back({"master weights", 0, 0, to_text(c.master), format("updated by the optimizer{}", rounding(c.master))});

@@ -14,7 +14,7 @@ struct DryRun {
   std::vector<scaling::Slot> quantizers;
 };
 
-/// Runs a step of one micro-batch, one of two where there are more, one that measures, and an evaluation on the null device.
+/// On the null device: a step of one micro-batch, a step of two if there are more, a measuring step, and an evaluation.
 DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate);
 
 /// Throws DeviceError, with the largest entries of the memory table and remedies, when the run needs more than `available` bytes of the

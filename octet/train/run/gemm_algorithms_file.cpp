@@ -24,7 +24,7 @@ void replay_gemm_algorithms(const std::string& run_folder, Device device) {
   if (!exists(path)) return;
   const std::string plans = with_remedy("remove it", [&] { return read_file(path, most_bytes); });
   if (!machine::replay_gemm_algorithms(device, plans))
-    log::warn("{} is of another GPU or library: the GEMMs' algorithms are chosen anew, and sums may be rounded differently", path);
+    log::warn("{} is of another GPU or library: the GEMMs' algorithms are chosen again, and sums may be rounded differently", path);
 }
 
 }  // namespace octet::train

@@ -51,7 +51,7 @@ std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<st
   }
   if (steps.empty()) return std::nullopt;
   throw DataError(format("{}{}; restore it from a copy, or {}",
-                         steps.size() == 1 ? "" : format("none of the {} checkpoints of this run is whole; ", steps.size()), wrong.front(),
+                         steps.size() == 1 ? "" : format("none of the {} checkpoints of this run is intact; ", steps.size()), wrong.front(),
                          new_run));
 }
 

@@ -9,7 +9,7 @@ namespace octet::train {
 
 namespace {
 
-// What JSON readers count exactly: 2^53.
+// The largest count that JSON readers represent exactly: 2^53.
 constexpr std::int64_t most_counted = std::int64_t(1) << 53;
 
 constexpr auto may_change = config::OnResume::may_change;
@@ -54,7 +54,7 @@ void LoopConfig::fields(config::FieldVisitor& v) {
   v.field("batch", batch, "sequences in a micro-batch", {.at_least = 1, .at_most = 65536});
   v.field("accumulate", accumulate, "micro-batches in an optimizer step", {.at_least = 1, .at_most = 65536});
   v.field("eval_every", eval_every, "steps between evaluations; 0: at the end only", {.at_least = 0}, may_change);
-  v.field("eval_tokens", eval_tokens, "held-out tokens in an evaluation, the same whatever the micro-batch; 0: all", {.at_least = 0},
+  v.field("eval_tokens", eval_tokens, "held-out tokens in an evaluation, independent of the micro-batch; 0: all", {.at_least = 0},
           may_change);
   v.field("average", average,
           "share of the last steps whose weights are averaged, to be evaluated at the end beside the weights themselves; 0: none",

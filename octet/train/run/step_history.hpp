@@ -12,7 +12,7 @@ namespace octet::train {
 /// neighbours are merged and the width doubles. Results are exact up to `capacity` values.
 class StepHistory {
  public:
-  static constexpr std::size_t capacity = 8192;  // 64 KiB in a checkpoint, whatever the length of the run
+  static constexpr std::size_t capacity = 8192;  // 64 KiB in a checkpoint of any run
 
   void add(double value);
   std::int64_t count() const { return std::int64_t(means_.size()) * width_ + partial_count_; }

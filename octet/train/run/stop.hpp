@@ -2,11 +2,11 @@
 
 namespace octet::train {
 
-/// Asks every run of this process to stop: after the micro-batch in hand, with its state saved. For signal handlers.
+/// Asks every run of this process to stop: after the current micro-batch, with its state saved. For signal handlers.
 void request_stop();
 bool stop_requested();
 
-/// Asks the run of this process for a checkpoint after the step in hand. For signal handlers.
+/// Asks the run of this process for a checkpoint after the current step. For signal handlers.
 void request_save();
 /// Whether that was asked since the last call.
 bool take_save_request();

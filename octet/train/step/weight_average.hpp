@@ -4,7 +4,7 @@
 
 namespace octet::train {
 
-/// The mean of a model's weights over steps, each with equal weight, in f32 whatever the weights are stored in:
+/// The mean of a model's weights over steps, each with equal weight, in f32:
 ///   mean_n = mean_(n-1) + (w_n - mean_(n-1)) / n
 /// Beside training, which it never touches. Source: Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima and Better
 /// Generalization".
@@ -15,7 +15,7 @@ class WeightAverage {
 
   /// Counts the weights as they are.
   void add(Stream&);
-  /// Begins anew.
+  /// Begins again.
   void forget() { count_ = 0; }
   /// Weights counted since.
   std::int64_t count() const { return count_; }

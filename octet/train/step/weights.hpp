@@ -7,7 +7,7 @@
 
 namespace octet::train {
 
-/// Fills an engine's parameters, on whatever device, from a Hugging Face folder. Throws as load_hugging_face().
+/// Fills an engine's parameters, on any device, from a Hugging Face folder. Throws as load_hugging_face().
 void load_weights(Engine&, const std::string& folder);
 /// The same from a folder whose weights are open already.
 void load_weights(Engine&, const io::TensorFolder&);

@@ -117,10 +117,10 @@ void fix_steps(StudyConfig& study, const Corpus& corpus) {
   throw Error(ExitCode::interrupted, format("stopped by a signal; octet compare --resume {} continues", printable(study.folder())));
 }
 
-// call(), whose errors of damaged files of a run say how to have the run anew.
+// call(); its errors about damaged files of a run name the remedy.
 template <class Call>
 auto with_files_of(const Study& study, const StudyRun& run, Call call) {
-  return with_remedy(format("or remove {}, which --resume then trains anew", printable(study.folder_of(run))), call);
+  return with_remedy(format("or remove {}, which --resume then trains again", printable(study.folder_of(run))), call);
 }
 
 // Whether a run other than the baseline has gradients of the same shapes, so that their cosine has a meaning.
@@ -163,7 +163,7 @@ CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind
     if (study.is_baseline(run) && records.back().facts.state == telemetry::RunState::diverged) {
       telemetry::write_report(study.folder() + "/report.html", records);
       throw DivergedError(
-          format("run {}, the baseline, diverged, and nothing can be held against it; see the incidents in {}/metrics.jsonl, "
+          format("run {}, the baseline, diverged, and nothing can be compared with it; see the incidents in {}/metrics.jsonl, "
                  "and begin a new comparison with a lower optim.learning_rate",
                  run.name, printable(study.folder_of(run))));
     }

@@ -62,7 +62,7 @@ class Study {
   std::string folder_of(const StudyRun& run) const { return folder_ + "/" + run.name; }
   /// The configuration of one run.
   RunConfig config_of(const StudyRun&) const;
-  /// Of the run that `run` is held against.
+  /// Of the run that `run` is compared with.
   StudyRun baseline_of(const StudyRun&) const;
   /// Not so of its twins.
   bool is_baseline(const StudyRun& run) const { return run.arm == config_.compare.baseline && run.twin == 0; }
