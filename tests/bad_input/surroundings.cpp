@@ -326,7 +326,7 @@ std::vector<Case> of_values() {
       {"quoted_key_twice",
        "train bad.toml",
        usage,
-       {"bad.toml:2:", "'a b' is there already", "once only"},
+       {"bad.toml:2:", "'a b' is there already", "only once"},
        with_file("bad.toml", "\"a b\" = 1\n\"a b\" = 2\n")},
       {"finished_run_without_its_record",
        "inspect run",
