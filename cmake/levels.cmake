@@ -8,8 +8,24 @@
 #   *.sm90a.cu     the same with instructions that only Hopper has, such as wgmma
 #   *.test.cpp     the level's test program
 # Configuring fails when a level depends on its own level or above.
-# Parsing these takes longer than compiling most of Octet's files: done once a target.
+# Parsing these takes longer than compiling most of Octet's files: so they are precompiled, once per group of targets.
 set(octet_common_headers <algorithm> <cmath> <cstdint> <cstring> <memory> <optional> <string> <string_view> <vector>)
+
+# octet_precompile(<target> <kind> <level> <header>...): one precompiled header for all targets of a kind that are compiled alike: those that
+# see level 2, which adds OpenMP, and those below. The first target of each makes it.
+function(octet_precompile target kind level)
+  set(owner ${kind}_below)
+  if(NOT level LESS 2)
+    set(owner ${kind}_above)
+  endif()
+  get_property(made GLOBAL PROPERTY octet_precompiled_${owner})
+  if(made)
+    target_precompile_headers(${target} REUSE_FROM ${made})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_property(GLOBAL PROPERTY octet_precompiled_${owner} ${target})
+  endif()
+endfunction()
 
 function(octet_level name)
   cmake_parse_arguments(arg "" "LEVEL" "DEPENDS;LIBS" ${ARGN})
@@ -51,7 +67,7 @@ function(octet_level name)
     target_link_libraries(${target} ${scope} ${library})
   endforeach()
   if(sources)
-    target_precompile_headers(${target} PRIVATE ${octet_common_headers})
+    octet_precompile(${target} level ${arg_LEVEL} ${octet_common_headers})
   endif()
   if(kernels)
     octet_kernels(${target} ${kernels})
@@ -70,7 +86,10 @@ function(octet_tests program)
   cmake_parse_arguments(arg "" "SHARDS" "LIBS;SOURCES" ${ARGN})
   add_executable(${program} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/testing/cpu_only.cpp)
   target_link_libraries(${program} PRIVATE ${arg_LIBS} octet_testing GTest::gtest_main)
-  target_precompile_headers(${program} PRIVATE <gtest/gtest.h> ${octet_common_headers})
+  list(GET arg_LIBS 0 first)
+  string(REPLACE "octet::" "octet_" first ${first})
+  get_target_property(level ${first} OCTET_LEVEL)
+  octet_precompile(${program} tests ${level} <gtest/gtest.h> ${octet_common_headers})
   target_compile_options(${program} PRIVATE -O1)  # tests: compile time counts more than speed
   target_compile_definitions(${program} PRIVATE OCTET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(arg_SHARDS)

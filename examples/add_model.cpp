@@ -180,19 +180,7 @@ class ParallelDecoder final : public models::Model {
 constexpr int steps = 24;
 
 bool learns(const std::string& recipe) {
-  const train::EngineConfig config{.shape = {.family = "parallel",
-                                             .width = 64,
-                                             .layers = 2,
-                                             .heads = 4,
-                                             .kv_heads = 2,
-                                             .head_dim = 16,
-                                             .hidden = 128,
-                                             .vocabulary = counting::vocabulary,
-                                             .max_sequence = counting::length},
-                                   .precision = {.recipe = recipe},
-                                   .optimizer = optim::AdamWConfig{},
-                                   .sequence = counting::length};
-  train::Engine engine(config, Device::cpu, machine::machine_target(Device::cpu));
+  train::Engine engine(counting::config("parallel", recipe), Device::cpu, machine::machine_target(Device::cpu));
   const float loss = counting::train(engine, steps);
   std::printf("%-10s loss %.4f after %d steps, %lld parameters\n", recipe.c_str(), double(loss), steps,
               static_cast<long long>(engine.parameters.count()));

@@ -36,19 +36,7 @@ struct Result {
 };
 
 Result train(const std::string& recipe) {
-  const train::EngineConfig config{.shape = {.family = "llama",
-                                             .width = 64,
-                                             .layers = 2,
-                                             .heads = 4,
-                                             .kv_heads = 2,
-                                             .head_dim = 16,
-                                             .hidden = 128,
-                                             .vocabulary = counting::vocabulary,
-                                             .max_sequence = counting::length},
-                                   .precision = {.recipe = recipe},
-                                   .optimizer = optim::AdamWConfig{},
-                                   .sequence = counting::length};
-  train::Engine engine(config, Device::cpu, machine::machine_target(Device::cpu));
+  train::Engine engine(counting::config("llama", recipe), Device::cpu, machine::machine_target(Device::cpu));
   Result result;
   for (const scaling::PlanRow& row : engine.precision.rows()) result.layers += row.precision.starts_with("x e4m3");
   if (recipe == "block64") {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "octet/train/step/readout.hpp"
 #include "octet/train/step/step.hpp"
@@ -24,6 +25,22 @@ inline octet::data::Batch batch(int step) {
     }
   }
   return out;
+}
+
+/// A small model of the task, of a registered family, under a registered recipe.
+inline octet::train::EngineConfig config(const std::string& family, const std::string& recipe) {
+  return {.shape = {.family = family,
+                    .width = 64,
+                    .layers = 2,
+                    .heads = 4,
+                    .kv_heads = 2,
+                    .head_dim = 16,
+                    .hidden = 128,
+                    .vocabulary = vocabulary,
+                    .max_sequence = length},
+          .precision = {.recipe = recipe},
+          .optimizer = octet::optim::AdamWConfig{},
+          .sequence = length};
 }
 
 /// Trains an engine's model from random weights; returns the loss of the last step.

@@ -53,7 +53,7 @@ TEST(Documents, TheErrorPageHasEveryExitCode) {
     EXPECT_EQ(lines_that_begin_with(text, format("| {} |", int(code))), 1u) << int(code);
 }
 
-// "train.*" on a page stands for all keys that begin so.
+// "train.*" on a page means all keys with that prefix.
 bool stands_for(const std::string& written, const std::string& key) {
   return written.ends_with('*') ? key.starts_with(written.substr(0, written.size() - 1)) : key == written;
 }

@@ -26,7 +26,7 @@ const HuggingFaceFormat& format_of(const ModelShape& shape) {
   const HuggingFaceFormat& found = model_family(shape.family).hugging_face;
   if (!found)
     throw ConfigError(octet::format(
-        "models of family {} have no form as a Hugging Face folder, since it was registered without one; set train.save_weights = false",
+        "models of family {} have no Hugging Face format, since the family was registered without one; set train.save_weights = false",
         shape.family));
   return found;
 }
@@ -164,6 +164,8 @@ void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn:
 }
 
 }  // namespace
+
+void require_hugging_face_format(const ModelShape& shape) { format_of(shape); }
 
 void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters, DType dtype) {
   check(dtype == DType::f32 || dtype == DType::bf16, "save_hugging_face writes f32 or bf16, not {}", dtype);

@@ -42,12 +42,14 @@ TEST(Registry, ARegisteredFamilyIsFoundByItsNameAndSizes) {
   EXPECT_THROW(register_model_family({.name = "other"}), ContractError);
   EXPECT_EQ(model_families().back().name, "own");
 
-  // It was registered without a form as a Hugging Face folder.
+  // It was registered without a Hugging Face format.
+  EXPECT_THROW(require_hugging_face_format(own_shape()), ConfigError);
+  EXPECT_NO_THROW(require_hugging_face_format(model_size("llama-tiny")));
   Stream stream(Device::cpu);
   const nn::Parameters parameters(stream, *model, false);
   const testing::Scratch scratch;
   EXPECT_TRUE(testing::has(testing::error_of<ConfigError>([&] { save_hugging_face(scratch.at("out"), own_shape(), parameters); }),
-                           "models of family own have no form as a Hugging Face folder"));
+                           "models of family own have no Hugging Face format"));
   EXPECT_EQ(scratch.entries(), 0u);
   scratch.write("folder/config.json", "{\"model_type\": \"own\"}");
   EXPECT_TRUE(testing::has(testing::error_of<DataError>([&] { (void)read_hugging_face_shape(scratch.at("folder")); }),

@@ -94,7 +94,7 @@ TEST(Arena, TheNullDeviceCountsTheBytesOfTheCpu) {
   Arena real(Device::cpu), dry(Device::null);
   std::mt19937 random(5);
   struct Account {
-    std::vector<std::size_t> sizes;  // what stands in it
+    std::vector<std::size_t> sizes;  // of its allocations
     std::size_t highest = 0;
     std::vector<std::size_t> depths;  // of the marks
     std::vector<Arena::Mark> real, dry;
@@ -156,7 +156,7 @@ TEST(Scope, FreesWhatCameAfterItInItsRegionAlone) {
       (void)stream.empty({64}, DType::f32, Lifetime::step);
       EXPECT_EQ(stream.arena().in_use(), 256u + 512 + 1024 + 256);
     }
-    EXPECT_EQ(stream.arena().in_use(), 256u + 512 + 256) << "what stands in another region stays";
+    EXPECT_EQ(stream.arena().in_use(), 256u + 512 + 256) << "allocations of other regions remain";
   }
   EXPECT_EQ(stream.arena().in_use(), 256u + 256);
 }

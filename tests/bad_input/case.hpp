@@ -9,7 +9,7 @@
 #include "octet/base/error.hpp"
 #include "tests/testing/scratch.hpp"
 
-// The table of bad input. A case is a command line in a folder of its own, and what the program must answer.
+// The table of bad input. A case is a command line in a folder of its own, and the required answer of the program.
 
 namespace octet::bad_input {
 
@@ -60,8 +60,9 @@ struct Case {
   ExitCode code;
   std::vector<std::string> says;  // the file or key, the place, the remedy
   std::function<void(const Place&)> prepare = nullptr;
-  std::string shell = "octet";  // what a shell runs, where `octet` stands for the program and the line: "ulimit -n 16; octet >/dev/full"
-  bool as_other_user = false;   // not as root, whom the system refuses nothing
+  std::string shell =
+      "octet";  // a shell command, in which `octet` is replaced by the program and the line: "ulimit -n 16; octet >/dev/full"
+  bool as_other_user = false;  // not as root, whom the system refuses nothing
 };
 
 /// How a file comes to be bad, for `prepare`.

@@ -8,7 +8,7 @@
 #include "octet/io/safetensors_writer.hpp"
 #include "tests/bad_input/case.hpp"
 
-// What is wrong around the program: descriptors, devices, pipes, limits, links, permissions, names, for every subcommand.
+// Faults in the surroundings of the program: descriptors, devices, pipes, limits, links, permissions, names, for every subcommand.
 
 namespace octet::bad_input {
 namespace {
@@ -59,7 +59,7 @@ void put_loop(const Place& p) {
   fs::create_symlink("loop2", p.at("loop")), fs::create_symlink("loop", p.at("loop2"));
 }
 
-/// The weights of the run as they are, but for one value that is not a number.
+/// The weights of the run unchanged, except one value that is not a number.
 void put_nan(const Place& p) {
   p.take("model");
   std::string bytes = p.bytes("model/model.safetensors");

@@ -3,7 +3,7 @@
 #include "tests/cuda/parity.hpp"
 
 // Attention forward and backward. The bounds of FP32 arithmetic are those of the CPU's own tests, twice: for either side. cuDNN multiplies
-// bf16 by tensor cores, and rounds to bf16 what it multiplies by: p before p v and p' do, ds before ds k and ds' q; and it takes
+// bf16 by tensor cores, and rounds its operands to bf16: p before p v and p' do, ds before ds k and ds' q; and it takes
 // exponentials and sums of its own. That adds, with u = 2^-8:
 //   o:  2 u sum p |v|     dv: 2 u sum p |do|     dq, dk: 2 u sum |ds| |k|, |ds| |q|
 // A gradient dk or dv of grouped heads is rounded to bf16 for every query head before those are added: u of each.
@@ -23,7 +23,7 @@ std::vector<double> values(const std::vector<float>& x, DType dtype) {
   return out;
 }
 
-// What rounding p and ds to bf16 adds to the results, as above.
+// The error from rounding p and ds to bf16, as above.
 struct Rounding {
   std::vector<double> o, dqkv;
 };

@@ -8,7 +8,7 @@
 
 // Whole steps on both devices from the same weights on the same tokens. Weights are the same bits, so their maxima, scales and counts
 // must be; activations come from sums in another order, so loss and gradients may differ: by roundings of BF16 in a few layers, and in FP8
-// by a code where such a difference crosses the middle between two. Both are bounded by the formats' units, not by what came out.
+// by a code where such a difference crosses the middle between two. Both are bounded by the formats' units, not by measured results.
 
 namespace octet::parity {
 namespace {

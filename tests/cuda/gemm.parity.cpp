@@ -8,8 +8,8 @@
 // GEMMs of every layout of scales, by cuBLASLt and by Octet's own kernels. Operands are quantized on the CPU on both sides, so that both
 // multiply the same codes. Bounds:
 //   f32, bf16: products and sums in FP32, in any order: gamma_n sum |a||b|.
-//   fp8: Hopper's tensor cores align the 32 products of a step and the sum so far to the largest of them and cut off what is below 2^-13
-//   of it: 33 terms, each off by at most 2^-13 of what is at most sum |a||b|; for 4 steps where sums are promoted every 128 products,
+//   fp8: Hopper's tensor cores align the 32 products of a step and the sum so far to the largest of them and cut off all bits below 2^-13
+//   of it: 33 terms, each off by at most 2^-13 of a value up to sum |a||b|; for 4 steps where sums are promoted every 128 products,
 //   for all K / 32 where not. Source: Khattak & Mikaitis 2025, arXiv 2512.07004.
 
 namespace octet::parity {
@@ -22,7 +22,7 @@ struct Kind {
   const char* name;
   QuantizeSpec spec;
   DType source = DType::bf16;
-  bool cols = false;  // the transpose of what is stored
+  bool cols = false;  // the transpose of the stored matrix
 };
 
 // A GEMM operand in the host's memory.

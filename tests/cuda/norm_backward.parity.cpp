@@ -2,7 +2,7 @@
 #include "octet/ops/rmsnorm/rmsnorm.hpp"
 #include "tests/cuda/parity.hpp"
 
-// Row sums are added in another order on a GPU: each of n products is off by at most n units, and what follows multiplies that by
+// Row sums are added in another order on a GPU: each of n products is off by at most n units, and the following operations multiply that by
 // values of a few units in size. Columns of dw are sums of T such products.
 
 namespace octet::parity {

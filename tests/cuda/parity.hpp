@@ -51,7 +51,7 @@ class Side {
     const Tensor t = stream_.empty(shape, dtype_of<T>, Lifetime::run);
     return upload(stream_, values.data(), t), t;
   }
-  /// Storage whose every byte is 0xCD before the op: what it does not write shows.
+  /// Storage whose every byte is 0xCD before the op, so bytes that it does not write are visible.
   Tensor poisoned(Shape shape, DType dtype) {
     const Tensor t = stream_.empty(shape, dtype, Lifetime::run);
     const std::vector<unsigned char> bytes(t.bytes(), 0xCD);
@@ -73,7 +73,7 @@ class Side {
   std::vector<Result> results_;
 };
 
-/// A case of the program: its name, and what it does on either device.
+/// A case of the program: its name, and its work on either device.
 struct Case {
   std::string name;
   std::function<void(Side&)> run;

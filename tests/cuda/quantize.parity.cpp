@@ -8,7 +8,8 @@
 namespace octet::parity {
 namespace {
 
-/// What a rule or an encoder can stumble over, scattered among ordinary values: far from each other, so that some blocks stay clean.
+/// Values that are difficult for a rule or an encoder, scattered among ordinary values: far from each other, so that some blocks stay
+/// clean.
 std::vector<float> odd_values(std::int64_t n) {
   const float odd[] = {NAN,         INFINITY, -INFINITY, 0.0f,     -0.0f,      448.0f / 24, 449.0f / 24, 464.0f / 24,
                        465.0f / 24, 1e30f,    -3e38f,    1e-40f,   0x1p-149f,  0x1p-126f,   1e-38f,      57344.0f,

@@ -16,7 +16,7 @@ std::vector<Case> make() {
                    if (run == 2) throw DataError("as it was recorded");
                  });
                } catch (const DataError&) {
-                 if (side.device() == Device::cuda) ops::add(side.stream(), sum, b, sum);  // what was recorded is lost
+                 if (side.device() == Device::cuda) ops::add(side.stream(), sum, b, sum);  // the recorded graph is lost
                }
              side.result("sum", sum, same_bits());
            }}};

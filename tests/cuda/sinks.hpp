@@ -3,7 +3,7 @@
 #include "octet/ops/quantize/sink.hpp"
 #include "tests/cuda/parity.hpp"
 
-// What the cases of ops that fill a sink share: every way to quantize, and all that a sink then holds as results.
+// Shared by the cases of ops that fill a sink: every way to quantize, and all contents of a sink as results.
 
 namespace octet::parity {
 
@@ -40,7 +40,7 @@ inline std::vector<Kind> kinds(DType plain) {
           {"1x128 and row", {.format = e4m3, .rows = v128, .cols = row}}};
 }
 
-/// What a sink is asked for.
+/// The request for a sink.
 struct Wanted {
   bool rows = true, cols = true, keep_plain = false, noise = false, count = true;
 };

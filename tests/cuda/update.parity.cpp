@@ -4,7 +4,7 @@
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 #include "tests/cuda/parity.hpp"
 
-// What happens between backward and the next forward: norms, clipping, the update, scales.
+// Between backward and the next forward: norms, clipping, the update, scales.
 
 namespace octet::parity {
 namespace {

@@ -102,7 +102,7 @@ Case moved(const std::string& recipe) {
             std::int64_t n = std::int64_t(snapshot.bytes != again.bytes);
             for (std::size_t i = 0; i < std::min(snapshot.bytes, again.bytes); ++i) n += snapshot.file[i] != again.file[i];
             expect_none(side, "moved", n);
-            take_steps(*to, 1, 2);  // and it goes on there
+            take_steps(*to, 1, 2);  // and training continues there
             wait(to->stream);
           }};
 }

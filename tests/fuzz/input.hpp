@@ -11,8 +11,8 @@
 
 #include "octet/base/error.hpp"
 
-// What the fuzz targets share. A target shows the bytes that libFuzzer made up to one reader. The reader may refuse them with an Error;
-// whatever else happens (a crash, a sanitizer's report, another exception, more than 10 seconds) is a defect.
+// Shared by the fuzz targets. A target shows the bytes that libFuzzer made up to one reader. The reader may refuse them with an Error;
+// anything else (a crash, a sanitizer's report, another exception, more than 10 seconds) is a defect.
 
 namespace octet::fuzz {
 
@@ -46,11 +46,11 @@ void read_or_refuse(Read read) {
   try {
     read();
   } catch (const Error& e) {
-    if (e.code() == ExitCode::internal) throw;  // a contract of our own was broken
+    if (e.code() == ExitCode::internal) throw;  // one of Octet's contracts was broken
   }
 }
 
-/// What `read` gives, of an input that it may not refuse: text that Octet wrote itself.
+/// The result of `read` for an input that it may not refuse: text that Octet wrote itself.
 template <class Read>
 auto must(Read read) {
   try {

@@ -4,7 +4,7 @@
 
 using namespace octet;
 
-// A checkpoint's MANIFEST.json: as it is, and under a checksum that fits, which is what a hostile one has.
+// A checkpoint's MANIFEST.json: unchanged, and with a matching checksum, as a hostile one has.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string text(fuzz::text_of(bytes, size));
   const auto read = [](const std::string& manifest) {

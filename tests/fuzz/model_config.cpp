@@ -44,7 +44,7 @@ void read_as(const models::HuggingFaceFormat& format, const json::Value& config)
 
 }  // namespace
 
-// A model's config.json, read as each family's whatever its model_type. An accepted one is written and read back.
+// A model's config.json, read as each family's, independent of its model_type. An accepted one is written and read back.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   fuzz::read_or_refuse([&] {
     const json::Value config = parsed(fuzz::text_of(bytes, size));

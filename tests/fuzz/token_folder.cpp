@@ -7,7 +7,7 @@ using namespace octet;
 
 namespace {
 
-/// The input with the checksums that its own header asks for, so that what stands behind them is read too.
+/// The input with the checksums that its own header asks for, so that the data behind them is read too.
 std::string mended(std::string bytes) {
   const auto put = [&](std::size_t at, std::string_view of) {
     const data::Checksum sum = data::checksum_of(of);

@@ -25,7 +25,7 @@ void read_and_write(std::string_view text) {
 
 }  // namespace
 
-// A configuration as a file, and its first line as an override. What was accepted is written and read back.
+// A configuration as a file, and its first line as an override. Accepted ones are written and read back.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string_view text = fuzz::text_of(bytes, size);
   read_and_write<config::Sample>(text);

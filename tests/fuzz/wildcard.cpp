@@ -12,7 +12,7 @@ using namespace octet;
 
 namespace {
 
-/// Whether fnmatch(3) means the same by the pattern, and matches it fast. POSIX leaves open what a backslash does in a set and at the end.
+/// Whether fnmatch(3) means the same by the pattern, and matches it fast. POSIX does not define a backslash in a set and at the end.
 bool comparable(std::string_view pattern, std::string_view text) {
   for (const char* classes : {"[:", "[.", "[="})
     if (pattern.find(classes) != pattern.npos) return false;

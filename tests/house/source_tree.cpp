@@ -15,7 +15,7 @@ bool ends_with_any(std::string_view path, const auto& endings) {
   return std::any_of(std::begin(endings), std::end(endings), [&](std::string_view e) { return path.ends_with(e); });
 }
 
-// What a build or a run leaves behind, as in .gitignore.
+// Files of builds and runs, as in .gitignore.
 bool is_foreign(const fs::path& folder) {
   const std::string name = folder.filename().string();
   return (name.starts_with('.') && name != ".ci") || name == "build" || name == "runs" || name == "data" || name == "__pycache__";

@@ -16,7 +16,7 @@ struct SourceFile {
   /// The level of "octet/<level>/...", or "" outside of octet/.
   std::string level() const;
   bool is_below(std::string_view folder) const { return path.starts_with(folder); }
-  /// In tests/, or beside the code it tests: *.test.*, *.testing.* (what such tests share), *.reference.* (what they compare with).
+  /// In tests/, or beside the code it tests: *.test.*, *.testing.* (shared by such tests), *.reference.* (references to compare with).
   bool is_test() const;
   /// Written in a programming language: not a document, configuration or data.
   bool is_code() const;
@@ -25,7 +25,7 @@ struct SourceFile {
 /// Every text file of the repository, read once.
 const std::vector<SourceFile>& source_tree();
 
-/// A C++ line split in what the compiler sees (the text of strings included) and what stands after "//".
+/// A C++ line split in code (including the text of strings) and the comment after "//".
 struct SplitLine {
   std::string code, comment;
 };
@@ -34,7 +34,7 @@ SplitLine split_comment(const std::string& line);
 /// "path:12: what", as editors understand it.
 std::string at_line(const SourceFile& file, std::size_t index, std::string_view what);
 
-/// The violations, one a line, for a failure message.
+/// The violations, one per line, for a failure message.
 std::string listed(const std::vector<std::string>& violations);
 
 }  // namespace octet::house

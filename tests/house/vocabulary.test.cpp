@@ -5,7 +5,7 @@
 
 #include "tests/house/source_tree.hpp"
 
-// The vocabulary of a level never appears on a level that should not know it: one table, word -> where it may stand.
+// The vocabulary of a level never appears on a level that should not know it: one table, word -> the folders that may use it.
 //   - Words are found inside identifiers too (is_mxfp8, DelayedScaling), whatever their case; numbers only as whole tokens.
 //   - Comments count: they are where vocabulary leaks first. Free is what follows "Source:" or "Sources:", to the end of that comment.
 //   - Tests, documents, examples and configurations may say everything, and so may the examples in the program's --help.

@@ -14,14 +14,14 @@ namespace octet::testing {
 /// The program, begun and not waited for; killed with the object.
 class BegunOctet {
  public:
-  /// Runs it with the words of `line` in `folder`. What it says on standard error goes to the file `err`, the rest nowhere.
+  /// Runs it with the words of `line` in `folder`. Its standard error goes to the file `err`, the rest nowhere.
   BegunOctet(const std::string& line, const std::string& folder, const std::string& err = "/dev/null") {
     std::vector<std::string> all = words_of(line);
     std::vector<char*> words{const_cast<char*>(OCTET_PROGRAM)};
     for (std::string& word : all) words.push_back(word.data());
     words.push_back(nullptr);
     pid_ = ::fork();
-    if (pid_ < 0) throw std::runtime_error("cannot fork");  // its number would stand for every process
+    if (pid_ < 0) throw std::runtime_error("cannot fork");  // its number would mean every process
     if (pid_ != 0) return;
     const int none = ::open("/dev/null", O_RDWR), file = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     ::dup2(none, 0), ::dup2(none, 1), ::dup2(file, 2);

@@ -4,7 +4,7 @@
 
 #include "octet/numerics/math.hpp"
 
-// A dual number a + b e with e * e = 0: a formula run on Dual{x, 1} gives f(x) and, exactly but for rounding in double, f'(x).
+// A dual number a + b e with e * e = 0: a formula run on Dual{x, 1} gives f(x) and f'(x), exact up to rounding in double.
 // Give it to the template of a forward formula in place of float; exp, tanh, larger ... are found by argument lookup.
 
 namespace octet::testing {

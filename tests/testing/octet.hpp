@@ -23,7 +23,7 @@ inline Ended run_octet(const std::string& line, const std::string& folder, doubl
   return run_child(words, folder, seconds);
 }
 
-/// A configuration for the dataset `data` and a model of one block, so small that a step takes milliseconds. `train` is what comes below
+/// A configuration for the dataset `data` and a model of one block, so small that a step takes milliseconds. `train` is the text below
 /// [train]: its keys, and further sections.
 inline std::string tiny_config(const std::string& train = "steps = 2\nbatch = 2\n") {
   return "[model]\nsize = \"llama-tiny\"\nlayers = 1\nwidth = 64\nheads = 4\nkv_heads = 2\nhidden = 96\n"

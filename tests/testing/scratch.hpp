@@ -29,7 +29,7 @@ class Scratch {
 
   const std::string& folder() const { return folder_; }
   std::string at(const std::string& name) const { return folder_ + "/" + name; }
-  /// How many files and folders stand in it.
+  /// The number of files and folders in it.
   std::size_t entries() const {
     return std::size_t(std::distance(std::filesystem::directory_iterator(folder_), std::filesystem::directory_iterator()));
   }
@@ -50,7 +50,7 @@ inline std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The message of the `Wanted` error that `call` throws, "no error" when it throws nothing; any other error goes on.
+/// The message of the `Wanted` error that `call` throws, "no error" when it throws nothing; any other error is passed on.
 template <class Wanted, class Call>
 std::string error_of(Call call) {
   try {

@@ -8,13 +8,13 @@
 #include "octet/ops/quantize/sink.hpp"
 #include "tests/testing/tensors.hpp"
 
-// What tests of ops that fill a sink share.
+// Shared by tests of ops that fill a sink.
 
 namespace octet::testing {
 
 /// Shapes that ops of rows are tried on: none, one, odd ones, no multiples of a register, more rows than a tile, long rows.
 inline constexpr std::int64_t row_shapes[][2] = {{0, 8}, {1, 1}, {3, 7}, {5, 16}, {2, 33}, {130, 129}, {9, 1030}};
-/// What activations are stored as.
+/// The storage type of activations.
 inline constexpr DType activation_dtypes[] = {DType::f32, DType::bf16};
 
 /// A sink that keeps the values and encodes nothing.

@@ -11,7 +11,7 @@
 #include "tests/testing/bounded.hpp"
 #include "tests/testing/testing.hpp"
 
-// What tests of ops share: tensors from numbers and back, kernels of every instruction set, and the dry run beside the real one.
+// Shared by tests of ops: tensors from numbers and back, kernels of every instruction set, and the dry run beside the real one.
 
 namespace octet::testing {
 

@@ -6,7 +6,7 @@
 
 #include "octet/numerics/philox.hpp"
 
-// What tests share: reproducible data and computed tolerances. Header only, below every level but base and numerics.
+// Shared by tests: reproducible data and computed tolerances. Header only, below every level but base and numerics.
 
 namespace octet::testing {
 

@@ -47,7 +47,7 @@ RefScale ref_scale(ScaleRule rule, DType format, float amax, float overflow) {
     const float q = amax * (1.0f / fmax);
     int exponent = -127;  // the least with 2^exponent >= q
     while (exponent < 127 && std::ldexp(1.0, exponent) < double(q)) ++exponent;
-    // 2^-127 stands for all that is at most half of the least normal number.
+    // 2^-127 replaces all values up to half of the least normal number.
     s.code = std::uint8_t(exponent + 127);
     s.scale = float(std::ldexp(1.0, -exponent)), s.descale = float(std::ldexp(1.0, exponent));
     return s;

@@ -15,7 +15,7 @@ using testing::OneLayer;
 
 double power_of_two_below(double amax) { return amax == 0 || std::isinf(amax) ? 1 : std::exp2(std::floor(std::log2(448 / amax))); }
 
-/// Descales of tiles stand with K outermost, rows up to a multiple of 4.
+/// Descales of tiles are stored with K outermost, rows up to a multiple of 4.
 Definition tiles(std::int64_t rows) {
   return {.format = DType::e4m3,
           .block_rows = 1,
@@ -24,7 +24,7 @@ Definition tiles(std::int64_t rows) {
           .at = [=](std::int64_t i, std::int64_t j) { return j * ((rows + 3) / 4 * 4) + i; },
           .power_of_two = true};
 }
-/// Descales of blocks stand with K innermost, up to a multiple of 4: here 2 or 3 blocks.
+/// Descales of blocks are stored with K innermost, up to a multiple of 4: here 2 or 3 blocks.
 const Definition squares{.format = DType::e4m3,
                          .block_rows = 128,
                          .block_cols = 128,

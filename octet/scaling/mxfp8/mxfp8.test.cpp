@@ -22,7 +22,7 @@ int exponent(double amax) {
   return std::max(std::ldexp(amax, -x) > 448 ? x + 1 : x, -127);
 }
 
-/// Descales stand by rows, blocks of K up to a multiple of 4.
+/// Descales are stored by rows, blocks of K up to a multiple of 4.
 Definition blocks(std::int64_t cols, DType format = DType::e4m3) {
   return {.format = format,
           .block_rows = 1,

@@ -1,23 +1,21 @@
 #include "octet/train/run/recorder.hpp"
 
-#include <chrono>
 #include <cmath>
 
+#include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
 
 namespace octet::train {
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
-
 Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind console)
-    : folder_(std::move(folder)), quantizers_(quantizers), metrics_(folder_ + "/metrics.jsonl"), console_(console), started_(now()) {}
+    : folder_(std::move(folder)),
+      quantizers_(quantizers),
+      metrics_(folder_ + "/metrics.jsonl"),
+      console_(console),
+      started_(monotonic_seconds()) {}
 
-void Recorder::start_clock(double elapsed) { started_ = now() - elapsed; }
+void Recorder::start_clock(double elapsed) { started_ = monotonic_seconds() - elapsed; }
 
-double Recorder::seconds() const { return now() - started_; }
+double Recorder::seconds() const { return monotonic_seconds() - started_; }
 
 void Recorder::open_board(std::span<const telemetry::QuantizerFacts> quantizers, std::int64_t step, std::int64_t skipped) {
   board_.emplace(folder_, quantizers, step, skipped);

@@ -1,8 +1,8 @@
 #include "octet/train/run/run_checkpoints.hpp"
 
-#include <chrono>
 #include <new>
 
+#include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
 #include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/run/gemm_algorithms_file.hpp"
@@ -10,12 +10,6 @@
 #include "octet/train/run/stop.hpp"
 
 namespace octet::train {
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
-
 RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig& config, Stream& stream, Recorder& recorder,
                                Contents contents)
     : folder_(folder),
@@ -25,7 +19,7 @@ RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig
       contents_(std::move(contents)),
       saver_(CheckpointStore(checkpoint_folder(folder)), config.keep, recorder.metrics()) {}
 
-void RunCheckpoints::start_clock() { last_save_ = now(); }
+void RunCheckpoints::start_clock() { last_save_ = monotonic_seconds(); }
 
 void RunCheckpoints::restore(const Manifest& manifest) {
   const std::string from = CheckpointStore(checkpoint_folder(folder_)).path(manifest.step);
@@ -44,13 +38,13 @@ bool RunCheckpoints::due(std::int64_t step) {
   report();
   if (saved_step_ == step) return false;
   if (config_.every > 0 && step > 0 && step % config_.every == 0) due_ = true;
-  if (config_.minutes > 0 && now() - last_save_ >= 60 * config_.minutes) due_ = true;
+  if (config_.minutes > 0 && monotonic_seconds() - last_save_ >= 60 * config_.minutes) due_ = true;
   if (take_save_request()) due_ = true;
   return due_ && !saver_.busy();
 }
 
 void RunCheckpoints::save(std::int64_t step) {
-  due_ = false, last_save_ = now();
+  due_ = false, last_save_ = monotonic_seconds();
   Snapshot snapshot;
   if (!take_snapshot(snapshot, step)) return;
   saver_.save(std::move(snapshot));

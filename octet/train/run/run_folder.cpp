@@ -73,20 +73,20 @@ telemetry::RunFacts facts_of(const RunConfig& c, const models::ModelShape& s, co
 
 std::string plan_text(const std::vector<scaling::PlanRow>& rows) {
   struct Line {
-    std::string path, precision, why;
+    std::string pattern, path, precision, why;  // path: of the first block
     int count;
   };
   std::vector<Line> lines;
   for (const auto& row : rows) {
-    const std::string path = scaling::pattern_of(row.path);
+    const std::string pattern = scaling::pattern_of(row.path);
     const auto same = std::find_if(lines.begin(), lines.end(),
-                                   [&](const Line& l) { return l.path == path && l.precision == row.precision && l.why == row.why; });
+                                   [&](const Line& l) { return l.pattern == pattern && l.precision == row.precision && l.why == row.why; });
     if (same != lines.end()) ++same->count;
-    else lines.push_back({path, row.precision, row.why, 1});
+    else lines.push_back({pattern, row.path, row.precision, row.why, 1});
   }
   std::size_t path_width = 0, precision_width = 0;
   for (auto& l : lines) {
-    if (l.count > 1) l.path += format(" ({})", l.count);
+    if (l.count > 1) l.path = format("{} ({})", l.pattern, l.count);
     path_width = std::max(path_width, l.path.size()), precision_width = std::max(precision_width, l.precision.size());
   }
   std::string out;

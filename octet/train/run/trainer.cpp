@@ -1,8 +1,8 @@
 #include "octet/train/run/trainer.hpp"
 
-#include <chrono>
 #include <cmath>
 
+#include "octet/base/clock.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
 #include "octet/base/new_file.hpp"
@@ -15,18 +15,13 @@
 #include "octet/train/run/gemm_algorithms_file.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"
+#include "octet/models/hugging_face.hpp"
 #include "octet/train/run/stop.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/weights.hpp"
 
 namespace octet::train {
-namespace {
-
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace
-
 Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptions& options)
     : config_(config),
       corpus_(corpus),
@@ -37,6 +32,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
   const EngineConfig engine = engine_config(config_);
+  if (options.save_weights && config.train.save_weights) models::require_hugging_face_format(engine.shape);
   const Device device = machine::device_named(config.device);
   dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_native(dry_, config.recipe);
@@ -72,7 +68,7 @@ void Trainer::open_checkpoint() {
 
 void Trainer::open_folder() {
   telemetry::RunFacts& facts = run_.facts;
-  facts = facts_of(config_, engine_config(config_).shape, dry_);
+  facts = facts_of(config_, engine_->model->shape(), dry_);
   facts.arm = options_.arm, facts.twin = int(options_.twin), facts.baseline = options_.baseline;
   if (!options_.baseline_folder.empty()) facts.gradient_cosine = NAN;  // until the first step
   if (options_.resume.empty()) {
@@ -246,7 +242,7 @@ std::vector<data::Batch> Trainer::next_micro_batches() {
 }
 
 void Trainer::one_step() {
-  const double begin = now(), waited = loader_->wait_seconds();
+  const double begin = monotonic_seconds(), waited = loader_->wait_seconds();
   const std::uint64_t sample = loader_->position();
   const std::vector<data::Batch> micro_batches = next_micro_batches();
   const std::int64_t step = at_.step + 1;
@@ -268,7 +264,7 @@ void Trainer::one_step() {
                          .learning_rate = shown.step.learning_rate,
                          .skipped = shown.step.skip != 0};
   e.param_norm = std::sqrt(shown.parameter_squares);
-  e.seconds = now() - begin;
+  e.seconds = monotonic_seconds() - begin;
   e.time = recorder_->seconds();
   e.tokens = step * config_.tokens_per_step();
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;

@@ -1,9 +1,9 @@
 #include "octet/train/study/compare.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
+#include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/telemetry/report/report.hpp"
@@ -31,17 +31,15 @@ std::vector<RunConfig> of_each_arm(const StudyConfig& study) {
   throw Error(ExitCode::interrupted, "stopped by a signal while the arms were timed, before the first run; give the same command again");
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 // Seconds to evaluate a batch, by the second time: the first also touches its memory for the first time.
 double seconds_of_batch(Engine& engine, const data::Batch& batch) {
   double begin = 0;
   for (int i = 0; i < 2; ++i) {
     if (stop_requested()) stopped_while_timing();
-    begin = now();
+    begin = monotonic_seconds();
     evaluate_batch(engine, batch);
   }
-  return now() - begin;
+  return monotonic_seconds() - begin;
 }
 
 // Seconds that one step of each arm takes, and one evaluation of each, together: two steps, the second one counts.
@@ -60,10 +58,10 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
     for (int i = 0; i < 2; ++i) {
       std::vector<data::Batch> micro_batches;
       for (std::int64_t m = 0; m < c.train.accumulate; ++m) micro_batches.push_back(loader.next());
-      const double begin = now();
+      const double begin = monotonic_seconds();
       if (!runner.run(micro_batches, {.stopped = stop_requested})) stopped_while_timing();
       wait(engine.stream);
-      if (i == 1) cost.step += now() - begin;
+      if (i == 1) cost.step += monotonic_seconds() - begin;
     }
     const auto held_out = corpus.held_out(c.train.batch);
     if (!held_out) continue;
@@ -75,9 +73,9 @@ Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
 
 // The number of steps with which all runs and their evaluations end within max_seconds.
 std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = monotonic_seconds();
   const Cost cost = measure_cost(study, corpus);
-  const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double spent = monotonic_seconds() - begin;
   const LoopConfig& loop = study.run.train;
   const double every = loop.eval_every > 0 ? double(loop.eval_every) : 1e9;
   const double budget = (loop.max_seconds * 0.95 - spent) / double(study.compare.seeds) - cost.last;
