@@ -3,6 +3,7 @@
 #include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
 #include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/weights.hpp"
 #include "tests/cuda/parity.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -107,6 +108,19 @@ Case moved(const std::string& recipe) {
           }};
 }
 
+Case saved(const std::string& recipe) {
+  return {format("way {} weights as a Hugging Face folder", recipe), [=](Side& side) {
+            const auto from = make_engine(config_of(recipe), side.device()), to = make_engine(config_of(recipe), side.device());
+            take_steps(*from, 0, 1);
+            const octet::testing::Scratch folder;
+            train::save_weights(*from, folder.at("weights"));
+            train::load_weights(*to, folder.at("weights"));
+            expect_none(
+                side, "saved",
+                differing(nn::flat_values(from->stream, from->parameters.values()), nn::flat_values(to->stream, to->parameters.values())));
+          }};
+}
+
 std::vector<Case> make() {
   using Change = std::function<void(train::EngineConfig&)>;
   const auto recompute = [](std::vector<std::string> parts) -> Change {
@@ -125,7 +139,7 @@ std::vector<Case> make() {
   std::vector<Case> cases;
   for (const char* recipe : {"bf16", "delayed", "current", "rowwise", "block128", "mxfp8"}) {
     for (const auto& [name, change] : ways) cases.push_back(same_weights(recipe, name, change));
-    cases.push_back(resumed(recipe)), cases.push_back(moved(recipe));
+    cases.push_back(resumed(recipe)), cases.push_back(moved(recipe)), cases.push_back(saved(recipe));
   }
   return cases;
 }

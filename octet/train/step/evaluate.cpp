@@ -34,12 +34,29 @@ Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)
   return total;
 }
 
+namespace {
+
+// Raises `seen` to the maxima of the last pass, and these to `seen`.
+void keep_largest(Stream& stream, const Tensor& amax, std::vector<float>& seen) {
+  {
+    const HostCopy copy(stream, amax);
+    seen.resize(std::size_t(amax.count()));
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      if (const float last = copy.as<float>()[i]; !(seen[i] >= last)) seen[i] = last;
+  }
+  upload(stream, seen.data(), amax);
+}
+
+}  // namespace
+
 void calibrate(Engine& e, const data::EvalBatches& batches, std::uint64_t count) {
   const Tensor apply = e.stream.zeros({1}, DType::f32, Lifetime::run, Category::quantizer_state);
   const scaling::Pass recording{.kind = scaling::Pass::Kind::train};
+  std::vector<float> seen;
   for (std::uint64_t i = 0; i < std::min(count, batches.size()); ++i) {
     e.model->refresh(e.stream, recording);
     run(e, batches[i], recording);
+    if (e.precision.slots().amax()) keep_largest(e.stream, e.precision.slots().amax(), seen);
     e.precision.end_step(e.stream, apply);
     for (Parameter* p : e.parameters.list()) ++p->version;  // so that the weights take their new scales
   }

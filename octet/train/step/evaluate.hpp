@@ -17,7 +17,8 @@ Evaluation evaluate(Engine&, const data::EvalBatches&, bool (*stopped)() = nullp
 Evaluation evaluate_batch(Engine&, const data::Batch&);
 
 /// Lets quantizers that need past maxima see `batches` once, without a backward: for evaluating a model under a recipe it was not
-/// trained with.
+/// trained with. Scales follow the largest maxima of all these batches, so that a batch in which a bad scale flushed everything cannot
+/// raise the scale of the next.
 void calibrate(Engine&, const data::EvalBatches& batches, std::uint64_t count);
 
 }  // namespace octet::train

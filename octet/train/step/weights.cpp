@@ -31,9 +31,11 @@ void load_weights(Engine& e, const std::string& folder) {
 }
 
 void load_weights(Engine& e, const io::TensorFolder& files) {
-  nn::HostParameters host(e.stream, e.parameters);
-  models::load_hugging_face(files, e.model->shape(), e.parameters);
-  host.commit();
+  {
+    nn::HostParameters host(e.stream, e.parameters);
+    models::load_hugging_face(files, e.model->shape(), e.parameters);
+    host.commit();
+  }  // from here on, parameters are the device's again
   if (nonfinite_parameter(e).empty()) return;
   throw DataError(
       format("{}: tensor \"{}\" has values that are not finite, and so would be all that the model computes; fetch the weights again, or "

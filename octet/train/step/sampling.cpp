@@ -1,0 +1,49 @@
+#include "octet/train/step/sampling.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "octet/base/check.hpp"
+#include "octet/numerics/philox.hpp"
+
+namespace octet::train {
+namespace {
+
+// The most likely tokens in falling order, as many as top_k keeps.
+std::vector<std::int32_t> candidates(std::span<const float> logits, const Sampling& s) {
+  std::vector<std::int32_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const std::size_t kept = s.temperature == 0 ? 1 : s.top_k > 0 ? std::min(std::size_t(s.top_k), ids.size()) : ids.size();
+  std::partial_sort(ids.begin(), ids.begin() + std::ptrdiff_t(kept), ids.end(), [&](std::int32_t a, std::int32_t b) {
+    const float x = logits[std::size_t(a)], y = logits[std::size_t(b)];
+    return x > y || (x == y && a < b);
+  });
+  ids.resize(kept);
+  return ids;
+}
+
+}  // namespace
+
+std::int32_t sample(std::span<const float> logits, const Sampling& s, std::uint64_t draw) {
+  check(!logits.empty(), "sample: no logits");
+  check(std::none_of(logits.begin(), logits.end(), [](float x) { return std::isnan(x) || x == INFINITY; }),
+        "sample: logits must be numbers");
+  const std::vector<std::int32_t> ids = candidates(logits, s);
+  std::vector<double> weight;
+  double sum = 0;
+  for (const std::int32_t id : ids) {
+    weight.push_back(s.temperature == 0 ? 1 : std::exp((double(logits[std::size_t(id)]) - logits[std::size_t(ids[0])]) / s.temperature));
+    sum += weight.back();
+  }
+  double kept = 0;
+  std::size_t n = 0;
+  while (n < weight.size() && (n == 0 || kept < s.top_p * sum)) kept += weight[n++];
+  double left = double(uniform(philox(s.seed, draw).w[0])) * kept;
+  for (std::size_t i = 0; i + 1 < n; ++i)
+    if ((left -= weight[i]) <= 0) return ids[i];
+  return ids[n - 1];
+}
+
+}  // namespace octet::train
