@@ -37,6 +37,7 @@ std::vector<std::string> cells_of(const Row& r) {
           three(r.seconds.low * t.factor) + "-" + three(r.seconds.high * t.factor),
           amount_text(r),
           rate_text(r.unit, r.rate()),
+          rate_text(r.unit, r.limit),
           fixed(100 * r.share(), 0) + "%"};
 }
 
@@ -86,7 +87,7 @@ json::Value known(double rate) { return rate > 0 ? json::Value(rate) : json::Val
 }  // namespace
 
 std::string table_text(const Result& r) {
-  TextTable lines{{"what", "shape", "precision", "median", "quartiles", "amount", "rate", "of limit"}};
+  TextTable lines{{"what", "shape", "precision", "median", "quartiles", "amount", "rate", "limit", "of limit"}};
   for (const Row& row : r.rows) lines.push_back(cells_of(row));
   for (const StepResult& s : r.steps) lines.push_back(cells_of(s.row));
   std::string out = format("{}; {}\n{}, {} tokens in sequences of {}\n", r.device, r.libraries, r.model, grouped(r.tokens), r.sequence);

@@ -195,6 +195,7 @@ void Command::run(std::function<ExitCode()> work) {
 Program::Program() : state_(std::make_unique<State>()) {
   state_->app.require_subcommand(1);
   state_->app.set_help_all_flag("--help-all", "help of every command");
+  state_->app.set_version_flag("--version", "octet " OCTET_VERSION, "version of the program");
   state_->app.footer("Help on a command: octet COMMAND --help. Exit codes: docs/errors.md.");
 }
 Program::~Program() = default;

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 std::string facts_text(const std::string& folder, const telemetry::RunRecord& run) {
   const telemetry::RunFacts& f = run.facts;
-  std::string out = format("run        {}: {} by {}, {}, began {}\n", printable(folder), printable(f.name), printable(f.recipe), f.state,
-                           printable(f.started));
+  std::string out = format("run        {}: {}, recipe {}, {}, began {}\n", printable(folder), printable(f.name), printable(f.recipe),
+                           f.state, printable(f.started));
   out += format("model      {} {}, {} parameters, {} layers, width {}, vocabulary {}, sequences of {}\n", printable(f.model.family),
                 printable(f.model.size), grouped(f.model.parameters), f.model.layers, f.model.width, grouped(f.model.vocabulary),
                 grouped(f.model.context));

@@ -136,7 +136,7 @@ void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
                                 .rows_region = Lifetime::run,
                                 .cols_region = Lifetime::run,
                                 .plain = spec.quantizes() ? value : Tensor{},
-                                .category = Category::quantized_weights,
+                                .category = Category::weight_operands,
                                 .for_gemm = true});
   operands_->spec = spec;
   ops::quantize(stream, value, *operands_);
@@ -161,7 +161,7 @@ void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
   const bool finds_scale = !spec.scale_known() && spec.rows.whole_tensor() && spec.cols.whole_tensor();
   if (!finds_scale && spec.health == nullptr) return;
   if (finds_scale && !scale_)
-    for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::quantized_weights);
+    for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::weight_operands);
   const Scope scope(stream);
   if (!spec.amax) spec.amax = stream.zeros({1}, DType::f32);
   ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape, .dtype = value.dtype, .plain = value});
@@ -182,7 +182,7 @@ Quantized Linear::weight_operand(Stream& stream, Side side) const {
                                    .rows = side == Side::rows,
                                    .cols = side == Side::cols,
                                    .plain = value,
-                                   .category = Category::quantized_weights,
+                                   .category = Category::weight_operands,
                                    .for_gemm = true});
   ops::quantize(stream, value, made);
   return side == Side::rows ? made.codes.rows : made.codes.cols;

@@ -79,7 +79,7 @@ inline telemetry::RunFacts sample_facts(const SampleRecipe& recipe, std::int64_t
                            {"gradients", 39362560},
                            {"optimizer", 78725120},
                            {"activations", recipe.fp8 ? 41200000 : 58900000},
-                           {"quantized weights", recipe.fp8 ? 11800000 : 0},
+                           {"weights for GEMMs", recipe.fp8 ? 11800000 : 0},
                            {"workspace", 6291456}};
   for (const auto& c : run.memory.categories) run.memory.peak += c.bytes;
   run.config_json = format(

@@ -8,7 +8,7 @@
 namespace octet {
 
 std::string_view name(Category c) {
-  constexpr std::string_view names[] = {"weights",         "quantized weights", "gradients",   "optimizer",
+  constexpr std::string_view names[] = {"weights",         "weights for GEMMs", "gradients",   "optimizer",
                                         "quantizer state", "activations",       "temporaries", "workspace"};
   return names[std::size_t(c)];
 }

@@ -30,16 +30,7 @@ struct Region {
 };
 
 /// The purpose of an allocation: the rows of every memory table.
-enum class Category : std::uint8_t {
-  weights,
-  quantized_weights,
-  gradients,
-  optimizer,
-  quantizer_state,
-  activations,
-  temporaries,
-  workspace
-};
+enum class Category : std::uint8_t { weights, weight_operands, gradients, optimizer, quantizer_state, activations, temporaries, workspace };
 inline constexpr int categories = 8;
 std::string_view name(Category);
 

@@ -176,7 +176,7 @@ TEST(Arena, NamesItsDevicesAndCategories) {
   EXPECT_EQ(name(Device::cpu), "cpu");
   EXPECT_EQ(name(Device::null), "null");
   EXPECT_EQ(name(Category::weights), "weights");
-  EXPECT_EQ(name(Category::quantized_weights), "quantized weights");
+  EXPECT_EQ(name(Category::weight_operands), "weights for GEMMs");
   EXPECT_EQ(name(Category::workspace), "workspace");
 }
 

@@ -47,7 +47,7 @@ TEST(Report, HasEverySectionOfAComparison) {
                            "Learning rate",
                            "Throughput",
                            "Peak memory",
-                           "quantized weights",
+                           "weights for GEMMs",
                            "FP8 health",
                            "Headroom [bits]: current",
                            "Parameter norm",

@@ -59,23 +59,50 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   return out;
 }
 
+namespace {
+
+// Bytes that do not depend on the batch.
+std::size_t states(const MemoryPeak& memory) {
+  std::size_t out = 0;
+  for (const Category c : {Category::weights, Category::weight_operands, Category::gradients, Category::optimizer})
+    out += memory.by_category[std::size_t(c)];
+  return out;
+}
+
+// Advice that helps: a smaller batch only where something else than states needs the memory.
+std::string remedies(const MemoryPeak& memory, std::size_t available, const LoopConfig& loop) {
+  const std::size_t fixed = states(memory), of_batch = memory.total - std::min(memory.total, fixed);
+  if (fixed > available)
+    return format(
+        "weights, gradients and optimizer states alone need {}, whatever the batch: set optim.master, optim.gradients and "
+        "optim.moments to \"bf16\", recipe.weights = \"on_demand\", optim.offload = true on a GPU, or use a smaller model; see "
+        "docs/recipes.md#memory",
+        bytes_text(double(fixed)));
+  const std::string more =
+      "use a shorter data.sequence_length, a smaller model, or see docs/recipes.md#memory on model.recompute, recipe.weights and optim";
+  if (loop.batch <= 1) return more;
+  const auto fits = [&](std::int64_t batch) {
+    return double(fixed) + double(of_batch) * double(batch) / double(loop.batch) <= double(available);
+  };
+  std::int64_t batch = loop.batch - 1;  // the largest divisor that fits: the step keeps its tokens
+  while (batch > 1 && (loop.batch % batch != 0 || !fits(batch))) --batch;
+  return format("set train.batch = {} and train.accumulate = {}, or ", batch, loop.accumulate * (loop.batch / batch)) + more;
+}
+
+}  // namespace
+
 void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& loop) {
   if (dry.memory.host > 0 && dry.memory.host > cpu::available_bytes())
     throw DeviceError(
         format("optim.offload needs {} of the host's memory and {} are free: set optim.moments = \"bf16\", or optim.offload = false",
                bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
   if (dry.memory.total <= available) return;
-  std::string remedies =
-      "use a shorter data.sequence_length, a smaller model, or see docs/recipes.md#memory on model.recompute, recipe.weights and "
-      "optim";
-  if (loop.batch > 1)
-    remedies = format("set train.batch = {} and train.accumulate = {}, or ", loop.batch / 2, loop.accumulate * 2) + remedies;
   std::string largest;
   for (std::size_t c = 0; c < categories; ++c)
     if (dry.memory.by_category[c] * 5 > dry.memory.total)
       largest += format("{}{} {}", largest.empty() ? "" : ", ", name(Category(c)), bytes_text(double(dry.memory.by_category[c])));
   throw DeviceError(format("the run needs {} of memory ({}) and {} are free: {}", bytes_text(double(dry.memory.total)), largest,
-                           bytes_text(double(available)), remedies));
+                           bytes_text(double(available)), remedies(dry.memory, available, loop)));
 }
 
 void require_native(const DryRun& dry, const scaling::PrecisionConfig& config) {

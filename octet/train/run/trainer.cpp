@@ -246,15 +246,17 @@ void Trainer::one_step() {
   const std::uint64_t sample = loader_->position();
   const std::vector<data::Batch> micro_batches = next_micro_batches();
   const std::int64_t step = at_.step + 1;
-  const bool measure = step % config_.train.health_every == 0 || step == 1;
+  const auto measured = [&](std::int64_t s) { return s % config_.train.health_every == 0 || s == 1; };
   const Work before = engine_->stream.work();
   const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step));
   Readout shown;
-  const bool whole = runner_->run(micro_batches, {.learning_rate = rate, .measure = measure, .stopped = stop_requested}, [&] {
-    at_.step = step;
-    shown = read_out(*engine_);
-    after_update(shown, micro_batches, measure);
-  });
+  const bool whole =
+      runner_->run(micro_batches,
+                   {.learning_rate = rate, .measure = measured(step), .measure_next = measured(step + 1), .stopped = stop_requested}, [&] {
+                     at_.step = step;
+                     shown = read_out(*engine_);
+                     after_update(shown, micro_batches, measured(step));
+                   });
   if (!whole) return loader_->seek(sample);
   if (step == 1) store_gemm_algorithms(run_.folder, engine_->stream.device());
 

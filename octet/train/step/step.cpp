@@ -7,7 +7,9 @@ namespace octet::train {
 namespace {
 
 // Weights are counted whenever they are quantized, micro-batches in steps that are measured.
-constexpr scaling::Pass of_weights{.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch};
+constexpr scaling::Pass of_weights(bool measured) {
+  return {.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch, .measure_noise = measured};
+}
 constexpr scaling::Pass of_micro_batch(bool measured) {
   return {.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch, .count = measured, .measure_noise = measured};
 }
@@ -28,7 +30,7 @@ models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region regio
   return {tokens, targets, batch.length};
 }
 
-StepRunner::StepRunner(Engine& engine) : engine_(engine) { quantize_weights(); }
+StepRunner::StepRunner(Engine& engine) : engine_(engine) { quantize_weights(true); }
 
 bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptions& options, const std::function<void()>& read) {
   const std::int64_t tokens = tokens_of(micro_batches);
@@ -44,7 +46,7 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
   if (read) read();
   engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
   clear_sums();
-  quantize_weights();
+  quantize_weights(options.measure_next);
   return true;
 }
 
@@ -86,13 +88,13 @@ void StepRunner::clear_sums() {
   clear(engine_.stream, engine_.loss_sums().sum), clear(engine_.stream, engine_.loss_sums().counted);
 }
 
-void StepRunner::quantize_weights() { engine_.model->refresh(engine_.stream, of_weights); }
+void StepRunner::quantize_weights(bool measured) { engine_.model->refresh(engine_.stream, of_weights(measured)); }
 
 // Weights did not change, but their scales may be new, and their maxima are to be measured.
 void StepRunner::quantize_weights_again() {
   clear_sums();
   for (Parameter* p : engine_.parameters.list()) ++p->version;
-  quantize_weights();
+  quantize_weights(true);
 }
 
 }  // namespace octet::train

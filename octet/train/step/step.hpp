@@ -14,6 +14,7 @@ models::TokenBatch upload(Stream&, const data::Batch&, Region);
 struct StepOptions {
   double learning_rate = 0;
   bool measure = false;         // also SQNR of every quantizer and the norm of all parameters
+  bool measure_next = false;    // the next step measures: weights are quantized for it at the end of this one
   bool (*stopped)() = nullptr;  // asked between micro-batches whether to abandon this step
 };
 
@@ -39,7 +40,7 @@ class StepRunner {
 
  private:
   void clear_sums();
-  void quantize_weights();
+  void quantize_weights(bool measured);
   void quantize_weights_again();
   void run_micro_batch(const data::Batch&, std::int64_t tokens, bool measured);
   void update(const StepOptions&);
