@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Loss and gradients of three tiny language models as PyTorch computes them, for octet/train/step/golden.test.cpp.
+"""Loss and gradients of four tiny language models as PyTorch computes them, for octet/train/step/golden.test.cpp.
 
-Writes <folder>/llama.txt, qwen2.txt and gpt2.txt: transformers' own models on the CPU, in FP32, with eager attention. Weights and tokens
+Writes <folder>/llama.txt, qwen2.txt, qwen3.txt and gpt2.txt: transformers' own models on the CPU, in FP32, with eager attention. Weights and tokens
 come from a formula in integers that the test computes too, so the files hold results only. Lines of a file:
   # what made it
   config <the model's config.json>
@@ -57,6 +57,13 @@ def qwen2():
     return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**SIZES, rms_norm_eps=1e-4, rope_parameters=rope, tie_word_embeddings=True))
 
 
+def qwen3():
+    # Heads of 24 columns, which do not follow from 64 columns and 4 heads.
+    rope = dict(rope_type="default", rope_theta=1000.0)
+    return transformers.Qwen3ForCausalLM(
+        transformers.Qwen3Config(**SIZES, head_dim=24, rms_norm_eps=1e-3, rope_parameters=rope, tie_word_embeddings=False))
+
+
 def gpt2():
     return transformers.GPT2LMHeadModel(
         transformers.GPT2Config(n_embd=64, n_layer=2, n_head=4, n_inner=96, vocab_size=VOCABULARY, n_positions=64, layer_norm_epsilon=1e-3,
@@ -86,8 +93,8 @@ def golden(model):
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: golden.py <folder for llama.txt, qwen2.txt and gpt2.txt>")
+        sys.exit("usage: golden.py <folder for llama.txt, qwen2.txt, qwen3.txt and gpt2.txt>")
     torch.set_num_threads(1)
-    for family in (llama, qwen2, gpt2):
+    for family in (llama, qwen2, qwen3, gpt2):
         path = pathlib.Path(sys.argv[1]) / (family.__name__ + ".txt")
         path.write_text("\n".join(golden(family())) + "\n")

@@ -121,7 +121,7 @@ void expect_near(const std::vector<float>& ours, const GoldenGradient& golden, d
 }
 
 class EveryFamily : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily, ::testing::Values("llama", "qwen2", "gpt2"));
+INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily, ::testing::Values("llama", "qwen2", "qwen3", "gpt2"));
 
 TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const Golden golden = read_golden(GetParam());
