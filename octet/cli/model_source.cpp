@@ -16,10 +16,8 @@ namespace octet::cli {
 namespace {
 
 ModelSource of_folder(const std::string& folder) {
-  return {.folder = folder,
-          .companions_folder = folder,
-          .companions = models::read_companions(folder),
-          .shape = models::read_hugging_face_shape(folder)};
+  const models::ModelShape shape = models::read_hugging_face_shape(folder);  // its errors come first
+  return {.folder = folder, .companions_folder = folder, .companions = models::read_companions(folder), .shape = shape};
 }
 
 /// Of a checkpoint that was found good.
@@ -37,9 +35,11 @@ ModelSource of_checkpoint(const std::string& run, const std::string& checkpoint,
 ModelSource of_run(const std::string& run, std::int64_t step) {
   const train::CheckpointStore store(train::checkpoint_folder(run));
   const std::vector<std::int64_t> steps = store.steps();
+  std::vector<std::string> words;
+  for (const std::int64_t s : steps) words.push_back(to_text(s));
   if (step >= 0 && std::find(steps.begin(), steps.end(), step) == steps.end())
     throw ConfigError(format("--step {}: {} has no checkpoint of that step; {}", step, printable(run),
-                             steps.empty() ? std::string("it has none") : format("there are {}", joined(steps))));
+                             steps.empty() ? std::string("it has none") : format("there are {}", joined(words))));
   if (step >= 0) return of_checkpoint(run, store.path(step), store.verify(step));
   const auto newest = train::newest_good(store, nullptr);
   return newest ? of_checkpoint(run, store.path(newest->step), *newest) : of_folder(run + "/weights");
@@ -70,8 +70,8 @@ ModelSource ModelSource::find(const std::string& folder, std::int64_t step) {
       (step >= 0 || exists(folder + "/weights/config.json") || !train::CheckpointStore(train::checkpoint_folder(folder)).steps().empty()))
     return of_run(folder, step);
   throw ConfigError(format(
-      "{}: neither it nor its folder `weights` has a config.json, and there is no checkpoint; name a Hugging Face folder, a checkpoint, "
-      "or a run that is finished or has saved one",
+      "{}: neither it nor its folder `weights` has a config.json, and it has no checkpoint; name a Hugging Face folder, a checkpoint, or "
+      "a finished run",
       printable(folder)));
 }
 

@@ -28,7 +28,7 @@ constexpr std::size_t config_bytes = std::size_t(16) << 20, file_bytes = std::si
 constexpr json::Limits tokenizer_limits{.bytes = file_bytes, .values = std::size_t(1) << 22};
 
 std::string text_of(const std::string& folder, const std::string& name, std::size_t most) {
-  return read_file(io::path_within(folder, name), most);
+  return with_remedy("fetch it again", [&] { return read_file(io::path_within(folder, name), most); });
 }
 
 /// The text of a special token in tokenizer_config.json, which may be a string or an object with its content.
@@ -112,6 +112,16 @@ DType weights_dtype(const Companions& companions) {
     if (const json::Value* type = config.find(key); type != nullptr && type->text() != nullptr)
       return *type->text() == "bfloat16" ? DType::bf16 : DType::f32;
   return DType::f32;
+}
+
+std::string dropout_of(const Companions& companions) {
+  if (companions.config.empty()) return "";
+  const json::Value value = parsed(companions.config);
+  const json::Fields config(value, config_name);
+  std::string out;
+  for (const char* key : {"attention_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"})
+    if (const double p = config.number_or(key, 0, 0, 1); p > 0) out += octet::format("{}{} = {}", out.empty() ? "" : ", ", key, p);
+  return out;
 }
 
 json::Value exported_config(const ModelShape& shape, DType dtype, const Companions& companions) {

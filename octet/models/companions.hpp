@@ -15,7 +15,7 @@ class Value;
 namespace octet::models {
 
 /// The files of a Hugging Face folder beside its weights: config.json, generation_config.json and those of the tokenizer. A run and an
-/// export hand them on, so that a model comes out with what it came in with.
+/// export hand them on, so that a model leaves Octet with the files that it came with.
 struct Companions {
   struct File {
     std::string name, text;
@@ -39,6 +39,9 @@ void write_companions(const std::string& folder, const Companions&);
 
 /// The type of a model's weights by config.json: BF16 where it says so; F32 for any other or none, since F32 holds F16 exactly.
 DType weights_dtype(const Companions&);
+
+/// The dropout probabilities above 0 in config.json, "attn_pdrop = 0.1, resid_pdrop = 0.1", or "": Octet trains without dropout.
+std::string dropout_of(const Companions&);
 
 /// config.json of an export of `shape` with weights of `dtype`. With a config.json among the companions it is that file with another dtype:
 /// keys that Octet does not know stay as they are. Otherwise it is made from the shape, and begin and end tokens follow from the

@@ -109,7 +109,7 @@ std::string contradictions(const ModelConfig& c, const models::ModelShape& wante
   return out;
 }
 
-/// The folder decides; keys may repeat what it says.
+/// The folder decides; keys may repeat it.
 models::ModelShape shape_of_folder(const ModelConfig& c) {
   const models::ModelShape there = models::read_hugging_face_shape(c.folder());
   models::ModelShape wanted = there;
