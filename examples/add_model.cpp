@@ -131,13 +131,14 @@ class ParallelDecoder final : public models::Model {
     embedding_.gradient.done();
   }
 
-  void last_logits(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const Tensor& logits) override {
+  void logits(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
+              const Tensor& logits) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
     const std::int64_t sequences = batch.tokens.count() / batch.sequence;
-    const Tensor last = stream.empty({sequences, shape_.width}, activations_);
-    for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.rows((s + 1) * batch.sequence - 1, 1), last.rows(s, 1));
-    head_.logits(stream, normalised(stream, last, pass), logits, pass);
+    const Tensor ends = stream.empty({sequences * last, shape_.width}, activations_);
+    for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.rows((s + 1) * batch.sequence - last, last), ends.rows(s * last, last));
+    head_.logits(stream, normalised(stream, ends, pass), logits, pass);
   }
 
   // The one list of the model's parameters: storage, optimizer, checkpoints and counts follow it.

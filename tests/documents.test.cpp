@@ -4,6 +4,7 @@
 
 #include "octet/config/attributes.hpp"
 #include "octet/config/write.hpp"
+#include "octet/models/registry.hpp"
 #include "octet/scaling/recipe.hpp"
 #include "octet/train/run/run_config.hpp"
 #include "tests/testing/scratch.hpp"
@@ -36,6 +37,14 @@ TEST(Documents, TheConfigurationPageHasEveryKeyWithItsTypeDefaultAndHelp) {
     EXPECT_TRUE(testing::has(text, row)) << "docs/configuration.md lacks the line\n" << row;
   }
   EXPECT_EQ(lines_that_begin_with(text, "| `"), fields.size()) << "docs/configuration.md has keys that do not exist";
+}
+
+TEST(Documents, TheModelPageHasEveryFamilyAndSize) {
+  const std::string text = page("models.md");
+  for (const models::ModelFamily& family : models::model_families()) {
+    EXPECT_TRUE(testing::has(text, format("| `{}` |", family.name))) << family.name;
+    for (const models::ModelSize& size : family.sizes()) EXPECT_TRUE(testing::has(text, format("`{}`", size.name))) << size.name;
+  }
 }
 
 TEST(Documents, TheRecipePageDescribesEveryRecipe) {

@@ -88,7 +88,7 @@ Result run(const Plan& plan) {
   if (plan.config.threads > 0) cpu::set_threads(int(plan.config.threads));
   const Device device = machine::device_named(plan.config.device);
   const Target target = machine::machine_target(device, plan.config.deterministic);
-  Result out{.device = machine::device_name(device), .model = plan.config.model.size, .effort = plan.effort};
+  Result out{.device = machine::device_name(device), .model = plan.config.model.name(), .effort = plan.effort};
   out.libraries = device == Device::cpu ? "oneDNN " + ops::gemm_library() : ops::gemm_library(device) + ", " + ops::attention_library();
   out.sequence = plan.config.data.sequence_length, out.tokens = plan.config.train.batch * out.sequence;
   if (out.effort.working_set_bytes == 0) out.effort.working_set_bytes = beyond_cache_bytes(device);

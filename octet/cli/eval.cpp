@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "octet/base/output.hpp"
+#include "octet/cli/logits_file.hpp"
 #include "octet/cli/trained_model.hpp"
 #include "octet/data/dataset.hpp"
 #include "octet/data/eval_batches.hpp"
@@ -10,12 +11,32 @@ namespace octet::cli {
 namespace {
 
 struct Options : TrainedModel {
-  std::string data;
+  std::string data, logits, ids;
   std::int64_t sequence = 256, batch = 4, tokens = 0, calibration = 4;
   double fraction = 0.01;
 };
 
+// --ids, or the first held-out window.
+TokenRows token_rows(const Options& o) {
+  if (!o.ids.empty()) return read_token_rows(o.ids);
+  const data::Dataset dataset(o.data);
+  const data::Windows windows(dataset, data::split_documents(dataset, o.fraction).held_out, o.sequence, "held-out");
+  const data::Batch batch = data::EvalBatches(windows, 1, o.sequence)[0];
+  return {1, batch.length, {batch.inputs.begin(), batch.inputs.end()}};
+}
+
+ExitCode store_logits(const Options& o) {
+  const TokenRows tokens = token_rows(o);
+  const auto engine = o.load(tokens.length);
+  write_logits(*engine, tokens, o.logits);
+  output::print("{}: logits of {} x {} tokens\n", printable(o.logits), grouped(tokens.rows), grouped(tokens.length));
+  return ExitCode::done;
+}
+
 ExitCode evaluate_model(const Options& o) {
+  if (!o.ids.empty() && o.logits.empty()) throw ConfigError("--ids names the tokens of --logits; give --logits FILE too, or --data alone");
+  if (o.data.empty() && o.ids.empty()) throw ConfigError("--data is missing: name a token folder, or the tokens of --logits with --ids");
+  if (!o.logits.empty()) return store_logits(o);
   const data::Dataset dataset(o.data);
   const data::Windows windows(dataset, data::split_documents(dataset, o.fraction).held_out, o.sequence, "held-out");
   const data::EvalBatches batches(windows, o.batch, o.tokens);
@@ -33,13 +54,14 @@ ExitCode evaluate_model(const Options& o) {
 
 void add_eval(Program& program) {
   auto o = std::make_shared<Options>();
-  Command command =
-      program.command("eval", "Evaluate a model under any recipe, including one it was not trained with",
-                      "  octet eval runs/bf16 --data data/docs\n"
-                      "  octet eval runs/bf16 --data data/docs --recipe global --residual    a BF16 model in FP8, one scale per model\n"
-                      "  octet eval runs/bf16 --data data/docs --recipe current --residual   the same, per-tensor scales");
+  Command command = program.command(
+      "eval", "Evaluate a model under any recipe, including one it was not trained with",
+      "  octet eval runs/bf16 --data data/docs\n"
+      "  octet eval runs/bf16 --data data/docs --recipe global --residual    a BF16 model in FP8, one scale per model\n"
+      "  octet eval runs/bf16 --data data/docs --recipe current --residual   the same, per-tensor scales\n"
+      "  octet eval model --logits logits.safetensors --ids ids.safetensors --recipe fp32    to compare with another program");
   o->add_to(command);
-  command.option("--data", o->data, "token folder; its held-out part is read", {}, true);
+  command.option("--data", o->data, "token folder; its held-out part is read");
   command.option("--sequence", o->sequence, "tokens per sequence", {.at_least = 1});
   command.option("--batch", o->batch, "sequences per batch", {.at_least = 1});
   command.option("--tokens", o->tokens, "held-out tokens to evaluate on; 0: all", {.at_least = 0});
@@ -47,6 +69,9 @@ void add_eval(Program& program) {
                  {.at_least = 0, .at_most = 0.999});
   command.flag("--residual", o->quantize_residual, "quantize the residual stream too");
   command.option("--calibration", o->calibration, "batches that initialize scales with a history", {.at_least = 0});
+  command.option("--logits", o->logits,
+                 "write the logits of the first held-out sequence, or of --ids, to this safetensors file instead, and print no loss");
+  command.option("--ids", o->ids, "safetensors file with a tensor \"ids\" [rows, length]: the tokens of --logits");
   command.run([o] { return evaluate_model(*o); });
 }
 

@@ -6,19 +6,24 @@ namespace octet::cli {
 
 void add_export(Program& program) {
   struct Options : TrainedModel {
-    std::string output, dtype = "f32";
+    std::string output, dtype = "input";
   };
   auto o = std::make_shared<Options>();
   Command command = program.command("export", "Write a model as a Hugging Face folder, for transformers",
-                                    "  octet export runs/current --output exported --dtype bf16", Result::file);
-  command.positional("model", o->folder, "folder of a run, or a Hugging Face folder", true);
+                                    "  octet export runs/current --output exported --dtype bf16\n"
+                                    "  octet export runs/current --step 400 --output exported    a checkpoint of the run",
+                                    Result::file);
+  o->add_source_to(command);
   command.option("-o,--output", o->output, "folder to create", {}, true);
-  command.option("--dtype", o->dtype, "f32 or bf16", {.one_of = {"f32", "bf16"}});
+  command.option("--dtype", o->dtype, "f32, bf16, or input: that of the model it began from, or f32", {.one_of = {"input", "f32", "bf16"}});
   command.run([o] {
     o->precision.recipe = "fp32", o->device = "cpu";
     const auto engine = o->load(1);
-    train::save_weights(*engine, o->output, o->dtype == "bf16" ? DType::bf16 : DType::f32);
-    output::print("{}: {} parameters as {}\n", printable(o->output), grouped(engine->parameters.count()), o->dtype);
+    const models::Companions& companions = o->source().companions;
+    const DType dtype = o->dtype == "input" ? models::weights_dtype(companions) : o->dtype == "bf16" ? DType::bf16 : DType::f32;
+    train::save_weights(*engine, o->output, dtype, companions);
+    const std::int64_t parameters = engine->parameters.count() - o->source().shape.padding();
+    output::print("{}: {} parameters as {}\n", printable(o->output), grouped(parameters), dtype);
     return ExitCode::done;
   });
 }

@@ -34,7 +34,7 @@ ExitCode plan_run(const RunOptions& o) {
   const train::EngineConfig engine = train::engine_config(c);
   require_data(c);
   const train::DryRun dry = train::dry_run(engine, machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
-  output::print("model    {}, {} parameters\n", c.model.size, grouped(dry.parameters));
+  output::print("model    {}, {} parameters\n", c.model.name(), grouped(dry.parameters));
   output::print("step     {} tokens = {} x {} sequences of {}\n", grouped(c.tokens_per_step()), c.train.accumulate, c.train.batch,
                 c.data.sequence_length);
   output::print("work     {} GFLOP per step ({} in GEMMs), {} of other memory traffic, {} ops\n", fixed(dry.step.flops / 1e9, 1),

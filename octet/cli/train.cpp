@@ -30,7 +30,7 @@ struct Options : RunOptions {
     if (!exists(options.file))
       throw ConfigError(
           format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
-    return options.config();
+    return train::stored_model(options.config(), folder);
   }
 };
 

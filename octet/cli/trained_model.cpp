@@ -10,7 +10,7 @@
 namespace octet::cli {
 
 void TrainedModel::add_to(Command& command) {
-  command.positional("model", folder, "Hugging Face folder, or the folder of a run", true);
+  add_source_to(command);
   std::vector<std::string_view> names;
   for (const auto& entry : scaling::recipes()) names.push_back(entry.name);
   command.option("--recipe", precision.recipe, "precision of the linear layers: " + joined(names));
@@ -20,23 +20,24 @@ void TrainedModel::add_to(Command& command) {
   command.option("--threads", threads, "threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
 }
 
-std::string TrainedModel::weights() const {
-  for (const std::string& candidate : {folder, folder + "/weights"})
-    if (exists(candidate + "/config.json")) return candidate;
-  throw ConfigError(
-      format("{}: neither it nor its folder `weights` has a config.json; name a Hugging Face folder or a finished run", printable(folder)));
+void TrainedModel::add_source_to(Command& command) {
+  command.positional("model", folder, "Hugging Face folder, checkpoint, or the folder of a run", true);
+  command.option("--step", step, "of a run: the checkpoint of this step; without it, the newest one", {.at_least = 0});
 }
 
-std::int64_t TrainedModel::max_sequence() const { return models::read_hugging_face_shape(weights()).max_sequence; }
+const ModelSource& TrainedModel::source() const {
+  if (!source_) source_ = ModelSource::find(folder, step);
+  return *source_;
+}
 
 std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   if (threads > 0) cpu::set_threads(int(threads));
-  const std::string from = weights();
-  const models::ModelShape shape = models::read_hugging_face_shape(from);
+  const models::ModelShape& shape = source().shape;
   if (sequence > shape.max_sequence)
-    throw ConfigError(
-        format("{} tokens are requested, but the model in {} takes at most {} tokens", sequence, printable(from), shape.max_sequence));
-  const auto files = io::TensorFolder::open(from);  // weights that cannot be read are refused before the machine is measured
+    throw ConfigError(format("{} tokens are requested, but the model in {} takes at most {} tokens", sequence, printable(source().folder),
+                             shape.max_sequence));
+  if (!source().checkpoint)
+    io::TensorFolder::open(source().folder);  // weights that cannot be read are refused before the machine is measured
   for (const auto& entry : scaling::recipes())
     if (entry.name == precision.recipe && entry.options.empty() && precision.options.format != "default")
       log::warn("--format {} has no effect: nothing has 8 bits under {}", precision.options.format, precision.recipe);
@@ -46,7 +47,7 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   auto engine = std::make_unique<train::Engine>(
       train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = wanted, .sequence = sequence}, on,
       machine::machine_target(on));
-  train::load_weights(*engine, files);
+  source().load(*engine);
   return engine;
 }
 

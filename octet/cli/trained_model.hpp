@@ -1,26 +1,33 @@
 #pragma once
 
 #include "octet/cli/command.hpp"
+#include "octet/cli/model_source.hpp"
 #include "octet/data/tokenizer.hpp"
 #include "octet/train/step/engine.hpp"
 
 namespace octet::cli {
 
-/// A model read from a folder, to be evaluated or sampled under any recipe: the options and the engine they make.
+/// A trained model, to be evaluated or sampled under any recipe: the options and the engine they make.
 struct TrainedModel {
-  std::string folder;  // a Hugging Face folder, or a run's folder, whose `weights` are then meant
+  std::string folder;      // as ModelSource::find() takes it
+  std::int64_t step = -1;  // of a run's checkpoint; -1: the newest
   scaling::PrecisionConfig precision;
   bool quantize_residual = false;
   std::string device = "auto", head = "bf16";
   std::int64_t threads = 0;
 
   void add_to(Command&);
-  /// The folder with config.json. Throws ConfigError when neither `folder` nor its `weights` has one.
-  std::string weights() const;
+  /// The positional folder and --step alone.
+  void add_source_to(Command&);
+  /// Found at the first call, and then kept. Throws as ModelSource::find().
+  const ModelSource& source() const;
   /// The longest sequence that the model takes.
-  std::int64_t max_sequence() const;
+  std::int64_t max_sequence() const { return source().shape.max_sequence; }
   /// Without gradients, for sequences up to `sequence`.
   std::unique_ptr<train::Engine> load(std::int64_t sequence) const;
+
+ private:
+  mutable std::optional<ModelSource> source_;
 };
 
 }  // namespace octet::cli

@@ -18,23 +18,8 @@ bool stands_in(const std::string& folder, const char* name) {
   return fs::exists(fs::symlink_status(fs::path(folder) / name, ignored));
 }
 
-/// Where the file `name` of `folder` really is; a link only in the layout of the Hugging Face cache.
-std::string path_in(const std::string& folder, const std::string& name) {
-  const fs::path path = fs::path(folder) / name;
-  std::error_code reason;
-  const fs::file_status status = fs::symlink_status(path, reason);
-  if (!fs::exists(status)) throw DataError(format("{}: the file '{}' is missing; fetch it again", printable(folder), printable(name)));
-  if (!fs::is_symlink(status)) return path.string();
-  const fs::path target = fs::canonical(path, reason), home = fs::canonical(folder, reason);
-  const fs::path snapshots = home.parent_path();
-  if (!target.empty() && snapshots.filename() == "snapshots" && target.parent_path() == snapshots.parent_path() / "blobs")
-    return target.string();
-  throw DataError(format("{}: '{}' is a symbolic link out of the folder, which is not followed; put the file itself there",
-                         printable(folder), printable(name)));
-}
-
 WeightIndex read_index(const std::string& folder) {
-  const InputFile file(path_in(folder, index_name), Link::refuse);
+  const InputFile file(path_within(folder, index_name), Link::refuse);
   if (file.size() > max_index_bytes) {
     throw DataError(
         format("{}: the index may have {} bytes, it has {}; fetch it again", printable(file.path()), max_index_bytes, file.size()));
@@ -53,6 +38,20 @@ WeightIndex read_index(const std::string& folder) {
 
 }  // namespace
 
+std::string path_within(const std::string& folder, const std::string& name) {
+  const fs::path path = fs::path(folder) / name;
+  std::error_code reason;
+  const fs::file_status status = fs::symlink_status(path, reason);
+  if (!fs::exists(status)) throw DataError(format("{}: the file '{}' is missing; fetch it again", printable(folder), printable(name)));
+  if (!fs::is_symlink(status)) return path.string();
+  const fs::path target = fs::canonical(path, reason), home = fs::canonical(folder, reason);
+  const fs::path snapshots = home.parent_path();
+  if (!target.empty() && snapshots.filename() == "snapshots" && target.parent_path() == snapshots.parent_path() / "blobs")
+    return target.string();
+  throw DataError(format("{}: '{}' is a symbolic link out of the folder, which is not followed; put the file itself there",
+                         printable(folder), printable(name)));
+}
+
 TensorFolder TensorFolder::open(const std::string& folder) {
   const bool single = stands_in(folder, single_name), sharded = stands_in(folder, index_name);
   if (single && sharded) {
@@ -64,7 +63,7 @@ TensorFolder TensorFolder::open(const std::string& folder) {
   WeightIndex index{{single_name}, {}};
   if (sharded) index = read_index(folder);
   for (const std::string& file : index.files)
-    out.files_.push_back(with_remedy("fetch it again", [&] { return SafetensorsFile::open(path_in(folder, file), Link::refuse); }));
+    out.files_.push_back(with_remedy("fetch it again", [&] { return SafetensorsFile::open(path_within(folder, file), Link::refuse); }));
   out.list_names();
   for (const auto& [tensor, file] : index.tensors) {
     if (!out.files_[file].find(tensor)) {

@@ -24,6 +24,8 @@ struct ModelShape {
 
   /// Rows of embedding and head: the vocabulary up to the next multiple of 16, as 8-bit GEMMs need.
   std::int64_t padded_vocabulary() const { return round_up(vocabulary, 16); }
+  /// Values of those rows that belong to no token: no parameters.
+  std::int64_t padding() const { return (padded_vocabulary() - vocabulary) * width * (tied ? 1 : 2); }
   bool operator==(const ModelShape&) const = default;
 };
 

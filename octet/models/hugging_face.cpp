@@ -16,6 +16,11 @@ namespace {
 constexpr const char* config_name = "config.json";
 constexpr json::Limits config_limits{.bytes = std::size_t(16) << 20, .values = std::size_t(1) << 17};
 
+/// The folder is not damaged, but the family of its model is not supported.
+struct Unsupported : DataError {
+  using DataError::DataError;
+};
+
 std::string bracketed(std::span<const std::int64_t> shape) {
   std::string out;
   for (const std::int64_t d : shape) out += (out.empty() ? "" : ", ") + std::to_string(d);
@@ -31,20 +36,10 @@ const HuggingFaceFormat& format_of(const ModelShape& shape) {
   return found;
 }
 
-json::Value config_of(const ModelShape& shape, DType dtype) {
-  const HuggingFaceFormat& format = format_of(shape);
-  json::Value config = json::Object();
-  config.set("architectures", json::Array{format.architecture}).set("model_type", shape.family);
-  format.write(shape, config);
-  // Begin and end tokens belong to the tokenizer; transformers' defaults would name tokens of other vocabularies.
-  config.set("bos_token_id", {}).set("eos_token_id", {});
-  config.set("torch_dtype", dtype == DType::f32 ? "float32" : "bfloat16");
-  return config;
-}
-
 /// Whether an export writes a file of that name.
 bool exported(std::string_view name) {
-  return name == config_name || name == "model.safetensors.index.json" || (name.starts_with("model") && name.ends_with(".safetensors"));
+  return name == config_name || name == "model.safetensors.index.json" || (name.starts_with("model") && name.ends_with(".safetensors")) ||
+         is_companion(name);
 }
 
 void refuse_other_files(const std::string& folder) {
@@ -57,19 +52,23 @@ void refuse_other_files(const std::string& folder) {
   }
 }
 
-ModelShape shape_of_config(const std::string& folder) {
-  const std::string path = folder + "/" + config_name;
-  const json::Value file = json::load(path, config_limits);
-  const json::Fields config(file, printable(path));
-  if (config.has("quantization_config")) config.refuse("quantization_config", "absent: quantized weights are not read");
+/// The family of a config.json. Throws DataError with the list of families.
+const ModelFamily& family_of(const json::Fields& config, const std::string& path) {
   const std::string type = config.text("model_type");
   std::string names;
   for (const ModelFamily& family : model_families()) {
     if (!family.hugging_face) continue;
-    if (family.name == type) return family.hugging_face.read(config);
+    if (family.name == type) return family;
     names += (names.empty() ? "" : ", ") + std::string(family.name);
   }
-  config.refuse("model_type", "one of " + names);
+  throw Unsupported(octet::format("{}: model_type \"{}\" is a family that octet does not support; it supports {} (docs/models.md)",
+                                  printable(path), printable(type), names));
+}
+
+ModelShape shape_of_config(const json::Value& file, const std::string& path) {
+  const json::Fields config(file, printable(path));
+  if (config.has("quantization_config")) config.refuse("quantization_config", "absent: quantized weights are not read");
+  return family_of(config, path).hugging_face.read(config);
 }
 
 /// One line per key in which the folder's model differs from the requested one.
@@ -95,12 +94,11 @@ std::string differences(const ModelShape& there, const ModelShape& wanted) {
 void require_shape(const std::string& folder, const ModelShape& wanted) {
   // Through config.json and back, so that properties that a family lacks (such as the base of RoPE) are not compared.
   const HuggingFaceFormat& format = format_of(wanted);
-  const json::Value written = config_of(wanted, DType::f32);
+  const json::Value written = exported_config(wanted, DType::f32, {});
   const std::string different = differences(read_hugging_face_shape(folder), format.read(json::Fields(written, config_name)));
   if (different.empty()) return;
   throw ConfigError(
-      octet::format("{}: contains another model than the configured one: {}; set model.size and its sizes to those of the folder",
-                    printable(folder), different));
+      octet::format("{}: contains another model than the configured one: {}; use the folder's own shape", printable(folder), different));
 }
 
 /// A folder's tensors under the names of a weight map; records which were read.
@@ -143,15 +141,20 @@ class Source {
   std::set<std::string_view> used_;
 };
 
-void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn::Parameters& parameters) {
-  const HuggingFaceFormat& format = format_of(shape);
-  const auto slices = format.weights(shape);
-  const auto places = placed(slices, parameters);
-  Source source(files, format);
+/// The tensor of each place, none for a missing alias. Every tensor of the folder is one of them.
+std::vector<std::optional<io::TensorView>> tensors_of(const io::TensorFolder& files, const ModelShape& shape,
+                                                      const std::vector<WeightPlace>& places) {
+  Source source(files, format_of(shape));
   std::vector<std::optional<io::TensorView>> tensors;
   for (const WeightPlace& p : places) tensors.push_back(source.tensor(p));
   source.require_all_used(shape.family);
+  return tensors;
+}
 
+void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn::Parameters& parameters) {
+  const auto slices = format_of(shape).weights(shape);
+  const auto places = placed(slices, parameters);
+  const auto tensors = tensors_of(files, shape, places);
   for (std::size_t i = 0; i < places.size(); ++i)
     if (!places[i].alias()) places[i].read(*tensors[i]);
   clear_padding(slices, parameters);
@@ -167,7 +170,8 @@ void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn:
 
 void require_hugging_face_format(const ModelShape& shape) { format_of(shape); }
 
-void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters, DType dtype) {
+void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters, DType dtype,
+                       const Companions& companions) {
   check(dtype == DType::f32 || dtype == DType::bf16, "save_hugging_face writes f32 or bf16, not {}", dtype);
   const io::StoredDType stored = dtype == DType::f32 ? io::StoredDType::f32 : io::StoredDType::bf16;
   auto places = placed(format_of(shape).weights(shape), parameters);
@@ -176,8 +180,9 @@ void save_hugging_face(const std::string& folder, const ModelShape& shape, const
   for (const WeightPlace& p : places) tensors.push_back({p.name(), stored, p.stored_shape()});
 
   refuse_other_files(folder);
+  const json::Value config = exported_config(shape, dtype, companions);
   io::NewFolder made(folder);
-  write_file(made.working() + "/" + config_name, config_of(shape, dtype).dump(json::Layout::indented) + "\n");
+  write_companions(made.working(), {.config = config.dump(json::Layout::indented) + "\n", .files = companions.files});
   io::TensorFolderWriter writer(made.working(), std::move(tensors));
   for (const WeightPlace& p : places) p.write(writer, stored);
   writer.commit();
@@ -185,7 +190,18 @@ void save_hugging_face(const std::string& folder, const ModelShape& shape, const
 }
 
 ModelShape read_hugging_face_shape(const std::string& folder) {
-  return with_remedy("fetch it again, or choose a model that octet knows", [&] { return shape_of_config(folder); });
+  const std::string path = folder + "/" + config_name;
+  try {
+    return shape_of_config(json::load(path, config_limits), path);
+  } catch (const Unsupported& e) {
+    throw DataError(e.what());
+  } catch (const DataError& e) {
+    throw DataError(octet::format("{}; fetch it again if it is damaged, or choose a model that octet supports (docs/models.md)", e.what()));
+  }
+}
+
+void require_weights(const io::TensorFolder& files, const ModelShape& shape, const nn::Parameters& parameters) {
+  tensors_of(files, shape, placed(format_of(shape).weights(shape), parameters));
 }
 
 void load_hugging_face(const std::string& folder, const ModelShape& shape, nn::Parameters& parameters) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "octet/io/tensor_folder.hpp"
+#include "octet/models/companions.hpp"
 #include "octet/models/config.hpp"
 #include "octet/nn/parameters.hpp"
 
@@ -13,12 +14,19 @@ void require_hugging_face_format(const ModelShape&);
 
 /// Writes the model as a Hugging Face folder: config.json and model.safetensors (dtype: f32 or bf16; shards of 5 GB and their index where
 /// there is more), with the tensor names of transformers' LlamaForCausalLM, Qwen2ForCausalLM or GPT2LMHeadModel. Rows of padding are left
-/// out. The folder is created. An existing folder with only such an export is replaced atomically. Parameters must be in the CPU's memory.
-/// Throws IoError; ConfigError when the folder holds other files, which are never removed.
-void save_hugging_face(const std::string& folder, const ModelShape&, const nn::Parameters&, DType dtype = DType::f32);
+/// out. config.json is that of exported_config(); the companions' files go beside it. The folder is created. An existing folder with only
+/// such an export is replaced atomically. Parameters must be in the CPU's memory. Throws IoError; ConfigError when the folder holds other
+/// files, which are never removed.
+void save_hugging_face(const std::string& folder, const ModelShape&, const nn::Parameters&, DType dtype = DType::f32,
+                       const Companions& = {});
 
-/// The shape that a folder's config.json describes. Throws DataError naming file and key for anything that Octet cannot run.
+/// The shape that a folder's config.json describes. Throws DataError naming file and key for anything that Octet cannot run, and the
+/// supported families for a model of another family; IoError when there is no such file.
 ModelShape read_hugging_face_shape(const std::string& folder);
+
+/// Throws the DataError of load_hugging_face() unless the folder has every tensor of the model, of its type and shape, and no other. Reads
+/// no values; the parameters may be those of the null device.
+void require_weights(const io::TensorFolder&, const ModelShape&, const nn::Parameters&);
 
 /// Fills every parameter from the folder's tensors (F32, BF16 or F16; one file or sharded with an index), rows of padding with zeros.
 /// Parameters change only after names, types and shapes of all tensors were checked. Throws DataError naming a tensor that is missing,

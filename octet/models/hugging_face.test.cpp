@@ -73,6 +73,11 @@ ModelShape qwen2(bool tied = true) {
           .rope_theta = 1e6,
           .tied = tied};
 }
+ModelShape qwen3(bool tied = false) {
+  ModelShape s = qwen2(tied);
+  s.family = "qwen3", s.head_dim = 6;
+  return s;
+}
 ModelShape gpt2(bool tied = true) {
   return {.family = "gpt2",
           .width = 6,
@@ -173,7 +178,7 @@ struct Saved {
 
 TEST(HuggingFace, EveryFamilySurvivesARoundTripBitByBitTiedAndUntied) {
   for (const bool tied : {false, true})
-    for (const ModelShape& shape : {llama(tied), qwen2(tied), gpt2(tied)}) {
+    for (const ModelShape& shape : {llama(tied), qwen2(tied), qwen3(tied), gpt2(tied)}) {
       SCOPED_TRACE(shape.family + (tied ? " tied" : " untied"));
       survives_a_round_trip(shape);
     }
@@ -204,6 +209,24 @@ TEST(HuggingFace, Qwen2HasTheNamesAndShapesOfQwen2ForCausalLM) {
             "model.layers.0.self_attn.q_proj.weight 8 8\n"
             "model.layers.0.self_attn.v_proj.bias 4\n"
             "model.layers.0.self_attn.v_proj.weight 4 8\n"
+            "model.norm.weight 8\n");
+}
+
+TEST(HuggingFace, Qwen3HasTheNamesAndShapesOfQwen3ForCausalLM) {
+  EXPECT_EQ(listed(Saved(qwen3()).folder),
+            "lm_head.weight 17 8\n"
+            "model.embed_tokens.weight 17 8\n"
+            "model.layers.0.input_layernorm.weight 8\n"
+            "model.layers.0.mlp.down_proj.weight 8 6\n"
+            "model.layers.0.mlp.gate_proj.weight 6 8\n"
+            "model.layers.0.mlp.up_proj.weight 6 8\n"
+            "model.layers.0.post_attention_layernorm.weight 8\n"
+            "model.layers.0.self_attn.k_norm.weight 6\n"
+            "model.layers.0.self_attn.k_proj.weight 6 8\n"
+            "model.layers.0.self_attn.o_proj.weight 8 12\n"
+            "model.layers.0.self_attn.q_norm.weight 6\n"
+            "model.layers.0.self_attn.q_proj.weight 12 8\n"
+            "model.layers.0.self_attn.v_proj.weight 6 8\n"
             "model.norm.weight 8\n");
 }
 

@@ -52,6 +52,18 @@ constexpr const char* qwen_2_5_05b = R"({"architectures": ["Qwen2ForCausalLM"], 
   "max_position_embeddings": 32768, "max_window_layers": 24, "model_type": "qwen2", "num_attention_heads": 14, "num_hidden_layers": 24,
   "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true,
   "torch_dtype": "bfloat16", "use_cache": true, "use_mrope": false, "use_sliding_window": false, "vocab_size": 151936})";
+constexpr const char* qwen_3_06b = R"({"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024, "initializer_range": 0.02,
+  "intermediate_size": 3072, "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3", "num_attention_heads": 16,
+  "num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000,
+  "sliding_window": null, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true, "use_sliding_window": false,
+  "vocab_size": 151936})";
+constexpr const char* smollm2_135m = R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "bos_token_id": 0, "eos_token_id": 0, "hidden_act": "silu", "hidden_size": 576, "initializer_range": 0.041666666666666664,
+  "intermediate_size": 1536, "is_llama_config": true, "max_position_embeddings": 8192, "model_type": "llama", "num_attention_heads": 9,
+  "num_hidden_layers": 30, "num_key_value_heads": 3, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_interleaved": false,
+  "rope_scaling": null, "rope_theta": 100000, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true,
+  "vocab_size": 49152})";
 constexpr const char* gpt2_124m = R"({"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
   "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
   "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1,
@@ -62,6 +74,8 @@ TEST(HuggingFaceConfig, PublishedFilesDescribeOurNamedSizes) {
   expect_same(shape_of(llama_3_2_1b), model_size("llama-3.2-1b"));
   expect_same(shape_of(llama_3_8b), model_size("llama-3-8b"));
   expect_same(shape_of(qwen_2_5_05b), model_size("qwen2.5-0.5b"));
+  expect_same(shape_of(qwen_3_06b), model_size("qwen3-0.6b"));
+  expect_same(shape_of(smollm2_135m), model_size("smollm2-135m"));
   expect_same(shape_of(gpt2_124m), model_size("gpt2-124m"));
 }
 
@@ -107,7 +121,8 @@ TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
   };
   const auto scaling = [](const char* type) { return json::Value(json::Object()).set("rope_type", type).set("factor", 2.0); };
   const std::vector<Case> cases{
-      {llama_3_8b, "model_type", "mistral", "model_type must be one of llama, qwen2, gpt2, got the string \"mistral\""},
+      {llama_3_8b, "model_type", "mistral",
+       "model_type \"mistral\" is a family that octet does not support; it supports llama, qwen2, qwen3, gpt2"},
       {llama_3_8b, "quantization_config", json::Value(json::Object()), "quantization_config must be absent"},
       {llama_3_8b, "attention_bias", true, "attention_bias must be false"},
       {llama_3_8b, "mlp_bias", true, "mlp_bias must be false"},
@@ -127,6 +142,8 @@ TEST(HuggingFaceConfig, WhatOurModelsDoNotComputeIsRefusedByName) {
        "rope_parameters.partial_rotary_factor must be 1"},
       {qwen_2_5_05b, "layer_types", json::Array{"full_attention", "sliding_attention"},
        "layer_types must be full_attention for every layer"},
+      {qwen_3_06b, "attention_bias", true, "attention_bias must be false"},
+      {qwen_3_06b, "layer_types", json::Array{"sliding_attention"}, "layer_types must be full_attention for every layer"},
       {gpt2_124m, "activation_function", "relu", "activation_function must be gelu_new"},
       {gpt2_124m, "n_head", 7, "n_embd must be a multiple of n_head = 7"},
       {gpt2_124m, "scale_attn_weights", false, "scale_attn_weights must be true"},
@@ -147,6 +164,12 @@ TEST(HuggingFaceConfig, ASlidingWindowIsRefusedOnlyWhereItIsInUse) {
   EXPECT_TRUE(has(error_of<DataError>([&] { written_shape(config); }), "use_sliding_window must be false"));
   config.set("sliding_window", {});
   EXPECT_EQ(written_shape(config).layers, 24);
+}
+
+TEST(HuggingFaceConfig, AFamilyThatIsNotSupportedIsNoDamagedFile) {
+  const std::string error = refusal(llama_3_8b, "model_type", "mistral");
+  EXPECT_FALSE(has(error, "fetch it again")) << error;
+  EXPECT_TRUE(has(refusal(llama_3_8b, "hidden_size", 0), "fetch it again"));
 }
 
 TEST(HuggingFaceConfig, AFolderWithoutConfigJsonAndOneThatIsNoJsonAreNamed) {

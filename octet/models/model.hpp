@@ -29,8 +29,12 @@ class Model {
   virtual void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, float gradient_scale) = 0;
   /// Adds to every parameter's gradient. Called once after each forward(), with its pass; saved activations are freed block by block.
   virtual void backward(Stream&, const TokenBatch&, const scaling::Pass&) = 0;
-  /// Logits [sequences, padded vocabulary], of activations' type, for the last token of every sequence.
-  virtual void last_logits(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& logits) = 0;
+  /// Logits [sequences * last, padded vocabulary], of activations' type, for the last `last` tokens of every sequence.
+  virtual void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits) = 0;
+  /// For the last token of every sequence.
+  void last_logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& out) {
+    logits(stream, batch, pass, 1, out);
+  }
 
   virtual void visit(nn::Visitor&) = 0;
 

@@ -8,6 +8,8 @@
 #include "octet/models/llama/hugging_face.hpp"
 #include "octet/models/qwen2/qwen2.hpp"
 #include "octet/models/qwen2/hugging_face.hpp"
+#include "octet/models/qwen3/qwen3.hpp"
+#include "octet/models/qwen3/hugging_face.hpp"
 
 namespace octet::models {
 namespace {
@@ -29,7 +31,8 @@ Registry& registry() {
     Registry r;
     r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face()});
     r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face()});
-    r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face()});
+    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face()});
+    r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false});
     return r;
   }();
   return all;
@@ -75,7 +78,8 @@ void register_model_family(ModelFamily family) {
 }
 
 const ModelFamily& model_family(std::string_view name) { return find(model_families(), "model.family", name); }
-const ModelShape& model_size(std::string_view name) { return find(registry().sizes, "model.size", name).shape; }
+const ModelSize& named_size(std::string_view name) { return find(registry().sizes, "model.size", name); }
+const ModelShape& model_size(std::string_view name) { return named_size(name).shape; }
 
 std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
   const auto positive = [](std::string_view key, std::int64_t value) {

@@ -20,6 +20,7 @@ struct ModelFamily {
   std::vector<ModelSize> (*sizes)();
   std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, scaling::Precision&);
   HuggingFaceFormat hugging_face;
+  bool rotary = true;  // positions are rotations: the shape's rope_* count
 };
 
 /// All families, in the order of the documentation, then registered ones.
@@ -27,12 +28,14 @@ const std::vector<ModelFamily>& model_families();
 /// Adds a family of one's own, so that every ModelShape may name it, and every configuration one of its sizes. The targets of its views
 /// must last as long as the program. `sizes` may be null. `hugging_face` may be left out: such models are kept in checkpoints alone, and
 /// saving or loading them as a Hugging Face folder is a ConfigError. To be called from one thread before anything else of Octet: references
-/// that model_families() and model_size() returned are void. Throws ContractError when a name is empty or taken, or `make` is null.
-/// examples/add_model.cpp shows it.
+/// that model_families(), named_size() and model_size() returned are void. Throws ContractError when a name is empty or taken, or `make` is
+/// null. examples/add_model.cpp shows it.
 void register_model_family(ModelFamily);
 /// Throws ConfigError with the nearest name when there is none.
 const ModelFamily& model_family(std::string_view name);
 /// A named size of any family; throws ConfigError with the nearest name.
+const ModelSize& named_size(std::string_view name);
+/// Its shape.
 const ModelShape& model_size(std::string_view name);
 /// Throws ConfigError when the shape is inconsistent (heads, widths, lengths) or options do not fit it.
 std::unique_ptr<Model> make_model(const ModelShape&, const ModelOptions&, scaling::Precision&);

@@ -22,7 +22,26 @@ ModelShape own_shape() {
 }
 std::vector<ModelSize> own_sizes() { return {{"own-tiny", own_shape()}}; }
 std::unique_ptr<Model> make_own(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
-  return models::make_llama_like(s, false, options, precision);
+  return models::make_llama_like(s, {}, options, precision);
+}
+
+// Parameters as transformers counts them in the published checkpoints.
+TEST(Registry, NamedSizesHaveThePublishedNumbersOfParameters) {
+  const std::pair<const char*, std::int64_t> published[] = {
+      {"llama-2-7b", 6738415616},   {"llama-2-13b", 13015864320},   {"llama-3-8b", 8030261248},   {"llama-3.1-8b", 8030261248},
+      {"llama-3.2-1b", 1235814400}, {"llama-3.2-3b", 3212749824},   {"smollm2-135m", 134515008},  {"smollm2-360m", 361821120},
+      {"smollm2-1.7b", 1711376384}, {"tinyllama-1.1b", 1100048384}, {"qwen2.5-0.5b", 494032768},  {"qwen2.5-1.5b", 1543714304},
+      {"qwen2.5-3b", 3085938688},   {"qwen2.5-7b", 7615616512},     {"qwen2.5-14b", 14770033664}, {"qwen2.5-32b", 32763876352},
+      {"qwen3-0.6b", 596049920},    {"qwen3-1.7b", 1720574976},     {"qwen3-4b", 4022468096},     {"qwen3-8b", 8190735360},
+      {"qwen3-14b", 14768307200},   {"qwen3-32b", 32762123264},     {"gpt2-124m", 124439808},     {"gpt2-355m", 354823168},
+      {"gpt2-774m", 774030080},     {"gpt2-1.5b", 1557611200}};
+  for (const auto& [name, parameters] : published) {
+    scaling::Precision precision({});
+    const ModelShape& shape = model_size(name);
+    const auto model = make_model(shape, {}, precision);
+    Stream stream(Device::null);
+    EXPECT_EQ(nn::Parameters(stream, *model, false).count() - shape.padding(), parameters) << name;
+  }
 }
 
 // One test: the table is the program's.
@@ -53,7 +72,7 @@ TEST(Registry, ARegisteredFamilyIsFoundByItsNameAndSizes) {
   EXPECT_EQ(scratch.entries(), 0u);
   scratch.write("folder/config.json", "{\"model_type\": \"own\"}");
   EXPECT_TRUE(testing::has(testing::error_of<DataError>([&] { (void)read_hugging_face_shape(scratch.at("folder")); }),
-                           "one of llama, qwen2, gpt2"));
+                           "it supports llama, qwen2, qwen3, gpt2"));
 }
 
 }  // namespace

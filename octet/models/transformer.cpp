@@ -126,15 +126,17 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::last_logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& logits) {
+void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
+                                      const Tensor& logits) {
+  check(last >= 1 && last <= batch.sequence, "logits: {} tokens of sequences of {}", last, batch.sequence);
   const Scope scope(stream);
   const std::int64_t sequences = batch.tokens.count() / batch.sequence;
   auto x = Norm::input(stream, stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
-  auto last = Norm::input(stream, stream.empty({sequences, shape_.width}, activations_), Lifetime::scratch);
+  auto ends = Norm::input(stream, stream.empty({sequences * last, shape_.width}, activations_), Lifetime::scratch);
   run_blocks(stream, batch, x, pass);
-  for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.x.rows((s + 1) * batch.sequence - 1, 1), last.x.rows(s, 1));
-  ops::Sink n = nn::plain_sink(stream, last.x.shape, activations_, pass, false);
-  norm_.forward(stream, last, n);
+  for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.x.rows((s + 1) * batch.sequence - last, last), ends.x.rows(s * last, last));
+  ops::Sink n = nn::plain_sink(stream, ends.x.shape, activations_, pass, false);
+  norm_.forward(stream, ends, n);
   head_.logits(stream, n.plain, logits, pass);
 }
 

@@ -20,7 +20,7 @@ class Transformer final : public Model {
   void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&) override;
   void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, float gradient_scale) override;
   void backward(Stream&, const TokenBatch&, const scaling::Pass&) override;
-  void last_logits(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& logits) override;
+  void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits) override;
   void visit(nn::Visitor&) override;
 
  private:

@@ -1,5 +1,7 @@
 #include "octet/nn/attention.hpp"
 
+#include "octet/ops/columns/columns.hpp"
+
 namespace octet::nn {
 namespace {
 
@@ -15,7 +17,40 @@ Attention::Attention(const std::string& path, const Config& c, scaling::Precisio
     : config_(c),
       qkv_(path + ".qkv", {.in = c.width, .out = qkv_width(c), .bias = c.qkv_bias}, precision, site),
       out_(path + ".out", {.in = c.heads * c.head_dim, .out = c.width, .bias = c.out_bias, .init = {Init::Kind::normal, c.out_deviation}},
-           precision, site) {}
+           precision, site),
+      norms_(c.head_norm_eps ? std::make_unique<HeadNorms>(path, c) : nullptr) {}
+
+Attention::HeadNorms::HeadNorms(const std::string& path, const Config& c)
+    : q(path + ".q_norm", c.head_dim, *c.head_norm_eps), k(path + ".k_norm", c.head_dim, *c.head_norm_eps) {}
+
+// Query and key heads are columns of qkv; a norm reads and writes them as rows of their own.
+void Attention::normalize(Stream& stream, const Tensor& qkv, Region region, Saved& saved) {
+  const std::int64_t tokens = qkv.shape[0], d = config_.head_dim;
+  const auto apply = [&](const RmsNorm& norm, std::int64_t heads, std::int64_t column) {
+    const Tensor rows = stream.empty({tokens, heads * d}, qkv.dtype, region, Category::activations);
+    ops::copy_columns(stream, {.from = qkv, .from_column = column, .to = rows, .columns = heads * d});
+    RmsNorm::Input input = RmsNorm::input(stream, rows.reshaped({tokens * heads, d}), region);
+    const Scope scope(stream);
+    ops::Sink normal = plain_sink(stream, input.x.shape, qkv.dtype, scaling::Pass{}, false);
+    norm.forward(stream, input, normal);
+    ops::copy_columns(stream, {.from = normal.plain.reshaped(rows.shape), .to = qkv, .to_column = column, .columns = heads * d});
+    return input;
+  };
+  saved.q = apply(norms_->q, config_.heads, 0);
+  saved.k = apply(norms_->k, config_.kv_heads, config_.heads * d);
+}
+
+void Attention::normalize_backward(Stream& stream, const Tensor& dqkv, const Saved& saved) {
+  const auto apply = [&](RmsNorm& norm, const RmsNorm::Input& input, std::int64_t heads, std::int64_t column) {
+    const Scope scope(stream);
+    const Tensor d = stream.empty(input.x.shape, dqkv.dtype), rows = d.reshaped({dqkv.shape[0], heads * config_.head_dim});
+    ops::copy_columns(stream, {.from = dqkv, .from_column = column, .to = rows, .columns = rows.shape[1]});
+    norm.backward(stream, d, input, d, false);
+    ops::copy_columns(stream, {.from = rows, .to = dqkv, .to_column = column, .columns = rows.shape[1]});
+  };
+  apply(norms_->q, saved.q, config_.heads, 0);
+  apply(norms_->k, saved.k, config_.kv_heads, config_.heads * config_.head_dim);
+}
 
 void Attention::forward(Stream& stream, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y,
                         const scaling::Pass& pass, Saved* saved) {
@@ -29,13 +64,15 @@ void Attention::forward(Stream& stream, const QTensor& x, std::int64_t sequence,
   const Tensor lse = stream.empty({config_.heads, tokens}, DType::f32, region, Category::activations);
 
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->qkv_linear : nullptr);
+  Saved heads_before;
+  if (norms_) normalize(stream, qkv, region, heads_before);
   if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = table});
   ops::attention_forward(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads});
   stream.observe(out_.path(), "x", o);
   const QTensor operands = out_.quantize_input(stream, o, pass, saved != nullptr);
   if (y) out_.forward(stream, operands, y, pass, nullptr);
   if (saved != nullptr) saved->out_linear.x = operands.cols;
-  if (saved != nullptr) saved->qkv = qkv, saved->o = o, saved->lse = lse;
+  if (saved != nullptr) saved->qkv = qkv, saved->o = o, saved->lse = lse, saved->q = heads_before.q, saved->k = heads_before.k;
 }
 
 void Attention::backward(Stream& stream, const Tensor& dy, std::int64_t sequence, const ops::RopeTable& table, const Saved& saved,
@@ -48,7 +85,12 @@ void Attention::backward(Stream& stream, const Tensor& dy, std::int64_t sequence
     out_.backward(stream, out_.quantize_gradient(stream, dy, pass), saved.out_linear, d_o);
   }
   ops::attention_backward(stream, {.d_o = d_o, .o = saved.o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads});
-  if (config_.rope) {
+  if (norms_) {
+    ops::Sink turned = ops::make_sink(stream, {.format = dqkv.dtype}, {.shape = dqkv.shape, .dtype = dqkv.dtype, .plain = dqkv});
+    if (config_.rope) ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = table, .y = turned});
+    normalize_backward(stream, dqkv, saved);
+    qkv_.backward(stream, qkv_.quantize_gradient(stream, dqkv, pass), saved.qkv_linear, dx);
+  } else if (config_.rope) {
     ops::Sink sink = qkv_.gradient_sink(stream, dy.shape[0], pass, dqkv);
     ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = table, .y = sink});
     qkv_.backward(stream, sink, saved.qkv_linear, dx);
@@ -57,6 +99,10 @@ void Attention::backward(Stream& stream, const Tensor& dy, std::int64_t sequence
   }
 }
 
-void Attention::visit(Visitor& visitor) { qkv_.visit(visitor), out_.visit(visitor); }
+void Attention::visit(Visitor& visitor) {
+  qkv_.visit(visitor);
+  if (norms_) norms_->q.visit(visitor), norms_->k.visit(visitor);
+  out_.visit(visitor);
+}
 
 }  // namespace octet::nn

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "octet/nn/linear.hpp"
+#include "octet/nn/norm.hpp"
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/rope/rope.hpp"
 
@@ -10,7 +12,10 @@ namespace octet::nn {
 
 /// Causal self-attention with grouped heads: one linear makes queries, keys and values, rotary positions are optional.
 ///
-///   q, k, v = rope(x Wqkv^T + b);   y = softmax_causal(q k^T / sqrt(d)) v Wo^T + b
+///   q, k, v = rope(norm(x Wqkv^T + b));   y = softmax_causal(q k^T / sqrt(d)) v Wo^T + b
+///
+/// The norms of query and key heads are optional: RMSNorm over the d columns of each head, one weight for all query heads and one for all
+/// key heads. Source: Dehghani et al. 2023, "Scaling Vision Transformers to 22 Billion Parameters", section 2, there with LayerNorm.
 class Attention {
  public:
   struct Config {
@@ -18,11 +23,13 @@ class Attention {
     std::int64_t heads, kv_heads, head_dim;
     bool qkv_bias = false, out_bias = false;
     bool rope = true;
-    double out_deviation = 0.02;  // of Wo's start: scaled down with depth
+    double out_deviation = 0.02;               // of Wo's start: scaled down with depth
+    std::optional<double> head_norm_eps = {};  // of the norms of query and key heads; none: no such norms
   };
   struct Saved {
     Linear::Saved qkv_linear, out_linear;
     Tensor qkv, o, lse;
+    RmsNorm::Input q, k;  // heads before their norms, [T H, d] and [T Hkv, d]; empty without norms
   };
 
   Attention(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
@@ -41,8 +48,16 @@ class Attention {
   void visit(Visitor&);
 
  private:
+  struct HeadNorms {
+    HeadNorms(const std::string& path, const Config&);
+    RmsNorm q, k;
+  };
+  void normalize(Stream&, const Tensor& qkv, Region, Saved&);
+  void normalize_backward(Stream&, const Tensor& dqkv, const Saved&);
+
   Config config_;
   Linear qkv_, out_;
+  std::unique_ptr<HeadNorms> norms_;
 };
 
 }  // namespace octet::nn

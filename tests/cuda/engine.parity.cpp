@@ -130,10 +130,10 @@ Case activation_codes(const std::string& family) {
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  for (const char* family : {"llama", "qwen2", "gpt2"}) cases.push_back(activation_codes(family));
+  for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(activation_codes(family));
   cases.push_back(quantized_head());
   for (const auto& recipe : scaling::recipes())
-    for (const char* family : {"llama", "qwen2", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
+    for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
   return cases;
 }
 const Cases registered(make);

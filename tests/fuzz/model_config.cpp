@@ -4,6 +4,7 @@
 #include "octet/models/gpt2/hugging_face.hpp"
 #include "octet/models/llama/hugging_face.hpp"
 #include "octet/models/qwen2/hugging_face.hpp"
+#include "octet/models/qwen3/hugging_face.hpp"
 #include "tests/fuzz/input.hpp"
 
 using namespace octet;
@@ -50,7 +51,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     const json::Value config = parsed(fuzz::text_of(bytes, size));
     const std::string text = config.dump();
     if (fuzz::must([&] { return parsed(text); }).dump() != text) __builtin_trap();
-    for (const auto& format : {models::llama_hugging_face(), models::qwen2_hugging_face(), models::gpt2_hugging_face()})
+    for (const auto& format :
+         {models::llama_hugging_face(), models::qwen2_hugging_face(), models::qwen3_hugging_face(), models::gpt2_hugging_face()})
       read_as(format, config);
   });
   return 0;

@@ -12,6 +12,7 @@
 #include "octet/models/gpt2/hugging_face.hpp"
 #include "octet/models/llama/hugging_face.hpp"
 #include "octet/models/qwen2/hugging_face.hpp"
+#include "octet/models/qwen3/hugging_face.hpp"
 #include "octet/ops/gemm/gemm_algorithms.hpp"
 #include "octet/telemetry/comparison.hpp"
 #include "octet/telemetry/event_line.hpp"
@@ -81,6 +82,7 @@ void write_model(const std::string& folder) {
   };
   add("llama", models::llama_hugging_face());
   add("qwen2", models::qwen2_hugging_face());
+  add("qwen3", models::qwen3_hugging_face());
   add("gpt2", models::gpt2_hugging_face());
   shape.rope_scaling.emplace(), shape.tied = true;
   add("llama3", models::llama_hugging_face());

@@ -6,29 +6,30 @@
 
 namespace octet::models {
 
-// Source: Radford et al. 2019, table 2.
+namespace {
+
+ModelShape shape(std::int64_t width, std::int64_t layers, std::int64_t heads, std::int64_t vocabulary) {
+  return {.family = "gpt2",
+          .width = width,
+          .layers = layers,
+          .heads = heads,
+          .kv_heads = heads,
+          .head_dim = width / heads,
+          .hidden = 4 * width,
+          .vocabulary = vocabulary,
+          .max_sequence = 1024,
+          .tied = true};
+}
+
+}  // namespace
+
+// Source: Radford et al. 2019, table 2, and the published config.json files.
 std::vector<ModelSize> gpt2_sizes() {
-  ModelShape tiny{.family = "gpt2",
-                  .width = 256,
-                  .layers = 6,
-                  .heads = 4,
-                  .kv_heads = 4,
-                  .head_dim = 64,
-                  .hidden = 1024,
-                  .vocabulary = 257,
-                  .max_sequence = 1024,
-                  .tied = true};
-  ModelShape b124{.family = "gpt2",
-                  .width = 768,
-                  .layers = 12,
-                  .heads = 12,
-                  .kv_heads = 12,
-                  .head_dim = 64,
-                  .hidden = 3072,
-                  .vocabulary = 50257,
-                  .max_sequence = 1024,
-                  .tied = true};
-  return {{"gpt2-tiny", tiny}, {"gpt2-124m", b124}};
+  return {{"gpt2-tiny", shape(256, 6, 4, 257)},
+          {"gpt2-124m", shape(768, 12, 12, 50257)},
+          {"gpt2-355m", shape(1024, 24, 16, 50257)},
+          {"gpt2-774m", shape(1280, 36, 20, 50257)},
+          {"gpt2-1.5b", shape(1600, 48, 25, 50257)}};
 }
 
 std::unique_ptr<Model> make_gpt2(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {

@@ -64,7 +64,7 @@ void write_llama(const ModelShape& shape, json::Value& config) {
   config.set("attention_bias", false).set("mlp_bias", false).set("pretraining_tp", 1);
 }
 
-std::vector<WeightSlice> llama_weights(const ModelShape& shape) { return llama_like_weights(shape, false); }
+std::vector<WeightSlice> llama_weights(const ModelShape& shape) { return llama_like_weights(shape, {}); }
 
 }  // namespace
 
@@ -77,13 +77,14 @@ HuggingFaceFormat llama_hugging_face() {
           .weights = llama_weights};
 }
 
-ModelShape read_llama_like(std::string_view family, const json::Fields& c) {
+ModelShape read_llama_like(std::string_view family, const json::Fields& c, const LlamaKeys& keys) {
   ModelShape s{.family = std::string(family)};
   s.width = c.integer("hidden_size", 1, Limits::width), s.layers = c.integer("num_hidden_layers", 1, Limits::layers);
   s.heads = c.integer("num_attention_heads", 1, Limits::heads), s.kv_heads = c.integer_or("num_key_value_heads", s.heads, 1, s.heads);
   if (s.heads % s.kv_heads != 0) c.refuse("num_key_value_heads", format("a divisor of num_attention_heads = {}", s.heads));
-  if (s.width % s.heads != 0) c.refuse("hidden_size", format("a multiple of num_attention_heads = {}", s.heads));
-  s.head_dim = c.integer_or("head_dim", s.width / s.heads, 1, Limits::head_dim);
+  const std::int64_t usual = keys.head_dim > 0 ? keys.head_dim : s.width / s.heads;
+  if (keys.head_dim == 0 && s.width % s.heads != 0) c.refuse("hidden_size", format("a multiple of num_attention_heads = {}", s.heads));
+  s.head_dim = c.integer_or("head_dim", usual, 1, Limits::head_dim);
   if (s.head_dim % 2 != 0 || s.head_dim > Limits::head_dim)
     c.refuse(c.has("head_dim") ? "head_dim" : "hidden_size",
              format("such that a head has an even number of columns up to {}", Limits::head_dim));
@@ -105,7 +106,7 @@ void write_llama_like(const ModelShape& s, json::Value& config) {
   config.set("tie_word_embeddings", s.tied);
 }
 
-std::vector<WeightSlice> llama_like_weights(const ModelShape& s, bool qkv_bias) {
+std::vector<WeightSlice> llama_like_weights(const ModelShape& s, const LlamaVariant& variant) {
   const std::int64_t queries = s.heads * s.head_dim, keys = s.kv_heads * s.head_dim;
   std::vector<WeightSlice> out{{"model.embed_tokens.weight", "embedding.weight", 0, s.vocabulary}};
   for (std::int64_t i = 0; i < s.layers; ++i) {
@@ -117,7 +118,11 @@ std::vector<WeightSlice> llama_like_weights(const ModelShape& s, bool qkv_bias) 
     add("self_attn.q_proj.weight", "attn.qkv.weight", 0, queries);
     add("self_attn.k_proj.weight", "attn.qkv.weight", queries, keys);
     add("self_attn.v_proj.weight", "attn.qkv.weight", queries + keys, keys);
-    if (qkv_bias) {
+    if (variant.head_norms) {
+      add("self_attn.q_norm.weight", "attn.q_norm.weight", 0, s.head_dim);
+      add("self_attn.k_norm.weight", "attn.k_norm.weight", 0, s.head_dim);
+    }
+    if (variant.qkv_bias) {
       add("self_attn.q_proj.bias", "attn.qkv.bias", 0, queries);
       add("self_attn.k_proj.bias", "attn.qkv.bias", queries, keys);
       add("self_attn.v_proj.bias", "attn.qkv.bias", queries + keys, keys);

@@ -1,15 +1,21 @@
 #pragma once
 
 #include "octet/models/hugging_face_format.hpp"
+#include "octet/models/llama/llama.hpp"
 
 namespace octet::models {
 
 /// LlamaForCausalLM. Source: transformers 4.57 and 5.23, whose two ways to write the rotation's parameters are both read.
 HuggingFaceFormat llama_hugging_face();
 
+/// In what families with Llama's keys differ: the columns of a head where config.json is silent; 0: hidden_size / num_attention_heads,
+/// an integer.
+struct LlamaKeys {
+  std::int64_t head_dim = 0;
+};
 /// Shared by families with Llama's keys of config.json and tensor names.
-ModelShape read_llama_like(std::string_view family, const json::Fields& config);
+ModelShape read_llama_like(std::string_view family, const json::Fields& config, const LlamaKeys& = {});
 void write_llama_like(const ModelShape&, json::Value& config);
-std::vector<WeightSlice> llama_like_weights(const ModelShape&, bool qkv_bias);
+std::vector<WeightSlice> llama_like_weights(const ModelShape&, const LlamaVariant&);
 
 }  // namespace octet::models

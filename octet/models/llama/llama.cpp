@@ -6,68 +6,86 @@
 
 namespace octet::models {
 
-std::vector<ModelSize> llama_sizes() {
-  const ops::RopeScaling llama32{.factor = 32, .low_freq_factor = 1, .high_freq_factor = 4, .original_max_position = 8192};
-  ModelShape tiny{.family = "llama",
-                  .width = 256,
-                  .layers = 6,
-                  .heads = 4,
-                  .kv_heads = 2,
-                  .head_dim = 64,
-                  .hidden = 1024,
-                  .vocabulary = 257,
-                  .max_sequence = 1024};
-  ModelShape small{.family = "llama",
-                   .width = 384,
-                   .layers = 8,
-                   .heads = 6,
-                   .kv_heads = 2,
-                   .head_dim = 64,
-                   .hidden = 1024,
-                   .vocabulary = 257,
-                   .max_sequence = 2048};
-  ModelShape l32_1b{.family = "llama",
-                    .width = 2048,
-                    .layers = 16,
-                    .heads = 32,
-                    .kv_heads = 8,
-                    .head_dim = 64,
-                    .hidden = 8192,
-                    .vocabulary = 128256,
-                    .max_sequence = 131072,
-                    .norm_eps = 1e-5,
-                    .rope_theta = 500000,
-                    .rope_scaling = llama32,
-                    .tied = true};
-  ModelShape l3_8b{.family = "llama",
-                   .width = 4096,
-                   .layers = 32,
-                   .heads = 32,
-                   .kv_heads = 8,
-                   .head_dim = 128,
-                   .hidden = 14336,
-                   .vocabulary = 128256,
-                   .max_sequence = 8192,
-                   .norm_eps = 1e-5,
-                   .rope_theta = 500000};
-  return {{"llama-tiny", tiny}, {"llama-small", small}, {"llama-3.2-1b", l32_1b}, {"llama-3-8b", l3_8b}};
+namespace {
+
+/// Llama 3's vocabulary and rotation.
+ModelShape llama3(ModelShape s, double factor = 0) {
+  s.vocabulary = 128256, s.norm_eps = 1e-5, s.rope_theta = 500000;
+  s.max_sequence = factor > 0 ? 131072 : 8192;
+  if (factor > 0)
+    s.rope_scaling = ops::RopeScaling{.factor = factor, .low_freq_factor = 1, .high_freq_factor = 4, .original_max_position = 8192};
+  return s;
 }
 
-std::unique_ptr<Model> make_llama_like(const ModelShape& s, bool qkv_bias, const ModelOptions& options, scaling::Precision& precision) {
-  // Octet does not need this, but transformers loads no other shape, and trained weights must be exportable.
-  if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
+ModelShape tied(ModelShape s) {
+  s.tied = true;
+  return s;
+}
+
+ModelShape smollm2(ModelShape s, double theta) {
+  s.vocabulary = 49152, s.max_sequence = 8192, s.rope_theta = theta, s.tied = true;
+  return s;
+}
+
+/// Llama 2's vocabulary, with which TinyLlama was trained too.
+ModelShape llama2(ModelShape s, std::int64_t context) {
+  s.vocabulary = 32000, s.max_sequence = context;
+  return s;
+}
+
+ModelShape of_bytes(ModelShape s, std::int64_t context) {
+  s.vocabulary = 257, s.max_sequence = context;
+  return s;
+}
+
+ModelShape shape(std::int64_t width, std::int64_t layers, std::int64_t heads, std::int64_t kv_heads, std::int64_t hidden) {
+  return {.family = "llama",
+          .width = width,
+          .layers = layers,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .head_dim = width / heads,
+          .hidden = hidden};
+}
+
+}  // namespace
+
+// Sources: the published config.json files; Touvron et al. 2023, table 2; Grattafiori et al. 2024, table 3; Zhang et al. 2024, "TinyLlama".
+std::vector<ModelSize> llama_sizes() {
+  return {{"llama-tiny", of_bytes(shape(256, 6, 4, 2, 1024), 1024)},
+          {"llama-small", of_bytes(shape(384, 8, 6, 2, 1024), 2048)},
+          {"llama-2-7b", llama2(shape(4096, 32, 32, 32, 11008), 4096)},
+          {"llama-2-13b", llama2(shape(5120, 40, 40, 40, 13824), 4096)},
+          {"llama-3-8b", llama3(shape(4096, 32, 32, 8, 14336))},
+          {"llama-3.1-8b", llama3(shape(4096, 32, 32, 8, 14336), 8)},
+          {"llama-3.2-1b", tied(llama3(shape(2048, 16, 32, 8, 8192), 32))},
+          {"llama-3.2-3b", tied(llama3(shape(3072, 28, 24, 8, 8192), 32))},
+          {"tinyllama-1.1b", llama2(shape(2048, 22, 32, 4, 5632), 2048)},
+          {"smollm2-135m", smollm2(shape(576, 30, 9, 3, 1536), 100000)},
+          {"smollm2-360m", smollm2(shape(960, 32, 15, 5, 2560), 100000)},
+          {"smollm2-1.7b", smollm2(shape(2048, 24, 32, 32, 8192), 130000)}};
+}
+
+std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& variant, const ModelOptions& options,
+                                       scaling::Precision& precision) {
   // Output projections start smaller with depth, so that the residual stream's variance does not grow. Source: Radford et al. 2019.
   const double out = 0.02 / std::sqrt(2.0 * double(s.layers));
-  const nn::GatedBlock::Config block{
-      .attention =
-          {.width = s.width, .heads = s.heads, .kv_heads = s.kv_heads, .head_dim = s.head_dim, .qkv_bias = qkv_bias, .out_deviation = out},
-      .mlp = {.width = s.width, .hidden = s.hidden, .out_deviation = out},
-      .norm_eps = s.norm_eps};
+  const nn::GatedBlock::Config block{.attention = {.width = s.width,
+                                                   .heads = s.heads,
+                                                   .kv_heads = s.kv_heads,
+                                                   .head_dim = s.head_dim,
+                                                   .qkv_bias = variant.qkv_bias,
+                                                   .out_deviation = out,
+                                                   .head_norm_eps = variant.head_norms ? std::optional(s.norm_eps) : std::nullopt},
+                                     .mlp = {.width = s.width, .hidden = s.hidden, .out_deviation = out},
+                                     .norm_eps = s.norm_eps};
   return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block, 0, options, precision);
 }
 
 std::unique_ptr<Model> make_llama(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
-  return make_llama_like(s, false, options, precision);
+  // Octet does not need this, but transformers loads no other shape, and trained weights must be exportable.
+  if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
+  return make_llama_like(s, {}, options, precision);
 }
 
 }  // namespace octet::models

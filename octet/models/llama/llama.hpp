@@ -9,7 +9,11 @@ namespace octet::models {
 std::vector<ModelSize> llama_sizes();
 std::unique_ptr<Model> make_llama(const ModelShape&, const ModelOptions&, scaling::Precision&);
 
-/// The same block with or without biases on queries, keys and values, for families that differ in that alone.
-std::unique_ptr<Model> make_llama_like(const ModelShape&, bool qkv_bias, const ModelOptions&, scaling::Precision&);
+/// In what families with Llama's block differ from Llama.
+struct LlamaVariant {
+  bool qkv_bias = false;    // biases on queries, keys and values
+  bool head_norms = false;  // RMSNorm of each query and key head before its rotation
+};
+std::unique_ptr<Model> make_llama_like(const ModelShape&, const LlamaVariant&, const ModelOptions&, scaling::Precision&);
 
 }  // namespace octet::models

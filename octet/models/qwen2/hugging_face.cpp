@@ -6,9 +6,6 @@
 #include "octet/models/llama/hugging_face.hpp"
 
 namespace octet::models {
-namespace {
-
-/// Published files carry a sliding window that use_sliding_window turns off, or that begins above the last layer.
 void refuse_sliding_window(const json::Fields& config, std::int64_t layers) {
   if (config.has("layer_types")) {
     const auto types = config.texts("layer_types");
@@ -20,6 +17,12 @@ void refuse_sliding_window(const json::Fields& config, std::int64_t layers) {
   }
 }
 
+void write_full_attention(const ModelShape& shape, json::Value& config) {
+  config.set("use_sliding_window", false).set("sliding_window", {}).set("max_window_layers", shape.layers);
+}
+
+namespace {
+
 ModelShape read_qwen2(const json::Fields& config) {
   ModelShape shape = read_llama_like("qwen2", config);
   refuse_sliding_window(config, shape.layers);
@@ -28,10 +31,10 @@ ModelShape read_qwen2(const json::Fields& config) {
 
 void write_qwen2(const ModelShape& shape, json::Value& config) {
   write_llama_like(shape, config);
-  config.set("use_sliding_window", false).set("sliding_window", {}).set("max_window_layers", shape.layers);
+  write_full_attention(shape, config);
 }
 
-std::vector<WeightSlice> qwen2_weights(const ModelShape& shape) { return llama_like_weights(shape, true); }
+std::vector<WeightSlice> qwen2_weights(const ModelShape& shape) { return llama_like_weights(shape, {.qkv_bias = true}); }
 
 }  // namespace
 

@@ -51,7 +51,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   }
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
-  out.parameters = engine.parameters.count();
+  out.parameters = engine.parameters.count() - config.shape.padding();
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(*config.optimizer, out.plan);
   add_emulation(out.step, out.plan);

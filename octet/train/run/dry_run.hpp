@@ -7,9 +7,9 @@ namespace octet::train {
 
 /// Memory and work of one step, known before anything is allocated.
 struct DryRun {
-  MemoryPeak memory;  // of the arena: a real run's, to the byte
-  Work step;          // one optimizer step, which measures nothing besides maxima
-  std::int64_t parameters = 0;
+  MemoryPeak memory;                   // of the arena: a real run's, to the byte
+  Work step;                           // one optimizer step, which measures nothing besides maxima
+  std::int64_t parameters = 0;         // without padding
   std::vector<scaling::PlanRow> plan;  // of layers, optimizer state, and GEMMs that the target only emulates
   std::vector<scaling::Slot> quantizers;
 };

@@ -1,9 +1,6 @@
 #include "octet/train/run/run_config.hpp"
 
-#include <algorithm>
-
 #include "octet/machine/machine.hpp"
-#include "octet/models/registry.hpp"
 
 namespace octet::train {
 
@@ -15,37 +12,6 @@ constexpr std::int64_t most_counted = std::int64_t(1) << 53;
 constexpr auto may_change = config::OnResume::may_change;
 
 }  // namespace
-
-void ModelConfig::fields(config::FieldVisitor& v) {
-  v.field("size", size, "a named size: llama-tiny, gpt2-124m, qwen2.5-0.5b, llama-3.2-1b, ...");
-  v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0, .at_most = 4096});
-  v.field("width", width, "columns of the residual stream; 0: as the size has", {.at_least = 0, .at_most = 1 << 20});
-  v.field("heads", heads, "query heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
-  v.field("kv_heads", kv_heads, "key and value heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
-  v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
-  v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 24});
-  v.field("recompute", recompute,
-          "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block", may_change);
-  v.field("recompute_layers", recompute_layers,
-          "blocks, from the first on, that compute these again, while the others keep everything; 0: all", {.at_least = 0, .at_most = 4096},
-          may_change);
-  v.field("init", init, "Hugging Face folder with weights to start from; empty: random ones", may_change);
-}
-
-models::ModelShape ModelConfig::shape() const {
-  models::ModelShape s = models::model_size(size);
-  const auto set = [](std::int64_t& value, std::int64_t wanted) {
-    if (wanted > 0) value = wanted;
-  };
-  set(s.layers, layers), set(s.width, width), set(s.heads, heads), set(s.kv_heads, kv_heads), set(s.hidden, hidden),
-      set(s.vocabulary, vocabulary);
-  if (width > 0 || heads > 0) {
-    if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
-    s.head_dim = s.width / s.heads;
-  }
-  if (heads > 0 && kv_heads == 0) s.kv_heads = std::min(s.kv_heads, s.heads);
-  return s;
-}
 
 void LoopConfig::fields(config::FieldVisitor& v) {
   v.field("steps", steps, "optimizer steps; 0: as tokens or max_seconds say", {.at_least = 0}, may_change);
@@ -115,8 +81,8 @@ std::int64_t RunConfig::steps() const {
 EngineConfig engine_config(const RunConfig& c) {
   const models::ModelShape shape = c.model.shape();
   if (c.data.sequence_length > shape.max_sequence)
-    throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it or choose another model.size",
-                             c.data.sequence_length, printable(c.model.size), shape.max_sequence));
+    throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it, or choose another model",
+                             c.data.sequence_length, printable(c.model.name()), shape.max_sequence));
   return {.shape = shape,
           .model = {.recompute = nn::Recompute::named(c.model.recompute), .recompute_layers = c.model.recompute_layers},
           .precision = c.recipe,

@@ -1,25 +1,12 @@
 #pragma once
 
 #include "octet/data/data_config.hpp"
-#include "octet/models/config.hpp"
 #include "octet/optim/adamw.hpp"
 #include "octet/scaling/precision.hpp"
+#include "octet/train/run/model_config.hpp"
 #include "octet/train/step/engine.hpp"
 
 namespace octet::train {
-
-/// Which model: a named size, whose numbers may be changed one by one.
-struct ModelConfig {
-  std::string size = "llama-tiny";
-  std::int64_t layers = 0, width = 0, heads = 0, kv_heads = 0, hidden = 0, vocabulary = 0;  // 0: the size's own
-  std::vector<std::string> recompute;                                                       // nn::Recompute::named
-  std::int64_t recompute_layers = 0;                                                        // ModelOptions::recompute_layers
-  std::string init;  // folder of a model to start from instead of random weights
-
-  void fields(config::FieldVisitor&);
-  /// Throws ConfigError when the numbers do not fit together.
-  models::ModelShape shape() const;
-};
 
 /// How long and in which portions.
 struct LoopConfig {

@@ -9,6 +9,8 @@
 #include "octet/base/folder.hpp"
 #include "octet/config/write.hpp"
 #include "octet/tensor/cpu/threads.hpp"
+#include "octet/base/path.hpp"
+#include "octet/io/new_folder.hpp"
 #include "octet/machine/machine.hpp"
 
 namespace octet::train {
@@ -43,6 +45,27 @@ std::string make_run_folder(const std::string& output, const std::string& name) 
   }
 }
 
+std::string model_folder(const std::string& run_folder) { return run_folder + "/model"; }
+
+models::Companions companions_of(const RunConfig& config, const std::string& run_folder) {
+  if (!run_folder.empty() && exists(model_folder(run_folder))) return models::read_companions(model_folder(run_folder));
+  if (!config.model.init.empty()) return models::read_companions(config.model.init);
+  return {.config = "", .files = models::read_companions(config.data.path).files};
+}
+
+void store_companions(const std::string& run_folder, const models::Companions& companions) {
+  const std::string folder = model_folder(run_folder);
+  if (companions.empty() || exists(folder)) return;
+  io::NewFolder made(folder);
+  models::write_companions(made.working(), companions);
+  made.commit();
+}
+
+RunConfig stored_model(RunConfig config, const std::string& run_folder) {
+  if (!config.model.init.empty() && exists(model_folder(run_folder) + "/config.json")) config.model.stored = model_folder(run_folder);
+  return config;
+}
+
 telemetry::MemoryUse memory_use_of(const MemoryPeak& peak) {
   telemetry::MemoryUse out;
   for (std::size_t c = 0; c < categories; ++c)
@@ -54,8 +77,8 @@ telemetry::MemoryUse memory_use_of(const MemoryPeak& peak) {
 telemetry::RunFacts facts_of(const RunConfig& c, const models::ModelShape& s, const DryRun& dry) {
   telemetry::RunFacts f;
   f.recipe = c.recipe.recipe, f.name = c.name.empty() ? f.recipe : c.name, f.seed = c.seed;
-  f.model = {s.family, c.model.size, dry.parameters, s.layers,     s.width,
-             s.heads,  s.kv_heads,   s.hidden,       s.vocabulary, c.data.sequence_length};
+  f.model = {s.family, c.model.name(), dry.parameters, s.layers,     s.width,
+             s.heads,  s.kv_heads,     s.hidden,       s.vocabulary, c.data.sequence_length};
   const Device device = machine::device_named(c.device);
   const machine::MatmulLimit limit = machine::matmul_limit(device);
   f.machine = {machine::device_name(device), cpu::threads(), to_text(limit.type), limit.flops_per_second};

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "octet/models/companions.hpp"
 #include "octet/telemetry/run_facts.hpp"
 #include "octet/train/run/dry_run.hpp"
 
@@ -10,6 +11,16 @@ namespace octet::train {
 /// Makes `output`/`name`, or `name`-2, -3, ... when that is taken, and returns its path. Throws IoError naming the folder and the
 /// reason when it cannot be written.
 std::string make_run_folder(const std::string& output, const std::string& name);
+
+/// The folder of a run that keeps its model's companions.
+std::string model_folder(const std::string& run_folder);
+/// The companions of a run's model: those that its folder keeps; in a new run (`run_folder` empty) those of model.init, or else those that
+/// the token folder has.
+models::Companions companions_of(const RunConfig&, const std::string& run_folder);
+/// Writes them into the run's model_folder(), unless they are there already or there are none. Throws IoError.
+void store_companions(const std::string& run_folder, const models::Companions&);
+/// `config` as a run in that folder needs it: its model is described by model_folder(), where that has a config.json.
+RunConfig stored_model(RunConfig config, const std::string& run_folder);
 
 /// The contents of run.json before the first step.
 telemetry::RunFacts facts_of(const RunConfig&, const models::ModelShape&, const DryRun&);

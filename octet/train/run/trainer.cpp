@@ -32,7 +32,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
   const EngineConfig engine = engine_config(config_);
-  if (options.save_weights && config.train.save_weights) models::require_hugging_face_format(engine.shape);
+  require_model(engine);
   const Device device = machine::device_named(config.device);
   dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_native(dry_, config.recipe);
@@ -41,6 +41,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   engine_ = std::make_unique<Engine>(engine, device, machine::machine_target(device, config.deterministic));
   if (dry_.step.emulated_flops > 0)
     log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
+  if (!run_.checkpoint) begin_weights();
   open_folder();
   loader_ = std::make_unique<data::Loader>(
       corpus.training(), data::Loader::Options{.rows = config.train.batch,
@@ -52,7 +53,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                                                                            .config = config::to_toml(config_),
                                                                            .text = to_text(corpus.dataset().fingerprint())});
   if (run_.checkpoint) checkpoints_->restore(*run_.checkpoint);
-  else begin_weights();
+  else begin_record();
 }
 
 // Before anything of the resumed run is changed.
@@ -88,17 +89,28 @@ void Trainer::open_folder() {
       facts.baseline = before.baseline, facts.gradient_cosine = before.gradient_cosine;
     }
   }
+  store_companions(run_.folder, companions_);
   write_file(run_.folder + "/config.toml", config::to_toml(config_));
   telemetry::write_run_facts(run_.folder + "/run.json", facts);
 }
 
+void Trainer::require_model(const EngineConfig& engine) {
+  if (options_.save_weights && config_.train.save_weights) models::require_hugging_face_format(engine.shape);
+  companions_ = companions_of(config_, options_.resume);
+  if (const std::string dropout = models::dropout_of(companions_); !dropout.empty())
+    log::warn("{}/config.json: {}: Octet trains without dropout", printable(config_.model.folder()), dropout);
+  if (!run_.checkpoint && !config_.model.init.empty()) require_weights(io::TensorFolder::open(config_.model.init), engine);
+}
+
 void Trainer::begin_weights() {
+  engine_->parameters.initialize(engine_->stream, std::uint64_t(config_.seed));
+  if (!config_.model.init.empty()) load_weights(*engine_, config_.model.init);
+}
+
+void Trainer::begin_record() {
   if (!options_.resume.empty()) log::info("{} has no checkpoint yet: begins again", run_.folder);
   recorder_->begin_again();
-  const auto seed = std::uint64_t(config_.seed);
-  engine_->parameters.initialize(engine_->stream, seed);
-  if (!config_.model.init.empty()) load_weights(*engine_, config_.model.init);
-  if (run_.facts.twin > 0) engine_->parameters.nudge(engine_->stream, seed, run_.facts.twin);
+  if (run_.facts.twin > 0) engine_->parameters.nudge(engine_->stream, std::uint64_t(config_.seed), run_.facts.twin);
 }
 
 void Trainer::visit_state(StateVisitor& v) {
@@ -169,7 +181,8 @@ telemetry::RunState Trainer::settle(telemetry::RunState state) {
   require_folder();
   if (state == telemetry::RunState::diverged) return state;
   if (calibrated_) save_last(state);
-  if (options_.save_weights && config_.train.save_weights) save_weights(*engine_, run_.folder + "/weights");
+  if (options_.save_weights && config_.train.save_weights)
+    save_weights(*engine_, run_.folder + "/weights", models::weights_dtype(companions_), companions_);
   return state;
 }
 

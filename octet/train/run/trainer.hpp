@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "octet/data/loader.hpp"
+#include "octet/models/companions.hpp"
 #include "octet/train/run/corpus.hpp"
 #include "octet/train/run/dry_run.hpp"
 #include "octet/train/run/progress.hpp"
@@ -61,7 +62,9 @@ class Trainer {
  private:
   void open_checkpoint();
   void open_folder();
+  void require_model(const EngineConfig&);  // before memory is allocated and a folder is made
   void begin_weights();
+  void begin_record();
   void begin();  // clocks, calibration
   telemetry::RunState train();
   telemetry::RunState settle(telemetry::RunState);
@@ -92,6 +95,7 @@ class Trainer {
   TrainOptions options_;
   std::optional<data::EvalBatches> held_out_;
   std::int64_t steps_;
+  models::Companions companions_;
   OpenRun run_;
   DryRun dry_;
   std::unique_ptr<Engine> engine_;

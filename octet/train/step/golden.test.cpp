@@ -31,7 +31,14 @@ struct Golden {
   std::int64_t rows = 0, length = 0;
   double loss = 0;
   std::vector<GoldenGradient> gradients;
+  double largest_logit = 0;
+  std::vector<std::pair<std::size_t, double>> logits;  // flat index, value
+  std::vector<double> losses;                          // of a short training
 };
+
+std::pair<std::size_t, double> sample_of(const std::string& text) {
+  return {std::stoull(text), std::stod(text.substr(text.find(':') + 1))};
+}
 
 GoldenGradient gradient_of(const std::string& name, std::istringstream& line) {
   GoldenGradient g{.name = name};
@@ -39,13 +46,15 @@ GoldenGradient gradient_of(const std::string& name, std::istringstream& line) {
   line >> shape >> g.norm >> g.sum >> g.largest;
   std::istringstream dimensions(shape);
   for (std::string d; std::getline(dimensions, d, 'x');) g.shape.push_back(std::stoll(d));
-  while (line >> sample) g.samples.emplace_back(std::stoull(sample), std::stod(sample.substr(sample.find(':') + 1)));
+  while (line >> sample) g.samples.push_back(sample_of(sample));
   return g;
 }
 
 Golden read_golden(const std::string& family) {
   std::ifstream file(std::string(OCTET_SOURCE_DIR) + "/tests/golden/" + family + ".txt");
   Golden golden;
+  std::string sample;
+  double loss = 0;
   for (std::string text; std::getline(file, text);) {
     std::istringstream line(text);
     std::string key;
@@ -53,6 +62,10 @@ Golden read_golden(const std::string& family) {
     if (key == "config") std::getline(line, golden.config);
     else if (key == "tokens") line >> golden.rows >> golden.length;
     else if (key == "loss") line >> golden.loss;
+    else if (key == "logits")
+      for (line >> golden.largest_logit; line >> sample;) golden.logits.push_back(sample_of(sample));
+    else if (key == "losses")
+      while (line >> loss) golden.losses.push_back(loss);
     else if (key != "#") golden.gradients.push_back(gradient_of(key, line));
   }
   return golden;
@@ -121,11 +134,11 @@ void expect_near(const std::vector<float>& ours, const GoldenGradient& golden, d
 }
 
 class EveryFamily : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily, ::testing::Values("llama", "qwen2", "gpt2"));
+INSTANTIATE_TEST_SUITE_P(Golden, EveryFamily, ::testing::Values("llama", "smollm2", "qwen2", "qwen3", "gpt2"));
 
 TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
   const Golden golden = read_golden(GetParam());
-  ASSERT_GT(golden.gradients.size(), 20u) << "tests/golden/" << GetParam() << ".txt";
+  ASSERT_GE(golden.gradients.size(), 20u) << "tests/golden/" << GetParam() << ".txt";
   const Scratch scratch;
   write_model(scratch, golden);
   const models::ModelShape shape = models::read_hugging_face_shape(scratch.at("model"));
@@ -146,6 +159,53 @@ TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
     const io::TensorView tensor = gradients.tensor(g.name);
     ASSERT_EQ(std::vector(tensor.shape.begin(), tensor.shape.end()), g.shape) << g.name;
     expect_near(to_f32(tensor), g, share);
+  }
+}
+
+/// An engine with the golden file's model and weights, by `recipe`, and golden.py's optimizer.
+std::unique_ptr<Engine> engine_of(const Golden& golden) {
+  const Scratch scratch;
+  write_model(scratch, golden);
+  const models::ModelShape shape = models::read_hugging_face_shape(scratch.at("model"));
+  const optim::AdamWConfig optimizer{
+      .learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .max_grad_norm = 1.0};
+  auto e = std::make_unique<Engine>(
+      EngineConfig{.shape = shape, .precision = {.recipe = "fp32"}, .optimizer = optimizer, .sequence = golden.length}, Device::cpu,
+      machine::machine_target(Device::cpu));
+  models::load_hugging_face(scratch.at("model"), shape, e->parameters);
+  return e;
+}
+
+TEST_P(EveryFamily, HasTheLogitsThatPytorchComputesInDoublePrecision) {
+  const Golden golden = read_golden(GetParam());
+  ASSERT_GT(golden.logits.size(), 20u);
+  const auto e = engine_of(golden);
+  const models::ModelShape& shape = e->model->shape();
+  const Scope scope(e->stream);
+  const data::Batch batch = batch_of(golden, shape.vocabulary);
+  const std::int64_t tokens = batch.rows * batch.length, padded = shape.padded_vocabulary();
+  const Tensor ids = e->stream.empty({tokens}, DType::i32), logits = e->stream.empty({tokens, padded}, DType::f32);
+  upload(e->stream, batch.inputs.data(), ids);
+  e->model->logits(e->stream, {.tokens = ids, .sequence = batch.length}, {}, batch.length, logits);
+  for (const auto& [i, value] : golden.logits) {
+    const std::int64_t at = std::int64_t(i) / shape.vocabulary * padded + std::int64_t(i) % shape.vocabulary;
+    EXPECT_NEAR(logits.f32()[at], value, 1e-5 * golden.largest_logit) << i;
+  }
+}
+
+/// The loss is a float: below 8 its rounding alone is up to 2^-22 = 2.4e-7. The rest of 1e-6 is for the errors of weights. AdamW divides a
+/// gradient by the root of its second moment, so an update has the relative error of its gradient, whatever its size. All updates together
+/// are at most 20 x 1e-3 per weight, and gradients are exact to about 1e-6 of their norm.
+TEST_P(EveryFamily, TrainsTwentyStepsAsPytorchDoesInDoublePrecision) {
+  const Golden golden = read_golden(GetParam());
+  ASSERT_EQ(golden.losses.size(), 20u);
+  const auto e = engine_of(golden);
+  StepRunner runner(*e);
+  const std::vector batches{batch_of(golden, e->model->shape().vocabulary)};
+  for (std::size_t step = 0; step < golden.losses.size(); ++step) {
+    double loss = 0;
+    runner.run(batches, {.learning_rate = 1e-3}, [&] { loss = double(*e->mean_loss().f32()); });
+    EXPECT_NEAR(loss, golden.losses[step], 1e-6 * std::max(1.0, golden.losses[step])) << "step " << step + 1;
   }
 }
 

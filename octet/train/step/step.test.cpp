@@ -58,7 +58,7 @@ TEST_P(EveryRecipe, StaleGradientsAreStoredOverAsIfTheyHadBeenZero) {
 }
 
 TEST_P(EveryRecipe, ADryRunNeedsTheMemoryThatARealRunTakesToTheByte) {
-  for (const char* family : {"llama", "qwen2", "gpt2"})
+  for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"})
     for (const auto& parts : recomputed_parts) {
       EngineConfig config = small_engine(family, GetParam(), nn::Recompute::named(parts));
       config.precision.weights = parts.empty() ? scaling::WeightCodes::cached : scaling::WeightCodes::on_demand;
@@ -385,7 +385,7 @@ TEST(Step, AQuantizedHeadHasOneScaleFor768Tokens) {
 
 TEST(Step, TheGradientIsTheSlopeOfTheLoss) {
   // Central difference along the gradient itself, in FP32: loss(w + h g) - loss(w - h g) = 2 h |g|^2 + O(h^3).
-  for (const char* family : {"llama", "qwen2", "gpt2"}) {
+  for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) {
     Engine e(small_engine(family, "fp32"), Device::cpu, machine::machine_target(Device::cpu));
     const data::Batch batch = random_batch(4, 32, 61, 3);
     std::vector<float> g;

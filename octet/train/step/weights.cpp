@@ -43,9 +43,15 @@ void load_weights(Engine& e, const io::TensorFolder& files) {
              printable(files.folder()), printable(nonfinite_tensor(files))));
 }
 
-void save_weights(Engine& e, const std::string& folder, DType dtype) {
+void require_weights(const io::TensorFolder& files, const EngineConfig& config) {
+  EngineConfig bare{.shape = config.shape, .model = config.model, .precision = config.precision, .sequence = config.sequence};
+  const Engine engine(bare, Device::null, {});
+  models::require_weights(files, config.shape, engine.parameters);
+}
+
+void save_weights(Engine& e, const std::string& folder, DType dtype, const models::Companions& companions) {
   const nn::HostParameters host(e.stream, e.parameters);
-  models::save_hugging_face(folder, e.model->shape(), e.parameters, dtype);
+  models::save_hugging_face(folder, e.model->shape(), e.parameters, dtype, companions);
 }
 
 }  // namespace octet::train

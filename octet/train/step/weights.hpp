@@ -3,6 +3,7 @@
 #include <string>
 
 #include "octet/io/tensor_folder.hpp"
+#include "octet/models/companions.hpp"
 #include "octet/train/step/engine.hpp"
 
 namespace octet::train {
@@ -11,7 +12,9 @@ namespace octet::train {
 void load_weights(Engine&, const std::string& folder);
 /// The same from a folder whose weights are open already.
 void load_weights(Engine&, const io::TensorFolder&);
+/// Throws the errors of load_weights() that need no memory: a tensor that is missing, unexpected or of another type or shape.
+void require_weights(const io::TensorFolder&, const EngineConfig&);
 /// Writes them as one. Throws as save_hugging_face().
-void save_weights(Engine&, const std::string& folder, DType dtype = DType::f32);
+void save_weights(Engine&, const std::string& folder, DType dtype = DType::f32, const models::Companions& = {});
 
 }  // namespace octet::train

@@ -14,6 +14,7 @@
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/run/stop.hpp"
 #include "octet/train/step/step.hpp"
+#include "octet/train/step/weights.hpp"
 #include "octet/train/run/trainer.hpp"
 
 namespace octet::train {
@@ -92,6 +93,7 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
 void require_possible(const StudyConfig& study) {
   const Device device = machine::device_named(study.run.device);
   for (const RunConfig& c : of_each_arm(study)) {
+    if (!c.model.init.empty()) require_weights(io::TensorFolder::open(c.model.init), engine_config(c));
     const DryRun dry = dry_run(engine_config(c), machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
     require_native(dry, c.recipe);
     require_memory(dry, machine::available_bytes(device), c.train);
@@ -136,7 +138,8 @@ void train(const Study& study, const StudyRun& run, const Corpus& corpus, Consol
   if (has_baselines_parameters(study, run)) options.baseline_folder = study.folder_of(study.baseline_of(run));
   // Its first step needs the baseline's gradient: refused now rather than after the model is made.
   if (options.resume.empty() && !options.baseline_folder.empty()) read_first_gradient(options.baseline_folder);
-  const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(study.config_of(run), corpus, options); });
+  const RunConfig config = stored_model(study.config_of(run), study.folder_of(run));
+  const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(config, corpus, options); });
   if (run.seed == study.config().run.seed) log::info("{}", plan_text(trainer->plan().plan));
   try {
     if (trainer->run().state == telemetry::RunState::stopped) stopped(study);

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "octet/models/config.hpp"
+#include "octet/tensor/dtype.hpp"
+
+namespace octet::json {
+class Value;
+}  // namespace octet::json
+
+namespace octet::models {
+
+/// The files of a Hugging Face folder beside its weights: config.json, generation_config.json and those of the tokenizer. A run and an
+/// export hand them on, so that a model leaves Octet with the files that it came with.
+struct Companions {
+  struct File {
+    std::string name, text;
+  };
+  std::string config;       // the text of config.json; empty: none
+  std::vector<File> files;  // the others, by name
+
+  bool empty() const { return config.empty() && files.empty(); }
+  /// The text of a file, or null.
+  const std::string* find(std::string_view name) const;
+};
+
+/// Whether a file of that name is one of them, config.json apart: tokenizer.json, merges.txt, chat_template.jinja, ...
+bool is_companion(std::string_view name);
+
+/// Reads them from a folder that may lack all of them. A symbolic link is followed only in the layout of the Hugging Face cache. Throws
+/// IoError; DataError naming the file when it is too large (config.json 16 MiB, others 64 MiB) or leads out of the folder.
+Companions read_companions(const std::string& folder);
+/// Writes them into a folder that exists. Throws IoError.
+void write_companions(const std::string& folder, const Companions&);
+
+/// The type of a model's weights by config.json: BF16 where it says so; F32 for any other or none, since F32 holds F16 exactly.
+DType weights_dtype(const Companions&);
+
+/// The dropout probabilities above 0 in config.json, "attn_pdrop = 0.1, resid_pdrop = 0.1", or "": Octet trains without dropout.
+std::string dropout_of(const Companions&);
+
+/// config.json of an export of `shape` with weights of `dtype`. With a config.json among the companions it is that file with another dtype:
+/// keys that Octet does not know stay as they are. Otherwise it is made from the shape, and begin and end tokens follow from the
+/// tokenizer's files, where there are any. Throws ConfigError when the companions' config.json describes another shape.
+json::Value exported_config(const ModelShape& shape, DType dtype, const Companions&);
+
+}  // namespace octet::models

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "octet/train/step/engine.hpp"
+
+namespace octet::train {
+
+/// Fills an engine's parameters, on any device, from the weights in a checkpoint's folder; nothing else of the state is read. The
+/// checkpoint's bytes were verified before (CheckpointStore::verify). Throws DataError naming a tensor that is missing or of another type
+/// or shape.
+void load_checkpoint_weights(Engine&, const std::string& checkpoint);
+
+}  // namespace octet::train

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Random Hugging Face folders of every family, from transformers to Octet and back. A campaign run by hand, not by the tests.
+
+    python tests/peers/check_families.py OCTET [--only NAME] [--keep FOLDER]
+
+OCTET is the program. Needs torch and transformers. For each form of model:
+  - logits: `octet eval --logits` in FP32 against transformers in FP64, within 1e-5 of the largest logit;
+  - training: the losses of 20 steps of AdamW in FP32 against PyTorch in FP64, within 1e-6 (of the loss, where that is above 1). A step's
+    batch is the whole text, so the order of samples does not matter;
+  - back: the run's `weights`, an export in BF16 and an export of a checkpoint load in transformers without missing, unexpected or misshapen
+    keys; config.json has the values that it came with, except for dtype; generation_config.json and tokenizer files are unchanged;
+  - a new model of the same shape, made from keys alone, loads in transformers too.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import safetensors.torch
+import torch
+import transformers
+
+from golden import BETAS, CLIP, DECAY, EPS, RATE, STEPS, training
+
+SEQUENCE, VOCABULARY, SEPARATOR, BYTES = 48, 259, 256, 1100
+LLAMA = dict(hidden_size=96, num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, intermediate_size=160, vocab_size=VOCABULARY,
+             max_position_embeddings=96, bos_token_id=257, eos_token_id=[256, 258], pad_token_id=258)
+
+
+def rope(theta, **more):
+    return dict(rope_type="default", rope_theta=theta) | more
+
+
+LLAMA3 = rope(500000.0, rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+
+
+def llama(**keys):
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**(LLAMA | keys)))
+
+
+def qwen2(**keys):
+    return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**(LLAMA | dict(rope_parameters=rope(1e6)) | keys)))
+
+
+def qwen3(**keys):
+    return transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**(LLAMA | dict(rope_parameters=rope(1e6)) | keys)))
+
+
+def gpt2(**keys):
+    return transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(n_embd=96, n_layer=3, n_head=6, vocab_size=VOCABULARY, n_positions=96, bos_token_id=256, eos_token_id=256, **keys))
+
+
+FORMS = {
+    "llama2": (lambda: llama(num_key_value_heads=6, rope_parameters=rope(10000.0), rms_norm_eps=1e-5),
+               "family=llama kv_heads=6 rope_theta=10000 norm_eps=1e-5"),
+    "llama3": (lambda: llama(rope_parameters=rope(500000.0), rms_norm_eps=1e-5), "family=llama rope_theta=500000 norm_eps=1e-5"),
+    "llama3.1": (lambda: llama(rope_parameters=LLAMA3, rms_norm_eps=1e-5),
+                 "family=llama rope_theta=500000 rope_scaling=llama3 rope_original_context=32"),
+    "llama3.2": (lambda: llama(rope_parameters=LLAMA3 | dict(factor=32.0), head_dim=24, tie_word_embeddings=True),
+                 "family=llama head_width=24 rope_theta=500000 rope_scaling=llama3 rope_factor=32 rope_original_context=32 tied=yes norm_eps=1e-6"),
+    "smollm2": (lambda: llama(num_attention_heads=3, num_key_value_heads=1, rope_parameters=rope(100000.0), tie_word_embeddings=True),
+                "family=llama heads=3 kv_heads=1 rope_theta=100000 tied=yes norm_eps=1e-6"),
+    "tinyllama": (lambda: llama(rope_parameters=rope(10000.0), rms_norm_eps=1e-5), "size=tinyllama-1.1b"),
+    "qwen2": (lambda: qwen2(tie_word_embeddings=False), "family=qwen2 tied=no"),
+    "qwen2.5": (lambda: qwen2(tie_word_embeddings=True), "family=qwen2"),
+    "qwen3": (lambda: qwen3(head_dim=40, tie_word_embeddings=False), "family=qwen3 head_width=40 tied=no"),
+    "qwen3-tied": (lambda: qwen3(head_dim=16, tie_word_embeddings=True), "family=qwen3 head_width=16"),
+    "gpt2": (lambda: gpt2(), "family=gpt2 heads=6 kv_heads=6 hidden=384"),
+}
+
+
+def text():
+    """Words of a linear congruential generator, with the byte tokenizer's separator at the end."""
+    state, out = 1, []
+    for _ in range(BYTES):
+        state = (state * 1103515245 + 12345) % 2**31
+        out.append(32 if state >> 16 & 7 == 0 else 97 + (state >> 20) % 26)
+    return out
+
+
+class Form:
+    def __init__(self, octet, name, place):
+        self.octet, self.name, self.place = octet, name, place
+        self.make, self.keys = FORMS[name]
+        self.folder = place / "model"
+        self.ids = text() + [SEPARATOR]
+
+    def run(self, *arguments):
+        done = subprocess.run([self.octet, *map(str, arguments)], cwd=self.place, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"{self.name}: octet {' '.join(map(str, arguments))}: {done.stderr}")
+        return done.stdout
+
+    def write(self):
+        torch.manual_seed(sum(map(ord, self.name)))
+        model = self.make()
+        with torch.no_grad():
+            for parameter in model.parameters():  # also norms and biases, which begin as ones and zeros
+                parameter.add_(0.05 * torch.randn_like(parameter))
+        model.save_pretrained(self.folder)
+        for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"):
+            (self.folder / name).write_text(json.dumps({"of": self.name}))
+        return transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float64, attn_implementation="eager").eval()
+
+    def windows(self):
+        count = (len(self.ids) - 1) // SEQUENCE
+        return torch.tensor([self.ids[i * SEQUENCE:i * SEQUENCE + SEQUENCE + 1] for i in range(count)])
+
+    def logits(self, model):
+        ids = self.windows()[:, :-1].contiguous()
+        safetensors.torch.save_file({"ids": ids}, self.place / "ids.safetensors")
+        self.run("eval", self.folder, "--recipe", "fp32", "--device", "cpu", "--logits", "logits.safetensors", "--ids", "ids.safetensors")
+        ours = safetensors.torch.load_file(self.place / "logits.safetensors")["logits"].double()
+        with torch.no_grad():
+            theirs = model(input_ids=ids).logits
+        return ((ours - theirs).abs().max() / theirs.abs().max()).item()
+
+    def train(self, rows, *more):
+        (self.place / "text.txt").write_bytes(bytes(self.ids[:-1]))
+        self.run("tokenize", "--input", "text.txt", "--output", "data", "--force")
+        settings = dict(device="cpu")
+        settings |= {"recipe.name": "fp32", "data.sequence_length": SEQUENCE, "data.eval_fraction": 0, "train.batch": rows}
+        settings |= {"optim.learning_rate": RATE, "optim.beta1": BETAS[0], "optim.beta2": BETAS[1], "optim.eps": EPS}
+        settings |= {"optim.weight_decay": DECAY, "optim.max_grad_norm": CLIP, "optim.schedule.kind": "constant", "optim.schedule.warmup": 0}
+        sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        self.run("train", "--data", "data", *sets, *more)
+
+    def losses(self, model):
+        windows = self.windows()
+        self.train(len(windows), "--steps", STEPS, "--name", "tuned", "--set", "model.init=model", "--set", "checkpoint.every=10")
+        lines = (self.place / "runs/tuned/metrics.jsonl").read_text().splitlines()
+        ours = [e["loss"] for e in map(json.loads, lines) if e["event"] == "step"]
+        theirs = training(model, windows)[1]
+        assert len(ours) == len(theirs) == STEPS
+        return max(abs(a - b) / max(1.0, b) for a, b in zip(ours, theirs))
+
+    def loads(self, folder, dtype, same=True):
+        _, info = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+        wrong = {kind: sorted(map(str, keys)) for kind, keys in info.items() if keys}
+        if same:
+            before, after = (json.loads((f / "config.json").read_text()) for f in (self.folder, folder))
+            if after.pop("dtype") != dtype or before.pop("dtype") != "float32" or before != after:
+                wrong["config.json"] = {k: (before.get(k), after.get(k)) for k in before | after if before.get(k) != after.get(k)}
+            for file in self.folder.iterdir():
+                if file.suffix != ".safetensors" and file.name != "config.json" and file.read_bytes() != (folder / file.name).read_bytes():
+                    wrong[file.name] = "differs"
+        return wrong
+
+    def back(self):
+        self.run("export", "runs/tuned", "--output", "bf16", "--dtype", "bf16")
+        self.run("export", "runs/tuned", "--step", "10", "--output", "step10")
+        shape = "layers=3 width=96 heads=6 kv_heads=2 hidden=160 context=96 " if "gpt2" not in self.name else "layers=3 width=96 context=96 "
+        keys = dict(word.split("=") for word in (shape + f"vocabulary={VOCABULARY} " + self.keys).split())
+        self.train(2, "--steps", 1, "--name", "new", *[w for k, v in keys.items() for w in ("--set", f"model.{k}={v}")])
+        wrong = {name: self.loads(self.place / folder, dtype, same) for name, folder, dtype, same in (
+            ("weights", "runs/tuned/weights", "float32", True), ("bf16", "bf16", "bfloat16", True), ("step 10", "step10", "float32", True),
+            ("new", "runs/new/weights", "float32", False))}
+        theirs, ours = (transformers.AutoConfig.from_pretrained(f) for f in (self.folder, self.place / "runs/new/weights"))
+        for key in ("hidden_size", "num_attention_heads", "vocab_size", "max_position_embeddings", "tie_word_embeddings", "rope_parameters",
+                    "head_dim", "rms_norm_eps", "num_key_value_heads", "intermediate_size", "layer_norm_epsilon"):
+            a, b = getattr(theirs, key, None), getattr(ours, key, None)
+            a, b = ({k: v for k, v in x.items() if v is not None} if isinstance(x, dict) else x for x in (a, b))
+            if a != b and not (key == "head_dim" and a is None):
+                wrong["new"][key] = (a, b)
+        return {name: what for name, what in wrong.items() if what}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("octet")
+    parser.add_argument("--only", choices=FORMS)
+    parser.add_argument("--keep", help="a folder for what is made")
+    options = parser.parse_args()
+    octet, failed = str(pathlib.Path(options.octet).resolve()), False
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    for name in [options.only] if options.only else FORMS:
+        with tempfile.TemporaryDirectory() as temporary:
+            place = pathlib.Path(options.keep or temporary) / name
+            place.mkdir(parents=True)
+            form = Form(octet, name, place)
+            model = form.write()
+            logits, losses, wrong = form.logits(model), form.losses(model), form.back()
+            good = logits <= 1e-5 and losses <= 1e-6 and not wrong
+            failed = failed or not good
+            print(f"{name:12} logits {logits:.1e}, losses {losses:.1e}, {wrong or 'all keys'}: {'good' if good else 'FAILED'}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
