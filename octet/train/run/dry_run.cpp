@@ -41,7 +41,7 @@ void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
 DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate) {
   Engine engine(config, Device::null, target);
   data::Batch shape;
-  shape.rows = batch, shape.length = config.sequence;
+  shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;
   DryRun out;
   engine.parameters.initialize(engine.stream, 0);
   StepRunner runner(engine);
