@@ -40,8 +40,7 @@ class ParallelBlock {
         mlp_(path + ".mlp", {.width = s.width, .hidden = s.hidden, .bias = true}, precision, site) {}
 
   /// x, y: [T, D]. With `saved`, what backward needs is kept in the pass's region, and so must x be.
-  void forward(Stream& stream, std::int64_t sequence, const ops::RopeTable& rope, const Tensor& x, const Tensor& y,
-               const scaling::Pass& pass, Saved* saved) {
+  void forward(Stream& stream, const nn::BlockContext& context, const Tensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
     const Scope scope(stream);  // frees the following allocations, except `saved`
     const bool keep = saved != nullptr;
     const Region region = keep ? pass.keep : Region(Lifetime::scratch);
@@ -50,7 +49,7 @@ class ParallelBlock {
     const Tensor a = stream.empty(x.shape, x.dtype), m = stream.empty(x.shape, x.dtype);
     ops::Sink n1 = attention_.input_sink(stream, tokens, pass, keep);  // a norm writes the operands of the GEMM that follows
     norm1_.forward(stream, x1, n1);
-    attention_.forward(stream, n1.codes, sequence, rope, a, pass, keep ? &saved->attention : nullptr);
+    attention_.forward(stream, n1.codes, context, a, pass, keep ? &saved->attention : nullptr);
     ops::Sink n2 = mlp_.input_sink(stream, tokens, pass, keep);
     norm2_.forward(stream, x2, n2);
     mlp_.forward(stream, n2.codes, m, pass, keep ? &saved->mlp : nullptr);
@@ -60,11 +59,10 @@ class ParallelBlock {
   }
 
   /// d: [T, D], the gradient of y on entry, of x on return.
-  void backward(Stream& stream, std::int64_t sequence, const ops::RopeTable& rope, const Tensor& d, const Saved& saved,
-                const scaling::Pass& pass) {
+  void backward(Stream& stream, const nn::BlockContext& context, const Tensor& d, const Saved& saved, const scaling::Pass& pass) {
     const Scope scope(stream);
     const Tensor da = stream.empty(d.shape, d.dtype), dm = stream.empty(d.shape, d.dtype);
-    attention_.backward(stream, d, sequence, rope, saved.attention, da, pass);
+    attention_.backward(stream, d, context, saved.attention, da, pass);
     mlp_.backward(stream, d, saved.mlp, dm, pass);
     norm1_.backward(stream, da, saved.x1, d, true);
     norm2_.backward(stream, dm, saved.x2, d, true);
@@ -93,6 +91,7 @@ class ParallelDecoder final : public models::Model {
   }
 
   const models::ModelShape& shape() const override { return shape_; }
+  bool masks_documents() const override { return true; }  // context() passes their starts on
   void allocate(Stream& stream, std::int64_t sequence) override {
     rope_ = ops::rope_table(stream, sequence, shape_.head_dim, shape_.rope_theta, shape_.rope_scaling);
   }
@@ -112,7 +111,7 @@ class ParallelDecoder final : public models::Model {
     ops::embedding_forward(stream, {.table = embedding_.value, .tokens = batch.tokens, .out = x});
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const Tensor y = kept();
-      blocks_[i]->forward(stream, batch.sequence, rope_, x, y, pass, &saved_[i]);
+      blocks_[i]->forward(stream, context(batch), x, y, pass, &saved_[i]);
       x = y;
     }
     last_ = nn::LayerNorm::input(stream, x, pass.keep), dn_ = kept();
@@ -126,7 +125,7 @@ class ParallelDecoder final : public models::Model {
     const Scope scope(stream);
     const Tensor d = stream.empty(dn_.shape, dn_.dtype);
     norm_.backward(stream, dn_, last_, d, false);
-    for (std::size_t i = blocks_.size(); i-- > 0;) blocks_[i]->backward(stream, batch.sequence, rope_, d, saved_[i], pass);
+    for (std::size_t i = blocks_.size(); i-- > 0;) blocks_[i]->backward(stream, context(batch), d, saved_[i], pass);
     ops::embedding_backward(stream, {.dy = d, .tokens = batch.tokens, .dtable = embedding_.gradient.target(GradientUse::sum).data});
     embedding_.gradient.done();
   }
@@ -150,12 +149,13 @@ class ParallelDecoder final : public models::Model {
 
  private:
   Shape shape_of(const models::TokenBatch& batch) const { return {batch.tokens.count(), shape_.width}; }
+  nn::BlockContext context(const models::TokenBatch& batch) const { return {batch.sequence, rope_, batch.document_starts}; }
 
   /// The last block's output in scratch, with nothing kept.
   Tensor run(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass) {
     const Tensor x = stream.empty(shape_of(batch), activations_);
     ops::embedding_forward(stream, {.table = embedding_.value, .tokens = batch.tokens, .out = x});
-    for (const auto& block : blocks_) block->forward(stream, batch.sequence, rope_, x, x, pass, nullptr);
+    for (const auto& block : blocks_) block->forward(stream, context(batch), x, x, pass, nullptr);
     return x;
   }
   Tensor normalised(Stream& stream, const Tensor& x, const scaling::Pass& pass) {

@@ -36,8 +36,8 @@ void require_match(const Shard& shard, const Manifest& manifest, const Manifest:
 
 }  // namespace
 
-Dataset::Dataset(const std::string& folder, Verify verify) : folder_(folder) {
-  const Manifest manifest = read_manifest(folder);
+Dataset::Dataset(const std::string& folder, Verify verify, const std::string& key) : folder_(folder), key_(key) {
+  const Manifest manifest = read_manifest(folder, key);
   shards_.reserve(manifest.shards.size());
   for (const Manifest::Entry& entry : manifest.shards) {
     shards_.emplace_back((std::filesystem::path(folder) / entry.file).string(), verify);
@@ -52,6 +52,14 @@ std::uint64_t Dataset::document_start(std::uint64_t number) const {
   const auto after = std::ranges::upper_bound(shards_, number, {}, [](const Shard& s) { return s.header().first_document; });
   const Shard& shard = *(after - 1);
   return shard.header().first_token + shard.document_starts()[number - shard.header().first_document];
+}
+
+std::uint64_t Dataset::document_at(std::uint64_t token) const {
+  check(token < token_count_, "dataset '{}': token {} is wanted, there are {}", folder_, token, token_count_);
+  const Shard& shard = *(std::ranges::upper_bound(shards_, token, {}, [](const Shard& s) { return s.header().first_token; }) - 1);
+  const auto starts = shard.document_starts();
+  const auto after = std::ranges::upper_bound(starts, token - shard.header().first_token);
+  return shard.header().first_document + std::uint64_t(after - starts.begin()) - 1;  // the first shard begins with a document
 }
 
 void Dataset::read(std::uint64_t first, std::span<std::int32_t> out) const {
@@ -75,9 +83,17 @@ Checksum Dataset::fingerprint() const {
 void require_vocabulary(const Dataset& dataset, std::int64_t vocab_size) {
   if (vocab_size >= dataset.vocab_size()) return;
   throw ConfigError(
-      format("data.path: '{}' has token ids up to {} (tokenizer '{}'), the model's vocabulary has {}; set model.vocabulary to at least {} "
+      format("{}: '{}' has token ids up to {} (tokenizer '{}'), the model's vocabulary has {}; set model.vocabulary to at least {} "
              "or tokenize with the model's tokenizer",
-             printable(dataset.folder()), dataset.vocab_size() - 1, printable(dataset.tokenizer()), vocab_size, dataset.vocab_size()));
+             dataset.key(), printable(dataset.folder()), dataset.vocab_size() - 1, printable(dataset.tokenizer()), vocab_size,
+             dataset.vocab_size()));
+}
+
+void require_same_tokenizer(const Dataset& training, const Dataset& evaluation) {
+  if (training.tokenizer() == evaluation.tokenizer() && training.vocab_size() == evaluation.vocab_size()) return;
+  throw ConfigError(format("{}: '{}' was made by the tokenizer '{}' of {} ids, and {} '{}' by '{}' of {}; tokenize both with the same one",
+                           evaluation.key(), printable(evaluation.folder()), printable(evaluation.tokenizer()), evaluation.vocab_size(),
+                           training.key(), printable(training.folder()), printable(training.tokenizer()), training.vocab_size()));
 }
 
 }  // namespace octet::data

@@ -21,14 +21,13 @@ Batch EvalBatches::operator[](std::uint64_t number) const {
   Batch batch;
   batch.first_sample = number * rows_;
   batch.rows = std::int64_t(std::min(rows_, samples_ - batch.first_sample)), batch.length = windows_.length();
-  batch.inputs.resize(std::size_t(batch.rows * batch.length));
-  batch.targets.resize(batch.inputs.size());
+  batch.document_mask = windows_.documents() == Documents::masked;
+  batch.resize();
   // floor(s * count / samples) without a product that could overflow.
   const std::uint64_t step = windows_.count() / samples_, rest = windows_.count() % samples_;
   for (std::int64_t r = 0; r < batch.rows; ++r) {
     const std::uint64_t sample = batch.first_sample + std::uint64_t(r);
-    windows_.read(sample * step + sample * rest / samples_, batch.inputs.data() + r * batch.length,
-                  batch.targets.data() + r * batch.length);
+    windows_.read(sample * step + sample * rest / samples_, batch, r);
   }
   return batch;
 }

@@ -29,13 +29,13 @@ Loader::Item Loader::prepare(std::uint64_t position) const {
     Batch& batch = item.batch;
     batch.rows = options_.rows, batch.length = windows_.length();
     batch.first_sample = position + std::uint64_t(options_.offset);
-    batch.inputs.resize(std::size_t(batch.rows * batch.length));
-    batch.targets.resize(batch.inputs.size());
+    batch.document_mask = windows_.documents() == Documents::masked;
+    batch.resize();
     const std::uint64_t n = windows_.count();
     for (std::int64_t r = 0; r < batch.rows; ++r) {
       const std::uint64_t sample = batch.first_sample + std::uint64_t(r);
       const Permutation order(n, options_.seed, sample / n);
-      windows_.read(order(sample % n), batch.inputs.data() + r * batch.length, batch.targets.data() + r * batch.length);
+      windows_.read(order(sample % n), batch, r);
     }
   } catch (...) {
     item.error = std::current_exception();

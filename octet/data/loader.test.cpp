@@ -42,15 +42,17 @@ struct Loading : ::testing::Test {
 TEST_F(Loading, SampleGIsTheWindowThatThePermutationOfItsEpochNames) {
   ASSERT_EQ(windows->count(), 83u);
   Loader loader(*windows, {.rows = 5, .seed = 11});
-  std::vector<std::int32_t> inputs(length), targets(length);
+  Batch wanted;
+  wanted.rows = 1, wanted.length = length;
+  wanted.resize();
   for (std::uint64_t sample = 0; sample < 200;) {
     const Batch batch = loader.next();
     ASSERT_EQ(batch.first_sample, sample);
     ASSERT_EQ(batch.rows, 5);
     for (std::int64_t r = 0; r < batch.rows; ++r, ++sample) {
-      windows->read(Permutation(83, 11, sample / 83)(sample % 83), inputs.data(), targets.data());
-      ASSERT_TRUE(std::equal(inputs.begin(), inputs.end(), batch.inputs.begin() + r * length));
-      ASSERT_TRUE(std::equal(targets.begin(), targets.end(), batch.targets.begin() + r * length));
+      windows->read(Permutation(83, 11, sample / 83)(sample % 83), wanted, 0);
+      ASSERT_TRUE(std::equal(wanted.inputs.begin(), wanted.inputs.end(), batch.inputs.begin() + r * length));
+      ASSERT_TRUE(std::equal(wanted.targets.begin(), wanted.targets.end(), batch.targets.begin() + r * length));
     }
   }
 }
@@ -107,15 +109,17 @@ TEST_F(Loading, AResumedLoaderGoesOnAsIfNeverStopped) {
 }
 
 TEST_F(Loading, ManySeeksAndEarlyEndsDoNoHarm) {
-  std::vector<std::int32_t> inputs(length), targets(length);
+  Batch wanted;
+  wanted.rows = 1, wanted.length = length;
+  wanted.resize();
   Loader loader(*windows, {.rows = 1, .seed = 6, .prefetch = 3});
   for (std::uint64_t i = 0; i < 300; ++i) {
     const std::uint64_t at = philox(1, i).w[0];
     loader.seek(at);
     const Batch batch = loader.next();
     ASSERT_EQ(batch.first_sample, at);
-    windows->read(Permutation(83, 6, at / 83)(at % 83), inputs.data(), targets.data());
-    ASSERT_TRUE(std::ranges::equal(inputs, batch.inputs));
+    windows->read(Permutation(83, 6, at / 83)(at % 83), wanted, 0);
+    ASSERT_TRUE(std::ranges::equal(wanted.inputs, batch.inputs));
   }
   for (int i = 0; i < 100; ++i) Loader(*windows, {.rows = 3, .seed = 6});
 }

@@ -124,18 +124,16 @@ Manifest parse(std::string_view text, const std::string& path) {
 }
 
 /// Somebody named a file of the dataset, or a text.
-[[noreturn]] void refuse_file_for_folder(const std::string& path) {
+[[noreturn]] void refuse_file_for_folder(const std::string& path, const std::string& key) {
   const std::string folder = folder_of(path);
   if (exists(folder + "/" + Manifest::file_name))
-    throw ConfigError(
-        format("data.path: '{}' is a file of a token folder; name the folder, --data {}", printable(path), printable(folder)));
-  throw ConfigError(
-      format("data.path: '{}' is a file, not a token folder; tokenize it first: octet tokenize --input {} --output data/tokens",
-             printable(path), printable(path)));
+    throw ConfigError(format("{}: '{}' is a file of a token folder; name the folder, {}", key, printable(path), printable(folder)));
+  throw ConfigError(format("{}: '{}' is a file, not a token folder; tokenize it first: octet tokenize --input {} --output data/tokens", key,
+                           printable(path), printable(path)));
 }
 
 /// A folder of tokens whose tokenizing was interrupted, or of something else.
-[[noreturn]] void refuse_unfinished(const std::string& folder) {
+[[noreturn]] void refuse_unfinished(const std::string& folder, const std::string& key) {
   std::error_code error;
   bool shards = false, files = false;
   fs::directory_iterator at(folder, error);
@@ -147,24 +145,24 @@ Manifest parse(std::string_view text, const std::string& path) {
   if (error) refuse_file("read the folder", folder, error.value());
   const std::string shown = printable(folder);
   if (shards || !files)
-    throw ConfigError(format("data.path: '{}' holds no {}, so it is no finished dataset; run `octet tokenize --output {}` to its end",
-                             shown, Manifest::file_name, shown));
+    throw ConfigError(format("{}: '{}' holds no {}, so it is no finished dataset; run `octet tokenize --output {}` to its end", key, shown,
+                             Manifest::file_name, shown));
   throw ConfigError(
-      format("data.path: '{}' is a folder of other files, not a token folder; tokenize its text into another one: octet tokenize "
+      format("{}: '{}' is a folder of other files, not a token folder; tokenize its text into another one: octet tokenize "
              "--input '{}/**/*' --output data/tokens",
-             shown, shown));
+             key, shown, shown));
 }
 
 }  // namespace
 
-Manifest read_manifest(const std::string& folder) {
+Manifest read_manifest(const std::string& folder, const std::string& key) {
   if (folder.empty()) throw ConfigError("data.path is not set; name a token folder with --data, or make one with `octet tokenize`");
   const std::string path = (fs::path(folder) / Manifest::file_name).string();
   if (!exists(folder))
-    throw ConfigError(format("data.path: there is no folder '{}'; make one with `octet tokenize --input 'docs/**/*.txt' --output {}`",
+    throw ConfigError(format("{}: there is no folder '{}'; make one with `octet tokenize --input 'docs/**/*.txt' --output {}`", key,
                              printable(folder), printable(folder)));
-  if (!is_folder(folder)) refuse_file_for_folder(folder);
-  if (!exists(path)) refuse_unfinished(folder);
+  if (!is_folder(folder)) refuse_file_for_folder(folder, key);
+  if (!exists(path)) refuse_unfinished(folder, key);
   return parse(with_remedy("copy the dataset again, or run `octet tokenize` again", [&] { return read_file(path, most_bytes); }), path);
 }
 

@@ -25,9 +25,10 @@ struct Manifest {
   std::vector<Entry> shards;
 };
 
-/// `folder`/dataset.toml. Throws ConfigError when there is no such folder or file, DataError (file, line, expected value) when
-/// something is missing, unknown, twice, of the wrong type, or names a file outside the folder, or when the sums do not agree.
-Manifest read_manifest(const std::string& folder);
+/// `folder`/dataset.toml, which the configuration's `key` names. Throws ConfigError when there is no such folder or file, DataError (file,
+/// line, expected value) when something is missing, unknown, twice, of the wrong type, or names a file outside the folder, or when the sums
+/// do not agree.
+Manifest read_manifest(const std::string& folder, const std::string& key = "data.path");
 
 /// Puts the manifest into `folder` in one step: a reader sees the old one or the new one. Throws IoError.
 void write_manifest(const std::string& folder, const Manifest&);

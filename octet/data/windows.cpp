@@ -8,8 +8,8 @@
 
 namespace octet::data {
 
-Windows::Windows(const Dataset& dataset, TokenRanges ranges, std::int64_t length, const char* part)
-    : dataset_(&dataset), ranges_(std::move(ranges)), length_(length) {
+Windows::Windows(const Dataset& dataset, TokenRanges ranges, std::int64_t length, const char* part, Documents documents)
+    : dataset_(&dataset), ranges_(std::move(ranges)), length_(length), documents_(documents) {
   if (length < 1) throw ConfigError(format("data.sequence_length must be at least 1, got {}", length));
   for (const TokenRange& range : ranges_) starts_.push_back(size_), size_ += range.size();
   if (size_ > std::uint64_t(length)) return;
@@ -31,13 +31,37 @@ void Windows::copy(std::uint64_t first, std::span<std::int32_t> out) const {
   }
 }
 
-void Windows::read(std::uint64_t number, std::int32_t* inputs, std::int32_t* targets) const {
+void Windows::read(std::uint64_t number, Batch& batch, std::int64_t row) const {
   check(number < count(), "windows: window {} is wanted, there are {}", number, count());
   const auto length = std::size_t(length_);
   const std::uint64_t first = number * length;
+  std::int32_t *const inputs = batch.inputs.data() + row * length_, *const targets = batch.targets.data() + row * length_;
   copy(first, {inputs, length});
   std::copy(inputs + 1, inputs + length, targets);
   copy(first + length, {targets + length - 1, 1});
+  if (documents_ == Documents::masked) mask_documents(first, targets, batch.document_starts.data() + row * length_);
+}
+
+// Of the window from token `first` of the text on. A new range begins with another document, or after a gap, which counts as one.
+void Windows::mask_documents(std::uint64_t first, std::int32_t* targets, std::int32_t* starts) const {
+  std::size_t range = std::size_t(std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin()) - 1;
+  std::uint64_t token = ranges_[range].begin + (first - starts_[range]), document = dataset_->document_at(token) + 1;
+  const auto next_document = [&] { return document < dataset_->document_count() ? dataset_->document_start(document) : ~std::uint64_t(0); };
+  std::uint64_t border = std::min(next_document(), ranges_[range].end);  // where the next document begins
+  std::int32_t start = 0;
+  for (std::int64_t t = 0; t < length_; ++t) {
+    starts[t] = start;
+    if (++token < border) continue;
+    targets[t] = -1, start = std::int32_t(t + 1);
+    if (token == ranges_[range].end) token = ranges_[++range].begin;
+    document = dataset_->document_at(token) + 1;
+    border = std::min(next_document(), ranges_[range].end);
+  }
+}
+
+void Batch::resize() {
+  inputs.resize(std::size_t(rows * length)), targets.resize(inputs.size());
+  document_starts.resize(document_mask ? inputs.size() : 0);
 }
 
 }  // namespace octet::data

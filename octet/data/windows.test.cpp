@@ -19,17 +19,25 @@ struct Counting : ::testing::Test {
   }
 };
 
+/// A batch of one row.
+Batch row_of(const Windows& windows) {
+  Batch batch;
+  batch.rows = 1, batch.length = windows.length(), batch.document_mask = windows.documents() == Documents::masked;
+  batch.resize();
+  return batch;
+}
+
 TEST_F(Counting, EveryTokenOfTheRangeButTheFirstIsATargetOnce) {
   for (const std::int64_t length : {1, 2, 7, 100}) {
     const Windows windows(*dataset, TokenRanges{{100, 301}}, length, "training");
     ASSERT_EQ(windows.count(), 200u / std::uint64_t(length));
-    std::vector<std::int32_t> inputs(static_cast<std::size_t>(length)), targets = inputs;
+    Batch batch = row_of(windows);
     std::int32_t next = 101;
     for (std::uint64_t w = 0; w < windows.count(); ++w) {
-      windows.read(w, inputs.data(), targets.data());
-      for (std::size_t t = 0; t < inputs.size(); ++t, ++next) {
-        ASSERT_EQ(targets[t], next % 256);
-        ASSERT_EQ(inputs[t], (next - 1) % 256);
+      windows.read(w, batch, 0);
+      for (std::size_t t = 0; t < batch.inputs.size(); ++t, ++next) {
+        ASSERT_EQ(batch.targets[t], next % 256);
+        ASSERT_EQ(batch.inputs[t], (next - 1) % 256);
       }
     }
   }
@@ -74,13 +82,44 @@ TEST_F(Counting, EvaluationReadsAllWindowsInOrderAndOnlyItsLastBatchIsSmaller) {
 TEST_F(Counting, RangesAreReadAsOneText) {
   const Windows windows(*dataset, TokenRanges{{0, 3}, {10, 11}, {20, 40}}, 4, "training");
   ASSERT_EQ(windows.count(), 5u);
-  std::vector<std::int32_t> inputs(4), targets(4);
-  windows.read(0, inputs.data(), targets.data());
-  EXPECT_EQ(inputs, (std::vector<std::int32_t>{0, 1, 2, 10}));
-  EXPECT_EQ(targets, (std::vector<std::int32_t>{1, 2, 10, 20}));
-  windows.read(4, inputs.data(), targets.data());
-  EXPECT_EQ(inputs, (std::vector<std::int32_t>{32, 33, 34, 35}));
-  EXPECT_EQ(targets, (std::vector<std::int32_t>{33, 34, 35, 36}));
+  Batch batch = row_of(windows);
+  windows.read(0, batch, 0);
+  EXPECT_EQ(batch.inputs, (std::vector<std::int32_t>{0, 1, 2, 10}));
+  EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{1, 2, 10, 20}));
+  windows.read(4, batch, 0);
+  EXPECT_EQ(batch.inputs, (std::vector<std::int32_t>{32, 33, 34, 35}));
+  EXPECT_EQ(batch.targets, (std::vector<std::int32_t>{33, 34, 35, 36}));
+}
+
+// By its definition: a document begins at token 0, after every separator and at every border of ranges.
+TEST(Windows, MaskedDocumentsBeginAgainAndTheirFirstTokensAreNoTargets) {
+  const Scratch scratch;
+  const std::vector<std::string> texts = some_texts(40, 1);
+  const Dataset dataset(make_dataset(scratch, texts, 1024));
+  const std::vector<std::int32_t> stream = all_tokens(dataset);
+  const TokenRanges whole{{0, dataset.token_count()}},
+      parts{{dataset.document_start(2), dataset.document_start(7)}, {dataset.document_start(9), dataset.document_start(33)}}, cut{{5, 200}};
+  for (const TokenRanges& ranges : {whole, parts, cut})
+    for (const std::int64_t length : {1, 5, 64}) {
+      std::vector<std::int32_t> text;
+      std::vector<bool> begins;
+      for (const TokenRange& range : ranges)
+        for (std::uint64_t i = range.begin; i < range.end; ++i)
+          begins.push_back(i == range.begin || stream[i - 1] == 256), text.push_back(stream[i]);
+      const Windows windows(dataset, ranges, length, "training", Documents::masked);
+      Batch batch = row_of(windows);
+      for (std::uint64_t w = 0; w < windows.count(); ++w) {
+        windows.read(w, batch, 0);
+        std::int32_t start = 0;
+        for (std::int64_t t = 0; t < length; ++t) {
+          const std::size_t at = std::size_t(std::int64_t(w) * length + t);
+          if (begins[at]) start = std::int32_t(t);
+          ASSERT_EQ(batch.inputs[std::size_t(t)], text[at]);
+          ASSERT_EQ(batch.targets[std::size_t(t)], begins[at + 1] ? -1 : text[at + 1]) << at;
+          ASSERT_EQ(batch.document_starts[std::size_t(t)], start) << at;
+        }
+      }
+    }
 }
 
 TEST_F(Counting, AnEvaluationReadsTheSameTokensWhateverItsBatches) {

@@ -12,6 +12,7 @@ namespace octet::models {
 struct TokenBatch {
   Tensor tokens, targets;  // targets: the next token of each place, -1 where none counts
   std::int64_t sequence = 0;
+  Tensor document_starts = {};  // ops::check_document_starts; empty: the model reads over the borders of documents
 };
 
 /// The interface of a language model for the trainer. Storage of parameters is bound by nn::Parameters, then allocate() is called once.
@@ -19,6 +20,8 @@ class Model {
  public:
   virtual ~Model() = default;
   virtual const ModelShape& shape() const = 0;
+  /// Whether the model uses TokenBatch::document_starts. Without it, data.document_mask is refused.
+  virtual bool masks_documents() const { return false; }
 
   /// Tables for sequences up to `sequence` tokens, in the run's region.
   virtual void allocate(Stream&, std::int64_t sequence) = 0;

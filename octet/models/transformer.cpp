@@ -60,7 +60,8 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
   ops::embedding_forward(stream, {.table = embedding_.value,
                                   .tokens = batch.tokens,
                                   .out = x,
-                                  .positions = positions_ ? positions_->value.rows(0, batch.sequence) : Tensor{}});
+                                  .positions = positions_ ? positions_->value.rows(0, batch.sequence) : Tensor{},
+                                  .document_starts = batch.document_starts});
   stream.observe("embedding", "y", x);
 }
 
@@ -120,7 +121,8 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
   ops::embedding_backward(stream, {.dy = d,
                                    .tokens = batch.tokens,
                                    .dtable = sum(embedding_),
-                                   .dpositions = positions_ ? sum(*positions_).rows(0, batch.sequence) : Tensor{}});
+                                   .dpositions = positions_ ? sum(*positions_).rows(0, batch.sequence) : Tensor{},
+                                   .document_starts = batch.document_starts});
   embedding_.gradient.done();
   if (positions_) positions_->gradient.done();
 }

@@ -16,6 +16,7 @@ class Transformer final : public Model {
   Transformer(const ModelShape&, const typename Block::Config&, std::int64_t learned_positions, const ModelOptions&, scaling::Precision&);
 
   const ModelShape& shape() const override { return shape_; }
+  bool masks_documents() const override { return true; }
   void allocate(Stream&, std::int64_t sequence) override;
   void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&) override;
   void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, float gradient_scale) override;
@@ -26,7 +27,7 @@ class Transformer final : public Model {
  private:
   void embed(Stream&, const TokenBatch&, const Tensor& x);
   void run_blocks(Stream&, const TokenBatch&, typename Norm::Input& x, const scaling::Pass&);
-  nn::BlockContext context(const TokenBatch& batch) const { return {batch.sequence, rope_}; }
+  nn::BlockContext context(const TokenBatch& batch) const { return {batch.sequence, rope_, batch.document_starts}; }
 
   ModelShape shape_;
   Parameter embedding_;                   // [V, D]

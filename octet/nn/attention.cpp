@@ -52,13 +52,14 @@ void Attention::normalize_backward(Stream& stream, const Tensor& dqkv, const Sav
   apply(norms_->k, saved.k, config_.kv_heads, config_.heads * config_.head_dim);
 }
 
-void Attention::forward(Stream& stream, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y,
-                        const scaling::Pass& pass, Saved* saved) {
+void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& context, const Tensor& y, const scaling::Pass& pass,
+                        Saved* saved) {
   const Scope scope(stream);
   const DType dtype = qkv_.activations();
   const Region region = saved != nullptr ? pass.keep : Region(Lifetime::scratch);
   const std::int64_t tokens = x.rows.rows();
-  const auto heads = shape_of(config_, sequence);
+  const auto heads = shape_of(config_, context.sequence);
+  const Tensor& starts = context.document_starts;
   const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, region, Category::activations);
   const Tensor o = stream.empty({tokens, config_.heads * config_.head_dim}, dtype, region, Category::activations);
   const Tensor lse = stream.empty({config_.heads, tokens}, DType::f32, region, Category::activations);
@@ -66,8 +67,8 @@ void Attention::forward(Stream& stream, const QTensor& x, std::int64_t sequence,
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->qkv_linear : nullptr);
   Saved heads_before;
   if (norms_) normalize(stream, qkv, region, heads_before);
-  if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = table});
-  ops::attention_forward(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads});
+  if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts});
+  ops::attention_forward(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts});
   stream.observe(out_.path(), "x", o);
   const QTensor operands = out_.quantize_input(stream, o, pass, saved != nullptr);
   if (y) out_.forward(stream, operands, y, pass, nullptr);
@@ -75,24 +76,27 @@ void Attention::forward(Stream& stream, const QTensor& x, std::int64_t sequence,
   if (saved != nullptr) saved->qkv = qkv, saved->o = o, saved->lse = lse, saved->q = heads_before.q, saved->k = heads_before.k;
 }
 
-void Attention::backward(Stream& stream, const Tensor& dy, std::int64_t sequence, const ops::RopeTable& table, const Saved& saved,
-                         const Tensor& dx, const scaling::Pass& pass) {
+void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& context, const Saved& saved, const Tensor& dx,
+                         const scaling::Pass& pass) {
   const Scope scope(stream);
-  const auto heads = shape_of(config_, sequence);
+  const auto heads = shape_of(config_, context.sequence);
+  const Tensor& starts = context.document_starts;
   const Tensor d_o = stream.empty(saved.o.shape, saved.o.dtype), dqkv = stream.empty(saved.qkv.shape, saved.qkv.dtype);
   {
     const Scope inner(stream);
     out_.backward(stream, out_.quantize_gradient(stream, dy, pass), saved.out_linear, d_o);
   }
-  ops::attention_backward(stream, {.d_o = d_o, .o = saved.o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads});
+  ops::attention_backward(
+      stream, {.d_o = d_o, .o = saved.o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts});
   if (norms_) {
     ops::Sink turned = ops::make_sink(stream, {.format = dqkv.dtype}, {.shape = dqkv.shape, .dtype = dqkv.dtype, .plain = dqkv});
-    if (config_.rope) ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = table, .y = turned});
+    if (config_.rope)
+      ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = turned, .document_starts = starts});
     normalize_backward(stream, dqkv, saved);
     qkv_.backward(stream, qkv_.quantize_gradient(stream, dqkv, pass), saved.qkv_linear, dx);
   } else if (config_.rope) {
     ops::Sink sink = qkv_.gradient_sink(stream, dy.shape[0], pass, dqkv);
-    ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = table, .y = sink});
+    ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = sink, .document_starts = starts});
     qkv_.backward(stream, sink, saved.qkv_linear, dx);
   } else {
     qkv_.backward(stream, qkv_.quantize_gradient(stream, dqkv, pass), saved.qkv_linear, dx);

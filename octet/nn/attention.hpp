@@ -3,10 +3,10 @@
 #include <memory>
 #include <optional>
 
+#include "octet/nn/block_context.hpp"
 #include "octet/nn/linear.hpp"
 #include "octet/nn/norm.hpp"
 #include "octet/ops/attention/attention.hpp"
-#include "octet/ops/rope/rope.hpp"
 
 namespace octet::nn {
 
@@ -38,13 +38,10 @@ class Attention {
     return qkv_.input_sink(s, tokens, p, keep);
   }
   ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p) const { return qkv_.rebuilt_sink(s, tokens, p); }
-  /// x: operands of [T, D]; y: [T, D], empty when only backward's operands are wanted; sequences of `sequence` tokens; table: of RoPE,
-  /// unused without it.
-  void forward(Stream&, const QTensor& x, std::int64_t sequence, const ops::RopeTable& table, const Tensor& y, const scaling::Pass&,
-               Saved*);
+  /// x: operands of [T, D]; y: [T, D], empty when only backward's operands are wanted.
+  void forward(Stream&, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass&, Saved*);
   /// dy, dx: [T, D].
-  void backward(Stream&, const Tensor& dy, std::int64_t sequence, const ops::RopeTable& table, const Saved&, const Tensor& dx,
-                const scaling::Pass&);
+  void backward(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
   void visit(Visitor&);
 
  private:

@@ -26,7 +26,7 @@ void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context
   const Scope scope(stream);
   ops::Sink n = attention_.input_sink(stream, x.x.shape[0], pass, keep_operand);
   norm1_.forward(stream, x, n);
-  attention_.forward(stream, n.codes, context.sequence, context.rope, y, pass, saved ? &saved->attention : nullptr);
+  attention_.forward(stream, n.codes, context, y, pass, saved ? &saved->attention : nullptr);
 }
 
 template <class Norm, class Activation>
@@ -96,7 +96,7 @@ void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& conte
   }
   const Scope part(stream);
   if (!recompute_.block) rebuild_attention(stream, context, s);
-  attention_.backward(stream, d, context.sequence, context.rope, s.attention, dn, pass);
+  attention_.backward(stream, d, context, s.attention, dn, pass);
   norm1_.backward(stream, dn, s.x, d, true);
 }
 

@@ -7,12 +7,6 @@
 
 namespace octet::nn {
 
-/// Inputs that all blocks of a pass share.
-struct BlockContext {
-  std::int64_t sequence = 0;  // tokens a sequence
-  ops::RopeTable rope;
-};
-
 /// A pre-norm transformer block:
 ///
 ///   z = x + attention(norm1(x));   y = z + mlp(norm2(z))

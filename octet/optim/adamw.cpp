@@ -71,7 +71,7 @@ void AdamW::allocate_moments(Stream& stream) {
   for (const Parameter* p : parameters_) moments_.push_back({cut(p->shape), cut(p->shape)});
 }
 
-void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite) {
+void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor) {
   for (const Parameter* p : parameters_)
     check(p->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update", p->path);
   const float rate = float(learning_rate);
@@ -83,7 +83,8 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
                      .beta1 = config_.beta1,
                      .beta2 = config_.beta2,
                      .loss = loss,
-                     .nonfinite = nonfinite});
+                     .nonfinite = nonfinite,
+                     .unscale = gradient_factor});
   std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];

@@ -30,8 +30,9 @@ class AdamW {
   /// Allocates the moments. The parameters must have storage and outlive this.
   AdamW(Stream&, const AdamWConfig&, std::vector<Parameter*>);
 
-  /// Clips and updates. `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0.
-  void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite);
+  /// Clips and updates. `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0; `gradient_factor`: f32 [1] or
+  /// empty, by which all gradients are multiplied first.
+  void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor = {});
   /// f32 [1] on the device: not 0 when the last step was skipped.
   Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }
   /// The scalars of the last step. Waits for it.

@@ -39,7 +39,7 @@ std::vector<Case> of_files() {
       {"study_that_needs_memory_that_no_machine_has",
        "compare tiny.toml --set model.width=65536 --set model.hidden=65536",
        ExitCode::device,
-       {"the run needs", "are free", "whatever the batch", "smaller model"}},
+       {"the run needs", "are free", "at any batch size", "smaller model"}},
       {"study_nowhere", "compare --resume nowhere", usage, {"--resume", "no folder nowhere", "check the path"}},
       {"study_without_a_name", "compare --resume \"\"", usage, {"--resume", "must not be empty", "octet compare --help"}},
       {"study_that_is_a_run",

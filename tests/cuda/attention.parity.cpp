@@ -35,7 +35,7 @@ Rounding rounding(const Problem& c, const std::vector<double>& qkv, const std::v
   each_head(c, [&](const Head& h) {
     for (std::int64_t i = 0; i < c.heads.sequence; ++i) {
       const Product delta = product(d, d_o, h.out(i), o, h.out(i));
-      for (std::int64_t j = 0; j <= i; ++j) {
+      for (std::int64_t j = h.first_key(i); j <= i; ++j) {
         const double p = std::exp(product(d, qkv, h.query(i), qkv, h.key(j)).sum * scale - lse[h.lse(i)]);
         const Product dp = product(d, d_o, h.out(i), qkv, h.value(j));
         // delta is made of an o that is rounded to bf16, which moves ds too.
@@ -63,8 +63,9 @@ void run(Side& side, const Problem& c, DType dtype) {
   const std::vector<float> qkv_values = gaussian(std::size_t(T * columns), 1), do_values = gaussian(std::size_t(T * width), 2);
   const Tensor qkv = side.from(qkv_values, {T, columns}, dtype), d_o = side.from(do_values, {T, width}, dtype),
                o = side.poisoned({T, width}, dtype), lse = side.poisoned({c.heads.heads, T}, DType::f32),
-               usual = side.poisoned({T, columns}, dtype), same = side.poisoned({T, columns}, dtype);
-  ops::attention_forward(side.stream(), {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads});
+               usual = side.poisoned({T, columns}, dtype), same = side.poisoned({T, columns}, dtype),
+               starts = c.starts.empty() ? Tensor{} : side.raw(c.starts, {T});
+  ops::attention_forward(side.stream(), {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads, .document_starts = starts});
   for (const bool deterministic : {false, true})
     ops::attention_backward(side.stream(), {.d_o = d_o,
                                             .o = o,
@@ -72,6 +73,7 @@ void run(Side& side, const Problem& c, DType dtype) {
                                             .lse = lse,
                                             .dqkv = deterministic ? same : usual,
                                             .heads = c.heads,
+                                            .document_starts = starts,
                                             .deterministic = deterministic});
   Nearness of_o, of_dqkv;
   if (side.stream().device() == Device::cpu) {  // bounds are made once: that takes longer than the op
@@ -107,8 +109,23 @@ void run_twice(Side& side, const Problem& c) {
 }
 
 std::vector<Problem> shapes() {
-  return {{1, {1, 1, 16, 1}},   {2, {2, 1, 64, 7}},   {3, {2, 2, 80, 33}},  {1, {4, 2, 5, 19}},   {0, {2, 1, 16, 8}},
-          {1, {2, 1, 288, 40}}, {4, {2, 2, 16, 128}}, {4, {2, 1, 64, 200}}, {2, {7, 1, 64, 256}}, {4, {4, 2, 128, 129}}};
+  const auto documents = [](Problem c, std::uint32_t mean) { return ops::attention_reference::with_documents(std::move(c), mean); };
+  return {documents({2, {4, 2, 5, 50}}, 9),
+          documents({1, {2, 1, 288, 70}}, 20),
+          documents({4, {2, 2, 16, 128}}, 30),
+          documents({4, {2, 1, 64, 200}}, 25),
+          documents({2, {7, 1, 64, 256}}, 400),
+          documents({2, {4, 2, 128, 260}}, 1),
+          {1, {1, 1, 16, 1}},
+          {2, {2, 1, 64, 7}},
+          {3, {2, 2, 80, 33}},
+          {1, {4, 2, 5, 19}},
+          {0, {2, 1, 16, 8}},
+          {1, {2, 1, 288, 40}},
+          {4, {2, 2, 16, 128}},
+          {4, {2, 1, 64, 200}},
+          {2, {7, 1, 64, 256}},
+          {4, {4, 2, 128, 129}}};
 }
 
 std::vector<Case> make() {

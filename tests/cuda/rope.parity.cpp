@@ -1,3 +1,4 @@
+#include "octet/ops/attention/documents.testing.hpp"
 #include "octet/ops/rope/rope.hpp"
 #include "tests/cuda/sinks.hpp"
 
@@ -5,6 +6,10 @@
 
 namespace octet::parity {
 namespace {
+
+Tensor starts_of(Side& side, std::int64_t tokens, std::int64_t sequence) {
+  return side.raw(ops::random_document_starts(tokens, sequence, 6), {tokens});
+}
 
 std::vector<Case> make() {
   std::vector<Case> cases;
@@ -17,15 +22,22 @@ std::vector<Case> make() {
         const std::string name = format("{} {} heads of {}", dtype, heads.heads, heads.head_dim) + format(", {}", shape);
         cases.push_back({"rope_forward " + name, [=](Side& side) {
                            const auto table = ops::rope_table(side.stream(), heads.sequence, heads.head_dim, 10000);
-                           const Tensor qkv = side.gaussian(shape, 1, dtype);
+                           const Tensor qkv = side.gaussian(shape, 1, dtype), packed = side.gaussian(shape, 1, dtype);
                            ops::rope_forward(side.stream(), {.qkv = qkv, .heads = heads, .table = table});
                            side.result("qkv", qkv, same_bits());
+                           const Tensor starts = starts_of(side, shape[0], heads.sequence);
+                           ops::rope_forward(side.stream(), {.qkv = packed, .heads = heads, .table = table, .document_starts = starts});
+                           side.result("qkv, documents", packed, same_bits());
                          }});
         cases.push_back({"rope_backward " + name, [=](Side& side) {
                            const auto table = ops::rope_table(side.stream(), heads.sequence, heads.head_dim, 10000);
                            const Tensor dqkv = side.gaussian(shape, 1, dtype);
                            each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
                              ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = table, .y = y});
+                           });
+                           each_sink(side, shape, dtype, [&](Stream& stream, ops::Sink& y) {
+                             const Tensor starts = starts_of(side, shape[0], heads.sequence);
+                             ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = table, .y = y, .document_starts = starts});
                            });
                          }});
         cases.push_back({"rope_backward in place " + name, [=](Side& side) {

@@ -1,3 +1,4 @@
+#include "octet/ops/attention/documents.testing.hpp"
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 #include "octet/ops/embedding/embedding.hpp"
 #include "tests/cuda/parity.hpp"
@@ -13,18 +14,23 @@ std::vector<std::int32_t> ids(std::int64_t n, std::int64_t vocabulary, std::int3
   return out;
 }
 
-Case embedding(DType dtype, std::int64_t T, std::int64_t V, std::int64_t D, std::int64_t length) {
-  return {
-      format("embedding {} T {} V {} D {} positions {}", dtype, T, V, D, length), [=](Side& side) {
-        const Tensor tokens = side.raw(ids(T, V), {T}), out = side.poisoned({T, D}, dtype);
-        const Tensor positions = length > 0 ? side.gaussian({length, D}, 4) : Tensor{};
-        ops::embedding_forward(side.stream(), {.table = side.gaussian({V, D}, 1), .tokens = tokens, .out = out, .positions = positions});
-        const Tensor dtable = side.gaussian({V, D}, 2), dpositions = length > 0 ? side.gaussian({length, D}, 5) : Tensor{};
-        ops::embedding_backward(side.stream(),
-                                {.dy = side.gaussian({T, D}, 3, dtype), .tokens = tokens, .dtable = dtable, .dpositions = dpositions});
-        side.result("out", out, same_bits()), side.result("dtable", dtable, same_bits());
-        if (length > 0) side.result("dpositions", dpositions, same_bits());
-      }};
+Case embedding(DType dtype, std::int64_t T, std::int64_t V, std::int64_t D, std::int64_t length, bool documents = false) {
+  return {format("embedding {} T {} V {} D {} positions {}{}", dtype, T, V, D, length, documents ? " of documents" : ""), [=](Side& side) {
+            const Tensor tokens = side.raw(ids(T, V), {T}), out = side.poisoned({T, D}, dtype);
+            const Tensor positions = length > 0 ? side.gaussian({length, D}, 4) : Tensor{};
+            const Tensor starts = documents ? side.raw(ops::random_document_starts(T, length, 5), {T}) : Tensor{};
+            ops::embedding_forward(
+                side.stream(),
+                {.table = side.gaussian({V, D}, 1), .tokens = tokens, .out = out, .positions = positions, .document_starts = starts});
+            const Tensor dtable = side.gaussian({V, D}, 2), dpositions = length > 0 ? side.gaussian({length, D}, 5) : Tensor{};
+            ops::embedding_backward(side.stream(), {.dy = side.gaussian({T, D}, 3, dtype),
+                                                    .tokens = tokens,
+                                                    .dtable = dtable,
+                                                    .dpositions = dpositions,
+                                                    .document_starts = starts});
+            side.result("out", out, same_bits()), side.result("dtable", dtable, same_bits());
+            if (length > 0) side.result("dpositions", dpositions, same_bits());
+          }};
 }
 
 // A row's sum of V exponentials is added in another order: V units relative, which the logarithm and the quotients pass on. The GPU's own
@@ -55,7 +61,8 @@ std::vector<Case> make() {
   std::vector<Case> cases;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const std::int64_t D : {1, 7, 64, 896})
-      cases.push_back(embedding(dtype, 777, 50, D, 0)), cases.push_back(embedding(dtype, 96, 1000, D, 32));
+      cases.push_back(embedding(dtype, 777, 50, D, 0)), cases.push_back(embedding(dtype, 96, 1000, D, 32)),
+          cases.push_back(embedding(dtype, 960, 1000, D, 32, true));
     cases.push_back(embedding(dtype, 5000, 3, 256, 0)), cases.push_back(embedding(dtype, 500, 3, 7, 0));
     for (const bool gradient : {false, true}) {
       cases.push_back(cross_entropy(dtype, 0, 5, 5, gradient)), cases.push_back(cross_entropy(dtype, 3, 1, 1, gradient));

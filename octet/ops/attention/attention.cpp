@@ -1,6 +1,7 @@
 #include "octet/ops/attention/attention.hpp"
 
 #include "octet/ops/attention/attention.kernels.hpp"
+#include "octet/ops/attention/documents.hpp"
 #include "octet/tensor/cuda/device.hpp"
 
 namespace octet::ops {
@@ -28,12 +29,13 @@ std::int64_t bytes_on_gpu(const cuda::AttentionProblem& p, AttentionPass pass) {
   return cuda::attention_workspace_estimate(p, pass);
 }
 
-Tensor workspace(Stream& stream, const QkvShape& heads, const Tensor& qkv, AttentionPass pass) {
+template <class Args>
+Tensor workspace(Stream& stream, const Args& a, AttentionPass pass) {
   if (stream.target().device == Device::cuda) {
-    const cuda::AttentionProblem problem{.heads = heads, .tokens = qkv.shape[0], .dtype = qkv.dtype};
+    const cuda::AttentionProblem problem = cuda::problem_of(a);
     return stream.empty({bytes_on_gpu(problem, pass)}, DType::u8, Lifetime::scratch, Category::workspace);
   }
-  const cpu::AttentionBlocks blocks(heads);
+  const cpu::AttentionBlocks blocks(a.heads);
   const std::int64_t floats = pass == AttentionPass::forward ? blocks.forward_floats() : blocks.backward_floats();
   return stream.empty({stream.workers(), floats}, DType::f32, Lifetime::scratch, Category::workspace);
 }
@@ -43,9 +45,10 @@ Tensor workspace(Stream& stream, const QkvShape& heads, const Tensor& qkv, Atten
 void attention_forward(Stream& stream, const AttentionForward& a) {
   check_qkv("attention", a.heads, a.qkv);
   check_output(a.heads, a.qkv, a.o, a.lse);
+  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence);
   stream.count({.ops = 1, .flops = 2 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
-  const Tensor space = workspace(stream, a.heads, a.qkv, AttentionPass::forward);
+  const Tensor space = workspace(stream, a, AttentionPass::forward);
   OCTET_LAUNCH(stream, attention_forward, a, space);
 }
 
@@ -54,11 +57,12 @@ void attention_backward(Stream& stream, const AttentionBackward& a) {
   check_output(a.heads, a.qkv, a.o, a.lse);
   check(a.d_o.shape == a.o.shape && a.d_o.dtype == a.o.dtype && a.dqkv.shape == a.qkv.shape && a.dqkv.dtype == a.qkv.dtype,
         "attention: d_o must be like o {} and dqkv like qkv {}, got {} and {}", a.o.shape, a.qkv.shape, a.d_o.shape, a.dqkv.shape);
+  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence);
   stream.count({.ops = 1, .flops = 5 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
   AttentionBackward b = a;
   b.deterministic = a.deterministic || stream.target().deterministic;
-  const Tensor space = workspace(stream, a.heads, a.qkv, b.deterministic ? AttentionPass::deterministic_backward : AttentionPass::backward);
+  const Tensor space = workspace(stream, b, b.deterministic ? AttentionPass::deterministic_backward : AttentionPass::backward);
   OCTET_LAUNCH(stream, attention_backward, b, space);
 }
 

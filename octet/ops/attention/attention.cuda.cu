@@ -10,15 +10,6 @@ std::string cudnn_version(std::string* why_not) {
 }
 #endif
 
-namespace {
-
-template <class Args>
-AttentionProblem problem(const Args& a) {
-  return {.heads = a.heads, .tokens = a.qkv.shape[0], .dtype = a.qkv.dtype};
-}
-
-}  // namespace
-
 std::int64_t attention_workspace_bytes(const AttentionProblem& p, AttentionPass pass) {
   if (auto* const cudnn = cudnn_attention(p)) return cudnn->workspace_bytes(pass);
   return pass != AttentionPass::forward ? p.heads.heads * p.tokens * std::int64_t(sizeof(float)) : 0;
@@ -26,13 +17,13 @@ std::int64_t attention_workspace_bytes(const AttentionProblem& p, AttentionPass 
 
 void attention_forward(Queue queue, const ops::AttentionForward& a, const Tensor& workspace) {
   if (a.qkv.shape[0] == 0) return;
-  if (auto* const cudnn = cudnn_attention(problem(a))) return cudnn->forward(queue, a, workspace.data);
+  if (auto* const cudnn = cudnn_attention(problem_of(a))) return cudnn->forward(queue, a, workspace.data);
   plain_attention_forward(queue, a);
 }
 
 void attention_backward(Queue queue, const ops::AttentionBackward& a, const Tensor& workspace) {
   if (a.qkv.shape[0] == 0) return;
-  if (auto* const cudnn = cudnn_attention(problem(a))) return cudnn->backward(queue, a, workspace.data);
+  if (auto* const cudnn = cudnn_attention(problem_of(a))) return cudnn->backward(queue, a, workspace.data);
   plain_attention_backward(queue, a, workspace.f32());
 }
 

@@ -14,10 +14,12 @@ namespace octet::ops {
 /// On a GPU, cuDNN computes bf16 attention if it can (head_dim a multiple of 8 up to 128, 512 tokens or more, the first 64 shapes of a
 /// process). The content and order of lse are then defined by cuDNN. Everything else runs in Octet's own kernels: lse is [H, T], heads have
 /// up to 512 columns, and there are up to 65,535 sequences.
+/// document_starts: i32 [T] (documents.hpp) or empty. If given, j also is at least the place at which i's document begins.
 /// Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
 struct AttentionForward {
   Tensor qkv, o, lse;
   QkvShape heads;
+  Tensor document_starts = {};
 };
 /// Throws ContractError on other shapes or dtypes, DeviceError beyond the limits of a GPU.
 void attention_forward(Stream&, const AttentionForward&);
@@ -33,7 +35,8 @@ struct AttentionBackward {
   Tensor d_o, o, qkv, lse;
   Tensor dqkv;
   QkvShape heads;
-  bool deterministic = false;  // requested by the caller or the stream's target
+  Tensor document_starts = {};  // of the forward
+  bool deterministic = false;   // requested by the caller or the stream's target
 };
 /// Throws as attention_forward does, and DeviceError if the target is deterministic and cuDNN has no deterministic gradient.
 void attention_backward(Stream&, const AttentionBackward&);

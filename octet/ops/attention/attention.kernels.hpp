@@ -34,14 +34,20 @@ struct AttentionProblem {
   ops::QkvShape heads;
   std::int64_t tokens = 0;
   DType dtype = DType::bf16;
+  bool documents = false;  // attention ends at their borders
   friend auto operator<=>(const AttentionProblem& a, const AttentionProblem& b) { return a.key() <=> b.key(); }
   friend bool operator==(const AttentionProblem& a, const AttentionProblem& b) { return a.key() == b.key(); }
 
  private:
-  std::array<std::int64_t, 6> key() const {
-    return {heads.heads, heads.kv_heads, heads.head_dim, heads.sequence, tokens, std::int64_t(dtype)};
+  std::array<std::int64_t, 7> key() const {
+    return {heads.heads, heads.kv_heads, heads.head_dim, heads.sequence, tokens, std::int64_t(dtype), documents};
   }
 };
+
+template <class Args>
+AttentionProblem problem_of(const Args& a) {
+  return {.heads = a.heads, .tokens = a.qkv.shape[0], .dtype = a.qkv.dtype, .documents = bool(a.document_starts)};
+}
 
 /// Forward, or one of the two kinds of backward.
 enum class AttentionPass : std::uint8_t { forward, backward, deterministic_backward };

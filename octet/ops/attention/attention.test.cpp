@@ -17,8 +17,17 @@ using testing::dot_bound, testing::gaussian, testing::unit_bf16, testing::unit_f
 
 // S of one token, odd, one more than a block, several blocks with a rest; d of a register, between registers, odd; groups of 1, 2 and 7.
 const std::vector<Case> cases = {
-    {1, {1, 1, 16, 1}},  {2, {2, 1, 64, 7}},   {1, {7, 1, 16, 49}}, {3, {2, 2, 80, 33}},
-    {1, {2, 1, 64, 97}}, {2, {2, 1, 128, 50}}, {1, {4, 2, 5, 19}},  {0, {2, 1, 16, 8}},
+    {1, {1, 1, 16, 1}},
+    {2, {2, 1, 64, 7}},
+    {1, {7, 1, 16, 49}},
+    {3, {2, 2, 80, 33}},
+    {1, {2, 1, 64, 97}},
+    {2, {2, 1, 128, 50}},
+    {1, {4, 2, 5, 19}},
+    {0, {2, 1, 16, 8}},
+    with_documents({2, {2, 1, 16, 150}}, 9),
+    with_documents({3, {4, 2, 64, 49}}, 70),
+    with_documents({1, {1, 1, 5, 200}}, 1),
 };
 const std::vector<DType> dtypes = {DType::f32, DType::bf16};
 double unit_of(DType t) { return t == DType::bf16 ? unit_bf16 : unit_f32; }
@@ -52,18 +61,24 @@ std::vector<double> random(std::int64_t n, std::uint64_t seed, double scale = 1)
 struct Problem {
   Stream stream{Device::cpu};
   Case c;
-  Tensor qkv, o, lse, d_o, dqkv, scratch;
+  Tensor qkv, o, lse, d_o, dqkv, starts, scratch;
   Problem(const Case& c, DType dtype, double scale = 1) : c(c) {
     const std::int64_t T = c.tokens(), width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
     qkv = tensor(stream, {T, columns}, dtype, random(T * columns, 1, scale));
     d_o = tensor(stream, {T, width}, dtype, random(T * width, 2));
+    if (!c.starts.empty()) {
+      starts = stream.empty({T}, DType::i32);
+      std::copy(c.starts.begin(), c.starts.end(), starts.as<std::int32_t>());
+    }
     o = stream.zeros({T, width}, dtype), dqkv = stream.zeros({T, columns}, dtype), lse = stream.zeros({c.heads.heads, T}, DType::f32);
     const cpu::AttentionBlocks blocks(c.heads);
     scratch = tensor(stream, {cpu::threads(), std::max(blocks.forward_floats(), blocks.backward_floats())}, DType::f32,
                      std::vector<double>(std::size_t(cpu::threads() * std::max(blocks.forward_floats(), blocks.backward_floats())), NAN));
   }
-  AttentionForward forward() const { return {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads}; }
-  AttentionBackward backward() const { return {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = c.heads}; }
+  AttentionForward forward() const { return {.qkv = qkv, .o = o, .lse = lse, .heads = c.heads, .document_starts = starts}; }
+  AttentionBackward backward() const {
+    return {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = c.heads, .document_starts = starts};
+  }
 };
 
 void expect_within(const Tensor& got, const std::vector<double>& want, const std::vector<double>& bound, const std::string& what) {
@@ -103,29 +118,31 @@ TEST(Attention, BackwardIsWithinItsBoundOfTheFormula) {
 }
 
 TEST(Attention, BackwardFormulaIsTheDerivativeOfTheForwardsOwnRows) {
-  const Case c{2, {4, 2, 3, 5}};
-  const auto qkv = random(c.tokens() * c.heads.columns(), 1), d_o = random(c.tokens() * c.heads.heads * c.heads.head_dim, 2);
-  const Forward f = forward(c, qkv);
-  const Backward want = backward(c, qkv, d_o, f.o, f.lse);
-  for (std::size_t i = 0; i < qkv.size(); ++i) {
-    const double slope = slope_of_forward(c, qkv, d_o, i);
-    EXPECT_NEAR(slope, want.dqkv[i], 1e-13 * c.tokens() * c.heads.columns()) << i;
+  for (const Case& c : {Case{2, {4, 2, 3, 5}}, with_documents({2, {4, 2, 3, 7}}, 3)}) {
+    const auto qkv = random(c.tokens() * c.heads.columns(), 1), d_o = random(c.tokens() * c.heads.heads * c.heads.head_dim, 2);
+    const Forward f = forward(c, qkv);
+    const Backward want = backward(c, qkv, d_o, f.o, f.lse);
+    for (std::size_t i = 0; i < qkv.size(); ++i) {
+      const double slope = slope_of_forward(c, qkv, d_o, i);
+      EXPECT_NEAR(slope, want.dqkv[i], 1e-13 * c.tokens() * c.heads.columns()) << i;
+    }
   }
 }
 
 TEST(Attention, GivesTheSameBitsForAnyNumberOfThreads) {
-  const Case c{1, {6, 3, 16, 150}};
-  const int usual = cpu::threads();
-  std::vector<std::vector<double>> o, lse, dqkv;
-  for (const int threads : {1, 2, 3, 8}) {
-    cpu::set_threads(threads);
-    Problem p(c, DType::f32);
-    attention_forward(p.stream, p.forward());
-    attention_backward(p.stream, p.backward());
-    o.push_back(values_of(p.o)), lse.push_back(values_of(p.lse)), dqkv.push_back(values_of(p.dqkv));
+  for (const Case& c : {Case{1, {6, 3, 16, 150}}, with_documents({1, {6, 3, 16, 150}}, 20)}) {
+    const int usual = cpu::threads();
+    std::vector<std::vector<double>> o, lse, dqkv;
+    for (const int threads : {1, 2, 3, 8}) {
+      cpu::set_threads(threads);
+      Problem p(c, DType::f32);
+      attention_forward(p.stream, p.forward());
+      attention_backward(p.stream, p.backward());
+      o.push_back(values_of(p.o)), lse.push_back(values_of(p.lse)), dqkv.push_back(values_of(p.dqkv));
+    }
+    cpu::set_threads(usual);
+    for (std::size_t i = 1; i < o.size(); ++i) EXPECT_TRUE(o[i] == o[0] && lse[i] == lse[0] && dqkv[i] == dqkv[0]) << i;
   }
-  cpu::set_threads(usual);
-  for (std::size_t i = 1; i < o.size(); ++i) EXPECT_TRUE(o[i] == o[0] && lse[i] == lse[0] && dqkv[i] == dqkv[0]) << i;
 }
 
 TEST(Attention, ReadsNeitherLaterTokensNorOtherSequences) {
@@ -141,6 +158,29 @@ TEST(Attention, ReadsNeitherLaterTokensNorOtherSequences) {
   for (std::int64_t t = 0; t < both.tokens(); ++t) {
     const bool same = std::equal(before.begin() + t * width, before.begin() + (t + 1) * width, after.begin() + t * width);
     EXPECT_EQ(same, t < token || t >= 60) << t;
+  }
+}
+
+// The block of keys of token 100 begins at 96; its document at 90.
+TEST(Attention, ReadsNoTokenOfAnotherDocument) {
+  Case c{2, {2, 1, 16, 130}};
+  for (std::int64_t t = 0; t < c.tokens(); ++t) c.starts.push_back(t % 130 < 90 ? 0 : t % 130 < 111 ? 90 : 111);
+  Problem p(c, DType::f32);
+  const auto run = [&] {
+    attention_forward(p.stream, p.forward()), attention_backward(p.stream, p.backward());
+    return std::pair(values_of(p.o), values_of(p.dqkv));
+  };
+  const auto before = run();
+  constexpr std::int64_t token = 100;
+  for (std::int64_t i = 0; i < c.heads.columns(); ++i) p.qkv.f32()[token * c.heads.columns() + i] += 1;
+  const auto after = run();
+  const std::int64_t width = c.heads.heads * c.heads.head_dim, columns = c.heads.columns();
+  for (std::int64_t t = 0; t < c.tokens(); ++t) {
+    const auto same = [&](const std::vector<double>& a, const std::vector<double>& b, std::int64_t n) {
+      return std::equal(a.begin() + t * n, a.begin() + (t + 1) * n, b.begin() + t * n);
+    };
+    EXPECT_EQ(same(before.first, after.first, width), t < token || t >= 111) << t;
+    EXPECT_EQ(same(before.second, after.second, columns), t < 90 || t >= 111) << t;
   }
 }
 
@@ -203,6 +243,22 @@ TEST(Attention, RefusesWrongShapes) {
   EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 64}), .lse = f32({16, 4}), .heads = heads}), ContractError);
   EXPECT_THROW(attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 64}), .lse = f32({4, 16}), .heads = {4, 3, 16, 8}}),
                ContractError);
+  const auto starts = [&](Stream& s, std::vector<std::int32_t> values) {
+    const Tensor t = s.empty({std::int64_t(values.size())}, DType::i32);
+    if (s.device() == Device::cpu) std::copy(values.begin(), values.end(), t.as<std::int32_t>());
+    return t;
+  };
+  Stream cpu(Device::cpu);
+  const auto with = [&](Stream& s, const Tensor& documents) {
+    const auto zeros = [&](Shape shape) { return s.zeros(shape, DType::f32); };
+    attention_forward(
+        s, {.qkv = zeros({4, 6}), .o = zeros({4, 2}), .lse = zeros({1, 4}), .heads = {1, 1, 2, 4}, .document_starts = documents});
+  };
+  EXPECT_THROW(with(stream, starts(stream, {0, 0, 0})), ContractError);
+  EXPECT_THROW(with(stream, f32({4})), ContractError);
+  EXPECT_NO_THROW(with(cpu, starts(cpu, {0, 0, 2, 3})));
+  for (const auto& bad : {std::vector<std::int32_t>{1, 1, 1, 1}, {0, 2, 2, 2}, {0, 1, 0, 0}, {-1, 0, 0, 0}})
+    EXPECT_THROW(with(cpu, starts(cpu, bad)), ContractError);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/attention/attention.math.hpp"
+#include "octet/ops/attention/documents.testing.hpp"
 #include "tests/testing/dual.hpp"
 #include "tests/testing/lanes.hpp"
 #include "tests/testing/testing.hpp"
@@ -18,17 +19,24 @@ using testing::Dual, testing::NumberLane, testing::dot_bound;
 struct Case {
   std::int64_t batch;
   QkvShape heads;
+  std::vector<std::int32_t> starts = {};  // of documents, per token; empty: all of a sequence is one
   std::int64_t tokens() const { return batch * heads.sequence; }
   std::string text() const {
-    return format("B {} H {} Hkv {} d {} S {}", batch, heads.heads, heads.kv_heads, heads.head_dim, heads.sequence);
+    return format("B {} H {} Hkv {} d {} S {}{}", batch, heads.heads, heads.kv_heads, heads.head_dim, heads.sequence,
+                  starts.empty() ? "" : " documents");
   }
 };
+inline Case with_documents(Case c, std::uint32_t mean) {
+  c.starts = random_document_starts(c.tokens(), c.heads.sequence, mean);
+  return c;
+}
 
 // One query head of one sequence in matrices of numbers: the position of its rows.
 struct Head {
   const Case& c;
   std::int64_t sequence, head;
   std::int64_t token(std::int64_t i) const { return sequence * c.heads.sequence + i; }
+  std::int64_t first_key(std::int64_t i) const { return c.starts.empty() ? 0 : c.starts[std::size_t(token(i))]; }
   std::size_t query(std::int64_t i) const { return std::size_t(token(i) * c.heads.columns() + c.heads.query_column(head)); }
   std::size_t key(std::int64_t i) const { return std::size_t(token(i) * c.heads.columns() + c.heads.key_column(head / c.heads.group())); }
   std::size_t value(std::int64_t i) const {
@@ -72,7 +80,7 @@ inline Forward forward(const Case& c, const std::vector<double>& qkv) {
       const double n = double(i + 1);
       std::vector<double> s;
       double most = -INFINITY, score_error = 0, sum = 0, least = INFINITY;
-      for (std::int64_t j = 0; j <= i; ++j) {
+      for (std::int64_t j = h.first_key(i); j <= i; ++j) {
         const Product p = product(d, qkv, h.query(i), qkv, h.key(j));
         s.push_back(p.sum * scale);
         score_error = std::max(score_error, dot_bound(double(d) + 3, u, p.size * scale));  // 3: the scale, its product with q
@@ -85,8 +93,8 @@ inline Forward forward(const Case& c, const std::vector<double>& qkv) {
       f.lse_bound[h.lse(i)] = 1.01 * (score_error + total + 2 * u * std::abs(std::log(sum)) + u * std::abs(f.lse[h.lse(i)]));
       for (std::int64_t x = 0; x < d; ++x) {
         double value = 0, size = 0;
-        for (std::int64_t j = 0; j <= i; ++j) {
-          const double part = std::exp(s[std::size_t(j)] - most) / sum * qkv[h.value(j) + std::size_t(x)];
+        for (std::int64_t j = h.first_key(i); j <= i; ++j) {
+          const double part = std::exp(s[std::size_t(j - h.first_key(i))] - most) / sum * qkv[h.value(j) + std::size_t(x)];
           value += part, size += std::abs(part);
         }
         f.o[h.out(i) + std::size_t(x)] = value;
@@ -114,7 +122,7 @@ inline Backward backward(const Case& c, const std::vector<double>& qkv, const st
   each_head(c, [&](const Head& h) {
     for (std::int64_t i = 0; i < c.heads.sequence; ++i) {
       const Product delta = product(d, d_o, h.out(i), o, h.out(i));
-      for (std::int64_t j = 0; j <= i; ++j) {
+      for (std::int64_t j = h.first_key(i); j <= i; ++j) {
         const Product s = product(d, qkv, h.query(i), qkv, h.key(j)), dp = product(d, d_o, h.out(i), qkv, h.value(j));
         double p = s.sum * scale - lse[h.lse(i)], ds = dp.sum - delta.sum;
         const double p_error = std::expm1(dot_bound(double(d) + 3, u, s.size * scale) + u * std::abs(p)) + 2 * u;
@@ -143,9 +151,10 @@ inline double slope_of_forward(const Case& c, const std::vector<double>& qkv, co
   each_head(c, [&](const Head& h) {
     for (std::int64_t i = 0; i < c.heads.sequence; ++i) {
       std::vector<Dual> s;
-      for (std::int64_t j = 0; j <= i; ++j) s.push_back(dot_row(lane, d, &x[h.query(i)], &x[h.key(j)]) / std::sqrt(double(d)));
-      const auto row = exponentials_row(lane, i + 1, s.data());
-      for (std::int64_t j = 0; j <= i; ++j) total += s[std::size_t(j)] / row.sum * dot_row(lane, d, &d_o[h.out(i)], &x[h.value(j)]);
+      for (std::int64_t j = h.first_key(i); j <= i; ++j) s.push_back(dot_row(lane, d, &x[h.query(i)], &x[h.key(j)]) / std::sqrt(double(d)));
+      const auto row = exponentials_row(lane, std::int64_t(s.size()), s.data());
+      for (std::int64_t j = h.first_key(i); j <= i; ++j)
+        total += s[std::size_t(j - h.first_key(i))] / row.sum * dot_row(lane, d, &d_o[h.out(i)], &x[h.value(j)]);
     }
   });
   return total.slope;

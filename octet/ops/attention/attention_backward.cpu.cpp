@@ -36,6 +36,9 @@ struct Backward {
   }
   std::int64_t rows_at(std::int64_t first) const { return a.heads.sequence - first < block ? a.heads.sequence - first : block; }
 
+  // The first key that token i of the sequence reads.
+  std::int64_t first_key(std::int64_t i) const { return a.document_starts ? a.document_starts.as<std::int32_t>()[first_token + i] : 0; }
+
   void load_keys_and_values() const {
     for (std::int64_t k = 0; k < a.heads.sequence; k += block) {
       const std::int64_t at = k * blocks.dim;
@@ -58,8 +61,8 @@ struct Backward {
     }
   }
 
-  // p and ds of the tile of query rows from `first` on and keys from `k` on. On the diagonal a row ends at its own token; zeros follow
-  // to the end of its strip.
+  // p and ds of the tile of query rows from `first` on and keys from `k` on. A row begins at its document, with zeros before; on the
+  // diagonal it ends at its own token, and zeros follow to the end of its strip.
   void scores_of_tile(std::int64_t first, std::int64_t k, std::int64_t rows) const {
     const bool diagonal = k == first;
     const std::int64_t dim = blocks.dim;
@@ -69,13 +72,14 @@ struct Backward {
       multiply_strip(columns, dim, {dout + r * dim, dim, 1}, {value_panels + k * dim, block}, ds + r * block, block, false);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t columns = diagonal ? round_up(r + 1, AttentionBlocks::padding) : block;
+      const std::int64_t columns = diagonal ? round_up(r + 1, AttentionBlocks::padding) : block, before = first_key(first + r) - k;
       ops::attention_backward_row(Lane{}, columns, lse[r], delta[r], p + r * block, ds + r * block);
       for (std::int64_t j = diagonal ? r + 1 : block; j < round_up(r + 1, strip); ++j) p[r * block + j] = ds[r * block + j] = 0;
+      for (std::int64_t j = 0; j < before && j < block; ++j) p[r * block + j] = ds[r * block + j] = 0;
     }
   }
 
-  void gradients_of_tile(std::int64_t first, std::int64_t k, std::int64_t rows) const {
+  void gradients_of_tile(std::int64_t first, std::int64_t k, std::int64_t rows, bool accumulate) const {
     const bool diagonal = k == first;
     const std::int64_t dim = blocks.dim;
     for (std::int64_t m = 0; m < (diagonal ? rows : block); m += strip) {  // keys
@@ -84,15 +88,16 @@ struct Backward {
       multiply_strip(dim, rows - r, {ds + tile, 1, block}, {query + r * dim, dim}, dkeys + (k + m) * dim, dim, true);
     }
     for (std::int64_t r = 0; r < rows; r += strip)
-      multiply_strip(dim, diagonal ? r + strip : block, {ds + r * block, block, 1}, {keys + k * dim, dim}, dquery + r * dim, dim, k > 0);
+      multiply_strip(dim, diagonal ? r + strip : block, {ds + r * block, block, 1}, {keys + k * dim, dim}, dquery + r * dim, dim,
+                     accumulate);
   }
 
   void query_block(std::int64_t head, std::int64_t first) const {
-    const std::int64_t rows = rows_at(first);
+    const std::int64_t rows = rows_at(first), begin = first_key(first) / block * block;
     load_queries(head, first);
-    for (std::int64_t k = 0; k <= first; k += block) {
+    for (std::int64_t k = begin; k <= first; k += block) {
       scores_of_tile(first, k, rows);
-      gradients_of_tile(first, k, rows);
+      gradients_of_tile(first, k, rows, k > begin);
     }
     const float scale = 1.0f / __builtin_sqrtf(float(a.heads.head_dim));
     narrow_rows(

@@ -33,8 +33,13 @@ struct Forward {
     return {a.qkv.as<T>() + (first_token + begin) * stride + column, stride, n, a.heads.head_dim};
   }
 
-  void load_keys_and_values(std::int64_t end) const {
-    for (std::int64_t k = 0; k < end; k += block) {
+  // The first key that token i of the sequence reads.
+  std::int64_t first_key(std::int64_t i) const { return a.document_starts ? a.document_starts.as<std::int32_t>()[first_token + i] : 0; }
+  // The block of keys in which that of the first query row lies.
+  std::int64_t first_block(std::int64_t first) const { return first_key(first) / block * block; }
+
+  void load_keys_and_values(std::int64_t begin, std::int64_t end) const {
+    for (std::int64_t k = begin; k < end; k += block) {
       const std::int64_t n = end - k < block ? end - k : block;
       widen_rows(rows_of(a.heads.key_column(kv_head), k, n), 1.0f, block, blocks.dim, query);
       transpose_block(query, block, blocks.dim, panels + k * blocks.dim);
@@ -43,7 +48,7 @@ struct Forward {
   }
 
   void scores_of_block(std::int64_t first, std::int64_t rows) const {
-    for (std::int64_t k = 0; k <= first; k += block)
+    for (std::int64_t k = first_block(first); k <= first; k += block)
       for (std::int64_t r = 0; r < rows; r += strip) {
         const std::int64_t columns = k == first ? round_up(r + strip, AttentionBlocks::padding) : block;
         multiply_strip(columns, blocks.dim, {query + r * blocks.dim, blocks.dim, 1}, {panels + k * blocks.dim, block},
@@ -51,22 +56,26 @@ struct Forward {
       }
   }
 
-  // Row r of the block that starts at token `first`: exponentials up to the diagonal, zeros from there to the end of its strip.
+  // Row r of the block that starts at token `first`: exponentials from its document's start to the diagonal, zeros before, and from there
+  // to the end of its strip.
   auto exponentials(std::int64_t first, std::int64_t r) const {
     float* const s = scores + r * blocks.scores;
-    const std::int64_t valid = first + r + 1, padded = round_up(valid, AttentionBlocks::padding), end = first + round_up(r + 1, strip);
+    const std::int64_t begin = first_block(first), valid = first + r + 1, padded = round_up(valid, AttentionBlocks::padding),
+                       end = first + round_up(r + 1, strip);
+    for (std::int64_t j = begin; j < first_key(first + r); ++j) s[j] = -__builtin_inff();
     for (std::int64_t j = valid; j < padded; ++j) s[j] = -__builtin_inff();
-    const auto row = ops::exponentials_row(Lane{}, padded, s);
+    const auto row = ops::exponentials_row(Lane{}, padded - begin, s + begin);
     for (std::int64_t j = padded; j < end; ++j) s[j] = 0;
     return row;
   }
 
   void values_of_block(std::int64_t first, std::int64_t rows) const {
-    for (std::int64_t k = 0; k <= first; k += block)
+    const std::int64_t begin = first_block(first);
+    for (std::int64_t k = begin; k <= first; k += block)
       for (std::int64_t r = 0; r < rows; r += strip) {
         const std::int64_t depth = k == first ? r + strip : block;
         multiply_strip(blocks.dim, depth, {scores + r * blocks.scores + k, blocks.scores, 1}, {values + k * blocks.dim, blocks.dim},
-                       out + r * blocks.dim, blocks.dim, k > 0);
+                       out + r * blocks.dim, blocks.dim, k > begin);
       }
   }
 
@@ -101,7 +110,7 @@ void attention_forward(const ops::AttentionForward& a, const Tensor& workspace) 
       const std::int64_t head = job % key_heads, part = parts - 1 - job / key_heads;  // the longest rows first
       const Forward<T> work(a, head / a.heads.kv_heads, head % a.heads.kv_heads, workspace.f32() + this_thread() * sizes.forward_floats());
       const std::int64_t begin = part * query_blocks / parts * block, end = (part + 1) * query_blocks / parts * block;
-      work.load_keys_and_values(end < a.heads.sequence ? end : a.heads.sequence);
+      work.load_keys_and_values(work.first_block(begin < a.heads.sequence ? begin : 0), end < a.heads.sequence ? end : a.heads.sequence);
       for (std::int64_t h = 0; h < a.heads.group(); ++h)
         for (std::int64_t first = begin; first < end; first += block) work.query_block(work.kv_head * a.heads.group() + h, first);
     });

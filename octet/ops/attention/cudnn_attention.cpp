@@ -5,6 +5,7 @@
 #include <cudnn_frontend.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -23,7 +24,7 @@ using fe::graph::Tensor_attributes;
 using Size = std::int64_t;
 
 // Identifiers of the graphs' tensors.
-enum Id : Size { q_id = 1, k_id, v_id, o_id, stats_id, do_id, dq_id, dk_id, dv_id };
+enum Id : Size { q_id = 1, k_id, v_id, o_id, stats_id, do_id, dq_id, dk_id, dv_id, starts_id };
 
 // The shapes that graphs are built for, the first ones met: a program that meets a new length with every token must not build for each.
 constexpr std::size_t most_problems = 64;
@@ -52,16 +53,35 @@ Library& library() {
   return it;
 }
 
+// Scores of keys before a query's document become -inf, then those after the query. `starts`: i32 [B, 1, S, 1].
+std::shared_ptr<Tensor_attributes> mask_documents(const std::shared_ptr<fe::graph::Graph>& graph,
+                                                  const std::shared_ptr<Tensor_attributes>& scores,
+                                                  const std::shared_ptr<Tensor_attributes>& starts) {
+  using fe::graph::Pointwise_attributes;
+  const auto pointwise = [](const char* name, fe::PointwiseMode_t mode) { return Pointwise_attributes().set_name(name).set_mode(mode); };
+  const auto key =
+      graph->pointwise(scores, pointwise("key", fe::PointwiseMode_t::GEN_INDEX).set_axis(3).set_compute_data_type(fe::DataType_t::INT32));
+  key->set_data_type(fe::DataType_t::INT32);
+  const auto inside =
+      graph->pointwise(key, starts, pointwise("in_document", fe::PointwiseMode_t::CMP_GE).set_compute_data_type(fe::DataType_t::BOOLEAN));
+  inside->set_data_type(fe::DataType_t::BOOLEAN);
+  const auto lowest = std::make_shared<Tensor_attributes>(-std::numeric_limits<float>::infinity());
+  const auto masked = graph->pointwise(scores, lowest, inside, pointwise("mask", fe::PointwiseMode_t::BINARY_SELECT));
+  return fe::graph::attn::score_modifiers::causal_mask(graph, masked);
+}
+
 // Where one problem's matrices lie: cuDNN's dimensions are [B, heads, S, d].
 struct Sizes {
   Size B, H, Hkv, S, d, columns;
+  bool documents;
   explicit Sizes(const AttentionProblem& p)
       : B(p.tokens / p.heads.sequence),
         H(p.heads.heads),
         Hkv(p.heads.kv_heads),
         S(p.heads.sequence),
         d(p.heads.head_dim),
-        columns(p.heads.columns()) {}
+        columns(p.heads.columns()),
+        documents(p.documents) {}
 };
 
 class Graphs final : public CudnnAttention {
@@ -75,6 +95,7 @@ class Graphs final : public CudnnAttention {
   void forward(Queue queue, const ops::AttentionForward& a, void* workspace) override {
     std::unordered_map<Size, void*> at{{o_id, a.o.data}, {stats_id, a.lse.data}};
     add_qkv(at, a.heads, a.qkv, q_id, k_id, v_id);
+    if (a.document_starts) at[starts_id] = a.document_starts.data;
     run(queue, *forward_.graph, at, workspace, "attention forward");
   }
 
@@ -82,6 +103,7 @@ class Graphs final : public CudnnAttention {
     std::unordered_map<Size, void*> at{{o_id, a.o.data}, {stats_id, a.lse.data}, {do_id, a.d_o.data}};
     add_qkv(at, a.heads, a.qkv, q_id, k_id, v_id);
     add_qkv(at, a.heads, a.dqkv, dq_id, dk_id, dv_id);
+    if (a.document_starts) at[starts_id] = a.document_starts.data;
     run(queue, *gradient(a.deterministic).graph, at, workspace, "attention backward");
   }
 
@@ -130,6 +152,19 @@ class Graphs final : public CudnnAttention {
         .set_stride({sizes_.H * sizes_.S, sizes_.S, 1, 1});
   }
 
+  // The causal mask, within documents if they are masked.
+  template <class Attributes>
+  Attributes masked(const Graph& graph, Attributes attributes) const {
+    if (!sizes_.documents) return attributes.set_causal_mask(true);
+    const Node starts = graph->tensor(Tensor_attributes()
+                                          .set_uid(starts_id)
+                                          .set_name("document_starts")
+                                          .set_data_type(fe::DataType_t::INT32)
+                                          .set_dim({sizes_.B, 1, sizes_.S, 1})
+                                          .set_stride({sizes_.S, sizes_.S, 1, 1}));
+    return attributes.set_score_mod([starts](const Graph& part, const Node& scores) { return mask_documents(part, scores, starts); });
+  }
+
   static Built built(const Graph& graph, const char* what) {
     Built b{graph};
     require(graph->build(library().handle, {fe::HeurMode_t::A}), what);
@@ -142,7 +177,7 @@ class Graphs final : public CudnnAttention {
     const auto q = input(graph, q_id, dims(sizes_.H), in_qkv()), k = input(graph, k_id, dims(sizes_.Hkv), in_qkv()),
                v = input(graph, v_id, dims(sizes_.Hkv), in_qkv());
     const auto [o, stats] = graph->sdpa(
-        q, k, v, fe::graph::SDPA_attributes().set_name("forward").set_generate_stats(true).set_causal_mask(true).set_attn_scale(scale()));
+        q, k, v, masked(graph, fe::graph::SDPA_attributes().set_name("forward").set_generate_stats(true).set_attn_scale(scale())));
     o->set_output(true).set_uid(o_id).set_dim(dims(sizes_.H)).set_stride(in_o());
     describe_stats(stats->set_output(true));
     return built(graph, "attention forward");
@@ -155,12 +190,11 @@ class Graphs final : public CudnnAttention {
                d_o = input(graph, do_id, dims(sizes_.H), in_o());
     Tensor_attributes kept;
     describe_stats(kept);
-    const auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, o, d_o, graph->tensor(kept.set_name("stats")),
-                                                   fe::graph::SDPA_backward_attributes()
-                                                       .set_name("backward")
-                                                       .set_causal_mask(true)
-                                                       .set_attn_scale(scale())
-                                                       .set_deterministic_algorithm(deterministic));
+    const auto [dq, dk, dv] = graph->sdpa_backward(
+        q, k, v, o, d_o, graph->tensor(kept.set_name("stats")),
+        masked(
+            graph,
+            fe::graph::SDPA_backward_attributes().set_name("backward").set_attn_scale(scale()).set_deterministic_algorithm(deterministic)));
     dq->set_output(true).set_uid(dq_id).set_dim(dims(sizes_.H)).set_stride(in_qkv());
     dk->set_output(true).set_uid(dk_id).set_dim(dims(sizes_.Hkv)).set_stride(in_qkv());
     dv->set_output(true).set_uid(dv_id).set_dim(dims(sizes_.Hkv)).set_stride(in_qkv());

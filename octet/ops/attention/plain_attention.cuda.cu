@@ -28,15 +28,29 @@ struct Sizes {
   std::int64_t tokens, sequence, columns;  // T, S, (H + 2 Hkv) d
   int heads, kv_heads, d;
   float scale;
+  const std::int32_t* starts;  // [T], of each token's document in its sequence; null: 0
 
+  // The first key that a query of the sequence which begins at `token` reads.
+  __device__ std::int64_t first_key(std::int64_t token, std::int64_t query) const {
+    return starts != nullptr ? starts[token + (query < sequence ? query : sequence - 1)] : 0;
+  }
   __device__ int width() const { return d | 1; }  // floats between rows in shared memory: odd, so that no two rows share banks
   __device__ std::int64_t query_column(int h) const { return std::int64_t(h) * d; }
   __device__ std::int64_t key_column(int h) const { return std::int64_t(heads + h) * d; }
   __device__ std::int64_t value_column(int h) const { return std::int64_t(heads + kv_heads + h) * d; }
 };
 
-Sizes sizes_of(const ops::QkvShape& h, std::int64_t tokens) {
-  return {tokens, h.sequence, h.columns(), int(h.heads), int(h.kv_heads), int(h.head_dim), 1.0f / std::sqrt(float(h.head_dim))};
+template <class Args>
+Sizes sizes_of(const Args& a) {
+  const ops::QkvShape& h = a.heads;
+  return {a.qkv.shape[0],
+          h.sequence,
+          h.columns(),
+          int(h.heads),
+          int(h.kv_heads),
+          int(h.head_dim),
+          1.0f / std::sqrt(float(h.head_dim)),
+          a.document_starts.template as<std::int32_t>()};
 }
 
 // `tile` rows of a head from row `first` of a sequence, times `factor`; zeros past the sequence's end. x: the head's first element there.
@@ -86,19 +100,20 @@ __global__ void forward_kernel(Sizes s, const T* qkv, T* o, float* lse) {
   clear_rows<tile>(s, out);
   float most = -INFINITY, sum = 0;
   float* const weight = weights + row * (tile + 1);
-  for (std::int64_t keys = 0; keys <= first; keys += tile) {
+  const std::int64_t begin = s.first_key(token, query);
+  for (std::int64_t keys = s.first_key(token, first) / tile * tile; keys <= first; keys += tile) {
     __syncthreads();
     load_rows<tile>(s, x + s.key_column(kv), s.columns, keys, 1.0f, k);
     load_rows<tile>(s, x + s.value_column(kv), s.columns, keys, 1.0f, v);
     __syncthreads();
     float tile_most = -INFINITY, tile_sum = 0;
     for (int j = lane; j < tile; j += lanes) {
-      weight[j] = keys + j <= query ? dot(s, q + row * s.width(), k + j * s.width()) : -INFINITY;
+      weight[j] = keys + j >= begin && keys + j <= query ? dot(s, q + row * s.width(), k + j * s.width()) : -INFINITY;
       tile_most = octet::larger(weight[j], tile_most);
     }
-    const float next = octet::larger(row_max(tile_most), most), keep = math::exp(most - next);
+    const float next = octet::larger(row_max(tile_most), most), keep = most == next ? 1.0f : math::exp(most - next);
     for (int j = lane; j < tile; j += lanes) {
-      weight[j] = keys + j <= query ? math::exp(weight[j] - next) : 0.0f;
+      weight[j] = keys + j >= begin && keys + j <= query ? math::exp(weight[j] - next) : 0.0f;
       tile_sum += weight[j];
     }
     sum = sum * keep + row_sum(tile_sum);
@@ -150,14 +165,16 @@ __global__ void query_kernel(Sizes s, const T* qkv, const T* d_o, const float* l
   const std::int64_t at = head * s.tokens + token + (query < s.sequence ? query : 0);
   const float row_lse = lse[at], row_delta = delta[at];
   float* const weight = weights + row * (tile + 1);
-  for (std::int64_t keys = 0; keys <= first; keys += tile) {
+  const std::int64_t begin = s.first_key(token, query);
+  for (std::int64_t keys = s.first_key(token, first) / tile * tile; keys <= first; keys += tile) {
     __syncthreads();
     load_rows<tile>(s, x + s.key_column(kv), s.columns, keys, 1.0f, k);
     load_rows<tile>(s, x + s.value_column(kv), s.columns, keys, 1.0f, v);
     __syncthreads();
     for (int j = lane; j < tile; j += lanes) {
       const int to = j * s.width(), from = row * s.width();
-      weight[j] = keys + j <= query && query < s.sequence ? gradient(s, q + from, k + to, g + from, v + to, row_lse, row_delta).ds : 0.0f;
+      const bool read = keys + j >= begin && keys + j <= query && query < s.sequence;
+      weight[j] = read ? gradient(s, q + from, k + to, g + from, v + to, row_lse, row_delta).ds : 0.0f;
     }
     __syncwarp();
     add_weighted<tile>(s, weight, k, 1.0f, dq + row * s.width());
@@ -182,6 +199,7 @@ __global__ void key_kernel(Sizes s, const T* qkv, const T* d_o, const float* lse
   float *const p = weights + row * (tile + 1), *const ds = p + tile * (tile + 1);
   for (int head = kv * group; head < (kv + 1) * group; ++head)
     for (std::int64_t queries = first; queries < s.sequence; queries += tile) {
+      if (s.first_key(token, queries) >= first + tile) break;  // these and all later ones are in later documents
       __syncthreads();
       load_rows<tile>(s, x + s.query_column(head), s.columns, queries, s.scale, q);
       load_rows<tile>(s, d_o + token * stride + s.query_column(head), stride, queries, 1.0f, g);
@@ -189,7 +207,7 @@ __global__ void key_kernel(Sizes s, const T* qkv, const T* d_o, const float* lse
       for (int i = lane; i < tile; i += lanes) {
         const std::int64_t query = queries + i, at = head * s.tokens + token + query;
         Gradient one{};
-        if (key <= query && query < s.sequence)
+        if (key <= query && query < s.sequence && key >= s.first_key(token, query))
           one = gradient(s, q + i * s.width(), k + row * s.width(), g + i * s.width(), v + row * s.width(), lse[at], delta[at]);
         p[i] = one.p, ds[i] = one.ds;
       }
@@ -228,7 +246,7 @@ dim3 grid_of(const ops::QkvShape& h, std::int64_t tokens, std::int64_t heads, in
 
 void plain_attention_forward(Queue queue, const ops::AttentionForward& a) {
   const std::int64_t tokens = a.qkv.shape[0];
-  const Sizes s = sizes_of(a.heads, tokens);
+  const Sizes s = sizes_of(a);
   dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
     with_tile(a.heads, [&]<int tile>() {
       const int bytes = shared_bytes(a.heads, tile, 4, 1);
@@ -242,7 +260,7 @@ void plain_attention_forward(Queue queue, const ops::AttentionForward& a) {
 
 void plain_attention_backward(Queue queue, const ops::AttentionBackward& a, float* delta) {
   const std::int64_t tokens = a.qkv.shape[0];
-  const Sizes s = sizes_of(a.heads, tokens);
+  const Sizes s = sizes_of(a);
   dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
     const T *const qkv = a.qkv.as<T>(), *const d_o = a.d_o.as<T>();
     constexpr int threads = 256;

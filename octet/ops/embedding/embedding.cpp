@@ -1,3 +1,4 @@
+#include "octet/ops/attention/documents.hpp"
 #include "octet/ops/embedding/embedding.kernels.hpp"
 
 namespace octet::ops {
@@ -15,6 +16,11 @@ void check_shapes(const Tensor& table, const Tensor& positions, const Tensor& to
         "embedding: positions must be f32 [L, {}] with L > 0, got {} {}", table.shape[1], positions.dtype, positions.shape);
 }
 
+// Only positions use them.
+void check_starts(const Stream& stream, const Tensor& starts, const Tensor& positions, const Tensor& tokens) {
+  if (positions) check_document_starts("embedding", stream, starts, tokens.count(), positions.shape[0]);
+}
+
 // The loader has checked the ids; an op must not write outside its tensors even so. On a GPU the kernel sees to that.
 void check_ids(const Stream& stream, const Tensor& tokens, std::int64_t vocabulary) {
   if (stream.device() != Device::cpu) return;
@@ -27,6 +33,7 @@ void check_ids(const Stream& stream, const Tensor& tokens, std::int64_t vocabula
 
 void embedding_forward(Stream& stream, const EmbeddingForward& a) {
   check_shapes(a.table, a.positions, a.tokens, a.out);
+  check_starts(stream, a.document_starts, a.positions, a.tokens);
   stream.count({.ops = 1, .bytes = (a.positions ? 3.0 : 2.0) * double(a.out.bytes())});
   check_ids(stream, a.tokens, a.table.shape[0]);
   OCTET_LAUNCH(stream, embedding_forward, a);
@@ -34,13 +41,17 @@ void embedding_forward(Stream& stream, const EmbeddingForward& a) {
 
 void embedding_backward(Stream& stream, const EmbeddingBackward& a) {
   check_shapes(a.dtable, a.dpositions, a.tokens, a.dy);
+  check_starts(stream, a.document_starts, a.dpositions, a.tokens);
   check(a.dtable.dtype == DType::f32, "embedding: dtable must be f32, got {}", a.dtable.dtype);
   stream.count({.ops = 1, .bytes = double(a.dy.bytes()) + (a.dpositions ? 16.0 : 8.0) * double(a.dy.count())});
   check_ids(stream, a.tokens, a.dtable.shape[0]);
   const Scope scope(stream);
   Tensor lists;
-  if (stream.target().device == Device::cuda)
-    lists = stream.empty({embedding_list_words(a.dtable.shape[0], a.tokens.count())}, DType::i32, Lifetime::scratch, Category::workspace);
+  if (stream.target().device == Device::cuda) {
+    const std::int64_t tokens = a.tokens.count(), of_tokens = embedding_list_words(a.dtable.shape[0], tokens);
+    const std::int64_t of_positions = a.dpositions && a.document_starts ? tokens + embedding_list_words(a.dpositions.shape[0], tokens) : 0;
+    lists = stream.empty({of_tokens + of_positions}, DType::i32, Lifetime::scratch, Category::workspace);
+  }
   OCTET_LAUNCH(stream, embedding_backward, a, lists);
 }
 

@@ -5,6 +5,12 @@
 namespace octet::cpu::OCTET_ISA {
 namespace {
 
+// The position of token t in its document.
+template <class Args>
+std::int64_t position_of(const Args& a, std::int64_t t, std::int64_t length) {
+  return t % length - (a.document_starts ? a.document_starts.template as<std::int32_t>()[t] : 0);
+}
+
 // row[c] += dy[c].
 template <class T>
 OCTET_HD void add_row(float* row, const T* dy, std::int64_t cols) {
@@ -24,7 +30,7 @@ void embedding_forward(const ops::EmbeddingForward& a) {
         if (positions == nullptr) {
           Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at)); });
         } else {
-          const float* const position = positions + t % length * cols;
+          const float* const position = positions + position_of(a, t, length) * cols;
           Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) + Lane{}.load(position, at)); });
         }
       });
@@ -43,7 +49,7 @@ void embedding_backward(const ops::EmbeddingBackward& a, const Tensor&) {
       for (std::int64_t t = 0; t < rows; ++t) {
         const T* const dy = a.dy.as<T>() + t * cols + col;
         add_row(a.dtable.f32() + a.tokens.as<std::int32_t>()[t] * cols + col, dy, n);
-        if (dpositions != nullptr) add_row(dpositions + t % length * cols + col, dy, n);
+        if (dpositions != nullptr) add_row(dpositions + position_of(a, t, length) * cols + col, dy, n);
       }
     });
   });

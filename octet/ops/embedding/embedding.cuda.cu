@@ -13,15 +13,17 @@ constexpr int threads = 256, rows_a_block = threads / 32;
 // A warp for each token.
 template <class Table, class T, int N>
 __global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t vocabulary, std::int64_t length,
-                                         const std::int32_t* ids, const Table* table, const float* positions, T* out) {
+                                         const std::int32_t* ids, const Table* table, const float* positions, const std::int32_t* starts,
+                                         T* out) {
   const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
   if (t >= tokens) return;
   const RowLanes<32, N> lanes;
   const std::int64_t id = ids[t];
   const bool known = id >= 0 && id < vocabulary;
+  const std::int64_t position = t % length - (starts != nullptr ? starts[t] : 0);
   lanes.each(cols, [&](std::int64_t at) {
     Pack<N> v = known ? lanes.load(table + id * cols, at) : Pack<N>::all(__int_as_float(0x7FC00000));
-    if (positions != nullptr) v = v + lanes.load(positions + t % length * cols, at);
+    if (positions != nullptr) v = v + lanes.load(positions + position * cols, at);
     lanes.store(out + t * cols, at, v);
   });
 }
@@ -158,6 +160,32 @@ __global__ void position_backward_kernel(std::int64_t tokens, std::int64_t cols,
   dpositions[blockIdx.x * cols + col] = sum;
 }
 
+// places[t] = the position of token t in its document.
+__global__ void places_kernel(std::int64_t tokens, std::int64_t length, const std::int32_t* starts, std::int32_t* places) {
+  const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
+  if (t < tokens) places[t] = int(t % length) - starts[t];
+}
+
+// table[ids[t], c] += dy[t, c], in the order of t. words: place for ops::embedding_list_words().
+template <class T>
+void add_by_id(Queue queue, const std::int32_t* ids, std::int64_t tokens, std::int64_t vocabulary, std::int64_t cols, int* words,
+               const T* dy, float* table) {
+  const Lists of(words, vocabulary, tokens);
+  const unsigned blocks = unsigned(ceil_div(tokens, threads));
+  clear(queue, of.lists, std::size_t(2 + vocabulary) * sizeof(int));
+  count_tokens_kernel<<<blocks, threads, 0, queue>>>(tokens, vocabulary, ids, of);
+  begin_lists_kernel<<<blocks, threads, 0, queue>>>(tokens, ids, of);
+  place_tokens_kernel<<<blocks, threads, 0, queue>>>(tokens, ids, of);
+  sort_lists_kernel<<<blocks, threads, 0, queue>>>(tokens, ids, of);
+  const bool pairs = cols % 2 == 0;
+  with_pack<T>(cols, [&]<int N>() {
+    const dim3 grid(unsigned(ceil_div(tokens, rows_a_block)), unsigned(ceil_div(cols, 32 * N)));
+    short_lists_kernel<T, N><<<grid, threads, 0, queue>>>(tokens, cols, pairs ? long_list : int(tokens), ids, of, dy, table);
+  });
+  if (pairs && tokens > long_list)
+    long_lists_kernel<T><<<dim3(unsigned(tokens / long_list), unsigned(ceil_div(cols, 64))), 32, 0, queue>>>(cols, of, dy, table);
+}
+
 }  // namespace
 
 void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
@@ -167,7 +195,8 @@ void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
     dispatch<float, Bf16>(a.out.dtype, "embedding", [&]<class T>() {
       with_pack<std::conditional_t<sizeof(Table) < sizeof(T), Table, T>>(cols, [&]<int N>() {
         embedding_forward_kernel<Table, T, N><<<unsigned(ceil_div(tokens, rows_a_block)), threads, 0, queue>>>(
-            tokens, cols, a.table.shape[0], length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.positions.f32(), a.out.as<T>());
+            tokens, cols, a.table.shape[0], length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.positions.f32(),
+            a.document_starts.as<std::int32_t>(), a.out.as<T>());
       });
     });
   });
@@ -177,28 +206,21 @@ void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
 void embedding_backward(Queue queue, const ops::EmbeddingBackward& a, const Tensor& lists) {
   const std::int64_t tokens = a.tokens.count(), cols = a.dtable.shape[1], vocabulary = a.dtable.shape[0];
   if (tokens == 0 || cols == 0) return;
-  const auto* const ids = a.tokens.as<std::int32_t>();
-  const Lists of(lists.as<int>(), vocabulary, tokens);
-  const unsigned blocks = unsigned(ceil_div(tokens, threads));
-  clear(queue, of.lists, std::size_t(2 + vocabulary) * sizeof(int));
-  count_tokens_kernel<<<blocks, threads, 0, queue>>>(tokens, vocabulary, ids, of);
-  begin_lists_kernel<<<blocks, threads, 0, queue>>>(tokens, ids, of);
-  place_tokens_kernel<<<blocks, threads, 0, queue>>>(tokens, ids, of);
-  sort_lists_kernel<<<blocks, threads, 0, queue>>>(tokens, ids, of);
   dispatch<float, Bf16>(a.dy.dtype, "embedding", [&]<class T>() {
-    const bool pairs = cols % 2 == 0;
-    with_pack<T>(cols, [&]<int N>() {
-      const dim3 grid(unsigned(ceil_div(tokens, rows_a_block)), unsigned(ceil_div(cols, 32 * N)));
-      short_lists_kernel<T, N>
-          <<<grid, threads, 0, queue>>>(tokens, cols, pairs ? long_list : int(tokens), ids, of, a.dy.as<T>(), a.dtable.f32());
-    });
-    if (pairs && tokens > long_list)
-      long_lists_kernel<T>
-          <<<dim3(unsigned(tokens / long_list), unsigned(ceil_div(cols, 64))), 32, 0, queue>>>(cols, of, a.dy.as<T>(), a.dtable.f32());
+    const T* const dy = a.dy.as<T>();
+    int* const words = lists.as<int>();
+    add_by_id(queue, a.tokens.as<std::int32_t>(), tokens, vocabulary, cols, words, dy, a.dtable.f32());
     if (!a.dpositions) return;
     const std::int64_t length = a.dpositions.shape[0];
-    const dim3 grid(unsigned(length), unsigned(ceil_div(cols, 128)));
-    position_backward_kernel<T><<<grid, 128, 0, queue>>>(tokens, cols, length, a.dy.as<T>(), a.dpositions.f32());
+    if (a.document_starts) {
+      int* const places = words + ops::embedding_list_words(vocabulary, tokens);
+      places_kernel<<<unsigned(ceil_div(tokens, threads)), threads, 0, queue>>>(tokens, length, a.document_starts.as<std::int32_t>(),
+                                                                                places);
+      add_by_id(queue, places, tokens, length, cols, places + tokens, dy, a.dpositions.f32());
+    } else {
+      const dim3 grid(unsigned(length), unsigned(ceil_div(cols, 128)));
+      position_backward_kernel<T><<<grid, 128, 0, queue>>>(tokens, cols, length, dy, a.dpositions.f32());
+    }
   });
   launched("embedding_backward");
 }

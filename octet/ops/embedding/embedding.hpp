@@ -4,27 +4,29 @@
 
 namespace octet::ops {
 
-/// out[t, c] = table[tokens[t], c] (+ positions[t mod L, c]).
+/// out[t, c] = table[tokens[t], c] (+ positions[t mod L - start, c]), start = document_starts[t], or 0 if that is empty.
 /// table: f32 or bf16 [V, D]; tokens: i32 [T], the sequences of a batch one after the other; positions: f32 [L, D] with L the length of a
-/// sequence (the first L rows of a longer table: Tensor::rows), or empty; out: [T, D] f32 or bf16.
+/// sequence (the first L rows of a longer table: Tensor::rows), or empty; document_starts: i32 [T] (attention/documents.hpp),
+/// or empty; out: [T, D] f32 or bf16.
 struct EmbeddingForward {
   Tensor table, tokens;
   Tensor out;
-  Tensor positions = {};
+  Tensor positions = {}, document_starts = {};
 };
 /// Throws ContractError on other shapes and, on the CPU, for a token outside [0, V), naming its place and value; on a GPU the row of such a
 /// token is NaN, which the step will find.
 void embedding_forward(Stream&, const EmbeddingForward&);
 
-/// dtable[tokens[t], c] += dy[t, c],   dpositions[t mod L, c] += dy[t, c].
+/// dtable[tokens[t], c] += dy[t, c],   dpositions[t mod L - start, c] += dy[t, c].
 /// dy: [T, D] f32 or bf16; dtable: f32 [V, D] and dpositions: f32 [L, D] or empty, both added to. Every element is summed in the
 /// order of t: the same bits for any number of threads. On a GPU a token outside [0, V) adds nothing.
 struct EmbeddingBackward {
   Tensor dy, tokens;
   Tensor dtable;
-  Tensor dpositions = {};
+  Tensor dpositions = {}, document_starts = {};
 };
-/// Throws as embedding_forward does. Workspace on a GPU: i32 [2 + 2 V + 4 T], from scratch.
+/// Throws as embedding_forward does. Workspace on a GPU: i32 [2 + 2 V + 4 T] from scratch, and with positions
+/// and document_starts [2 + 2 L + 5 T] more.
 void embedding_backward(Stream&, const EmbeddingBackward&);
 
 }  // namespace octet::ops

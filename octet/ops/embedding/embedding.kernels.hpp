@@ -11,5 +11,6 @@ inline std::int64_t embedding_list_words(std::int64_t vocabulary, std::int64_t t
 }  // namespace octet::ops
 
 OCTET_KERNEL(embedding_forward, const ops::EmbeddingForward&)
-/// `lists`: i32, place for ops::embedding_list_words() on a GPU, else empty.
+/// `lists`: i32, place for ops::embedding_list_words() of tokens on a GPU, else empty. With dpositions and document_starts, place for T
+/// positions and for their lists follows.
 OCTET_KERNEL(embedding_backward, const ops::EmbeddingBackward&, const Tensor& lists)

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "octet/ops/attention/documents.testing.hpp"
 #include "octet/ops/embedding/embedding.kernels.hpp"
 #include "tests/testing/tensors.hpp"
 
@@ -23,6 +24,12 @@ Tensor some_tokens(Stream& stream, std::int64_t n) {
   return tokens_of(stream, ids);
 }
 
+// With and without documents.
+std::vector<Tensor> some_starts(Stream& stream, std::int64_t tokens) {
+  return {Tensor{}, tokens_of(stream, random_document_starts(tokens, length, 3))};
+}
+std::int64_t position_of(const Tensor& starts, std::int64_t t) { return t % length - (starts ? starts.as<std::int32_t>()[t] : 0); }
+
 TEST(Embedding, EveryRowIsItsTokensRowPlusItsPositions) {
   for (const auto [rows, cols] : shapes)
     for (const DType dtype : dtypes)
@@ -31,15 +38,17 @@ TEST(Embedding, EveryRowIsItsTokensRowPlusItsPositions) {
         const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 1), positions = gaussian_tensor(s, {length, cols}, 2),
                      tokens = some_tokens(s, rows);
         const Tensor out = s.empty({rows, cols}, dtype), plain = s.empty({rows, cols}, dtype);
-        kernel({.table = table, .tokens = tokens, .out = out, .positions = positions});
         kernel({.table = table, .tokens = tokens, .out = plain});
         const auto stored = [&](float x) { return dtype == DType::f32 ? x : to_float(to_bf16(x)); };
-        for (std::int64_t t = 0; t < rows; ++t)
-          for (std::int64_t c = 0; c < cols; ++c) {
-            const float row = table.f32()[tokens.as<std::int32_t>()[t] * cols + c];
-            ASSERT_EQ(value_at(plain, t * cols + c), stored(row));
-            ASSERT_EQ(value_at(out, t * cols + c), stored(row + positions.f32()[t % length * cols + c]));
-          }
+        for (const Tensor& starts : some_starts(s, rows)) {
+          kernel({.table = table, .tokens = tokens, .out = out, .positions = positions, .document_starts = starts});
+          for (std::int64_t t = 0; t < rows; ++t)
+            for (std::int64_t c = 0; c < cols; ++c) {
+              const float row = table.f32()[tokens.as<std::int32_t>()[t] * cols + c];
+              ASSERT_EQ(value_at(plain, t * cols + c), stored(row));
+              ASSERT_EQ(value_at(out, t * cols + c), stored(row + positions.f32()[position_of(starts, t) * cols + c]));
+            }
+        }
       }
 }
 
@@ -48,25 +57,27 @@ TEST(Embedding, BackwardAddsRowsInTheirOrderWhateverTheThreads) {
   for (const auto [rows, cols] : shapes)
     for (const DType dtype : dtypes) {
       Stream s(Device::cpu);
-      const Tensor dy = gaussian_tensor(s, {rows, cols}, 1, dtype), tokens = some_tokens(s, rows);
-      const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 3), positions = gaussian_tensor(s, {length, cols}, 4);
-      std::vector<float> wanted(table.f32(), table.f32() + table.count()),
-          wanted_positions(positions.f32(), positions.f32() + positions.count());
-      for (std::int64_t t = 0; t < rows; ++t)
-        for (std::int64_t c = 0; c < cols; ++c) {
-          wanted[std::size_t(tokens.as<std::int32_t>()[t] * cols + c)] += value_at(dy, t * cols + c);
-          wanted_positions[std::size_t(t % length * cols + c)] += value_at(dy, t * cols + c);
-        }
-      for (auto* const kernel : testing::kernels(cpu::v3::embedding_backward, cpu::v4::embedding_backward))
-        for (const int threads : {1, 2, 3, 7}) {
-          const testing::WithThreads limit(threads);
-          const Tensor dtable = s.empty(table.shape, DType::f32), dpositions = s.empty(positions.shape, DType::f32);
-          copy(s, table, dtable);
-          copy(s, positions, dpositions);
-          kernel({.dy = dy, .tokens = tokens, .dtable = dtable, .dpositions = dpositions}, Tensor{});
-          ASSERT_EQ(std::vector<float>(dtable.f32(), dtable.f32() + dtable.count()), wanted) << rows << " " << cols << " " << threads;
-          ASSERT_EQ(std::vector<float>(dpositions.f32(), dpositions.f32() + dpositions.count()), wanted_positions);
-        }
+      for (const Tensor& starts : some_starts(s, rows)) {
+        const Tensor dy = gaussian_tensor(s, {rows, cols}, 1, dtype), tokens = some_tokens(s, rows);
+        const Tensor table = gaussian_tensor(s, {vocabulary, cols}, 3), positions = gaussian_tensor(s, {length, cols}, 4);
+        std::vector<float> wanted(table.f32(), table.f32() + table.count()),
+            wanted_positions(positions.f32(), positions.f32() + positions.count());
+        for (std::int64_t t = 0; t < rows; ++t)
+          for (std::int64_t c = 0; c < cols; ++c) {
+            wanted[std::size_t(tokens.as<std::int32_t>()[t] * cols + c)] += value_at(dy, t * cols + c);
+            wanted_positions[std::size_t(position_of(starts, t) * cols + c)] += value_at(dy, t * cols + c);
+          }
+        for (auto* const kernel : testing::kernels(cpu::v3::embedding_backward, cpu::v4::embedding_backward))
+          for (const int threads : {1, 2, 3, 7}) {
+            const testing::WithThreads limit(threads);
+            const Tensor dtable = s.empty(table.shape, DType::f32), dpositions = s.empty(positions.shape, DType::f32);
+            copy(s, table, dtable);
+            copy(s, positions, dpositions);
+            kernel({.dy = dy, .tokens = tokens, .dtable = dtable, .dpositions = dpositions, .document_starts = starts}, Tensor{});
+            ASSERT_EQ(std::vector<float>(dtable.f32(), dtable.f32() + dtable.count()), wanted) << rows << " " << cols << " " << threads;
+            ASSERT_EQ(std::vector<float>(dpositions.f32(), dpositions.f32() + dpositions.count()), wanted_positions);
+          }
+      }
     }
 }
 

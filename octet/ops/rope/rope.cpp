@@ -1,6 +1,7 @@
 #include <cmath>
 #include <vector>
 
+#include "octet/ops/attention/documents.hpp"
 #include "octet/ops/rope/rope.kernels.hpp"
 
 namespace octet::ops {
@@ -50,6 +51,7 @@ RopeTable rope_table(Stream& stream, std::int64_t sequence, std::int64_t head_di
 void rope_forward(Stream& stream, const RopeForward& a) {
   check_qkv("rope", a.heads, a.qkv);
   check_table(a.table, a.heads);
+  check_document_starts("rope", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.qkv.bytes()) * double(a.heads.value_column(0)) / double(a.heads.columns())});
   OCTET_LAUNCH(stream, rope_forward, a);
 }
@@ -57,6 +59,7 @@ void rope_forward(Stream& stream, const RopeForward& a) {
 void rope_backward(Stream& stream, const RopeBackward& a) {
   check_qkv("rope", a.heads, a.dqkv);
   check_table(a.table, a.heads);
+  check_document_starts("rope", stream, a.document_starts, a.dqkv.shape[0], a.heads.sequence);
   check(a.y.shape == a.dqkv.shape && a.y.dtype == a.dqkv.dtype, "rope: the sink must be like dqkv {} {}, got {} {}", a.dqkv.shape,
         a.dqkv.dtype, a.y.shape, a.y.dtype);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.dqkv.bytes())});

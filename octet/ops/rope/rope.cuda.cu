@@ -11,12 +11,13 @@ constexpr int heads_a_thread = 2;
 /// In place: a thread turns N pairs of up to two heads of a token, so that the angles are read once for them. Threads side by side go over
 /// the heads of a token before the next token.
 template <bool opposite, class T, int N>
-__global__ void rope_kernel(unsigned threads, unsigned columns, ops::QkvShape shape, const float* cos, const float* sin, T* qkv) {
+__global__ void rope_kernel(unsigned threads, unsigned columns, ops::QkvShape shape, const float* cos, const float* sin,
+                            const std::int32_t* starts, T* qkv) {
   const unsigned half = unsigned(shape.head_dim) / 2, packs = half / N, i = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned heads = unsigned(shape.heads + shape.kv_heads), groups = (heads + heads_a_thread - 1) / heads_a_thread;
   const unsigned group = i / packs, at = (i - group * packs) * N, token = group / groups, first = (group - token * groups) * heads_a_thread;
   if (i >= threads) return;
-  const unsigned angles = token % unsigned(shape.sequence) * half;
+  const unsigned angles = (token % unsigned(shape.sequence) - (starts != nullptr ? unsigned(starts[token]) : 0)) * half;
   T* const row = qkv + std::int64_t(token) * columns + first * unsigned(shape.head_dim);
   Pack<N> turned[heads_a_thread][2];
 #pragma unroll
@@ -38,7 +39,7 @@ bool aligned_pairs(const Tensor& qkv, const ops::QkvShape& heads, const ops::Rop
 }
 
 template <bool opposite>
-void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, const ops::RopeTable& table) {
+void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, const ops::RopeTable& table, const Tensor& starts) {
   const std::int64_t tokens = qkv.shape[0];
   if (tokens == 0) return;
   dispatch<float, Bf16>(qkv.dtype, "rope", [&]<class T>() {
@@ -48,7 +49,7 @@ void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, c
                          threads = tokens * groups * (heads.head_dim / 2 / N);
       check(threads < (std::int64_t(1) << 32), "rope: {} tokens are too many", tokens);
       rope_kernel<opposite, T, N><<<unsigned(ceil_div(threads, block)), block, 0, queue>>>(
-          unsigned(threads), unsigned(heads.columns()), heads, table.cos.f32(), table.sin.f32(), qkv.as<T>());
+          unsigned(threads), unsigned(heads.columns()), heads, table.cos.f32(), table.sin.f32(), starts.as<std::int32_t>(), qkv.as<T>());
     };
     if (aligned_pairs(qkv, heads, table)) run.template operator()<8>();
     else run.template operator()<1>();
@@ -61,6 +62,7 @@ struct RopeGradient {
   static constexpr int outputs = 1;
   const T* dqkv;
   const float *cos, *sin;
+  const std::int32_t* starts;
   unsigned columns, turned_columns, head_dim, sequence;
 
   template <int N>
@@ -72,7 +74,7 @@ struct RopeGradient {
     }
     const unsigned half = head_dim / 2, in_head = unsigned(col) % head_dim;
     const bool first = in_head < half;
-    const std::int64_t angles = std::int64_t(unsigned(row) % sequence) * half;
+    const std::int64_t angles = std::int64_t(unsigned(row) % sequence - (starts != nullptr ? unsigned(starts[row]) : 0)) * half;
     Pack<N> pair[2];
     ops::rope_head<true>(PackLanes<N>{first ? in_head : in_head - half}, half, from + col - in_head, cos + angles, sin + angles,
                          Kept<N>{&pair[0], &pair[1]});
@@ -83,11 +85,11 @@ struct RopeGradient {
 
 }  // namespace
 
-void rope_forward(Queue queue, const ops::RopeForward& a) { turn_in_place<false>(queue, a.qkv, a.heads, a.table); }
+void rope_forward(Queue queue, const ops::RopeForward& a) { turn_in_place<false>(queue, a.qkv, a.heads, a.table, a.document_starts); }
 
 void rope_backward(Queue queue, const ops::RopeBackward& a) {
   if (a.dqkv.data == a.y.plain.data) {
-    turn_in_place<true>(queue, a.dqkv, a.heads, a.table);
+    turn_in_place<true>(queue, a.dqkv, a.heads, a.table, a.document_starts);
     if (a.y.spec.quantizes()) quantize(queue, a.dqkv, a.y);
     return;
   }
@@ -95,6 +97,7 @@ void rope_backward(Queue queue, const ops::RopeBackward& a) {
     const RopeGradient<T> make{a.dqkv.as<T>(),
                                a.table.cos.f32(),
                                a.table.sin.f32(),
+                               a.document_starts.as<std::int32_t>(),
                                unsigned(a.heads.columns()),
                                unsigned(a.heads.value_column(0)),
                                unsigned(a.heads.head_dim),

@@ -32,13 +32,15 @@ RopeTable rope_table(Stream&, std::int64_t sequence, std::int64_t head_dim, doub
                      Region = Lifetime::run);
 
 /// Turns every query and key head of qkv [T, (H + 2 Hkv) d], f32 or bf16, in place; value heads stay. For each token at position p of
-/// its sequence, pair i < d/2 and c, s = table[p, i]:
+/// its sequence, or of its document where `document_starts` (i32 [T], attention/documents.hpp) is given, pair i < d/2 and
+/// c, s = table[p, i]:
 ///   x[i], x[i + d/2] = x[i] c - x[i + d/2] s,  x[i + d/2] c + x[i] s
 /// The pairing is Hugging Face's rotate_half, not that of the paper (2i, 2i + 1).
 struct RopeForward {
   Tensor qkv;
   QkvShape heads;
   RopeTable table;  // of S rows or more
+  Tensor document_starts = {};
 };
 /// Throws ContractError on other shapes or dtypes.
 void rope_forward(Stream&, const RopeForward&);
@@ -50,6 +52,7 @@ struct RopeBackward {
   QkvShape heads;
   RopeTable table;
   Sink& y;
+  Tensor document_starts = {};
 };
 /// Throws ContractError on other shapes or dtypes.
 void rope_backward(Stream&, const RopeBackward&);

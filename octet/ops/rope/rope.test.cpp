@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "octet/ops/attention/documents.testing.hpp"
 #include "octet/ops/rope/rope.kernels.hpp"
 #include "octet/ops/rope/rope.math.hpp"
 #include "tests/testing/dual.hpp"
@@ -66,6 +67,34 @@ void expect_rotated(const Case& c, const Tensor& got, const std::vector<double>&
     const Rotated want = rotated(c, x, i / c.heads.columns(), i % c.heads.columns(), theta, sign);
     const double unit = got.dtype == DType::bf16 ? testing::unit_bf16 : 0;
     ASSERT_NEAR(value_at(got, i), want.value, want.bound + unit * (std::abs(want.value) + want.bound)) << i;
+  }
+}
+
+// A token at place p of its document gets the bits of one at place p of a sequence.
+TEST(Rope, PositionsBeginAgainWithEveryDocument) {
+  constexpr std::int64_t length = 21;
+  const QkvShape heads{3, 1, 16, length};
+  const std::vector<std::int32_t> starts = random_document_starts(2 * length, length, 5);
+  Stream s(Device::cpu);
+  const Tensor on_stream = s.empty({2 * length}, DType::i32);
+  std::copy(starts.begin(), starts.end(), on_stream.as<std::int32_t>());
+  const RopeTable table = rope_table(s, length, heads.head_dim, 10000);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor x = random(s, {2 * length, heads.columns()}, dtype, 1), forward = s.empty(x.shape, dtype), alone = s.empty(x.shape, dtype);
+    Sink backward = make_sink(s, {}, {.shape = x.shape, .dtype = dtype, .plain = s.empty(x.shape, dtype)});
+    Sink alone_backward = make_sink(s, {}, {.shape = x.shape, .dtype = dtype, .plain = s.empty(x.shape, dtype)});
+    copy(s, x, forward);
+    rope_forward(s, {.qkv = forward, .heads = heads, .table = table, .document_starts = on_stream});
+    rope_backward(s, {.dqkv = x, .heads = heads, .table = table, .y = backward, .document_starts = on_stream});
+    for (std::int64_t t = 0; t < 2 * length; ++t) {
+      const std::int64_t place = t % length - starts[std::size_t(t)];
+      clear(s, alone);
+      copy(s, x.rows(t, 1), alone.rows(place, 1));
+      rope_backward(s, {.dqkv = alone, .heads = heads, .table = table, .y = alone_backward});
+      EXPECT_EQ(values_of(alone_backward.plain.rows(place, 1)), values_of(backward.plain.rows(t, 1))) << t;
+      rope_forward(s, {.qkv = alone, .heads = heads, .table = table});
+      EXPECT_EQ(values_of(alone.rows(place, 1)), values_of(forward.rows(t, 1))) << t;
+    }
   }
 }
 

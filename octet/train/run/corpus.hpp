@@ -13,6 +13,8 @@ class Corpus {
  public:
   /// Throws ConfigError or DataError when the data does not fit the configuration or the model's vocabulary.
   Corpus(const data::DataConfig&, const LoopConfig&, std::int64_t vocabulary);
+  Corpus(const Corpus&) = delete;
+  Corpus& operator=(const Corpus&) = delete;
 
   const data::Dataset& dataset() const { return dataset_; }
   const data::Windows& training() const { return training_; }
@@ -21,6 +23,7 @@ class Corpus {
 
  private:
   data::Dataset dataset_;
+  std::optional<data::Dataset> eval_dataset_;
   data::Windows training_;
   std::optional<data::Windows> held_out_;
   std::int64_t eval_tokens_;

@@ -41,7 +41,7 @@ void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
 DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate) {
   Engine engine(config, Device::null, target);
   data::Batch shape;
-  shape.rows = batch, shape.length = config.sequence;
+  shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;
   DryRun out;
   engine.parameters.initialize(engine.stream, 0);
   StepRunner runner(engine);
@@ -74,7 +74,7 @@ std::string remedies(const MemoryPeak& memory, std::size_t available, const Loop
   const std::size_t fixed = states(memory), of_batch = memory.total - std::min(memory.total, fixed);
   if (fixed > available)
     return format(
-        "weights, gradients and optimizer states alone need {}, whatever the batch: set optim.master, optim.gradients and "
+        "weights, gradients and optimizer states alone need {}, at any batch size: set optim.master, optim.gradients and "
         "optim.moments to \"bf16\", recipe.weights = \"on_demand\", optim.offload = true on a GPU, or use a smaller model; see "
         "docs/recipes.md#memory",
         bytes_text(double(fixed)));

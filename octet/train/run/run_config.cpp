@@ -57,7 +57,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("checkpoint", checkpoint, "when to save the state of the run", may_change);
   v.section("telemetry", telemetry, "outputs while it trains", may_change);
   for (const char* key : {"train.eval_every", "train.eval_tokens", "train.average"})
-    v.idle(key, data.eval_fraction == 0, "nothing is held out, as data.eval_fraction is 0");
+    v.idle(key, data.eval_fraction == 0 && data.eval_path.empty(), "nothing is held out, as data.eval_fraction is 0");
   // The machine is asked only where it matters.
   const auto on_cpu = [&] { return device == "cpu" || (device == "auto" && machine::device_named(device) == Device::cpu); };
   v.idle("optim.offload", optim.offload && on_cpu(), "on the CPU everything is in the host's memory");
@@ -88,7 +88,8 @@ EngineConfig engine_config(const RunConfig& c) {
           .precision = c.recipe,
           .optimizer = c.optim,
           .sequence = c.data.sequence_length,
-          .average = c.train.average > 0};
+          .average = c.train.average > 0,
+          .document_mask = c.data.document_mask};
 }
 
 }  // namespace octet::train

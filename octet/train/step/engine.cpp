@@ -11,6 +11,9 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
       parameters(stream, *model, c.optimizer.has_value(),
                  c.optimizer ? nn::ParameterStorage{c.optimizer->master, c.optimizer->gradients} : nn::ParameterStorage{}) {
   precision.require_patterns_used();
+  if (c.document_mask && !model->masks_documents())
+    throw ConfigError(
+        format("data.document_mask = true: models of the family {} read over the borders of documents; set it to false", c.shape.family));
   precision.allocate(stream);
   model->allocate(stream, c.sequence);
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.list());
@@ -18,6 +21,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
+  if (c.document_mask && c.optimizer) gradient_factor_ = zeros(DType::f32);
 }
 
 void Engine::visit_state(StateVisitor& visitor) {

@@ -18,6 +18,7 @@ struct EngineConfig {
   std::optional<optim::AdamWConfig> optimizer;  // none: for evaluation only, without gradients and with f32 values
   std::int64_t sequence = 0;                    // longest sequence
   bool average = false;                         // weights are averaged over some steps
+  bool document_mask = false;                   // batches tell where documents begin, and the model keeps them apart
 };
 
 /// A model with its precision, parameters and optimizer on one stream: everything that one training step acts on. Built the same way on
@@ -40,11 +41,14 @@ class Engine {
   Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
   void measure_parameters();
+  /// f32 [1], or empty unless documents are masked: the factor by which gradients of this step are too small, since they were made for the
+  /// number of tokens in its batches, and not of targets.
+  Tensor gradient_factor() const { return gradient_factor_; }
   /// Everything that the next step depends on; after restoring it, a StepRunner makes the rest.
   void visit_state(StateVisitor&);
 
  private:
-  Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_;
+  Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;
 };
 
 }  // namespace octet::train

@@ -1,5 +1,7 @@
 #include "octet/train/step/step.hpp"
 
+#include <algorithm>
+
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 #include "octet/ops/quantize/health.hpp"
 
@@ -12,6 +14,14 @@ constexpr scaling::Pass of_weights(bool measured) {
 }
 constexpr scaling::Pass of_micro_batch(bool measured) {
   return {.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch, .count = measured, .measure_noise = measured};
+}
+
+// Tokens of a step per target of it.
+float tokens_per_target(std::span<const data::Batch> micro_batches, std::int64_t tokens) {
+  std::int64_t targets = 0;
+  for (const auto& batch : micro_batches)
+    targets += std::count_if(batch.targets.begin(), batch.targets.end(), [](std::int32_t target) { return target >= 0; });
+  return float(double(tokens) / double(std::max<std::int64_t>(targets, 1)));
 }
 
 std::int64_t tokens_of(std::span<const data::Batch> micro_batches) {
@@ -27,7 +37,10 @@ models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region regio
   const Tensor tokens = stream.empty({n}, DType::i32, region, Category::activations),
                targets = stream.empty({n}, DType::i32, region, Category::activations);
   octet::upload(stream, batch.inputs.data(), tokens), octet::upload(stream, batch.targets.data(), targets);
-  return {tokens, targets, batch.length};
+  if (!batch.document_mask) return {tokens, targets, batch.length};
+  const Tensor starts = stream.empty({n}, DType::i32, region, Category::activations);
+  octet::upload(stream, batch.document_starts.data(), starts);
+  return {tokens, targets, batch.length, starts};
 }
 
 StepRunner::StepRunner(Engine& engine) : engine_(engine) { quantize_weights(true); }
@@ -41,6 +54,10 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
       return false;
     }
     run_micro_batch(batch, tokens, options.measure);
+  }
+  if (const Tensor factor = engine_.gradient_factor()) {
+    const float value = tokens_per_target(micro_batches, tokens);
+    octet::upload(engine_.stream, &value, factor);
   }
   update(options);
   if (read) read();
@@ -79,7 +96,7 @@ void StepRunner::update(const StepOptions& options) {
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
   const scaling::SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
-  e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite());
+  e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite(), e.gradient_factor());
   if (options.measure) e.measure_parameters();
 }
 

@@ -32,10 +32,11 @@ class StepRunner {
   /// from some passes only.
   bool calibrate(std::int64_t accumulate, const std::function<data::Batch()>& next, bool (*stopped)() = nullptr);
 
-  /// One optimizer step. The loss is the mean over all its tokens. `read` runs when the update is done and the step's results (loss,
-  /// norm, skip flag, maxima, health, gradients) are still in the engine's tables; then scales and codes of the next step are made and
-  /// gradients are cleared. False when it was stopped before its last micro-batch began: the engine is then as before the step, and
-  /// `read` was not called.
+  /// One optimizer step. The loss is the mean over all its targets; stored gradients are those of its sum divided by the number of tokens,
+  /// and the optimizer corrects them where documents are masked (Engine::gradient_factor). `read` runs when the update is done and the
+  /// step's results (loss, norm, skip flag, maxima, health, gradients) are still in the engine's tables; then scales and codes of the next
+  /// step are made and gradients are cleared. False when it was stopped before its last micro-batch began: the engine is then as before the
+  /// step, and `read` was not called.
   bool run(std::span<const data::Batch> micro_batches, const StepOptions&, const std::function<void()>& read = {});
 
  private:
