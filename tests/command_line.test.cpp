@@ -119,7 +119,7 @@ TEST_F(CommandLine, InspectsWhatItWrites) {
   };
   says("data",
        {"byte, 257 ids, 2 bytes per token", "documents  4", "every checksum and id verified", "the most frequent:", "shard-00000-"});
-  says("runs/fp8", {"by current, finished", "data.path = \"data\"", "step 2 of 2", "layers.0.mlp.down", "checkpoint of step",
+  says("runs/fp8", {"recipe current, finished", "data.path = \"data\"", "step 2 of 2", "layers.0.mlp.down", "checkpoint of step",
                     "every checksum verified"});
   says("runs/fp8/checkpoints/step-000000002",
        {"step 2,", "state.safetensors", "XXH3", "verified", "data.next_sample", "0 values are not finite"});
