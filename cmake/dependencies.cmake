@@ -32,6 +32,8 @@ octet_library(octet_toml   HEADER toml++/toml.h                    PACKAGE libto
 octet_library(octet_nlohmann   HEADER nlohmann/json.hpp                PACKAGE nlohmann-json3-dev)
 octet_library(octet_cli11  HEADER CLI/CLI.hpp                      PACKAGE libcli11-dev)
 octet_library(octet_xxhash HEADER xxhash.h          LIBRARY xxhash PACKAGE libxxhash-dev)
+octet_library(octet_z      HEADER zlib.h            LIBRARY z      PACKAGE zlib1g-dev)
+octet_library(octet_zstd   HEADER zstd.h            LIBRARY zstd   PACKAGE libzstd-dev)
 
 if(OCTET_TESTS)
   find_package(GTest REQUIRED)

@@ -52,6 +52,55 @@ TEST_F(CommandLine, LeadsFromTextToAReport) {
   expect_files(".", {"both.html"});
 }
 
+// The figure in the run's record, for its last step.
+double recorded_eval_loss(const std::string& folder) {
+  const std::string metrics = testing::bytes_of(folder + "/metrics.jsonl");
+  const auto event = metrics.rfind("\"event\":\"eval\"");
+  const auto loss = metrics.find("\"loss\":", event);
+  return event == std::string::npos || loss == std::string::npos ? -1 : std::strtod(metrics.c_str() + loss + 7, nullptr);
+}
+double printed_loss(const std::string& out) {
+  const auto loss = out.find(": loss ");
+  return loss == std::string::npos ? -2 : std::strtod(out.c_str() + loss + 7, nullptr);
+}
+
+TEST_F(CommandLine, EvaluatesARunAsTheRunItselfDid) {
+  scratch.write("more/a.txt", "another text, which is evaluated as a whole\n" + std::string(500, 'x'));
+  scratch.write("more/b.txt", std::string(300, 'y') + " and its second document");
+  succeed("tokenize --input more/*.txt --output other");
+  const std::string keys = "train tiny.toml --quiet --set train.eval_tokens=320 --set data.document_mask=";
+  for (const char* line : {"false --name joined", "true --name masked", "false --name own --set data.eval_path=other"}) {
+    succeed(keys + line);
+    const std::string run = "runs/" + testing::words_of(line)[2], out = succeed("eval " + run).out;
+    EXPECT_NEAR(printed_loss(out), recorded_eval_loss(scratch.at(run)), 2e-6) << out;  // six digits; sums of another micro-batch
+    EXPECT_NEAR(printed_loss(succeed("eval " + run + "/weights").out), printed_loss(out), 1e-9);
+  }
+  EXPECT_NE(printed_loss(succeed("eval runs/joined --data other --all --document-mask").out),
+            printed_loss(succeed("eval runs/joined --data other --all").out));
+  EXPECT_TRUE(has(succeed("eval runs/joined --tokens 0").out, " 3,008 tokens")) << "one of four documents, in windows of 32";
+  EXPECT_TRUE(has(succeed("eval runs/joined --all --data other").out, " 864 tokens"));
+  EXPECT_TRUE(has(succeed("eval runs/joined --all --data other --sequence 16 --tokens 100").out, " 112 tokens"));
+  EXPECT_TRUE(has(run("eval runs/joined --all --held-out 0.1").err, "leave one out"));
+  EXPECT_EQ(run("eval runs/joined/weights --data nowhere").code, int(ExitCode::usage));
+}
+
+TEST_F(CommandLine, EvaluationSaysWhichLayersRunInTheRecipe) {
+  succeed("train tiny.toml --quiet --name run");
+  EXPECT_FALSE(has(succeed("eval runs/run").out, "layers in"));
+  const std::string out = succeed("eval runs/run --recipe current").out;
+  EXPECT_TRUE(has(out, " tokens; 4 of 5 layers in current, others:\n  lm_head  bf16  head: recipe.head = \"bf16\"\n")) << out;
+  EXPECT_TRUE(has(succeed("eval runs/run --recipe current --head recipe").out, "; 5 of 5 layers in current\n"));
+  const std::string some = succeed("eval runs/run --recipe current --set recipe.keep_bf16=*.mlp.*").out;
+  EXPECT_TRUE(has(some, "; 2 of 5 layers in current") && has(some, "matches recipe.keep_bf16")) << some;
+  const std::string rules = succeed("eval runs/run --set recipe.rules=[{path=\"*.qkv\",recipe=\"current\"}]").out;
+  EXPECT_TRUE(rules.starts_with("bf16: ") && has(rules, "layers.0.attn.qkv")) << rules;
+  succeed("train tiny.toml --quiet --name odd --set model.width=40 --set model.hidden=72");
+  const Ended none = run("eval runs/odd --recipe mxfp8");
+  EXPECT_EQ(none.code, int(ExitCode::usage));
+  EXPECT_TRUE(has(none.err, "none of the model's 5 linear layers runs in it") && has(none.err, "is not a multiple of 32")) << none.err;
+  EXPECT_EQ(none.out, "");
+}
+
 TEST_F(CommandLine, ComparesRecipes) {
   const Ended ended = run("compare tiny.toml --recipes current,block128 --quiet");
   EXPECT_TRUE(ended.code == int(ExitCode::done) || ended.code == int(ExitCode::gap)) << ended.err;

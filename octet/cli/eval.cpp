@@ -1,52 +1,105 @@
+#include <algorithm>
 #include <cmath>
 
 #include "octet/base/output.hpp"
+#include "octet/cli/eval_set.hpp"
 #include "octet/cli/logits_file.hpp"
 #include "octet/cli/trained_model.hpp"
-#include "octet/data/dataset.hpp"
-#include "octet/data/eval_batches.hpp"
+#include "octet/config/read.hpp"
+#include "octet/train/run/run_folder.hpp"
 #include "octet/train/step/evaluate.hpp"
 
 namespace octet::cli {
 namespace {
 
 struct Options : TrainedModel {
-  std::string data, logits, ids;
-  std::int64_t sequence = 256, batch = 4, tokens = 0, calibration = 4;
-  double fraction = 0.01;
+  EvalSet set;
+  std::vector<std::string> keys;  // --set
+  std::int64_t calibration = 4;
+  std::string logits, ids;
 };
 
-// --ids, or the first held-out window.
-TokenRows token_rows(const Options& o) {
+/// The keys of the section [recipe], as --set names them.
+struct RecipeKeys {
+  scaling::PrecisionConfig& recipe;
+  void fields(config::FieldVisitor& v) { v.section("recipe", recipe, "in which precision its linear layers run"); }
+};
+
+// Whether the plan names 8-bit formats: not under fp32 and bf16 alone.
+bool plans_formats(const scaling::PrecisionConfig& c) {
+  const auto& all = scaling::recipes();
+  const auto entry = std::ranges::find(all, c.recipe, &scaling::RecipeEntry::name);
+  return !c.rules.empty() || (entry != all.end() && !entry->options.empty());
+}
+
+void set_recipe_keys(Options& o) {
+  config::Origins origins;
+  RecipeKeys keys{o.precision};
+  for (const std::string& assignment : o.keys) config::apply_override(keys, assignment, origins);
+}
+
+/// The linear layers, and those of them that run otherwise than the recipe says.
+struct Layers {
+  std::size_t count = 0;
+  std::vector<scaling::PlanRow> others;
+};
+Layers layers_of(const scaling::Precision& precision) {
+  Layers out;
+  for (const scaling::PlanRow& row : precision.rows()) {
+    if (row.out == 0) continue;
+    ++out.count;
+    if (!row.by_recipe) out.others.push_back(row);
+  }
+  return out;
+}
+
+// A loss under the name of a recipe in which nothing runs would be that of BF16.
+void require_recipe_used(const Options& o, const Layers& layers) {
+  if (!o.precision.rules.empty() || layers.others.size() < layers.count) return;
+  throw ConfigError(format("--recipe {}: none of the model's {} linear layers runs in it:\n{}choose another recipe", o.precision.recipe,
+                           layers.count, train::plan_text(layers.others)));
+}
+
+// --ids, or the first sequence of the text.
+TokenRows token_rows(Options& o, const std::vector<std::string>& given) {
   if (!o.ids.empty()) return read_token_rows(o.ids);
-  const data::Dataset dataset(o.data);
-  const data::Windows windows(dataset, data::split_documents(dataset, o.fraction).held_out, o.sequence, "held-out");
-  const data::Batch batch = data::EvalBatches(windows, 1, o.sequence)[0];
+  o.set.complete(o.folder, given);
+  o.set.batch = 1;
+  const data::Dataset dataset(o.set.data, data::Verify::everything, o.set.key());
+  const data::Batch batch = o.set.batches(dataset)[0];
   return {1, batch.length, {batch.inputs.begin(), batch.inputs.end()}};
 }
 
-ExitCode store_logits(const Options& o) {
-  const TokenRows tokens = token_rows(o);
+ExitCode store_logits(Options& o, const std::vector<std::string>& given) {
+  const TokenRows tokens = token_rows(o, given);
   const auto engine = o.load(tokens.length);
   write_logits(*engine, tokens, o.logits);
   output::print("{}: logits of {} x {} tokens\n", printable(o.logits), grouped(tokens.rows), grouped(tokens.length));
   return ExitCode::done;
 }
 
-ExitCode evaluate_model(const Options& o) {
+ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   if (!o.ids.empty() && o.logits.empty()) throw ConfigError("--ids names the tokens of --logits; give --logits FILE too, or --data alone");
-  if (o.data.empty() && o.ids.empty()) throw ConfigError("--data is missing: name a token folder, or the tokens of --logits with --ids");
-  if (!o.logits.empty()) return store_logits(o);
-  const data::Dataset dataset(o.data);
-  const data::Windows windows(dataset, data::split_documents(dataset, o.fraction).held_out, o.sequence, "held-out");
-  const data::EvalBatches batches(windows, o.batch, o.tokens);
-  const auto engine = o.load(o.sequence);
+  set_recipe_keys(o);
+  if (!o.logits.empty()) return store_logits(o, given);
+  const std::string weights = o.weights();  // a model that is none is refused first
+  o.set.complete(o.folder, given);
+  const data::Dataset dataset(o.set.data, data::Verify::everything, o.set.key());
+  const data::EvalBatches batches = o.set.batches(dataset);
+  const auto engine = o.load(o.set.sequence);
   data::require_vocabulary(dataset, engine->model->shape().vocabulary);
+  const Layers layers = layers_of(engine->precision);
+  const bool formats = plans_formats(o.precision);
+  if (formats) require_recipe_used(o, layers);
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);
-  output::print("{}{}: loss {}, perplexity {}, {} tokens\n", o.precision.recipe, o.quantize_residual ? " with its residual stream" : "",
+  output::print("{}{}: loss {}, perplexity {}, {} tokens", o.precision.recipe, o.quantize_residual ? " with its residual stream" : "",
                 fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens));
+  if (formats)
+    output::print("; {} of {} layers in {}{}\n{}", layers.count - layers.others.size(), layers.count, o.precision.recipe,
+                  layers.others.empty() ? "" : ", others:", train::plan_text(layers.others));
+  else output::print("\n");
   return ExitCode::done;
 }
 
@@ -56,23 +109,21 @@ void add_eval(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command(
       "eval", "Evaluate a model under any recipe, including one it was not trained with",
-      "  octet eval runs/bf16 --data data/docs\n"
-      "  octet eval runs/bf16 --data data/docs --recipe global --residual    a BF16 model in FP8, one scale per model\n"
-      "  octet eval runs/bf16 --data data/docs --recipe current --residual   the same, per-tensor scales\n"
+      "  octet eval runs/bf16                                                as the run did: the same text and length\n"
+      "  octet eval runs/bf16 --data data/docs --all                         on all documents of another dataset\n"
+      "  octet eval runs/bf16 --recipe global --residual                     a BF16 model in FP8, one scale per model\n"
+      "  octet eval runs/bf16 --recipe current --residual                    the same, per-tensor scales\n"
+      "  octet eval runs/bf16 --recipe mxfp8 --set recipe.keep_bf16=layers.0.*  with any key of recipe\n"
       "  octet eval model --logits logits.safetensors --ids ids.safetensors --recipe fp32    to compare with another program");
   o->add_to(command);
-  command.option("--data", o->data, "token folder; its held-out part is read");
-  command.option("--sequence", o->sequence, "tokens per sequence", {.at_least = 1});
-  command.option("--batch", o->batch, "sequences per batch", {.at_least = 1});
-  command.option("--tokens", o->tokens, "held-out tokens to evaluate on; 0: all", {.at_least = 0});
-  command.option("--held-out", o->fraction, "share of the documents to evaluate on, chosen by a hash of their number",
-                 {.at_least = 0, .at_most = 0.999});
+  o->set.add_to(command);
   command.flag("--residual", o->quantize_residual, "quantize the residual stream too");
   command.option("--calibration", o->calibration, "batches that initialize scales with a history", {.at_least = 0});
+  command.option("--set", o->keys, "one key of the configuration's section recipe, such as recipe.last=1; may be repeated");
   command.option("--logits", o->logits,
-                 "write the logits of the first held-out sequence, or of --ids, to this safetensors file instead, and print no loss");
+                 "write the logits of the first sequence, or of --ids, to this safetensors file instead, and print no loss");
   command.option("--ids", o->ids, "safetensors file with a tensor \"ids\" [rows, length]: the tokens of --logits");
-  command.run([o] { return evaluate_model(*o); });
+  command.run([o, command] { return evaluate_model(*o, command.given()); });
 }
 
 }  // namespace octet::cli

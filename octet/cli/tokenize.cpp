@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/data/tokenize.hpp"
@@ -36,13 +37,17 @@ void add_tokenize(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command("tokenize", "Convert text files to a token folder",
                                     "  octet tokenize --input 'docs/**/*.txt' --output data/docs\n"
-                                    "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force",
+                                    "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force\n"
+                                    "  octet tokenize --input 'web-*.jsonl.zst' --field content --output data/web",
                                     Result::file);
-  command.option("-i,--input", o->inputs, "files or patterns, quoted: *, ?, ** for any folders; may be repeated", 0, true);
+  command.option("-i,--input", o->inputs,
+                 "files or patterns, quoted: *, ?, ** for any folders; may be repeated; .gz and .zst are decompressed", 0, true);
   command.option("-o,--output", o->output, "folder to create", {}, true);
   command.option("--tokenizer", o->tokenize.tokenizer, "byte: one token per byte");
-  command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text; 0: all",
+  command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes, as stored; 0: all",
                  {.at_least = 0, .at_most = 1e12});
+  command.option("--field", o->tokenize.field, "member of each object in JSON lines (.jsonl, .ndjson) that has the text");
+  command.flag("--skip-bad-lines", o->tokenize.skip_bad_lines, "leave out JSON lines without such a text, and count them");
   command.option("--shard-bytes", o->shard_bytes, "largest size of a shard file", {.at_least = 1024});
   command.flag("--force", o->tokenize.force, "replace an existing token folder");
   command.run([o] {
@@ -52,6 +57,10 @@ void add_tokenize(Program& program) {
     const data::TokenizeResult r = data::tokenize(o->inputs, o->output, o->tokenize, &bar);
     output::print("{}: {} tokens in {} documents, {} of text, {} shard{}\n", printable(o->output), grouped((long long)r.tokens),
                   grouped((long long)r.documents), bytes_text(double(r.bytes)), r.shards, r.shards == 1 ? "" : "s");
+    if (r.bad_lines > 0) log::warn("{} bad lines were left out", grouped((long long)r.bad_lines));
+    if (r.empty_files + r.empty_lines > 0)
+      log::info("{} files and {} lines without text have no document", grouped((long long)r.empty_files),
+                grouped((long long)r.empty_lines));
     return ExitCode::done;
   });
 }

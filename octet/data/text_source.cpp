@@ -1,24 +1,19 @@
 #include "octet/data/text_source.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
-#include "octet/base/descriptor.hpp"
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 #include "octet/data/glob.hpp"
+#include "octet/data/json_lines.hpp"
 
 namespace octet::data {
 namespace {
 
 // Enough text before a wanted cut for a tokenizer to find an allowed one.
-constexpr std::uint64_t look_back = 4096;
+constexpr std::size_t look_back = 4096;
 
 [[noreturn]] void refuse(const std::string& path, int reason) {
   throw IoError(
@@ -69,41 +64,75 @@ Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max
   return selection;
 }
 
-std::string read_piece(const Piece& piece) {
-  const std::string& path = piece.file->path;
-  const Descriptor file(path, O_RDONLY | O_NONBLOCK);
-  struct stat facts {};
-  if (!file.ok() || ::fstat(file.number(), &facts) != 0) refuse(path, errno);
-  std::string text(piece.end - piece.begin, '\0');
-  std::size_t filled = 0;
-  while (filled < text.size()) {
-    const ssize_t n = ::pread(file.number(), text.data() + filled, text.size() - filled, off_t(piece.begin + filled));
-    if (n == 0) break;
-    if (n < 0 && errno != EINTR) refuse(path, errno);
-    if (n > 0) filled += std::size_t(n);
+std::optional<Piece> PieceReader::next() {
+  while (stream_ != nullptr || open()) {
+    const std::size_t end = json_lines_ ? cut_lines() : cut_text();
+    const bool last = ended_ && end == buffer_.size();
+    if (end == 0) {  // a compressed file may be empty
+      empty_files_ += begins_ ? 1 : 0;
+      stream_.reset();
+      continue;
+    }
+    Piece piece{.text = buffer_.substr(0, end),
+                .path = (*files_)[file_ - 1].path,
+                .json_lines = json_lines_,
+                .begins_document = begins_,
+                .ends_document = last,
+                .first_line = line_,
+                .file_bytes = stream_->consumed() - reported_};
+    buffer_.erase(0, end);
+    reported_ = stream_->consumed(), begins_ = false;
+    if (json_lines_) line_ += std::uint64_t(std::ranges::count(piece.text, '\n'));
+    if (last) stream_.reset();
+    return piece;
   }
-  if (filled < text.size() || std::uint64_t(facts.st_size) != piece.file->bytes)
-    throw DataError(format("{}: the file had {} bytes when it was chosen, now it has {}; leave it alone while it is tokenized",
-                           printable(path), piece.file->bytes, (long long)facts.st_size));
-  return text;
+  return std::nullopt;
 }
 
-std::optional<Piece> PieceCutter::next() {
-  if (file_ == files_->size()) return std::nullopt;
-  const TextFile& file = (*files_)[file_];
-  const Piece piece{&file, begin_, cut(file)};
-  begin_ = piece.end;
-  if (piece.ends_document()) ++file_, begin_ = 0;
-  return piece;
+bool PieceReader::open() {
+  if (file_ == files_->size()) return false;
+  const TextFile& file = (*files_)[file_++];
+  stream_ = open_bytes(file);
+  buffer_.clear();
+  ended_ = false, begins_ = true, line_ = 1, reported_ = 0;
+  const std::string name = without_compression(file.path);
+  json_lines_ = name.ends_with(".jsonl") || name.ends_with(".ndjson");
+  return true;
 }
 
-/// Where the piece from begin_ ends: at most piece_bytes on, or further where the tokenizer allows no cut before.
-std::uint64_t PieceCutter::cut(const TextFile& file) const {
-  for (std::uint64_t wanted = begin_ + piece_bytes; wanted < file.bytes; wanted += look_back) {
-    const std::uint64_t from = wanted - look_back;
-    if (const std::size_t place = tokenizer_->last_cut(read_piece({&file, from, wanted}))) return from + place;
+// Reads on until the buffer has that many bytes, or all that are left.
+void PieceReader::fill(std::size_t bytes) {
+  if (ended_ || buffer_.size() >= bytes) return;
+  stream_->read(bytes - buffer_.size(), buffer_);
+  ended_ = buffer_.size() < bytes;
+}
+
+/// Where the piece ends: at most piece_bytes on, or further where the tokenizer allows no cut before.
+std::size_t PieceReader::cut_text() {
+  for (std::size_t wanted = piece_bytes;; wanted += look_back) {
+    fill(wanted + 1);  // one more shows whether content follows
+    if (buffer_.size() <= wanted) return buffer_.size();
+    const std::size_t from = wanted - look_back;
+    if (const std::size_t place = tokenizer_->last_cut(std::string_view(buffer_).substr(from, look_back))) return from + place;
   }
-  return file.bytes;
+}
+
+/// Where the piece ends: after the last line within piece_bytes, or after the first line.
+std::size_t PieceReader::cut_lines() {
+  fill(piece_bytes + 1);
+  const std::size_t last = std::string_view(buffer_).substr(0, piece_bytes).rfind('\n');
+  if (ended_ && buffer_.size() <= piece_bytes) return buffer_.size();
+  if (last != std::string::npos) return last + 1;
+  for (std::size_t searched = piece_bytes;;) {
+    const std::size_t end = buffer_.find('\n', searched);
+    if (end != std::string::npos) return end + 1;
+    if (ended_) return buffer_.size();
+    if (buffer_.size() > JsonLines::most_line_bytes)
+      throw DataError(format("{}:{}: a line may have at most {} bytes; split the document, or tokenize it as a text file of its own",
+                             printable((*files_)[file_ - 1].path), line_, JsonLines::most_line_bytes));
+    searched = buffer_.size();
+    fill(buffer_.size() + piece_bytes);
+  }
 }
 
 }  // namespace octet::data

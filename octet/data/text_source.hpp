@@ -1,19 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "octet/data/byte_stream.hpp"
 #include "octet/data/tokenizer.hpp"
 
 namespace octet::data {
-
-/// A file to tokenize and the size it had when it was chosen.
-struct TextFile {
-  std::string path;
-  std::uint64_t bytes = 0;
-};
 
 /// The files that `inputs` name, sorted by the bytes of their paths, each once; empty files are separate.
 struct Selection {
@@ -25,33 +21,47 @@ struct Selection {
 /// matches nothing or the first file alone passes `max_bytes`, DataError when every file is empty, IoError when one cannot be looked at.
 Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max_bytes);
 
-/// Bytes [begin, end) of a file, small enough to encode in one go; a large file is several pieces.
+/// A part of a file's content, small enough to encode in one go. Of plain text: a document or a part of one. Of JSON lines: whole lines.
 struct Piece {
-  const TextFile* file = nullptr;
-  std::uint64_t begin = 0, end = 0;
-  bool begins_document() const { return begin == 0; }
-  bool ends_document() const { return end == file->bytes; }
+  std::string text;
+  std::string path;  // of its file
+  bool json_lines = false;
+  bool begins_document = true, ends_document = true;  // plain text
+  std::uint64_t first_line = 1;                       // JSON lines: the number of its first line
+  std::uint64_t file_bytes = 0;                       // of the file, read for this piece
 };
 
-/// The piece's text. Throws IoError when it cannot be read, DataError when the file no longer has the size it was chosen with.
-std::string read_piece(const Piece&);
-
-/// Deals out the pieces of `files` in order, cut where the tokenizer allows. The cuts depend on the text alone.
-class PieceCutter {
+/// Reads files in order and cuts their content into pieces: plain text where the tokenizer allows, JSON lines (names that end with .jsonl
+/// or .ndjson, compressed or not) after a line. The cuts depend on the content alone.
+class PieceReader {
  public:
-  static constexpr std::uint64_t piece_bytes = std::uint64_t(1) << 20;
+  static constexpr std::size_t piece_bytes = std::size_t(1) << 20;
 
-  PieceCutter(const std::vector<TextFile>& files, const Tokenizer& tokenizer) : files_(&files), tokenizer_(&tokenizer) {}
-  /// The next piece, or nothing at the end. Throws as read_piece() does.
+  /// Both arguments must outlive this.
+  PieceReader(const std::vector<TextFile>& files, const Tokenizer& tokenizer) : files_(&files), tokenizer_(&tokenizer) {}
+  /// The next piece, or nothing at the end. Throws as ByteStream::read does, and DataError at a line of more than
+  /// JsonLines::most_line_bytes.
   std::optional<Piece> next();
+  /// Compressed files without content.
+  std::uint64_t empty_files() const { return empty_files_; }
 
  private:
-  std::uint64_t cut(const TextFile& file) const;
+  bool open();
+  void fill(std::size_t bytes);
+  std::size_t cut_text();
+  std::size_t cut_lines();
+  bool at_end() const { return ended_; }
 
   const std::vector<TextFile>* files_;
   const Tokenizer* tokenizer_;
   std::size_t file_ = 0;
-  std::uint64_t begin_ = 0;
+  std::uint64_t empty_files_ = 0;
+
+  // Of the open file:
+  std::unique_ptr<ByteStream> stream_;
+  std::string buffer_;  // content that belongs to no piece yet
+  bool ended_ = false, json_lines_ = false, begins_ = true;
+  std::uint64_t line_ = 1, reported_ = 0;
 };
 
 }  // namespace octet::data

@@ -4,32 +4,53 @@
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <thread>
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 #include "octet/data/dataset_writer.hpp"
+#include "octet/data/json_lines.hpp"
 #include "octet/data/text_source.hpp"
 
 namespace octet::data {
 namespace {
 namespace fs = std::filesystem;
 
+/// The ids of a document or of a part of one: those before `end`, from the end of the part before.
+struct Part {
+  std::size_t end = 0;
+  bool begins_document = true, ends_document = true;
+};
+
 struct Encoded {
   std::vector<std::int32_t> ids;
+  std::vector<Part> parts;
+  std::uint64_t text_bytes = 0;
+  LineCounts lines;
   std::exception_ptr error;
 };
 
-/// Reads and encodes every piece, each into its own place. The first error in the order of the text is thrown.
-void encode_all(const std::vector<Piece>& pieces, const Tokenizer& tokenizer, int threads, std::vector<Encoded>& encoded) {
-  encoded.resize(pieces.size());
+void encode(const Piece& piece, const Tokenizer& tokenizer, const JsonLines& lines, Encoded& to) {
+  const auto add = [&](std::string_view text, bool begins, bool ends) {
+    tokenizer.encode(text, to.ids);
+    to.parts.push_back({to.ids.size(), begins, ends});
+    to.text_bytes += text.size();
+  };
+  if (!piece.json_lines) return add(piece.text, piece.begins_document, piece.ends_document);
+  to.lines = each_document(lines, piece.text, piece.path, piece.first_line, [&](std::string_view text) { add(text, true, true); });
+}
+
+/// Encodes every piece, each into its own place. The first error in the order of the text is thrown.
+void encode_all(const std::vector<Piece>& pieces, const Tokenizer& tokenizer, const JsonLines& lines, int threads,
+                std::vector<Encoded>& encoded) {
+  encoded.assign(pieces.size(), {});
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t i = next++; i < pieces.size(); i = next++) {
       try {
-        encoded[i].ids.clear();
-        tokenizer.encode(read_piece(pieces[i]), encoded[i].ids);
+        encode(pieces[i], tokenizer, lines, encoded[i]);
       } catch (...) {
         encoded[i].error = std::current_exception();
       }
@@ -50,10 +71,12 @@ class Stream {
   Stream(const Tokenizer& tokenizer, std::uint64_t shard_bytes, DatasetWriter& writer)
       : separator_(tokenizer.document_separator()), builder_(tokenizer, shard_bytes), writer_(writer) {}
 
-  void add(const Piece& piece, std::span<const std::int32_t> ids) {
-    if (piece.begins_document()) builder_.begin_document();
-    add(ids);
-    if (piece.ends_document()) add({&separator_, 1});
+  void add(const Encoded& encoded) {
+    std::size_t begin = 0;
+    for (const Part& part : encoded.parts) {
+      add(part, std::span(encoded.ids).subspan(begin, part.end - begin));
+      begin = part.end;
+    }
   }
 
   void finish() {
@@ -61,6 +84,11 @@ class Stream {
   }
 
  private:
+  void add(const Part& part, std::span<const std::int32_t> ids) {
+    if (part.begins_document) builder_.begin_document();
+    add(ids);
+    if (part.ends_document) add({&separator_, 1});
+  }
   void add(std::span<const std::int32_t> ids) {
     while (!ids.empty()) {
       ids = ids.subspan(builder_.append(ids));
@@ -74,15 +102,15 @@ class Stream {
 };
 
 /// As many pieces as keep every thread busy for a while.
-std::vector<Piece> next_wave(PieceCutter& cutter, int threads) {
-  const std::uint64_t enough = 2 * PieceCutter::piece_bytes * std::uint64_t(threads);
+std::vector<Piece> next_wave(PieceReader& reader, int threads) {
+  const std::size_t enough = 2 * PieceReader::piece_bytes * std::size_t(threads);
   std::vector<Piece> wave;
-  std::uint64_t bytes = 0;
+  std::size_t bytes = 0;
   while (bytes < enough) {
-    const std::optional<Piece> piece = cutter.next();
+    std::optional<Piece> piece = reader.next();
     if (!piece) break;
-    wave.push_back(*piece);
-    bytes += piece->end - piece->begin;
+    bytes += piece->text.size();
+    wave.push_back(std::move(*piece));
   }
   return wave;
 }
@@ -96,6 +124,11 @@ void refuse_own_output(const Selection& selection, const std::string& output) {
     if (fs::weakly_canonical(file.path, ignored).string().starts_with(folder))
       throw ConfigError(format("the input '{}' lies in the output folder '{}'; choose another --output folder or a narrower --input",
                                printable(file.path), printable(output)));
+}
+
+[[noreturn]] void refuse_no_text(const Selection& selection, const LineCounts& lines) {
+  throw DataError(format("{}: the corpus has no text: {} files have {} lines with an empty text and {} bad lines; choose files with text",
+                         printable(selection.files.front().path), selection.files.size(), lines.empty, lines.bad));
 }
 
 int thread_count(const TokenizeOptions& options) {
@@ -116,20 +149,29 @@ TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::strin
 
   DatasetWriter writer(output, options.force);
   Stream stream(*tokenizer, options.shard_bytes, writer);
-  PieceCutter cutter(selection.files, *tokenizer);
+  PieceReader reader(selection.files, *tokenizer);
+  const JsonLines lines{options.field, options.skip_bad_lines};
+  TokenizeResult result{.empty_files = selection.empty_files, .left_out_files = selection.left_out_files};
   std::vector<Encoded> encoded;
+  LineCounts counts;
   std::uint64_t done = 0;
-  for (auto wave = next_wave(cutter, threads); !wave.empty(); wave = next_wave(cutter, threads)) {
-    encode_all(wave, *tokenizer, threads, encoded);
+  for (auto wave = next_wave(reader, threads); !wave.empty();) {
+    auto following = std::async(std::launch::async, [&] { return next_wave(reader, threads); });  // reads and decompresses meanwhile
+    encode_all(wave, *tokenizer, lines, threads, encoded);
     for (std::size_t i = 0; i < wave.size(); ++i) {
-      stream.add(wave[i], encoded[i].ids);
-      done += wave[i].end - wave[i].begin;
+      stream.add(encoded[i]);
+      counts.add(encoded[i].lines);
+      done += wave[i].file_bytes, result.bytes += encoded[i].text_bytes;
     }
     if (progress) progress->advance(done, selection.bytes);
+    wave = following.get();
   }
   stream.finish();
+  if (result.bytes == 0) refuse_no_text(selection, counts);
   const Manifest& manifest = writer.commit();
-  return {selection.bytes, manifest.tokens, manifest.documents, manifest.shards.size(), selection.empty_files, selection.left_out_files};
+  result.tokens = manifest.tokens, result.documents = manifest.documents, result.shards = manifest.shards.size();
+  result.empty_files += reader.empty_files(), result.empty_lines = counts.empty, result.bad_lines = counts.bad;
+  return result;
 }
 
 }  // namespace octet::data

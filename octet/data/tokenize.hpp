@@ -12,9 +12,12 @@ struct TokenizeOptions {
   std::uint64_t shard_bytes = std::uint64_t(256) << 20;  // no shard's file is larger; also roughly the memory used
   int threads = 0;                                       // 0 = one per CPU
   bool force = false;                                    // replace an existing dataset
+  std::string field = "text";                            // of JSON lines
+  bool skip_bad_lines = false;                           // of JSON lines: leave them out and count them
 };
 
-/// Called with the progress of tokenize() from the calling thread. An exception from it ends the work without replacing anything.
+/// Called with the progress of tokenize(), in bytes of the files as they are stored, from the calling thread. An exception from it ends the
+/// work without replacing anything.
 class TokenizeProgress {
  public:
   virtual ~TokenizeProgress() = default;
@@ -22,17 +25,22 @@ class TokenizeProgress {
 };
 
 struct TokenizeResult {
-  std::uint64_t bytes = 0, tokens = 0, documents = 0, shards = 0;
+  std::uint64_t bytes = 0;  // of text, decompressed and without JSON
+  std::uint64_t tokens = 0, documents = 0, shards = 0;
   std::uint64_t empty_files = 0;     // skipped: they have no document
   std::uint64_t left_out_files = 0;  // beyond max_bytes
+  std::uint64_t empty_lines = 0;     // JSON lines whose text is empty: they have no document
+  std::uint64_t bad_lines = 0;       // JSON lines left out
 };
 
 /// Writes a dataset folder (docs/token-format.md) at `output` from every file that one of `inputs` (paths or patterns, glob.hpp) matches,
-/// sorted by the bytes of their paths, each file one document. Many threads read and encode; the bytes written do not depend on how
-/// many. `max_bytes` ends the selection before the first file that would pass it.
+/// sorted by the bytes of their paths. Each file is one document; of JSON lines (names that end with .jsonl or .ndjson) each line is one.
+/// Files whose names end with .gz or .zst are decompressed. One thread reads while the others encode; the bytes written do not depend on
+/// their number, and memory does not grow with the text. `max_bytes` ends the selection before the first file that would pass it, counting
+/// files as they are stored.
 /// The manifest is replaced last: if the process is killed, `output` is either the old or the new dataset.
 /// Throws ConfigError (no match, output is there already and not `force`, a bad option), IoError (an unreadable file, a folder that
-/// cannot be written), DataError (nothing but empty files, a file that changes while it is read).
+/// cannot be written), DataError (no text, a bad line, damaged compressed data, a file that changes while it is read).
 TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::string& output, const TokenizeOptions& options,
                         TokenizeProgress* progress = nullptr);
 

@@ -163,7 +163,7 @@ TEST(Tokenize, AnUnreadableFileIsNamed) {
 TEST(Tokenize, AFileThatChangesOrGoesMeanwhileIsNamedAndNothingIsCommitted) {
   for (const bool gone : {false, true}) {
     const Scratch scratch;
-    write_corpus(scratch, {noise(3'000'000, 1), "small"});
+    write_corpus(scratch, {noise(12'000'000, 1), "small"});  // its end is not read ahead
     const std::string last = scratch.at("text/0001.txt");
     Watch watch;
     watch.also = [&] { gone ? void(fs::remove(last)) : fs::resize_file(last, 2); };
@@ -222,23 +222,27 @@ class LineTokenizer final : public Tokenizer {
   std::size_t last_cut(std::string_view text) const override { return text.rfind('\n') == text.npos ? 0 : text.rfind('\n'); }
 };
 
-TEST(PieceCutter, CutsWhereTheTokenizerAllowsAndLosesNothing) {
+TEST(PieceReader, CutsWhereTheTokenizerAllowsAndLosesNothing) {
   const Scratch scratch;
   std::string text(3'500'000, 'x');
   for (const std::size_t line : {1'048'000u, 1'300'000u, 2'900'000u}) text[line] = '\n';
   const std::vector<TextFile> files{
       {scratch.write("a", "small"), 5}, {scratch.write("b", text), text.size()}, {scratch.write("c", "x"), 1}};
   const LineTokenizer tokenizer;
-  PieceCutter cutter(files, tokenizer);
-  std::vector<std::uint64_t> ends;
+  PieceReader reader(files, tokenizer);
+  std::vector<std::size_t> sizes;
   std::string joined;
-  while (const auto piece = cutter.next()) {
-    EXPECT_EQ(piece->begins_document(), joined.empty() || ends.back() == 0 || piece->begin == 0);
-    joined += read_piece(*piece);
-    ends.push_back(piece->end);
+  bool ended = true;
+  std::uint64_t read = 0;
+  while (const auto piece = reader.next()) {
+    EXPECT_EQ(piece->begins_document, ended);
+    ended = piece->ends_document;
+    joined += piece->text, read += piece->file_bytes;
+    sizes.push_back(piece->text.size());
   }
-  EXPECT_EQ(ends, (std::vector<std::uint64_t>{5, 1'048'000, 2'900'000, 3'500'000, 1}));
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{5, 1'048'000, 1'852'000, 600'000, 1}));
   EXPECT_EQ(joined, "small" + text + "x");
+  EXPECT_EQ(read, joined.size());
 }
 
 }  // namespace

@@ -217,9 +217,11 @@ std::string Precision::reason_text(const std::array<Choice, 3>& chosen) const {
 
 LinearPlan Precision::plan(const Site& site) {
   const std::array<Choice, 3> chosen = choices(site);
+  bool by_recipe = std::ranges::all_of(chosen, [](const Choice& c) { return c.rule == nullptr; });
   LinearPlan plan;
   if (const std::string reason = unfit(site, chosen); !reason.empty()) {
     plan = scaling::plan_unquantized(DType::bf16, reason);
+    by_recipe = false;
   } else {
     std::unique_ptr<Quantizer>* const quantizers[] = {&plan.x, &plan.w, &plan.dy};
     for (const Operand o : operands) {
@@ -237,7 +239,7 @@ LinearPlan Precision::plan(const Site& site) {
   }
   plan.caches_weight = config_.weights == WeightCodes::cached;
   if (plan.fast_forward) plan.precision += "; fast accumulation in forward on a GPU";
-  rows_.push_back({site.path, site.out, site.in, plan.precision, plan.why});
+  rows_.push_back({site.path, site.out, site.in, plan.precision, plan.why, by_recipe});
   return plan;
 }
 

@@ -45,6 +45,7 @@ struct PlanRow {
   std::string path;
   std::int64_t out = 0, in = 0;  // 0, 0 unless it is a linear layer
   std::string precision, why;
+  bool by_recipe = false;  // a linear layer whose operands are all as the model's recipe says
 };
 
 /// Decides, before the first step, in which precision each linear layer runs; afterwards holds the state of all quantizers. Nothing
