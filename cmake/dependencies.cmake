@@ -32,6 +32,8 @@ octet_library(octet_toml   HEADER toml++/toml.h                    PACKAGE libto
 octet_library(octet_nlohmann   HEADER nlohmann/json.hpp                PACKAGE nlohmann-json3-dev)
 octet_library(octet_cli11  HEADER CLI/CLI.hpp                      PACKAGE libcli11-dev)
 octet_library(octet_xxhash HEADER xxhash.h          LIBRARY xxhash PACKAGE libxxhash-dev)
+octet_library(octet_pcre2  HEADER pcre2.h           LIBRARY pcre2-8 PACKAGE libpcre2-dev)
+octet_library(octet_utf8proc HEADER utf8proc.h      LIBRARY utf8proc PACKAGE libutf8proc-dev)
 
 if(OCTET_TESTS)
   find_package(GTest REQUIRED)

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/cli/trained_model.hpp"
 #include "octet/data/dataset.hpp"
@@ -19,6 +20,8 @@ ExitCode evaluate_model(const Options& o) {
   const data::Dataset dataset(o.data);
   const data::Windows windows(dataset, data::split_documents(dataset, o.fraction).held_out, o.sequence, "held-out");
   const data::EvalBatches batches(windows, o.batch, o.tokens);
+  if (!data::require_same_tokenizer(dataset, o.weights()))
+    log::info("the tokenizer of {} is unknown: it has no {}", printable(o.weights()), tokenizer::file_name);
   const auto engine = o.load(o.sequence);
   data::require_vocabulary(dataset, engine->model->shape().vocabulary);
   // Scales that follow past maxima see some batches first; the others ignore them.

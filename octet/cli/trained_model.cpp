@@ -4,6 +4,7 @@
 #include "octet/base/path.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/tensor/cpu/threads.hpp"
+#include "octet/tokenizer/byte_tokenizer.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/train/step/weights.hpp"
 
@@ -25,6 +26,16 @@ std::string TrainedModel::weights() const {
     if (exists(candidate + "/config.json")) return candidate;
   throw ConfigError(
       format("{}: neither it nor its folder `weights` has a config.json; name a Hugging Face folder or a finished run", printable(folder)));
+}
+
+std::unique_ptr<const tokenizer::Tokenizer> TrainedModel::open_tokenizer(const std::string& wanted) const {
+  if (!wanted.empty()) return tokenizer::open_tokenizer(wanted);
+  const std::string from = weights();
+  if (exists(from + "/" + tokenizer::file_name)) return tokenizer::open_tokenizer(from);
+  if (models::read_hugging_face_shape(from).vocabulary == tokenizer::ByteTokenizer{}.vocab_size())
+    return std::make_unique<tokenizer::ByteTokenizer>();
+  throw ConfigError(format("{} has no {}, so its tokenizer is unknown; copy the file there, or name it with --tokenizer", printable(from),
+                           tokenizer::file_name));
 }
 
 std::int64_t TrainedModel::max_sequence() const { return models::read_hugging_face_shape(weights()).max_sequence; }

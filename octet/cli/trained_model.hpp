@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/cli/command.hpp"
-#include "octet/data/tokenizer.hpp"
+#include "octet/tokenizer/tokenizer.hpp"
 #include "octet/train/step/engine.hpp"
 
 namespace octet::cli {
@@ -17,6 +17,9 @@ struct TrainedModel {
   void add_to(Command&);
   /// The folder with config.json. Throws ConfigError when neither `folder` nor its `weights` has one.
   std::string weights() const;
+  /// The tokenizer `wanted`, or if it is empty, that of the model's folder. Throws ConfigError when the folder has none, unless the model
+  /// has the vocabulary of the byte tokenizer.
+  std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer(const std::string& wanted) const;
   /// The longest sequence that the model takes.
   std::int64_t max_sequence() const;
   /// Without gradients, for sequences up to `sequence`.

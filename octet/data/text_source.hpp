@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "octet/data/tokenizer.hpp"
+#include "octet/tokenizer/tokenizer.hpp"
 
 namespace octet::data {
 
@@ -41,7 +41,7 @@ class PieceCutter {
  public:
   static constexpr std::uint64_t piece_bytes = std::uint64_t(1) << 20;
 
-  PieceCutter(const std::vector<TextFile>& files, const Tokenizer& tokenizer) : files_(&files), tokenizer_(&tokenizer) {}
+  PieceCutter(const std::vector<TextFile>& files, const tokenizer::Tokenizer& tokenizer) : files_(&files), tokenizer_(&tokenizer) {}
   /// The next piece, or nothing at the end. Throws as read_piece() does.
   std::optional<Piece> next();
 
@@ -49,7 +49,7 @@ class PieceCutter {
   std::uint64_t cut(const TextFile& file) const;
 
   const std::vector<TextFile>* files_;
-  const Tokenizer* tokenizer_;
+  const tokenizer::Tokenizer* tokenizer_;
   std::size_t file_ = 0;
   std::uint64_t begin_ = 0;
 };

@@ -31,6 +31,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       average_loss_(NAN) {
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
+  if (!config.model.init.empty() && !data::require_same_tokenizer(corpus.dataset(), config.model.init))
+    log::info("the tokenizer of {} is unknown: it has no {}", printable(config.model.init), tokenizer::file_name);
   const EngineConfig engine = engine_config(config_);
   if (options.save_weights && config.train.save_weights) models::require_hugging_face_format(engine.shape);
   const Device device = machine::device_named(config.device);
