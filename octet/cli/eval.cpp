@@ -5,6 +5,7 @@
 #include "octet/cli/trained_model.hpp"
 #include "octet/data/dataset.hpp"
 #include "octet/data/eval_batches.hpp"
+#include "octet/models/hugging_face.hpp"
 #include "octet/train/step/evaluate.hpp"
 
 namespace octet::cli {
@@ -20,10 +21,11 @@ ExitCode evaluate_model(const Options& o) {
   const data::Dataset dataset(o.data);
   const data::Windows windows(dataset, data::split_documents(dataset, o.fraction).held_out, o.sequence, "held-out");
   const data::EvalBatches batches(windows, o.batch, o.tokens);
-  if (!data::require_same_tokenizer(dataset, o.weights()))
-    log::info("the tokenizer of {} is unknown: it has no {}", printable(o.weights()), tokenizer::file_name);
+  const std::int64_t vocabulary = models::read_hugging_face_shape(o.weights()).vocabulary;
+  const bool known = data::require_same_tokenizer(dataset, o.weights(), vocabulary);
   const auto engine = o.load(o.sequence);
-  data::require_vocabulary(dataset, engine->model->shape().vocabulary);
+  data::require_vocabulary(dataset, vocabulary);
+  if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(o.weights()), tokenizer::file_name);
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);

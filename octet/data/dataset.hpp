@@ -47,8 +47,8 @@ class Dataset {
 std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer_of(const std::string& identity, const std::string& folder);
 
 /// Throws ConfigError when the model's folder has a tokenizer.json that is not the dataset's. False when the folder has none, so that its
-/// tokenizer is unknown.
-bool require_same_tokenizer(const Dataset&, const std::string& model_folder);
+/// tokenizer is unknown; a model with the vocabulary of the byte tokenizer has that one.
+bool require_same_tokenizer(const Dataset&, const std::string& model_folder, std::int64_t model_vocabulary);
 
 /// Throws ConfigError when the dataset has ids beyond the `vocab_size` rows of a model's embedding.
 void require_vocabulary(const Dataset&, std::int64_t vocab_size);

@@ -28,9 +28,10 @@ std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer_of(const std::string&
 
 std::unique_ptr<const tokenizer::Tokenizer> Dataset::open_tokenizer() const { return open_tokenizer_of(tokenizer(), folder_); }
 
-bool require_same_tokenizer(const Dataset& dataset, const std::string& model_folder) {
+bool require_same_tokenizer(const Dataset& dataset, const std::string& model_folder, std::int64_t model_vocabulary) {
   const auto found = tokenizer::identity_in(model_folder);
-  if (!found) return false;
+  const tokenizer::ByteTokenizer bytes;
+  if (!found) return dataset.tokenizer() == bytes.name() && model_vocabulary == bytes.vocab_size();
   if (*found != dataset.tokenizer())
     throw ConfigError(format("'{}' was made with {}, the model in '{}' has {}; run `octet tokenize --tokenizer {}` on the text",
                              printable(dataset.folder()), shown(dataset.tokenizer()), printable(model_folder), shown(*found),

@@ -31,8 +31,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       average_loss_(NAN) {
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
-  if (!config.model.init.empty() && !data::require_same_tokenizer(corpus.dataset(), config.model.init))
-    log::info("the tokenizer of {} is unknown: it has no {}", printable(config.model.init), tokenizer::file_name);
+  const std::string& init = config.model.init;
+  const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, config.model.shape().vocabulary);
   const EngineConfig engine = engine_config(config_);
   if (options.save_weights && config.train.save_weights) models::require_hugging_face_format(engine.shape);
   const Device device = machine::device_named(config.device);
@@ -55,6 +55,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                                                                            .text = to_text(corpus.dataset().fingerprint())});
   if (run_.checkpoint) checkpoints_->restore(*run_.checkpoint);
   else begin_weights();
+  if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
 }
 
 // Before anything of the resumed run is changed.
