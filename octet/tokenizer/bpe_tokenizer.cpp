@@ -4,6 +4,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
+#include "octet/base/utf8.hpp"
 #include "octet/tokenizer/part_cache.hpp"
 #include "octet/tokenizer/unicode.hpp"
 
@@ -22,6 +23,16 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 bool begins_letter(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return is_letter(c) || byte == 0xD0 || byte == 0xD1 || (byte >= 0xE5 && byte <= 0xE8);
+}
+
+/// Whether `text` ends with a character other than white space.
+bool ends_visibly(std::string_view text) {
+  constexpr std::size_t most = 4;  // bytes of a character
+  for (std::size_t n = 1; n <= std::min(most, text.size()); ++n) {
+    const std::string_view last = text.substr(text.size() - n);
+    if (utf8_sequence_bytes(last) == n) return !is_white_space(first_character(last).code);
+  }
+  return false;
 }
 
 /// Encodes parts, from the last pre-tokenizer on.
@@ -221,7 +232,8 @@ std::size_t BpeTokenizer::last_cut(std::string_view text) const {
   if (cuts_ == Cuts::none || text.size() < 3) return 0;
   for (std::size_t p = text.size() - 2; p > 0; --p) {
     if (text[p] == ' ' && is_letter(text[p - 1]) && is_letter(text[p + 1])) return p;
-    if (cuts_ == Cuts::at_lines && text[p - 1] == '\n' && begins_letter(text[p])) return p;
+    // Two blanks would be one part at the end of a text, and two before a letter.
+    if (cuts_ == Cuts::at_lines && text[p - 1] == '\n' && begins_letter(text[p]) && ends_visibly(text.substr(0, p - 1))) return p;
   }
   return 0;
 }

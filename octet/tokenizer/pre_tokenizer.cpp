@@ -17,14 +17,6 @@ namespace {
 
 using Borders = PreTokenizer::Borders;
 
-// Patterns whose borders are known, as tests confirm. Sources: the tokenizer.json of Llama 3, Qwen2, GPT-2 and GPT-4, in this order.
-const std::string_view known_patterns[] = {
-    default_pattern,
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-    byte_level_pattern,
-    R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
-};
-
 enum class Behavior : std::uint8_t { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 /// Gives a text's parts to the next stage; only the first of them can be at the start.
@@ -86,7 +78,8 @@ class Split final : public PreTokenizer {
  public:
   Split(Regex pattern, Behavior behavior, bool invert) : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {
     // These patterns match every character, so only the matches matter.
-    const bool known = std::ranges::find(known_patterns, pattern_.pattern()) != std::end(known_patterns);
+    const auto all = known_patterns();
+    const bool known = std::ranges::find(all, pattern_.pattern()) != all.end();
     covers_ = known && (behavior == Behavior::isolated || (behavior == Behavior::removed && invert));
   }
 
@@ -239,6 +232,15 @@ Borders PreTokenizers::borders() const {
     prepends = prepends || stage->prepends();
   }
   return prepends ? std::min(all, Borders::at_spaces) : all;
+}
+
+std::span<const std::string_view> known_patterns() {
+  // Sources: the tokenizer.json of Llama 3, Qwen2, GPT-2 and GPT-4, in this order.
+  static constexpr std::string_view more[] = {
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+      R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"};
+  static const std::string_view all[] = {default_pattern, more[0], byte_level_pattern, more[1]};
+  return all;
 }
 
 PreTokenizers read_pre_tokenizers(const json::Fields& fields, const std::string& file) {

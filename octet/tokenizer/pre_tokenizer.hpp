@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ class PreTokenizer {
     unknown,    // no statement: a text must be divided in one go
     unchanged,  // none, and both sides of a space between two ASCII letters are divided independently
     at_spaces,  // before a space between two ASCII letters
-    at_lines,   // the same, and before a letter after "\n"
+    at_lines,   // the same, and before a letter after a visible character and "\n"
   };
   virtual Borders borders() const = 0;
   /// Whether it adds a space, or its mark, before a text that does not begin with one.
@@ -47,6 +48,8 @@ struct PreTokenizers {
 /// The pre-tokenizers of the object "pre_tokenizer", Sequence resolved. Throws DataError for an unsupported type, key or order.
 PreTokenizers read_pre_tokenizers(const json::Fields& fields, const std::string& file);
 
+/// Patterns whose borders are known: those of Split with at_lines.
+std::span<const std::string_view> known_patterns();
 /// The pattern of the pre-tokenizer ByteLevel. Source: the pre-tokenizer of GPT-2.
 extern const std::string_view byte_level_pattern;
 /// The default pattern of trained tokenizers: contractions, words with one leading sign, up to three digits, signs, line ends, spaces.
