@@ -13,9 +13,7 @@ namespace {
 
 constexpr std::string_view space_mark = "\u2581";
 
-json::Limits limits() {
-  return {.bytes = std::size_t(256) << 20, .values = std::size_t(16) << 20, .depth = 16, .piece = std::size_t(1) << 20};
-}
+json::Limits limits() { return {.bytes = most_source_bytes, .values = std::size_t(4) << 20, .depth = 16, .piece = std::size_t(1) << 20}; }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 

@@ -90,7 +90,8 @@ std::unique_ptr<const Tokenizer> open_tokenizer(const std::string& name_or_path,
     return std::make_unique<ByteTokenizer>();
   }
   const std::string path = source_path(name_or_path);
-  auto tokenizer = std::make_unique<BpeTokenizer>(read_source(path), printable(path));
+  auto tokenizer = with_remedy("fetch the file again, or choose a tokenizer of the parts that docs/tokenizers.md lists",
+                               [&] { return std::make_unique<BpeTokenizer>(read_source(path), printable(path)); });
   set_separator(*tokenizer, path, options.end_of_document);
   return tokenizer;
 }
