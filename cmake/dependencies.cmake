@@ -34,6 +34,8 @@ octet_library(octet_cli11  HEADER CLI/CLI.hpp                      PACKAGE libcl
 octet_library(octet_xxhash HEADER xxhash.h          LIBRARY xxhash PACKAGE libxxhash-dev)
 octet_library(octet_z      HEADER zlib.h            LIBRARY z      PACKAGE zlib1g-dev)
 octet_library(octet_zstd   HEADER zstd.h            LIBRARY zstd   PACKAGE libzstd-dev)
+octet_library(octet_pcre2  HEADER pcre2.h           LIBRARY pcre2-8 PACKAGE libpcre2-dev)
+octet_library(octet_utf8proc HEADER utf8proc.h      LIBRARY utf8proc PACKAGE libutf8proc-dev)
 
 if(OCTET_TESTS)
   find_package(GTest REQUIRED)

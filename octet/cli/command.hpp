@@ -70,6 +70,7 @@ class Program {
 void add_train(Program&);
 void add_compare(Program&);
 void add_tokenize(Program&);
+void add_tokenizer(Program&);
 void add_eval(Program&);
 void add_generate(Program&);
 void add_export(Program&);

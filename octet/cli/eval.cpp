@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/cli/eval_set.hpp"
 #include "octet/cli/logits_file.hpp"
 #include "octet/cli/trained_model.hpp"
 #include "octet/config/read.hpp"
+#include "octet/data/dataset.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/step/evaluate.hpp"
 
@@ -82,12 +84,14 @@ ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   if (!o.ids.empty() && o.logits.empty()) throw ConfigError("--ids names the tokens of --logits; give --logits FILE too, or --data alone");
   set_recipe_keys(o);
   if (!o.logits.empty()) return store_logits(o, given);
-  const std::string weights = o.weights();  // a model that is none is refused first
+  const ModelSource& model = o.source();  // a model that is none is refused first
   o.set.complete(o.folder, given);
   const data::Dataset dataset(o.set.data, data::Verify::everything, o.set.key());
   const data::EvalBatches batches = o.set.batches(dataset);
+  const bool known = data::require_same_tokenizer(dataset, model.companions_folder, model.shape.vocabulary);
   const auto engine = o.load(o.set.sequence);
-  data::require_vocabulary(dataset, engine->model->shape().vocabulary);
+  data::require_vocabulary(dataset, model.shape.vocabulary);
+  if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(model.folder), tokenizer::file_name);
   const Layers layers = layers_of(engine->precision);
   const bool formats = plans_formats(o.precision);
   if (formats) require_recipe_used(o, layers);

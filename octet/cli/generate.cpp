@@ -4,12 +4,13 @@
 #include "octet/base/output.hpp"
 #include "octet/cli/trained_model.hpp"
 #include "octet/numerics/philox.hpp"
+#include "octet/tokenizer/text_stream.hpp"
 
 namespace octet::cli {
 namespace {
 
 struct Options : TrainedModel {
-  std::string prompt = "#include <", tokenizer = "byte";
+  std::string prompt = "#include <", tokenizer;
   std::int64_t tokens = 200, top_k = 40, seed = 1;
   double temperature = 0.8;
 };
@@ -50,25 +51,30 @@ std::vector<float> next_logits(train::Engine& e, std::span<const std::int32_t> i
 }
 
 ExitCode generate_text(const Options& o) {
-  const auto tokenizer = data::make_tokenizer(o.tokenizer);
-  std::vector<std::int32_t> ids;
+  const auto tokenizer = o.open_tokenizer(o.tokenizer);
+  const auto separator = tokenizer->document_separator();
+  const auto prefix = tokenizer->document_prefix();
+  std::vector<std::int32_t> ids(prefix.begin(), prefix.end());
   tokenizer->encode(o.prompt, ids);
-  if (ids.empty()) ids.push_back(tokenizer->document_separator());
+  if (ids.empty() && !separator)
+    throw ConfigError("--prompt is empty, and the tokenizer has no token that could begin a text; give a prompt");
+  if (ids.empty()) ids.push_back(*separator);
   const std::int64_t longest = o.max_sequence();
   const auto engine = o.load(std::min<std::int64_t>(longest, std::int64_t(ids.size()) + std::min(longest, o.tokens)));
   if (tokenizer->vocab_size() > engine->model->shape().vocabulary)
-    throw ConfigError(format("tokenizer {} has {} tokens, the model {}; it was trained with another one", o.tokenizer,
-                             tokenizer->vocab_size(), engine->model->shape().vocabulary));
+    throw ConfigError(format("{} has {} tokens, the model {}; it was trained with another one", tokenizer->name(), tokenizer->vocab_size(),
+                             engine->model->shape().vocabulary));
   output::write(o.prompt);
+  tokenizer::TextStream text(*tokenizer, ids);
   for (std::int64_t i = 0; i < o.tokens; ++i) {
     const std::size_t window = std::min(ids.size(), std::size_t(longest));
     const std::int32_t next = choose(next_logits(*engine, std::span(ids).last(window)), o, std::uint64_t(i));
-    if (next == tokenizer->document_separator()) break;
+    if (next == separator) break;
     ids.push_back(next);
-    output::write(tokenizer->decode(std::span(&next, 1)));
+    output::write(text.next(next));
     output::finish();
   }
-  output::write("\n");
+  output::write(text.finish() + "\n");
   return ExitCode::done;
 }
 
@@ -85,7 +91,7 @@ void add_generate(Program& program) {
   command.option("--temperature", o->temperature, "0: always the most likely token", {.at_least = 0});
   command.option("--top-k", o->top_k, "draw from this many most likely tokens; 0: from all", {.at_least = 0});
   command.option("--seed", o->seed, "of the draws");
-  command.option("--tokenizer", o->tokenizer, "that the model was trained with");
+  command.option("--tokenizer", o->tokenizer, "a tokenizer.json, a folder that has one, or byte; without it, the model folder's");
   command.run([o] { return generate_text(*o); });
 }
 

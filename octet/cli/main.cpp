@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   octet::cli::add_train(program);
   octet::cli::add_compare(program);
   octet::cli::add_tokenize(program);
+  octet::cli::add_tokenizer(program);
   octet::cli::add_eval(program);
   octet::cli::add_generate(program);
   octet::cli::add_export(program);

@@ -12,7 +12,7 @@ constexpr double least_mb = 1e-6;  // a byte
 
 struct Options {
   std::vector<std::string> inputs;
-  std::string output;
+  std::string output, model;
   double max_mb = 0;
   std::int64_t shard_bytes = std::int64_t(data::TokenizeOptions{}.shard_bytes);
   data::TokenizeOptions tokenize;
@@ -43,7 +43,10 @@ void add_tokenize(Program& program) {
   command.option("-i,--input", o->inputs,
                  "files or patterns, quoted: *, ?, ** for any folders; may be repeated; .gz and .zst are decompressed", 0, true);
   command.option("-o,--output", o->output, "folder to create", {}, true);
-  command.option("--tokenizer", o->tokenize.tokenizer, "byte: one token per byte");
+  command.option("--tokenizer", o->tokenize.tokenizer, "a tokenizer.json, a folder that has one, or byte: one token per byte");
+  command.option("--model", o->model, "Hugging Face folder whose tokenizer to use");
+  command.option("--end-of-document", o->tokenize.end_of_document,
+                 "token that ends each document; without it, eos_token of the tokenizer's folder");
   command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes, as stored; 0: all",
                  {.at_least = 0, .at_most = 1e12});
   command.option("--field", o->tokenize.field, "member of each object in JSON lines (.jsonl, .ndjson) that has the text");
@@ -53,6 +56,11 @@ void add_tokenize(Program& program) {
   command.run([o] {
     if (o->max_mb > 0 && o->max_mb < least_mb) throw ConfigError(format("--max-mb {}: less than one byte; 0 takes all files", o->max_mb));
     o->tokenize.max_bytes = std::uint64_t(o->max_mb * 1e6), o->tokenize.shard_bytes = std::uint64_t(o->shard_bytes);
+    if (!o->model.empty()) {
+      if (o->tokenize.tokenizer != data::TokenizeOptions{}.tokenizer)
+        throw ConfigError("--tokenizer and --model both name a tokenizer; leave one out");
+      o->tokenize.tokenizer = o->model;
+    }
     Bar bar;
     const data::TokenizeResult r = data::tokenize(o->inputs, o->output, o->tokenize, &bar);
     output::print("{}: {} tokens in {} documents, {} of text, {} shard{}\n", printable(o->output), grouped((long long)r.tokens),
@@ -61,6 +69,11 @@ void add_tokenize(Program& program) {
     if (r.empty_files + r.empty_lines > 0)
       log::info("{} files and {} lines without text have no document", grouped((long long)r.empty_files),
                 grouped((long long)r.empty_lines));
+    if (r.replaced > 0)
+      log::warn("{} invalid UTF-8 sequences were encoded as U+FFFD; the byte tokenizer keeps every byte", grouped((long long)r.replaced));
+    if (r.separators > 0)
+      log::warn("the texts contain the token that ends a document {} times; each is an end of a document to the model",
+                grouped((long long)r.separators));
     return ExitCode::done;
   });
 }

@@ -4,6 +4,7 @@
 #include "octet/base/path.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/tensor/cpu/threads.hpp"
+#include "octet/tokenizer/byte_tokenizer.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/train/step/weights.hpp"
 
@@ -28,6 +29,15 @@ void TrainedModel::add_source_to(Command& command) {
 const ModelSource& TrainedModel::source() const {
   if (!source_) source_ = ModelSource::find(folder, step);
   return *source_;
+}
+
+std::unique_ptr<const tokenizer::Tokenizer> TrainedModel::open_tokenizer(const std::string& wanted) const {
+  if (!wanted.empty()) return tokenizer::open_tokenizer(wanted);
+  const std::string& from = source().companions_folder;
+  if (!from.empty() && exists(from + "/" + tokenizer::file_name)) return tokenizer::open_tokenizer(from);
+  if (source().shape.vocabulary == tokenizer::ByteTokenizer{}.vocab_size()) return std::make_unique<tokenizer::ByteTokenizer>();
+  throw ConfigError(format("{} has no {}, so its tokenizer is unknown; copy the file there, or name it with --tokenizer",
+                           printable(source().folder), tokenizer::file_name));
 }
 
 std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {

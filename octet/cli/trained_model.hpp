@@ -2,7 +2,7 @@
 
 #include "octet/cli/command.hpp"
 #include "octet/cli/model_source.hpp"
-#include "octet/data/tokenizer.hpp"
+#include "octet/tokenizer/tokenizer.hpp"
 #include "octet/train/step/engine.hpp"
 
 namespace octet::cli {
@@ -21,6 +21,9 @@ struct TrainedModel {
   void add_source_to(Command&);
   /// Found at the first call, and then kept. Throws as ModelSource::find().
   const ModelSource& source() const;
+  /// The tokenizer `wanted`, or if it is empty, that of the model's folder. Throws ConfigError when the folder has none, unless the model
+  /// has the vocabulary of the byte tokenizer.
+  std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer(const std::string& wanted) const;
   /// The longest sequence that the model takes.
   std::int64_t max_sequence() const { return source().shape.max_sequence; }
   /// Without gradients, for sequences up to `sequence`.

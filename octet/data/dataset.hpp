@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "octet/data/shard.hpp"
+#include "octet/tokenizer/tokenizer.hpp"
 
 namespace octet::data {
 
@@ -19,6 +21,7 @@ class Dataset {
 
   const std::string& folder() const { return folder_; }
   const std::string& key() const { return key_; }
+  /// The identity of the tokenizer: Tokenizer::name().
   const std::string& tokenizer() const { return shards_.front().header().tokenizer; }
   std::int32_t vocab_size() const { return std::int32_t(shards_.front().header().vocab_size); }
   std::uint64_t token_count() const { return token_count_; }
@@ -31,6 +34,9 @@ class Dataset {
   std::uint64_t document_at(std::uint64_t token) const;
   /// Copies tokens [first, first + out.size()) of the stream to `out`, over the borders of shards. Throws DataError as Shard::read does.
   void read(std::uint64_t first, std::span<std::int32_t> out) const;
+  /// The dataset's tokenizer, from the tokenizer.json in its folder. Throws DataError when the file is missing or that of another
+  /// tokenizer.
+  std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer() const;
   /// Checksum of every byte of the dataset. A run stores it, and a resumed run compares it.
   Checksum fingerprint() const;
 
@@ -39,6 +45,14 @@ class Dataset {
   std::vector<Shard> shards_;
   std::uint64_t token_count_ = 0, document_count_ = 0;
 };
+
+/// The tokenizer of this identity: "byte", or the one of the tokenizer.json in `folder`. Throws DataError when the file is missing or that
+/// of another tokenizer.
+std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer_of(const std::string& identity, const std::string& folder);
+
+/// Throws ConfigError when the model's folder has a tokenizer.json that is not the dataset's. False when the folder has none, so that its
+/// tokenizer is unknown; a model with the vocabulary of the byte tokenizer has that one.
+bool require_same_tokenizer(const Dataset&, const std::string& model_folder, std::int64_t model_vocabulary);
 
 /// Throws ConfigError when the dataset has ids beyond the `vocab_size` rows of a model's embedding.
 void require_vocabulary(const Dataset&, std::int64_t vocab_size);

@@ -17,13 +17,14 @@ std::string refusal(const std::string& folder, Verify verify = Verify::everythin
 }
 
 /// A tokenizer of a few large ids, to make shards of 4 bytes per token.
-class WideTokenizer final : public Tokenizer {
+class WideTokenizer final : public tokenizer::Tokenizer {
  public:
   std::string_view name() const override { return "wide"; }
   std::int32_t vocab_size() const override { return 100'001; }
-  std::int32_t document_separator() const override { return 100'000; }
-  void encode(std::string_view text, std::vector<std::int32_t>& ids) const override {
+  std::optional<std::int32_t> document_separator() const override { return 100'000; }
+  std::size_t encode(std::string_view text, std::vector<std::int32_t>& ids, tokenizer::Position) const override {
     for (const char c : text) ids.push_back(70'000 + c);
+    return 0;
   }
   std::string decode(std::span<const std::int32_t>) const override { return {}; }
   std::size_t last_cut(std::string_view text) const override { return text.size(); }

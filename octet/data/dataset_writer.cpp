@@ -12,6 +12,7 @@
 #include "octet/base/error.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/folder.hpp"
+#include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 #include "octet/base/wildcard.hpp"
 
@@ -22,6 +23,8 @@ namespace fs = std::filesystem;
 [[noreturn]] void refuse(const std::string& folder, const std::string& reason) {
   throw IoError(format("cannot write a dataset to '{}': {}; choose another --output folder", printable(folder), reason));
 }
+
+constexpr std::size_t most_config_bytes = std::size_t(16) << 20;
 
 /// "shard-00003-1f0c93ab.tok"
 std::string shard_name(std::size_t number, const Checksum& identity) {
@@ -61,8 +64,37 @@ void DatasetWriter::add(const ShardBuilder::Finished& shard) {
   manifest_.tokens += h.token_count, manifest_.documents += h.document_count;
 }
 
+void DatasetWriter::set_tokenizer(const tokenizer::Tokenizer& tokenizer, const std::string& path) {
+  if (tokenizer.source().empty()) return;
+  files_[tokenizer::file_name] = tokenizer.source();
+  const std::string config = (is_folder(path) ? path : folder_of(path)) + "/" + tokenizer::config_file_name;
+  if (exists(config)) files_[tokenizer::config_file_name] = read_file(config, most_config_bytes);
+}
+
+/// Removes a tokenizer's files that are not those of this dataset; whether there were any.
+bool DatasetWriter::remove_other_files() const {
+  bool removed = false;
+  for (const std::string name : {tokenizer::file_name, tokenizer::config_file_name}) {
+    const std::string path = (fs::path(folder_) / name).string();
+    const auto own = files_.find(name);
+    if (!exists(path) || (own != files_.end() && own->second == read_file(path, tokenizer::most_source_bytes))) continue;
+    std::error_code error;
+    if (!fs::remove(path, error)) refuse(folder_, "cannot remove " + name + ": " + error.message());
+    removed = true;
+  }
+  return removed;
+}
+
+void DatasetWriter::write_files() const {
+  for (const auto& [name, bytes] : files_) write_file((fs::path(folder_) / name).string(), bytes);
+}
+
+/// A folder never has a manifest and the tokenizer of another dataset: if the program is killed, the tokenizer may be missing.
 const Manifest& DatasetWriter::commit() {
+  const bool replaces = remove_other_files();
+  if (!replaces) write_files();
   write_manifest(folder_, manifest_);
+  if (replaces) write_files();
   uncommitted_.clear();
   remove_other_shards();
   return manifest_;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "octet/data/token_format.hpp"
-#include "octet/data/tokenizer.hpp"
+#include "octet/tokenizer/tokenizer.hpp"
 
 namespace octet::data {
 
@@ -16,7 +16,7 @@ class ShardBuilder {
   static constexpr std::uint64_t least_shard_bytes = 1024;
 
   /// `shard_bytes` >= least_shard_bytes bounds the size of every shard's file.
-  ShardBuilder(const Tokenizer& tokenizer, std::uint64_t shard_bytes);
+  ShardBuilder(const tokenizer::Tokenizer& tokenizer, std::uint64_t shard_bytes);
 
   /// The next token begins a document.
   void begin_document() { document_pending_ = true; }

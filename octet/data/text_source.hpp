@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "octet/data/byte_stream.hpp"
-#include "octet/data/tokenizer.hpp"
+#include "octet/tokenizer/tokenizer.hpp"
 
 namespace octet::data {
 
@@ -38,7 +38,7 @@ class PieceReader {
   static constexpr std::size_t piece_bytes = std::size_t(1) << 20;
 
   /// Both arguments must outlive this.
-  PieceReader(const std::vector<TextFile>& files, const Tokenizer& tokenizer) : files_(&files), tokenizer_(&tokenizer) {}
+  PieceReader(const std::vector<TextFile>& files, const tokenizer::Tokenizer& tokenizer) : files_(&files), tokenizer_(&tokenizer) {}
   /// The next piece, or nothing at the end. Throws as ByteStream::read does, and DataError at a line of more than
   /// JsonLines::most_line_bytes.
   std::optional<Piece> next();
@@ -53,7 +53,7 @@ class PieceReader {
   bool at_end() const { return ended_; }
 
   const std::vector<TextFile>* files_;
-  const Tokenizer* tokenizer_;
+  const tokenizer::Tokenizer* tokenizer_;
   std::size_t file_ = 0;
   std::uint64_t empty_files_ = 0;
 

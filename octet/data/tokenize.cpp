@@ -29,12 +29,13 @@ struct Encoded {
   std::vector<Part> parts;
   std::uint64_t text_bytes = 0;
   LineCounts lines;
+  std::size_t replaced = 0;  // invalid UTF-8 sequences
   std::exception_ptr error;
 };
 
-void encode(const Piece& piece, const Tokenizer& tokenizer, const JsonLines& lines, Encoded& to) {
+void encode(const Piece& piece, const tokenizer::Tokenizer& tokenizer, const JsonLines& lines, Encoded& to) {
   const auto add = [&](std::string_view text, bool begins, bool ends) {
-    tokenizer.encode(text, to.ids);
+    to.replaced += tokenizer.encode(text, to.ids, begins ? tokenizer::Position::start : tokenizer::Position::continued);
     to.parts.push_back({to.ids.size(), begins, ends});
     to.text_bytes += text.size();
   };
@@ -43,7 +44,7 @@ void encode(const Piece& piece, const Tokenizer& tokenizer, const JsonLines& lin
 }
 
 /// Encodes every piece, each into its own place. The first error in the order of the text is thrown.
-void encode_all(const std::vector<Piece>& pieces, const Tokenizer& tokenizer, const JsonLines& lines, int threads,
+void encode_all(const std::vector<Piece>& pieces, const tokenizer::Tokenizer& tokenizer, const JsonLines& lines, int threads,
                 std::vector<Encoded>& encoded) {
   encoded.assign(pieces.size(), {});
   std::atomic<std::size_t> next{0};
@@ -68,8 +69,13 @@ void encode_all(const std::vector<Piece>& pieces, const Tokenizer& tokenizer, co
 /// The token stream on its way into shards.
 class Stream {
  public:
-  Stream(const Tokenizer& tokenizer, std::uint64_t shard_bytes, DatasetWriter& writer)
-      : separator_(tokenizer.document_separator()), builder_(tokenizer, shard_bytes), writer_(writer) {}
+  /// `separator`: the id that ends each document.
+  Stream(const tokenizer::Tokenizer& tokenizer, std::int32_t separator, std::uint64_t shard_bytes, DatasetWriter& writer)
+      : prefix_(tokenizer.document_prefix()), separator_(separator), builder_(tokenizer, shard_bytes), writer_(writer) {
+    const auto suffix = tokenizer.document_suffix();
+    end_.assign(suffix.begin(), suffix.end());
+    if (end_.empty() || end_.back() != separator) end_.push_back(separator);
+  }
 
   void add(const Encoded& encoded) {
     std::size_t begin = 0;
@@ -78,6 +84,8 @@ class Stream {
       begin = part.end;
     }
   }
+  /// Separators that the texts themselves contain.
+  std::uint64_t separators() const { return separators_; }
 
   void finish() {
     if (!builder_.empty()) writer_.add(builder_.finish());
@@ -85,9 +93,13 @@ class Stream {
 
  private:
   void add(const Part& part, std::span<const std::int32_t> ids) {
-    if (part.begins_document) builder_.begin_document();
+    if (part.begins_document) {
+      builder_.begin_document();
+      add(prefix_);
+    }
+    separators_ += std::uint64_t(std::ranges::count(ids, separator_));
     add(ids);
-    if (part.ends_document) add({&separator_, 1});
+    if (part.ends_document) add(end_);
   }
   void add(std::span<const std::int32_t> ids) {
     while (!ids.empty()) {
@@ -96,7 +108,10 @@ class Stream {
     }
   }
 
+  std::span<const std::int32_t> prefix_;
+  std::vector<std::int32_t> end_;
   std::int32_t separator_;
+  std::uint64_t separators_ = 0;
   ShardBuilder builder_;
   DatasetWriter& writer_;
 };
@@ -126,6 +141,14 @@ void refuse_own_output(const Selection& selection, const std::string& output) {
                                printable(file.path), printable(output)));
 }
 
+std::int32_t separator_of(const tokenizer::Tokenizer& tokenizer, const std::string& name) {
+  if (tokenizer.document_separator()) return *tokenizer.document_separator();
+  throw ConfigError(format(
+      "the tokenizer '{}' does not say which token ends a document: neither {} nor generation_config.json beside it has one; name it "
+      "with --end-of-document, such as --end-of-document '<|endoftext|>'",
+      printable(name), tokenizer::config_file_name));
+}
+
 [[noreturn]] void refuse_no_text(const Selection& selection, const LineCounts& lines) {
   throw DataError(format("{}: the corpus has no text: {} files have {} lines with an empty text and {} bad lines; choose files with text",
                          printable(selection.files.front().path), selection.files.size(), lines.empty, lines.bad));
@@ -140,7 +163,8 @@ int thread_count(const TokenizeOptions& options) {
 
 TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::string& output, const TokenizeOptions& options,
                         TokenizeProgress* progress) {
-  const auto tokenizer = make_tokenizer(options.tokenizer);
+  const auto tokenizer = tokenizer::open_tokenizer(options.tokenizer, {.end_of_document = options.end_of_document});
+  const std::int32_t separator = separator_of(*tokenizer, options.tokenizer);
   const int threads = thread_count(options);
   if (options.shard_bytes < ShardBuilder::least_shard_bytes)
     throw ConfigError(format("--shard-bytes must be at least {}, got {}", ShardBuilder::least_shard_bytes, options.shard_bytes));
@@ -148,7 +172,8 @@ TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::strin
   refuse_own_output(selection, output);
 
   DatasetWriter writer(output, options.force);
-  Stream stream(*tokenizer, options.shard_bytes, writer);
+  writer.set_tokenizer(*tokenizer, options.tokenizer);
+  Stream stream(*tokenizer, separator, options.shard_bytes, writer);
   PieceReader reader(selection.files, *tokenizer);
   const JsonLines lines{options.field, options.skip_bad_lines};
   TokenizeResult result{.empty_files = selection.empty_files, .left_out_files = selection.left_out_files};
@@ -161,7 +186,7 @@ TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::strin
     for (std::size_t i = 0; i < wave.size(); ++i) {
       stream.add(encoded[i]);
       counts.add(encoded[i].lines);
-      done += wave[i].file_bytes, result.bytes += encoded[i].text_bytes;
+      done += wave[i].file_bytes, result.bytes += encoded[i].text_bytes, result.replaced += encoded[i].replaced;
     }
     if (progress) progress->advance(done, selection.bytes);
     wave = following.get();
@@ -171,6 +196,7 @@ TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::strin
   const Manifest& manifest = writer.commit();
   result.tokens = manifest.tokens, result.documents = manifest.documents, result.shards = manifest.shards.size();
   result.empty_files += reader.empty_files(), result.empty_lines = counts.empty, result.bad_lines = counts.bad;
+  result.separators = stream.separators();
   return result;
 }
 

@@ -7,7 +7,8 @@
 namespace octet::data {
 
 struct TokenizeOptions {
-  std::string tokenizer = "byte";
+  std::string tokenizer = "byte";                        // "byte", a tokenizer.json, or a folder that has one
+  std::string end_of_document;                           // the token that ends a document; empty: as open_tokenizer() finds it
   std::uint64_t max_bytes = 0;                           // of text, in whole files from the sorted list; 0 = all
   std::uint64_t shard_bytes = std::uint64_t(256) << 20;  // no shard's file is larger; also roughly the memory used
   int threads = 0;                                       // 0 = one per CPU
@@ -31,6 +32,8 @@ struct TokenizeResult {
   std::uint64_t left_out_files = 0;  // beyond max_bytes
   std::uint64_t empty_lines = 0;     // JSON lines whose text is empty: they have no document
   std::uint64_t bad_lines = 0;       // JSON lines left out
+  std::uint64_t replaced = 0;        // invalid UTF-8 sequences that were encoded as U+FFFD
+  std::uint64_t separators = 0;      // separators within documents, because the text contains their token
 };
 
 /// Writes a dataset folder (docs/token-format.md) at `output` from every file that one of `inputs` (paths or patterns, glob.hpp) matches,

@@ -212,12 +212,12 @@ TEST(Tokenize, OptionsOutOfRangeAreRefused) {
 }
 
 /// Text may be cut before a line only: like tokenizers whose words must not be torn.
-class LineTokenizer final : public Tokenizer {
+class LineTokenizer final : public tokenizer::Tokenizer {
  public:
   std::string_view name() const override { return "line"; }
   std::int32_t vocab_size() const override { return 2; }
-  std::int32_t document_separator() const override { return 1; }
-  void encode(std::string_view, std::vector<std::int32_t>&) const override {}
+  std::optional<std::int32_t> document_separator() const override { return 1; }
+  std::size_t encode(std::string_view, std::vector<std::int32_t>&, tokenizer::Position) const override { return 0; }
   std::string decode(std::span<const std::int32_t>) const override { return {}; }
   std::size_t last_cut(std::string_view text) const override { return text.rfind('\n') == text.npos ? 0 : text.rfind('\n'); }
 };

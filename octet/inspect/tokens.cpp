@@ -7,9 +7,10 @@
 
 #include "octet/base/aligned.hpp"
 #include "octet/base/error.hpp"
+#include "octet/base/folder.hpp"
 #include "octet/base/text.hpp"
 #include "octet/data/dataset.hpp"
-#include "octet/data/tokenizer.hpp"
+#include "octet/tokenizer/tokenizer.hpp"
 
 namespace octet::inspect {
 namespace {
@@ -33,17 +34,22 @@ void count_ids(const data::Shard& shard, Counts& counts) {
   });
 }
 
-// The text of an id, if its tokenizer is known.
-std::string meaning(const data::ShardHeader& h, std::int32_t id) {
-  if (std::uint32_t(id) == h.separator) return "ends a document";
+// The tokenizer of a shard, or null if it is not in the shard's folder.
+std::unique_ptr<const tokenizer::Tokenizer> tokenizer_of(const data::Shard& shard) {
   try {
-    return "\"" + printable(data::make_tokenizer(h.tokenizer)->decode(std::span(&id, 1))) + "\"";
-  } catch (const ConfigError&) {
-    return "";
+    return data::open_tokenizer_of(shard.header().tokenizer, folder_of(shard.path()));
+  } catch (const DataError&) {
+    return nullptr;
   }
 }
 
-std::string frequent_text(const data::ShardHeader& h, const Counts& counts) {
+std::string frequent_text(const data::Shard& shard, const Counts& counts) {
+  const data::ShardHeader& h = shard.header();
+  const auto tokenizer = tokenizer_of(shard);
+  const auto meaning = [&](std::int32_t id) -> std::string {
+    if (std::uint32_t(id) == h.separator) return "ends a document";
+    return tokenizer ? "\"" + printable(tokenizer->decode(std::span(&id, 1))) + "\"" : "";
+  };
   std::vector<std::int32_t> ids;
   std::uint64_t total = 0;
   for (const auto& [id, n] : counts) total += n, ids.push_back(id);
@@ -52,7 +58,7 @@ std::string frequent_text(const data::ShardHeader& h, const Counts& counts) {
   TextTable table{{"text", "id", "tokens", "share"}};
   for (std::size_t i = 0; i < std::min(ids.size(), most_shown); ++i) {
     const std::uint64_t n = counts.at(ids[i]);
-    table.push_back({meaning(h, ids[i]), to_text(ids[i]), grouped((long long)n), fixed(100.0 * double(n) / double(total), 2) + "%"});
+    table.push_back({meaning(ids[i]), to_text(ids[i]), grouped((long long)n), fixed(100.0 * double(n) / double(total), 2) + "%"});
   }
   return format("{} of {} ids occur, the most frequent:\n{}", grouped((long long)ids.size()), grouped(h.vocab_size), aligned(table));
 }
@@ -76,7 +82,7 @@ std::string dataset_text(const std::string& folder) {
                      grouped((long long)shard.header().token_count), document_text(shard)});
     count_ids(shard, counts);
   }
-  return out + aligned(table, 2) + "\n" + frequent_text(h, counts);
+  return out + aligned(table, 2) + "\n" + frequent_text(dataset.shards()[0], counts);
 }
 
 std::string shard_text(const std::string& path) {
@@ -89,7 +95,7 @@ std::string shard_text(const std::string& path) {
          format("tokens     {}, from token {} of the whole text on\n", grouped((long long)h.token_count),
                 grouped((long long)h.first_token)) +
          format("documents  {}\n", document_text(shard)) +
-         format("health     every checksum and id verified; checksum {}\n\n", shard.identity()) + frequent_text(h, counts);
+         format("health     every checksum and id verified; checksum {}\n\n", shard.identity()) + frequent_text(shard, counts);
 }
 
 }  // namespace octet::inspect

@@ -74,6 +74,7 @@ std::vector<Case> all_of(std::initializer_list<std::vector<Case>>);
 std::vector<Case> command_lines();
 std::vector<Case> configurations();
 std::vector<Case> token_folders();
+std::vector<Case> tokenizers();
 std::vector<Case> weight_files();
 std::vector<Case> model_folders();
 std::vector<Case> checkpoints();

@@ -17,6 +17,8 @@
 #include "octet/telemetry/comparison.hpp"
 #include "octet/telemetry/event_line.hpp"
 #include "octet/telemetry/run_facts.hpp"
+#include "octet/tokenizer/bpe_training.hpp"
+#include "octet/tokenizer/pre_tokenizer.hpp"
 #include "octet/train/checkpoint/manifest.hpp"
 
 // octet_fuzz_seeds FOLDER: writes FOLDER/<target>/*, good files from which the targets start, each with the writer of its format.
@@ -62,6 +64,24 @@ void write_tokens(const std::string& folder) {
     if (entry.path().extension() == ".tok")
       fs::copy(entry.path(), folder + "/" + entry.path().filename().string(), fs::copy_options::overwrite_existing);
   fs::remove_all(work);
+}
+
+/// Two small tokenizers, of bytes and of characters, with text.
+void write_tokenizers(const std::string& folder) {
+  const std::string text = std::string(1, '\0') + "Some text 123\n\xc3\xa4 \xff<|end|> more of it, \xe4\xb8\xad\xe6\x96\x87";
+  const tokenizer::TrainedBpe bpe{{"a", "b", " ", "e", "o", "t", "to", "\n"}, {{5, 4}}};
+  put(folder, "bytes", tokenizer::tokenizer_json(bpe, std::string(tokenizer::default_pattern), {"<|end|>"}) + text);
+  put(folder, "characters",
+      R"({"added_tokens":[{"id":0,"content":"<unk>","special":true,"lstrip":true,"rstrip":true,"single_word":true}],"normalizer":{"type":
+"Sequence","normalizers":[{"type":"NFKC"},{"type":"Lowercase"},{"type":"Strip","strip_left":true,"strip_right":true},{"type":"Prepend",
+"prepend":"\u2581"},{"type":"Replace","pattern":{"String":" "},"content":"\u2581"}]},"pre_tokenizer":{"type":"Sequence","pretokenizers":[
+{"type":"Digits","individual_digits":true},{"type":"Split","pattern":{"Regex":"\\p{L}+|\\s"},"behavior":"MergedWithNext","invert":true},{"type":
+"Metaspace","replacement":"\u2581","prepend_scheme":"first","split":false}]},"post_processor":{"type":"TemplateProcessing","single":[{
+"SpecialToken":{"id":"<unk>"}},{"Sequence":{"id":"A"}}],"special_tokens":{"<unk>":{"ids":[0]}}},"decoder":{"type":"Sequence","decoders":[
+{"type":"Replace","pattern":{"String":"\u2581"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,
+"stop":0}]},"model":{"type":"BPE","unk_token":"<unk>","fuse_unk":true,"byte_fallback":true,"ignore_merges":false,"vocab":{"<unk>":0,"\u2581":1,
+"t":2,"e":3,"te":4,"<0x41>":5},"merges":["t e"]}})" +
+          text);
 }
 
 void write_dataset(const std::string& folder) {
@@ -162,6 +182,7 @@ int main(int argc, char** argv) {
   make("toml", octet::fuzz::write_toml);
   make("safetensors", octet::fuzz::write_tensors);
   make("token_folder", octet::fuzz::write_tokens);
+  make("tokenizer", octet::fuzz::write_tokenizers);
   make("dataset_manifest", octet::fuzz::write_dataset);
   make("model_config", octet::fuzz::write_model);
   make("metrics", octet::fuzz::write_metrics);

@@ -32,6 +32,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
   const EngineConfig engine = engine_config(config_);
+  const std::string init = options.resume.empty() ? config.model.init : "";
+  const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, engine.shape.vocabulary);
   require_model(engine);
   const Device device = machine::device_named(config.device);
   dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
@@ -54,6 +56,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                                                                            .text = to_text(corpus.dataset().fingerprint())});
   if (run_.checkpoint) checkpoints_->restore(*run_.checkpoint);
   else begin_record();
+  if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
 }
 
 // Before anything of the resumed run is changed.

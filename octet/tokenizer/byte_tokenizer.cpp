@@ -1,10 +1,11 @@
-#include "octet/data/byte_tokenizer.hpp"
+#include "octet/tokenizer/byte_tokenizer.hpp"
 
-namespace octet::data {
+namespace octet::tokenizer {
 
-void ByteTokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) const {
+std::size_t ByteTokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids, Position) const {
   const auto* first = reinterpret_cast<const unsigned char*>(text.data());
   ids.insert(ids.end(), first, first + text.size());
+  return 0;
 }
 
 std::string ByteTokenizer::decode(std::span<const std::int32_t> ids) const {
@@ -15,4 +16,4 @@ std::string ByteTokenizer::decode(std::span<const std::int32_t> ids) const {
   return text;
 }
 
-}  // namespace octet::data
+}  // namespace octet::tokenizer

@@ -1,11 +1,10 @@
-#include "octet/data/tokenizer.hpp"
+#include "octet/tokenizer/byte_tokenizer.hpp"
 
 #include <gtest/gtest.h>
 
-#include "octet/data/byte_tokenizer.hpp"
-#include "octet/data/corpus.testing.hpp"
+#include "octet/base/checksum.hpp"
 
-namespace octet::data {
+namespace octet::tokenizer {
 namespace {
 
 TEST(ByteTokenizer, EveryByteIsItsOwnIdAndComesBack) {
@@ -36,13 +35,5 @@ TEST(ByteTokenizer, InvalidUtf8AndZeroBytesPassUnchanged) {
   EXPECT_EQ(tokenizer.decode(ids), text);
 }
 
-TEST(Tokenizers, AreFoundByNameAndATypoGetsASuggestion) {
-  EXPECT_EQ(make_tokenizer("byte")->name(), "byte");
-  EXPECT_EQ(error_of<ConfigError>([] { make_tokenizer("bytes"); }), "no tokenizer is called 'bytes', did you mean 'byte'?; there is: byte");
-  EXPECT_EQ(error_of<ConfigError>([] { make_tokenizer("\x1bx-tokenizer"); }), "no tokenizer is called '\\x1bx-tokenizer'; there is: byte");
-}
-
-TEST(Checksum, AgreesWithThePublishedValueOfNothingAtAll) { EXPECT_EQ(to_text(checksum_of("")), "99aa06d3014798d86001c324468d497f"); }
-
 }  // namespace
-}  // namespace octet::data
+}  // namespace octet::tokenizer

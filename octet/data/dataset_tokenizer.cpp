@@ -1,0 +1,42 @@
+#include "octet/base/error.hpp"
+#include "octet/base/path.hpp"
+#include "octet/base/text.hpp"
+#include "octet/data/dataset.hpp"
+#include "octet/tokenizer/byte_tokenizer.hpp"
+
+namespace octet::data {
+namespace {
+
+/// "the byte tokenizer", or "the tokenizer bpe:0f..".
+std::string shown(const std::string& identity) {
+  return identity == tokenizer::ByteTokenizer::tokenizer_name ? "the byte tokenizer" : "the tokenizer " + printable(identity);
+}
+
+}  // namespace
+
+std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer_of(const std::string& identity, const std::string& folder) {
+  if (identity == tokenizer::ByteTokenizer::tokenizer_name) return tokenizer::open_tokenizer(identity);
+  const auto found = tokenizer::identity_in(folder);
+  if (!found)
+    throw DataError(format("{}: {} of {} is missing; copy it into this folder, or run `octet tokenize` again", printable(folder),
+                           tokenizer::file_name, shown(identity)));
+  if (*found != identity)
+    throw DataError(format("{}/{}: it must be {}, it is {}; copy the right one, or run `octet tokenize` again", printable(folder),
+                           tokenizer::file_name, shown(identity), shown(*found)));
+  return tokenizer::open_tokenizer(folder);
+}
+
+std::unique_ptr<const tokenizer::Tokenizer> Dataset::open_tokenizer() const { return open_tokenizer_of(tokenizer(), folder_); }
+
+bool require_same_tokenizer(const Dataset& dataset, const std::string& model_folder, std::int64_t model_vocabulary) {
+  const auto found = tokenizer::identity_in(model_folder);
+  const tokenizer::ByteTokenizer bytes;
+  if (!found) return dataset.tokenizer() == bytes.name() && model_vocabulary == bytes.vocab_size();
+  if (*found != dataset.tokenizer())
+    throw ConfigError(format("'{}' was made with {}, the model in '{}' has {}; run `octet tokenize --tokenizer {}` on the text",
+                             printable(dataset.folder()), shown(dataset.tokenizer()), printable(model_folder), shown(*found),
+                             printable(model_folder)));
+  return true;
+}
+
+}  // namespace octet::data
