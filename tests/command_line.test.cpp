@@ -101,6 +101,18 @@ TEST_F(CommandLine, EvaluationSaysWhichLayersRunInTheRecipe) {
   EXPECT_EQ(none.out, "");
 }
 
+// The first step of a run has no speed, since it also touches its memory for the first time.
+TEST_F(CommandLine, TheLastLineHasNoFiguresThatTheRunDoesNotHave) {
+  const std::string line = "train tiny.toml --steps 1 --name short --set data.eval_fraction=0";
+  const Ended first = succeed(line), second = succeed(line);
+  for (const Ended& ended : {first, second}) {
+    EXPECT_TRUE(ended.out.starts_with("all steps done: 1 steps, train loss ")) << ended.out;
+    for (const char* none : {"nan", "tok/s", "eval loss"}) EXPECT_FALSE(has(ended.out, none)) << ended.out;
+  }
+  EXPECT_FALSE(has(first.err, "exists already"));
+  EXPECT_TRUE(has(second.err, "the folder runs/short exists already: this one is runs/short-2")) << second.err;
+}
+
 TEST_F(CommandLine, ComparesRecipes) {
   const Ended ended = run("compare tiny.toml --recipes current,block128 --quiet");
   EXPECT_TRUE(ended.code == int(ExitCode::done) || ended.code == int(ExitCode::gap)) << ended.err;
