@@ -88,7 +88,8 @@ TEST_F(CommandLine, EvaluationSaysWhichLayersRunInTheRecipe) {
   succeed("train tiny.toml --quiet --name run");
   EXPECT_FALSE(has(succeed("eval runs/run").out, "layers in"));
   const std::string out = succeed("eval runs/run --recipe current").out;
-  EXPECT_TRUE(has(out, " tokens; 4 of 5 layers in current, others:\n  lm_head  bf16  head: recipe.head = \"bf16\"\n")) << out;
+  EXPECT_TRUE(has(out, " tokens in sequences of 32; 4 of 5 layers in current, others:\n  lm_head  bf16  head: recipe.head = \"bf16\"\n"))
+      << out;
   EXPECT_TRUE(has(succeed("eval runs/run --recipe current --head recipe").out, "; 5 of 5 layers in current\n"));
   const std::string some = succeed("eval runs/run --recipe current --set recipe.keep_bf16=*.mlp.*").out;
   EXPECT_TRUE(has(some, "; 2 of 5 layers in current") && has(some, "matches recipe.keep_bf16")) << some;
@@ -99,6 +100,18 @@ TEST_F(CommandLine, EvaluationSaysWhichLayersRunInTheRecipe) {
   EXPECT_EQ(none.code, int(ExitCode::usage));
   EXPECT_TRUE(has(none.err, "none of the model's 5 linear layers runs in it") && has(none.err, "is not a multiple of 32")) << none.err;
   EXPECT_EQ(none.out, "");
+}
+
+// The first step of a run has no speed, since it also touches its memory for the first time.
+TEST_F(CommandLine, TheLastLineHasNoFiguresThatTheRunDoesNotHave) {
+  const std::string line = "train tiny.toml --steps 1 --name short --set data.eval_fraction=0";
+  const Ended first = succeed(line), second = succeed(line);
+  for (const Ended& ended : {first, second}) {
+    EXPECT_TRUE(ended.out.starts_with("all steps done: 1 steps, train loss ")) << ended.out;
+    for (const char* none : {"nan", "tok/s", "eval loss"}) EXPECT_FALSE(has(ended.out, none)) << ended.out;
+  }
+  EXPECT_FALSE(has(first.err, "exists already"));
+  EXPECT_TRUE(has(second.err, "the folder runs/short exists already: this one is runs/short-2")) << second.err;
 }
 
 TEST_F(CommandLine, ComparesRecipes) {

@@ -98,8 +98,9 @@ ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);
-  output::print("{}{}: loss {}, perplexity {}, {} tokens", o.precision.recipe, o.quantize_residual ? " with its residual stream" : "",
-                fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens));
+  output::print("{}{}: loss {}, perplexity {}, {} tokens in sequences of {}{}", o.precision.recipe,
+                o.quantize_residual ? " with its residual stream" : "", fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens),
+                o.set.sequence, o.set.document_mask ? ", documents masked" : "");
   if (formats)
     output::print("; {} of {} layers in {}{}\n{}", layers.count - layers.others.size(), layers.count, o.precision.recipe,
                   layers.others.empty() ? "" : ", others:", train::plan_text(layers.others));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "octet/base/log.hpp"
 #include "octet/base/path.hpp"
 #include "octet/config/read.hpp"
 #include "octet/train/run/run_config.hpp"
@@ -40,9 +39,6 @@ void EvalSet::complete(const std::string& model, const std::vector<std::string>&
     if (!is_given("--document-mask")) document_mask = run.data.document_mask;
     if (data.empty() && !run.data.eval_path.empty()) data = run.data.eval_path, key_ = "data.eval_path", all = !is_given("--held-out");
     else if (data.empty()) data = run.data.path, key_ = "data.path";
-    log::info("evaluates as the run in {} did, unless options say otherwise: sequences of {} tokens, {}, {}{}", printable(folder), sequence,
-              all ? std::string("all documents") : format("{} of the documents", fraction),
-              tokens > 0 ? format("{} tokens", grouped(tokens)) : std::string("all tokens"), document_mask ? ", documents masked" : "");
   }
   if (data.empty()) throw ConfigError("--data is missing: name a token folder, or a model in the folder of a run");
 }

@@ -9,8 +9,8 @@
 
 namespace octet::cli {
 
-/// The text of `octet eval`: its options, and the batches that they select. What the command line does not name is as the run evaluated
-/// it, if the model is that of a run, so that the run's own figure comes out again.
+/// The text of `octet eval`: its options, and the batches that they select. If the model is that of a run, options that are not given are
+/// those of the run's own evaluations, so that its figure is repeated.
 struct EvalSet {
   std::string data;
   std::int64_t sequence = 256, batch = 4, tokens = 0;
@@ -18,7 +18,7 @@ struct EvalSet {
   bool all = false, document_mask = false;
 
   void add_to(Command&);
-  /// Takes what `given`, the options on the command line, does not name from the run in whose folder `model` is. Throws ConfigError when
+  /// Takes options that are not in `given`, those on the command line, from the run in whose folder `model` is. Throws ConfigError when
   /// there is no run and --data is missing, when --all and --held-out are both given, and as reading a configuration does.
   void complete(const std::string& model, const std::vector<std::string>& given);
   /// Of the dataset, which must outlive the batches. Throws ConfigError when the held-out part is too short.

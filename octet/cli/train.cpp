@@ -5,6 +5,7 @@
 #include "octet/base/path.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
+#include "octet/telemetry/step_line.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/study/study.hpp"
@@ -57,9 +58,7 @@ ExitCode train_model(const Options& o) {
     }
   }();
   report();
-  output::print("{}: {} steps, train loss {}, eval loss {}, {} tok/s, {} skipped; report {}/report.html\n", outcome.end.reason,
-                outcome.end.step, fixed(outcome.end.train_loss, 4), fixed(outcome.end.eval_loss, 4),
-                grouped(static_cast<long long>(outcome.end.tokens_per_second)), outcome.end.skipped, outcome.folder);
+  output::print("{}; report {}/report.html\n", telemetry::format_end_line(outcome.end), outcome.folder);
   if (outcome.state != telemetry::RunState::stopped) return ExitCode::done;
   log::info("resume with octet train --resume {}", outcome.folder);
   return ExitCode::interrupted;

@@ -90,6 +90,14 @@ std::string duration_text(double seconds) {
 
 std::string format_step_line(const StepEvent& e, const LineContext& context) { return joined(fields(e, context)); }
 
+std::string format_end_line(const EndEvent& e) {
+  std::string out = format("{}: {} steps", e.reason, e.step);
+  if (std::isfinite(e.train_loss)) out += ", train loss " + fixed(e.train_loss, 4);
+  if (std::isfinite(e.eval_loss)) out += ", eval loss " + fixed(e.eval_loss, 4);
+  if (e.tokens_per_second > 0 && e.tokens_per_second < 1e15) out += ", " + grouped(std::llround(e.tokens_per_second)) + " tok/s";
+  return out + format(", {} skipped", e.skipped);
+}
+
 std::string format_progress_line(const StepEvent& e, const LineContext& context, int columns) {
   constexpr int narrowest = 10, widest = 30, around = 4;  // of the bar's cells; `around`: its two ends and two spaces
   std::vector<Field> parts = fields(e, context);

@@ -21,6 +21,10 @@ std::string format_step_line(const StepEvent&, const LineContext&);
 /// dropped, the loss and the remaining time last. No escape codes: the caller returns the cursor and clears the line.
 std::string format_progress_line(const StepEvent&, const LineContext&, int columns);
 
+/// all steps done: 150 steps, train loss 2.8432, eval loss 2.9650, 1,823 tok/s, 0 skipped
+/// Figures that the run does not have are left out: the loss of no step, that of no evaluation, the speed of a single step.
+std::string format_end_line(const EndEvent&);
+
 /// "52s", "1m52s", "2h05m", "3d04h".
 std::string duration_text(double seconds);
 

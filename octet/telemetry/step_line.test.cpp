@@ -55,6 +55,15 @@ TEST(StepLine, AProgressLineOnAUsualTerminalHasABarTheLossTheSpeedAndTheTimeLeft
             "▕██▉         ▏  step 120/500  loss 2.3456 (+0.3z)  eta 1m52s");
 }
 
+TEST(StepLine, TheEndOfARunHasOnlyFiguresThatThereAre) {
+  EndEvent e{.step = 150, .reason = "all steps done", .train_loss = 2.84321, .eval_loss = 2.965, .tokens_per_second = 1823.4};
+  EXPECT_EQ(format_end_line(e), "all steps done: 150 steps, train loss 2.8432, eval loss 2.9650, 1,823 tok/s, 0 skipped");
+  e.eval_loss = NAN;
+  EXPECT_EQ(format_end_line(e), "all steps done: 150 steps, train loss 2.8432, 1,823 tok/s, 0 skipped");
+  e = {.step = 0, .reason = "stopped by a signal", .train_loss = NAN, .eval_loss = NAN, .tokens_per_second = NAN, .skipped = 3};
+  EXPECT_EQ(format_end_line(e), "stopped by a signal: 0 steps, 3 skipped");
+}
+
 TEST(StepLine, DurationsHaveTwoUnitsAtMost) {
   EXPECT_EQ(duration_text(52.4), "52s");
   EXPECT_EQ(duration_text(112), "1m52s");

@@ -3,7 +3,7 @@
 namespace octet::bad_input {
 
 std::vector<Case> command_lines() {
-  constexpr ExitCode usage = ExitCode::usage, io = ExitCode::io;
+  constexpr ExitCode usage = ExitCode::usage, io = ExitCode::io, data = ExitCode::data;
   return {
       {"no_command", "", usage, {"subcommand is required", "octet --help"}},
       {"unknown_command", "trian", usage, {"no command `trian`", "did you mean `train`?"}},
@@ -66,6 +66,26 @@ std::vector<Case> command_lines() {
        "tokenize --input text/*.md --output there",
        usage,
        {"text/*.md", "matches no file", "check the path"}},
+      {"json_line_without_its_field",
+       "tokenize --input a.jsonl --output there",
+       data,
+       {"a.jsonl:2: ", "\"text\" is missing", "--field", "--skip-bad-lines"},
+       with_file("a.jsonl", "{\"text\": \"x\"}\n{\"content\": \"y\"}\n")},
+      {"json_lines_of_text",
+       "tokenize --input a.jsonl --output there",
+       data,
+       {"a.jsonl:1: ", "--skip-bad-lines"},
+       with_file("a.jsonl", "some text\n")},
+      {"gzip_that_is_none",
+       "tokenize --input a.txt.gz --output there",
+       data,
+       {"a.txt.gz: ", "not valid gzip"},
+       with_file("a.txt.gz", "some text\n")},
+      {"zstandard_that_is_none",
+       "tokenize --input a.jsonl.zst --output there",
+       data,
+       {"a.jsonl.zst: ", "not valid Zstandard"},
+       with_file("a.jsonl.zst", "{}\n")},
       {"input_of_folders", "tokenize --input text --output there", usage, {"'text' is a folder", "'text/**/*.txt'"}},
       {"output_that_is_a_dataset", "tokenize --input text/*.txt --output data", usage, {"'data' already holds a dataset", "--force"}},
       {"tokenizer_unknown", "tokenize --input text/*.txt --output there --tokenizer bytes", usage, {"'bytes'", "did you mean 'byte'?"}},

@@ -4,6 +4,7 @@
 #include "octet/base/file.hpp"
 #include "octet/config/sample.test.hpp"
 #include "octet/config/write.hpp"
+#include "octet/data/compressed.testing.hpp"
 #include "octet/data/manifest.hpp"
 #include "octet/data/tokenize.hpp"
 #include "octet/json/value.hpp"
@@ -28,6 +29,13 @@ namespace {
 namespace fs = std::filesystem;
 
 void put(const std::string& folder, const std::string& name, std::string_view bytes) { write_file(folder + "/" + name, bytes); }
+
+void write_json_lines(const std::string& folder) {
+  const std::string lines = "{\"text\": \"one\", \"id\": [1, {\"text\": null}]}\n\n{\"text\": \"\\u00e9\"}\n{\"text\": 3}\n";
+  put(folder, "plain", std::string(1, '\0') + lines);
+  put(folder, "gzip", '\1' + data::gzip(lines) + data::gzip(lines));
+  put(folder, "zstd", '\2' + data::zstd(lines) + data::zstd(lines));
+}
 
 void write_toml(const std::string& folder) {
   config::Sample sample;
@@ -192,5 +200,6 @@ int main(int argc, char** argv) {
   make("manifest", octet::fuzz::write_manifest);
   make("wildcard", octet::fuzz::write_wildcards);
   make("gemm_plans", octet::fuzz::write_plans);
+  make("json_lines", octet::fuzz::write_json_lines);
   return 0;
 }

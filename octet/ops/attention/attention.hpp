@@ -13,7 +13,7 @@ namespace octet::ops {
 /// Workspace: per thread, keys and values of one head as f32 and the scores of a block of rows.
 /// On a GPU, cuDNN computes bf16 attention if it can (head_dim a multiple of 8 up to 128, 512 tokens or more, the first 64 shapes of a
 /// process). The content and order of lse are then defined by cuDNN. Everything else runs in Octet's own kernels: lse is [H, T], heads have
-/// up to 512 columns, and there are up to 65,535 sequences.
+/// up to 512 columns, and there are up to 65,535 sequences. Both take document_starts; a cuDNN that does not is named in a warning.
 /// document_starts: i32 [T] (documents.hpp) or empty. If given, j also is at least the place at which i's document begins.
 /// Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
 struct AttentionForward {

@@ -226,8 +226,8 @@ std::unique_ptr<Graphs> build(const AttentionProblem& p) try {
   if (library().version.empty()) throw DeviceError(library().why_not);
   return std::make_unique<Graphs>(p);
 } catch (const std::exception& e) {
-  log::warn("attention of {} heads of {}, {} tokens in sequences of {}: {}; Octet's own kernels, which are slow, compute it", p.heads.heads,
-            p.heads.head_dim, p.tokens, p.heads.sequence, e.what());
+  log::warn("attention of {} heads of {}, {} tokens in sequences of {}{}: {}; Octet's own kernels, which are slow, compute it",
+            p.heads.heads, p.heads.head_dim, p.tokens, p.heads.sequence, p.documents ? ", documents masked" : "", e.what());
   return nullptr;
 }
 

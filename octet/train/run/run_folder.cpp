@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "octet/base/folder.hpp"
+#include "octet/base/log.hpp"
 #include "octet/config/write.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/base/path.hpp"
@@ -40,6 +41,7 @@ std::string make_run_folder(const std::string& output, const std::string& name) 
   for (int i = 1;; ++i) {
     const std::string folder = output + "/" + name + (i == 1 ? "" : format("-{}", i));
     const int reason = make_folder(folder);
+    if (reason == 0 && i > 1) log::info("the folder {}/{} exists already: this one is {}", output, name, folder);
     if (reason == 0) return folder;
     if (reason != EEXIST) refuse(folder, reason);
   }

@@ -8,7 +8,7 @@
 
 namespace octet::train {
 
-/// Makes `output`/`name`, or `name`-2, -3, ... when that is taken, and returns its path. Throws IoError naming the folder and the
+/// Makes `output`/`name`, or `name`-2, -3, ... when that is taken, says so, and returns its path. Throws IoError naming the folder and the
 /// reason when it cannot be written.
 std::string make_run_folder(const std::string& output, const std::string& name);
 
