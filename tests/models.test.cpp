@@ -69,7 +69,8 @@ TEST_F(FetchedModel, ItsConfigDecidesTheShapeInTrainingPlansAndComparisons) {
   EXPECT_TRUE(has(testing::bytes_of(scratch.at("runs/bf16/run.json")), "\"width\": 48"))
       << testing::bytes_of(scratch.at("runs/bf16/run.json"));
   const Ended compared = octet(
-      "compare --data data --quiet --recipes current --twins 0 --steps 1 --set device=cpu --set data.sequence_length=32 --set model.init=model");
+      "compare --data data --quiet --recipes current --twins 0 --steps 1 --set device=cpu --set data.sequence_length=32 --set "
+      "model.init=model");
   EXPECT_TRUE(compared.code == int(ExitCode::done) || compared.code == int(ExitCode::gap)) << compared.err;
   expect_companions("runs/compare/current/weights", io::StoredDType::bf16);
 }
@@ -103,7 +104,8 @@ TEST_F(FetchedModel, WhatItCameWithComesOutOfTheRunItsCheckpointsAndExports) {
   EXPECT_EQ(succeed("eval runs/bf16 --step 4" + eval).out, succeed("eval step4" + eval).out);
   EXPECT_EQ(succeed("eval runs/bf16/checkpoints/step-000000004/" + eval).out, succeed("eval step4" + eval).out);
   EXPECT_NE(succeed("eval runs/bf16" + eval).out, succeed("eval step4" + eval).out) << "the newest is that of step 5";
-  EXPECT_TRUE(has(octet("eval runs/bf16 --step 3" + eval).err, "no checkpoint of that step; there are 2, 4, 5")) << octet("eval runs/bf16 --step 3" + eval).err;
+  EXPECT_TRUE(has(octet("eval runs/bf16 --step 3" + eval).err, "no checkpoint of that step; there are 2, 4, 5"))
+      << octet("eval runs/bf16 --step 3" + eval).err;
   EXPECT_TRUE(has(octet("eval step4 --step 3" + eval).err, "is no run's folder"));
 }
 

@@ -56,8 +56,11 @@ void set_special_tokens(const Companions& c, json::Value& config) {
   config.set("bos_token_id", {}).set("eos_token_id", {});
   const std::string *tokenizer = c.find("tokenizer.json"), *settings = c.find("tokenizer_config.json");
   if (tokenizer == nullptr || settings == nullptr) return;
-  const json::Value all = json::parse({.text = *tokenizer, .file = "tokenizer.json", .limits = tokenizer_limits});
-  const json::Value named = json::parse({.text = *settings, .file = "tokenizer_config.json", .limits = tokenizer_limits});
+  const auto parse = [](const std::string& text, const char* file) {
+    return with_remedy("restore the tokenizer's files in the token folder",
+                       [&] { return json::parse({.text = text, .file = file, .limits = tokenizer_limits}); });
+  };
+  const json::Value all = parse(*tokenizer, "tokenizer.json"), named = parse(*settings, "tokenizer_config.json");
   config.set("bos_token_id", id_of(all, special_token(named, "bos_token")));
   config.set("eos_token_id", id_of(all, special_token(named, "eos_token")));
 }
@@ -127,7 +130,7 @@ std::string dropout_of(const Companions& companions) {
 json::Value exported_config(const ModelShape& shape, DType dtype, const Companions& companions) {
   const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
   json::Value config = companions.config.empty() ? new_config(shape, format, companions) : parsed(companions.config);
-  if (const ModelShape there = format.read(json::Fields(config, config_name)); there != shape && !companions.config.empty())
+  if (!companions.config.empty() && format.read(json::Fields(config, config_name)) != shape)
     throw ConfigError(
         octet::format("{}: describes another model than the {} that is exported; export without it", config_name, shape.family));
   const json::Value* architectures = config.find("architectures");

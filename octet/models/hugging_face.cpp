@@ -168,7 +168,10 @@ void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn:
 
 }  // namespace
 
-void require_hugging_face_format(const ModelShape& shape) { format_of(shape); }
+void require_exportable(const ModelShape& shape, const Companions& companions) {
+  format_of(shape);
+  exported_config(shape, DType::f32, companions);
+}
 
 void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters, DType dtype,
                        const Companions& companions) {
