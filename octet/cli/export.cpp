@@ -23,7 +23,7 @@ void add_export(Program& program) {
     const DType dtype = o->dtype == "input" ? models::weights_dtype(companions) : o->dtype == "bf16" ? DType::bf16 : DType::f32;
     train::save_weights(*engine, o->output, dtype, companions);
     const std::int64_t parameters = engine->parameters.count() - o->source().shape.padding();
-    output::print("{}: {} parameters as {}\n", printable(o->output), grouped(parameters), dtype);
+    output::print("{}: {} parameters as {}, of {}\n", printable(o->output), grouped(parameters), dtype, printable(o->source().folder));
     return ExitCode::done;
   });
 }

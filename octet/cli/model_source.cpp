@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "octet/base/file.hpp"
 #include "octet/base/path.hpp"
 #include "octet/config/read.hpp"
 #include "octet/models/hugging_face.hpp"
@@ -42,7 +41,8 @@ ModelSource of_run(const std::string& run, std::int64_t step) {
                              steps.empty() ? std::string("it has none") : format("there are {}", joined(words))));
   if (step >= 0) return of_checkpoint(run, store.path(step), store.verify(step));
   const auto newest = train::newest_good(store, nullptr);
-  return newest ? of_checkpoint(run, store.path(newest->step), *newest) : of_folder(run + "/weights");
+  if (!newest) return of_folder(run + "/weights");
+  return of_checkpoint(run, store.path(newest->step), *newest);
 }
 
 bool is_checkpoint(const std::string& folder) { return exists(folder + "/" + train::Manifest::file_name); }
@@ -63,7 +63,9 @@ ModelSource of_checkpoint_folder(const std::string& folder) {
 
 ModelSource ModelSource::find(const std::string& folder, std::int64_t step) {
   const bool run = exists(train::checkpoint_folder(folder)) || exists(folder + "/weights/config.json");
-  if (step >= 0 && !run) throw ConfigError(format("--step {}: {} is no run's folder, so it has no checkpoints", step, printable(folder)));
+  if (step >= 0 && !run)
+    throw ConfigError(
+        format("--step {}: {} is no run's folder, so it has no checkpoints; name a run, or leave out --step", step, printable(folder)));
   if (exists(folder + "/config.json")) return of_folder(folder);
   if (is_checkpoint(folder)) return of_checkpoint_folder(folder);
   if (run &&

@@ -8,7 +8,6 @@
 #include "octet/base/path.hpp"
 #include "octet/io/tensor_folder.hpp"
 #include "octet/json/fields.hpp"
-#include "octet/models/registry.hpp"
 
 namespace octet::models {
 namespace {
@@ -23,7 +22,7 @@ constexpr std::array<std::string_view, 9> names{"added_tokens.json",
                                                 "tokenizer_config.json",
                                                 "vocab.json",
                                                 "vocab.txt"};
-constexpr std::size_t config_bytes = std::size_t(16) << 20, file_bytes = std::size_t(64) << 20;
+constexpr std::size_t file_bytes = std::size_t(64) << 20;
 // A vocabulary of 2^18 tokens and as many merges, with room.
 constexpr json::Limits tokenizer_limits{.bytes = file_bytes, .values = std::size_t(1) << 22};
 
@@ -38,43 +37,20 @@ std::string special_token(const json::Value& config, std::string_view key) {
   return token != nullptr && token->text() != nullptr ? *token->text() : "";
 }
 
-/// The id of an added token of tokenizer.json, or null.
-json::Value id_of(const json::Value& tokenizer, const std::string& token) {
+/// The id of an added token of tokenizer.json.
+std::optional<std::int64_t> id_of(const json::Value& tokenizer, const std::string& token) {
   const json::Value* added = tokenizer.find("added_tokens");
   if (added == nullptr || added->array() == nullptr || token.empty()) return {};
   for (const json::Value& entry : *added->array()) {
+    if (entry.object() == nullptr) continue;
     const json::Value *content = entry.find("content"), *id = entry.find("id");
-    if (content != nullptr && content->text() != nullptr && *content->text() == token && id != nullptr && id->integer() != nullptr)
-      return *id;
+    const bool same = content != nullptr && content->text() != nullptr && *content->text() == token;
+    if (same && id != nullptr && id->integer() != nullptr) return *id->integer();
   }
   return {};
 }
 
-/// Begin and end tokens of the tokenizer; null where there are none. Without them transformers' defaults would name tokens of other
-/// vocabularies.
-void set_special_tokens(const Companions& c, json::Value& config) {
-  config.set("bos_token_id", {}).set("eos_token_id", {});
-  const std::string *tokenizer = c.find("tokenizer.json"), *settings = c.find("tokenizer_config.json");
-  if (tokenizer == nullptr || settings == nullptr) return;
-  const json::Value all = json::parse({.text = *tokenizer, .file = "tokenizer.json", .limits = tokenizer_limits});
-  const json::Value named = json::parse({.text = *settings, .file = "tokenizer_config.json", .limits = tokenizer_limits});
-  config.set("bos_token_id", id_of(all, special_token(named, "bos_token")));
-  config.set("eos_token_id", id_of(all, special_token(named, "eos_token")));
-}
-
-const char* name_of(DType dtype) { return dtype == DType::f32 ? "float32" : "bfloat16"; }
-
-json::Value parsed(const std::string& config) {
-  return json::parse({.text = config, .file = config_name, .limits = {.bytes = config_bytes, .values = std::size_t(1) << 17}});
-}
-
-json::Value new_config(const ModelShape& shape, const HuggingFaceFormat& format, const Companions& companions) {
-  json::Value config = json::Object();
-  config.set("architectures", json::Array{format.architecture}).set("model_type", shape.family);
-  format.write(shape, config);
-  set_special_tokens(companions, config);
-  return config;
-}
+json::Value parsed(const std::string& config) { return json::parse({.text = config, .file = config_name, .limits = config_limits}); }
 
 }  // namespace
 
@@ -90,7 +66,7 @@ bool is_companion(std::string_view name) {
 
 Companions read_companions(const std::string& folder) {
   Companions out;
-  if (exists(folder + "/" + config_name)) out.config = text_of(folder, config_name, config_bytes);
+  if (exists(folder + "/" + config_name)) out.config = text_of(folder, config_name, config_limits.bytes);
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
@@ -124,18 +100,15 @@ std::string dropout_of(const Companions& companions) {
   return out;
 }
 
-json::Value exported_config(const ModelShape& shape, DType dtype, const Companions& companions) {
-  const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
-  json::Value config = companions.config.empty() ? new_config(shape, format, companions) : parsed(companions.config);
-  if (const ModelShape there = format.read(json::Fields(config, config_name)); there != shape && !companions.config.empty())
-    throw ConfigError(
-        octet::format("{}: describes another model than the {} that is exported; export without it", config_name, shape.family));
-  const json::Value* architectures = config.find("architectures");
-  if (architectures == nullptr || architectures->is_null()) config.set("architectures", json::Array{format.architecture});
-  // transformers renamed the key: a file that has the new one only keeps it alone.
-  if (config.find("dtype") != nullptr) config.set("dtype", name_of(dtype));
-  if (config.find("dtype") == nullptr || config.find("torch_dtype") != nullptr) config.set("torch_dtype", name_of(dtype));
-  return config;
+SpecialTokens special_tokens(const Companions& c) {
+  const std::string *tokenizer = c.find("tokenizer.json"), *settings = c.find("tokenizer_config.json");
+  if (tokenizer == nullptr || settings == nullptr) return {};
+  const auto parse = [](const std::string& text, const char* file) {
+    return with_remedy("restore the tokenizer's files in the token folder",
+                       [&] { return json::parse({.text = text, .file = file, .limits = tokenizer_limits}); });
+  };
+  const json::Value all = parse(*tokenizer, "tokenizer.json"), named = parse(*settings, "tokenizer_config.json");
+  return {id_of(all, special_token(named, "bos_token")), id_of(all, special_token(named, "eos_token"))};
 }
 
 }  // namespace octet::models

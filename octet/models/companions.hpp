@@ -5,14 +5,13 @@
 #include <string_view>
 #include <vector>
 
-#include "octet/models/config.hpp"
+#include "octet/json/text.hpp"
 #include "octet/tensor/dtype.hpp"
 
-namespace octet::json {
-class Value;
-}  // namespace octet::json
-
 namespace octet::models {
+
+/// Beyond these a config.json is refused.
+inline constexpr json::Limits config_limits{.bytes = std::size_t(16) << 20, .values = std::size_t(1) << 17};
 
 /// The files of a Hugging Face folder beside its weights: config.json, generation_config.json and those of the tokenizer. A run and an
 /// export hand them on, so that a model leaves Octet with the files that it came with.
@@ -43,9 +42,12 @@ DType weights_dtype(const Companions&);
 /// The dropout probabilities above 0 in config.json, "attn_pdrop = 0.1, resid_pdrop = 0.1", or "": Octet trains without dropout.
 std::string dropout_of(const Companions&);
 
-/// config.json of an export of `shape` with weights of `dtype`. With a config.json among the companions it is that file with another dtype:
-/// keys that Octet does not know stay as they are. Otherwise it is made from the shape, and begin and end tokens follow from the
-/// tokenizer's files, where there are any. Throws ConfigError when the companions' config.json describes another shape.
-json::Value exported_config(const ModelShape& shape, DType dtype, const Companions&);
+/// Ids of a tokenizer's begin and end tokens.
+struct SpecialTokens {
+  std::optional<std::int64_t> begin, end;
+};
+/// By tokenizer_config.json and the added tokens of tokenizer.json; none where these do not say. Throws DataError when one of the two is
+/// damaged.
+SpecialTokens special_tokens(const Companions&);
 
 }  // namespace octet::models

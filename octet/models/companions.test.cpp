@@ -6,6 +6,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/json/value.hpp"
+#include "octet/models/exported_config.hpp"
 #include "octet/models/registry.hpp"
 #include "tests/testing/scratch.hpp"
 

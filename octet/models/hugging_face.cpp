@@ -7,6 +7,7 @@
 #include "octet/io/new_folder.hpp"
 #include "octet/base/file.hpp"
 #include "octet/json/fields.hpp"
+#include "octet/models/exported_config.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/models/weight_place.hpp"
 
@@ -14,7 +15,6 @@ namespace octet::models {
 namespace {
 
 constexpr const char* config_name = "config.json";
-constexpr json::Limits config_limits{.bytes = std::size_t(16) << 20, .values = std::size_t(1) << 17};
 
 /// The folder is not damaged, but the family of its model is not supported.
 struct Unsupported : DataError {
@@ -168,7 +168,10 @@ void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn:
 
 }  // namespace
 
-void require_hugging_face_format(const ModelShape& shape) { format_of(shape); }
+void require_exportable(const ModelShape& shape, const Companions& companions) {
+  format_of(shape);
+  exported_config(shape, DType::f32, companions);
+}
 
 void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters, DType dtype,
                        const Companions& companions) {

@@ -9,8 +9,9 @@
 
 namespace octet::models {
 
-/// Throws ConfigError when the shape's family was registered without a Hugging Face format, so that a run is refused before it trains.
-void require_hugging_face_format(const ModelShape&);
+/// Throws the errors of save_hugging_face() that do not depend on the folder, so that a run is refused before it trains: ConfigError when
+/// the shape's family was registered without a Hugging Face format, DataError when a tokenizer's file that is read is damaged.
+void require_exportable(const ModelShape&, const Companions& = {});
 
 /// Writes the model as a Hugging Face folder: config.json and model.safetensors (dtype: f32 or bf16; shards of 5 GB and their index where
 /// there is more), with the tensor names of transformers' LlamaForCausalLM, Qwen2ForCausalLM or GPT2LMHeadModel. Rows of padding are left

@@ -400,7 +400,7 @@ TEST(HuggingFace, ShapesThatTransformersWouldNotLoadAreRefusedBeforeTraining) {
   shape.kv_heads = 1;
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Weights w(shape); }), "model.kv_heads = 1 must be model.heads = 3"));
   shape = gpt2(), shape.head_dim = 4;
-  EXPECT_TRUE(has(error_of<ConfigError>([&] { Weights w(shape); }), "model.width = 6 must be model.heads x model.head_dim = 3 x 4"));
+  EXPECT_TRUE(has(error_of<ConfigError>([&] { Weights w(shape); }), "model.width = 6 must be model.heads x model.head_width = 3 x 4"));
   shape = llama(), shape.width = 16;
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Weights w(shape); }), "model.width = 16 must be a multiple of model.heads = 3"));
 }

@@ -86,8 +86,8 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
     if (value < 1) throw ConfigError(format("model.{} must be at least 1, got {}", key, value));
   };
   positive("width", s.width), positive("layers", s.layers), positive("heads", s.heads), positive("kv_heads", s.kv_heads);
-  positive("head_dim", s.head_dim), positive("hidden", s.hidden), positive("vocabulary", s.vocabulary),
-      positive("max_sequence", s.max_sequence);
+  positive("head_width", s.head_dim), positive("hidden", s.hidden), positive("vocabulary", s.vocabulary),
+      positive("context", s.max_sequence);
   if (s.heads % s.kv_heads != 0)
     throw ConfigError(format("model.heads = {} must be a multiple of model.kv_heads = {}", s.heads, s.kv_heads));
   if (s.head_dim % 2 != 0)

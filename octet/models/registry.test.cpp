@@ -62,8 +62,8 @@ TEST(Registry, ARegisteredFamilyIsFoundByItsNameAndSizes) {
   EXPECT_EQ(model_families().back().name, "own");
 
   // It was registered without a Hugging Face format.
-  EXPECT_THROW(require_hugging_face_format(own_shape()), ConfigError);
-  EXPECT_NO_THROW(require_hugging_face_format(model_size("llama-tiny")));
+  EXPECT_THROW(require_exportable(own_shape()), ConfigError);
+  EXPECT_NO_THROW(require_exportable(model_size("llama-tiny")));
   Stream stream(Device::cpu);
   const nn::Parameters parameters(stream, *model, false);
   const testing::Scratch scratch;

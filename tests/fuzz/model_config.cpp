@@ -1,6 +1,7 @@
 #include <map>
 
 #include "octet/json/fields.hpp"
+#include "octet/models/companions.hpp"
 #include "octet/models/gpt2/hugging_face.hpp"
 #include "octet/models/llama/hugging_face.hpp"
 #include "octet/models/qwen2/hugging_face.hpp"
@@ -54,6 +55,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     for (const auto& format :
          {models::llama_hugging_face(), models::qwen2_hugging_face(), models::qwen3_hugging_face(), models::gpt2_hugging_face()})
       read_as(format, config);
+    // The same text as any of the files beside it that are read.
+    (void)fuzz::must([&] { return models::weights_dtype({.config = text}); });
+    fuzz::read_or_refuse([&] { (void)models::dropout_of({.config = text}); });
+    fuzz::read_or_refuse([&] {
+      (void)models::special_tokens({.config = "", .files = {{"tokenizer.json", text}, {"tokenizer_config.json", text}}});
+    });
   });
   return 0;
 }

@@ -53,6 +53,7 @@ def gpt2(**keys):
         transformers.GPT2Config(n_embd=96, n_layer=3, n_head=6, vocab_size=VOCABULARY, n_positions=96, bos_token_id=256, eos_token_id=256, **keys))
 
 
+# A form: the model, the keys that describe it to Octet, and how its folder is saved.
 FORMS = {
     "llama2": (lambda: llama(num_key_value_heads=6, rope_parameters=rope(10000.0), rms_norm_eps=1e-5),
                "family=llama kv_heads=6 rope_theta=10000 norm_eps=1e-5"),
@@ -68,6 +69,8 @@ FORMS = {
     "qwen2.5": (lambda: qwen2(tie_word_embeddings=True), "family=qwen2"),
     "qwen3": (lambda: qwen3(head_dim=40, tie_word_embeddings=False), "family=qwen3 head_width=40 tied=no"),
     "qwen3-tied": (lambda: qwen3(head_dim=16, tie_word_embeddings=True), "family=qwen3 head_width=16"),
+    "qwen3-shards": (lambda: qwen3(head_dim=32, tie_word_embeddings=False), "family=qwen3 head_width=32 tied=no",
+                     dict(dtype=torch.bfloat16, max_shard_size="100KB")),
     "gpt2": (lambda: gpt2(), "family=gpt2 heads=6 kv_heads=6 hidden=384"),
 }
 
@@ -84,7 +87,9 @@ def text():
 class Form:
     def __init__(self, octet, name, place):
         self.octet, self.name, self.place = octet, name, place
-        self.make, self.keys = FORMS[name]
+        self.make, self.keys, *saved = FORMS[name]
+        self.saved = saved[0] if saved else {}
+        self.dtype = str(self.saved.get("dtype", torch.float32)).split(".")[1]
         self.folder = place / "model"
         self.ids = text() + [SEPARATOR]
 
@@ -100,7 +105,7 @@ class Form:
         with torch.no_grad():
             for parameter in model.parameters():  # also norms and biases, which begin as ones and zeros
                 parameter.add_(0.05 * torch.randn_like(parameter))
-        model.save_pretrained(self.folder)
+        model.to(self.saved.get("dtype", torch.float32)).save_pretrained(self.folder, max_shard_size=self.saved.get("max_shard_size", "5GB"))
         for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"):
             (self.folder / name).write_text(json.dumps({"of": self.name}))
         return transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float64, attn_implementation="eager").eval()
@@ -137,15 +142,15 @@ class Form:
         assert len(ours) == len(theirs) == STEPS
         return max(abs(a - b) / max(1.0, b) for a, b in zip(ours, theirs))
 
-    def loads(self, folder, dtype, same=True):
+    def loads(self, folder, dtype, same):
         _, info = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
         wrong = {kind: sorted(map(str, keys)) for kind, keys in info.items() if keys}
         if same:
             before, after = (json.loads((f / "config.json").read_text()) for f in (self.folder, folder))
-            if after.pop("dtype") != dtype or before.pop("dtype") != "float32" or before != after:
+            if after.pop("dtype") != dtype or before.pop("dtype") != self.dtype or before != after:
                 wrong["config.json"] = {k: (before.get(k), after.get(k)) for k in before | after if before.get(k) != after.get(k)}
             for file in self.folder.iterdir():
-                if file.suffix != ".safetensors" and file.name != "config.json" and file.read_bytes() != (folder / file.name).read_bytes():
+                if ".safetensors" not in file.name and file.name != "config.json" and file.read_bytes() != (folder / file.name).read_bytes():
                     wrong[file.name] = "differs"
         return wrong
 
@@ -156,7 +161,7 @@ class Form:
         keys = dict(word.split("=") for word in (shape + f"vocabulary={VOCABULARY} " + self.keys).split())
         self.train(2, "--steps", 1, "--name", "new", *[w for k, v in keys.items() for w in ("--set", f"model.{k}={v}")])
         wrong = {name: self.loads(self.place / folder, dtype, same) for name, folder, dtype, same in (
-            ("weights", "runs/tuned/weights", "float32", True), ("bf16", "bf16", "bfloat16", True), ("step 10", "step10", "float32", True),
+            ("weights", "runs/tuned/weights", self.dtype, True), ("bf16", "bf16", "bfloat16", True), ("step 10", "step10", self.dtype, True),
             ("new", "runs/new/weights", "float32", False))}
         theirs, ours = (transformers.AutoConfig.from_pretrained(f) for f in (self.folder, self.place / "runs/new/weights"))
         for key in ("hidden_size", "num_attention_heads", "vocab_size", "max_position_embeddings", "tie_word_embeddings", "rope_parameters",

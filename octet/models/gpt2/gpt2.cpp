@@ -36,7 +36,7 @@ std::unique_ptr<Model> make_gpt2(const ModelShape& s, const ModelOptions& option
   if (s.kv_heads != s.heads)
     throw ConfigError(format("model.kv_heads = {} must be model.heads = {}: gpt2 has no grouped heads", s.kv_heads, s.heads));
   if (s.heads * s.head_dim != s.width)
-    throw ConfigError(format("model.width = {} must be model.heads x model.head_dim = {} x {} in gpt2", s.width, s.heads, s.head_dim));
+    throw ConfigError(format("model.width = {} must be model.heads x model.head_width = {} x {} in gpt2", s.width, s.heads, s.head_dim));
   const double out = 0.02 / std::sqrt(2.0 * double(s.layers));
   const nn::GeluBlock::Config block{.attention = {.width = s.width,
                                                   .heads = s.heads,

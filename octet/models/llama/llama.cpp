@@ -66,6 +66,10 @@ std::vector<ModelSize> llama_sizes() {
           {"smollm2-1.7b", smollm2(shape(2048, 24, 32, 32, 8192), 130000)}};
 }
 
+void require_whole_heads(const ModelShape& s) {
+  if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
+}
+
 std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& variant, const ModelOptions& options,
                                        scaling::Precision& precision) {
   // Output projections start smaller with depth, so that the residual stream's variance does not grow. Source: Radford et al. 2019.
@@ -83,8 +87,7 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& 
 }
 
 std::unique_ptr<Model> make_llama(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
-  // Octet does not need this, but transformers loads no other shape, and trained weights must be exportable.
-  if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
+  require_whole_heads(s);
   return make_llama_like(s, {}, options, precision);
 }
 

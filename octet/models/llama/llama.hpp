@@ -9,6 +9,10 @@ namespace octet::models {
 std::vector<ModelSize> llama_sizes();
 std::unique_ptr<Model> make_llama(const ModelShape&, const ModelOptions&, scaling::Precision&);
 
+/// Throws ConfigError unless the width is a multiple of the heads. Octet does not need this, but transformers loads no other shape of some
+/// families, and trained weights must be exportable.
+void require_whole_heads(const ModelShape&);
+
 /// In what families with Llama's block differ from Llama.
 struct LlamaVariant {
   bool qkv_bias = false;    // biases on queries, keys and values

@@ -41,6 +41,7 @@ std::vector<ModelSize> qwen2_sizes() {
 }
 
 std::unique_ptr<Model> make_qwen2(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
+  require_whole_heads(s);
   return make_llama_like(s, {.qkv_bias = true}, options, precision);
 }
 

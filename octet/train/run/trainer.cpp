@@ -98,10 +98,10 @@ void Trainer::open_folder() {
 }
 
 void Trainer::require_model(const EngineConfig& engine) {
-  if (options_.save_weights && config_.train.save_weights) models::require_hugging_face_format(engine.shape);
   companions_ = companions_of(config_, options_.resume);
   if (const std::string dropout = models::dropout_of(companions_); !dropout.empty())
     log::warn("{}/config.json: {}: Octet trains without dropout", printable(config_.model.folder()), dropout);
+  if (options_.save_weights && config_.train.save_weights) models::require_exportable(engine.shape, companions_);
   if (!run_.checkpoint && !config_.model.init.empty()) require_weights(io::TensorFolder::open(config_.model.init), engine);
 }
 

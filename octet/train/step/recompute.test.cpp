@@ -19,7 +19,7 @@ TEST(Recompute, KeepsLessTheMoreIsComputedAgain) {
     config.shape.layers = 16;  // what one block rebuilds counts too, once
     return dry_run(config, machine::machine_target(Device::cpu), 8, 1).memory.by_category[int(Category::activations)];
   };
-  for (const char* family : {"llama", "gpt2"}) {
+  for (const char* family : {"llama", "qwen3", "gpt2"}) {
     EXPECT_LT(kept(family, {"norm"}), kept(family, {})) << family;
     EXPECT_LT(kept(family, {"activation"}), kept(family, {})) << family;
     EXPECT_LT(kept(family, {"mlp"}), kept(family, {"norm", "activation"})) << family;

@@ -93,7 +93,7 @@ TEST_P(EveryRecipe, ADryRunTellsMemoryAndWorkOfAnyNumberOfMicroBatches) {
 }
 
 TEST_P(EveryRecipe, RecomputingGivesTheSameGradientsBitForBit) {
-  for (const char* family : {"llama", "gpt2"}) {
+  for (const char* family : {"llama", "qwen3", "gpt2"}) {
     const std::vector<float> gradients = gradients_of(small_engine(family, GetParam()));
     for (const auto& parts : recomputed_parts)
       for (const std::int64_t layers : {0, parts.empty() ? 0 : 1}) {

@@ -1,0 +1,39 @@
+#include "octet/models/exported_config.hpp"
+
+#include "octet/json/fields.hpp"
+#include "octet/models/registry.hpp"
+
+namespace octet::models {
+namespace {
+
+const char* name_of(DType dtype) { return dtype == DType::f32 ? "float32" : "bfloat16"; }
+
+json::Value new_config(const ModelShape& shape, const HuggingFaceFormat& format, const Companions& companions) {
+  json::Value config = json::Object();
+  config.set("architectures", json::Array{format.architecture}).set("model_type", shape.family);
+  format.write(shape, config);
+  // Without them transformers' defaults would name tokens of other vocabularies.
+  const auto id = [](std::optional<std::int64_t> token) { return token ? json::Value(*token) : json::Value(); };
+  const SpecialTokens special = special_tokens(companions);
+  config.set("bos_token_id", id(special.begin)).set("eos_token_id", id(special.end));
+  return config;
+}
+
+}  // namespace
+
+json::Value exported_config(const ModelShape& shape, DType dtype, const Companions& companions) {
+  const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
+  json::Value config = companions.config.empty() ? new_config(shape, format, companions)
+                                                 : json::parse({.text = companions.config, .file = "config.json", .limits = config_limits});
+  if (!companions.config.empty() && format.read(json::Fields(config, "config.json")) != shape)
+    throw ConfigError(
+        octet::format("{}: describes another model than the {} that is exported; export without it", "config.json", shape.family));
+  const json::Value* architectures = config.find("architectures");
+  if (architectures == nullptr || architectures->is_null()) config.set("architectures", json::Array{format.architecture});
+  // transformers renamed the key: a file that has the new one only keeps it alone.
+  if (config.find("dtype") != nullptr) config.set("dtype", name_of(dtype));
+  if (config.find("dtype") == nullptr || config.find("torch_dtype") != nullptr) config.set("torch_dtype", name_of(dtype));
+  return config;
+}
+
+}  // namespace octet::models

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "octet/json/value.hpp"
+#include "octet/models/companions.hpp"
+#include "octet/models/config.hpp"
+
+namespace octet::models {
+
+/// config.json of an export of `shape` with weights of `dtype`. With a config.json among the companions it is that file with another dtype:
+/// keys that Octet does not know stay as they are. Otherwise it is made from the shape, and begin and end tokens follow from the
+/// tokenizer's files, where there are any. Throws ConfigError when the companions' config.json describes another shape.
+json::Value exported_config(const ModelShape& shape, DType dtype, const Companions&);
+
+}  // namespace octet::models
