@@ -114,6 +114,35 @@ TEST_F(CommandLine, TheLastLineHasNoFiguresThatTheRunDoesNotHave) {
   EXPECT_TRUE(has(second.err, "the folder runs/short exists already: this one is runs/short-2")) << second.err;
 }
 
+TEST_F(CommandLine, TrainsATokenizerAndUsesItFromTextToText) {
+  succeed("tokenizer train --input text/*.txt --vocabulary 300 --least-count 1 --output own/tokenizer.json");
+  expect_files("own", {"tokenizer.json", "tokenizer_config.json"});
+  EXPECT_TRUE(has(succeed("tokenizer inspect --tokenizer own").out, "<|endoftext|>"));
+  const std::string text = testing::bytes_of(scratch.at("text/0.txt")), ids = succeed("tokenizer encode --tokenizer own -i text/0.txt").out;
+  EXPECT_LT(std::count(ids.begin(), ids.end(), ' '), std::ptrdiff_t(text.size())) << "some pairs are merged";
+  scratch.write("ids.txt", ids);
+  EXPECT_EQ(succeed("tokenizer decode --tokenizer own -i ids.txt").out, text);
+
+  succeed("tokenize --input text/*.txt --model own --output own-data");
+  expect_files("own-data", {"tokenizer.json", "tokenizer_config.json"});
+  EXPECT_TRUE(has(succeed("inspect own-data").out, "bpe:"));
+  succeed("train tiny.toml --data own-data --set model.vocabulary=300 --set data.sequence_length=8 --name own --quiet");
+  EXPECT_TRUE(succeed("generate runs/own --prompt count --tokens 4").out.starts_with("count")) << "the run has its dataset's tokenizer";
+  EXPECT_EQ(succeed("eval runs/own/weights --data own-data --sequence 8 --held-out 0.25").err, "");
+  const Ended other = run("eval runs/own/weights --data data --sequence 8 --held-out 0.25");
+  EXPECT_EQ(other.code, int(ExitCode::usage));
+  EXPECT_TRUE(has(other.err, "was made with the byte tokenizer")) << other.err;
+
+  succeed("export runs/own --output bare");
+  fs::remove(scratch.at("bare/tokenizer.json"));
+  const Ended unknown = run("generate bare --prompt count --tokens 4");
+  EXPECT_EQ(unknown.code, int(ExitCode::usage));
+  EXPECT_EQ(unknown.out, "");
+  EXPECT_TRUE(has(unknown.err, "its tokenizer is unknown")) << unknown.err;
+  EXPECT_TRUE(has(succeed("eval bare --data own-data --sequence 8 --held-out 0.25").err, "is unknown"));
+  EXPECT_TRUE(succeed("generate bare --tokenizer own --prompt count --tokens 4").out.starts_with("count"));
+}
+
 TEST_F(CommandLine, ComparesRecipes) {
   const Ended ended = run("compare tiny.toml --recipes current,block128 --quiet");
   EXPECT_TRUE(ended.code == int(ExitCode::done) || ended.code == int(ExitCode::gap)) << ended.err;

@@ -35,6 +35,12 @@ class FetchedModel : public ::testing::Test {
     config.set("eos_token_id", json::Array{256, 258}).set("bos_token_id", 257).set("a_key_of_others", json::Object());
     scratch.write("model/config.json", config.dump());
     for (const auto& [name, text] : files) scratch.write("model/" + name, text);
+    succeed(
+        "tokenizer train --input text/*.txt --vocabulary 259 --least-count 1 --special <|end|> --special <|begin|> --output "
+        "trained/tokenizer.json");
+    files["tokenizer.json"] = testing::bytes_of(scratch.at("trained/tokenizer.json"));
+    scratch.write("model/tokenizer.json", files["tokenizer.json"]);
+    succeed("tokenize --input text/*.txt --model model --output data --force");
   }
 
   Ended octet(const std::string& line) const { return testing::run_octet(line, scratch.folder()); }
@@ -54,11 +60,10 @@ class FetchedModel : public ::testing::Test {
     for (const auto name : weights.names()) EXPECT_EQ(weights.tensor(name).dtype, dtype) << name;
   }
 
-  const std::map<std::string, std::string> files{{"tokenizer.json", "{\"added_tokens\": []}"},
-                                                 {"generation_config.json", "{\"eos_token_id\": [256, 258]}"},
-                                                 {"tokenizer_config.json", "{\"eos_token\": \"<|end|>\"}"},
-                                                 {"merges.txt", "a b\n"},
-                                                 {"chat_template.jinja", "{{ messages }}"}};
+  std::map<std::string, std::string> files{{"generation_config.json", "{\"eos_token_id\": [256, 258]}"},
+                                           {"tokenizer_config.json", "{\"eos_token\": \"<|end|>\"}"},
+                                           {"merges.txt", "a b\n"},
+                                           {"chat_template.jinja", "{{ messages }}"}};
   Scratch scratch;
 };
 

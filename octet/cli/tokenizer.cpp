@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "octet/base/descriptor.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/folder.hpp"
 #include "octet/base/log.hpp"
@@ -88,6 +89,7 @@ void require_train_options(const Options& o) {
   const auto least = std::int64_t(tokenizer::byte_tokens().size() + o.special.size());
   if (o.vocabulary < least)
     throw ConfigError(format("--vocabulary must be at least {}: the bytes and the special tokens, got {}", least, o.vocabulary));
+  if (const int reason = make_folders(folder_of(o.output))) refuse_file("create", folder_of(o.output), reason);
   require_writable(o.output);
 }
 

@@ -11,8 +11,6 @@
 namespace octet::tokenizer {
 namespace {
 
-constexpr std::string_view space_mark = "\u2581";
-
 json::Limits limits() { return {.bytes = most_source_bytes, .values = std::size_t(4) << 20, .depth = 16, .piece = std::size_t(1) << 20}; }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -187,7 +185,11 @@ BpeTokenizer::Cuts BpeTokenizer::possible_cuts() const {
   const auto borders = pre_tokenizers_.borders();
   if (borders == PreTokenizer::Borders::at_lines) return Cuts::at_lines;
   if (borders == PreTokenizer::Borders::at_spaces) return Cuts::at_spaces;
-  return borders == PreTokenizer::Borders::unchanged && divides_at_marks_ ? Cuts::at_spaces : Cuts::none;
+  if (borders != PreTokenizer::Borders::unchanged || !divides_at_marks_) return Cuts::none;
+  const auto marks = [](const auto& part) { return part->marks_spaces(); };
+  const bool marked = std::any_of(normalizers_.begin(), normalizers_.end(), marks) ||
+                      std::any_of(pre_tokenizers_.stages.begin(), pre_tokenizers_.stages.end(), marks);
+  return marked ? Cuts::at_spaces : Cuts::none;
 }
 
 void BpeTokenizer::encode_section(std::string_view section, bool at_start, bool continued, Work& work) const {

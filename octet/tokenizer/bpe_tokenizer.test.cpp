@@ -170,6 +170,11 @@ TEST(BpeTokenizer, ATextIsNotCutWhereARuleIsUnknown) {
   source = trained_json();
   source.set("normalizer", parsed(R"({"type":"Strip","strip_left":true,"strip_right":true})"));
   EXPECT_EQ(BpeTokenizer(source.dump(), "stripped").last_cut("the of the"), 0u);
+  source = trained_json();
+  source.set("model", character_model()).set("added_tokens", {}).set("pre_tokenizer", {});
+  EXPECT_EQ(BpeTokenizer(source.dump(), "spaces that are not marked").last_cut("the of the"), 0u);
+  source.set("normalizer", parsed(R"({"type":"Replace","pattern":{"String":" "},"content":"\u2581"})"));
+  EXPECT_EQ(BpeTokenizer(source.dump(), "marked spaces").last_cut("the of the"), 6u);
 }
 
 TEST(BpeTokenizer, ThreadsShareATokenizer) {

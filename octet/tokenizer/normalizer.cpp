@@ -45,8 +45,8 @@ class Prepend final : public Normalizer {
 
 class Replace final : public Normalizer {
  public:
-  Replace(Regex pattern, std::string content, bool separable)
-      : pattern_(std::move(pattern)), content_(std::move(content)), separable_(separable) {}
+  Replace(Regex pattern, std::string content, bool marks_spaces)
+      : pattern_(std::move(pattern)), content_(std::move(content)), marks_spaces_(marks_spaces) {}
   void apply(std::string& text, bool, Regex::Scratch& scratch) const override {
     std::string out;
     std::size_t at = 0;
@@ -58,12 +58,13 @@ class Replace final : public Normalizer {
     if (at == 0) return;
     text = std::move(out.append(text, at));
   }
-  bool separable() const override { return separable_; }
+  bool separable() const override { return marks_spaces_; }
+  bool marks_spaces() const override { return marks_spaces_; }
 
  private:
   Regex pattern_;
   std::string content_;
-  bool separable_;
+  bool marks_spaces_;
 };
 
 class Strip final : public Normalizer {
@@ -102,7 +103,7 @@ void add(const json::Fields& fields, const std::string& file, Normalizers& out) 
     require_keys(fields, {"type", "pattern", "content"});
     const std::string& content = fields.text("content");
     Regex pattern = read_pattern(fields, file);
-    const bool space = pattern.pattern() == " " && content == "\u2581";
+    const bool space = pattern.pattern() == " " && content == space_mark;
     out.push_back(std::make_unique<Replace>(std::move(pattern), content, space));
   } else if (type == "Strip") {
     require_keys(fields, {"type", "strip_left", "strip_right"});

@@ -9,6 +9,9 @@
 
 namespace octet::tokenizer {
 
+/// The character that many vocabularies have in place of a space.
+inline constexpr std::string_view space_mark = "\u2581";
+
 /// Changes a text before it is divided: one entry of tokenizer.json's "normalizer".
 class Normalizer {
  public:
@@ -17,6 +20,8 @@ class Normalizer {
   virtual void apply(std::string& text, bool continued, Regex::Scratch&) const = 0;
   /// Whether the text before and after a space between two ASCII letters can be changed separately, the later part as `continued`.
   virtual bool separable() const { return true; }
+  /// Whether each space becomes space_mark.
+  virtual bool marks_spaces() const { return false; }
 };
 
 using Normalizers = std::vector<std::unique_ptr<const Normalizer>>;

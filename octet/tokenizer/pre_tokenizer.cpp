@@ -165,7 +165,8 @@ class Metaspace final : public PreTokenizer {
     }
     cuts.add(begin, storage.size());
   }
-  Borders borders() const override { return split_ ? Borders::at_spaces : Borders::unchanged; }
+  Borders borders() const override { return mark_ != space_mark ? Borders::unknown : split_ ? Borders::at_spaces : Borders::unchanged; }
+  bool marks_spaces() const override { return mark_ == space_mark; }
   bool prepends() const override { return true; }
 
  private:

@@ -35,6 +35,8 @@ class PreTokenizer {
   virtual Borders borders() const = 0;
   /// Whether it adds a space, or its mark, before a text that does not begin with one.
   virtual bool prepends() const { return false; }
+  /// Whether each space becomes the space_mark of normalizer.hpp.
+  virtual bool marks_spaces() const { return false; }
 };
 
 struct PreTokenizers {

@@ -84,6 +84,35 @@ def check_decoding(octet, folder, tokenizer, paths):
     return None
 
 
+def check_training(octet, folder, paths):
+    """Trains on some documents with both: vocabulary and merges must be equal."""
+    import json
+
+    import constructions
+    from tokenizers import Tokenizer, models
+
+    size, taken, total = 1500, [], 0
+    for path in paths:
+        if total < 1_000_000:
+            taken.append(path)
+            total += path.stat().st_size
+    inputs = [word for path in taken for word in ("--input", str(path))]
+    command = [octet, "tokenizer", "train", *inputs, "--vocabulary", str(size + 1), "--least-count", "1", "--output", str(folder / "tokenizer.json")]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = constructions.split_then_bytes(constructions.LLAMA_3)
+    texts = [path.read_bytes().decode("utf-8", errors="replace") for path in taken]
+    tokenizer.train_from_iterator(texts, constructions.byte_level_trainer(size, []))
+    wanted, got = json.loads(tokenizer.to_str())["model"], json.loads((folder / "tokenizer.json").read_text())["model"]
+    for key in ("vocab", "merges"):
+        if wanted[key] != got[key]:
+            return f"{key} differ"
+    reread = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    command = [octet, "tokenizer", "encode", "--tokenizer", str(folder), "--input", str(taken[0])]
+    ids = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return None if [int(one) for one in ids.split()] == reread.encode(texts[0]).ids else "ids differ"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("octet")
@@ -112,7 +141,7 @@ def main():
     for number, document in enumerate(constructions.corpus(options.megabytes, 17)):
         paths.append(text / f"{number:07}.txt")
         paths[-1].write_bytes(document)
-    sample = [path.read_bytes().decode("utf-8", errors="replace") for path in paths[:: max(1, len(paths) // 400)]]
+    sample = [path.read_bytes().decode("utf-8", errors="replace") for path in paths[:: max(1, len(paths) // 150)]]
     sample = [one[:20_000] for one in sample]
     size = sum(path.stat().st_size for path in paths)
     failed = []
@@ -132,7 +161,9 @@ def main():
               f"{size / 1e6 / max(seconds, 1e-9):.1f} MB/s: {difference or 'equal ids'}", flush=True)
         if difference:
             failed.append(name)
-    sys.exit(1 if failed else 0)
+    difference = check_training(octet, options.folder / "trained", paths)
+    print(f"octet tokenizer train: {difference or 'equal vocabulary and merges'}", flush=True)
+    sys.exit(1 if failed or difference else 0)
 
 
 if __name__ == "__main__":
