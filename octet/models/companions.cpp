@@ -13,6 +13,7 @@ namespace octet::models {
 namespace {
 
 constexpr const char* config_name = "config.json";
+constexpr const char* generation_config_name = "generation_config.json";
 constexpr std::array<std::string_view, 9> names{"added_tokens.json",
                                                 "generation_config.json",
                                                 "merges.txt",
@@ -88,6 +89,24 @@ DType weights_dtype(const Companions& companions) {
     if (const json::Value* type = config.find(key); type != nullptr && type->text() != nullptr)
       return *type->text() == "bfloat16" ? DType::bf16 : DType::f32;
   return DType::f32;
+}
+
+std::vector<std::int64_t> end_tokens(const Companions& companions) {
+  const std::string* generation = companions.find(generation_config_name);
+  for (const auto& [name, text] : {std::pair(generation_config_name, generation), std::pair(config_name, &companions.config)}) {
+    if (text == nullptr || text->empty()) continue;
+    const json::Value config = json::parse({.text = *text, .file = name, .limits = config_limits});
+    const json::Value* value = config.find("eos_token_id");
+    if (value == nullptr || value->is_null()) continue;
+    std::vector<std::int64_t> ids;
+    const json::Array* list = value->array();
+    for (const json::Value& one : list != nullptr ? *list : json::Array{*value}) {
+      if (!one.integer()) throw DataError(octet::format("{}: eos_token_id must be an id or a list of ids; restore the file", name));
+      ids.push_back(*one.integer());
+    }
+    return ids;
+  }
+  return {};
 }
 
 std::string dropout_of(const Companions& companions) {

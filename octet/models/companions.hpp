@@ -39,6 +39,10 @@ void write_companions(const std::string& folder, const Companions&);
 /// The type of a model's weights by config.json: BF16 where it says so; F32 for any other or none, since F32 holds F16 exactly.
 DType weights_dtype(const Companions&);
 
+/// The ids that end a generated text: eos_token_id of generation_config.json, or else of config.json, one id or a list; empty if there is
+/// none. Throws DataError when it is anything else.
+std::vector<std::int64_t> end_tokens(const Companions&);
+
 /// The dropout probabilities above 0 in config.json, "attn_pdrop = 0.1, resid_pdrop = 0.1", or "": Octet trains without dropout.
 std::string dropout_of(const Companions&);
 

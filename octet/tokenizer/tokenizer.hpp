@@ -47,7 +47,7 @@ class Tokenizer {
   virtual std::string_view source() const { return {}; }
 };
 
-inline constexpr std::size_t most_source_bytes = std::size_t(128) << 20;
+inline constexpr std::size_t most_source_bytes = std::size_t(64) << 20;
 inline constexpr const char* file_name = "tokenizer.json";
 inline constexpr const char* config_file_name = "tokenizer_config.json";
 
@@ -66,7 +66,7 @@ std::optional<std::string> identity_in(const std::string& folder);
 /// The identity of a tokenizer.json with these bytes.
 std::string identity_of(std::string_view source);
 
-/// The bytes of a tokenizer.json. Throws DataError when it has more than 128 MiB, IoError.
+/// The bytes of a tokenizer.json. Throws DataError when it has more than 64 MiB, IoError.
 std::string read_source(const std::string& path);
 
 }  // namespace octet::tokenizer

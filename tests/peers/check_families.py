@@ -7,6 +7,7 @@ OCTET is the program. Needs torch and transformers. For each form of model:
   - logits: `octet eval --logits` in FP32 against transformers in FP64, within 1e-5 of the largest logit;
   - training: the losses of 20 steps of AdamW in FP32 against PyTorch in FP64, within 1e-6 (of the loss, where that is above 1). A step's
     batch is the whole text, so the order of samples does not matter;
+  - greedy text: 40 tokens of `octet generate` after a prompt, and the end of the text, as transformers' generate();
   - back: the run's `weights`, an export in BF16 and an export of a checkpoint load in transformers without missing, unexpected or misshapen
     keys; config.json has the values that it came with, except for dtype; generation_config.json and tokenizer files are unchanged;
   - a new model of the same shape, made from keys alone, loads in transformers too.
@@ -84,6 +85,20 @@ def text():
     return out
 
 
+def byte_tokenizer():
+    """A tokenizer.json whose ids are bytes, with three special tokens: GPT-2's characters for bytes, and no merges."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in printable]
+    characters = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
+    part = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=False, use_regex=False)
+    special = [dict(id=256 + i, content=f"<|{i}|>", single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)
+               for i in range(3)]
+    return dict(version="1.0", truncation=None, padding=None, added_tokens=special, normalizer=None, pre_tokenizer=part,
+                post_processor=None, decoder=part,
+                model=dict(type="BPE", dropout=None, unk_token=None, continuing_subword_prefix=None, end_of_word_suffix=None, fuse_unk=False,
+                           byte_fallback=False, ignore_merges=False, vocab={characters[b]: b for b in range(256)}, merges=[]))
+
+
 class Form:
     def __init__(self, octet, name, place):
         self.octet, self.name, self.place = octet, name, place
@@ -106,7 +121,9 @@ class Form:
             for parameter in model.parameters():  # also norms and biases, which begin as ones and zeros
                 parameter.add_(0.05 * torch.randn_like(parameter))
         model.to(self.saved.get("dtype", torch.float32)).save_pretrained(self.folder, max_shard_size=self.saved.get("max_shard_size", "5GB"))
-        for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"):
+        (self.folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer()))
+        (self.folder / "tokenizer_config.json").write_text(json.dumps(dict(tokenizer_class="PreTrainedTokenizerFast", eos_token="<|0|>")))
+        for name in ("special_tokens_map.json", "chat_template.jinja"):
             (self.folder / name).write_text(json.dumps({"of": self.name}))
         return transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float64, attn_implementation="eager").eval()
 
@@ -125,13 +142,28 @@ class Form:
 
     def train(self, rows, *more):
         (self.place / "text.txt").write_bytes(bytes(self.ids[:-1]))
-        self.run("tokenize", "--input", "text.txt", "--output", "data", "--force")
+        self.run("tokenize", "--input", "text.txt", "--model", "model", "--output", "data", "--force")
         settings = dict(device="cpu")
         settings |= {"recipe.name": "fp32", "data.sequence_length": SEQUENCE, "data.eval_fraction": 0, "train.batch": rows}
         settings |= {"optim.learning_rate": RATE, "optim.beta1": BETAS[0], "optim.beta2": BETAS[1], "optim.eps": EPS}
         settings |= {"optim.weight_decay": DECAY, "optim.max_grad_norm": CLIP, "optim.schedule.kind": "constant", "optim.schedule.warmup": 0}
         sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         self.run("train", "--data", "data", *sets, *more)
+
+    def greedy(self, model):
+        """Tokens after each of four prompts that differ from transformers'."""
+        different = 0
+        for prompt in ("the", "a longer prompt, with a number 12", "x", "\u00e9\u00e8"):
+            ours = self.run("generate", self.folder, "--prompt", prompt, "--recipe", "fp32", "--device", "cpu", "--temperature", 0,
+                            "--tokens", 40, "--as", "ids")
+            ids = torch.tensor([list(prompt.encode())])
+            with torch.no_grad():
+                theirs = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=40)[0, ids.shape[1]:].tolist()
+            ends = model.generation_config.eos_token_id
+            if theirs[-1] in (ends if isinstance(ends, list) else [ends]):
+                theirs.pop()
+            different += [int(word) for word in ours.split()] != theirs
+        return different
 
     def losses(self, model):
         windows = self.windows()
@@ -188,10 +220,10 @@ def main():
             place.mkdir(parents=True)
             form = Form(octet, name, place)
             model = form.write()
-            logits, losses, wrong = form.logits(model), form.losses(model), form.back()
-            good = logits <= 1e-5 and losses <= 1e-6 and not wrong
+            logits, greedy, losses, wrong = form.logits(model), form.greedy(model), form.losses(model), form.back()
+            good = logits <= 1e-5 and losses <= 1e-6 and greedy == 0 and not wrong
             failed = failed or not good
-            print(f"{name:12} logits {logits:.1e}, losses {losses:.1e}, {wrong or 'all keys'}: {'good' if good else 'FAILED'}", flush=True)
+            print(f"{name:12} logits {logits:.1e}, losses {losses:.1e}, greedy texts that differ {greedy}, {wrong or 'all keys'}: {'good' if good else 'FAILED'}", flush=True)
     sys.exit(1 if failed else 0)
 
 
