@@ -230,7 +230,7 @@ TEST_F(CommandLine, InspectsWhatItWrites) {
 TEST_F(CommandLine, EveryCommandExplainsItselfByExamples) {
   EXPECT_TRUE(has(succeed("--help").out, "octet COMMAND --help"));
   for (const char* command :
-       {"train", "compare", "tokenize", "eval", "generate", "export", "report", "inspect", "plan", "bench", "doctor"}) {
+       {"train", "compare", "tokenize", "tokenizer", "eval", "generate", "export", "report", "inspect", "plan", "bench", "doctor"}) {
     const Ended ended = succeed(std::string(command) + " --help");
     EXPECT_TRUE(has(ended.out, std::string("Examples:\n  octet ") + command)) << ended.out;
     EXPECT_EQ(ended.err, "");

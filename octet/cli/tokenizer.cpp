@@ -116,7 +116,7 @@ ExitCode train(Options o) {
   if (exists(config)) log::warn("{} exists and was not changed; its eos_token must be a token of the new tokenizer", printable(config));
   else write_file(config, config_text(o.special.front()));
   output::print("{}: {} tokens from {} of text, {} different words\n", printable(o.output),
-                grouped((long long)(bpe.tokens.size() + o.special.size())), bytes_text(double(selection.bytes)),
+                grouped(std::int64_t(bpe.tokens.size()) + std::int64_t(o.special.size())), bytes_text(double(selection.bytes)),
                 grouped((long long)words.counts().size()));
   return ExitCode::done;
 }

@@ -131,7 +131,7 @@ std::string one_character(const json::Fields& fields, std::string_view key) {
 }
 
 void add(const json::Fields& fields, const std::string& file, Decoders& out) {
-  const std::string type = fields.text("type");
+  const std::string& type = fields.text("type");
   if (type == "Sequence") {
     require_keys(fields, {"type", "decoders"});
     for (const auto& each : fields.objects("decoders")) add(each, file, out);

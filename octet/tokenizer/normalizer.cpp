@@ -83,7 +83,7 @@ class Strip final : public Normalizer {
 };
 
 void add(const json::Fields& fields, const std::string& file, Normalizers& out) {
-  const std::string type = fields.text("type");
+  const std::string& type = fields.text("type");
   if (type == "Sequence") {
     require_keys(fields, {"type", "normalizers"});
     for (const auto& each : fields.objects("normalizers")) add(each, file, out);

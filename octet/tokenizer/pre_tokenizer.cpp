@@ -176,7 +176,7 @@ class Metaspace final : public PreTokenizer {
 };
 
 Behavior read_behavior(const json::Fields& fields) {
-  const std::string name = fields.text("behavior");
+  const std::string& name = fields.text("behavior");
   if (name == "Removed") return Behavior::removed;
   if (name == "Isolated") return Behavior::isolated;
   if (name == "MergedWithPrevious") return Behavior::merged_with_previous;
@@ -187,7 +187,7 @@ Behavior read_behavior(const json::Fields& fields) {
 
 std::unique_ptr<const PreTokenizer> read_metaspace(const json::Fields& fields) {
   require_keys(fields, {"type", "replacement", "prepend_scheme", "split", "add_prefix_space", "str_rep"});
-  const std::string mark = fields.text("replacement");
+  const std::string& mark = fields.text("replacement");
   if (mark.empty() || first_character(mark).bytes != mark.size()) fields.refuse("replacement", "one character");
   const std::string scheme = fields.text_or("prepend_scheme", "always");
   if (scheme != "always" && scheme != "first" && scheme != "never") fields.refuse("prepend_scheme", "always, first or never");
@@ -198,7 +198,7 @@ std::unique_ptr<const PreTokenizer> read_metaspace(const json::Fields& fields) {
 }
 
 void add(const json::Fields& fields, const std::string& file, PreTokenizers& out) {
-  const std::string type = fields.text("type");
+  const std::string& type = fields.text("type");
   if (out.byte_level) fields.refuse("type", "absent: ByteLevel must be the last pre-tokenizer");
   if (type == "Sequence") {
     require_keys(fields, {"type", "pretokenizers"});

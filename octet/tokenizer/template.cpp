@@ -26,7 +26,7 @@ void add_single(const json::Fields& fields, std::int32_t vocab_size, Template& o
 }
 
 void add(const json::Fields& fields, std::int32_t vocab_size, Template& out) {
-  const std::string type = fields.text("type");
+  const std::string& type = fields.text("type");
   if (type == "Sequence") {
     require_keys(fields, {"type", "processors"});
     for (const auto& each : fields.objects("processors")) add(each, vocab_size, out);

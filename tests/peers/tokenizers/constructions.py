@@ -108,8 +108,23 @@ def save(tokenizer, end, folder):
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": end}))
 
 
+def newer_parts():
+    """Characters of compositions that the package does not know."""
+    found = set()
+    for code in range(0xA0, 0x1FB00):
+        parts = unicodedata.normalize("NFD", chr(code)) if unicodedata.category(chr(code)) != "Cs" else chr(code)
+        if parts != chr(code) and normalizers.NFD().normalize_str(chr(code)) != parts:
+            found.update(chr(code), parts)
+    return found
+
+
+NEWER_PARTS = newer_parts()
+
+
 def is_newer(code):
-    """A mark or composed character that the package normalizes by the tables of Unicode 9, which do not have it."""
+    """A mark, or a part of a composed character, that the package's tables of Unicode 9 do not have."""
+    if chr(code) in NEWER_PARTS:
+        return True
     mark = ("a\u0345" if unicodedata.combining(chr(code)) != 240 else "a\u0301") + chr(code)
     return normalizers.NFC().normalize_str(mark) != unicodedata.normalize("NFC", mark)
 
