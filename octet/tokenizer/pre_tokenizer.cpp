@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "octet/base/check.hpp"
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 #include "octet/tokenizer/normalizer.hpp"
@@ -242,6 +243,12 @@ std::span<const std::string_view> known_patterns() {
       R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"};
   static const std::string_view all[] = {default_pattern, more[0], byte_level_pattern, more[1]};
   return all;
+}
+
+std::string_view pattern_named(std::string_view name) {
+  const auto found = std::ranges::find(pattern_names, name);
+  check(found != pattern_names.end(), "there is no pattern {}", name);
+  return known_patterns()[std::size_t(found - pattern_names.begin())];
 }
 
 PreTokenizers read_pre_tokenizers(const json::Fields& fields, const std::string& file) {
