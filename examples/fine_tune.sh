@@ -17,7 +17,7 @@ loop="--set data.sequence_length=64 --set train.batch=16 --set train.eval_every=
 loss() { "$octet" eval "$@" --data pages --sequence 64 --held-out 0.2 --device cpu 2>/dev/null | sed -n 's/.*loss \([0-9.]*\),.*/\1/p'; }
 
 # 1. A folder to begin with.
-"$octet" tokenizer train --input "$sources/octet/**/*.cpp" --input "$sources/docs/*.md" --vocabulary 1024 --pattern qwen2 \
+"$octet" tokenizer train --input "$sources/octet/**/*.cpp" --input "$sources/docs/*.md" --vocabulary 1024 --digits 1 \
   --output made/tokenizer.json
 "$octet" tokenize --input "$sources/octet/**/*.cpp" --tokenizer made --output code --force
 "$octet" train --data code --steps 100 --name base --set optim.learning_rate=3e-3 --set model.family=qwen2 --set model.layers=2 \

@@ -3,7 +3,7 @@
 
     python3 bench/peers/tokenization.py OCTET TOKENIZER_FOLDER FILE...
 
-For 1 and 2 processors, each program runs three times; the best of each is printed. Octet's time is that of the process: loading the
+For 1 and 2 processors, each program runs five times in turn; median and range are printed. Octet's time is that of the process: loading the
 tokenizer, reading the text, writing the dataset. The package's time is that of encode_batch alone, with the texts in memory. Besides the time,
 the seconds of processors are printed, which depend less on other work of the machine.
 """
@@ -11,12 +11,13 @@ the seconds of processors are printed, which depend less on other work of the ma
 import os
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-TURNS = 3
+TURNS = 5
 
 
 def spent(who):
@@ -51,16 +52,17 @@ def main():
     inputs = [word for file in files for word in ("--input", file)]
     print(f"{size:.1f} MB in {len(files)} files")
     for processors in (1, 2):
-        best = {}
+        figures = {}
         for _ in range(TURNS):
             with tempfile.TemporaryDirectory() as out:
                 wall, cpu, _ = timed([octet, "tokenize", *inputs, "--model", folder, "--output", out + "/data"], processors)
-                best.setdefault("octet", []).append((wall, cpu))
+                figures.setdefault("octet", []).append((wall, cpu))
             printed = timed([sys.executable, __file__, "--package", folder, *files], processors)[2]
-            best.setdefault("tokenizers", []).append(tuple(map(float, printed.split())))
-        for name, times in best.items():
-            wall, cpu = min(t[0] for t in times), min(t[1] for t in times)
-            print(f"{processors} processors, {name}: {size / wall:.1f} MB/s, {size / cpu:.1f} MB per processor second")
+            figures.setdefault("tokenizers", []).append(tuple(map(float, printed.split())))
+        for name, times in figures.items():
+            rates = [sorted(size / t[i] for t in times) for i in (0, 1)]
+            wall, cpu = (f"{statistics.median(r):.1f} ({r[0]:.1f} - {r[-1]:.1f})" for r in rates)
+            print(f"{processors} processors, {name}: {wall} MB/s, {cpu} MB per processor second")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ struct Options {
   std::vector<std::string> inputs, special;
   std::int64_t vocabulary = 32000, least_count = 2, threads = 0;
   double max_mb = 0;
-  std::string field = "text", pattern{tokenizer::pattern_names[0]};
+  std::string field = "text", digits{tokenizer::pattern_digits[0]};
 };
 
 /// Adds the words of the next pieces to `own` until there are no more. `mutex` guards the reader.
@@ -96,7 +96,7 @@ void require_train_options(const Options& o) {
 ExitCode train(Options o) {
   if (o.special.empty()) o.special = {"<|endoftext|>"};
   require_train_options(o);
-  const std::string pattern(tokenizer::pattern_named(o.pattern));
+  const std::string pattern(tokenizer::pattern_with_digits(o.digits));
   const tokenizer::BpeTokenizer bytes(tokenizer::tokenizer_json({tokenizer::byte_tokens(), {}}, pattern, o.special),
                                       "the vocabulary of bytes");
   const tokenizer::Regex regex(pattern, "the pattern", "train");
@@ -200,8 +200,8 @@ void add_tokenizer(Program& program) {
   command.option("-i,--input", o->inputs, "train: files or patterns, quoted; encode, decode: files instead of standard input");
   command.option("-o,--output", o->output, "train: the tokenizer.json to write");
   command.option("--vocabulary", o->vocabulary, "train: number of ids", {.at_least = 1, .at_most = 1 << 24});
-  command.option("--pattern", o->pattern, "train: where text is split before pairs are merged, as in the tokenizers of these models",
-                 {.one_of = {tokenizer::pattern_names.begin(), tokenizer::pattern_names.end()}});
+  command.option("--digits", o->digits, "train: digits that a token may have: up to 3 as Llama 3, 1 as Qwen2, or any number as GPT-2",
+                 {.one_of = {tokenizer::pattern_digits.begin(), tokenizer::pattern_digits.end()}});
   command.option("--special", o->special,
                  "train: a special token, may be repeated; the first one ends documents. Without it: <|endoftext|>");
   command.option("--least-count", o->least_count, "train: occurrences that a new token needs", {.at_least = 1});

@@ -245,10 +245,10 @@ std::span<const std::string_view> known_patterns() {
   return all;
 }
 
-std::string_view pattern_named(std::string_view name) {
-  const auto found = std::ranges::find(pattern_names, name);
-  check(found != pattern_names.end(), "there is no pattern {}", name);
-  return known_patterns()[std::size_t(found - pattern_names.begin())];
+std::string_view pattern_with_digits(std::string_view digits) {
+  const auto found = std::ranges::find(pattern_digits, digits);
+  check(found != pattern_digits.end(), "there is no pattern of {} digits", digits);
+  return known_patterns()[std::size_t(found - pattern_digits.begin())];
 }
 
 PreTokenizers read_pre_tokenizers(const json::Fields& fields, const std::string& file) {

@@ -53,10 +53,10 @@ PreTokenizers read_pre_tokenizers(const json::Fields& fields, const std::string&
 
 /// Patterns whose borders are known: those of Split with at_lines.
 std::span<const std::string_view> known_patterns();
-/// Their names, in the same order: those of the models whose tokenizers have them.
-inline constexpr std::array<std::string_view, 4> pattern_names{"llama3", "qwen2", "gpt2", "gpt4"};
-/// The pattern of that name. Throws ContractError when there is none.
-std::string_view pattern_named(std::string_view name);
+/// The digits that a part may have under the first three of them, in their order.
+inline constexpr std::array<std::string_view, 3> pattern_digits{"3", "1", "any"};
+/// The pattern with these digits. Throws ContractError when there is none.
+std::string_view pattern_with_digits(std::string_view digits);
 /// The pattern of the pre-tokenizer ByteLevel. Source: the pre-tokenizer of GPT-2.
 extern const std::string_view byte_level_pattern;
 /// The default pattern of trained tokenizers: contractions, words with one leading sign, up to three digits, signs, line ends, spaces.
