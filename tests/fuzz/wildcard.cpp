@@ -12,11 +12,13 @@ using namespace octet;
 
 namespace {
 
-/// Whether fnmatch(3) means the same by the pattern, and matches it fast. POSIX does not define a backslash in a set and at the end.
+/// Whether fnmatch(3) means the same by the pattern, and matches it fast. POSIX does not define a backslash in a set and at the end, nor
+/// a set without end; glibc matches nothing with one that ends in a range.
 bool comparable(std::string_view pattern, std::string_view text) {
   for (const char* classes : {"[:", "[.", "[="})
     if (pattern.find(classes) != pattern.npos) return false;
   if (pattern.ends_with('\\') || (pattern.find('[') != pattern.npos && pattern.find('\\') != pattern.npos)) return false;
+  if (pattern.ends_with('-') && pattern.find('[') != pattern.npos) return false;
   const auto plain = [](std::string_view s) { return s.find_first_of(std::string_view("\0/", 2)) == s.npos; };
   return plain(pattern) && plain(text) && pattern.size() <= 32 && text.size() <= 64 && std::count(pattern.begin(), pattern.end(), '*') <= 4;
 }
