@@ -128,7 +128,10 @@ Manifest parse(std::string_view text, const std::string& path) {
   const std::string folder = folder_of(path);
   if (exists(folder + "/" + Manifest::file_name))
     throw ConfigError(format("{}: '{}' is a file of a token folder; name the folder, {}{}", key, printable(path),
-                             key == "data.path" ? "--data " : key + " = ", printable(folder)));
+                             key == "data.path"      ? "--data "
+                             : key.starts_with("--") ? key + " "
+                                                     : key + " = ",
+                             printable(folder)));
   throw ConfigError(format("{}: '{}' is a file, not a token folder; tokenize it first: octet tokenize --input {} --output data/tokens", key,
                            printable(path), printable(path)));
 }

@@ -50,7 +50,6 @@ class PieceReader {
   void fill(std::size_t bytes);
   std::size_t cut_text();
   std::size_t cut_lines();
-  bool at_end() const { return ended_; }
 
   const std::vector<TextFile>* files_;
   const tokenizer::Tokenizer* tokenizer_;

@@ -79,7 +79,7 @@ std::string identity_of(std::string_view source) { return "bpe:" + to_text(data:
 
 std::optional<std::string> identity_in(const std::string& folder) {
   const std::string path = folder + "/" + file_name;
-  if (!exists(path)) return std::nullopt;
+  if (folder.empty() || !exists(path)) return std::nullopt;
   return identity_of(read_source(path));
 }
 

@@ -61,7 +61,7 @@ struct OpenOptions {
 /// DataError (a file that is invalid or needs an unsupported part, which is named), IoError.
 std::unique_ptr<const Tokenizer> open_tokenizer(const std::string& name_or_path, const OpenOptions& = {});
 
-/// The identity that open_tokenizer() would give to the tokenizer.json in `folder`; nothing if it has none.
+/// The identity that open_tokenizer() would give to the tokenizer.json in `folder`; nothing if it has none or is "".
 std::optional<std::string> identity_in(const std::string& folder);
 /// The identity of a tokenizer.json with these bytes.
 std::string identity_of(std::string_view source);
