@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -36,7 +37,7 @@ class PartCache {
   static void store(Entry& entry, std::string_view part, std::span<const std::int32_t> ids) {
     entry.bytes = std::uint8_t(part.size()), entry.ids = std::uint8_t(ids.size());
     std::memcpy(entry.part.data(), part.data(), part.size());
-    std::memcpy(entry.id.data(), ids.data(), ids.size_bytes());
+    std::copy(ids.begin(), ids.end(), entry.id.begin());  // a part may have no ids
   }
 
  private:
