@@ -1,0 +1,19 @@
+#include "octet/tensor/storage.hpp"
+
+namespace octet {
+
+Shape scales_shape(Storage s, std::int64_t count) {
+  if (scales_tensor(s)) return {2};
+  if (!scales_blocks(s)) return {0};
+  const std::int64_t blocks = (count + storage_block - 1) / storage_block;
+  return s == Storage::e4m3_expanded ? Shape{blocks, 3} : Shape{blocks};
+}
+
+DType scales_type(Storage s) { return s == Storage::e4m3 || s == Storage::e4m3_root ? DType::e8m0 : DType::f32; }
+
+Stored Stored::plain(const Tensor& t) {
+  check(t.dtype == DType::f32 || t.dtype == DType::bf16, "storage: plain values are f32 or bf16, got {}", t.dtype);
+  return {.codes = t, .scales = {}, .storage = t.dtype == DType::f32 ? Storage::f32 : Storage::bf16};
+}
+
+}  // namespace octet

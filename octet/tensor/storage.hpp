@@ -1,0 +1,62 @@
+#pragma once
+
+#include "octet/tensor/tensor.hpp"
+
+namespace octet {
+
+/// How the values of one variable of training are stored: a master weight, a gradient or a moment of the optimizer. Scales are powers of
+/// two, so an unchanged value is stored again with the same bits.
+enum class Storage : std::uint8_t {
+  f32,
+  bf16,           // BF16, rounded stochastically
+  bf16_nearest,   // BF16, rounded to nearest even: an update below half of the last place is lost
+  f16,            // FP16 with one scale per tensor. Source: Peng et al. 2023, "FP8-LM", section 2.2
+  e4m3,           // E4M3 with one scale per 128 values
+  e4m3_tensor,    // E4M3 with one scale per tensor. Source: FP8-LM, section 2.2
+  e4m3_expanded,  // E4M3 of sign(x) |x / g|^k, with k and g per 128 values. Source: Xi et al. 2024, "COAT", section 4
+  e4m3_root,      // of x >= 0: E4M3 of sqrt(x) with one scale per 128 values
+};
+
+/// Consecutive values, in row-major order, that share the scales of a storage by blocks. The last block may be shorter.
+inline constexpr std::int64_t storage_block = 128;
+
+constexpr std::string_view name(Storage s) {
+  constexpr std::string_view names[] = {"f32", "bf16", "bf16_nearest", "f16", "e4m3", "e4m3_tensor", "e4m3_expanded", "e4m3_root"};
+  return names[std::size_t(s)];
+}
+inline std::string to_text(Storage s) { return std::string(name(s)); }
+
+/// The type of its codes.
+constexpr DType code_type(Storage s) {
+  constexpr DType types[] = {DType::f32, DType::bf16, DType::bf16, DType::f16, DType::e4m3, DType::e4m3, DType::e4m3, DType::e4m3};
+  return types[std::size_t(s)];
+}
+/// One scale for all values.
+constexpr bool scales_tensor(Storage s) { return s == Storage::f16 || s == Storage::e4m3_tensor; }
+/// A scale per block of 128 values.
+constexpr bool scales_blocks(Storage s) { return s == Storage::e4m3 || s == Storage::e4m3_expanded || s == Storage::e4m3_root; }
+
+/// The scalars of `count` values, an empty shape for those that have none:
+///   f16, e4m3_tensor   f32  [2]                      descale, and max |x| of the values
+///   e4m3, e4m3_root    e8m0 [ceil(count / 128)]      descale
+///   e4m3_expanded      f32  [ceil(count / 128), 3]   descale, k, g
+/// All bits zero decode to values that are 0.
+Shape scales_shape(Storage, std::int64_t count);
+DType scales_type(Storage);
+
+/// Codes of a variable and the scalars that decode them. A non-owning view, as a Tensor is.
+struct Stored {
+  Tensor codes;   // code_type(storage) [shape of the variable]
+  Tensor scales;  // scales_type(storage) [scales_shape(storage, count)], empty if the storage has none
+  Storage storage = Storage::f32;
+
+  /// Plain values, f32 or bf16. Throws ContractError for another dtype.
+  static Stored plain(const Tensor&);
+
+  explicit operator bool() const { return bool(codes); }
+  const Shape& shape() const { return codes.shape; }
+  std::int64_t count() const { return codes.count(); }
+  std::size_t bytes() const { return codes.bytes() + (scales ? scales.bytes() : 0); }
+};
+
+}  // namespace octet
