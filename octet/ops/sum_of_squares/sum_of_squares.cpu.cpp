@@ -8,34 +8,40 @@ namespace {
 // Sixteen parallel sums for every register width, so that all instruction sets add in one order.
 constexpr int sums = 16;
 
-OCTET_HD float wide(float x) { return x; }
-OCTET_HD float wide(Bf16 x) { return to_float(x); }
+// Squares and maxima are two passes over values in the nearest cache: one loop with both is not vectorized.
+constexpr std::int64_t chunk = 1024;
+
+OCTET_HD double wide(float x) { return double(x); }
+OCTET_HD double wide(Bf16 x) { return double(to_float(x)); }
 
 struct PieceSums {
   double squares[sums] = {};
-  float most[sums] = {};
+  Vec most{};
 
-  OCTET_HD void add_one(int j, float x) {
-    squares[j] += double(x) * double(x);
-    most[j] = larger(magnitude(x), most[j]);
+  template <class T>
+  OCTET_HD void add_squares(const T* x, std::int64_t n) {
+    double s[sums];
+    for (int j = 0; j < sums; ++j) s[j] = squares[j];
+    std::int64_t i = 0;
+    for (; i + sums <= n; i += sums)
+      for (int j = 0; j < sums; ++j) s[j] += wide(x[i + j]) * wide(x[i + j]);
+    for (int j = 0; i + j < n; ++j) s[j] += wide(x[i + j]) * wide(x[i + j]);
+    for (int j = 0; j < sums; ++j) squares[j] = s[j];
   }
   template <class T>
   OCTET_HD void add(const T* x, std::int64_t n) {
-    std::int64_t i = 0;
-    for (; i + sums <= n; i += sums)
-      for (int j = 0; j < sums; ++j) add_one(j, wide(x[i + j]));
-    for (int j = 0; i + j < n; ++j) add_one(j, wide(x[i + j]));
+    for (std::int64_t at = 0; at < n; at += chunk) {
+      const std::int64_t some = n - at < chunk ? n - at : chunk;
+      Lane{}.each(some, [&](auto c) { most = larger(magnitude(Lane{}.load(x + at, c)), most); });
+      add_squares(x + at, some);
+    }
   }
   OCTET_HD double sum() {
     for (int half = sums / 2; half > 0; half /= 2)
       for (int j = 0; j < half; ++j) squares[j] += squares[j + half];
     return squares[0];
   }
-  OCTET_HD float largest() const {
-    float x = 0;
-    for (const float m : most) x = larger(m, x);
-    return x;
-  }
+  OCTET_HD float largest() const { return Lane{}.max(most); }
 };
 
 // Values of codes are those of f32 that hold them: the sums have the same bits.
