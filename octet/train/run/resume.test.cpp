@@ -128,6 +128,17 @@ TEST(Resume, HoldsWithWeightsGradientsAndMomentsInBf16AndWithRecompute) {
   expect_same_run(whole, cut, 9);
 }
 
+TEST(Resume, HoldsWithGradientsInEightBits) {
+  for (const Storage gradients : {Storage::e4m3, Storage::e4m3_tensor}) {
+    Runs runs("current");
+    runs.config.optim.gradients = gradients, runs.config.train.accumulate = 3;
+    const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
+    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+    runs.train(cut);
+    expect_same_run(whole, cut, 9);
+  }
+}
+
 TEST(Resume, OfARunWithoutACheckpointBeginsAgainAndOfAFinishedOneChangesNothing) {
   const Runs runs("delayed");
   const std::string whole = runs.train().folder, bare = runs.copy_of(whole, "bare"), done = runs.copy_of(whole, "done");
