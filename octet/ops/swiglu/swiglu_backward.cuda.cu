@@ -30,7 +30,7 @@ struct SwiGluHalf {
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
     const bool gate = col < cols;
-    Pack<N> halves[2];
+    Pack<N> halves[SwiGluHalves<T, Rows>::outputs];
     SwiGluHalves<T, Rows>{dy, x, cols}.template make<N>(row, gate ? col : col - cols, halves);
 #pragma unroll
     for (int i = 0; i < N; ++i) out[0].v[i] = gate ? halves[0].v[i] : halves[1].v[i];
