@@ -56,6 +56,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
     out.step = work_of_step(engine, runner, shape, accumulate);
     runner.run(std::vector{shape}, {.measure = true});  // for its memory: most steps do not measure
   }
+  out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
   out.parameters = engine.parameters.count() - config.shape.padding();

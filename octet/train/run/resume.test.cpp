@@ -101,6 +101,7 @@ std::vector<scaling::PrecisionRule> mixed_rules() {
 TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
   Runs runs("delayed");
   runs.config.model.layers = 3, runs.config.recipe.rules = mixed_rules();
+  runs.config.recipe.activations = scaling::SavedActivations::fp8;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
   runs.train(cut);
