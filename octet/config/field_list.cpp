@@ -42,6 +42,11 @@ class Gatherer final : public FieldVisitor {
     check(!why.empty(), "config key `{}`: idle() needs a reason", key_of(name));
     idle_.push_back({key_of(name), has_no_effect ? std::move(why) : ""});
   }
+  void removed(std::string_view name, std::string instead) override {
+    check(!instead.empty(), "config key `{}`: removed() needs a hint", key_of(name));
+    std::string key = new_key(name);
+    here().removed.push_back({std::move(key), std::move(instead)});
+  }
 
   /// The list, when all has been shown. Only now: idle() may come before the field that it names.
   Section finish() {
@@ -120,6 +125,7 @@ std::string range_text(const Range& r) {
 void add_prefix(Section& section, const std::string& prefix) {
   section.key = section.key.empty() ? prefix : prefix + "." + section.key;
   for (Field& field : section.fields) field.key = prefix + "." + field.key;
+  for (auto& [key, instead] : section.removed) key = prefix + "." + key;
   for (Section& inner : section.sections) add_prefix(inner, prefix);
 }
 
@@ -168,6 +174,14 @@ const Section* find_section(const Section& section, std::string_view key) {
     if (const Section* found = find_section(inner, key)) return found;
   }
   return nullptr;
+}
+
+std::string instead_of(const Section& section, std::string_view key) {
+  for (const auto& [removed, instead] : section.removed)
+    if (removed == key) return instead;
+  for (const auto& inner : section.sections)
+    if (std::string instead = instead_of(inner, key); !instead.empty()) return instead;
+  return "";
 }
 
 std::vector<const Field*> all_fields(const Section& section) {

@@ -44,7 +44,8 @@ struct Section {
   std::string key, help;  // key "" is the whole configuration
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
-  bool may_change = false;  // so all that is in it
+  bool may_change = false;                                        // so all that is in it
+  std::vector<std::pair<std::string, std::string>> removed = {};  // keys of earlier versions, and what to set instead
 };
 
 /// The fields of `config`, pointing into it. Throws ContractError when a name is ill-formed or repeated, a value is not accepted by its
@@ -54,6 +55,8 @@ Section gather(ConstRef config);
 
 const Field* find_field(const Section&, std::string_view key);
 const Section* find_section(const Section&, std::string_view key);
+/// The hint of a removed key; "" if `key` is none.
+std::string instead_of(const Section&, std::string_view key);
 /// Every field, a section's own before those of its sections.
 std::vector<const Field*> all_fields(const Section&);
 

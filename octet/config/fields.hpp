@@ -110,6 +110,9 @@ class FieldVisitor {
   /// relative to the section that is visited ("train.eval_every" at the top). Of several reasons the first counts.
   virtual void idle(std::string_view name, bool has_no_effect, std::string why) = 0;
 
+  /// A key of earlier versions, which is refused with a hint: removed("moments", "set optim.m and optim.v").
+  virtual void removed(std::string_view name, std::string instead) = 0;
+
  protected:
   ~FieldVisitor() = default;
   virtual void enumeration(std::string_view name, EnumSlot value, std::string_view help, std::vector<std::string> names,

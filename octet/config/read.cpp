@@ -48,6 +48,7 @@ std::string refusal(const Field& field, const Value& value) {
 }
 
 std::string unknown(const Section& root, const std::string& key) {
+  if (const std::string instead = instead_of(root, key); !instead.empty()) return format("`{}` was removed; {}", shown(key, 80), instead);
   return format("unknown key `{}`{}", shown(key, 80), suggestion(root, key));
 }
 

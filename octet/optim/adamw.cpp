@@ -35,7 +35,17 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
   v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
   v.choice("gradients", gradients, "storage of their gradients, as summed over micro-batches; embedding and head keep f32",
            {{"f32", Storage::f32}, {"bf16", Storage::bf16}, {"e4m3", Storage::e4m3}, {"e4m3_tensor", Storage::e4m3_tensor}});
-  v.choice("moments", moments, "storage of AdamW's two moments; bf16 is rounded stochastically", types);
+  using enum Storage;
+  v.choice("m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values",
+           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}, {"e4m3_expanded", e4m3_expanded}});
+  v.choice("v", this->v, "storage of the second moments of matrices; f16 has a scale per tensor",
+           {{"f32", f32},
+            {"bf16", bf16},
+            {"f16", f16},
+            {"e4m3_expanded", e4m3_expanded},
+            {"e4m3_root", e4m3_root},
+            {"e4m3_tensor", e4m3_tensor}});
+  v.removed("moments", "set optim.m and optim.v, the storage of the first and of the second moment");
   v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once per step",
           config::OnResume::may_change);
   v.section("schedule", schedule, "how the learning rate moves", config::OnResume::may_change);
@@ -53,25 +63,47 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
   const ops::AdamWStep start;
   upload(stream, &start, state_);
+  if (scales_tensor(config_.m) || scales_tensor(config_.v)) maxima_ = zeros({std::int64_t(parameters_.size())}, DType::f32);
   squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
-  maxima_ = zeros({std::int64_t(parameters_.size())}, DType::f32);
   total_ = zeros({1}, DType::f64);
+}
+
+// A storage with scales is for matrices and tables: norms and biases are few, and their moments stay wide.
+Storage moment_storage(const Parameter& p, Storage wanted) {
+  return wanted == Storage::bf16 || p.role != ParameterRole::vector ? wanted : Storage::f32;
 }
 
 // In one piece: a host's memory is pinned once.
 void AdamW::allocate_moments(Stream& stream) {
-  const std::int64_t size = std::int64_t(size_of(config_.moments)), unit = std::int64_t(Arena::alignment) / size;
-  std::int64_t values = 0;
-  for (const Parameter* p : parameters_) values += 2 * round_up(p->shape.count(), unit);
   const bool offload = config_.offload && stream.apart_from_host();
-  const Tensor all = stream.zeros({values}, config_.moments, offload ? Lifetime::host : Lifetime::run, Category::optimizer);
-  std::byte* next = all.as<std::byte>();
-  const auto cut = [&](Shape shape) {
-    const Tensor t{next, shape, config_.moments};
-    next += round_up(shape.count(), unit) * size;
+  std::int64_t size = 0;
+  std::byte* next = nullptr;
+  const auto take = [&](Shape shape, DType type) {
+    const Tensor t{next, shape, type};
+    const std::int64_t bytes = round_up(shape.count() * std::int64_t(octet::size_of(type)), std::int64_t(Arena::alignment));
+    if (next != nullptr) next += bytes;
+    else size += bytes;
     return t;
   };
-  for (const Parameter* p : parameters_) moments_.push_back({cut(p->shape), cut(p->shape)});
+  const auto take_moment = [&](const Parameter& p, Storage wanted) {
+    const Storage s = moment_storage(p, wanted);
+    Stored out{.codes = take(p.shape, code_type(s)), .scales = {}, .storage = s};
+    if (scales_tensor(s) || scales_blocks(s)) out.scales = take(scales_shape(s, p.shape.count()), scales_type(s));
+    return out;
+  };
+  const auto take_all = [&] {
+    moments_.clear();
+    for (const Parameter* p : parameters_) moments_.push_back({take_moment(*p, config_.m), take_moment(*p, config_.v)});
+  };
+  take_all();  // for the size
+  next = stream.zeros({size}, DType::u8, offload ? Lifetime::host : Lifetime::run, Category::optimizer).as<std::byte>();
+  take_all();
+}
+
+// Of what backward stored, where a bound of the new moments needs it.
+Tensor AdamW::gradient_amax(std::size_t parameter) const {
+  const auto& [m, v] = moments_[parameter];
+  return scales_tensor(m.storage) || scales_tensor(v.storage) ? maxima_.rows(std::int64_t(parameter), 1) : Tensor{};
 }
 
 void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor) {
@@ -89,32 +121,27 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
                      .nonfinite = nonfinite,
                      .unscale = gradient_factor});
   std::vector<ops::AdamWParameter> updated;
-  const auto update = [&] {
-    ops::adamw(stream, {.parameters = updated, .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});
-    updated.clear();
-  };
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
-    const Scope scope(stream);
-    const bool coded = p.gradient.coded();
-    const Tensor gradient = coded ? stream.empty(p.shape, DType::f32) : p.gradient.stored().values();
-    if (coded) update(), ops::decode_stored(stream, p.gradient.stored(), gradient);
-    updated.push_back({.value = p.value,
-                       .grad = gradient,
+    updated.push_back({.value = Stored::plain(p.value),
+                       .grad = gradients_[i],
                        .moments = moments_[i],
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,
-                       .key = hash_of(p.path.c_str())});
+                       .key = hash_of(p.path.c_str()),
+                       .gradient_amax = gradient_amax(i)});
     ++p.version;
-    if (coded) update();
   }
-  update();
+  ops::adamw(stream, {.parameters = updated, .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});
 }
 
 void AdamW::visit_state(StateVisitor& visitor) {
   visitor.state("step", state_);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    visitor.state(parameters_[i]->path + ".m", moments_[i].m);
-    visitor.state(parameters_[i]->path + ".v", moments_[i].v);
+    const auto visit = [&](const char* name, const Stored& moment) {
+      visitor.state(parameters_[i]->path + name, moment.codes);
+      if (moment.scales) visitor.state(parameters_[i]->path + name + ".scales", moment.scales);
+    };
+    visit(".m", moments_[i].m), visit(".v", moments_[i].v);
   }
 }
 

@@ -15,9 +15,10 @@ struct AdamWConfig {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
-  DType master = DType::f32, moments = DType::f32;  // storage of matrices, and both moments
-  Storage gradients = Storage::f32;                 // of matrices
-  bool offload = false;                             // on a GPU: the moments in the host's memory
+  DType master = DType::f32;                   // storage of matrices
+  Storage gradients = Storage::f32;            // of matrices
+  Storage m = Storage::f32, v = Storage::f32;  // of the moments; those of vectors are f32 or bf16
+  bool offload = false;                        // on a GPU: the moments in the host's memory
   ScheduleConfig schedule;
 
   void fields(config::FieldVisitor&);
@@ -25,7 +26,7 @@ struct AdamWConfig {
 
 /// AdamW over a model's parameters, with clipping of the global gradient norm. Weight decay acts on matrices, not on norms and biases.
 /// Everything that changes from step to step is in device memory; a step whose loss, gradient norm or any quantized value is not
-/// finite changes nothing but the device's skip flag. BF16 storage is rounded stochastically.
+/// finite changes nothing but the device's skip flag.
 class AdamW {
  public:
   /// Allocates the moments. The parameters must have storage and outlive this.
@@ -41,19 +42,21 @@ class AdamW {
   /// The scalars of the last step. Waits for it.
   ops::AdamWStep last(Stream& stream) const { return *HostCopy(stream, state_).as<ops::AdamWStep>(); }
 
-  /// The moments of every parameter, and the scalars of the last step.
+  /// The moments of every parameter (codes, and scales where they have some), and the scalars of the last step.
   void visit_state(StateVisitor&);
 
   const AdamWConfig& config() const { return config_; }
 
  private:
   void allocate_moments(Stream&);
+  Tensor gradient_amax(std::size_t parameter) const;
 
   AdamWConfig config_;
   std::vector<Parameter*> parameters_;
   std::vector<ops::Moments> moments_;
   std::vector<Stored> gradients_;
-  Tensor state_, squares_, maxima_, total_;  // maxima: f32 [n], of the magnitudes of gradients
+  Tensor state_, squares_, total_;
+  Tensor maxima_;  // f32 [parameters]: max |gradient|; empty unless a moment has a scale per tensor
 };
 
 }  // namespace octet::optim

@@ -5,7 +5,7 @@
 
 namespace octet::ops {
 
-/// What becomes of values other than 0 that are nearer to 0 than to the least code.
+/// The code of a value other than 0 that is nearer to 0 than to the least code.
 enum class Tiny : std::uint8_t {
   flush,  // 0
   keep,   // the least code: of a second moment, since a first moment over a root of 0 would be divided by eps
@@ -19,6 +19,9 @@ void decode_stored(Stream&, const Stored& x, const Tensor& values);
 /// which the largest magnitude is representable; of e4m3_expanded see expanded.math.hpp. Infinity in an 8-bit storage becomes NaN, and
 /// neither is part of a maximum. `tiny` acts on scaled storages. Workspace: f32 [1], from scratch, per-tensor scales only.
 void encode_stored(Stream&, const Tensor& values, const Stored& x, Tiny tiny = Tiny::flush);
+
+/// amax = max |x| of its finite values, f32 [1]; 0 of an empty tensor.
+void amax_of(Stream&, const Stored& x, const Tensor& amax);
 
 /// Throws ContractError unless the codes have the type of the storage and the scales its shape and type. `who`: the op, for the message.
 void check_stored(const char* who, const Stored&);

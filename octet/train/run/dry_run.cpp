@@ -1,5 +1,6 @@
 #include "octet/train/run/dry_run.hpp"
 
+#include "octet/ops/adamw/stored_update.math.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"
@@ -33,7 +34,13 @@ void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& pla
   const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
   plan.push_back({"master weights", 0, 0, to_text(c.master), format("updated by the optimizer{}", rounding(c.master))});
   plan.push_back({"weight gradients", 0, 0, to_text(c.gradients), format("added up over micro-batches{}", rounding_of(c.gradients))});
-  plan.push_back({"optimizer moments", 0, 0, to_text(c.moments), format("both of AdamW's{}", rounding(c.moments))});
+  const auto moments = [&](const char* what, const char* of, Storage s, ops::AdamWVariable variable) {
+    const char* const scales = scales_tensor(s) ? "; one scale per tensor" : scales_blocks(s) ? "; scales per 128 values" : "";
+    const char* const drawn = ops::rounds_stochastically(s, variable) ? "; rounded stochastically" : "";
+    plan.push_back({what, 0, 0, to_text(s), format("AdamW's mean of {}{}{}", of, scales, drawn)});
+  };
+  moments("first moments", "gradients", c.m, ops::AdamWVariable::m);
+  moments("second moments", "squared gradients", c.v, ops::AdamWVariable::v);
 }
 
 void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
@@ -82,8 +89,8 @@ std::string remedies(const MemoryPeak& memory, std::size_t available, const Loop
   const std::size_t fixed = states(memory), of_batch = memory.total - std::min(memory.total, fixed);
   if (fixed > available)
     return format(
-        "weights, gradients and optimizer states alone need {}, at any batch size: set optim.master, optim.gradients and "
-        "optim.moments to \"bf16\", recipe.weights = \"on_demand\", optim.offload = true on a GPU, or use a smaller model; see "
+        "weights, gradients and optimizer states alone need {}, at any batch size: set optim.master, optim.gradients, "
+        "optim.m and optim.v to \"bf16\", recipe.weights = \"on_demand\", optim.offload = true on a GPU, or use a smaller model; see "
         "docs/recipes.md#memory",
         bytes_text(double(fixed)));
   const std::string more =
@@ -102,7 +109,7 @@ std::string remedies(const MemoryPeak& memory, std::size_t available, const Loop
 void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& loop) {
   if (dry.memory.host > 0 && dry.memory.host > cpu::available_bytes())
     throw DeviceError(
-        format("optim.offload needs {} of the host's memory and {} are free: set optim.moments = \"bf16\", or optim.offload = false",
+        format("optim.offload needs {} of the host's memory and {} are free: set optim.m and optim.v to \"bf16\", or optim.offload = false",
                bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
   if (dry.memory.total <= available) return;
   std::string largest;

@@ -120,7 +120,8 @@ TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
 
 TEST(Resume, HoldsWithWeightsGradientsAndMomentsInBf16AndWithRecompute) {
   Runs runs("current");
-  runs.config.optim.master = runs.config.optim.moments = DType::bf16, runs.config.optim.gradients = Storage::bf16;
+  runs.config.optim.master = DType::bf16;
+  runs.config.optim.gradients = runs.config.optim.m = runs.config.optim.v = Storage::bf16;
   runs.config.model.recompute = {"block"}, runs.config.recipe.weights = scaling::WeightCodes::on_demand, runs.config.train.accumulate = 1;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
@@ -137,6 +138,23 @@ TEST(Resume, HoldsWithGradientsInEightBits) {
     fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
     runs.train(cut);
     expect_same_run(whole, cut, 9);
+  }
+}
+
+TEST(Resume, HoldsWithMomentsInEightBitsAndTheirScales) {
+  using enum Storage;
+  for (const auto& [m, v] : {std::pair{e4m3, f16}, {e4m3_expanded, e4m3_expanded}, {e4m3_tensor, e4m3_root}}) {
+    Runs runs("current");
+    runs.config.optim.m = m, runs.config.optim.v = v;
+    const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
+    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+    runs.train(cut);
+    expect_same_run(whole, cut, 9);
+    const auto state = io::SafetensorsFile::open(CheckpointStore(checkpoint_folder(cut)).path(9) + "/state.safetensors");
+    for (const char* name : {"engine.optimizer.layers.0.attn.qkv.weight.m", "engine.optimizer.layers.0.attn.qkv.weight.m.scales",
+                             "engine.optimizer.layers.0.attn.qkv.weight.v.scales"})
+      EXPECT_TRUE(state.find(name)) << name;
+    EXPECT_FALSE(state.find("engine.optimizer.layers.0.norm1.weight.m.scales")) << "vectors have wide moments";
   }
 }
 
