@@ -32,13 +32,13 @@ struct GeluGradient {
 }  // namespace
 
 void gelu_forward(Queue queue, const Tensor& x, const ops::Sink& y) {
-  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(x.dtype, "gelu", [&]<class T>() {
     fill_sink<T>(queue, y, Gelu<T>{x.as<T>(), int(x.shape[1])}, packs_of_eight(x));
   });
 }
 
 void gelu_backward(Queue queue, const Tensor& dy, const Tensor& x, const ops::Sink& dx) {
-  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(x.dtype, "gelu", [&]<class T>() {
     fill_sink<T>(queue, dx, GeluGradient<T>{dy.as<T>(), x.as<T>(), int(x.shape[1])}, packs_of_eight(dy) && packs_of_eight(x));
   });
 }

@@ -5,7 +5,7 @@
 namespace octet::ops {
 
 /// y[t, c] = silu(x[t, c]) * x[t, F + c],   silu(g) = g / (1 + e^-g): the gate is the left half of x, `up` the right.
-/// x: [T, 2 F] f32 or bf16; y: a sink of [T, F] and x's dtype. Throws ContractError on other shapes or dtypes.
+/// x: [T, 2 F] f32, bf16 or f16; y: a sink of [T, F] and x's dtype. Throws ContractError on other shapes or dtypes.
 /// Source: Shazeer 2020, "GLU Variants Improve Transformer", eq. 6.
 void swiglu_forward(Stream&, const Tensor& x, Sink& y);
 

@@ -39,8 +39,8 @@ struct SwiGluHalf {
 
 void swiglu_backward(Queue queue, const Tensor& dy, const Tensor& x, const ops::Sink& dx) {
   const bool aligned = packs_of_eight(dy) && packs_of_eight(x);
-  dispatch<float, Bf16>(x.dtype, "swiglu", [&]<class T>() {
-    if constexpr (std::is_same_v<T, Bf16>) {  // of f32, two tiles are more than a thread has registers for
+  dispatch<float, Bf16, Fp16>(x.dtype, "swiglu", [&]<class T>() {
+    if constexpr (sizeof(T) == 2) {  // of f32, two tiles are more than a thread has registers for
       if (aligned && splits_into_tiles(dx) && has_aligned_packs(dx))
         return fill_sink<T>(queue, dx, SwiGluHalves<T>{dy.as<T>(), x.as<T>(), int(dy.shape[1])}, true);
     }

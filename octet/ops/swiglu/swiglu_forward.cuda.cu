@@ -20,7 +20,7 @@ struct SwiGlu {
 }  // namespace
 
 void swiglu_forward(Queue queue, const Tensor& x, const ops::Sink& y) {
-  dispatch<float, Bf16>(x.dtype, "swiglu", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(x.dtype, "swiglu", [&]<class T>() {
     fill_sink<T>(queue, y, SwiGlu<T>{x.as<T>(), int(y.shape[1])}, packs_of_eight(x));
   });
 }
