@@ -9,30 +9,12 @@
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/tensor/stream.hpp"
 #include "tests/testing/bounded.hpp"
+#include "tests/testing/rounded.hpp"
 #include "tests/testing/testing.hpp"
 
 // Shared by tests of ops: tensors from numbers and back, kernels of every instruction set, and the dry run beside the real one.
 
 namespace octet::testing {
-
-/// The error of rounding x to a type of activations is at most unit |x| + smallest.
-struct RoundingTo {
-  double unit, smallest;
-};
-inline RoundingTo rounding_to(DType dtype) {
-  if (dtype == DType::bf16) return {unit_bf16, 0x1p-134};
-  if (dtype == DType::f16) return {unit_f16, 0x1p-25};
-  return {0, 0};
-}
-
-/// x as an element of a tensor.
-inline void put(const Tensor& t, std::int64_t i, float x) {
-  dispatch<float, Bf16, Fp16>(t.dtype, "put", [&]<class T>() { t.as<T>()[i] = from_float<T>(x); });
-}
-/// x rounded to a type of activations.
-inline float rounded(float x, DType dtype) {
-  return dtype == DType::bf16 ? to_float(to_bf16(x)) : dtype == DType::f16 ? to_float(to_fp16(x)) : x;
-}
 
 /// A tensor that lives as long as the stream and holds `values`, rounded to its dtype (f32, bf16 or f16); on the null device, no values.
 inline Tensor tensor_of(Stream& stream, const std::vector<float>& values, Shape shape, DType dtype = DType::f32) {
