@@ -74,7 +74,8 @@ void AdamW::allocate_moments(Stream& stream) {
   for (const Parameter* p : parameters_) moments_.push_back({cut(p->shape), cut(p->shape)});
 }
 
-void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor) {
+void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,
+                 const Tensor& loss_scale) {
   for (const Parameter* p : parameters_)
     check(p->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update", p->path);
   const float rate = float(learning_rate);
@@ -87,7 +88,8 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
                      .beta2 = config_.beta2,
                      .loss = loss,
                      .nonfinite = nonfinite,
-                     .unscale = gradient_factor});
+                     .gradient_factor = gradient_factor,
+                     .loss_scale = loss_scale});
   std::vector<ops::AdamWParameter> updated;
   const auto update = [&] {
     ops::adamw(stream, {.parameters = updated, .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});
