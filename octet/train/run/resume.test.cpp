@@ -79,7 +79,7 @@ void expect_same_run(const std::string& a, const std::string& b, std::int64_t st
 
 class ResumedRun : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Resume, ResumedRun,
-                         ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+                         ::testing::Values("fp32", "bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
 TEST_P(ResumedRun, IsBitForBitTheRunThatNeverStopped) {
   const Runs runs(GetParam());
