@@ -67,7 +67,7 @@ Result run(Stream& stream, const scaling::PrecisionConfig& config, double gradie
     linear.backward(stream, linear.quantize_gradient(stream, r.dy, pass), saved, dx);
     precision.end_step(stream, skip);
   }
-  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().gradient.data());
+  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().gradient.stored().codes);
   return r;
 }
 

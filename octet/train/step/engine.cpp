@@ -37,7 +37,7 @@ void Engine::visit_state(StateVisitor& visitor) {
 }
 
 void Engine::measure_parameters() {
-  const std::vector<Tensor> values = parameters.values();
+  const std::vector<Stored> values = nn::stored(parameters.values());
   const Scope scope(stream);
   const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
   ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});
