@@ -27,12 +27,13 @@ double norm(const std::vector<float>& x) {
   return std::sqrt(squares);
 }
 
-Case steps(const std::string& family, const std::string& recipe) {
-  return {format("engine {} {}", family, recipe), [=](Side& side) {
+Case steps(const std::string& family, const std::string& recipe, scaling::SavedActivations saved = scaling::SavedActivations::bf16) {
+  const bool coded = saved == scaling::SavedActivations::fp8;
+  return {format("engine {} {}{}", family, recipe, coded ? ", activations saved in 8 bits" : ""), [=](Side& side) {
             const Device device = side.stream().device();
             train::EngineConfig config = small_engine(family, recipe);
             config.shape.hidden = 128;  // every dimension a multiple of 16, so that the GPU multiplies codes as they are
-            config.shape.vocabulary = 64;
+            config.shape.vocabulary = 64, config.precision.activations = saved;
             train::Engine e(config, device, machine::machine_target(device));
             e.parameters.initialize(e.stream, 7);
             train::StepRunner runner(e);
@@ -51,7 +52,7 @@ Case steps(const std::string& family, const std::string& recipe) {
               numbers(side, "counts of weights", counts, same_bits()), numbers(side, "scales of weights", scales, same_bits());
             }
             // Layers times roundings of an activation, relative to the whole.
-            const double unit = recipe == "fp32" ? 0x1p-24 * 256 : recipe == "bf16" ? 0x1p-8 : 0x1p-4, layers = 12;
+            const double unit = coded ? 0x1p-4 : recipe == "fp32" ? 0x1p-24 * 256 : recipe == "bf16" ? 0x1p-8 : 0x1p-4, layers = 12;
             std::vector<float> losses;
             for (int s = 0; s < 3; ++s) {
               runner.run(std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))},
@@ -133,7 +134,9 @@ std::vector<Case> make() {
   for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(activation_codes(family));
   cases.push_back(quantized_head());
   for (const auto& recipe : scaling::recipes())
-    for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
+    for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"})
+      for (const auto saved : {scaling::SavedActivations::bf16, scaling::SavedActivations::fp8})
+        cases.push_back(steps(family, std::string(recipe.name), saved));
   return cases;
 }
 const Cases registered(make);

@@ -38,7 +38,7 @@ Saved saving(Stream&, const Saved& x, Sink* codes);
 /// Its values; codes are decoded into scratch.
 Tensor values_of(Stream&, const Saved&);
 
-/// Throws ContractError unless codes have E8M0 scales of 1x32 blocks, and `parts` equal parts of the columns are whole blocks.
+/// Throws ContractError unless codes have E8M0 scales of 1x32 blocks and each of `parts` equal parts of the columns is a multiple of 32.
 void check_saved(const Saved&, int parts, const char* op);
 
 }  // namespace octet::ops
