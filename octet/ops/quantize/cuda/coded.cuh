@@ -54,20 +54,23 @@ struct CodedRows {
   __device__ __forceinline__ CodedRow operator()(int row) const { return {row_of(codes, row, cols), scales + row * scales_of_row}; }
 };
 
-/// A row of values that are encoded as they are loaded: each thread finds the maximum of its pack's block, which is in the L1 cache, so
-/// that no thread waits for another and repeated loads store the same codes.
+template <class T>
+struct SavingRows;
+
+/// Columns of a row from `at` on, whose values are encoded as they are loaded. Each thread finds the maximum of its pack's block, which is
+/// in the L1 cache: no thread waits for another, and loading twice stores the same codes. Addresses are computed from the rows, in constant
+/// memory, to save registers.
 template <class T>
 struct SavingRow {
-  const T* values;
-  std::uint8_t *codes, *scales;
-  std::int64_t at = 0;
-  __device__ __forceinline__ SavingRow operator+(std::int64_t columns) const { return {values, codes, scales, at + columns}; }
+  const SavingRows<T>& rows;
+  int row, at = 0;
+  __device__ __forceinline__ SavingRow operator+(std::int64_t columns) const { return {rows, row, at + int(columns)}; }
 };
 
-/// The largest magnitude of a block; NaN is ignored.
+/// The largest magnitude of a block; NaN is ignored. One load at a time: registers are scarce, and other warps hide the latency.
 __device__ __forceinline__ float block_top(const Bf16* block) {
   unsigned most = 0;
-#pragma unroll
+#pragma unroll 1
   for (int i = 0; i < ops::saved_block; i += 8) {
     const uint4 q = __ldg(reinterpret_cast<const uint4*>(block + i));
     most = larger_magnitudes(q.x, larger_magnitudes(q.y, larger_magnitudes(q.z, larger_magnitudes(q.w, most))));
@@ -76,7 +79,7 @@ __device__ __forceinline__ float block_top(const Bf16* block) {
 }
 __device__ __forceinline__ float block_top(const float* block) {
   float most = 0;
-#pragma unroll
+#pragma unroll 1
   for (int i = 0; i < ops::saved_block; i += 4) {
     const float4 q = __ldg(reinterpret_cast<const float4*>(block + i));
     most = fmaxf(fmaxf(fabsf(q.x), fabsf(q.y)), fmaxf(fmaxf(fabsf(q.z), fabsf(q.w)), most));
@@ -89,16 +92,19 @@ struct SavingPackLanes : PackLanes<N> {
   using PackLanes<N>::load;
   template <class T>
   __device__ __forceinline__ Pack<N> load(const SavingRow<T>& x, std::int64_t i) const {
-    const std::int64_t at = x.at + i, block = at / ops::saved_block;
-    const auto s = block_scale(block_top(x.values + block * ops::saved_block), {.rule = ScaleRule::e8m0, .format_max = E4M3::max});
-    const Pack<N> v = cuda::load<N>(x.values, at);
+    const SavingRows<T>& rows = x.rows;
+    const int at = x.at + int(i), block = at / ops::saved_block;
+    const T* const values = row_of(rows.values, x.row, rows.cols);
+    const auto s = block_scale(block_top(values + block * ops::saved_block), {.rule = ScaleRule::e8m0, .format_max = E4M3::max});
+    const Pack<N> v = cuda::load<N>(values, at);
+    std::uint8_t* const codes = row_of(rows.codes, x.row, rows.cols) + at;
     if constexpr (N == 8) {
-      *reinterpret_cast<uint2*>(x.codes + at) = encode_eight<E4M3>(Eight<T>::of(v), [&](int) { return s.scale; });
+      *reinterpret_cast<uint2*>(codes) = encode_eight<E4M3>(Eight<T>::of(v), [&](int) { return s.scale; });
     } else {
 #pragma unroll
-      for (int j = 0; j < N; ++j) x.codes[at + j] = encode<E4M3>(v.v[j] * s.scale);
+      for (int j = 0; j < N; ++j) codes[j] = encode<E4M3>(v.v[j] * s.scale);
     }
-    if (at % ops::saved_block == 0) x.scales[block] = std::uint8_t(s.code);
+    if (at % ops::saved_block == 0) rows.scales[x.row * rows.scales_of_row + block] = std::uint8_t(s.code);
     return v;
   }
 };
@@ -111,9 +117,7 @@ struct SavingRows {
   std::int64_t scales_of_row;
   template <int N>
   using Lanes = SavingPackLanes<N>;
-  __device__ __forceinline__ SavingRow<T> operator()(int row) const {
-    return {row_of(values, row, cols), row_of(codes, row, cols), scales + row * scales_of_row};
-  }
+  __device__ __forceinline__ SavingRow<T> operator()(int row) const { return {*this, row}; }
 };
 
 /// f(rows of x, whether packs of eight are aligned).
