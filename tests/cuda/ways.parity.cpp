@@ -143,11 +143,12 @@ std::vector<Case> make() {
   const auto coded = [](Change change) -> Change {
     return [change](auto& c) { c.precision.activations = scaling::SavedActivations::fp8, change(c); };
   };
-  for (const char* recipe : {"bf16", "delayed", "current", "rowwise", "block128", "mxfp8"}) {
+  for (const char* recipe : {"bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8"}) {
     for (const auto& [name, change] : ways) cases.push_back(same_weights(recipe, name, change));
     for (const std::vector<std::string>& parts : {std::vector<std::string>{}, {"norm", "activation"}, {"mlp"}, {"attention"}, {"block"}})
-      cases.push_back(same_weights(recipe, format("saving 8 bits, recomputing {}", parts.empty() ? "nothing" : parts.back()),
-                                   coded(recompute(parts)), coded(recompute({}))));
+      if (std::string(recipe) != "fp16")
+        cases.push_back(same_weights(recipe, format("saving 8 bits, recomputing {}", parts.empty() ? "nothing" : parts.back()),
+                                     coded(recompute(parts)), coded(recompute({}))));
     cases.push_back(resumed(recipe)), cases.push_back(moved(recipe)), cases.push_back(saved(recipe));
   }
   return cases;

@@ -125,16 +125,20 @@ template <class T, class F>
 void with_rows(const ops::Saved& x, const F& f) {
   const int cols = int(x.shape[1]);
   if (!x.coded()) return f(ValueRows<T>{x.values.as<T>(), cols}, packs_of_eight(x.values));
-  const Quantized& q = x.codes;
-  f(CodedRows{q.codes.u8(), q.descales.u8(), cols, q.descales.shape[1]}, packs_of_eight(q.codes));
+  if constexpr (!std::is_same_v<T, Fp16>) {  // see check_saved()
+    const Quantized& q = x.codes;
+    f(CodedRows{q.codes.u8(), q.descales.u8(), cols, q.descales.shape[1]}, packs_of_eight(q.codes));
+  }
 }
 
 /// The same for ops of forward: where x has values and codes, loads also encode.
 template <class T, class F>
 void with_saving_rows(const ops::Saved& x, const F& f) {
   if (!x.values || !x.codes) return with_rows<T>(x, f);
-  const Quantized& q = x.codes;
-  f(SavingRows<T>{x.values.as<T>(), q.codes.u8(), q.descales.u8(), int(x.shape[1]), q.descales.shape[1]}, packs_of_eight(x.values));
+  if constexpr (!std::is_same_v<T, Fp16>) {
+    const Quantized& q = x.codes;
+    f(SavingRows<T>{x.values.as<T>(), q.codes.u8(), q.descales.u8(), int(x.shape[1]), q.descales.shape[1]}, packs_of_eight(x.values));
+  }
 }
 
 }  // namespace octet::cuda
