@@ -34,8 +34,7 @@ Tensor values_of(Stream& stream, const Saved& saved) {
 void check_saved(const Saved& x, int parts, const char* op) {
   if (!x.codes) return;
   const Quantized& q = x.codes;
-  check(x.dtype == DType::f32 || x.dtype == DType::bf16, "{}: codes of saved activations are made of f32 or bf16, got {}", op,
-        x.dtype);
+  check(x.dtype == DType::f32 || x.dtype == DType::bf16, "{}: codes of saved activations are made of f32 or bf16, got {}", op, x.dtype);
   check(q.codes.dtype == DType::e4m3 && q.block == ScaleBlock{1, saved_block} && q.descales.dtype == DType::e8m0 && !q.transposed,
         "{}: a saved matrix has E4M3 codes in 1x{} blocks with E8M0 scales, got {} in blocks {}", op, saved_block, q.codes.dtype, q.block);
   check(x.shape[1] % (parts * saved_block) == 0, "{}: codes need {} x {} columns or a multiple, got {}", op, parts, saved_block, x.shape);
