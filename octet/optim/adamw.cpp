@@ -2,7 +2,6 @@
 
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/clip/clip.hpp"
-#include "octet/ops/stored/stored.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
 namespace octet::optim {
@@ -33,8 +32,9 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
           config::OnResume::may_change);
   const std::initializer_list<std::pair<const char*, DType>> types{{"f32", DType::f32}, {"bf16", DType::bf16}};
   v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
-  v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", types);
   using enum Storage;
+  v.choice("gradients", gradients, "storage of their gradients, as summed over micro-batches; embedding and head keep f32",
+           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}});
   v.choice("m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values",
            {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}, {"e4m3_expanded", e4m3_expanded}});
   v.choice("v", this->v, "storage of the second moments of matrices; f16 has a scale per tensor",
@@ -55,15 +55,15 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   require_representable(config);
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
-    check(bool(p->gradient.data()), "adamw: {} has no gradient storage", p->path);
-    gradients_.push_back(p->gradient.data());
+    check(bool(p->gradient.stored()), "adamw: {} has no gradient storage", p->path);
+    gradients_.push_back(p->gradient.stored());
   }
   allocate_moments(stream);
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
   const ops::AdamWStep start;
   upload(stream, &start, state_);
-  if (scales_tensor(config_.m) || scales_tensor(config_.v)) maxima_ = zeros({std::int64_t(parameters_.size())}, DType::f32);
   squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
+  maxima_ = zeros({std::int64_t(parameters_.size())}, DType::f32);
   total_ = zeros({1}, DType::f64);
 }
 
@@ -99,18 +99,13 @@ void AdamW::allocate_moments(Stream& stream) {
   take_all();
 }
 
-// Of what backward stored, where a bound of the new moments needs it.
-Tensor AdamW::gradient_amax(std::size_t parameter) const {
-  const auto& [m, v] = moments_[parameter];
-  return scales_tensor(m.storage) || scales_tensor(v.storage) ? maxima_.rows(std::int64_t(parameter), 1) : Tensor{};
-}
-
-void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor) {
+void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,
+                 const Tensor& loss_scale) {
   for (const Parameter* p : parameters_)
     check(p->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update", p->path);
   const float rate = float(learning_rate);
   upload(stream, &rate, state_.rows(ops::adamw_step_rate, 1));
-  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_});
+  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_, .maxima = maxima_});
   ops::clip(stream, {.sum_of_squares = total_,
                      .step = state_,
                      .max_norm = float(config_.max_grad_norm),
@@ -118,19 +113,17 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
                      .beta2 = config_.beta2,
                      .loss = loss,
                      .nonfinite = nonfinite,
-                     .unscale = gradient_factor});
+                     .gradient_factor = gradient_factor,
+                     .loss_scale = loss_scale});
   std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
-    const Stored grad = Stored::plain(p.gradient.data());
-    const Tensor amax = gradient_amax(i);
-    if (amax) ops::amax_of(stream, grad, amax);
     updated.push_back({.value = Stored::plain(p.value),
-                       .grad = grad,
+                       .grad = p.gradient.stored(),
                        .moments = moments_[i],
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str()),
-                       .gradient_amax = amax});
+                       .gradient_amax = maxima_.rows(std::int64_t(i), 1)});
     ++p.version;
   }
   ops::adamw(stream, {.parameters = updated, .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});

@@ -20,8 +20,9 @@ struct AdamWStep {
   double power1 = 1, power2 = 1;  // beta1^t and beta2^t after t applied steps
 };
 inline constexpr int adamw_step_floats = sizeof(AdamWStep) / sizeof(float);
-inline constexpr int adamw_step_rate = 0;  // index of `learning_rate`
-inline constexpr int adamw_step_skip = 4;  // index of `skip`: step.rows(adamw_step_skip, 1) is the skip flag of other ops
+inline constexpr int adamw_step_rate = 0;     // index of `learning_rate`
+inline constexpr int adamw_step_updates = 6;  // index of `updates`
+inline constexpr int adamw_step_skip = 4;     // index of `skip`: step.rows(adamw_step_skip, 1) is the skip flag of other ops
 
 /// The variables of an update, numbered as their streams of draws.
 enum class AdamWVariable : std::uint8_t { value, m, v };

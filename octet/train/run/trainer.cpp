@@ -36,6 +36,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, engine.shape.vocabulary);
   require_model(engine);
   const Device device = machine::device_named(config.device);
+  if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps);
   dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_native(dry_, config.recipe);
   require_memory(dry_, machine::available_bytes(device), config.train);
@@ -170,7 +171,7 @@ telemetry::RunState Trainer::train() {
     if (at_.skipped_in_a_row >= config_.train.max_skipped || !not_finite_.empty()) return telemetry::RunState::diverged;
     if (done()) return telemetry::RunState::finished;
     save_if_due();
-    one_step();
+    traced_step();
     watch_folder();
   }
 }
@@ -182,6 +183,7 @@ telemetry::RunState Trainer::settle(telemetry::RunState state) {
   if (stop_requested() && state == telemetry::RunState::finished) state = telemetry::RunState::stopped;
   recorder_->finish_console();
   require_folder();
+  end_trace();
   if (state == telemetry::RunState::diverged) return state;
   if (calibrated_) save_last(state);
   if (options_.save_weights && config_.train.save_weights)
@@ -257,6 +259,21 @@ std::vector<data::Batch> Trainer::next_micro_batches() {
   return batches;
 }
 
+void Trainer::traced_step() {
+  if (tracer_) tracer_->begin_step();
+  one_step();
+  if (tracer_ && tracer_->end_step(at_.step)) end_trace();
+}
+
+void Trainer::end_trace() {
+  if (!tracer_) return;
+  const telemetry::StepTrace trace = tracer_->write(run_.folder);
+  tracer_.reset();
+  if (trace.steps.empty()) return log::warn("--trace: the run ended before its {}th step, so no step was traced", StepTracer::left_out + 1);
+  log::info("{} steps traced: {}/{}\n{}", trace.steps.size(), run_.folder, StepTracer::file_name,
+            telemetry::trace_table(telemetry::trace_rows(trace), 12));
+}
+
 void Trainer::one_step() {
   const double begin = monotonic_seconds(), waited = loader_->wait_seconds();
   const std::uint64_t sample = loader_->position();
@@ -281,6 +298,7 @@ void Trainer::one_step() {
                          .grad_norm = shown.step.gradient_norm,
                          .learning_rate = shown.step.learning_rate,
                          .skipped = shown.step.skip != 0};
+  if (shown.loss_scale.now != 0) e.loss_scale = double(shown.loss_scale.now);
   e.param_norm = std::sqrt(shown.parameter_squares);
   e.seconds = monotonic_seconds() - begin;
   e.time = recorder_->seconds();
@@ -298,11 +316,13 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   recorder_->scales(at_.step, shown);
   if (measured) recorder_->health(at_.step, shown);
   if (shown.step.skip != 0) {
-    ++at_.skipped, ++at_.skipped_in_a_row;
-    recorder_->skipped(at_.step, first_nonfinite(*engine_, micro_batches));
+    ++at_.skipped;
+    if (!shown.loss_scale.moves()) ++at_.skipped_in_a_row;  // a lower scale may be the remedy
+    recorder_->skipped(at_.step, first_nonfinite(*engine_, micro_batches), shown.loss_scale);
   } else {
     at_.skipped_in_a_row = 0;
   }
+  recorder_->loss_scale(at_.step, shown.loss_scale);
   if (measured && !std::isfinite(shown.parameter_squares)) weights_are_finite();
   if (averages(at_.step)) engine_->average->add(engine_->stream);
   else if (engine_->average) engine_->average->forget();
