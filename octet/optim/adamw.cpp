@@ -2,7 +2,6 @@
 
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/clip/clip.hpp"
-#include "octet/ops/stored/stored.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
 namespace octet::optim {
@@ -33,9 +32,9 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
           config::OnResume::may_change);
   const std::initializer_list<std::pair<const char*, DType>> types{{"f32", DType::f32}, {"bf16", DType::bf16}};
   v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
-  v.choice("gradients", gradients, "storage of their gradients, as summed over micro-batches; embedding and head keep f32",
-           {{"f32", Storage::f32}, {"bf16", Storage::bf16}, {"e4m3", Storage::e4m3}, {"e4m3_tensor", Storage::e4m3_tensor}});
   using enum Storage;
+  v.choice("gradients", gradients, "storage of their gradients, as summed over micro-batches; embedding and head keep f32",
+           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}});
   v.choice("m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values",
            {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}, {"e4m3_expanded", e4m3_expanded}});
   v.choice("v", this->v, "storage of the second moments of matrices; f16 has a scale per tensor",
@@ -63,7 +62,6 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
   const ops::AdamWStep start;
   upload(stream, &start, state_);
-  if (scales_tensor(config_.m) || scales_tensor(config_.v)) maxima_ = zeros({std::int64_t(parameters_.size())}, DType::f32);
   squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
   total_ = zeros({1}, DType::f64);
 }
@@ -100,12 +98,6 @@ void AdamW::allocate_moments(Stream& stream) {
   take_all();
 }
 
-// Of what backward stored, where a bound of the new moments needs it.
-Tensor AdamW::gradient_amax(std::size_t parameter) const {
-  const auto& [m, v] = moments_[parameter];
-  return scales_tensor(m.storage) || scales_tensor(v.storage) ? maxima_.rows(std::int64_t(parameter), 1) : Tensor{};
-}
-
 void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,
                  const Tensor& loss_scale) {
   for (const Parameter* p : parameters_)
@@ -126,11 +118,11 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
     updated.push_back({.value = Stored::plain(p.value),
-                       .grad = gradients_[i],
+                       .grad = p.gradient.stored(),
                        .moments = moments_[i],
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str()),
-                       .gradient_amax = gradient_amax(i)});
+                       .gradient_amax = maxima_.rows(std::int64_t(i), 1)});
     ++p.version;
   }
   ops::adamw(stream, {.parameters = updated, .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});

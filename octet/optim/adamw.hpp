@@ -17,7 +17,7 @@ struct AdamWConfig {
   double max_grad_norm = 1.0;
   DType master = DType::f32;                   // storage of matrices
   Storage gradients = Storage::f32;            // of matrices
-  Storage m = Storage::f32, v = Storage::f32;  // of the moments; those of vectors are f32 or bf16
+  Storage m = Storage::f32, v = Storage::f32;  // of the moments of matrices; those of vectors are f32 or bf16
   bool offload = false;                        // on a GPU: the moments in the host's memory
   ScheduleConfig schedule;
 
@@ -50,14 +50,12 @@ class AdamW {
 
  private:
   void allocate_moments(Stream&);
-  Tensor gradient_amax(std::size_t parameter) const;
 
   AdamWConfig config_;
   std::vector<Parameter*> parameters_;
   std::vector<ops::Moments> moments_;
   std::vector<Stored> gradients_;
-  Tensor state_, squares_, total_;
-  Tensor maxima_;  // f32 [parameters]: max |gradient|; empty unless a moment has a scale per tensor
+  Tensor state_, squares_, maxima_, total_;  // maxima: f32 [n], of the magnitudes of gradients
 };
 
 }  // namespace octet::optim

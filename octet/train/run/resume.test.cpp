@@ -145,7 +145,7 @@ TEST(Resume, HoldsWithMomentsInEightBitsAndTheirScales) {
   using enum Storage;
   for (const auto& [m, v] : {std::pair{e4m3, f16}, {e4m3_expanded, e4m3_expanded}, {e4m3_tensor, e4m3_root}}) {
     Runs runs("current");
-    runs.config.optim.m = m, runs.config.optim.v = v;
+    runs.config.optim.m = m, runs.config.optim.v = v, runs.config.optim.gradients = m == e4m3 ? e4m3 : f32;
     const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
     fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
     runs.train(cut);
