@@ -63,6 +63,7 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   const ops::AdamWStep start;
   upload(stream, &start, state_);
   squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
+  maxima_ = zeros({std::int64_t(parameters_.size())}, DType::f32);
   total_ = zeros({1}, DType::f64);
 }
 
