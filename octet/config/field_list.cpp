@@ -43,12 +43,22 @@ class Gatherer final : public FieldVisitor {
     idle_.push_back({key_of(name), has_no_effect ? std::move(why) : ""});
   }
 
+  void replaced(std::string_view name, std::vector<std::string> by) override {
+    ReplacedKey old{key_of(name), {}};
+    for (const auto& now : by) old.by.push_back(key_of(now));
+    root.replaced.push_back(std::move(old));
+  }
+
   /// The list, when all has been shown. Only now: idle() may come before the field that it names.
   Section finish() {
     for (auto& [key, why] : idle_) {
       Field* field = const_cast<Field*>(find_field(root, key));
       check(field != nullptr, "config key `{}` has a reason to be idle but is no field", key);
       if (field->idle.empty()) field->idle = std::move(why);
+    }
+    for (const ReplacedKey& old : root.replaced) {
+      check(!old.by.empty() && find_field(root, old.key) == nullptr, "config key `{}` is replaced by none, or still a field", old.key);
+      for (const auto& now : old.by) check(find_field(root, now) != nullptr, "config key `{}` replaces another but is no field", now);
     }
     return std::move(root);
   }

@@ -40,11 +40,18 @@ struct Field {
   std::string idle = {};                       // why it has no effect; "" where it has one
 };
 
+/// A key of earlier versions and the keys that replaced it.
+struct ReplacedKey {
+  std::string key;
+  std::vector<std::string> by;
+};
+
 struct Section {
   std::string key, help;  // key "" is the whole configuration
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
-  bool may_change = false;  // so all that is in it
+  bool may_change = false;                 // so all that is in it
+  std::vector<ReplacedKey> replaced = {};  // only in the whole configuration: of all sections
 };
 
 /// The fields of `config`, pointing into it. Throws ContractError when a name is ill-formed or repeated, a value is not accepted by its

@@ -3,25 +3,35 @@
 #include <bit>
 
 #include "octet/numerics/philox.hpp"
+#include "octet/numerics/rounding.hpp"
 #include "octet/ops/normal/normal.hpp"
 
 namespace octet::nn {
 namespace {
 
-// Room for one tensor of each parameter, each on its own 256 bytes; returns the whole as bytes.
-template <class DTypeOf, class Bind>
-Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category category, const DTypeOf& dtype_of, const Bind& bind) {
-  const auto padded = [&](const Parameter& p) {
-    return round_up(p.shape.count() * std::int64_t(size_of(dtype_of(p))), std::int64_t(Arena::alignment));
-  };
+std::int64_t padded(Shape shape, DType type) {
+  return round_up(shape.count() * std::int64_t(size_of(type)), std::int64_t(Arena::alignment));
+}
+Shape scales_of(const Parameter& p, Storage s) { return scales_shape(s, p.shape.count()); }
+std::int64_t padded(const Parameter& p, Storage s) {
+  return padded(p.shape, code_type(s)) + (scales_of(p, s).count() > 0 ? padded(scales_of(p, s), scales_type(s)) : 0);
+}
+
+// Codes of one parameter at `at`, and its scales behind them.
+Stored cut(std::byte* at, const Parameter& p, Storage s) {
+  Stored out{.codes = {at, p.shape, code_type(s)}, .storage = s};
+  if (const Shape scales = scales_of(p, s); scales.count() > 0) out.scales = {at + padded(p.shape, code_type(s)), scales, scales_type(s)};
+  return out;
+}
+
+// Room for one variable of each parameter, each on its own 256 bytes; returns the whole as bytes.
+template <class StorageOf, class Bind>
+Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category category, const StorageOf& storage_of, const Bind& bind) {
   std::int64_t bytes = 0;
-  for (const Parameter* p : list) bytes += padded(*p);
+  for (const Parameter* p : list) bytes += padded(*p, storage_of(*p));
   const Tensor all = stream.zeros({bytes}, DType::u8, Lifetime::run, category);
-  std::int64_t at = 0;
-  for (Parameter* p : list) {
-    bind(*p, Tensor{all.as<std::byte>() + at, p->shape, dtype_of(*p)});
-    at += padded(*p);
-  }
+  std::byte* next = all.as<std::byte>();
+  for (Parameter* p : list) bind(*p, cut(next, *p, storage_of(*p))), next += padded(*p, storage_of(*p));
   return all;
 }
 
@@ -36,8 +46,8 @@ bool stores_products(const Stream& stream) { return stream.target().device == De
 void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& storage) {
   for (const Parameter* p : list_) count_ += p->shape.count();
   allocate(
-      stream, list_, Category::weights, [&](const Parameter& p) { return p.value_type(storage.values); },
-      [](Parameter& p, const Tensor& t) { p.value = t; });
+      stream, list_, Category::weights, [&](const Parameter& p) { return p.value_storage(storage.values); },
+      [](Parameter& p, const Stored& s) { p.value = s; });
   if (!gradients) return;
   // Backward fills gradients in the reverse order of the visit; a tied table, visited first, is complete last.
   const auto buffer_of = [&](DType dtype) {
@@ -45,8 +55,8 @@ void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& st
     for (auto p = list_.rbegin(); p != list_.rend(); ++p)
       if ((*p)->gradient_type(storage.gradients) == dtype) some.push_back(*p);
     return allocate(
-        stream, some, Category::gradients, [&](const Parameter&) { return dtype; },
-        [](Parameter& p, const Tensor& t) { p.gradient.bind(t); });
+        stream, some, Category::gradients, [&](const Parameter&) { return dtype == DType::bf16 ? Storage::bf16 : Storage::f32; },
+        [](Parameter& p, const Stored& s) { p.gradient.bind(s.codes); });
   };
   gradient_buffers_ = {buffer_of(DType::f32)};
   if (storage.gradients != DType::f32) gradient_buffers_.push_back(buffer_of(storage.gradients));
@@ -65,8 +75,8 @@ void Parameters::clear_gradients(Stream& stream) {
   }
 }
 
-std::vector<Tensor> Parameters::values() const {
-  std::vector<Tensor> out;
+std::vector<Stored> Parameters::values() const {
+  std::vector<Stored> out;
   for (const Parameter* p : list_) out.push_back(p->value);
   return out;
 }
@@ -79,33 +89,61 @@ std::vector<Tensor> Parameters::gradients() const {
 
 void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
   ++p.version;
+  const auto values = [&](float x) { return std::vector<float>(std::size_t(p.value.count()), x); };
   switch (p.init.kind) {
-    case Init::Kind::zeros: return clear(stream, p.value);
-    case Init::Kind::ones: return set_values(stream, p.value, std::vector<float>(std::size_t(p.value.count()), 1.0f).data());
-    case Init::Kind::normal: return ops::fill_normal(stream, seed ^ hash_of(p.path.c_str()), p.init.standard_deviation, p.value);
+    case Init::Kind::zeros: return set_values(stream, p.value, values(0).data());
+    case Init::Kind::ones: return set_values(stream, p.value, values(1).data());
+    case Init::Kind::normal: break;
   }
+  const std::uint64_t key = seed ^ hash_of(p.path.c_str());
+  if (!p.value.scales) return ops::fill_normal(stream, key, p.init.standard_deviation, p.value.values());
+  if (stream.device() == Device::null) return;
+  // A scale for the tensor needs all values first. They are made in the host's memory, with the bits of every backend.
+  Stream host(Device::cpu);
+  std::vector<float> made = values(0);
+  ops::fill_normal(host, key, p.init.standard_deviation, {made.data(), p.shape, DType::f32});
+  set_values(stream, p.value, made.data());
 }
 
 void Parameters::initialize(Stream& stream, std::uint64_t seed) {
   for (Parameter* p : list_) nn::initialize(stream, *p, seed);
 }
 
+namespace {
+
+// Neighbours of a number differ by 1 in their bits, whatever the format. `largest`: the bits of the largest finite one.
+template <class Bits>
+void nudge_codes(Stream& stream, const Tensor& codes, std::uint64_t key, std::uint64_t twin, Bits largest) {
+  constexpr Bits sign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));
+  std::vector<Bits> bits(std::size_t(codes.count()));
+  download(stream, codes, bits.data());
+  RandomWords random{};
+  for (std::size_t e = 0; e < bits.size(); ++e) {
+    if (e % 128 == 0) random = philox(key, e / 128, twin);
+    const Bits size = bits[e] & Bits(~sign);
+    if (size == 0) continue;
+    const bool up = (random.w[e % 128 / 32] >> (e % 32) & 1) != 0 && size != largest;
+    bits[e] = Bits(up ? bits[e] + 1 : bits[e] - 1);
+  }
+  upload(stream, bits.data(), codes);
+}
+
+}  // namespace
+
 void nudge(Stream& stream, Parameter& p, std::uint64_t seed, int twin) {
   check(twin >= 1, "nudge: twins are numbered from 1, got {}", twin);
-  constexpr std::uint32_t magnitude = 0x7fffffff;
-  const std::uint32_t unit = p.value.dtype == DType::bf16 ? 1u << 16 : 1u;  // of a BF16 value's last place, in the bits of a float
   const std::uint64_t key = seed ^ hash_of(p.path.c_str());
-  std::vector<float> values(std::size_t(p.value.count()), 0.0f);
-  get_values(stream, p.value, values.data());
-  RandomWords random{};
-  for (std::size_t e = 0; e < values.size(); ++e) {
-    if (e % 128 == 0) random = philox(key, e / 128, std::uint64_t(twin));
-    const auto bits = std::bit_cast<std::uint32_t>(values[e]);
-    if ((bits & magnitude) == 0) continue;
-    const bool up = random.w[e % 128 / 32] >> (e % 32) & 1;
-    values[e] = std::bit_cast<float>(up ? bits + unit : bits - unit);
+  const Tensor& codes = p.value.codes;
+  switch (codes.dtype) {
+    case DType::f32:
+      nudge_codes<std::uint32_t>(stream, codes, key, std::uint64_t(twin), std::bit_cast<std::uint32_t>(0x1.fffffep127f));
+      break;
+    case DType::bf16: nudge_codes<std::uint16_t>(stream, codes, key, std::uint64_t(twin), to_bf16(bf16_max).bits); break;
+    case DType::f16: nudge_codes<std::uint16_t>(stream, codes, key, std::uint64_t(twin), to_fp16(Fp16::max).bits); break;
+    case DType::e4m3: nudge_codes<std::uint8_t>(stream, codes, key, std::uint64_t(twin), E4M3::max_code); break;
+    default: unsupported_dtype("nudge", codes.dtype, {DType::f32, DType::bf16, DType::f16, DType::e4m3});
   }
-  set_values(stream, p.value, values.data());
+  if (p.value.scales) set_tensor_maximum(stream, p.value);
   ++p.version;
 }
 
@@ -115,17 +153,9 @@ void Parameters::nudge(Stream& stream, std::uint64_t seed, int twin) {
 
 void Parameters::visit_state(StateVisitor& visitor) {
   for (Parameter* p : list_) {
-    visitor.state(p->path, p->value);
+    visitor.state(p->path, p->value, Tiny::flush);
     if (visitor.restoring()) ++p->version;
   }
-}
-
-std::vector<float> flat_values(Stream& stream, const std::vector<Tensor>& tensors) {
-  std::int64_t count = 0, at = 0;
-  for (const Tensor& t : tensors) count += t.count();
-  std::vector<float> out(std::size_t(count), 0.0f);
-  for (const Tensor& t : tensors) get_values(stream, t, out.data() + at), at += t.count();
-  return out;
 }
 
 }  // namespace octet::nn

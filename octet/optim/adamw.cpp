@@ -20,6 +20,11 @@ void require_representable(const AdamWConfig& c) {
   require("max_grad_norm", c.max_grad_norm), require("weight_decay", c.weight_decay);
 }
 
+void require_safe(const AdamWConfig& c) {
+  const std::string reason = unsafe_reason(c.storage());
+  if (!reason.empty() && !c.allow_unsafe) throw ConfigError(format("{}; optim.allow_unsafe = true trains with it nevertheless", reason));
+}
+
 }  // namespace
 
 void AdamWConfig::fields(config::FieldVisitor& v) {
@@ -31,17 +36,34 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
   v.field("max_grad_norm", max_grad_norm, "global gradient norm above which gradients are scaled down; 0 never", {.at_least = 0},
           config::OnResume::may_change);
   const std::initializer_list<std::pair<const char*, DType>> types{{"f32", DType::f32}, {"bf16", DType::bf16}};
-  v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
+  v.choice("level", level, "storage of weights, gradients and moments together; docs/recipes.md has what each level stores",
+           {{"O0", Level::O0}, {"O1", Level::O1}, {"O2", Level::O2}, {"O3", Level::O3}}, config::OnResume::may_change);
+  v.choice("master", master, "storage of weight matrices; bf16 and f16 are rounded stochastically", "level",
+           {{"f32", Storage::f32},
+            {"bf16", Storage::bf16},
+            {"f16", Storage::f16},
+            {"bf16_nearest", Storage::bf16_nearest},
+            {"e4m3_tensor", Storage::e4m3_tensor}},
+           config::OnResume::may_change);
   v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", types);
   v.choice("moments", moments, "storage of AdamW's two moments; bf16 is rounded stochastically", types);
+  v.field("allow_unsafe", allow_unsafe, "train with a storage of weights or moments that is known to fail, to see how it does",
+          config::OnResume::may_change);
   v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once per step",
           config::OnResume::may_change);
   v.section("schedule", schedule, "how the learning rate moves", config::OnResume::may_change);
 }
 
+StateStorage AdamWConfig::storage() const {
+  StateStorage s = storage_of(level);
+  s.master = master.value_or(s.master);
+  return s;
+}
+
 AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> parameters)
     : config_(config), parameters_(std::move(parameters)) {
   require_representable(config);
+  require_safe(config);
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
     check(bool(p->gradient.data()), "adamw: {} has no gradient storage", p->path);
@@ -88,7 +110,7 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
-    updated.push_back({.value = p.value,
+    updated.push_back({.value = p.value.values(),
                        .grad = p.gradient.data(),
                        .moments = moments_[i],
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,

@@ -9,7 +9,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
       precision(c.precision),
       model(models::make_model(c.shape, c.model, precision)),
       parameters(stream, *model, c.optimizer.has_value(),
-                 c.optimizer ? nn::ParameterStorage{c.optimizer->master, c.optimizer->gradients} : nn::ParameterStorage{}) {
+                 c.optimizer ? nn::ParameterStorage{c.optimizer->storage().master, c.optimizer->gradients} : nn::ParameterStorage{}) {
   precision.require_patterns_used();
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
@@ -33,7 +33,8 @@ void Engine::visit_state(StateVisitor& visitor) {
 }
 
 void Engine::measure_parameters() {
-  const std::vector<Tensor> values = parameters.values();
+  std::vector<Tensor> values;
+  for (const Stored& s : parameters.values()) values.push_back(s.values());
   const Scope scope(stream);
   const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
   ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});

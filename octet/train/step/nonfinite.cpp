@@ -52,7 +52,8 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
 
 // In one pass on the device: a sum of squares in FP64 is finite just where every value is.
 std::string nonfinite_parameter(Engine& e) {
-  const std::vector<Tensor> values = e.parameters.values();
+  std::vector<Tensor> values;
+  for (const Stored& s : e.parameters.values()) values.push_back(s.values());
   const Scope scope(e.stream);
   const Tensor each = e.stream.empty({std::int64_t(values.size())}, DType::f64), total = e.stream.empty({1}, DType::f64);
   ops::sum_of_squares(e.stream, {.x = values, .sums = each, .total = total});
