@@ -127,7 +127,7 @@ class ParallelDecoder final : public models::Model {
     const Tensor d = stream.empty(dn_.shape, dn_.dtype);
     norm_.backward(stream, dn_, last_, d, false);
     for (std::size_t i = blocks_.size(); i-- > 0;) blocks_[i]->backward(stream, context(batch), d, saved_[i], pass);
-    ops::embedding_backward(stream, {.dy = d, .tokens = batch.tokens, .dtable = embedding_.gradient.target(GradientUse::sum).data});
+    ops::embedding_backward(stream, {.dy = d, .tokens = batch.tokens, .dtable = embedding_.gradient.target(stream, GradientUse::sum).data});
     embedding_.gradient.done();
   }
 

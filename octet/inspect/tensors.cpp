@@ -75,7 +75,7 @@ std::optional<Statistics> statistics(const io::TensorView& t) {
   }
 }
 
-/// Of the values that codes and scales stand for; codes as of_codes counts them.
+/// Of the values that codes and scales decode to; codes as of_codes counts them.
 Statistics of_variable(const train::StoredVariable& v) {
   Statistics s = statistics(v.codes).value();
   const Statistics codes = s;

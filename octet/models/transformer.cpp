@@ -118,7 +118,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
     stream.arena().release(pass.keep, saved_.ends[i]);  // memory for recomputed activations
     blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
   }
-  const auto sum = [](Parameter& p) { return p.gradient.target(GradientUse::sum).data; };
+  const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   ops::embedding_backward(stream, {.dy = d,
                                    .tokens = batch.tokens,
                                    .dtable = sum(embedding_),

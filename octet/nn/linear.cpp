@@ -1,5 +1,7 @@
 #include "octet/nn/linear.hpp"
 
+#include "octet/numerics/philox.hpp"
+#include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/quantize/quantize.hpp"
 
@@ -115,10 +117,19 @@ void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& sav
     const Scope scope(stream);
     ops::gemm(stream, {.a = dy.codes.rows, .b = weight_operand(stream, Side::cols), .d = dx});
   }
-  const auto [dw, accumulate] = weight_->gradient.target(gradient_use_);
-  ops::gemm(stream, {.a = dy.codes.cols, .b = saved.x, .d = dw, .accumulate = accumulate});
-  if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(GradientUse::sum).data);
+  add_product(stream, dy.codes.cols, saved.x);
+  if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(stream, GradientUse::sum).data);
   if (dx) stream.observe(path_, "dx", dx);
+}
+
+// dW (+)= dy^T x. 8-bit gradients: the product is stored in scratch, then added.
+void Linear::add_product(Stream& stream, const Quantized& dy, const Quantized& x) {
+  Gradient& gradient = weight_->gradient;
+  const Scope scope(stream);
+  const auto [dw, accumulate] = gradient.target(stream, gradient_use_);
+  ops::gemm(stream, {.a = dy, .b = x, .d = dw, .accumulate = accumulate});
+  if (gradient.coded())
+    ops::accumulate(stream, {.x = dw, .sum = gradient.stored(), .draws = gradient.draws(), .key = hash_of(weight_->path.c_str())});
 }
 
 // Operands cached from step to step. Those of an unquantized weight in the master's own dtype are views of it.

@@ -71,6 +71,7 @@ class Linear {
  private:
   Linear(const std::string& path, Parameter* weight, bool owns, bool bias, scaling::Precision&, scaling::Site site);
   ops::Sink sink_of_input(Stream&, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
+  void add_product(Stream&, const Quantized& dy, const Quantized& x);
   void refresh_kept(Stream&, const ops::QuantizeSpec&);
   void measure(Stream&, ops::QuantizeSpec);
   enum class Side : std::uint8_t { rows, cols };  // of the weight: forward's and backward's operand

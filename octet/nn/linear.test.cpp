@@ -72,7 +72,7 @@ Result run(
     linear.backward(stream, linear.quantize_gradient(stream, r.dy, pass), saved, dx);
     precision.end_step(stream, skip);
   }
-  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().gradient.data());
+  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().gradient.stored().codes);
   return r;
 }
 

@@ -4,6 +4,7 @@
 
 #include "octet/numerics/philox.hpp"
 #include "octet/numerics/rounding.hpp"
+#include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/normal/normal.hpp"
 
 namespace octet::nn {
@@ -37,9 +38,11 @@ Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category ca
 
 using Contents = Gradient::Contents;
 
-// On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a pass over the gradients per
-// step.
-bool stores_products(const Stream& stream) { return stream.target().device == Device::cpu; }
+// The first micro-batch stores. On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a
+// pass over the gradients per step.
+bool stores_first(const Stream& stream, const Parameter& p) {
+  return p.gradient.coded() || (!stream.apart_from_host() && p.gradient.begins_with_product());
+}
 
 }  // namespace
 
@@ -48,31 +51,46 @@ void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& st
   allocate(
       stream, list_, Category::weights, [&](const Parameter& p) { return p.value_storage(storage.values); },
       [](Parameter& p, const Stored& s) { p.value = s; });
-  if (!gradients) return;
+  if (gradients) bind_gradients(stream, storage.gradients);
+}
+
+void Parameters::bind_gradients(Stream& stream, Storage products) {
+  const bool coded = is_fp8(code_type(products));
+  if (coded) draws_ = stream.zeros({2}, DType::i64, Lifetime::run, Category::gradients);
   // Backward fills gradients in the reverse order of the visit; a tied table, visited first, is complete last.
-  const auto buffer_of = [&](DType dtype) {
+  const auto buffer_of = [&](Storage s) {
     std::vector<Parameter*> some;
     for (auto p = list_.rbegin(); p != list_.rend(); ++p)
-      if ((*p)->gradient_type(storage.gradients) == dtype) some.push_back(*p);
+      if ((*p)->gradient_storage(products) == s) some.push_back(*p);
     return allocate(
-        stream, some, Category::gradients, [&](const Parameter&) { return dtype == DType::bf16 ? Storage::bf16 : Storage::f32; },
-        [](Parameter& p, const Stored& s) { p.gradient.bind(s.codes); });
+        stream, some, Category::gradients, [&](const Parameter&) { return s; },
+        [&](Parameter& p, const Stored& g) { p.gradient.bind(g, draws_); });
   };
-  gradient_buffers_ = {buffer_of(DType::f32)};
-  if (storage.gradients != DType::f32) gradient_buffers_.push_back(buffer_of(storage.gradients));
-  const bool products_store = stores_products(stream);
-  for (Parameter* p : list_) p->gradient.begin(products_store && p->gradient.begins_with_product() ? Contents::stale : Contents::zero);
+  gradient_buffers_ = {buffer_of(Storage::f32)};
+  if (coded) buffer_of(products);
+  else if (products != Storage::f32) gradient_buffers_.push_back(buffer_of(products));
+  for (Parameter* p : list_) p->gradient.begin(stores_first(stream, *p) ? Contents::stale : Contents::zero);
 }
 
 void Parameters::clear_gradients(Stream& stream) {
-  const bool products_store = stores_products(stream);
-  if (!products_store)
+  micro_batch_ = 0;
+  const bool apart = stream.apart_from_host();
+  if (apart)
     for (const Tensor& buffer : gradient_buffers_) clear(stream, buffer);
   for (Parameter* p : list_) {
-    const bool stale = products_store && p->gradient.begins_with_product();
-    if (products_store && !stale) clear(stream, p->gradient.data());
+    const bool stale = stores_first(stream, *p);
+    if (!apart && !stale) clear(stream, p->gradient.stored().values());
     p->gradient.begin(stale ? Contents::stale : Contents::zero);
   }
+}
+
+void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates) {
+  if (draws_) {
+    upload(stream, &micro_batch_, draws_.rows(ops::accumulate_part, 1));
+    if (updates) copy(stream, updates, draws_.rows(ops::accumulate_update, 1));
+  }
+  ++micro_batch_;
+  for (Parameter* p : list_) p->gradient.begin_micro_batch();
 }
 
 std::vector<Stored> Parameters::values() const {
@@ -81,9 +99,9 @@ std::vector<Stored> Parameters::values() const {
   return out;
 }
 
-std::vector<Tensor> Parameters::gradients() const {
-  std::vector<Tensor> out;
-  for (const Parameter* p : list_) out.push_back(p->gradient.data());
+std::vector<Stored> Parameters::gradients() const {
+  std::vector<Stored> out;
+  for (const Parameter* p : list_) out.push_back(p->gradient.stored());
   return out;
 }
 
@@ -111,7 +129,7 @@ void Parameters::initialize(Stream& stream, std::uint64_t seed) {
 
 namespace {
 
-// Neighbours of a number differ by 1 in their bits, whatever the format. `largest`: the bits of the largest finite one.
+// Neighbours of a number differ by 1 in their bits. `largest`: the bits of the largest finite one.
 template <class Bits>
 void nudge_codes(Stream& stream, const Tensor& codes, std::uint64_t key, std::uint64_t twin, Bits largest) {
   constexpr Bits sign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));

@@ -23,7 +23,7 @@ struct Three {
 std::vector<float> weights(Storage values, std::uint64_t seed, int twin) {
   Stream stream(Device::cpu);
   Three model;
-  Parameters parameters(stream, model, false, {values, DType::f32});
+  Parameters parameters(stream, model, false, {values, Storage::f32});
   parameters.initialize(stream, seed);
   if (twin != 0) parameters.nudge(stream, seed, twin);
   return flat_values(stream, parameters.values());
@@ -59,15 +59,15 @@ TEST(Parameters, ATwinsFirstWeightsDifferInTheirLastBitAndZerosStay) {
 TEST(Parameters, GradientsLieInTheOrderOfBackwardOneTypePerBuffer) {
   Stream stream(Device::cpu);
   Three model;
-  Parameters parameters(stream, model, true, {Storage::f32, DType::bf16});
-  EXPECT_EQ(model.matrix.gradient.data().dtype, DType::bf16);
-  EXPECT_EQ(model.norm.gradient.data().dtype, DType::f32);
-  EXPECT_EQ(model.bias.gradient.data().as<std::byte>() + Arena::alignment, model.norm.gradient.data().as<std::byte>());
+  Parameters parameters(stream, model, true, {Storage::f32, Storage::bf16});
+  EXPECT_EQ(model.matrix.gradient.stored().codes.dtype, DType::bf16);
+  EXPECT_EQ(model.norm.gradient.stored().codes.dtype, DType::f32);
+  EXPECT_EQ(model.bias.gradient.stored().codes.as<std::byte>() + Arena::alignment, model.norm.gradient.stored().codes.as<std::byte>());
   EXPECT_FALSE(model.matrix.gradient.complete()) << "stale: its GEMM stores first on a CPU";
   EXPECT_TRUE(model.norm.gradient.complete());
-  model.norm.gradient.data().f32()[2] = 1;
+  model.norm.gradient.stored().codes.f32()[2] = 1;
   parameters.clear_gradients(stream);
-  EXPECT_EQ(model.norm.gradient.data().f32()[2], 0);
+  EXPECT_EQ(model.norm.gradient.stored().codes.f32()[2], 0);
 }
 
 TEST(Parameters, TwinsFollowFromSeedAndNumberAlone) {
@@ -95,7 +95,7 @@ TEST(Parameters, ValuesOfEveryMasterGoInAndOut) {
   for (const Storage storage : {Storage::f32, Storage::bf16, Storage::f16, Storage::bf16_nearest, Storage::e4m3_tensor}) {
     Stream stream(Device::cpu);
     Three model;
-    const Parameters parameters(stream, model, false, {storage, DType::f32});
+    const Parameters parameters(stream, model, false, {storage, Storage::f32});
     std::vector<float> values(37 * 11), back(values.size());
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(i % 3 == 1 ? -1.0f : 1.0f, -20 - int(i % 7));
     set_values(stream, model.matrix.value, values.data());

@@ -45,7 +45,9 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
             {"bf16_nearest", Storage::bf16_nearest},
             {"e4m3_tensor", Storage::e4m3_tensor}},
            config::OnResume::may_change);
-  v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", types);
+  v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", "level",
+           {{"f32", Storage::f32}, {"bf16", Storage::bf16}, {"e4m3", Storage::e4m3}, {"e4m3_tensor", Storage::e4m3_tensor}},
+           config::OnResume::may_change);
   v.choice("moments", moments, "storage of AdamW's two moments; bf16 is rounded stochastically", types);
   v.field("allow_unsafe", allow_unsafe, "train with a storage of weights or moments that is known to fail, to see how it does",
           config::OnResume::may_change);
@@ -56,7 +58,7 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
 
 StateStorage AdamWConfig::storage() const {
   StateStorage s = storage_of(level);
-  s.master = master.value_or(s.master);
+  s.master = master.value_or(s.master), s.gradients = gradients.value_or(s.gradients);
   return s;
 }
 
@@ -66,14 +68,15 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   require_safe(config);
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
-    check(bool(p->gradient.data()), "adamw: {} has no gradient storage", p->path);
-    gradients_.push_back(p->gradient.data());
+    check(bool(p->gradient.stored()), "adamw: {} has no gradient storage", p->path);
+    gradients_.push_back(p->gradient.stored());
   }
   allocate_moments(stream);
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
   const ops::AdamWStep start;
   upload(stream, &start, state_);
   squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
+  maxima_ = zeros({std::int64_t(parameters_.size())}, DType::f32);
   total_ = zeros({1}, DType::f64);
 }
 
@@ -98,7 +101,7 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
     check(p->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update", p->path);
   const float rate = float(learning_rate);
   upload(stream, &rate, state_.rows(ops::adamw_step_rate, 1));
-  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_});
+  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_, .maxima = maxima_});
   ops::clip(stream, {.sum_of_squares = total_,
                      .step = state_,
                      .max_norm = float(config_.max_grad_norm),
@@ -111,7 +114,7 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
     updated.push_back({.value = p.value.values(),
-                       .grad = p.gradient.data(),
+                       .grad = p.gradient.stored().values(),
                        .moments = moments_[i],
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str())});

@@ -17,8 +17,8 @@ struct AdamWConfig {
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
   Level level = Level::O0;
-  std::optional<Storage> master;  // of weight matrices; none: as the level says
-  DType gradients = DType::f32, moments = DType::f32;
+  std::optional<Storage> master, gradients;  // of weight matrices, and of their gradients; none: as the level says
+  DType moments = DType::f32;
   bool allow_unsafe = false;
   bool offload = false;  // on a GPU: the moments in the host's memory
   ScheduleConfig schedule;
@@ -42,6 +42,8 @@ class AdamW {
   void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor = {});
   /// f32 [1] on the device: not 0 when the last step was skipped.
   Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }
+  /// i64 [1] on the device: number of applied updates.
+  Tensor updates() const { return {state_.f32() + ops::adamw_step_updates, {1}, DType::i64}; }
   /// The scalars of the last step. Waits for it.
   ops::AdamWStep last(Stream& stream) const { return *HostCopy(stream, state_).as<ops::AdamWStep>(); }
 
@@ -56,8 +58,8 @@ class AdamW {
   AdamWConfig config_;
   std::vector<Parameter*> parameters_;
   std::vector<ops::Moments> moments_;
-  std::vector<Tensor> gradients_;
-  Tensor state_, squares_, total_;
+  std::vector<Stored> gradients_;
+  Tensor state_, squares_, maxima_, total_;  // maxima: f32 [n], of the magnitudes of gradients
 };
 
 }  // namespace octet::optim

@@ -19,7 +19,7 @@ class StateVisitor {
   /// In the memory of the stream's device; shape and dtype follow from the configuration.
   virtual void state(std::string_view name, const Tensor&) = 0;
   /// Codes under `name` and their scales, where there are any, under scales_name(). Restoring converts values that a file stores otherwise;
-  /// `tiny`: what then becomes of those below the least code.
+  /// `tiny` is for those below the least code.
   virtual void state(std::string_view name, const Stored&, Tiny tiny) = 0;
   /// In the host's memory.
   virtual void state(std::string_view name, std::int64_t&) = 0;

@@ -39,7 +39,7 @@ constexpr bool scales_blocks(Storage s) { return s == Storage::e4m3 || s == Stor
 /// Codes are not values by themselves.
 constexpr bool has_scales(Storage s) { return scales_tensor(s) || scales_blocks(s); }
 
-/// What becomes of values other than 0 that are nearer to 0 than to the least code.
+/// Storage of values other than 0 that are nearer to 0 than to the least code.
 enum class Tiny : std::uint8_t {
   flush,  // 0
   keep,   // the least code: of a second moment, since a first moment over a root of 0 would be divided by eps

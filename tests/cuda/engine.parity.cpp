@@ -27,12 +27,13 @@ double norm(const std::vector<float>& x) {
   return std::sqrt(squares);
 }
 
-Case steps(const std::string& family, const std::string& recipe) {
-  return {format("engine {} {}", family, recipe), [=](Side& side) {
+Case steps(const std::string& family, const std::string& recipe, Storage gradients = Storage::f32) {
+  return {format("engine {} {} gradients {}", family, recipe, name(gradients)), [=](Side& side) {
             const Device device = side.stream().device();
             train::EngineConfig config = small_engine(family, recipe);
             config.shape.hidden = 128;  // every dimension a multiple of 16, so that the GPU multiplies codes as they are
             config.shape.vocabulary = 64;
+            config.optimizer->gradients = gradients;
             train::Engine e(config, device, machine::machine_target(device));
             e.parameters.initialize(e.stream, 7);
             train::StepRunner runner(e);
@@ -134,6 +135,8 @@ std::vector<Case> make() {
   cases.push_back(quantized_head());
   for (const auto& recipe : scaling::recipes())
     for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
+  for (const Storage gradients : {Storage::bf16})
+    for (const char* recipe : {"bf16", "current"}) cases.push_back(steps("llama", recipe, gradients));
   return cases;
 }
 const Cases registered(make);

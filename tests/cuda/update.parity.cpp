@@ -67,9 +67,10 @@ Case clipping(double squares, float loss, std::int64_t nonfinite) {
 
 Case norms(std::vector<std::int64_t> counts, bool accumulate) {
   return {format("sum_of_squares of {} tensors, accumulate {}", counts.size(), accumulate), [=](Side& side) {
-            std::vector<Tensor> x;
+            std::vector<Stored> x;
             double values = 0;
-            for (std::size_t i = 0; i < counts.size(); ++i) x.push_back(side.gaussian({counts[i]}, 10 + i)), values += double(counts[i]);
+            for (std::size_t i = 0; i < counts.size(); ++i)
+              x.push_back(Stored::plain(side.gaussian({counts[i]}, 10 + i))), values += double(counts[i]);
             const std::int64_t n = std::int64_t(counts.size());
             const Tensor sums = side.raw(std::vector<double>(std::size_t(n), 2.0), {n}), total = side.raw(std::vector<double>{3.0}, {1});
             ops::sum_of_squares(side.stream(), {.x = x, .sums = sums, .total = total, .accumulate = accumulate});

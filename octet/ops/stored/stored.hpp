@@ -19,6 +19,7 @@ void check_stored(const char* who, const Stored&);
 
 /// The value of one element in the host's memory: for tests, dumps and small tensors.
 float value_at(const Stored&, std::int64_t index);
+using octet::Tiny;
 using octet::value_at;
 
 }  // namespace octet::ops

@@ -25,7 +25,7 @@ Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, 
 void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& plan) {
   const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
   plan.push_back({"master weights", 0, 0, to_text(c.storage().master), "updated by the optimizer"});
-  plan.push_back({"weight gradients", 0, 0, to_text(c.gradients), "added up over micro-batches"});
+  plan.push_back({"weight gradients", 0, 0, to_text(c.storage().gradients), "added up over micro-batches"});
   plan.push_back({"optimizer moments", 0, 0, to_text(c.moments), format("both of AdamW's{}", rounding(c.moments))});
 }
 

@@ -119,7 +119,7 @@ TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
 
 TEST(Resume, HoldsWithWeightsGradientsAndMomentsInBf16AndWithRecompute) {
   Runs runs("current");
-  runs.config.optim.master = Storage::bf16, runs.config.optim.gradients = runs.config.optim.moments = DType::bf16;
+  runs.config.optim.master = runs.config.optim.gradients = Storage::bf16, runs.config.optim.moments = DType::bf16;
   runs.config.model.recompute = {"block"}, runs.config.recipe.weights = scaling::WeightCodes::on_demand, runs.config.train.accumulate = 1;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));

@@ -41,6 +41,8 @@ class Engine {
   Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
   void measure_parameters();
+  /// Before forward and backward of each micro-batch of training.
+  void begin_micro_batch() { parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{}); }
   /// f32 [1], or empty unless documents are masked: the factor by which gradients of this step are too small, since they were made for the
   /// number of tokens in its batches, and not of targets.
   Tensor gradient_factor() const { return gradient_factor_; }

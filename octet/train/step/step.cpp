@@ -85,6 +85,7 @@ void StepRunner::run_micro_batch(const data::Batch& batch, std::int64_t tokens, 
   const scaling::Pass pass = of_micro_batch(measured);
   const Scope micro_batch(e.stream, pass.keep);
   const models::TokenBatch on_device = upload(e.stream, batch, pass.keep);
+  e.begin_micro_batch();
   e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, measured}, [&] {
     e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
     e.model->backward(e.stream, on_device, pass);
