@@ -1,21 +1,52 @@
 #include "octet/bench/subject.hpp"
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/adamw/adamw.hpp"
+#include "octet/ops/stored/stored.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
 namespace octet::bench {
 namespace {
 
-void measure_adamw(Subject& s, std::vector<Row>& rows, Shape shape, DType dtype) {
-  const double bytes = 7.0 * double(shape.count()) * double(size_of(dtype));  // value and moments both ways, the gradient one
-  add_memory_row(s, rows, {.group = "optimizer", .name = "adamw", .shape = to_text(shape), .precision = to_text(dtype), .amount = bytes},
+/// The storages of one measurement.
+struct States {
+  const char* name;
+  Storage value, grad, m, v;
+};
+// Plain states, then those of 8-bit gradients, of 8-bit moments also, and of FP16 values also.
+constexpr States states[] = {{"f32", Storage::f32, Storage::f32, Storage::f32, Storage::f32},
+                             {"bf16", Storage::bf16, Storage::bf16, Storage::bf16, Storage::bf16},
+                             {"e4m3 gradients", Storage::f32, Storage::e4m3, Storage::f32, Storage::f32},
+                             {"e4m3 + f16 moments", Storage::f32, Storage::e4m3, Storage::e4m3, Storage::f16},
+                             {"f16 values", Storage::f16, Storage::e4m3, Storage::e4m3, Storage::f16},
+                             {"expanded moments", Storage::f32, Storage::e4m3, Storage::e4m3_expanded, Storage::e4m3_expanded}};
+
+Stored stored(Stream& stream, Shape shape, Storage storage) {
+  Stored s{.codes = stream.zeros(shape, code_type(storage)), .scales = {}, .storage = storage};
+  if (scales_tensor(storage) || scales_blocks(storage)) s.scales = stream.zeros(scales_shape(storage, shape.count()), scales_type(storage));
+  return s;
+}
+double bytes_of(Storage s, std::int64_t count) {
+  return double(count) * double(size_of(code_type(s))) + double(scales_shape(s, count).count()) * double(size_of(scales_type(s)));
+}
+
+void measure_adamw(Subject& s, std::vector<Row>& rows, Shape shape, const States& of) {
+  const std::int64_t n = shape.count();  // value and moments both ways, the gradient one
+  const double bytes = bytes_of(of.grad, n) + 2 * (bytes_of(of.value, n) + bytes_of(of.m, n) + bytes_of(of.v, n));
+  add_memory_row(s, rows, {.group = "optimizer", .name = "adamw", .shape = to_text(shape), .precision = of.name, .amount = bytes},
                  [&](Stream& stream) -> Launch {
-                   const auto values = [&] { return s.random.values(stream, shape, dtype); };
-                   const auto zeros = [&] { return stream.zeros(shape, dtype); };
+                   const auto values = [&](Storage storage) {
+                     const Stored out = stored(stream, shape, storage);
+                     ops::encode_stored(stream, s.random.values(stream, shape, DType::f32), out);
+                     return out;
+                   };
                    const Tensor state = stream.empty({ops::adamw_step_floats}, DType::f32);
                    const ops::AdamWStep step{.learning_rate = 1e-4f, .bias_correction1 = 10, .bias_correction2 = 20};
                    upload(stream, &step, state);
-                   const ops::AdamWParameter p{.value = values(), .grad = values(), .moments = {zeros(), zeros()}};
+                   const ops::AdamWParameter p{.value = values(of.value),
+                                               .grad = values(of.grad),
+                                               .moments = {stored(stream, shape, of.m), stored(stream, shape, of.v)},
+                                               .gradient_amax = stream.empty({1}, DType::f32)};
+                   ops::amax_of(stream, p.grad, p.gradient_amax);
                    return [&stream, p, state] { ops::adamw(stream, {.parameters = std::span(&p, 1), .step = state}); };
                  });
 }
@@ -45,7 +76,7 @@ void measure_accumulate(Subject& s, std::vector<Row>& rows, Shape shape, DType s
 
 void measure_optimizer(Subject& s, std::vector<Row>& rows) {
   const Shape weight{s.sites.mlp_in.out, s.sites.mlp_in.in};
-  for (const DType dtype : {DType::f32, DType::bf16}) measure_adamw(s, rows, weight, dtype);
+  for (const States& of : states) measure_adamw(s, rows, weight, of);
   for (const Storage storage : {Storage::e4m3, Storage::e4m3_tensor})
     for (const DType scratch : {DType::f32, DType::bf16}) measure_accumulate(s, rows, weight, scratch, storage);
   add_memory_row(s, rows,

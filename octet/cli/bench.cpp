@@ -71,7 +71,7 @@ void add_bench(Program& program) {
       "bench", "Measure kernels and training steps, compared with the limits of this machine",
       "  octet bench                                      everything, at the demo model's shapes on a CPU, Qwen2.5-0.5B's on a GPU\n"
       "  octet bench gemm --model gpt2-124m --tokens 2048 --sequence 512\n"
-      "  octet bench step --recipe bf16,current --accumulate 32 --set optim.moments=bf16 --json step.json\n"
+      "  octet bench step --recipe bf16,current --accumulate 32 --set optim.m=bf16 --set optim.v=bf16 --json step.json\n"
       "Memory-bound rows are compared with the copy of a large tensor, GEMM and attention with the fastest matrix product, all measured "
       "in\n"
       "the same run. A step is compared with its floor: GEMM operations at the rates of their types, attention at its own measured rate,\n"
@@ -89,7 +89,7 @@ void add_bench(Program& program) {
   command.option("--working-set", o->working_set_mib, "MiB of buffers to rotate over; 0: several times the last-level cache",
                  {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
-  command.option("--set", o->set, "one key of the configuration, such as optim.moments=bf16; may be repeated");
+  command.option("--set", o->set, "one key of the configuration, such as optim.m=bf16; may be repeated");
   command.flag("--quiet", o->quiet, "print the table only");
   command.run([o] { return measure(*o); });
 }

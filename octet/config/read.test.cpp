@@ -86,6 +86,10 @@ TEST(ReadToml, OfSeveralMistakesTheFirstInTheTextIsNamed) {
   EXPECT_EQ(refused("fused = 1\nalpha = 2"), "run.toml:1:9: `fused` must be true or false, got 1");
 }
 
+TEST(ReadToml, AKeyOfAnEarlierVersionIsRefusedWithWhatToSetInstead) {
+  EXPECT_EQ(refused("[optim]\nbeta = 0.9\n"), "run.toml:2:1: `optim.beta` was replaced; set `optim.beta2`");
+}
+
 TEST(ReadToml, AnUnknownKeyIsShownWithoutWhatCouldHarmATerminal) {
   EXPECT_TRUE(refused("\"optim.beta2\" = 1").starts_with("run.toml:1:1: unknown key `\"optim.beta2\"`;"));
   EXPECT_TRUE(refused("\"a\\u001b[31m\" = 1").starts_with("run.toml:1:1: unknown key `\"a\\u001b[31m\"`; the"));

@@ -2,6 +2,7 @@
 
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/clip/clip.hpp"
+#include "octet/ops/stored/stored.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
 namespace octet::optim {
@@ -35,22 +36,26 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
   v.field("weight_decay", weight_decay, "decoupled decay of matrices", {.at_least = 0}, config::OnResume::may_change);
   v.field("max_grad_norm", max_grad_norm, "global gradient norm above which gradients are scaled down; 0 never", {.at_least = 0},
           config::OnResume::may_change);
-  const std::initializer_list<std::pair<const char*, DType>> types{{"f32", DType::f32}, {"bf16", DType::bf16}};
+  constexpr auto may_change = config::OnResume::may_change;
   v.choice("level", level, "storage of weights, gradients and moments together; docs/recipes.md has what each level stores",
-           {{"O0", Level::O0}, {"O1", Level::O1}, {"O2", Level::O2}, {"O3", Level::O3}}, config::OnResume::may_change);
+           {{"O0", Level::O0}, {"O1", Level::O1}, {"O2", Level::O2}, {"O3", Level::O3}}, may_change);
+  using enum Storage;
   v.choice("master", master, "storage of weight matrices; bf16 and f16 are rounded stochastically", "level",
-           {{"f32", Storage::f32},
-            {"bf16", Storage::bf16},
-            {"f16", Storage::f16},
-            {"bf16_nearest", Storage::bf16_nearest},
-            {"e4m3_tensor", Storage::e4m3_tensor}},
-           config::OnResume::may_change);
+           {{"f32", f32}, {"bf16", bf16}, {"f16", f16}, {"bf16_nearest", bf16_nearest}, {"e4m3_tensor", e4m3_tensor}}, may_change);
   v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", "level",
-           {{"f32", Storage::f32}, {"bf16", Storage::bf16}, {"e4m3", Storage::e4m3}, {"e4m3_tensor", Storage::e4m3_tensor}},
-           config::OnResume::may_change);
-  v.choice("moments", moments, "storage of AdamW's two moments; bf16 is rounded stochastically", types);
-  v.field("allow_unsafe", allow_unsafe, "train with a storage of weights or moments that is known to fail, to see how it does",
-          config::OnResume::may_change);
+           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}}, may_change);
+  v.choice("m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values", "level",
+           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}, {"e4m3_expanded", e4m3_expanded}}, may_change);
+  v.choice("v", this->v, "storage of the second moments of matrices; f16 has a scale per tensor", "level",
+           {{"f32", f32},
+            {"bf16", bf16},
+            {"f16", f16},
+            {"e4m3_expanded", e4m3_expanded},
+            {"e4m3_root", e4m3_root},
+            {"e4m3_tensor", e4m3_tensor}},
+           may_change);
+  v.replaced("moments", {"m", "v"});
+  v.field("allow_unsafe", allow_unsafe, "train with a storage of weights or moments that is known to fail, to see how it does", may_change);
   v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once per step",
           config::OnResume::may_change);
   v.section("schedule", schedule, "how the learning rate moves", config::OnResume::may_change);
@@ -59,6 +64,7 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
 StateStorage AdamWConfig::storage() const {
   StateStorage s = storage_of(level);
   s.master = master.value_or(s.master), s.gradients = gradients.value_or(s.gradients);
+  s.m = m.value_or(s.m), s.v = v.value_or(s.v);
   return s;
 }
 
@@ -80,20 +86,36 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   total_ = zeros({1}, DType::f64);
 }
 
+// A storage with scales is for matrices and tables: norms and biases are few, and their moments stay wide.
+Storage moment_storage(const Parameter& p, Storage wanted) {
+  return wanted == Storage::bf16 || p.role != ParameterRole::vector ? wanted : Storage::f32;
+}
+
 // In one piece: a host's memory is pinned once.
 void AdamW::allocate_moments(Stream& stream) {
-  const std::int64_t size = std::int64_t(size_of(config_.moments)), unit = std::int64_t(Arena::alignment) / size;
-  std::int64_t values = 0;
-  for (const Parameter* p : parameters_) values += 2 * round_up(p->shape.count(), unit);
   const bool offload = config_.offload && stream.apart_from_host();
-  const Tensor all = stream.zeros({values}, config_.moments, offload ? Lifetime::host : Lifetime::run, Category::optimizer);
-  std::byte* next = all.as<std::byte>();
-  const auto cut = [&](Shape shape) {
-    const Tensor t{next, shape, config_.moments};
-    next += round_up(shape.count(), unit) * size;
+  std::int64_t size = 0;
+  std::byte* next = nullptr;
+  const auto take = [&](Shape shape, DType type) {
+    const Tensor t{next, shape, type};
+    const std::int64_t bytes = round_up(shape.count() * std::int64_t(octet::size_of(type)), std::int64_t(Arena::alignment));
+    if (next != nullptr) next += bytes;
+    else size += bytes;
     return t;
   };
-  for (const Parameter* p : parameters_) moments_.push_back({cut(p->shape), cut(p->shape)});
+  const auto take_moment = [&](const Parameter& p, Storage wanted) {
+    const Storage s = moment_storage(p, wanted);
+    Stored out{.codes = take(p.shape, code_type(s)), .scales = {}, .storage = s};
+    if (scales_tensor(s) || scales_blocks(s)) out.scales = take(scales_shape(s, p.shape.count()), scales_type(s));
+    return out;
+  };
+  const auto take_all = [&] {
+    moments_.clear();
+    for (const Parameter* p : parameters_) moments_.push_back({take_moment(*p, config_.storage().m), take_moment(*p, config_.storage().v)});
+  };
+  take_all();  // for the size
+  next = stream.zeros({size}, DType::u8, offload ? Lifetime::host : Lifetime::run, Category::optimizer).as<std::byte>();
+  take_all();
 }
 
 void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor) {
@@ -113,11 +135,12 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
-    updated.push_back({.value = p.value.values(),
-                       .grad = p.gradient.stored().values(),
+    updated.push_back({.value = p.value,
+                       .grad = gradients_[i],
                        .moments = moments_[i],
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,
-                       .key = hash_of(p.path.c_str())});
+                       .key = hash_of(p.path.c_str()),
+                       .gradient_amax = maxima_.rows(std::int64_t(i), 1)});
     ++p.version;
   }
   ops::adamw(stream, {.parameters = updated, .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});
@@ -126,8 +149,8 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
 void AdamW::visit_state(StateVisitor& visitor) {
   visitor.state("step", state_);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    visitor.state(parameters_[i]->path + ".m", moments_[i].m);
-    visitor.state(parameters_[i]->path + ".v", moments_[i].v);
+    visitor.state(parameters_[i]->path + ".m", moments_[i].m, Tiny::flush);
+    visitor.state(parameters_[i]->path + ".v", moments_[i].v, Tiny::keep);
   }
 }
 

@@ -17,8 +17,7 @@ struct AdamWConfig {
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
   Level level = Level::O0;
-  std::optional<Storage> master, gradients;  // of weight matrices, and of their gradients; none: as the level says
-  DType moments = DType::f32;
+  std::optional<Storage> master, gradients, m, v;  // of weight matrices, their gradients and moments; none: as the level says
   bool allow_unsafe = false;
   bool offload = false;  // on a GPU: the moments in the host's memory
   ScheduleConfig schedule;
@@ -31,7 +30,7 @@ struct AdamWConfig {
 
 /// AdamW over a model's parameters, with clipping of the global gradient norm. Weight decay acts on matrices, not on norms and biases.
 /// Everything that changes from step to step is in device memory; a step whose loss, gradient norm or any quantized value is not
-/// finite changes nothing but the device's skip flag. BF16 storage is rounded stochastically.
+/// finite changes nothing but the device's skip flag.
 class AdamW {
  public:
   /// Allocates the moments. The parameters must have storage and outlive this.
@@ -47,7 +46,7 @@ class AdamW {
   /// The scalars of the last step. Waits for it.
   ops::AdamWStep last(Stream& stream) const { return *HostCopy(stream, state_).as<ops::AdamWStep>(); }
 
-  /// The moments of every parameter, and the scalars of the last step.
+  /// The moments of every parameter (codes, and scales where they have some), and the scalars of the last step.
   void visit_state(StateVisitor&);
 
   const AdamWConfig& config() const { return config_; }

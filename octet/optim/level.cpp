@@ -15,11 +15,27 @@ StateStorage storage_of(Level level) {
 }
 
 const std::vector<StateKey>& state_keys() {
-  static const std::vector<StateKey> all{{"optim.master", &StateStorage::master},
-                                         {"optim.gradients", &StateStorage::gradients},
-                                         {"optim.m", &StateStorage::m},
-                                         {"optim.v", &StateStorage::v}};
+  static const std::vector<StateKey> all{{"master weights", "optim.master", &StateStorage::master, ops::AdamWVariable::value},
+                                         {"weight gradients", "optim.gradients", &StateStorage::gradients, {}},
+                                         {"first moments", "optim.m", &StateStorage::m, ops::AdamWVariable::m},
+                                         {"second moments", "optim.v", &StateStorage::v, ops::AdamWVariable::v}};
   return all;
+}
+
+std::int64_t bytes_per_parameter(const StateStorage& s) {
+  std::int64_t bytes = 0;
+  for (const StateKey& k : state_keys()) bytes += std::int64_t(size_of(code_type(s.*k.storage)));
+  return bytes;
+}
+
+std::string description(Storage s) {
+  const std::size_t bytes = size_of(code_type(s));
+  return format("{} byte{} per value{}", bytes, bytes == 1 ? "" : "s",
+                scales_tensor(s)              ? ", a scale per tensor"
+                : s == Storage::e4m3_expanded ? ", a scale and an exponent per 128 values"
+                : s == Storage::e4m3_root     ? ", its root with a scale per 128 values"
+                : scales_blocks(s)            ? ", a scale per 128 values"
+                                              : "");
 }
 
 std::string unsafe_reason(const StateStorage& s) {

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "octet/tensor/storage.hpp"
+#include "octet/ops/adamw/adamw.hpp"
 
 namespace octet::optim {
 
@@ -24,12 +25,19 @@ inline constexpr int levels = 4;
 std::string to_text(Level);
 StateStorage storage_of(Level);
 
-/// One variable of StateStorage under the name of its key.
+/// One variable of StateStorage, and its key.
 struct StateKey {
-  const char* key;
+  const char *name, *key;  // "master weights", "optim.master"
   Storage StateStorage::*storage;
+  std::optional<ops::AdamWVariable> variable;  // none: the update does not store it
 };
 const std::vector<StateKey>& state_keys();
+
+/// Bytes of a parameter of a matrix, without scales.
+std::int64_t bytes_per_parameter(const StateStorage&);
+
+/// "1 byte per value, a scale per 128 values".
+std::string description(Storage);
 
 /// Why a combination is known to fail, and what to set instead; "" where it is not.
 std::string unsafe_reason(const StateStorage&);

@@ -1,5 +1,6 @@
 #include "octet/ops/amax_history/amax_history.hpp"
 #include "octet/ops/clip/clip.hpp"
+#include "octet/ops/stored/stored.hpp"
 #include "octet/ops/shared_scale/shared_scale.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 #include "tests/cuda/parity.hpp"
@@ -19,9 +20,9 @@ Tensor words_of(const Tensor& step) { return {step.data, step.shape, DType::i32}
 ops::AdamWParameter parameter(Side& side, std::int64_t n, DType dtype, std::uint64_t key) {
   std::vector<float> squares = testing::gaussian(std::size_t(n), key + 3, 1e-3);
   for (float& v : squares) v *= v;
-  return {.value = side.gaussian({n}, key + 1, dtype),
-          .grad = side.gaussian({n}, key + 4, dtype, 1e-2),
-          .moments = {side.gaussian({n}, key + 2, dtype, 1e-3), side.from(squares, {n}, dtype)},
+  return {.value = Stored::plain(side.gaussian({n}, key + 1, dtype)),
+          .grad = Stored::plain(side.gaussian({n}, key + 4, dtype, 1e-2)),
+          .moments = {Stored::plain(side.gaussian({n}, key + 2, dtype, 1e-3)), Stored::plain(side.from(squares, {n}, dtype))},
           .weight_decay = 1e-3 * double(key),
           .key = key};
 }
@@ -35,9 +36,54 @@ Case update(std::vector<std::int64_t> counts, float skip, std::vector<DType> typ
             .learning_rate = 1e-3f, .bias_correction1 = 3.3f, .bias_correction2 = 10, .gradient_scale = 0.7f, .skip = skip, .updates = 5};
         ops::adamw(side.stream(), {.parameters = all, .step = step_of(side, s)});
         for (const auto& p : all)
-          side.result("value", p.value, same_bits()), side.result("m", p.moments.m, same_bits()),
-              side.result("v", p.moments.v, same_bits());
+          side.result("value", p.value.codes, same_bits()), side.result("m", p.moments.m.codes, same_bits()),
+              side.result("v", p.moments.v.codes, same_bits());
       }};
+}
+struct Storages {
+  Storage value, grad, m, v;
+};
+// Several parameters at once, several steps; every second one with other storages.
+Case stored_update(std::vector<std::int64_t> counts, float skip, Storages a, Storages b) {
+  return {format("adamw {} {} {} {} and others, {} x {} skip {}", name(a.value), name(a.grad), name(a.m), name(a.v), counts.back(),
+                 counts.size(), skip),
+          [=](Side& side) {
+            std::vector<ops::AdamWParameter> all;
+            for (std::size_t i = 0; i < counts.size(); ++i) {
+              const Storages& s = i % 2 ? b : a;
+              const Shape shape{counts[i]};
+              const auto encoded = [&](Storage storage, std::uint64_t seed, double scale, bool square) {
+                std::vector<float> x = testing::gaussian(std::size_t(counts[i]), 10 * i + seed, scale);
+                if (square)
+                  for (float& v : x) v *= v;
+                Stored out{.codes = side.poisoned(shape, code_type(storage)), .scales = {}, .storage = storage};
+                if (scales_tensor(storage) || scales_blocks(storage))
+                  out.scales = side.poisoned(scales_shape(storage, counts[i]), scales_type(storage));
+                ops::encode_stored(side.stream(), side.from(x, shape), out, square ? ops::Tiny::keep : ops::Tiny::flush);
+                return out;
+              };
+              all.push_back({.value = encoded(s.value, 1, 0.02, false),
+                             .grad = encoded(s.grad, 2, 1e-2, false),
+                             .moments = {encoded(s.m, 3, 1e-3, false), encoded(s.v, 4, 1e-2, true)},
+                             .weight_decay = 1e-3 * double(i),
+                             .key = i,
+                             .gradient_amax = side.from({0}, {1})});
+              ops::amax_of(side.stream(), all.back().grad, all.back().gradient_amax);
+            }
+            for (std::uint64_t t = 1; t <= 3; ++t)
+              ops::adamw(side.stream(), {.parameters = all,
+                                         .step = step_of(side, {.learning_rate = 1e-3f,
+                                                                .bias_correction1 = 3.3f,
+                                                                .bias_correction2 = 10,
+                                                                .gradient_scale = 0.7f,
+                                                                .skip = skip,
+                                                                .updates = t})});
+            for (const auto& p : all)
+              for (const Stored* x : {&p.value, &p.moments.m, &p.moments.v}) {
+                side.result(format("codes {}", name(x->storage)), x->codes, same_bits());
+                if (x->scales) side.result(format("scales {}", name(x->storage)), x->scales, same_bits());
+              }
+          }};
 }
 // Values that BF16 cannot round up, and infinity.
 Case extreme_update() {
@@ -47,9 +93,9 @@ Case extreme_update() {
             for (std::int64_t i = 0; i < n; i += 3)
               x[std::size_t(i)] = std::vector<float>{3.4e38f, -3.39e38f, 0x1.fep127f, INFINITY, 1e-40f}[std::size_t(i / 3 % 5)];
             ops::AdamWParameter p = parameter(side, n, DType::bf16, 1);
-            p.value = side.from(x, {n}, DType::bf16);
+            p.value = Stored::plain(side.from(x, {n}, DType::bf16));
             ops::adamw(side.stream(), {.parameters = std::span(&p, 1), .step = step_of(side, {.learning_rate = -1, .updates = 3})});
-            side.result("value", p.value, same_bits());
+            side.result("value", p.value.codes, same_bits());
           }};
 }
 
@@ -125,6 +171,15 @@ std::vector<Case> make() {
   std::vector<std::int64_t> many;
   for (std::int64_t i = 0; i < 130; ++i) many.push_back(i % 7 == 3 ? 0 : i % 5 == 2 ? 20000 * i + 8 : 37 * i);
   cases.push_back(update(many, 0, {DType::bf16, DType::f32, DType::bf16})), cases.push_back(extreme_update());
+  using enum Storage;
+  const Storages wide{f32, e4m3, e4m3, f16}, narrow{f16, e4m3, e4m3, f16}, gradients{f32, e4m3, f32, f32},
+      tensors{e4m3_tensor, e4m3_tensor, e4m3_tensor, e4m3_tensor}, expanded{bf16, bf16, e4m3_expanded, e4m3_expanded},
+      root{bf16_nearest, f32, bf16, e4m3_root}, mixed{f16, bf16, f32, bf16};
+  for (const std::int64_t n : {0, 1, 129, 4096, 100003})
+    for (const float skip : {0.0f, 1.0f})
+      cases.push_back(stored_update({n, n}, skip, wide, narrow)), cases.push_back(stored_update({n, n}, skip, tensors, expanded)),
+          cases.push_back(stored_update({n, n}, skip, root, mixed)), cases.push_back(stored_update({n, n}, skip, gradients, wide));
+  for (const auto& [a, b] : {std::pair{wide, narrow}, {expanded, tensors}}) cases.push_back(stored_update(many, 0, a, b));
   for (const double squares : {0.0, 0.25, 16.0, double(INFINITY)}) cases.push_back(clipping(squares, 1, 0));
   cases.push_back(clipping(1, NAN, 0)), cases.push_back(clipping(1, 1, 4));
   for (const bool accumulate : {false, true})

@@ -1,16 +1,35 @@
+#include <algorithm>
+
 #include "octet/ops/adamw/adamw.kernels.hpp"
+#include "octet/ops/stored/stored.hpp"
 
 namespace octet::ops {
 namespace {
 
+using enum Storage;
+
+void check_storage(const char* what, const Stored& s, std::initializer_list<Storage> allowed) {
+  check(std::find(allowed.begin(), allowed.end(), s.storage) != allowed.end(), "adamw: {} cannot be stored as {}", what, name(s.storage));
+  check_stored("adamw", s);
+}
+
 void check_parameter(const AdamWParameter& p) {
-  const Shape& shape = p.value.shape;
-  check(p.grad.shape == shape && p.moments.m.shape == shape && p.moments.v.shape == shape,
-        "adamw: grad, m and v must be {}, got {}, {} and {}", shape, p.grad.shape, p.moments.m.shape, p.moments.v.shape);
-  for (const Tensor* t : {&p.value, &p.grad, &p.moments.m, &p.moments.v})
-    check(t->dtype == DType::f32 || t->dtype == DType::bf16, "adamw: value, grad and moments must be f32 or bf16, got {}", t->dtype);
-  check(p.moments.m.dtype == p.moments.v.dtype, "adamw: both moments must have one dtype, got {} and {}", p.moments.m.dtype,
-        p.moments.v.dtype);
+  const auto& [m, v] = p.moments;
+  const Shape& shape = p.value.shape();
+  check(p.grad.shape() == shape && m.shape() == shape && v.shape() == shape, "adamw: grad, m and v must be {}, got {}, {} and {}", shape,
+        p.grad.shape(), m.shape(), v.shape());
+  check_storage("value", p.value, {f32, bf16, bf16_nearest, f16, e4m3_tensor});
+  check_storage("grad", p.grad, {f32, bf16, e4m3, e4m3_tensor});
+  check_storage("m", m, {f32, bf16, e4m3, e4m3_tensor, e4m3_expanded});
+  check_storage("v", v, {f32, bf16, f16, e4m3_tensor, e4m3_expanded, e4m3_root});
+  const bool needs_amax = scales_tensor(m.storage) || scales_tensor(v.storage);
+  check(!needs_amax || (p.gradient_amax.shape == Shape{1} && p.gradient_amax.dtype == DType::f32),
+        "adamw: gradient_amax must be f32 [1] for moments with a scale per tensor, got {} {}", p.gradient_amax.dtype,
+        p.gradient_amax.shape);
+}
+
+bool scales_tensors(const AdamWParameter& p) {
+  return scales_tensor(p.value.storage) || scales_tensor(p.moments.m.storage) || scales_tensor(p.moments.v.storage);
 }
 
 }  // namespace
@@ -19,12 +38,17 @@ void adamw(Stream& stream, const AdamW& a) {
   check(a.step.shape == Shape{adamw_step_floats} && a.step.dtype == DType::f32, "adamw: step must be f32 [{}], got {} {}",
         adamw_step_floats, a.step.dtype, a.step.shape);
   double bytes = 0;
+  bool tensors = false;
   for (const AdamWParameter& p : a.parameters) {
     check_parameter(p);
     bytes += double(p.grad.bytes()) + 2.0 * double(p.value.bytes() + p.moments.m.bytes() + p.moments.v.bytes());
+    tensors |= scales_tensors(p);
   }
   stream.count({.ops = 1, .bytes = bytes});
-  OCTET_LAUNCH(stream, adamw, a);
+  const Scope scope(stream);
+  const Tensor maxima =
+      tensors ? stream.zeros({3 * std::int64_t(a.parameters.size())}, DType::f32, Lifetime::scratch, Category::workspace) : Tensor{};
+  OCTET_LAUNCH(stream, adamw, a, maxima);
 }
 
 }  // namespace octet::ops

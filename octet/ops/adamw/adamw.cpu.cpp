@@ -1,7 +1,8 @@
 #include <vector>
 
 #include "octet/ops/adamw/adamw.kernels.hpp"
-#include "octet/ops/adamw/adamw.math.hpp"
+#include "octet/ops/adamw/views.hpp"
+#include "octet/ops/stored/cpu/group.hpp"
 #include "octet/tensor/cpu/draws.hpp"
 #include "octet/tensor/cpu/pair.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
@@ -13,13 +14,14 @@ constexpr std::int64_t piece_values = 4096;
 
 struct Piece {
   const ops::AdamWParameter* of;
+  std::size_t number;  // of the parameter
   std::int64_t begin, count;
 };
 std::vector<Piece> pieces_of(const ops::AdamW& a) {
   std::vector<Piece> pieces;
-  for (const ops::AdamWParameter& p : a.parameters)
-    for (std::int64_t at = 0, n = p.value.count(); at < n; at += piece_values)
-      pieces.push_back({&p, at, n - at < piece_values ? n - at : piece_values});
+  for (std::size_t i = 0; i < a.parameters.size(); ++i)
+    for (std::int64_t at = 0, n = a.parameters[i].value.count(); at < n; at += piece_values)
+      pieces.push_back({&a.parameters[i], i, at, n - at < piece_values ? n - at : piece_values});
   return pieces;
 }
 
@@ -41,11 +43,11 @@ void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece)
   const ops::AdamWConstants constants(a, p.weight_decay);
   PieceDraws draws;
   for (int variable = 0; variable < 3; ++variable)
-    if ((variable == 0 ? p.value : p.moments.m).dtype == DType::bf16) draws.make({p.key, step.updates}, piece, variable);
+    if ((variable == 0 ? p.value : p.moments.m).storage == Storage::bf16) draws.make({p.key, step.updates}, piece, variable);
   ops::with_adamw_types(p, [&]<class P, class G, class M>() {
-    const G* const grad = p.grad.as<G>() + piece.begin;
-    P* const value = p.value.as<P>() + piece.begin;
-    M *const m = p.moments.m.as<M>() + piece.begin, *const v = p.moments.v.as<M>() + piece.begin;
+    const G* const grad = p.grad.codes.as<G>() + piece.begin;
+    P* const value = p.value.codes.as<P>() + piece.begin;
+    M *const m = p.moments.m.codes.as<M>() + piece.begin, *const v = p.moments.v.codes.as<M>() + piece.begin;
     std::int64_t done = 0;
     if constexpr (std::is_same_v<P, Bf16> || std::is_same_v<M, Bf16>)
       for (; done + pair_width <= piece.count; done += pair_width)
@@ -55,13 +57,69 @@ void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece)
   });
 }
 
+// Of any storage. Compiled once per direction and not once per combination: a group of 128 values is in the nearest cache.
+[[gnu::noinline]] void load_any(const ops::StoredView& s, std::int64_t group, GroupLane::Group& x) {
+  ops::load_group(GroupLane{}, s, group, x);
+}
+[[gnu::noinline]] void store_nearest(const ops::StoredView& s, std::int64_t group, const GroupLane::Group& x) {
+  ops::store_group(GroupLane{}, s, group, x, ops::Nearest{});
+}
+[[gnu::noinline]] void store_drawn(const ops::StoredView& s, std::int64_t group, const GroupLane::Group& x, const DrawnHalves& draws) {
+  ops::store_group(GroupLane{}, s, group, x, draws);
+}
+
+/// most: of this piece's new value, m and v.
+void update_stored(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece, float (&most)[3]) {
+  ops::AdamWViews p = ops::views_of(*piece.of, 0, {});
+  const ops::AdamWConstants constants(a, p.weight_decay);
+  PieceDraws draws;
+  for (int variable = 0; variable < 3; ++variable) {
+    ops::StoredView& s = p.of(variable);
+    if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable))) draws.make({p.key, step.updates}, piece, variable);
+    if (scales_tensor(s.storage)) s.next_descale = ops::next_descale(p, variable, constants, step);
+  }
+  for (std::int64_t group = piece.begin / storage_block; group * storage_block < piece.begin + piece.count; ++group)
+    ops::adamw_group(
+        GroupLane{}, p, constants, step, most, [&](const ops::StoredView& s, GroupLane::Group& x) { load_any(s, group, x); },
+        [&](const ops::StoredView& s, const GroupLane::Group& x, int variable) {
+          if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable)))
+            store_drawn(s, group, x, {draws.halves[variable], piece.begin});
+          else store_nearest(s, group, x);
+        });
+}
+
+/// The scales of the next update, of storages with one per tensor.
+void keep_scales(const ops::AdamW& a, const ops::AdamWStep& step, const Tensor& maxima) {
+  for (std::size_t i = 0; i < a.parameters.size(); ++i) {
+    const ops::AdamWViews p = ops::views_of(a.parameters[i], i, maxima);
+    for (int variable = 0; variable < 3; ++variable)
+      if (scales_tensor(p.of(variable).storage)) ops::keep_tensor_scale(p, variable, ops::AdamWConstants(a, p.weight_decay), step);
+  }
+}
+
 }  // namespace
 
-void adamw(const ops::AdamW& a) {
+void adamw(const ops::AdamW& a, const Tensor& maxima) {
   const ops::AdamWStep step = *a.step.as<ops::AdamWStep>();
   if (step.skip != 0) return;
   const auto pieces = pieces_of(a);
-  for_each(std::int64_t(pieces.size()), 28 * piece_values, [&](std::int64_t i) { update(a, step, pieces[std::size_t(i)]); });
+  struct Most {
+    float of[3] = {};
+  };
+  std::vector<Most> most(maxima ? pieces.size() : 0);
+  for_each(std::int64_t(pieces.size()), 28 * piece_values, [&](std::int64_t i) {
+    const Piece& piece = pieces[std::size_t(i)];
+    Most unused;
+    if (ops::is_plain(*piece.of)) update(a, step, piece);
+    else update_stored(a, step, piece, maxima ? most[std::size_t(i)].of : unused.of);
+  });
+  if (!maxima) return;
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    for (int variable = 0; variable < 3; ++variable) {
+      float& all = maxima.f32()[3 * pieces[i].number + std::size_t(variable)];
+      all = larger(most[i].of[variable], all);
+    }
+  keep_scales(a, step, maxima);
 }
 
 }  // namespace octet::cpu::OCTET_ISA

@@ -3,6 +3,7 @@
 
 #include "octet/ops/adamw/adamw.kernels.hpp"
 #include "octet/ops/adamw/adamw.math.hpp"
+#include "octet/ops/adamw/stored_update.cuh"
 #include "octet/tensor/cuda/check.cuh"
 #include "octet/tensor/cuda/lanes.cuh"
 
@@ -18,23 +19,8 @@ struct Parameter {
   std::uint64_t key;
   float weight_decay;
 };
-// Part of the parameters of one launch; blocks are numbered consecutively.
 constexpr int most_parameters = 60;
-struct Batch {
-  Parameter parameter[most_parameters];
-  unsigned first_block[most_parameters + 1];
-  int n;
-
-  __device__ __forceinline__ int of_block(unsigned block) const {
-    int low = 0, high = n;
-    while (high - low > 1) {
-      const int middle = (low + high) / 2;
-      if (first_block[middle] <= block) low = middle;
-      else high = middle;
-    }
-    return low;
-  }
-};
+using Batch = ParameterBatch<Parameter, most_parameters>;
 
 template <class P, class G, class M, int N>
 __global__ void __launch_bounds__(threads, 4)
@@ -62,7 +48,8 @@ void launch(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
     for (int i = 0; i < batch.n; ++i) {
       const ops::AdamWParameter& p = *parameters[begin + std::size_t(i)];
       const std::int64_t count = p.value.count(), blocks = ceil_div(count, std::int64_t(threads) * packs_a_thread * N);
-      batch.parameter[i] = {p.grad.data, p.value.data, p.moments.m.data, p.moments.v.data, count, p.key, float(p.weight_decay)};
+      batch.parameter[i] = {p.grad.codes.data,    p.value.codes.data, p.moments.m.codes.data, p.moments.v.codes.data, count, p.key,
+                            float(p.weight_decay)};
       batch.first_block[i + 1] = batch.first_block[i] + unsigned(blocks);
     }
     adamw_kernel<P, G, M, N>
@@ -71,8 +58,9 @@ void launch(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
   }
 }
 
-bool same_types(const ops::AdamWParameter& a, const ops::AdamWParameter& b) {
-  return a.value.dtype == b.value.dtype && a.grad.dtype == b.grad.dtype && a.moments.m.dtype == b.moments.m.dtype;
+bool same_storages(const ops::AdamWParameter& a, const ops::AdamWParameter& b) {
+  return a.value.storage == b.value.storage && a.grad.storage == b.grad.storage && a.moments.m.storage == b.moments.m.storage &&
+         a.moments.v.storage == b.moments.v.storage;
 }
 
 // Of one combination of types: those that packs divide, then the others.
@@ -89,16 +77,17 @@ void update(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
 
 }  // namespace
 
-void adamw(Queue queue, const ops::AdamW& a) {
+void adamw(Queue queue, const ops::AdamW& a, const Tensor& maxima) {
   Parameters left;
   for (const ops::AdamWParameter& p : a.parameters)
-    if (p.value.count() > 0) left.push_back(&p);
+    if (p.value.count() > 0 && ops::is_plain(p)) left.push_back(&p);
   while (!left.empty()) {
     const ops::AdamWParameter& first = *left.front();
-    const auto others = std::stable_partition(left.begin(), left.end(), [&](const auto* p) { return same_types(*p, first); });
+    const auto others = std::stable_partition(left.begin(), left.end(), [&](const auto* p) { return same_storages(*p, first); });
     update(queue, a, Parameters(left.begin(), others));
     left.erase(left.begin(), others);
   }
+  update_stored(queue, a, maxima);
 }
 
 }  // namespace octet::cuda

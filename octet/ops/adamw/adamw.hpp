@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "octet/tensor/storage.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet::ops {
@@ -23,32 +24,47 @@ inline constexpr int adamw_step_rate = 0;     // index of `learning_rate`
 inline constexpr int adamw_step_updates = 6;  // index of `updates`
 inline constexpr int adamw_step_skip = 4;     // index of `skip`: step.rows(adamw_step_skip, 1) is the skip flag of other ops
 
-/// The moments: running means of gradient and squared gradient, each stored as f32 or bf16.
+/// The variables of an update, numbered as their streams of draws.
+enum class AdamWVariable : std::uint8_t { value, m, v };
+
+/// The moments: running means of gradient and squared gradient.
 struct Moments {
-  Tensor m, v;
+  Stored m, v;
 };
 
-/// A parameter and its state: of one shape, each f32 or bf16.
+/// A parameter and its state, of one shape:
+///   value  f32, bf16, bf16_nearest, f16 or e4m3_tensor
+///   grad   f32, bf16, e4m3 or e4m3_tensor
+///   m      f32, bf16, e4m3, e4m3_tensor or e4m3_expanded
+///   v      f32, bf16, f16, e4m3_tensor, e4m3_expanded or e4m3_root
 struct AdamWParameter {
-  Tensor value, grad;
+  Stored value, grad;
   Moments moments;
   double weight_decay = 0.1;
-  std::uint64_t key = 0;  // of this parameter's draws
+  std::uint64_t key = 0;      // of this parameter's draws
+  Tensor gradient_amax = {};  // f32 [1]: max |grad|; needed if a moment has a scale per tensor
 };
 
 /// One AdamW update of many parameters at once, with g = grad * gradient_scale:
 ///   m = beta1 m + (1 - beta1) g,   v = beta2 v + (1 - beta2) g^2,
 ///   value -= learning_rate * (m bias_correction1 / (sqrt(v bias_correction2) + eps) + weight_decay * value).
-/// step: f32 [12], see AdamWStep. The arithmetic is FP32; bf16 values are rounded stochastically, by Philox keyed by (key, update,
-/// variable, element), since an update is often less than half of its last place: the same bits on every backend. With step.skip
-/// != 0, value, m and v keep their bits for any grad. Source: Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm
-/// 2, where the learning rate is the product of the schedule multiplier and alpha, as in PyTorch.
+/// step: f32 [12], see AdamWStep. The arithmetic is FP32, with moments before they are rounded; codes and scales are stored in the same
+/// pass over memory, with the same bits on every backend. Values that rounds_stochastically() names take draws of Philox, keyed by (key,
+/// update, variable, element). A value of v that is not 0 is not stored as 0. With step.skip != 0, value, m and v keep their bits for any
+/// grad, scales included. Source: Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2, where the learning rate
+/// is the product of the schedule multiplier and alpha, as in PyTorch.
+///
+/// A scale per tensor is the least power of two that holds a bound of the new values, so that one pass is enough and no value saturates:
+///   |m| <= beta1 max |m| + (1 - beta1) max |g|,   |v| <= beta2 max v + (1 - beta2) max |g|^2,
+///   |value| <= max |value| (1 + learning_rate weight_decay) + 2 learning_rate D,
+/// where D bounds the direction of exact moments (direction_bound() in adamw.math.hpp), and 2 is for the rounding of stored ones. A value
+/// beyond its bound saturates. The maxima of the stored values are recorded for the next update.
 struct AdamW {
   std::span<const AdamWParameter> parameters;
   Tensor step;
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
 };
-/// Throws ContractError on other shapes or dtypes.
+/// Throws ContractError on other shapes, dtypes or storages. Workspace: f32 [3 x parameters], from scratch, if a scale is per tensor.
 void adamw(Stream&, const AdamW&);
 
 }  // namespace octet::ops

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include "octet/numerics/philox.hpp"
 #include "octet/numerics/rounding.hpp"
 #include "octet/ops/adamw/adamw.hpp"
@@ -9,13 +11,19 @@ namespace octet::ops {
 /// The constants of one launch in the type of the arithmetic; 1 - beta is taken before rounding.
 struct AdamWConstants {
   float beta1, beta2, one_minus_beta1, one_minus_beta2, eps, weight_decay;
+  float moments_ratio;  // the largest |m| / sqrt(v) of exact moments, see direction_bound()
   OCTET_HD AdamWConstants(const AdamW& a, double decay)
       : beta1(float(a.beta1)),
         beta2(float(a.beta2)),
         one_minus_beta1(float(1 - a.beta1)),
         one_minus_beta2(float(1 - a.beta2)),
         eps(float(a.eps)),
-        weight_decay(float(decay)) {}
+        weight_decay(float(decay)),
+        moments_ratio(ratio_of(a.beta1, a.beta2)) {}
+  OCTET_HD static float ratio_of(double beta1, double beta2) {
+    const double r = beta1 * beta1 < 0.99 * beta2 ? beta1 * beta1 / beta2 : 0.99;
+    return float((1 - beta1) / ::sqrt((1 - beta2) * (1 - r)));
+  }
 };
 
 /// The random words of one variable (0 value, 1 m, 2 v) in one update: BF16 needs 16 bits per draw, so four words serve eight elements.
@@ -39,16 +47,24 @@ OCTET_HD void store_state(Lanes lanes, Bf16* p, Cursor at, X x, const Draws& dra
   draws.store(lanes, p, at, x, variable);
 }
 
-/// The update of the values under one cursor. Formula in adamw.hpp.
+/// The moments and the value after one update, of the values before it. Formula in adamw.hpp.
+template <class Lanes, class X>
+OCTET_HD void adamw_values(Lanes lanes, const AdamWConstants& c, const AdamWStep& step, const X& grad, X& value, X& m, X& v) {
+  const auto g = grad * step.gradient_scale;
+  m = m * c.beta1 + g * c.one_minus_beta1;
+  v = v * c.beta2 + g * g * c.one_minus_beta2;
+  const auto direction = (m * step.bias_correction1) / (lanes.sqrt(v * step.bias_correction2) + c.eps);
+  value = value - (direction + value * c.weight_decay) * step.learning_rate;
+}
+
+/// The update of the values under one cursor, of plain f32 and bf16.
 template <class Lanes, class Cursor, class G, class P, class M, class V, class Draws = AdamWDraws>
 OCTET_HD void adamw_update(Lanes lanes, Cursor at, const AdamWConstants& c, const AdamWStep& step, const G* grad, P* value, M* m, V* v,
                            const Draws& draws = {}) {
-  const auto g = lanes.load(grad, at) * step.gradient_scale;
-  const auto mean = lanes.load(m, at) * c.beta1 + g * c.one_minus_beta1;
-  const auto square = lanes.load(v, at) * c.beta2 + g * g * c.one_minus_beta2;
-  const auto direction = (mean * step.bias_correction1) / (lanes.sqrt(square * step.bias_correction2) + c.eps);
-  const auto old = lanes.load(value, at);
-  store_state(lanes, value, at, old - (direction + old * c.weight_decay) * step.learning_rate, draws, 0);
+  const auto g = lanes.load(grad, at);
+  auto mean = lanes.load(m, at), square = lanes.load(v, at), x = lanes.load(value, at);
+  adamw_values(lanes, c, step, g, x, mean, square);
+  store_state(lanes, value, at, x, draws, 0);
   store_state(lanes, m, at, mean, draws, 1);
   store_state(lanes, v, at, square, draws, 2);
 }

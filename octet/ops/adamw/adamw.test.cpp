@@ -21,10 +21,13 @@ Tensor step_of(Stream& stream, AdamWStep step) {
   return t;
 }
 
+Stored plain(const Tensor& t) { return Stored::plain(t); }
+Moments plain(const Tensor& m, const Tensor& v) { return {plain(m), plain(v)}; }
+
 AdamW update_of(const AdamWParameter& p, const Tensor& step) { return {.parameters = std::span(&p, 1), .step = step}; }
 
 std::vector<std::vector<std::uint8_t>> bytes_of(const AdamWParameter& p) {
-  return {testing::bytes(p.value), testing::bytes(p.moments.m), testing::bytes(p.moments.v)};
+  return {testing::bytes(p.value.codes), testing::bytes(p.moments.m.codes), testing::bytes(p.moments.v.codes)};
 }
 
 struct Case {
@@ -34,8 +37,9 @@ struct Case {
   Case(std::int64_t n, const AdamWStep& s) : step(step_of(stream, s)) {
     const Tensor v = gaussian_tensor(stream, {n}, 4);
     for (std::int64_t i = 0; i < n; ++i) v.f32()[i] = v.f32()[i] * v.f32()[i];
-    parameter = {
-        .value = gaussian_tensor(stream, {n}, 1), .grad = gaussian_tensor(stream, {n}, 2), .moments = {gaussian_tensor(stream, {n}, 3), v}};
+    parameter = {.value = plain(gaussian_tensor(stream, {n}, 1)),
+                 .grad = plain(gaussian_tensor(stream, {n}, 2)),
+                 .moments = plain(gaussian_tensor(stream, {n}, 3), v)};
   }
   AdamW args() const { return update_of(parameter, step); }
   std::vector<std::vector<std::uint8_t>> state() const { return bytes_of(parameter); }
@@ -43,10 +47,10 @@ struct Case {
 
 /// The same with everything in BF16.
 AdamWParameter narrowed(Stream& stream, AdamWParameter p) {
-  for (Tensor* t : {&p.value, &p.grad, &p.moments.m, &p.moments.v}) {
-    const Tensor out = stream.empty(t->shape, DType::bf16);
-    for (std::int64_t i = 0; i < t->count(); ++i) out.bf16()[i] = to_bf16(t->f32()[i]);
-    *t = out;
+  for (Stored* t : {&p.value, &p.grad, &p.moments.m, &p.moments.v}) {
+    const Tensor out = stream.empty(t->shape(), DType::bf16);
+    for (std::int64_t i = 0; i < t->count(); ++i) out.bf16()[i] = to_bf16(t->codes.f32()[i]);
+    *t = plain(out);
   }
   return p;
 }
@@ -59,24 +63,26 @@ TEST(AdamW, IsWithinItsErrorBoundOnEveryInstructionSet) {
     for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw)) {
       Case c(n, tenth);
       const AdamWParameter& p = c.parameter;
-      auto value = testing::bounded(values(p.value)), m = testing::bounded(values(p.moments.m)), v = testing::bounded(values(p.moments.v));
+      auto value = testing::bounded(values(p.value.codes)), m = testing::bounded(values(p.moments.m.codes)),
+           v = testing::bounded(values(p.moments.v.codes));
       for (std::int64_t i = 0; i < n; ++i)
-        adamw_update(BoundedLane{}, i, AdamWConstants(c.args(), p.weight_decay), tenth, p.grad.f32(), value.data(), m.data(), v.data());
-      kernel(c.args());
-      testing::expect_within(p.value, 0, value, "value");
-      testing::expect_within(p.moments.m, 0, m, "m");
-      testing::expect_within(p.moments.v, 0, v, "v");
+        adamw_update(BoundedLane{}, i, AdamWConstants(c.args(), p.weight_decay), tenth, p.grad.codes.f32(), value.data(), m.data(),
+                     v.data());
+      kernel(c.args(), {});
+      testing::expect_within(p.value.codes, 0, value, "value");
+      testing::expect_within(p.moments.m.codes, 0, m, "m");
+      testing::expect_within(p.moments.v.codes, 0, v, "v");
     }
 }
 
 TEST(AdamW, EveryInstructionSetAndThreadCountGivesTheSameBits) {
   Case first(20011, tenth);
-  cpu::v3::adamw(first.args());
+  cpu::v3::adamw(first.args(), {});
   for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw))
     for (const int threads : {1, 2, 3}) {
       const testing::WithThreads limit(threads);
       Case c(20011, tenth);
-      kernel(c.args());
+      kernel(c.args(), {});
       EXPECT_EQ(c.state(), first.state());
     }
 }
@@ -112,15 +118,15 @@ TEST(AdamW, Bf16StatesAreRoundedStochasticallyAndTheSameOnEveryInstructionSet) {
     AdamWParameter p = narrowed(exact.stream, exact.parameter);
     p.key = 77;
     runs.push_back(p);
-    kernel(update_of(p, exact.step));
+    kernel(update_of(p, exact.step), {});
   }
   EXPECT_EQ(bytes_of(runs.front()), bytes_of(runs.back()));
   AdamWParameter wide = exact.parameter;
-  for (Tensor* t : {&wide.value, &wide.grad, &wide.moments.m, &wide.moments.v})
-    for (std::int64_t i = 0; i < n; ++i) t->f32()[i] = to_float(to_bf16(t->f32()[i]));
-  cpu::v3::adamw(update_of(wide, exact.step));
-  const Tensor* got[] = {&runs.front().value, &runs.front().moments.m, &runs.front().moments.v};
-  const Tensor* exactly[] = {&wide.value, &wide.moments.m, &wide.moments.v};
+  for (Stored* t : {&wide.value, &wide.grad, &wide.moments.m, &wide.moments.v})
+    for (std::int64_t i = 0; i < n; ++i) t->codes.f32()[i] = to_float(to_bf16(t->codes.f32()[i]));
+  cpu::v3::adamw(update_of(wide, exact.step), {});
+  const Tensor* got[] = {&runs.front().value.codes, &runs.front().moments.m.codes, &runs.front().moments.v.codes};
+  const Tensor* exactly[] = {&wide.value.codes, &wide.moments.m.codes, &wide.moments.v.codes};
   for (int variable = 0; variable < 3; ++variable)
     for (std::int64_t i = 0; i < n; ++i) {
       const std::uint32_t word = philox(77, std::uint64_t(i / 8), 4 * tenth.updates + std::uint64_t(variable)).w[i % 8 / 2];
@@ -129,7 +135,7 @@ TEST(AdamW, Bf16StatesAreRoundedStochasticallyAndTheSameOnEveryInstructionSet) {
     }
   double bias = 0, spread = 0;
   for (std::int64_t i = 0; i < n; ++i) {
-    const double got = to_float(runs.front().value.bf16()[i]), want = wide.value.f32()[i], step = std::fabs(want) * 0x1p-7;
+    const double got = to_float(runs.front().value.codes.bf16()[i]), want = wide.value.codes.f32()[i], step = std::fabs(want) * 0x1p-7;
     ASSERT_LE(std::fabs(got - want), step) << i;
     bias += got - want, spread += step * step;
   }
@@ -144,22 +150,23 @@ TEST(AdamW, Bf16StatesSaturateAndKeepWhatIsNotFinite) {
   unscaled.gradient_scale = 1;
   Case exact(n, unscaled);
   AdamWParameter& wide = exact.parameter;
-  for (Tensor* t : {&wide.value, &wide.moments.m, &wide.moments.v})
-    for (std::int64_t i = 0; i < n; ++i) t->f32()[i] = to_float(to_bf16(t->f32()[i]));
-  wide.value.f32()[3] = infinity, wide.value.f32()[20] = std::nanf(""), wide.value.f32()[41] = -infinity, wide.value.f32()[70] = -infinity;
-  for (const std::int64_t i : {12, 13, 50, 76}) wide.moments.m.f32()[i] = bf16_max, wide.grad.f32()[i] = beyond;
-  wide.grad.f32()[64] = infinity;
+  for (Stored* t : {&wide.value, &wide.moments.m, &wide.moments.v})
+    for (std::int64_t i = 0; i < n; ++i) t->codes.f32()[i] = to_float(to_bf16(t->codes.f32()[i]));
+  wide.value.codes.f32()[3] = infinity, wide.value.codes.f32()[20] = std::nanf(""), wide.value.codes.f32()[41] = -infinity,
+  wide.value.codes.f32()[70] = -infinity;
+  for (const std::int64_t i : {12, 13, 50, 76}) wide.moments.m.codes.f32()[i] = bf16_max, wide.grad.codes.f32()[i] = beyond;
+  wide.grad.codes.f32()[64] = infinity;
   std::vector<AdamWParameter> runs;
   for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw)) {
     AdamWParameter p = narrowed(exact.stream, wide);
     p.key = 77, p.grad = wide.grad;
     runs.push_back(p);
-    kernel(update_of(p, exact.step));
+    kernel(update_of(p, exact.step), {});
   }
   EXPECT_EQ(bytes_of(runs.front()), bytes_of(runs.back()));
-  cpu::v3::adamw(update_of(wide, exact.step));
-  const Tensor* got[] = {&runs.front().value, &runs.front().moments.m, &runs.front().moments.v};
-  const Tensor* exactly[] = {&wide.value, &wide.moments.m, &wide.moments.v};
+  cpu::v3::adamw(update_of(wide, exact.step), {});
+  const Tensor* got[] = {&runs.front().value.codes, &runs.front().moments.m.codes, &runs.front().moments.v.codes};
+  const Tensor* exactly[] = {&wide.value.codes, &wide.moments.m.codes, &wide.moments.v.codes};
   int saturated = 0;
   for (int variable = 0; variable < 3; ++variable)
     for (std::int64_t i = 0; i < n; ++i) {
@@ -176,9 +183,9 @@ TEST(AdamW, Bf16StatesSaturateAndKeepWhatIsNotFinite) {
 TEST(AdamW, AConstantGradientMovesAValueByTheLearningRateEachStep) {
   Stream s(Device::cpu);
   const Tensor value = testing::tensor_of(s, {1, 1, 1}, {3}), grad = testing::tensor_of(s, {1e-3f, -2, 40}, {3});
-  const Moments moments{s.zeros({3}, DType::f32), s.zeros({3}, DType::f32)};
+  const Moments moments = plain(s.zeros({3}, DType::f32), s.zeros({3}, DType::f32));
   const double beta1 = 0.9, beta2 = 0.999;
-  const AdamWParameter p{.value = value, .grad = grad, .moments = moments, .weight_decay = 0};
+  const AdamWParameter p{.value = plain(value), .grad = plain(grad), .moments = moments, .weight_decay = 0};
   for (int t = 1; t <= 20; ++t) {
     const Tensor step = step_of(s, {.learning_rate = 0x1p-10f,
                                     .bias_correction1 = float(1 / (1 - std::pow(beta1, t))),
@@ -195,8 +202,10 @@ TEST(AdamW, AConstantGradientMovesAValueByTheLearningRateEachStep) {
 TEST(AdamW, DecayIsDecoupledFromTheGradient) {
   Stream s(Device::cpu);
   const Tensor value = testing::tensor_of(s, {2, -3}, {2}), grad = s.zeros({2}, DType::f32), step = step_of(s, {.learning_rate = 0.5f});
-  const AdamWParameter p{
-      .value = value, .grad = grad, .moments = {s.zeros({2}, DType::f32), s.zeros({2}, DType::f32)}, .weight_decay = 0.25};
+  const AdamWParameter p{.value = plain(value),
+                         .grad = plain(grad),
+                         .moments = plain(s.zeros({2}, DType::f32), s.zeros({2}, DType::f32)),
+                         .weight_decay = 0.25};
   adamw(s, update_of(p, step));
   EXPECT_EQ(value.f32()[0], 2 * (1 - 0.125f));
   EXPECT_EQ(value.f32()[1], -3 * (1 - 0.125f));
@@ -206,7 +215,7 @@ TEST(AdamW, TheGradientScaleIsTheSameAsAScaledGradient) {
   AdamWStep scaled = tenth, plain = tenth;
   scaled.gradient_scale = 0.125f, plain.gradient_scale = 1;
   Case a(4099, scaled), b(4099, plain);
-  for (std::int64_t i = 0; i < 4099; ++i) b.parameter.grad.f32()[i] *= 0.125f;
+  for (std::int64_t i = 0; i < 4099; ++i) b.parameter.grad.codes.f32()[i] *= 0.125f;
   adamw(a.stream, a.args());
   adamw(b.stream, b.args());
   EXPECT_EQ(a.state(), b.state());
@@ -217,7 +226,7 @@ TEST(AdamW, ASkippedStepLeavesEveryBitEvenWhenGradientsAreNotFinite) {
     AdamWStep step = tenth;
     step.skip = skip, step.gradient_scale = NAN;
     Case c(4099, step);
-    for (std::int64_t i = 0; i < 4099; ++i) c.parameter.grad.f32()[i] = i % 2 != 0 ? NAN : INFINITY;
+    for (std::int64_t i = 0; i < 4099; ++i) c.parameter.grad.codes.f32()[i] = i % 2 != 0 ? NAN : INFINITY;
     const auto before = c.state();
     adamw(c.stream, c.args());
     EXPECT_EQ(c.state(), before);
@@ -227,7 +236,8 @@ TEST(AdamW, ASkippedStepLeavesEveryBitEvenWhenGradientsAreNotFinite) {
 TEST(AdamW, AZeroGradientOnZeroMomentsIsNoDivisionByZero) {
   Stream s(Device::cpu);
   const Tensor value = testing::tensor_of(s, {2}, {1}), zero = s.zeros({1}, DType::f32);
-  const AdamWParameter p{.value = value, .grad = zero, .moments = {s.zeros({1}, DType::f32), s.zeros({1}, DType::f32)}, .weight_decay = 0};
+  const AdamWParameter p{
+      .value = plain(value), .grad = plain(zero), .moments = plain(s.zeros({1}, DType::f32), s.zeros({1}, DType::f32)), .weight_decay = 0};
   adamw(s, update_of(p, step_of(s, {.learning_rate = 1})));
   EXPECT_EQ(value.f32()[0], 2);
 }
@@ -240,7 +250,7 @@ TEST(AdamW, TakesTheComplementOfBetaBeforeRounding) {
 
 TEST(AdamW, DryRunNeedsTheSameMemory) {
   testing::expect_dry_run_agrees([](Stream& s) {
-    const auto t = [&] { return s.zeros({33}, DType::f32); };
+    const auto t = [&] { return plain(s.zeros({33}, DType::f32)); };
     const AdamWParameter p{.value = t(), .grad = t(), .moments = {t(), t()}};
     adamw(s, update_of(p, step_of(s, tenth)));
   });
@@ -250,11 +260,13 @@ TEST(AdamW, RefusesTensorsThatDoNotFit) {
   Stream s(Device::null);
   const Tensor a = s.empty({4}, DType::f32), b = s.empty({5}, DType::f32), step = s.empty({adamw_step_floats}, DType::f32),
                half = s.empty({4}, DType::f16);
-  const AdamWParameter wrong[] = {{.value = a, .grad = b, .moments = {a, a}},
-                                  {.value = a, .grad = half, .moments = {a, a}},
-                                  {.value = a, .grad = a, .moments = {a, b}}};
+  const Stored four = plain(a), five = plain(b), halves{.codes = half, .scales = {}, .storage = Storage::f16};
+  const AdamWParameter wrong[] = {{.value = four, .grad = five, .moments = {four, four}},
+                                  {.value = four, .grad = halves, .moments = {four, four}},
+                                  {.value = four, .grad = four, .moments = {four, five}},
+                                  {.value = four, .grad = four, .moments = {four, halves}}};
   for (const AdamWParameter& p : wrong) EXPECT_THROW(adamw(s, update_of(p, step)), ContractError);
-  EXPECT_THROW(adamw(s, update_of({.value = a, .grad = a, .moments = {a, a}}, a)), ContractError);
+  EXPECT_THROW(adamw(s, update_of({.value = four, .grad = four, .moments = {four, four}}, a)), ContractError);
 }
 
 }  // namespace

@@ -20,14 +20,17 @@ void for_each_group(std::int64_t count, const Body& body) {
 }
 
 float maximum_of(const ops::StoredView& values) {
-  std::vector<float> maxima(std::size_t(ops::groups_of(values.count)));
+  struct Maximum {
+    float of_group = 0;
+  };
+  std::vector<Maximum> maxima(std::size_t(ops::groups_of(values.count)));
   for_each_group(values.count, [&](std::int64_t group) {
     GroupLane::Group x;
     ops::load_group(GroupLane{}, values, group, x);
-    maxima[std::size_t(group)] = ops::group_amax(GroupLane{}, x);
+    maxima[std::size_t(group)].of_group = ops::group_amax(GroupLane{}, x);
   });
   float most = 0;
-  for (const float m : maxima) most = larger(m, most);
+  for (const Maximum& m : maxima) most = larger(m.of_group, most);
   return most;
 }
 
@@ -41,6 +44,8 @@ void decode_stored(const Stored& s, const Tensor& values) {
     ops::store_group(GroupLane{}, to, group, x, ops::Nearest{});
   });
 }
+
+void amax_of(const Stored& s, const Tensor& amax) { *amax.f32() = maximum_of(ops::view_of(s)); }
 
 void encode_stored(const ops::EncodeStored& a) {
   const ops::StoredView from = ops::view_of(Stored::plain(a.values));

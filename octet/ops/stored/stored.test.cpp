@@ -198,6 +198,7 @@ TEST(Stored, OneTinyValueDoesNotCompressTheOthers) {
   x[17] = 1e-30f;
   const Encoded e(x, Storage::e4m3_expanded), kept(x, Storage::e4m3_expanded, Tiny::keep);
   EXPECT_EQ(e.expanded_k(), 1);
+  EXPECT_EQ(kept.expanded_k(), 0.5f) << "a second moment's range is twice as wide";
   EXPECT_EQ(e.at(17), 0);
   EXPECT_GT(kept.at(17), 0);
   for (std::int64_t i = 0; i < 128; ++i)
@@ -267,6 +268,21 @@ TEST(Stored, StoredValuesAreStoredAgainUnchanged) {
     const Encoded again(decoded, storage);
     for (std::int64_t i = 0; i < 1000; ++i) ASSERT_EQ(again.at(i), first.at(i)) << name(storage) << " " << i;
   }
+}
+
+TEST(Stored, AmaxIsTheLargestFiniteMagnitude) {
+  for (const Storage storage : all)
+    for (const std::int64_t n : counts) {
+      std::vector<float> x = spread_values(n, 17, 2, storage);
+      if (n > 5) x[5] = infinity;
+      Encoded e(x, storage);
+      const Tensor amax = e.stream.empty({1}, DType::f32);
+      amax_of(e.stream, e.stored, amax);
+      double wanted = 0;
+      for (std::int64_t i = 0; i < n; ++i)
+        if (std::isfinite(e.at(i))) wanted = std::max(wanted, std::fabs(e.at(i)));
+      EXPECT_EQ(*amax.f32(), wanted) << name(storage) << " " << n;
+    }
 }
 
 TEST(Stored, DryRunNeedsTheSameMemory) {

@@ -46,7 +46,10 @@ using E4m3TensorCodec = TensorCodec<std::uint8_t, E4M3>;
 /// `drawn` values it is the code at or above amax.
 OCTET_HD constexpr float stored_amax(Storage s, float amax, float descale, bool drawn) {
   const float y = amax / descale;
-  if (s == Storage::e4m3_tensor) return decode<E4M3>(encode<E4M3>(y)) * descale;
+  if (s == Storage::e4m3_tensor) {
+    const std::uint8_t code = encode<E4M3>(y);
+    return decode<E4M3>(std::uint8_t(drawn && decode<E4M3>(code) < y && code < E4M3::max_code ? code + 1 : code)) * descale;
+  }
   if (y >= Fp16::max) return Fp16::max * descale;
   const float nearest = to_float(to_fp16(y));
   return (drawn && nearest < y ? to_float(Fp16{std::uint16_t(to_fp16(y).bits + 1)}) : nearest) * descale;

@@ -21,7 +21,9 @@ struct StoredView {
   OCTET_HD std::uint8_t* block_descales() const { return static_cast<std::uint8_t*>(scales); }  // e8m0
 };
 
-inline StoredView view_of(const Stored& s, Tiny tiny = Tiny::flush) { return {s.codes.data, s.scales.data, s.count(), s.storage, tiny}; }
+[[gnu::always_inline]] inline StoredView view_of(const Stored& s, Tiny tiny = Tiny::flush) {
+  return {s.codes.data, s.scales.data, s.count(), s.storage, tiny};
+}
 
 /// Groups of 128 values, the last one possibly shorter.
 OCTET_HD constexpr std::int64_t groups_of(std::int64_t count) { return (count + storage_block - 1) / storage_block; }

@@ -1,5 +1,6 @@
 #include "octet/train/run/dry_run.hpp"
 
+#include "octet/ops/adamw/stored_update.math.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"
@@ -21,12 +22,19 @@ Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, 
   return one + (accumulate - 1) * (two - one);
 }
 
-// How matrices, their gradients and moments are stored; vectors, such as norms' weights, are always f32.
+// How each variable of matrices is stored, and whether the level or its own key says so. Vectors, such as norms' weights, are always f32.
 void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& plan) {
-  const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
-  plan.push_back({"master weights", 0, 0, to_text(c.storage().master), "updated by the optimizer"});
-  plan.push_back({"weight gradients", 0, 0, to_text(c.storage().gradients), "added up over micro-batches"});
-  plan.push_back({"optimizer moments", 0, 0, to_text(c.moments), format("both of AdamW's{}", rounding(c.moments))});
+  const optim::StateStorage is = c.storage(), of_level = optim::storage_of(c.level);
+  for (const optim::StateKey& k : optim::state_keys()) {
+    const Storage storage = is.*k.storage, leveled = of_level.*k.storage;
+    const std::string by =
+        storage == leveled ? format("level {}", c.level) : format("changed by {}, level {} has {}", k.key, c.level, leveled);
+    const bool drawn = k.variable && ops::rounds_stochastically(storage, *k.variable);
+    plan.push_back(
+        {k.name, 0, 0, to_text(storage), format("{}; {}{}", by, optim::description(storage), drawn ? ", rounded stochastically" : "")});
+  }
+  plan.push_back({"matrices of blocks", 0, 0, format("{} bytes per parameter", optim::bytes_per_parameter(is)),
+                  "weights, gradients and moments, without scales and 8-bit operands"});
 }
 
 void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
@@ -74,8 +82,8 @@ std::string remedies(const MemoryPeak& memory, std::size_t available, const Loop
   const std::size_t fixed = states(memory), of_batch = memory.total - std::min(memory.total, fixed);
   if (fixed > available)
     return format(
-        "weights, gradients and optimizer states alone need {}, at any batch size: set optim.master, optim.gradients and "
-        "optim.moments to \"bf16\", recipe.weights = \"on_demand\", optim.offload = true on a GPU, or use a smaller model; see "
+        "weights, gradients and optimizer states alone need {}, at any batch size: set optim.level = \"O3\", "
+        "recipe.weights = \"on_demand\", optim.offload = true on a GPU, or use a smaller model; see "
         "docs/recipes.md#memory",
         bytes_text(double(fixed)));
   const std::string more =
@@ -94,7 +102,7 @@ std::string remedies(const MemoryPeak& memory, std::size_t available, const Loop
 void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& loop) {
   if (dry.memory.host > 0 && dry.memory.host > cpu::available_bytes())
     throw DeviceError(
-        format("optim.offload needs {} of the host's memory and {} are free: set optim.moments = \"bf16\", or optim.offload = false",
+        format("optim.offload needs {} of the host's memory and {} are free: set optim.level = \"O2\", or optim.offload = false",
                bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
   if (dry.memory.total <= available) return;
   std::string largest;

@@ -191,7 +191,7 @@ TEST(Calibration, IsGivenUpBeforeTheNextPass) {
 
 TEST(Plan, TellsHowWeightsGradientsAndMomentsAreStored) {
   EngineConfig config = small_engine("llama", "current");
-  config.optimizer->moments = DType::bf16;
+  config.optimizer->m = Storage::bf16, config.optimizer->v = Storage::f16;
   const DryRun dry = dry_run(config, machine::machine_target(Device::cpu), 1, 1);
   const auto precision_of = [&](const char* what) {
     for (const scaling::PlanRow& row : dry.plan)
@@ -200,7 +200,8 @@ TEST(Plan, TellsHowWeightsGradientsAndMomentsAreStored) {
   };
   EXPECT_EQ(precision_of("master weights"), "f32");
   EXPECT_EQ(precision_of("weight gradients"), "f32");
-  EXPECT_EQ(precision_of("optimizer moments"), "bf16");
+  EXPECT_EQ(precision_of("first moments"), "bf16");
+  EXPECT_EQ(precision_of("second moments"), "f16");
 }
 
 TEST(Plan, SaysWhichRecipesAGpuOnlyEmulatesAndHowMuchOfTheWork) {
@@ -427,7 +428,7 @@ TEST(DryRun, ARunThatDoesNotFitIsRefusedWithRemedies) {
   // States need 16 to 18 bytes per parameter: with room for little more, only the smallest batch can fit; with less, none.
   const std::size_t little = std::size_t(dry.parameters) * 19, less = std::size_t(dry.parameters) * 15;
   EXPECT_NE(refusal(little).find("set train.batch = 1 and train.accumulate = 64"), std::string::npos) << refusal(little);
-  EXPECT_NE(refusal(less).find("at any batch size: set optim.master"), std::string::npos) << refusal(less);
+  EXPECT_NE(refusal(less).find("at any batch size: set optim.level"), std::string::npos) << refusal(less);
   EXPECT_EQ(refusal(less).find("train.batch"), std::string::npos) << refusal(less);
 }
 

@@ -1,0 +1,116 @@
+#include "octet/ops/adamw/stored_update.cuh"
+
+#include <algorithm>
+#include <vector>
+
+#include "octet/ops/adamw/views.hpp"
+#include "octet/ops/stored/cuda/group.cuh"
+#include "octet/tensor/cuda/check.cuh"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int threads = 256, groups_at_once = threads / GroupLanes::threads, turns = 2;
+
+constexpr int most_parameters = 20;
+using Batch = ParameterBatch<ops::AdamWViews, most_parameters>;
+
+/// The storages of one combination, known to the compiler; Any leaves them to branches that all threads of a block take alike.
+struct Any {
+  __device__ static void set(ops::AdamWViews&) {}
+};
+template <Storage value, Storage grad, Storage first, Storage second>
+struct Known {
+  __device__ static void set(ops::AdamWViews& p) {
+    p.value.storage = value, p.grad.storage = grad, p.m.storage = first, p.v.storage = second;
+  }
+  static bool is(const ops::AdamWViews& p) {
+    return p.value.storage == value && p.grad.storage == grad && p.m.storage == first && p.v.storage == second;
+  }
+};
+// Those of 8-bit gradients and moments: with f32 and with FP16 values. The loads of all variables are in flight at once.
+using WideValues = Known<Storage::f32, Storage::e4m3, Storage::e4m3, Storage::f16>;
+using NarrowValues = Known<Storage::f16, Storage::e4m3, Storage::e4m3, Storage::f16>;
+
+template <class Storages>
+__global__ void __launch_bounds__(threads, 2)
+    stored_adamw_kernel(const __grid_constant__ Batch batch, ops::AdamWConstants constants, const ops::AdamWStep* step) {
+  const ops::AdamWStep s = *step;
+  if (s.skip != 0) return;
+  const int i = batch.of_block(blockIdx.x);
+  ops::AdamWViews p = batch.parameter[i];
+  Storages::set(p);
+  constants.weight_decay = p.weight_decay;
+#pragma unroll
+  for (int variable = 0; variable < 3; ++variable)
+    if (scales_tensor(p.of(variable).storage)) p.of(variable).next_descale = ops::next_descale(p, variable, constants, s);
+  float most[3] = {0, 0, 0};
+  std::int64_t group = std::int64_t(blockIdx.x - batch.first_block[i]) * groups_at_once * turns + threadIdx.x / GroupLanes::threads;
+#pragma unroll 1
+  for (int turn = 0; turn < turns; ++turn, group += groups_at_once)
+    ops::adamw_group(
+        GroupLanes{}, p, constants, s, most,
+        [&](const ops::StoredView& view, GroupLanes::Group& x) { ops::load_group(GroupLanes{}, view, group, x); },
+        [&](const ops::StoredView& view, const GroupLanes::Group& x, int variable) {
+          if (ops::rounds_stochastically(view.storage, ops::AdamWVariable(variable)))
+            ops::store_group(GroupLanes{}, view, group, x, DrawnWords{p.key, ops::AdamWDraws{p.key, s.updates}.stream(variable)});
+          else ops::store_group(GroupLanes{}, view, group, x, ops::Nearest{});
+        });
+#pragma unroll
+  for (int variable = 0; variable < 3; ++variable)
+    if (scales_tensor(p.of(variable).storage)) {
+      const float all = block_fold<threads>(most[variable], MaxFold{});
+      // The bits of floats >= 0 are ordered as they are.
+      if (threadIdx.x == 0) atomicMax(reinterpret_cast<int*>(p.maxima + variable), __float_as_int(all));
+    }
+}
+
+// The scales of the next update: a thread per parameter.
+__global__ void adamw_scales_kernel(const __grid_constant__ Batch batch, ops::AdamWConstants constants, const ops::AdamWStep* step) {
+  const ops::AdamWStep s = *step;
+  const int i = int(threadIdx.x);
+  if (s.skip != 0 || i >= batch.n) return;
+  const ops::AdamWViews& p = batch.parameter[i];
+  constants.weight_decay = p.weight_decay;
+  for (int variable = 0; variable < 3; ++variable)
+    if (scales_tensor(p.of(variable).storage)) ops::keep_tensor_scale(p, variable, constants, s);
+}
+
+template <class Storages>
+void launch(Queue queue, const ops::AdamW& a, const std::vector<ops::AdamWViews>& parameters) {
+  const ops::AdamWConstants constants(a, 0);
+  const auto* const step = a.step.as<ops::AdamWStep>();
+  for (std::size_t begin = 0; begin < parameters.size(); begin += most_parameters) {
+    Batch batch{};
+    batch.n = int(std::min<std::size_t>(most_parameters, parameters.size() - begin));
+    bool tensors = false;
+    for (int i = 0; i < batch.n; ++i) {
+      const ops::AdamWViews& p = batch.parameter[i] = parameters[begin + std::size_t(i)];
+      // An empty tensor has a block, too, so that its scales move as on a CPU.
+      const std::int64_t blocks = ceil_div(ops::groups_of(p.value.count), std::int64_t(groups_at_once) * turns);
+      batch.first_block[i + 1] = batch.first_block[i] + unsigned(std::max<std::int64_t>(blocks, 1));
+      for (int variable = 0; variable < 3; ++variable) tensors |= scales_tensor(p.of(variable).storage);
+    }
+    stored_adamw_kernel<Storages><<<batch.first_block[batch.n], threads, 0, queue>>>(batch, constants, step);
+    launched("adamw");
+    if (!tensors) continue;
+    adamw_scales_kernel<<<1, 32, 0, queue>>>(batch, constants, step);
+    launched("adamw: scales");
+  }
+}
+
+}  // namespace
+
+void update_stored(Queue queue, const ops::AdamW& a, const Tensor& maxima) {
+  std::vector<ops::AdamWViews> wide, narrow, others;
+  for (std::size_t i = 0; i < a.parameters.size(); ++i) {
+    if (ops::is_plain(a.parameters[i])) continue;
+    const ops::AdamWViews p = ops::views_of(a.parameters[i], i, maxima);
+    (WideValues::is(p) ? wide : NarrowValues::is(p) ? narrow : others).push_back(p);
+  }
+  launch<WideValues>(queue, a, wide);
+  launch<NarrowValues>(queue, a, narrow);
+  launch<Any>(queue, a, others);
+}
+
+}  // namespace octet::cuda
