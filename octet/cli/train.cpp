@@ -17,6 +17,7 @@ namespace {
 struct Options : RunOptions {
   bool quiet = false, resume = false;
   std::string resume_folder;
+  std::int64_t trace = 0;
 
   // The folder of the run to resume, and its configuration: the stored one, changed by the command line.
   train::RunConfig resumed(std::string& folder) const {
@@ -41,8 +42,9 @@ ExitCode train_model(const Options& o) {
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
   const train::Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-  train::Trainer trainer(config, corpus,
-                         {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder});
+  train::Trainer trainer(
+      config, corpus,
+      {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder, .trace_steps = o.trace});
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
@@ -78,6 +80,9 @@ void add_train(Program& program) {
   o->add_to(command);
   command.optional_value("--resume", o->resume, o->resume_folder,
                          "resume the run in this folder; without a folder, the last run of this name");
+  command.option("--trace", o->trace,
+                 "steps to trace on a GPU, from the 4th on: kernels, copies and gaps, in trace.json of the run's folder (Chrome, Perfetto)",
+                 {.at_least = 1, .at_most = 100});
   command.flag("--quiet", o->quiet, "no progress: print warnings and the last line only");
   command.run([o] { return train_model(*o); });
 }

@@ -8,6 +8,8 @@
 #include "octet/base/path.hpp"
 #include "octet/io/tensor_folder.hpp"
 #include "octet/json/fields.hpp"
+#include "octet/tokenizer/special_tokens.hpp"
+#include "octet/tokenizer/tokenizer.hpp"
 
 namespace octet::models {
 namespace {
@@ -23,24 +25,16 @@ constexpr std::array<std::string_view, 9> names{"added_tokens.json",
                                                 "tokenizer_config.json",
                                                 "vocab.json",
                                                 "vocab.txt"};
-constexpr std::size_t file_bytes = std::size_t(64) << 20;
 // A vocabulary of 2^18 tokens and as many merges, with room.
-constexpr json::Limits tokenizer_limits{.bytes = file_bytes, .values = std::size_t(1) << 22};
+constexpr json::Limits tokenizer_limits{.bytes = tokenizer::most_source_bytes, .values = std::size_t(1) << 22};
 
 std::string text_of(const std::string& folder, const std::string& name, std::size_t most) {
   return with_remedy("fetch it again", [&] { return read_file(io::path_within(folder, name), most); });
 }
 
-/// The text of a special token in tokenizer_config.json, which may be a string or an object with its content.
-std::string special_token(const json::Value& config, std::string_view key) {
-  const json::Value* token = config.find(key);
-  if (token != nullptr && token->object() != nullptr) token = token->find("content");
-  return token != nullptr && token->text() != nullptr ? *token->text() : "";
-}
-
 /// The id of an added token of tokenizer.json.
-std::optional<std::int64_t> id_of(const json::Value& tokenizer, const std::string& token) {
-  const json::Value* added = tokenizer.find("added_tokens");
+std::optional<std::int64_t> id_of(const json::Value& vocabulary, const std::string& token) {
+  const json::Value* added = vocabulary.find("added_tokens");
   if (added == nullptr || added->array() == nullptr || token.empty()) return {};
   for (const json::Value& entry : *added->array()) {
     if (entry.object() == nullptr) continue;
@@ -71,7 +65,7 @@ Companions read_companions(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (is_companion(name)) out.files.push_back({name, text_of(folder, name, file_bytes)});
+    if (is_companion(name)) out.files.push_back({name, text_of(folder, name, tokenizer::most_source_bytes)});
   }
   std::sort(out.files.begin(), out.files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return out;
@@ -96,15 +90,7 @@ std::vector<std::int64_t> end_tokens(const Companions& companions) {
   for (const auto& [name, text] : {std::pair(generation_config_name, generation), std::pair(config_name, &companions.config)}) {
     if (text == nullptr || text->empty()) continue;
     const json::Value config = json::parse({.text = *text, .file = name, .limits = config_limits});
-    const json::Value* value = config.find("eos_token_id");
-    if (value == nullptr || value->is_null()) continue;
-    std::vector<std::int64_t> ids;
-    const json::Array* list = value->array();
-    for (const json::Value& one : list != nullptr ? *list : json::Array{*value}) {
-      if (!one.integer()) throw DataError(octet::format("{}: eos_token_id must be an id or a list of ids; restore the file", name));
-      ids.push_back(*one.integer());
-    }
-    return ids;
+    if (auto ids = tokenizer::end_ids(config, name); !ids.empty()) return ids;
   }
   return {};
 }
@@ -120,14 +106,14 @@ std::string dropout_of(const Companions& companions) {
 }
 
 SpecialTokens special_tokens(const Companions& c) {
-  const std::string *tokenizer = c.find("tokenizer.json"), *settings = c.find("tokenizer_config.json");
-  if (tokenizer == nullptr || settings == nullptr) return {};
+  const std::string *vocabulary = c.find("tokenizer.json"), *settings = c.find("tokenizer_config.json");
+  if (vocabulary == nullptr || settings == nullptr) return {};
   const auto parse = [](const std::string& text, const char* file) {
     return with_remedy("restore the tokenizer's files in the token folder",
                        [&] { return json::parse({.text = text, .file = file, .limits = tokenizer_limits}); });
   };
-  const json::Value all = parse(*tokenizer, "tokenizer.json"), named = parse(*settings, "tokenizer_config.json");
-  return {id_of(all, special_token(named, "bos_token")), id_of(all, special_token(named, "eos_token"))};
+  const json::Value all = parse(*vocabulary, "tokenizer.json"), named = parse(*settings, "tokenizer_config.json");
+  return {id_of(all, tokenizer::special_token(named, "bos_token")), id_of(all, tokenizer::special_token(named, "eos_token"))};
 }
 
 }  // namespace octet::models

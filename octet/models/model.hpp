@@ -39,6 +39,9 @@ class Model {
     logits(stream, batch, pass, 1, out);
   }
 
+  /// Bytes that each block saved for backward in the last forward(); empty if the model does not count them.
+  virtual std::vector<std::size_t> saved_bytes() const { return {}; }
+
   virtual void visit(nn::Visitor&) = 0;
 
   /// Quantizes every weight that changed; with a pass that records, right after each optimizer step.

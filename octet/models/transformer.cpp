@@ -92,13 +92,14 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
                                        float gradient_scale) {
   const Shape shape{batch.tokens.count(), shape_.width};
   const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
-  saved_.blocks.assign(blocks_.size(), {}), saved_.ends.assign(blocks_.size(), {});
+  saved_.blocks.assign(blocks_.size(), {}), saved_.ends.assign(blocks_.size(), {}), saved_.bytes.assign(blocks_.size(), 0);
   auto x = Norm::input(stream, kept(), pass.keep);
   embed(stream, batch, x.x);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const std::size_t begin = stream.arena().mark(pass.keep).bytes;
     auto y = Norm::input(stream, kept(), pass.keep);
     blocks_[i]->forward(stream, context(batch), x, y, pass, &saved_.blocks[i]);
-    saved_.ends[i] = stream.arena().mark(pass.keep);
+    saved_.ends[i] = stream.arena().mark(pass.keep), saved_.bytes[i] = saved_.ends[i].bytes - begin;
     x = y;
   }
   saved_.dn = kept(), saved_.norm = x;

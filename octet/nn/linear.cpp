@@ -67,6 +67,16 @@ QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const scaling::P
   return sink.codes;
 }
 
+Quantized Linear::rebuild_input(Stream& stream, const Tensor& x, const scaling::Pass& pass) const {
+  const ops::QuantizeSpec spec = plan_.x->spec(pass);
+  if (!spec.quantizes()) return views(x, true).cols;
+  ops::Sink sink = ops::make_sink(
+      stream, spec,
+      {.shape = x.shape, .dtype = x.dtype, .rows = false, .cols = true, .cols_region = pass.keep, .plain = x, .for_gemm = true});
+  ops::quantize(stream, x, sink);
+  return sink.codes.cols;
+}
+
 void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
   check(x.rows.cols() == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.rows.codes.shape);
   check(y.shape == Shape{x.rows.rows(), out()}, "linear {}: y must be [{}, {}], got {}", path_, x.rows.rows(), out(), y.shape);

@@ -42,7 +42,7 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
   using enum Storage;
   v.choice("master", master, "storage of weight matrices; bf16 and f16 are rounded stochastically", "level",
            {{"f32", f32}, {"bf16", bf16}, {"f16", f16}, {"bf16_nearest", bf16_nearest}, {"e4m3_tensor", e4m3_tensor}}, may_change);
-  v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", "level",
+  v.choice("gradients", gradients, "storage of their gradients, as summed over micro-batches; embedding and head keep f32", "level",
            {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}}, may_change);
   v.choice("m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values", "level",
            {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}, {"e4m3_expanded", e4m3_expanded}}, may_change);

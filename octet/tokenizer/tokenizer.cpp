@@ -9,6 +9,7 @@
 #include "octet/json/fields.hpp"
 #include "octet/tokenizer/bpe_tokenizer.hpp"
 #include "octet/tokenizer/byte_tokenizer.hpp"
+#include "octet/tokenizer/special_tokens.hpp"
 
 namespace octet::tokenizer {
 namespace {
@@ -21,35 +22,31 @@ std::optional<json::Value> config_in(const std::string& folder, const char* name
   return json::parse({.text = read_file(path, most_config_bytes), .file = path, .limits = {.bytes = most_config_bytes}});
 }
 
-/// The eos_token of tokenizer_config.json: a text, or an object with its content.
-std::optional<std::string> eos_token(const std::string& folder) {
+/// The eos_token of tokenizer_config.json, or "".
+std::string eos_token(const std::string& folder) {
   const auto config = config_in(folder, config_file_name);
-  if (!config) return std::nullopt;
-  const json::Value* token = config->find("eos_token");
-  if (token != nullptr && token->object()) token = token->find("content");
-  return token != nullptr && token->text() ? std::optional(*token->text()) : std::nullopt;
+  return config ? special_token(*config, "eos_token") : "";
 }
 
-/// The eos_token_id of one of a model's files: an id, or a list whose first one is meant.
+/// The eos_token_id of one of a model's files; of a list, the first.
 std::optional<std::int64_t> eos_id(const std::string& folder) {
   for (const char* const name : {"generation_config.json", "config.json"}) {
     const auto config = config_in(folder, name);
-    const json::Value* id = config ? config->find("eos_token_id") : nullptr;
-    if (id != nullptr && id->array() && !id->array()->empty()) id = &id->array()->front();
-    if (id != nullptr && id->integer()) return *id->integer();
+    const auto ids = config ? end_ids(*config, folder + "/" + name) : std::vector<std::int64_t>{};
+    if (!ids.empty()) return ids.front();
   }
   return std::nullopt;
 }
 
 void set_separator(BpeTokenizer& tokenizer, const std::string& path, const std::string& wanted) {
   const std::string folder = folder_of(path);
-  const auto named = wanted.empty() ? eos_token(folder) : std::optional(wanted);
-  if (named) {
-    const auto id = tokenizer.id_of(*named);
+  const std::string named = wanted.empty() ? eos_token(folder) : wanted;
+  if (!named.empty()) {
+    const auto id = tokenizer.id_of(named);
     if (!id && wanted.empty())
       throw DataError(format("{}/{}: eos_token \"{}\" is not a token of {}; name another one with --end-of-document", printable(folder),
-                             config_file_name, printable(*named), file_name));
-    if (!id) throw ConfigError(format("--end-of-document '{}': {} has no such token", printable(*named), printable(path)));
+                             config_file_name, printable(named), file_name));
+    if (!id) throw ConfigError(format("--end-of-document '{}': {} has no such token", printable(named), printable(path)));
     return tokenizer.set_separator(*id);
   }
   const auto id = eos_id(folder);

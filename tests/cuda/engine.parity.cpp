@@ -135,7 +135,7 @@ std::vector<Case> make() {
   cases.push_back(quantized_head());
   for (const auto& recipe : scaling::recipes())
     for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
-  for (const Storage gradients : {Storage::bf16})
+  for (const Storage gradients : {Storage::bf16, Storage::e4m3, Storage::e4m3_tensor})
     for (const char* recipe : {"bf16", "current"}) cases.push_back(steps("llama", recipe, gradients));
   return cases;
 }

@@ -14,8 +14,9 @@ namespace {
 std::vector<std::string> places() {
   std::vector<std::string> out{""};
   if (const char* own = std::getenv("OCTET_CUDA_LIBRARIES")) out.push_back(std::string(own) + "/");
-  if (const char* home = std::getenv("CUDA_HOME")) out.push_back(std::string(home) + "/lib64/");
-  out.push_back("/usr/local/cuda/lib64/");
+  std::vector<std::string> toolkits{"/usr/local/cuda"};
+  if (const char* home = std::getenv("CUDA_HOME")) toolkits.insert(toolkits.begin(), home);
+  for (const auto& toolkit : toolkits) out.push_back(toolkit + "/lib64/"), out.push_back(toolkit + "/extras/CUPTI/lib64/");
   std::vector<std::string> patterns{"/usr/lib/python3*/site-packages", "/usr/lib/python3/dist-packages",
                                     "/usr/local/lib/python3*/*-packages"};
   if (const char* environment = std::getenv("VIRTUAL_ENV"))

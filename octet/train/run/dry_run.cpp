@@ -22,6 +22,13 @@ Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, 
   return one + (accumulate - 1) * (two - one);
 }
 
+// Of gradients.
+std::string_view rounding_of(Storage s) {
+  if (s == Storage::e4m3) return ", rounded stochastically";
+  if (s == Storage::e4m3_tensor || s == Storage::bf16) return ", rounded to nearest even";
+  return "";
+}
+
 // How each variable of matrices is stored, and whether the level or its own key says so. Vectors, such as norms' weights, are always f32.
 void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& plan) {
   const optim::StateStorage is = c.storage(), of_level = optim::storage_of(c.level);
@@ -29,9 +36,10 @@ void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& pla
     const Storage storage = is.*k.storage, leveled = of_level.*k.storage;
     const std::string by =
         storage == leveled ? format("level {}", c.level) : format("changed by {}, level {} has {}", k.key, c.level, leveled);
-    const bool drawn = k.variable && ops::rounds_stochastically(storage, *k.variable);
-    plan.push_back(
-        {k.name, 0, 0, to_text(storage), format("{}; {}{}", by, optim::description(storage), drawn ? ", rounded stochastically" : "")});
+    const std::string_view rounding = !k.variable                                        ? rounding_of(storage)
+                                      : ops::rounds_stochastically(storage, *k.variable) ? ", rounded stochastically"
+                                                                                         : "";
+    plan.push_back({k.name, 0, 0, to_text(storage), format("{}; {}{}", by, optim::description(storage), rounding)});
   }
   plan.push_back({"matrices of blocks", 0, 0, format("{} bytes per parameter", optim::bytes_per_parameter(is)),
                   "weights, gradients and moments, without scales and 8-bit operands"});
@@ -57,6 +65,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
     out.step = work_of_step(engine, runner, shape, accumulate);
     runner.run(std::vector{shape}, {.measure = true});  // for its memory: most steps do not measure
   }
+  out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
   out.parameters = engine.parameters.count() - config.shape.padding();

@@ -55,7 +55,7 @@ TEST(DryRun, ThePlanTellsWhatTheLevelStoresAndWhichKeyChangesIt) {
   c.optimizer->v = Storage::bf16;
   const DryRun dry = dry_run(c, gpu, 1, 1);
   EXPECT_EQ(row_of(dry, "master weights"), "f16: level O3; 2 bytes per value, a scale per tensor, rounded stochastically");
-  EXPECT_EQ(row_of(dry, "weight gradients"), "e4m3: level O3; 1 byte per value, a scale per 128 values");
+  EXPECT_EQ(row_of(dry, "weight gradients"), "e4m3: level O3; 1 byte per value, a scale per 128 values, rounded stochastically");
   EXPECT_EQ(row_of(dry, "first moments"), "e4m3: level O3; 1 byte per value, a scale per 128 values");
   EXPECT_EQ(row_of(dry, "second moments"), "bf16: changed by optim.v, level O3 has f16; 2 bytes per value, rounded stochastically");
   EXPECT_EQ(row_of(dry, "matrices of blocks"), "6 bytes per parameter: weights, gradients and moments, without scales and 8-bit operands");

@@ -36,6 +36,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, engine.shape.vocabulary);
   require_model(engine);
   const Device device = machine::device_named(config.device);
+  if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps);
   dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_native(dry_, config.recipe);
   require_memory(dry_, machine::available_bytes(device), config.train);
@@ -177,7 +178,7 @@ telemetry::RunState Trainer::train() {
     if (at_.skipped_in_a_row >= config_.train.max_skipped || !not_finite_.empty()) return telemetry::RunState::diverged;
     if (done()) return telemetry::RunState::finished;
     save_if_due();
-    one_step();
+    traced_step();
     watch_folder();
   }
 }
@@ -189,6 +190,7 @@ telemetry::RunState Trainer::settle(telemetry::RunState state) {
   if (stop_requested() && state == telemetry::RunState::finished) state = telemetry::RunState::stopped;
   recorder_->finish_console();
   require_folder();
+  end_trace();
   if (state == telemetry::RunState::diverged) return state;
   if (calibrated_) save_last(state);
   if (options_.save_weights && config_.train.save_weights)
@@ -262,6 +264,21 @@ std::vector<data::Batch> Trainer::next_micro_batches() {
   std::vector<data::Batch> batches;
   for (std::int64_t i = 0; i < config_.train.accumulate; ++i) batches.push_back(loader_->next());
   return batches;
+}
+
+void Trainer::traced_step() {
+  if (tracer_) tracer_->begin_step();
+  one_step();
+  if (tracer_ && tracer_->end_step(at_.step)) end_trace();
+}
+
+void Trainer::end_trace() {
+  if (!tracer_) return;
+  const telemetry::StepTrace trace = tracer_->write(run_.folder);
+  tracer_.reset();
+  if (trace.steps.empty()) return log::warn("--trace: the run ended before its {}th step, so no step was traced", StepTracer::left_out + 1);
+  log::info("{} steps traced: {}/{}\n{}", trace.steps.size(), run_.folder, StepTracer::file_name,
+            telemetry::trace_table(telemetry::trace_rows(trace), 12));
 }
 
 void Trainer::one_step() {

@@ -10,6 +10,7 @@
 #include "octet/train/run/progress.hpp"
 #include "octet/train/run/run_checkpoints.hpp"
 #include "octet/train/run/run_lock.hpp"
+#include "octet/train/run/step_tracer.hpp"
 #include "octet/train/step/step.hpp"
 
 namespace octet::train {
@@ -32,6 +33,7 @@ struct TrainOptions {
   std::string baseline{};            // arm of the run that this one is compared with, or ""
   std::string baseline_folder{};     // of that run, which stored its first gradient: run.json then has the cosine with this run's
   bool keep_first_gradient = false;  // for such runs
+  std::int64_t trace_steps = 0;      // of a GPU, traced into StepTracer::file_name of the run's folder
 };
 
 /// The folder of a run that this process trains in, held by its lock, and the facts in run.json.
@@ -76,6 +78,8 @@ class Trainer {
   std::vector<data::Batch> next_micro_batches();
   void one_step();
   void after_update(const Readout&, std::span<const data::Batch> micro_batches, bool measured);
+  void traced_step();
+  void end_trace();
   void record_step(const telemetry::StepEvent&);
   bool averages(std::int64_t step) const;  // whether the weights after that step count
   void evaluate_now();
@@ -103,6 +107,7 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<Recorder> recorder_;
   std::optional<StepRunner> runner_;
+  std::optional<StepTracer> tracer_;
   Progress at_;
   double average_loss_;     // held-out loss of the averaged weights
   bool calibrated_ = true;  // false: stopped before the first step, and there is nothing to save yet

@@ -1,0 +1,70 @@
+#include "octet/telemetry/trace_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include "octet/json/value.hpp"
+
+namespace octet::telemetry {
+namespace {
+
+using Kind = TracedActivity::Kind;
+
+// Two steps of 10 us with 1 us between them, in which nothing counts. Two queues overlap in the first.
+StepTrace sample() {
+  const std::string kernel = "void octet::cuda::(anonymous namespace)::adamw_kernel<float, 4>(Batch, float const*)";
+  return {.activities = {{Kind::kernel, kernel, 1000, 4000, 0, 7},
+                         {Kind::copy, "host to device", 2000, 6000, 256, 9},
+                         {Kind::kernel, kernel, 8000, 11000, 0, 7},
+                         {Kind::kernel, kernel, 11200, 11400, 0, 7},
+                         {Kind::clear, "clear", 12000, 22000, 64, 7}},
+          .steps = {{"step 4", 1000, 11000}, {"step 5", 12000, 22000}}};
+}
+
+TEST(StepTrace, RowsSumTimesByNameAndCountGapsOfAllQueues) {
+  const auto rows = trace_rows(sample());
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].name, "clear");
+  EXPECT_DOUBLE_EQ(rows[0].share, 0.5);
+  EXPECT_EQ(rows[1].name, "adamw_kernel<float, 4>");
+  EXPECT_EQ(rows[1].count, 2) << "what runs between steps is left out";
+  EXPECT_DOUBLE_EQ(rows[1].seconds, 6e-6);
+  EXPECT_EQ(rows[2].name, "copy host to device");
+  EXPECT_EQ(rows[3].name, "gaps");
+  EXPECT_EQ(rows[3].count, 1);
+  EXPECT_DOUBLE_EQ(rows[3].seconds, 2e-6) << "from the copy's end to the second kernel";
+}
+
+TEST(StepTrace, ATraceWithoutActivitiesIsOneGap) {
+  const auto rows = trace_rows({.activities = {}, .steps = {{"step 4", 0, 5000}}});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(rows[0].share, 1);
+}
+
+TEST(StepTrace, ThePictureHasALineForEachQueueAndTimesSinceTheFirstStep) {
+  const json::Value root = json::parse({.text = trace_json(sample()), .file = "trace.json"});
+  std::vector<std::string> lines;
+  double end = 0, gap = -1;
+  for (const json::Value& event : *root.find("traceEvents")->array()) {
+    if (*event.find("name")->text() == "thread_name") lines.push_back(*event.find("args")->find("name")->text());
+    if (*event.find("ph")->text() != "X") continue;
+    const auto number = [&](const char* key) {
+      const json::Value* v = event.find(key);
+      return v->integer() != nullptr ? double(*v->integer()) : *v->real();
+    };
+    EXPECT_GE(number("ts"), 0);
+    end = std::max(end, number("ts") + number("dur"));
+    if (*event.find("cat")->text() == "gap") gap = number("ts");
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{"steps", "gaps", "queue 7", "queue 9"}));
+  EXPECT_DOUBLE_EQ(end, 21);
+  EXPECT_DOUBLE_EQ(gap, 5);
+}
+
+TEST(StepTrace, TheTableIsCutAfterTheLongestRows) {
+  const std::string text = trace_table(trace_rows(sample()), 1);
+  EXPECT_NE(text.find("clear"), std::string::npos);
+  EXPECT_EQ(text.find("gaps"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octet::telemetry
