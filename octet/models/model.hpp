@@ -28,8 +28,8 @@ class Model {
 
   /// Adds the loss of a batch to `sums`. Saves no activations; changes nothing unless the pass records.
   virtual void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums) = 0;
-  /// The same, and saves the activations for backward() in the pass's region; gradients are those of gradient_scale * loss.
-  virtual void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, float gradient_scale) = 0;
+  /// The same, and saves the activations for backward() in the pass's region; gradients are those of factor * loss.
+  virtual void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, const nn::LossFactor& factor) = 0;
   /// Adds to every parameter's gradient. Called once after each forward(), with its pass; saved activations are freed block by block.
   virtual void backward(Stream&, const TokenBatch&, const scaling::Pass&) = 0;
   /// Logits [sequences * last, padded vocabulary], of activations' type, for the last `last` tokens of every sequence.

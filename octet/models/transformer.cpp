@@ -84,12 +84,12 @@ void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, con
   run_blocks(stream, batch, x, pass);
   ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, x, n);
-  head_.loss(stream, n.plain, batch.targets, sums, pass, 0, {});
+  head_.loss(stream, n.plain, batch.targets, sums, pass, {}, {});
 }
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-                                       float gradient_scale) {
+                                       const nn::LossFactor& factor) {
   const Shape shape{batch.tokens.count(), shape_.width};
   const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
   saved_.blocks.assign(blocks_.size(), {}), saved_.ends.assign(blocks_.size(), {}), saved_.bytes.assign(blocks_.size(), 0);
@@ -107,7 +107,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   ops::Sink n = nn::plain_sink(stream, shape, activations_, pass, false);
   norm_.forward(stream, saved_.norm, n);
   stream.observe("norm", "y", n.plain);
-  head_.loss(stream, n.plain, batch.targets, sums, pass, gradient_scale, saved_.dn);
+  head_.loss(stream, n.plain, batch.targets, sums, pass, factor, saved_.dn);
 }
 
 template <class Block, class Norm>

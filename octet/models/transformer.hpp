@@ -19,7 +19,7 @@ class Transformer final : public Model {
   bool masks_documents() const override { return true; }
   void allocate(Stream&, std::int64_t sequence) override;
   void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&) override;
-  void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, float gradient_scale) override;
+  void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&) override;
   void backward(Stream&, const TokenBatch&, const scaling::Pass&) override;
   void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits) override;
   std::vector<std::size_t> saved_bytes() const override { return saved_.bytes; }

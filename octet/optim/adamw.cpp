@@ -118,7 +118,8 @@ void AdamW::allocate_moments(Stream& stream) {
   take_all();
 }
 
-void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor) {
+void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,
+                 const Tensor& loss_scale) {
   for (const Parameter* p : parameters_)
     check(p->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update", p->path);
   const float rate = float(learning_rate);
@@ -131,7 +132,8 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
                      .beta2 = config_.beta2,
                      .loss = loss,
                      .nonfinite = nonfinite,
-                     .unscale = gradient_factor});
+                     .gradient_factor = gradient_factor,
+                     .loss_scale = loss_scale});
   std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];

@@ -36,9 +36,10 @@ class AdamW {
   /// Allocates the moments. The parameters must have storage and outlive this.
   AdamW(Stream&, const AdamWConfig&, std::vector<Parameter*>);
 
-  /// Clips and updates. `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0; `gradient_factor`: f32 [1] or
-  /// empty, by which all gradients are multiplied first.
-  void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor = {});
+  /// Clips and updates. `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0; `gradient_factor` and
+  /// `loss_scale`: f32 [1] or empty, by which all gradients are multiplied and divided first.
+  void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor = {},
+            const Tensor& loss_scale = {});
   /// f32 [1] on the device: not 0 when the last step was skipped.
   Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }
   /// i64 [1] on the device: number of applied updates.

@@ -110,6 +110,10 @@ Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(sl
   rows_ = {{"embedding", 0, 0, to_text(activations()), "a lookup, no GEMM"},
            {"norm statistics, softmax, loss", 0, 0, "f32", "sums and exponentials"}};
   plan_saved_values("residual stream", "an error in it would reach the gradients of all norms");
+  if (activations() == DType::f16) {
+    rows_.push_back({"norms, attention, activation functions, residual sums", 0, 0, "f16", "inputs and results; computed in f32"});
+    rows_.push_back({"logits, gradients of activations", 0, 0, "f16", "times the loss scale, if there is one; beyond 65504 infinite"});
+  }
 }
 
 bool Precision::Rule::matches(const Site& site) const {

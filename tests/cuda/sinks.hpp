@@ -13,8 +13,9 @@ struct Kind {
   bool known = false;  // the scale is, as a delayed one
 };
 
-/// Not quantized; then each block, rule and format, alike and mixed.
+/// Not quantized; then, unless values are f16, each block, rule and format, alike and mixed.
 inline std::vector<Kind> kinds(DType plain) {
+  if (plain == DType::f16) return {{"plain", {.format = plain}}};
   const ScaleBlock tensor{0, 0}, row{1, 0}, v32{1, 32}, v64{1, 64}, v128{1, 128}, square{128, 128};
   using enum ScaleRule;
   constexpr DType e4m3 = DType::e4m3, e5m2 = DType::e5m2;

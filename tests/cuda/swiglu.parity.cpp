@@ -10,7 +10,7 @@ namespace {
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  for (const DType dtype : {DType::f32, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const Shape shape : {Shape{0, 8}, Shape{1, 1}, Shape{3, 7}, Shape{5, 40}, Shape{130, 264}, Shape{128, 128}, Shape{300, 896},
                               Shape{7, 64}, Shape{130, 288}}) {
       const Shape wide = {shape[0], 2 * shape[1]};

@@ -33,7 +33,7 @@ struct GeluGradient {
 }  // namespace
 
 void gelu_forward(Queue queue, const ops::Saved& x, const ops::Sink& y) {
-  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(x.dtype, "gelu", [&]<class T>() {
     with_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
       fill_sink<T>(queue, y, Gelu<T, Rows>{rows, int(x.shape[1])}, aligned);
     });
@@ -41,7 +41,7 @@ void gelu_forward(Queue queue, const ops::Saved& x, const ops::Sink& y) {
 }
 
 void gelu_backward(Queue queue, const Tensor& dy, const ops::Saved& x, const ops::Sink& dx) {
-  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(x.dtype, "gelu", [&]<class T>() {
     with_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
       fill_sink<T>(queue, dx, GeluGradient<T, Rows>{dy.as<T>(), rows, int(x.shape[1])}, packs_of_eight(dy) && aligned);
     });

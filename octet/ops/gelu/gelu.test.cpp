@@ -91,7 +91,7 @@ TEST(Gelu, IsXOrZeroFarFromZeroAndLetsThroughWhatIsNotFinite) {
 
 TEST(Gelu, AFusedQuantizeGivesTheBitsOfASecondPass) {
   for (const auto [rows, cols] : testing::row_shapes)
-    for (const DType dtype : testing::activation_dtypes) {
+    for (const DType dtype : testing::quantized_dtypes) {
       Stream data(Device::cpu);
       const Tensor x = gaussian_tensor(data, {rows, cols}, 1, dtype, 6), dy = gaussian_tensor(data, {rows, cols}, 2, dtype);
       testing::expect_fused_equals_unfused(x.shape, dtype, [&](Stream& s, Sink& y) { gelu_forward(s, x, y); });

@@ -5,7 +5,7 @@
 namespace octet::ops {
 
 /// y[t, c] = silu(x[t, c]) * x[t, F + c],   silu(g) = g / (1 + e^-g): the gate is the left half of x, `up` the right.
-/// x: [T, 2 F] f32 or bf16; y: a sink of [T, F] and x's dtype. Throws ContractError on other shapes or dtypes.
+/// x: [T, 2 F] f32, bf16 or f16; y: a sink of [T, F] and x's dtype. Throws ContractError on other shapes or dtypes.
 /// With `codes`, a saved_sink() of x, which then is plain: x is also encoded, in the same pass unless health is measured.
 /// Saved codes as x: F must be a multiple of saved_block. Source: Shazeer 2020, "GLU Variants Improve Transformer", eq. 6.
 void swiglu_forward(Stream&, const Saved& x, Sink& y, Sink* codes = nullptr);

@@ -84,7 +84,7 @@ TEST(SwiGlu, WhatIsNotFiniteDoesNotPassForANumber) {
 
 TEST(SwiGlu, AFusedQuantizeGivesTheBitsOfASecondPass) {
   for (const auto [rows, cols] : testing::row_shapes)
-    for (const DType dtype : testing::activation_dtypes) {
+    for (const DType dtype : testing::quantized_dtypes) {
       Stream data(Device::cpu);
       const Tensor x = gaussian_tensor(data, {rows, 2 * cols}, 1, dtype, 6), dy = gaussian_tensor(data, {rows, cols}, 2, dtype);
       testing::expect_fused_equals_unfused(dy.shape, dtype, [&](Stream& s, Sink& y) { swiglu_forward(s, x, y); });

@@ -40,10 +40,10 @@ struct SwiGluHalf {
 }  // namespace
 
 void swiglu_backward(Queue queue, const Tensor& dy, const ops::Saved& x, const ops::Sink& dx) {
-  dispatch<float, Bf16>(x.dtype, "swiglu", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(x.dtype, "swiglu", [&]<class T>() {
     with_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned_rows) {
       const bool aligned = packs_of_eight(dy) && aligned_rows;
-      if constexpr (std::is_same_v<T, Bf16>) {  // of f32, two tiles are more than a thread has registers for
+      if constexpr (sizeof(T) == 2) {  // of f32, two tiles are more than a thread has registers for
         if (aligned && splits_into_tiles(dx) && has_aligned_packs(dx))
           return fill_sink<T>(queue, dx, SwiGluHalves<T, Rows>{dy.as<T>(), rows, int(dy.shape[1])}, true);
       }

@@ -45,6 +45,20 @@ void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& pla
                   "weights, gradients and moments, without scales and 8-bit operands"});
 }
 
+std::string about_loss_scale(const optim::LossScaleConfig& c, optim::LossScaleConfig::Mode mode) {
+  using Mode = optim::LossScaleConfig::Mode;
+  if (mode == Mode::off) return "loss_scale.mode = \"off\": gradients of activations below 2^-25 become 0";
+  if (mode == Mode::fixed) return format("{}, a factor of all gradients until they are clipped", c.start);
+  return format("from {} on: times {} after a skipped step, times {} after {} good ones", c.start, c.backoff, c.growth, c.growth_steps);
+}
+
+void add_loss_scale(const optim::LossScaleConfig& c, DType activations, std::vector<scaling::PlanRow>& plan) {
+  using Mode = optim::LossScaleConfig::Mode;
+  const Mode mode = c.mode_for(activations);
+  if (mode == Mode::off && activations != DType::f16) return;
+  plan.push_back({"loss scale", 0, 0, to_text(mode), about_loss_scale(c, mode)});
+}
+
 void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
   if (step.emulated_flops == 0) return;
   plan.push_back({"8-bit GEMMs", 0, 0, "decoded",
@@ -71,6 +85,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   out.parameters = engine.parameters.count() - config.shape.padding();
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(*config.optimizer, out.plan);
+  if (config.optimizer) add_loss_scale(config.loss_scale, engine.precision.activations(), out.plan);
   add_emulation(out.step, out.plan);
   out.quantizers = engine.precision.slots().slots();
   return out;

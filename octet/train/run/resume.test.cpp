@@ -23,7 +23,7 @@ using testing::expect_same_run, testing::is_incident, testing::Runs;
 
 class ResumedRun : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Resume, ResumedRun,
-                         ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+                         ::testing::Values("fp32", "bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
 TEST_P(ResumedRun, IsBitForBitTheRunThatNeverStopped) {
   const Runs runs(GetParam());

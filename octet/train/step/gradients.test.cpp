@@ -195,7 +195,7 @@ TEST(Gradients, InEightBitsNeedANumberForTheirDrawsBeforeEachMicroBatch) {
   const scaling::Pass pass{.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch};
   const Scope micro_batch(e.stream, pass.keep);
   const models::TokenBatch tokens = upload(e.stream, batch, pass.keep);
-  e.model->forward(e.stream, tokens, pass, e.loss_sums(), 1.0f);
+  e.model->forward(e.stream, tokens, pass, e.loss_sums(), e.loss_factor(32));
   EXPECT_THROW(e.model->backward(e.stream, tokens, pass), ContractError);
 }
 

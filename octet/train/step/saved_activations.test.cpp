@@ -73,7 +73,7 @@ Step step_at(const EngineConfig& config, const std::vector<std::vector<float>>& 
   Step out;
   runner.run(std::vector{text_batch(1000)}, {.learning_rate = 0}, [&] {
     out.loss = read_out(e).loss;
-    for (const Stored& g : e.parameters.gradients()) out.gradients.push_back(nn::flat_values(e.stream, {g}));
+    for (const Stored& g : e.parameters.gradients()) out.gradients.push_back(nn::flat_values(e.stream, std::vector{g}));
   });
   return out;
 }

@@ -21,7 +21,7 @@ using namespace octet::train::testing;
 
 class EveryRecipe : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Step, EveryRecipe,
-                         ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+                         ::testing::Values("fp32", "bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
 const std::vector<std::string> recomputed_parts[] = {{},      {"norm"},      {"activation"},       {"norm", "activation"},
                                                      {"mlp"}, {"attention"}, {"mlp", "attention"}, {"block"}};
