@@ -34,6 +34,7 @@ void idle_fields(const PrecisionConfig& c, config::FieldVisitor& v) {
   c.options.idle_fields(v, read, names);
   for (const char* key : {"rules", "keep_bf16", "first", "last", "weights", "fast_accumulation", "emulation", "head"})
     v.idle(key, !eight_bits, "nothing has 8 bits under " + names);
+  v.idle("activations", has_narrow_range(c.recipe), "FP16 activations are saved as computed");
 }
 
 // Codes of a saved activation. Only measured steps ask for its maximum and health: in others an op encodes its input in passing.
@@ -91,6 +92,11 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
 Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(slots_.group()) {
   if (config.first < 0 || config.last < 0) throw ConfigError("recipe.first and recipe.last count blocks and must not be negative");
   members_.push_back({config.recipe, make_recipe(config.recipe, config.options), slots_.group()});
+  if (config.activations == SavedActivations::fp8 && activations() == DType::f16)
+    throw ConfigError(
+        format("recipe.activations = \"fp8\": there are no 8-bit codes of FP16 activations, which recipe.name = \"{}\" has; set it "
+               "to \"bf16\", or choose another recipe.name",
+               config.recipe));
   // The one place where the short forms become rules, and the order of all.
   for (const std::string& pattern : config.keep_bf16)
     rules_.push_back({.layers = Rule::Layers::path,
@@ -271,6 +277,10 @@ LinearPlan Precision::plan(const Site& site) {
 
 std::unique_ptr<Quantizer> Precision::plan_saved(const std::string& path, std::int64_t width, bool recorded) {
   if (config_.activations != SavedActivations::fp8) return nullptr;
+  if (activations() == DType::f16) {
+    plan_saved_values(path, "FP16 activations are saved as computed");
+    return nullptr;
+  }
   if (width % ops::saved_block != 0) {
     plan_saved_values(path, format("{} columns are not a multiple of {}", width, ops::saved_block));
     return nullptr;

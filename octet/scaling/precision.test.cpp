@@ -50,6 +50,36 @@ TEST(Precision, ExemptionsKeepBf16AndSayWhy) {
   EXPECT_EQ(why(block_site("layers.1.attn.qkv", 1)).substr(0, 7), "x e4m3,");
 }
 
+TEST(Precision, SavedActivationsHaveARowAndUnlessRecomputedASlotThatStepsClear) {
+  Precision plain({.recipe = "current"});
+  EXPECT_EQ(plain.plan_saved("layers.0.mlp.h", 64, true), nullptr);
+  const std::size_t rows = plain.rows().size();
+  plain.plan_saved_values("layers.0.attn.o", "unused");
+  EXPECT_EQ(plain.rows().size(), rows) << "no rows where all is saved as computed";
+
+  Precision p({.recipe = "delayed", .activations = SavedActivations::fp8});
+  const LinearPlan linear = p.plan(block_site("layers.0.mlp.up", 0));
+  const auto recorded = p.plan_saved("layers.0.mlp.h", 64, true), recomputed = p.plan_saved("layers.1.mlp.h", 64, false);
+  Precision half({.recipe = "fp16", .activations = SavedActivations::fp8});
+  EXPECT_EQ(half.plan_saved("layers.0.mlp.h", 64, true), nullptr);
+  EXPECT_EQ(half.rows().back().precision + half.rows().back().why, "f16saved: FP16 activations are saved as computed");
+  EXPECT_EQ(p.plan_saved("layers.0.attn.o", 40, true), nullptr);
+  EXPECT_EQ(p.rows().back().why, "saved: 40 columns are not a multiple of 32");
+  Stream stream(Device::cpu);
+  p.allocate(stream);
+  EXPECT_EQ(p.slots().size(), 4) << "x, w and dy of the layer, and what forward saves";
+  const Pass measured{.kind = Pass::Kind::train}, others{.kind = Pass::Kind::train, .count = false};
+  EXPECT_EQ(recomputed->spec(measured).health, nullptr);
+  EXPECT_EQ(recorded->spec(others).health, nullptr) << "an op encodes in passing";
+  const ops::QuantizeSpec spec = recorded->spec(measured);
+  ASSERT_NE(spec.health, nullptr);
+  EXPECT_EQ(spec.rows, (ScaleBlock{1, 32}));
+  EXPECT_EQ(spec.rule, ScaleRule::e8m0);
+  *spec.amax.f32() = 3;
+  p.end_step(stream, stream.zeros({1}, DType::f32));
+  EXPECT_EQ(*recorded->spec(measured).amax.f32(), 0);
+}
+
 TEST(Precision, APatternWithoutALayerIsRefusedWithTheNearestPathUnderEveryRecipe) {
   for (const char* recipe : {"bf16", "current"}) {
     const auto refusal = [&](const std::string& pattern) {

@@ -97,6 +97,7 @@ std::vector<Case> of_values() {
       values("heads_that_kv_heads_do_not_divide", "--set model.heads=8 --set model.kv_heads=3", {"model.heads = 8", "model.kv_heads = 3"}),
       values("kv_heads_without_heads_enough", "--set model.kv_heads=16", {"model.heads = 4", "model.kv_heads = 16"}),
       values("head_of_odd_width", "--set model.width=60", {"model.width = 60", "model.heads", "15 columns, which must be even"}),
+      values("saved_activations_unknown", "--set recipe.activations=fp4", {"recipe.activations", "\"fp4\"", "bf16", "fp8"}),
       values("part_to_recompute_unknown", "--set model.recompute=[\"norms\"]", {"model.recompute", "\"norms\"", "did you mean \"norm\"?"}),
       values("fewer_than_no_blocks_to_recompute", "--set model.recompute_layers=-1", {"`model.recompute_layers`", "[0, 4096]"}),
       values("more_blocks_to_recompute_than_there_are", "--set model.recompute=[\"mlp\"] --set model.recompute_layers=3",

@@ -71,12 +71,15 @@ void restore(train::Engine& e, const train::Snapshot& snapshot) {
   wait(e.stream);
 }
 
-Case same_weights(const std::string& recipe, const std::string& way, const std::function<void(train::EngineConfig&)>& change) {
+using Change = std::function<void(train::EngineConfig&)>;
+
+Case same_weights(
+    const std::string& recipe, const std::string& way, const Change& change, const Change& of_both = [](auto&) {}) {
   return {format("way {} {}", recipe, way), [=](Side& side) {
             const Device device = side.device();
-            train::EngineConfig changed = config_of(recipe);
-            change(changed);
-            expect_none(side, way, differing(weights_after(config_of(recipe), device), weights_after(changed, device)));
+            train::EngineConfig plain = config_of(recipe), changed = config_of(recipe);
+            of_both(plain), change(changed);
+            expect_none(side, way, differing(weights_after(plain, device), weights_after(changed, device)));
           }};
 }
 
@@ -122,7 +125,6 @@ Case saved(const std::string& recipe) {
 }
 
 std::vector<Case> make() {
-  using Change = std::function<void(train::EngineConfig&)>;
   const auto recompute = [](std::vector<std::string> parts) -> Change {
     return [parts](auto& c) { c.model.recompute = nn::Recompute::named(parts); };
   };
@@ -137,8 +139,16 @@ std::vector<Case> make() {
       {"offload", [](auto& c) { c.optimizer->offload = true; }},
   };
   std::vector<Case> cases;
+  // Of runs that save activations in 8 bits: recomputing makes the same codes again.
+  const auto coded = [](Change change) -> Change {
+    return [change](auto& c) { c.precision.activations = scaling::SavedActivations::fp8, change(c); };
+  };
   for (const char* recipe : {"bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8"}) {
     for (const auto& [name, change] : ways) cases.push_back(same_weights(recipe, name, change));
+    for (const std::vector<std::string>& parts : {std::vector<std::string>{}, {"norm", "activation"}, {"mlp"}, {"attention"}, {"block"}})
+      if (std::string(recipe) != "fp16")
+        cases.push_back(same_weights(recipe, format("saving 8 bits, recomputing {}", parts.empty() ? "nothing" : parts.back()),
+                                     coded(recompute(parts)), coded(recompute({}))));
     cases.push_back(resumed(recipe)), cases.push_back(moved(recipe)), cases.push_back(saved(recipe));
   }
   return cases;

@@ -8,6 +8,9 @@
 
 namespace octet::testing {
 
+/// Values that are saved as codes.
+inline constexpr DType coded_dtypes[] = {DType::f32, DType::bf16};
+
 /// x as codes, by quantize().
 inline ops::Saved codes_of(Stream& s, const Tensor& x) {
   ops::Sink codes = ops::saved_sink(s, x, ops::saved_spec(), Lifetime::run);

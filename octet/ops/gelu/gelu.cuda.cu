@@ -34,7 +34,7 @@ struct GeluGradient {
 
 void gelu_forward(Queue queue, const ops::Saved& x, const ops::Sink& y) {
   dispatch<float, Bf16, Fp16>(x.dtype, "gelu", [&]<class T>() {
-    with_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
+    with_saving_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
       fill_sink<T>(queue, y, Gelu<T, Rows>{rows, int(x.shape[1])}, aligned);
     });
   });

@@ -109,7 +109,7 @@ const Shape coded_shapes[] = {{1, 32}, {3, 96}, {130, 288}, {5, 1024}};
 
 TEST(Gelu, CodesAreReadAsTheValuesThatTheyStandFor) {
   for (const Shape& shape : coded_shapes)
-    for (const DType dtype : testing::activation_dtypes)
+    for (const DType dtype : testing::coded_dtypes)
       for (const Isa isa :
            testing::kernels(Isa{cpu::v3::gelu_forward, cpu::v3::gelu_backward}, Isa{cpu::v4::gelu_forward, cpu::v4::gelu_backward})) {
         Stream s(Device::cpu);
@@ -129,7 +129,7 @@ TEST(Gelu, CodesAreReadAsTheValuesThatTheyStandFor) {
 
 TEST(Gelu, SavesTheCodesOfQuantizeInForwardsPass) {
   for (const Shape& shape : coded_shapes)
-    for (const DType dtype : testing::activation_dtypes) {
+    for (const DType dtype : testing::coded_dtypes) {
       Stream s(Device::cpu);
       const std::int64_t rows = shape[0], cols = shape[1];
       const auto forward = [](Stream& stream, const Tensor& x, Sink& y, Sink* codes) { gelu_forward(stream, x, y, codes); };

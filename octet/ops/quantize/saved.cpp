@@ -15,6 +15,15 @@ Sink saved_sink(Stream& stream, const Tensor& x, const QuantizeSpec& spec, Regio
                    {.shape = x.shape, .dtype = x.dtype, .rows_region = region, .plain = x, .category = Category::activations});
 }
 
+Saved saving(Stream& stream, const Saved& x, Sink* codes) {
+  if (codes == nullptr) return x;
+  check(bool(x.values) && codes->shape == x.shape, "saved: codes {} are of plain values of that shape, got {}", codes->shape, x.shape);
+  if (codes->spec.health != nullptr || codes->spec.amax) return quantize(stream, x.values, *codes), x;
+  Saved out = x;
+  out.codes = codes->codes.rows;
+  return out;
+}
+
 Tensor values_of(Stream& stream, const Saved& saved) {
   if (!saved.coded()) return saved.values;
   const Tensor out = stream.empty(saved.shape, saved.dtype);
@@ -23,8 +32,9 @@ Tensor values_of(Stream& stream, const Saved& saved) {
 }
 
 void check_saved(const Saved& x, int parts, const char* op) {
-  if (!x.coded()) return;
+  if (!x.codes) return;
   const Quantized& q = x.codes;
+  check(x.dtype == DType::f32 || x.dtype == DType::bf16, "{}: codes of saved activations are made of f32 or bf16, got {}", op, x.dtype);
   check(q.codes.dtype == DType::e4m3 && q.block == ScaleBlock{1, saved_block} && q.descales.dtype == DType::e8m0 && !q.transposed,
         "{}: a saved matrix has E4M3 codes in 1x{} blocks with E8M0 scales, got {} in blocks {}", op, saved_block, q.codes.dtype, q.block);
   check(x.shape[1] % (parts * saved_block) == 0, "{}: codes need {} x {} columns or a multiple, got {}", op, parts, saved_block, x.shape);

@@ -8,7 +8,7 @@ namespace octet::cpu::OCTET_ISA {
 void swiglu_forward(const ops::Saved& x, const ops::Sink& y) {
   dispatch<float, Bf16, Fp16>(x.dtype, "swiglu", [&]<class T>() {
     const std::int64_t cols = y.shape[1];
-    with_rows<T>(x, [&](auto lanes, auto row) {
+    with_saving_rows<T>(x, [&](auto lanes, auto row) {
       fill_sink<T>(y, cols * 24, [&](std::int64_t r, T* out) { ops::swiglu_row(lanes, cols, row(r), out); });
     });
   });

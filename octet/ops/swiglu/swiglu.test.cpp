@@ -102,7 +102,7 @@ const Shape coded_shapes[] = {{1, 32}, {3, 96}, {130, 288}, {5, 1024}};
 
 TEST(SwiGlu, CodesAreReadAsTheValuesThatTheyStandFor) {
   for (const Shape& shape : coded_shapes)
-    for (const DType dtype : testing::activation_dtypes)
+    for (const DType dtype : testing::coded_dtypes)
       for (const Isa isa : testing::kernels(Isa{cpu::v3::swiglu_forward, cpu::v3::swiglu_backward},
                                             Isa{cpu::v4::swiglu_forward, cpu::v4::swiglu_backward})) {
         Stream s(Device::cpu);
@@ -122,7 +122,7 @@ TEST(SwiGlu, CodesAreReadAsTheValuesThatTheyStandFor) {
 
 TEST(SwiGlu, SavesTheCodesOfQuantizeInForwardsPass) {
   for (const Shape& shape : coded_shapes)
-    for (const DType dtype : testing::activation_dtypes) {
+    for (const DType dtype : testing::coded_dtypes) {
       Stream s(Device::cpu);
       const std::int64_t rows = shape[0], cols = shape[1];
       const auto forward = [](Stream& stream, const Tensor& x, Sink& y, Sink* codes) { swiglu_forward(stream, x, y, codes); };

@@ -21,7 +21,7 @@ struct SwiGlu {
 
 void swiglu_forward(Queue queue, const ops::Saved& x, const ops::Sink& y) {
   dispatch<float, Bf16, Fp16>(x.dtype, "swiglu", [&]<class T>() {
-    with_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
+    with_saving_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
       fill_sink<T>(queue, y, SwiGlu<T, Rows>{rows, int(y.shape[1])}, aligned);
     });
   });

@@ -97,7 +97,10 @@ void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
 }
 
 std::string operand_name(const std::string& operand) {
-  return operand == "x" ? "activations x" : operand == "w" ? "weights w" : operand == "dy" ? "gradients dy" : operand;
+  for (const auto& [name, text] :
+       {std::pair("x", "activations x"), {"w", "weights w"}, {"dy", "gradients dy"}, {"saved", "saved activations"}})
+    if (operand == name) return text;
+  return operand;
 }
 
 /// For each kind of operand the median over its quantizers of log2(scale), and their extremes. A block layout's quantizer counts with its
@@ -106,7 +109,7 @@ std::vector<Line> scale_lines(const RunRecord& run) {
   std::map<std::string, std::vector<std::size_t>> kinds;
   for (std::size_t i = 0; i < run.facts.quantizers.size(); ++i) kinds[run.facts.quantizers[i].operand].push_back(i);
   std::vector<Line> lines;
-  for (const char* known : {"w", "x", "dy"})
+  for (const char* known : {"w", "x", "dy", "saved"})
     if (kinds.count(known)) lines.push_back({.name = known, .style = int(lines.size()) + 1});
   for (const auto& [operand, quantizers] : kinds)
     if (std::none_of(lines.begin(), lines.end(), [&name = operand](const Line& l) { return l.name == name; }))

@@ -2,6 +2,7 @@
 
 // Only for *.cpu.cpp files: row bodies that read a saved activation, decoded as it is loaded.
 
+#include "octet/numerics/scale.hpp"
 #include "octet/ops/quantize/saved.hpp"
 #include "octet/tensor/cpu/lanes.hpp"
 
@@ -31,6 +32,33 @@ void with_rows(const ops::Saved& x, const F& f) {
   f(CodedLane{}, [codes = q.codes.u8(), scales = q.descales.u8(), cols, stride = q.descales.shape[1]](std::int64_t r) {
     return CodedRow{codes + r * cols, scales + r * stride};
   });
+}
+
+/// A row of whole blocks as codes with their scales.
+template <class T>
+void encode_saved_row(const T* x, std::int64_t cols, std::uint8_t* codes, std::uint8_t* scales) {
+  constexpr int registers = ops::saved_block / width;
+  const BlockRule rule{.rule = ScaleRule::e8m0, .format_max = E4M3::max};
+  for (std::int64_t c = 0; c < cols; c += ops::saved_block) {
+    Vec v[registers], most{};
+    for (int i = 0; i < registers; ++i) v[i] = Lane{}.load(x, Full{c + i * width}), most = larger(magnitude(v[i]), most);
+    const auto s = block_scale(Lane{}.max(most), rule);
+    for (int i = 0; i < registers; ++i) store_raw(codes, Full{c + i * width}, to_bytes(encode_lanes<E4M3>(Vec(v[i] * s.scale))));
+    scales[c / ops::saved_block] = std::uint8_t(s.code);
+  }
+}
+
+/// The same for ops of forward: where x has values and codes, row(r) also encodes the row, and is called once per row.
+template <class T, class F>
+void with_saving_rows(const ops::Saved& x, const F& f) {
+  if (!x.values || !x.codes) return with_rows<T>(x, f);
+  const std::int64_t cols = x.shape[1];
+  const Quantized& q = x.codes;
+  f(Lane{},
+    [values = x.values.as<T>(), codes = q.codes.u8(), scales = q.descales.u8(), cols, stride = q.descales.shape[1]](std::int64_t r) {
+      encode_saved_row(values + r * cols, cols, codes + r * cols, scales + r * stride);
+      return values + r * cols;
+    });
 }
 
 }  // namespace octet::cpu::OCTET_ISA

@@ -2,6 +2,7 @@
 
 // Only for *.cuda.cu files: row bodies that read a saved activation, decoded as it is loaded.
 
+#include "octet/numerics/scale.hpp"
 #include "octet/ops/quantize/cuda/tile.cuh"
 #include "octet/ops/quantize/saved.hpp"
 
@@ -53,13 +54,91 @@ struct CodedRows {
   __device__ __forceinline__ CodedRow operator()(int row) const { return {row_of(codes, row, cols), scales + row * scales_of_row}; }
 };
 
+template <class T>
+struct SavingRows;
+
+/// Columns of a row from `at` on, whose values are encoded as they are loaded. Each thread finds the maximum of its pack's block, which is
+/// in the L1 cache: no thread waits for another, and loading twice stores the same codes. Addresses are computed from the rows, in constant
+/// memory, to save registers.
+template <class T>
+struct SavingRow {
+  const SavingRows<T>& rows;
+  int row, at = 0;
+  __device__ __forceinline__ SavingRow operator+(std::int64_t columns) const { return {rows, row, at + int(columns)}; }
+};
+
+/// The largest magnitude of a block; NaN is ignored. One load at a time: registers are scarce, and other warps hide the latency.
+__device__ __forceinline__ float block_top(const Bf16* block) {
+  unsigned most = 0;
+#pragma unroll 1
+  for (int i = 0; i < ops::saved_block; i += 8) {
+    const uint4 q = __ldg(reinterpret_cast<const uint4*>(block + i));
+    most = larger_magnitudes(q.x, larger_magnitudes(q.y, larger_magnitudes(q.z, larger_magnitudes(q.w, most))));
+  }
+  return __uint_as_float(max(most & 0x7FFFu, most >> 16 & 0x7FFFu) << 16);
+}
+__device__ __forceinline__ float block_top(const float* block) {
+  float most = 0;
+#pragma unroll 1
+  for (int i = 0; i < ops::saved_block; i += 4) {
+    const float4 q = __ldg(reinterpret_cast<const float4*>(block + i));
+    most = fmaxf(fmaxf(fabsf(q.x), fabsf(q.y)), fmaxf(fmaxf(fabsf(q.z), fabsf(q.w)), most));
+  }
+  return most;
+}
+
+template <int N>
+struct SavingPackLanes : PackLanes<N> {
+  using PackLanes<N>::load;
+  template <class T>
+  __device__ __forceinline__ Pack<N> load(const SavingRow<T>& x, std::int64_t i) const {
+    const SavingRows<T>& rows = x.rows;
+    const int at = x.at + int(i), block = at / ops::saved_block;
+    const T* const values = row_of(rows.values, x.row, rows.cols);
+    const auto s = block_scale(block_top(values + block * ops::saved_block), {.rule = ScaleRule::e8m0, .format_max = E4M3::max});
+    const Pack<N> v = cuda::load<N>(values, at);
+    std::uint8_t* const codes = row_of(rows.codes, x.row, rows.cols) + at;
+    if constexpr (N == 8) {
+      *reinterpret_cast<uint2*>(codes) = encode_eight<E4M3>(Eight<T>::of(v), [&](int) { return s.scale; });
+    } else {
+#pragma unroll
+      for (int j = 0; j < N; ++j) codes[j] = encode<E4M3>(v.v[j] * s.scale);
+    }
+    if (at % ops::saved_block == 0) rows.scales[x.row * rows.scales_of_row + block] = std::uint8_t(s.code);
+    return v;
+  }
+};
+
+template <class T>
+struct SavingRows {
+  const T* values;
+  std::uint8_t *codes, *scales;
+  int cols;
+  std::int64_t scales_of_row;
+  template <int N>
+  using Lanes = SavingPackLanes<N>;
+  __device__ __forceinline__ SavingRow<T> operator()(int row) const { return {*this, row}; }
+};
+
 /// f(rows of x, whether packs of eight are aligned).
 template <class T, class F>
 void with_rows(const ops::Saved& x, const F& f) {
   const int cols = int(x.shape[1]);
   if (!x.coded()) return f(ValueRows<T>{x.values.as<T>(), cols}, packs_of_eight(x.values));
-  const Quantized& q = x.codes;
-  f(CodedRows{q.codes.u8(), q.descales.u8(), cols, q.descales.shape[1]}, packs_of_eight(q.codes));
+  if constexpr (!std::is_same_v<T, Fp16>) {  // see check_saved()
+    const Quantized& q = x.codes;
+    f(CodedRows{q.codes.u8(), q.descales.u8(), cols, q.descales.shape[1]}, packs_of_eight(q.codes));
+  }
+}
+
+/// The same for ops of forward: where x has values and codes, loads also encode.
+template <class T, class F>
+void with_saving_rows(const ops::Saved& x, const F& f) {
+  if (!x.values || !x.codes) return with_rows<T>(x, f);
+  if constexpr (!std::is_same_v<T, Fp16>) {
+    const Quantized& q = x.codes;
+    f(SavingRows<T>{x.values.as<T>(), q.codes.u8(), q.descales.u8(), int(x.shape[1]), q.descales.shape[1]}, packs_of_eight(x.values));
+  }
 }
 
 }  // namespace octet::cuda
