@@ -46,7 +46,8 @@ void measure_adamw(Subject& s, std::vector<Row>& rows, Shape shape, const States
                                                .grad = values(of.grad),
                                                .moments = {stored(stream, shape, of.m), stored(stream, shape, of.v)},
                                                .gradient_amax = stream.empty({1}, DType::f32)};
-                   ops::amax_of(stream, p.grad, p.gradient_amax);
+                   ops::sum_of_squares(stream,
+                                       {.x = std::span(&p.grad, 1), .sums = stream.empty({1}, DType::f64), .maxima = p.gradient_amax});
                    return [&stream, p, state] { ops::adamw(stream, {.parameters = std::span(&p, 1), .step = state}); };
                  });
 }

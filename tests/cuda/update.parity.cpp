@@ -69,7 +69,9 @@ Case stored_update(std::vector<std::int64_t> counts, float skip, Storages a, Sto
                              .weight_decay = 1e-3 * double(i),
                              .key = i,
                              .gradient_amax = side.from({0}, {1})});
-              ops::amax_of(side.stream(), all.back().grad, all.back().gradient_amax);
+              ops::sum_of_squares(
+                  side.stream(),
+                  {.x = std::span(&all.back().grad, 1), .sums = side.raw(std::vector<double>{0}, {1}), .maxima = all.back().gradient_amax});
             }
             for (std::uint64_t t = 1; t <= 3; ++t)
               ops::adamw(side.stream(), {.parameters = all,

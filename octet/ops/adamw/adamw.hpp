@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "octet/tensor/storage.hpp"
@@ -23,6 +24,7 @@ inline constexpr int adamw_step_floats = sizeof(AdamWStep) / sizeof(float);
 inline constexpr int adamw_step_rate = 0;     // index of `learning_rate`
 inline constexpr int adamw_step_updates = 6;  // index of `updates`
 inline constexpr int adamw_step_skip = 4;     // index of `skip`: step.rows(adamw_step_skip, 1) is the skip flag of other ops
+static_assert(offsetof(AdamWStep, updates) == adamw_step_updates * sizeof(float));
 
 /// The variables of an update, numbered as their streams of draws.
 enum class AdamWVariable : std::uint8_t { value, m, v };

@@ -50,14 +50,6 @@ void encode_stored(Stream& stream, const Tensor& values, const Stored& x, Tiny t
   OCTET_LAUNCH(stream, encode_stored, {.values = values, .out = x, .tiny = tiny, .maximum = maximum});
 }
 
-void amax_of(Stream& stream, const Stored& x, const Tensor& amax) {
-  check_stored("amax_of", x);
-  check(amax.dtype == DType::f32 && amax.shape == Shape{1}, "amax_of: amax must be f32 [1], got {} {}", amax.dtype, amax.shape);
-  stream.count({.ops = 1, .bytes = double(x.bytes())});
-  clear(stream, amax);
-  OCTET_LAUNCH(stream, amax_of, x, amax);
-}
-
 float value_at(const Stored& s, std::int64_t i) {
   check(i >= 0 && i < s.count(), "value_at: element {} of {}", i, s.shape());
   const StoredView view = view_of(s);

@@ -45,8 +45,6 @@ void decode_stored(const Stored& s, const Tensor& values) {
   });
 }
 
-void amax_of(const Stored& s, const Tensor& amax) { *amax.f32() = maximum_of(ops::view_of(s)); }
-
 void encode_stored(const ops::EncodeStored& a) {
   const ops::StoredView from = ops::view_of(Stored::plain(a.values));
   ops::StoredView to = ops::view_of(a.out, a.tiny);

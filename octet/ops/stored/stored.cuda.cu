@@ -49,11 +49,6 @@ void decode_stored(Queue queue, const Stored& s, const Tensor& values) {
   launched("decode_stored");
 }
 
-void amax_of(Queue queue, const Stored& s, const Tensor& amax) {
-  stored_maximum_kernel<<<blocks_of(s.count()), threads, 0, queue>>>(ops::view_of(s), amax.f32());
-  launched("amax_of");
-}
-
 void encode_stored(Queue queue, const ops::EncodeStored& a) {
   const ops::StoredView from = ops::view_of(Stored::plain(a.values));
   if (a.maximum) {

@@ -14,9 +14,6 @@ void decode_stored(Stream&, const Stored& x, const Tensor& values);
 /// neither is part of a maximum. `tiny` acts on scaled storages. Workspace: f32 [1], from scratch, per-tensor scales only.
 void encode_stored(Stream&, const Tensor& values, const Stored& x, Tiny tiny = Tiny::flush);
 
-/// amax = max |x| of its finite values, f32 [1]; 0 of an empty tensor.
-void amax_of(Stream&, const Stored& x, const Tensor& amax);
-
 /// Throws ContractError unless the codes have the type of the storage and the scales its shape and type. `who`: the op, for the message.
 void check_stored(const char* who, const Stored&);
 

@@ -13,6 +13,4 @@ struct EncodeStored {
 }  // namespace octet::ops
 
 OCTET_KERNEL(decode_stored, const Stored&, const Tensor& values)
-/// amax: 0.
-OCTET_KERNEL(amax_of, const Stored&, const Tensor& amax)
 OCTET_KERNEL(encode_stored, const ops::EncodeStored&)

@@ -270,21 +270,6 @@ TEST(Stored, StoredValuesAreStoredAgainUnchanged) {
   }
 }
 
-TEST(Stored, AmaxIsTheLargestFiniteMagnitude) {
-  for (const Storage storage : all)
-    for (const std::int64_t n : counts) {
-      std::vector<float> x = spread_values(n, 17, 2, storage);
-      if (n > 5) x[5] = infinity;
-      Encoded e(x, storage);
-      const Tensor amax = e.stream.empty({1}, DType::f32);
-      amax_of(e.stream, e.stored, amax);
-      double wanted = 0;
-      for (std::int64_t i = 0; i < n; ++i)
-        if (std::isfinite(e.at(i))) wanted = std::max(wanted, std::fabs(e.at(i)));
-      EXPECT_EQ(*amax.f32(), wanted) << name(storage) << " " << n;
-    }
-}
-
 TEST(Stored, DryRunNeedsTheSameMemory) {
   for (const Storage storage : all)
     testing::expect_dry_run_agrees([&](Stream& s) {
