@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "octet/base/text.hpp"
+
 #include "octet/ops/loss_scale/loss_scale.math.hpp"
 
 namespace octet::optim {
@@ -55,6 +57,8 @@ std::string to_text(Mode mode) {
   constexpr const char* names[] = {"auto", "off", "static", "dynamic"};
   return names[std::size_t(mode)];
 }
+
+std::string scale_text(double scale) { return scale >= 1 ? fixed(scale, 0) : format("{}", scale); }
 
 LossScale::LossScale(Stream& stream, const LossScaleConfig& c, bool fixed)
     : rule_{.growth = float(c.growth),

@@ -23,6 +23,8 @@ struct LossScaleConfig {
   Mode mode_for(DType activations) const;
 };
 std::string to_text(LossScaleConfig::Mode);
+/// A loss scale with all its digits.
+std::string scale_text(double scale);
 
 /// A loss scale in device memory, so that a recorded step reads its current value.
 class LossScale {
@@ -39,6 +41,8 @@ class LossScale {
   struct Move {
     float now = 0, next = 0;
     bool moves() const { return now != next; }
+    /// "65536 -> 32768".
+    std::string text() const { return scale_text(double(now)) + " -> " + scale_text(double(next)); }
   };
   /// Of this step, before end_step(); waits for it.
   Move read(Stream&, bool skipped) const;

@@ -92,6 +92,11 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
 Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(slots_.group()) {
   if (config.first < 0 || config.last < 0) throw ConfigError("recipe.first and recipe.last count blocks and must not be negative");
   members_.push_back({config.recipe, make_recipe(config.recipe, config.options), slots_.group()});
+  if (config.activations == SavedActivations::fp8 && activations() == DType::f16)
+    throw ConfigError(
+        format("recipe.activations = \"fp8\": there are no 8-bit codes of FP16 activations, which recipe.name = \"{}\" has; set it "
+               "to \"bf16\", or choose another recipe.name",
+               config.recipe));
   // The one place where the short forms become rules, and the order of all.
   for (const std::string& pattern : config.keep_bf16)
     rules_.push_back({.layers = Rule::Layers::path,

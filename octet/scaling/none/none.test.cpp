@@ -48,6 +48,7 @@ TEST(None, ThePlanListsThePrecisionOfEveryOpUnderFp16) {
 }
 
 TEST(None, RefusesFp16BesideRecipesWithOtherActivations) {
+  EXPECT_THROW(Precision({.recipe = "fp16", .activations = SavedActivations::fp8}), ConfigError);
   EXPECT_THROW(Precision({.recipe = "fp16", .rules = {{.path = "*", .recipe = "current"}}}), ConfigError);
   EXPECT_THROW(Precision({.recipe = "bf16", .rules = {{.path = "*", .recipe = "fp16"}}}), ConfigError);
 }

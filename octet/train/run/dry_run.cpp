@@ -39,8 +39,9 @@ void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& pla
 std::string about_loss_scale(const optim::LossScaleConfig& c, optim::LossScaleConfig::Mode mode) {
   using Mode = optim::LossScaleConfig::Mode;
   if (mode == Mode::off) return "loss_scale.mode = \"off\": gradients of activations below 2^-25 become 0";
-  if (mode == Mode::fixed) return format("{}, a factor of all gradients until they are clipped", c.start);
-  return format("from {} on: times {} after a skipped step, times {} after {} good ones", c.start, c.backoff, c.growth, c.growth_steps);
+  if (mode == Mode::fixed) return format("{}, a factor of all gradients until they are clipped", optim::scale_text(c.start));
+  return format("from {} on: times {} after a skipped step, times {} after {} good ones", optim::scale_text(c.start), c.backoff, c.growth,
+                c.growth_steps);
 }
 
 void add_loss_scale(const optim::LossScaleConfig& c, DType activations, std::vector<scaling::PlanRow>& plan) {

@@ -161,7 +161,7 @@ double worst_loss_of_gradients(const EngineConfig& config) {
 }
 
 // A loss scale moves all layers together: what one of them needs, another clips or flushes.
-TEST(LossScaling, NoScaleSavesUnscaledCastsToEightBits) {
+TEST(LossScaling, NoScaleOfTheLossKeepsWhatScalesPerTensorKeep) {
   double best = 1;
   for (int e = -8; e <= 24; e += 2) {
     EngineConfig config = scaled_engine("global", {.mode = Mode::fixed, .start = std::ldexp(1.0, e)});
