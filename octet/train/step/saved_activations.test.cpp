@@ -105,11 +105,11 @@ TEST_P(SavedCodes, CodesLeaveForwardUnchangedAndGradientsWithinTheRoundingOfCode
     EXPECT_GT(added, 0) << recipe;
     EXPECT_LT(added, e4m3_rounding) << recipe;
     if (std::string(recipe) != "bf16") continue;
-    // 8-bit GEMMs cost more, and BF16's own rounding less than four times the sixteenth that codes have fewer digits.
+    // Less than 8-bit GEMMs add, and than if every rounding to BF16, of 2^-9, were one to E4M3.
     const Step gemms = step_at(config_of(GetParam(), "current", false), weights);
     const double of_coded = relative_error(coded.gradients, wanted.gradients);
     EXPECT_LT(of_coded, relative_error(gemms.gradients, wanted.gradients));
-    EXPECT_LT(of_coded, 16 * of_bf16);
+    EXPECT_LT(of_coded, 32 * of_bf16);
   }
 }
 
@@ -146,7 +146,7 @@ TEST_P(SavedCodes, ADryRunNeedsTheMemoryThatARealRunTakesToTheByte) {
     }
 }
 
-// Bytes per token that a block saves; 8 multiprocessors stand for any GPU.
+// Bytes per token that a block saves on a GPU.
 double saved_per_token(const std::string& recipe, bool coded, const nn::Recompute& recompute = {}) {
   EngineConfig config{.shape = {.family = "qwen2",
                                 .width = 3584,
@@ -244,7 +244,7 @@ TEST(SavedActivations, OfAnOverflowAreFoundAndTheStepIsSkipped) {
   }
 }
 
-// Saved codes alone: the gradient norm finds them, and the step is skipped.
+// So that a value that is not finite reaches the gradient norm, and the step is skipped.
 TEST(SavedActivations, KeepAnInfinityAndANaN) {
   Stream s(Device::cpu);
   const Tensor x = octet::testing::gaussian_tensor(s, {2, 64}, 1, DType::bf16);
