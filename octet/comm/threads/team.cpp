@@ -1,0 +1,100 @@
+#include "octet/comm/threads/team.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace octet::comm {
+
+Team::Team(int size, double limit_seconds) : limit_seconds_(limit_seconds), notes_(std::size_t(size)), meetings_(std::size_t(size)) {}
+
+template <class Ready>
+bool Team::wait(std::unique_lock<std::mutex>& lock, const Ready& ready) {
+  const auto limit = std::chrono::steady_clock::now() +
+                     std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(limit_seconds_));
+  return changed_.wait_until(lock, limit, [&] { return failure_ || ready(); }) && !failure_;
+}
+
+int Team::absent() const { return int(std::min_element(meetings_.begin(), meetings_.end()) - meetings_.begin()); }
+
+std::optional<Team::Failure> Team::late(int peer, const char* what) {
+  if (!failure_) failure_ = Failure{peer, format("rank {} {} within {} s", peer, what, limit_seconds_)};
+  changed_.notify_all();
+  return failure_;
+}
+
+// The number of arrivals that ends this meeting.
+std::int64_t Team::arrive(int rank) {
+  const std::int64_t all = ++meetings_[std::size_t(rank)] * size();
+  if (++arrived_ == all) changed_.notify_all();
+  return all;
+}
+
+std::optional<Team::Failure> Team::meet(int rank, const void* note) {
+  std::unique_lock lock(mutex_);
+  if (failure_) return failure_;
+  notes_[std::size_t(rank)] = note;
+  const std::int64_t all = arrive(rank);
+  if (wait(lock, [&] { return arrived_ >= all; }) || arrived_ >= all) return {};
+  return late(absent(), "has not come");
+}
+
+void Team::part(int rank) {
+  std::unique_lock lock(mutex_);
+  const std::int64_t all = arrive(rank);
+  changed_.wait(lock, [&] { return arrived_ >= all; });
+}
+
+std::optional<Team::Failure> Team::post(int from, int to, const Tensor& x) {
+  std::unique_lock lock(mutex_);
+  const Tensor*& slot = posted_[{from, to}];
+  if (!wait(lock, [&] { return slot == nullptr; })) return late(to, "has not received");
+  slot = &x;
+  changed_.notify_all();
+  return {};
+}
+
+std::optional<Team::Failure> Team::taken(int from, int to) {
+  std::unique_lock lock(mutex_);
+  const Tensor*& slot = posted_[{from, to}];
+  if (wait(lock, [&] { return slot == nullptr; }) || slot == nullptr) return {};
+  slot = nullptr;
+  return late(to, "has not received");
+}
+
+std::optional<Team::Failure> Team::take(int from, int to, const Tensor& x) {
+  std::unique_lock lock(mutex_);
+  const Tensor*& slot = posted_[{from, to}];
+  if (!wait(lock, [&] { return slot != nullptr; })) return late(from, "has not sent");
+  if (slot->dtype != x.dtype || slot->count() != x.count()) {
+    failure_ = Failure{from, format("rank {} sent {} {}, rank {} receives {} {}", from, slot->dtype, slot->shape, to, x.dtype, x.shape)};
+    changed_.notify_all();
+    return failure_;
+  }
+  std::memcpy(x.data, slot->data, x.bytes());
+  slot = nullptr;
+  changed_.notify_all();
+  return {};
+}
+
+void Team::fail(int rank, const std::string& what) {
+  std::vector<std::shared_ptr<Team>> parts;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = Failure{rank, what};
+    for (const auto& part : subsets_)
+      if (auto it = part.lock()) parts.push_back(std::move(it));
+    changed_.notify_all();
+  }
+  for (const auto& part : parts) part->fail(-1, what);  // their ranks have other numbers
+}
+
+std::shared_ptr<Team> Team::subset(int size) {
+  auto team = std::make_shared<Team>(size, limit_seconds_);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(subsets_, [](const auto& p) { return p.expired(); });
+  subsets_.push_back(team);
+  return team;
+}
+
+}  // namespace octet::comm
