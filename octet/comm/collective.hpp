@@ -7,7 +7,7 @@
 
 namespace octet::comm {
 
-/// What ranks do together. The names are those of errors, counters and records.
+/// An operation of all ranks, or of two. The names are those of errors, counters and records.
 enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, send, receive, barrier };
 inline constexpr int collectives = 8;
 constexpr std::string_view name(Collective c) {

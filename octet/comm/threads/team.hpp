@@ -10,7 +10,7 @@
 
 namespace octet::comm {
 
-/// What the ranks of one communicator share when they are threads of one process. Thread-safe.
+/// The shared state of a communicator whose ranks are threads of one process. Thread-safe.
 class Team {
  public:
   Team(int size, double limit_seconds);
@@ -18,7 +18,7 @@ class Team {
   int size() const { return int(notes_.size()); }
   double limit_seconds() const { return limit_seconds_; }
 
-  /// Why the team cannot go on: the rank to blame.
+  /// The reason why the team has ended, and the rank to blame.
   struct Failure {
     int peer = -1;
     std::string what;
@@ -26,14 +26,14 @@ class Team {
   /// Returns when all ranks have come with their notes, which all may read until they part(); a failure if one has not within the limit, or
   /// has failed. Either all ranks get a failure or none.
   std::optional<Failure> meet(int rank, const void* note);
-  /// Returns when all ranks that met are done with the notes, whatever fails meanwhile: memory that another rank reads must not be freed.
+  /// Returns when all ranks that met are done with the notes, also after a failure: memory that another rank reads must not be freed.
   void part(int rank);
   const void* note(int rank) const { return notes_[std::size_t(rank)]; }
 
   /// Puts a tensor where rank `to` finds it; it must live until taken() has returned.
   std::optional<Failure> post(int from, int to, const Tensor&);
   std::optional<Failure> taken(int from, int to);
-  /// Copies what was posted to this tensor.
+  /// Copies the posted tensor to this one.
   std::optional<Failure> take(int from, int to, const Tensor&);
 
   /// Ends every wait of all ranks, also in the teams split from this one.
