@@ -1,0 +1,57 @@
+#pragma once
+
+#include "octet/ops/stored/e4m3.math.hpp"
+#include "octet/ops/stored/expanded.math.hpp"
+#include "octet/ops/stored/plain.math.hpp"
+#include "octet/ops/stored/root.math.hpp"
+#include "octet/ops/stored/tensor_scaled.math.hpp"
+
+// The seam between kernels and storages. A kernel walks a variable in groups of 128 values (on a CPU one thread has a group, on a GPU 16
+// threads of 8 values) and calls
+//   load_group(lanes, view, group, x)            x = the decoded values, 0 beyond the end
+//   store_group(lanes, view, group, x, draws)    encodes x with the scales of x; draws: Nearest{}, or the lanes' random bits
+// with lanes of ops/stored/cpu/group.hpp or ops/stored/cuda/group.cuh. On a GPU all 16 threads of a group must call.
+//
+// A codec is a struct of static functions:
+//   stored(view, group)                    the scalars of a stored group
+//   choose(lanes, view, values)            the scalars with which these values will be stored
+//   keep(view, group, scalars)             writes them; called on one lane
+//   decode(lanes, view, scalars, cursor)   the values under a cursor
+//   encode(lanes, view, scalars, cursor, values, draws)
+// A new storage is such a file, its name in tensor/storage.hpp and its line below.
+
+namespace octet::ops {
+
+/// f(codec) for the codec of a storage.
+template <class F>
+OCTET_HD void with_codec(Storage s, const F& f) {
+  switch (s) {
+    case Storage::f32: return f(PlainCodec<float>{});
+    case Storage::bf16:
+    case Storage::bf16_nearest: return f(PlainCodec<Bf16>{});
+    case Storage::f16: return f(F16Codec{});
+    case Storage::e4m3: return f(E4m3Codec{});
+    case Storage::e4m3_tensor: return f(E4m3TensorCodec{});
+    case Storage::e4m3_expanded: return f(ExpandedCodec{});
+    case Storage::e4m3_root: return f(RootCodec{});
+  }
+}
+
+template <class Lanes>
+OCTET_HD void load_group(Lanes lanes, const StoredView& s, std::int64_t group, typename Lanes::Group& x) {
+  with_codec(s.storage, [&](auto codec) {
+    const auto scalars = codec.stored(s, group < groups_of(s.count) ? group : 0);
+    lanes.each_pack(s.count, group, x, [&](int i, auto at) { x.v[i] = codec.decode(lanes, s, scalars, at); });
+  });
+}
+
+template <class Lanes, class Draws>
+OCTET_HD void store_group(Lanes lanes, const StoredView& s, std::int64_t group, const typename Lanes::Group& x, const Draws& draws) {
+  with_codec(s.storage, [&](auto codec) {
+    const auto scalars = codec.choose(lanes, s, x);
+    lanes.each_pack(s.count, group, [&](int i, auto at) { codec.encode(lanes, s, scalars, at, x.v[i], draws); });
+    if (lanes.first_of_group() && group < groups_of(s.count)) codec.keep(s, group, scalars);
+  });
+}
+
+}  // namespace octet::ops

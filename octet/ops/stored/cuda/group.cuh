@@ -1,0 +1,191 @@
+#pragma once
+
+// Only for *.cuda.cu files: the lanes of a group of 128 values, which 16 threads of a warp have, 8 values each.
+
+#include "octet/numerics/drawn.hpp"
+#include "octet/ops/quantize/cuda/codes.cuh"
+#include "octet/ops/stored/codec.math.hpp"
+#include "octet/tensor/cuda/lanes.cuh"
+
+namespace octet::cuda {
+
+/// 16 random bits per element: half e % 2 of word e % 8 / 2 of philox(key, e / 8, stream).
+struct DrawnWords {
+  std::uint64_t key, stream;
+
+  /// Those of eight elements from `at` on, a multiple of 8.
+  struct Eight {
+    RandomWords words;
+    __device__ __forceinline__ int half(int i) const { return int(words.w[i / 2] >> (16 * (i % 2)) & 0xFFFF); }
+  };
+  __device__ __forceinline__ Eight eight(std::int64_t at) const { return {philox(key, std::uint64_t(at / 8), stream)}; }
+};
+
+/// Where a thread's values are: from `at`, a multiple of 8, `count` of them exist, 1 .. 8.
+struct EightCursor {
+  std::int64_t at;
+  int count;
+};
+
+struct GroupLanes {
+  static constexpr int threads = 16, packs = 1;
+  using Value = Pack<8>;
+  struct Group {
+    Value v[packs];
+  };
+
+  __device__ __forceinline__ int lane() const { return threadIdx.x % threads; }
+  __device__ __forceinline__ bool first_of_group() const { return lane() == 0; }
+
+  /// f(0, cursor) if this thread has values.
+  template <class F>
+  __device__ __forceinline__ void each_pack(std::int64_t count, std::int64_t group, const F& f) const {
+    const std::int64_t at = group * storage_block + lane() * 8;
+    if (at < count) f(0, EightCursor{at, count - at < 8 ? int(count - at) : 8});
+  }
+  template <class F>
+  __device__ __forceinline__ void each_pack(std::int64_t count, std::int64_t group, Group& x, const F& f) const {
+    x.v[0] = Value::all(0);
+    each_pack(count, group, f);
+  }
+
+  template <class F>
+  __device__ __forceinline__ Value map(const Value& x, const F& f) const {
+    return cuda::map(x, f);
+  }
+  __device__ __forceinline__ Value sqrt(const Value& x) const { return cuda::sqrt(x); }
+  __device__ __forceinline__ float sqrt(float x) const { return sqrtf(x); }
+  __device__ __forceinline__ float group_max(const Value& most) const {
+    float x = largest_of(most);
+#pragma unroll
+    for (int step = threads / 2; step > 0; step /= 2) x = octet::larger(__shfl_xor_sync(~0u, x, step), x);
+    return x;
+  }
+  __device__ __forceinline__ float group_min(const Value& least) const {
+    float x = least.v[0];
+#pragma unroll
+    for (int i = 1; i < 8; ++i) x = octet::smaller(least.v[i], x);
+#pragma unroll
+    for (int step = threads / 2; step > 0; step /= 2) x = octet::smaller(__shfl_xor_sync(~0u, x, step), x);
+    return x;
+  }
+
+  __device__ __forceinline__ Value load(const float* p, EightCursor c) const {
+    if (c.count == 8) return cuda::load<8>(p, c.at);
+    return each<float>(c, [&](int i) { return p[c.at + i]; });
+  }
+  __device__ __forceinline__ Value load(const Bf16* p, EightCursor c) const {
+    if (c.count == 8) return cuda::load<8>(p, c.at);
+    return each<float>(c, [&](int i) { return to_float(p[c.at + i]); });
+  }
+  __device__ __forceinline__ Value load(const Fp16* p, EightCursor c) const {
+    uint4 q = make_uint4(0, 0, 0, 0);
+    if (c.count == 8) q = *reinterpret_cast<const uint4*>(p + c.at);
+    else q = words_of<std::uint16_t>(reinterpret_cast<const std::uint16_t*>(p), c);
+    Value x;
+    const unsigned word[4] = {q.x, q.y, q.z, q.w};
+#pragma unroll
+    for (int j = 0; j < 4; ++j) halves(word[j], x.v[2 * j], x.v[2 * j + 1]);
+    return x;
+  }
+  /// E4M3.
+  __device__ __forceinline__ Value load(const std::uint8_t* p, EightCursor c) const {
+    uint4 q = make_uint4(0, 0, 0, 0);
+    if (c.count == 8) {
+      const uint2 two = *reinterpret_cast<const uint2*>(p + c.at);
+      q.x = two.x, q.y = two.y;
+    } else {
+      q = words_of<std::uint8_t>(p, c);
+    }
+    Value x;
+    const unsigned word[2] = {q.x, q.y};
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      unsigned both;
+      asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(both) : "h"(std::uint16_t(word[j / 2] >> (j % 2 * 16))));
+      halves(both, x.v[2 * j], x.v[2 * j + 1]);
+    }
+    return x;
+  }
+
+  template <class Draws>
+  __device__ __forceinline__ void store(float* p, EightCursor c, const Value& x, const Draws&) const {
+    if (c.count == 8) return cuda::store(p, c.at, x);
+    put(c, [&](int i) { p[c.at + i] = x.v[i]; });
+  }
+  __device__ __forceinline__ void store(Bf16* p, EightCursor c, const Value& x, ops::Nearest) const {
+    if (c.count == 8) return cuda::store(p, c.at, x);
+    put(c, [&](int i) { p[c.at + i] = to_bf16(x.v[i]); });
+  }
+  __device__ __forceinline__ void store(Bf16* p, EightCursor c, const Value& x, const DrawnWords& draws) const {
+    const auto eight = draws.eight(c.at);
+    if (c.count == 8) return RowLanes<32, 8>{}.store_drawn(p, c.at, x, [&](std::int64_t) { return eight.words; });
+    put(c, [&](int i) { p[c.at + i] = to_bf16_stochastic(x.v[i], unsigned(eight.half(i)) << 16); });
+  }
+  __device__ __forceinline__ void store(Fp16* p, EightCursor c, const Value& x, ops::Nearest) const {
+    store_halves(p, c, [&](int i) {
+      std::uint16_t h;
+      asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x.v[i]));
+      return unsigned(h);
+    });
+  }
+  __device__ __forceinline__ void store(Fp16* p, EightCursor c, const Value& x, const DrawnWords& draws) const {
+    const auto eight = draws.eight(c.at);
+    store_halves(p, c, [&](int i) { return unsigned(encode_fp16_drawn_lanes(x.v[i], eight.half(i))); });
+  }
+  __device__ __forceinline__ void store(std::uint8_t* p, EightCursor c, const Value& x, ops::Nearest) const {
+    unsigned two[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) two[j] = encode_two<E4M3>(x.v[2 * j], x.v[2 * j + 1]);
+    store_codes(p, c, make_uint2(__byte_perm(two[0], two[1], 0x5410), __byte_perm(two[2], two[3], 0x5410)));
+  }
+  __device__ __forceinline__ void store(std::uint8_t* p, EightCursor c, const Value& x, const DrawnWords& draws) const {
+    const auto eight = draws.eight(c.at);
+    unsigned word[2] = {0, 0};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) word[i / 4] |= unsigned(encode_drawn_lanes<E4M3>(x.v[i], eight.half(i))) << (i % 4 * 8);
+    store_codes(p, c, make_uint2(word[0], word[1]));
+  }
+
+ private:
+  template <class T, class F>
+  __device__ __forceinline__ static Value each(EightCursor c, const F& f) {
+    Value x;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) x.v[i] = i < c.count ? f(i) : 0.0f;
+    return x;
+  }
+  template <class F>
+  __device__ __forceinline__ static void put(EightCursor c, const F& f) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (i < c.count) f(i);
+  }
+  /// Codes one by one, in words as a wide load gives them; 0 beyond the count.
+  template <class T>
+  __device__ __forceinline__ static uint4 words_of(const T* p, EightCursor c) {
+    constexpr int per_word = 4 / int(sizeof(T));
+    unsigned word[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      if (i < c.count) word[i / per_word] |= unsigned(p[c.at + i]) << (i % per_word * 8 * int(sizeof(T)));
+    return make_uint4(word[0], word[1], word[2], word[3]);
+  }
+  __device__ __forceinline__ static void halves(unsigned both, float& low, float& high) {
+    asm("{.reg .f16 a, b;\n\tmov.b32 {a, b}, %2;\n\tcvt.f32.f16 %0, a;\n\tcvt.f32.f16 %1, b;}" : "=f"(low), "=f"(high) : "r"(both));
+  }
+  template <class F>
+  __device__ __forceinline__ static void store_halves(Fp16* p, EightCursor c, const F& f) {
+    unsigned word[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) word[i / 2] |= f(i) << (i % 2 * 16);
+    if (c.count == 8) *reinterpret_cast<uint4*>(p + c.at) = make_uint4(word[0], word[1], word[2], word[3]);
+    else put(c, [&](int i) { p[c.at + i].bits = std::uint16_t(word[i / 2] >> (i % 2 * 16)); });
+  }
+  __device__ __forceinline__ static void store_codes(std::uint8_t* p, EightCursor c, uint2 q) {
+    if (c.count == 8) *reinterpret_cast<uint2*>(p + c.at) = q;
+    else put(c, [&](int i) { p[c.at + i] = std::uint8_t(byte_of(q, i)); });
+  }
+};
+
+}  // namespace octet::cuda

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "octet/ops/stored/view.hpp"
+
+namespace octet::ops {
+
+/// e4m3: x = code * d, d the least power of two with max |x| <= E4M3::max d over 128 values, in E8M0; a block of zeros has d = 1.
+struct E4m3Codec {
+  struct Scalars {
+    float descale, scale;
+  };
+  OCTET_HD static Scalars stored(const StoredView& s, std::int64_t group) { return {power_of(s.block_descales()[group]), 0}; }
+  template <class Lanes>
+  OCTET_HD static Scalars choose(Lanes lanes, const StoredView&, const typename Lanes::Group& x) {
+    const float descale = power_of_two_descale<E4M3>(group_amax(lanes, x));
+    return {descale, 1.0f / descale};
+  }
+  OCTET_HD static void keep(const StoredView& s, std::int64_t group, const Scalars& k) { s.block_descales()[group] = e8m0_of(k.descale); }
+
+  template <class Lanes, class Cursor>
+  OCTET_HD static auto decode(Lanes lanes, const StoredView& s, const Scalars& k, Cursor at) {
+    return lanes.load(s.as<std::uint8_t>(), at) * k.descale;
+  }
+  template <class Lanes, class Cursor, class Draws>
+  OCTET_HD static void encode(Lanes lanes, const StoredView& s, const Scalars& k, Cursor at, const typename Lanes::Value& x,
+                              const Draws& draws) {
+    const auto code = lanes.map(x, [&](auto v) {
+      const auto y = infinite_as_nan(v * k.scale);
+      return s.tiny == Tiny::keep ? kept_above(y, E4M3::min_subnormal) : y;
+    });
+    lanes.store(s.as<std::uint8_t>(), at, code, draws);
+  }
+};
+
+}  // namespace octet::ops
