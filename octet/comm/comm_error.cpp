@@ -10,6 +10,6 @@ std::string sentence(const Call& call, int rank, int size, std::int64_t step, co
 }  // namespace
 
 CommError::CommError(const Call& call, int rank, int size, std::int64_t step, int peer, const std::string& what)
-    : Error(ExitCode::device, sentence(call, rank, size, step, what)), collective(call.kind), rank(rank), peer(peer), step(step) {}
+    : Error(ExitCode::ranks, sentence(call, rank, size, step, what)), collective(call.kind), rank(rank), peer(peer), step(step) {}
 
 }  // namespace octet::comm
