@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "octet/ops/stored/cpu/group.hpp"
 #include "octet/ops/stored_sum/stored_sum.kernels.hpp"
@@ -14,13 +15,17 @@ struct Counts {
   std::int64_t largest = 0, flushed = 0;
 };
 
+// A value of 0 always has the code of 0, so flushed values are the codes of 0 beyond these.
 void count_group(const ops::StoredView& sum, std::int64_t group, const GroupLane::Group& x, Counts& counts) {
-  const std::int64_t begin = group * storage_block, n = std::min(storage_block, sum.count - begin);
+  const std::int64_t begin = group * storage_block;
+  const int n = int(std::min(storage_block, sum.count - begin));
   const std::uint8_t* const codes = sum.as<std::uint8_t>() + begin;
-  for (std::int64_t i = 0; i < n; ++i) {
-    counts.largest += ops::is_largest(codes[i]);
-    counts.flushed += ops::is_flushed(codes[i], x.v[i / width][i % width]);
-  }
+  float values[storage_block];
+  std::memcpy(values, &x, sizeof values);
+  int largest = 0, codes_of_0 = 0, zeros = 0;
+  for (int i = 0; i < n; ++i) largest += ops::is_largest(codes[i]), codes_of_0 += (codes[i] & 0x7F) == 0;
+  for (int i = 0; i < n; ++i) zeros += values[i] == 0;
+  counts.largest += largest, counts.flushed += codes_of_0 - zeros;
 }
 
 template <class In, class Out>
