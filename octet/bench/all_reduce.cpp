@@ -91,6 +91,18 @@ void check_plan(const AllReducePlan& plan) {
       throw ConfigError(format("--bytes {}: a tensor has a multiple of 4 bytes, at most 64 GiB", bytes));
 }
 
+std::unique_ptr<Communicator> connect(const comm::Place& place, const AllReducePlan& plan) {
+  if (place.launcher == comm::Launcher::torchrun)
+    throw ConfigError(
+        "octet bench allreduce measures ranks on CPUs, which exchange tensors over MPI: start it with mpirun, not with torchrun");
+  auto comm = comm::connect_mpi(plan.limit_seconds);
+  if (comm->size() != place.size)
+    throw ConfigError(
+        format("{} has started {} ranks, but MPI finds {}: use the mpirun of the MPI that Octet was built with, or srun --mpi=pmix",
+               comm::name(place.launcher), place.size, comm->size()));
+  return comm;
+}
+
 }  // namespace
 
 std::string_view name(SumWay w) {
@@ -101,8 +113,8 @@ std::string_view name(SumWay w) {
 AllReduceResult measure_all_reduce(const AllReducePlan& plan) {
   check_plan(plan);
   AllReduceResult out{.backend = "threads", .machine = machine::device_name(Device::cpu), .ranks = plan.ranks, .rows = {}, .quality = {}};
-  if (comm::place_from_environment().launcher != comm::Launcher::none) {
-    const auto comm = comm::connect_mpi(plan.limit_seconds);
+  if (const comm::Place place = comm::place_from_environment(); place.launcher != comm::Launcher::none) {
+    const auto comm = connect(place, plan);
     out.backend = "mpi", out.ranks = comm->size(), out.reports = comm->rank() == 0;
     measure_rows(*comm, plan, out);
   } else {

@@ -25,6 +25,10 @@ SharedScaleSum::SharedScaleSum(Stream& stream, int ranks, std::vector<std::int64
   overflow_ = table({n, 2}, DType::i64), underflow_ = table({n, 2}, DType::i64);
   const std::vector<float> first(values_.size(), room == SumRoom::prescaled ? 1.0f / float(ranks) : 1.0f);
   upload(stream, first.data(), mu_);
+  std::vector<std::int64_t> most;  // 0.001% of the values
+  for (const std::int64_t count : values_) most.push_back(count / 100'000);
+  limits_ = table({n}, DType::i64);
+  upload(stream, most.data(), limits_);
   const float unit[2] = {1, 0};
   upload(stream, unit, unit_);
 }
@@ -43,7 +47,7 @@ void SharedScaleSum::all_reduce(Stream& stream, comm::Communicator& comm, std::s
   }
   comm.all_reduce(stream, overflow_, comm::Reduction::sum);
   comm.all_reduce(stream, underflow_, comm::Reduction::sum);
-  ops::advance_mu(stream, {.mu = mu_, .counts = overflow_, .values = values_, .growth = growth_});
+  ops::advance_mu(stream, {.mu = mu_, .counts = overflow_, .limits = limits_, .growth = growth_});
 }
 
 void SharedScaleSum::reduce_tensor(Stream& stream, comm::Communicator& comm, std::size_t t, const Tensor& x) {

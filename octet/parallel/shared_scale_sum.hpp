@@ -51,7 +51,7 @@ class SharedScaleSum {
 
   std::vector<std::int64_t> values_;
   ops::MuGrowth growth_;
-  Tensor mu_, amax_, scales_, unit_, overflow_, underflow_;
+  Tensor mu_, limits_, amax_, scales_, unit_, overflow_, underflow_;
 };
 
 }  // namespace octet::parallel

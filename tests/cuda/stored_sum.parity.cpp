@@ -37,8 +37,8 @@ Case scaled(DType dtype) {
                          counts = side.raw(std::vector<std::int64_t>{0, 0, 1, 0, 2, 0, 0, 0}, {4, 2});
             ops::tensor_maxima(side.stream(), x, amax);
             ops::common_scales(side.stream(), amax, mu, scales);
-            const std::vector<std::int64_t> values{0, 100000, 100000, 100003};
-            ops::advance_mu(side.stream(), {.mu = mu, .counts = counts, .values = values});
+            const Tensor limits = side.raw(std::vector<std::int64_t>{0, 1, 1, 1}, {4});
+            ops::advance_mu(side.stream(), {.mu = mu, .counts = counts, .limits = limits});
             side.result("amax", amax, same_bits()), side.result("scales", scales, same_bits()), side.result("mu", mu, same_bits());
           }};
 }

@@ -1,7 +1,9 @@
 #include "octet/comm/threads/threads.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
+#include <mutex>
 #include <system_error>
 #include <thread>
 

@@ -1,8 +1,5 @@
 #include "octet/ops/common_scale/common_scale.hpp"
 
-#include <cmath>
-#include <vector>
-
 #include "octet/ops/common_scale/common_scale.kernels.hpp"
 
 namespace octet::ops {
@@ -30,18 +27,13 @@ void common_scales(Stream& stream, const Tensor& amax, const Tensor& mu, const T
 }
 
 void advance_mu(Stream& stream, const AdvanceMu& a) {
-  const std::int64_t n = std::int64_t(a.values.size());
-  check(a.mu.dtype == DType::f32 && a.mu.shape == Shape{n} && a.counts.dtype == DType::i64 && a.counts.shape == (Shape{n, 2}),
-        "advance_mu: wants mu f32 [{}] and counts i64 [{}, 2], got {} {} and {} {}", n, n, a.mu.dtype, a.mu.shape, a.counts.dtype,
-        a.counts.shape);
-  check(a.most_share >= 0 && a.most_share < 1, "advance_mu: the share {} must be in [0, 1)", a.most_share);
-  stream.count({.ops = 1, .bytes = 24.0 * double(n)});
-  const Scope scope(stream);
-  const Tensor limits = stream.empty({n}, DType::i64, Lifetime::scratch, Category::workspace);
-  std::vector<std::int64_t> most;
-  for (const std::int64_t values : a.values) most.push_back(std::int64_t(std::floor(a.most_share * double(values))));
-  upload(stream, most.data(), limits);
-  OCTET_LAUNCH(stream, advance_mu, ops::MuStep{a.mu, a.counts, limits, a.growth});
+  const std::int64_t n = a.mu.count();
+  check(a.mu.dtype == DType::f32 && a.counts.dtype == DType::i64 && a.counts.shape == (Shape{n, 2}) && a.limits.dtype == DType::i64 &&
+            a.limits.count() == n,
+        "advance_mu: wants mu f32 [{}], counts i64 [{}, 2] and limits i64 [{}], got {} {}, {} {} and {} {}", n, n, n, a.mu.dtype,
+        a.mu.shape, a.counts.dtype, a.counts.shape, a.limits.dtype, a.limits.shape);
+  stream.count({.ops = 1, .bytes = 32.0 * double(n)});
+  OCTET_LAUNCH(stream, advance_mu, a);
 }
 
 }  // namespace octet::ops

@@ -39,7 +39,7 @@ void common_scales(const Tensor& amax, const Tensor& mu, const Tensor& scales) {
   }
 }
 
-void advance_mu(const ops::MuStep& a) {
+void advance_mu(const ops::AdvanceMu& a) {
   for (std::int64_t i = 0; i < a.mu.count(); ++i) {
     float& mu = a.mu.f32()[i];
     mu = ops::next_mu(mu, a.counts.as<std::int64_t>()[2 * i], a.limits.as<std::int64_t>()[i], a.growth);

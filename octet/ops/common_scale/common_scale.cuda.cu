@@ -53,7 +53,7 @@ void common_scales(Queue queue, const Tensor& amax, const Tensor& mu, const Tens
   launched("common_scales");
 }
 
-void advance_mu(Queue queue, const ops::MuStep& a) {
+void advance_mu(Queue queue, const ops::AdvanceMu& a) {
   const std::int64_t n = a.mu.count();
   if (n == 0) return;
   advance_mu_kernel<<<unsigned(ceil_div(n, small_threads)), small_threads, 0, queue>>>(a.mu.f32(), a.counts.as<std::int64_t>(),

@@ -20,18 +20,16 @@ void common_scales(Stream&, const Tensor& amax, const Tensor& mu, const Tensor& 
 enum class MuGrowth : std::uint8_t {
   never,            // nor does it shrink
   at_zero,          // while no code of the sum is the largest
-  below_threshold,  // while the share of largest codes is at most the threshold. Source: FP8-LM, section 2.1
+  below_threshold,  // while the number of largest codes is at most its limit. Source: FP8-LM, section 2.1
 };
-/// One step of the factors: where largest[t] > most_share * values[t] it is halved, to at least 2^-24; where it may grow it is multiplied
-/// by 2^(1/1000), to at most 1, which is Octet's own limit. The doubling within 1000 steps is FP8-LM's. mu: f32 [T]; counts: i64 [T, 2], of
-/// which [t, 0] is largest[t]; values: the sizes of the tensors.
+/// One step of the factors: where largest[t] > limits[t] it is halved, to at least 2^-24; where it may grow it is multiplied by 2^(1/1000),
+/// to at most 1, which is Octet's own limit. The doubling within 1000 steps is FP8-LM's.
+/// mu: f32 [T]; counts: i64 [T, 2], of which [t, 0] is largest[t]; limits: i64 [T].
 struct AdvanceMu {
-  Tensor mu, counts;
-  std::span<const std::int64_t> values;
+  Tensor mu, counts, limits;
   MuGrowth growth = MuGrowth::at_zero;
-  double most_share = 1e-5;
 };
-/// Throws ContractError on other shapes or dtypes. One small copy to the device per call on a GPU.
+/// Throws ContractError on other shapes or dtypes.
 void advance_mu(Stream&, const AdvanceMu&);
 
 }  // namespace octet::ops

@@ -39,18 +39,19 @@ TEST(CommonScale, TheDescaleIsThePowerOfTwoOverMu) {
 
 TEST(CommonScale, MuHalvesAboveTheThresholdAndDoublesIn1000Steps) {
   Stream s(Device::cpu);
-  const std::vector<std::int64_t> values{1000000, 1000000, 1000000};
+  const Tensor limits = s.empty({3}, DType::i64);
+  std::fill_n(limits.as<std::int64_t>(), 3, 10);
   for (const MuGrowth growth : {MuGrowth::never, MuGrowth::at_zero, MuGrowth::below_threshold}) {
     const Tensor mu = tensor_of(s, {0.25f, 0.25f, 0.25f}, {3}), counts = s.zeros({3, 2}, DType::i64);
-    counts.as<std::int64_t>()[0] = 11, counts.as<std::int64_t>()[2] = 10;  // a share of 1e-5 is 10
-    advance_mu(s, {.mu = mu, .counts = counts, .values = values, .growth = growth});
+    counts.as<std::int64_t>()[0] = 11, counts.as<std::int64_t>()[2] = 10;
+    advance_mu(s, {.mu = mu, .counts = counts, .limits = limits, .growth = growth});
     EXPECT_EQ(mu.f32()[0], growth == MuGrowth::never ? 0.25f : 0.125f);
-    for (int i = 1; i < 1000; ++i) advance_mu(s, {.mu = mu, .counts = counts, .values = values, .growth = growth});
+    for (int i = 1; i < 1000; ++i) advance_mu(s, {.mu = mu, .counts = counts, .limits = limits, .growth = growth});
     const double doubled = 0.5, bound = 0.5 * 1000 * 0x1p-23;  // two roundings a step, of the factor and the product
     EXPECT_NEAR(mu.f32()[1], growth == MuGrowth::below_threshold ? doubled : 0.25, bound);
     EXPECT_NEAR(mu.f32()[2], growth == MuGrowth::never ? 0.25 : doubled, bound);
     EXPECT_EQ(mu.f32()[0], growth == MuGrowth::never ? 0.25f : 0x1p-24f) << "not less";
-    for (int i = 0; i < 1100; ++i) advance_mu(s, {.mu = mu, .counts = counts, .values = values, .growth = growth});
+    for (int i = 0; i < 1100; ++i) advance_mu(s, {.mu = mu, .counts = counts, .limits = limits, .growth = growth});
     EXPECT_EQ(mu.f32()[2], growth == MuGrowth::never ? 0.25f : 1.0f) << "not more";
   }
 }
@@ -61,7 +62,7 @@ TEST(CommonScale, RefusesTensorsThatDoNotFit) {
   EXPECT_THROW(tensor_maxima(s, std::vector{one}, two), ContractError);
   EXPECT_THROW(tensor_maxima(s, std::vector{half}, one), ContractError);
   EXPECT_THROW(common_scales(s, one, two, s.empty({1, 2}, DType::f32)), ContractError);
-  EXPECT_THROW(advance_mu(s, {.mu = one, .counts = two, .values = {}}), ContractError);
+  EXPECT_THROW(advance_mu(s, {.mu = one, .counts = two, .limits = one}), ContractError);
 }
 
 }  // namespace

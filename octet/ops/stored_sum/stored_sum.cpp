@@ -17,8 +17,7 @@ void stored_sum(Stream& stream, const StoredSum& a) {
   check_storage(a.parts), check_storage(a.sum);
   const std::int64_t n = a.sum.count(), parts = n > 0 ? a.parts.count() / n : 1;
   check(parts >= 1 && a.parts.count() == parts * n, "stored_sum: {} parts are no multiple of the sum's {}", a.parts.shape(), a.sum.shape());
-  check(parts == 1 || a.parts.storage != Storage::e4m3 || n % storage_block == 0,
-        "stored_sum: parts of e4m3 must have a multiple of {} values each, got {}", storage_block, n);
+  check(parts == 1 || n % storage_block == 0, "stored_sum: several parts must have a multiple of {} values each, got {}", storage_block, n);
   check(!a.counts || (a.counts.shape == Shape{2} && a.counts.dtype == DType::i64 && is_fp8(a.sum.codes.dtype)),
         "stored_sum: counts must be i64 [2] of an 8-bit sum, got {} {} of {}", a.counts.dtype, a.counts.shape, name(a.sum.storage));
   stream.count({.ops = 1, .bytes = double(a.parts.bytes() + a.sum.bytes())});

@@ -57,8 +57,10 @@ TEST(StoredSum, ConvertsAnyCountOfOnePart) {
 TEST(StoredSum, ASharedScaleSaturatesAndCounts) {
   Stream s(Device::cpu);
   const float most = E4M3::max, least = E4M3::min_subnormal;
-  const Stored parts = Stored::plain(testing::tensor_of(s, {most, 1, least / 2, 0, most, -1, least / 8, 0}, {8}));
-  const Stored sum = empty(s, Storage::e4m3_tensor, 4);
+  std::vector<float> values(256);
+  values[0] = values[128] = most, values[1] = 1, values[129] = -1, values[2] = least / 2, values[130] = least / 8;
+  const Stored parts = Stored::plain(testing::tensor_of(s, values, {256}));
+  const Stored sum = empty(s, Storage::e4m3_tensor, 128);
   sum.scales.f32()[0] = 0.5f;
   const Tensor counts = s.zeros({2}, DType::i64);
   stored_sum(s, {.parts = parts, .sum = sum, .counts = counts});
@@ -105,6 +107,7 @@ TEST(StoredSum, RefusesTensorsThatDoNotFit) {
   const Stored x = empty(s, Storage::f32, 256), codes = empty(s, Storage::e4m3, 200), half = empty(s, Storage::e4m3, 100);
   EXPECT_THROW(stored_sum(s, {.parts = x, .sum = empty(s, Storage::f32, 100)}), ContractError);
   EXPECT_THROW(stored_sum(s, {.parts = codes, .sum = empty(s, Storage::f32, 100)}), ContractError);
+  EXPECT_THROW(stored_sum(s, {.parts = x, .sum = empty(s, Storage::f32, 64)}), ContractError);
   EXPECT_THROW(stored_sum(s, {.parts = x, .sum = empty(s, Storage::f16, 256)}), ContractError);
   EXPECT_THROW(stored_sum(s, {.parts = x, .sum = x, .counts = s.empty({2}, DType::i64)}), ContractError);
   EXPECT_THROW(stored_sum(s, {.parts = half, .sum = half, .counts = s.empty({1}, DType::i64)}), ContractError);
