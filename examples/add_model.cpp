@@ -99,12 +99,12 @@ class ParallelDecoder final : public models::Model {
   void loss(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
-    head_.loss(stream, normalised(stream, x, pass), batch.targets, sums, pass, 0, {});
+    head_.loss(stream, normalised(stream, x, pass), batch.targets, sums, pass, {}, {});
   }
 
   // Tensors for backward are in pass.keep, which the trainer empties after backward(); all others in scratch.
   void forward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-               float gradient_scale) override {
+               const nn::LossFactor& factor) override {
     const auto kept = [&] { return stream.empty(shape_of(batch), activations_, pass.keep, Category::activations); };
     saved_.assign(blocks_.size(), {});
     Tensor x = kept();
@@ -118,7 +118,7 @@ class ParallelDecoder final : public models::Model {
     const Scope scope(stream);
     ops::Sink n = nn::plain_sink(stream, x.shape, activations_, pass, false);
     norm_.forward(stream, last_, n);
-    head_.loss(stream, n.plain, batch.targets, sums, pass, gradient_scale, dn_);
+    head_.loss(stream, n.plain, batch.targets, sums, pass, factor, dn_);
   }
 
   void backward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass) override {
@@ -126,7 +126,7 @@ class ParallelDecoder final : public models::Model {
     const Tensor d = stream.empty(dn_.shape, dn_.dtype);
     norm_.backward(stream, dn_, last_, d, false);
     for (std::size_t i = blocks_.size(); i-- > 0;) blocks_[i]->backward(stream, context(batch), d, saved_[i], pass);
-    ops::embedding_backward(stream, {.dy = d, .tokens = batch.tokens, .dtable = embedding_.gradient.target(GradientUse::sum).data});
+    ops::embedding_backward(stream, {.dy = d, .tokens = batch.tokens, .dtable = embedding_.gradient.target(stream, GradientUse::sum).data});
     embedding_.gradient.done();
   }
 

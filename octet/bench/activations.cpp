@@ -2,13 +2,14 @@
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 #include "octet/ops/embedding/embedding.hpp"
 #include "octet/ops/gelu/gelu.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "octet/ops/swiglu/swiglu.hpp"
 
 namespace octet::bench {
 namespace {
 
-using Forward = void (*)(Stream&, const Tensor& x, ops::Sink& y);
-using Backward = void (*)(Stream&, const Tensor& dy, const Tensor& x, ops::Sink& dx);
+using Forward = void (*)(Stream&, const ops::Saved& x, ops::Sink& y, ops::Sink* codes);
+using Backward = void (*)(Stream&, const Tensor& dy, const ops::Saved& x, ops::Sink& dx);
 
 // An activation function between the two layers of an MLP: `inputs` times F columns before it.
 struct Function {
@@ -34,7 +35,8 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
   const double filled_back = sink_bytes(shapes, sink_on(shapes, *p.mlp_in().dy, in, Lifetime::scratch));
   add_memory_row(s, rows, row("forward", read_in + filled), [&](Stream& stream) -> Launch {
     const Tensor x = s.random.values(stream, in, DType::bf16);
-    return [&stream, x, run = f.forward, y = sink_on(stream, *p.mlp_out().x, out, Lifetime::step)]() mutable { run(stream, x, y); };
+    return
+        [&stream, x, run = f.forward, y = sink_on(stream, *p.mlp_out().x, out, Lifetime::step)]() mutable { run(stream, x, y, nullptr); };
   });
   add_memory_row(s, rows, row("backward", read_in + read_out + filled_back), [&](Stream& stream) -> Launch {
     const Tensor x = s.random.values(stream, in, DType::bf16), dy = s.random.values(stream, out, DType::bf16);
@@ -42,6 +44,45 @@ void measure_function(Subject& s, std::vector<Row>& rows, const Planned& p, cons
       run(stream, dy, x, dx);
     };
   });
+}
+
+// The same with its input saved as codes: encoded in forward's pass, and decoded where backward reads it.
+void measure_coded_function(Subject& s, std::vector<Row>& rows, const Planned& p, const Function& f) {
+  const Shape in{s.tokens, f.inputs * s.shape.hidden}, out{s.tokens, s.shape.hidden};
+  const auto row = [&](const char* pass, double bytes) {
+    return Row{.group = "activation", .name = format("{} {}", f.name, pass), .shape = to_text(out), .precision = p.recipe, .amount = bytes};
+  };
+  const auto sink_of_y = [&](Stream& stream, bool rows_too) {
+    return ops::make_sink(stream, p.mlp_out().x->spec(recording),
+                          {.shape = out, .rows = rows_too, .cols = !rows_too, .cols_region = Lifetime::step, .for_gemm = true});
+  };
+  const auto sink_of_dx = [&](Stream& stream) {
+    return ops::make_sink(stream, p.mlp_in().dy->spec(recording), {.shape = in, .cols = true, .for_gemm = true, .cols_left = true});
+  };
+  const auto codes_of = [&](Stream& stream, const Tensor& x) { return ops::saved_sink(stream, x, ops::saved_spec(), Lifetime::step); };
+  const auto encoded = [&](Stream& stream) -> ops::Saved {
+    const Tensor x = s.random.values(stream, in, DType::bf16);
+    ops::Sink codes = codes_of(stream, x);
+    ops::quantize(stream, x, codes);
+    return {codes.codes.rows, x.dtype};
+  };
+  Stream shapes(Device::null, s.stream.target());
+  const double values = 2.0 * double(in.count()), codes = double(in.count()) * (1 + 1.0 / ops::saved_block);
+  add_memory_row(
+      s, rows, row("forward, saving codes", values + codes + sink_bytes(shapes, sink_of_y(shapes, true))), [&](Stream& stream) -> Launch {
+        const Tensor x = s.random.values(stream, in, DType::bf16);
+        return [&stream, x, run = f.forward, to = codes_of(stream, x), y = sink_of_y(stream, true)]() mutable { run(stream, x, y, &to); };
+      });
+  add_memory_row(
+      s, rows, row("forward again, from codes", codes + sink_bytes(shapes, sink_of_y(shapes, false))), [&](Stream& stream) -> Launch {
+        return [&stream, x = encoded(stream), run = f.forward, y = sink_of_y(stream, false)]() mutable { run(stream, x, y, nullptr); };
+      });
+  add_memory_row(s, rows, row("backward, from codes", codes + 2.0 * double(out.count()) + sink_bytes(shapes, sink_of_dx(shapes))),
+                 [&](Stream& stream) -> Launch {
+                   const Tensor dy = s.random.values(stream, out, DType::bf16);
+                   return
+                       [&stream, dy, x = encoded(stream), run = f.backward, dx = sink_of_dx(stream)]() mutable { run(stream, dy, x, dx); };
+                 });
 }
 
 // The table exceeds the cache although a launch touches few rows: launches of one set alternate between `turns` choices of rows.
@@ -100,7 +141,10 @@ void measure_activations(Subject& s, std::vector<Row>& rows) {
   const Function function =
       gated ? Function{"swiglu", 2, ops::swiglu_forward, ops::swiglu_backward} : Function{"gelu", 1, ops::gelu_forward, ops::gelu_backward};
   for (const Planned& p : s.planned)
-    if (p.activations() == DType::bf16) measure_function(s, rows, p, function);
+    if (p.activations() == DType::bf16) {
+      measure_function(s, rows, p, function);
+      measure_coded_function(s, rows, p, function);
+    }
   measure_embedding(s, rows);
   measure_cross_entropy(s, rows);
 }

@@ -45,10 +45,11 @@ Quantized operand(Stream& stream, const RandomData& random, const scaling::Quant
   return transposed ? sink.codes.cols : sink.codes.rows;
 }
 
-std::vector<Product> products(const scaling::Site& site, const scaling::LinearPlan& p, std::int64_t T, DType activations, DType gradients) {
+std::vector<Product> products(const scaling::Site& site, const scaling::LinearPlan& p, std::int64_t T, DType activations, DType gradients,
+                              bool adds) {
   return {{"forward", T, site.out, site.in, p.x.get(), p.w.get(), false, false, activations, false, p.fast_forward, Lives::standing},
           {"dgrad", T, site.in, site.out, p.dy.get(), p.w.get(), false, true, activations, false, false, Lives::standing},
-          {"wgrad", site.out, site.in, T, p.dy.get(), p.x.get(), true, true, gradients, true, false, Lives::kept}};
+          {"wgrad", site.out, site.in, T, p.dy.get(), p.x.get(), true, true, gradients, adds, false, Lives::kept}};
 }
 
 Row measured(Subject& s, const std::string& layer, const Product& g) {
@@ -84,7 +85,10 @@ void measure_gemms(Subject& s, std::vector<Row>& rows) {
     const std::vector<scaling::Site> sites = s.sites.all();
     for (std::size_t i = 0; i < sites.size(); ++i) {
       const std::int64_t tokens = sites[i].head ? s.head_tokens() : s.tokens;
-      for (const Product& g : products(sites[i], p.plans[i], tokens, p.activations(), sites[i].head ? DType::f32 : s.gradients)) {
+      const DType codes = code_type(sites[i].head ? Storage::f32 : s.gradients);
+      const bool coded = is_fp8(codes);
+      for (const Product& g :
+           products(sites[i], p.plans[i], tokens, p.activations(), coded ? Gradient::scratch_type(s.stream) : codes, !coded)) {
         rows.push_back(measured(s, names[i], g));
         rows.back().precision = recipes_of(s, p);
       }

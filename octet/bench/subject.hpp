@@ -18,7 +18,7 @@ struct Subject {
   models::ModelShape shape;
   std::int64_t tokens = 0, sequence = 0;  // per micro-batch and per sequence
   Sites sites;
-  DType gradients = DType::f32;  // storage of the gradients of matrices; the head's are always f32
+  Storage gradients = Storage::f32;  // of matrices; the head's are always f32
   std::vector<Planned> planned = {};
 
   ops::QkvShape heads() const {

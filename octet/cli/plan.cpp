@@ -19,6 +19,15 @@ std::string memory_row(std::string name, std::size_t bytes) {
   return name + " " + std::string(size.size() < 12 ? 12 - size.size() : 0, ' ') + size;
 }
 
+// Saved activations of one block; the least and the most if blocks differ.
+std::string saved_row(const std::vector<std::size_t>& blocks, std::int64_t tokens) {
+  const auto [least, most] = std::minmax_element(blocks.begin(), blocks.end());
+  const auto per_token = [&](std::size_t bytes) { return grouped(std::int64_t(bytes) / tokens); };
+  const std::string from = *least == *most ? "" : per_token(*least) + " to ";
+  return format("saved    {} of activations per block and micro-batch, {}{} bytes per token\n", bytes_text(double(*most)), from,
+                per_token(*most));
+}
+
 // Validates the data as train would, if it is on this machine.
 void require_data(const train::RunConfig& c) {
   if (c.data.path.empty()) return;
@@ -44,6 +53,7 @@ ExitCode plan_run(const RunOptions& o) {
   for (std::size_t i = 0; i < categories; ++i)
     if (dry.memory.by_category[i] != 0)
       output::print("         {}\n", memory_row(std::string(name(Category(i))), dry.memory.by_category[i]));
+  if (!dry.saved.empty()) output::print("{}", saved_row(dry.saved, c.train.batch * c.data.sequence_length));
   if (dry.memory.host != 0) output::print("         and {} of the host's memory (optim.offload)\n", bytes_text(double(dry.memory.host)));
   output::print("layers\n{}", train::plan_text(dry.plan));
   train::require_native(dry, c.recipe);

@@ -28,8 +28,8 @@ class Model {
 
   /// Adds the loss of a batch to `sums`. Saves no activations; changes nothing unless the pass records.
   virtual void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums) = 0;
-  /// The same, and saves the activations for backward() in the pass's region; gradients are those of gradient_scale * loss.
-  virtual void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, float gradient_scale) = 0;
+  /// The same, and saves the activations for backward() in the pass's region; gradients are those of factor * loss.
+  virtual void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, const nn::LossFactor& factor) = 0;
   /// Adds to every parameter's gradient. Called once after each forward(), with its pass; saved activations are freed block by block.
   virtual void backward(Stream&, const TokenBatch&, const scaling::Pass&) = 0;
   /// Logits [sequences * last, padded vocabulary], of activations' type, for the last `last` tokens of every sequence.
@@ -38,6 +38,9 @@ class Model {
   void last_logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& out) {
     logits(stream, batch, pass, 1, out);
   }
+
+  /// Bytes that each block saved for backward in the last forward(); empty if the model does not count them.
+  virtual std::vector<std::size_t> saved_bytes() const { return {}; }
 
   virtual void visit(nn::Visitor&) = 0;
 

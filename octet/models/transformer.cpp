@@ -83,21 +83,22 @@ void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, con
   run_blocks(stream, batch, x, pass);
   ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, x, n);
-  head_.loss(stream, n.plain, batch.targets, sums, pass, 0, {});
+  head_.loss(stream, n.plain, batch.targets, sums, pass, {}, {});
 }
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-                                       float gradient_scale) {
+                                       const nn::LossFactor& factor) {
   const Shape shape{batch.tokens.count(), shape_.width};
   const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
-  saved_.blocks.assign(blocks_.size(), {}), saved_.ends.assign(blocks_.size(), {});
+  saved_.blocks.assign(blocks_.size(), {}), saved_.ends.assign(blocks_.size(), {}), saved_.bytes.assign(blocks_.size(), 0);
   auto x = Norm::input(stream, kept(), pass.keep);
   embed(stream, batch, x.x);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const std::size_t begin = stream.arena().mark(pass.keep).bytes;
     auto y = Norm::input(stream, kept(), pass.keep);
     blocks_[i]->forward(stream, context(batch), x, y, pass, &saved_.blocks[i]);
-    saved_.ends[i] = stream.arena().mark(pass.keep);
+    saved_.ends[i] = stream.arena().mark(pass.keep), saved_.bytes[i] = saved_.ends[i].bytes - begin;
     x = y;
   }
   saved_.dn = kept(), saved_.norm = x;
@@ -105,7 +106,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   ops::Sink n = nn::plain_sink(stream, shape, activations_, pass, false);
   norm_.forward(stream, saved_.norm, n);
   stream.observe("norm", "y", n.plain);
-  head_.loss(stream, n.plain, batch.targets, sums, pass, gradient_scale, saved_.dn);
+  head_.loss(stream, n.plain, batch.targets, sums, pass, factor, saved_.dn);
 }
 
 template <class Block, class Norm>
@@ -117,7 +118,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
     stream.arena().release(pass.keep, saved_.ends[i]);  // memory for recomputed activations
     blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
   }
-  const auto sum = [](Parameter& p) { return p.gradient.target(GradientUse::sum).data; };
+  const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   ops::embedding_backward(stream, {.dy = d,
                                    .tokens = batch.tokens,
                                    .dtable = sum(embedding_),

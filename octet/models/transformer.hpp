@@ -19,9 +19,10 @@ class Transformer final : public Model {
   bool masks_documents() const override { return true; }
   void allocate(Stream&, std::int64_t sequence) override;
   void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&) override;
-  void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, float gradient_scale) override;
+  void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&) override;
   void backward(Stream&, const TokenBatch&, const scaling::Pass&) override;
   void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits) override;
+  std::vector<std::size_t> saved_bytes() const override { return saved_.bytes; }
   void visit(nn::Visitor&) override;
 
  private:
@@ -41,7 +42,8 @@ class Transformer final : public Model {
 
   struct Saved {
     std::vector<typename Block::Saved> blocks;
-    std::vector<Arena::Mark> ends;  // end of each block's saved activations in the pass's region
+    std::vector<Arena::Mark> ends;   // end of each block's saved activations in the pass's region
+    std::vector<std::size_t> bytes;  // of each block's
     typename Norm::Input norm;
     Tensor dn;  // gradient of the final norm's output
   } saved_;

@@ -6,6 +6,7 @@
 #include "octet/nn/block_context.hpp"
 #include "octet/nn/linear.hpp"
 #include "octet/nn/norm.hpp"
+#include "octet/nn/saved_activation.hpp"
 #include "octet/ops/attention/attention.hpp"
 
 namespace octet::nn {
@@ -25,11 +26,18 @@ class Attention {
     bool rope = true;
     double out_deviation = 0.02;               // of Wo's start: scaled down with depth
     std::optional<double> head_norm_eps = {};  // of the norms of query and key heads; none: no such norms
+    bool recomputed = false;                   // backward computes all of it again
+  };
+  /// Heads before their norm, [T, H d], and the statistics of [T H] rows.
+  struct HeadInput {
+    ops::Saved x;
+    Tensor inv_rms;
   };
   struct Saved {
     Linear::Saved qkv_linear, out_linear;
-    Tensor qkv, o, lse;
-    RmsNorm::Input q, k;  // heads before their norms, [T H, d] and [T Hkv, d]; empty without norms
+    Tensor qkv, lse;
+    ops::Saved o;    // saved as codes, backward makes the operand of out_linear from them
+    HeadInput q, k;  // empty without norms of heads
   };
 
   Attention(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
@@ -46,14 +54,16 @@ class Attention {
 
  private:
   struct HeadNorms {
-    HeadNorms(const std::string& path, const Config&);
+    HeadNorms(const std::string& path, const Config&, scaling::Precision&);
     RmsNorm q, k;
+    SavedActivation q_input, k_input;
   };
-  void normalize(Stream&, const Tensor& qkv, Region, Saved&);
+  void normalize(Stream&, const Tensor& qkv, const scaling::Pass&, Saved*);
   void normalize_backward(Stream&, const Tensor& dqkv, const Saved&);
 
   Config config_;
   Linear qkv_, out_;
+  SavedActivation saved_o_;
   std::unique_ptr<HeadNorms> norms_;
 };
 

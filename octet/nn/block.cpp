@@ -5,8 +5,12 @@ namespace {
 
 template <class Config>
 Config with_recompute(Config mlp, const Recompute& r) {
-  mlp.recompute_activation = r.activation && !r.mlp;
+  mlp.recompute_activation = r.activation && !r.mlp, mlp.recomputed = r.mlp;
   return mlp;
+}
+Attention::Config with_recompute(Attention::Config attention, const Recompute& r) {
+  attention.recomputed = r.attention;
+  return attention;
 }
 
 }  // namespace
@@ -16,7 +20,7 @@ Block<Norm, Activation>::Block(const std::string& path, const Config& c, scaling
     : path_(path),
       recompute_(c.recompute),
       norm1_(path + ".norm1", c.attention.width, c.norm_eps),
-      attention_(path + ".attn", c.attention, precision, site),
+      attention_(path + ".attn", with_recompute(c.attention, c.recompute), precision, site),
       norm2_(path + ".norm2", c.attention.width, c.norm_eps),
       mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site) {}
 

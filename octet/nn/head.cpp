@@ -25,7 +25,7 @@ LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std:
     : vocabulary_(vocabulary), linear_(path, tied_weight, precision, head_site(std::move(site))) {}
 
 void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass& pass,
-                        float gradient_scale, const Tensor& dx) {
+                        const LossFactor& factor, const Tensor& dx) {
   const bool train = bool(dx);
   // A chunk's operands for backward are used at once, so they are in scratch.
   const scaling::Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
@@ -43,7 +43,8 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
                                 .losses = losses,
                                 .loss_sum = sums.sum,
                                 .counted = sums.counted,
-                                .gradient_scale = gradient_scale,
+                                .gradient_scale = factor.constant,
+                                .loss_scale = factor.loss_scale,
                                 .gradient = train});
     if (train) linear_.backward_part(stream, linear_.quantize_gradient(stream, logits, chunk_pass), saved, dx.rows(begin, n));
   }

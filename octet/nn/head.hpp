@@ -10,6 +10,12 @@ struct LossSums {
   Tensor counted;  // i64 [1], tokens that count, added to
 };
 
+/// The factor of a loss whose gradients are wanted: `constant`, and on the device `loss_scale`, f32 [1] or empty.
+struct LossFactor {
+  float constant = 1;
+  Tensor loss_scale = {};
+};
+
 /// Tokens per chunk of the head. In BF16, few on a CPU, so that logits stay in its caches, and many on a GPU, so that its GEMMs fill it.
 /// A quantized head has scales per chunk, so its chunks are equal on every device.
 std::int64_t head_chunk(const Stream&, bool quantized);
@@ -24,8 +30,8 @@ class LanguageHead {
   LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, scaling::Precision&, scaling::Site);
 
   /// Adds the loss of x [T, D] against targets i32 [T] (-1 does not count) to `sums`. With dx [T, D], also fills the gradient of
-  /// gradient_scale * loss, and adds to the weight's.
-  void loss(Stream&, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass&, float gradient_scale,
+  /// factor * loss, and adds to the weight's.
+  void loss(Stream&, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass&, const LossFactor& factor,
             const Tensor& dx);
   /// logits [T, V] of x [T, D].
   void logits(Stream&, const Tensor& x, const Tensor& logits, const scaling::Pass&);

@@ -1,5 +1,7 @@
 #include "octet/nn/linear.hpp"
 
+#include "octet/numerics/philox.hpp"
+#include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/quantize/quantize.hpp"
 
@@ -65,6 +67,16 @@ QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const scaling::P
   return sink.codes;
 }
 
+Quantized Linear::rebuild_input(Stream& stream, const Tensor& x, const scaling::Pass& pass) const {
+  const ops::QuantizeSpec spec = plan_.x->spec(pass);
+  if (!spec.quantizes()) return views(x, true).cols;
+  ops::Sink sink = ops::make_sink(
+      stream, spec,
+      {.shape = x.shape, .dtype = x.dtype, .rows = false, .cols = true, .cols_region = pass.keep, .plain = x, .for_gemm = true});
+  ops::quantize(stream, x, sink);
+  return sink.codes.cols;
+}
+
 void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
   check(x.rows.cols() == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.rows.codes.shape);
   check(y.shape == Shape{x.rows.rows(), out()}, "linear {}: y must be [{}, {}], got {}", path_, x.rows.rows(), out(), y.shape);
@@ -115,10 +127,19 @@ void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& sav
     const Scope scope(stream);
     ops::gemm(stream, {.a = dy.codes.rows, .b = weight_operand(stream, Side::cols), .d = dx});
   }
-  const auto [dw, accumulate] = weight_->gradient.target(gradient_use_);
-  ops::gemm(stream, {.a = dy.codes.cols, .b = saved.x, .d = dw, .accumulate = accumulate});
-  if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(GradientUse::sum).data);
+  add_product(stream, dy.codes.cols, saved.x);
+  if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(stream, GradientUse::sum).data);
   if (dx) stream.observe(path_, "dx", dx);
+}
+
+// dW (+)= dy^T x. 8-bit gradients: the product is stored in scratch, then added.
+void Linear::add_product(Stream& stream, const Quantized& dy, const Quantized& x) {
+  Gradient& gradient = weight_->gradient;
+  const Scope scope(stream);
+  const auto [dw, accumulate] = gradient.target(stream, gradient_use_);
+  ops::gemm(stream, {.a = dy, .b = x, .d = dw, .accumulate = accumulate});
+  if (gradient.coded())
+    ops::accumulate(stream, {.x = dw, .sum = gradient.stored(), .draws = gradient.draws(), .key = hash_of(weight_->path.c_str())});
 }
 
 // Operands cached from step to step. Those of an unquantized weight in the master's own dtype are views of it.

@@ -43,6 +43,8 @@ class Linear {
   ops::Sink rebuilt_sink(Stream&, std::int64_t tokens, const scaling::Pass&) const;
   /// x as operands; where the layer is not quantized, views of x, which must live as long as they are used.
   QTensor quantize_input(Stream&, const Tensor& x, const scaling::Pass&, bool keep) const;
+  /// Backward's operand of x alone, once more: forward ran without `keep`. Not quantized, it is a view of x.
+  Quantized rebuild_input(Stream&, const Tensor& x, const scaling::Pass&) const;
   /// y: [T, out], overwritten. saved = nullptr when no backward follows. Throws ContractError unless x has `in` columns.
   void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved* saved);
 
@@ -71,6 +73,7 @@ class Linear {
  private:
   Linear(const std::string& path, Parameter* weight, bool owns, bool bias, scaling::Precision&, scaling::Site site);
   ops::Sink sink_of_input(Stream&, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
+  void add_product(Stream&, const Quantized& dy, const Quantized& x);
   void refresh_kept(Stream&, const ops::QuantizeSpec&);
   void measure(Stream&, ops::QuantizeSpec);
   enum class Side : std::uint8_t { rows, cols };  // of the weight: forward's and backward's operand

@@ -5,30 +5,39 @@
 
 namespace octet::nn {
 
-void SwiGlu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::swiglu_forward(stream, h, y); }
-void SwiGlu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) { ops::swiglu_backward(stream, dy, h, dh); }
-void Gelu::forward(Stream& stream, const Tensor& h, ops::Sink& y) { ops::gelu_forward(stream, h, y); }
-void Gelu::backward(Stream& stream, const Tensor& dy, const Tensor& h, ops::Sink& dh) { ops::gelu_backward(stream, dy, h, dh); }
+void SwiGlu::forward(Stream& stream, const ops::Saved& h, ops::Sink& y, ops::Sink* codes) { ops::swiglu_forward(stream, h, y, codes); }
+void SwiGlu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) { ops::swiglu_backward(stream, dy, h, dh); }
+void Gelu::forward(Stream& stream, const ops::Saved& h, ops::Sink& y, ops::Sink* codes) { ops::gelu_forward(stream, h, y, codes); }
+void Gelu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) { ops::gelu_backward(stream, dy, h, dh); }
 
 template <class Activation>
 Mlp<Activation>::Mlp(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
     : in_(path + Activation::first, {.in = c.width, .out = Activation::inputs * c.hidden, .bias = c.bias}, precision, site),
       out_(path + ".down", {.in = c.hidden, .out = c.width, .bias = c.bias, .init = {Init::Kind::normal, c.out_deviation}}, precision,
            site),
-      recompute_activation_(c.recompute_activation) {}
+      h_(path + ".h", c.hidden, precision, c.recomputed),
+      recompute_activation_(c.recompute_activation || h_.coded()) {}
 
 template <class Activation>
 void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
   const Scope scope(stream);
   const std::int64_t tokens = x.rows.rows();
-  const Tensor h =
-      stream.empty({tokens, in_.out()}, in_.activations(), saved ? pass.keep : Region(Lifetime::scratch), Category::activations);
+  const Tensor h = stream.empty({tokens, in_.out()}, in_.activations(), h_.region(pass, saved != nullptr), Category::activations);
   in_.forward(stream, x, h, pass, saved ? &saved->in_linear : nullptr);
-  if (saved != nullptr) saved->h = h;
   const bool keep = saved != nullptr && !recompute_activation_;
-  if (!y && !keep) return;
+  if (!y && !keep) {
+    if (saved != nullptr) saved->h = h_.save(stream, h, pass);
+    return;
+  }
   ops::Sink hidden = y ? out_.input_sink(stream, tokens, pass, keep) : out_.rebuilt_sink(stream, tokens, pass);
-  Activation::forward(stream, h, hidden);
+  if (saved != nullptr && h_.coded()) {
+    ops::Sink codes = h_.sink(stream, h, pass);
+    Activation::forward(stream, h, hidden, &codes);
+    saved->h = {codes.codes.rows, h.dtype};
+  } else {
+    Activation::forward(stream, h, hidden);
+    if (saved != nullptr) saved->h = h;
+  }
   if (keep) saved->out_linear.x = hidden.codes.cols;
   if (y) out_.forward(stream, hidden.codes, y, pass, nullptr);
 }

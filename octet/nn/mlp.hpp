@@ -1,24 +1,25 @@
 #pragma once
 
 #include "octet/nn/linear.hpp"
+#include "octet/nn/saved_activation.hpp"
 
 namespace octet::nn {
 
-/// The function between the two linears of an Mlp. h: [T, inputs * F] -> [T, F].
+/// The function between the two linears of an Mlp. h: [T, inputs * F] -> [T, F]. With `codes`, forward also encodes h.
 struct SwiGlu {  // silu(gate) * up. Source: Shazeer 2020, "GLU Variants Improve Transformer".
   static constexpr int inputs = 2;
   static constexpr const char* first = ".gate_up";
-  static void forward(Stream&, const Tensor& h, ops::Sink& y);
-  static void backward(Stream&, const Tensor& dy, const Tensor& h, ops::Sink& dh);
+  static void forward(Stream&, const ops::Saved& h, ops::Sink& y, ops::Sink* codes = nullptr);
+  static void backward(Stream&, const Tensor& dy, const ops::Saved& h, ops::Sink& dh);
 };
 struct Gelu {  // the tanh approximation. Source: Hendrycks & Gimpel 2016.
   static constexpr int inputs = 1;
   static constexpr const char* first = ".up";
-  static void forward(Stream&, const Tensor& h, ops::Sink& y);
-  static void backward(Stream&, const Tensor& dy, const Tensor& h, ops::Sink& dh);
+  static void forward(Stream&, const ops::Saved& h, ops::Sink& y, ops::Sink* codes = nullptr);
+  static void backward(Stream&, const Tensor& dy, const ops::Saved& h, ops::Sink& dh);
 };
 
-/// y = f(x Win^T + b) Wout^T + b, with f = SwiGlu or Gelu.
+/// y = f(h) Wout^T + b,   h = x Win^T + b, with f = SwiGlu or Gelu. If h is saved as codes, backward computes f from them again.
 template <class Activation>
 class Mlp {
  public:
@@ -27,10 +28,11 @@ class Mlp {
     bool bias = false;
     double out_deviation = 0.02;
     bool recompute_activation = false;  // backward computes f again
+    bool recomputed = false;            // backward computes all of it again
   };
   struct Saved {
     Linear::Saved in_linear, out_linear;
-    Tensor h;
+    ops::Saved h;
   };
 
   Mlp(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
@@ -45,6 +47,7 @@ class Mlp {
 
  private:
   Linear in_, out_;
+  SavedActivation h_;
   bool recompute_activation_;
 };
 

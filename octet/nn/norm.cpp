@@ -37,7 +37,7 @@ void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const T
                                  .w = weight.value,
                                  .inv_rms = x.inv_rms,
                                  .dx = dx,
-                                 .dw = weight.gradient.target(GradientUse::sum).data,
+                                 .dw = weight.gradient.target(stream, GradientUse::sum).data,
                                  .accumulate = accumulate});
   weight.gradient.done();
   stream.observe(weight.path, "dx", dx);
@@ -72,8 +72,8 @@ void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const
                                    .mean = x.mean,
                                    .inv_std = x.inv_std,
                                    .dx = dx,
-                                   .dw = weight.gradient.target(GradientUse::sum).data,
-                                   .db = bias.gradient.target(GradientUse::sum).data,
+                                   .dw = weight.gradient.target(stream, GradientUse::sum).data,
+                                   .db = bias.gradient.target(stream, GradientUse::sum).data,
                                    .accumulate = accumulate});
   for (Parameter* p : {&weight, &bias}) p->gradient.done();
   stream.observe(weight.path, "dx", dx);

@@ -3,66 +3,95 @@
 #include <bit>
 
 #include "octet/numerics/philox.hpp"
+#include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/normal/normal.hpp"
+#include "octet/ops/stored/stored.hpp"
 
 namespace octet::nn {
 namespace {
 
-// Room for one tensor of each parameter, each on its own 256 bytes; returns the whole as bytes.
-template <class DTypeOf, class Bind>
-Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category category, const DTypeOf& dtype_of, const Bind& bind) {
-  const auto padded = [&](const Parameter& p) {
-    return round_up(p.shape.count() * std::int64_t(size_of(dtype_of(p))), std::int64_t(Arena::alignment));
-  };
+std::int64_t padded(Shape shape, DType type) {
+  return round_up(shape.count() * std::int64_t(size_of(type)), std::int64_t(Arena::alignment));
+}
+Shape scales_of(const Parameter& p, Storage s) { return scales_shape(s, p.shape.count()); }
+std::int64_t padded(const Parameter& p, Storage s) {
+  return padded(p.shape, code_type(s)) + (scales_of(p, s).count() > 0 ? padded(scales_of(p, s), scales_type(s)) : 0);
+}
+
+// Codes of one parameter at `at`, and its scales behind them.
+Stored cut(std::byte* at, const Parameter& p, Storage s) {
+  Stored out{.codes = {at, p.shape, code_type(s)}, .storage = s};
+  if (const Shape scales = scales_of(p, s); scales.count() > 0) out.scales = {at + padded(p.shape, code_type(s)), scales, scales_type(s)};
+  return out;
+}
+
+// Room for one variable of each parameter, each on its own 256 bytes; returns the whole as bytes.
+template <class StorageOf, class Bind>
+Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category category, const StorageOf& storage_of, const Bind& bind) {
   std::int64_t bytes = 0;
-  for (const Parameter* p : list) bytes += padded(*p);
+  for (const Parameter* p : list) bytes += padded(*p, storage_of(*p));
   const Tensor all = stream.zeros({bytes}, DType::u8, Lifetime::run, category);
-  std::int64_t at = 0;
-  for (Parameter* p : list) {
-    bind(*p, Tensor{all.as<std::byte>() + at, p->shape, dtype_of(*p)});
-    at += padded(*p);
-  }
+  std::byte* next = all.as<std::byte>();
+  for (Parameter* p : list) bind(*p, cut(next, *p, storage_of(*p))), next += padded(*p, storage_of(*p));
   return all;
 }
 
 using Contents = Gradient::Contents;
 
-// On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a pass over the gradients per
-// step.
-bool stores_products(const Stream& stream) { return stream.target().device == Device::cpu; }
+// The first micro-batch stores. On a GPU each GEMM that stores would be one more form to choose an algorithm for and one more graph, for a
+// pass over the gradients per step.
+bool stores_first(const Stream& stream, const Parameter& p) {
+  return p.gradient.coded() || (!stream.apart_from_host() && p.gradient.begins_with_product());
+}
 
 }  // namespace
 
 void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& storage) {
   for (const Parameter* p : list_) count_ += p->shape.count();
+  const Storage values = storage.values == DType::bf16 ? Storage::bf16 : Storage::f32;
   allocate(
-      stream, list_, Category::weights, [&](const Parameter& p) { return p.value_type(storage.values); },
-      [](Parameter& p, const Tensor& t) { p.value = t; });
-  if (!gradients) return;
+      stream, list_, Category::weights, [&](const Parameter& p) { return p.role == ParameterRole::matrix ? values : Storage::f32; },
+      [](Parameter& p, const Stored& s) { p.value = s.codes; });
+  if (gradients) bind_gradients(stream, storage.gradients);
+}
+
+void Parameters::bind_gradients(Stream& stream, Storage products) {
+  const bool coded = is_fp8(code_type(products));
+  if (coded) draws_ = stream.zeros({2}, DType::i64, Lifetime::run, Category::gradients);
   // Backward fills gradients in the reverse order of the visit; a tied table, visited first, is complete last.
-  const auto buffer_of = [&](DType dtype) {
+  const auto buffer_of = [&](Storage s) {
     std::vector<Parameter*> some;
     for (auto p = list_.rbegin(); p != list_.rend(); ++p)
-      if ((*p)->gradient_type(storage.gradients) == dtype) some.push_back(*p);
+      if ((*p)->gradient_storage(products) == s) some.push_back(*p);
     return allocate(
-        stream, some, Category::gradients, [&](const Parameter&) { return dtype; },
-        [](Parameter& p, const Tensor& t) { p.gradient.bind(t); });
+        stream, some, Category::gradients, [&](const Parameter&) { return s; },
+        [&](Parameter& p, const Stored& g) { p.gradient.bind(g, draws_); });
   };
-  gradient_buffers_ = {buffer_of(DType::f32)};
-  if (storage.gradients != DType::f32) gradient_buffers_.push_back(buffer_of(storage.gradients));
-  const bool products_store = stores_products(stream);
-  for (Parameter* p : list_) p->gradient.begin(products_store && p->gradient.begins_with_product() ? Contents::stale : Contents::zero);
+  gradient_buffers_ = {buffer_of(Storage::f32)};
+  if (coded) buffer_of(products);
+  else if (products != Storage::f32) gradient_buffers_.push_back(buffer_of(products));
+  for (Parameter* p : list_) p->gradient.begin(stores_first(stream, *p) ? Contents::stale : Contents::zero);
 }
 
 void Parameters::clear_gradients(Stream& stream) {
-  const bool products_store = stores_products(stream);
-  if (!products_store)
+  micro_batch_ = 0;
+  const bool apart = stream.apart_from_host();
+  if (apart)
     for (const Tensor& buffer : gradient_buffers_) clear(stream, buffer);
   for (Parameter* p : list_) {
-    const bool stale = products_store && p->gradient.begins_with_product();
-    if (products_store && !stale) clear(stream, p->gradient.data());
+    const bool stale = stores_first(stream, *p);
+    if (!apart && !stale) clear(stream, p->gradient.stored().values());
     p->gradient.begin(stale ? Contents::stale : Contents::zero);
   }
+}
+
+void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates) {
+  if (draws_) {
+    upload(stream, &micro_batch_, draws_.rows(ops::accumulate_part, 1));
+    if (updates) copy(stream, updates, draws_.rows(ops::accumulate_update, 1));
+  }
+  ++micro_batch_;
+  for (Parameter* p : list_) p->gradient.begin_micro_batch();
 }
 
 std::vector<Tensor> Parameters::values() const {
@@ -71,9 +100,9 @@ std::vector<Tensor> Parameters::values() const {
   return out;
 }
 
-std::vector<Tensor> Parameters::gradients() const {
-  std::vector<Tensor> out;
-  for (const Parameter* p : list_) out.push_back(p->gradient.data());
+std::vector<Stored> Parameters::gradients() const {
+  std::vector<Stored> out;
+  for (const Parameter* p : list_) out.push_back(p->gradient.stored());
   return out;
 }
 
@@ -120,12 +149,26 @@ void Parameters::visit_state(StateVisitor& visitor) {
   }
 }
 
-std::vector<float> flat_values(Stream& stream, const std::vector<Tensor>& tensors) {
-  std::int64_t count = 0, at = 0;
-  for (const Tensor& t : tensors) count += t.count();
-  std::vector<float> out(std::size_t(count), 0.0f);
-  for (const Tensor& t : tensors) get_values(stream, t, out.data() + at), at += t.count();
+std::vector<Stored> stored(const std::vector<Tensor>& tensors) {
+  std::vector<Stored> out;
+  for (const Tensor& t : tensors) out.push_back(Stored::plain(t));
   return out;
 }
+
+std::vector<float> flat_values(Stream& stream, const std::vector<Stored>& variables) {
+  std::int64_t count = 0, at = 0;
+  for (const Stored& s : variables) count += s.count();
+  std::vector<float> out(std::size_t(count), 0.0f);
+  for (const Stored& s : variables) {
+    const Scope scope(stream);
+    const bool coded = is_fp8(s.codes.dtype);
+    const Tensor values = coded ? stream.empty(s.shape(), DType::f32) : s.values();
+    if (coded) ops::decode_stored(stream, s, values);
+    get_values(stream, values, out.data() + at), at += s.count();
+  }
+  return out;
+}
+
+std::vector<float> flat_values(Stream& stream, const std::vector<Tensor>& tensors) { return flat_values(stream, stored(tensors)); }
 
 }  // namespace octet::nn

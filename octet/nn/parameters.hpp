@@ -7,15 +7,15 @@
 
 namespace octet::nn {
 
-/// Types in which matrices and their gradients are stored, f32 or bf16. Norms and biases are always f32, and so are gradients that
-/// backward adds to in many parts (of embedding and head).
+/// How matrices and their gradients are stored: values f32 or bf16, gradients f32, bf16, e4m3 or e4m3_tensor. Norms and biases are always
+/// f32, and so are gradients that backward adds to in many parts (of embedding and head).
 struct ParameterStorage {
   DType values = DType::f32;
-  DType gradients = DType::f32;
+  Storage gradients = Storage::f32;
 };
 
-/// Storage of all parameters of a model: values in one buffer, gradients in one buffer per type, in the order in which backward fills
-/// them. Each parameter is aligned to 256 bytes.
+/// Storage of all parameters of a model: values in one buffer, gradients in one buffer per storage, in the order in which backward fills
+/// them. Codes and scales of each parameter are aligned to 256 bytes.
 class Parameters {
  public:
   /// Binds the value (and the gradient, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
@@ -29,15 +29,19 @@ class Parameters {
   const std::vector<Parameter*>& list() const { return list_; }
   /// The value and the gradient of each parameter, in the list's order.
   std::vector<Tensor> values() const;
-  std::vector<Tensor> gradients() const;
+  std::vector<Stored> gradients() const;
   std::int64_t count() const { return count_; }
 
   /// Every parameter from its own Init.
   void initialize(Stream&, std::uint64_t seed);
   /// nudge() of every parameter.
   void nudge(Stream&, std::uint64_t seed, int twin);
-  /// Backward then begins sums: gradients are zero or, on a CPU, stale where a GEMM stores them first.
+  /// Backward then begins sums: gradients are zero or stale where the first micro-batch stores them: those of 8 bits, and on a CPU those
+  /// that a GEMM reaches first.
   void clear_gradients(Stream&);
+  /// Before each micro-batch: numbers the draws of gradients in 8 bits by update and micro-batch. `updates`: i64 [1], updates before this
+  /// step, in the device's memory; empty: 0.
+  void begin_micro_batch(Stream&, const Tensor& updates = {});
   /// Every value, in the type it is stored in.
   void visit_state(StateVisitor&);
 
@@ -48,9 +52,12 @@ class Parameters {
     void parameter(Parameter& p) override { list.push_back(&p); }
   };
   void bind(Stream&, bool gradients, const ParameterStorage&);
+  void bind_gradients(Stream&, Storage products);
 
   std::vector<Parameter*> list_;
-  std::vector<Tensor> gradient_buffers_;  // u8
+  std::vector<Tensor> gradient_buffers_;  // u8, of f32 and bf16
+  Tensor draws_;                          // i64 [2], see ops::Accumulate; empty unless gradients are in 8 bits
+  std::int64_t micro_batch_ = 0;          // of this step
   std::int64_t count_ = 0;
 };
 
@@ -62,7 +69,10 @@ void initialize(Stream&, Parameter&, std::uint64_t seed);
 /// numbers begin with weights that differ by rounding alone. On the host: the same on every backend. Throws ContractError unless twin >= 1.
 void nudge(Stream&, Parameter& p, std::uint64_t seed, int twin);
 
-/// Tensors of f32 or bf16 as one row of floats on the host.
+/// Tensors of f32 or bf16 as variables.
+std::vector<Stored> stored(const std::vector<Tensor>&);
+/// Tensors of f32 or bf16, or variables of any storage, as one row of floats on the host.
 std::vector<float> flat_values(Stream&, const std::vector<Tensor>&);
+std::vector<float> flat_values(Stream&, const std::vector<Stored>&);
 
 }  // namespace octet::nn

@@ -22,7 +22,7 @@ struct Three {
 std::vector<float> weights(DType values, std::uint64_t seed, int twin) {
   Stream stream(Device::cpu);
   Three model;
-  Parameters parameters(stream, model, false, {values, DType::f32});
+  Parameters parameters(stream, model, false, {values, Storage::f32});
   parameters.initialize(stream, seed);
   if (twin != 0) parameters.nudge(stream, seed, twin);
   return flat_values(stream, parameters.values());
@@ -53,15 +53,15 @@ TEST(Parameters, ATwinsFirstWeightsDifferInTheirLastBitAndZerosStay) {
 TEST(Parameters, GradientsLieInTheOrderOfBackwardOneTypePerBuffer) {
   Stream stream(Device::cpu);
   Three model;
-  Parameters parameters(stream, model, true, {DType::f32, DType::bf16});
-  EXPECT_EQ(model.matrix.gradient.data().dtype, DType::bf16);
-  EXPECT_EQ(model.norm.gradient.data().dtype, DType::f32);
-  EXPECT_EQ(model.bias.gradient.data().as<std::byte>() + Arena::alignment, model.norm.gradient.data().as<std::byte>());
+  Parameters parameters(stream, model, true, {DType::f32, Storage::bf16});
+  EXPECT_EQ(model.matrix.gradient.stored().codes.dtype, DType::bf16);
+  EXPECT_EQ(model.norm.gradient.stored().codes.dtype, DType::f32);
+  EXPECT_EQ(model.bias.gradient.stored().codes.as<std::byte>() + Arena::alignment, model.norm.gradient.stored().codes.as<std::byte>());
   EXPECT_FALSE(model.matrix.gradient.complete()) << "stale: its GEMM stores first on a CPU";
   EXPECT_TRUE(model.norm.gradient.complete());
-  model.norm.gradient.data().f32()[2] = 1;
+  model.norm.gradient.stored().codes.f32()[2] = 1;
   parameters.clear_gradients(stream);
-  EXPECT_EQ(model.norm.gradient.data().f32()[2], 0);
+  EXPECT_EQ(model.norm.gradient.stored().codes.f32()[2], 0);
 }
 
 TEST(Parameters, TwinsFollowFromSeedAndNumberAlone) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "octet/numerics/value.hpp"
 
@@ -132,6 +133,13 @@ OCTET_HD constexpr Fp16 to_fp16(float x) {
   if (size >= 0x477FF000u) return {std::uint16_t(sign | 0x7C00u)};  // 65520 and above
   if (size < 0x38800000u) return {std::uint16_t(sign | (bits_of(float_of(size) + float_of(align)) - align))};
   return {std::uint16_t(sign | (((size + 0xFFFu + ((size >> 13) & 1u)) >> 13) - (std::uint32_t(127 - 15) << 10)))};
+}
+/// x as T, rounded to nearest even.
+template <class T>
+OCTET_HD constexpr T from_float(float x) {
+  if constexpr (std::is_same_v<T, Fp16>) return to_fp16(x);
+  else if constexpr (std::is_same_v<T, Bf16>) return to_bf16(x);
+  else return x;
 }
 OCTET_HD constexpr float to_float(Fp16 h) {
   const std::uint32_t size = h.bits & 0x7FFFu, sign = std::uint32_t(h.bits & 0x8000u) << 16;

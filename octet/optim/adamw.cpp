@@ -2,6 +2,7 @@
 
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/clip/clip.hpp"
+#include "octet/ops/stored/stored.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
 namespace octet::optim {
@@ -32,7 +33,8 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
           config::OnResume::may_change);
   const std::initializer_list<std::pair<const char*, DType>> types{{"f32", DType::f32}, {"bf16", DType::bf16}};
   v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
-  v.choice("gradients", gradients, "storage of their gradients; embedding and head keep f32", types);
+  v.choice("gradients", gradients, "storage of their gradients, as summed over micro-batches; embedding and head keep f32",
+           {{"f32", Storage::f32}, {"bf16", Storage::bf16}, {"e4m3", Storage::e4m3}, {"e4m3_tensor", Storage::e4m3_tensor}});
   v.choice("moments", moments, "storage of AdamW's two moments; bf16 is rounded stochastically", types);
   v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once per step",
           config::OnResume::may_change);
@@ -44,14 +46,15 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> 
   require_representable(config);
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
-    check(bool(p->gradient.data()), "adamw: {} has no gradient storage", p->path);
-    gradients_.push_back(p->gradient.data());
+    check(bool(p->gradient.stored()), "adamw: {} has no gradient storage", p->path);
+    gradients_.push_back(p->gradient.stored());
   }
   allocate_moments(stream);
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
   const ops::AdamWStep start;
   upload(stream, &start, state_);
   squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
+  maxima_ = zeros({std::int64_t(parameters_.size())}, DType::f32);
   total_ = zeros({1}, DType::f64);
 }
 
@@ -71,12 +74,13 @@ void AdamW::allocate_moments(Stream& stream) {
   for (const Parameter* p : parameters_) moments_.push_back({cut(p->shape), cut(p->shape)});
 }
 
-void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor) {
+void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,
+                 const Tensor& loss_scale) {
   for (const Parameter* p : parameters_)
     check(p->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update", p->path);
   const float rate = float(learning_rate);
   upload(stream, &rate, state_.rows(ops::adamw_step_rate, 1));
-  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_});
+  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_, .maxima = maxima_});
   ops::clip(stream, {.sum_of_squares = total_,
                      .step = state_,
                      .max_norm = float(config_.max_grad_norm),
@@ -84,18 +88,28 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
                      .beta2 = config_.beta2,
                      .loss = loss,
                      .nonfinite = nonfinite,
-                     .unscale = gradient_factor});
+                     .gradient_factor = gradient_factor,
+                     .loss_scale = loss_scale});
   std::vector<ops::AdamWParameter> updated;
+  const auto update = [&] {
+    ops::adamw(stream, {.parameters = updated, .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});
+    updated.clear();
+  };
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
+    const Scope scope(stream);
+    const bool coded = p.gradient.coded();
+    const Tensor gradient = coded ? stream.empty(p.shape, DType::f32) : p.gradient.stored().values();
+    if (coded) update(), ops::decode_stored(stream, p.gradient.stored(), gradient);
     updated.push_back({.value = p.value,
-                       .grad = p.gradient.data(),
+                       .grad = gradient,
                        .moments = moments_[i],
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str())});
     ++p.version;
+    if (coded) update();
   }
-  ops::adamw(stream, {.parameters = updated, .step = state_, .beta1 = config_.beta1, .beta2 = config_.beta2, .eps = config_.eps});
+  update();
 }
 
 void AdamW::visit_state(StateVisitor& visitor) {

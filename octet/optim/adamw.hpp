@@ -15,8 +15,9 @@ struct AdamWConfig {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
-  DType master = DType::f32, gradients = DType::f32, moments = DType::f32;  // storage of matrices, their gradients, and both moments
-  bool offload = false;                                                     // on a GPU: the moments in the host's memory
+  DType master = DType::f32, moments = DType::f32;  // storage of matrices, and both moments
+  Storage gradients = Storage::f32;                 // of matrices
+  bool offload = false;                             // on a GPU: the moments in the host's memory
   ScheduleConfig schedule;
 
   void fields(config::FieldVisitor&);
@@ -30,11 +31,14 @@ class AdamW {
   /// Allocates the moments. The parameters must have storage and outlive this.
   AdamW(Stream&, const AdamWConfig&, std::vector<Parameter*>);
 
-  /// Clips and updates. `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0; `gradient_factor`: f32 [1] or
-  /// empty, by which all gradients are multiplied first.
-  void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor = {});
+  /// Clips and updates. `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0; `gradient_factor` and
+  /// `loss_scale`: f32 [1] or empty, by which all gradients are multiplied and divided first.
+  void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor = {},
+            const Tensor& loss_scale = {});
   /// f32 [1] on the device: not 0 when the last step was skipped.
   Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }
+  /// i64 [1] on the device: number of applied updates.
+  Tensor updates() const { return {state_.f32() + ops::adamw_step_updates, {1}, DType::i64}; }
   /// The scalars of the last step. Waits for it.
   ops::AdamWStep last(Stream& stream) const { return *HostCopy(stream, state_).as<ops::AdamWStep>(); }
 
@@ -49,8 +53,8 @@ class AdamW {
   AdamWConfig config_;
   std::vector<Parameter*> parameters_;
   std::vector<ops::Moments> moments_;
-  std::vector<Tensor> gradients_;
-  Tensor state_, squares_, total_;
+  std::vector<Stored> gradients_;
+  Tensor state_, squares_, maxima_, total_;  // maxima: f32 [n], of the magnitudes of gradients
 };
 
 }  // namespace octet::optim

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "octet/base/wildcard.hpp"
+#include "octet/ops/quantize/saved.hpp"
 #include "octet/scaling/from_data.hpp"
 
 namespace octet::scaling {
@@ -35,6 +36,22 @@ void idle_fields(const PrecisionConfig& c, config::FieldVisitor& v) {
     v.idle(key, !eight_bits, "nothing has 8 bits under " + names);
 }
 
+// Codes of a saved activation. Only measured steps ask for its maximum and health: in others an op encodes its input in passing.
+class SavedCodes final : public Quantizer {
+ public:
+  SavedCodes(const SlotGroup& slots, const std::string& path, bool recorded)
+      : slots_(slots), slot_(recorded ? slots.add({path, Operand::saved, DType::e4m3, {1, ops::saved_block}}) : -1) {}
+  ops::QuantizeSpec spec(const Pass& pass) const override {
+    ops::QuantizeSpec out = ops::saved_spec();
+    if (slot_ >= 0 && pass.records() && pass.count) slots_.record(slot_, pass, out);
+    return out;
+  }
+
+ private:
+  SlotGroup slots_;
+  int slot_;
+};
+
 }  // namespace
 
 void PrecisionRule::fields(config::FieldVisitor& v) {
@@ -64,10 +81,14 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
           config::OnResume::may_change);
   v.choice("head", head, "precision of the projection to the vocabulary",
            {{"bf16", HeadPrecision::bf16}, {"recipe", HeadPrecision::recipe}});
+  v.choice("activations", activations,
+           "activations saved for backward: as computed, or 8-bit codes (E4M3 in blocks of 1x32) of the inputs of SwiGLU and GELU and of "
+           "attention's output",
+           {{"bf16", SavedActivations::bf16}, {"fp8", SavedActivations::fp8}});
   idle_fields(*this, v);
 }
 
-Precision::Precision(const PrecisionConfig& config) : config_(config) {
+Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(slots_.group()) {
   if (config.first < 0 || config.last < 0) throw ConfigError("recipe.first and recipe.last count blocks and must not be negative");
   members_.push_back({config.recipe, make_recipe(config.recipe, config.options), slots_.group()});
   // The one place where the short forms become rules, and the order of all.
@@ -88,6 +109,11 @@ Precision::Precision(const PrecisionConfig& config) : config_(config) {
   if (config.head == HeadPrecision::bf16) rules_.push_back({.layers = Rule::Layers::head, .reason = "head: recipe.head = \"bf16\""});
   rows_ = {{"embedding", 0, 0, to_text(activations()), "a lookup, no GEMM"},
            {"norm statistics, softmax, loss", 0, 0, "f32", "sums and exponentials"}};
+  plan_saved_values("residual stream", "an error in it would reach the gradients of all norms");
+  if (activations() == DType::f16) {
+    rows_.push_back({"norms, attention, activation functions, residual sums", 0, 0, "f16", "inputs and results; computed in f32"});
+    rows_.push_back({"logits, gradients of activations", 0, 0, "f16", "times the loss scale, if there is one; beyond 65504 infinite"});
+  }
 }
 
 bool Precision::Rule::matches(const Site& site) const {
@@ -243,6 +269,20 @@ LinearPlan Precision::plan(const Site& site) {
   return plan;
 }
 
+std::unique_ptr<Quantizer> Precision::plan_saved(const std::string& path, std::int64_t width, bool recorded) {
+  if (config_.activations != SavedActivations::fp8) return nullptr;
+  if (width % ops::saved_block != 0) {
+    plan_saved_values(path, format("{} columns are not a multiple of {}", width, ops::saved_block));
+    return nullptr;
+  }
+  rows_.push_back({path, 0, 0, format("e4m3; 1x{} blocks, E8M0 scales", ops::saved_block), "saved: recipe.activations = \"fp8\""});
+  return std::make_unique<SavedCodes>(saved_, path, recorded);
+}
+
+void Precision::plan_saved_values(const std::string& path, const std::string& why) {
+  if (config_.activations == SavedActivations::fp8) rows_.push_back({path, 0, 0, to_text(activations()), "saved: " + why});
+}
+
 void Precision::allocate(Stream& stream) {
   int length = 1;
   for (const Member& m : members_) length = std::max(length, m.recipe->history_length());
@@ -252,6 +292,7 @@ void Precision::allocate(Stream& stream) {
 
 void Precision::end_step(Stream& stream, const Tensor& skip) {
   for (const Member& m : members_) m.recipe->end_step(stream, m.slots, skip);
+  clear(stream, saved_.amax());
   slots_.clear_health(stream);
 }
 

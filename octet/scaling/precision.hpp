@@ -11,6 +11,8 @@ namespace octet::scaling {
 enum class WeightCodes : std::uint8_t { cached, on_demand };
 /// Precision of the projection to the vocabulary.
 enum class HeadPrecision : std::uint8_t { bf16, recipe };
+/// Activations that forward saves for backward besides GEMM operands: their values, or 8-bit codes where backward permits.
+enum class SavedActivations : std::uint8_t { bf16, fp8 };
 
 /// Another precision for some layers, or for some operands of them. [[recipe.rules]] in TOML.
 struct PrecisionRule {
@@ -36,6 +38,7 @@ struct PrecisionConfig {
   bool fast_accumulation = true;  // GPU, per-tensor and row-wise scales: forward GEMMs sum in the tensor core's short accumulator
   bool emulation = false;         // codes that the device does not multiply as they are may be decoded first; else such a run is refused
   HeadPrecision head = HeadPrecision::bf16;
+  SavedActivations activations = SavedActivations::bf16;
 
   void fields(config::FieldVisitor&);
 };
@@ -58,6 +61,11 @@ class Precision {
 
   /// The plan for one layer: the recipe's, or BF16 with the reason. Called by the layers as they are made.
   LinearPlan plan(const Site&);
+  /// How forward saves an activation of `width` columns for backward: the quantizer of its codes, by ops::saved_spec(), or null for its
+  /// values. `recorded`: forward saves it, so its codes get a slot; otherwise backward recomputes it.
+  std::unique_ptr<Quantizer> plan_saved(const std::string& path, std::int64_t width, bool recorded);
+  /// The same for an activation whose values are saved in any case, with the reason.
+  void plan_saved_values(const std::string& path, const std::string& why);
   /// Binds the memory of tables and scales. Call once, after the model is made.
   void allocate(Stream&);
   /// After each optimizer step; skip: f32 [1] on the device.
@@ -120,6 +128,7 @@ class Precision {
   PrecisionConfig config_;
   SlotTable slots_;
   std::vector<Member> members_;  // the model's recipe first
+  SlotGroup saved_;              // of saved activations
   std::vector<Rule> rules_;      // the first that matches decides
   std::vector<PlanRow> rows_;
 };

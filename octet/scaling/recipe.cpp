@@ -16,6 +16,7 @@ void RecipeOptions::fields(config::FieldVisitor& v) {
   v.field("calibration", calibration,
           "passes over the first micro-batches before the first step, where scales come from past maxima; 0: they begin at 1",
           {.at_least = 0, .at_most = 64});
+  v.field("unscaled", unscaled, "where one scale serves the whole model: 8-bit codes are plain casts, under a scale of 1");
 }
 
 void RecipeOptions::idle_fields(config::FieldVisitor& v, const std::vector<std::string_view>& read, const std::string& names) const {
@@ -23,8 +24,10 @@ void RecipeOptions::idle_fields(config::FieldVisitor& v, const std::vector<std::
                                     {"history", "no history is kept"},
                                     {"algorithm", "no history is kept"},
                                     {"margin", "no scale has a margin"},
-                                    {"calibration", "no scale comes from past maxima"}})
+                                    {"calibration", "no scale comes from past maxima"},
+                                    {"unscaled", "no scale serves the whole model"}})
     v.idle(option, std::find(read.begin(), read.end(), option) == read.end(), octet::format("{} under {}", why, names));
+  v.idle("calibration", unscaled, "no scale moves, as recipe.unscaled is true");
 }
 
 }  // namespace octet::scaling

@@ -83,6 +83,8 @@ struct RecipeOptions {
   std::int64_t margin = 0;         // delayed: powers of two of headroom
   std::int64_t calibration = 3;    // delayed, global: passes over micro-batches before the first step
 
+  bool unscaled = false;  // global: every scale is 1
+
   void fields(config::FieldVisitor&);
   /// Has those idle that are not in `read`, under the recipes `names`.
   void idle_fields(config::FieldVisitor&, const std::vector<std::string_view>& read, const std::string& names) const;
@@ -100,6 +102,9 @@ const std::vector<RecipeEntry>& recipes();
 /// program. To be called from one thread before anything else of Octet: references that recipes() returned are void. Throws ContractError
 /// when the name is empty or taken, or `make` is null. examples/add_recipe.cpp shows it.
 void register_recipe(RecipeEntry);
+/// Whether activations and their gradients are FP16 under that recipe, so that small gradients are lost without a loss scale. False for a
+/// name that does not exist.
+bool has_narrow_range(std::string_view name);
 /// The names of those that are compared by default.
 std::vector<std::string> compared_recipes();
 /// Throws ConfigError, with the nearest name and the list, when there is none of that name.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "octet/scaling/block128/block128.hpp"
@@ -26,6 +27,7 @@ std::vector<RecipeEntry>& table() {
   static std::vector<RecipeEntry> all = {
       {"fp32", "FP32 everywhere: the reference", make_fp32, false, {}},
       {"bf16", "BF16 operands, FP32 sums: the baseline", make_bf16, false, {}},
+      {"fp16", "FP16 operands and activations, FP32 sums; needs loss scaling", make_fp16, false, {}},
       {"delayed",
        "per-tensor scale from a history of maxima; E4M3 forward, E5M2 backward",
        make_delayed,
@@ -35,7 +37,11 @@ std::vector<RecipeEntry>& table() {
       {"rowwise", "per-row power-of-two scale; E4M3", make_rowwise, true, {"format"}},
       {"block128", "1x128 and 128x128 blocks, power-of-two scales; E4M3", make_block128, true, {"format"}},
       {"mxfp8", "1x32 blocks, E8M0 scales; E4M3", make_mxfp8, true, {"format"}},
-      {"global", "one scale for the whole model: shows why per-tensor scaling is needed", make_global, false, {"format", "calibration"}},
+      {"global",
+       "one scale for the whole model: shows why per-tensor scaling is needed",
+       make_global,
+       false,
+       {"format", "calibration", "unscaled"}},
   };
   return all;
 }
@@ -48,6 +54,12 @@ void register_recipe(RecipeEntry recipe) {
   check(!recipe.name.empty() && recipe.make != nullptr, "register_recipe: a recipe needs a name and a function that makes it");
   for (const auto& entry : recipes()) check(entry.name != recipe.name, "register_recipe: there is a recipe \"{}\" already", recipe.name);
   table().push_back(std::move(recipe));
+}
+
+bool has_narrow_range(std::string_view name) {
+  const auto& all = recipes();
+  const auto it = std::find_if(all.begin(), all.end(), [&](const RecipeEntry& entry) { return entry.name == name; });
+  return it != all.end() && it->options.empty() && it->make({})->activations() == DType::f16;
 }
 
 std::vector<std::string> compared_recipes() {

@@ -4,7 +4,10 @@
 
 namespace octet::scaling {
 
-std::string_view name(Operand o) { return o == Operand::activation ? "x" : o == Operand::weight ? "w" : "dy"; }
+std::string_view name(Operand o) {
+  constexpr std::string_view names[] = {"x", "w", "dy", "saved"};
+  return names[std::size_t(o)];
+}
 
 int SlotGroup::add(Slot slot) const {
   SlotTable& t = *table_;

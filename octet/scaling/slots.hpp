@@ -10,9 +10,9 @@
 
 namespace octet::scaling {
 
-/// The operand of a linear layer that a quantizer serves.
-enum class Operand : std::uint8_t { activation, weight, gradient };
-std::string_view name(Operand);  // "x", "w", "dy"
+/// The tensor of a quantizer: an operand of a linear layer, or an activation that is saved for backward.
+enum class Operand : std::uint8_t { activation, weight, gradient, saved };
+std::string_view name(Operand);  // "x", "w", "dy", "saved"
 
 /// One quantizer, as reports name it.
 struct Slot {

@@ -28,6 +28,7 @@ struct StepEvent {
   double data_wait = 0;           // seconds of this step spent waiting for data
   std::int64_t memory_bytes = 0;  // allocated at the step's peak
   bool skipped = false;           // the weights were not changed
+  double loss_scale = NAN;        // factor of this step's loss; NaN where there is none
 };
 
 /// Maxima and scales of every quantizer in one step; entry i belongs to quantizer i of RunFacts. Block layouts have many scales.

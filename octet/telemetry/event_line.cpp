@@ -26,6 +26,7 @@ json::Object to_json(const StepEvent& e) {
                      {"data_wait", e.data_wait},
                      {"memory", e.memory_bytes},
                      {"skipped", e.skipped}});
+  if (std::isfinite(e.loss_scale)) o.push_back({"loss_scale", e.loss_scale});
   return o;
 }
 
@@ -84,7 +85,8 @@ StepEvent step_event(const json::Fields& f) {
           .param_norm = f.number_or_nan("param_norm"),
           .data_wait = f.number_or_nan("data_wait"),
           .memory_bytes = f.count("memory"),
-          .skipped = f.boolean("skipped")};
+          .skipped = f.boolean("skipped"),
+          .loss_scale = f.has("loss_scale") ? f.number_or_nan("loss_scale") : NAN};
 }
 
 ScalesEvent scales_event(const json::Fields& f) {

@@ -19,6 +19,8 @@ constexpr std::size_t size_of(DType t) {
   constexpr std::size_t sizes[] = {4, 2, 2, 1, 1, 1, 1, 4, 8, 8};
   return sizes[std::size_t(t)];
 }
+/// A type of activations and of their gradients.
+constexpr bool is_activation(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 constexpr bool is_fp8(DType t) { return t == DType::e4m3 || t == DType::e5m2; }
 /// Largest finite value of an 8-bit format; throws ContractError for any other dtype.
 inline float format_max(DType t) {

@@ -10,17 +10,33 @@ void Gradient::add_use(GradientUse use) {
   sums_parts_ |= use != GradientUse::product;
 }
 
+void Gradient::bind(const Stored& stored, const Tensor& draws) {
+  stored_ = stored, draws_ = draws;
+  check(!coded() || may_be_narrow(), "gradient: a sum of many parts cannot be stored as {}", stored.storage);
+  check(!coded() || bool(draws), "gradient: {} needs the numbers of its draws", stored.storage);
+}
+
 void Gradient::begin(Contents contents) {
   check(contents == Contents::zero || product_, "gradient: without a GEMM to store its first sum it must begin at zero");
   contents_ = contents, pending_ = uses_;
 }
 
-Gradient::Target Gradient::target(GradientUse use) {
-  check(bool(data_), "gradient: backward in a model without storage for gradients");
+void Gradient::begin_micro_batch() {
+  numbered_ = true;
+  if (coded()) contents_ = Contents::zero;  // ops::accumulate stores in the first micro-batch and adds in others
+}
+
+Gradient::Target Gradient::target(Stream& stream, GradientUse use) {
+  check(bool(stored_), "gradient: backward in a model without storage for gradients");
+  if (coded()) {
+    check(numbered_, "gradient: nn::Parameters::begin_micro_batch() must come before the backward of each micro-batch");
+    numbered_ = false;
+    return {stream.empty(stored_.shape(), scratch_type(stream), Lifetime::scratch, Category::workspace), false};
+  }
   const bool accumulate = contents_ == Contents::zero;
   check(accumulate || use != GradientUse::sum, "gradient: a sum would add to the contents of an earlier step");
   contents_ = Contents::zero;
-  return {data_, accumulate};
+  return {stored_.values(), accumulate};
 }
 
 void Gradient::done() {

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "octet/tensor/tensor.hpp"
+#include "octet/tensor/storage.hpp"
+#include "octet/tensor/stream.hpp"
 
 namespace octet {
 
@@ -16,10 +17,12 @@ enum class GradientUse : std::uint8_t {
 /// The gradient of one parameter: where backward adds to it, and whether the backward of a micro-batch is complete.
 ///
 ///   constructor   gradient.add_use(GradientUse::product);
-///   backward      const auto [data, accumulate] = gradient.target(GradientUse::product);  ...  gradient.done();
+///   backward      const auto [data, accumulate] = gradient.target(stream, GradientUse::product);  ...  gradient.done();
 ///
 /// A parameter may have several uses: a tied head multiplies by the table that the embedding reads. Calls happen on the host, so a
 /// replayed graph makes none; the counts repeat per micro-batch and stay right.
+///
+/// A GEMM cannot add to 8-bit storage. Its target is then scratch for one micro-batch, which ops::accumulate adds to stored().
 class Gradient {
  public:
   struct Target {
@@ -31,28 +34,40 @@ class Gradient {
 
   /// Declares one use per micro-batch. Called by modules as they are made.
   void add_use(GradientUse);
-  /// BF16 storage is allowed: backward adds once per micro-batch. Sums of many parts stay in FP32.
+  /// Storage of less than 32 bits is allowed: backward adds once per micro-batch. Sums of many parts stay in FP32.
   bool may_be_narrow() const { return !sums_parts_; }
   /// Backward reaches the gradient by a GEMM first, so a step may begin with stale contents.
   bool begins_with_product() const { return product_; }
 
-  void bind(const Tensor& data) { data_ = data; }
+  /// `draws`: i64 [2], see ops::Accumulate; needed by 8-bit storage only, which throws ContractError unless may_be_narrow().
+  void bind(const Stored&, const Tensor& draws = {});
   /// Empty in a model made for evaluation only.
-  const Tensor& data() const { return data_; }
+  const Stored& stored() const { return stored_; }
+  const Tensor& draws() const { return draws_; }
+  /// In 8 bits: a GEMM's result waits in scratch until ops::accumulate adds it.
+  bool coded() const { return is_fp8(stored_.codes.dtype); }
 
   /// Before the first micro-batch of a step. Throws ContractError for stale contents unless begins_with_product().
   void begin(Contents);
-  /// Where a use adds, or stores once where contents are stale. Throws ContractError when a sum would add to stale contents.
-  Target target(GradientUse);
+  /// Before each micro-batch, also one that a graph replays: the draws have their numbers.
+  void begin_micro_batch();
+  /// Where a use adds, or stores once where contents are stale. Coded gradients: scratch of scratch_type(), to store. Throws ContractError
+  /// when a sum would add to stale contents, or without begin_micro_batch() before a coded gradient.
+  Target target(Stream&, GradientUse);
   /// One use of this micro-batch is complete; after the last one the next micro-batch begins.
   void done();
   /// Every use of the micro-batches so far is complete, and the contents are this step's.
   bool complete() const { return pending_ == uses_ && contents_ == Contents::zero; }
 
+  /// The type of a coded gradient's scratch: BF16 on a GPU, where memory limits the addition; f32 on a CPU, whose GEMM makes sums in f32.
+  static DType scratch_type(const Stream& stream) { return stream.apart_from_host() ? DType::bf16 : DType::f32; }
+
  private:
-  Tensor data_;
+  Stored stored_;
+  Tensor draws_;
   int uses_ = 0, pending_ = 0;  // per micro-batch
   bool product_ = false, sums_parts_ = false;
+  bool numbered_ = false;  // begin_micro_batch() came, and no target since
   Contents contents_ = Contents::zero;
 };
 

@@ -10,30 +10,32 @@ namespace {
 Gradient bound(std::initializer_list<GradientUse> uses, float* storage) {
   Gradient g;
   for (const GradientUse use : uses) g.add_use(use);
-  g.bind({storage, {1}, DType::f32});
+  g.bind(Stored::plain({storage, {1}, DType::f32}));
   return g;
 }
 
 TEST(Gradient, StoresOnceWhereContentsAreStale) {
+  Stream stream(Device::cpu);
   float storage = 0;
   Gradient g = bound({GradientUse::product}, &storage);
   g.begin(Gradient::Contents::stale);
   EXPECT_FALSE(g.complete());
-  EXPECT_FALSE(g.target(GradientUse::product).accumulate);
+  EXPECT_FALSE(g.target(stream, GradientUse::product).accumulate);
   g.done();
   EXPECT_TRUE(g.complete());
-  EXPECT_TRUE(g.target(GradientUse::product).accumulate);  // the next micro-batch
+  EXPECT_TRUE(g.target(stream, GradientUse::product).accumulate);  // the next micro-batch
 }
 
 TEST(Gradient, OfATiedTableIsCompleteAfterBothUses) {
+  Stream stream(Device::cpu);
   float storage = 0;
   Gradient g = bound({GradientUse::sum, GradientUse::products}, &storage);
   g.begin(Gradient::Contents::stale);
-  EXPECT_FALSE(g.target(GradientUse::products).accumulate);
-  EXPECT_TRUE(g.target(GradientUse::products).accumulate);  // the next chunk
+  EXPECT_FALSE(g.target(stream, GradientUse::products).accumulate);
+  EXPECT_TRUE(g.target(stream, GradientUse::products).accumulate);  // the next chunk
   g.done();
   EXPECT_FALSE(g.complete());
-  EXPECT_TRUE(g.target(GradientUse::sum).accumulate);
+  EXPECT_TRUE(g.target(stream, GradientUse::sum).accumulate);
   g.done();
   EXPECT_TRUE(g.complete());
 }
@@ -47,13 +49,39 @@ TEST(Gradient, OnlyOneProductPerMicroBatchMayBeNarrow) {
 }
 
 TEST(Gradient, RefusesSumsOnStaleContentsAndUndeclaredUses) {
+  Stream stream(Device::cpu);
   float storage = 0;
   Gradient g = bound({GradientUse::sum, GradientUse::products}, &storage);
   g.begin(Gradient::Contents::stale);
-  EXPECT_THROW(g.target(GradientUse::sum), ContractError);
+  EXPECT_THROW(g.target(stream, GradientUse::sum), ContractError);
   EXPECT_THROW(bound({GradientUse::sum}, &storage).begin(Gradient::Contents::stale), ContractError);
   EXPECT_THROW(bound({}, &storage).done(), ContractError);
-  EXPECT_THROW(Gradient().target(GradientUse::sum), ContractError);
+  EXPECT_THROW(Gradient().target(stream, GradientUse::sum), ContractError);
+}
+
+TEST(Gradient, OfEightBitsGivesScratchOncePerMicroBatchThatWasNumbered) {
+  Stream stream(Device::null);
+  const Stored codes{.codes = stream.empty({3, 4}, DType::e4m3), .scales = stream.empty({1}, DType::e8m0), .storage = Storage::e4m3};
+  const Tensor draws = stream.empty({2}, DType::i64);
+  Gradient g;
+  g.add_use(GradientUse::product);
+  g.bind(codes, draws);
+  g.begin(Gradient::Contents::stale);
+  EXPECT_FALSE(g.complete());
+  EXPECT_THROW(g.target(stream, GradientUse::product), ContractError);
+  for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+    g.begin_micro_batch();
+    const auto [data, accumulate] = g.target(stream, GradientUse::product);
+    EXPECT_EQ(data.dtype, Gradient::scratch_type(stream));
+    EXPECT_NE(data.data, codes.codes.data);
+    EXPECT_FALSE(accumulate);
+    EXPECT_THROW(g.target(stream, GradientUse::product), ContractError) << "its draws would be the same";
+    g.done();
+    EXPECT_TRUE(g.complete());
+  }
+  EXPECT_THROW(g.bind(codes), ContractError);
+  g.add_use(GradientUse::sum);
+  EXPECT_THROW(g.bind(codes, draws), ContractError);
 }
 
 }  // namespace

@@ -34,12 +34,12 @@ struct Parameter {
   const Init init;
   const ParameterRole role;
   Tensor value;               // f32 or bf16 [shape]
-  Gradient gradient;          // its storage: f32 or bf16 [shape]
+  Gradient gradient;          // its storage: f32, bf16, e4m3 or e4m3_tensor [shape]
   std::uint64_t version = 1;  // counts changes of `value`: a quantized copy of an older version is stale
 
   bool decays() const { return role != ParameterRole::vector; }
   DType value_type(DType matrices) const { return role == ParameterRole::matrix ? matrices : DType::f32; }
-  DType gradient_type(DType products) const { return gradient.may_be_narrow() ? products : DType::f32; }
+  Storage gradient_storage(Storage products) const { return gradient.may_be_narrow() ? products : Storage::f32; }
 };
 
 /// Values of a tensor of f32 or bf16 from and to the host's floats; nearest even.

@@ -16,4 +16,9 @@ Stored Stored::plain(const Tensor& t) {
   return {.codes = t, .scales = {}, .storage = t.dtype == DType::f32 ? Storage::f32 : Storage::bf16};
 }
 
+const Tensor& Stored::values() const {
+  check(!scales_tensor(storage) && !scales_blocks(storage), "storage: {} has scales, so its codes are not the values", storage);
+  return codes;
+}
+
 }  // namespace octet

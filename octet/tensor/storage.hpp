@@ -52,6 +52,10 @@ struct Stored {
 
   /// Plain values, f32 or bf16. Throws ContractError for another dtype.
   static Stored plain(const Tensor&);
+  /// The values, where each is a number by itself. Throws ContractError where scales decode them.
+  const Tensor& values() const;
+  /// f32 [1], the factor of all codes, of a storage with one scale per tensor; otherwise empty.
+  Tensor tensor_descale() const { return scales_tensor(storage) ? scales.rows(0, 1) : Tensor{}; }
 
   explicit operator bool() const { return bool(codes); }
   const Shape& shape() const { return codes.shape; }

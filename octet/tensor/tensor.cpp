@@ -52,7 +52,7 @@ float value_at(const Tensor& t, std::int64_t i) {
   switch (t.dtype) {
     case DType::f32: return t.f32()[i];
     case DType::bf16: return to_float(t.bf16()[i]);
-    case DType::f16: return to_float(t.as<Fp16>()[i]);
+    case DType::f16: return to_float(t.f16()[i]);
     case DType::e4m3: return decode<E4M3>(t.u8()[i]);
     case DType::e5m2: return decode<E5M2>(t.u8()[i]);
     case DType::e8m0: return decode_e8m0(t.u8()[i]);

@@ -23,6 +23,7 @@ struct Tensor {
   }
   float* f32() const { return as<float>(); }
   Bf16* bf16() const { return as<Bf16>(); }
+  Fp16* f16() const { return as<Fp16>(); }
   std::uint8_t* u8() const { return as<std::uint8_t>(); }
 
   /// Rows [begin, begin + n) of a tensor of rank 2, or elements of one of rank 1.

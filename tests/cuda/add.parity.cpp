@@ -6,7 +6,7 @@ namespace {
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  for (const DType dtype : {DType::f32, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const Shape shape : {Shape{0, 8}, Shape{1, 1}, Shape{3, 7}, Shape{128, 896}, Shape{1000, 123}})
       cases.push_back({format("add {} {}", dtype, shape), [=](Side& side) {
                          const Tensor a = side.gaussian(shape, 1, dtype), b = side.gaussian(shape, 2, dtype),

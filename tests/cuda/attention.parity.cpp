@@ -1,12 +1,14 @@
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/attention/attention.testing.hpp"
 #include "tests/cuda/parity.hpp"
+#include "tests/testing/rounded.hpp"
 
 // Attention forward and backward. The bounds of FP32 arithmetic are those of the CPU's own tests, twice: for either side. cuDNN multiplies
-// bf16 by tensor cores, and rounds its operands to bf16: p before p v and p' do, ds before ds k and ds' q; and it takes
-// exponentials and sums of its own. That adds, with u = 2^-8:
+// 16-bit values by tensor cores, and rounds its operands to their type: p before p v and p' do, ds before ds k and ds' q; and it takes
+// exponentials and sums of its own. That adds, with u = 2^-8 for bf16, 2^-11 for f16, and for f16, whose small numbers are rounded to a
+// multiple of 2^-24, half of that to each |p| u and |ds| u:
 //   o:  2 u sum p |v|     dv: 2 u sum p |do|     dq, dk: 2 u sum |ds| |k|, |ds| |q|
-// A gradient dk or dv of grouped heads is rounded to bf16 for every query head before those are added: u of each.
+// A gradient dk or dv of grouped heads is rounded to 16 bits for every query head before those are added: u of each.
 
 namespace octet::parity {
 namespace {
@@ -15,22 +17,23 @@ using ops::attention_reference::backward, ops::attention_reference::each_head, o
     ops::attention_reference::Head;
 using ops::attention_reference::Product, ops::attention_reference::product;
 using Problem = ops::attention_reference::Case;
-using testing::gaussian, testing::unit_bf16, testing::unit_f32;
+using testing::gaussian, testing::unit_bf16, testing::unit_f16, testing::unit_f32;
 
 std::vector<double> values(const std::vector<float>& x, DType dtype) {
   std::vector<double> out;
-  for (const float v : x) out.push_back(dtype == DType::bf16 ? double(to_float(to_bf16(v))) : double(v));
+  for (const float v : x) out.push_back(double(testing::rounded(v, dtype)));
   return out;
 }
 
-// The error from rounding p and ds to bf16, as above.
+// The error from rounding p and ds to 16 bits, as above.
 struct Rounding {
   std::vector<double> o, dqkv;
 };
 Rounding rounding(const Problem& c, const std::vector<double>& qkv, const std::vector<double>& d_o, const std::vector<double>& o,
-                  const std::vector<double>& lse) {
+                  const std::vector<double>& lse, DType dtype) {
   const std::int64_t d = c.heads.head_dim;
-  const double scale = 1 / std::sqrt(double(d)), u = 2 * unit_bf16;
+  const bool narrow = dtype == DType::f16;
+  const double scale = 1 / std::sqrt(double(d)), u = 2 * (narrow ? unit_f16 : unit_bf16), least = narrow ? 2 * 0x1p-25 : 0;
   Rounding r{std::vector<double>(o.size()), std::vector<double>(qkv.size())};
   each_head(c, [&](const Head& h) {
     for (std::int64_t i = 0; i < c.heads.sequence; ++i) {
@@ -42,10 +45,11 @@ Rounding rounding(const Problem& c, const std::vector<double>& qkv, const std::v
         const double ds = (p * std::fabs(dp.sum - delta.sum) + p * delta.size) * scale;
         for (std::int64_t x = 0; x < d; ++x) {
           const std::size_t at = std::size_t(x);
-          r.o[h.out(i) + at] += u * p * std::fabs(qkv[h.value(j) + at]);
-          r.dqkv[h.value(j) + at] += 2 * u * p * std::fabs(d_o[h.out(i) + at]);
-          r.dqkv[h.query(i) + at] += u * ds * std::fabs(qkv[h.key(j) + at]);
-          r.dqkv[h.key(j) + at] += 2 * u * ds * std::fabs(qkv[h.query(i) + at]);
+          const double of_p = u * p + least, of_ds = u * ds + least;
+          r.o[h.out(i) + at] += of_p * std::fabs(qkv[h.value(j) + at]);
+          r.dqkv[h.value(j) + at] += 2 * of_p * std::fabs(d_o[h.out(i) + at]);
+          r.dqkv[h.query(i) + at] += of_ds * std::fabs(qkv[h.key(j) + at]);
+          r.dqkv[h.key(j) + at] += 2 * of_ds * std::fabs(qkv[h.query(i) + at]);
         }
       }
     }
@@ -80,7 +84,7 @@ void run(Side& side, const Problem& c, DType dtype) {
     const std::vector<double> q = values(qkv_values, dtype), g = values(do_values, dtype);
     const auto f = forward(c, q);
     const auto b = backward(c, q, g, f.o, f.lse);
-    Rounding r = rounding(c, q, g, f.o, f.lse);
+    Rounding r = rounding(c, q, g, f.o, f.lse, dtype);
     if (dtype == DType::f32) {  // no rounding to bf16; but o, with its own error, goes into delta
       for (double& x : r.o) x = 0;
       for (double& x : r.dqkv) x *= double(c.heads.sequence + c.heads.head_dim) * unit_f32 / unit_bf16;
@@ -131,7 +135,7 @@ std::vector<Problem> shapes() {
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const Problem& c : shapes())
-    for (const DType dtype : {DType::f32, DType::bf16})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       cases.push_back({format("attention {} {}", dtype, c.text()), [=](Side& side) { run(side, c, dtype); }});
   for (const Problem& c : {Problem{4, {4, 2, 64, 200}}, Problem{2, {4, 2, 128, 512}}})
     cases.push_back({"attention twice " + c.text(), [=](Side& side) { run_twice(side, c); }});

@@ -6,7 +6,7 @@ namespace {
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  for (const DType dtype : {DType::f32, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const std::int64_t rows : {0, 1, 3, 1000})
       for (const bool gather : {true, false})
         cases.push_back({format("copy_columns {} {} {}", dtype, rows, gather ? "out" : "in"), [=](Side& side) {

@@ -27,45 +27,47 @@ double norm(const std::vector<float>& x) {
   return std::sqrt(squares);
 }
 
-Case steps(const std::string& family, const std::string& recipe) {
-  return {format("engine {} {}", family, recipe), [=](Side& side) {
-            const Device device = side.stream().device();
-            train::EngineConfig config = small_engine(family, recipe);
-            config.shape.hidden = 128;  // every dimension a multiple of 16, so that the GPU multiplies codes as they are
-            config.shape.vocabulary = 64;
-            train::Engine e(config, device, machine::machine_target(device));
-            e.parameters.initialize(e.stream, 7);
-            train::StepRunner runner(e);
-            wait(e.stream);
-            if (e.precision.slots().size() > 0) {
-              const HostCopy amax(e.stream, e.precision.slots().amax()), health(e.stream, e.precision.slots().health_table());
-              numbers(side, "maxima of weights", std::vector<float>(amax.as<float>(), amax.as<float>() + amax.tensor().count()),
-                      same_bits());
-              std::vector<std::int64_t> counts;
-              std::vector<float> scales;
-              for (int i = 0; i < e.precision.slots().size(); ++i) {
-                const ops::QuantizeHealth& h = health.as<ops::QuantizeHealth>()[i];
-                counts.insert(counts.end(), {h.values, h.saturated, h.flushed, h.nonfinite}),
-                    scales.insert(scales.end(), {h.scale_min, h.scale_max});
-              }
-              numbers(side, "counts of weights", counts, same_bits()), numbers(side, "scales of weights", scales, same_bits());
-            }
-            // Layers times roundings of an activation, relative to the whole.
-            const double unit = recipe == "fp32" ? 0x1p-24 * 256 : recipe == "bf16" ? 0x1p-8 : 0x1p-4, layers = 12;
-            std::vector<float> losses;
-            for (int s = 0; s < 3; ++s) {
-              runner.run(std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))},
-                         {.learning_rate = 1e-3}, [&] {
-                           losses.push_back(read<float>(e.stream, e.mean_loss()));
-                           if (s == 0)
-                             numbers(side, "gradient norm",
-                                     std::vector<float>{float(norm(nn::flat_values(e.stream, e.parameters.gradients())))},
-                                     within(unit * layers));
-                         });
-            }
-            // The loss averages over 128 tokens what activations do to it.
-            numbers(side, "losses", losses, within(4.2 * unit * std::sqrt(layers / 128)));
-          }};
+Case steps(const std::string& family, const std::string& recipe, Storage gradients = Storage::f32) {
+  return {
+      format("engine {} {} gradients {}", family, recipe, name(gradients)), [=](Side& side) {
+        const Device device = side.stream().device();
+        train::EngineConfig config = small_engine(family, recipe);
+        config.shape.hidden = 128;  // every dimension a multiple of 16, so that the GPU multiplies codes as they are
+        config.shape.vocabulary = 64;
+        config.optimizer->gradients = gradients;
+        train::Engine e(config, device, machine::machine_target(device));
+        e.parameters.initialize(e.stream, 7);
+        train::StepRunner runner(e);
+        wait(e.stream);
+        if (e.precision.slots().size() > 0) {
+          const HostCopy amax(e.stream, e.precision.slots().amax()), health(e.stream, e.precision.slots().health_table());
+          numbers(side, "maxima of weights", std::vector<float>(amax.as<float>(), amax.as<float>() + amax.tensor().count()), same_bits());
+          std::vector<std::int64_t> counts;
+          std::vector<float> scales;
+          for (int i = 0; i < e.precision.slots().size(); ++i) {
+            const ops::QuantizeHealth& h = health.as<ops::QuantizeHealth>()[i];
+            counts.insert(counts.end(), {h.values, h.saturated, h.flushed, h.nonfinite}),
+                scales.insert(scales.end(), {h.scale_min, h.scale_max});
+          }
+          numbers(side, "counts of weights", counts, same_bits()), numbers(side, "scales of weights", scales, same_bits());
+        }
+        // Layers times roundings of an activation, relative to the whole.
+        const double unit = recipe == "fp32" ? 0x1p-24 * 256 : recipe == "bf16" ? 0x1p-8 : recipe == "fp16" ? 0x1p-10 : 0x1p-4, layers = 12;
+        std::vector<float> losses;
+        for (int s = 0; s < 3; ++s) {
+          runner.run(std::vector{random_batch(2, 32, 61, std::uint64_t(2 * s)), random_batch(2, 32, 61, std::uint64_t(2 * s + 1))},
+                     {.learning_rate = 1e-3}, [&] {
+                       losses.push_back(read<float>(e.stream, e.mean_loss()));
+                       const float scale = e.loss_scale ? read<float>(e.stream, e.loss_scale->scale()) : 1.0f;
+                       if (s == 0)
+                         numbers(side, "gradient norm",
+                                 std::vector<float>{float(norm(nn::flat_values(e.stream, e.parameters.gradients()))) / scale},
+                                 within(unit * layers));
+                     });
+        }
+        // The loss averages over 128 tokens what activations do to it.
+        numbers(side, "losses", losses, within(4.2 * unit * std::sqrt(layers / 128)));
+      }};
 }
 
 // More tokens than a chunk of a BF16 head on the CPU: the quantized head's chunks are equal, so its scales are.
@@ -134,6 +136,8 @@ std::vector<Case> make() {
   cases.push_back(quantized_head());
   for (const auto& recipe : scaling::recipes())
     for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) cases.push_back(steps(family, std::string(recipe.name)));
+  for (const Storage gradients : {Storage::bf16, Storage::e4m3, Storage::e4m3_tensor})
+    for (const char* recipe : {"bf16", "current"}) cases.push_back(steps("llama", recipe, gradients));
   return cases;
 }
 const Cases registered(make);

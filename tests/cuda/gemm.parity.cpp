@@ -4,10 +4,11 @@
 
 #include "octet/ops/quantize/quantize.hpp"
 #include "tests/cuda/parity.hpp"
+#include "tests/testing/rounded.hpp"
 
 // GEMMs of every layout of scales, by cuBLASLt and by Octet's own kernels. Operands are quantized on the CPU on both sides, so that both
 // multiply the same codes. Bounds:
-//   f32, bf16: products and sums in FP32, in any order: gamma_n sum |a||b|.
+//   f32, bf16, f16: products and sums in FP32, in any order: gamma_n sum |a||b|.
 //   fp8: Hopper's tensor cores align the 32 products of a step and the sum so far to the largest of them and cut off all bits below 2^-13
 //   of it: 33 terms, each off by at most 2^-13 of a value up to sum |a||b|; for 4 steps where sums are promoted every 128 products,
 //   for all K / 32 where not. Source: Khattak & Mikaitis 2025, arXiv 2512.07004.
@@ -16,7 +17,7 @@ namespace octet::parity {
 namespace {
 
 using ops::QuantizeSpec;
-using testing::dot_bound, testing::unit_bf16, testing::unit_f32;
+using testing::dot_bound, testing::unit_f32;
 
 struct Kind {
   const char* name;
@@ -42,9 +43,7 @@ Codes operand(const Kind& kind, std::int64_t rows, std::int64_t cols, std::uint6
   if (values == Values::positive)
     for (float& x : numbers) x = std::fabs(x);
   const Tensor x = stream.empty(shape, kind.source);
-  for (std::int64_t i = 0; i < shape.count(); ++i)
-    if (kind.source == DType::bf16) x.bf16()[i] = to_bf16(numbers[std::size_t(i)]);
-    else x.f32()[i] = numbers[std::size_t(i)];
+  for (std::int64_t i = 0; i < shape.count(); ++i) testing::put(x, i, numbers[std::size_t(i)]);
   ops::Sink sink = make_sink(stream, kind.spec, {.shape = shape, .dtype = kind.source, .rows = !kind.cols, .cols = kind.cols});
   if (kind.spec.format == kind.source) sink.codes.rows = {.codes = x}, sink.codes.cols = {.codes = x, .transposed = true};
   else ops::quantize(stream, x, sink);
@@ -109,7 +108,7 @@ void run(Side& side, const Try& t) {
     std::memcpy(size.data(), sums.data, sums.bytes());
   }
   const double relative = relative_bound(t, a.form.codes.dtype, b.form.codes.dtype);
-  const double rounded_bias = t.bias && t.result == DType::bf16 ? unit_bf16 : 2 * unit_f32;
+  const double rounded_bias = t.bias ? std::max(testing::rounding_to(t.result).unit, 2 * unit_f32) : 0;
   side.result("d", d, {.bound = [=](std::int64_t i) {
                 const double others = t.accumulate ? std::fabs(double(before[std::size_t(i)])) * 4 * unit_f32 : 0;
                 return relative * double(size[std::size_t(i)]) + others +
@@ -147,7 +146,9 @@ std::vector<Kind> kinds() {
           {"1x128 quotient", blocks(quotient, v128)},
           {"1x128 e5m2", blocks(power_of_two, v128, DType::e5m2)},
           {"128x128", blocks(power_of_two, square)},
-          {"1x32 e8m0", blocks(e8m0, v32)}};
+          {"1x32 e8m0", blocks(e8m0, v32)},
+          {"f16", {.format = DType::f16}, DType::f16},
+          {"f16 transposed", {.format = DType::f16}, DType::f16, true}};
 }
 
 std::vector<Case> make() {
@@ -178,6 +179,11 @@ std::vector<Case> make() {
       add({.a = k, .b = all[0], .mnk = s, .bias = bias});
       add({.a = k, .b = k, .mnk = s, .result = DType::f32, .bias = bias, .accumulate = bias});
     }
+  for (const Kind* k : {&all[13], &all[14]})
+    for (const Shape& s : {Shape{128, 160, 640}, Shape{33, 65, 127}, Shape{5, 7, 0}, Shape{100, 72, 72}, Shape{1, 19, 33}})
+      for (const bool bias : {false, true})
+        for (const bool accumulate : {false, true})
+          add({.a = *k, .b = all[13], .mnk = s, .result = DType::f16, .bias = bias, .accumulate = accumulate});
   for (const Kind* a : {&all[4], &all[5], &all[6], &all[8], &all[10], &all[12]})
     for (const Kind* b : {&all[4], &all[6], &all[8], &all[11], &all[12]}) {
       const Try t{.a = *a, .b = *b, .mnk = {128, 128, 16384}};
@@ -196,7 +202,7 @@ std::vector<Case> make() {
       const Try t{.a = *a, .b = *b, .mnk = {300, 260, 16384}};
       cases.push_back({format("gemm long promoted {} x {}", a->name, b->name), [t](Side& side) { run_long(side, t); }});
     }
-  for (const DType dtype : {DType::f32, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const Shape& s : {Shape{0, 8}, Shape{1, 1}, Shape{5, 7}, Shape{300, 129}, Shape{2000, 896}})
       cases.push_back({format("add_column_sums {} {}", dtype, s), [=](Side& side) {
                          const std::vector<float> x = testing::gaussian(std::size_t(s.count()), 1);

@@ -12,7 +12,7 @@ constexpr double unit_f32 = 0x1p-24, size = 64;  // magnitudes of the products t
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  for (const DType dtype : {DType::f32, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const Shape shape : {Shape{0, 16}, Shape{1, 1}, Shape{5, 7}, Shape{300, 896}, Shape{64, 1536}, Shape{33, 3584}})
       for (const bool accumulate : {false, true}) {
         const std::int64_t T = shape[0], D = shape[1];

@@ -16,7 +16,8 @@ std::vector<std::vector<Case> (*)()>& makers() {
   return list;
 }
 
-double unit(DType t) { return t == DType::bf16 ? 0x1p-8 : t == DType::f32 ? 0x1p-24 : 0; }
+double unit(DType t) { return t == DType::bf16 ? 0x1p-8 : t == DType::f16 ? 0x1p-11 : t == DType::f32 ? 0x1p-24 : 0; }
+double smallest(DType t) { return t == DType::f16 ? 0x1p-25 : 0; }  // half the distance between numbers near 0
 
 // The worst of a result's elements: its error over its bound, infinite where bits differ that must not.
 struct Worst {
@@ -49,7 +50,9 @@ Worst worst_of(const Tensor& cpu, const Tensor& gpu, const Nearness& how) {
     const double a = number_at(cpu, i), b = number_at(gpu, i);
     double ratio = INFINITY;
     if (!how.exact && std::isnan(a) && std::isnan(b)) ratio = 0;
-    else if (!how.exact) ratio = std::fabs(a - b) / (how.bound(i) + 2 * unit(cpu.dtype) * std::max(std::fabs(a), std::fabs(b)) + 1e-37);
+    else if (!how.exact)
+      ratio =
+          std::fabs(a - b) / (how.bound(i) + 2 * unit(cpu.dtype) * std::max(std::fabs(a), std::fabs(b)) + 2 * smallest(cpu.dtype) + 1e-37);
     if (!(ratio <= w.ratio)) w = {ratio, i, format("{} on the CPU, {} on the GPU", a, b)};
   }
   return w;

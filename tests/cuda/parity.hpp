@@ -34,14 +34,16 @@ class Side {
   Stream& stream() { return stream_; }
   Device device() const { return stream_.device(); }
 
-  /// A tensor of f32 or bf16 with these values.
+  /// A tensor of f32, bf16 or f16 with these values.
   Tensor from(const std::vector<float>& values, Shape shape, DType dtype = DType::f32) {
     const Tensor t = stream_.empty(shape, dtype, Lifetime::run);
     check(std::int64_t(values.size()) == shape.count(), "parity: {} values for {}", values.size(), shape);
-    if (dtype == DType::f32) return upload(stream_, values.data(), t), t;
-    std::vector<Bf16> half;
-    for (const float v : values) half.push_back(to_bf16(v));
-    return upload(stream_, half.data(), t), t;
+    dispatch<float, Bf16, Fp16>(dtype, "parity", [&]<class T>() {
+      std::vector<T> rounded;
+      for (const float v : values) rounded.push_back(from_float<T>(v));
+      upload(stream_, rounded.data(), t);
+    });
+    return t;
   }
   Tensor gaussian(Shape shape, std::uint64_t seed, DType dtype = DType::f32, double scale = 1) {
     return from(testing::gaussian(std::size_t(shape.count()), seed, scale), shape, dtype);

@@ -8,17 +8,6 @@
 namespace octet::parity {
 namespace {
 
-/// Values that are difficult for a rule or an encoder, scattered among ordinary values: far from each other, so that some blocks stay
-/// clean.
-std::vector<float> odd_values(std::int64_t n) {
-  const float odd[] = {NAN,         INFINITY, -INFINITY, 0.0f,     -0.0f,      448.0f / 24, 449.0f / 24, 464.0f / 24,
-                       465.0f / 24, 1e30f,    -3e38f,    1e-40f,   0x1p-149f,  0x1p-126f,   1e-38f,      57344.0f,
-                       61440.0f,    61441.0f, -NAN,      0x1p-10f, 0x1.8p-10f, 0x1p-16f,    0x1p-17f};
-  std::vector<float> values = testing::gaussian(std::size_t(n), 3, 0.01);
-  for (std::size_t i = 0, k = 0; i < values.size(); i += 97 + 61 * (k % 7), ++k) values[i] = odd[k % std::size(odd)];
-  return values;
-}
-
 struct Types {
   DType x, sink;
 };
@@ -46,6 +35,34 @@ void add_decode(std::vector<Case>& cases, const Kind& kind, DType dtype, Shape s
                    }});
 }
 
+// Every FP16 number but NaN, whose payload is the machine's choice; the middle between any two and its neighbours; rows with and without
+// whole packs.
+Case fp16(std::int64_t cols) {
+  return {format("decode f16 in rows of {}", cols), [=](Side& side) {
+            std::vector<Fp16> codes;
+            std::vector<float> floats;
+            for (std::uint32_t code = 0; code <= 0xFC00u; ++code) {
+              if ((code & 0x7FFFu) > 0x7C00u) continue;
+              codes.push_back({std::uint16_t(code)});
+              const float low = to_float(codes.back()),
+                          high = (code & 0x7FFFu) < 0x7BFFu ? to_float(Fp16{std::uint16_t(code + 1)}) : 65536.0f;
+              if ((code & 0x7FFFu) < 0x7C00u)
+                for (const std::uint32_t d : {0u, 1u, 2u})
+                  floats.push_back(float_of(bits_of(0.5f * (low + std::copysign(high, low))) + d - 1));
+            }
+            for (const float x : {0.0f, -0.0f, 1e-30f, 1e-45f, 65519.0f, 65520.0f, -65521.0f, 3e38f, INFINITY, -INFINITY})
+              floats.push_back(x);
+            const auto whole = [&](auto& v) { v.resize(v.size() / std::size_t(cols) * std::size_t(cols)); };
+            whole(codes), whole(floats);
+            const Tensor x = side.raw(codes, {std::int64_t(codes.size()) / cols, cols}),
+                         y = side.raw(floats, {std::int64_t(floats.size()) / cols, cols});
+            ops::Sink wide = ops::make_sink(side.stream(), {.format = DType::f32}, {.shape = x.shape, .dtype = DType::f32}),
+                      narrow = ops::make_sink(side.stream(), {.format = DType::f16}, {.shape = y.shape, .dtype = DType::f16});
+            ops::quantize(side.stream(), x, wide), ops::quantize(side.stream(), y, narrow);
+            side.result("f32", wide.plain, same_bits()), side.result("f16", narrow.plain, same_bits());
+          }};
+}
+
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const Shape shape : {Shape{0, 8}, Shape{8, 0}, Shape{1, 1}, Shape{3, 7}, Shape{128, 128}, Shape{130, 264}, Shape{257, 129},
@@ -58,6 +75,7 @@ std::vector<Case> make() {
           if (!odd || kind.spec.quantizes()) add_cases(cases, kind, types, shape, odd);
         if (kind.spec.quantizes() && types.x == types.sink && shape.count() > 0) add_decode(cases, kind, types.x, shape);
       }
+  for (const std::int64_t cols : {1, 8, 1024, 77}) cases.push_back(fp16(cols));
   for (const int n : {0, 1, 33, 1000})
     cases.push_back({format("count_nonfinite {}", n), [=](Side& side) {
                        std::vector<std::uint8_t> bytes(sizeof(ops::QuantizeHealth) * std::size_t(n));

@@ -15,7 +15,7 @@ std::vector<Case> make() {
   std::vector<Case> cases;
   const ops::QkvShape shapes[] = {{1, 1, 2, 1},   {2, 1, 6, 5},    {4, 2, 16, 33}, {14, 2, 64, 75},
                                   {4, 4, 96, 40}, {3, 1, 128, 50}, {2, 1, 256, 21}};
-  for (const DType dtype : {DType::f32, DType::bf16})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const ops::QkvShape& heads : shapes)
       for (const std::int64_t sequences : {0, 3}) {
         const Shape shape = {sequences * heads.sequence, heads.columns()};

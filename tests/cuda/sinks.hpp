@@ -13,8 +13,9 @@ struct Kind {
   bool known = false;  // the scale is, as a delayed one
 };
 
-/// Not quantized; then each block, rule and format, alike and mixed.
+/// Not quantized; then, unless values are f16, each block, rule and format, alike and mixed.
 inline std::vector<Kind> kinds(DType plain) {
+  if (plain == DType::f16) return {{"plain", {.format = plain}}};
   const ScaleBlock tensor{0, 0}, row{1, 0}, v32{1, 32}, v64{1, 64}, v128{1, 128}, square{128, 128};
   using enum ScaleRule;
   constexpr DType e4m3 = DType::e4m3, e5m2 = DType::e5m2;
@@ -38,6 +39,19 @@ inline std::vector<Kind> kinds(DType plain) {
           {"tensor and 1x128", {.format = e4m3, .rule = power_of_two, .rows = tensor, .cols = v128}},
           {"128x128 and 1x128", {.format = e4m3, .rule = power_of_two, .rows = square, .cols = v128}},
           {"1x128 and row", {.format = e4m3, .rows = v128, .cols = row}}};
+}
+
+inline  /// Values that are difficult for a rule or an encoder, scattered among ordinary values: far from each other, so that some blocks
+        /// stay
+    /// clean.
+    inline std::vector<float>
+    odd_values(std::int64_t n) {
+  const float odd[] = {NAN,         INFINITY, -INFINITY, 0.0f,     -0.0f,      448.0f / 24, 449.0f / 24, 464.0f / 24,
+                       465.0f / 24, 1e30f,    -3e38f,    1e-40f,   0x1p-149f,  0x1p-126f,   1e-38f,      57344.0f,
+                       61440.0f,    61441.0f, -NAN,      0x1p-10f, 0x1.8p-10f, 0x1p-16f,    0x1p-17f};
+  std::vector<float> values = testing::gaussian(std::size_t(n), 3, 0.01);
+  for (std::size_t i = 0, k = 0; i < values.size(); i += 97 + 61 * (k % 7), ++k) values[i] = odd[k % std::size(odd)];
+  return values;
 }
 
 /// The request for a sink.

@@ -36,6 +36,7 @@ Case embedding(DType dtype, std::int64_t T, std::int64_t V, std::int64_t D, std:
 // A row's sum of V exponentials is added in another order: V units relative, which the logarithm and the quotients pass on. The GPU's own
 // exponentials are off by 5 units more.
 Case cross_entropy(DType dtype, std::int64_t T, std::int64_t V, std::int64_t columns, bool gradient) {
+  const float loss_scale = dtype == DType::f16 ? 0x1p10f : 1;
   return {format("cross_entropy {} T {} V {} of {} gradient {}", dtype, T, V, columns, gradient), [=](Side& side) {
             const Tensor logits = side.gaussian({T, columns}, 1, dtype, 4), losses = side.poisoned({T}, DType::f32);
             const Tensor sum = side.raw(std::vector<double>{0.5}, {1}), counted = side.raw(std::vector<std::int64_t>{3}, {1});
@@ -46,11 +47,12 @@ Case cross_entropy(DType dtype, std::int64_t T, std::int64_t V, std::int64_t col
                                                .loss_sum = sum,
                                                .counted = counted,
                                                .gradient_scale = 0.25f,
+                                               .loss_scale = loss_scale != 1 ? side.from({loss_scale}, {1}) : Tensor{},
                                                .gradient = gradient});
             const Tensor mean = side.poisoned({1}, DType::f32);
             ops::mean_loss(side.stream(), sum, counted, mean);
             const double relative = double(V + 16) * 0x1p-24;
-            side.result("logits", logits, within(gradient ? 0.25 * relative : 0)),
+            side.result("logits", logits, within(gradient ? 0.25 * double(loss_scale) * relative : 0)),
                 side.result("losses", losses, within(relative + 64 * 0x1p-24));
             side.result("sum", sum, within(double(T) * (relative + 64 * 0x1p-24))), side.result("counted", counted, same_bits());
             side.result("mean", mean, within(relative + 64 * 0x1p-24));
@@ -59,7 +61,7 @@ Case cross_entropy(DType dtype, std::int64_t T, std::int64_t V, std::int64_t col
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (const std::int64_t D : {1, 7, 64, 896})
       cases.push_back(embedding(dtype, 777, 50, D, 0)), cases.push_back(embedding(dtype, 96, 1000, D, 32)),
           cases.push_back(embedding(dtype, 960, 1000, D, 32, true));

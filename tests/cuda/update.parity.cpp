@@ -1,5 +1,6 @@
 #include "octet/ops/amax_history/amax_history.hpp"
 #include "octet/ops/clip/clip.hpp"
+#include "octet/ops/loss_scale/loss_scale.hpp"
 #include "octet/ops/shared_scale/shared_scale.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 #include "tests/cuda/parity.hpp"
@@ -65,11 +66,29 @@ Case clipping(double squares, float loss, std::int64_t nonfinite) {
           }};
 }
 
+// With both factors, and a scale that the next op moves.
+Case unscaling(double squares, float skip) {
+  return {format("clip and loss_scale, squares {} skip {}", squares, skip), [=](Side& side) {
+            const Tensor step = step_of(side, {.learning_rate = 0.5f, .power1 = 0.5, .power2 = 0.25}),
+                         state = side.raw(std::vector<float>{0x1p16f, 0, 0, 0}, {ops::loss_scale_floats});
+            ops::clip(side.stream(), {.sum_of_squares = side.raw(std::vector<double>{squares}, {1}),
+                                      .step = step,
+                                      .max_norm = 1.0f,
+                                      .gradient_factor = side.from({1.25f}, {1}),
+                                      .loss_scale = state.rows(0, 1)});
+            for (int i = 0; i < 5; ++i)
+              ops::move_loss_scale(side.stream(),
+                                   {.state = state, .skip = side.from({i == 3 ? skip : 0.0f}, {1}), .rule = {.growth_steps = 2}});
+            side.result("step", words_of(step), same_bits()), side.result("loss scale", state, same_bits());
+          }};
+}
+
 Case norms(std::vector<std::int64_t> counts, bool accumulate) {
   return {format("sum_of_squares of {} tensors, accumulate {}", counts.size(), accumulate), [=](Side& side) {
-            std::vector<Tensor> x;
+            std::vector<Stored> x;
             double values = 0;
-            for (std::size_t i = 0; i < counts.size(); ++i) x.push_back(side.gaussian({counts[i]}, 10 + i)), values += double(counts[i]);
+            for (std::size_t i = 0; i < counts.size(); ++i)
+              x.push_back(Stored::plain(side.gaussian({counts[i]}, 10 + i))), values += double(counts[i]);
             const std::int64_t n = std::int64_t(counts.size());
             const Tensor sums = side.raw(std::vector<double>(std::size_t(n), 2.0), {n}), total = side.raw(std::vector<double>{3.0}, {1});
             ops::sum_of_squares(side.stream(), {.x = x, .sums = sums, .total = total, .accumulate = accumulate});
@@ -125,6 +144,8 @@ std::vector<Case> make() {
   for (std::int64_t i = 0; i < 130; ++i) many.push_back(i % 7 == 3 ? 0 : i % 5 == 2 ? 20000 * i + 8 : 37 * i);
   cases.push_back(update(many, 0, {DType::bf16, DType::f32, DType::bf16})), cases.push_back(extreme_update());
   for (const double squares : {0.0, 0.25, 16.0, double(INFINITY)}) cases.push_back(clipping(squares, 1, 0));
+  for (const double squares : {0x1p33, 0x1p28, double(NAN)})
+    for (const float skip : {0.0f, 1.0f}) cases.push_back(unscaling(squares, skip));
   cases.push_back(clipping(1, NAN, 0)), cases.push_back(clipping(1, 1, 4));
   for (const bool accumulate : {false, true})
     cases.push_back(norms({1}, accumulate)), cases.push_back(norms(std::vector<std::int64_t>(300, 1000), accumulate)),

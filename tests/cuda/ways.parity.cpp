@@ -137,7 +137,7 @@ std::vector<Case> make() {
       {"offload", [](auto& c) { c.optimizer->offload = true; }},
   };
   std::vector<Case> cases;
-  for (const char* recipe : {"bf16", "delayed", "current", "rowwise", "block128", "mxfp8"}) {
+  for (const char* recipe : {"bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8"}) {
     for (const auto& [name, change] : ways) cases.push_back(same_weights(recipe, name, change));
     cases.push_back(resumed(recipe)), cases.push_back(moved(recipe)), cases.push_back(saved(recipe));
   }

@@ -117,7 +117,8 @@ TEST(Disassembly, ThePromotedGemmMultipliesOnTensorCoresWhatTmaCopied) {
 
 // Ops whose time is that of reading and writing memory: for each type of values they have kernels that load 16 bytes at a time.
 TEST(Disassembly, OpsThatTheMemoryLimitsLoadSixteenBytesAtATime) {
-  for (const char* op : {"adamw", "add", "cross_entropy", "embedding", "gelu", "layernorm", "quantize", "rmsnorm", "rope", "swiglu"})
+  for (const char* op :
+       {"accumulate", "adamw", "add", "cross_entropy", "embedding", "gelu", "layernorm", "quantize", "rmsnorm", "rope", "swiglu"})
     for (const char* type : {"<Bf16", "<float"}) {
       int wide = 0, all = 0;
       for (const Kernel& k : kernels()) {

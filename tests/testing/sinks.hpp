@@ -14,8 +14,9 @@ namespace octet::testing {
 
 /// Shapes that ops of rows are tried on: none, one, odd ones, no multiples of a register, more rows than a tile, long rows.
 inline constexpr std::int64_t row_shapes[][2] = {{0, 8}, {1, 1}, {3, 7}, {5, 16}, {2, 33}, {130, 129}, {9, 1030}};
-/// The storage type of activations.
-inline constexpr DType activation_dtypes[] = {DType::f32, DType::bf16};
+/// The storage types of activations, and those that are quantized.
+inline constexpr DType activation_dtypes[] = {DType::f32, DType::bf16, DType::f16};
+inline constexpr DType quantized_dtypes[] = {DType::f32, DType::bf16};
 
 /// A sink that keeps the values and encodes nothing.
 inline ops::Sink plain_sink(Stream& stream, Shape shape, DType dtype) {

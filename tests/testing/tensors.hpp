@@ -9,20 +9,18 @@
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/tensor/stream.hpp"
 #include "tests/testing/bounded.hpp"
+#include "tests/testing/rounded.hpp"
 #include "tests/testing/testing.hpp"
 
 // Shared by tests of ops: tensors from numbers and back, kernels of every instruction set, and the dry run beside the real one.
 
 namespace octet::testing {
 
-/// A tensor that lives as long as the stream and holds `values`, rounded to its dtype (f32 or bf16); on the null device, no values.
+/// A tensor that lives as long as the stream and holds `values`, rounded to its dtype (f32, bf16 or f16); on the null device, no values.
 inline Tensor tensor_of(Stream& stream, const std::vector<float>& values, Shape shape, DType dtype = DType::f32) {
   const Tensor t = stream.empty(shape, dtype, Lifetime::run);
   if (stream.device() == Device::null) return t;
-  for (std::int64_t i = 0; i < t.count(); ++i) {
-    if (dtype == DType::f32) t.f32()[i] = values[std::size_t(i)];
-    else t.bf16()[i] = to_bf16(values[std::size_t(i)]);
-  }
+  for (std::int64_t i = 0; i < t.count(); ++i) put(t, i, values[std::size_t(i)]);
   return t;
 }
 inline Tensor gaussian_tensor(Stream& stream, Shape shape, std::uint64_t seed, DType dtype = DType::f32, double scale = 1) {
@@ -42,7 +40,7 @@ inline std::vector<std::uint8_t> bytes(const Tensor& t) { return {t.u8(), t.u8()
 
 /// Every element within its bound, plus the rounding to the tensor's dtype.
 inline void expect_within(const Tensor& got, std::int64_t begin, const std::vector<Bounded>& wanted, const char* what) {
-  const double unit = got.dtype == DType::bf16 ? unit_bf16 : 0, smallest = got.dtype == DType::bf16 ? 0x1p-134 : 0;
+  const auto [unit, smallest] = rounding_to(got.dtype);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Bounded& w = wanted[i];
     const double g = value_at(got, begin + std::int64_t(i)), bound = w.error + unit * (std::fabs(w.value) + w.error) + smallest;

@@ -33,7 +33,7 @@ inline std::vector<float> uniform_values(std::size_t n, std::uint64_t seed, doub
 /// BF16): gamma_n * sum |a||b| with gamma_n = n u / (1 - n u). Source: Higham 2002, eq. 3.4.
 inline double dot_bound(double n, double unit, double sum_of_magnitudes) { return n * unit / (1 - n * unit) * sum_of_magnitudes; }
 
-inline constexpr double unit_f32 = 0x1p-24, unit_bf16 = 0x1p-8, unit_e4m3 = 0x1p-4, unit_e5m2 = 0x1p-3;
+inline constexpr double unit_f32 = 0x1p-24, unit_bf16 = 0x1p-8, unit_f16 = 0x1p-11, unit_e4m3 = 0x1p-4, unit_e5m2 = 0x1p-3;
 
 /// Signal to quantization noise in dB: 20 log10(|reference| / |reference - x|).
 template <class A, class B>

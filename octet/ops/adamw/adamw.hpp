@@ -19,8 +19,9 @@ struct AdamWStep {
   double power1 = 1, power2 = 1;  // beta1^t and beta2^t after t applied steps
 };
 inline constexpr int adamw_step_floats = sizeof(AdamWStep) / sizeof(float);
-inline constexpr int adamw_step_rate = 0;  // index of `learning_rate`
-inline constexpr int adamw_step_skip = 4;  // index of `skip`: step.rows(adamw_step_skip, 1) is the skip flag of other ops
+inline constexpr int adamw_step_rate = 0;     // index of `learning_rate`
+inline constexpr int adamw_step_updates = 6;  // index of `updates`
+inline constexpr int adamw_step_skip = 4;     // index of `skip`: step.rows(adamw_step_skip, 1) is the skip flag of other ops
 
 /// The moments: running means of gradient and squared gradient, each stored as f32 or bf16.
 struct Moments {

@@ -15,7 +15,7 @@ __global__ void add_kernel(std::int64_t packs, const T* a, const T* b, T* out) {
 
 void add(Queue queue, const Tensor& a, const Tensor& b, const Tensor& out) {
   if (a.count() == 0) return;
-  dispatch<float, Bf16>(a.dtype, "add", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.dtype, "add", [&]<class T>() {
     constexpr int threads = 256, N = 16 / int(sizeof(T));
     const std::int64_t packs = a.count() / N, rest = a.count() - packs * N;
     if (packs > 0) add_kernel<T, N><<<unsigned(ceil_div(packs, threads)), threads, 0, queue>>>(packs, a.as<T>(), b.as<T>(), out.as<T>());

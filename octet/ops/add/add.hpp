@@ -4,7 +4,7 @@
 
 namespace octet::ops {
 
-/// out = a + b, element by element: the residual sum. All three of one shape and dtype, f32 or bf16; out may be a or b. The sum is
+/// out = a + b, element by element: the residual sum. All three of one shape and dtype, f32, bf16 or f16; out may be a or b. The sum is
 /// made in FP32 and rounded once. Throws ContractError on other shapes or dtypes.
 void add(Stream&, const Tensor& a, const Tensor& b, const Tensor& out);
 

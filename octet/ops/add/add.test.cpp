@@ -11,7 +11,7 @@ namespace {
 using testing::gaussian_tensor;
 
 constexpr std::int64_t counts[] = {0, 1, 7, 16, 33, 4096, 4097, 20011};
-constexpr DType dtypes[] = {DType::f32, DType::bf16};
+constexpr DType dtypes[] = {DType::f32, DType::bf16, DType::f16};
 
 TEST(Add, RoundsTheExactSumOnce) {
   for (const std::int64_t n : counts)
@@ -22,7 +22,7 @@ TEST(Add, RoundsTheExactSumOnce) {
         kernel(a, b, out);
         for (std::int64_t i = 0; i < n; ++i) {
           const float sum = value_at(a, i) + value_at(b, i);
-          ASSERT_EQ(value_at(out, i), dtype == DType::f32 ? sum : to_float(to_bf16(sum))) << n << " " << i;
+          ASSERT_EQ(value_at(out, i), testing::rounded(sum, dtype)) << n << " " << i;
         }
       }
 }

@@ -81,7 +81,7 @@ namespace octet::cuda {
 std::int64_t attention_workspace_estimate(const AttentionProblem& p, AttentionPass pass) {
   constexpr std::int64_t slack = 1 << 16, tile = 128;
   const std::int64_t rows = p.tokens * p.heads.heads, delta = rows * std::int64_t(sizeof(float)), dq = delta * p.heads.head_dim;
-  if (p.dtype != DType::bf16) return pass == AttentionPass::forward ? 0 : delta;
+  if (p.dtype == DType::f32) return pass == AttentionPass::forward ? 0 : delta;
   if (pass == AttentionPass::forward) return slack;
   const std::int64_t keys = round_up(p.heads.sequence, tile), scores = p.tokens / p.heads.sequence * p.heads.heads * keys * keys;
   return delta + dq + (pass == AttentionPass::deterministic_backward ? scores * std::int64_t(sizeof(Bf16)) : dq) + slack;

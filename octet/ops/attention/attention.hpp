@@ -8,14 +8,13 @@ namespace octet::ops {
 /// Causal attention with grouped heads. Per sequence and query head, for tokens i and j of that sequence:
 ///   s[i, j] = sum_c q[i, c] k[j, c] / sqrt(d)     j <= i
 ///   lse[i]  = log sum_j exp(s[i, j]),   o[i, c] = sum_j exp(s[i, j] - lse[i]) v[j, c]
-/// qkv: [T, (H + 2 Hkv) d] f32 or bf16; o: [T, H d] of qkv's dtype; lse: f32 [H, T], saved for backward. Products, softmax and sums are
-/// FP32. Each thread has the scores of one block of query rows at a time. Results do not depend on the number of threads.
-/// Workspace: per thread, keys and values of one head as f32 and the scores of a block of rows.
-/// On a GPU, cuDNN computes bf16 attention if it can (head_dim a multiple of 8 up to 128, 512 tokens or more, the first 64 shapes of a
-/// process). The content and order of lse are then defined by cuDNN. Everything else runs in Octet's own kernels: lse is [H, T], heads have
-/// up to 512 columns, and there are up to 65,535 sequences. Both take document_starts; a cuDNN that does not is named in a warning.
-/// document_starts: i32 [T] (documents.hpp) or empty. If given, j also is at least the place at which i's document begins.
-/// Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
+/// qkv: [T, (H + 2 Hkv) d] f32, bf16 or f16; o: [T, H d] of qkv's dtype; lse: f32 [H, T], saved for backward. Products, softmax and sums
+/// are FP32. Each thread has the scores of one block of query rows at a time. Results do not depend on the number of threads. Workspace:
+/// per thread, keys and values of one head as f32 and the scores of a block of rows. On a GPU, cuDNN computes 16-bit attention if it can
+/// (head_dim a multiple of 8 up to 128, 512 tokens or more, the first 64 shapes of a process). The content and order of lse are then
+/// defined by cuDNN. Everything else runs in Octet's own kernels: lse is [H, T], heads have up to 512 columns, and there are up to 65,535
+/// sequences. Both take document_starts; a cuDNN that does not is named in a warning. document_starts: i32 [T] (documents.hpp) or empty. If
+/// given, j also is at least the place at which i's document begins. Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
 struct AttentionForward {
   Tensor qkv, o, lse;
   QkvShape heads;

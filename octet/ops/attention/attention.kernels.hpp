@@ -59,7 +59,7 @@ std::int64_t attention_workspace_bytes(const AttentionProblem&, AttentionPass);
 /// latter, the gradients of all scores in bf16, [B, H, S, S] with S in whole tiles of 128.
 std::int64_t attention_workspace_estimate(const AttentionProblem&, AttentionPass);
 
-/// Attention by Octet's own kernels: any head_dim up to 512, up to 65,535 sequences, f32 or bf16, the same bits in every run. `delta`:
+/// Attention by Octet's own kernels: any head_dim up to 512, up to 65,535 sequences, f32, bf16 or f16, the same bits in every run. `delta`:
 /// scratch, f32 [H, T]. Throw DeviceError on more.
 void plain_attention_forward(Queue, const ops::AttentionForward&);
 void plain_attention_backward(Queue, const ops::AttentionBackward&, float* delta);

@@ -8,12 +8,13 @@
 #include "octet/ops/attention/attention.kernels.hpp"
 #include "octet/ops/attention/attention.testing.hpp"
 #include "octet/tensor/cpu/threads.hpp"
+#include "tests/testing/tensors.hpp"
 
 namespace octet::ops {
 namespace {
 
 using namespace attention_reference;
-using testing::dot_bound, testing::gaussian, testing::unit_bf16, testing::unit_f32;
+using testing::dot_bound, testing::gaussian, testing::unit_f32;
 
 // S of one token, odd, one more than a block, several blocks with a rest; d of a register, between registers, odd; groups of 1, 2 and 7.
 const std::vector<Case> cases = {
@@ -29,8 +30,8 @@ const std::vector<Case> cases = {
     with_documents({3, {4, 2, 64, 49}}, 70),
     with_documents({1, {1, 1, 5, 200}}, 1),
 };
-const std::vector<DType> dtypes = {DType::f32, DType::bf16};
-double unit_of(DType t) { return t == DType::bf16 ? unit_bf16 : unit_f32; }
+const std::vector<DType> dtypes = {DType::f32, DType::bf16, DType::f16};
+double unit_of(DType t) { return std::max(testing::rounding_to(t).unit, unit_f32); }
 
 using ForwardKernel = void (*)(const AttentionForward&, const Tensor&);
 using BackwardKernel = void (*)(const AttentionBackward&, const Tensor&);
@@ -42,9 +43,7 @@ std::vector<std::pair<ForwardKernel, BackwardKernel>> kernels() {
 
 Tensor tensor(Stream& stream, Shape shape, DType dtype, const std::vector<double>& values) {
   const Tensor t = stream.empty(shape, dtype);
-  for (std::int64_t i = 0; i < t.count(); ++i)
-    if (dtype == DType::bf16) t.bf16()[i] = to_bf16(float(values[std::size_t(i)]));
-    else t.f32()[i] = float(values[std::size_t(i)]);
+  for (std::int64_t i = 0; i < t.count(); ++i) testing::put(t, i, float(values[std::size_t(i)]));
   return t;
 }
 std::vector<double> values_of(const Tensor& t) {
@@ -85,8 +84,8 @@ void expect_within(const Tensor& got, const std::vector<double>& want, const std
   double worst = 0;
   std::size_t at = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {
-    const double error =
-        std::abs(value_at(got, std::int64_t(i)) - want[i]) / (bound[i] + unit_of(got.dtype) * std::abs(want[i]) * 1.01 + 1e-37);
+    const double error = std::abs(value_at(got, std::int64_t(i)) - want[i]) /
+                         (bound[i] + unit_of(got.dtype) * std::abs(want[i]) * 1.01 + testing::rounding_to(got.dtype).smallest + 1e-37);
     if (!(error <= worst)) worst = error, at = i;
   }
   EXPECT_LE(worst, 1.0) << what << " at " << at << ": " << value_at(got, std::int64_t(at)) << " for " << want[at];

@@ -115,7 +115,7 @@ struct Backward {
 
 void attention_backward(const ops::AttentionBackward& a, const Tensor& workspace) {
   const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, floats = AttentionBlocks(a.heads).backward_floats();
-  dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.qkv.dtype, "attention", [&]<class T>() {
     for_each_uneven(key_heads, [&](std::int64_t job) {
       const Backward<T> work(a, job / a.heads.kv_heads, job % a.heads.kv_heads, workspace.f32() + this_thread() * floats);
       work.load_keys_and_values();

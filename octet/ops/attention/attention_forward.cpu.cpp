@@ -105,7 +105,7 @@ void attention_forward(const ops::AttentionForward& a, const Tensor& workspace) 
   const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, query_blocks = sizes.keys / block;
   const std::int64_t wanted = key_heads == 0 ? 1 : ceil_div(4 * threads(), key_heads),
                      parts = wanted < query_blocks ? wanted : query_blocks;
-  dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.qkv.dtype, "attention", [&]<class T>() {
     for_each_uneven(key_heads * parts, [&](std::int64_t job) {
       const std::int64_t head = job % key_heads, part = parts - 1 - job / key_heads;  // the longest rows first
       const Forward<T> work(a, head / a.heads.kv_heads, head % a.heads.kv_heads, workspace.f32() + this_thread() * sizes.forward_floats());

@@ -74,6 +74,7 @@ std::shared_ptr<Tensor_attributes> mask_documents(const std::shared_ptr<fe::grap
 struct Sizes {
   Size B, H, Hkv, S, d, columns;
   bool documents;
+  fe::DataType_t type;
   explicit Sizes(const AttentionProblem& p)
       : B(p.tokens / p.heads.sequence),
         H(p.heads.heads),
@@ -81,7 +82,8 @@ struct Sizes {
         S(p.heads.sequence),
         d(p.heads.head_dim),
         columns(p.heads.columns()),
-        documents(p.documents) {}
+        documents(p.documents),
+        type(p.dtype == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16) {}
 };
 
 class Graphs final : public CudnnAttention {
@@ -121,19 +123,17 @@ class Graphs final : public CudnnAttention {
   }
 
   static void add_qkv(std::unordered_map<Size, void*>& at, const ops::QkvShape& heads, const Tensor& qkv, Id q, Id k, Id v) {
-    Bf16* const x = qkv.bf16();
-    at[q] = x + heads.query_column(0), at[k] = x + heads.key_column(0), at[v] = x + heads.value_column(0);
+    const auto column = [&](std::int64_t c) { return qkv.as<std::byte>() + c * Size(size_of(qkv.dtype)); };
+    at[q] = column(heads.query_column(0)), at[k] = column(heads.key_column(0)), at[v] = column(heads.value_column(0));
   }
   static void run(Queue queue, fe::graph::Graph& graph, std::unordered_map<Size, void*>& at, void* workspace, const char* what) {
     if (fe::detail::set_stream(library().handle, queue) != CUDNN_STATUS_SUCCESS) throw DeviceError("cuDNN: it does not take the stream");
     require(graph.execute(library().handle, at, workspace), what);
   }
 
-  static Graph new_graph() {
+  Graph new_graph() const {
     auto graph = std::make_shared<fe::graph::Graph>();
-    graph->set_io_data_type(fe::DataType_t::BFLOAT16)
-        .set_intermediate_data_type(fe::DataType_t::FLOAT)
-        .set_compute_data_type(fe::DataType_t::FLOAT);
+    graph->set_io_data_type(sizes_.type).set_intermediate_data_type(fe::DataType_t::FLOAT).set_compute_data_type(fe::DataType_t::FLOAT);
     return graph;
   }
   std::vector<Size> dims(Size heads) const { return {sizes_.B, heads, sizes_.S, sizes_.d}; }
@@ -210,7 +210,7 @@ constexpr Size fewest_tokens = 512;                         // fewer do not repa
 
 bool suits(const AttentionProblem& p) {
   const Size d = p.heads.head_dim;
-  return p.dtype == DType::bf16 && d % head_dim_multiple == 0 && d <= most_head_dim && p.tokens >= fewest_tokens && p.heads.sequence > 1;
+  return p.dtype != DType::f32 && d % head_dim_multiple == 0 && d <= most_head_dim && p.tokens >= fewest_tokens && p.heads.sequence > 1;
 }
 
 struct Known {

@@ -247,7 +247,7 @@ dim3 grid_of(const ops::QkvShape& h, std::int64_t tokens, std::int64_t heads, in
 void plain_attention_forward(Queue queue, const ops::AttentionForward& a) {
   const std::int64_t tokens = a.qkv.shape[0];
   const Sizes s = sizes_of(a);
-  dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.qkv.dtype, "attention", [&]<class T>() {
     with_tile(a.heads, [&]<int tile>() {
       const int bytes = shared_bytes(a.heads, tile, 4, 1);
       allow_shared(forward_kernel<tile, T>, bytes);
@@ -261,7 +261,7 @@ void plain_attention_forward(Queue queue, const ops::AttentionForward& a) {
 void plain_attention_backward(Queue queue, const ops::AttentionBackward& a, float* delta) {
   const std::int64_t tokens = a.qkv.shape[0];
   const Sizes s = sizes_of(a);
-  dispatch<float, Bf16>(a.qkv.dtype, "attention", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.qkv.dtype, "attention", [&]<class T>() {
     const T *const qkv = a.qkv.as<T>(), *const d_o = a.d_o.as<T>();
     constexpr int threads = 256;
     delta_kernel<T><<<unsigned(ceil_div(tokens * s.heads, threads / 32)), threads, 0, queue>>>(s, d_o, a.o.as<T>(), delta);

@@ -18,7 +18,7 @@ struct QkvShape {
   std::int64_t value_column(std::int64_t kv_head) const { return (heads + kv_heads + kv_head) * head_dim; }
 };
 
-/// Throws ContractError, in the name of `op`, unless the shape is sound (all positive, H a multiple of Hkv) and `qkv` is f32 or bf16
+/// Throws ContractError, in the name of `op`, unless the shape is sound (all positive, H a multiple of Hkv) and `qkv` is f32, bf16 or f16
 /// [T, columns()] with T a multiple of S.
 void check_qkv(const char* op, const QkvShape&, const Tensor& qkv);
 

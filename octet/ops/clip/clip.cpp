@@ -13,8 +13,8 @@ void clip(Stream& stream, const Clip& a) {
   check(a.max_norm >= 0, "clip: max_norm must be 0 or more, got {}", a.max_norm);
   check(!a.loss || a.loss.dtype == DType::f32, "clip: loss must be f32, got {}", a.loss.dtype);
   check(!a.nonfinite || a.nonfinite.dtype == DType::i64, "clip: nonfinite must be i64, got {}", a.nonfinite.dtype);
-  check(!a.unscale || (a.unscale.shape == Shape{1} && a.unscale.dtype == DType::f32), "clip: unscale must be f32 [1], got {} {}",
-        a.unscale.dtype, a.unscale.shape);
+  for (const auto& [t, what] : {std::pair(a.gradient_factor, "gradient_factor"), {a.loss_scale, "loss_scale"}})
+    check(!t || (t.shape == Shape{1} && t.dtype == DType::f32), "clip: {} must be f32 [1], got {} {}", what, t.dtype, t.shape);
   stream.count({.ops = 1, .bytes = double(sizeof(AdamWStep))});
   if (stream.device() == Device::cpu) clip_step(ClipValues(a));
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(clip, stream.queue(), a);

@@ -20,7 +20,7 @@ OCTET_HD bool any_positive(const std::int64_t* x, std::int64_t n) {
 /// A Clip's tensors as addresses, for the one thread that decides. Those that are empty are null.
 struct ClipValues {
   const double* sum_of_squares;
-  const float *loss, *unscale;
+  const float *loss, *gradient_factor, *loss_scale;
   const std::int64_t* nonfinite;
   std::int64_t losses, counters;
   float max_norm;
@@ -30,7 +30,8 @@ struct ClipValues {
   explicit ClipValues(const Clip& a)
       : sum_of_squares(a.sum_of_squares.as<double>()),
         loss(a.loss.f32()),
-        unscale(a.unscale.f32()),
+        gradient_factor(a.gradient_factor.f32()),
+        loss_scale(a.loss_scale.f32()),
         nonfinite(a.nonfinite.as<std::int64_t>()),
         losses(a.loss ? a.loss.count() : 0),
         counters(a.nonfinite ? a.nonfinite.count() : 0),
@@ -43,7 +44,7 @@ struct ClipValues {
 /// The part of an AdamWStep that clip() writes. Formula in clip.hpp.
 OCTET_HD void clip_step(const ClipValues& a) {
   AdamWStep& step = *a.step;
-  const float unscale = a.unscale != nullptr ? *a.unscale : 1.0f;
+  const float unscale = (a.gradient_factor != nullptr ? *a.gradient_factor : 1.0f) / (a.loss_scale != nullptr ? *a.loss_scale : 1.0f);
   const double norm = __builtin_sqrt(*a.sum_of_squares) * double(unscale);
   const bool clips = a.max_norm > 0 && norm > double(a.max_norm);
   const double largest = clips ? double(a.max_norm) : norm;  // that a gradient can be in the update

@@ -73,9 +73,11 @@ TEST(Clip, TheClippedNormIsNeverAboveTheLimitButForRounding) {
   }
 }
 
-TEST(Clip, MultipliesTheUnscaleFactorIn) {
+TEST(Clip, UnscalesBeforeItClips) {
   Case small(4096.0), large(4096.0 * 4096);  // with 1/64: norms of 1 and 64
-  for (Case* c : {&small, &large}) c->args.unscale = testing::tensor_of(c->stream, {0x1p-6f}, {1});
+  small.args.gradient_factor = testing::tensor_of(small.stream, {0x1p-6f}, {1});
+  large.args.gradient_factor = testing::tensor_of(large.stream, {4}, {1});
+  large.args.loss_scale = testing::tensor_of(large.stream, {0x1p8f}, {1});
   const AdamWStep a = small.run(), b = large.run();
   EXPECT_EQ(a.gradient_scale, 0x1p-6f);
   EXPECT_EQ(a.gradient_norm, 1);
@@ -118,7 +120,20 @@ TEST(Clip, RefusesTensorsThatDoNotFit) {
   EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .max_norm = NAN}), ContractError);
   EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .loss = sum}), ContractError);
   EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .nonfinite = step}), ContractError);
-  EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .unscale = step}), ContractError);
+  EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .gradient_factor = step}), ContractError);
+  EXPECT_THROW(clip(s, {.sum_of_squares = sum, .step = step, .loss_scale = sum}), ContractError);
+}
+
+// Gradients that are twice as large under twice the loss scale make the same step, bit by bit.
+TEST(Clip, TheLossScaleChangesNothingButTheFactorOfTheStoredGradient) {
+  for (const float max_norm : {0.0f, 0.3f, 5.0f}) {
+    Case plain(0.7, max_norm), scaled(0.7 * 0x1p32, max_norm);
+    scaled.args.loss_scale = testing::tensor_of(scaled.stream, {0x1p16f}, {1});
+    const AdamWStep a = plain.run(), b = scaled.run();
+    EXPECT_EQ(a.gradient_norm, b.gradient_norm);
+    EXPECT_EQ(a.gradient_scale, b.gradient_scale * 0x1p16f);
+    EXPECT_EQ(a.bias_correction1, b.bias_correction1);
+  }
 }
 
 }  // namespace

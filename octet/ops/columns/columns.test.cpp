@@ -16,7 +16,7 @@ TEST(Columns, ThoseNamedAreCopiedAndNoOthersAreTouched) {
   };
   for (const Range& r :
        {Range{5, 7, 2, 4, 1, 3}, Range{1, 1, 0, 1, 0, 1}, Range{300, 96, 64, 32, 0, 32}, Range{3, 4, 1, 5, 2, 0}, Range{0, 8, 0, 8, 4, 4}})
-    for (const DType dtype : {DType::f32, DType::bf16})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (auto* const kernel : testing::kernels(cpu::v3::copy_columns, cpu::v4::copy_columns)) {
         Stream s(Device::cpu);
         const Tensor from = gaussian_tensor(s, {r.rows, r.from_columns}, 1, dtype),

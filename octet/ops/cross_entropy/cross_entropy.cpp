@@ -5,7 +5,7 @@ namespace octet::ops {
 void cross_entropy(Stream& stream, const CrossEntropy& a) {
   check(a.logits.shape.rank == 2 && a.vocabulary > 0 && a.vocabulary <= a.logits.shape[1],
         "cross_entropy: logits must be [T, at least {}], got {}", a.vocabulary, a.logits.shape);
-  check(a.logits.dtype == DType::f32 || a.logits.dtype == DType::bf16, "cross_entropy: logits must be f32 or bf16, got {}", a.logits.dtype);
+  check(is_activation(a.logits.dtype), "cross_entropy: logits must be f32, bf16 or f16, got {}", a.logits.dtype);
   const Shape tokens{a.logits.shape[0]};
   check(a.targets.shape == tokens && a.targets.dtype == DType::i32 && a.losses.shape == tokens && a.losses.dtype == DType::f32,
         "cross_entropy: targets must be i32 {} and losses f32 {}, got {} {} and {} {}", tokens, tokens, a.targets.dtype, a.targets.shape,
@@ -13,6 +13,8 @@ void cross_entropy(Stream& stream, const CrossEntropy& a) {
   check(a.loss_sum.shape == Shape{1} && a.loss_sum.dtype == DType::f64 && a.counted.shape == Shape{1} && a.counted.dtype == DType::i64,
         "cross_entropy: loss_sum must be f64 [1] and counted i64 [1], got {} {} and {} {}", a.loss_sum.dtype, a.loss_sum.shape,
         a.counted.dtype, a.counted.shape);
+  check(!a.loss_scale || (a.loss_scale.shape == Shape{1} && a.loss_scale.dtype == DType::f32),
+        "cross_entropy: loss_scale must be f32 [1], got {} {}", a.loss_scale.dtype, a.loss_scale.shape);
   stream.count({.ops = 1, .bytes = (a.gradient ? 2.0 : 1.0) * double(a.logits.bytes())});
   OCTET_LAUNCH(stream, cross_entropy, a);
 }

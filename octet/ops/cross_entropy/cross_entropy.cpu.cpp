@@ -8,8 +8,10 @@ namespace {
 
 OCTET_HD void store(float* p, float x) { *p = x; }
 OCTET_HD void store(Bf16* p, float x) { *p = to_bf16(x); }
+OCTET_HD void store(Fp16* p, float x) { *p = to_fp16(x); }
 OCTET_HD float load(const float* p) { return *p; }
 OCTET_HD float load(const Bf16* p) { return to_float(*p); }
+OCTET_HD float load(const Fp16* p) { return to_float(*p); }
 
 // One token; returns its loss.
 template <class T>
@@ -23,9 +25,10 @@ float cross_entropy_row(const ops::CrossEntropy& a, std::int64_t target, T* x) {
   const bool known = target >= 0 && target < a.vocabulary;
   const float logit = known ? load(x + target) : __builtin_nanf("");
   if (a.gradient) {
-    ops::scaled_softmax(Lane{}, a.vocabulary, row, a.gradient_scale, x, x);
+    const float factor = ops::gradient_factor(a.gradient_scale, a.loss_scale.f32());
+    ops::scaled_softmax(Lane{}, a.vocabulary, row, factor, x, x);
     // From the unrounded softmax: p - 1 must not cancel the bits of p that BF16 keeps.
-    if (known) store(x + target, (math::exp(logit - row.most) / row.sum - 1.0f) * a.gradient_scale);
+    if (known) store(x + target, (math::exp(logit - row.most) / row.sum - 1.0f) * factor);
     __builtin_memset(x + a.vocabulary, 0, std::size_t(columns - a.vocabulary) * sizeof(T));
   }
   return ops::cross_entropy_loss(row, logit);
@@ -37,7 +40,7 @@ void cross_entropy(const ops::CrossEntropy& a) {
   const std::int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
   const auto* const targets = a.targets.as<std::int32_t>();
   float* const losses = a.losses.f32();
-  dispatch<float, Bf16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
     for_each(rows, columns * 16, [&](std::int64_t t) { losses[t] = cross_entropy_row(a, targets[t], a.logits.as<T>() + t * columns); });
   });
   double sum = 0;

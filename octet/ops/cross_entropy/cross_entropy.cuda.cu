@@ -16,6 +16,7 @@ struct Chunk {
   const std::int32_t* targets;
   float* losses;
   float gradient_scale;
+  const float* loss_scale;
   bool gradient;
 };
 
@@ -123,11 +124,12 @@ __global__ void __launch_bounds__(threads) cross_entropy_kernel(const Chunk a, T
   auto read = cluster.barrier_arrive();
   if (first && cluster.block_rank() == 0) a.losses[token] = ops::cross_entropy_loss(row, logit);
   if (a.gradient) {
-    ops::scaled_softmax(QuickLanes<threads, N>{}, n, row, a.gradient_scale, x, slice.x);
+    const float factor = ops::gradient_factor(a.gradient_scale, a.loss_scale);
+    ops::scaled_softmax(QuickLanes<threads, N>{}, n, row, factor, x, slice.x);
     for (std::int64_t c = n + threadIdx.x; c < slice.columns; c += threads) slice.x[c] = T{};
     __syncthreads();
     // From the unrounded softmax: p - 1 must not cancel the bits of p that BF16 keeps.
-    if (here && first) store(slice.x, target - begin, Pack<1>{(quick_exp(logit - row.most) / row.sum - 1.0f) * a.gradient_scale});
+    if (here && first) store(slice.x, target - begin, Pack<1>{(quick_exp(logit - row.most) / row.sum - 1.0f) * factor});
   }
   cluster.barrier_wait(std::move(read));
 }
@@ -184,8 +186,8 @@ void cross_entropy(Queue queue, const ops::CrossEntropy& a) {
   const std::int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
   if (rows == 0) return;
   const auto* const targets = a.targets.as<std::int32_t>();
-  const Chunk chunk{columns, a.vocabulary, targets, a.losses.f32(), a.gradient_scale, a.gradient};
-  dispatch<float, Bf16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
+  const Chunk chunk{columns, a.vocabulary, targets, a.losses.f32(), a.gradient_scale, a.loss_scale.f32(), a.gradient};
+  dispatch<float, Bf16, Fp16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
     if (a.vocabulary <= 4096) run<T, 128>(queue, chunk, a.logits, 1);
     else if (columns <= 4 * most_kept<T>) run<T, 512>(queue, chunk, a.logits, 4);
     else run<T, 512>(queue, chunk, a.logits, 8);

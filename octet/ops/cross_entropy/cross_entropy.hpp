@@ -9,9 +9,10 @@ namespace octet::ops {
 ///   logits[t, v] <- (softmax(logits[t])[v] - (v == targets[t])) * gradient_scale            when `gradient`
 ///   loss_sum += sum_t losses[t],  counted += number of tokens that count
 /// A target of -1 does not count: its loss and gradient are 0. Columns from `vocabulary` on are padding: never read as logits, their
-/// gradient is 0. logits: [T, V] f32 or bf16; targets: i32 [T]; losses: f32 [T]; loss_sum: f64 [1], added to in order of t, the same
+/// gradient is 0. logits: [T, V] f32, bf16 or f16; targets: i32 [T]; losses: f32 [T]; loss_sum: f64 [1], added to in order of t, the same
 /// for any number of threads; counted: i64 [1], added to. Maxima are taken out first, sums are FP32. A target that is no token of
-/// the vocabulary has loss NaN. `gradient_scale` is constant in a run: 1 / (tokens in a step). On a GPU all sums are in another order,
+/// the vocabulary has loss NaN. `gradient_scale` is constant in a run: 1 / (tokens in a step). `loss_scale`: f32 [1] or empty, a further
+/// factor of the gradient, read on the device. On a GPU all sums are in another order,
 /// always the same, and exponentials in another way: last bits differ from the CPU's.
 /// So that logits never exist whole, the caller works through its tokens in chunks.
 struct CrossEntropy {
@@ -19,6 +20,7 @@ struct CrossEntropy {
   std::int64_t vocabulary;
   Tensor losses, loss_sum, counted;
   float gradient_scale = 1;
+  Tensor loss_scale = {};
   bool gradient = true;  // false: forward only, the logits stay
 };
 /// Throws ContractError on other shapes or dtypes.

@@ -30,6 +30,11 @@ OCTET_HD auto cross_entropy_loss(const RowSoftmax<S>& row, T logit) {
   return log(row.sum) + (row.most - logit);
 }
 
+/// The factor of the gradient; loss_scale may be null.
+OCTET_HD float gradient_factor(float gradient_scale, const float* loss_scale) {
+  return loss_scale != nullptr ? gradient_scale * *loss_scale : gradient_scale;
+}
+
 /// y = p * scale: the gradient except for the target's 1. y may be x.
 template <class Lanes, class X, class Y, class S>
 OCTET_HD void scaled_softmax(Lanes lanes, std::int64_t vocabulary, const RowSoftmax<S>& row, float scale, const X* x, Y* y) {

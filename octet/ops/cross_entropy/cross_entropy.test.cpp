@@ -8,7 +8,7 @@
 #include "octet/tensor/cpu/threads.hpp"
 #include "tests/testing/dual.hpp"
 #include "tests/testing/lanes.hpp"
-#include "tests/testing/testing.hpp"
+#include "tests/testing/tensors.hpp"
 
 namespace octet::ops {
 namespace {
@@ -39,10 +39,7 @@ struct Problem {
     for (std::int64_t t = 0; t < tokens; ++t)
       target(t) = t % 5 == 3 ? -1 : std::int32_t(philox(2, std::uint64_t(t)).w[0] % std::uint64_t(vocabulary));
   }
-  void set(std::int64_t i, float x) {
-    if (logits.dtype == DType::bf16) logits.bf16()[i] = to_bf16(x);
-    else logits.f32()[i] = x;
-  }
+  void set(std::int64_t i, float x) { testing::put(logits, i, x); }
   std::int32_t& target(std::int64_t t) { return targets.as<std::int32_t>()[t]; }
   std::vector<double> values() const {
     std::vector<double> out;
@@ -87,13 +84,14 @@ TEST(CrossEntropy, LossAndGradientAreWithinTheirBoundOfTheDefinition) {
   const std::int64_t shapes[][3] = {{1, 1, 1}, {3, 16, 16}, {7, 48, 37}, {33, 272, 257}, {5, 5008, 5001}, {0, 16, 16}};
   const float scale = 0.125f / 7;
   for (const auto& [tokens, columns, vocabulary] : shapes)
-    for (const DType dtype : {DType::f32, DType::bf16})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const Kernel kernel : kernels()) {
         Problem p(tokens, columns, vocabulary, dtype);
         const auto x = p.values();
         kernel(p.args(scale));
         const auto dx = p.values();
-        const double unit = dtype == DType::bf16 ? testing::unit_bf16 : u;
+        const testing::RoundingTo stored = testing::rounding_to(dtype);
+        const double unit = std::max(stored.unit, u);
         for (std::int64_t t = 0; t < tokens; ++t) {
           const bool counts = p.target(t) != -1;
           const Reference want = reference(&x[std::size_t(t * columns)], vocabulary, counts ? p.target(t) : 0, scale);
@@ -101,7 +99,8 @@ TEST(CrossEntropy, LossAndGradientAreWithinTheirBoundOfTheDefinition) {
           for (std::int64_t v = 0; v < columns; ++v) {
             const bool zero = !counts || v >= vocabulary;
             const double g = zero ? 0 : want.gradient[std::size_t(v)], bound = zero ? 0 : want.gradient_bound[std::size_t(v)];
-            ASSERT_NEAR(dx[std::size_t(t * columns + v)], g, bound + unit * (std::abs(g) + bound) + 1e-40) << t << ", " << v;
+            ASSERT_NEAR(dx[std::size_t(t * columns + v)], g, bound + unit * (std::abs(g) + bound) + stored.smallest + 1e-40)
+                << t << ", " << v;
           }
         }
       }
@@ -117,6 +116,36 @@ TEST(CrossEntropy, GradientFormulaIsTheDerivativeOfTheLossFormula) {
     std::vector<double> p(values.begin(), values.end());
     scaled_softmax(NumberLane<double>{}, vocabulary, row_softmax(NumberLane<double>{}, vocabulary, p.data()), 1.0f, p.data(), p.data());
     EXPECT_NEAR(loss.slope, p[std::size_t(i)] - (i == target), 1e-14);
+  }
+}
+
+// A power of two multiplies the gradient exactly and changes no loss.
+TEST(CrossEntropy, TheLossScaleMultipliesTheGradientAlone) {
+  for (const Kernel kernel : kernels()) {
+    Problem plain(7, 48, 37, DType::f32), scaled(7, 48, 37, DType::f32);
+    CrossEntropy a = scaled.args(0.25f);
+    a.loss_scale = scaled.stream.empty({1}, DType::f32);
+    *a.loss_scale.f32() = 0x1p12f;
+    kernel(plain.args(0.25f)), kernel(a);
+    std::vector<double> wanted = plain.values();
+    for (double& x : wanted) x *= 0x1p12;
+    EXPECT_EQ(scaled.values(), wanted);
+    EXPECT_EQ(*scaled.loss_sum.as<double>(), *plain.loss_sum.as<double>());
+  }
+}
+
+// The smallest FP16 number is 2^-24, and half of it rounds to 0.
+TEST(CrossEntropy, GradientsBelow2ToTheMinus25AreLostInFp16WithoutALossScale) {
+  for (const float scale : {0.0f, 1.0f, 0x1p16f}) {
+    Problem p(1, 4, 4, DType::f16);
+    p.target(0) = 0;
+    for (int v = 0; v < 4; ++v) p.set(v, 0);  // probabilities of 1/4
+    CrossEntropy a = p.args(0x1.8p-24f);      // gradients of -0x1.2p-24 and 0x1.8p-26, before the scale
+    if (scale > 0) a.loss_scale = p.stream.empty({1}, DType::f32), *a.loss_scale.f32() = scale;
+    cross_entropy(p.stream, a);
+    const bool kept = scale == 0x1p16f;
+    EXPECT_EQ(p.values(),
+              kept ? (std::vector<double>{-0x1.2p-8, 0x1.8p-10, 0x1.8p-10, 0x1.8p-10}) : (std::vector<double>{-0x1p-24, 0, 0, 0}));
   }
 }
 
@@ -190,7 +219,9 @@ TEST(CrossEntropy, RunsDryAndRefusesWrongShapes) {
   EXPECT_EQ(null.work().bytes, 2.0 * 8 * 32 * 2);
   a.vocabulary = 33;
   EXPECT_THROW(cross_entropy(null, a), ContractError);
-  a.vocabulary = 30, a.targets = losses;
+  a.vocabulary = 30, a.loss_scale = targets;
+  EXPECT_THROW(cross_entropy(null, a), ContractError);
+  a.loss_scale = {}, a.targets = losses;
   EXPECT_THROW(cross_entropy(null, a), ContractError);
   a.targets = targets, a.loss_sum = losses;
   EXPECT_THROW(cross_entropy(null, a), ContractError);

@@ -21,7 +21,7 @@ OCTET_HD void add_row(float* row, const T* dy, std::int64_t cols) {
 
 void embedding_forward(const ops::EmbeddingForward& a) {
   dispatch<float, Bf16>(a.table.dtype, "embedding table", [&]<class Table>() {
-    dispatch<float, Bf16>(a.out.dtype, "embedding", [&]<class T>() {
+    dispatch<float, Bf16, Fp16>(a.out.dtype, "embedding", [&]<class T>() {
       const std::int64_t cols = a.table.shape[1], length = a.positions ? a.positions.shape[0] : 1;
       const float* const positions = a.positions.f32();
       for_each(a.tokens.count(), cols * 8, [&](std::int64_t t) {
@@ -41,7 +41,7 @@ void embedding_forward(const ops::EmbeddingForward& a) {
 // A job is a range of columns over all tokens, since two tokens may share a row.
 void embedding_backward(const ops::EmbeddingBackward& a, const Tensor&) {
   constexpr std::int64_t job_cols = 64;  // 256 bytes of a row: a few cache lines at once
-  dispatch<float, Bf16>(a.dy.dtype, "embedding", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.dy.dtype, "embedding", [&]<class T>() {
     const std::int64_t rows = a.tokens.count(), cols = a.dtable.shape[1], length = a.dpositions ? a.dpositions.shape[0] : 1;
     float* const dpositions = a.dpositions.f32();
     for_each(ceil_div(cols, job_cols), rows * job_cols * 8, [&](std::int64_t job) {

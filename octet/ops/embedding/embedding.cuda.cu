@@ -192,7 +192,7 @@ void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
   const std::int64_t tokens = a.tokens.count(), cols = a.table.shape[1], length = a.positions ? a.positions.shape[0] : 1;
   if (tokens == 0) return;
   dispatch<float, Bf16>(a.table.dtype, "embedding table", [&]<class Table>() {
-    dispatch<float, Bf16>(a.out.dtype, "embedding", [&]<class T>() {
+    dispatch<float, Bf16, Fp16>(a.out.dtype, "embedding", [&]<class T>() {
       with_pack<std::conditional_t<sizeof(Table) < sizeof(T), Table, T>>(cols, [&]<int N>() {
         embedding_forward_kernel<Table, T, N><<<unsigned(ceil_div(tokens, rows_a_block)), threads, 0, queue>>>(
             tokens, cols, a.table.shape[0], length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.positions.f32(),
@@ -206,7 +206,7 @@ void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
 void embedding_backward(Queue queue, const ops::EmbeddingBackward& a, const Tensor& lists) {
   const std::int64_t tokens = a.tokens.count(), cols = a.dtable.shape[1], vocabulary = a.dtable.shape[0];
   if (tokens == 0 || cols == 0) return;
-  dispatch<float, Bf16>(a.dy.dtype, "embedding", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.dy.dtype, "embedding", [&]<class T>() {
     const T* const dy = a.dy.as<T>();
     int* const words = lists.as<int>();
     add_by_id(queue, a.tokens.as<std::int32_t>(), tokens, vocabulary, cols, words, dy, a.dtable.f32());

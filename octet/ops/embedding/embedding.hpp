@@ -7,7 +7,7 @@ namespace octet::ops {
 /// out[t, c] = table[tokens[t], c] (+ positions[t mod L - start, c]), start = document_starts[t], or 0 if that is empty.
 /// table: f32 or bf16 [V, D]; tokens: i32 [T], the sequences of a batch one after the other; positions: f32 [L, D] with L the length of a
 /// sequence (the first L rows of a longer table: Tensor::rows), or empty; document_starts: i32 [T] (attention/documents.hpp),
-/// or empty; out: [T, D] f32 or bf16.
+/// or empty; out: [T, D] f32, bf16 or f16.
 struct EmbeddingForward {
   Tensor table, tokens;
   Tensor out;
@@ -18,7 +18,7 @@ struct EmbeddingForward {
 void embedding_forward(Stream&, const EmbeddingForward&);
 
 /// dtable[tokens[t], c] += dy[t, c],   dpositions[t mod L - start, c] += dy[t, c].
-/// dy: [T, D] f32 or bf16; dtable: f32 [V, D] and dpositions: f32 [L, D] or empty, both added to. Every element is summed in the
+/// dy: [T, D] f32, bf16 or f16; dtable: f32 [V, D] and dpositions: f32 [L, D] or empty, both added to. Every element is summed in the
 /// order of t: the same bits for any number of threads. On a GPU a token outside [0, V) adds nothing.
 struct EmbeddingBackward {
   Tensor dy, tokens;

@@ -11,7 +11,7 @@ using testing::gaussian_tensor;
 
 constexpr std::int64_t vocabulary = 11, length = 6;
 constexpr std::int64_t shapes[][2] = {{0, 8}, {1, 1}, {6, 7}, {12, 64}, {18, 65}, {600, 200}};
-constexpr DType dtypes[] = {DType::f32, DType::bf16};
+constexpr DType dtypes[] = {DType::f32, DType::bf16, DType::f16};
 
 Tensor tokens_of(Stream& stream, const std::vector<std::int32_t>& ids) {
   const Tensor t = stream.empty({std::int64_t(ids.size())}, DType::i32);
@@ -39,7 +39,7 @@ TEST(Embedding, EveryRowIsItsTokensRowPlusItsPositions) {
                      tokens = some_tokens(s, rows);
         const Tensor out = s.empty({rows, cols}, dtype), plain = s.empty({rows, cols}, dtype);
         kernel({.table = table, .tokens = tokens, .out = plain});
-        const auto stored = [&](float x) { return dtype == DType::f32 ? x : to_float(to_bf16(x)); };
+        const auto stored = [&](float x) { return testing::rounded(x, dtype); };
         for (const Tensor& starts : some_starts(s, rows)) {
           kernel({.table = table, .tokens = tokens, .out = out, .positions = positions, .document_starts = starts});
           for (std::int64_t t = 0; t < rows; ++t)

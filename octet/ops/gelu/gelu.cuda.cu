@@ -1,45 +1,50 @@
 #include "octet/ops/gelu/gelu.kernels.hpp"
 #include "octet/ops/gelu/gelu.math.hpp"
-#include "octet/ops/quantize/cuda/tile.cuh"
+#include "octet/ops/quantize/cuda/coded.cuh"
 
 namespace octet::cuda {
 namespace {
 
-template <class T>
+template <class T, class Rows>
 struct Gelu {
   static constexpr int outputs = 1;
-  const T* x;
+  Rows x;
   int cols;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
-    ops::gelu_row(PackLanes<N>{col}, cols, row_of(x, row, cols), Kept<N>{&out[0]});
+    ops::gelu_row(typename Rows::template Lanes<N>{col}, cols, x(row), Kept<N>{&out[0]});
   }
 };
 
-template <class T>
+template <class T, class Rows>
 struct GeluGradient {
   static constexpr int outputs = 1;
-  const T *dy, *x;
+  const T* dy;
+  Rows x;
   int cols;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
-    ops::gelu_backward_row(PackLanes<N>{col}, cols, row_of(dy, row, cols), row_of(x, row, cols), Kept<N>{&out[0]});
+    ops::gelu_backward_row(typename Rows::template Lanes<N>{col}, cols, row_of(dy, row, cols), x(row), Kept<N>{&out[0]});
   }
 };
 
 }  // namespace
 
-void gelu_forward(Queue queue, const Tensor& x, const ops::Sink& y) {
-  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() {
-    fill_sink<T>(queue, y, Gelu<T>{x.as<T>(), int(x.shape[1])}, packs_of_eight(x));
+void gelu_forward(Queue queue, const ops::Saved& x, const ops::Sink& y) {
+  dispatch<float, Bf16, Fp16>(x.dtype, "gelu", [&]<class T>() {
+    with_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
+      fill_sink<T>(queue, y, Gelu<T, Rows>{rows, int(x.shape[1])}, aligned);
+    });
   });
 }
 
-void gelu_backward(Queue queue, const Tensor& dy, const Tensor& x, const ops::Sink& dx) {
-  dispatch<float, Bf16>(x.dtype, "gelu", [&]<class T>() {
-    fill_sink<T>(queue, dx, GeluGradient<T>{dy.as<T>(), x.as<T>(), int(x.shape[1])}, packs_of_eight(dy) && packs_of_eight(x));
+void gelu_backward(Queue queue, const Tensor& dy, const ops::Saved& x, const ops::Sink& dx) {
+  dispatch<float, Bf16, Fp16>(x.dtype, "gelu", [&]<class T>() {
+    with_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
+      fill_sink<T>(queue, dx, GeluGradient<T, Rows>{dy.as<T>(), rows, int(x.shape[1])}, packs_of_eight(dy) && aligned);
+    });
   });
 }
 

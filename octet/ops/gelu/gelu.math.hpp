@@ -25,9 +25,9 @@ OCTET_HD GeluArgument<V> gelu_argument(V x) {
   return {x * (square * gelu::cubic + gelu::slope), square * gelu::cubic * 3.0f + gelu::slope};
 }
 
-/// One row of GELU. Formulas in gelu.hpp.
+/// One row of GELU. X is the source of loads: a pointer, or a row of codes. Formulas in gelu.hpp.
 template <class Lanes, class X, class Y>
-OCTET_HD void gelu_row(Lanes lanes, std::int64_t cols, const X* x, Y y) {
+OCTET_HD void gelu_row(Lanes lanes, std::int64_t cols, X x, Y y) {
   using math::sigmoid;
   lanes.each(cols, [&](auto at) {
     const auto v = lanes.load(x, at);
@@ -36,8 +36,8 @@ OCTET_HD void gelu_row(Lanes lanes, std::int64_t cols, const X* x, Y y) {
 }
 
 /// One row of its backward.
-template <class Lanes, class X, class Y>
-OCTET_HD void gelu_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, Y dx) {
+template <class Lanes, class D, class X, class Y>
+OCTET_HD void gelu_backward_row(Lanes lanes, std::int64_t cols, const D* dy, X x, Y dx) {
   using math::sigmoid;
   lanes.each(cols, [&](auto at) {
     const auto v = lanes.load(x, at);

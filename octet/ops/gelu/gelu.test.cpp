@@ -3,7 +3,7 @@
 #include "octet/ops/gelu/gelu.kernels.hpp"
 #include "octet/ops/gelu/gelu.math.hpp"
 #include "tests/testing/dual.hpp"
-#include "tests/testing/sinks.hpp"
+#include "tests/testing/saved.hpp"
 
 namespace octet::ops {
 namespace {
@@ -91,11 +91,50 @@ TEST(Gelu, IsXOrZeroFarFromZeroAndLetsThroughWhatIsNotFinite) {
 
 TEST(Gelu, AFusedQuantizeGivesTheBitsOfASecondPass) {
   for (const auto [rows, cols] : testing::row_shapes)
-    for (const DType dtype : testing::activation_dtypes) {
+    for (const DType dtype : testing::quantized_dtypes) {
       Stream data(Device::cpu);
       const Tensor x = gaussian_tensor(data, {rows, cols}, 1, dtype, 6), dy = gaussian_tensor(data, {rows, cols}, 2, dtype);
       testing::expect_fused_equals_unfused(x.shape, dtype, [&](Stream& s, Sink& y) { gelu_forward(s, x, y); });
       testing::expect_fused_equals_unfused(x.shape, dtype, [&](Stream& s, Sink& dx) { gelu_backward(s, dy, x, dx); });
+    }
+}
+
+struct Isa {
+  void (*forward)(const Saved&, const Sink&);
+  void (*backward)(const Tensor&, const Saved&, const Sink&);
+};
+
+// Rows of whole blocks, and rows and widths that fill no register.
+const Shape coded_shapes[] = {{1, 32}, {3, 96}, {130, 288}, {5, 1024}};
+
+TEST(Gelu, CodesAreReadAsTheValuesThatTheyStandFor) {
+  for (const Shape& shape : coded_shapes)
+    for (const DType dtype : testing::activation_dtypes)
+      for (const Isa isa :
+           testing::kernels(Isa{cpu::v3::gelu_forward, cpu::v3::gelu_backward}, Isa{cpu::v4::gelu_forward, cpu::v4::gelu_backward})) {
+        Stream s(Device::cpu);
+        const std::int64_t rows = shape[0], cols = shape[1];
+        const Tensor x = gaussian_tensor(s, {rows, cols}, 1, dtype, 6), dy = gaussian_tensor(s, {rows, cols}, 2, dtype);
+        const Saved codes = testing::codes_of(s, x);
+        const Tensor values = values_of(s, codes);
+        Sink y[2] = {plain_sink(s, dy.shape, dtype), plain_sink(s, dy.shape, dtype)};
+        Sink dx[2] = {plain_sink(s, x.shape, dtype), plain_sink(s, x.shape, dtype)};
+        isa.forward(codes, y[0]), isa.forward(values, y[1]);
+        isa.backward(dy, codes, dx[0]), isa.backward(dy, values, dx[1]);
+        EXPECT_EQ(testing::bytes(y[0].plain), testing::bytes(y[1].plain)) << rows << " " << cols;
+        EXPECT_EQ(testing::bytes(dx[0].plain), testing::bytes(dx[1].plain)) << rows << " " << cols;
+        EXPECT_NE(testing::bytes(values), testing::bytes(x)) << "codes have fewer digits";
+      }
+}
+
+TEST(Gelu, SavesTheCodesOfQuantizeInForwardsPass) {
+  for (const Shape& shape : coded_shapes)
+    for (const DType dtype : testing::activation_dtypes) {
+      Stream s(Device::cpu);
+      const std::int64_t rows = shape[0], cols = shape[1];
+      const auto forward = [](Stream& stream, const Tensor& x, Sink& y, Sink* codes) { gelu_forward(stream, x, y, codes); };
+      for (const Tensor& x : {gaussian_tensor(s, {rows, cols}, 1, dtype, 6), testing::odd_tensor(s, {rows, cols}, dtype)})
+        testing::expect_saves_what_quantize_stores(s, x, {rows, cols}, forward);
     }
 }
 

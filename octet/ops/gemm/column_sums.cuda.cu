@@ -43,7 +43,7 @@ __global__ void parts_kernel(std::int64_t strips, std::int64_t columns, const fl
 void add_column_sums(Queue queue, const Tensor& x, const Tensor& db, const Tensor& parts) {
   const std::int64_t rows = x.shape[0], columns = x.shape[1], strips = parts.shape[0], strip = ceil_div(rows, strips);
   if (x.count() == 0) return;
-  dispatch<float, Bf16>(x.dtype, "add_column_sums", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(x.dtype, "add_column_sums", [&]<class T>() {
     with_pack<T>(columns, [&]<int N>() {
       const dim3 grid(unsigned(ceil_div(columns, lanes * N)), unsigned(strips));
       strip_kernel<T, N><<<grid, dim3(lanes, depth), 0, queue>>>(rows, columns, strip, x.as<T>(), parts.f32());

@@ -27,6 +27,7 @@ cudaDataType type_of(DType t) {
     case DType::e4m3: return CUDA_R_8F_E4M3;
     case DType::e5m2: return CUDA_R_8F_E5M2;
     case DType::bf16: return CUDA_R_16BF;
+    case DType::f16: return CUDA_R_16F;
     default: return CUDA_R_32F;
   }
 }
@@ -77,7 +78,7 @@ struct Prepared {
     if (f.factor) description.set(CUBLASLT_MATMUL_DESC_POINTER_MODE, std::int32_t(CUBLASLT_POINTER_MODE_DEVICE));
     if (f.biased) {
       description.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      description.set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, std::int32_t(CUDA_R_16BF));
+      description.set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, std::int32_t(type_of(f.d)));
     }
   }
 

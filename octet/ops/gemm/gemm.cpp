@@ -23,8 +23,8 @@ GemmReady prepare(Stream& stream, const Quantized& q, DType compute) {
 
 void check_operand(const Quantized& q, std::string_view which, bool cpu) {
   const DType t = q.codes.dtype;
-  check(q.codes.shape.rank == 2 && (is_fp8(t) || t == DType::f32 || t == DType::bf16),
-        "gemm: {} must be a matrix of e4m3, e5m2, bf16 or f32, got {} {}", which, q.codes.shape, t);
+  check(q.codes.shape.rank == 2 && (is_fp8(t) || is_activation(t)), "gemm: {} must be a matrix of e4m3, e5m2, bf16, f16 or f32, got {} {}",
+        which, q.codes.shape, t);
   if (!is_fp8(t)) {
     const bool factor = cpu && q.decoded && one_descale(q) && q.descales.dtype == DType::f32;
     return check(!q.descales || factor, "gemm: {} is {} and cannot have descales", which, t);
@@ -40,8 +40,8 @@ void check_gemm(const Gemm& g, bool cpu) {
   check_operand(g.a, "a", cpu), check_operand(g.b, "b", cpu);
   const std::int64_t M = g.a.rows(), N = g.b.rows(), K = g.a.cols();
   check(g.b.cols() == K, "gemm: a and b must have one K, got [{}, {}] and [{}, {}]", M, K, N, g.b.cols());
-  check(g.d.shape == Shape{M, N} && (g.d.dtype == DType::f32 || g.d.dtype == DType::bf16),
-        "gemm: d must be [{}, {}] of f32 or bf16, got {} {}", M, N, g.d.shape, g.d.dtype);
+  check(g.d.shape == Shape{M, N} && is_activation(g.d.dtype), "gemm: d must be [{}, {}] of f32, bf16 or f16, got {} {}", M, N, g.d.shape,
+        g.d.dtype);
   check(!g.bias || (g.bias.shape == Shape{N} && g.bias.dtype == DType::f32), "gemm: bias must be f32 [{}], got {} {}", N, g.bias.dtype,
         g.bias.shape);
 }
@@ -49,12 +49,12 @@ void check_gemm(const Gemm& g, bool cpu) {
 // K = 0: every sum is empty.
 void empty_sums(const Gemm& g) {
   const std::int64_t M = g.d.shape[0], N = g.d.shape[1];
-  for (std::int64_t m = 0; m < M; ++m)
-    for (std::int64_t n = 0; n < N; ++n) {
-      const float sum = g.bias ? g.bias.f32()[n] : 0.0f;
-      if (g.d.dtype == DType::bf16) g.d.bf16()[m * N + n] = to_bf16(g.accumulate ? to_float(g.d.bf16()[m * N + n]) + sum : sum);
-      else g.d.f32()[m * N + n] = g.accumulate ? g.d.f32()[m * N + n] + sum : sum;
+  dispatch<float, Bf16, Fp16>(g.d.dtype, "gemm", [&]<class T>() {
+    for (std::int64_t i = 0; i < M * N; ++i) {
+      const float sum = g.bias ? g.bias.f32()[i % N] : 0.0f;
+      g.d.as<T>()[i] = from_float<T>(g.accumulate ? value_at(g.d, i) + sum : sum);
     }
+  });
 }
 
 void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, const Tensor& sums) {
@@ -108,12 +108,14 @@ GemmSpace space_on_gpu(Stream& stream, const Gemm& g, double flops) {
     if (eight_bit(g)) stream.count({.emulated_flops = flops});
     if (!s.a.descaled || !s.b.descaled) s.factor = scratch({64}, DType::f32);
   }
-  if (g.d.dtype == DType::bf16 && s.way != GemmWay::promoted) {
-    // cuBLASLt does not round sums of f32 operands to bf16; and where it has no kernel that adds the bias at once, it rounds before it
-    // adds.
-    const bool adds_bias = !s.factor && g.d.shape[1] % 8 == 0;
-    if (s.a.values.dtype == DType::f32 || (g.bias && !adds_bias)) s.sums = scratch(g.d.shape, DType::f32);
-    else if (g.bias) s.bias = scratch(g.bias.shape, DType::bf16);
+  if (g.d.dtype != DType::f32 && s.way != GemmWay::promoted) {
+    // cuBLASLt does not round sums of f32 operands to 16 bits, nor those of one 16-bit type to the other; and where it has no kernel that
+    // adds the bias at once, it rounds before it adds.
+    const DType operands = s.a.values.dtype;
+    const bool adds_bias = !s.factor && g.d.shape[1] % 8 == 0,
+               rounds = operands == g.d.dtype || (is_fp8(operands) && g.d.dtype == DType::bf16);
+    if (!rounds || (g.bias && !adds_bias)) s.sums = scratch(g.d.shape, DType::f32);
+    else if (g.bias) s.bias = scratch(g.bias.shape, g.d.dtype);
   }
   s.workspace = scratch({gemm_workspace_bytes}, DType::u8);
   return s;
@@ -123,7 +125,7 @@ void gemm_on_cpu(Stream& stream, const Gemm& g) {
   const DType compute = stream.target().gemm_compute == DType::bf16 && fits_bf16(g.a) && fits_bf16(g.b) ? DType::bf16 : DType::f32;
   const GemmReady a = prepare(stream, g.a, compute), b = prepare(stream, g.b, compute);
   Tensor sums;
-  const bool rounded = g.d.dtype == DType::bf16 && (compute == DType::f32 || g.accumulate);
+  const bool rounded = g.d.dtype == DType::f16 || (g.d.dtype == DType::bf16 && (compute == DType::f32 || g.accumulate));
   const bool scaled_and_added = g.accumulate && (!a.descaled || !b.descaled);  // in one call, oneDNN leaves its fast kernels
   if (rounded || scaled_and_added) sums = stream.empty(g.d.shape, DType::f32, Lifetime::scratch, Category::workspace);
   if (stream.device() == Device::cpu) run(g, compute, a, b, sums);

@@ -6,17 +6,19 @@ namespace octet::cpu::OCTET_ISA {
 
 void round_sums(const Tensor& sums, float alpha, const float* bias, const Tensor& d) {
   const std::int64_t N = d.shape[1];
-  for_each(d.shape[0], N * 6, [&](std::int64_t r) {
-    const float* const s = sums.f32() + r * N;
-    Bf16* const out = d.bf16() + r * N;
-    if (bias != nullptr) Lane{}.each(N, [&](auto c) { Lane{}.store(out, c, Lane{}.load(s, c) * alpha + Lane{}.load(bias, c)); });
-    else Lane{}.each(N, [&](auto c) { Lane{}.store(out, c, Lane{}.load(s, c) * alpha); });
+  dispatch<Bf16, Fp16>(d.dtype, "round_sums", [&]<class T>() {
+    for_each(d.shape[0], N * 6, [&](std::int64_t r) {
+      const float* const s = sums.f32() + r * N;
+      T* const out = d.as<T>() + r * N;
+      if (bias != nullptr) Lane{}.each(N, [&](auto c) { Lane{}.store(out, c, Lane{}.load(s, c) * alpha + Lane{}.load(bias, c)); });
+      else Lane{}.each(N, [&](auto c) { Lane{}.store(out, c, Lane{}.load(s, c) * alpha); });
+    });
   });
 }
 
 void add_sums(const Tensor& sums, float alpha, const float* bias, const Tensor& d) {
   const std::int64_t N = d.shape[1];
-  dispatch<float, Bf16>(d.dtype, "add_sums", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(d.dtype, "add_sums", [&]<class T>() {
     for_each(d.shape[0], N * 12, [&](std::int64_t r) {
       const float* const s = sums.f32() + r * N;
       T* const out = d.as<T>() + r * N;
@@ -31,7 +33,7 @@ void add_column_sums(const Tensor& x, const Tensor& db, const Tensor&) {
   constexpr std::int64_t strip = 128,
                          run = 128;  // columns a job; rows summed before they join the total, which keeps rounding errors small
   const std::int64_t M = x.shape[0], N = x.shape[1];
-  dispatch<float, Bf16>(x.dtype, "add_column_sums", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(x.dtype, "add_column_sums", [&]<class T>() {
     for_each(ceil_div(N, strip), M * strip * std::int64_t(sizeof(T)), [&](std::int64_t job) {
       const std::int64_t n0 = job * strip;
       float sums[strip] = {};

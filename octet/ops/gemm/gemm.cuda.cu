@@ -19,9 +19,10 @@ __global__ void factor_kernel(const float* a, const float* b, float before, floa
   factor[1] = before;
 }
 
-__global__ void bias_kernel(std::int64_t n, const float* bias, Bf16* out) {
+template <class T>
+__global__ void bias_kernel(std::int64_t n, const float* bias, T* out) {
   const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = to_bf16(bias[i]);
+  if (i < n) out[i] = from_float<T>(bias[i]);
 }
 
 __global__ void add_bias_kernel(std::int64_t n, std::int64_t columns, const float* bias, float* d) {
@@ -112,7 +113,8 @@ void gemm(Queue queue, const ops::Gemm& g, const ops::GemmSpace& s, bool determi
   form.fast = g.fast_accumulation && (form.a_scale == ops::GemmScale::tensor || form.a_scale == ops::GemmScale::row);
   form.alignment = alignment_of({o.a, o.b, o.d, o.a_scale, o.b_scale});
   if (s.bias) {
-    bias_kernel<<<blocks_for(N), threads, 0, queue>>>(N, g.bias.f32(), s.bias.bf16());
+    dispatch<Bf16, Fp16>(s.bias.dtype, "gemm bias",
+                         [&]<class T>() { bias_kernel<<<blocks_for(N), threads, 0, queue>>>(N, g.bias.f32(), s.bias.as<T>()); });
     launched("gemm bias");
   }
   if (!multiply(queue, form, o, deterministic)) {

@@ -4,27 +4,27 @@
 
 namespace octet::ops {
 
-/// The one GEMM of this engine. FP8 operands are K-contiguous, the form that Hopper's FP8 tensor cores read; f32 and bf16 operands
+/// The one GEMM of this engine. FP8 operands are K-contiguous, the form that Hopper's FP8 tensor cores read; f32 and 16-bit operands
 /// may be transposed views, since every library multiplies those in place. On a CPU FP8 operands may be so too, and may be decoded
 /// (SinkRequest::for_gemm).
 ///
 ///   d[m, n] (+)= sum_k a[m, k] * b[n, k] (+ bias[n])
 ///
-/// a: [M, K]; b: [N, K]; d: [M, N] f32 or bf16; bias: f32 [N] or empty. Sums are FP32 for every format of operands. Products of FP8
+/// a: [M, K]; b: [N, K]; d: [M, N] f32, bf16 or f16; bias: f32 [N] or empty. Sums are FP32 for every format of operands. Products of FP8
 /// codes are exact; power-of-two descales are exact too, others multiply the finished sum (per tensor) or each operand once.
 ///
 /// On a GPU, cuBLASLt multiplies FP8 as it is stored when the scale blocks are tensor by tensor, row by row, or 1x128 by 1x128 or 128x128,
 /// not both operands are e5m2, and M, N and K are multiples of 16. Octet's own kernel multiplies 1x128 by 1x128 or 128x128 where only
-/// these conditions fail, K is a multiple of 16 and N one of 4. All other FP8 operands, also those multiplied by bf16, are decoded first,
-/// to bf16 where that is exact and to f32 where not, which gives the same result at the rate of those types. So does the CPU. f32 is
+/// these conditions fail, K is a multiple of 16 and N one of 4. All other FP8 operands, also those multiplied by 16-bit ones, are decoded
+/// first, to bf16 where that is exact and to f32 where not, which gives the same result at the rate of those types. So does the CPU. f32 is
 /// multiplied as f32, never as TF32. Partial sums of FP8 are promoted to FP32 every 128 products, unless `fast_accumulation`. A bias may be
-/// rounded to bf16 when d is bf16.
+/// rounded to the type of a 16-bit d. Sums beyond the largest f16 become infinite in an f16 d.
 struct Gemm {
   const Quantized& a;
   const Quantized& b;
   Tensor d;
   Tensor bias = {};
-  bool accumulate = false;         // d += instead of d =; a bf16 d is rounded once, after the addition
+  bool accumulate = false;         // d += instead of d =; a 16-bit d is rounded once, after the addition
   bool fast_accumulation = false;  // GPUs: partial sums may stay in the tensor core's short accumulator; no effect on the CPU
 };
 
@@ -57,7 +57,7 @@ const GpuGemmLimit& measured_gpu_gemm_limit();
 /// where there is no GPU.
 std::string gemm_library(Device = Device::cpu);
 
-/// db[n] += sum_m x[m, n]; x f32 or bf16, db f32 [N]. The gradient of a bias. Throws ContractError on other shapes or
+/// db[n] += sum_m x[m, n]; x f32, bf16 or f16, db f32 [N]. The gradient of a bias. Throws ContractError on other shapes or
 /// dtypes. Workspace on a GPU, from scratch: f32, up to [256, N].
 void add_column_sums(Stream&, const Tensor& x, const Tensor& db);
 

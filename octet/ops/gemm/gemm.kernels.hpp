@@ -20,7 +20,7 @@ std::optional<GemmScale> gemm_scale(const Quantized&);
 
 /// How a GPU multiplies.
 enum class GemmWay : std::uint8_t {
-  as_is,     // cuBLASLt, operands as they are: one type of bf16 or f32; codes per tensor, on Hopper also by rows and blocks of 128
+  as_is,     // cuBLASLt, operands as they are: one type of bf16, f16 or f32; codes per tensor, on Hopper also by rows and blocks of 128
   tiled,     // cuBLASLt, codes as they are, their scales of 32 values rearranged in tiles: Blackwell
   promoted,  // Octet's kernel for Hopper: blocks of 1x128 by 1x128 or 128x128 where cuBLASLt has none, both operands e5m2, or M or N no
              // multiple of 16; K must be a multiple of 16 and N one of 4
@@ -33,8 +33,8 @@ struct GemmSpace {
   GemmReady a, b;
   Tensor a_scales, b_scales;  // u8, where scales are tiled
   Tensor factor;              // f32 [64], of decoded operands with one descale; else empty
-  Tensor bias;                // bf16 [N], when d is bf16 and has a bias that the library adds
-  Tensor sums;                // f32 [M, N], when a separate pass rounds the sums to a bf16 d
+  Tensor bias;                // d's 16-bit type [N], when d has a bias that the library adds
+  Tensor sums;                // f32 [M, N], when a separate pass rounds the sums to a 16-bit d
   Tensor workspace;           // u8 [gemm_workspace_bytes], the library's
 };
 
@@ -54,9 +54,9 @@ ops::GpuGemmLimit measure_gemm_limit();
 std::string gemm_library();
 }  // namespace octet::cuda
 
-/// d = bf16(alpha * sums + bias[column]); sums f32 like d; bias f32 or null.
+/// d = alpha * sums + bias[column], rounded to d's dtype, bf16 or f16; sums f32; bias f32 or null.
 OCTET_KERNEL(round_sums, const Tensor& sums, float alpha, const float* bias, const Tensor& d)
-/// d += alpha * sums + bias[column], rounded to d's dtype, f32 or bf16; sums f32; bias f32 or null.
+/// d += alpha * sums + bias[column], rounded to d's dtype, f32, bf16 or f16; sums f32; bias f32 or null.
 OCTET_KERNEL(add_sums, const Tensor& sums, float alpha, const float* bias, const Tensor& d)
 /// db[n] += sum_m x[m, n], always in the same order. parts: scratch of a GPU, f32 [strips of rows, N].
 OCTET_KERNEL(add_column_sums, const Tensor& x, const Tensor& db, const Tensor& parts)

@@ -8,7 +8,7 @@
 
 #include "octet/ops/quantize/quantize.hpp"
 #include "octet/tensor/cpu/isa.hpp"
-#include "tests/testing/testing.hpp"
+#include "tests/testing/tensors.hpp"
 
 namespace octet::ops {
 namespace {
@@ -23,10 +23,7 @@ using testing::gaussian;
 
 Tensor upload(Stream& stream, Shape shape, DType dtype, const std::vector<float>& values) {
   const Tensor t = stream.empty(shape, dtype, Lifetime::run);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (dtype == DType::bf16) t.bf16()[i] = to_bf16(values[i]);
-    else t.f32()[i] = values[i];
-  }
+  for (std::size_t i = 0; i < values.size(); ++i) testing::put(t, std::int64_t(i), values[i]);
   return t;
 }
 
@@ -35,6 +32,7 @@ struct Kind {
   const char* name;
   QuantizeSpec spec;
   bool cols = false;  // the transpose of a source [cols, rows]
+  DType source = DType::bf16;
 };
 
 Quantized quantized(Stream& stream, const Kind& kind, const Tensor& x) {
@@ -49,9 +47,9 @@ Quantized quantized(Stream& stream, const Kind& kind, const Tensor& x) {
   return kind.cols ? sink.codes.cols : sink.codes.rows;
 }
 
-Quantized operand(Stream& stream, const Kind& kind, std::int64_t rows, std::int64_t cols, std::uint64_t seed, DType dtype = DType::bf16) {
+Quantized operand(Stream& stream, const Kind& kind, std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
   const Shape shape = kind.cols ? Shape{cols, rows} : Shape{rows, cols};
-  return quantized(stream, kind, upload(stream, shape, dtype, gaussian(std::size_t(shape.count()), seed, 0.3)));
+  return quantized(stream, kind, upload(stream, shape, kind.source, gaussian(std::size_t(shape.count()), seed, 0.3)));
 }
 
 std::vector<Kind> kinds() {
@@ -74,7 +72,9 @@ std::vector<Kind> kinds() {
           {"128x128", tiles},
           {"1x32 e8m0", mx},
           {"1x32 e8m0 of columns", mx, true},
-          {"1x128 quotient", uneven}};
+          {"1x128 quotient", uneven},
+          {"f16", {.format = DType::f16}, false, DType::f16},
+          {"f16, transposed", {.format = DType::f16}, true, DType::f16}};
 }
 
 /// The exact result and, beside it, sum |a||b| + |bias| + |before|: what error bounds are made of.
@@ -113,7 +113,7 @@ void expect_close(const Kind& ka, const Kind& kb, const Try& t) {
     for (std::int64_t j = 0; j < N; ++j) {
       const Exact e = exact(a, b, m, j, t.bias ? bias_values[std::size_t(j)] : 0, t.accumulate ? was[std::size_t(m * N + j)] : 0);
       const double bound = testing::dot_bound(n, testing::unit_f32, e.magnitude) +
-                           (t.result == DType::bf16 ? testing::unit_bf16 * 1.01 * std::fabs(e.value) : 0);
+                           testing::rounding_to(t.result).unit * 1.01 * std::fabs(e.value) + testing::rounding_to(t.result).smallest;
       ASSERT_NEAR(value_at(d, m * N + j), e.value, bound + 1e-37) << what << " at " << m << ", " << j;
     }
 }
@@ -127,7 +127,7 @@ TEST(Gemm, EveryPairOfOperandsIsWithinTheBoundOfItsExactProduct) {
 TEST(Gemm, EveryFormOfResultIsWithinTheBound) {
   const auto all = kinds();
   for (const DType compute : computed_in())
-    for (const Kind* k : {&all[0], &all[1], &all[2], &all[6], &all[10]})
+    for (const Kind* k : {&all[0], &all[1], &all[2], &all[6], &all[10], &all[12], &all[13]})
       for (const bool bias : {false, true}) {
         expect_close(*k, all[3], {{33, 20, 130}, compute, DType::bf16, bias});
         expect_close(*k, *k, {{33, 20, 130}, compute, DType::bf16, bias});
@@ -135,17 +135,18 @@ TEST(Gemm, EveryFormOfResultIsWithinTheBound) {
           expect_close(*k, all[3], {{33, 20, 130}, compute, DType::f32, bias, accumulate});
           expect_close(*k, *k, {{33, 20, 130}, compute, DType::f32, bias, accumulate});
           expect_close(*k, *k, {{33, 20, 130}, compute, DType::bf16, bias, accumulate});
+          expect_close(*k, *k, {{33, 20, 130}, compute, DType::f16, bias, accumulate});
         }
       }
 }
 
 TEST(Gemm, EmptyAndSingleDimensionsWork) {
   const auto all = kinds();
-  for (const DType result : {DType::f32, DType::bf16})
+  for (const DType result : {DType::f32, DType::bf16, DType::f16})
     for (const Shape& s :
          {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{5, 7, 0}, Shape{1, 1, 1}, Shape{1, 19, 33}, Shape{19, 1, 33}, Shape{5, 7, 1}})
       for (const bool bias : {false, true})
-        for (const Kind* k : {&all[0], &all[1], &all[2], &all[8]})
+        for (const Kind* k : {&all[0], &all[1], &all[2], &all[8], &all[12]})
           expect_close(*k, all[0], {s, DType::f32, result, bias, result == DType::f32 && bias});
 }
 
@@ -181,6 +182,10 @@ TEST(Gemm, DryRunForAGpuDecodesOnlyWhatItsLibraryDoesNotMultiply) {
   EXPECT_GT(gpu_workspace(tensor, tensor, odd, DType::bf16), 0);
   EXPECT_EQ(gpu_workspace(plain, plain, even, DType::bf16, true), 2 * 128);
   EXPECT_EQ(gpu_workspace(plain, plain, even, DType::f32, true), 0);
+  const Kind& f16 = all[12];
+  EXPECT_EQ(gpu_workspace(f16, f16, even, DType::f16), 0);
+  EXPECT_EQ(gpu_workspace(f16, f16, even, DType::f16, true), 2 * 128);
+  EXPECT_EQ(gpu_workspace(f16, f16, even, DType::bf16), 4 * 64 * 128);  // the library does not round to the other type of 16 bits
   EXPECT_EQ(gpu_workspace(plain, plain, {64, 124, 256}, DType::bf16, true), 4 * 64 * 124);
 }
 

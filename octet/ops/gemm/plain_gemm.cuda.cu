@@ -23,6 +23,7 @@ struct View {
     const std::int64_t i = r * row + c * column;
     if (type == DType::f32) return static_cast<const float*>(codes)[i];
     if (type == DType::bf16) return to_float(static_cast<const Bf16*>(codes)[i]);
+    if (type == DType::f16) return to_float(static_cast<const Fp16*>(codes)[i]);
     const std::uint8_t code = static_cast<const std::uint8_t*>(codes)[i];
     const std::int64_t at =
         (block_rows == 0 ? 0 : r / block_rows) * descale.row_block + (block_columns == 0 ? 0 : c / block_columns) * descale.col_block;
@@ -67,9 +68,10 @@ __global__ void plain_kernel(std::int64_t first, std::int64_t M, std::int64_t N,
   store(d, m * N + n, Pack<1>{accumulate ? load<1>(d, m * N + n).v[0] + sum : sum});
 }
 
-__global__ void round_kernel(std::int64_t count, std::int64_t columns, const float* sums, float alpha, const float* bias, Bf16* d) {
+template <class T>
+__global__ void round_kernel(std::int64_t count, std::int64_t columns, const float* sums, float alpha, const float* bias, T* d) {
   const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) d[i] = to_bf16(sums[i] * alpha + (bias != nullptr ? bias[i % columns] : 0.0f));
+  if (i < count) d[i] = from_float<T>(sums[i] * alpha + (bias != nullptr ? bias[i % columns] : 0.0f));
 }
 
 template <class T>
@@ -85,7 +87,7 @@ __global__ void add_kernel(std::int64_t count, std::int64_t columns, const float
 void plain_gemm(Queue queue, const ops::Gemm& g) {
   const std::int64_t M = g.d.shape[0], N = g.d.shape[1];
   const std::int64_t step = 65535 * std::int64_t(side);  // rows of one launch: a grid's second dimension ends there
-  dispatch<float, Bf16>(g.d.dtype, "gemm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(g.d.dtype, "gemm", [&]<class T>() {
     for (std::int64_t first = 0; first < M; first += step) {
       const dim3 grid(unsigned(ceil_div(N, side)), unsigned(ceil_div(M - first < step ? M - first : step, side)));
       plain_kernel<T><<<grid, dim3(side, side), 0, queue>>>(first, M, N, g.a.cols(), view_of(g.a), view_of(g.b), g.bias.f32(), g.accumulate,
@@ -98,14 +100,16 @@ void plain_gemm(Queue queue, const ops::Gemm& g) {
 void round_sums(Queue queue, const Tensor& sums, float alpha, const float* bias, const Tensor& d) {
   constexpr int threads = 256;
   if (d.count() == 0) return;
-  round_kernel<<<unsigned(ceil_div(d.count(), threads)), threads, 0, queue>>>(d.count(), d.shape[1], sums.f32(), alpha, bias, d.bf16());
+  dispatch<Bf16, Fp16>(d.dtype, "round_sums", [&]<class T>() {
+    round_kernel<<<unsigned(ceil_div(d.count(), threads)), threads, 0, queue>>>(d.count(), d.shape[1], sums.f32(), alpha, bias, d.as<T>());
+  });
   launched("round_sums");
 }
 
 void add_sums(Queue queue, const Tensor& sums, float alpha, const float* bias, const Tensor& d) {
   constexpr int threads = 256;
   if (d.count() == 0) return;
-  dispatch<float, Bf16>(d.dtype, "add_sums", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(d.dtype, "add_sums", [&]<class T>() {
     add_kernel<<<unsigned(ceil_div(d.count(), threads)), threads, 0, queue>>>(d.count(), d.shape[1], sums.f32(), alpha, bias, d.as<T>());
   });
   launched("add_sums");

@@ -7,7 +7,7 @@
 namespace octet::cpu::OCTET_ISA {
 
 void layernorm_forward(const ops::LayerNormForward& a) {
-  dispatch<float, Bf16>(a.x.dtype, "layernorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.x.dtype, "layernorm", [&]<class T>() {
     const std::int64_t cols = a.x.shape[1];
     fill_sink<T>(a.y, cols * 8, [&](std::int64_t r, T* y) {
       const T* const x = a.x.as<T>() + r * cols;
@@ -20,7 +20,7 @@ void layernorm_forward(const ops::LayerNormForward& a) {
 }
 
 void layernorm_add(const ops::LayerNormAdd& a) {
-  dispatch<float, Bf16>(a.sum.dtype, "layernorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.sum.dtype, "layernorm", [&]<class T>() {
     const std::int64_t cols = a.sum.shape[1];
     for_each(a.sum.shape[0], cols * 3 * std::int64_t(sizeof(T)), [&](std::int64_t r) {
       T* const sum = a.sum.as<T>() + r * cols;
@@ -32,7 +32,7 @@ void layernorm_add(const ops::LayerNormAdd& a) {
 }
 
 void layernorm_backward(const ops::LayerNormBackward& a, const Tensor& sums_of_workers) {
-  dispatch<float, Bf16>(a.x.dtype, "layernorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.x.dtype, "layernorm", [&]<class T>() {
     const std::int64_t rows = a.x.shape[0], cols = a.x.shape[1];
     __builtin_memset(sums_of_workers.data, 0, sums_of_workers.bytes());
     for_each(rows, cols * 8, [&](std::int64_t r) {

@@ -6,7 +6,7 @@ namespace octet::ops {
 
 /// y[t, c] = (x[t, c] - mean[t]) * inv_std[t] * w[c] + b[c],
 ///   mean[t] = mean_c x[t, c],   inv_std[t] = 1 / sqrt(mean_c (x[t, c] - mean[t])^2 + eps).
-/// x: [T, D] f32 or bf16; w, b: f32 [D]; y: a sink of [T, D] and x's dtype; mean, inv_std: f32 [T], kept for backward; written
+/// x: [T, D] f32, bf16 or f16; w, b: f32 [D]; y: a sink of [T, D] and x's dtype; mean, inv_std: f32 [T], kept for backward; written
 /// unless `known`. Sums are FP32; the variance is summed about the mean, in a second pass, so an offset of x costs no precision.
 /// Source: Ba, Kiros & Hinton 2016, "Layer Normalization", eq. 4.
 struct LayerNormForward {
@@ -19,8 +19,8 @@ struct LayerNormForward {
 /// Throws ContractError on shapes or dtypes other than these.
 void layernorm_forward(Stream&, const LayerNormForward&);
 
-/// sum = a + b as ops::add() makes it, and mean and inv_std of its rows. a, b, sum: [T, D] of one dtype, f32 or bf16; sum may be a or b;
-/// mean, inv_std: f32 [T].
+/// sum = a + b as ops::add() makes it, and mean and inv_std of its rows. a, b, sum: [T, D] of one dtype, f32, bf16 or f16; sum may be a or
+/// b; mean, inv_std: f32 [T].
 struct LayerNormAdd {
   Tensor a, b, sum, mean, inv_std;
   float eps;

@@ -167,7 +167,7 @@ TEST(LayerNorm, BackwardIsWithinItsErrorBoundAndAddsWhereItSaysSo) {
 
 TEST(LayerNorm, AFusedQuantizeGivesTheBitsOfASecondPass) {
   for (const auto [rows, cols] : testing::row_shapes)
-    for (const DType dtype : testing::activation_dtypes) {
+    for (const DType dtype : testing::quantized_dtypes) {
       Case c(rows, cols, dtype);
       testing::expect_fused_equals_unfused(c.x.shape, dtype, [&](Stream& s, Sink& y) {
         layernorm_forward(s, {.x = c.x, .w = c.w, .b = c.b, .y = y, .mean = c.mean, .inv_std = c.inv, .eps = eps});

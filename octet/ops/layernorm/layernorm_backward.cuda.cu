@@ -22,7 +22,7 @@ struct LayerNormGradient {
 void layernorm_backward(Queue queue, const ops::LayerNormBackward& a, const Tensor& sums_of_workers) {
   const std::int64_t cols = a.x.shape[1];
   if (cols == 0) return;
-  dispatch<float, Bf16>(a.x.dtype, "layernorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.x.dtype, "layernorm", [&]<class T>() {
     const RowGradients<T> rows{a.x.shape[0], cols, a.dy.as<T>(), a.x.as<T>(), a.dx.as<T>(), sums_of_workers.f32(), a.accumulate};
     const int used =
         run_row_gradients(queue, rows, LayerNormGradient{a.w.f32(), a.mean.f32(), a.inv_std.f32()}, int(sums_of_workers.shape[0]));

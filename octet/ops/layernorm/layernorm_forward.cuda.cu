@@ -42,7 +42,7 @@ struct LayerNormTile {
 }  // namespace
 
 void layernorm_forward(Queue queue, const ops::LayerNormForward& a) {
-  dispatch<float, Bf16>(a.x.dtype, "layernorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.x.dtype, "layernorm", [&]<class T>() {
     float *const mean = a.mean.f32(), *const inv_std = a.inv_std.f32();
     const LayerNormTile<T> tile{a.x.as<T>(), a.w.f32(), a.b.f32(), mean, inv_std, int(a.x.shape[1])};
     const bool aligned = packs_of_eight(a.x) && packs_of_eight(a.w) && packs_of_eight(a.b);

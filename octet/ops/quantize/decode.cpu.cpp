@@ -114,19 +114,17 @@ void decode_codes(const Quantized& q, bool descaled, Out* out) {
 
 template <class Out>
 void decode_to(const Quantized& q, bool descaled, Out* out) {
-  switch (q.codes.dtype) {
-    case DType::e4m3: return decode_codes<E4M3>(q, descaled, out);
-    case DType::e5m2: return decode_codes<E5M2>(q, descaled, out);
-    case DType::bf16: return decode_rows<Wide<Bf16>>(q, descaled, out);
-    default: return decode_rows<Wide<float>>(q, descaled, out);
+  if constexpr (!std::is_same_v<Out, Fp16>) {  // codes never become FP16
+    if (q.codes.dtype == DType::e4m3) return decode_codes<E4M3>(q, descaled, out);
+    if (q.codes.dtype == DType::e5m2) return decode_codes<E5M2>(q, descaled, out);
   }
+  dispatch<float, Bf16, Fp16>(q.codes.dtype, "decode", [&]<class From>() { decode_rows<Wide<From>>(q, descaled, out); });
 }
 
 }  // namespace
 
 void decode_operand(const Quantized& q, bool descaled, const Tensor& out) {
-  if (out.dtype == DType::bf16) decode_to(q, descaled, out.bf16());
-  else decode_to(q, descaled, out.f32());
+  dispatch<float, Bf16, Fp16>(out.dtype, "decode", [&]<class Out>() { decode_to(q, descaled, out.as<Out>()); });
 }
 
 }  // namespace octet::cpu::OCTET_ISA

@@ -7,7 +7,7 @@ namespace {
 
 template <class From, int N>
 __device__ __forceinline__ Pack<N> load_values(const void* p, std::int64_t at) {
-  if constexpr (std::is_same_v<From, float> || std::is_same_v<From, Bf16>) {
+  if constexpr (!std::is_same_v<From, E4M3> && !std::is_same_v<From, E5M2>) {
     return load<N>(static_cast<const From*>(p), at);
   } else {
     alignas(8) std::uint8_t codes[N];
@@ -80,7 +80,9 @@ __global__ void count_nonfinite_kernel(const ops::QuantizeHealth* table, std::in
 
 void decode_operand(Queue queue, const Quantized& q, bool descaled, const Tensor& out) {
   if (out.count() == 0) return;
-  dispatch<E4M3, E5M2, Bf16, float>(q.codes.dtype, "decode", [&]<class From>() {
+  if (out.dtype == DType::f16)  // codes never become FP16
+    return dispatch<float, Bf16, Fp16>(q.codes.dtype, "decode", [&]<class From>() { decode_to<From, Fp16>(queue, q, descaled, out); });
+  dispatch<E4M3, E5M2, Bf16, Fp16, float>(q.codes.dtype, "decode", [&]<class From>() {
     dispatch<float, Bf16>(out.dtype, "decode", [&]<class Out>() { decode_to<From, Out>(queue, q, descaled, out); });
   });
 }

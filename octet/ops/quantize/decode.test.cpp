@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/ops/quantize/quantize.kernels.hpp"
+#include "tests/testing/floats.hpp"
 #include "tests/testing/tensors.hpp"
 
 // Against the definition of a code's value, one at a time.
@@ -66,6 +67,36 @@ TEST(Decode, EachValueOfAViewHasItsDescale) {
           expect_value(out, i, value_of_code(fp8, q.codes.u8()[i]) * descales[std::size_t(i % 301)], "a view");
       }
     }
+}
+
+// Every FP16 number, and floats on both sides of the middle between any two; all floats when exhaustive. Rows are no multiple of a
+// register.
+TEST(Decode, Fp16HasTheBitsOfItsScalarConversionsBothWays) {
+  Stream stream(Device::cpu);
+  const Tensor all = stream.empty({1, 0x10000}, DType::f16), wide = stream.empty(all.shape, DType::f32);
+  for (std::uint32_t code = 0; code < 0x10000u; ++code) all.f16()[code].bits = std::uint16_t(code);
+  const std::uint32_t step = testing::exhaustive() ? 1 : 4099;
+  constexpr std::int64_t chunk = (std::int64_t(1) << 20) + 3;
+  const Tensor x = stream.empty({1, chunk}, DType::f32), narrow = stream.empty({1, chunk}, DType::f16);
+  for (const auto decode_operand : testing::kernels(cpu::v3::decode_operand, cpu::v4::decode_operand)) {
+    decode_operand({.codes = all}, false, wide);
+    for (std::int64_t i = 0; i < all.count(); ++i) ASSERT_EQ(bits_of(wide.f32()[i]), bits_of(to_float(all.f16()[i]))) << i;
+    const auto expect_narrow = [&] {
+      decode_operand({.codes = x}, false, narrow);
+      for (std::int64_t i = 0; i < chunk; ++i) ASSERT_EQ(narrow.f16()[i].bits, to_fp16(x.f32()[i]).bits) << x.f32()[i];
+    };
+    for (std::int64_t i = 0; i < chunk; ++i) {
+      const std::uint32_t code = std::uint32_t(i / 3) % 0x7C00u;
+      const float tie =
+          0.5f * (to_float(Fp16{std::uint16_t(code)}) + (code < 0x7BFFu ? to_float(Fp16{std::uint16_t(code + 1)}) : 65536.0f));
+      x.f32()[i] = float_of((bits_of(tie) + std::uint32_t(i % 3) - 1) | (i % 2 ? 0x80000000u : 0u));
+    }
+    expect_narrow();
+    for (std::uint64_t begin = 0; begin < 0x100000000u; begin += std::uint64_t(chunk) * step) {
+      for (std::int64_t i = 0; i < chunk; ++i) x.f32()[i] = float_of(std::uint32_t(begin + std::uint64_t(i) * step));
+      expect_narrow();
+    }
+  }
 }
 
 }  // namespace

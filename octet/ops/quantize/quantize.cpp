@@ -8,16 +8,17 @@ bool is_wide(DType t) { return t == DType::f32 || t == DType::bf16; }
 }  // namespace
 
 void quantize(Stream& stream, const Tensor& x, Sink& sink) {
-  check(x.shape == sink.shape && is_wide(x.dtype), "quantize: wants {} of f32 or bf16, got {} {}", sink.shape, x.shape, x.dtype);
+  check(x.shape == sink.shape && is_activation(x.dtype), "quantize: wants {} of f32, bf16 or f16, got {} {}", sink.shape, x.shape, x.dtype);
   const double codes = double(sink.codes.rows.codes.bytes()) + (sink.codes.one_matrix() ? 0.0 : double(sink.codes.cols.codes.bytes()));
   if (!sink.spec.quantizes()) {
     if (x.data == sink.plain.data) return;
-    check(bool(sink.plain) && is_wide(sink.plain.dtype), "quantize: an unquantized sink needs plain storage of f32 or bf16");
+    check(bool(sink.plain) && is_activation(sink.plain.dtype), "quantize: an unquantized sink needs plain storage of f32, bf16 or f16");
     stream.count({.ops = 1, .bytes = double(x.bytes() + sink.plain.bytes())});
     OCTET_LAUNCH(stream, decode_operand, Quantized{.codes = x}, false, sink.plain);
     return;
   }
-  check(x.dtype == sink.dtype || x.dtype == DType::f32 || sink.dtype == DType::f32, "quantize: no way from {} to {}", x.dtype, sink.dtype);
+  check(is_wide(x.dtype) && (x.dtype == sink.dtype || x.dtype == DType::f32 || sink.dtype == DType::f32), "quantize: no way from {} to {}",
+        x.dtype, sink.dtype);
   const double reads = sink.spec.local(bool(sink.codes.cols)) ? 1 : 2;
   stream.count({.ops = 1, .bytes = reads * double(x.bytes()) + codes});
   OCTET_LAUNCH(stream, quantize, x, sink);

@@ -4,7 +4,8 @@
 
 namespace octet::ops {
 
-/// Quantizes x [rows, cols] (f32 or bf16) into the sink's codes, rows and transposed columns from one read of x:
+/// Quantizes x [rows, cols] (f32 or bf16) into the sink's codes, rows and transposed columns from one read of x; a sink that only stores
+/// values takes f16, too:
 ///
 ///   codes[r,c] = encode(x[r,c] * scale(block of r,c)),   x[r,c] ~= value(codes[r,c]) * descale(block of r,c)
 ///

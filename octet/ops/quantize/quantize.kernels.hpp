@@ -6,8 +6,8 @@
 
 /// x has Sink::dtype, or is f32 and rounded to it.
 OCTET_KERNEL(quantize, const Tensor& x, const ops::Sink&)
-/// out[r, c] = value(q.codes[r, c]) * descale, rounded to out's dtype, or without the descales. All are in their stored order; q may be f32
-/// or bf16.
+/// out[r, c] = value(q.codes[r, c]) * descale, rounded to out's dtype, or without the descales. All are in their stored order; q may be
+/// f32, bf16 or f16; codes are not decoded to f16.
 OCTET_KERNEL(decode_operand, const Quantized& q, bool descaled, const Tensor& out)
 
 namespace octet::ops {

@@ -68,8 +68,9 @@ bool Sink::waits() const {
 }
 
 Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want) {
-  check(want.shape.rank == 2 && (want.dtype == DType::f32 || want.dtype == DType::bf16),
-        "sink: wants [rows, cols] of f32 or bf16, got {} {}", want.shape, want.dtype);
+  check(want.shape.rank == 2 && is_activation(want.dtype), "sink: wants [rows, cols] of f32, bf16 or f16, got {} {}", want.shape,
+        want.dtype);
+  check(want.dtype != DType::f16 || !spec.quantizes(), "sink: values of f16 are not quantized; {} was asked for", spec.format);
   check_quantizable(spec);
   const auto rows = want.shape[0], cols = want.shape[1];
   const bool gpu = stream.target().device == Device::cuda;

@@ -12,7 +12,7 @@ namespace octet::ops {
 /// Values are rounded to `dtype` before they are encoded, so fused and unfused give the same bits.
 struct Sink {
   Shape shape;                // [rows, cols] of the matrix
-  DType dtype = DType::bf16;  // of plain values: bf16 or f32
+  DType dtype = DType::bf16;  // of plain values: f32, bf16, or f16, which is never quantized
   Tensor plain;               // [rows, cols]; empty if the values are not read
   QuantizeSpec spec;
   QTensor codes;       // an orientation that was not requested is empty
@@ -36,7 +36,8 @@ struct SinkRequest {
 };
 
 /// Allocates what `spec` needs for the request. A tensor that is not quantized gets plain storage, and both orientations are views
-/// of it. Throws ContractError unless the shape is [rows, cols] and dtype is f32 or bf16.
+/// of it. Throws ContractError unless the shape is [rows, cols] and dtype is f32, bf16, or f16 with a
+/// spec that does not quantize.
 ///
 /// Operands are K-contiguous 8-bit codes. `for_gemm`, on a CPU, which multiplies decoded codes:
 ///   - In scratch they are decoded to Target::gemm_compute, if that is exact: gemm() would need memory for that anyway. In other regions

@@ -18,7 +18,7 @@ struct QuantizeHealth {
 /// The quantization of a tensor: everything of a recipe that an op needs. The scale is known in advance (`scale` set: per tensor), or
 /// computed from the data, per tensor, row or block. `rows` and `cols` are the blocks of the tensor and of its transpose.
 struct QuantizeSpec {
-  DType format = DType::bf16;  // e4m3 or e5m2; bf16 or f32 means: not quantized, operands are the values themselves
+  DType format = DType::bf16;  // e4m3 or e5m2; f32, bf16 or f16 means: not quantized, operands are the values themselves
   ScaleRule rule = ScaleRule::quotient;
   ScaleBlock rows, cols;
   Tensor scale, descale;             // f32 [1]: the known scale and its reciprocal; both empty: from the data

@@ -7,7 +7,7 @@
 namespace octet::cpu::OCTET_ISA {
 
 void rmsnorm_forward(const ops::RmsNormForward& a) {
-  dispatch<float, Bf16>(a.x.dtype, "rmsnorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const std::int64_t cols = a.x.shape[1];
     fill_sink<T>(a.y, cols * 8, [&](std::int64_t r, T* y) {
       const T* const x = a.x.as<T>() + r * cols;
@@ -19,7 +19,7 @@ void rmsnorm_forward(const ops::RmsNormForward& a) {
 }
 
 void rmsnorm_add(const ops::RmsNormAdd& a) {
-  dispatch<float, Bf16>(a.sum.dtype, "rmsnorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.sum.dtype, "rmsnorm", [&]<class T>() {
     const std::int64_t cols = a.sum.shape[1];
     for_each(a.sum.shape[0], cols * 3 * std::int64_t(sizeof(T)), [&](std::int64_t r) {
       T* const sum = a.sum.as<T>() + r * cols;
@@ -30,7 +30,7 @@ void rmsnorm_add(const ops::RmsNormAdd& a) {
 }
 
 void rmsnorm_backward(const ops::RmsNormBackward& a, const Tensor& dw_of_workers) {
-  dispatch<float, Bf16>(a.x.dtype, "rmsnorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const std::int64_t rows = a.x.shape[0], cols = a.x.shape[1];
     __builtin_memset(dw_of_workers.data, 0, dw_of_workers.bytes());
     for_each(rows, cols * 8, [&](std::int64_t r) {

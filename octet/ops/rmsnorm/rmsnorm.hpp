@@ -5,7 +5,7 @@
 namespace octet::ops {
 
 /// y[t, c] = x[t, c] * inv_rms[t] * w[c],   inv_rms[t] = 1 / sqrt(mean_c x[t, c]^2 + eps).
-/// x: [T, D] f32 or bf16; w: f32 [D]; y: a sink of [T, D] and x's dtype; inv_rms: f32 [T], kept for backward; written unless `known`.
+/// x: [T, D] f32, bf16 or f16; w: f32 [D]; y: a sink of [T, D] and x's dtype; inv_rms: f32 [T], kept for backward; written unless `known`.
 /// Sums are FP32. Source: Zhang & Sennrich 2019, "Root Mean Square Layer Normalization", eq. 4.
 struct RmsNormForward {
   Tensor x, w;
@@ -18,7 +18,7 @@ struct RmsNormForward {
 void rmsnorm_forward(Stream&, const RmsNormForward&);
 
 /// sum = a + b as ops::add() makes it, and inv_rms of its rows: the residual sum that a norm comes next to. a, b, sum: [T, D] of one
-/// dtype, f32 or bf16; sum may be a or b; inv_rms: f32 [T].
+/// dtype, f32, bf16 or f16; sum may be a or b; inv_rms: f32 [T].
 struct RmsNormAdd {
   Tensor a, b, sum, inv_rms;
   float eps;

@@ -144,7 +144,7 @@ TEST(RmsNorm, InputGradientMayReplaceTheOutputGradient) {
 
 TEST(RmsNorm, AFusedQuantizeGivesTheBitsOfASecondPass) {
   for (const auto [rows, cols] : testing::row_shapes)
-    for (const DType dtype : testing::activation_dtypes) {
+    for (const DType dtype : testing::quantized_dtypes) {
       Case c(rows, cols, dtype);
       testing::expect_fused_equals_unfused(
           c.x.shape, dtype, [&](Stream& s, Sink& y) { rmsnorm_forward(s, {.x = c.x, .w = c.w, .y = y, .inv_rms = c.inv, .eps = eps}); });

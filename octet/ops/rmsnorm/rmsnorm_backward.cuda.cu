@@ -21,7 +21,7 @@ struct RmsNormGradient {
 void rmsnorm_backward(Queue queue, const ops::RmsNormBackward& a, const Tensor& dw_of_workers) {
   const std::int64_t cols = a.x.shape[1];
   if (cols == 0) return;
-  dispatch<float, Bf16>(a.x.dtype, "rmsnorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const RowGradients<T> rows{a.x.shape[0], cols, a.dy.as<T>(), a.x.as<T>(), a.dx.as<T>(), dw_of_workers.f32(), a.accumulate};
     const int used = run_row_gradients(queue, rows, RmsNormGradient{a.w.f32(), a.inv_rms.f32()}, int(dw_of_workers.shape[0]));
     add_worker_sums(queue, used, cols, cols, dw_of_workers.f32(), a.dw.f32());

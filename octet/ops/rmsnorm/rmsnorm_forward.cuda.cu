@@ -39,7 +39,7 @@ struct RmsNormTile {
 }  // namespace
 
 void rmsnorm_forward(Queue queue, const ops::RmsNormForward& a) {
-  dispatch<float, Bf16>(a.x.dtype, "rmsnorm", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.x.dtype, "rmsnorm", [&]<class T>() {
     const RmsNormTile<T> tile{a.x.as<T>(), a.w.f32(), a.inv_rms.f32(), int(a.x.shape[1])};
     const RmsNormRow row{a.w.f32(), a.eps, a.inv_rms.f32()};
     fill_sink_by_rows<T>(queue, a.y, a.x, row, tile, {.aligned = packs_of_eight(a.x) && packs_of_eight(a.w), .known = a.known});

@@ -17,7 +17,7 @@ OCTET_HD void rope_token(const Args& a, std::int64_t token, const T* x, T* y) {
 }
 
 void rope_forward(const ops::RopeForward& a) {
-  dispatch<float, Bf16>(a.qkv.dtype, "rope", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.qkv.dtype, "rope", [&]<class T>() {
     const std::int64_t cols = a.qkv.shape[1];
     for_each(a.qkv.shape[0], cols * 8, [&](std::int64_t t) {
       T* const row = a.qkv.as<T>() + t * cols;
@@ -27,7 +27,7 @@ void rope_forward(const ops::RopeForward& a) {
 }
 
 void rope_backward(const ops::RopeBackward& a) {
-  dispatch<float, Bf16>(a.dqkv.dtype, "rope", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.dqkv.dtype, "rope", [&]<class T>() {
     const std::int64_t cols = a.dqkv.shape[1], values = a.heads.value_column(0);
     fill_sink<T>(a.y, cols * 8, [&](std::int64_t t, T* y) {
       const T* const x = a.dqkv.as<T>() + t * cols;

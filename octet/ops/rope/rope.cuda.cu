@@ -42,7 +42,7 @@ template <bool opposite>
 void turn_in_place(Queue queue, const Tensor& qkv, const ops::QkvShape& heads, const ops::RopeTable& table, const Tensor& starts) {
   const std::int64_t tokens = qkv.shape[0];
   if (tokens == 0) return;
-  dispatch<float, Bf16>(qkv.dtype, "rope", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(qkv.dtype, "rope", [&]<class T>() {
     const auto run = [&]<int N>() {
       constexpr int block = 256;
       const std::int64_t groups = ceil_div(heads.heads + heads.kv_heads, heads_a_thread),
@@ -93,7 +93,7 @@ void rope_backward(Queue queue, const ops::RopeBackward& a) {
     if (a.y.spec.quantizes()) quantize(queue, a.dqkv, a.y);
     return;
   }
-  dispatch<float, Bf16>(a.dqkv.dtype, "rope", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(a.dqkv.dtype, "rope", [&]<class T>() {
     const RopeGradient<T> make{a.dqkv.as<T>(),
                                a.table.cos.f32(),
                                a.table.sin.f32(),

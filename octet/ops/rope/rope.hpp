@@ -31,7 +31,7 @@ struct RopeTable {
 RopeTable rope_table(Stream&, std::int64_t sequence, std::int64_t head_dim, double theta, const std::optional<RopeScaling>& scaling = {},
                      Region = Lifetime::run);
 
-/// Turns every query and key head of qkv [T, (H + 2 Hkv) d], f32 or bf16, in place; value heads stay. For each token at position p of
+/// Turns every query and key head of qkv [T, (H + 2 Hkv) d], f32, bf16 or f16, in place; value heads stay. For each token at position p of
 /// its sequence, or of its document where `document_starts` (i32 [T], attention/documents.hpp) is given, pair i < d/2 and
 /// c, s = table[p, i]:
 ///   x[i], x[i + d/2] = x[i] c - x[i + d/2] s,  x[i + d/2] c + x[i] s

@@ -7,7 +7,7 @@
 #include "octet/ops/rope/rope.math.hpp"
 #include "tests/testing/dual.hpp"
 #include "tests/testing/lanes.hpp"
-#include "tests/testing/testing.hpp"
+#include "tests/testing/tensors.hpp"
 
 namespace octet::ops {
 namespace {
@@ -36,9 +36,7 @@ const std::vector<Case> cases = {{1, {1, 1, 2, 1}},    {9, {3, 1, 10, 3}},  {14,
 Tensor random(Stream& stream, Shape shape, DType dtype, std::uint64_t seed) {
   const Tensor t = stream.empty(shape, dtype);
   const auto values = gaussian(std::size_t(t.count()), seed);
-  for (std::int64_t i = 0; i < t.count(); ++i)
-    if (dtype == DType::bf16) t.bf16()[i] = to_bf16(values[std::size_t(i)]);
-    else t.f32()[i] = values[std::size_t(i)];
+  for (std::int64_t i = 0; i < t.count(); ++i) testing::put(t, i, values[std::size_t(i)]);
   return t;
 }
 std::vector<double> values_of(const Tensor& t) {
@@ -65,8 +63,8 @@ Rotated rotated(const Case& c, const std::vector<double>& x, std::int64_t token,
 void expect_rotated(const Case& c, const Tensor& got, const std::vector<double>& x, double theta, double sign) {
   for (std::int64_t i = 0; i < got.count(); ++i) {
     const Rotated want = rotated(c, x, i / c.heads.columns(), i % c.heads.columns(), theta, sign);
-    const double unit = got.dtype == DType::bf16 ? testing::unit_bf16 : 0;
-    ASSERT_NEAR(value_at(got, i), want.value, want.bound + unit * (std::abs(want.value) + want.bound)) << i;
+    const auto [unit, smallest] = testing::rounding_to(got.dtype);
+    ASSERT_NEAR(value_at(got, i), want.value, want.bound + unit * (std::abs(want.value) + want.bound) + smallest) << i;
   }
 }
 
@@ -79,7 +77,7 @@ TEST(Rope, PositionsBeginAgainWithEveryDocument) {
   const Tensor on_stream = s.empty({2 * length}, DType::i32);
   std::copy(starts.begin(), starts.end(), on_stream.as<std::int32_t>());
   const RopeTable table = rope_table(s, length, heads.head_dim, 10000);
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     const Tensor x = random(s, {2 * length, heads.columns()}, dtype, 1), forward = s.empty(x.shape, dtype), alone = s.empty(x.shape, dtype);
     Sink backward = make_sink(s, {}, {.shape = x.shape, .dtype = dtype, .plain = s.empty(x.shape, dtype)});
     Sink alone_backward = make_sink(s, {}, {.shape = x.shape, .dtype = dtype, .plain = s.empty(x.shape, dtype)});
@@ -164,7 +162,7 @@ TEST(Rope, TableIsRoundedOnce) {
 
 TEST(Rope, TurnsQueriesAndKeysWithinTheBoundAndLeavesValues) {
   for (const Case& c : cases)
-    for (const DType dtype : {DType::f32, DType::bf16})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const Kernels& k : kernels()) {
         Stream stream(Device::cpu);
         const Tensor qkv = random(stream, {c.tokens, c.heads.columns()}, dtype, 1);
@@ -176,7 +174,7 @@ TEST(Rope, TurnsQueriesAndKeysWithinTheBoundAndLeavesValues) {
 
 TEST(Rope, BackwardTurnsTheOtherWayIntoTheSinkOrInPlace) {
   for (const Case& c : cases)
-    for (const DType dtype : {DType::f32, DType::bf16})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const Kernels& k : kernels()) {
         Stream stream(Device::cpu);
         const Shape shape{c.tokens, c.heads.columns()};

@@ -1,21 +1,19 @@
 #include <algorithm>
 
+#include "octet/ops/stored/cuda/group.cuh"
 #include "octet/ops/sum_of_squares/sum_of_squares.kernels.hpp"
 #include "octet/tensor/cuda/check.cuh"
-#include "octet/tensor/cuda/pack.cuh"
 
 namespace octet::cuda {
 namespace {
 
 constexpr int threads = 256;
 
-// Some of the tensors of one launch; its pieces are numbered through.
-constexpr int most_tensors = 120;
-struct Tensors {
-  const void* data[most_tensors];
-  bool is_bf16[most_tensors];
-  std::int64_t count[most_tensors];
-  std::int64_t first_piece[most_tensors + 1];
+// Some of the variables of one launch; its pieces are numbered through.
+constexpr int most_variables = 60;
+struct Variables {
+  ops::StoredView x[most_variables];
+  std::int64_t first_piece[most_variables + 1];
   int n;
 };
 
@@ -32,25 +30,51 @@ __device__ double block_sum(double x) {
 }
 
 // One thread's part of a piece.
-template <class T>
-__device__ double own_sum(const T* x, std::int64_t n) {
-  constexpr int N = 4;
-  double sum = 0;
-  std::int64_t i = threadIdx.x * N;
-  for (; i + N <= n; i += threads * N) {
-    const Pack<N> p = load<N>(x, i);
+struct OwnSum {
+  double squares = 0;
+  float most = 0;
+
+  __device__ __forceinline__ void add(float x) { squares += double(x) * double(x), most = octet::larger(octet::magnitude(x), most); }
+  template <int N>
+  __device__ __forceinline__ void add(const Pack<N>& p) {
 #pragma unroll
-    for (int j = 0; j < N; ++j) sum += double(p.v[j]) * double(p.v[j]);
+    for (int j = 0; j < N; ++j) add(p.v[j]);
   }
-  for (; i < n; ++i) {  // at most N - 1 values of one thread
-    const double v = load<1>(x, i).v[0];
-    sum += v * v;
+};
+
+template <class T>
+__device__ __forceinline__ void add_plain(const T* x, std::int64_t n, OwnSum& sum) {
+  constexpr int N = 4;
+  std::int64_t i = threadIdx.x * N;
+  for (; i + N <= n; i += threads * N) sum.add(load<N>(x, i));
+  for (; i < n; ++i) sum.add(load<1>(x, i));  // at most N - 1 values of one thread
+}
+
+template <class Codec>
+__device__ __forceinline__ void add_decoded(Codec codec, const ops::StoredView& x, std::int64_t begin, std::int64_t n, OwnSum& sum) {
+  const GroupLanes lanes;
+  const std::int64_t end = ops::groups_of(begin + n);
+  for (std::int64_t group = begin / storage_block + threadIdx.x / GroupLanes::threads; group < end;
+       group += threads / GroupLanes::threads) {
+    const auto scalars = codec.stored(x, group);
+    lanes.each_pack(x.count, group, [&](int, auto at) { sum.add(codec.decode(lanes, x, scalars, at)); });
+  }
+}
+
+__device__ __forceinline__ OwnSum own_sum(const ops::StoredView& x, std::int64_t begin, std::int64_t n) {
+  OwnSum sum;
+  switch (x.storage) {
+    case Storage::f32: add_plain(x.as<float>() + begin, n, sum); break;
+    case Storage::f16: add_decoded(ops::F16Codec{}, x, begin, n, sum); break;
+    case Storage::e4m3: add_decoded(ops::E4m3Codec{}, x, begin, n, sum); break;
+    case Storage::e4m3_tensor: add_decoded(ops::E4m3TensorCodec{}, x, begin, n, sum); break;
+    default: add_plain(x.as<Bf16>() + begin, n, sum);
   }
   return sum;
 }
 
 // A block for each piece.
-__global__ void piece_kernel(const __grid_constant__ Tensors t, double* partial) {
+__global__ void piece_kernel(const __grid_constant__ Variables t, double* sums, float* maxima) {
   int low = 0, high = t.n;
   while (high - low > 1) {
     const int middle = (low + high) / 2;
@@ -58,18 +82,29 @@ __global__ void piece_kernel(const __grid_constant__ Tensors t, double* partial)
     else high = middle;
   }
   const std::int64_t begin = (blockIdx.x - t.first_piece[low]) * ops::sum_piece_values;
-  const std::int64_t n = min(t.count[low] - begin, ops::sum_piece_values);
-  const double sum = block_sum(t.is_bf16[low] ? own_sum(static_cast<const Bf16*>(t.data[low]) + begin, n)
-                                              : own_sum(static_cast<const float*>(t.data[low]) + begin, n));
-  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+  const OwnSum own = own_sum(t.x[low], begin, min(t.x[low].count - begin, ops::sum_piece_values));
+  const double sum = block_sum(own.squares);
+  const float most = block_fold<threads>(own.most, MaxFold{});
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum, maxima[blockIdx.x] = most;
 }
 
-// A block for each tensor: sums[i] (+)= its pieces.
-__global__ void tensor_kernel(const __grid_constant__ Tensors t, const double* partial, double* sums, double* increments, bool accumulate) {
-  double sum = 0;
-  for (std::int64_t p = t.first_piece[blockIdx.x] + threadIdx.x; p < t.first_piece[blockIdx.x + 1]; p += threads) sum += partial[p];
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) sums[blockIdx.x] = sum + (accumulate ? sums[blockIdx.x] : 0), increments[blockIdx.x] = sum;
+// Where the sums and maxima of all variables go, from the first of a launch on.
+struct Results {
+  double *sums, *increments;
+  float* maxima;  // or null
+  bool accumulate;
+};
+
+// A block for each variable: sums[i] (+)= its pieces.
+__global__ void variable_kernel(const __grid_constant__ Variables t, const double* sums, const float* maxima, const Results out) {
+  OwnSum own;
+  for (std::int64_t p = t.first_piece[blockIdx.x] + threadIdx.x; p < t.first_piece[blockIdx.x + 1]; p += threads)
+    own.squares += sums[p], own.most = octet::larger(maxima[p], own.most);
+  const double sum = block_sum(own.squares);
+  const float most = block_fold<threads>(own.most, MaxFold{});
+  if (threadIdx.x != 0) return;
+  out.sums[blockIdx.x] = sum + (out.accumulate ? out.sums[blockIdx.x] : 0), out.increments[blockIdx.x] = sum;
+  if (out.maxima) out.maxima[blockIdx.x] = octet::larger(most, out.accumulate ? out.maxima[blockIdx.x] : 0.0f);
 }
 
 __global__ void total_kernel(const double* increments, std::int64_t n, double* total, bool accumulate) {
@@ -81,23 +116,24 @@ __global__ void total_kernel(const double* increments, std::int64_t n, double* t
 
 }  // namespace
 
-void sum_of_squares(Queue queue, const ops::SumOfSquares& a, const Tensor& partial) {
+void sum_of_squares(Queue queue, const ops::SumOfSquares& a, const ops::SumPartial& partial) {
   const std::size_t n = a.x.size();
-  // One sum for each piece, then one for each tensor.
-  double* next = partial.as<double>();
-  double* const increments = partial.as<double>() + (partial.count() - std::int64_t(n));
-  for (std::size_t begin = 0; begin < n; begin += most_tensors) {
-    Tensors t{};
-    t.n = int(std::min<std::size_t>(most_tensors, n - begin));
+  // One sum for each piece, then one for each variable.
+  double* sums = partial.sums.as<double>();
+  float* maxima = partial.maxima.f32();
+  double* const increments = sums + (partial.sums.count() - std::int64_t(n));
+  for (std::size_t begin = 0; begin < n; begin += most_variables) {
+    Variables t{};
+    t.n = int(std::min<std::size_t>(most_variables, n - begin));
     for (int i = 0; i < t.n; ++i) {
-      const Tensor& x = a.x[begin + std::size_t(i)];
-      t.data[i] = x.data, t.is_bf16[i] = x.dtype == DType::bf16, t.count[i] = x.count();
-      t.first_piece[i + 1] = t.first_piece[i] + ceil_div(x.count(), ops::sum_piece_values);
+      t.x[i] = ops::view_of(a.x[begin + std::size_t(i)]);
+      t.first_piece[i + 1] = t.first_piece[i] + ceil_div(t.x[i].count, ops::sum_piece_values);
     }
     const std::int64_t pieces = t.first_piece[t.n];
-    if (pieces > 0) piece_kernel<<<unsigned(pieces), threads, 0, queue>>>(t, next);
-    tensor_kernel<<<unsigned(t.n), threads, 0, queue>>>(t, next, a.sums.as<double>() + begin, increments + begin, a.accumulate);
-    next += pieces;
+    if (pieces > 0) piece_kernel<<<unsigned(pieces), threads, 0, queue>>>(t, sums, maxima);
+    const Results out{a.sums.as<double>() + begin, increments + begin, a.maxima ? a.maxima.f32() + begin : nullptr, a.accumulate};
+    variable_kernel<<<unsigned(t.n), threads, 0, queue>>>(t, sums, maxima, out);
+    sums += pieces, maxima += pieces;
   }
   if (a.total) total_kernel<<<1, threads, 0, queue>>>(increments, std::int64_t(n), a.total.as<double>(), a.accumulate);
   launched("sum_of_squares");

@@ -39,8 +39,9 @@ TEST(SumOfSquares, EveryThreadCountAndInstructionSetGivesTheSameBits) {
   for (const std::int64_t n : counts) {
     std::vector<double> results;
     for (auto* const kernel : testing::kernels(cpu::v3::sum_of_squares, cpu::v4::sum_of_squares)) {
-      const SumPiece piece{x.rows(0, n)};
-      kernel(&piece, 1, &results.emplace_back());
+      const SumPiece piece{view_of(Stored::plain(x)), 0, n};
+      float most;
+      kernel(&piece, 1, &results.emplace_back(), &most);
     }
     EXPECT_EQ(results.front(), results.back()) << n;
   }
@@ -48,13 +49,13 @@ TEST(SumOfSquares, EveryThreadCountAndInstructionSetGivesTheSameBits) {
 
 TEST(SumOfSquares, ManyTensorsHaveTheirOwnSumsAndATotal) {
   Stream s(Device::cpu);
-  std::vector<Tensor> x;
-  for (const std::int64_t n : counts) x.push_back(gaussian_tensor(s, {n}, std::uint64_t(n)));
+  std::vector<Stored> x;
+  for (const std::int64_t n : counts) x.push_back(Stored::plain(gaussian_tensor(s, {n}, std::uint64_t(n))));
   const Tensor sums = s.empty({std::int64_t(x.size())}, DType::f64), total = s.empty({1}, DType::f64);
   sum_of_squares(s, {.x = x, .sums = sums, .total = total});
   double in_order = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    EXPECT_EQ(sums.as<double>()[i], sum(s, x[i])) << i;
+    EXPECT_EQ(sums.as<double>()[i], sum(s, x[i].codes)) << i;
     in_order += sums.as<double>()[i];
   }
   EXPECT_EQ(*total.as<double>(), in_order);
@@ -91,7 +92,7 @@ TEST(SumOfSquares, InfinityAndNanGoThrough) {
 
 TEST(SumOfSquares, DryRunNeedsTheSameMemory) {
   testing::expect_dry_run_agrees([](Stream& s) {
-    const Tensor x[] = {gaussian_tensor(s, {100003}, 1), gaussian_tensor(s, {3, 5}, 2)};
+    const Stored x[] = {Stored::plain(gaussian_tensor(s, {100003}, 1)), Stored::plain(gaussian_tensor(s, {3, 5}, 2))};
     sum_of_squares(s, {.x = x, .sums = s.zeros({2}, DType::f64), .total = s.zeros({1}, DType::f64)});
   });
 }
@@ -101,8 +102,12 @@ TEST(SumOfSquares, RefusesTensorsThatDoNotFit) {
   const Tensor x = s.empty({4}, DType::f32), half = s.empty({4}, DType::f16), sum = s.empty({1}, DType::f64);
   EXPECT_THROW(sum_of_squares(s, half, sum), ContractError);
   EXPECT_THROW(sum_of_squares(s, x, x), ContractError);
-  EXPECT_THROW(sum_of_squares(s, {.x = std::span(&x, 1), .sums = s.empty({2}, DType::f64)}), ContractError);
-  EXPECT_THROW(sum_of_squares(s, {.x = std::span(&x, 1), .sums = sum, .total = x}), ContractError);
+  const Stored plain = Stored::plain(x);
+  EXPECT_THROW(sum_of_squares(s, {.x = std::span(&plain, 1), .sums = s.empty({2}, DType::f64)}), ContractError);
+  EXPECT_THROW(sum_of_squares(s, {.x = std::span(&plain, 1), .sums = sum, .total = x}), ContractError);
+  EXPECT_THROW(sum_of_squares(s, {.x = std::span(&plain, 1), .sums = sum, .maxima = sum}), ContractError);
+  const Stored root{.codes = s.empty({4}, DType::e4m3), .scales = s.empty({1}, DType::e8m0), .storage = Storage::e4m3_root};
+  EXPECT_THROW(sum_of_squares(s, {.x = std::span(&root, 1), .sums = sum}), ContractError);
 }
 
 }  // namespace

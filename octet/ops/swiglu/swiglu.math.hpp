@@ -6,9 +6,10 @@
 
 namespace octet::ops {
 
-/// One row of SwiGLU: y[c] = silu(x[c]) * x[cols + c], cols values. Formulas in swiglu.hpp.
+/// One row of SwiGLU: y[c] = silu(x[c]) * x[cols + c], cols values. X is the source of loads: a pointer, or a row of codes.
+/// Formulas in swiglu.hpp.
 template <class Lanes, class X, class Y>
-OCTET_HD void swiglu_row(Lanes lanes, std::int64_t cols, const X* x, Y y) {
+OCTET_HD void swiglu_row(Lanes lanes, std::int64_t cols, X x, Y y) {
   using math::sigmoid;
   lanes.each(cols, [&](auto at) {
     const auto gate = lanes.load(x, at);
@@ -17,8 +18,8 @@ OCTET_HD void swiglu_row(Lanes lanes, std::int64_t cols, const X* x, Y y) {
 }
 
 /// One row of its backward.
-template <class Lanes, class X, class Y>
-OCTET_HD void swiglu_backward_row(Lanes lanes, std::int64_t cols, const X* dy, const X* x, Y dx) {
+template <class Lanes, class D, class X, class Y>
+OCTET_HD void swiglu_backward_row(Lanes lanes, std::int64_t cols, const D* dy, X x, Y dx) {
   using math::sigmoid;
   lanes.each(cols, [&](auto at) {
     const auto gate = lanes.load(x, at), d = lanes.load(dy, at);

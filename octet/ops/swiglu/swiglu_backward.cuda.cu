@@ -1,4 +1,4 @@
-#include "octet/ops/quantize/cuda/tile.cuh"
+#include "octet/ops/quantize/cuda/coded.cuh"
 #include "octet/ops/swiglu/swiglu.kernels.hpp"
 #include "octet/ops/swiglu/swiglu.math.hpp"
 
@@ -6,30 +6,32 @@ namespace octet::cuda {
 namespace {
 
 /// Gradients of the gate (first output) and of `up`, which are as far apart as x's halves.
-template <class T>
+template <class T, class Rows>
 struct SwiGluHalves {
   static constexpr int outputs = 2;
-  const T *dy, *x;
+  const T* dy;
+  Rows x;
   int cols;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[2]) const {
-    ops::swiglu_backward_row(PackLanes<N>{col}, cols, row_of(dy, row, cols), row_of(x, row, 2 * cols), Kept<N>{&out[0], &out[1]});
+    ops::swiglu_backward_row(typename Rows::template Lanes<N>{col}, cols, row_of(dy, row, cols), x(row), Kept<N>{&out[0], &out[1]});
   }
 };
 
 /// The same where a half is not made of whole tiles: each half on its own.
-template <class T>
+template <class T, class Rows>
 struct SwiGluHalf {
   static constexpr int outputs = 1;
-  const T *dy, *x;
+  const T* dy;
+  Rows x;
   int cols;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
     const bool gate = col < cols;
-    Pack<N> halves[SwiGluHalves<T>::outputs];
-    SwiGluHalves<T>{dy, x, cols}.template make<N>(row, gate ? col : col - cols, halves);
+    Pack<N> halves[SwiGluHalves<T, Rows>::outputs];
+    SwiGluHalves<T, Rows>{dy, x, cols}.template make<N>(row, gate ? col : col - cols, halves);
 #pragma unroll
     for (int i = 0; i < N; ++i) out[0].v[i] = gate ? halves[0].v[i] : halves[1].v[i];
   }
@@ -37,14 +39,16 @@ struct SwiGluHalf {
 
 }  // namespace
 
-void swiglu_backward(Queue queue, const Tensor& dy, const Tensor& x, const ops::Sink& dx) {
-  const bool aligned = packs_of_eight(dy) && packs_of_eight(x);
-  dispatch<float, Bf16>(x.dtype, "swiglu", [&]<class T>() {
-    if constexpr (std::is_same_v<T, Bf16>) {  // of f32, two tiles are more than a thread has registers for
-      if (aligned && splits_into_tiles(dx) && has_aligned_packs(dx))
-        return fill_sink<T>(queue, dx, SwiGluHalves<T>{dy.as<T>(), x.as<T>(), int(dy.shape[1])}, true);
-    }
-    fill_sink<T>(queue, dx, SwiGluHalf<T>{dy.as<T>(), x.as<T>(), int(dy.shape[1])}, aligned);
+void swiglu_backward(Queue queue, const Tensor& dy, const ops::Saved& x, const ops::Sink& dx) {
+  dispatch<float, Bf16, Fp16>(x.dtype, "swiglu", [&]<class T>() {
+    with_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned_rows) {
+      const bool aligned = packs_of_eight(dy) && aligned_rows;
+      if constexpr (sizeof(T) == 2) {  // of f32, two tiles are more than a thread has registers for
+        if (aligned && splits_into_tiles(dx) && has_aligned_packs(dx))
+          return fill_sink<T>(queue, dx, SwiGluHalves<T, Rows>{dy.as<T>(), rows, int(dy.shape[1])}, true);
+      }
+      fill_sink<T>(queue, dx, SwiGluHalf<T, Rows>{dy.as<T>(), rows, int(dy.shape[1])}, aligned);
+    });
   });
 }
 

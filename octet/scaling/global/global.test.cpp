@@ -36,6 +36,16 @@ TEST(Global, PlansE4m3ForEveryOperand) {
   EXPECT_EQ(layer.precision.slots().history().shape, Shape({1, 3})) << "the last step alone";
 }
 
+TEST(Global, UnscaledCodesArePlainCastsInEveryStep) {
+  OneLayer layer({.recipe = "global", .options = {.unscaled = true}});
+  EXPECT_EQ(layer.row(), "x e4m3, w e4m3, dy e4m3; not scaled; fast accumulation in forward on a GPU | recipe global");
+  EXPECT_EQ(layer.precision.calibration_passes(), 0);
+  for (std::size_t step = 0; step < std::size(magnitudes); ++step) {
+    run_step(layer, step);
+    for (const Operand o : testing::operands) EXPECT_EQ(scale_of(layer, o), 1) << name(o);
+  }
+}
+
 TEST(Global, OneScaleFollowsTheLargestMagnitudeOfTheLastStep) {
   OneLayer layer({.recipe = "global"});
   double scale = 1;

@@ -24,6 +24,7 @@ class None final : public Recipe {
 }  // namespace
 
 std::unique_ptr<Recipe> make_bf16(const RecipeOptions&) { return std::make_unique<None>(DType::bf16); }
+std::unique_ptr<Recipe> make_fp16(const RecipeOptions&) { return std::make_unique<None>(DType::f16); }
 std::unique_ptr<Recipe> make_fp32(const RecipeOptions&) { return std::make_unique<None>(DType::f32); }
 
 }  // namespace octet::scaling

@@ -220,6 +220,32 @@ void draw_parameters(Markup& m, const Study& study) {
              [last = 0.0](const StepEvent& e) mutable { return std::exchange(last, e.param_norm) == e.param_norm ? NAN : e.param_norm; });
 }
 
+Points loss_scales_of(const RunRecord& run) {
+  return over_steps(run, [](const StepEvent& e) { return e.loss_scale; });
+}
+
+/// Where any run has one; never smoothed, since every move counts.
+void draw_loss_scale(Markup& m, const Study& study) {
+  LineChart chart{.title = titled(study, "Loss scale"),
+                  .note = "Halved by a step that was skipped, raised after good ones.",
+                  .x_label = "step",
+                  .y_label = "factor of the loss",
+                  .height = 200,
+                  .legend = study.groups.size() > 1};
+  double low = INFINITY, high = 0;
+  for (const Group& group : study.groups) {
+    const Points points = loss_scales_of(group.first());
+    for (const Point& p : points)
+      if (std::isfinite(p.y)) low = std::min(low, p.y), high = std::max(high, p.y);
+    if (!points.empty() && std::isfinite(points.front().y))
+      chart.lines.push_back({.name = group.name, .style = group.style, .points = points});
+  }
+  if (chart.lines.empty()) return;
+  chart.x = step_axis(study), chart.y = {.kind = Axis::Kind::log, .low = low / 2, .high = 2 * high};
+  chart.y_label += scale_note(chart.y);
+  draw(m, chart);
+}
+
 Points rates_of(const RunRecord& run) {
   return over_steps(run, [](const StepEvent& e) { return e.learning_rate; });
 }
@@ -269,6 +295,7 @@ void write_curves(Markup& m, const Study& study) {
   draw_gradient(m, study);
   draw_parameters(m, study);
   draw_learning_rate(m, study);
+  draw_loss_scale(m, study);
 }
 
 }  // namespace octet::telemetry::report

@@ -61,14 +61,15 @@ void BoardWriter::add(const Event& event) {
 
 void BoardWriter::take(const StepEvent& e) {
   skipped_ += e.skipped ? 1 : 0;
-  const Scalar scalars[] = {{"loss/train", float(e.loss)},
-                            {"optimizer/learning_rate", float(e.learning_rate)},
-                            {"optimizer/gradient_norm", float(e.grad_norm)},
-                            {"optimizer/parameter_norm", float(e.param_norm)},
-                            {"optimizer/skipped_steps", float(skipped_)},
-                            {"speed/tokens_per_second", float(e.tokens_per_second)},
-                            {"speed/limit_share", float(e.limit_share)},
-                            {"speed/data_wait", float(e.data_wait)}};
+  std::vector<Scalar> scalars{{"loss/train", float(e.loss)},
+                              {"optimizer/learning_rate", float(e.learning_rate)},
+                              {"optimizer/gradient_norm", float(e.grad_norm)},
+                              {"optimizer/parameter_norm", float(e.param_norm)},
+                              {"optimizer/skipped_steps", float(skipped_)},
+                              {"speed/tokens_per_second", float(e.tokens_per_second)},
+                              {"speed/limit_share", float(e.limit_share)},
+                              {"speed/data_wait", float(e.data_wait)}};
+  if (std::isfinite(e.loss_scale)) scalars.push_back({"optimizer/loss_scale", float(e.loss_scale)});
   write(e.step, scalars);
 }
 

@@ -110,6 +110,23 @@ OCTET_HD IntVec widen(HalfVec v) {
 #endif
 }
 
+// The bits are those of to_float(Fp16) and to_fp16() in every lane, NaN included.
+
+OCTET_HD Vec decode_fp16_lanes(HalfVec v) {
+#ifdef OCTET_ISA_v4
+  return (Vec)_mm512_cvtph_ps((__m256i)v);
+#else
+  return (Vec)_mm256_cvtph_ps((__m128i)v);
+#endif
+}
+OCTET_HD HalfVec encode_fp16_lanes(Vec v) {
+#ifdef OCTET_ISA_v4
+  return (HalfVec)_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT);
+#else
+  return (HalfVec)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT);
+#endif
+}
+
 /// Whether a comparison holds in every lane.
 OCTET_HD bool all_of(IntVec holds) {
 #ifdef OCTET_ISA_v4
@@ -154,12 +171,20 @@ struct Lane {
     return decode_bf16_lanes<Vec>(widen(load_raw<HalfVec>(p, c)));
   }
   template <class Cursor>
+  OCTET_HD Vec load(const Fp16* p, Cursor c) const {
+    return decode_fp16_lanes(load_raw<HalfVec>(p, c));
+  }
+  template <class Cursor>
   OCTET_HD void store(float* p, Cursor c, Vec v) const {
     store_raw(p, c, v);
   }
   template <class Cursor>
   OCTET_HD void store(Bf16* p, Cursor c, Vec v) const {
     store_raw(p, c, to_halves(encode_bf16_lanes(v)));
+  }
+  template <class Cursor>
+  OCTET_HD void store(Fp16* p, Cursor c, Vec v) const {
+    store_raw(p, c, encode_fp16_lanes(v));
   }
 
   /// v, with `otherwise` beyond the end of the row: if a loaded 0 would change the result, such as sums of exp(x) or a maximum.

@@ -139,6 +139,34 @@ __device__ __forceinline__ float largest_of(const Pack<N>& p) {
   return m;
 }
 
+/// Two values as BF16, the first in the low half. The bits are encode_bf16_lanes's for every float but NaN, which stays NaN.
+__device__ __forceinline__ unsigned bf16_pair(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+/// Two FP16 in a word, the first in the low half.
+__device__ __forceinline__ void fp16_values(unsigned word, float& low, float& high) {
+  asm("{ .reg .b16 l, h; mov.b32 {l, h}, %2; cvt.f32.f16 %0, l; cvt.f32.f16 %1, h; }" : "=f"(low), "=f"(high) : "r"(word));
+}
+/// Two values as FP16, the first in the low half. The bits are to_fp16()'s for every float but NaN, which stays NaN.
+__device__ __forceinline__ unsigned fp16_pair(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+/// Two values of 16 bits from a word, and back.
+template <class T>
+__device__ __forceinline__ void pair_values(unsigned word, float& low, float& high) {
+  if constexpr (std::is_same_v<T, Fp16>) fp16_values(word, low, high);
+  else low = __uint_as_float(word << 16), high = __uint_as_float(word & 0xFFFF0000u);
+}
+template <class T>
+__device__ __forceinline__ unsigned pair_word(float low, float high) {
+  if constexpr (std::is_same_v<T, Fp16>) return fp16_pair(low, high);
+  else return bf16_pair(low, high);
+}
+
 /// 16 bytes of T in memory as a pack, and back.
 template <class T>
 __device__ __forceinline__ Pack<16 / int(sizeof(T))> unpacked(uint4 q) {
@@ -147,22 +175,18 @@ __device__ __forceinline__ Pack<16 / int(sizeof(T))> unpacked(uint4 q) {
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     if constexpr (sizeof(T) == 4) out.v[j] = __uint_as_float(word[j]);
-    else out.v[2 * j] = __uint_as_float(word[j] << 16), out.v[2 * j + 1] = __uint_as_float(word[j] & 0xFFFF0000u);
+    else pair_values<T>(word[j], out.v[2 * j], out.v[2 * j + 1]);
   }
   return out;
-}
-/// Two values as BF16, the first in the low half. The bits are encode_bf16_lanes's for every float but NaN, which stays NaN.
-__device__ __forceinline__ unsigned bf16_pair(float low, float high) {
-  unsigned word;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
 }
 template <class T, int N>
 __device__ __forceinline__ uint4 packed(const Pack<N>& x) {
   static_assert(N * sizeof(T) == 16);
   if constexpr (sizeof(T) == 4)
     return make_uint4(__float_as_uint(x.v[0]), __float_as_uint(x.v[1]), __float_as_uint(x.v[2]), __float_as_uint(x.v[3]));
-  else return make_uint4(bf16_pair(x.v[0], x.v[1]), bf16_pair(x.v[2], x.v[3]), bf16_pair(x.v[4], x.v[5]), bf16_pair(x.v[6], x.v[7]));
+  else
+    return make_uint4(pair_word<T>(x.v[0], x.v[1]), pair_word<T>(x.v[2], x.v[3]), pair_word<T>(x.v[4], x.v[5]),
+                      pair_word<T>(x.v[6], x.v[7]));
 }
 
 /// N values of memory as one or more accesses of up to 16 bytes; p + at must be aligned to min(16, N * sizeof) bytes.
@@ -181,18 +205,16 @@ __device__ __forceinline__ Pack<N> load(const float* p, std::int64_t at) {
   }
   return out;
 }
-template <int N>
-__device__ __forceinline__ Pack<N> load(const Bf16* p, std::int64_t at) {
+template <int N, class T>
+requires(sizeof(T) == 2) __device__ __forceinline__ Pack<N> load(const T* p, std::int64_t at) {
   Pack<N> out;
   if constexpr (N == 8) {
-    out = unpacked<Bf16>(*reinterpret_cast<const uint4*>(p + at));
+    out = unpacked<T>(*reinterpret_cast<const uint4*>(p + at));
   } else if constexpr (N == 4) {
     const uint2 q = *reinterpret_cast<const uint2*>(p + at);
-    out.v[0] = __uint_as_float(q.x << 16), out.v[1] = __uint_as_float(q.x & 0xFFFF0000u);
-    out.v[2] = __uint_as_float(q.y << 16), out.v[3] = __uint_as_float(q.y & 0xFFFF0000u);
+    pair_values<T>(q.x, out.v[0], out.v[1]), pair_values<T>(q.y, out.v[2], out.v[3]);
   } else if constexpr (N == 2) {
-    const unsigned q = *reinterpret_cast<const unsigned*>(p + at);
-    out.v[0] = __uint_as_float(q << 16), out.v[1] = __uint_as_float(q & 0xFFFF0000u);
+    pair_values<T>(*reinterpret_cast<const unsigned*>(p + at), out.v[0], out.v[1]);
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) out.v[i] = to_float(p[at + i]);
@@ -210,15 +232,15 @@ __device__ __forceinline__ void store(float* p, std::int64_t at, const Pack<N>& 
     for (int i = 0; i < N; ++i) p[at + i] = x.v[i];
   }
 }
-template <int N>
-__device__ __forceinline__ void store(Bf16* p, std::int64_t at, const Pack<N>& x) {
+template <int N, class T>
+requires(sizeof(T) == 2) __device__ __forceinline__ void store(T* p, std::int64_t at, const Pack<N>& x) {
   if constexpr (N == 8) {
-    *reinterpret_cast<uint4*>(p + at) = packed<Bf16>(x);
+    *reinterpret_cast<uint4*>(p + at) = packed<T>(x);
   } else if constexpr (N == 4) {
-    *reinterpret_cast<uint2*>(p + at) = make_uint2(bf16_pair(x.v[0], x.v[1]), bf16_pair(x.v[2], x.v[3]));
+    *reinterpret_cast<uint2*>(p + at) = make_uint2(pair_word<T>(x.v[0], x.v[1]), pair_word<T>(x.v[2], x.v[3]));
   } else {
 #pragma unroll
-    for (int i = 0; i < N; ++i) p[at + i] = to_bf16(x.v[i]);
+    for (int i = 0; i < N; ++i) p[at + i] = from_float<T>(x.v[i]);
   }
 }
 

@@ -21,12 +21,33 @@ Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, 
   return one + (accumulate - 1) * (two - one);
 }
 
+// Of gradients.
+std::string_view rounding_of(Storage s) {
+  if (s == Storage::e4m3) return "; one scale per 128 values; rounded stochastically";
+  if (s == Storage::e4m3_tensor) return "; one scale per tensor; rounded to nearest even";
+  return s == Storage::bf16 ? "; rounded to nearest even" : "";
+}
+
 // How matrices, their gradients and moments are stored; vectors, such as norms' weights, are always f32.
 void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& plan) {
   const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
   plan.push_back({"master weights", 0, 0, to_text(c.master), format("updated by the optimizer{}", rounding(c.master))});
-  plan.push_back({"weight gradients", 0, 0, to_text(c.gradients), "added up over micro-batches"});
+  plan.push_back({"weight gradients", 0, 0, to_text(c.gradients), format("added up over micro-batches{}", rounding_of(c.gradients))});
   plan.push_back({"optimizer moments", 0, 0, to_text(c.moments), format("both of AdamW's{}", rounding(c.moments))});
+}
+
+std::string about_loss_scale(const optim::LossScaleConfig& c, optim::LossScaleConfig::Mode mode) {
+  using Mode = optim::LossScaleConfig::Mode;
+  if (mode == Mode::off) return "loss_scale.mode = \"off\": gradients of activations below 2^-25 become 0";
+  if (mode == Mode::fixed) return format("{}, a factor of all gradients until they are clipped", c.start);
+  return format("from {} on: times {} after a skipped step, times {} after {} good ones", c.start, c.backoff, c.growth, c.growth_steps);
+}
+
+void add_loss_scale(const optim::LossScaleConfig& c, DType activations, std::vector<scaling::PlanRow>& plan) {
+  using Mode = optim::LossScaleConfig::Mode;
+  const Mode mode = c.mode_for(activations);
+  if (mode == Mode::off && activations != DType::f16) return;
+  plan.push_back({"loss scale", 0, 0, to_text(mode), about_loss_scale(c, mode)});
 }
 
 void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
@@ -49,11 +70,13 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
     out.step = work_of_step(engine, runner, shape, accumulate);
     runner.run(std::vector{shape}, {.measure = true});  // for its memory: most steps do not measure
   }
+  out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
   out.parameters = engine.parameters.count() - config.shape.padding();
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(*config.optimizer, out.plan);
+  if (config.optimizer) add_loss_scale(config.loss_scale, engine.precision.activations(), out.plan);
   add_emulation(out.step, out.plan);
   out.quantizers = engine.precision.slots().slots();
   return out;

@@ -10,6 +10,7 @@ struct DryRun {
   MemoryPeak memory;                   // of the arena: a real run's, to the byte
   Work step;                           // one optimizer step, which measures nothing besides maxima
   std::int64_t parameters = 0;         // without padding
+  std::vector<std::size_t> saved;      // bytes that each block saves for backward, of one micro-batch; empty for a model without the count
   std::vector<scaling::PlanRow> plan;  // of layers, optimizer state, and GEMMs that the target only emulates
   std::vector<scaling::Slot> quantizers;
 };

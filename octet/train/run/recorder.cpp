@@ -31,10 +31,17 @@ void Recorder::warn(std::int64_t step, const std::string& kind, const std::strin
   incident(step, kind, text);
 }
 
-void Recorder::skipped(std::int64_t step, const std::string& path) {
-  const std::string text = format("step {} skipped: {} is not finite; weights unchanged", step, path.empty() ? "the gradient norm" : path);
+void Recorder::skipped(std::int64_t step, const std::string& path, const optim::LossScale::Move& scale) {
+  std::string text = format("step {} skipped: {} is not finite; weights unchanged", step, path.empty() ? "the gradient norm" : path);
+  if (scale.moves()) text += format("; overflow, loss scale {} -> {}", scale.now, scale.next);
+  else if (scale.now != 0) text += format("; the loss scale stays at {}", scale.now);
   metrics_.emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = "skipped", .path = path, .text = text});
   console_.note(text);
+}
+
+void Recorder::loss_scale(std::int64_t step, const optim::LossScale::Move& scale) {
+  if (!scale.moves()) return;
+  incident(step, "loss_scale", format("after step {} loss scale {} -> {}", step, scale.now, scale.next));
 }
 
 void Recorder::scales(std::int64_t step, const Readout& shown) {

@@ -30,7 +30,9 @@ class Recorder {
   /// The same, shown as a warning.
   void warn(std::int64_t step, const std::string& kind, const std::string& text);
   /// `path`: where a value that is not finite appeared first, or "".
-  void skipped(std::int64_t step, const std::string& path);
+  void skipped(std::int64_t step, const std::string& path, const optim::LossScale::Move&);
+  /// An event if the loss scale moves.
+  void loss_scale(std::int64_t step, const optim::LossScale::Move&);
   void scales(std::int64_t step, const Readout&);
   void health(std::int64_t step, const Readout&);
   /// Adds time and the distances from earlier losses and norms.

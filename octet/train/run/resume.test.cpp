@@ -79,7 +79,7 @@ void expect_same_run(const std::string& a, const std::string& b, std::int64_t st
 
 class ResumedRun : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Resume, ResumedRun,
-                         ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+                         ::testing::Values("fp32", "bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
 TEST_P(ResumedRun, IsBitForBitTheRunThatNeverStopped) {
   const Runs runs(GetParam());
@@ -101,6 +101,7 @@ std::vector<scaling::PrecisionRule> mixed_rules() {
 TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
   Runs runs("delayed");
   runs.config.model.layers = 3, runs.config.recipe.rules = mixed_rules();
+  runs.config.recipe.activations = scaling::SavedActivations::fp8;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
   runs.train(cut);
@@ -119,13 +120,24 @@ TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
 
 TEST(Resume, HoldsWithWeightsGradientsAndMomentsInBf16AndWithRecompute) {
   Runs runs("current");
-  runs.config.optim.master = runs.config.optim.gradients = runs.config.optim.moments = DType::bf16;
+  runs.config.optim.master = runs.config.optim.moments = DType::bf16, runs.config.optim.gradients = Storage::bf16;
   runs.config.model.recompute = {"block"}, runs.config.recipe.weights = scaling::WeightCodes::on_demand, runs.config.train.accumulate = 1;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
   runs.config.model.recompute_layers = 1;
   runs.train(cut);
   expect_same_run(whole, cut, 9);
+}
+
+TEST(Resume, HoldsWithGradientsInEightBits) {
+  for (const Storage gradients : {Storage::e4m3, Storage::e4m3_tensor}) {
+    Runs runs("current");
+    runs.config.optim.gradients = gradients, runs.config.train.accumulate = 3;
+    const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
+    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+    runs.train(cut);
+    expect_same_run(whole, cut, 9);
+  }
 }
 
 TEST(Resume, OfARunWithoutACheckpointBeginsAgainAndOfAFinishedOneChangesNothing) {

@@ -26,7 +26,8 @@ void LoopConfig::fields(config::FieldVisitor& v) {
           "share of the last steps whose weights are averaged, to be evaluated at the end beside the weights themselves; 0: none",
           {.at_least = 0, .at_most = 1});
   v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1}, may_change);
-  v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops", {.at_least = 1}, may_change);
+  v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops, without those that lower the loss scale",
+          {.at_least = 1}, may_change);
   v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder", may_change);
   v.idle("tokens", steps > 0, "train.steps is set, and decides");
 }
@@ -54,10 +55,15 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("data", data, "on which text");
   v.section("train", train, "how long and in which portions");
   v.section("optim", optim, "AdamW");
+  v.section("loss_scale", loss_scale, "factor of the loss, for gradients of activations that a narrow format would lose");
   v.section("checkpoint", checkpoint, "when to save the state of the run", may_change);
   v.section("telemetry", telemetry, "outputs while it trains", may_change);
   for (const char* key : {"train.eval_every", "train.eval_tokens", "train.average"})
     v.idle(key, data.eval_fraction == 0 && data.eval_path.empty(), "nothing is held out, as data.eval_fraction is 0");
+  for (const char* key : {"start", "growth", "growth_steps", "backoff", "smallest", "largest"})
+    v.idle(format("loss_scale.{}", key),
+           loss_scale.mode == optim::LossScaleConfig::Mode::automatic && !scaling::has_narrow_range(recipe.recipe),
+           format("loss_scale.mode is \"auto\", and gradients of activations have a wide range under {}", recipe.recipe));
   // The machine is asked only where it matters.
   const auto on_cpu = [&] { return device == "cpu" || (device == "auto" && machine::device_named(device) == Device::cpu); };
   v.idle("optim.offload", optim.offload && on_cpu(), "on the CPU everything is in the host's memory");
@@ -87,6 +93,7 @@ EngineConfig engine_config(const RunConfig& c) {
           .model = {.recompute = nn::Recompute::named(c.model.recompute), .recompute_layers = c.model.recompute_layers},
           .precision = c.recipe,
           .optimizer = c.optim,
+          .loss_scale = c.loss_scale,
           .sequence = c.data.sequence_length,
           .average = c.train.average > 0,
           .document_mask = c.data.document_mask};

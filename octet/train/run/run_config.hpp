@@ -2,6 +2,7 @@
 
 #include "octet/data/data_config.hpp"
 #include "octet/optim/adamw.hpp"
+#include "octet/optim/loss_scale.hpp"
 #include "octet/scaling/precision.hpp"
 #include "octet/train/run/model_config.hpp"
 #include "octet/train/step/engine.hpp"
@@ -54,6 +55,7 @@ struct RunConfig {
   data::DataConfig data;
   LoopConfig train;
   optim::AdamWConfig optim;
+  optim::LossScaleConfig loss_scale;
   CheckpointConfig checkpoint;
   TelemetryConfig telemetry;
 

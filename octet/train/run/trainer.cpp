@@ -298,6 +298,7 @@ void Trainer::one_step() {
                          .grad_norm = shown.step.gradient_norm,
                          .learning_rate = shown.step.learning_rate,
                          .skipped = shown.step.skip != 0};
+  if (shown.loss_scale.now != 0) e.loss_scale = double(shown.loss_scale.now);
   e.param_norm = std::sqrt(shown.parameter_squares);
   e.seconds = monotonic_seconds() - begin;
   e.time = recorder_->seconds();
@@ -315,11 +316,13 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   recorder_->scales(at_.step, shown);
   if (measured) recorder_->health(at_.step, shown);
   if (shown.step.skip != 0) {
-    ++at_.skipped, ++at_.skipped_in_a_row;
-    recorder_->skipped(at_.step, first_nonfinite(*engine_, micro_batches));
+    ++at_.skipped;
+    if (!shown.loss_scale.moves()) ++at_.skipped_in_a_row;  // a lower scale may be the remedy
+    recorder_->skipped(at_.step, first_nonfinite(*engine_, micro_batches), shown.loss_scale);
   } else {
     at_.skipped_in_a_row = 0;
   }
+  recorder_->loss_scale(at_.step, shown.loss_scale);
   if (measured && !std::isfinite(shown.parameter_squares)) weights_are_finite();
   if (averages(at_.step)) engine_->average->add(engine_->stream);
   else if (engine_->average) engine_->average->forget();

@@ -17,6 +17,9 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
   precision.allocate(stream);
   model->allocate(stream, c.sequence);
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.list());
+  const auto scaling = c.loss_scale.mode_for(precision.activations());
+  if (c.optimizer && scaling != optim::LossScaleConfig::Mode::off)
+    loss_scale.emplace(stream, c.loss_scale, scaling == optim::LossScaleConfig::Mode::fixed);
   if (c.average) average.emplace(stream, parameters);
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
@@ -27,13 +30,14 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
 void Engine::visit_state(StateVisitor& visitor) {
   visitor.section("model", parameters);
   if (optimizer) visitor.section("optimizer", *optimizer);
+  if (loss_scale) visitor.section("loss_scale", *loss_scale);
   if (average) visitor.section("average", *average);
   visitor.section("quantizers", precision);
   visitor.state("parameter_squares", parameter_squares_);
 }
 
 void Engine::measure_parameters() {
-  const std::vector<Tensor> values = parameters.values();
+  const std::vector<Stored> values = nn::stored(parameters.values());
   const Scope scope(stream);
   const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
   ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});

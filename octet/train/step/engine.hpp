@@ -5,6 +5,7 @@
 #include "octet/models/registry.hpp"
 #include "octet/nn/parameters.hpp"
 #include "octet/optim/adamw.hpp"
+#include "octet/optim/loss_scale.hpp"
 #include "octet/tensor/replay.hpp"
 #include "octet/train/step/weight_average.hpp"
 
@@ -16,6 +17,7 @@ struct EngineConfig {
   models::ModelOptions model;
   scaling::PrecisionConfig precision;
   std::optional<optim::AdamWConfig> optimizer;  // none: for evaluation only, without gradients and with f32 values
+  optim::LossScaleConfig loss_scale = {};       // with an optimizer
   std::int64_t sequence = 0;                    // longest sequence
   bool average = false;                         // weights are averaged over some steps
   bool document_mask = false;                   // batches tell where documents begin, and the model keeps them apart
@@ -32,6 +34,7 @@ class Engine {
   std::unique_ptr<models::Model> model;
   nn::Parameters parameters;
   std::optional<optim::AdamW> optimizer;
+  std::optional<optim::LossScale> loss_scale;
   std::optional<WeightAverage> average;
   Replay micro_steps;  // forward and backward of a micro-batch
 
@@ -41,9 +44,13 @@ class Engine {
   Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
   void measure_parameters();
+  /// Before forward and backward of each micro-batch of training.
+  void begin_micro_batch() { parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{}); }
   /// f32 [1], or empty unless documents are masked: the factor by which gradients of this step are too small, since they were made for the
   /// number of tokens in its batches, and not of targets.
   Tensor gradient_factor() const { return gradient_factor_; }
+  /// The factor of the loss of a batch when a step has so many tokens.
+  nn::LossFactor loss_factor(std::int64_t tokens) const { return {1.0f / float(tokens), loss_scale ? loss_scale->scale() : Tensor{}}; }
   /// Everything that the next step depends on; after restoring it, a StepRunner makes the rest.
   void visit_state(StateVisitor&);
 

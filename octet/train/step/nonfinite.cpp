@@ -16,6 +16,19 @@ bool all_finite(Stream& stream, const Tensor& on_device) {
   return true;
 }
 
+// The path of the first parameter with such a variable, in one pass on the device: a sum of squares in FP64 is finite just where every
+// value is.
+std::string nonfinite_variable(Engine& e, const std::vector<Stored>& variables) {
+  const Scope scope(e.stream);
+  const Tensor each = e.stream.empty({std::int64_t(variables.size())}, DType::f64), total = e.stream.empty({1}, DType::f64);
+  ops::sum_of_squares(e.stream, {.x = variables, .sums = each, .total = total});
+  if (std::isfinite(read<double>(e.stream, total))) return "";
+  const HostCopy squares(e.stream, each);
+  for (std::size_t i = 0; i < variables.size(); ++i)
+    if (!std::isfinite(squares.as<double>()[i])) return e.parameters.list()[i]->path;
+  return "";
+}
+
 class Finder final : public Observer {
  public:
   explicit Finder(Stream& stream) : stream_(stream) {}
@@ -39,28 +52,17 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   for (const auto& batch : micro_batches) {
     const Scope micro_batch(e.stream, silent.keep);
     const models::TokenBatch on_device = upload(e.stream, batch, silent.keep);
-    e.model->forward(e.stream, on_device, silent, e.loss_sums(), 1.0f);
+    e.begin_micro_batch();
+    e.model->forward(e.stream, on_device, silent, e.loss_sums(), e.loss_factor(tokens_of(micro_batches)));
     e.model->backward(e.stream, on_device, silent);
     if (!finder.found.empty()) break;
   }
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;
-  for (const Parameter* p : e.parameters.list())
-    if (!all_finite(e.stream, p->gradient.data())) return p->path + ".grad";
-  return "";
+  const std::string gradient = nonfinite_variable(e, e.parameters.gradients());
+  return gradient.empty() ? "" : gradient + ".grad";
 }
 
-// In one pass on the device: a sum of squares in FP64 is finite just where every value is.
-std::string nonfinite_parameter(Engine& e) {
-  const std::vector<Tensor> values = e.parameters.values();
-  const Scope scope(e.stream);
-  const Tensor each = e.stream.empty({std::int64_t(values.size())}, DType::f64), total = e.stream.empty({1}, DType::f64);
-  ops::sum_of_squares(e.stream, {.x = values, .sums = each, .total = total});
-  if (std::isfinite(read<double>(e.stream, total))) return "";
-  const HostCopy squares(e.stream, each);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(squares.as<double>()[i])) return e.parameters.list()[i]->path;
-  return "";
-}
+std::string nonfinite_parameter(Engine& e) { return nonfinite_variable(e, nn::stored(e.parameters.values())); }
 
 }  // namespace octet::train

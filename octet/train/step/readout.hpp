@@ -8,10 +8,11 @@ namespace octet::train {
 
 /// The results of one step in the device's tables, on the host: read in StepRunner::run's `read`.
 struct Readout {
-  ops::AdamWStep step;           // learning rate, norm, clip factor, skip flag
-  float loss = 0;                // mean over the step's tokens
-  double parameter_squares = 0;  // when last measured
-  std::vector<float> amax;       // one for each quantizer
+  ops::AdamWStep step;                // learning rate, norm, clip factor, skip flag
+  float loss = 0;                     // mean over the step's tokens
+  optim::LossScale::Move loss_scale;  // 0 where there is none
+  double parameter_squares = 0;       // when last measured
+  std::vector<float> amax;            // one for each quantizer
   std::vector<ops::QuantizeHealth> health;
 };
 /// Waits for the step.

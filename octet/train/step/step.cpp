@@ -24,13 +24,13 @@ float tokens_per_target(std::span<const data::Batch> micro_batches, std::int64_t
   return float(double(tokens) / double(std::max<std::int64_t>(targets, 1)));
 }
 
+}  // namespace
+
 std::int64_t tokens_of(std::span<const data::Batch> micro_batches) {
   std::int64_t tokens = 0;
   for (const auto& batch : micro_batches) tokens += batch.rows * batch.length;
   return tokens;
 }
-
-}  // namespace
 
 models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
   const std::int64_t n = batch.rows * batch.length;
@@ -62,6 +62,7 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
   update(options);
   if (read) read();
   engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
+  if (engine_.loss_scale) engine_.loss_scale->end_step(engine_.stream, engine_.optimizer->skip());
   clear_sums();
   quantize_weights(options.measure_next);
   return true;
@@ -85,8 +86,9 @@ void StepRunner::run_micro_batch(const data::Batch& batch, std::int64_t tokens, 
   const scaling::Pass pass = of_micro_batch(measured);
   const Scope micro_batch(e.stream, pass.keep);
   const models::TokenBatch on_device = upload(e.stream, batch, pass.keep);
+  e.begin_micro_batch();
   e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, measured}, [&] {
-    e.model->forward(e.stream, on_device, pass, e.loss_sums(), 1.0f / float(tokens));
+    e.model->forward(e.stream, on_device, pass, e.loss_sums(), e.loss_factor(tokens));
     e.model->backward(e.stream, on_device, pass);
   });
 }
@@ -96,7 +98,8 @@ void StepRunner::update(const StepOptions& options) {
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
   const scaling::SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
-  e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite(), e.gradient_factor());
+  e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite(), e.gradient_factor(),
+                    e.loss_scale ? e.loss_scale->scale() : Tensor{});
   if (options.measure) e.measure_parameters();
 }
 

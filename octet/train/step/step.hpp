@@ -10,6 +10,8 @@ namespace octet::train {
 
 /// A batch of the loader on the stream's device, in a region.
 models::TokenBatch upload(Stream&, const data::Batch&, Region);
+/// Of all micro-batches of a step.
+std::int64_t tokens_of(std::span<const data::Batch> micro_batches);
 
 struct StepOptions {
   double learning_rate = 0;

@@ -21,7 +21,7 @@ using namespace octet::train::testing;
 
 class EveryRecipe : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Step, EveryRecipe,
-                         ::testing::Values("fp32", "bf16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+                         ::testing::Values("fp32", "bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
 const std::vector<std::string> recomputed_parts[] = {{},      {"norm"},      {"activation"},       {"norm", "activation"},
                                                      {"mlp"}, {"attention"}, {"mlp", "attention"}, {"block"}};
@@ -36,7 +36,7 @@ std::vector<float> gradients_of(const EngineConfig& config) {
 
 TEST_P(EveryRecipe, StaleGradientsAreStoredOverAsIfTheyHadBeenZero) {
   for (const char* family : {"llama", "gpt2"})
-    for (const DType gradients : {DType::f32, DType::bf16}) {
+    for (const Storage gradients : {Storage::f32, Storage::bf16}) {
       EngineConfig config = small_engine(family, GetParam());
       config.optimizer->gradients = gradients;
       std::vector<float> found[2];
@@ -44,7 +44,7 @@ TEST_P(EveryRecipe, StaleGradientsAreStoredOverAsIfTheyHadBeenZero) {
         Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
         StepRunner runner = train_steps(e, 1);
         for (Parameter* p : e.parameters.list()) {
-          const Tensor data = p->gradient.data();
+          const Tensor data = p->gradient.stored().values();
           EXPECT_NE(p->gradient.complete(), p->gradient.begins_with_product()) << p->path;
           if (!p->gradient.begins_with_product()) continue;
           set_values(e.stream, data, std::vector<float>(std::size_t(data.count()), stored ? NAN : 0.0f).data());
@@ -127,7 +127,7 @@ TEST(Calibration, BeginsWithScalesThatFitAndLeavesNothingElse) {
     const data::Batch batch = random_batch(4, 32, 61, 1);
     ASSERT_TRUE(runner.calibrate(1, [&] { return batch; }));
     for (const Parameter* p : e.parameters.list()) {
-      for (const float g : nn::flat_values(e.stream, {p->gradient.data()}))
+      for (const float g : nn::flat_values(e.stream, std::vector{p->gradient.stored()}))
         ASSERT_TRUE(!p->gradient.complete() || g == 0) << recipe << " " << p->path;
     }
     EXPECT_EQ(*e.loss_sums().sum.as<double>(), 0) << recipe;
@@ -358,7 +358,7 @@ TEST(Step, PaddingOfTheVocabularyIsNeverPredictedAndNeverTrained) {
   begin_steps(e).run(std::vector{random_batch(4, 32, 61, 3)}, {.learning_rate = 1e-3}, [&] {
     for (const Parameter* p : e.parameters.list()) {
       if (p->path != "lm_head.weight") continue;
-      const Tensor g = p->gradient.data();
+      const Tensor g = p->gradient.stored().values();
       for (std::int64_t i = 61 * 64; i < g.count(); ++i) ASSERT_EQ(g.f32()[i], 0.0f);
     }
   });

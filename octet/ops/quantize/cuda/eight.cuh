@@ -53,6 +53,16 @@ struct Eight<Bf16> {
   }
 };
 
+/// Values that are stored and never encoded.
+template <>
+struct Eight<Fp16> {
+  uint4 word;
+
+  static __device__ __forceinline__ Eight of(const Pack<8>& p) { return {packed<Fp16>(p)}; }
+  static __device__ __forceinline__ Eight at(const Fp16* p) { return {*reinterpret_cast<const uint4*>(p)}; }
+  __device__ __forceinline__ void put(Fp16* p) const { *reinterpret_cast<uint4*>(p) = word; }
+};
+
 template <>
 struct Eight<float> {
   float v[8];

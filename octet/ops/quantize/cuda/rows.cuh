@@ -133,7 +133,7 @@ template <class Body>
 void add_rows(Queue queue, const Tensor& a, const Tensor& b, const Tensor& sum, const Body& body) {
   const std::int64_t rows = sum.shape[0], cols = sum.shape[1];
   if (rows == 0) return;
-  dispatch<float, Bf16>(sum.dtype, "add_rows", [&]<class T>() {
+  dispatch<float, Bf16, Fp16>(sum.dtype, "add_rows", [&]<class T>() {
     const bool held = with_held_rows<T>(cols, [&]<int threads, int packs>() {
       const std::int64_t blocks = ceil_div(rows, block_of<threads> / threads);
       add_rows_kernel<T, Body, threads, packs>

@@ -1,8 +1,8 @@
 #pragma once
 
 // Only for *.cuda.cu files: how a GPU producer fills a Sink. A block makes a tile of 128 x 128 values, 8 rows x 8 columns per thread, in
-// registers, and stores its plain values and its codes in both orientations. BF16 values whose scale is known, and plain ones of two
-// outputs, are stored as they are computed (tile_known.cuh).
+// registers, and stores its plain values and its codes in both orientations. BF16 values whose scale is known, plain ones of two outputs,
+// and FP16 values, which are never encoded, are stored as they are computed (tile_known.cuh).
 //
 // A producer has
 //   static constexpr int outputs;   1, or 2: it makes columns c and half + c of the matrix at once
@@ -71,14 +71,18 @@ void run_tiles(Queue queue, const TileJob& job, const Make& make, bool aligned) 
   const unsigned blocks = tiles > 0 ? unsigned(tiles) : 1;  // an empty matrix, too, has a scale and counts
   if constexpr (std::is_same_v<T, Bf16>) {
     if (aligned && tiles > 0 && stores_as_made(job)) {
-      plain_tile_kernel<<<blocks, tile_threads, 0, queue>>>(job, make);
+      plain_tile_kernel<T><<<blocks, tile_threads, 0, queue>>>(job, make);
       return launched("plain_tile_kernel");
     }
     if (aligned && tiles > 0 && works_by_lines(job)) return run_line_tiles(queue, blocks, job, make), launched("line_tile_kernel");
     if (aligned && encodes_as_made<Make>(job)) return run_known_tiles(queue, blocks, job, make), launched("known_tile_kernel");
   }
-  if (aligned) tile_kernel<T, true><<<blocks, tile_threads, 0, queue>>>(job, make);
-  else if constexpr (Make::outputs == 1) tile_kernel<T, false><<<blocks, tile_threads, 0, queue>>>(job, make);
+  if constexpr (std::is_same_v<T, Fp16>) {
+    store_values<T>(queue, blocks, job, make, aligned);
+  } else {
+    if (aligned) tile_kernel<T, true><<<blocks, tile_threads, 0, queue>>>(job, make);
+    else if constexpr (Make::outputs == 1) tile_kernel<T, false><<<blocks, tile_threads, 0, queue>>>(job, make);
+  }
   launched("tile_kernel");
 }
 

@@ -118,34 +118,58 @@ inline bool stores_as_made(const TileJob& job) {
   return job.plain != nullptr && fits(job.row) && fits(job.col);
 }
 
-template <class Make>
+template <class T, class Make>
 __global__ void __launch_bounds__(tile_threads, 3)
     plain_tile_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
   const int width = int(job.cols) / Make::outputs, last = int(job.rows) - 1;
   const Spot at = spot_of(job, width);
   const int row = int(at.row0) + at.r, col = int(at.col0) + at.c, bounded_col = col < width ? col : width - 8;
-  Tops<Bf16> tops;
+  constexpr bool may_be_encoded = std::is_same_v<T, Bf16>;
+  std::conditional_t<may_be_encoded, Tops<Bf16>, int> tops{};
 #pragma unroll 1
   for (int first = row; first < row + 8; first += 4) {
-    Eight<Bf16> v[4][Make::outputs];
+    Eight<T> v[4][Make::outputs];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) make_eight<Bf16>(make, min(first + i, last), bounded_col, v[i]);
+    for (int i = 0; i < 4; ++i) make_eight<T>(make, min(first + i, last), bounded_col, v[i]);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (first + i > last || col >= width) continue;
 #pragma unroll
       for (int k = 0; k < Make::outputs; ++k) {
-        tops.raise(v[i][k]);
-        v[i][k].put(static_cast<Bf16*>(job.plain) + (first + i) * job.cols + k * width + col);
+        if constexpr (may_be_encoded) tops.raise(v[i][k]);
+        v[i][k].put(static_cast<T*>(job.plain) + (first + i) * job.cols + k * width + col);
       }
     }
   }
-  float* const top = job.row.tops ? job.row.tops : job.col.tops;
-  if (top == nullptr && job.amax == nullptr) return;
-  const float most = __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(tops.top())));
-  if (threadIdx.x % 32 != 0) return;
-  if (top) raise(top, most);
-  if (job.amax) raise(job.amax, most);
+  if constexpr (may_be_encoded) {
+    float* const top = job.row.tops ? job.row.tops : job.col.tops;
+    if (top == nullptr && job.amax == nullptr) return;
+    const float most = __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(tops.top())));
+    if (threadIdx.x % 32 != 0) return;
+    if (top) raise(top, most);
+    if (job.amax) raise(job.amax, most);
+  }
+}
+
+/// Values of one output, one per thread.
+template <class T, class Make>
+__global__ void __launch_bounds__(tile_threads)
+    plain_values_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * tile_threads + threadIdx.x;
+  if (i >= job.rows * job.cols) return;
+  Pack<1> one[1];
+  make.template make<1>(int(i / job.cols), int(i % job.cols), one);
+  store(static_cast<T*>(job.plain), i, one[0]);
+}
+
+/// A matrix whose values are only stored.
+template <class T, class Make>
+void store_values(Queue queue, unsigned tiles, const TileJob& job, const Make& make, bool aligned) {
+  const std::int64_t values = job.rows * job.cols;
+  if (values == 0) return;
+  if (aligned) plain_tile_kernel<T><<<tiles, tile_threads, 0, queue>>>(job, make);
+  else if constexpr (Make::outputs == 1)
+    plain_values_kernel<T><<<unsigned(ceil_div(values, tile_threads)), tile_threads, 0, queue>>>(job, make);
 }
 
 }  // namespace octet::cuda
