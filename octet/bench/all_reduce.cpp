@@ -12,6 +12,7 @@
 #include "octet/ops/normal/normal.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/parallel/shared_scale_sum.hpp"
+#include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::bench {
 namespace {
@@ -95,6 +96,10 @@ std::unique_ptr<Communicator> connect(const comm::Place& place, const AllReduceP
   if (place.launcher == comm::Launcher::torchrun)
     throw ConfigError(
         "octet bench allreduce measures ranks on CPUs, which exchange tensors over MPI: start it with mpirun, not with torchrun");
+  if (plan.ranks > 0 && plan.ranks != place.size)
+    throw ConfigError(format("--ranks {}: {} has started {} processes, which are the ranks; leave it out", plan.ranks,
+                             comm::name(place.launcher), place.size));
+  cpu::set_threads(std::max(1, cpu::threads() / place.local_size));
   auto comm = comm::connect_mpi(plan.limit_seconds);
   if (comm->size() != place.size)
     throw ConfigError(
@@ -112,13 +117,17 @@ std::string_view name(SumWay w) {
 
 AllReduceResult measure_all_reduce(const AllReducePlan& plan) {
   check_plan(plan);
-  AllReduceResult out{.backend = "threads", .machine = machine::device_name(Device::cpu), .ranks = plan.ranks, .rows = {}, .quality = {}};
+  AllReduceResult out{.backend = "threads",
+                      .machine = machine::device_name(Device::cpu),
+                      .ranks = plan.ranks > 0 ? plan.ranks : 2,
+                      .rows = {},
+                      .quality = {}};
   if (const comm::Place place = comm::place_from_environment(); place.launcher != comm::Launcher::none) {
     const auto comm = connect(place, plan);
     out.backend = "mpi", out.ranks = comm->size(), out.reports = comm->rank() == 0;
     measure_rows(*comm, plan, out);
   } else {
-    comm::run_on_threads({.ranks = plan.ranks, .limit_seconds = plan.limit_seconds},
+    comm::run_on_threads({.ranks = out.ranks, .limit_seconds = plan.limit_seconds},
                          [&](Communicator& comm) { measure_rows(comm, plan, out); });
   }
   if (out.reports) out.quality = measure_sum_quality(plan.quality_ranks, plan.limit_seconds);

@@ -9,7 +9,7 @@ namespace octet::bench {
 /// Options of `octet bench allreduce`.
 struct AllReducePlan {
   std::vector<std::int64_t> bytes;  // of the tensors, in the type that is summed
-  int ranks = 2;                    // threads of this process, unless mpirun or srun started this process
+  int ranks = 0;                    // threads of this process; 0: 2, or the processes that mpirun or srun started
   std::vector<int> quality_ranks;   // numbers of ranks whose sums are compared with FP64
   Effort effort;
   double limit_seconds = 60;  // how long a rank waits for others

@@ -16,7 +16,7 @@ namespace {
 struct Options {
   std::string group = "all", device = "auto", model, json;
   std::vector<std::string> recipes, set, bytes, quality_ranks;
-  std::int64_t ranks = 2;
+  std::int64_t ranks = 0;
   std::int64_t tokens = 0, sequence = 0, accumulate = 1, repeat = 9, working_set_mib = 0;
   double sample_ms = 0;
   bool quiet = false;
@@ -148,8 +148,8 @@ void add_bench(Program& program) {
                  {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.moments=bf16; may be repeated");
-  command.option("--ranks", o->ranks, "allreduce: ranks, as threads; under mpirun or srun the ranks are its processes",
-                 {.at_least = 1, .at_most = 1024});
+  command.option("--ranks", o->ranks, "allreduce: ranks, as threads; 0: 2, or the processes that mpirun or srun started",
+                 {.at_least = 0, .at_most = 1024});
   command.option("--bytes", o->bytes, "allreduce: sizes of the tensors to sum", ',');
   command.option("--quality-ranks", o->quality_ranks, "allreduce: numbers of ranks whose sums are compared with FP64", ',');
   command.flag("--quiet", o->quiet, "print the table only");

@@ -145,7 +145,7 @@ TEST(EightBitSum, AllReduceAddsOneRoundingAndGivesAllRanksTheSameBits) {
 
 // Codes that are sent as they are: the sum of encoded values equals that of the values that their encoding makes.
 TEST(EightBitSum, CodesAreNotEncodedAgain) {
-  for (const std::int64_t n : {1, 200, 1024}) {
+  for (const std::int64_t n : {0, 1, 200, 1024}) {
     comm::run_on_threads({.ranks = 2}, [&](Communicator& c) {
       Stream s(Device::cpu);
       const Tensor x = testing::tensor_of(s, values_of(c.rank(), n, false), {n}), back = s.empty({n}, DType::f32);

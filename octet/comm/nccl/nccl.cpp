@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <thread>
 
 #include "octet/base/clock.hpp"
@@ -60,14 +61,21 @@ ncclConfig_t not_blocking() {
   return config;
 }
 
+// Between two questions: a wait that is short stays awake.
+void pause(double waited_seconds) {
+  if (waited_seconds > 1e-3) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  else std::this_thread::yield();
+}
+
 // The result of a call under way, or ncclInProgress after the limit.
 ncclResult_t settle(ncclComm_t comm, double limit_seconds) {
   const double start = monotonic_seconds();
   for (;;) {
     ncclResult_t state = ncclInProgress;
     if (const ncclResult_t asked = nccl().state(comm, &state); asked != ncclSuccess) return asked;
-    if (state != ncclInProgress || monotonic_seconds() - start > limit_seconds) return state;
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    const double waited = monotonic_seconds() - start;
+    if (state != ncclInProgress || waited > limit_seconds) return state;
+    pause(waited);
   }
 }
 
@@ -76,7 +84,9 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(ncclComm_t comm, int rank, int size, double limit_seconds)
       : Communicator(rank, size), comm_(comm), limit_seconds_(limit_seconds) {}
   ~NcclCommunicator() override {
-    if (comm_ != nullptr) nccl().destroy(comm_);
+    if (comm_ == nullptr) return;
+    if (std::uncaught_exceptions() > 0) nccl().abort(comm_);  // ending in order would wait for queued work of all ranks
+    else nccl().destroy(comm_);
   }
   void finish(Stream& stream) override { finish(stream, last_); }
   std::unique_ptr<Communicator> split(int color, int key) override;
@@ -147,9 +157,9 @@ void NcclCommunicator::start_barrier(Stream& stream, const Call& call) {
 
 void NcclCommunicator::run(Stream& stream, const Call& call, const Call* second) {
   check(stream.device() != Device::cpu, "the NCCL communicator exchanges tensors of a GPU, not of the host");
+  if (comm_ == nullptr) throw error(call, -1, "NCCL has failed before");
   if (call.kind == Collective::barrier) return start_barrier(stream, call);
   if (stream.device() == Device::null) return;
-  if (comm_ == nullptr) throw error(call, -1, "NCCL has failed before");
   last_ = call;
   if (call.whole().count() > 0 || second != nullptr) require(call, start(stream, call, second));
 }
@@ -167,9 +177,9 @@ void NcclCommunicator::finish(Stream& stream, const Call& call) {
       lose(call, text_of(asked != ncclSuccess ? asked : state, comm_));
     if (queue == cudaSuccess) return;
     if (queue != cudaErrorNotReady) lose(call, format("CUDA: {}", cudaGetErrorString(queue)));
-    if (monotonic_seconds() - start > limit_seconds_)
-      lose(call, format("the queued work has not ended within {} s: a rank is late or lost", limit_seconds_));
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    const double waited = monotonic_seconds() - start;
+    if (waited > limit_seconds_) lose(call, format("the queued work has not ended within {} s: a rank is late or lost", limit_seconds_));
+    pause(waited);
   }
 }
 

@@ -6,7 +6,8 @@
 
 namespace octet::comm {
 
-Team::Team(int size, double limit_seconds) : limit_seconds_(limit_seconds), notes_(std::size_t(size)), meetings_(std::size_t(size)) {}
+Team::Team(int size, double limit_seconds)
+    : limit_seconds_(limit_seconds), notes_(std::size_t(size)), meetings_(std::size_t(size)), gone_(std::size_t(size)) {}
 
 template <class Ready>
 bool Team::wait(std::unique_lock<std::mutex>& lock, const Ready& ready) {
@@ -17,11 +18,15 @@ bool Team::wait(std::unique_lock<std::mutex>& lock, const Ready& ready) {
 
 int Team::absent() const { return int(std::min_element(meetings_.begin(), meetings_.end()) - meetings_.begin()); }
 
-std::optional<Team::Failure> Team::late(int peer, const char* what) {
-  if (!failure_) failure_ = Failure{peer, format("rank {} {} within {} s", peer, what, limit_seconds_)};
+std::optional<Team::Failure> Team::set_failure(int peer, std::string what) {
+  if (!failure_) failure_ = Failure{peer, std::move(what)};
   changed_.notify_all();
   return failure_;
 }
+std::optional<Team::Failure> Team::late(int peer, const char* what) {
+  return set_failure(peer, format("rank {} {} within {} s", peer, what, limit_seconds_));
+}
+std::optional<Team::Failure> Team::ended(int peer) { return set_failure(peer, format("rank {} has ended", peer)); }
 
 // The number of arrivals that ends this meeting.
 std::int64_t Team::arrive(int rank) {
@@ -33,6 +38,7 @@ std::int64_t Team::arrive(int rank) {
 std::optional<Team::Failure> Team::meet(int rank, const void* note) {
   std::unique_lock lock(mutex_);
   if (failure_) return failure_;
+  if (const auto gone = std::find(gone_.begin(), gone_.end(), true); gone != gone_.end()) return ended(int(gone - gone_.begin()));
   notes_[std::size_t(rank)] = note;
   const std::int64_t all = arrive(rank);
   if (wait(lock, [&] { return arrived_ >= all; }) || arrived_ >= all) return {};
@@ -48,7 +54,8 @@ void Team::part(int rank) {
 std::optional<Team::Failure> Team::post(int from, int to, const Tensor& x) {
   std::unique_lock lock(mutex_);
   const Tensor*& slot = posted_[{from, to}];
-  if (!wait(lock, [&] { return slot == nullptr; })) return late(to, "has not received");
+  if (!wait(lock, [&] { return slot == nullptr || gone_[std::size_t(to)]; })) return late(to, "has not received");
+  if (gone_[std::size_t(to)]) return ended(to);
   slot = &x;
   changed_.notify_all();
   return {};
@@ -57,24 +64,32 @@ std::optional<Team::Failure> Team::post(int from, int to, const Tensor& x) {
 std::optional<Team::Failure> Team::taken(int from, int to) {
   std::unique_lock lock(mutex_);
   const Tensor*& slot = posted_[{from, to}];
-  if (wait(lock, [&] { return slot == nullptr; }) || slot == nullptr) return {};
+  const bool in_time = wait(lock, [&] { return slot == nullptr || gone_[std::size_t(to)]; });
+  if (slot == nullptr) return {};
   slot = nullptr;
-  return late(to, "has not received");
+  return in_time ? ended(to) : late(to, "has not received");
 }
 
 std::optional<Team::Failure> Team::take(int from, int to, const Tensor& x) {
   std::unique_lock lock(mutex_);
   const Tensor*& slot = posted_[{from, to}];
-  if (!wait(lock, [&] { return slot != nullptr; })) return late(from, "has not sent");
+  if (!wait(lock, [&] { return slot != nullptr || gone_[std::size_t(from)]; })) return late(from, "has not sent");
+  if (slot == nullptr) return ended(from);
   if (slot->dtype != x.dtype || slot->count() != x.count()) {
-    failure_ = Failure{from, format("rank {} sent {} {}, rank {} receives {} {}", from, slot->dtype, slot->shape, to, x.dtype, x.shape)};
-    changed_.notify_all();
-    return failure_;
+    return set_failure(from, format("rank {} sent {} {}, rank {} receives {} {}", from, slot->dtype, slot->shape, to, x.dtype, x.shape));
   }
   std::memcpy(x.data, slot->data, x.bytes());
   slot = nullptr;
   changed_.notify_all();
   return {};
+}
+
+void Team::leave(int rank) {
+  const std::lock_guard lock(mutex_);
+  gone_[std::size_t(rank)] = true;
+  const bool awaited = *std::max_element(meetings_.begin(), meetings_.end()) > meetings_[std::size_t(rank)];
+  if (awaited) ended(rank);
+  changed_.notify_all();
 }
 
 void Team::fail(int rank, const std::string& what) {

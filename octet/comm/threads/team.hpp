@@ -36,6 +36,8 @@ class Team {
   /// Copies the posted tensor to this one.
   std::optional<Failure> take(int from, int to, const Tensor&);
 
+  /// The rank will not come again: waits for it end at once.
+  void leave(int rank);
   /// Ends every wait of all ranks, also in the teams split from this one.
   void fail(int rank, const std::string& what);
   /// A team of some of these ranks, which fails with this one.
@@ -47,6 +49,8 @@ class Team {
   std::int64_t arrive(int rank);
   int absent() const;
   std::optional<Failure> late(int peer, const char* what);
+  std::optional<Failure> ended(int peer);
+  std::optional<Failure> set_failure(int peer, std::string what);
 
   double limit_seconds_;
   std::mutex mutex_;
@@ -54,6 +58,7 @@ class Team {
   std::optional<Failure> failure_;
   std::vector<const void*> notes_;
   std::vector<std::int64_t> meetings_;  // of each rank
+  std::vector<bool> gone_;              // ranks that have left
   std::int64_t arrived_ = 0;            // at all meetings
   std::map<std::pair<int, int>, const Tensor*> posted_;
   std::vector<std::weak_ptr<Team>> subsets_;

@@ -150,6 +150,7 @@ void run_rank(const std::shared_ptr<Team>& team, int rank, int threads, const st
   try {
     ThreadCommunicator communicator(team, rank);
     work(communicator);
+    team->leave(rank);
   } catch (const CommError& e) {
     outcome.add(true);
     team->fail(rank, format("rank {} has failed: {}", rank, e.what()));

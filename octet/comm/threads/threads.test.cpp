@@ -103,10 +103,30 @@ TEST(ThreadRanks, AReceiveOfAnotherSizeIsRefused) {
   EXPECT_TRUE(has(e, "rank 0 sent f32 [8], rank 1 receives f32 [9]")) << e.what();
 }
 
-TEST(ThreadRanks, ASendThatNobodyReceivesEndsWithinTheLimit) {
+TEST(ThreadRanks, ARankThatHasEndedIsNotWaitedFor) {
+  const double start = monotonic_seconds();
+  for (const int delay : {0, 50})
+    for (const Collective kind : {Collective::barrier, Collective::send, Collective::receive}) {
+      const CommError e = error_of({.ranks = 2}, [&](Communicator& c) {
+        Stream s(Device::cpu);
+        c.barrier(s);
+        if (c.rank() == 1) return std::this_thread::sleep_for(milliseconds(delay));
+        if (delay == 0) std::this_thread::sleep_for(milliseconds(50));
+        if (kind == Collective::barrier) c.barrier(s);
+        else if (kind == Collective::send) c.send(s, ones(s), 1);
+        else c.receive(s, ones(s), 1);
+      });
+      EXPECT_EQ(e.peer, 1);
+      EXPECT_TRUE(has(e, "rank 1 has ended")) << e.what();
+    }
+  EXPECT_LT(monotonic_seconds() - start, 30) << "not by the limit of 60 s";
+}
+
+TEST(ThreadRanks, ASendThatIsNotReceivedEndsWithinTheLimit) {
   const CommError e = error_of({.ranks = 2, .limit_seconds = 0.1}, [](Communicator& c) {
     Stream s(Device::cpu);
     if (c.rank() == 0) c.send(s, ones(s), 1);
+    else std::this_thread::sleep_for(milliseconds(300));
   });
   EXPECT_EQ(e.peer, 1);
   EXPECT_EQ(e.collective, Collective::send);
