@@ -108,7 +108,8 @@ class ParallelDecoder final : public models::Model {
     const auto kept = [&] { return stream.empty(shape_of(batch), activations_, pass.keep, Category::activations); };
     saved_.assign(blocks_.size(), {});
     Tensor x = kept();
-    ops::embedding_forward(stream, {.table = embedding_.value, .tokens = batch.tokens, .out = x});
+    ops::embedding_forward(
+        stream, {.table = embedding_.value.codes, .tokens = batch.tokens, .out = x, .descale = embedding_.value.tensor_descale()});
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const Tensor y = kept();
       blocks_[i]->forward(stream, context(batch), x, y, pass, &saved_[i]);
@@ -154,7 +155,8 @@ class ParallelDecoder final : public models::Model {
   /// The last block's output in scratch, with nothing kept.
   Tensor run(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass) {
     const Tensor x = stream.empty(shape_of(batch), activations_);
-    ops::embedding_forward(stream, {.table = embedding_.value, .tokens = batch.tokens, .out = x});
+    ops::embedding_forward(
+        stream, {.table = embedding_.value.codes, .tokens = batch.tokens, .out = x, .descale = embedding_.value.tensor_descale()});
     for (const auto& block : blocks_) block->forward(stream, context(batch), x, x, pass, nullptr);
     return x;
   }

@@ -107,5 +107,45 @@ TEST(Bench, ARequestThatCannotBeMeasuredIsRefusedInOneLine) {
   expect("gemm --device cpu --tokens 100 --sequence 32", {"--tokens 100", "multiple"});
 }
 
+TEST(AllReduce, BytesSentAreThoseOfTheFormulasAndErrorsThoseOfTheSums) {
+  const testing::Scratch scratch;
+  const Ended ended = testing::run_octet(
+      "bench allreduce --ranks 2 --bytes 4K,256K --quality-ranks 2,8 --repeat 2 --sample-ms 0.05 --json sums.json", scratch.folder());
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const json::Value result = json::load(scratch.at("sums.json"));
+  std::map<std::string, double> sent;
+  for (const json::Value& row : *result.find("rows")->array()) {
+    sent[*row.find("sum")->text() + " " + std::to_string(*row.find("bytes")->integer())] = number(row, "bytes_sent");
+    EXPECT_GT(number(row, "seconds"), 0);
+    EXPECT_DOUBLE_EQ(number(row, "bus_bytes_per_second"), number(row, "bytes") / number(row, "seconds"));  // 2 (n - 1) / n is 1
+  }
+  EXPECT_EQ(sent["f32 4096"], 4096);
+  EXPECT_EQ(sent["bf16 262144"], 262144);
+  EXPECT_EQ(sent["e4m3 4096"], 2048 + 2048 / 128);
+  EXPECT_FALSE(sent.contains("e4m3_shared 4096")) << "a small tensor is summed in its own type";
+  EXPECT_GT(sent["e4m3_shared 262144"], 131072);
+  EXPECT_LT(sent["e4m3_shared 262144"], 131072 + 200) << "codes, a maximum and two tables of counts";
+
+  std::map<std::string, json::Value> quality;
+  for (const json::Value& q : *result.find("quality")->array())
+    quality[*q.find("sum")->text() + (*q.find("equal_values")->boolean() ? " equal " : " ") + std::to_string(*q.find("ranks")->integer())] =
+        q;
+  ASSERT_EQ(quality.size(), 24u);
+  const auto decibel = [&](const char* key) { return number(quality[key], "signal_to_noise_db"); };
+  for (const char* key : {"e4m3 2", "e4m3 8", "e4m3 equal 8"}) EXPECT_GT(decibel(key), 26) << key;  // an error of 5%
+  EXPECT_GT(decibel("bf16 8"), 45);
+  EXPECT_GT(number(quality["e4m3_postscaled equal 8"], "overflow"), 0);
+  EXPECT_LT(decibel("e4m3_postscaled equal 8"), decibel("e4m3_shared equal 8"));
+  EXPECT_GT(number(quality["e4m3_prescaled 8"], "underflow"), 2 * number(quality["e4m3_postscaled 8"], "underflow"));
+  EXPECT_LT(number(quality["e4m3_shared equal 8"], "mu"), 0.6);
+}
+
+TEST(AllReduce, RefusesOptionsOfTheOtherMeasurement) {
+  const testing::Scratch scratch;
+  for (const char* words : {"allreduce --tokens 64", "allreduce --recipe bf16", "gemm --ranks 2", "allreduce --bytes 3",
+                            "allreduce --bytes 1X", "allreduce --quality-ranks 0", "allreduce --ranks -1", "allreduces"})
+    EXPECT_EQ(testing::run_octet(std::string("bench ") + words, scratch.folder()).code, 2) << words;
+}
+
 }  // namespace
 }  // namespace octet

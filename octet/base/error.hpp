@@ -16,6 +16,7 @@ enum class ExitCode : int {
   internal = 70,     // a caller inside Octet broke an op's contract
   io = 74,           // the operating system refused to read or write
   interrupted = 75,  // stopped by a signal
+  ranks = 76,        // another rank is lost, late or called something else
   diverged = 90,     // too many non-finite steps in a row
 };
 

@@ -71,7 +71,7 @@ std::vector<Floor> measure_ops(const Plan& plan, const std::vector<train::RunCon
             .tokens = out.tokens,
             .sequence = out.sequence,
             .sites = sites_of(dry.plan, shape),
-            .gradients = plan.config.optim.gradients};
+            .gradients = plan.config.optim.storage().gradients};
   for (const auto& c : configs) s.planned.push_back(plan_sites(stream, s.sites, c.recipe));
   measure_groups(plan, s, out.rows);
   std::vector<Floor> floors;

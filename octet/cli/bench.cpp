@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <charconv>
 
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
+#include "octet/bench/all_reduce.hpp"
 #include "octet/bench/table.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/config/read.hpp"
@@ -13,7 +15,8 @@ namespace {
 
 struct Options {
   std::string group = "all", device = "auto", model, json;
-  std::vector<std::string> recipes, set;
+  std::vector<std::string> recipes, set, bytes, quality_ranks;
+  std::int64_t ranks = 0;
   std::int64_t tokens = 0, sequence = 0, accumulate = 1, repeat = 9, working_set_mib = 0;
   double sample_ms = 0;
   bool quiet = false;
@@ -42,7 +45,7 @@ bench::Plan plan_of(const Options& o) {
   plan.groups.assign(std::begin(bench::groups), std::end(bench::groups));
   if (o.group != "all") {
     if (std::find(plan.groups.begin(), plan.groups.end(), o.group) == plan.groups.end())
-      throw ConfigError(format("\"{}\" cannot be measured; choose one of {} or all", printable(o.group), joined(bench::groups)));
+      throw ConfigError(format("\"{}\" cannot be measured; choose one of {}, all or allreduce", printable(o.group), joined(bench::groups)));
     plan.groups = {o.group};
   }
   const bool gpu = machine::device_named(plan.config.device) != Device::cpu;
@@ -54,8 +57,60 @@ bench::Plan plan_of(const Options& o) {
   return plan;
 }
 
-ExitCode measure(const Options& o) {
+// "64", "64K", "64M" or "64G", in powers of 1024.
+std::int64_t bytes_of(const std::string& text) {
+  std::int64_t n = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, n);
+  const std::string_view unit(at, std::size_t(end - at));
+  const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
+  if (error != std::errc() || shift < 0 || n < 1 || n > std::int64_t(1) << 36)
+    throw ConfigError(format("--bytes {}: wants sizes such as 4096, 64K or 16M", printable(text)));
+  return n << shift;
+}
+
+int ranks_of(const std::string& text) {
+  int n = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || at != text.data() + text.size() || n < 1 || n > 1024)
+    throw ConfigError(format("--quality-ranks {}: wants numbers from 1 to 1024", printable(text)));
+  return n;
+}
+
+bench::AllReducePlan all_reduce_plan(const Options& o) {
+  bench::AllReducePlan plan{.bytes = {}, .ranks = int(o.ranks), .quality_ranks = {}, .effort = {}};
+  for (const std::string& b : o.bytes) plan.bytes.push_back(bytes_of(b));
+  for (const std::string& n : o.quality_ranks) plan.quality_ranks.push_back(ranks_of(n));
+  plan.effort.repeats = int(o.repeat);
+  if (o.sample_ms > 0) plan.effort.sample_seconds = o.sample_ms / 1e3;
+  return plan;
+}
+
+// Options of one kind of measurement do nothing in the other.
+void require_options(const std::vector<std::string>& given, const std::string& group) {
+  constexpr std::string_view both[] = {"--repeat", "--sample-ms", "--json", "--quiet"};
+  constexpr std::string_view of_ranks[] = {"--ranks", "--bytes", "--quality-ranks"};
+  const auto among = [](const auto& names, const std::string& option) {
+    return std::find(std::begin(names), std::end(names), option) != std::end(names);
+  };
+  for (const std::string& option : given)
+    if (option.starts_with("--") && !among(both, option) && among(of_ranks, option) != (group == "allreduce"))
+      throw ConfigError(format("{} has no effect on octet bench {}; leave it out", option, printable(group)));
+}
+
+ExitCode measure_ranks(const Options& o) {
+  if (!o.json.empty()) require_writable(o.json);
+  const bench::AllReduceResult result = bench::measure_all_reduce(all_reduce_plan(o));
+  if (!result.reports) return ExitCode::done;
+  output::write(bench::table_text(result));
+  if (!o.json.empty()) write_file(o.json, bench::to_json(result).dump(json::Layout::indented, json::Invalid::replace) + "\n");
+  return ExitCode::done;
+}
+
+ExitCode measure(const Options& o, const std::vector<std::string>& given) {
+  require_options(given, o.group);
   if (o.quiet) log::set_quiet(true);
+  if (o.group == "allreduce") return measure_ranks(o);
   if (!o.json.empty()) require_writable(o.json);
   const bench::Result result = bench::run(plan_of(o));
   output::write(bench::table_text(result));
@@ -67,16 +122,19 @@ ExitCode measure(const Options& o) {
 
 void add_bench(Program& program) {
   auto o = std::make_shared<Options>();
+  o->bytes = {"1K", "16K", "256K", "4M", "64M"};
+  o->quality_ranks = {"2", "4", "8", "16", "32", "64"};
   Command command = program.command(
       "bench", "Measure kernels and training steps, compared with the limits of this machine",
       "  octet bench                                      everything, at the demo model's shapes on a CPU, Qwen2.5-0.5B's on a GPU\n"
       "  octet bench gemm --model gpt2-124m --tokens 2048 --sequence 512\n"
       "  octet bench step --recipe bf16,current --accumulate 32 --set optim.m=bf16 --set optim.v=bf16 --json step.json\n"
+      "  octet bench allreduce --ranks 4                  sums over ranks: speed, and their error in 8 bits\n"
       "Memory-bound rows are compared with the copy of a large tensor, GEMM and attention with the fastest matrix product, all measured "
       "in\n"
       "the same run. A step is compared with its floor: GEMM operations at the rates of their types, attention at its own measured rate,\n"
       "bytes of all other ops at copy bandwidth, without overlap. See docs/benchmarks.md.");
-  command.positional("what", o->group, joined(bench::groups) + " or all", false);
+  command.positional("what", o->group, joined(bench::groups) + ", all, or allreduce", false);
   command.option("--device", o->device, "auto (the GPU if there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
   command.option("--model", o->model, "a named size, whose shapes are measured (model.size)");
   command.option("--tokens", o->tokens, "tokens per micro-batch; 0: 1024 on a CPU, 16384 on a GPU", {.at_least = 0});
@@ -90,8 +148,12 @@ void add_bench(Program& program) {
                  {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.m=bf16; may be repeated");
+  command.option("--ranks", o->ranks, "allreduce: ranks, as threads; 0: 2, or the processes that mpirun or srun started",
+                 {.at_least = 0, .at_most = 1024});
+  command.option("--bytes", o->bytes, "allreduce: sizes of the tensors to sum", ',');
+  command.option("--quality-ranks", o->quality_ranks, "allreduce: numbers of ranks whose sums are compared with FP64", ',');
   command.flag("--quiet", o->quiet, "print the table only");
-  command.run([o] { return measure(*o); });
+  command.run([o, command] { return measure(*o, command.given()); });
 }
 
 }  // namespace octet::cli

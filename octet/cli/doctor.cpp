@@ -1,5 +1,6 @@
 #include "octet/base/output.hpp"
 #include "octet/cli/command.hpp"
+#include "octet/comm/mpi/mpi.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/scaling/recipe.hpp"
 #include "octet/tensor/cpu/isa.hpp"
@@ -25,7 +26,7 @@ void show_gpu() {
   row("GPU", format("{}, compute capability {}.{}, {} multiprocessors, {} free of {}", f.name, f.major, f.minor, f.multiprocessors,
                     bytes_text(double(cuda::free_bytes())), bytes_text(double(f.memory_bytes))));
   row("CUDA", format("driver for {}, compiled with {}", version(f.driver), version(f.runtime)));
-  for (const char* file : {"libcublasLt.so.13", "libcudnn.so.9"}) {
+  for (const char* file : {"libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2"}) {
     const std::string path = cuda::library_path(file);
     row("", path.empty() ? format("{} is not found", file) : path);
   }
@@ -43,6 +44,8 @@ ExitCode examine() {
   row("oneDNN", ops::gemm_library());
   row("GEMM", format("f32 {} GFLOP/s, bf16 {} GFLOP/s at 1024^3: 8-bit codes are decoded to {}", fixed(limit.f32_flops_per_second / 1e9, 0),
                      fixed(limit.bf16_flops_per_second / 1e9, 0), name(limit.compute)));
+  const std::string mpi = comm::mpi_module_path();
+  row("ranks", mpi.empty() ? "threads; over MPI not, since liboctet_mpi.so is not found" : "threads, or processes by " + mpi);
   show_gpu();
   output::write("recipes\n");
   for (const auto& entry : scaling::recipes())

@@ -32,7 +32,7 @@ void EvalSet::complete(const std::string& model, const std::vector<std::string>&
   if (all && is_given("--held-out")) throw ConfigError("--all evaluates on every document and --held-out on a share; leave one out");
   if (const std::string folder = run_folder_of(model); !folder.empty()) {
     train::RunConfig run;
-    config::read_toml_file(folder + "/config.toml", run);
+    config::read_toml_file(folder + "/config.toml", run, config::Written::by_program);
     if (!is_given("--sequence")) sequence = run.data.sequence_length;
     if (!is_given("--tokens") && !all) tokens = run.train.eval_tokens;
     if (!is_given("--held-out")) fraction = run.data.eval_fraction;

@@ -22,7 +22,7 @@ ModelSource of_folder(const std::string& folder) {
 /// Of a checkpoint that was found good.
 ModelSource of_checkpoint(const std::string& run, const std::string& checkpoint, const train::Manifest& manifest) {
   train::RunConfig config;
-  config::read_toml(manifest.config, format("{}/{}: config", checkpoint, train::Manifest::file_name), config);
+  config::read_toml(manifest.config, format("{}/{}: config", checkpoint, train::Manifest::file_name), config, config::Written::by_program);
   config = train::stored_model(std::move(config), run);
   ModelSource out{.folder = checkpoint, .checkpoint = true};
   if (exists(train::model_folder(run))) out.companions_folder = train::model_folder(run);

@@ -12,6 +12,7 @@ namespace octet::cli {
 void RunOptions::add_to(Command& command) {
   command.positional("config", file, "configuration, a TOML file; without it, defaults and the options below", false);
   command.optional_value("--fp8", fp8_given, fp8, format("train in FP8, by this recipe or, without a name, by {}", default_fp8_recipe));
+  command.option("--level", level, "storage of weights, gradients and moments: O0, O1, O2 or O3 (optim.level)");
   command.option("--data", data, "token folder, as octet tokenize makes it (data.path)");
   command.option("--steps", steps, "optimizer steps (train.steps)", {.at_least = 1});
   command.option("--tokens", tokens, "tokens to train on (train.tokens)", {.at_least = 1});
@@ -44,13 +45,14 @@ train::RunConfig RunOptions::config(const train::RunConfig& defaults, config::Or
   train::RunConfig c = defaults;
   if (!file.empty() && !exists(file))
     throw ConfigError(format("there is no configuration file {}; check the path, or leave it out and use options", printable(file)));
-  if (!file.empty()) origins = config::read_toml_file(file, c);
+  if (!file.empty()) origins = config::read_toml_file(file, c, written);
   const auto take = [&](const char* key, const std::string& text, const char* option) {
     if (!text.empty()) config::set_key(c, key, text, option, origins);
   };
   if (fp8_given) require_recipe(fp8);
   if (fp8_given) take("recipe.name", fp8.empty() ? default_fp8_recipe : fp8, "--fp8");
-  take("data.path", data, "--data"), take("output", output, "--output"), take("name", name, "--name");
+  take("optim.level", level, "--level"), take("data.path", data, "--data"), take("output", output, "--output"),
+      take("name", name, "--name");
   if (steps > 0) config::set_key(c, "train.steps", steps, "--steps", origins);
   if (tokens > 0) config::set_key(c, "train.tokens", tokens, "--tokens", origins);
   if (!max_time.empty()) config::set_key(c, "train.max_seconds", seconds_of("--max-time", max_time), "--max-time", origins);

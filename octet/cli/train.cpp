@@ -28,7 +28,7 @@ struct Options : RunOptions {
     if (exists(folder + "/" + train::Study::file_name))
       throw ConfigError(
           format("--resume: {} is a comparison; resume it with octet compare --resume {}", printable(folder), printable(folder)));
-    if (options.file.empty()) options.file = folder + "/config.toml";
+    if (options.file.empty()) options.file = folder + "/config.toml", options.written = config::Written::by_program;
     if (!exists(options.file))
       throw ConfigError(
           format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));

@@ -42,10 +42,11 @@ class Gatherer final : public FieldVisitor {
     check(!why.empty(), "config key `{}`: idle() needs a reason", key_of(name));
     idle_.push_back({key_of(name), has_no_effect ? std::move(why) : ""});
   }
-  void removed(std::string_view name, std::string instead) override {
-    check(!instead.empty(), "config key `{}`: removed() needs a hint", key_of(name));
-    std::string key = new_key(name);
-    here().removed.push_back({std::move(key), std::move(instead)});
+
+  void replaced(std::string_view name, std::vector<std::string> by) override {
+    ReplacedKey old{key_of(name), {}};
+    for (const auto& now : by) old.by.push_back(key_of(now));
+    root.replaced.push_back(std::move(old));
   }
 
   /// The list, when all has been shown. Only now: idle() may come before the field that it names.
@@ -54,6 +55,10 @@ class Gatherer final : public FieldVisitor {
       Field* field = const_cast<Field*>(find_field(root, key));
       check(field != nullptr, "config key `{}` has a reason to be idle but is no field", key);
       if (field->idle.empty()) field->idle = std::move(why);
+    }
+    for (const ReplacedKey& old : root.replaced) {
+      check(!old.by.empty() && find_field(root, old.key) == nullptr, "config key `{}` is replaced by none, or still a field", old.key);
+      for (const auto& now : old.by) check(find_field(root, now) != nullptr, "config key `{}` replaces another but is no field", now);
     }
     return std::move(root);
   }
@@ -125,7 +130,6 @@ std::string range_text(const Range& r) {
 void add_prefix(Section& section, const std::string& prefix) {
   section.key = section.key.empty() ? prefix : prefix + "." + section.key;
   for (Field& field : section.fields) field.key = prefix + "." + field.key;
-  for (auto& [key, instead] : section.removed) key = prefix + "." + key;
   for (Section& inner : section.sections) add_prefix(inner, prefix);
 }
 
@@ -174,14 +178,6 @@ const Section* find_section(const Section& section, std::string_view key) {
     if (const Section* found = find_section(inner, key)) return found;
   }
   return nullptr;
-}
-
-std::string instead_of(const Section& section, std::string_view key) {
-  for (const auto& [removed, instead] : section.removed)
-    if (removed == key) return instead;
-  for (const auto& inner : section.sections)
-    if (std::string instead = instead_of(inner, key); !instead.empty()) return instead;
-  return "";
 }
 
 std::vector<const Field*> all_fields(const Section& section) {

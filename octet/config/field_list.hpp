@@ -40,12 +40,18 @@ struct Field {
   std::string idle = {};                       // why it has no effect; "" where it has one
 };
 
+/// A key of earlier versions and the keys that replaced it.
+struct ReplacedKey {
+  std::string key;
+  std::vector<std::string> by;
+};
+
 struct Section {
   std::string key, help;  // key "" is the whole configuration
   std::vector<Field> fields = {};
   std::vector<Section> sections = {};
-  bool may_change = false;                                        // so all that is in it
-  std::vector<std::pair<std::string, std::string>> removed = {};  // keys of earlier versions, and what to set instead
+  bool may_change = false;                 // so all that is in it
+  std::vector<ReplacedKey> replaced = {};  // only in the whole configuration: of all sections
 };
 
 /// The fields of `config`, pointing into it. Throws ContractError when a name is ill-formed or repeated, a value is not accepted by its
@@ -55,8 +61,6 @@ Section gather(ConstRef config);
 
 const Field* find_field(const Section&, std::string_view key);
 const Section* find_section(const Section&, std::string_view key);
-/// The hint of a removed key; "" if `key` is none.
-std::string instead_of(const Section&, std::string_view key);
 /// Every field, a section's own before those of its sections.
 std::vector<const Field*> all_fields(const Section&);
 

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -93,6 +94,26 @@ class FieldVisitor {
                 help, std::move(names), std::move(values), resume);
   }
 
+  /// The same for a choice that may be left open, which is called `open`.
+  template <class E>
+  requires std::is_enum_v<E>
+  void choice(std::string_view name, std::optional<E>& value, std::string_view help, const char* open,
+              std::initializer_list<std::pair<const char*, std::type_identity_t<E>>> named, OnResume resume = OnResume::fixed) {
+    constexpr std::int64_t none = -1;
+    std::vector<std::string> names{open};
+    std::vector<std::int64_t> values{none};
+    for (const auto& [word, v] : named) names.push_back(word), values.push_back(std::int64_t(v));
+    using Value = std::optional<E>;
+    enumeration(name,
+                {&value,
+                 [](const void* e) {
+                   const Value& v = *static_cast<const Value*>(e);
+                   return v ? std::int64_t(*v) : none;
+                 },
+                 [](void* e, std::int64_t v) { *static_cast<Value*>(e) = v == none ? Value() : Value(E(v)); }},
+                help, std::move(names), std::move(values), resume);
+  }
+
   /// The fields of `part`, under "name.". With OnResume::may_change a resumed run may change all of them.
   template <class Config>
   void section(std::string_view name, Config& part, std::string_view help, OnResume resume = OnResume::fixed) {
@@ -106,12 +127,13 @@ class FieldVisitor {
   template <class Config>
   void list(std::string_view name, std::vector<Config>& value, std::string_view help, OnResume resume = OnResume::fixed);
 
+  /// `name` is a key of earlier versions, whose value each of the keys `by` now has; all are relative to the section that is visited. Texts
+  /// of earlier versions may set it (read.hpp); elsewhere it is refused with a hint at `by`.
+  virtual void replaced(std::string_view name, std::vector<std::string> by) = 0;
+
   /// While `has_no_effect`, nothing reads the field `name`, because of `why` ("only optim.schedule.kind = \"wsd\" reads it"). `name` is
   /// relative to the section that is visited ("train.eval_every" at the top). Of several reasons the first counts.
   virtual void idle(std::string_view name, bool has_no_effect, std::string why) = 0;
-
-  /// A key of earlier versions, which is refused with a hint: removed("moments", "set optim.m and optim.v").
-  virtual void removed(std::string_view name, std::string instead) = 0;
 
  protected:
   ~FieldVisitor() = default;

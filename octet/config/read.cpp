@@ -47,8 +47,17 @@ std::string refusal(const Field& field, const Value& value) {
   return out;
 }
 
+const ReplacedKey* find_replaced(const Section& root, const std::string& key) {
+  const auto at = std::find_if(root.replaced.begin(), root.replaced.end(), [&](const ReplacedKey& old) { return old.key == key; });
+  return at == root.replaced.end() ? nullptr : &*at;
+}
+
 std::string unknown(const Section& root, const std::string& key) {
-  if (const std::string instead = instead_of(root, key); !instead.empty()) return format("`{}` was removed; {}", shown(key, 80), instead);
+  if (const ReplacedKey* old = find_replaced(root, key)) {
+    std::string now;
+    for (const auto& by : old->by) now += (now.empty() ? "`" : " and `") + by + "`";
+    return format("`{}` was replaced; set {}", key, now);
+  }
   return format("unknown key `{}`{}", shown(key, 80), suggestion(root, key));
 }
 
@@ -87,8 +96,18 @@ struct Assignment {
 };
 
 /// The assignment that `entry` asks for, or none where it only opens a section.
-void plan(const Section& root, Entry& entry, const std::string& name, std::vector<Assignment>& out) {
+void plan(const Section& root, Entry& entry, const std::string& name, Written written, std::vector<Assignment>& out) {
   const std::string key = joined(entry.path);
+  if (const ReplacedKey* old = find_replaced(root, key); old != nullptr && written == Written::by_program) {
+    for (const auto& now : old->by) {
+      Entry each = entry;
+      each.path.clear();
+      for (std::size_t from = 0, to = 0; to != now.npos; from = to + 1)
+        to = now.find('.', from), each.path.push_back(now.substr(from, to == now.npos ? to : to - from));
+      plan(root, each, name, written, out);
+    }
+    return;
+  }
   const auto refuse = [&](Position at, const std::string& what) { throw ConfigError(place_text(name, at) + what); };
   if (const Section* section = find_section(root, key)) {
     const auto* foreign = std::get_if<Foreign>(&entry.value);
@@ -141,10 +160,10 @@ Value override_value(const Field& field, std::string_view text) {
 
 }  // namespace
 
-Origins read_toml(std::string_view text, const std::string& name, Ref config) {
+Origins read_toml(std::string_view text, const std::string& name, Ref config, Written written) {
   const Section root = gather(config);
   std::vector<Assignment> plans;
-  for (auto& entry : parse_toml(text, name)) plan(root, entry, name, plans);
+  for (auto& entry : parse_toml(text, name)) plan(root, entry, name, written, plans);
   Origins origins;
   for (const auto& [field, value, place] : plans) {
     assign(*field, value);
@@ -153,14 +172,14 @@ Origins read_toml(std::string_view text, const std::string& name, Ref config) {
   return origins;
 }
 
-Origins read_toml_file(const std::string& path, Ref config) {
+Origins read_toml_file(const std::string& path, Ref config, Written written) {
   std::string text;
   try {
     text = read_file(path, max_toml_bytes);
   } catch (const DataError& e) {
     throw ConfigError(std::string(e.what()) + "; name a TOML file");
   }
-  return read_toml(text, path, config);
+  return read_toml(text, path, config, written);
 }
 
 void apply_override(Ref config, std::string_view assignment, Origins& origins) {

@@ -20,11 +20,15 @@ inline constexpr std::size_t max_toml_bytes = 1 << 20;
 /// Where each key that somebody set was set: "optim.learning_rate" -> "run.toml:4:1" or "--set". Keys left at their default are absent.
 using Origins = std::map<std::string, std::string>;
 
+/// Who wrote a text: a user of this version, or a version of the program, maybe an earlier one, whose keys may have been replaced since
+/// (FieldVisitor::replaced).
+enum class Written : std::uint8_t { by_user, by_program };
+
 /// Also throws IoError when the file cannot be read.
-Origins read_toml_file(const std::string& path, Ref config);
+Origins read_toml_file(const std::string& path, Ref config, Written = Written::by_user);
 
 /// `name` names the text in messages, like a file's path.
-Origins read_toml(std::string_view text, const std::string& name, Ref config);
+Origins read_toml(std::string_view text, const std::string& name, Ref config, Written = Written::by_user);
 
 /// Sets one key from "section.key=value". The value is TOML; text may go without quotes, and a list may be written a,b,c.
 /// Adds the key to `origins`.

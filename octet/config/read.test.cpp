@@ -87,7 +87,7 @@ TEST(ReadToml, OfSeveralMistakesTheFirstInTheTextIsNamed) {
 }
 
 TEST(ReadToml, AKeyOfAnEarlierVersionIsRefusedWithWhatToSetInstead) {
-  EXPECT_EQ(refused("[optim]\nbeta = 0.9\n"), "run.toml:2:1: `optim.beta` was removed; set optim.beta2");
+  EXPECT_EQ(refused("[optim]\nbeta = 0.9\n"), "run.toml:2:1: `optim.beta` was replaced; set `optim.beta2`");
 }
 
 TEST(ReadToml, AnUnknownKeyIsShownWithoutWhatCouldHarmATerminal) {
@@ -200,6 +200,35 @@ TEST(ReadToml, AFileIsReadAndNamedInMessages) {
   EXPECT_EQ(refusal_of([&] { read_toml_file(path, c); }),
             path + ": the file may have at most 1,048,576 bytes, it has 1,048,577; name a TOML file");
   EXPECT_THROW(read_toml_file(path + ".missing", c), IoError);
+}
+
+struct Renamed {
+  std::int64_t rows = 1, cols = 1, size = 1;
+  void fields(FieldVisitor& v) {
+    v.field("size", size, "of both");
+    v.field("rows", rows, "down"), v.field("cols", cols, "across");
+    v.replaced("side", {"rows", "cols"});
+  }
+};
+struct HasRenamed {
+  Renamed grid;
+  void fields(FieldVisitor& v) { v.section("grid", grid, "a grid"); }
+};
+
+TEST(ReadToml, AKeyThatWasReplacedIsReadFromTextsOfTheProgramAndElseRefusedWithAHint) {
+  HasRenamed c;
+  EXPECT_EQ(refusal_of([&] { read_toml("[grid]\nside = 4", "run.toml", c); }),
+            "run.toml:2:1: `grid.side` was replaced; set `grid.rows` and `grid.cols`");
+  Origins origins;
+  EXPECT_EQ(refusal_of([&] { apply_override(c, "grid.side=4", origins); }),
+            "--set grid.side=4: `grid.side` was replaced; set `grid.rows` and `grid.cols`");
+  read_toml("[grid]\nside = 4\nsize = 2", "run.toml", c, Written::by_program);
+  EXPECT_EQ(c.grid.rows, 4);
+  EXPECT_EQ(c.grid.cols, 4);
+  EXPECT_EQ(c.grid.size, 2);
+  EXPECT_NE(
+      refusal_of([&] { read_toml("[grid]\nside = true", "run.toml", c, Written::by_program); }).find("run.toml:2:8: `grid.rows` must be"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct SampleOptim {
     v.field("learning_rate", learning_rate, "peak learning rate", {.above = 0});
     v.section("schedule", schedule, "how the learning rate moves");
     v.field("beta2", beta2, "decay of the second moment", {.at_least = 0, .below = 1});
-    v.removed("beta", "set optim.beta2");
+    v.replaced("beta", {"beta2"});
   }
 };
 

@@ -35,7 +35,7 @@ std::string configuration_text(const std::string& folder) {
   const std::string path = folder + "/config.toml";
   if (!exists(path)) return "";
   train::RunConfig plain, config;
-  config::read_toml_file(path, config);
+  config::read_toml_file(path, config, config::Written::by_program);
   std::string out;
   for (const config::Difference& d : config::differences(plain, config))
     out += format("{}{} = {}\n", out.empty() ? "set        " : "           ", d.key, printable(d.b));

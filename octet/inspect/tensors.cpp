@@ -8,6 +8,7 @@
 
 #include "octet/base/aligned.hpp"
 #include "octet/numerics/formats.hpp"
+#include "octet/train/checkpoint/stored_variable.hpp"
 
 namespace octet::inspect {
 namespace {
@@ -74,6 +75,16 @@ std::optional<Statistics> statistics(const io::TensorView& t) {
   }
 }
 
+/// Of the values that codes and scales decode to; codes as of_codes counts them.
+Statistics of_variable(const train::StoredVariable& v) {
+  Statistics s = statistics(v.codes).value();
+  const Statistics codes = s;
+  s = {.codes = codes.codes};
+  for (const float x : train::values_of(v)) s.add(double(x));
+  s.at_most = codes.at_most;
+  return s;
+}
+
 std::string shape_text(std::span<const std::int64_t> shape) {
   std::string out;
   for (const std::int64_t d : shape) out += (out.empty() ? "" : " x ") + to_text(d);
@@ -84,8 +95,8 @@ std::string share_text(std::int64_t part, std::int64_t whole) {
   return part == 0 ? "0" : fixed(100.0 * double(part) / double(whole), 3) + "%";
 }
 
-std::vector<std::string> row_of(const io::TensorView& t, const std::optional<Statistics>& s) {
-  std::vector<std::string> row{printable(t.name), to_text(t.dtype), shape_text(t.shape), bytes_text(double(t.bytes.size()))};
+std::vector<std::string> row_of(const io::TensorView& t, const std::string& type, const std::optional<Statistics>& s) {
+  std::vector<std::string> row{printable(t.name), type, shape_text(t.shape), bytes_text(double(t.bytes.size()))};
   if (!s || s->values == 0) return row;
   const std::int64_t finite = s->values - s->nonfinite;
   const auto number = [&](double x) { return finite == 0 ? std::string("-") : to_text(x); };
@@ -104,8 +115,9 @@ std::string tensors_text(const std::vector<const io::SafetensorsFile*>& files) {
   std::string first;
   for (const io::SafetensorsFile* file : files)
     for (const io::TensorView& t : file->tensors()) {
-      const auto s = statistics(t);
-      table.push_back(row_of(t, s));
+      const auto variable = train::find_scaled_variable(*file, t);
+      const auto s = variable ? of_variable(*variable) : statistics(t);
+      table.push_back(row_of(t, variable ? to_text(variable->storage) : to_text(t.dtype), s));
       elements += t.count(), bytes += double(t.bytes.size());
       if (s && s->nonfinite > 0 && first.empty()) first = format(", the first in {}", printable(t.name));
       nonfinite += s ? s->nonfinite : 0;

@@ -109,8 +109,8 @@ void expect_same(const Weights& a, const Weights& b, std::int64_t vocabulary) {
     const Parameter& q = b.at(p->path);
     const bool padded = p->path == "embedding.weight" || p->path == "lm_head.weight";
     const std::size_t n = std::size_t(padded ? vocabulary * p->shape[1] : p->shape.count());
-    EXPECT_EQ(std::memcmp(p->value.data, q.value.data, n * sizeof(float)), 0) << p->path;
-    for (std::size_t i = n; i < std::size_t(p->shape.count()); ++i) ASSERT_EQ(q.value.f32()[i], 0.0f) << p->path << " padding";
+    EXPECT_EQ(std::memcmp(p->value.codes.data, q.value.codes.data, n * sizeof(float)), 0) << p->path;
+    for (std::size_t i = n; i < std::size_t(p->shape.count()); ++i) ASSERT_EQ(q.value.values().f32()[i], 0.0f) << p->path << " padding";
   }
 }
 
@@ -254,8 +254,8 @@ TEST(HuggingFace, RowsOfJoinedMatricesGoToTheirTensors) {
   const Saved saved(llama());
   const io::TensorFolder files = io::TensorFolder::open(saved.folder);
   const auto first = [&](const char* name) { return to_f32(files.tensor(name)).front(); };
-  const float* const qkv = saved.from.at("layers.1.attn.qkv.weight").value.f32();
-  const float* const gate_up = saved.from.at("layers.1.mlp.gate_up.weight").value.f32();
+  const float* const qkv = saved.from.at("layers.1.attn.qkv.weight").value.values().f32();
+  const float* const gate_up = saved.from.at("layers.1.mlp.gate_up.weight").value.values().f32();
   EXPECT_EQ(first("model.layers.1.self_attn.q_proj.weight"), qkv[0]);
   EXPECT_EQ(first("model.layers.1.self_attn.k_proj.weight"), qkv[18 * 12]);
   EXPECT_EQ(first("model.layers.1.self_attn.v_proj.weight"), qkv[24 * 12]);
@@ -266,8 +266,8 @@ TEST(HuggingFace, RowsOfJoinedMatricesGoToTheirTensors) {
 TEST(HuggingFace, Gpt2LinearsAreStoredColumnByColumn) {
   const Saved saved(gpt2());
   const io::TensorFolder files = io::TensorFolder::open(saved.folder);
-  const auto stored = to_f32(files.tensor("transformer.h.0.mlp.c_fc.weight"));    // [6, 5]
-  const float* const ours = saved.from.at("layers.0.mlp.up.weight").value.f32();  // [5, 6]
+  const auto stored = to_f32(files.tensor("transformer.h.0.mlp.c_fc.weight"));             // [6, 5]
+  const float* const ours = saved.from.at("layers.0.mlp.up.weight").value.values().f32();  // [5, 6]
   for (int in = 0; in < 6; ++in)
     for (int out = 0; out < 5; ++out) EXPECT_EQ(stored[std::size_t(in * 5 + out)], ours[out * 6 + in]);
 }
@@ -287,7 +287,8 @@ TEST(HuggingFace, Bf16WeightsAreTheNearestOnes) {
   for (const Parameter* p : from.parameters.list()) {
     const std::int64_t rows = p->shape.rank == 2 && p->shape[0] == 32 ? 21 : p->shape[0];
     const std::int64_t n = rows * (p->shape.rank == 2 ? p->shape[1] : 1);
-    for (std::int64_t i = 0; i < n; ++i) ASSERT_EQ(to.at(p->path).value.f32()[i], to_float(to_bf16(p->value.f32()[i]))) << p->path;
+    for (std::int64_t i = 0; i < n; ++i)
+      ASSERT_EQ(to.at(p->path).value.values().f32()[i], to_float(to_bf16(p->value.values().f32()[i]))) << p->path;
   }
 }
 
@@ -306,8 +307,8 @@ TEST(HuggingFace, HalfPrecisionShardedAndHeadlessFilesAreRead) {
   Weights to(gpt2());
   load_hugging_face(saved.folder, gpt2(), to.parameters);
   for (const Parameter* p : to.parameters.list()) {
-    const float x = saved.from.at(p->path).value.f32()[1];
-    EXPECT_EQ(p->value.f32()[1], has(p->path, "attn") ? to_float(to_fp16(x)) : to_float(to_bf16(x))) << p->path;
+    const float x = saved.from.at(p->path).value.values().f32()[1];
+    EXPECT_EQ(p->value.values().f32()[1], has(p->path, "attn") ? to_float(to_fp16(x)) : to_float(to_bf16(x))) << p->path;
   }
 }
 
@@ -331,7 +332,7 @@ TEST(HuggingFace, ATiedHeadMayStandInTheFileWhenItIsTheEmbedding) {
   rewrite(saved.folder,
           [](std::vector<Stored>& all) { named(all, "lm_head.weight").values = named(all, "model.embed_tokens.weight").values; });
   load_hugging_face(saved.folder, qwen2(), to.parameters);
-  EXPECT_EQ(to.at("embedding.weight").value.f32()[5], saved.from.at("embedding.weight").value.f32()[5]);
+  EXPECT_EQ(to.at("embedding.weight").value.values().f32()[5], saved.from.at("embedding.weight").value.values().f32()[5]);
 }
 
 TEST(HuggingFace, MissingUnexpectedAndMisshapenTensorsAreNamed) {
@@ -364,7 +365,7 @@ TEST(HuggingFace, ARefusedFolderLeavesTheParametersAlone) {
   const Weights same(llama(), 7);
   EXPECT_THROW(load_hugging_face(saved.folder, llama(), to.parameters), DataError);
   for (const Parameter* p : to.parameters.list())
-    EXPECT_EQ(std::memcmp(p->value.data, same.at(p->path).value.data, p->value.bytes()), 0) << p->path;
+    EXPECT_EQ(std::memcmp(p->value.codes.data, same.at(p->path).value.codes.data, p->value.bytes()), 0) << p->path;
 }
 
 TEST(HuggingFace, AnotherShapeThanTheFoldersIsAConfigErrorThatListsTheDifferences) {

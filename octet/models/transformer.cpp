@@ -57,11 +57,12 @@ void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& x) {
-  ops::embedding_forward(stream, {.table = embedding_.value,
+  ops::embedding_forward(stream, {.table = embedding_.value.codes,
                                   .tokens = batch.tokens,
                                   .out = x,
-                                  .positions = positions_ ? positions_->value.rows(0, batch.sequence) : Tensor{},
-                                  .document_starts = batch.document_starts});
+                                  .positions = positions_ ? positions_->value.values().rows(0, batch.sequence) : Tensor{},
+                                  .document_starts = batch.document_starts,
+                                  .descale = embedding_.value.tensor_descale()});
   stream.observe("embedding", "y", x);
 }
 

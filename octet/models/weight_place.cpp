@@ -39,7 +39,7 @@ WeightPlace::WeightPlace(WeightSlice slice, Parameter& parameter) : slice_(std::
   check(bool(parameter.value), "weight map: {} has no storage; bind the model's parameters first", parameter.path);
   stored_rows_ = slice_.rows, stored_columns_ = columns, row_step_ = columns, column_step_ = 1;
   if (slice_.transposed) std::swap(stored_rows_, stored_columns_), std::swap(row_step_, column_step_);
-  begin_ = parameter.value.f32() + slice_.first * columns;
+  begin_ = parameter.value.values().f32() + slice_.first * columns;
 }
 
 std::vector<std::int64_t> WeightPlace::stored_shape() const {
@@ -113,7 +113,7 @@ void clear_padding(const std::vector<WeightSlice>& slices, const nn::Parameters&
   const auto covered = covered_rows(slices);
   for (Parameter* p : parameters.list()) {
     const std::int64_t columns = columns_of(*p);
-    std::fill(p->value.f32() + covered.at(p->path) * columns, p->value.f32() + p->shape.count(), 0.0f);
+    std::fill(p->value.values().f32() + covered.at(p->path) * columns, p->value.values().f32() + p->shape.count(), 0.0f);
   }
 }
 

@@ -5,10 +5,10 @@ namespace octet::nn {
 HostParameters::HostParameters(Stream& stream, Parameters& parameters)
     : stream_(stream), parameters_(parameters), device_(parameters.values()), copies_(device_.size()) {
   for (std::size_t i = 0; i < device_.size(); ++i) {
-    if (stream.device() == Device::cpu && device_[i].dtype == DType::f32) continue;
+    if (stream.device() == Device::cpu && device_[i].storage == Storage::f32) continue;
     copies_[i].resize(std::size_t(device_[i].count()));
     get_values(stream, device_[i], copies_[i].data());
-    parameters.list()[i]->value = {copies_[i].data(), device_[i].shape, DType::f32};
+    parameters.list()[i]->value = Stored::plain({copies_[i].data(), device_[i].shape(), DType::f32});
   }
 }
 

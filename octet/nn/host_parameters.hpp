@@ -19,7 +19,7 @@ class HostParameters {
  private:
   Stream& stream_;
   Parameters& parameters_;
-  std::vector<Tensor> device_;              // the values' own storage
+  std::vector<Stored> device_;              // the values' own storage
   std::vector<std::vector<float>> copies_;  // empty where they are themselves
 };
 

@@ -85,7 +85,7 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const sc
   ops::gemm(stream, {.a = x.rows,
                      .b = weight_operand(stream, Side::rows),
                      .d = y,
-                     .bias = bias_ ? bias_->value : Tensor{},
+                     .bias = bias_ ? bias_->value.values() : Tensor{},
                      .fast_accumulation = plan_.fast_forward});
   if (saved != nullptr) saved->x = x.cols;
   stream.observe(path_, "y", y);
@@ -144,19 +144,19 @@ void Linear::add_product(Stream& stream, const Quantized& dy, const Quantized& x
 
 // Operands cached from step to step. Those of an unquantized weight in the master's own dtype are views of it.
 void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
-  const Tensor& value = weight_->value;
-  if (spec.format == value.dtype) {
-    operands_ = ops::Sink{.shape = value.shape, .dtype = value.dtype, .plain = value, .codes = views(value, true)};
+  const Stored& value = weight_->value;
+  if (!value.scales && spec.format == value.codes.dtype) {
+    operands_ = ops::Sink{.shape = value.shape(), .dtype = spec.format, .plain = value.codes, .codes = views(value.codes, true)};
     return;
   }
   if (!operands_)
     operands_ = ops::make_sink(stream, spec,
-                               {.shape = value.shape,
-                                .dtype = spec.quantizes() ? value.dtype : spec.format,
+                               {.shape = value.shape(),
+                                .dtype = spec.quantizes() ? value.value_type() : spec.format,
                                 .cols = true,
                                 .rows_region = Lifetime::run,
                                 .cols_region = Lifetime::run,
-                                .plain = spec.quantizes() ? value : Tensor{},
+                                .plain = spec.quantizes() ? value.codes : Tensor{},
                                 .category = Category::weight_operands,
                                 .for_gemm = true});
   operands_->spec = spec;
@@ -165,8 +165,7 @@ void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
 
 void Linear::refresh(Stream& stream, const scaling::Pass& pass) {
   if (quantized_version_ == weight_->version) return;
-  const Tensor& value = weight_->value;
-  check(bool(value), "linear {}: its weight has no storage; bind the model's parameters first", path_);
+  check(bool(weight_->value), "linear {}: its weight has no storage; bind the model's parameters first", path_);
   const ops::QuantizeSpec spec = plan_.w->spec(pass);
   if (plan_.caches_weight || !spec.quantizes()) {
     refresh_kept(stream, spec);
@@ -178,14 +177,14 @@ void Linear::refresh(Stream& stream, const scaling::Pass& pass) {
 
 // On-demand codes are measured here, once per step, with the scale if the weight has a single one.
 void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
-  const Tensor& value = weight_->value;
+  const Stored& value = weight_->value;
   const bool finds_scale = !spec.scale_known() && spec.rows.whole_tensor() && spec.cols.whole_tensor();
   if (!finds_scale && spec.health == nullptr) return;
   if (finds_scale && !scale_)
     for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::weight_operands);
   const Scope scope(stream);
   if (!spec.amax) spec.amax = stream.zeros({1}, DType::f32);
-  ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape, .dtype = value.dtype, .plain = value});
+  ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape(), .dtype = value.value_type(), .plain = value.codes});
   ops::quantize(stream, value, measured);
   if (finds_scale) ops::scale_of_tensor(stream, spec, spec.amax, scale_, descale_);
 }
@@ -194,15 +193,15 @@ void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
 Quantized Linear::weight_operand(Stream& stream, Side side) const {
   check(quantized_version_ != 0, "linear {}: backward before any forward", path_);
   if (operands_) return side == Side::rows ? operands_->codes.rows : operands_->codes.cols;
-  const Tensor& value = weight_->value;
+  const Stored& value = weight_->value;
   ops::QuantizeSpec spec = plan_.w->spec({.kind = scaling::Pass::Kind::recompute});
   if (scale_) spec.scale = scale_, spec.descale = descale_;
   ops::Sink made = ops::make_sink(stream, spec,
-                                  {.shape = value.shape,
-                                   .dtype = value.dtype,
+                                  {.shape = value.shape(),
+                                   .dtype = value.value_type(),
                                    .rows = side == Side::rows,
                                    .cols = side == Side::cols,
-                                   .plain = value,
+                                   .plain = value.codes,
                                    .category = Category::weight_operands,
                                    .for_gemm = true});
   ops::quantize(stream, value, made);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 
 #include "octet/nn/parameters.hpp"
 #include "tests/testing/tensors.hpp"
@@ -45,15 +46,18 @@ struct Result {
 };
 
 // One layer of 256 -> 192 on 130 tokens: neither is a multiple of 128. Known scales settle in three steps first.
-Result run(Stream& stream, const scaling::PrecisionConfig& config, double gradient = 1e-3) {
+Result run(
+    Stream& stream, const scaling::PrecisionConfig& config, double gradient = 1e-3, const ParameterStorage& storage = {},
+    const std::function<void(const Stored&)>& begin = [](const Stored&) {}) {
   scaling::Precision precision(config);
   Linear linear("layer", {.in = 256, .out = 192}, precision);
-  Parameters parameters(stream, linear, true);
+  Parameters parameters(stream, linear, true, storage);
   parameters.initialize(stream, 3);
+  begin(linear.weight().value);
   precision.allocate(stream);
   const DType dtype = precision.activations();
   Result r{.x = half_tensor(stream, {130, 256}, 1, 1.0, dtype),
-           .w = linear.weight().value,
+           .w = linear.weight().value.codes,
            .dy = half_tensor(stream, {130, 192}, 2, gradient, dtype)};
   const Tensor y = stream.empty({130, 192}, dtype, Lifetime::run), dx = stream.empty({130, 256}, dtype, Lifetime::run);
   const Tensor skip = stream.zeros({1}, DType::f32, Lifetime::run);
@@ -110,6 +114,22 @@ TEST(Linear, OperandsOfDifferentRecipesAndOfBf16AreMultipliedByEachOther) {
   const Reference exact(r.x, r.w, r.dy);
   EXPECT_LT(sqnr_db(exact.y, r.y), 30) << "E4M3 by E4M3";
   EXPECT_GE(sqnr_db(exact.dx, r.dx), 30.5) << "BF16 by E4M3";
+}
+
+// A master of 16 or 8 bits and one of f32 with the same values are the same operands: nothing is rounded twice or scaled otherwise.
+TEST(Linear, AMasterWithAScaleGivesTheBitsOfItsValuesInF32) {
+  for (const auto& entry : scaling::recipes())
+    for (const auto codes : {scaling::WeightCodes::cached, scaling::WeightCodes::on_demand})
+      for (const Storage storage : {Storage::f16, Storage::e4m3_tensor}) {
+        const scaling::PrecisionConfig config{.recipe = std::string(entry.name), .weights = codes};
+        std::vector<float> start(192 * 256);
+        Stream streams[2]{Stream(Device::cpu), Stream(Device::cpu)};
+        const Result stored =
+            run(streams[0], config, 1e-3, {.values = storage}, [&](const Stored& value) { get_values(streams[0], value, start.data()); });
+        const Result plain = run(streams[1], config, 1e-3, {}, [&](const Stored& value) { set_values(streams[1], value, start.data()); });
+        EXPECT_EQ(stored.y, plain.y) << entry.name << " " << name(storage);
+        EXPECT_EQ(stored.dx, plain.dx) << entry.name << " " << name(storage);
+      }
 }
 
 TEST(Linear, OneScaleForAllTensorsFlushesSmallGradients) {

@@ -27,14 +27,14 @@ void RmsNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum) 
 }
 
 void RmsNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
-  ops::rmsnorm_forward(stream, {.x = x.x, .w = weight.value, .y = y, .inv_rms = x.inv_rms, .eps = eps_, .known = x.known});
+  ops::rmsnorm_forward(stream, {.x = x.x, .w = weight.value.values(), .y = y, .inv_rms = x.inv_rms, .eps = eps_, .known = x.known});
   x.known = true;
 }
 
 void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {
   ops::rmsnorm_backward(stream, {.dy = dy,
                                  .x = x.x,
-                                 .w = weight.value,
+                                 .w = weight.value.values(),
                                  .inv_rms = x.inv_rms,
                                  .dx = dx,
                                  .dw = weight.gradient.target(stream, GradientUse::sum).data,
@@ -60,15 +60,21 @@ void LayerNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum
 }
 
 void LayerNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
-  ops::layernorm_forward(
-      stream, {.x = x.x, .w = weight.value, .b = bias.value, .y = y, .mean = x.mean, .inv_std = x.inv_std, .eps = eps_, .known = x.known});
+  ops::layernorm_forward(stream, {.x = x.x,
+                                  .w = weight.value.values(),
+                                  .b = bias.value.values(),
+                                  .y = y,
+                                  .mean = x.mean,
+                                  .inv_std = x.inv_std,
+                                  .eps = eps_,
+                                  .known = x.known});
   x.known = true;
 }
 
 void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {
   ops::layernorm_backward(stream, {.dy = dy,
                                    .x = x.x,
-                                   .w = weight.value,
+                                   .w = weight.value.values(),
                                    .mean = x.mean,
                                    .inv_std = x.inv_std,
                                    .dx = dx,

@@ -3,9 +3,9 @@
 #include <bit>
 
 #include "octet/numerics/philox.hpp"
+#include "octet/numerics/rounding.hpp"
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/normal/normal.hpp"
-#include "octet/ops/stored/stored.hpp"
 
 namespace octet::nn {
 namespace {
@@ -48,10 +48,9 @@ bool stores_first(const Stream& stream, const Parameter& p) {
 
 void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& storage) {
   for (const Parameter* p : list_) count_ += p->shape.count();
-  const Storage values = storage.values == DType::bf16 ? Storage::bf16 : Storage::f32;
   allocate(
-      stream, list_, Category::weights, [&](const Parameter& p) { return p.role == ParameterRole::matrix ? values : Storage::f32; },
-      [](Parameter& p, const Stored& s) { p.value = s.codes; });
+      stream, list_, Category::weights, [&](const Parameter& p) { return p.value_storage(storage.values); },
+      [](Parameter& p, const Stored& s) { p.value = s; });
   if (gradients) bind_gradients(stream, storage.gradients);
 }
 
@@ -94,8 +93,8 @@ void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates) {
   for (Parameter* p : list_) p->gradient.begin_micro_batch();
 }
 
-std::vector<Tensor> Parameters::values() const {
-  std::vector<Tensor> out;
+std::vector<Stored> Parameters::values() const {
+  std::vector<Stored> out;
   for (const Parameter* p : list_) out.push_back(p->value);
   return out;
 }
@@ -108,33 +107,61 @@ std::vector<Stored> Parameters::gradients() const {
 
 void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
   ++p.version;
+  const auto values = [&](float x) { return std::vector<float>(std::size_t(p.value.count()), x); };
   switch (p.init.kind) {
-    case Init::Kind::zeros: return clear(stream, p.value);
-    case Init::Kind::ones: return set_values(stream, p.value, std::vector<float>(std::size_t(p.value.count()), 1.0f).data());
-    case Init::Kind::normal: return ops::fill_normal(stream, seed ^ hash_of(p.path.c_str()), p.init.standard_deviation, p.value);
+    case Init::Kind::zeros: return set_values(stream, p.value, values(0).data());
+    case Init::Kind::ones: return set_values(stream, p.value, values(1).data());
+    case Init::Kind::normal: break;
   }
+  const std::uint64_t key = seed ^ hash_of(p.path.c_str());
+  if (!p.value.scales) return ops::fill_normal(stream, key, p.init.standard_deviation, p.value.values());
+  if (stream.device() == Device::null) return;
+  // A scale for the tensor needs all values first. They are made in the host's memory, with the bits of every backend.
+  Stream host(Device::cpu);
+  std::vector<float> made = values(0);
+  ops::fill_normal(host, key, p.init.standard_deviation, {made.data(), p.shape, DType::f32});
+  set_values(stream, p.value, made.data());
 }
 
 void Parameters::initialize(Stream& stream, std::uint64_t seed) {
   for (Parameter* p : list_) nn::initialize(stream, *p, seed);
 }
 
+namespace {
+
+// Neighbours of a number differ by 1 in their bits. `largest`: the bits of the largest finite one.
+template <class Bits>
+void nudge_codes(Stream& stream, const Tensor& codes, std::uint64_t key, std::uint64_t twin, Bits largest) {
+  constexpr Bits sign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));
+  std::vector<Bits> bits(std::size_t(codes.count()));
+  download(stream, codes, bits.data());
+  RandomWords random{};
+  for (std::size_t e = 0; e < bits.size(); ++e) {
+    if (e % 128 == 0) random = philox(key, e / 128, twin);
+    const Bits size = bits[e] & Bits(~sign);
+    if (size == 0) continue;
+    const bool up = (random.w[e % 128 / 32] >> (e % 32) & 1) != 0 && size != largest;
+    bits[e] = Bits(up ? bits[e] + 1 : bits[e] - 1);
+  }
+  upload(stream, bits.data(), codes);
+}
+
+}  // namespace
+
 void nudge(Stream& stream, Parameter& p, std::uint64_t seed, int twin) {
   check(twin >= 1, "nudge: twins are numbered from 1, got {}", twin);
-  constexpr std::uint32_t magnitude = 0x7fffffff;
-  const std::uint32_t unit = p.value.dtype == DType::bf16 ? 1u << 16 : 1u;  // of a BF16 value's last place, in the bits of a float
   const std::uint64_t key = seed ^ hash_of(p.path.c_str());
-  std::vector<float> values(std::size_t(p.value.count()), 0.0f);
-  get_values(stream, p.value, values.data());
-  RandomWords random{};
-  for (std::size_t e = 0; e < values.size(); ++e) {
-    if (e % 128 == 0) random = philox(key, e / 128, std::uint64_t(twin));
-    const auto bits = std::bit_cast<std::uint32_t>(values[e]);
-    if ((bits & magnitude) == 0) continue;
-    const bool up = random.w[e % 128 / 32] >> (e % 32) & 1;
-    values[e] = std::bit_cast<float>(up ? bits + unit : bits - unit);
+  const Tensor& codes = p.value.codes;
+  switch (codes.dtype) {
+    case DType::f32:
+      nudge_codes<std::uint32_t>(stream, codes, key, std::uint64_t(twin), std::bit_cast<std::uint32_t>(0x1.fffffep127f));
+      break;
+    case DType::bf16: nudge_codes<std::uint16_t>(stream, codes, key, std::uint64_t(twin), to_bf16(bf16_max).bits); break;
+    case DType::f16: nudge_codes<std::uint16_t>(stream, codes, key, std::uint64_t(twin), to_fp16(Fp16::max).bits); break;
+    case DType::e4m3: nudge_codes<std::uint8_t>(stream, codes, key, std::uint64_t(twin), E4M3::max_code); break;
+    default: unsupported_dtype("nudge", codes.dtype, {DType::f32, DType::bf16, DType::f16, DType::e4m3});
   }
-  set_values(stream, p.value, values.data());
+  if (p.value.scales) set_tensor_maximum(stream, p.value);
   ++p.version;
 }
 
@@ -144,31 +171,9 @@ void Parameters::nudge(Stream& stream, std::uint64_t seed, int twin) {
 
 void Parameters::visit_state(StateVisitor& visitor) {
   for (Parameter* p : list_) {
-    visitor.state(p->path, p->value);
+    visitor.state(p->path, p->value, Tiny::flush);
     if (visitor.restoring()) ++p->version;
   }
 }
-
-std::vector<Stored> stored(const std::vector<Tensor>& tensors) {
-  std::vector<Stored> out;
-  for (const Tensor& t : tensors) out.push_back(Stored::plain(t));
-  return out;
-}
-
-std::vector<float> flat_values(Stream& stream, const std::vector<Stored>& variables) {
-  std::int64_t count = 0, at = 0;
-  for (const Stored& s : variables) count += s.count();
-  std::vector<float> out(std::size_t(count), 0.0f);
-  for (const Stored& s : variables) {
-    const Scope scope(stream);
-    const bool coded = is_fp8(s.codes.dtype);
-    const Tensor values = coded ? stream.empty(s.shape(), DType::f32) : s.values();
-    if (coded) ops::decode_stored(stream, s, values);
-    get_values(stream, values, out.data() + at), at += s.count();
-  }
-  return out;
-}
-
-std::vector<float> flat_values(Stream& stream, const std::vector<Tensor>& tensors) { return flat_values(stream, stored(tensors)); }
 
 }  // namespace octet::nn

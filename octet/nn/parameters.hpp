@@ -2,15 +2,16 @@
 
 #include <vector>
 
+#include "octet/nn/host_values.hpp"
 #include "octet/nn/visitor.hpp"
 #include "octet/tensor/state.hpp"
 
 namespace octet::nn {
 
-/// How matrices and their gradients are stored: values f32 or bf16, gradients f32, bf16, e4m3 or e4m3_tensor. Norms and biases are always
-/// f32, and so are gradients that backward adds to in many parts (of embedding and head).
+/// How matrices and their gradients are stored: gradients as f32, bf16, e4m3 or e4m3_tensor. Norms and biases are always f32, and so are
+/// gradients that backward adds to in many parts (of embedding and head).
 struct ParameterStorage {
-  DType values = DType::f32;
+  Storage values = Storage::f32;
   Storage gradients = Storage::f32;
 };
 
@@ -28,7 +29,7 @@ class Parameters {
 
   const std::vector<Parameter*>& list() const { return list_; }
   /// The value and the gradient of each parameter, in the list's order.
-  std::vector<Tensor> values() const;
+  std::vector<Stored> values() const;
   std::vector<Stored> gradients() const;
   std::int64_t count() const { return count_; }
 
@@ -64,15 +65,10 @@ class Parameters {
 /// `value` from the parameter's own Init; normal values are keyed by seed and path (see ops::fill_normal), the same on every backend.
 void initialize(Stream&, Parameter&, std::uint64_t seed);
 
-/// Moves every value of `p` that is not 0 to a neighbour in the type it is stored in, f32 or bf16: away from 0 where bit e mod 128 of
-/// philox(key, e / 128, twin) is set, e the value's place, else towards 0. `key` follows from seed and path. So runs with other twin
-/// numbers begin with weights that differ by rounding alone. On the host: the same on every backend. Throws ContractError unless twin >= 1.
+/// Moves every value of `p` that is not 0 to a neighbour in the type of its codes: away from 0 where bit e mod 128 of
+/// philox(key, e / 128, twin) is set, e the value's place, else towards 0. The largest code only goes towards 0. `key` follows from seed
+/// and path. So runs with other twin numbers begin with weights that differ by rounding alone. On the host: the same on every backend.
+/// Throws ContractError unless twin >= 1.
 void nudge(Stream&, Parameter& p, std::uint64_t seed, int twin);
-
-/// Tensors of f32 or bf16 as variables.
-std::vector<Stored> stored(const std::vector<Tensor>&);
-/// Tensors of f32 or bf16, or variables of any storage, as one row of floats on the host.
-std::vector<float> flat_values(Stream&, const std::vector<Tensor>&);
-std::vector<float> flat_values(Stream&, const std::vector<Stored>&);
 
 }  // namespace octet::nn

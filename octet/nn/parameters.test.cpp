@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -19,7 +20,7 @@ struct Three {
   void visit(Visitor& v) { v.parameter(matrix), v.parameter(norm), v.parameter(bias); }
 };
 
-std::vector<float> weights(DType values, std::uint64_t seed, int twin) {
+std::vector<float> weights(Storage values, std::uint64_t seed, int twin) {
   Stream stream(Device::cpu);
   Three model;
   Parameters parameters(stream, model, false, {values, Storage::f32});
@@ -28,19 +29,24 @@ std::vector<float> weights(DType values, std::uint64_t seed, int twin) {
   return flat_values(stream, parameters.values());
 }
 
-/// Steps in the last place of a value stored in `unit` bits below a float's last: 1 for f32, 2^16 for bf16.
+/// Steps in the last place of a normal value whose last place is `unit` of a float's: 1 for f32, 2^16 for bf16.
 std::int64_t places_between(float a, float b, std::int64_t unit) {
   return (std::int64_t(std::bit_cast<std::uint32_t>(b)) - std::int64_t(std::bit_cast<std::uint32_t>(a))) / unit;
 }
 
 TEST(Parameters, ATwinsFirstWeightsDifferInTheirLastBitAndZerosStay) {
-  for (const DType type : {DType::f32, DType::bf16}) {
-    const std::vector<float> run = weights(type, 3, 0), twin = weights(type, 3, 1);
+  struct Unit {
+    Storage storage;
+    std::int64_t bits;
+  };
+  for (const auto [storage, unit] : {Unit{Storage::f32, 1}, Unit{Storage::bf16, 1 << 16}, Unit{Storage::bf16_nearest, 1 << 16},
+                                     Unit{Storage::f16, 1 << 13}, Unit{Storage::e4m3_tensor, 1 << 20}}) {
+    const std::vector<float> run = weights(storage, 3, 0), twin = weights(storage, 3, 1);
     const std::size_t matrix = 37 * 11, norm = 5;
     std::int64_t away = 0;
     for (std::size_t i = 0; i < matrix; ++i) {
-      const std::int64_t places = places_between(run[i], twin[i], type == DType::bf16 ? 1 << 16 : 1);
-      ASSERT_EQ(std::abs(places), 1) << i;
+      const std::int64_t places = places_between(run[i], twin[i], unit);
+      ASSERT_EQ(std::abs(places), 1) << name(storage) << " " << i;
       away += places > 0;
     }
     EXPECT_NEAR(double(away), matrix / 2.0, 5 * std::sqrt(matrix) / 2) << "each way with probability 1/2";
@@ -53,7 +59,7 @@ TEST(Parameters, ATwinsFirstWeightsDifferInTheirLastBitAndZerosStay) {
 TEST(Parameters, GradientsLieInTheOrderOfBackwardOneTypePerBuffer) {
   Stream stream(Device::cpu);
   Three model;
-  Parameters parameters(stream, model, true, {DType::f32, Storage::bf16});
+  Parameters parameters(stream, model, true, {Storage::f32, Storage::bf16});
   EXPECT_EQ(model.matrix.gradient.stored().codes.dtype, DType::bf16);
   EXPECT_EQ(model.norm.gradient.stored().codes.dtype, DType::f32);
   EXPECT_EQ(model.bias.gradient.stored().codes.as<std::byte>() + Arena::alignment, model.norm.gradient.stored().codes.as<std::byte>());
@@ -65,10 +71,44 @@ TEST(Parameters, GradientsLieInTheOrderOfBackwardOneTypePerBuffer) {
 }
 
 TEST(Parameters, TwinsFollowFromSeedAndNumberAlone) {
-  const std::vector<float> one = weights(DType::f32, 3, 1);
-  EXPECT_EQ(one, weights(DType::f32, 3, 1));
-  EXPECT_NE(one, weights(DType::f32, 3, 2));
-  EXPECT_THROW(weights(DType::f32, 3, -1), ContractError);
+  const std::vector<float> one = weights(Storage::f32, 3, 1);
+  EXPECT_EQ(one, weights(Storage::f32, 3, 1));
+  EXPECT_NE(one, weights(Storage::f32, 3, 2));
+  EXPECT_THROW(weights(Storage::f32, 3, -1), ContractError);
+}
+
+TEST(Parameters, MastersWithAScaleStartWithTheValuesOfF32RoundedToTheirCodes) {
+  const std::vector<float> exact = weights(Storage::f32, 3, 0), f16 = weights(Storage::f16, 3, 0),
+                           e4m3 = weights(Storage::e4m3_tensor, 3, 0);
+  const std::size_t matrix = 37 * 11;
+  const float most =
+      std::fabs(*std::max_element(exact.begin(), exact.begin() + matrix, [](float a, float b) { return std::fabs(a) < std::fabs(b); }));
+  for (std::size_t i = 0; i < matrix; ++i) {
+    const double x = std::fabs(exact[i]);
+    // Half of a last place of 11 or 4 bits, or of the least code; the scale puts the largest value above half of the range.
+    ASSERT_LE(std::fabs(double(f16[i]) - exact[i]), std::max(x * 0x1p-11, most * 0x1p-24 / (double(Fp16::max) / 2) / 2)) << i;
+    ASSERT_LE(std::fabs(double(e4m3[i]) - exact[i]), std::max(x * 0x1p-4, most * double(E4M3::min_subnormal) / (E4M3::max / 2) / 2)) << i;
+  }
+}
+
+TEST(Parameters, ValuesOfEveryMasterGoInAndOut) {
+  for (const Storage storage : {Storage::f32, Storage::bf16, Storage::f16, Storage::bf16_nearest, Storage::e4m3_tensor}) {
+    Stream stream(Device::cpu);
+    Three model;
+    const Parameters parameters(stream, model, false, {storage, Storage::f32});
+    std::vector<float> values(37 * 11), back(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::ldexp(i % 3 == 1 ? -1.0f : 1.0f, -20 - int(i % 7));
+    set_values(stream, model.matrix.value, values.data());
+    get_values(stream, model.matrix.value, back.data());
+    EXPECT_EQ(back, values) << name(storage) << ": powers of two near each other";
+    if (model.matrix.value.scales) {
+      EXPECT_EQ(model.matrix.value.scales.f32()[1], 0x1p-20f) << "the maximum";
+    }
+    std::fill(values.begin(), values.end(), 0.0f);
+    set_values(stream, model.matrix.value, values.data());
+    get_values(stream, model.matrix.value, back.data());
+    EXPECT_EQ(back, values) << name(storage);
+  }
 }
 
 }  // namespace

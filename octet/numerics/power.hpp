@@ -7,6 +7,26 @@
 
 namespace octet::math {
 
+namespace detail {
+/// fused_multiply_add() by one instruction also where the compiler would process a register lane by lane: between branches.
+template <class V>
+OCTET_HD constexpr V multiply_add(V a, V b, V c) {
+#if !defined(__CUDACC__) && defined(__AVX512F__)
+  if constexpr (lanes_of<V> == 16) return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);  // 4: rounding as the processor is set
+#endif
+#if !defined(__CUDACC__) && defined(__FMA__)
+  if constexpr (lanes_of<V> == 8) return __builtin_ia32_vfmaddps256(a, b, c);
+#endif
+  return fused_multiply_add(a, b, c);
+}
+template <class V, int N>
+OCTET_HD constexpr V short_polynomial(V x, const float (&c)[N]) {
+  V sum = splat<V>(c[N - 1]);
+  for (int i = N - 2; i >= 0; --i) sum = multiply_add(sum, x, splat<V>(c[i]));
+  return sum;
+}
+}  // namespace detail
+
 /// log2(x) of 0 < x < infinity, subnormals included, within 2^-20 + 2^-24 |log2(x)|.
 template <Lanes V>
 OCTET_HD constexpr V log2_positive(V x) {
@@ -18,7 +38,7 @@ OCTET_HD constexpr V log2_positive(V x) {
   const IntOf<V> exponent = IntOf<V>(bits - sqrt_half) >> 23;  // x = 2^exponent (1 + f), 1 + f in [sqrt 1/2, sqrt 2)
   const V f = value_of<V>(BitsOf<V>(bits - BitsOf<V>(exponent << 23))) - 1.0f;
   const V n = to_float(exponent) - (subnormal ? splat<V>(23.0f) : splat<V>(0.0f));
-  return fused_multiply_add(f, detail::polynomial(f, c), n);
+  return detail::multiply_add(f, detail::short_polynomial(f, c), n);
 }
 
 /// 2^x within 2^-21 of itself; beyond |x| = 126, that of 126 or -126; NaN stays.
@@ -28,7 +48,7 @@ OCTET_HD constexpr V exp2_within_126(V x) {
   x = detail::at_least(detail::at_most(x, splat<V>(126.0f)), splat<V>(-126.0f));
   const V shifted = x + (detail::shifter + 127);  // n + 127 is in the low bits
   const V f = x - (shifted - (detail::shifter + 127));
-  return detail::polynomial(f, c) * value_of<V>(IntOf<V>(int_of(shifted) << 23));
+  return detail::short_polynomial(f, c) * value_of<V>(IntOf<V>(int_of(shifted) << 23));
 }
 
 }  // namespace octet::math

@@ -2,6 +2,7 @@
 
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/clip/clip.hpp"
+#include "octet/ops/stored/stored.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 
 namespace octet::optim {
@@ -20,6 +21,11 @@ void require_representable(const AdamWConfig& c) {
   require("max_grad_norm", c.max_grad_norm), require("weight_decay", c.weight_decay);
 }
 
+void require_safe(const AdamWConfig& c) {
+  const std::string reason = unsafe_reason(c.storage());
+  if (!reason.empty() && !c.allow_unsafe) throw ConfigError(format("{}; optim.allow_unsafe = true trains with it nevertheless", reason));
+}
+
 }  // namespace
 
 void AdamWConfig::fields(config::FieldVisitor& v) {
@@ -30,29 +36,42 @@ void AdamWConfig::fields(config::FieldVisitor& v) {
   v.field("weight_decay", weight_decay, "decoupled decay of matrices", {.at_least = 0}, config::OnResume::may_change);
   v.field("max_grad_norm", max_grad_norm, "global gradient norm above which gradients are scaled down; 0 never", {.at_least = 0},
           config::OnResume::may_change);
-  const std::initializer_list<std::pair<const char*, DType>> types{{"f32", DType::f32}, {"bf16", DType::bf16}};
-  v.choice("master", master, "storage of weight matrices; bf16 is rounded stochastically", types);
+  constexpr auto may_change = config::OnResume::may_change;
+  v.choice("level", level, "storage of weights, gradients and moments together; docs/recipes.md has what each level stores",
+           {{"O0", Level::O0}, {"O1", Level::O1}, {"O2", Level::O2}, {"O3", Level::O3}}, may_change);
   using enum Storage;
-  v.choice("gradients", gradients, "storage of their gradients, as summed over micro-batches; embedding and head keep f32",
-           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}});
-  v.choice("m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values",
-           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}, {"e4m3_expanded", e4m3_expanded}});
-  v.choice("v", this->v, "storage of the second moments of matrices; f16 has a scale per tensor",
+  v.choice("master", master, "storage of weight matrices; bf16 and f16 are rounded stochastically", "level",
+           {{"f32", f32}, {"bf16", bf16}, {"f16", f16}, {"bf16_nearest", bf16_nearest}, {"e4m3_tensor", e4m3_tensor}}, may_change);
+  v.choice("gradients", gradients, "storage of their gradients, as summed over micro-batches; embedding and head keep f32", "level",
+           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}}, may_change);
+  v.choice("m", m, "storage of the first moments of matrices; e4m3 has a scale per 128 values", "level",
+           {{"f32", f32}, {"bf16", bf16}, {"e4m3", e4m3}, {"e4m3_tensor", e4m3_tensor}, {"e4m3_expanded", e4m3_expanded}}, may_change);
+  v.choice("v", this->v, "storage of the second moments of matrices; f16 has a scale per tensor", "level",
            {{"f32", f32},
             {"bf16", bf16},
             {"f16", f16},
             {"e4m3_expanded", e4m3_expanded},
             {"e4m3_root", e4m3_root},
-            {"e4m3_tensor", e4m3_tensor}});
-  v.removed("moments", "set optim.m and optim.v, the storage of the first and of the second moment");
+            {"e4m3_tensor", e4m3_tensor}},
+           may_change);
+  v.replaced("moments", {"m", "v"});
+  v.field("allow_unsafe", allow_unsafe, "train with a storage of weights or moments that is known to fail, to see how it does", may_change);
   v.field("offload", offload, "on a GPU: keep the moments in the host's memory, read and written over the bus once per step",
           config::OnResume::may_change);
   v.section("schedule", schedule, "how the learning rate moves", config::OnResume::may_change);
 }
 
+StateStorage AdamWConfig::storage() const {
+  StateStorage s = storage_of(level);
+  s.master = master.value_or(s.master), s.gradients = gradients.value_or(s.gradients);
+  s.m = m.value_or(s.m), s.v = v.value_or(s.v);
+  return s;
+}
+
 AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> parameters)
     : config_(config), parameters_(std::move(parameters)) {
   require_representable(config);
+  require_safe(config);
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
   for (const Parameter* p : parameters_) {
     check(bool(p->gradient.stored()), "adamw: {} has no gradient storage", p->path);
@@ -92,7 +111,7 @@ void AdamW::allocate_moments(Stream& stream) {
   };
   const auto take_all = [&] {
     moments_.clear();
-    for (const Parameter* p : parameters_) moments_.push_back({take_moment(*p, config_.m), take_moment(*p, config_.v)});
+    for (const Parameter* p : parameters_) moments_.push_back({take_moment(*p, config_.storage().m), take_moment(*p, config_.storage().v)});
   };
   take_all();  // for the size
   next = stream.zeros({size}, DType::u8, offload ? Lifetime::host : Lifetime::run, Category::optimizer).as<std::byte>();
@@ -118,8 +137,8 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
   std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Parameter& p = *parameters_[i];
-    updated.push_back({.value = Stored::plain(p.value),
-                       .grad = p.gradient.stored(),
+    updated.push_back({.value = p.value,
+                       .grad = gradients_[i],
                        .moments = moments_[i],
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str()),
@@ -132,11 +151,8 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
 void AdamW::visit_state(StateVisitor& visitor) {
   visitor.state("step", state_);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const auto visit = [&](const char* name, const Stored& moment) {
-      visitor.state(parameters_[i]->path + name, moment.codes);
-      if (moment.scales) visitor.state(parameters_[i]->path + name + ".scales", moment.scales);
-    };
-    visit(".m", moments_[i].m), visit(".v", moments_[i].v);
+    visitor.state(parameters_[i]->path + ".m", moments_[i].m, Tiny::flush);
+    visitor.state(parameters_[i]->path + ".v", moments_[i].v, Tiny::keep);
   }
 }
 

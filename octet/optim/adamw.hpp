@@ -4,6 +4,7 @@
 
 #include "octet/config/fields.hpp"
 #include "octet/ops/adamw/adamw.hpp"
+#include "octet/optim/level.hpp"
 #include "octet/optim/schedule.hpp"
 #include "octet/tensor/parameter.hpp"
 #include "octet/tensor/state.hpp"
@@ -15,13 +16,16 @@ struct AdamWConfig {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
-  DType master = DType::f32;                   // storage of matrices
-  Storage gradients = Storage::f32;            // of matrices
-  Storage m = Storage::f32, v = Storage::f32;  // of the moments of matrices; those of vectors are f32 or bf16
-  bool offload = false;                        // on a GPU: the moments in the host's memory
+  Level level = Level::O0;
+  std::optional<Storage> master, gradients, m, v;  // of weight matrices, their gradients and moments; none: as the level says
+  bool allow_unsafe = false;
+  bool offload = false;  // on a GPU: the moments in the host's memory
   ScheduleConfig schedule;
 
   void fields(config::FieldVisitor&);
+
+  /// How each variable is stored: as its key says, or as the level does.
+  StateStorage storage() const;
 };
 
 /// AdamW over a model's parameters, with clipping of the global gradient norm. Weight decay acts on matrices, not on norms and biases.

@@ -34,7 +34,6 @@ void idle_fields(const PrecisionConfig& c, config::FieldVisitor& v) {
   c.options.idle_fields(v, read, names);
   for (const char* key : {"rules", "keep_bf16", "first", "last", "weights", "fast_accumulation", "emulation", "head"})
     v.idle(key, !eight_bits, "nothing has 8 bits under " + names);
-  v.idle("activations", has_narrow_range(c.recipe), "FP16 activations are saved as computed");
 }
 
 // Codes of a saved activation. Only measured steps ask for its maximum and health: in others an op encodes its input in passing.
@@ -277,10 +276,6 @@ LinearPlan Precision::plan(const Site& site) {
 
 std::unique_ptr<Quantizer> Precision::plan_saved(const std::string& path, std::int64_t width, bool recorded) {
   if (config_.activations != SavedActivations::fp8) return nullptr;
-  if (activations() == DType::f16) {
-    plan_saved_values(path, "FP16 activations are saved as computed");
-    return nullptr;
-  }
   if (width % ops::saved_block != 0) {
     plan_saved_values(path, format("{} columns are not a multiple of {}", width, ops::saved_block));
     return nullptr;

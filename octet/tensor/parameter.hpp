@@ -4,6 +4,7 @@
 #include <string>
 
 #include "octet/tensor/gradient.hpp"
+#include "octet/tensor/storage.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet {
@@ -16,7 +17,7 @@ struct Init {
 
 /// The role of a parameter decides weight decay and the type of its value.
 enum class ParameterRole : std::uint8_t {
-  matrix,    // decays; stored as configured, f32 or bf16
+  matrix,    // decays; stored as configured
   position,  // a table of learned positions: decays; f32
   vector,    // norms and biases: no decay; f32
 };
@@ -33,12 +34,12 @@ struct Parameter {
   const Shape shape;
   const Init init;
   const ParameterRole role;
-  Tensor value;               // f32 or bf16 [shape]
+  Stored value;               // [shape]
   Gradient gradient;          // its storage: f32, bf16, e4m3 or e4m3_tensor [shape]
   std::uint64_t version = 1;  // counts changes of `value`: a quantized copy of an older version is stale
 
   bool decays() const { return role != ParameterRole::vector; }
-  DType value_type(DType matrices) const { return role == ParameterRole::matrix ? matrices : DType::f32; }
+  Storage value_storage(Storage matrices) const { return role == ParameterRole::matrix ? matrices : Storage::f32; }
   Storage gradient_storage(Storage products) const { return gradient.may_be_narrow() ? products : Storage::f32; }
 };
 

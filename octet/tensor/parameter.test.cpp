@@ -48,10 +48,10 @@ TEST(Parameter, OnlyMatricesAreNarrowAndOnlyVectorsDoNotDecay) {
   Parameter matrix("a.weight", {4, 4}), bias("a.bias", {4}, {Init::Kind::zeros}, ParameterRole::vector),
       positions("p.weight", {4, 4}, {}, ParameterRole::position);
   matrix.gradient.add_use(GradientUse::product), bias.gradient.add_use(GradientUse::sum), positions.gradient.add_use(GradientUse::sum);
-  EXPECT_EQ(matrix.value_type(DType::bf16), DType::bf16);
+  EXPECT_EQ(matrix.value_storage(Storage::bf16), Storage::bf16);
   EXPECT_EQ(matrix.gradient_storage(Storage::e4m3), Storage::e4m3);
   for (const Parameter* p : {&bias, &positions}) {
-    EXPECT_EQ(p->value_type(DType::bf16), DType::f32) << p->path;
+    EXPECT_EQ(p->value_storage(Storage::bf16), Storage::f32) << p->path;
     EXPECT_EQ(p->gradient_storage(Storage::e4m3), Storage::f32) << p->path;
   }
   EXPECT_TRUE(matrix.decays() && positions.decays() && !bias.decays());

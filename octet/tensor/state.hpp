@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "octet/tensor/tensor.hpp"
+#include "octet/tensor/storage.hpp"
 
 namespace octet {
 
@@ -18,6 +18,9 @@ class StateVisitor {
 
   /// In the memory of the stream's device; shape and dtype follow from the configuration.
   virtual void state(std::string_view name, const Tensor&) = 0;
+  /// Codes under `name` and their scales, where there are any, under scales_name(). Restoring converts values that a file stores otherwise;
+  /// `tiny` is for those below the least code.
+  virtual void state(std::string_view name, const Stored&, Tiny tiny) = 0;
   /// In the host's memory.
   virtual void state(std::string_view name, std::int64_t&) = 0;
   virtual void state(std::string_view name, double&) = 0;
@@ -35,5 +38,8 @@ class StateVisitor {
   virtual void enter(std::string_view name) = 0;
   virtual void leave() = 0;
 };
+
+/// The name of the scales of the variable `name`, by which a file tells the storage: "head.weight.scales.f16".
+std::string scales_name(std::string_view name, Storage);
 
 }  // namespace octet

@@ -17,7 +17,7 @@ Stored Stored::plain(const Tensor& t) {
 }
 
 const Tensor& Stored::values() const {
-  check(!scales_tensor(storage) && !scales_blocks(storage), "storage: {} has scales, so its codes are not the values", storage);
+  check(!has_scales(storage), "storage: {} has scales, so its codes are not the values", storage);
   return codes;
 }
 

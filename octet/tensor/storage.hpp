@@ -36,6 +36,15 @@ constexpr bool scales_tensor(Storage s) { return s == Storage::f16 || s == Stora
 /// A scale per block of 128 values.
 constexpr bool scales_blocks(Storage s) { return s == Storage::e4m3 || s == Storage::e4m3_expanded || s == Storage::e4m3_root; }
 
+/// Codes are not values by themselves.
+constexpr bool has_scales(Storage s) { return scales_tensor(s) || scales_blocks(s); }
+
+/// Storage of values other than 0 that are nearer to 0 than to the least code.
+enum class Tiny : std::uint8_t {
+  flush,  // 0
+  keep,   // the least code: of a second moment, since a first moment over a root of 0 would be divided by eps
+};
+
 /// The scalars of `count` values, an empty shape for those that have none:
 ///   f16, e4m3_tensor   f32  [2]                      descale, and max |x| of the values
 ///   e4m3, e4m3_root    e8m0 [ceil(count / 128)]      descale
@@ -54,6 +63,8 @@ struct Stored {
   static Stored plain(const Tensor&);
   /// The values, where each is a number by itself. Throws ContractError where scales decode them.
   const Tensor& values() const;
+  /// The type in which decoded values are exact: bf16 or f32.
+  DType value_type() const { return codes.dtype == DType::bf16 ? DType::bf16 : DType::f32; }
   /// f32 [1], the factor of all codes, of a storage with one scale per tensor; otherwise empty.
   Tensor tensor_descale() const { return scales_tensor(storage) ? scales.rows(0, 1) : Tensor{}; }
 

@@ -25,6 +25,32 @@ void add_cases(std::vector<Case>& cases, const Kind& kind, Types types, Shape sh
                    }});
 }
 
+// FP16 codes of magnitudes below 2, and some of any kind, infinity and NaN among them.
+void add_scaled(std::vector<Case>& cases, const Kind& kind, Shape shape) {
+  cases.push_back({format("quantize {} f16 with a scale {}", kind.name, shape), [=](Side& side) {
+                     std::vector<Fp16> codes;
+                     for (std::int64_t i = 0; i < shape.count(); ++i) {
+                       const std::uint32_t word = philox(17, std::uint64_t(i)).w[0];
+                       codes.push_back({std::uint16_t(word % 61 == 0 ? word : word & 0xBFFF)});
+                     }
+                     const Stored x{.codes = side.raw(codes, shape), .scales = side.from({0x1p-19f, 0}, {2}), .storage = Storage::f16};
+                     int i = 0;
+                     for (Wanted want : every_orientation()) {
+                       want.keep_plain = false, want.noise = false;
+                       SinkOnSide s(side, kind, shape, DType::f32, want);
+                       ops::quantize(side.stream(), x, s.sink);
+                       s.declare(side, format("{}", i++), false);
+                     }
+                     for (const DType dtype : {DType::f32, DType::bf16}) {
+                       ops::Sink plain =
+                           ops::make_sink(side.stream(), {.format = dtype},
+                                          {.shape = shape, .dtype = dtype, .rows_region = Lifetime::run, .cols_region = Lifetime::run});
+                       ops::quantize(side.stream(), x, plain);
+                       side.result(format("plain {}", dtype), plain.plain, same_bits());
+                     }
+                   }});
+}
+
 void add_decode(std::vector<Case>& cases, const Kind& kind, DType dtype, Shape shape) {
   cases.push_back({format("dequantize {} {} {}", kind.name, dtype, shape), [=](Side& side) {
                      SinkOnSide s(side, kind, shape, DType::bf16, {});
@@ -75,6 +101,9 @@ std::vector<Case> make() {
           if (!odd || kind.spec.quantizes()) add_cases(cases, kind, types, shape, odd);
         if (kind.spec.quantizes() && types.x == types.sink && shape.count() > 0) add_decode(cases, kind, types.x, shape);
       }
+  for (const Shape shape : {Shape{0, 8}, Shape{3, 7}, Shape{130, 264}, Shape{257, 129}, Shape{384, 896}})
+    for (const Kind& kind : kinds(DType::f32))
+      if (kind.spec.quantizes()) add_scaled(cases, kind, shape);
   for (const std::int64_t cols : {1, 8, 1024, 77}) cases.push_back(fp16(cols));
   for (const int n : {0, 1, 33, 1000})
     cases.push_back({format("count_nonfinite {}", n), [=](Side& side) {

@@ -41,11 +41,9 @@ inline std::vector<Kind> kinds(DType plain) {
           {"1x128 and row", {.format = e4m3, .rows = v128, .cols = row}}};
 }
 
-inline  /// Values that are difficult for a rule or an encoder, scattered among ordinary values: far from each other, so that some blocks
-        /// stay
-    /// clean.
-    inline std::vector<float>
-    odd_values(std::int64_t n) {
+/// Values that are difficult for a rule or an encoder, scattered among ordinary values: far from each other, so that some blocks stay
+/// clean.
+inline std::vector<float> odd_values(std::int64_t n) {
   const float odd[] = {NAN,         INFINITY, -INFINITY, 0.0f,     -0.0f,      448.0f / 24, 449.0f / 24, 464.0f / 24,
                        465.0f / 24, 1e30f,    -3e38f,    1e-40f,   0x1p-149f,  0x1p-126f,   1e-38f,      57344.0f,
                        61440.0f,    61441.0f, -NAN,      0x1p-10f, 0x1.8p-10f, 0x1p-16f,    0x1p-17f};

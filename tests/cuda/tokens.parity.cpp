@@ -1,7 +1,7 @@
 #include "octet/ops/attention/documents.testing.hpp"
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 #include "octet/ops/embedding/embedding.hpp"
-#include "tests/cuda/parity.hpp"
+#include "tests/cuda/some_codes.hpp"
 
 namespace octet::parity {
 namespace {
@@ -30,6 +30,17 @@ Case embedding(DType dtype, std::int64_t T, std::int64_t V, std::int64_t D, std:
                                                     .document_starts = starts});
             side.result("out", out, same_bits()), side.result("dtable", dtable, same_bits());
             if (length > 0) side.result("dpositions", dpositions, same_bits());
+          }};
+}
+
+Case embedding_of_codes(DType dtype, Storage storage, std::int64_t D) {
+  return {format("embedding {} of {} D {}", dtype, storage, D), [=](Side& side) {
+            const Stored table = some_codes(side, storage, {50, D});
+            const Tensor out = side.poisoned({777, D}, dtype);
+            ops::embedding_forward(
+                side.stream(),
+                {.table = table.codes, .tokens = side.raw(ids(777, 50), {777}), .out = out, .descale = table.tensor_descale()});
+            side.result("out", out, same_bits());
           }};
 }
 
@@ -65,6 +76,8 @@ std::vector<Case> make() {
     for (const std::int64_t D : {1, 7, 64, 896})
       cases.push_back(embedding(dtype, 777, 50, D, 0)), cases.push_back(embedding(dtype, 96, 1000, D, 32)),
           cases.push_back(embedding(dtype, 960, 1000, D, 32, true));
+    for (const Storage storage : {Storage::f16, Storage::e4m3_tensor})
+      for (const std::int64_t D : {7, 12, 24, 896}) cases.push_back(embedding_of_codes(dtype, storage, D));
     cases.push_back(embedding(dtype, 5000, 3, 256, 0)), cases.push_back(embedding(dtype, 500, 3, 7, 0));
     for (const bool gradient : {false, true}) {
       cases.push_back(cross_entropy(dtype, 0, 5, 5, gradient)), cases.push_back(cross_entropy(dtype, 3, 1, 1, gradient));

@@ -58,6 +58,10 @@ class SavedState {
     explicit Save(SavedState& to) : to_(to) {}
     bool restoring() const override { return false; }
     void state(std::string_view name, const Tensor& t) override { add(name, t.data, t.bytes()); }
+    void state(std::string_view name, const Stored& s, Tiny) override {
+      add(name, s.codes.data, s.codes.bytes());
+      if (s.scales) add(scales_name(name, s.storage), s.scales.data, s.scales.bytes());
+    }
     void state(std::string_view name, std::int64_t& v) override { add(name, &v, sizeof v); }
     void state(std::string_view name, double& v) override { add(name, &v, sizeof v); }
     void state(std::string_view name, std::vector<double>& v) override { add(name, v.data(), v.size() * sizeof(double)); }
@@ -75,6 +79,10 @@ class SavedState {
     explicit Restore(const SavedState& from) : from_(from) {}
     bool restoring() const override { return true; }
     void state(std::string_view name, const Tensor& t) override { fill(name, t.data, t.bytes()); }
+    void state(std::string_view name, const Stored& s, Tiny) override {
+      fill(name, s.codes.data, s.codes.bytes());
+      if (s.scales) fill(scales_name(name, s.storage), s.scales.data, s.scales.bytes());
+    }
     void state(std::string_view name, std::int64_t& v) override { fill(name, &v, sizeof v); }
     void state(std::string_view name, double& v) override { fill(name, &v, sizeof v); }
     void state(std::string_view name, std::vector<double>& v) override {

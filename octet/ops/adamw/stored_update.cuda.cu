@@ -28,7 +28,8 @@ struct Known {
     return p.value.storage == value && p.grad.storage == grad && p.m.storage == first && p.v.storage == second;
   }
 };
-// Those of 8-bit gradients and moments: with f32 and with FP16 values. The loads of all variables are in flight at once.
+// Those of 8-bit gradients; of 8-bit moments also, with f32 and with FP16 values. The loads of all variables are in flight at once.
+using WideMoments = Known<Storage::f32, Storage::e4m3, Storage::f32, Storage::f32>;
 using WideValues = Known<Storage::f32, Storage::e4m3, Storage::e4m3, Storage::f16>;
 using NarrowValues = Known<Storage::f16, Storage::e4m3, Storage::e4m3, Storage::f16>;
 
@@ -102,12 +103,13 @@ void launch(Queue queue, const ops::AdamW& a, const std::vector<ops::AdamWViews>
 }  // namespace
 
 void update_stored(Queue queue, const ops::AdamW& a, const Tensor& maxima) {
-  std::vector<ops::AdamWViews> wide, narrow, others;
+  std::vector<ops::AdamWViews> moments, wide, narrow, others;
   for (std::size_t i = 0; i < a.parameters.size(); ++i) {
     if (ops::is_plain(a.parameters[i])) continue;
     const ops::AdamWViews p = ops::views_of(a.parameters[i], i, maxima);
-    (WideValues::is(p) ? wide : NarrowValues::is(p) ? narrow : others).push_back(p);
+    (WideMoments::is(p) ? moments : WideValues::is(p) ? wide : NarrowValues::is(p) ? narrow : others).push_back(p);
   }
+  launch<WideMoments>(queue, a, moments);
   launch<WideValues>(queue, a, wide);
   launch<NarrowValues>(queue, a, narrow);
   launch<Any>(queue, a, others);

@@ -6,8 +6,7 @@ namespace {
 
 // Shapes of either direction: `rows` is out or dy, `table` and `positions` the values or their gradients.
 void check_shapes(const Tensor& table, const Tensor& positions, const Tensor& tokens, const Tensor& rows) {
-  check(table.shape.rank == 2 && (table.dtype == DType::f32 || table.dtype == DType::bf16),
-        "embedding: the table must be f32 or bf16 [V, D], got {} {}", table.dtype, table.shape);
+  check(table.shape.rank == 2, "embedding: the table must be [V, D], got {}", table.shape);
   check(tokens.shape.rank == 1 && tokens.dtype == DType::i32, "embedding: tokens must be i32 [T], got {} {}", tokens.dtype, tokens.shape);
   check(rows.shape == Shape{tokens.shape[0], table.shape[1]}, "embedding: rows must be [{}, {}], got {}", tokens.shape[0], table.shape[1],
         rows.shape);
@@ -33,6 +32,12 @@ void check_ids(const Stream& stream, const Tensor& tokens, std::int64_t vocabula
 
 void embedding_forward(Stream& stream, const EmbeddingForward& a) {
   check_shapes(a.table, a.positions, a.tokens, a.out);
+  const bool codes = a.table.dtype == DType::f16 || a.table.dtype == DType::e4m3;
+  check(codes || a.table.dtype == DType::f32 || a.table.dtype == DType::bf16, "embedding: the table must be f32, bf16, f16 or e4m3, got {}",
+        a.table.dtype);
+  check(bool(a.descale) == codes && (!codes || (a.descale.dtype == DType::f32 && a.descale.shape == Shape{1})),
+        "embedding: a table of {} wants {} descale, got {} {}", a.table.dtype, codes ? "an f32 [1]" : "no", a.descale.dtype,
+        a.descale.shape);
   check_starts(stream, a.document_starts, a.positions, a.tokens);
   stream.count({.ops = 1, .bytes = (a.positions ? 3.0 : 2.0) * double(a.out.bytes())});
   check_ids(stream, a.tokens, a.table.shape[0]);

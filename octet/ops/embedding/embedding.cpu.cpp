@@ -20,18 +20,19 @@ OCTET_HD void add_row(float* row, const T* dy, std::int64_t cols) {
 }  // namespace
 
 void embedding_forward(const ops::EmbeddingForward& a) {
-  dispatch<float, Bf16>(a.table.dtype, "embedding table", [&]<class Table>() {
+  dispatch<float, Bf16, Fp16, E4M3>(a.table.dtype, "embedding table", [&]<class Table>() {
     dispatch<float, Bf16, Fp16>(a.out.dtype, "embedding", [&]<class T>() {
       const std::int64_t cols = a.table.shape[1], length = a.positions ? a.positions.shape[0] : 1;
       const float* const positions = a.positions.f32();
+      const float factor = a.descale ? *a.descale.f32() : 1.0f;
       for_each(a.tokens.count(), cols * 8, [&](std::int64_t t) {
         const Table* const row = a.table.as<Table>() + a.tokens.as<std::int32_t>()[t] * cols;
         T* const out = a.out.as<T>() + t * cols;
         if (positions == nullptr) {
-          Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at)); });
+          Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) * factor); });
         } else {
           const float* const position = positions + position_of(a, t, length) * cols;
-          Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) + Lane{}.load(position, at)); });
+          Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) * factor + Lane{}.load(position, at)); });
         }
       });
     });

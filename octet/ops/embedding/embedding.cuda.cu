@@ -13,16 +13,17 @@ constexpr int threads = 256, rows_a_block = threads / 32;
 // A warp for each token.
 template <class Table, class T, int N>
 __global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t vocabulary, std::int64_t length,
-                                         const std::int32_t* ids, const Table* table, const float* positions, const std::int32_t* starts,
-                                         T* out) {
+                                         const std::int32_t* ids, const Table* table, const float* descale, const float* positions,
+                                         const std::int32_t* starts, T* out) {
   const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
   if (t >= tokens) return;
   const RowLanes<32, N> lanes;
   const std::int64_t id = ids[t];
   const bool known = id >= 0 && id < vocabulary;
   const std::int64_t position = t % length - (starts != nullptr ? starts[t] : 0);
+  const float factor = descale != nullptr ? *descale : 1.0f;
   lanes.each(cols, [&](std::int64_t at) {
-    Pack<N> v = known ? lanes.load(table + id * cols, at) : Pack<N>::all(__int_as_float(0x7FC00000));
+    Pack<N> v = known ? lanes.load(table + id * cols, at) * factor : Pack<N>::all(__int_as_float(0x7FC00000));
     if (positions != nullptr) v = v + lanes.load(positions + position * cols, at);
     lanes.store(out + t * cols, at, v);
   });
@@ -191,11 +192,11 @@ void add_by_id(Queue queue, const std::int32_t* ids, std::int64_t tokens, std::i
 void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
   const std::int64_t tokens = a.tokens.count(), cols = a.table.shape[1], length = a.positions ? a.positions.shape[0] : 1;
   if (tokens == 0) return;
-  dispatch<float, Bf16>(a.table.dtype, "embedding table", [&]<class Table>() {
+  dispatch<float, Bf16, Fp16, E4M3>(a.table.dtype, "embedding table", [&]<class Table>() {
     dispatch<float, Bf16, Fp16>(a.out.dtype, "embedding", [&]<class T>() {
-      with_pack<std::conditional_t<sizeof(Table) < sizeof(T), Table, T>>(cols, [&]<int N>() {
+      with_pack<std::conditional_t<sizeof(Table) == 2, Table, T>>(cols, [&]<int N>() {
         embedding_forward_kernel<Table, T, N><<<unsigned(ceil_div(tokens, rows_a_block)), threads, 0, queue>>>(
-            tokens, cols, a.table.shape[0], length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.positions.f32(),
+            tokens, cols, a.table.shape[0], length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.descale.f32(), a.positions.f32(),
             a.document_starts.as<std::int32_t>(), a.out.as<T>());
       });
     });

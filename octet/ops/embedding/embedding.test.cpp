@@ -52,6 +52,27 @@ TEST(Embedding, EveryRowIsItsTokensRowPlusItsPositions) {
       }
 }
 
+TEST(Embedding, ATableOfCodesGivesTheRowsOfItsValues) {
+  for (const DType codes : {DType::f16, DType::e4m3})
+    for (const auto [rows, cols] : shapes)
+      for (const DType dtype : dtypes)
+        for (auto* const kernel : testing::kernels(cpu::v3::embedding_forward, cpu::v4::embedding_forward)) {
+          Stream s(Device::cpu);
+          const Tensor table = s.empty({vocabulary, cols}, codes), values = s.empty({vocabulary, cols}, DType::f32),
+                       tokens = some_tokens(s, rows), factor = testing::tensor_of(s, {0x1p-9f}, {1}),
+                       positions = gaussian_tensor(s, {length, cols}, 2);
+          for (std::int64_t i = 0; i < table.count(); ++i) {
+            if (codes == DType::f16) table.as<Fp16>()[i] = to_fp16(float(i % 4001) - 2000.0f);
+            else table.u8()[i] = std::uint8_t(i % 127);
+            values.f32()[i] = value_at(table, i) * 0x1p-9f;
+          }
+          const Tensor out = s.empty({rows, cols}, dtype), wanted = s.empty({rows, cols}, dtype);
+          kernel({.table = table, .tokens = tokens, .out = out, .positions = positions, .descale = factor});
+          kernel({.table = values, .tokens = tokens, .out = wanted, .positions = positions});
+          ASSERT_EQ(testing::bytes(out), testing::bytes(wanted));
+        }
+}
+
 // Adding in the order of t is the meaning of the op, so a plain loop gives its bits.
 TEST(Embedding, BackwardAddsRowsInTheirOrderWhateverTheThreads) {
   for (const auto [rows, cols] : shapes)

@@ -77,10 +77,11 @@ bool columns_wait(const ops::Sink& sink) {
 
 }  // namespace
 
-TileQuantizer::TileQuantizer(const ops::Sink& sink, const void* values, DType stored)
+TileQuantizer::TileQuantizer(const ops::Sink& sink, const void* values, DType stored, float factor)
     : sink_(sink),
       values_(values),
       stored_(stored),
+      factor_(factor),
       threads_(threads()),
       tile_rows_(rows_of_tiles(sink, threads_)),
       strips_apart_(strips_are_apart(sink)) {
@@ -98,29 +99,30 @@ TileQuantizer::~TileQuantizer() {
 }
 
 void TileQuantizer::tile(const void* tile, std::int64_t row0, std::int64_t rows) {
-  with_types(sink_, stored_, [&]<class Source, class Format>() {
-    Worker<Source, Format> worker{sink_, partials_[this_thread()]};
+  with_types(sink_, stored_, factor_, [&]<class Format>(const auto source) {
+    using Source = std::remove_const_t<decltype(source)>;
+    Worker<Source, Format> worker{sink_, partials_[this_thread()], source};
     worker.tile(static_cast<const typename Source::Type*>(tile), row0, int(rows), {0, sink_.shape[1]});
   });
 }
 
-template <class Source, class Format, class F>
-void TileQuantizer::parts(const void* values, std::int64_t rows, bool apart, const F& f) {
+template <class Format, class Source, class F>
+void TileQuantizer::parts(const Source& source, const void* values, std::int64_t rows, bool apart, const F& f) {
   constexpr std::int64_t enough = 4;  // tiles per thread: their number need not be a multiple of the threads
   const std::int64_t R = sink_.shape[0], C = sink_.shape[1], tiles = ceil_div(R, rows);
   const std::int64_t strips = apart && tiles < enough * threads_ ? ceil_div(C, strip_size) : 1, width = strips > 1 ? strip_size : C;
   const auto* const x = static_cast<const typename Source::Type*>(values);
   for_each(tiles * strips, rows * width * std::int64_t(size_of(stored_)), [&](std::int64_t job) {
     const std::int64_t row0 = job / strips * rows, col0 = job % strips * width;
-    Worker<Source, Format> worker{sink_, partials_[this_thread()]};
+    Worker<Source, Format> worker{sink_, partials_[this_thread()], source};
     f(worker, x + row0 * C, row0, int(R - row0 < rows ? R - row0 : rows), Columns{col0, C - col0 < width ? C : col0 + width});
   });
 }
 
 void TileQuantizer::all_tiles(const void* values) {
-  with_types(sink_, stored_, [&]<class Source, class Format>() {
-    parts<Source, Format>(values, tile_rows_, strips_apart_,
-                          [](auto& worker, const auto* x, std::int64_t row0, int n, Columns in) { worker.tile(x, row0, n, in); });
+  with_types(sink_, stored_, factor_, [&]<class Format>(const auto source) {
+    parts<Format>(source, values, tile_rows_, strips_apart_,
+                  [](auto& worker, const auto* x, std::int64_t row0, int n, Columns in) { worker.tile(x, row0, n, in); });
   });
 }
 
@@ -138,21 +140,21 @@ void TileQuantizer::finish() {
 void TileQuantizer::encode_tensor() {
   const Quantized &rows = sink_.codes.rows, &cols = sink_.codes.cols;
   const bool of_rows = rows && rows.block.whole_tensor(), of_cols = cols && cols.block.whole_tensor();
-  with_types(sink_, stored_, [&]<class Source, class Format>() {
+  with_types(sink_, stored_, factor_, [&]<class Format>(const auto source) {
     Partial all;
     for (int i = 0; i < threads_; ++i) merge(all, partials_[i]);
     const BlockScales one = tensor_scale<Format>(sink_, all);
     partials_[0].scale_min = all.scale_min, partials_[0].scale_max = all.scale_max;
     const bool seen_all = when(sink_.spec, rows, true) != When::tile && when(sink_.spec, cols, false) != When::tile;
     const bool in_range = seen_all && all.finite && fits<Format>(all.amax, one.scale[0]);
-    parts<Source, Format>(values_, round_up(tile_rows_, turned_rows), true,
-                          [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
-                            worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
-                              const Scaling<AlongRows> by{{one.scale, 0, whole}, {one.descale, 0, whole}};
-                              if (in_range) worker.emit({x, ld}, s, by, Range::inside, into(of_rows, of_cols));
-                              else worker.constant(x, ld, s, one.scale[0], one.descale[0], into(of_rows, of_cols));
-                            });
-                          });
+    parts<Format>(source, values_, round_up(tile_rows_, turned_rows), true,
+                  [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
+                    worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
+                      const Scaling<AlongRows> by{{one.scale, 0, whole}, {one.descale, 0, whole}};
+                      if (in_range) worker.emit({x, ld}, s, by, Range::inside, into(of_rows, of_cols));
+                      else worker.constant(x, ld, s, one.scale[0], one.descale[0], into(of_rows, of_cols));
+                    });
+                  });
   });
 }
 
@@ -160,17 +162,17 @@ void TileQuantizer::encode_tensor() {
 void TileQuantizer::encode_columns() {
   const std::int64_t C = sink_.shape[1];
   float *const scale = columns_, *const descale = columns_ + columns_width_;
-  with_types(sink_, stored_, [&]<class Source, class Format>() {
+  with_types(sink_, stored_, factor_, [&]<class Format>(const auto source) {
     bool finite = true, beyond = false;
     for (int i = 0; i < threads_; ++i) finite &= partials_[i].finite_columns;
     for (std::int64_t c = 0; c < C; c += strip_size) beyond |= column_scales<Format>(sink_, c, partials_, threads_, scale + c, descale + c);
-    parts<Source, Format>(values_, round_up(tile_rows_, turned_rows), true,
-                          [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
-                            worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
-                              const Scaling<AlongColumns> by{{scale + s.col0, whole}, {descale + s.col0, whole}};
-                              worker.emit({x, ld}, s, by, range(finite, beyond), Into::cols);
-                            });
-                          });
+    parts<Format>(source, values_, round_up(tile_rows_, turned_rows), true,
+                  [&](auto& worker, const auto* values, std::int64_t row0, int n, Columns in) {
+                    worker.strips(values, row0, n, in, [&](const auto* x, std::int64_t ld, const Strip& s) {
+                      const Scaling<AlongColumns> by{{scale + s.col0, whole}, {descale + s.col0, whole}};
+                      worker.emit({x, ld}, s, by, range(finite, beyond), Into::cols);
+                    });
+                  });
   });
 }
 
@@ -190,8 +192,8 @@ void TileQuantizer::report() {
   }
 }
 
-void quantize(const Tensor& x, const ops::Sink& sink) {
-  TileQuantizer quantizer(sink, x.data, x.dtype);
+void quantize(const Tensor& x, const ops::Sink& sink, const Tensor& descale) {
+  TileQuantizer quantizer(sink, x.data, x.dtype, descale ? *descale.f32() : 1.0f);
   quantizer.all_tiles(x.data);
   quantizer.finish();
 }

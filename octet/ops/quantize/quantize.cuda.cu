@@ -92,8 +92,24 @@ void find_scales(Queue queue, const TileJob& job, const Side& side, std::int64_t
   launched("scales_kernel");
 }
 
-/// Encodes values in memory.
-void run_stored(Queue queue, const TileJob& job, const Tensor& values, DType to) {
+/// A producer of FP16 in memory, times *factor, a power of two.
+struct ScaledHalves {
+  static constexpr int outputs = 1;
+  const Fp16* values;
+  const float* factor;
+  int cols;
+
+  template <int N>
+  __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
+    out[0] = load<N>(row_of(values, row, cols), col) * __ldg(factor);
+  }
+};
+
+/// Encodes values in memory. `descale`: the factor of FP16 values.
+void run_stored(Queue queue, const TileJob& job, const Tensor& values, DType to, const Tensor& descale) {
+  if (values.dtype == DType::f16)
+    return run_tiles<float>(queue, job, ScaledHalves{values.as<Fp16>(), descale.f32(), int(job.cols)},
+                            packs_of_eight(values) && aligned_to(job.row.codes, 8));
   const auto run = [&]<class From, class T>() {
     run_tiles<T>(queue, job, Stored<From, T>{values.as<From>(), int(job.cols)}, packs_of_eight(values) && aligned_to(job.row.codes, 8));
   };
@@ -109,7 +125,7 @@ TileJob first_job(Queue queue, const ops::Sink& sink) {
   return completed(job_of(sink));
 }
 
-void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values) {
+void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values, const Tensor& descale) {
   if (!sink.waits()) return;
   TileJob job = job_of(sink);
   const bool row_tensor = job.row.part == Part::top_of_tensor, col_tensor = job.col.part == Part::top_of_tensor;
@@ -118,7 +134,7 @@ void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values) {
   if (job.row.part == Part::top_of_lines) find_scales(queue, job, job.row, job.rows, nullptr);
   if (job.col.part == Part::top_of_lines) find_scales(queue, job, job.col, job.cols, nullptr);
   job.row = second_side(job.row), job.col = second_side(job.col), job.amax = nullptr, job.last_first = true;
-  run_stored(queue, completed(job), values, sink.dtype);
+  run_stored(queue, completed(job), values, sink.dtype, descale);
 }
 
 void scale_of_tensor(Queue queue, const BlockRule& rule, const float* amax, float* scale, float* descale) {
@@ -126,9 +142,9 @@ void scale_of_tensor(Queue queue, const BlockRule& rule, const float* amax, floa
   launched("tensor_scale_kernel");
 }
 
-void quantize(Queue queue, const Tensor& x, const ops::Sink& sink) {
-  run_stored(queue, first_job(queue, sink), x, sink.dtype);
-  encode_waiting(queue, sink, x);
+void quantize(Queue queue, const Tensor& x, const ops::Sink& sink, const Tensor& descale) {
+  run_stored(queue, first_job(queue, sink), x, sink.dtype, descale);
+  encode_waiting(queue, sink, x, descale);
 }
 
 }  // namespace octet::cuda

@@ -15,6 +15,10 @@ namespace octet::ops {
 /// sink.plain itself. Throws ContractError on other shapes or dtypes. Sources: Transformer Engine's recipes; OCP MX 1.0.
 void quantize(Stream&, const Tensor& x, Sink& sink);
 
+/// The same of values as a variable of training is stored: f32, bf16, or with one scale per tensor, f16 or e4m3_tensor, which have a sink
+/// of f32. FP16 codes are multiplied by their descale as they are loaded; e4m3_tensor is first decoded, in scratch.
+void quantize(Stream&, const Stored& x, Sink& sink);
+
 /// The scale and the descale of a whole tensor whose largest magnitude is amax: those that quantize() computes by this spec, so that it
 /// need not recompute them. All f32 [1]. Throws ContractError unless the spec has one scale for the tensor.
 void scale_of_tensor(Stream&, const QuantizeSpec&, const Tensor& amax, const Tensor& scale, const Tensor& descale);

@@ -4,8 +4,8 @@
 #include "octet/ops/quantize/quantize.math.hpp"
 #include "octet/tensor/backend.hpp"
 
-/// x has Sink::dtype, or is f32 and rounded to it.
-OCTET_KERNEL(quantize, const Tensor& x, const ops::Sink&)
+/// x has Sink::dtype, or is f32 and rounded to it, or is f16 for a sink of f32: then its codes are multiplied by `descale`, f32 [1].
+OCTET_KERNEL(quantize, const Tensor& x, const ops::Sink&, const Tensor& descale)
 /// out[r, c] = value(q.codes[r, c]) * descale, rounded to out's dtype, or without the descales. All are in their stored order; q may be
 /// f32, bf16 or f16; codes are not decoded to f16.
 OCTET_KERNEL(decode_operand, const Quantized& q, bool descaled, const Tensor& out)

@@ -11,7 +11,7 @@
 #include "octet/ops/quantize/quantize.kernels.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "tests/testing/code_table.hpp"
-#include "tests/testing/testing.hpp"
+#include "tests/testing/tensors.hpp"
 
 // The reference is written from the prose of the formats and recipes: value tables, std::frexp and plain loops, none of our formulas.
 
@@ -234,6 +234,66 @@ TEST(Quantize, OneOrientationAloneGivesTheSame) {
 
 TEST(Quantize, WhereNothingIsCountedAllElseIsTheSame) {
   for (const QuantizeCase& c : quantize_cases()) try_case(c, {130, 161}, DType::bf16, true, true, false);
+}
+
+/// FP16 codes of any kind times 2^exponent, and their values in f32.
+struct ScaledPair {
+  Stored f16;
+  Tensor f32;
+};
+ScaledPair scaled_pair(Stream& stream, Shape shape, int exponent) {
+  ScaledPair out{.f16 = {.codes = stream.empty(shape, DType::f16), .scales = stream.empty({2}, DType::f32), .storage = Storage::f16},
+                 .f32 = stream.empty(shape, DType::f32)};
+  out.f16.scales.f32()[0] = std::ldexp(1.0f, exponent);
+  const Matrix m = awkward(shape[0], shape[1], 11, DType::f32);
+  for (std::size_t i = 0; i < m.x.size(); ++i) {
+    const Fp16 code = i % 97 == 5 ? Fp16{std::uint16_t(i)} : to_fp16(m.x[i]);
+    out.f16.codes.as<Fp16>()[i] = code;
+    out.f32.f32()[i] = std::ldexp(to_float(code), exponent);
+  }
+  return out;
+}
+
+TEST(Quantize, CodesInFp16AreQuantizedAsTheirValuesInF32) {
+  for (const QuantizeCase& c : quantize_cases())
+    for (const Shape shape : {Shape{1, 7}, Shape{0, 5}, Shape{130, 264}, Shape{257, 129}})
+      for (const int exponent : {0, -19, 30})
+        for (auto* const kernel : testing::kernels(cpu::v3::quantize, cpu::v4::quantize)) {
+          Stream stream(Device::cpu);
+          const ScaledPair x = scaled_pair(stream, shape, exponent);
+          QuantizeHealth health[2];
+          Sink sinks[2];
+          for (int i = 0; i < 2; ++i) {
+            QuantizeSpec spec = ready(stream, c, &health[i]);
+            spec.measure_noise = true;
+            sinks[i] = make_sink(stream, spec, {.shape = shape, .dtype = DType::f32, .cols = true});
+            fill_garbage(sinks[i]);
+          }
+          kernel(x.f16.codes, sinks[0], x.f16.tensor_descale());
+          kernel(x.f32, sinks[1], {});
+          const std::string what = format("{} {} 2^{}", std::string_view(c.name), shape, exponent);
+          for (const auto side : {&QTensor::rows, &QTensor::cols}) {
+            ASSERT_EQ(bytes_of((sinks[0].codes.*side).codes), bytes_of((sinks[1].codes.*side).codes)) << what;
+            ASSERT_EQ(bytes_of((sinks[0].codes.*side).descales), bytes_of((sinks[1].codes.*side).descales)) << what;
+          }
+          ASSERT_EQ(*sinks[0].spec.amax.f32(), *sinks[1].spec.amax.f32()) << what;
+          ASSERT_EQ(std::memcmp(&health[0], &health[1], sizeof health[0]), 0) << what << ": health";
+        }
+}
+
+TEST(Quantize, ValuesWithAScaleGoToSinksOfF32AndToPlainOnes) {
+  Stream stream(Device::cpu);
+  const ScaledPair x = scaled_pair(stream, {33, 130}, -7);
+  Sink narrow = make_sink(stream, {.format = DType::e4m3}, {.shape = {33, 130}, .dtype = DType::bf16});
+  EXPECT_THROW(quantize(stream, x.f16, narrow), ContractError);
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    Sink plain = make_sink(stream, {.format = dtype}, {.shape = {33, 130}, .dtype = dtype});
+    quantize(stream, x.f16, plain);
+    for (std::int64_t i = 0; i < x.f32.count(); ++i) {
+      const float wanted = dtype == DType::bf16 ? to_float(to_bf16(x.f32.f32()[i])) : x.f32.f32()[i];
+      ASSERT_EQ(bits_of(value_at(plain.plain, i)), bits_of(wanted)) << i;
+    }
+  }
 }
 
 // For 0x1.86p-5, say, 448 / amax, rounded, times amax is one rounding above 448. A text that repeats one token has many such values.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/numerics/scale.hpp"
-#include "octet/tensor/tensor.hpp"
+#include "octet/tensor/storage.hpp"
 
 namespace octet::ops {
 

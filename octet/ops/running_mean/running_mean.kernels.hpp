@@ -3,4 +3,5 @@
 #include "octet/tensor/backend.hpp"
 #include "octet/tensor/tensor.hpp"
 
-OCTET_KERNEL(running_mean, const Tensor& x, float share, const Tensor& mean)
+/// `descale`: the factor of all codes, f32 [1], or empty.
+OCTET_KERNEL(running_mean, const Tensor& codes, const Tensor& descale, float share, const Tensor& mean)

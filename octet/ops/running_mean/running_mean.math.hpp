@@ -12,12 +12,12 @@ OCTET_HD V moved_mean(V mean, V x, float share) {
   return mean + (x - mean) * share;
 }
 
-/// mean = moved_mean(mean, x, share), n values.
+/// mean = moved_mean(mean, x factor, share), n values.
 template <class Lanes, class X>
-OCTET_HD void running_mean_row(Lanes lanes, std::int64_t n, const X* x, float share, float* mean) {
+OCTET_HD void running_mean_row(Lanes lanes, std::int64_t n, const X* x, float factor, float share, float* mean) {
   lanes.each(n, [&](auto at) {
     using Value = decltype(lanes.load(mean, at));
-    lanes.store(mean, at, moved_mean<Value>(lanes.load(mean, at), lanes.load(x, at), share));
+    lanes.store(mean, at, moved_mean<Value>(lanes.load(mean, at), lanes.load(x, at) * factor, share));
   });
 }
 

@@ -26,7 +26,7 @@ TEST(RunningMean, IsTheMeanOfAllValuesWithEqualWeights) {
         std::vector<double> sums(std::size_t(n), 0.0), largest(std::size_t(n), 0.0);
         for (int step = 1; step <= k; ++step) {
           const Tensor x = gaussian_tensor(s, {n}, std::uint64_t(step), dtype);
-          kernel(x, 1.0f / float(step), mean);
+          kernel(x, {}, 1.0f / float(step), mean);
           for (std::int64_t i = 0; i < n; ++i)
             sums[std::size_t(i)] += value_at(x, i),
                 largest[std::size_t(i)] = std::fmax(largest[std::size_t(i)], std::fabs(double(value_at(x, i))));
@@ -41,6 +41,23 @@ TEST(RunningMean, BeginsWithTheFirstValueExactly) {
   const Tensor x = gaussian_tensor(s, {1030}, 3), mean = s.zeros({1030}, DType::f32);
   running_mean(s, x, 1, mean);
   EXPECT_EQ(testing::bytes(mean), testing::bytes(x));
+}
+
+TEST(RunningMean, OfCodesIsThatOfTheirValues) {
+  for (const Storage storage : {Storage::f16, Storage::e4m3_tensor})
+    for (const std::int64_t n : counts)
+      for (auto* const kernel : testing::kernels(cpu::v3::running_mean, cpu::v4::running_mean)) {
+        Stream s(Device::cpu);
+        const Tensor codes = s.empty({n}, code_type(storage)), values = s.empty({n}, DType::f32),
+                     factor = testing::tensor_of(s, {0x1p-9f}, {1}), mean = gaussian_tensor(s, {n}, 1), wanted = gaussian_tensor(s, {n}, 1);
+        for (std::int64_t i = 0; i < n; ++i) {
+          if (storage == Storage::f16) codes.as<Fp16>()[i] = to_fp16(float(i % 4001) - 2000.0f);
+          else codes.u8()[i] = std::uint8_t(i % 127);
+          values.f32()[i] = value_at(codes, i) * 0x1p-9f;
+        }
+        kernel(codes, factor, 0.25f, mean), kernel(values, {}, 0.25f, wanted);
+        ASSERT_EQ(testing::bytes(mean), testing::bytes(wanted));
+      }
 }
 
 TEST(RunningMean, RefusesOtherTypesAndShapes) {

@@ -5,12 +5,6 @@
 
 namespace octet::ops {
 
-/// The code of a value other than 0 that is nearer to 0 than to the least code.
-enum class Tiny : std::uint8_t {
-  flush,  // 0
-  keep,   // the least code: of a second moment, since a first moment over a root of 0 would be divided by eps
-};
-
 /// values[i] = decode(x.codes[i]): the formula of each storage is in octet/ops/stored/. values: f32 of x's shape.
 /// Throws ContractError on other shapes or dtypes, and for scales that do not fit.
 void decode_stored(Stream&, const Stored& x, const Tensor& values);
@@ -25,6 +19,7 @@ void check_stored(const char* who, const Stored&);
 
 /// The value of one element in the host's memory: for tests, dumps and small tensors.
 float value_at(const Stored&, std::int64_t index);
+using octet::Tiny;
 using octet::value_at;
 
 }  // namespace octet::ops

@@ -174,6 +174,11 @@ struct Lane {
   OCTET_HD Vec load(const Fp16* p, Cursor c) const {
     return decode_fp16_lanes(load_raw<HalfVec>(p, c));
   }
+  /// Values of 8-bit codes.
+  template <class Cursor>
+  OCTET_HD Vec load(const E4M3* p, Cursor c) const {
+    return decode_lanes<E4M3, Vec>(widen(load_raw<ByteVec>(reinterpret_cast<const std::uint8_t*>(p), c)));
+  }
   template <class Cursor>
   OCTET_HD void store(float* p, Cursor c, Vec v) const {
     store_raw(p, c, v);

@@ -222,6 +222,21 @@ requires(sizeof(T) == 2) __device__ __forceinline__ Pack<N> load(const T* p, std
   return out;
 }
 
+/// Values of 8-bit codes.
+template <int N>
+__device__ __forceinline__ Pack<N> load(const E4M3* p, std::int64_t at) {
+  alignas(8) std::uint8_t codes[N];
+  const std::uint8_t* const from = reinterpret_cast<const std::uint8_t*>(p) + at;
+  if constexpr (N == 8) *reinterpret_cast<uint2*>(codes) = *reinterpret_cast<const uint2*>(from);
+  else if constexpr (N == 4) *reinterpret_cast<unsigned*>(codes) = *reinterpret_cast<const unsigned*>(from);
+  else
+    for (int i = 0; i < N; ++i) codes[i] = from[i];
+  Pack<N> out;
+#pragma unroll
+  for (int i = 0; i < N; ++i) out.v[i] = decode<E4M3>(codes[i]);
+  return out;
+}
+
 template <int N>
 __device__ __forceinline__ void store(float* p, std::int64_t at, const Pack<N>& x) {
   if constexpr (N % 4 == 0) {

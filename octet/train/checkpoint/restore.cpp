@@ -1,7 +1,9 @@
 #include "octet/train/checkpoint/restore.hpp"
 
+#include <algorithm>
 #include <cstring>
 
+#include "octet/nn/host_values.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
 
 namespace octet::train {
@@ -41,6 +43,26 @@ void Restore::state(std::string_view name, const Tensor& t) {
   const auto bytes = find(name, stored_type(t.dtype), stored_shape(t.shape));
   if (restoring()) upload(stream_, bytes.data(), t);
 }
+void Restore::state(std::string_view name, const Stored& s, Tiny tiny) {
+  const auto found = find_variable(file_, prefixes_.back() + std::string(name));
+  const auto alike = [](Storage a, Storage b) { return a == b || (!has_scales(a) && code_type(a) == code_type(b)); };
+  if (!found || alike(found->storage, s.storage)) {
+    state(name, s.codes);
+    if (s.scales) state(scales_name(name, s.storage), s.scales);
+    return;
+  }
+  find(name, found->codes.dtype, stored_shape(s.shape()));
+  if (found->scales) ++found_;
+  convert(*found, s, tiny);
+}
+
+void Restore::convert(const StoredVariable& from, const Stored& to, Tiny tiny) {
+  const auto same = std::ranges::find_if(conversions_, [&](const Conversion& c) { return c.from == from.storage && c.to == to.storage; });
+  Conversion& c = same != conversions_.end() ? *same : conversions_.emplace_back(Conversion{from.storage, to.storage});
+  ++c.variables, c.values += to.count();
+  if (restoring()) nn::set_values(stream_, to, values_of(from).data(), tiny);
+}
+
 void Restore::state(std::string_view name, std::int64_t& x) {
   const auto bytes = find(name, io::StoredDType::i64, {});
   if (restoring()) std::memcpy(&x, bytes.data(), sizeof x);

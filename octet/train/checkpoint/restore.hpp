@@ -4,29 +4,38 @@
 #include <string>
 #include <vector>
 
-#include "octet/io/safetensors_file.hpp"
+#include "octet/train/checkpoint/stored_variable.hpp"
 #include "octet/tensor/state.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet::train {
 
-/// Puts the tensors of a file where it is shown that they belong, or, with Mode::check, only finds out whether each is there with
-/// the right type and shape. Throws DataError naming file and tensor.
+/// Puts the tensors of a file where it is shown that they belong, converting variables that it stores otherwise, or, with Mode::check, only
+/// finds out whether each is there with the right type and shape. Throws DataError naming file and tensor.
 class Restore final : public StateVisitor {
  public:
   enum class Mode { check, write };
   Restore(Stream& stream, const io::SafetensorsFile& file, Mode mode) : stream_(stream), file_(file), mode_(mode) {}
   bool restoring() const override { return mode_ == Mode::write; }
   void state(std::string_view name, const Tensor&) override;
+  void state(std::string_view name, const Stored&, Tiny) override;
   void state(std::string_view name, std::int64_t&) override;
   void state(std::string_view name, double&) override;
   void state(std::string_view name, std::vector<double>&) override;
   /// Throws when the file has tensors that were not visited.
   void finish() const;
 
+  /// Variables that the file stores otherwise than this run: how many were converted from one storage to another.
+  struct Conversion {
+    Storage from, to;
+    std::int64_t variables = 0, values = 0;
+  };
+  const std::vector<Conversion>& conversions() const { return conversions_; }
+
  private:
   void enter(std::string_view name) override;
   void leave() override;
+  void convert(const StoredVariable& from, const Stored& to, Tiny);
   /// The tensor's bytes; a dimension of -1 may be any.
   std::span<const std::byte> find(std::string_view name, io::StoredDType, const std::vector<std::int64_t>& shape);
 
@@ -35,6 +44,7 @@ class Restore final : public StateVisitor {
   Mode mode_;
   std::size_t found_ = 0;
   std::vector<std::string> prefixes_{""};
+  std::vector<Conversion> conversions_;
 };
 
 }  // namespace octet::train

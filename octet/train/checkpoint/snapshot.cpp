@@ -35,6 +35,10 @@ std::vector<std::int64_t> stored_shape(const Shape& s) { return {s.dims.begin(),
 void Capture::state(std::string_view name, const Tensor& t) {
   items_.push_back({{prefixes_.back() + std::string(name), stored_type(t.dtype), stored_shape(t.shape)}, t, {}});
 }
+void Capture::state(std::string_view name, const Stored& s, Tiny) {
+  state(name, s.codes);
+  if (s.scales) state(scales_name(name, s.storage), s.scales);
+}
 void Capture::state(std::string_view name, std::int64_t& x) {
   items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::i64, {}}, {}, bytes_of(&x, 1)});
 }

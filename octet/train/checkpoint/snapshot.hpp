@@ -27,6 +27,7 @@ class Capture final : public StateVisitor {
   explicit Capture(Stream& stream) : stream_(stream) {}
   bool restoring() const override { return false; }
   void state(std::string_view name, const Tensor&) override;
+  void state(std::string_view name, const Stored&, Tiny) override;
   void state(std::string_view name, std::int64_t&) override;
   void state(std::string_view name, double&) override;
   void state(std::string_view name, std::vector<double>&) override;

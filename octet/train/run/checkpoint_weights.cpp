@@ -2,19 +2,19 @@
 
 #include <algorithm>
 
-#include "octet/io/safetensors_file.hpp"
+#include "octet/nn/host_values.hpp"
 #include "octet/train/checkpoint/store.hpp"
+#include "octet/train/checkpoint/stored_variable.hpp"
 
 namespace octet::train {
 namespace {
 
-io::TensorView weights_of(const io::SafetensorsFile& file, const Parameter& p) {
+StoredVariable weights_of(const io::SafetensorsFile& file, const Parameter& p) {
   const std::string name = "engine.model." + p.path;
-  const auto found = file.find(name);
-  const bool typed = found && (found->dtype == io::StoredDType::f32 || found->dtype == io::StoredDType::bf16);
+  const auto found = find_variable(file, name);
   const auto* const dims = p.shape.dims.data();
-  if (!typed || !std::equal(found->shape.begin(), found->shape.end(), dims, dims + p.shape.rank))
-    throw DataError(format("{}: {} must be F32 or BF16 {}; the checkpoint is of another model or of another version of octet",
+  if (!found || !std::equal(found->codes.shape.begin(), found->codes.shape.end(), dims, dims + p.shape.rank))
+    throw DataError(format("{}: {} must be weights of {}; the checkpoint is of another model or of another version of octet",
                            printable(file.path()), name, p.shape));
   return *found;
 }
@@ -24,8 +24,7 @@ io::TensorView weights_of(const io::SafetensorsFile& file, const Parameter& p) {
 void load_checkpoint_weights(Engine& e, const std::string& checkpoint) {
   const auto file = io::SafetensorsFile::open(checkpoint + "/" + CheckpointStore::state_file, io::Link::refuse);
   for (Parameter* p : e.parameters.list()) {
-    const std::vector<float> values = io::to_f32(weights_of(file, *p));
-    set_values(e.stream, p->value, values.data());
+    nn::set_values(e.stream, p->value, values_of(weights_of(file, *p)).data());
     ++p->version;
   }
 }

@@ -24,23 +24,25 @@ Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, 
 
 // Of gradients.
 std::string_view rounding_of(Storage s) {
-  if (s == Storage::e4m3) return "; one scale per 128 values; rounded stochastically";
-  if (s == Storage::e4m3_tensor) return "; one scale per tensor; rounded to nearest even";
-  return s == Storage::bf16 ? "; rounded to nearest even" : "";
+  if (s == Storage::e4m3) return ", rounded stochastically";
+  if (s == Storage::e4m3_tensor || s == Storage::bf16) return ", rounded to nearest even";
+  return "";
 }
 
-// How matrices, their gradients and moments are stored; vectors, such as norms' weights, are always f32.
+// How each variable of matrices is stored, and whether the level or its own key says so. Vectors, such as norms' weights, are always f32.
 void add_storage(const optim::AdamWConfig& c, std::vector<scaling::PlanRow>& plan) {
-  const auto rounding = [](DType type) { return type == DType::bf16 ? "; rounded stochastically" : ""; };
-  plan.push_back({"master weights", 0, 0, to_text(c.master), format("updated by the optimizer{}", rounding(c.master))});
-  plan.push_back({"weight gradients", 0, 0, to_text(c.gradients), format("added up over micro-batches{}", rounding_of(c.gradients))});
-  const auto moments = [&](const char* what, const char* of, Storage s, ops::AdamWVariable variable) {
-    const char* const scales = scales_tensor(s) ? "; one scale per tensor" : scales_blocks(s) ? "; scales per 128 values" : "";
-    const char* const drawn = ops::rounds_stochastically(s, variable) ? "; rounded stochastically" : "";
-    plan.push_back({what, 0, 0, to_text(s), format("AdamW's mean of {}{}{}", of, scales, drawn)});
-  };
-  moments("first moments", "gradients", c.m, ops::AdamWVariable::m);
-  moments("second moments", "squared gradients", c.v, ops::AdamWVariable::v);
+  const optim::StateStorage is = c.storage(), of_level = optim::storage_of(c.level);
+  for (const optim::StateKey& k : optim::state_keys()) {
+    const Storage storage = is.*k.storage, leveled = of_level.*k.storage;
+    const std::string by =
+        storage == leveled ? format("level {}", c.level) : format("changed by {}, level {} has {}", k.key, c.level, leveled);
+    const std::string_view rounding = !k.variable                                        ? rounding_of(storage)
+                                      : ops::rounds_stochastically(storage, *k.variable) ? ", rounded stochastically"
+                                                                                         : "";
+    plan.push_back({k.name, 0, 0, to_text(storage), format("{}; {}{}", by, optim::description(storage), rounding)});
+  }
+  plan.push_back({"matrices of blocks", 0, 0, format("{} bytes per parameter", optim::bytes_per_parameter(is)),
+                  "weights, gradients and moments, without scales and 8-bit operands"});
 }
 
 std::string about_loss_scale(const optim::LossScaleConfig& c, optim::LossScaleConfig::Mode mode) {
@@ -105,8 +107,8 @@ std::string remedies(const MemoryPeak& memory, std::size_t available, const Loop
   const std::size_t fixed = states(memory), of_batch = memory.total - std::min(memory.total, fixed);
   if (fixed > available)
     return format(
-        "weights, gradients and optimizer states alone need {}, at any batch size: set optim.master, optim.gradients, "
-        "optim.m and optim.v to \"bf16\", recipe.weights = \"on_demand\", optim.offload = true on a GPU, or use a smaller model; see "
+        "weights, gradients and optimizer states alone need {}, at any batch size: set optim.level = \"O3\", "
+        "recipe.weights = \"on_demand\", optim.offload = true on a GPU, or use a smaller model; see "
         "docs/recipes.md#memory",
         bytes_text(double(fixed)));
   const std::string more =
@@ -125,7 +127,7 @@ std::string remedies(const MemoryPeak& memory, std::size_t available, const Loop
 void require_memory(const DryRun& dry, std::size_t available, const LoopConfig& loop) {
   if (dry.memory.host > 0 && dry.memory.host > cpu::available_bytes())
     throw DeviceError(
-        format("optim.offload needs {} of the host's memory and {} are free: set optim.m and optim.v to \"bf16\", or optim.offload = false",
+        format("optim.offload needs {} of the host's memory and {} are free: set optim.level = \"O2\", or optim.offload = false",
                bytes_text(double(dry.memory.host)), bytes_text(double(cpu::available_bytes()))));
   if (dry.memory.total <= available) return;
   std::string largest;

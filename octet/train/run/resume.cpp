@@ -19,7 +19,7 @@ std::string checkpoint_folder(const std::string& run_folder) { return run_folder
 void require_same_run(const RunConfig& now, const std::string& text, const Manifest& manifest, const std::string& checkpoint) {
   RunConfig then;
   try {
-    config::read_toml(manifest.config, format("{}/{}: config", checkpoint, Manifest::file_name), then);
+    config::read_toml(manifest.config, format("{}/{}: config", checkpoint, Manifest::file_name), then, config::Written::by_program);
   } catch (const ConfigError& e) {
     throw DataError(format("{}; the checkpoint is of another version of octet: {}", e.what(), new_run));
   }

@@ -12,70 +12,14 @@
 #include "octet/io/safetensors_file.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/tensorboard/event_file.testing.hpp"
-#include "octet/train/run/trainer.hpp"
+#include "octet/train/run/small_runs.testing.hpp"
 #include "tests/testing/run_events.hpp"
 
 namespace octet::train {
 namespace {
 namespace fs = std::filesystem;
 using octet::testing::error_of, octet::testing::has, octet::testing::Scratch;
-
-/// Runs of a model so small that a step takes milliseconds, in a folder of their own.
-struct Runs {
-  Scratch scratch;
-  RunConfig config;
-
-  explicit Runs(const std::string& recipe = "bf16") {
-    log::set_quiet(true);
-    config.recipe.recipe = recipe, config.recipe.options.history = 4;
-    config.model.layers = 1, config.model.width = 64, config.model.heads = 4, config.model.kv_heads = 2, config.model.hidden = 96;
-    config.data.path = data::make_dataset(scratch, data::some_texts(40, 400));
-    config.data.sequence_length = 32, config.data.eval_fraction = 0.25;
-    config.train.steps = 9, config.train.batch = 2, config.train.accumulate = 2, config.train.eval_every = 3, config.train.health_every = 4;
-    config.checkpoint.every = 5, config.checkpoint.keep = 10;
-    config.output = scratch.at("runs");
-  }
-  ~Runs() { log::set_quiet(false); }
-
-  Outcome train(const std::string& resume = "") const {
-    const Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-    return Trainer(config, corpus, {.console = Console::Kind::quiet, .resume = resume}).run();
-  }
-  std::string copy_of(const std::string& run, const std::string& name) const {
-    fs::copy(run, scratch.at(name), fs::copy_options::recursive);
-    return scratch.at(name);
-  }
-};
-
-bool is_time(std::string_view name) {
-  return name == "run.train_seconds" || name == "run.elapsed" || name.starts_with("run.rates.") || name == "metrics.bytes";
-}
-
-/// Every bit of two checkpoints but what tells the time.
-void expect_same_state(const std::string& a, const std::string& b) {
-  const auto left = io::SafetensorsFile::open(a + "/state.safetensors"), right = io::SafetensorsFile::open(b + "/state.safetensors");
-  ASSERT_EQ(left.tensors().size(), right.tensors().size());
-  for (const io::TensorView& t : left.tensors()) {
-    const auto other = right.find(t.name);
-    ASSERT_TRUE(other) << t.name;
-    if (is_time(t.name)) continue;
-    EXPECT_TRUE(t.bytes.size() == other->bytes.size() && std::equal(t.bytes.begin(), t.bytes.end(), other->bytes.begin())) << t.name;
-  }
-}
-
-bool is_incident(const std::string& line) { return has(line, "\"event\":\"incident\""); }
-
-std::vector<std::string> without_incidents(const std::string& run) {
-  std::vector<std::string> events = octet::testing::untimed_events(run);
-  std::erase_if(events, is_incident);
-  return events;
-}
-
-void expect_same_run(const std::string& a, const std::string& b, std::int64_t step) {
-  expect_same_state(CheckpointStore(checkpoint_folder(a)).path(step), CheckpointStore(checkpoint_folder(b)).path(step));
-  EXPECT_EQ(read_file(a + "/weights/model.safetensors", 1 << 24), read_file(b + "/weights/model.safetensors", 1 << 24));
-  EXPECT_EQ(without_incidents(a), without_incidents(b));
-}
+using testing::expect_same_run, testing::is_incident, testing::Runs;
 
 class ResumedRun : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Resume, ResumedRun,
@@ -120,14 +64,30 @@ TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
 
 TEST(Resume, HoldsWithWeightsGradientsAndMomentsInBf16AndWithRecompute) {
   Runs runs("current");
-  runs.config.optim.master = DType::bf16;
-  runs.config.optim.gradients = runs.config.optim.m = runs.config.optim.v = Storage::bf16;
+  for (const auto storage : {&optim::AdamWConfig::master, &optim::AdamWConfig::gradients, &optim::AdamWConfig::m, &optim::AdamWConfig::v})
+    runs.config.optim.*storage = Storage::bf16;
   runs.config.model.recompute = {"block"}, runs.config.recipe.weights = scaling::WeightCodes::on_demand, runs.config.train.accumulate = 1;
   const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
   fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
   runs.config.model.recompute_layers = 1;
   runs.train(cut);
   expect_same_run(whole, cut, 9);
+}
+
+TEST(Resume, HoldsWithMomentsInEightBitsAndTheirScales) {
+  using enum Storage;
+  for (const auto& [m, v] : {std::pair{e4m3_expanded, e4m3_expanded}, {e4m3_tensor, e4m3_root}}) {
+    Runs runs("current");
+    runs.config.optim.m = m, runs.config.optim.v = v;
+    const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
+    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
+    runs.train(cut);
+    expect_same_run(whole, cut, 9);
+    const auto state = io::SafetensorsFile::open(CheckpointStore(checkpoint_folder(cut)).path(9) + "/state.safetensors");
+    const std::string variable = "engine.optimizer.layers.0.attn.qkv.weight";
+    EXPECT_TRUE(state.find(variable + ".m") && state.find(scales_name(variable + ".m", m)) && state.find(scales_name(variable + ".v", v)));
+    EXPECT_FALSE(state.find(scales_name("engine.optimizer.layers.0.norm1.weight.m", m))) << "vectors have wide moments";
+  }
 }
 
 TEST(Resume, HoldsWithGradientsInEightBits) {
@@ -138,23 +98,6 @@ TEST(Resume, HoldsWithGradientsInEightBits) {
     fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
     runs.train(cut);
     expect_same_run(whole, cut, 9);
-  }
-}
-
-TEST(Resume, HoldsWithMomentsInEightBitsAndTheirScales) {
-  using enum Storage;
-  for (const auto& [m, v] : {std::pair{e4m3, f16}, {e4m3_expanded, e4m3_expanded}, {e4m3_tensor, e4m3_root}}) {
-    Runs runs("current");
-    runs.config.optim.m = m, runs.config.optim.v = v, runs.config.optim.gradients = m == e4m3 ? e4m3 : f32;
-    const std::string whole = runs.train().folder, cut = runs.copy_of(whole, "cut");
-    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(9));
-    runs.train(cut);
-    expect_same_run(whole, cut, 9);
-    const auto state = io::SafetensorsFile::open(CheckpointStore(checkpoint_folder(cut)).path(9) + "/state.safetensors");
-    for (const char* name : {"engine.optimizer.layers.0.attn.qkv.weight.m", "engine.optimizer.layers.0.attn.qkv.weight.m.scales",
-                             "engine.optimizer.layers.0.attn.qkv.weight.v.scales"})
-      EXPECT_TRUE(state.find(name)) << name;
-    EXPECT_FALSE(state.find("engine.optimizer.layers.0.norm1.weight.m.scales")) << "vectors have wide moments";
   }
 }
 

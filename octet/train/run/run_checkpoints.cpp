@@ -10,6 +10,17 @@
 #include "octet/train/run/stop.hpp"
 
 namespace octet::train {
+namespace {
+
+std::string text_of(const std::vector<Restore::Conversion>& conversions, std::int64_t step) {
+  std::string out;
+  for (const auto& c : conversions)
+    out += format("{}{} tensors from {} to {} ({} values)", out.empty() ? "" : ", ", c.variables, c.from, c.to, grouped(c.values));
+  return out.empty() ? "" : format("the checkpoint of step {} stores values otherwise than this run; converted {}", step, out);
+}
+
+}  // namespace
+
 RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig& config, Stream& stream, Recorder& recorder,
                                Contents contents)
     : folder_(folder),
@@ -21,17 +32,20 @@ RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig
 
 void RunCheckpoints::start_clock() { last_save_ = monotonic_seconds(); }
 
-void RunCheckpoints::restore(const Manifest& manifest) {
+std::string RunCheckpoints::restore(const Manifest& manifest) {
   const std::string from = CheckpointStore(checkpoint_folder(folder_)).path(manifest.step);
   const auto file = io::SafetensorsFile::open(from + "/" + CheckpointStore::state_file, io::Link::refuse);
+  std::string converted;
   for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
     Restore visitor(stream_, file, mode);
     contents_.state(visitor);
     visitor.finish();
+    converted = text_of(visitor.conversions(), manifest.step);
   }
   replay_gemm_algorithms(folder_, stream_.device());
   saved_step_ = manifest.step;
   log::info("resumes after step {}, from {}", manifest.step, from);
+  return converted;
 }
 
 bool RunCheckpoints::due(std::int64_t step) {

@@ -19,8 +19,9 @@ class RunCheckpoints {
   /// `folder`: of the run. Stream and recorder outlive this.
   RunCheckpoints(const std::string& folder, const CheckpointConfig&, Stream&, Recorder&, Contents);
 
-  /// Reads the state of a checkpoint that was found good. Throws DataError, IoError.
-  void restore(const Manifest&);
+  /// Reads the state of a checkpoint that was found good. Returns a sentence that tells which variables it stores otherwise than this run,
+  /// so that their values were converted; "" where there are none. Throws DataError, IoError.
+  std::string restore(const Manifest&);
   /// Time since the last checkpoint counts from now on.
   void start_clock();
 

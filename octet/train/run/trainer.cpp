@@ -55,7 +55,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                                                   RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
                                                                            .config = config::to_toml(config_),
                                                                            .text = to_text(corpus.dataset().fingerprint())});
-  if (run_.checkpoint) checkpoints_->restore(*run_.checkpoint);
+  if (run_.checkpoint) restore();
   else begin_record();
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
 }
@@ -115,6 +115,13 @@ void Trainer::begin_record() {
   if (!options_.resume.empty()) log::info("{} has no checkpoint yet: begins again", run_.folder);
   recorder_->begin_again();
   if (run_.facts.twin > 0) engine_->parameters.nudge(engine_->stream, std::uint64_t(config_.seed), run_.facts.twin);
+}
+
+void Trainer::restore() {
+  const std::string converted = checkpoints_->restore(*run_.checkpoint);
+  if (converted.empty()) return;
+  log::info("{}", converted);
+  run_.told.emplace_back("storage", converted);
 }
 
 void Trainer::visit_state(StateVisitor& v) {

@@ -67,6 +67,7 @@ class Trainer {
   void require_model(const EngineConfig&);  // before memory is allocated and a folder is made
   void begin_weights();
   void begin_record();
+  void restore();
   void begin();  // clocks, calibration
   telemetry::RunState train();
   telemetry::RunState settle(telemetry::RunState);

@@ -8,8 +8,9 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
     : stream(device, target),
       precision(c.precision),
       model(models::make_model(c.shape, c.model, precision)),
-      parameters(stream, *model, c.optimizer.has_value(),
-                 c.optimizer ? nn::ParameterStorage{c.optimizer->master, c.optimizer->gradients} : nn::ParameterStorage{}) {
+      parameters(
+          stream, *model, c.optimizer.has_value(),
+          c.optimizer ? nn::ParameterStorage{c.optimizer->storage().master, c.optimizer->storage().gradients} : nn::ParameterStorage{}) {
   precision.require_patterns_used();
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
@@ -37,7 +38,7 @@ void Engine::visit_state(StateVisitor& visitor) {
 }
 
 void Engine::measure_parameters() {
-  const std::vector<Stored> values = nn::stored(parameters.values());
+  const std::vector<Stored> values = parameters.values();
   const Scope scope(stream);
   const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
   ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});

@@ -58,7 +58,7 @@ TEST_F(Evaluations, CalibrateOneScaleByTheLargestMaximaOfAllBatches) {
     Engine e(c, Device::cpu, {});
     e.parameters.initialize(e.stream, 7);
     for (Parameter* p : e.parameters.list())
-      if (p->path.ends_with("norm1.weight")) *p->value.f32() = 1e5f;
+      if (p->path.ends_with("norm1.weight")) *p->value.values().f32() = 1e5f;
     calibrate(e, batches(8), count);
     losses.push_back(evaluate(e, batches(8)).loss);
   }

@@ -146,10 +146,10 @@ TEST_P(EveryFamily, HasTheLossAndTheGradientsThatPytorchComputes) {
            machine::machine_target(Device::cpu));
   models::load_hugging_face(scratch.at("model"), shape, e.parameters);
   const double share = tolerance(shape, golden);
-  std::vector<Tensor> values;
+  std::vector<Stored> values;
   StepRunner(e).run(std::vector{batch_of(golden, shape.vocabulary)}, {}, [&] {
     EXPECT_NEAR(*e.mean_loss().f32(), golden.loss, share * golden.loss);
-    for (Parameter* p : e.parameters.list()) std::swap(p->value, values.emplace_back(p->gradient.stored().values()));
+    for (Parameter* p : e.parameters.list()) std::swap(p->value, values.emplace_back(p->gradient.stored()));
     models::save_hugging_face(scratch.at("gradients"), shape, e.parameters);  // gradients under the file's names
     for (std::size_t i = 0; i < values.size(); ++i) e.parameters.list()[i]->value = values[i];
   });

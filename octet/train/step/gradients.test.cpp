@@ -113,9 +113,10 @@ class FirstMoments final : public StateVisitor {
  public:
   explicit FirstMoments(Stream& stream) : stream_(stream) {}
   bool restoring() const override { return false; }
-  void state(std::string_view name, const Tensor& t) override {
+  void state(std::string_view, const Tensor&) override {}
+  void state(std::string_view name, const Stored& s, Tiny) override {
     if (!name.ends_with(".m")) return;
-    const std::vector<float> values = nn::flat_values(stream_, std::vector{t});
+    const std::vector<float> values = nn::flat_values(stream_, std::vector{s});
     all.insert(all.end(), values.begin(), values.end());
     ++tensors;
   }
@@ -157,7 +158,7 @@ Parameter& parameter(Engine& e, const std::string& path) {
   throw ContractError("no parameter " + path);
 }
 void multiply(Engine& e, const std::string& path, float factor) {
-  const Tensor& t = parameter(e, path).value;
+  const Tensor& t = parameter(e, path).value.values();
   for (std::int64_t i = 0; i < t.count(); ++i) t.f32()[i] *= factor;
 }
 

@@ -104,6 +104,16 @@ TEST(LossScaling, AnInfiniteGradientSkipsTheStepAndHalvesTheScale) {
   EXPECT_GE(std::count(scales.begin(), scales.end(), scales.back()), 1);
 }
 
+TEST(LossScaling, AnOverflowIsFoundInGradientsOfEveryStorage) {
+  for (const Storage storage : {Storage::f32, Storage::bf16, Storage::e4m3, Storage::e4m3_tensor}) {
+    EngineConfig config = scaled_engine("fp16", {.start = 0x1p24});
+    config.optimizer->gradients = storage;
+    const Readout shown = first_step(config).shown;
+    EXPECT_NE(shown.step.skip, 0) << name(storage);
+    EXPECT_EQ(shown.loss_scale.next, 0x1p23f) << name(storage);
+  }
+}
+
 TEST(LossScaling, ScaleAndGoodStepsContinueFromACheckpointBitForBit) {
   const EngineConfig config = scaled_engine("fp16", {.start = 0x1p24, .growth_steps = 2});
   const auto batch = [](int s) { return std::vector{random_batch(4, 32, 61, std::uint64_t(s))}; };

@@ -63,6 +63,6 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   return gradient.empty() ? "" : gradient + ".grad";
 }
 
-std::string nonfinite_parameter(Engine& e) { return nonfinite_variable(e, nn::stored(e.parameters.values())); }
+std::string nonfinite_parameter(Engine& e) { return nonfinite_variable(e, e.parameters.values()); }
 
 }  // namespace octet::train

@@ -54,7 +54,7 @@ std::vector<std::vector<float>> trained_weights(const std::string& family) {
   StepRunner runner = begin_steps(e);
   for (int s = 0; s < 60; ++s) runner.run(std::vector{text_batch(std::uint64_t(s))}, {.learning_rate = 3e-3});
   std::vector<std::vector<float>> out;
-  for (const Tensor& t : e.parameters.values()) out.push_back(nn::flat_values(e.stream, {t}));
+  for (const Stored& t : e.parameters.values()) out.push_back(nn::flat_values(e.stream, {t}));
   return out;
 }
 
@@ -68,7 +68,7 @@ Step step_at(const EngineConfig& config, const std::vector<std::vector<float>>& 
   Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
   StepRunner runner = begin_steps(e);
   const auto values = e.parameters.values();
-  for (std::size_t i = 0; i < values.size(); ++i) set_values(e.stream, values[i], weights[i].data());
+  for (std::size_t i = 0; i < values.size(); ++i) nn::set_values(e.stream, values[i], weights[i].data());
   for (Parameter* p : e.parameters.list()) ++p->version;
   Step out;
   runner.run(std::vector{text_batch(1000)}, {.learning_rate = 0}, [&] {
@@ -105,11 +105,11 @@ TEST_P(SavedCodes, CodesLeaveForwardUnchangedAndGradientsWithinTheRoundingOfCode
     EXPECT_GT(added, 0) << recipe;
     EXPECT_LT(added, e4m3_rounding) << recipe;
     if (std::string(recipe) != "bf16") continue;
-    // 8-bit GEMMs cost more, and BF16's own rounding less than four times the sixteenth that codes have fewer digits.
+    // Less than 8-bit GEMMs add, and than if every rounding to BF16, of 2^-9, were one to E4M3.
     const Step gemms = step_at(config_of(GetParam(), "current", false), weights);
     const double of_coded = relative_error(coded.gradients, wanted.gradients);
     EXPECT_LT(of_coded, relative_error(gemms.gradients, wanted.gradients));
-    EXPECT_LT(of_coded, 16 * of_bf16);
+    EXPECT_LT(of_coded, 32 * of_bf16);
   }
 }
 
@@ -146,7 +146,7 @@ TEST_P(SavedCodes, ADryRunNeedsTheMemoryThatARealRunTakesToTheByte) {
     }
 }
 
-// Bytes per token that a block saves; 8 multiprocessors stand for any GPU.
+// Bytes per token that a block saves on a GPU.
 double saved_per_token(const std::string& recipe, bool coded, const nn::Recompute& recompute = {}) {
   EngineConfig config{.shape = {.family = "qwen2",
                                 .width = 3584,
@@ -229,7 +229,7 @@ TEST(SavedActivations, OfAnOverflowAreFoundAndTheStepIsSkipped) {
     const std::vector<float> healthy = nn::flat_values(e.stream, {poisoned->value});
     std::vector<float> bad = healthy;
     bad[5] = std::numeric_limits<float>::max();
-    set_values(e.stream, poisoned->value, bad.data());
+    nn::set_values(e.stream, poisoned->value, bad.data());
     const std::vector<float> before = nn::flat_values(e.stream, e.parameters.values());
     const std::vector<data::Batch> batches{random_batch(4, 32, 61, 3)};
     for (const bool measure : {false, true})
@@ -238,13 +238,13 @@ TEST(SavedActivations, OfAnOverflowAreFoundAndTheStepIsSkipped) {
         EXPECT_EQ(nn::flat_values(e.stream, e.parameters.values()), before) << recipe;
         EXPECT_EQ(first_nonfinite(e, batches), "layers.1.mlp.up.y") << recipe;
       });
-    set_values(e.stream, poisoned->value, healthy.data());
+    nn::set_values(e.stream, poisoned->value, healthy.data());
     runner.run(batches, {.learning_rate = 1e-2});
     EXPECT_EQ(e.optimizer->last(e.stream).skip, 0.0f) << "training resumes once the fault is gone";
   }
 }
 
-// Saved codes alone: the gradient norm finds them, and the step is skipped.
+// So that a value that is not finite reaches the gradient norm, and the step is skipped.
 TEST(SavedActivations, KeepAnInfinityAndANaN) {
   Stream s(Device::cpu);
   const Tensor x = octet::testing::gaussian_tensor(s, {2, 64}, 1, DType::bf16);

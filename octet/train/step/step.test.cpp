@@ -294,9 +294,9 @@ TEST_P(EveryRecipe, AStepThatIsNotFiniteChangesNoBitAndNamesItsModule) {
   for (Parameter* p : e.parameters.list())
     if (p->path == "layers.1.norm2.weight") poisoned = p;
   ASSERT_NE(poisoned, nullptr);
-  const float healthy = poisoned->value.f32()[3];
+  const float healthy = poisoned->value.values().f32()[3];
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    poisoned->value.f32()[3] = bad;
+    poisoned->value.values().f32()[3] = bad;
     const std::vector<float> before = nn::flat_values(e.stream, e.parameters.values());
     const std::vector<data::Batch> batches{random_batch(4, 32, 61, 3)};
     runner.run(batches, {.learning_rate = 1e-2}, [&] {
@@ -306,7 +306,7 @@ TEST_P(EveryRecipe, AStepThatIsNotFiniteChangesNoBitAndNamesItsModule) {
       EXPECT_EQ(first_nonfinite(e, batches), "layers.1.norm2.weight");
     });
   }
-  poisoned->value.f32()[3] = healthy;
+  poisoned->value.values().f32()[3] = healthy;
   runner.run(std::vector{random_batch(4, 32, 61, 4)}, {.learning_rate = 1e-2});
   EXPECT_EQ(e.optimizer->last(e.stream).skip, 0.0f) << "training resumes once the fault is gone";
 }
@@ -398,7 +398,7 @@ TEST(Step, TheGradientIsTheSlopeOfTheLoss) {
     const auto loss_at = [&](double step) {
       std::size_t i = 0;
       for (Parameter* p : e.parameters.list())
-        for (std::int64_t j = 0; j < p->value.count(); ++j, ++i) p->value.f32()[j] = float(w[i] + step * g[i]);
+        for (std::int64_t j = 0; j < p->value.count(); ++j, ++i) p->value.values().f32()[j] = float(w[i] + step * g[i]);
       for (Parameter* p : e.parameters.list()) ++p->version;
       return evaluate_batch(e, batch).loss;
     };
@@ -428,7 +428,7 @@ TEST(DryRun, ARunThatDoesNotFitIsRefusedWithRemedies) {
   // States need 16 to 18 bytes per parameter: with room for little more, only the smallest batch can fit; with less, none.
   const std::size_t little = std::size_t(dry.parameters) * 19, less = std::size_t(dry.parameters) * 15;
   EXPECT_NE(refusal(little).find("set train.batch = 1 and train.accumulate = 64"), std::string::npos) << refusal(little);
-  EXPECT_NE(refusal(less).find("at any batch size: set optim.master"), std::string::npos) << refusal(less);
+  EXPECT_NE(refusal(less).find("at any batch size: set optim.level"), std::string::npos) << refusal(less);
   EXPECT_EQ(refusal(less).find("train.batch"), std::string::npos) << refusal(less);
 }
 

@@ -5,15 +5,15 @@
 namespace octet::train {
 
 WeightAverage::WeightAverage(Stream& stream, nn::Parameters& parameters) : parameters_(parameters) {
-  for (const Tensor& value : parameters.values())
-    means_.push_back(stream.zeros(value.shape, DType::f32, Lifetime::run, Category::optimizer));
+  for (const Stored& value : parameters.values())
+    means_.push_back(stream.zeros(value.shape(), DType::f32, Lifetime::run, Category::optimizer));
 }
 
 void WeightAverage::add(Stream& stream) {
   if (count_ == 0)
     for (const Tensor& mean : means_) clear(stream, mean);
   ++count_;
-  const std::vector<Tensor> values = parameters_.values();
+  const std::vector<Stored> values = parameters_.values();
   for (std::size_t i = 0; i < means_.size(); ++i) ops::running_mean(stream, values[i], 1.0f / float(count_), means_[i]);
 }
 
@@ -30,9 +30,9 @@ AveragedWeights::AveragedWeights(Stream& stream, nn::Parameters& parameters, con
     Parameter& p = *parameters.list()[i];
     own_.emplace_back(std::size_t(p.value.count()));
     mean.resize(own_.back().size());
-    get_values(stream, p.value, own_.back().data());
-    get_values(stream, average.means()[i], mean.data());
-    set_values(stream, p.value, mean.data());
+    nn::get_values(stream, p.value, own_.back().data());
+    octet::get_values(stream, average.means()[i], mean.data());
+    nn::set_values(stream, p.value, mean.data());
     ++p.version;
   }
 }
@@ -40,7 +40,7 @@ AveragedWeights::AveragedWeights(Stream& stream, nn::Parameters& parameters, con
 AveragedWeights::~AveragedWeights() {
   for (std::size_t i = 0; i < own_.size(); ++i) {
     Parameter& p = *parameters_.list()[i];
-    set_values(stream_, p.value, own_[i].data());
+    nn::set_values(stream_, p.value, own_[i].data());
     ++p.version;
   }
 }

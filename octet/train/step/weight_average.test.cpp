@@ -10,7 +10,7 @@ namespace {
 
 using testing::random_batch, testing::small_engine;
 
-EngineConfig config_of(DType master, bool average) {
+EngineConfig config_of(Storage master, bool average) {
   EngineConfig c = small_engine("llama", "current");
   c.optimizer->master = master, c.average = average;
   return c;
@@ -29,7 +29,7 @@ void train(Engine& e, After after) {
 }
 
 TEST(WeightAverage, IsTheMeanOfTheWeightsAfterEachStep) {
-  for (const DType master : {DType::f32, DType::bf16}) {
+  for (const Storage master : {Storage::f32, Storage::bf16}) {
     Engine e(config_of(master, true), Device::cpu, {});
     std::vector<std::vector<float>> seen;
     train(e, [&] { seen.push_back(nn::flat_values(e.stream, e.parameters.values())); });
@@ -44,7 +44,7 @@ TEST(WeightAverage, IsTheMeanOfTheWeightsAfterEachStep) {
 }
 
 TEST(WeightAverage, ChangesNoBitOfTraining) {
-  for (const DType master : {DType::f32, DType::bf16}) {
+  for (const Storage master : {Storage::f32, Storage::bf16}) {
     Engine with(config_of(master, true), Device::cpu, {}), without(config_of(master, false), Device::cpu, {});
     const data::Batch held_out = random_batch(4, 32, 61, 99);
     train(with, [&] {
@@ -58,7 +58,7 @@ TEST(WeightAverage, ChangesNoBitOfTraining) {
 }
 
 TEST(WeightAverage, IsInTheParametersWhileItIsAskedFor) {
-  Engine e(config_of(DType::f32, true), Device::cpu, {});
+  Engine e(config_of(Storage::f32, true), Device::cpu, {});
   train(e, [] {});
   const std::vector<float> own = nn::flat_values(e.stream, e.parameters.values());
   const double loss = evaluate_batch(e, random_batch(4, 32, 61, 99)).loss;

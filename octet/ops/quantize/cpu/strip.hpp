@@ -141,24 +141,24 @@ struct Ahead {
 
 /// amax[r * segments + s] of 2^shift columns each; `segments` of them hold values.
 template <class Source>
-void row_maxima(const typename Source::Type* x, std::int64_t ld, int rows, int shift, int segments, float* amax) {
+void row_maxima(const Source& source, const typename Source::Type* x, std::int64_t ld, int rows, int shift, int segments, float* amax) {
   for (int r = 0; r < rows; ++r)
-    for (int s = 0; s < segments; ++s) amax[r * segments + s] = maximum<Source>(x + r * ld + (s << shift), 1 << shift);
+    for (int s = 0; s < segments; ++s) amax[r * segments + s] = maximum(source, x + r * ld + (s << shift), 1 << shift);
 }
 
 /// amax[c] of one column each over n rows, raised from the stored value.
 template <class Source>
-void column_maxima(const typename Source::Type* x, std::int64_t ld, int n, float* amax) {
+void column_maxima(const Source& source, const typename Source::Type* x, std::int64_t ld, int n, float* amax) {
   constexpr int lanes = raw_lanes<Source>, packs = strip_size / lanes;
   typename Source::Raw most[packs]{};
   constexpr int ahead = 16;
   for (int r = 0; r < n; ++r) {
     for (int p = 0; p < packs; ++p) __builtin_prefetch(x + (r + ahead) * ld + p * lanes, 0, 2);
-    for (int p = 0; p < packs; ++p) most[p] = raise(Source::raw(x + r * ld, Full{p * lanes}), most[p]);
+    for (int p = 0; p < packs; ++p) most[p] = raise(source.raw(x + r * ld, Full{p * lanes}), most[p]);
   }
   for (int p = 0; p < packs; ++p) {
     alignas(64) float values[lanes];
-    Source::magnitudes_of(most[p], values);
+    source.magnitudes_of(most[p], values);
     for (int i = 0; i < lanes; ++i) {
       float& a = amax[p * lanes + i];
       a = int_of(values[i]) > int_of(a) ? values[i] : a;
@@ -168,11 +168,11 @@ void column_maxima(const typename Source::Type* x, std::int64_t ld, int n, float
 
 /// max |x| of a strip; above every finite value when one is infinite or NaN.
 template <class Source>
-float strip_maximum(const typename Source::Type* x, std::int64_t ld, int rows) {
+float strip_maximum(const Source& source, const typename Source::Type* x, std::int64_t ld, int rows) {
   typename Source::Raw most{};
   for (int r = 0; r < rows; ++r)
-    for (int c = 0; c < strip_size; c += raw_lanes<Source>) most = raise(Source::raw(x + r * ld, Full{c}), most);
-  return Source::magnitude_of(largest(most));
+    for (int c = 0; c < strip_size; c += raw_lanes<Source>) most = raise(source.raw(x + r * ld, Full{c}), most);
+  return source.magnitude_of(largest(most));
 }
 
 OCTET_HD bool is_finite(float magnitude) { return int_of(magnitude) < 0x7F800000; }
@@ -216,14 +216,14 @@ struct EncodedPair {
 };
 
 /// Codes of a strip with any values.
-template <class Source, class Format, class Scale>
-void encode_any(Rows<const typename Source::Type> x, int rows, const Scale scale, const Ahead<typename Source::Type> ahead,
-                Rows<std::uint8_t> codes, Partial& seen) {
+template <class Format, class Source, class Scale>
+void encode_any(const Source& source, Rows<const typename Source::Type> x, int rows, const Scale scale,
+                const Ahead<typename Source::Type> ahead, Rows<std::uint8_t> codes, Partial& seen) {
   ops::HealthCounts<Vec> n;
   for (int r = 0; r < rows; ++r) {
     ahead(r, rows);
     for (int c = 0; c < strip_size; c += width) {
-      const Vec v = Source::load(x[r], Full{c}), s = scale(r, c);
+      const Vec v = source.load(x[r], Full{c}), s = scale(r, c);
       const IntVec code = encode_lanes<Format>(Vec(v * s));
       ops::count_health<Format>(v, s, code, n);
       store_raw(codes[r], Full{c}, to_bytes(code));
@@ -234,8 +234,8 @@ void encode_any(Rows<const typename Source::Type> x, int rows, const Scale scale
 
 /// The same where no value is NaN or beyond the format's largest. `counts`: those that become 0 are counted. Beside codes, or without
 /// them, the values of the codes times their descales, which are numbers of T; codes alone where T is one.
-template <class Source, class Format, bool counts, class T, class Scale, class Descale>
-void encode_in_range(Rows<const typename Source::Type> x, int rows, const Scale scale, const Descale descale,
+template <class Format, bool counts, class Source, class T, class Scale, class Descale>
+void encode_in_range(const Source& source, Rows<const typename Source::Type> x, int rows, const Scale scale, const Descale descale,
                      const Ahead<typename Source::Type> ahead, Rows<T> to, Rows<std::uint8_t> codes, Partial& seen) {
   constexpr bool values = !std::is_same_v<T, std::uint8_t>;
   constexpr PairOrder order = order_of<Source, T>;
@@ -243,7 +243,7 @@ void encode_in_range(Rows<const typename Source::Type> x, int rows, const Scale 
   for (int r = 0; r < rows; ++r) {
     ahead(r, rows);
     for (int c = 0; c < strip_size; c += pair_width) {
-      const Pair v = Source::template pair<order>(x[r] + c);
+      const Pair v = source.template pair<order>(x[r] + c);
       const EncodedPair<Format> y(v, scale.template pair<order>(r, c));
       if constexpr (values) store_pair<order>(to[r] + c, y.values(descale.template pair<order>(r, c)));
       if (!values || codes.at != nullptr) y.template store_codes_at<order>(codes[r] + c);
@@ -264,14 +264,14 @@ void decode_strip(const std::uint8_t* codes, const Strip& s, const Descale desca
 }
 
 /// Adds x^2 and (x - dequantized)^2 of a strip's finite values.
-template <class Source, class Format, class Scale>
-void measure_strip(const typename Source::Type* x, std::int64_t ld, int rows, const Scale& descale, const std::uint8_t* codes,
-                   Partial& seen) {
+template <class Format, class Source, class Scale>
+void measure_strip(const Source& source, const typename Source::Type* x, std::int64_t ld, int rows, const Scale& descale,
+                   const std::uint8_t* codes, Partial& seen) {
   typedef double Wide __attribute__((vector_size(8 * width)));
   for (int r = 0; r < rows; ++r) {
     Wide signal{}, noise{};
     for (int c = 0; c < strip_size; c += width) {
-      const Vec v = Source::load(x + r * ld, Full{c});
+      const Vec v = source.load(x + r * ld, Full{c});
       const Vec d = decode_lanes<Format, Vec>(widen(load_raw<ByteVec>(codes + r * strip_size, Full{c}))) * descale(r, c);
       const IntVec finite = (int_of(v) & 0x7FFFFFFF) < 0x7F800000;
       const Wide a = __builtin_convertvector(value_of<Vec>(IntVec(int_of(v) & finite)), Wide);

@@ -15,8 +15,8 @@ namespace octet::cpu::OCTET_ISA {
 class TileQuantizer {
  public:
   /// `values` is the address of the whole matrix [rows, cols], or null when tiles come from a buffer that is reused; it must be set
-  /// unless the spec is local. `stored` is the type of the values: sink.dtype, or f32 to be rounded to it.
-  TileQuantizer(const ops::Sink& sink, const void* values, DType stored);
+  /// unless the spec is local. `stored` is the type of the values: sink.dtype, f32 to be rounded to it, or f16, times `factor`.
+  TileQuantizer(const ops::Sink& sink, const void* values, DType stored, float factor = 1);
   ~TileQuantizer();
   TileQuantizer(const TileQuantizer&) = delete;
   TileQuantizer& operator=(const TileQuantizer&) = delete;
@@ -41,8 +41,8 @@ class TileQuantizer {
 
  private:
   /// f(worker, values, first row, rows, columns) for every tile of `rows`, or, where there are few and they are `apart`, every strip.
-  template <class Source, class Format, class F>
-  void parts(const void* values, std::int64_t rows, bool apart, const F& f);
+  template <class Format, class Source, class F>
+  void parts(const Source& source, const void* values, std::int64_t rows, bool apart, const F& f);
   void encode_tensor();
   void encode_columns();
   void report();
@@ -50,6 +50,7 @@ class TileQuantizer {
   const ops::Sink& sink_;
   const void* values_;
   DType stored_;
+  float factor_;
   int threads_;
   std::int64_t tile_rows_;
   bool strips_apart_;  // strips of a tile's columns can be encoded one without the others

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for quantize.cpu.cpp: types of stored values, and maxima of their magnitudes.
+// Only for quantize.cpu.cpp: sources, which are types of stored values, and maxima of their magnitudes.
 //
 // A magnitude is compared by its bits, as an integer: that orders all finite values and puts infinity and NaN above them, so one
 // maximum gives the largest value and whether all are finite.
@@ -108,6 +108,33 @@ struct Bf16s {
   }
 };
 
+/// FP16 in memory, times a power of two.
+struct ScaledHalves {
+  using Type = Fp16;
+  using Raw = Halves;
+  float factor;
+
+  template <class Cursor>
+  OCTET_HD Vec load(const Fp16* p, Cursor c) const {
+    return Lane{}.load(p, c) * factor;
+  }
+  template <class Cursor>
+  OCTET_HD Raw raw(const Fp16* p, Cursor c) const {
+    return load_raw<Raw>(p, c);
+  }
+  template <PairOrder order>
+  OCTET_HD Pair pair(const Fp16* p) const {
+    static_assert(order == PairOrder::halves);
+    return {load(p, Full{0}), load(p, Full{width})};
+  }
+  OCTET_HD float magnitude_of(std::uint32_t bits) const { return to_float(Fp16{std::uint16_t(bits)}) * factor; }
+  OCTET_HD void magnitudes_of(Raw bits, float* to) const {
+    Fp16 values[4 * width / int(sizeof(Fp16))];
+    __builtin_memcpy(values, &bits, sizeof bits);
+    for (int i = 0; i < 2; ++i) store_raw(to, Full{i * width}, load(values, Full{i * width}));
+  }
+};
+
 template <class Source>
 inline constexpr int raw_lanes = int(sizeof(typename Source::Raw) / sizeof(typename Source::Type));
 
@@ -122,16 +149,16 @@ OCTET_HD void each_raw(std::int64_t n, F&& f) {
 
 /// max |x| of n values; above every finite value when one is infinite or NaN.
 template <class Source>
-OCTET_HD float maximum(const typename Source::Type* x, std::int64_t n) {
+OCTET_HD float maximum(const Source& source, const typename Source::Type* x, std::int64_t n) {
   typename Source::Raw most{};
-  each_raw<Source>(n, [&](auto c) { most = raise(Source::raw(x, c), most); });
-  return Source::magnitude_of(largest(most));
+  each_raw<Source>(n, [&](auto c) { most = raise(source.raw(x, c), most); });
+  return source.magnitude_of(largest(most));
 }
 /// max |x| of n values; NaN counts as 0.
 template <class Source>
-OCTET_HD float maximum_of_numbers(const typename Source::Type* x, std::int64_t n) {
+OCTET_HD float maximum_of_numbers(const Source& source, const typename Source::Type* x, std::int64_t n) {
   Vec most{};
-  Lane{}.each(n, [&](auto c) { most = larger(magnitude(Source::load(x, c)), most); });
+  Lane{}.each(n, [&](auto c) { most = larger(magnitude(source.load(x, c)), most); });
   return Lane{}.max(most);
 }
 

@@ -20,13 +20,14 @@ inline When when(const ops::QuantizeSpec& spec, const Quantized& q, bool rows) {
 
 inline int shift_of(int n) { return 31 - __builtin_clz(unsigned(n)); }
 
-/// Calls f.operator()<Source, Format>() for the type of the values and the format of the codes.
+/// Calls f.operator()<Format>(source) for the format of the codes and the type of the values; `factor` is that of FP16.
 template <class F>
-void with_types(const ops::Sink& sink, DType stored, const F& f) {
+void with_types(const ops::Sink& sink, DType stored, float factor, const F& f) {
   dispatch<E4M3, E5M2>(sink.spec.format, "quantize", [&]<class Format>() {
-    if (stored == DType::bf16) f.template operator()<Bf16s, Format>();
-    else if (sink.dtype == DType::bf16) f.template operator()<RoundedFloats, Format>();
-    else f.template operator()<Floats, Format>();
+    if (stored == DType::bf16) f.template operator()<Format>(Bf16s{});
+    else if (stored == DType::f16) f.template operator()<Format>(ScaledHalves{factor});
+    else if (sink.dtype == DType::bf16) f.template operator()<Format>(RoundedFloats{});
+    else f.template operator()<Format>(Floats{});
   });
 }
 
@@ -65,6 +66,7 @@ struct Worker {
 
   const ops::Sink& sink;
   Partial& seen;
+  const Source source;
   const Quantized &rows = sink.codes.rows, &cols = sink.codes.cols;
   const std::int64_t R = sink.shape[0], C = sink.shape[1];
   const bool health = sink.spec.health != nullptr, noise = health && sink.spec.measure_noise;
@@ -139,10 +141,10 @@ struct Worker {
            sink.spec.decodes_with_descale(rows.block) == sink.spec.decodes_with_descale(cols.block);
   }
   template <class V, class Scale, class Descale>
-  static void encode(Rows<const T> x, const Strip& s, const Scale& scale, const Descale& descale, const Ahead<T>& ahead, Rows<V> to,
-                     Rows<std::uint8_t> also_codes, bool counts, Partial& counted) {
-    if (counts) encode_in_range<Source, Format, true>(x, s.rows, scale, descale, ahead, to, also_codes, counted);
-    else encode_in_range<Source, Format, false>(x, s.rows, scale, descale, ahead, to, also_codes, counted);
+  void encode(Rows<const T> x, const Strip& s, const Scale& scale, const Descale& descale, const Ahead<T>& ahead, Rows<V> to,
+              Rows<std::uint8_t> also_codes, bool counts, Partial& counted) const {
+    if (counts) encode_in_range<Format, true>(source, x, s.rows, scale, descale, ahead, to, also_codes, counted);
+    else encode_in_range<Format, false>(source, x, s.rows, scale, descale, ahead, to, also_codes, counted);
   }
   /// Puts a whole strip of values in range where a direct orientation wants it, and, transposed, where `turned_too` says; with codes
   /// when others wait for them.
@@ -196,9 +198,9 @@ struct Worker {
     if (route.direct)
       put_direct(x, s, by.scale, by.descale, ahead, route.of_rows ? rows : cols, route.turns ? ahead.cols : Place{},
                  compares || route.rows_wait || route.cols_wait ? to : Rows<std::uint8_t>{}, flushed, counted);
-    else if (range == Range::unknown) encode_any<Source, Format>(x, s.rows, by.scale, ahead, to, counted);
+    else if (range == Range::unknown) encode_any<Format>(source, x, s.rows, by.scale, ahead, to, counted);
     else encode(x, s, by.scale, by.scale, ahead, Rows<std::uint8_t>{}, to, flushed, counted);
-    if (compares) measure_strip<Source, Format>(x.at, x.stride, s.rows, by.descale, codes, seen);
+    if (compares) measure_strip<Format>(source, x.at, x.stride, s.rows, by.descale, codes, seen);
     if (route.straight) return;
     if (route.rows_wait) put(rows, ahead.rows, s, by.descale);
     if (route.cols_wait) put(cols, ahead.cols, s, by.descale);
@@ -206,11 +208,11 @@ struct Worker {
 
   /// max |x| of a strip's numbers; clears `finite` when it has others.
   float maximum_of(const T* x, std::int64_t ld, const Strip& s, bool& finite) {
-    const float bound = strip_maximum<Source>(x, ld, s.rows);
+    const float bound = strip_maximum(source, x, ld, s.rows);
     if (is_finite(bound)) return bound;
     finite = false;
     float most = 0;
-    for (int r = 0; r < s.rows; ++r) most = larger(maximum_of_numbers<Source>(x + r * ld, strip_size), most);
+    for (int r = 0; r < s.rows; ++r) most = larger(maximum_of_numbers(source, x + r * ld, strip_size), most);
     return most;
   }
 
@@ -235,10 +237,10 @@ struct Worker {
 
   void row_vectors(const T* x, std::int64_t ld, const Strip& s) {
     const int n = rows.block.cols, shift = shift_of(n), segments = (s.cols + n - 1) >> shift, blocks = s.rows * segments;
-    row_maxima<Source>(x, ld, s.rows, shift, segments, scales.amax);
+    row_maxima(source, x, ld, s.rows, shift, segments, scales.amax);
     const bool finite = all_finite(scales.amax, blocks);
     if (!finite)
-      for (int i = 0; i < blocks; ++i) scales.amax[i] = maximum_of_numbers<Source>(x + i / segments * ld + i % segments * n, n);
+      for (int i = 0; i < blocks; ++i) scales.amax[i] = maximum_of_numbers(source, x + i / segments * ld + i % segments * n, n);
     const bool beyond = scales.derive(rule_of<Format>(sink, rows), 0, blocks, true, seen);
     put_descales(rows, s.row0, s.rows, s.col0 / n, segments, scales, segments, 1);
     emit<AlongRows>({x, ld}, s, {{scales.scale, segments, shift}, {scales.descale, segments, shift}}, range(finite, beyond), Into::rows);
@@ -248,14 +250,14 @@ struct Worker {
   bool raise_columns(const T* x, std::int64_t ld, int n, float* amax) {
     alignas(64) float bound[strip_size];
     __builtin_memcpy(bound, amax, sizeof bound);
-    column_maxima<Source>(x, ld, n, bound);
+    column_maxima(source, x, ld, n, bound);
     const bool finite = all_finite(bound, strip_size);
     if (finite) {
       __builtin_memcpy(amax, bound, sizeof bound);
     } else {
       for (int r = 0; r < n; ++r)
         for (int c = 0; c < strip_size; c += width)
-          store_raw(amax, Full{c}, larger(magnitude(Source::load(x + r * ld, Full{c})), load_raw<Vec>(amax, Full{c})));
+          store_raw(amax, Full{c}, larger(magnitude(source.load(x + r * ld, Full{c})), load_raw<Vec>(amax, Full{c})));
     }
     return finite;
   }
@@ -277,10 +279,10 @@ struct Worker {
   void whole_rows(const T* x, std::int64_t row0, int n) {
     bool finite = true;
     for (int r = 0; r < n; ++r) {
-      scales.amax[r] = maximum<Source>(x + r * C, C);
+      scales.amax[r] = maximum(source, x + r * C, C);
       if (is_finite(scales.amax[r])) continue;
       finite = false;
-      scales.amax[r] = maximum_of_numbers<Source>(x + r * C, C);
+      scales.amax[r] = maximum_of_numbers(source, x + r * C, C);
     }
     const bool beyond = scales.derive(rule_of<Format>(sink, rows), 0, n, true, seen);
     put_descales(rows, row0, n, 0, 1, scales, 1, 0);

@@ -8,11 +8,25 @@
 
 namespace octet::cuda {
 
+/// Codes of a matrix in memory, for a row body. Row bodies compute addresses from it, in constant memory, to save registers.
+struct CodedRows;
+
 /// A row of codes from column `at` on, a multiple of the block, with a scale per block of the row.
 struct CodedRow {
+  const CodedRows& rows;
+  int row, at = 0;
+  __device__ __forceinline__ CodedRow operator+(std::int64_t columns) const { return {rows, row, at + int(columns)}; }
+};
+
+template <int N>
+struct CodedPackLanes;
+
+struct CodedRows {
   const std::uint8_t *codes, *scales;
-  std::int64_t at = 0;
-  __device__ __forceinline__ CodedRow operator+(std::int64_t columns) const { return {codes, scales, at + columns}; }
+  int cols, scales_of_row;
+  template <int N>
+  using Lanes = CodedPackLanes<N>;
+  __device__ __forceinline__ CodedRow operator()(int row) const { return {*this, row}; }
 };
 
 /// Lanes that also load a pack of codes; all of it is in one block.
@@ -20,8 +34,9 @@ template <int N>
 struct CodedPackLanes : PackLanes<N> {
   using PackLanes<N>::load;
   __device__ __forceinline__ Pack<N> load(const CodedRow& x, std::int64_t i) const {
-    const std::uint8_t* const from = x.codes + x.at + i;
-    const float scale = decode_e8m0(x.scales[(x.at + i) / ops::saved_block]);
+    const int at = x.at + int(i);
+    const std::uint8_t* const from = row_of(x.rows.codes, x.row, x.rows.cols) + at;
+    const float scale = decode_e8m0(row_of(x.rows.scales, x.row, x.rows.scales_of_row)[at / ops::saved_block]);
     Pack<N> out;
     if constexpr (N == 8) {
       const uint2 codes = *reinterpret_cast<const uint2*>(from);
@@ -44,22 +59,12 @@ struct ValueRows {
   using Lanes = PackLanes<N>;
   __device__ __forceinline__ const T* operator()(int row) const { return row_of(values, row, cols); }
 };
-/// The same of codes.
-struct CodedRows {
-  const std::uint8_t *codes, *scales;
-  int cols;
-  std::int64_t scales_of_row;
-  template <int N>
-  using Lanes = CodedPackLanes<N>;
-  __device__ __forceinline__ CodedRow operator()(int row) const { return {row_of(codes, row, cols), scales + row * scales_of_row}; }
-};
 
 template <class T>
 struct SavingRows;
 
 /// Columns of a row from `at` on, whose values are encoded as they are loaded. Each thread finds the maximum of its pack's block, which is
-/// in the L1 cache: no thread waits for another, and loading twice stores the same codes. Addresses are computed from the rows, in constant
-/// memory, to save registers.
+/// in the L1 cache: no thread waits for another, and loading twice stores the same codes.
 template <class T>
 struct SavingRow {
   const SavingRows<T>& rows;
@@ -104,7 +109,7 @@ struct SavingPackLanes : PackLanes<N> {
 #pragma unroll
       for (int j = 0; j < N; ++j) codes[j] = encode<E4M3>(v.v[j] * s.scale);
     }
-    if (at % ops::saved_block == 0) rows.scales[x.row * rows.scales_of_row + block] = std::uint8_t(s.code);
+    if (at % ops::saved_block == 0) row_of(rows.scales, x.row, rows.scales_of_row)[block] = std::uint8_t(s.code);
     return v;
   }
 };
@@ -113,8 +118,7 @@ template <class T>
 struct SavingRows {
   const T* values;
   std::uint8_t *codes, *scales;
-  int cols;
-  std::int64_t scales_of_row;
+  int cols, scales_of_row;
   template <int N>
   using Lanes = SavingPackLanes<N>;
   __device__ __forceinline__ SavingRow<T> operator()(int row) const { return {*this, row}; }
@@ -127,7 +131,7 @@ void with_rows(const ops::Saved& x, const F& f) {
   if (!x.coded()) return f(ValueRows<T>{x.values.as<T>(), cols}, packs_of_eight(x.values));
   if constexpr (!std::is_same_v<T, Fp16>) {  // see check_saved()
     const Quantized& q = x.codes;
-    f(CodedRows{q.codes.u8(), q.descales.u8(), cols, q.descales.shape[1]}, packs_of_eight(q.codes));
+    f(CodedRows{q.codes.u8(), q.descales.u8(), cols, int(q.descales.shape[1])}, packs_of_eight(q.codes));
   }
 }
 
@@ -137,7 +141,7 @@ void with_saving_rows(const ops::Saved& x, const F& f) {
   if (!x.values || !x.codes) return with_rows<T>(x, f);
   if constexpr (!std::is_same_v<T, Fp16>) {
     const Quantized& q = x.codes;
-    f(SavingRows<T>{x.values.as<T>(), q.codes.u8(), q.descales.u8(), int(x.shape[1]), q.descales.shape[1]}, packs_of_eight(x.values));
+    f(SavingRows<T>{x.values.as<T>(), q.codes.u8(), q.descales.u8(), int(x.shape[1]), int(q.descales.shape[1])}, packs_of_eight(x.values));
   }
 }
 

@@ -55,7 +55,8 @@ struct TileJob {
 /// The pass in which values are made: plain values are stored, and codes of every scale that is known or local; maxima are collected for
 /// the others. Clears the maxima.
 TileJob first_job(Queue, const ops::Sink&);
-/// The second pass: turns maxima into scales, then encodes `values`. Does nothing if all codes were stored in the first pass.
-void encode_waiting(Queue, const ops::Sink&, const Tensor& values);
+/// The second pass: turns maxima into scales, then encodes `values`; those of FP16 are multiplied by `descale`. Does nothing if all codes
+/// were stored in the first pass.
+void encode_waiting(Queue, const ops::Sink&, const Tensor& values, const Tensor& descale = {});
 
 }  // namespace octet::cuda

@@ -1,0 +1,27 @@
+# liboctet_mpi.so, the only part that is linked with MPI (*.mpi.cpp), built where MPI is found. It is opened when ranks are first asked for,
+# so the program needs no MPI.
+set(OCTET_MPI AUTO CACHE STRING "Ranks as processes over MPI: ON, OFF, or AUTO, which is where MPI is found")
+if(NOT OCTET_MPI STREQUAL "OFF")
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(NOT MPI_CXX_FOUND AND OCTET_MPI STREQUAL "ON")
+    message(FATAL_ERROR "OCTET_MPI=ON, but no MPI is found: install the Debian package libopenmpi-dev")
+  endif()
+endif()
+message(STATUS "Ranks over MPI: ${MPI_CXX_FOUND}")
+
+target_link_libraries(octet_comm PUBLIC ${CMAKE_DL_LIBS})
+set_source_files_properties(octet/comm/mpi/module.cpp PROPERTIES COMPILE_DEFINITIONS OCTET_LIBRARY_FOLDER="${CMAKE_INSTALL_LIBDIR}"
+                            SKIP_PRECOMPILE_HEADERS ON)
+if(MPI_CXX_FOUND)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/octet/comm/*.mpi.cpp)
+  add_library(octet_mpi MODULE ${sources})
+  target_compile_features(octet_mpi PRIVATE cxx_std_20)
+  target_include_directories(octet_mpi PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(octet_mpi PRIVATE MPI::MPI_CXX)
+  set_target_properties(octet_mpi PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} CXX_VISIBILITY_PRESET default)
+  install(TARGETS octet_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/octet)
+  if(OCTET_TESTS)
+    add_dependencies(octet_comm_tests octet_mpi)
+  endif()
+endif()

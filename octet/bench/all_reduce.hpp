@@ -1,0 +1,62 @@
+#pragma once
+
+#include "octet/bench/timing.hpp"
+#include "octet/comm/communicator.hpp"
+#include "octet/json/value.hpp"
+
+namespace octet::bench {
+
+/// Options of `octet bench allreduce`.
+struct AllReducePlan {
+  std::vector<std::int64_t> bytes;  // of the tensors, in the type that is summed
+  int ranks = 0;                    // threads of this process; 0: 2, or the processes that mpirun or srun started
+  std::vector<int> quality_ranks;   // numbers of ranks whose sums are compared with FP64
+  Effort effort;
+  double limit_seconds = 60;  // how long a rank waits for others
+};
+
+/// The ways in which ranks sum a tensor.
+enum class SumWay : std::uint8_t { f32, bf16, e4m3, e4m3_shared, e4m3_prescaled, e4m3_postscaled };
+std::string_view name(SumWay);
+
+/// The time of one size.
+struct AllReduceRow {
+  SumWay way;
+  std::int64_t bytes = 0;       // of the tensor
+  std::int64_t bytes_sent = 0;  // by a rank, from its counters
+  Timing seconds;
+  int ranks = 1;
+
+  double algorithm_rate() const { return double(bytes) / seconds.median; }
+  /// The rate at which a rank's link would be used by an algorithm that sends no byte twice: algorithm_rate() * 2 (ranks - 1) / ranks.
+  double bus_rate() const { return algorithm_rate() * 2 * (ranks - 1) / ranks; }
+};
+
+/// How near the sums of all elements are to those in FP64.
+struct SumQuality {
+  SumWay way;
+  bool coherent = false;  // all ranks have the same values
+  int ranks = 1;
+  double decibel = 0;                  // 20 log10(|sum| / |error|)
+  double underflow = 0, overflow = 0;  // shares: of sent values that became 0, of sums that have the largest code
+  double mu = 1;                       // of e4m3_shared, after its last step
+};
+
+struct AllReduceResult {
+  std::string backend, machine;
+  int ranks = 1;
+  bool reports = true;  // false on processes other than rank 0, which have no rows
+  std::vector<AllReduceRow> rows;
+  std::vector<SumQuality> quality;
+};
+
+/// Throws ConfigError on impossible options, CommError.
+AllReduceResult measure_all_reduce(const AllReducePlan&);
+
+/// Sums of log-normal magnitudes (sigma 2) with random signs, 131,072 values per rank, by every way.
+std::vector<SumQuality> measure_sum_quality(const std::vector<int>& ranks, double limit_seconds);
+
+std::string table_text(const AllReduceResult&);
+json::Value to_json(const AllReduceResult&);
+
+}  // namespace octet::bench

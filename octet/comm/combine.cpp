@@ -1,0 +1,13 @@
+#include "octet/comm/combine.hpp"
+
+#include "octet/comm/combine.kernels.hpp"
+
+namespace octet::comm {
+
+void combine(Reduction reduction, std::span<const void* const> in, const Tensor& to) {
+  check(!in.empty(), "combine: there are no inputs");
+  dispatch<float, Bf16, double, std::int32_t, std::int64_t>(to.dtype, "combine", []<class T>() {});
+  OCTET_RUN(combine, reduction, in.data(), std::int64_t(in.size()), to);
+}
+
+}  // namespace octet::comm

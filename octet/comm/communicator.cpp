@@ -1,0 +1,91 @@
+#include "octet/comm/communicator.hpp"
+
+namespace octet::comm {
+namespace {
+
+bool can_reduce(DType t) { return t == DType::f32 || t == DType::bf16 || t == DType::f64 || t == DType::i32 || t == DType::i64; }
+
+void check_reduced(const char* who, const Tensor& x) {
+  check(can_reduce(x.dtype), "{}: wants f32, bf16, f64, i32 or i64, got {} {}", who, x.dtype, x.shape);
+}
+void check_parts(const char* who, const Tensor& whole, const Tensor& part, int size) {
+  check(whole.dtype == part.dtype && whole.count() == size * part.count(), "{}: {} {} must be {} times {} {}, one part per rank", who,
+        whole.dtype, whole.shape, size, part.dtype, part.shape);
+}
+
+}  // namespace
+
+Communicator::Communicator(int rank, int size) : rank_(rank), size_(size) {
+  check(size >= 1 && rank >= 0 && rank < size, "communicator: rank {} of {}", rank, size);
+}
+
+Traffic Communicator::traffic() const {
+  Traffic sum;
+  for (const Traffic& t : traffic_) sum = sum + t;
+  return sum;
+}
+
+void Communicator::count(const Call& c) {
+  Traffic& t = traffic_[std::size_t(c.kind)];
+  t = t + Traffic{1, bytes_sent(c, rank_, size_)};
+}
+
+void Communicator::start(Stream& stream, const Call& call, const Call* second) {
+  count(call);
+  if (second != nullptr) count(*second);
+  run(stream, call, second);
+}
+
+void Communicator::all_reduce(Stream& stream, const Tensor& x, Reduction reduction) {
+  check_reduced("all_reduce", x);
+  start(stream, {Collective::all_reduce, x, x, reduction});
+}
+
+void Communicator::reduce_scatter(Stream& stream, const Tensor& from, const Tensor& to, Reduction reduction) {
+  check_reduced("reduce_scatter", from);
+  check_parts("reduce_scatter", from, to, size_);
+  start(stream, {Collective::reduce_scatter, from, to, reduction});
+}
+
+void Communicator::all_gather(Stream& stream, const Tensor& from, const Tensor& to) {
+  check_parts("all_gather", to, from, size_);
+  start(stream, {Collective::all_gather, from, to});
+}
+
+void Communicator::all_to_all(Stream& stream, const Tensor& from, const Tensor& to) {
+  check(from.dtype == to.dtype && from.count() == to.count() && from.count() % size_ == 0,
+        "all_to_all: {} {} and {} {} must be of one dtype and size, a multiple of {} ranks", from.dtype, from.shape, to.dtype, to.shape,
+        size_);
+  check(from.u8() + from.bytes() <= to.u8() || to.u8() + to.bytes() <= from.u8(), "all_to_all: the two tensors overlap");
+  start(stream, {Collective::all_to_all, from, to});
+}
+
+void Communicator::broadcast(Stream& stream, const Tensor& x, int root) {
+  check(root >= 0 && root < size_, "broadcast: there is no rank {} of {}", root, size_);
+  start(stream, {Collective::broadcast, x, x, Reduction::sum, root});
+}
+
+void Communicator::send(Stream& stream, const Tensor& x, int to) {
+  check(to >= 0 && to < size_ && to != rank_, "send: rank {} of {} cannot send to rank {}", rank_, size_, to);
+  start(stream, {Collective::send, x, {}, Reduction::sum, to});
+}
+
+void Communicator::receive(Stream& stream, const Tensor& x, int from) {
+  check(from >= 0 && from < size_ && from != rank_, "receive: rank {} of {} cannot receive from rank {}", rank_, size_, from);
+  start(stream, {Collective::receive, {}, x, Reduction::sum, from});
+}
+
+void Communicator::exchange(Stream& stream, const Tensor& out, int to, const Tensor& in, int from) {
+  check(to >= 0 && to < size_ && from >= 0 && from < size_ && to != rank_ && from != rank_,
+        "exchange: rank {} of {} cannot send to rank {} and receive from rank {}", rank_, size_, to, from);
+  const Call second{Collective::receive, {}, in, Reduction::sum, from};
+  start(stream, {Collective::send, out, {}, Reduction::sum, to}, &second);
+}
+
+void Communicator::barrier(Stream& stream) { start(stream, {Collective::barrier}); }
+
+void require_host_memory(const Stream& stream, std::string_view backend) {
+  check(stream.device() != Device::cuda, "the {} communicator exchanges tensors of the host; a GPU's need the NCCL communicator", backend);
+}
+
+}  // namespace octet::comm

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "octet/comm/comm_error.hpp"
+#include "octet/tensor/stream.hpp"
+
+namespace octet::comm {
+
+/// Ranks that exchange tensors. All ranks call the same collectives in the same order, each with tensors of equal size and dtype.
+///
+/// - Tensors are flat: shapes matter only by their count. Callers own the memory. Workspace comes from the stream's scratch.
+/// - A call is work of the stream. On a CPU it is done when the function returns. On a GPU it is queued: call finish() before the host
+/// reads.
+/// - Tensors live on the stream's device. On the null device a call is counted and nothing else.
+/// - Sums on a CPU are added in the order of ranks: f32 and bf16 in FP32, bf16 then rounded once to nearest even, f64 in FP64. The same
+/// bits
+///   on every CPU backend and at any timing. On a GPU the library chooses the order.
+/// - Failures are CommError, within the backend's time limit. Wrong arguments are ContractError before anything is sent.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// x[i] = reduction over ranks of x[i]. f32, bf16, f64, i32 or i64.
+  void all_reduce(Stream&, const Tensor& x, Reduction);
+  /// to[i] = reduction over ranks of from[rank() * n + i], where n is to's count. from: size() * n values. `to` may be that part of `from`.
+  void reduce_scatter(Stream&, const Tensor& from, const Tensor& to, Reduction);
+  /// to[r * n + i] = from[i] of rank r, where n is from's count. Any dtype. `from` may be the own part of `to`.
+  void all_gather(Stream&, const Tensor& from, const Tensor& to);
+  /// to[r * n + i] = from[rank() * n + i] of rank r, where n is a size()-th of either count. Any dtype; the two do not overlap.
+  void all_to_all(Stream&, const Tensor& from, const Tensor& to);
+  /// x = x of rank `root`. Any dtype.
+  void broadcast(Stream&, const Tensor& x, int root);
+  /// One tensor to, or from, another rank. A send may wait for its receive, so two ranks that send to each other call exchange().
+  void send(Stream&, const Tensor& x, int to);
+  void receive(Stream&, const Tensor& x, int from);
+  /// A send and a receive at once; counted as one of each.
+  void exchange(Stream&, const Tensor& out, int to, const Tensor& in, int from);
+  /// Returns when all ranks have come, and on a GPU when their queued work is done.
+  void barrier(Stream&);
+
+  /// Returns when the queued work is done, within the time limit, which wait(Stream&) does not have. Nothing to do on a CPU.
+  virtual void finish(Stream&) {}
+  /// Ranks with one color form a communicator each, in the order of (key, rank). All ranks call it.
+  virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+
+  const Traffic& traffic(Collective c) const { return traffic_[std::size_t(c)]; }
+  Traffic traffic() const;
+  /// The step that errors name.
+  void set_step(std::int64_t step) { step_ = step; }
+  std::int64_t step() const { return step_; }
+
+ protected:
+  Communicator(int rank, int size);
+  /// Carries out a checked call. `second` is the receive of an exchange, else null.
+  virtual void run(Stream&, const Call&, const Call* second) = 0;
+  /// The error of this rank about a peer.
+  CommError error(const Call& call, int peer, const std::string& what) const { return {call, rank_, size_, step_, peer, what}; }
+
+ private:
+  void start(Stream&, const Call&, const Call* second = nullptr);
+  void count(const Call&);
+
+  int rank_, size_;
+  std::int64_t step_ = -1;
+  std::array<Traffic, collectives> traffic_{};
+};
+
+/// Backends of the host's memory call it first: throws ContractError for a stream of a GPU.
+void require_host_memory(const Stream&, std::string_view backend);
+
+}  // namespace octet::comm

@@ -1,0 +1,53 @@
+#include "octet/comm/mesh.hpp"
+
+#include <set>
+
+namespace octet::comm {
+namespace {
+
+std::string product_text(const std::vector<Axis>& axes) {
+  std::vector<std::string> factors;
+  for (const Axis& a : axes) factors.push_back(format("{} = {}", a.name, a.size));
+  return joined(factors, " x ");
+}
+
+void check_axes(const std::vector<Axis>& axes, int size) {
+  std::set<std::string_view> names;
+  std::int64_t product = 1;
+  for (const Axis& a : axes) {
+    check(!a.name.empty() && names.insert(a.name).second, "mesh: the name \"{}\" of an axis is empty or repeated", a.name);
+    if (a.size < 1) throw ConfigError(format("ranks: the axis {} has {} ranks; it needs at least 1", a.name, a.size));
+    product *= a.size;
+    if (product > size) break;
+  }
+  if (product != size)
+    throw ConfigError(format("ranks: {} do not multiply to the {} ranks that were started; change an axis or the number of ranks",
+                             product_text(axes), size));
+}
+
+}  // namespace
+
+Mesh::Mesh(Communicator& world, std::vector<Axis> axes) : world_(world), axes_(std::move(axes)) {
+  check_axes(axes_, world.size());
+  int stride = 1;
+  for (const Axis& a : axes_) {
+    const int coordinate = world.rank() / stride % a.size;
+    along_.push_back(world.split(world.rank() - coordinate * stride, coordinate));
+    stride *= a.size;
+  }
+}
+
+bool Mesh::has(std::string_view axis) const {
+  for (const Axis& a : axes_)
+    if (a.name == axis) return true;
+  return false;
+}
+
+Communicator& Mesh::along(std::string_view axis) const {
+  for (std::size_t i = 0; i < axes_.size(); ++i)
+    if (axes_[i].name == axis) return *along_[i];
+  check(false, "mesh: there is no axis {} among {}", axis, product_text(axes_));
+  return world_;
+}
+
+}  // namespace octet::comm

@@ -1,0 +1,212 @@
+#include "octet/comm/mpi/mpi.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "octet/base/clock.hpp"
+#include "octet/base/log.hpp"
+#include "octet/comm/combine.hpp"
+#include "octet/comm/mpi/module.hpp"
+
+namespace octet::comm {
+namespace {
+
+std::string text_of(int code) {
+  char text[512] = {};
+  mpi_transport().describe(code, text, sizeof text);
+  return text;
+}
+
+// Whether the request is done within the limit. Testing is what moves the bytes, so it sleeps only where a rank seems to be late.
+// Throws DeviceError with MPI's own words.
+bool done_within(MpiRequest* request, double limit_seconds) {
+  const double start = monotonic_seconds();
+  for (std::int64_t i = 0;; ++i) {
+    int done = 0;
+    if (const int code = mpi_transport().test(request, &done); code != 0) throw DeviceError(text_of(code));
+    if (done != 0) return true;
+    const double waited = monotonic_seconds() - start;
+    if (waited > limit_seconds) return false;
+    if (waited > 0.2) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else if (i > 100) std::this_thread::yield();  // ranks may have fewer processors than they need
+  }
+}
+
+// MPI from its start to its end.
+class Session {
+ public:
+  explicit Session(double limit_seconds) : limit_seconds(limit_seconds) {
+    static bool used = false;
+    check(!used, "connect_mpi: MPI can be started once per process");
+    used = true;
+    if (const int code = mpi_transport().open(&world); code != 0) throw DeviceError(format("MPI cannot be started: {}", text_of(code)));
+  }
+  // Finalizing waits for all ranks without a limit, so they come to a barrier first.
+  ~Session() {
+    try {
+      MpiRequest* request = nullptr;
+      if (!lost && mpi_transport().barrier(world, &request) == 0 && done_within(request, limit_seconds)) mpi_transport().close();
+    } catch (const Error& e) {
+      log::warn("MPI is not finalized: {}", e.what());
+    }
+  }
+  Session(const Session&) = delete;
+
+  MpiGroup* world = nullptr;
+  double limit_seconds;
+  bool lost = false;
+};
+
+Tensor part(const Tensor& x, std::int64_t begin, std::int64_t n) { return {x.u8() + std::size_t(begin) * size_of(x.dtype), {n}, x.dtype}; }
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(std::shared_ptr<Session> session, MpiGroup* group)
+      : Communicator(mpi_transport().rank(group), mpi_transport().size(group)), session_(std::move(session)), group_(group) {}
+  ~MpiCommunicator() override {
+    if (group_ != session_->world && !session_->lost) mpi_transport().free(group_);
+  }
+  std::unique_ptr<Communicator> split(int color, int key) override;
+
+ private:
+  void run(Stream&, const Call&, const Call* second) override;
+  void all_reduce(Stream&, const Call&);
+  void reduce_scatter(Stream&, const Call&);
+  void add(const Call&, const Tensor& parts, const Tensor& to) const;
+  void transfer(const Call&, const Call* second);
+
+  void exchange_parts(const Call&, const Tensor& from, const Tensor& to);
+  void gather_parts(const Call&, const void* from, const Tensor& to);
+
+  /// Starts a transfer, by f(request), and completes it.
+  template <class Start>
+  void complete(const Call& call, Start start) {
+    MpiRequest* request = nullptr;
+    require(call, start(&request));
+    complete(call, request);
+  }
+  void complete(const Call&, MpiRequest*);
+  void require(const Call&, int code);
+  [[noreturn]] void lose(const Call&, const std::string& what);
+
+  std::shared_ptr<Session> session_;
+  MpiGroup* group_;
+};
+
+void MpiCommunicator::lose(const Call& call, const std::string& what) {
+  session_->lost = true;
+  const bool pair = call.kind == Collective::send || call.kind == Collective::receive;
+  throw error(call, pair ? call.peer : -1, what);
+}
+
+void MpiCommunicator::require(const Call& call, int code) {
+  if (code != 0) lose(call, "MPI: " + text_of(code));
+}
+
+void MpiCommunicator::complete(const Call& call, MpiRequest* request) {
+  bool done = false;
+  try {
+    done = done_within(request, session_->limit_seconds);
+  } catch (const DeviceError& e) {
+    lose(call, format("MPI: {}", e.what()));
+  }
+  const bool pair = call.kind == Collective::send || call.kind == Collective::receive;
+  if (!done)
+    lose(call, pair ? format("rank {} has not come within {} s", call.peer, session_->limit_seconds)
+                    : format("not all ranks have come within {} s", session_->limit_seconds));
+}
+
+void MpiCommunicator::exchange_parts(const Call& call, const Tensor& from, const Tensor& to) {
+  const std::size_t bytes = to.bytes() / std::size_t(size());
+  complete(call, [&](MpiRequest** r) { return mpi_transport().all_to_all(group_, from.data, to.data, bytes, r); });
+}
+
+void MpiCommunicator::gather_parts(const Call& call, const void* from, const Tensor& to) {
+  const std::size_t bytes = to.bytes() / std::size_t(size());
+  const void* const own = to.u8() + std::size_t(rank()) * bytes;
+  complete(call, [&](MpiRequest** r) { return mpi_transport().all_gather(group_, from == own ? nullptr : from, to.data, bytes, r); });
+}
+
+// parts: [size, to's count].
+void MpiCommunicator::add(const Call& call, const Tensor& parts, const Tensor& to) const {
+  std::vector<const void*> in;
+  for (int r = 0; r < size(); ++r) in.push_back(part(parts, r * to.count(), to.count()).data);
+  combine(call.reduction, in, to);
+}
+
+void MpiCommunicator::reduce_scatter(Stream& stream, const Call& call) {
+  const Scope scope(stream);
+  const Tensor parts = stream.empty({call.from.count()}, call.from.dtype, Lifetime::scratch, Category::workspace);
+  if (stream.device() == Device::null) return;
+  exchange_parts(call, call.from, parts);
+  add(call, parts, call.to);
+}
+
+// Few values are added by every rank, many by the rank whose share they are. Shares are of equal size: the last may be padded.
+void MpiCommunicator::all_reduce(Stream& stream, const Call& call) {
+  constexpr std::size_t few_bytes = 4096;
+  const Tensor& x = call.to;
+  const Scope scope(stream);
+  const bool few = x.bytes() <= few_bytes;
+  const std::int64_t share = few ? x.count() : ceil_div(x.count(), std::int64_t(size()));
+  const Tensor parts = stream.empty({size() * share}, x.dtype, Lifetime::scratch, Category::workspace);
+  const Tensor padded = stream.empty({few ? 0 : size() * share}, x.dtype, Lifetime::scratch, Category::workspace);
+  if (stream.device() == Device::null) return;
+  if (few) {
+    gather_parts(call, x.data, parts);
+    return add(call, parts, x);
+  }
+  std::memcpy(padded.data, x.data, x.bytes());
+  std::memset(padded.u8() + x.bytes(), 0, padded.bytes() - x.bytes());
+  exchange_parts(call, padded, parts);
+  const Tensor own = part(padded, rank() * share, share);
+  add(call, parts, own);
+  gather_parts(call, own.data, padded);
+  std::memcpy(x.data, padded.data, x.bytes());
+}
+
+void MpiCommunicator::transfer(const Call& call, const Call* second) {
+  const auto send = [&](MpiRequest** r) { return mpi_transport().send(group_, call.from.data, call.from.bytes(), call.peer, r); };
+  const auto receive = [&](const Call& c, MpiRequest** r) { return mpi_transport().receive(group_, c.to.data, c.to.bytes(), c.peer, r); };
+  if (call.kind == Collective::receive) return complete(call, [&](MpiRequest** r) { return receive(call, r); });
+  MpiRequest* incoming = nullptr;
+  if (second != nullptr) require(*second, receive(*second, &incoming));
+  complete(call, send);
+  if (incoming != nullptr) complete(*second, incoming);
+}
+
+void MpiCommunicator::run(Stream& stream, const Call& call, const Call* second) {
+  require_host_memory(stream, "MPI");
+  if (session_->lost) throw error(call, -1, "MPI has failed before");
+  if (call.kind == Collective::all_reduce) return all_reduce(stream, call);
+  if (call.kind == Collective::reduce_scatter) return reduce_scatter(stream, call);
+  if (stream.device() == Device::null) return;
+  switch (call.kind) {
+    case Collective::all_gather: return gather_parts(call, call.from.data, call.to);
+    case Collective::all_to_all: return exchange_parts(call, call.from, call.to);
+    case Collective::broadcast:
+      return complete(call, [&](MpiRequest** r) { return mpi_transport().broadcast(group_, call.to.data, call.to.bytes(), call.peer, r); });
+    case Collective::barrier: return complete(call, [&](MpiRequest** r) { return mpi_transport().barrier(group_, r); });
+    default: return transfer(call, second);
+  }
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
+  MpiGroup* part = nullptr;
+  require({}, mpi_transport().split(group_, color, key, &part));
+  auto made = std::make_unique<MpiCommunicator>(session_, part);
+  made->set_step(step());
+  return made;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> connect_mpi(double limit_seconds) {
+  if (!(limit_seconds > 0)) throw ConfigError(format("ranks cannot wait {} s for each other; choose more than 0", limit_seconds));
+  auto session = std::make_shared<Session>(limit_seconds);
+  MpiGroup* const world = session->world;
+  return std::make_unique<MpiCommunicator>(std::move(session), world);
+}
+
+}  // namespace octet::comm

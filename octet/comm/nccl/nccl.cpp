@@ -1,0 +1,237 @@
+#include "octet/comm/nccl/nccl.hpp"
+
+#if defined(OCTET_HAS_CUDA) && __has_include(<nccl.h>)
+
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "octet/base/clock.hpp"
+#include "octet/comm/nccl/library.hpp"
+#include "octet/tensor/cuda/device.hpp"
+
+namespace octet::comm {
+
+const Nccl& nccl() {
+  static const Nccl* const it = [] {
+    setenv("NCCL_NVLS_ENABLE", "0", 0);
+    void* const library = cuda::open_library("libnccl.so.2");
+    auto n = std::make_unique<Nccl>();
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(cuda::function_in(library, name));
+    };
+    find(n->make_id, "ncclGetUniqueId"), find(n->init, "ncclCommInitRankConfig"), find(n->split, "ncclCommSplit");
+    find(n->destroy, "ncclCommDestroy"), find(n->abort, "ncclCommAbort"), find(n->state, "ncclCommGetAsyncError");
+    find(n->rank, "ncclCommUserRank"), find(n->size, "ncclCommCount");
+    find(n->text, "ncclGetErrorString"), find(n->last_error, "ncclGetLastError");
+    find(n->all_reduce, "ncclAllReduce"), find(n->reduce_scatter, "ncclReduceScatter"), find(n->all_gather, "ncclAllGather");
+    find(n->broadcast, "ncclBroadcast"), find(n->send, "ncclSend"), find(n->receive, "ncclRecv");
+    find(n->begin_group, "ncclGroupStart"), find(n->end_group, "ncclGroupEnd");
+    return n.release();
+  }();
+  return *it;
+}
+
+namespace {
+
+std::string text_of(ncclResult_t result, ncclComm_t comm) {
+  const char* const more = nccl().last_error(comm);
+  return format("NCCL: {}{}{}", nccl().text(result), more != nullptr && *more != 0 ? ": " : "", more != nullptr ? more : "");
+}
+
+ncclDataType_t type_of(DType t) {
+  switch (t) {
+    case DType::f32: return ncclFloat32;
+    case DType::bf16: return ncclBfloat16;
+    case DType::f64: return ncclFloat64;
+    case DType::i32: return ncclInt32;
+    default: return ncclInt64;
+  }
+}
+ncclRedOp_t operation(Reduction r) { return r == Reduction::sum ? ncclSum : ncclMax; }
+
+// Calls return at once: a rank that waits for a lost one can end its communicator.
+ncclConfig_t not_blocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+// Between two questions: a wait that is short stays awake.
+void pause(double waited_seconds) {
+  if (waited_seconds > 1e-3) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  else std::this_thread::yield();
+}
+
+// The result of a call under way, or ncclInProgress after the limit.
+ncclResult_t settle(ncclComm_t comm, double limit_seconds) {
+  const double start = monotonic_seconds();
+  for (;;) {
+    ncclResult_t state = ncclInProgress;
+    if (const ncclResult_t asked = nccl().state(comm, &state); asked != ncclSuccess) return asked;
+    const double waited = monotonic_seconds() - start;
+    if (state != ncclInProgress || waited > limit_seconds) return state;
+    pause(waited);
+  }
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(ncclComm_t comm, int rank, int size, double limit_seconds)
+      : Communicator(rank, size), comm_(comm), limit_seconds_(limit_seconds) {}
+  ~NcclCommunicator() override {
+    if (comm_ == nullptr) return;
+    if (std::uncaught_exceptions() > 0) nccl().abort(comm_);  // ending in order would wait for queued work of all ranks
+    else nccl().destroy(comm_);
+  }
+  void finish(Stream& stream) override { finish(stream, last_); }
+  std::unique_ptr<Communicator> split(int color, int key) override;
+
+ private:
+  void run(Stream&, const Call&, const Call* second) override;
+  ncclResult_t start(Stream&, const Call&, const Call* second);
+  ncclResult_t start_all_to_all(Stream&, const Call&);
+  void start_barrier(Stream&, const Call&);
+  void finish(Stream&, const Call&);
+  void require(const Call&, ncclResult_t);
+  [[noreturn]] void lose(const Call&, const std::string& what);
+
+  ncclComm_t comm_;
+  double limit_seconds_;
+  Call last_;
+};
+
+void NcclCommunicator::lose(const Call& call, const std::string& what) {
+  if (comm_ != nullptr) nccl().abort(std::exchange(comm_, nullptr));
+  throw error(call, call.peer, what);
+}
+
+void NcclCommunicator::require(const Call& call, ncclResult_t result) {
+  if (result == ncclInProgress) result = settle(comm_, limit_seconds_);
+  if (result == ncclInProgress) lose(call, format("not all ranks have come within {} s", limit_seconds_));
+  if (result != ncclSuccess) lose(call, text_of(result, comm_));
+}
+
+ncclResult_t NcclCommunicator::start_all_to_all(Stream& stream, const Call& call) {
+  const std::size_t bytes = call.to.bytes() / std::size_t(size());
+  nccl().begin_group();
+  for (int r = 0; r < size(); ++r) {
+    nccl().send(call.from.u8() + std::size_t(r) * bytes, bytes, ncclUint8, r, comm_, stream.queue());
+    nccl().receive(call.to.u8() + std::size_t(r) * bytes, bytes, ncclUint8, r, comm_, stream.queue());
+  }
+  return nccl().end_group();
+}
+
+ncclResult_t NcclCommunicator::start(Stream& stream, const Call& call, const Call* second) {
+  const Tensor &from = call.from, &to = call.to;
+  const cuda::Queue queue = stream.queue();
+  const std::size_t count = std::size_t(to.count());
+  switch (call.kind) {
+    case Collective::all_reduce:
+      return nccl().all_reduce(from.data, to.data, count, type_of(to.dtype), operation(call.reduction), comm_, queue);
+    case Collective::reduce_scatter:
+      return nccl().reduce_scatter(from.data, to.data, count, type_of(to.dtype), operation(call.reduction), comm_, queue);
+    case Collective::all_gather: return nccl().all_gather(from.data, to.data, from.bytes(), ncclUint8, comm_, queue);
+    case Collective::broadcast: return nccl().broadcast(from.data, to.data, to.bytes(), ncclUint8, call.peer, comm_, queue);
+    case Collective::all_to_all: return start_all_to_all(stream, call);
+    case Collective::receive: return nccl().receive(to.data, to.bytes(), ncclUint8, call.peer, comm_, queue);
+    default: break;
+  }
+  nccl().begin_group();
+  nccl().send(from.data, from.bytes(), ncclUint8, call.peer, comm_, queue);
+  if (second != nullptr) nccl().receive(second->to.data, second->to.bytes(), ncclUint8, second->peer, comm_, queue);
+  return nccl().end_group();
+}
+
+void NcclCommunicator::start_barrier(Stream& stream, const Call& call) {
+  const Scope scope(stream);
+  const Tensor one = stream.zeros({1}, DType::i32, Lifetime::scratch, Category::workspace);
+  if (stream.device() == Device::null) return;
+  require(call, nccl().all_reduce(one.data, one.data, 1, ncclInt32, ncclSum, comm_, stream.queue()));
+  finish(stream, call);
+}
+
+void NcclCommunicator::run(Stream& stream, const Call& call, const Call* second) {
+  check(stream.device() != Device::cpu, "the NCCL communicator exchanges tensors of a GPU, not of the host");
+  if (comm_ == nullptr) throw error(call, -1, "NCCL has failed before");
+  if (call.kind == Collective::barrier) return start_barrier(stream, call);
+  if (stream.device() == Device::null) return;
+  last_ = call;
+  if (call.whole().count() > 0 || second != nullptr) require(call, start(stream, call, second));
+}
+
+// Errors of the library come before those of the queue, whose kernels wait for the lost rank.
+void NcclCommunicator::finish(Stream& stream, const Call& call) {
+  if (stream.device() != Device::cuda) return;
+  if (comm_ == nullptr) throw error(call, -1, "NCCL has failed before");
+  const double start = monotonic_seconds();
+  for (;;) {
+    const cudaError_t queue = cudaStreamQuery(stream.queue());
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = nccl().state(comm_, &state);
+    if (asked != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
+      lose(call, text_of(asked != ncclSuccess ? asked : state, comm_));
+    if (queue == cudaSuccess) return;
+    if (queue != cudaErrorNotReady) lose(call, format("CUDA: {}", cudaGetErrorString(queue)));
+    const double waited = monotonic_seconds() - start;
+    if (waited > limit_seconds_) lose(call, format("the queued work has not ended within {} s: a rank is late or lost", limit_seconds_));
+    pause(waited);
+  }
+}
+
+std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
+  ncclConfig_t config = not_blocking();
+  ncclComm_t part = nullptr;
+  require({}, nccl().split(comm_, color, key, &part, &config));
+  require({}, settle(part, limit_seconds_));
+  int rank = 0, size = 0;
+  require({}, nccl().rank(part, &rank)), require({}, nccl().size(part, &size));
+  auto made = std::make_unique<NcclCommunicator>(part, rank, size, limit_seconds_);
+  made->set_step(step());
+  return made;
+}
+
+}  // namespace
+
+std::string make_nccl_id() {
+  ncclUniqueId id;
+  if (const ncclResult_t result = nccl().make_id(&id); result != ncclSuccess) throw DeviceError(text_of(result, nullptr));
+  return {id.internal, sizeof id.internal};
+}
+
+std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string& id, double limit_seconds) {
+  ncclUniqueId bytes;
+  check(id.size() == sizeof bytes.internal, "connect_nccl: an id has {} bytes, got {}", sizeof bytes.internal, id.size());
+  std::memcpy(bytes.internal, id.data(), id.size());
+  cuda::facts();  // throws where there is no GPU
+  ncclConfig_t config = not_blocking();
+  ncclComm_t comm = nullptr;
+  ncclResult_t result = nccl().init(&comm, size, bytes, rank, &config);
+  if (result == ncclInProgress || result == ncclSuccess) result = settle(comm, limit_seconds);
+  if (result == ncclSuccess) return std::make_unique<NcclCommunicator>(comm, rank, size, limit_seconds);
+  const std::string what = result == ncclInProgress ? format("not all ranks have come within {} s", limit_seconds) : text_of(result, comm);
+  if (comm != nullptr) nccl().abort(comm);
+  throw CommError({}, rank, size, -1, -1, what);
+}
+
+}  // namespace octet::comm
+
+#else
+
+namespace octet::comm {
+namespace {
+[[noreturn]] void not_built() {
+  throw DeviceError("this program was built without NCCL: GPUs of several ranks need the CUDA toolkit and nccl.h when Octet is built");
+}
+}  // namespace
+
+std::string make_nccl_id() { not_built(); }
+std::unique_ptr<Communicator> connect_nccl(int, int, const std::string&, double) { not_built(); }
+
+}  // namespace octet::comm
+
+#endif

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "octet/comm/communicator.hpp"
+
+namespace octet::comm {
+
+/// The id of a group of GPUs, which rank 0 makes and all ranks must have (comm/rendezvous/rendezvous.hpp).
+/// Opens libnccl.so.2, with NVLink multicast off unless NCCL_NVLS_ENABLE is set. Throws DeviceError if this program was built without
+/// NCCL's header or the library is missing.
+std::string make_nccl_id();
+
+/// One GPU of each rank: the GPU of this process. All ranks call it, with the same id. Calls are queued in the stream; failures of the
+/// library and of other ranks are found by finish() and barrier(), which end the communicator after `limit_seconds` without progress.
+/// Sums are in the library's order. Throws DeviceError as make_nccl_id(), CommError if the ranks do not come within the limit.
+std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string& id, double limit_seconds = 60);
+
+}  // namespace octet::comm

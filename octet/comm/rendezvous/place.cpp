@@ -1,0 +1,126 @@
+#include "octet/comm/rendezvous/place.hpp"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+
+namespace octet::comm {
+namespace {
+
+constexpr int most_ranks = 1 << 20;
+
+// The variables of one environment as numbers.
+class Reader {
+ public:
+  explicit Reader(const Variables& get) : get_(get) {}
+
+  std::optional<std::string> text(const char* name) const {
+    const auto value = get_(name);
+    return value && !value->empty() ? value : std::nullopt;
+  }
+  std::optional<int> number(const char* name, int least, int most) const {
+    const auto value = text(name);
+    if (!value) return {};
+    int out = 0;
+    const char* const end = value->data() + value->size();
+    const auto [at, error] = std::from_chars(value->data(), end, out);
+    if (error != std::errc() || at != end || out < least || out > most)
+      throw ConfigError(format("{}={}: wants an integer from {} to {}", name, printable(*value), least, most));
+    return out;
+  }
+  int required(const char* name, int least, int most, const char* because) const {
+    const auto value = number(name, least, most);
+    if (!value) throw ConfigError(format("{} is set, but {} is not: set both, or neither", because, name));
+    return *value;
+  }
+
+ private:
+  const Variables& get_;
+};
+
+// Names of one launcher's variables.
+struct Names {
+  const char *rank, *size, *local_rank, *local_size;
+};
+constexpr Names torchrun{"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+constexpr Names mpirun{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+constexpr Names srun{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr};
+
+std::optional<Place> read_place(const Reader& r, Launcher launcher, const Names& n) {
+  if (!r.text(n.rank) && !r.text(n.size)) return {};
+  Place p{.launcher = launcher};
+  p.size = r.required(n.size, 1, most_ranks, n.rank);
+  p.rank = r.required(n.rank, 0, most_ranks, n.size);
+  if (p.rank >= p.size) throw ConfigError(format("{}={} must be less than {}={}", n.rank, p.rank, n.size, p.size));
+  const auto local_size = n.local_size == nullptr ? std::nullopt : r.number(n.local_size, 1, p.size);
+  const auto local_rank = r.number(n.local_rank, 0, p.size - 1);
+  p.local_rank = local_rank.value_or(0);
+  p.local_size = local_size.value_or(p.local_rank + 1);
+  if (p.local_rank >= p.local_size)
+    throw ConfigError(format("{}={} must be less than {}={}", n.local_rank, p.local_rank, n.local_size, p.local_size));
+  return p;
+}
+
+void compare(const Place& torch, const Place& mpi) {
+  if (torch.rank == mpi.rank && torch.size == mpi.size) return;
+  throw ConfigError(
+      format("RANK={} of WORLD_SIZE={} contradicts OMPI_COMM_WORLD_RANK={} of OMPI_COMM_WORLD_SIZE={}: unset the variables of the "
+             "launcher that did not start this process",
+             torch.rank, torch.size, mpi.rank, mpi.size));
+}
+
+void set_torchrun_address(const Reader& r, Place& p) {
+  const auto host = r.text("MASTER_ADDR");
+  const auto port = r.number("MASTER_PORT", 1, 65535);
+  if (p.size == 1) return;
+  if (!host || !port)
+    throw ConfigError(
+        format("WORLD_SIZE={}, but {} is not set: it names the place of rank 0", p.size, host ? "MASTER_PORT" : "MASTER_ADDR"));
+  const auto agent = r.text("TORCHELASTIC_USE_AGENT_STORE");
+  const bool taken = agent && (*agent == "True" || *agent == "true" || *agent == "1");
+  p.host = *host;
+  p.port = !taken ? *port : *port < 65535 ? *port + 1 : *port - 1;
+}
+
+void set_srun_address(const Reader& r, Place& p) {
+  if (p.size == 1) return;
+  p.host = r.text("MASTER_ADDR").value_or("");
+  if (p.host.empty() && r.number("SLURM_STEP_NUM_NODES", 1, most_ranks).value_or(2) == 1) p.host = "127.0.0.1";
+  if (p.host.empty())
+    throw ConfigError(
+        "srun started ranks on several hosts, but MASTER_ADDR is not set: export MASTER_ADDR=$(scontrol show hostnames "
+        "\"$SLURM_JOB_NODELIST\" "
+        "| head -n1)");
+  p.port = 20000 + r.number("SLURM_JOB_ID", 0, 2147483647).value_or(0) % 20000;
+}
+
+}  // namespace
+
+Place place_among(const Variables& get) {
+  const Reader r(get);
+  const auto torch = read_place(r, Launcher::torchrun, torchrun), mpi = read_place(r, Launcher::mpirun, mpirun);
+  Place p;
+  if (torch && mpi) compare(*torch, *mpi);
+  if (mpi) {
+    p = *mpi;
+  } else if (torch) {
+    p = *torch;
+    set_torchrun_address(r, p);
+  } else if (r.text("SLURM_STEP_ID")) {
+    p = read_place(r, Launcher::srun, srun).value_or(Place{});
+    set_srun_address(r, p);
+  }
+  if (const auto port = r.number("OCTET_PORT", 1, 65535); port && p.launcher != Launcher::none) p.port = *port;
+  return p;
+}
+
+Place place_from_environment() {
+  return place_among([](const char* name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+}
+
+}  // namespace octet::comm

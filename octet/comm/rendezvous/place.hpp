@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace octet::comm {
+
+/// The program that started the ranks.
+enum class Launcher : std::uint8_t { none, torchrun, mpirun, srun };
+constexpr std::string_view name(Launcher l) {
+  constexpr std::string_view names[] = {"none", "torchrun", "mpirun", "srun"};
+  return names[std::size_t(l)];
+}
+
+/// This process among the ranks.
+struct Place {
+  Launcher launcher = Launcher::none;
+  int rank = 0, size = 1;
+  int local_rank = 0, local_size = 1;  // among the ranks of this host
+  std::string host;                    // of rank 0; "": not known, and not needed under mpirun
+  int port = 0;                        // on which rank 0 listens for Octet's rendezvous; 0: none
+};
+
+/// The value of an environment variable, or none.
+using Variables = std::function<std::optional<std::string>(const char*)>;
+
+/// Reads the variables of, in this order:
+///   torchrun  RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+///   mpirun    OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE
+///   srun      SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID, where SLURM_STEP_ID tells that a step runs; MASTER_ADDR
+/// Those of srun count only without the others, since srun starts torchrun and mpirun's daemons, too.
+/// The port is OCTET_PORT; else of torchrun MASTER_PORT, or the next one while torchrun's agent itself listens there
+/// (TORCHELASTIC_USE_AGENT_STORE); else of srun 20000 + SLURM_JOB_ID % 20000.
+/// Throws ConfigError that names the variable: incomplete, no number, out of range, or torchrun's and mpirun's contradict each other.
+Place place_among(const Variables&);
+/// The same with this process' environment.
+Place place_from_environment();
+
+}  // namespace octet::comm

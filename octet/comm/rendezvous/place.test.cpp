@@ -1,0 +1,106 @@
+#include "octet/comm/rendezvous/place.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "octet/base/error.hpp"
+
+namespace octet::comm {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+Place place(const Environment& e) {
+  return place_among([&](const char* name) -> std::optional<std::string> {
+    const auto it = e.find(name);
+    return it == e.end() ? std::nullopt : std::optional(it->second);
+  });
+}
+
+std::string refusal(const Environment& e) {
+  try {
+    place(e);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Environment with(Environment e, const Environment& more) {
+  for (const auto& [name, value] : more) e[name] = value;
+  return e;
+}
+
+const Environment torch{
+    {"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}, {"MASTER_ADDR", "node7"}, {"MASTER_PORT", "29500"}};
+const Environment mpi{
+    {"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+const Environment slurm{{"SLURM_STEP_ID", "0"},        {"SLURM_PROCID", "3"},      {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_LOCALID", "1"},
+                        {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_JOB_ID", "123456"}, {"MASTER_ADDR", "node1"}};
+
+TEST(Place, OneProcessWithoutALauncher) {
+  for (const Environment& e : {Environment{}, Environment{{"OCTET_PORT", "5"}}, Environment{{"RANK", ""}, {"WORLD_SIZE", ""}}}) {
+    const Place p = place(e);
+    EXPECT_EQ(p.launcher, Launcher::none);
+    EXPECT_EQ(p.rank, 0);
+    EXPECT_EQ(p.size, 1);
+    EXPECT_EQ(p.port, 0);
+  }
+}
+
+TEST(Place, IsReadFromEachLauncher) {
+  const Place t = place(torch), m = place(mpi), s = place(slurm);
+  EXPECT_EQ(t.launcher, Launcher::torchrun);
+  EXPECT_EQ(t.rank, 5);
+  EXPECT_EQ(t.size, 8);
+  EXPECT_EQ(t.local_rank, 1);
+  EXPECT_EQ(t.local_size, 4);
+  EXPECT_EQ(t.host, "node7");
+  EXPECT_EQ(t.port, 29500);
+  EXPECT_EQ(m.launcher, Launcher::mpirun);
+  EXPECT_EQ(m.rank, 2);
+  EXPECT_EQ(m.size, 4);
+  EXPECT_EQ(m.local_size, 2);
+  EXPECT_EQ(s.launcher, Launcher::srun);
+  EXPECT_EQ(s.rank, 3);
+  EXPECT_EQ(s.size, 4);
+  EXPECT_EQ(s.host, "node1");
+  EXPECT_EQ(s.port, 20000 + 123456 % 20000);
+}
+
+TEST(Place, LeavesThePortOfTorchrunsAgentAlone) {
+  EXPECT_EQ(place(with(torch, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})).port, 29501);
+  EXPECT_EQ(place(with(torch, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"MASTER_PORT", "65535"}})).port, 65534);
+  EXPECT_EQ(place(with(torch, {{"TORCHELASTIC_USE_AGENT_STORE", "False"}})).port, 29500);
+  EXPECT_EQ(place(with(torch, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"OCTET_PORT", "4000"}})).port, 4000);
+}
+
+TEST(Place, AJobScriptOutsideOfAStepIsOneProcess) {
+  EXPECT_EQ(place({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "1"}}).size, 1);
+}
+
+TEST(Place, SrunsVariablesYieldToThoseOfALauncherThatItStarted) {
+  EXPECT_EQ(place(with(slurm, torch)).rank, 5);
+  EXPECT_EQ(place(with(slurm, mpi)).rank, 2);
+}
+
+TEST(Place, RefusalsNameTheVariable) {
+  EXPECT_NE(refusal({{"RANK", "0"}}).find("WORLD_SIZE"), std::string::npos);
+  EXPECT_NE(refusal({{"WORLD_SIZE", "2"}}).find("RANK"), std::string::npos);
+  for (const char* bad : {"-1", "8", "x", "1x", " 1", "99999999999999999999"})
+    EXPECT_NE(refusal(with(torch, {{"RANK", bad}})).find("RANK="), std::string::npos) << bad;
+  EXPECT_NE(refusal(with(torch, {{"LOCAL_RANK", "4"}})).find("LOCAL_RANK=4"), std::string::npos);
+  EXPECT_NE(refusal(with(torch, {{"MASTER_PORT", "70000"}})).find("MASTER_PORT"), std::string::npos);
+  EXPECT_NE(refusal(with(torch, {{"MASTER_ADDR", ""}})).find("MASTER_ADDR"), std::string::npos);
+  EXPECT_NE(refusal(with(torch, mpi)).find("contradicts"), std::string::npos);
+  EXPECT_NE(refusal(with(slurm, {{"MASTER_ADDR", ""}})).find("scontrol"), std::string::npos);
+  EXPECT_EQ(refusal(with(slurm, {{"MASTER_ADDR", ""}, {"SLURM_STEP_NUM_NODES", "1"}})), "");
+}
+
+TEST(Place, EqualVariablesOfTwoLaunchersAreNoContradiction) {
+  EXPECT_EQ(place(with(mpi, {{"RANK", "2"}, {"WORLD_SIZE", "4"}})).launcher, Launcher::mpirun);
+}
+
+}  // namespace
+}  // namespace octet::comm

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace octet::comm {
+
+/// Where and how the ranks of a run find each other before their communicator exists.
+struct Meeting {
+  int rank = 0, size = 1;
+  std::string host;  // of rank 0; "": loopback
+  int port = 0;
+  double limit_seconds = 60;  // until all must have come
+};
+
+/// All ranks call it. Rank 0 listens, checks that every rank 1 .. size-1 has come once, with the same `agreement`, and gives all of them
+/// its `message`, which every rank returns. agreement: the text that all ranks must have alike, such as a checksum of their configuration,
+/// at most 256 bytes; message: of rank 0, such as NCCL's id, at most 64 KiB. Connections that do not speak this protocol, are slow or send
+/// too much are dropped and counted in a warning: they end nothing. Throws ConfigError on every rank if agreements or sizes differ or a
+/// rank comes twice, IoError if one has not come within the limit or the port cannot be opened. Reads at most 276 bytes from a connection;
+/// never more than size + 64 connections at once.
+std::string meet(const Meeting&, const std::string& agreement, const std::string& message);
+
+/// The same for rank 0 with a socket that already listens: for tests.
+class Socket;
+std::string host_meeting(const Meeting&, const Socket& listener, const std::string& agreement, const std::string& message);
+
+}  // namespace octet::comm

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "octet/comm/communicator.hpp"
+#include "octet/ops/common_scale/common_scale.hpp"
+#include "octet/tensor/state.hpp"
+
+namespace octet::parallel {
+
+/// The room that a shared scale leaves for sums.
+enum class SumRoom : std::uint8_t {
+  adapted_at_zero,  // mu per tensor, which grows while nothing saturates
+  adapted_below,    // mu per tensor, which grows while at most a share of 0.001% saturates, as published
+  prescaled,        // mu = 1 / ranks: sums never overflow, small values underflow
+  postscaled,       // mu = 1: values have the full range, sums overflow
+};
+constexpr std::string_view name(SumRoom r) {
+  constexpr std::string_view names[] = {"adapted_at_zero", "adapted_below", "prescaled", "postscaled"};
+  return names[std::size_t(r)];
+}
+
+/// Sums over ranks in E4M3 with one shared scale per tensor, as FP8-LM has published it, for comparison with parallel/eight_bit_sum.hpp:
+///   s = the least of the ranks' scales, from the largest of their maxima;   code = E4M3(mu s x)
+///   the owner of a share adds codes in FP32 in the order of ranks;   sum = E4M3 of that, saturated;   x = sum / (mu s)
+/// One collective for the maxima of all tensors. mu and the counts stay on the device: a step reads nothing back.
+/// Tensors of fewer than 100,000 values are summed in their own type: one saturated value is more than their threshold.
+/// Differences from the publication: codes are added in FP32, and mu is at most 1. Source: Peng et al. 2023, "FP8-LM", section 2.1.
+class SharedScaleSum {
+ public:
+  static constexpr std::int64_t fewest_values = 100'000;
+
+  /// values: the tensors' sizes, in the order of all_reduce(). Tables live as long as the stream.
+  SharedScaleSum(Stream&, int ranks, std::vector<std::int64_t> values, SumRoom);
+
+  /// x[t][i] = sum over ranks of x[t][i]; the same bits on every rank. x: f32 or bf16. Throws ContractError for other sizes.
+  void all_reduce(Stream&, comm::Communicator&, std::span<const Tensor> x);
+
+  /// f32 [T].
+  const Tensor& mu() const { return mu_; }
+  /// i64 [T, 2] of the last all_reduce(), over all ranks: [t, 0] sums whose code is the largest; 0 for small tensors.
+  const Tensor& overflow() const { return overflow_; }
+  /// The same: [t, 1] values other than 0 that were sent as 0.
+  const Tensor& underflow() const { return underflow_; }
+
+  void visit_state(StateVisitor&);
+
+ private:
+  void reduce_tensor(Stream&, comm::Communicator&, std::size_t t, const Tensor& x);
+
+  std::vector<std::int64_t> values_;
+  ops::MuGrowth growth_;
+  Tensor mu_, limits_, amax_, scales_, unit_, overflow_, underflow_;
+};
+
+}  // namespace octet::parallel

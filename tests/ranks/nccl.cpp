@@ -1,0 +1,156 @@
+// Ranks on GPUs, one process each: every collective compared with plain loops, the 8-bit sum, its speed beside NCCL's own, a lost rank.
+//   for r in 0 1; do CUDA_VISIBLE_DEVICES=$r RANK=$r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29611 octet_nccl_ranks & done; wait
+// With the argument "lost" rank 1 ends before the last collective, and the others must say so within 5 seconds.
+
+#include <cmath>
+#include <cstdio>
+
+#include "octet/base/clock.hpp"
+#include "octet/comm/nccl/nccl.hpp"
+#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/rendezvous.hpp"
+#include "octet/parallel/eight_bit_sum.hpp"
+
+namespace octet {
+namespace {
+
+using comm::Collective, comm::Communicator, comm::Reduction;
+
+int failures = 0;
+void expect(bool ok, const char* what) {
+  if (ok) return;
+  ++failures;
+  std::fprintf(stderr, "FAILED: %s\n", what);
+}
+
+float value(int rank, std::int64_t i) { return float((rank * 7919 + i * 104729) % 2001 - 1000); }  // sums of 8 ranks are exact in FP32
+
+Tensor filled(Stream& s, int rank, std::int64_t n) {
+  std::vector<float> host(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) host[std::size_t(i)] = value(rank, i);
+  const Tensor x = s.empty({n}, DType::f32);
+  upload(s, host.data(), x);
+  return x;
+}
+
+template <class Wanted>
+void compare(Stream& s, const Tensor& x, const char* what, const Wanted& wanted) {
+  const HostCopy host(s, x);
+  std::int64_t different = 0;
+  for (std::int64_t i = 0; i < x.count(); ++i) different += host.as<float>()[i] != wanted(i);
+  expect(different == 0, what);
+}
+
+void check_collectives(Stream& s, Communicator& c) {
+  const int size = c.size(), rank = c.rank();
+  const auto sum = [&](std::int64_t i) {
+    float out = 0;
+    for (int r = 0; r < size; ++r) out += value(r, i);
+    return out;
+  };
+  for (const std::int64_t n : {0, 1, 1000, 100003}) {
+    const Scope scope(s);
+    const Tensor x = filled(s, rank, n), top = filled(s, rank, n), whole = filled(s, rank, n * size), part = s.empty({n}, DType::f32);
+    c.all_reduce(s, x, Reduction::sum), c.all_reduce(s, top, Reduction::max), c.reduce_scatter(s, whole, part, Reduction::sum);
+    c.finish(s);
+    compare(s, x, "all_reduce sum", sum);
+    compare(s, top, "all_reduce max", [&](std::int64_t i) {
+      float out = value(0, i);
+      for (int r = 1; r < size; ++r) out = std::max(out, value(r, i));
+      return out;
+    });
+    compare(s, part, "reduce_scatter", [&](std::int64_t i) { return sum(rank * n + i); });
+    const Tensor all = s.empty({n * size}, DType::f32), own = filled(s, rank, n), in = s.empty({n * size}, DType::f32);
+    c.all_gather(s, own, all), c.all_to_all(s, whole, in), c.broadcast(s, own, size - 1);
+    compare(s, all, "all_gather", [&](std::int64_t i) { return value(int(i / n), i % n); });
+    compare(s, in, "all_to_all", [&](std::int64_t i) { return value(int(i / n), rank * n + i % n); });
+    compare(s, own, "broadcast", [&](std::int64_t i) { return value(size - 1, i); });
+    if (size < 2) continue;
+    const Tensor out = filled(s, rank, n), got = s.empty({n}, DType::f32);
+    c.exchange(s, out, (rank + 1) % size, got, (rank + size - 1) % size);
+    compare(s, got, "exchange", [&](std::int64_t i) { return value((rank + size - 1) % size, i); });
+  }
+  const auto part = c.split(0, -rank);
+  expect(part->size() == size && part->rank() == size - 1 - rank, "split");
+  part->barrier(s);
+}
+
+void check_eight_bits(Stream& s, Communicator& c) {
+  const std::int64_t n = 1'000'003;
+  const Tensor x = filled(s, c.rank(), n);
+  parallel::eight_bit_all_reduce(s, c, x);
+  c.finish(s);
+  const HostCopy host(s, x);
+  double error = 0, energy = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (int r = 0; r < c.size(); ++r) sum += value(r, i);
+    error += std::pow(host.as<float>()[i] - sum, 2), energy += sum * sum;
+  }
+  if (c.rank() == 0) std::printf("8-bit sum: relative error %.4f\n", std::sqrt(error / energy));
+  expect(std::sqrt(error / energy) < 0.045, "the error of the 8-bit sum");
+}
+
+template <class F>
+double seconds_of(Stream& s, Communicator& c, const F& f) {
+  double best = 1e9;
+  for (int i = 0; i < 8; ++i) {
+    c.barrier(s);
+    const double start = monotonic_seconds();
+    f();
+    c.finish(s);
+    best = std::min(best, monotonic_seconds() - start);
+  }
+  return best;
+}
+
+void measure(Stream& s, Communicator& c) {
+  for (const std::int64_t mib : {16, 256, 1024}) {
+    const Scope scope(s);
+    const Tensor x = s.zeros({mib << 19}, DType::bf16);
+    const double plain = seconds_of(s, c, [&] { c.all_reduce(s, x, Reduction::sum); });
+    const double coded = seconds_of(s, c, [&] { parallel::eight_bit_all_reduce(s, c, x); });
+    if (c.rank() == 0)
+      std::printf("%lld MiB of BF16: NCCL %.3f ms, 8 bits %.3f ms, %.2fx\n", (long long)(mib), plain * 1e3, coded * 1e3, plain / coded);
+  }
+}
+
+int lose_a_rank(Stream& s, Communicator& c) {
+  const Tensor x = s.zeros({1 << 20}, DType::f32);
+  c.all_reduce(s, x, Reduction::sum), c.barrier(s);
+  if (c.rank() == 1) std::_Exit(0);
+  const double start = monotonic_seconds();
+  try {
+    c.all_reduce(s, x, Reduction::sum), c.finish(s);
+    expect(false, "a lost rank was not noticed");
+  } catch (const comm::CommError& e) {
+    std::printf("after %.1f s: %s\n", monotonic_seconds() - start, e.what());
+    expect(monotonic_seconds() - start < 8, "the time limit");
+  }
+  std::fflush(stdout);
+  std::_Exit(failures == 0 ? 0 : 1);
+}
+
+int run(bool lost) {
+  const comm::Place p = comm::place_from_environment();
+  const std::string id = comm::meet({p.rank, p.size, p.host, p.port}, "nccl test", p.rank == 0 ? comm::make_nccl_id() : "");
+  const auto c = comm::connect_nccl(p.rank, p.size, id, lost ? 5 : 60);
+  Stream s(Device::cuda, {.device = Device::cuda});
+  if (lost) return lose_a_rank(s, *c);
+  check_collectives(s, *c), check_eight_bits(s, *c), measure(s, *c);
+  c->barrier(s);
+  if (p.rank == 0) std::printf(failures == 0 ? "all right\n" : "%d failures\n", failures);
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace octet
+
+int main(int argc, char** argv) {
+  try {
+    return octet::run(argc > 1 && std::string_view(argv[1]) == "lost");
+  } catch (const octet::Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return int(e.code());
+  }
+}
