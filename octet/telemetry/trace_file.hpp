@@ -7,7 +7,7 @@
 
 namespace octet::telemetry {
 
-/// What a GPU did in some steps of a run.
+/// Activities of a GPU in some steps of a run.
 struct StepTrace {
   std::vector<TracedActivity> activities;  // by their begin
   std::vector<TracedSpan> steps;           // one after the other
