@@ -90,7 +90,7 @@ void rope_forward(Queue queue, const ops::RopeForward& a) { turn_in_place<false>
 void rope_backward(Queue queue, const ops::RopeBackward& a) {
   if (a.dqkv.data == a.y.plain.data) {
     turn_in_place<true>(queue, a.dqkv, a.heads, a.table, a.document_starts);
-    if (a.y.spec.quantizes()) quantize(queue, a.dqkv, a.y);
+    if (a.y.spec.quantizes()) quantize(queue, a.dqkv, a.y, {});
     return;
   }
   dispatch<float, Bf16, Fp16>(a.dqkv.dtype, "rope", [&]<class T>() {
