@@ -110,7 +110,9 @@ void run(Side& side, const Try& t) {
   const double relative = relative_bound(t, a.form.codes.dtype, b.form.codes.dtype);
   const double rounded_bias = t.bias ? std::max(testing::rounding_to(t.result).unit, 2 * unit_f32) : 0;
   side.result("d", d, {.bound = [=](std::int64_t i) {
-                const double others = t.accumulate ? std::fabs(double(before[std::size_t(i)])) * 4 * unit_f32 : 0;
+                // The product may be rounded to the result's type before it is added; it is at most |before| + |d|.
+                const double rounded = std::max(testing::rounding_to(t.result).unit, 4 * unit_f32);
+                const double others = t.accumulate ? std::fabs(double(before[std::size_t(i)])) * rounded : 0;
                 return relative * double(size[std::size_t(i)]) + others +
                        (t.bias ? rounded_bias * std::fabs(double(bias_values[std::size_t(i % N)])) : 0);
               }});

@@ -48,9 +48,9 @@ Worst worst_of(const Tensor& cpu, const Tensor& gpu, const Nearness& how) {
   for (std::int64_t i = 0; i < cpu.count(); ++i) {
     if (std::memcmp(cpu.as<char>() + std::size_t(i) * size, gpu.as<char>() + std::size_t(i) * size, size) == 0) continue;
     const double a = number_at(cpu, i), b = number_at(gpu, i);
+    if (size > 1 && std::isnan(a) && std::isnan(b)) continue;  // its payload is the machine's choice; codes of 8 bits have one NaN
     double ratio = INFINITY;
-    if (!how.exact && std::isnan(a) && std::isnan(b)) ratio = 0;
-    else if (!how.exact)
+    if (!how.exact)
       ratio =
           std::fabs(a - b) / (how.bound(i) + 2 * unit(cpu.dtype) * std::max(std::fabs(a), std::fabs(b)) + 2 * smallest(cpu.dtype) + 1e-37);
     if (!(ratio <= w.ratio)) w = {ratio, i, format("{} on the CPU, {} on the GPU", a, b)};

@@ -38,6 +38,7 @@ void check_stored(const char* who, const Stored& s) {
 void decode_stored(Stream& stream, const Stored& x, const Tensor& values) {
   check_values("decode_stored", x, values);
   stream.count({.ops = 1, .bytes = double(x.bytes() + values.bytes())});
+  if (x.count() == 0) return;
   OCTET_LAUNCH(stream, decode_stored, x, values);
 }
 
@@ -45,6 +46,7 @@ void encode_stored(Stream& stream, const Tensor& values, const Stored& x, Tiny t
   check_values("encode_stored", x, values);
   const bool twice = scales_tensor(x.storage);
   stream.count({.ops = 1, .bytes = double(x.bytes()) + double(values.bytes()) * (twice ? 2 : 1)});
+  if (x.count() == 0 && !twice) return;  // scalars of a tensor there are in any case
   const Scope scope(stream);
   const Tensor maximum = twice ? stream.zeros({1}, DType::f32, Lifetime::scratch, Category::workspace) : Tensor{};
   OCTET_LAUNCH(stream, encode_stored, {.values = values, .out = x, .tiny = tiny, .maximum = maximum});
