@@ -10,7 +10,7 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int threads = 256, groups_at_once = threads / GroupLanes::threads, turns = 2;
+constexpr int threads = 256, groups_at_once = threads / GroupLanes::threads, turns = 16;
 
 constexpr int most_parameters = 20;
 using Batch = ParameterBatch<ops::AdamWViews, most_parameters>;
