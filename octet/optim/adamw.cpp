@@ -109,9 +109,10 @@ void AdamW::allocate_moments(Stream& stream) {
     if (scales_tensor(s) || scales_blocks(s)) out.scales = take(scales_shape(s, p.shape.count()), scales_type(s));
     return out;
   };
+  const StateStorage is = config_.storage();
   const auto take_all = [&] {
     moments_.clear();
-    for (const Parameter* p : parameters_) moments_.push_back({take_moment(*p, config_.storage().m), take_moment(*p, config_.storage().v)});
+    for (const Parameter* p : parameters_) moments_.push_back({take_moment(*p, is.m), take_moment(*p, is.v)});
   };
   take_all();  // for the size
   next = stream.zeros({size}, DType::u8, offload ? Lifetime::host : Lifetime::run, Category::optimizer).as<std::byte>();

@@ -45,8 +45,8 @@ std::string unsafe_reason(const StateStorage& s) {
   if (s.master == Storage::e4m3_tensor)
     return "optim.master = \"e4m3_tensor\" has 4 bits of precision, far fewer than updates need; set it to \"f16\"";
   if (s.m == Storage::e4m3_tensor && s.v == Storage::e4m3_tensor)
-    return "optim.m and optim.v = \"e4m3_tensor\": second moments that round to 0 make updates as large as 1 / optim.eps, so training "
-           "diverges; set optim.v to \"f16\" or \"e4m3_expanded\"";
+    return "optim.m and optim.v = \"e4m3_tensor\": with one scale per tensor, all small second moments share a code that is far from their "
+           "value, and so are updates; set optim.v to \"f16\" or \"e4m3_expanded\"";
   return "";
 }
 

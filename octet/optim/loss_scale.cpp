@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "octet/base/text.hpp"
-
 #include "octet/ops/loss_scale/loss_scale.math.hpp"
 
 namespace octet::optim {

@@ -41,6 +41,30 @@ void expect_saves_what_quantize_stores(Stream& s, const Tensor& x, Shape shape, 
   }
 }
 
+/// The kernels of an activation function in one instruction set.
+struct ActivationKernels {
+  void (*forward)(const ops::Saved&, const ops::Sink&);
+  void (*backward)(const Tensor&, const ops::Saved&, const ops::Sink&);
+};
+
+/// Inputs of activation functions that are saved as codes: rows of whole blocks, and rows and widths that fill no register.
+inline const Shape coded_shapes[] = {{1, 32}, {3, 96}, {130, 288}, {5, 1024}};
+
+/// Codes of x [rows, inputs * cols] give the same bits in y and dx as the decoded values.
+inline void expect_codes_are_read_as_values(const ActivationKernels& f, Shape shape, int inputs, DType dtype) {
+  Stream s(Device::cpu);
+  const Tensor x = gaussian_tensor(s, {shape[0], inputs * shape[1]}, 1, dtype, 6), dy = gaussian_tensor(s, shape, 2, dtype);
+  const ops::Saved codes = codes_of(s, x);
+  const Tensor values = ops::values_of(s, codes);
+  ops::Sink y[2] = {plain_sink(s, dy.shape, dtype), plain_sink(s, dy.shape, dtype)};
+  ops::Sink dx[2] = {plain_sink(s, x.shape, dtype), plain_sink(s, x.shape, dtype)};
+  f.forward(codes, y[0]), f.forward(values, y[1]);
+  f.backward(dy, codes, dx[0]), f.backward(dy, values, dx[1]);
+  EXPECT_EQ(bytes(y[0].plain), bytes(y[1].plain)) << shape[0] << " " << shape[1];
+  EXPECT_EQ(bytes(dx[0].plain), bytes(dx[1].plain)) << shape[0] << " " << shape[1];
+  EXPECT_NE(bytes(values), bytes(x)) << "codes have fewer digits";
+}
+
 /// Values from far apart, with zeros, infinities and NaN among them.
 inline Tensor odd_tensor(Stream& s, Shape shape, DType dtype) {
   const Tensor x = gaussian_tensor(s, shape, 3, DType::f32, 2);

@@ -31,9 +31,7 @@ OCTET_HD void accumulate_group(Codec codec, Lanes lanes, const T* x, const Store
                                const Draws& draws) {
   typename Lanes::Group v;
   sums_of_group(codec, lanes, x, sum, adds, group, v);
-  const auto scalars = codec.choose(lanes, sum, v);
-  lanes.each_pack(sum.count, group, [&](int i, auto at) { codec.encode(lanes, sum, scalars, at, v.v[i], draws); });
-  if (lanes.first_of_group() && group < groups_of(sum.count)) codec.keep(sum, group, scalars);
+  store_group(codec, lanes, sum, group, v, draws);
 }
 
 }  // namespace octet::ops

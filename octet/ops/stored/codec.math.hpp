@@ -37,21 +37,27 @@ OCTET_HD void with_codec(Storage s, const F& f) {
   }
 }
 
-template <class Lanes>
-OCTET_HD void load_group(Lanes lanes, const StoredView& s, std::int64_t group, typename Lanes::Group& x) {
-  with_codec(s.storage, [&](auto codec) {
-    const auto scalars = codec.stored(s, group < groups_of(s.count) ? group : 0);
-    lanes.each_pack(s.count, group, x, [&](int i, auto at) { x.v[i] = codec.decode(lanes, s, scalars, at); });
-  });
+/// Both for a codec that the caller knows.
+template <class Codec, class Lanes>
+OCTET_HD void load_group(Codec codec, Lanes lanes, const StoredView& s, std::int64_t group, typename Lanes::Group& x) {
+  const auto scalars = codec.stored(s, group < groups_of(s.count) ? group : 0);
+  lanes.each_pack(s.count, group, x, [&](int i, auto at) { x.v[i] = codec.decode(lanes, s, scalars, at); });
+}
+template <class Codec, class Lanes, class Draws>
+OCTET_HD void store_group(Codec codec, Lanes lanes, const StoredView& s, std::int64_t group, const typename Lanes::Group& x,
+                          const Draws& draws) {
+  const auto scalars = codec.choose(lanes, s, x);
+  lanes.each_pack(s.count, group, [&](int i, auto at) { codec.encode(lanes, s, scalars, at, x.v[i], draws); });
+  if (lanes.first_of_group() && group < groups_of(s.count)) codec.keep(s, group, scalars);
 }
 
+template <class Lanes>
+OCTET_HD void load_group(Lanes lanes, const StoredView& s, std::int64_t group, typename Lanes::Group& x) {
+  with_codec(s.storage, [&](auto codec) { load_group(codec, lanes, s, group, x); });
+}
 template <class Lanes, class Draws>
 OCTET_HD void store_group(Lanes lanes, const StoredView& s, std::int64_t group, const typename Lanes::Group& x, const Draws& draws) {
-  with_codec(s.storage, [&](auto codec) {
-    const auto scalars = codec.choose(lanes, s, x);
-    lanes.each_pack(s.count, group, [&](int i, auto at) { codec.encode(lanes, s, scalars, at, x.v[i], draws); });
-    if (lanes.first_of_group() && group < groups_of(s.count)) codec.keep(s, group, scalars);
-  });
+  with_codec(s.storage, [&](auto codec) { store_group(codec, lanes, s, group, x, draws); });
 }
 
 }  // namespace octet::ops

@@ -36,7 +36,7 @@ void sum_groups(In in, Out out, const ops::StoredView& parts, const ops::StoredV
     for (std::int64_t g = piece * piece_groups; g < std::min(groups, (piece + 1) * piece_groups); ++g) {
       GroupLane::Group x;
       ops::sum_parts(in, GroupLane{}, parts, sum.count, g, x);
-      ops::store_sum(out, GroupLane{}, sum, g, x);
+      ops::store_group(out, GroupLane{}, sum, g, x, ops::Nearest{});
       if (counts != nullptr) count_group(sum, g, x, own);
     }
     if (counts == nullptr) return;

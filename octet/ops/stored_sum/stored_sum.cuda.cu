@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(threads) stored_sum_kernel(ops::StoredView par
   if (sum.storage == Storage::e4m3_tensor) sum.next_descale = sum.tensor_descale();
   GroupLanes::Group x;
   ops::sum_parts(In{}, GroupLanes{}, parts, sum.count, group, x);
-  ops::store_sum(Out{}, GroupLanes{}, sum, group, x);
+  ops::store_group(Out{}, GroupLanes{}, sum, group, x, ops::Nearest{});
   if (counts == nullptr) return;
   unsigned largest = 0, flushed = 0;
   GroupLanes{}.each_pack(sum.count, group, [&](int, EightCursor at) {

@@ -25,30 +25,17 @@ OCTET_HD StoredView part_of(const StoredView& parts, std::int64_t r, std::int64_
   return part;
 }
 
-template <class Codec, class Lanes>
-OCTET_HD void load_part(Codec codec, Lanes lanes, const StoredView& part, std::int64_t group, typename Lanes::Group& x) {
-  const auto scalars = codec.stored(part, group < groups_of(part.count) ? group : 0);
-  lanes.each_pack(part.count, group, x, [&](int i, auto at) { x.v[i] = codec.decode(lanes, part, scalars, at); });
-}
-
 /// total = the sum of a group over all parts. Formula in stored_sum.hpp.
 template <class Codec, class Lanes>
 OCTET_HD void sum_parts(Codec codec, Lanes lanes, const StoredView& parts, std::int64_t n, std::int64_t group,
                         typename Lanes::Group& total) {
-  load_part(codec, lanes, part_of(parts, 0, n), group, total);
+  load_group(codec, lanes, part_of(parts, 0, n), group, total);
   const std::int64_t count = parts.count / (n > 0 ? n : 1);
   for (std::int64_t r = 1; r < count; ++r) {
     typename Lanes::Group x;
-    load_part(codec, lanes, part_of(parts, r, n), group, x);
+    load_group(codec, lanes, part_of(parts, r, n), group, x);
     for (int i = 0; i < Lanes::packs; ++i) total.v[i] = total.v[i] + x.v[i];
   }
-}
-
-template <class Codec, class Lanes>
-OCTET_HD void store_sum(Codec codec, Lanes lanes, const StoredView& sum, std::int64_t group, const typename Lanes::Group& x) {
-  const auto scalars = codec.choose(lanes, sum, x);
-  lanes.each_pack(sum.count, group, [&](int i, auto at) { codec.encode(lanes, sum, scalars, at, x.v[i], Nearest{}); });
-  if (lanes.first_of_group() && group < groups_of(sum.count)) codec.keep(sum, group, scalars);
 }
 
 /// Whether a code is the largest, and whether one of a value other than 0 is 0.

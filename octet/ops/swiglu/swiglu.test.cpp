@@ -92,36 +92,17 @@ TEST(SwiGlu, AFusedQuantizeGivesTheBitsOfASecondPass) {
     }
 }
 
-struct Isa {
-  void (*forward)(const Saved&, const Sink&);
-  void (*backward)(const Tensor&, const Saved&, const Sink&);
-};
-
-// Rows of whole blocks, and rows and widths that fill no register.
-const Shape coded_shapes[] = {{1, 32}, {3, 96}, {130, 288}, {5, 1024}};
-
 TEST(SwiGlu, CodesAreReadAsTheValuesThatTheyStandFor) {
-  for (const Shape& shape : coded_shapes)
+  using Kernels = testing::ActivationKernels;
+  for (const Shape& shape : testing::coded_shapes)
     for (const DType dtype : testing::coded_dtypes)
-      for (const Isa isa : testing::kernels(Isa{cpu::v3::swiglu_forward, cpu::v3::swiglu_backward},
-                                            Isa{cpu::v4::swiglu_forward, cpu::v4::swiglu_backward})) {
-        Stream s(Device::cpu);
-        const std::int64_t rows = shape[0], cols = shape[1];
-        const Tensor x = gaussian_tensor(s, {rows, 2 * cols}, 1, dtype, 6), dy = gaussian_tensor(s, {rows, cols}, 2, dtype);
-        const Saved codes = testing::codes_of(s, x);
-        const Tensor values = values_of(s, codes);
-        Sink y[2] = {plain_sink(s, dy.shape, dtype), plain_sink(s, dy.shape, dtype)};
-        Sink dx[2] = {plain_sink(s, x.shape, dtype), plain_sink(s, x.shape, dtype)};
-        isa.forward(codes, y[0]), isa.forward(values, y[1]);
-        isa.backward(dy, codes, dx[0]), isa.backward(dy, values, dx[1]);
-        EXPECT_EQ(testing::bytes(y[0].plain), testing::bytes(y[1].plain)) << rows << " " << cols;
-        EXPECT_EQ(testing::bytes(dx[0].plain), testing::bytes(dx[1].plain)) << rows << " " << cols;
-        EXPECT_NE(testing::bytes(values), testing::bytes(x)) << "codes have fewer digits";
-      }
+      for (const Kernels isa : testing::kernels(Kernels{cpu::v3::swiglu_forward, cpu::v3::swiglu_backward},
+                                                Kernels{cpu::v4::swiglu_forward, cpu::v4::swiglu_backward}))
+        testing::expect_codes_are_read_as_values(isa, shape, 2, dtype);
 }
 
 TEST(SwiGlu, SavesTheCodesOfQuantizeInForwardsPass) {
-  for (const Shape& shape : coded_shapes)
+  for (const Shape& shape : testing::coded_shapes)
     for (const DType dtype : testing::coded_dtypes) {
       Stream s(Device::cpu);
       const std::int64_t rows = shape[0], cols = shape[1];

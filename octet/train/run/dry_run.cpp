@@ -1,6 +1,5 @@
 #include "octet/train/run/dry_run.hpp"
 
-#include "octet/ops/adamw/stored_update.math.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"

@@ -49,19 +49,10 @@ struct GroupLane : Lane {
   }
 
   using Lane::load;
-  template <class Cursor>
-  OCTET_HD Vec load(const Fp16* p, Cursor c) const {
-    const HalfVec h = load_raw<HalfVec>(p, c);
-#ifdef OCTET_ISA_v4
-    return (Vec)_mm512_cvtph_ps((__m256i)h);
-#else
-    return (Vec)_mm256_cvtph_ps((__m128i)h);
-#endif
-  }
   /// E4M3.
   template <class Cursor>
   OCTET_HD Vec load(const std::uint8_t* p, Cursor c) const {
-    return decode_lanes<E4M3, Vec>(widen(load_raw<ByteVec>(p, c)));
+    return load(reinterpret_cast<const E4M3*>(p), c);
   }
 
   template <class Cursor, class Draws>
@@ -78,11 +69,7 @@ struct GroupLane : Lane {
   }
   template <class Cursor>
   OCTET_HD void store(Fp16* p, Cursor c, Vec v, ops::Nearest) const {
-#ifdef OCTET_ISA_v4
-    store_raw(p, c, (HalfVec)_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
-#else
-    store_raw(p, c, (HalfVec)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
-#endif
+    Lane::store(p, c, v);
   }
   template <class Cursor>
   OCTET_HD void store(Fp16* p, Cursor c, Vec v, const DrawnHalves& draws) const {

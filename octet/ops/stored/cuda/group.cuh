@@ -79,31 +79,19 @@ struct GroupLanes {
     return each<float>(c, [&](int i) { return to_float(p[c.at + i]); });
   }
   __device__ __forceinline__ Value load(const Fp16* p, EightCursor c) const {
-    uint4 q = make_uint4(0, 0, 0, 0);
-    if (c.count == 8) q = *reinterpret_cast<const uint4*>(p + c.at);
-    else q = words_of<std::uint16_t>(reinterpret_cast<const std::uint16_t*>(p), c);
-    Value x;
-    const unsigned word[4] = {q.x, q.y, q.z, q.w};
-#pragma unroll
-    for (int j = 0; j < 4; ++j) halves(word[j], x.v[2 * j], x.v[2 * j + 1]);
-    return x;
+    if (c.count == 8) return cuda::load<8>(p, c.at);
+    return each<float>(c, [&](int i) { return to_float(p[c.at + i]); });
   }
   /// E4M3.
   __device__ __forceinline__ Value load(const std::uint8_t* p, EightCursor c) const {
-    uint4 q = make_uint4(0, 0, 0, 0);
-    if (c.count == 8) {
-      const uint2 two = *reinterpret_cast<const uint2*>(p + c.at);
-      q.x = two.x, q.y = two.y;
-    } else {
-      q = words_of<std::uint8_t>(p, c);
-    }
+    const uint2 q = c.count == 8 ? *reinterpret_cast<const uint2*>(p + c.at) : codes_of(p, c);
     Value x;
     const unsigned word[2] = {q.x, q.y};
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       unsigned both;
       asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(both) : "h"(std::uint16_t(word[j / 2] >> (j % 2 * 16))));
-      halves(both, x.v[2 * j], x.v[2 * j + 1]);
+      fp16_values(both, x.v[2 * j], x.v[2 * j + 1]);
     }
     return x;
   }
@@ -162,17 +150,12 @@ struct GroupLanes {
       if (i < c.count) f(i);
   }
   /// Codes one by one, in words as a wide load gives them; 0 beyond the count.
-  template <class T>
-  __device__ __forceinline__ static uint4 words_of(const T* p, EightCursor c) {
-    constexpr int per_word = 4 / int(sizeof(T));
-    unsigned word[4] = {0, 0, 0, 0};
+  __device__ __forceinline__ static uint2 codes_of(const std::uint8_t* p, EightCursor c) {
+    unsigned word[2] = {0, 0};
 #pragma unroll
     for (int i = 0; i < 8; ++i)
-      if (i < c.count) word[i / per_word] |= unsigned(p[c.at + i]) << (i % per_word * 8 * int(sizeof(T)));
-    return make_uint4(word[0], word[1], word[2], word[3]);
-  }
-  __device__ __forceinline__ static void halves(unsigned both, float& low, float& high) {
-    asm("{.reg .f16 a, b;\n\tmov.b32 {a, b}, %2;\n\tcvt.f32.f16 %0, a;\n\tcvt.f32.f16 %1, b;}" : "=f"(low), "=f"(high) : "r"(both));
+      if (i < c.count) word[i / 4] |= unsigned(p[c.at + i]) << (i % 4 * 8);
+    return make_uint2(word[0], word[1]);
   }
   template <class F>
   __device__ __forceinline__ static void store_halves(Fp16* p, EightCursor c, const F& f) {
