@@ -24,6 +24,7 @@ struct EngineConfig {
   bool average = false;                         // weights are averaged over some steps
   bool document_mask = false;                   // batches tell where documents begin, and the model keeps them apart
   parallel::CommConfig comm = {};               // of several ranks
+  int planned_ranks = 1;                        // of the data axis, in a dry run
 };
 
 /// A model with its precision, parameters and optimizer on one stream: everything that one training step acts on. Built the same way on
