@@ -3,7 +3,7 @@
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
-#include "octet/parallel/start.hpp"
+#include "octet/machine/ranks.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/step_line.hpp"
@@ -38,7 +38,7 @@ struct Options : RunOptions {
 };
 
 ExitCode train_rank(const Options& o, const train::RunConfig& config, const std::string& folder, comm::Communicator& ranks,
-                    const parallel::RankPlace& place) {
+                    const machine::RankPlace& place) {
   const train::Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
   train::Trainer trainer(config, corpus,
                          {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic,
@@ -71,16 +71,16 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
 
 ExitCode train_model(const Options& o) {
   if (o.quiet) log::set_quiet(true);
-  parallel::choose_own_gpu();
+  machine::choose_own_gpu();
   std::string folder;
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
   ExitCode code = ExitCode::done;
-  parallel::on_ranks({.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
-                     [&](comm::Communicator& ranks, const parallel::RankPlace& place) {
-                       const ExitCode own = train_rank(o, config, folder, ranks, place);
-                       if (ranks.rank() == 0 || place.backend != "threads") code = own;
-                     });
+  machine::on_ranks({.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
+                    [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+                      const ExitCode own = train_rank(o, config, folder, ranks, place);
+                      if (ranks.rank() == 0 || place.backend != "threads") code = own;
+                    });
   return code;
 }
 

@@ -340,13 +340,13 @@ void Trainer::one_step() {
   const Work before = engine_->stream.work();
   const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step));
   Readout shown;
-  const bool whole =
-      runner_->run(micro_batches,
-                   {.learning_rate = rate, .measure = measured(step), .measure_next = measured(step + 1), .stopped = stopped_in_step()}, [&] {
-                     at_.step = step;
-                     shown = read_out(*engine_);
-                     after_update(shown, micro_batches, measured(step));
-                   });
+  const bool whole = runner_->run(
+      micro_batches, {.learning_rate = rate, .measure = measured(step), .measure_next = measured(step + 1), .stopped = stopped_in_step()},
+      [&] {
+        at_.step = step;
+        shown = read_out(*engine_);
+        after_update(shown, micro_batches, measured(step));
+      });
   if (!whole) return loader_->seek(sample);
   if (step == 1 && leads()) store_gemm_algorithms(run_.folder, engine_->stream.device());
 

@@ -27,17 +27,17 @@ struct Outcome {
 
 struct TrainOptions {
   Console::Kind console = Console::Kind::automatic;
-  bool save_weights = true;          // the final weights as a Hugging Face folder, `weights` in the run's
-  bool save_finished = true;         // a checkpoint at the end of a run, by which it may be trained for longer
-  std::string resume{};              // folder of a run to resume; empty: a new one
-  std::string arm{};                 // of a comparison
-  std::int64_t twin = 0;             // nn::Parameters::nudge: number of this twin of a run; 0: none
-  std::string baseline{};            // arm of the run that this one is compared with, or ""
-  std::string baseline_folder{};     // of that run, which stored its first gradient: run.json then has the cosine with this run's
-  bool keep_first_gradient = false;  // for such runs
-  std::int64_t trace_steps = 0;      // of a GPU, traced into StepTracer::file_name of the run's folder
+  bool save_weights = true;             // the final weights as a Hugging Face folder, `weights` in the run's
+  bool save_finished = true;            // a checkpoint at the end of a run, by which it may be trained for longer
+  std::string resume{};                 // folder of a run to resume; empty: a new one
+  std::string arm{};                    // of a comparison
+  std::int64_t twin = 0;                // nn::Parameters::nudge: number of this twin of a run; 0: none
+  std::string baseline{};               // arm of the run that this one is compared with, or ""
+  std::string baseline_folder{};        // of that run, which stored its first gradient: run.json then has the cosine with this run's
+  bool keep_first_gradient = false;     // for such runs
+  std::int64_t trace_steps = 0;         // of a GPU, traced into StepTracer::file_name of the run's folder
   comm::Communicator* ranks = nullptr;  // that train this model together, this one among them; null: it is alone
-  int ranks_here = 1;                // of these on this machine, which share its memory
+  int ranks_here = 1;                   // of these on this machine, which share its memory
 };
 
 /// The folder of a run that this process trains in, held by its lock, and the facts in run.json.

@@ -42,7 +42,7 @@ class Engine {
   std::optional<optim::LossScale> loss_scale;
   std::optional<WeightAverage> average;
   std::optional<parallel::GradientSums> gradient_sums;  // of several ranks
-  Replay micro_steps;  // forward and backward of a micro-batch
+  Replay micro_steps;                                   // forward and backward of a micro-batch
 
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
   nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }

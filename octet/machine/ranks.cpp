@@ -1,4 +1,4 @@
-#include "octet/parallel/start.hpp"
+#include "octet/machine/ranks.hpp"
 
 #include <charconv>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 #include "octet/machine/machine.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 
-namespace octet::parallel {
+namespace octet::machine {
 namespace {
 
 using comm::Communicator, comm::Launcher, comm::Place;
@@ -54,8 +54,9 @@ std::unique_ptr<Communicator> connect_gpus(const Place& place, const RankWish& w
 
 std::unique_ptr<Communicator> connect_cpus(const Place& place, const RankWish& wish) {
   if (place.launcher == Launcher::torchrun)
-    throw ConfigError("torchrun has started ranks that compute on CPUs, which exchange tensors over MPI: start them with mpirun, or with "
-                      "octet launch");
+    throw ConfigError(
+        "torchrun has started ranks that compute on CPUs, which exchange tensors over MPI: start them with mpirun, or with "
+        "octet launch");
   cpu::set_threads(std::max(1, cpu::threads() / place.local_size));
   auto comm = comm::connect_mpi(wish.limit_seconds);
   if (comm->size() != place.size)
@@ -67,7 +68,7 @@ std::unique_ptr<Communicator> connect_cpus(const Place& place, const RankWish& w
 
 void on_process(const Place& place, const RankWish& wish, const Work& work) {
   require_number(wish, place.size, comm::name(place.launcher));
-  const bool gpu = machine::device_named(wish.device) == Device::cuda;
+  const bool gpu = device_named(wish.device) == Device::cuda;
   const auto comm = gpu ? connect_gpus(place, wish) : connect_cpus(place, wish);
   if (comm->rank() == 0) return work(*comm, {.here = place.local_size, .backend = gpu ? "nccl" : "mpi"});
   const log::Silence silence;
@@ -75,9 +76,9 @@ void on_process(const Place& place, const RankWish& wish, const Work& work) {
 }
 
 void on_threads(int ranks, const RankWish& wish, const Work& work) {
-  if (wish.device == "gpu" || (wish.device == "auto" && machine::device_named("auto") == Device::cuda))
-    throw ConfigError(format("{} ranks on GPUs are processes: start them with octet launch --ranks {}, or set device = \"cpu\"", ranks,
-                             ranks));
+  if (wish.device == "gpu" || (wish.device == "auto" && device_named("auto") == Device::cuda))
+    throw ConfigError(
+        format("{} ranks on GPUs are processes: start them with octet launch --ranks {}, or set device = \"cpu\"", ranks, ranks));
   comm::run_on_threads({.ranks = ranks, .limit_seconds = wish.limit_seconds}, [&](Communicator& comm) {
     if (comm.rank() == 0) return work(comm, {.here = ranks, .backend = "threads"});
     const log::Silence silence;
@@ -114,4 +115,4 @@ void on_ranks(const RankWish& wish, const Work& work) {
   work(self, {});
 }
 
-}  // namespace octet::parallel
+}  // namespace octet::machine

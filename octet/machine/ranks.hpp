@@ -5,7 +5,7 @@
 
 #include "octet/comm/communicator.hpp"
 
-namespace octet::parallel {
+namespace octet::machine {
 
 /// The ranks that a program wants.
 struct RankWish {
@@ -28,8 +28,9 @@ void choose_own_gpu();
 ///   one rank                                            here
 ///   a process of torchrun, mpirun or srun               its rank, over NCCL if it computes on a GPU, else over MPI
 ///   several on a CPU, or OCTET_THREAD_RANKS=n is set    each in a thread, over memory
-/// Only rank 0 speaks: log lines of other ranks' threads are dropped. Throws ConfigError if another number of ranks was started than wished, or several are wished
-/// on a GPU and none were started; DeviceError, IoError and CommError if they do not find each other; and what `work` throws.
+/// Only rank 0 speaks: log lines of other ranks' threads are dropped. Throws ConfigError if another number of ranks was started than
+/// wished, or several are wished on a GPU and none were started; DeviceError, IoError and CommError if they do not find each other; and
+/// what `work` throws.
 void on_ranks(const RankWish&, const std::function<void(comm::Communicator&, const RankPlace&)>& work);
 
-}  // namespace octet::parallel
+}  // namespace octet::machine
