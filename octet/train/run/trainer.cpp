@@ -414,8 +414,9 @@ void Trainer::record_step(const telemetry::StepEvent& e) {
 }
 
 void Trainer::keep_gradient() {
-  if (!leads() || (!options_.keep_first_gradient && options_.baseline_folder.empty())) return;
-  const std::vector<float> flat = nn::flat_values(engine_->stream, engine_->parameters.gradients());
+  if (!options_.keep_first_gradient && options_.baseline_folder.empty()) return;
+  const std::vector<float> flat = engine_->flat_gradients();
+  if (!leads()) return;
   if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
   if (options_.baseline_folder.empty()) return;
   run_.facts.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);
