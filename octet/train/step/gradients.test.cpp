@@ -10,7 +10,6 @@
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/small_model.testing.hpp"
-#include "tests/testing/tensors.hpp"
 
 // Gradients in every storage through whole steps: memory, sums over micro-batches, clipping, overflow, training.
 
@@ -244,7 +243,6 @@ double trained(const Text& text, Storage gradients, std::uint64_t seed, int twin
 // The noise of a loss is that between twins, whose first weights differ in the last bit: three runs in f32 for each of three seeds, so six
 // degrees of freedom. The gap of two means stays within Student's t for 0.999.
 TEST(Gradients, InEightBitsOverFourMicroBatchesEndWhereF32Does) {
-  const octet::testing::WithThreads one(1);  // in a model this small, threads would wait longer than they compute
   constexpr double t = 5.959;
   constexpr int seeds = 3, twins = 3;
   const Text text;

@@ -7,7 +7,6 @@
 
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/small_model.testing.hpp"
-#include "tests/testing/tensors.hpp"
 
 // The short slice of loss parity: FP8 recipes and BF16 from the same weights, on the same text, to losses that have clearly fallen. The
 // long runs, with 11 and 14 seeds, are those of docs/recipes.md, "What came out".
@@ -84,7 +83,6 @@ std::vector<double> trained_with_each_seed(const std::string& recipe,
 // The tolerance is that of the long run, 0.5% or what another seed alone changes, whichever is larger. Two runs that differ in one rounding
 // drift apart by one to two percent here (FP32 and BF16 do), so a single seed could not tell; the mean of three stays within half of that.
 TEST(Parity, Fp8RecipesEndWhereBf16Does) {
-  const octet::testing::WithThreads one(1);  // in a model this small, threads would wait longer than they compute
   const std::vector<double> bf16 = trained_with_each_seed("bf16");
   const auto [low, high] = std::minmax_element(bf16.begin(), bf16.end());
   const double tolerance = std::max(0.005 * mean(bf16), *high - *low);
