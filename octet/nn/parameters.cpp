@@ -114,13 +114,7 @@ void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
     case Init::Kind::normal: break;
   }
   const std::uint64_t key = seed ^ hash_of(p.path.c_str());
-  if (!p.value.scales) return ops::fill_normal(stream, key, p.init.standard_deviation, p.value.values());
-  if (stream.device() == Device::null) return;
-  // A scale for the tensor needs all values first. They are made in the host's memory, with the bits of every backend.
-  Stream host(Device::cpu);
-  std::vector<float> made = values(0);
-  ops::fill_normal(host, key, p.init.standard_deviation, {made.data(), p.shape, DType::f32});
-  set_values(stream, p.value, made.data());
+  ops::fill_normal(stream, key, p.init.standard_deviation, p.value);
 }
 
 void Parameters::initialize(Stream& stream, std::uint64_t seed) {
