@@ -1,5 +1,6 @@
 #include "octet/nn/parameters.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "octet/numerics/philox.hpp"
@@ -10,30 +11,35 @@
 namespace octet::nn {
 namespace {
 
-std::int64_t padded(Shape shape, DType type) {
-  return round_up(shape.count() * std::int64_t(size_of(type)), std::int64_t(Arena::alignment));
-}
-Shape scales_of(const Parameter& p, Storage s) { return scales_shape(s, p.shape.count()); }
-std::int64_t padded(const Parameter& p, Storage s) {
-  return padded(p.shape, code_type(s)) + (scales_of(p, s).count() > 0 ? padded(scales_of(p, s), scales_type(s)) : 0);
+// One variable of all buckets of a storage: codes in one piece, which is returned, and scales by blocks. The bucket's view of each is
+// variable_of(bucket).
+template <class VariableOf>
+Tensor allocate(Stream& stream, std::span<Bucket* const> buckets, Storage storage, Category category, const VariableOf& variable_of) {
+  std::int64_t count = 0, begin = 0;
+  for (const Bucket* b : buckets) count += b->count;
+  Stored all{.codes = stream.zeros({count}, code_type(storage), Lifetime::run, category), .storage = storage};
+  if (scales_blocks(storage)) all.scales = stream.zeros(scales_shape(storage, count), scales_type(storage), Lifetime::run, category);
+  for (Bucket* b : buckets) {
+    Stored& variable = variable_of(*b);
+    variable = {.codes = all.codes.rows(begin, b->count), .storage = storage};
+    if (all.scales) variable.scales = all.scales.rows(begin / storage_block, b->count / storage_block);
+    begin += b->count;
+  }
+  return all.codes;
 }
 
-// Codes of one parameter at `at`, and its scales behind them.
-Stored cut(std::byte* at, const Parameter& p, Storage s) {
-  Stored out{.codes = {at, p.shape, code_type(s)}, .storage = s};
-  if (const Shape scales = scales_of(p, s); scales.count() > 0) out.scales = {at + padded(p.shape, code_type(s)), scales, scales_type(s)};
+std::vector<Storage> storages_of(const std::vector<Bucket>& buckets, Storage Bucket::*storage) {
+  std::vector<Storage> out;
+  for (const Bucket& b : buckets)
+    if (std::find(out.begin(), out.end(), b.*storage) == out.end()) out.push_back(b.*storage);
   return out;
 }
 
-// Room for one variable of each parameter, each on its own 256 bytes; returns the whole as bytes.
-template <class StorageOf, class Bind>
-Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category category, const StorageOf& storage_of, const Bind& bind) {
-  std::int64_t bytes = 0;
-  for (const Parameter* p : list) bytes += padded(*p, storage_of(*p));
-  const Tensor all = stream.zeros({bytes}, DType::u8, Lifetime::run, category);
-  std::byte* next = all.as<std::byte>();
-  for (Parameter* p : list) bind(*p, cut(next, *p, storage_of(*p))), next += padded(*p, storage_of(*p));
-  return all;
+// The part of a variable that belongs to a parameter, with its own scales where they are per tensor.
+Stored bound(Stream& stream, const Bucket& b, std::size_t i, const Stored& variable, Category category) {
+  Stored out = b.cut(variable, i);
+  if (scales_tensor(out.storage)) out.scales = stream.zeros({2}, DType::f32, Lifetime::run, category);
+  return out;
 }
 
 using Contents = Gradient::Contents;
@@ -46,30 +52,35 @@ bool stores_first(const Stream& stream, const Parameter& p) {
 
 }  // namespace
 
-void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& storage) {
+void Parameters::bind(Stream& stream, bool gradients) {
   for (const Parameter* p : list_) count_ += p->shape.count();
-  allocate(
-      stream, list_, Category::weights, [&](const Parameter& p) { return p.value_storage(storage.values); },
-      [](Parameter& p, const Stored& s) { p.value = s; });
-  if (gradients) bind_gradients(stream, storage.gradients);
+  for (const Storage s : storages_of(buckets_, &Bucket::values))
+    allocate(stream, those_of(&Bucket::values, s), s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
+  for (Bucket& b : buckets_)
+    for (std::size_t i = 0; i < b.parameters.size(); ++i) b.parameters[i]->value = bound(stream, b, i, b.value, Category::weights);
+  if (gradients) bind_gradients(stream);
 }
 
-void Parameters::bind_gradients(Stream& stream, Storage products) {
-  const bool coded = is_fp8(code_type(products));
-  if (coded) draws_ = stream.zeros({2}, DType::i64, Lifetime::run, Category::gradients);
-  // Backward fills gradients in the reverse order of the visit; a tied table, visited first, is complete last.
-  const auto buffer_of = [&](Storage s) {
-    std::vector<Parameter*> some;
-    for (auto p = list_.rbegin(); p != list_.rend(); ++p)
-      if ((*p)->gradient_storage(products) == s) some.push_back(*p);
-    return allocate(
-        stream, some, Category::gradients, [&](const Parameter&) { return s; },
-        [&](Parameter& p, const Stored& g) { p.gradient.bind(g, draws_); });
-  };
-  gradient_buffers_ = {buffer_of(Storage::f32)};
-  if (coded) buffer_of(products);
-  else if (products != Storage::f32) gradient_buffers_.push_back(buffer_of(products));
-  for (Parameter* p : list_) p->gradient.begin(stores_first(stream, *p) ? Contents::stale : Contents::zero);
+std::vector<Bucket*> Parameters::those_of(Storage Bucket::*storage, Storage s) {
+  std::vector<Bucket*> out;
+  for (Bucket& b : buckets_)
+    if (b.*storage == s) out.push_back(&b);
+  return out;
+}
+
+void Parameters::bind_gradients(Stream& stream) {
+  for (const Storage s : storages_of(buckets_, &Bucket::gradients)) {
+    const Tensor buffer =
+        allocate(stream, those_of(&Bucket::gradients, s), s, Category::gradients, [](Bucket& b) -> Stored& { return b.gradient; });
+    if (!is_fp8(buffer.dtype)) gradient_buffers_.push_back(buffer);
+    else if (!draws_) draws_ = stream.zeros({2}, DType::i64, Lifetime::run, Category::gradients);
+  }
+  for (Bucket& b : buckets_)
+    for (std::size_t i = 0; i < b.parameters.size(); ++i) {
+      Parameter& p = *b.parameters[i];
+      p.gradient.bind(bound(stream, b, i, b.gradient, Category::gradients), draws_);
+      p.gradient.begin(stores_first(stream, p) ? Contents::stale : Contents::zero);
+    }
 }
 
 void Parameters::clear_gradients(Stream& stream) {

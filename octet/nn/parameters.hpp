@@ -2,32 +2,30 @@
 
 #include <vector>
 
+#include "octet/nn/bucket.hpp"
 #include "octet/nn/host_values.hpp"
 #include "octet/nn/visitor.hpp"
 #include "octet/tensor/state.hpp"
 
 namespace octet::nn {
 
-/// How matrices and their gradients are stored: gradients as f32, bf16, e4m3 or e4m3_tensor. Norms and biases are always f32, and so are
-/// gradients that backward adds to in many parts (of embedding and head).
-struct ParameterStorage {
-  Storage values = Storage::f32;
-  Storage gradients = Storage::f32;
-};
-
-/// Storage of all parameters of a model: values in one buffer, gradients in one buffer per storage, in the order in which backward fills
-/// them. Codes and scales of each parameter are aligned to 256 bytes.
+/// Storage of all parameters of a model, in buckets. Gradients of one storage are one buffer, in the order in which backward fills them.
+/// Codes of each parameter are aligned to 256 bytes.
 class Parameters {
  public:
-  /// Binds the value (and the gradient, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
+  /// Binds the value (and the gradient, when `gradients`) of every parameter that `model.visit` shows. Contents are zero. `parts`: see
+  /// make_buckets().
   template <class Model>
-  Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}) {
+  Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}, int parts = 1) {
     Collect collect(list_);
     model.visit(collect);
-    bind(stream, gradients, storage);
+    buckets_ = make_buckets(list_, collect.blocks, storage, parts);
+    bind(stream, gradients);
   }
 
   const std::vector<Parameter*>& list() const { return list_; }
+  /// In the order of backward.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
   /// The value and the gradient of each parameter, in the list's order.
   std::vector<Stored> values() const;
   std::vector<Stored> gradients() const;
@@ -49,14 +47,19 @@ class Parameters {
  private:
   struct Collect final : Visitor {
     std::vector<Parameter*>& list;
+    std::vector<int> blocks;
+    int now = -1;
     explicit Collect(std::vector<Parameter*>& list) : list(list) {}
-    void parameter(Parameter& p) override { list.push_back(&p); }
+    void block(int number) override { now = number; }
+    void parameter(Parameter& p) override { list.push_back(&p), blocks.push_back(now); }
   };
-  void bind(Stream&, bool gradients, const ParameterStorage&);
-  void bind_gradients(Stream&, Storage products);
+  void bind(Stream&, bool gradients);
+  void bind_gradients(Stream&);
+  std::vector<Bucket*> those_of(Storage Bucket::*storage, Storage);
 
   std::vector<Parameter*> list_;
-  std::vector<Tensor> gradient_buffers_;  // u8, of f32 and bf16
+  std::vector<Bucket> buckets_;
+  std::vector<Tensor> gradient_buffers_;  // of f32 and bf16
   Tensor draws_;                          // i64 [2], see ops::Accumulate; empty unless gradients are in 8 bits
   std::int64_t micro_batch_ = 0;          // of this step
   std::int64_t count_ = 0;

@@ -39,9 +39,11 @@ Gradient::Target Gradient::target(Stream& stream, GradientUse use) {
   return {stored_.values(), accumulate};
 }
 
-void Gradient::done() {
+void Gradient::done(Stream& stream) {
   check(pending_ > 0, "gradient: done() without a declared use");
-  if (--pending_ == 0) pending_ = uses_;
+  if (--pending_ > 0) return;
+  pending_ = uses_;
+  if (listener_ != nullptr) listener_->complete(stream, *this);
 }
 
 }  // namespace octet

@@ -14,10 +14,19 @@ enum class GradientUse : std::uint8_t {
   sum,       // an op that only adds: column sums of biases and norms, the scatter of an embedding
 };
 
+class Gradient;
+
+/// Told when the backward of a micro-batch has completed a gradient, while it goes on with others.
+class GradientListener {
+ public:
+  virtual ~GradientListener() = default;
+  virtual void complete(Stream&, const Gradient&) = 0;
+};
+
 /// The gradient of one parameter: where backward adds to it, and whether the backward of a micro-batch is complete.
 ///
 ///   constructor   gradient.add_use(GradientUse::product);
-///   backward      const auto [data, accumulate] = gradient.target(stream, GradientUse::product);  ...  gradient.done();
+///   backward      const auto [data, accumulate] = gradient.target(stream, GradientUse::product);  ...  gradient.done(stream);
 ///
 /// A parameter may have several uses: a tied head multiplies by the table that the embedding reads. Calls happen on the host, so a
 /// replayed graph makes none; the counts repeat per micro-batch and stay right.
@@ -44,6 +53,9 @@ class Gradient {
   /// Empty in a model made for evaluation only.
   const Stored& stored() const { return stored_; }
   const Tensor& draws() const { return draws_; }
+  /// Of ranks that share a model: each takes draws of its own.
+  void set_rank(int rank) { rank_ = rank; }
+  int rank() const { return rank_; }
   /// In 8 bits: a GEMM's result waits in scratch until ops::accumulate adds it.
   bool coded() const { return is_fp8(stored_.codes.dtype); }
 
@@ -54,8 +66,10 @@ class Gradient {
   /// Where a use adds, or stores once where contents are stale. Coded gradients: scratch of scratch_type(), to store. Throws ContractError
   /// when a sum would add to stale contents, or without begin_micro_batch() before a coded gradient.
   Target target(Stream&, GradientUse);
-  /// One use of this micro-batch is complete; after the last one the next micro-batch begins.
-  void done();
+  /// One use of this micro-batch is complete; after the last one the listener is told, and the next micro-batch begins.
+  void done(Stream&);
+  /// None: nullptr. It must outlive the gradient's use.
+  void set_listener(GradientListener* listener) { listener_ = listener; }
   /// Every use of the micro-batches so far is complete, and the contents are this step's.
   bool complete() const { return pending_ == uses_ && contents_ == Contents::zero; }
 
@@ -65,10 +79,12 @@ class Gradient {
  private:
   Stored stored_;
   Tensor draws_;
+  int rank_ = 0;
   int uses_ = 0, pending_ = 0;  // per micro-batch
   bool product_ = false, sums_parts_ = false;
   bool numbered_ = false;  // begin_micro_batch() came, and no target since
   Contents contents_ = Contents::zero;
+  GradientListener* listener_ = nullptr;
 };
 
 }  // namespace octet

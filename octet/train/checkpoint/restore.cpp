@@ -43,6 +43,13 @@ void Restore::state(std::string_view name, const Tensor& t) {
   const auto bytes = find(name, stored_type(t.dtype), stored_shape(t.shape));
   if (restoring()) upload(stream_, bytes.data(), t);
 }
+void Restore::optional(std::string_view name, const Tensor& t) {
+  if (file_.find(prefixes_.back() + std::string(name))) state(name, t);
+}
+void Restore::unused(std::string_view name) {
+  const std::string prefix = prefixes_.back() + std::string(name) + ".";
+  found_ += std::size_t(std::ranges::count_if(file_.tensors(), [&](const io::TensorView& t) { return t.name.starts_with(prefix); }));
+}
 void Restore::state(std::string_view name, const Stored& s, Tiny tiny) {
   const auto found = find_variable(file_, prefixes_.back() + std::string(name));
   const auto alike = [](Storage a, Storage b) { return a == b || (!has_scales(a) && code_type(a) == code_type(b)); };

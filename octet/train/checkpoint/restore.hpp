@@ -18,6 +18,8 @@ class Restore final : public StateVisitor {
   Restore(Stream& stream, const io::SafetensorsFile& file, Mode mode) : stream_(stream), file_(file), mode_(mode) {}
   bool restoring() const override { return mode_ == Mode::write; }
   void state(std::string_view name, const Tensor&) override;
+  void optional(std::string_view name, const Tensor&) override;
+  void unused(std::string_view name) override;
   void state(std::string_view name, const Stored&, Tiny) override;
   void state(std::string_view name, std::int64_t&) override;
   void state(std::string_view name, double&) override;

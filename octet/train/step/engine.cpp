@@ -4,13 +4,15 @@
 
 namespace octet::train {
 
-Engine::Engine(const EngineConfig& c, Device device, Target target)
+Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
     : stream(device, target),
       precision(c.precision),
       model(models::make_model(c.shape, c.model, precision)),
       parameters(
           stream, *model, c.optimizer.has_value(),
-          c.optimizer ? nn::ParameterStorage{c.optimizer->storage().master, c.optimizer->storage().gradients} : nn::ParameterStorage{}) {
+          c.optimizer ? nn::ParameterStorage{c.optimizer->storage().master, c.optimizer->storage().gradients} : nn::ParameterStorage{},
+          ranks != nullptr ? ranks->size() : 1),
+      ranks_(ranks != nullptr ? ranks : &self_) {
   precision.require_patterns_used();
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
@@ -22,10 +24,19 @@ Engine::Engine(const EngineConfig& c, Device device, Target target)
   if (c.optimizer && scaling != optim::LossScaleConfig::Mode::off)
     loss_scale.emplace(stream, c.loss_scale, scaling == optim::LossScaleConfig::Mode::fixed);
   if (c.average) average.emplace(stream, parameters);
+  if (c.optimizer && ranks_->size() > 1) {
+    gradient_sums.emplace(stream, *ranks_, parameters.buckets(), c.comm);
+    for (Parameter* p : parameters.list()) p->gradient.set_rank(ranks_->rank());
+  }
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
   if (c.document_mask && c.optimizer) gradient_factor_ = zeros(DType::f32);
+}
+
+void Engine::begin_micro_batch(bool last) {
+  parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{});
+  if (gradient_sums) gradient_sums->begin_micro_batch(last);
 }
 
 void Engine::visit_state(StateVisitor& visitor) {
@@ -34,6 +45,8 @@ void Engine::visit_state(StateVisitor& visitor) {
   if (loss_scale) visitor.section("loss_scale", *loss_scale);
   if (average) visitor.section("average", *average);
   visitor.section("quantizers", precision);
+  if (gradient_sums) visitor.section("gradient_sums", *gradient_sums);
+  else visitor.unused("gradient_sums");
   visitor.state("parameter_squares", parameter_squares_);
 }
 

@@ -52,8 +52,8 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   for (const auto& batch : micro_batches) {
     const Scope micro_batch(e.stream, silent.keep);
     const models::TokenBatch on_device = upload(e.stream, batch, silent.keep);
-    e.begin_micro_batch();
-    e.model->forward(e.stream, on_device, silent, e.loss_sums(), e.loss_factor(tokens_of(micro_batches)));
+    e.begin_micro_batch(false);
+    e.model->forward(e.stream, on_device, silent, e.loss_sums(), e.loss_factor(tokens_of(micro_batches) * e.ranks().size()));
     e.model->backward(e.stream, on_device, silent);
     if (!finder.found.empty()) break;
   }

@@ -1,0 +1,112 @@
+#include "octet/parallel/gradient_sums.hpp"
+
+#include <algorithm>
+
+#include "octet/ops/stored/stored.hpp"
+#include "octet/ops/stored_sum/stored_sum.hpp"
+#include "octet/parallel/eight_bit_sum.hpp"
+
+namespace octet::parallel {
+namespace {
+
+bool has_shared_scale(Wire w) { return w == Wire::e4m3_shared || w == Wire::e4m3_prescaled || w == Wire::e4m3_postscaled; }
+
+SumRoom room_of(Wire wire, MuGrowthRule growth) {
+  if (wire == Wire::e4m3_prescaled) return SumRoom::prescaled;
+  if (wire == Wire::e4m3_postscaled) return SumRoom::postscaled;
+  return growth == MuGrowthRule::at_zero ? SumRoom::adapted_at_zero : SumRoom::adapted_below;
+}
+
+bool of_vectors(const nn::Bucket& b) { return b.parameters.front()->role == ParameterRole::vector; }
+
+// The parameters' parts of a bucket's values.
+std::vector<Tensor> tensors_of(const nn::Bucket& b, const Tensor& values) {
+  std::vector<Tensor> out;
+  for (std::size_t i = 0; i < b.parameters.size(); ++i) out.push_back(b.cut(Stored::plain(values), i).codes);
+  return out;
+}
+
+// The type in which a bucket's values travel or are encoded.
+DType travelling_type(Wire wire, Storage stored) {
+  if (wire == Wire::f32) return DType::f32;
+  if (wire == Wire::bf16) return DType::bf16;
+  return stored == Storage::bf16 ? DType::bf16 : DType::f32;
+}
+
+// One scale per tensor is converted tensor by tensor.
+void load(Stream& stream, const nn::Bucket& b, const Tensor& values) {
+  if (!scales_tensor(b.gradients)) return ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
+  const std::vector<Tensor> tensors = tensors_of(b, values);
+  for (std::size_t i = 0; i < tensors.size(); ++i) ops::decode_stored(stream, b.parameters[i]->gradient.stored(), tensors[i]);
+}
+void store(Stream& stream, const nn::Bucket& b, const Tensor& values) {
+  if (!scales_tensor(b.gradients)) return ops::stored_sum(stream, {.parts = Stored::plain(values), .sum = b.gradient});
+  const std::vector<Tensor> tensors = tensors_of(b, values);
+  for (std::size_t i = 0; i < tensors.size(); ++i) ops::encode_stored(stream, tensors[i], b.parameters[i]->gradient.stored());
+}
+
+}  // namespace
+
+GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, std::span<const nn::Bucket> buckets, const CommConfig& config)
+    : ranks_(ranks) {
+  for (const nn::Bucket& b : buckets) {
+    Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
+    if (has_shared_scale(part.wire)) {
+      std::vector<std::int64_t> values;
+      for (const Parameter* p : b.parameters) values.push_back(p->shape.count());
+      part.shared = std::make_unique<SharedScaleSum>(stream, ranks.size(), values, room_of(part.wire, config.mu_growth));
+    }
+    for (Parameter* p : b.parameters) part_of_[&p->gradient] = parts_.size(), p->gradient.set_listener(this);
+    parts_.push_back(std::move(part));
+  }
+}
+
+GradientSums::~GradientSums() {
+  for (const Part& part : parts_)
+    for (Parameter* p : part.bucket->parameters) p->gradient.set_listener(nullptr);
+}
+
+void GradientSums::begin_micro_batch(bool last) {
+  last_ = last;
+  for (Part& part : parts_) part.pending = part.bucket->parameters.size();
+}
+
+void GradientSums::require_done() const {
+  for (const Part& part : parts_)
+    check(part.pending == 0, "gradients of {} parameters beside {} were not completed, so their sum over ranks is missing", part.pending,
+          part.bucket->parameters.front()->path);
+}
+
+void GradientSums::complete(Stream& stream, const Gradient& gradient) {
+  Part& part = parts_[part_of_.at(&gradient)];
+  check(part.pending > 0, "a gradient of {}'s bucket was completed twice in a micro-batch", part.bucket->parameters.front()->path);
+  if (--part.pending == 0 && last_) sum(stream, part);
+}
+
+void GradientSums::sum(Stream& stream, Part& part) {
+  const nn::Bucket& b = *part.bucket;
+  if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3) return eight_bit_all_reduce(stream, ranks_, b.gradient);
+  const DType type = travelling_type(part.wire, b.gradients);
+  if (b.gradient.codes.dtype == type) return sum_values(stream, part, b.gradient.codes);
+  const Scope scope(stream);
+  const Tensor values = stream.empty({b.count}, type, Lifetime::scratch, Category::workspace);
+  load(stream, b, values);
+  sum_values(stream, part, values);
+  store(stream, b, values);
+}
+
+void GradientSums::sum_values(Stream& stream, Part& part, const Tensor& values) {
+  if (part.shared) return part.shared->all_reduce(stream, ranks_, tensors_of(*part.bucket, values));
+  if (part.wire == Wire::e4m3) return eight_bit_all_reduce(stream, ranks_, values);
+  ranks_.all_reduce(stream, values, comm::Reduction::sum);
+}
+
+void GradientSums::visit_state(StateVisitor& visitor) {
+  for (Part& part : parts_) {
+    const std::string& path = part.bucket->parameters.front()->path;
+    if (part.shared) visitor.section(path, *part.shared);
+    else visitor.unused(path);
+  }
+}
+
+}  // namespace octet::parallel

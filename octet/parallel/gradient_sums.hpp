@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "octet/nn/bucket.hpp"
+#include "octet/parallel/ranks_config.hpp"
+#include "octet/parallel/shared_scale_sum.hpp"
+
+namespace octet::parallel {
+
+/// Gradients of all ranks become their sums, bucket by bucket: each as soon as backward of a step's last micro-batch has completed it.
+///
+///   g = sum over ranks of g           in the format of CommConfig::gradients, the same bits on every rank
+///
+/// Where format and storage differ, the bucket is converted in scratch; sums go back to the storage, rounded to nearest even. Vectors
+/// always travel in their own type. Buckets and communicator must outlive this.
+class GradientSums final : public GradientListener {
+ public:
+  /// Listens to the gradients of all parameters.
+  GradientSums(Stream&, comm::Communicator&, std::span<const nn::Bucket>, const CommConfig&);
+  ~GradientSums() override;
+
+  /// Before each micro-batch; `last`: of its step, so that sums are made.
+  void begin_micro_batch(bool last);
+  /// After the step's last micro-batch: throws ContractError unless every bucket was summed.
+  void require_done() const;
+
+  /// The factors mu, where there are some.
+  void visit_state(StateVisitor&);
+
+ private:
+  struct Part {
+    const nn::Bucket* bucket;
+    Wire wire;
+    std::size_t pending = 0;                 // parameters that this micro-batch has not completed
+    std::unique_ptr<SharedScaleSum> shared;  // of the formats with one scale per tensor
+  };
+  void complete(Stream&, const Gradient&) override;
+  void sum(Stream&, Part&);
+  void sum_values(Stream&, Part&, const Tensor& values);
+
+  comm::Communicator& ranks_;
+  std::vector<Part> parts_;
+  std::unordered_map<const Gradient*, std::size_t> part_of_;
+  bool last_ = false;
+};
+
+}  // namespace octet::parallel
