@@ -212,7 +212,7 @@ Outcome Trainer::run() {
 void Trainer::begin() {
   recorder_->start_clock(at_.elapsed);
   checkpoints_->start_clock();
-  if (config_.telemetry.tensorboard && leads()) recorder_->open_board(run_.facts.quantizers, at_.step + 1, at_.skipped);
+  if (config_.telemetry.tensorboard && leads()) recorder_->open_board(run_.facts, at_.step + 1, at_.skipped);
   for (const auto& [kind, text] : run_.told) recorder_->incident(at_.step, kind, text);
   runner_.emplace(*engine_);
   accord_ = agree(engine_->stream, ranks_, own_accord());
