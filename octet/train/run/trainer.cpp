@@ -90,7 +90,7 @@ void Trainer::require_alike() {
   parallel::require_same(engine_->stream, ranks_, facts);
 }
 
-// Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read what it has chosen.
+// Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read the one that it has chosen.
 void Trainer::open_checkpoint() {
   const CheckpointStore store(checkpoint_folder(options_.resume));
   std::vector<std::string> damaged;
