@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "octet/cli/run_options.hpp"
 #include "octet/cli/signals.hpp"
 #include "octet/base/log.hpp"
@@ -14,6 +16,14 @@
 
 namespace octet::cli {
 namespace {
+
+// A run may resume on another number of ranks than its stored configuration has.
+train::RunConfig on_started_ranks(RunOptions o) {
+  const bool chosen = std::any_of(o.set.begin(), o.set.end(), [](const auto& s) { return s.starts_with("ranks.data"); });
+  const std::int64_t started = machine::started_ranks();
+  if (started > 0 && !chosen && o.written == config::Written::by_program) o.set.push_back(format("ranks.data={}", started));
+  return o.config();
+}
 
 struct Options : RunOptions {
   bool quiet = false, resume = false;
@@ -33,7 +43,7 @@ struct Options : RunOptions {
     if (!exists(options.file))
       throw ConfigError(
           format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
-    return train::stored_model(options.config(), folder);
+    return train::stored_model(on_started_ranks(options), folder);
   }
 };
 
