@@ -55,7 +55,8 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
                           .resume = folder,
                           .trace_steps = o.trace,
                           .ranks = &ranks,
-                          .ranks_here = place.here});
+                          .ranks_here = place.here,
+                          .backend = place.backend});
   if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), place.backend);
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
@@ -86,11 +87,16 @@ ExitCode train_model(const Options& o) {
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
   ExitCode code = ExitCode::done;
-  machine::on_ranks({.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
-                    [&](comm::Communicator& ranks, const machine::RankPlace& place) {
-                      const ExitCode own = train_rank(o, config, folder, ranks, place);
-                      if (ranks.rank() == 0 || place.backend != "threads") code = own;
-                    });
+  try {
+    machine::on_ranks({.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
+                      [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+                        const ExitCode own = train_rank(o, config, folder, ranks, place);
+                        if (ranks.rank() == 0 || place.backend != "threads") code = own;
+                      });
+  } catch (const comm::CommError& e) {
+    if (!e.others_tell) throw;
+    return e.code();
+  }
   return code;
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "octet/config/read.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
 #include "tests/testing/saved_state.hpp"
@@ -116,6 +117,80 @@ TEST_P(ResumedOnRanks, HasTheStateOfItsCheckpointAndTheSamplesOfTheRunThatNeverS
       testing::expect_same_state(CheckpointStore(checkpoint_folder(whole)).path(10), CheckpointStore(checkpoint_folder(cut)).path(10));
   }
   for (const SavedState& s : states) EXPECT_EQ(s, states[0]);
+}
+
+// The configurations of examples/ with a model that trains in milliseconds; all else is as they say.
+std::vector<std::string> example_configurations() {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::recursive_directory_iterator(OCTET_SOURCE_DIR "/examples"))
+    if (entry.path().extension() == ".toml") out.push_back(entry.path().string());
+  return out;
+}
+RunConfig small_example(const std::string& path, const RankRuns& runs) {
+  RunConfig c;
+  config::read_toml_file(path, c);
+  c.model.layers = 2, c.model.width = 64, c.model.heads = c.model.kv_heads = 4, c.model.hidden = 128, c.model.vocabulary = 257;
+  c.device = "cpu", c.data.path = runs.config.data.path, c.data.sequence_length = 64;
+  c.train.steps = 2, c.train.tokens = 0, c.train.max_seconds = 0, c.train.batch = std::min<std::int64_t>(c.train.batch, 2);
+  c.train.health_every = 100;  // the second step is compared with the plan
+  c.output = runs.config.output, c.ranks.data = 0;
+  return c;
+}
+
+// Of two ranks, each sends the half of every gradient that it does not own, and its half of the sums. Maxima and sums of the loss are few.
+TEST(ExampleOnRanks, RunsItsEightBitProductsAndSendsItsBytesAsPlanned) {
+  const std::vector<std::string> paths = example_configurations();
+  EXPECT_GE(paths.size(), 2u);
+  for (const std::string& path : paths)
+    for (const char* recipe : {"bf16", "current"}) {
+      RankRuns runs("bf16", 2);
+      runs.config = small_example(path, runs), runs.config.recipe.recipe = recipe;
+      const telemetry::RunFacts facts = telemetry::read_run(runs.train_on(2).folder).facts;
+      ASSERT_TRUE(facts.ranks.ran) << path;
+      EXPECT_EQ(*facts.ranks.ran, facts.ranks.planned) << path;
+      EXPECT_EQ(facts.ranks.started, 2);
+      EXPECT_EQ(facts.ranks.wanted, 0);
+      EXPECT_EQ(facts.ranks.planned.fp8_flops > 0, std::string(recipe) != "bf16") << path << " in " << recipe;
+      if (runs.config.ranks.zero == 0 && facts.ranks.gradients == "f32")
+        EXPECT_NEAR(double(facts.ranks.ran->sent_bytes), 4.0 * double(facts.model.parameters), 0.1 * 4.0 * double(facts.model.parameters));
+      std::int64_t sent = 0;
+      for (const auto& s : facts.ranks.sent) sent += s.bytes;
+      EXPECT_EQ(sent, facts.ranks.planned.sent_bytes);
+    }
+}
+
+// Counts work that no plan has.
+struct Extra final : Observer {
+  Stream* stream = nullptr;
+  void observe(std::string_view, std::string_view, const Tensor&) override { stream->count({.fp8_flops = 1000}); }
+};
+
+TEST(RunOnRanks, EndsWhereARankDidNotRunAsPlanned) {
+  RankRuns runs("current", 3);
+  runs.split_for(2);
+  Extra extra;
+  const std::string message = error_of<ContractError>([&] {
+    runs.train_on(2, "", [&](int rank, Trainer& t) {
+      if (rank == 1) extra.stream = &t.engine().stream, t.engine().stream.set_observer(&extra);
+    });
+  });
+  EXPECT_TRUE(has(message, "step 2 of rank 1 did not run as planned: of these with 8-bit operands: ")) << message;
+}
+
+TEST(RunOnRanks, RecordsTheTimesOfRanksInStepsThatMeasure) {
+  RankRuns runs("current", 9);  // measures steps 1, 4 and 8
+  const telemetry::RunRecord run = telemetry::read_run(runs.split_for(3).train_on(3).folder);
+  ASSERT_EQ(run.ranks.size(), 3u);
+  for (const telemetry::RanksEvent& e : run.ranks) {
+    ASSERT_EQ(e.seconds.size(), 3u);
+    for (std::size_t r = 0; r < 3; ++r) {
+      EXPECT_GT(e.waited[r], 0);
+      EXPECT_LT(e.waited[r], e.seconds[r]);
+      EXPECT_LE(e.seconds[r] - e.waited[r], e.seconds[std::size_t(e.slowest)] - e.waited[std::size_t(e.slowest)]);
+    }
+    EXPECT_EQ(e.sent_bytes, run.facts.ranks.planned.sent_bytes);
+  }
+  EXPECT_TRUE(telemetry::read_run(runs.split_for(1).train_on(1).folder).ranks.empty());
 }
 
 TEST(ResumeOnRanks, OfAnotherStepIsRefusedWithValuesThatFit) {

@@ -56,7 +56,6 @@ TEST(Resume, OfAModelOfSeveralRecipesIsBitForBitTheRunThatNeverStopped) {
 
   RunConfig written;
   config::read_toml_file(whole + "/config.toml", written);
-  runs.config.ranks.data = 1;  // as the run has found
   EXPECT_TRUE(config::differences(written, runs.config).empty()) << "config.toml repeats the run";
   runs.config.recipe.rules[3].recipe = "rowwise";
   const std::string message = error_of<ConfigError>([&] { runs.train(cut); });
