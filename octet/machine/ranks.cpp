@@ -27,7 +27,8 @@ std::int64_t thread_ranks() {
   std::int64_t n = 0;
   const char* const end = text + std::strlen(text);
   if (const auto [at, error] = std::from_chars(text, end, n); error != std::errc() || at != end || n < 1 || n > 1024)
-    throw ConfigError(format("OCTET_THREAD_RANKS = \"{}\": wants a number of ranks from 1 to 1024; unset it or mend it", printable(text)));
+    throw ConfigError(
+        format("OCTET_THREAD_RANKS = \"{}\": wants a number of ranks from 1 to 1024; unset it or correct it", printable(text)));
   return n;
 }
 
@@ -87,6 +88,11 @@ void on_threads(int ranks, const RankWish& wish, const Work& work) {
 }
 
 }  // namespace
+
+std::int64_t started_ranks() {
+  const Place place = comm::place_from_environment();
+  return place.launcher != Launcher::none ? place.size : thread_ranks();
+}
 
 void choose_own_gpu() {
   const Place place = comm::place_from_environment();

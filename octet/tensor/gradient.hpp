@@ -16,7 +16,7 @@ enum class GradientUse : std::uint8_t {
 
 class Gradient;
 
-/// Told when the backward of a micro-batch has completed a gradient, while it goes on with others.
+/// Told when the backward of a micro-batch has completed a gradient, while it continues with others.
 class GradientListener {
  public:
   virtual ~GradientListener() = default;

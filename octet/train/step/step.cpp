@@ -105,7 +105,7 @@ void StepRunner::run_micro_batch(const data::Batch& batch, const MicroBatch& m) 
   });
 }
 
-// Of all ranks: what the update depends on besides gradients, and the maxima from which scales come.
+// Of all ranks: the inputs of the update besides gradients, and the maxima from which scales come.
 void StepRunner::sum_results() {
   Engine& e = engine_;
   const scaling::SlotTable& slots = e.precision.slots();
