@@ -7,12 +7,12 @@
 #include "octet/base/log.hpp"
 #include "octet/comm/mpi/mpi.hpp"
 #include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/share_threads.hpp"
 #include "octet/comm/threads/threads.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/ops/normal/normal.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/parallel/shared_scale_sum.hpp"
-#include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::bench {
 namespace {
@@ -99,13 +99,21 @@ std::unique_ptr<Communicator> connect(const comm::Place& place, const AllReduceP
   if (plan.ranks > 0 && plan.ranks != place.size)
     throw ConfigError(format("--ranks {}: {} has started {} processes, which are the ranks; leave it out", plan.ranks,
                              comm::name(place.launcher), place.size));
-  cpu::set_threads(std::max(1, cpu::threads() / place.local_size));
+  comm::share_threads(place);
   auto comm = comm::connect_mpi(plan.limit_seconds);
   if (comm->size() != place.size)
     throw ConfigError(
         format("{} has started {} ranks, but MPI finds {}: use the mpirun of the MPI that Octet was built with, or srun --mpi=pmix",
                comm::name(place.launcher), place.size, comm->size()));
   return comm;
+}
+
+// Threads: as many as --ranks says, or octet launch, which are one number where both say so.
+int thread_ranks(const AllReducePlan& plan) {
+  const int asked = comm::thread_ranks_from_environment();
+  if (asked > 0 && plan.ranks > 0 && asked != plan.ranks)
+    throw ConfigError(format("--ranks {}: octet launch wants {} ranks; leave it out", plan.ranks, asked));
+  return plan.ranks > 0 ? plan.ranks : asked > 0 ? asked : 2;
 }
 
 }  // namespace
@@ -117,11 +125,8 @@ std::string_view name(SumWay w) {
 
 AllReduceResult measure_all_reduce(const AllReducePlan& plan) {
   check_plan(plan);
-  AllReduceResult out{.backend = "threads",
-                      .machine = machine::device_name(Device::cpu),
-                      .ranks = plan.ranks > 0 ? plan.ranks : 2,
-                      .rows = {},
-                      .quality = {}};
+  AllReduceResult out{
+      .backend = "threads", .machine = machine::device_name(Device::cpu), .ranks = thread_ranks(plan), .rows = {}, .quality = {}};
   if (const comm::Place place = comm::place_from_environment(); place.launcher != comm::Launcher::none) {
     const auto comm = connect(place, plan);
     out.backend = "mpi", out.ranks = comm->size(), out.reports = comm->rank() == 0;

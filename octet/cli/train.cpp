@@ -3,6 +3,7 @@
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
+#include "octet/launch/run_note.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/step_line.hpp"
@@ -45,6 +46,7 @@ ExitCode train_model(const Options& o) {
   train::Trainer trainer(
       config, corpus,
       {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder, .trace_steps = o.trace});
+  launch::note_run_folder(trainer.folder());
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
