@@ -78,7 +78,7 @@ int ranks_of(const std::string& text) {
 }
 
 bench::AllReducePlan all_reduce_plan(const Options& o) {
-  bench::AllReducePlan plan{.bytes = {}, .ranks = int(o.ranks), .quality_ranks = {}, .effort = {}};
+  bench::AllReducePlan plan{.bytes = {}, .device = o.device, .ranks = int(o.ranks), .quality_ranks = {}, .effort = {}};
   for (const std::string& b : o.bytes) plan.bytes.push_back(bytes_of(b));
   for (const std::string& n : o.quality_ranks) plan.quality_ranks.push_back(ranks_of(n));
   plan.effort.repeats = int(o.repeat);
@@ -88,7 +88,7 @@ bench::AllReducePlan all_reduce_plan(const Options& o) {
 
 // Options of one kind of measurement do nothing in the other.
 void require_options(const std::vector<std::string>& given, const std::string& group) {
-  constexpr std::string_view both[] = {"--repeat", "--sample-ms", "--json", "--quiet"};
+  constexpr std::string_view both[] = {"--device", "--repeat", "--sample-ms", "--json", "--quiet"};
   constexpr std::string_view of_ranks[] = {"--ranks", "--bytes", "--quality-ranks"};
   const auto among = [](const auto& names, const std::string& option) {
     return std::find(std::begin(names), std::end(names), option) != std::end(names);
@@ -148,7 +148,7 @@ void add_bench(Program& program) {
                  {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.m=bf16; may be repeated");
-  command.option("--ranks", o->ranks, "allreduce: ranks, as threads; 0: 2, or the processes that mpirun or srun started",
+  command.option("--ranks", o->ranks, "allreduce: ranks, as threads; 0: 2, or the ranks that a launcher started",
                  {.at_least = 0, .at_most = 1024});
   command.option("--bytes", o->bytes, "allreduce: sizes of the tensors to sum", ',');
   command.option("--quality-ranks", o->quality_ranks, "allreduce: numbers of ranks whose sums are compared with FP64", ',');

@@ -4,6 +4,7 @@
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
 #include "octet/launch/run_note.hpp"
+#include "octet/machine/ranks.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/step_line.hpp"
@@ -37,20 +38,22 @@ struct Options : RunOptions {
   }
 };
 
-ExitCode train_model(const Options& o) {
-  if (o.quiet) log::set_quiet(true);
-  std::string folder;
-  const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
-  heed_signals();
+ExitCode train_rank(const Options& o, const train::RunConfig& config, const std::string& folder, comm::Communicator& ranks,
+                    const machine::RankPlace& place) {
   const train::Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-  train::Trainer trainer(
-      config, corpus,
-      {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder, .trace_steps = o.trace});
-  launch::note_run_folder(trainer.folder());
+  train::Trainer trainer(config, corpus,
+                         {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic,
+                          .resume = folder,
+                          .trace_steps = o.trace,
+                          .ranks = &ranks,
+                          .ranks_here = place.here});
+  if (ranks.rank() == 0) launch::note_run_folder(trainer.folder());
+  if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), place.backend);
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
   const auto report = [&] {
+    if (ranks.rank() > 0) return;
     telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
   };
   const train::Outcome outcome = [&] {
@@ -62,10 +65,25 @@ ExitCode train_model(const Options& o) {
     }
   }();
   report();
-  output::print("{}; report {}/report.html\n", telemetry::format_end_line(outcome.end), outcome.folder);
+  if (ranks.rank() == 0) output::print("{}; report {}/report.html\n", telemetry::format_end_line(outcome.end), outcome.folder);
   if (outcome.state != telemetry::RunState::stopped) return ExitCode::done;
   log::info("resume with octet train --resume {}", outcome.folder);
   return ExitCode::interrupted;
+}
+
+ExitCode train_model(const Options& o) {
+  if (o.quiet) log::set_quiet(true);
+  machine::choose_own_gpu();
+  std::string folder;
+  const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
+  heed_signals();
+  ExitCode code = ExitCode::done;
+  machine::on_ranks({.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
+                    [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+                      const ExitCode own = train_rank(o, config, folder, ranks, place);
+                      if (ranks.rank() == 0 || place.backend != "threads") code = own;
+                    });
+  return code;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "octet/comm/communicator.hpp"
 
+#include "octet/base/clock.hpp"
+
 namespace octet::comm {
 namespace {
 
@@ -33,7 +35,9 @@ void Communicator::count(const Call& c) {
 void Communicator::start(Stream& stream, const Call& call, const Call* second) {
   count(call);
   if (second != nullptr) count(*second);
+  const double begin = monotonic_seconds();
   run(stream, call, second);
+  seconds_ += monotonic_seconds() - begin;
 }
 
 void Communicator::all_reduce(Stream& stream, const Tensor& x, Reduction reduction) {

@@ -52,6 +52,8 @@ class Communicator {
 
   const Traffic& traffic(Collective c) const { return traffic_[std::size_t(c)]; }
   Traffic traffic() const;
+  /// Seconds that this rank has spent in its calls: on a GPU, where calls are queued, only in finish() and barrier().
+  double seconds() const { return seconds_; }
   /// The step that errors name.
   void set_step(std::int64_t step) { step_ = step; }
   std::int64_t step() const { return step_; }
@@ -70,6 +72,7 @@ class Communicator {
   int rank_, size_;
   std::int64_t step_ = -1;
   std::array<Traffic, collectives> traffic_{};
+  double seconds_ = 0;
 };
 
 /// Backends of the host's memory call it first: throws ContractError for a stream of a GPU.

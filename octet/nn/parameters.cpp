@@ -28,7 +28,7 @@ Tensor allocate(Stream& stream, std::span<Bucket* const> buckets, Storage storag
   return all.codes;
 }
 
-std::vector<Storage> storages_of(const std::vector<Bucket>& buckets, Storage Bucket::* storage) {
+std::vector<Storage> storages_of(const std::vector<Bucket>& buckets, Storage Bucket::*storage) {
   std::vector<Storage> out;
   for (const Bucket& b : buckets)
     if (std::find(out.begin(), out.end(), b.*storage) == out.end()) out.push_back(b.*storage);
@@ -61,7 +61,7 @@ void Parameters::bind(Stream& stream, bool gradients) {
   if (gradients) bind_gradients(stream);
 }
 
-std::vector<Bucket*> Parameters::those_of(Storage Bucket::* storage, Storage s) {
+std::vector<Bucket*> Parameters::those_of(Storage Bucket::*storage, Storage s) {
   std::vector<Bucket*> out;
   for (Bucket& b : buckets_)
     if (b.*storage == s) out.push_back(&b);
@@ -70,8 +70,8 @@ std::vector<Bucket*> Parameters::those_of(Storage Bucket::* storage, Storage s) 
 
 void Parameters::bind_gradients(Stream& stream) {
   for (const Storage s : storages_of(buckets_, &Bucket::gradients)) {
-    const Tensor buffer = allocate(stream, those_of(&Bucket::gradients, s), s, Category::gradients,
-                                   [](Bucket& b) -> Stored& { return b.gradient; });
+    const Tensor buffer =
+        allocate(stream, those_of(&Bucket::gradients, s), s, Category::gradients, [](Bucket& b) -> Stored& { return b.gradient; });
     if (!is_fp8(buffer.dtype)) gradient_buffers_.push_back(buffer);
     else if (!draws_) draws_ = stream.zeros({2}, DType::i64, Lifetime::run, Category::gradients);
   }

@@ -55,7 +55,7 @@ class Parameters {
   };
   void bind(Stream&, bool gradients);
   void bind_gradients(Stream&);
-  std::vector<Bucket*> those_of(Storage Bucket::* storage, Storage);
+  std::vector<Bucket*> those_of(Storage Bucket::*storage, Storage);
 
   std::vector<Parameter*> list_;
   std::vector<Bucket> buckets_;

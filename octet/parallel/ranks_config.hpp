@@ -7,8 +7,8 @@ namespace octet::parallel {
 
 /// The ranks of a run, as [ranks] in TOML.
 struct RanksConfig {
-  std::int64_t data = 0;  // ranks that each train on their own sequences; 0: all that were started
-  std::int64_t zero = 0;  // stage of ZeRO
+  std::int64_t data = 0;      // ranks that each train on their own sequences; 0: all that were started
+  std::int64_t zero = 0;      // stage of ZeRO
   double limit_seconds = 60;  // how long a rank waits for another
 
   void fields(config::FieldVisitor&);
@@ -16,11 +16,11 @@ struct RanksConfig {
 
 /// How gradients travel.
 enum class Wire : std::uint8_t {
-  stored,            // as they are stored; e4m3_tensor as e4m3_shared
+  stored,  // as they are stored; e4m3_tensor as e4m3_shared
   f32,
   bf16,
-  e4m3,              // see eight_bit_sum.hpp
-  e4m3_shared,       // see shared_scale_sum.hpp
+  e4m3,         // see eight_bit_sum.hpp
+  e4m3_shared,  // see shared_scale_sum.hpp
   e4m3_prescaled,
   e4m3_postscaled,
 };

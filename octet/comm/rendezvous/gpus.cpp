@@ -1,9 +1,7 @@
 #include "octet/comm/rendezvous/gpus.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 
-#include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 
 namespace octet::comm {
@@ -30,19 +28,6 @@ std::vector<std::string> visible_gpus(const Variables& get, const std::string& d
   std::error_code none;
   while (std::filesystem::exists(format("{}/nvidia{}", devices, out.size()), none)) out.push_back(std::to_string(out.size()));
   return out;
-}
-
-std::string gpu_of(const Place& p, const std::vector<std::string>& visible) {
-  if (visible.size() <= 1) return visible.empty() ? "" : visible.front();
-  if (std::size_t(p.local_rank) < visible.size()) return visible[std::size_t(p.local_rank)];
-  throw ConfigError(
-      format("local rank {} has no GPU: this host shows {}; start fewer ranks per host, or with CUDA_VISIBLE_DEVICES= none "
-             "of them uses a GPU",
-             p.local_rank, visible.size()));
-}
-
-void take_gpu(const Place& p) {
-  if (const std::string gpu = gpu_of(p, visible_gpus(environment_variable)); !gpu.empty()) ::setenv(variable, gpu.c_str(), 1);
 }
 
 }  // namespace octet::comm

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "octet/base/error.hpp"
 #include "tests/testing/scratch.hpp"
 
 namespace octet::comm {
@@ -28,16 +27,6 @@ TEST(Gpus, AreTheDevicesWithoutTheVariable) {
   for (const char* name : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"}) scratch.write(name, "");
   EXPECT_EQ(visible({}, scratch.folder()), (Names{"0", "1"}));
   EXPECT_TRUE(visible("", scratch.folder()).empty()) << "an empty variable hides all";
-}
-
-TEST(Gpus, ARankHasTheOneAtItsLocalRank) {
-  const Place second{.launcher = Launcher::torchrun, .rank = 9, .size = 16, .local_rank = 1, .local_size = 8};
-  EXPECT_EQ(gpu_of(second, {"4", "7"}), "7");
-  EXPECT_EQ(gpu_of(second, {"4"}), "4") << "srun --gpus-per-task=1 shows one each";
-  EXPECT_EQ(gpu_of(second, {}), "");
-  Place third = second;
-  third.local_rank = 2;
-  EXPECT_THROW(gpu_of(third, {"4", "7"}), ConfigError);
 }
 
 }  // namespace

@@ -81,12 +81,17 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
 
 Manifest CheckpointStore::verify(std::int64_t step) const { return verify_folder(path(step), step); }
 
-Manifest CheckpointStore::verify_folder(const std::string& folder, std::int64_t step) const {
+Manifest CheckpointStore::read_manifest(const std::string& folder, std::int64_t step) const {
   const std::string path = folder + "/" + Manifest::file_name;
   Manifest manifest = parse_manifest(read_file(path, std::size_t(16) << 20), path);
   if (manifest.step != step)
     throw DataError(
         format("{}: it belongs to step {}; the folder was renamed or its files were exchanged", printable(path), manifest.step));
+  return manifest;
+}
+
+Manifest CheckpointStore::verify_folder(const std::string& folder, std::int64_t step) const {
+  Manifest manifest = read_manifest(folder, step);
   for (const Manifest::File& file : manifest.files) {
     const io::InputFile in(folder + "/" + file.name, io::Link::refuse);
     if (in.size() != file.bytes)

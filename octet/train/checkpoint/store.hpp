@@ -23,6 +23,8 @@ class CheckpointStore {
   std::string path(std::int64_t step) const;
   /// Reads every byte. Throws DataError or IoError naming the file that is not as it was written.
   Manifest verify(std::int64_t step) const;
+  /// Its manifest alone, for a reader of files that another has verified. Throws DataError or IoError.
+  Manifest manifest(std::int64_t step) const { return read_manifest(path(step), step); }
   /// Throws IoError when it could not be written whole or did not read back; earlier checkpoints stay, unless of the same step.
   void write(const Snapshot&) const;
   /// Removes all but the `keep` newest of those up to `newest`. Throws IoError.
@@ -31,6 +33,7 @@ class CheckpointStore {
   void collect_garbage() const;
 
  private:
+  Manifest read_manifest(const std::string& folder, std::int64_t step) const;
   Manifest verify_folder(const std::string& folder, std::int64_t step) const;
   void remove(const std::string& path) const;
 

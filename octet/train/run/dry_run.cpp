@@ -1,5 +1,6 @@
 #include "octet/train/run/dry_run.hpp"
 
+#include "octet/comm/planned/planned.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"
@@ -69,7 +70,8 @@ void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
 }  // namespace
 
 DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate) {
-  Engine engine(config, Device::null, target);
+  comm::PlannedCommunicator ranks(config.planned_ranks);
+  Engine engine(config, Device::null, target, &ranks);
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;
   DryRun out;
@@ -77,7 +79,9 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   StepRunner runner(engine);
   if (engine.optimizer) {
     out.step = work_of_step(engine, runner, shape, accumulate);
+    const comm::Traffic before = ranks.traffic();
     runner.run(std::vector{shape}, {.measure = true});  // for its memory: most steps do not measure
+    out.sent = ranks.traffic() - before;
   }
   out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);

@@ -9,7 +9,7 @@ namespace octet::train {
 Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind console)
     : folder_(std::move(folder)),
       quantizers_(quantizers),
-      metrics_(folder_ + "/metrics.jsonl"),
+      metrics_(folder_.empty() ? "" : folder_ + "/metrics.jsonl"),
       console_(console),
       started_(monotonic_seconds()) {}
 
@@ -31,8 +31,9 @@ void Recorder::warn(std::int64_t step, const std::string& kind, const std::strin
   incident(step, kind, text);
 }
 
-void Recorder::skipped(std::int64_t step, const std::string& path, const optim::LossScale::Move& scale) {
-  std::string text = format("step {} skipped: {} is not finite; weights unchanged", step, path.empty() ? "the gradient norm" : path);
+void Recorder::skipped(std::int64_t step, const std::string& path, int rank, const optim::LossScale::Move& scale) {
+  std::string text = format("step {} skipped: {}{} is not finite; weights unchanged", step, path.empty() ? "the gradient norm" : path,
+                            rank < 0 ? "" : format(" on rank {}", rank));
   if (scale.moves()) text += format("; overflow, loss scale {}", scale.text());
   else if (scale.now != 0) text += format("; the loss scale stays at {}", optim::scale_text(double(scale.now)));
   metrics_.emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = "skipped", .path = path, .text = text});

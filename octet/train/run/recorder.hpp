@@ -13,7 +13,7 @@ namespace octet::train {
 /// All outputs of a run while it trains: metrics.jsonl, TensorBoard's files, the console. Owns the run's clock.
 class Recorder {
  public:
-  /// Opens metrics.jsonl of the run's folder. Throws IoError.
+  /// Opens metrics.jsonl of the run's folder, "": nothing is written. Throws IoError.
   Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind);
 
   /// Forgets the events of an earlier attempt that left no checkpoint.
@@ -29,8 +29,8 @@ class Recorder {
   void incident(std::int64_t step, const std::string& kind, const std::string& text);
   /// The same, shown as a warning.
   void warn(std::int64_t step, const std::string& kind, const std::string& text);
-  /// `path`: where a value that is not finite appeared first, or "".
-  void skipped(std::int64_t step, const std::string& path, const optim::LossScale::Move&);
+  /// `path`: where a value that is not finite appeared first, or ""; `rank`: on which of several, or -1.
+  void skipped(std::int64_t step, const std::string& path, int rank, const optim::LossScale::Move&);
   /// An event if the loss scale moves.
   void loss_scale(std::int64_t step, const optim::LossScale::Move&);
   void scales(std::int64_t step, const Readout&);

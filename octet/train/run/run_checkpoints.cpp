@@ -54,11 +54,12 @@ bool RunCheckpoints::due(std::int64_t step) {
   if (config_.every > 0 && step > 0 && step % config_.every == 0) due_ = true;
   if (config_.minutes > 0 && monotonic_seconds() - last_save_ >= 60 * config_.minutes) due_ = true;
   if (take_save_request()) due_ = true;
-  return due_ && !saver_.busy();
+  return due_;
 }
 
 void RunCheckpoints::save(std::int64_t step) {
   due_ = false, last_save_ = monotonic_seconds();
+  if (!contents_.written) return void(saved_step_ = step);
   Snapshot snapshot;
   if (!take_snapshot(snapshot, step)) return;
   saver_.save(std::move(snapshot));

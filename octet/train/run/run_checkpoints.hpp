@@ -15,6 +15,7 @@ class RunCheckpoints {
   struct Contents {
     std::function<void(StateVisitor&)> state;
     std::string config, text;  // as in Manifest
+    bool written = true;       // false: another rank writes them, and this one keeps to its schedule
   };
   /// `folder`: of the run. Stream and recorder outlive this.
   RunCheckpoints(const std::string& folder, const CheckpointConfig&, Stream&, Recorder&, Contents);
@@ -25,8 +26,10 @@ class RunCheckpoints {
   /// Time since the last checkpoint counts from now on.
   void start_clock();
 
-  /// Whether a checkpoint of this step is due and can be written now. Reports an earlier one that failed.
+  /// Whether a checkpoint of this step is due. Reports an earlier one that failed.
   bool due(std::int64_t step);
+  /// Whether the last one is still being written.
+  bool busy() const { return saver_.busy(); }
   /// Copies the state of `step` and begins to write it. A failure is an incident in the record, and training continues.
   void save(std::int64_t step);
   /// save(), unless the step has one already, and waits until nothing is being written.

@@ -24,6 +24,7 @@ struct EngineConfig {
   bool average = false;                         // weights are averaged over some steps
   bool document_mask = false;                   // batches tell where documents begin, and the model keeps them apart
   parallel::CommConfig comm = {};               // of several ranks
+  int planned_ranks = 1;                        // of the data axis, in a dry run
 };
 
 /// A model with its precision, parameters and optimizer on one stream: everything that one training step acts on. Built the same way on
@@ -41,7 +42,7 @@ class Engine {
   std::optional<optim::LossScale> loss_scale;
   std::optional<WeightAverage> average;
   std::optional<parallel::GradientSums> gradient_sums;  // of several ranks
-  Replay micro_steps;  // forward and backward of a micro-batch
+  Replay micro_steps;                                   // forward and backward of a micro-batch
 
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
   nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }

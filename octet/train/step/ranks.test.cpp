@@ -186,7 +186,7 @@ TEST(Ranks, CorrectGradientsByTheTargetsOfAllWhereDocumentsAreMasked) {
     }
   };
   const Result one = steps_on(1, config, 1, [&](int r, auto& b) { masked(r, 1, b); })[0];
-  for (const Result& r : steps_on(4, config, 1, [&](int rank, auto& b) { masked(rank, 4, b); })) {
+  for (const Result& r : steps_on(4, config, 1, [&](int rank, auto&b) { masked(rank, 4, b); })) {
     EXPECT_NEAR(r.shown.loss, one.shown.loss, 1e-6 * one.shown.loss);
     EXPECT_NEAR(r.shown.step.gradient_norm, one.shown.step.gradient_norm, 1e-5 * one.shown.step.gradient_norm);
   }

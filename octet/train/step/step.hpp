@@ -46,8 +46,8 @@ class StepRunner {
   void quantize_weights(bool measured);
   void quantize_weights_again();
   struct MicroBatch {
-    std::int64_t tokens;    // of the step, on all ranks
-    bool measured, last;    // last: gradients become sums over ranks
+    std::int64_t tokens;  // of the step, on all ranks
+    bool measured, last;  // last: gradients become sums over ranks
   };
   void run_micro_batch(const data::Batch&, const MicroBatch&);
   void sum_results();
