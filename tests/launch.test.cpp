@@ -162,6 +162,37 @@ TEST_F(LaunchTraining, AKilledRunIsResumedAndEndsAsIfItHadNotBeen) {
   EXPECT_TRUE(weights("killed") == weights("whole"));
 }
 
+class LaunchMpiTraining : public LaunchTraining {
+ protected:
+  void SetUp() override {
+    LaunchTraining::SetUp();
+    if (comm::mpi_module_path().empty() || launch::find_program("mpirun").empty()) GTEST_SKIP() << "MPI is not installed";
+  }
+};
+
+TEST_F(LaunchMpiTraining, ProcessesAndThreadsGiveOneResultAlsoAfterAKilledRank) {
+  ASSERT_EQ(octet("launch --ranks 2 train run.toml --name processes --quiet").code, 0);
+  BegunOctet launcher("launch --ranks 2 --restarts 1 --grace 1 train run.toml --name killed", scratch.folder(), scratch.at("err"));
+  const pid_t rank = rank_process(launcher, 1);
+  while (launcher.running() && !has_checkpoint("killed")) std::this_thread::sleep_for(1ms);
+  ASSERT_EQ(::kill(rank, SIGKILL), 0) << bytes_of(scratch.at("err"));
+  EXPECT_EQ(launcher.end(), 0) << bytes_of(scratch.at("err"));
+  EXPECT_TRUE(has(bytes_of(scratch.at("err")), "rank 1 was killed by signal 9 (SIGKILL)")) << bytes_of(scratch.at("err"));
+  EXPECT_TRUE(weights("killed") == weights("processes"));
+  ::setenv("OCTET_MPI_MODULE", "/nowhere/liboctet_mpi.so", 1);
+  ASSERT_EQ(octet("launch --ranks 2 train run.toml --name threads --quiet").code, 0);
+  EXPECT_TRUE(weights("threads") == weights("processes"));
+}
+
+TEST_F(LaunchMpiTraining, ASignalSavesARunOfSeveralRanks) {
+  BegunOctet launcher("launch --ranks 2 train run.toml --steps 100000 --name stopped", scratch.folder(), scratch.at("err"));
+  while (launcher.running() && !has(bytes_of(scratch.at("runs/stopped/metrics.jsonl")), "\"event\":\"step\""))
+    std::this_thread::sleep_for(1ms);
+  launcher.signal(SIGTERM);
+  EXPECT_EQ(launcher.end(), int(ExitCode::interrupted)) << bytes_of(scratch.at("err"));
+  EXPECT_TRUE(has_checkpoint("stopped"));
+}
+
 TEST_F(LaunchTraining, AStoppedRunIsSavedAndNotStartedAgain) {
   BegunOctet launcher("launch --ranks 1 --restarts 2 train run.toml --steps 100000 --name stopped", scratch.folder(), scratch.at("err"));
   while (launcher.running() && !has(bytes_of(scratch.at("runs/stopped/metrics.jsonl")), "\"event\":\"step\""))

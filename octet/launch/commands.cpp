@@ -13,7 +13,7 @@
 namespace octet::launch {
 namespace {
 
-// What every rank's environment has, whatever started it. A batch system's step around this launcher is none of the ranks' business.
+// The part that all ways share. Ranks do not see the step of a batch system around this launcher.
 Start common(const Plan& plan, const std::vector<std::string>& words, const std::string& folder) {
   Start s{.program = this_program, .words = {"launch"}, .removed = {"SLURM_STEP_ID"}, .own_group = true};
   s.words.insert(s.words.end(), words.begin(), words.end());

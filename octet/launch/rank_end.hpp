@@ -16,7 +16,7 @@ struct RankEnd {
 
   /// The exit code by which a shell reports it: 128 + n for signal n.
   int status() const { return signal > 0 ? 128 + signal : code; }
-  /// Whether the other ranks cannot go on: neither done, nor stopped in order (exit codes 3 and 75).
+  /// Whether the other ranks cannot continue: neither done, nor stopped in order (exit codes 3 and 75).
   bool failed() const;
   /// Whether another rank is to blame: exit code 76.
   bool lost_a_peer() const;

@@ -24,7 +24,7 @@ class RankFolder {
   void tell_end(const RankEnd&) const;
   std::optional<RankEnd> end(int rank) const;
 
-  /// The launcher has ended what was left: the processes around failed ranks may end, too.
+  /// The launcher has ended all ranks: the processes around failed ones may end, too.
   void release() const;
   bool released() const;
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t tail_bytes = 4096;
 
-// A pipe from the rank: what comes is written to a file, and its last bytes are kept.
+// A pipe from the rank: its text is written to a file, and the last bytes are kept.
 class Listener {
  public:
   explicit Listener(int file) : file_(file) {
@@ -44,7 +44,7 @@ class Listener {
     if (write_ >= 0) ::close(write_);
     write_ = -1;
   }
-  /// Reads what is there. False at its end.
+  /// Reads all that has come. False at its end.
   bool take() {
     char bytes[8192];
     for (;;) {
@@ -92,7 +92,7 @@ void listen(pid_t process, Listener& out, Listener& error) {
   if (handle >= 0) ::close(handle);
 }
 
-// Waits for its end, tells it, and only then gives its number back to the system: nobody signals another process by it.
+// Waits for its end, tells it, and only then gives its number back to the system, so the launcher cannot signal another process.
 RankEnd await(int rank, pid_t process, const RankFolder& folder, const std::string& tail) {
   siginfo_t info{};
   while (::waitid(P_PID, id_t(process), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {

@@ -42,7 +42,7 @@ Ended Supervisor::run(const std::vector<Start>& starts) {
   for (const Start& s : starts) processes_.push_back(start(s, before_));
   while (!processes_.empty()) {
     const timespec tick{0, 50'000'000};
-    if (const int number = ::sigtimedwait(&heeded_, nullptr, &tick); number > 0) heed(number);
+    if (const int number = ::sigtimedwait(&heeded_, nullptr, &tick); number > 0) take(number);
     reap();
     watch_ends();
     pass_on();
@@ -68,7 +68,7 @@ void Supervisor::reap() {
   });
 }
 
-void Supervisor::heed(int number) {
+void Supervisor::take(int number) {
   if (number != SIGCHLD) signals_.push_back(number);
 }
 

@@ -11,7 +11,7 @@ namespace octet::launch {
 struct Ended {
   std::vector<RankEnd> ranks;  // those that told their end
   int silent = 0;              // ranks that did not: the process that should have started them failed
-  int starter_status = 0;      // of the first of our own processes that ended with another status than 0
+  int starter_status = 0;      // of the first started process that ended with another status than 0
   bool stopped = false;        // by a signal to this process
 };
 
@@ -28,7 +28,7 @@ class Supervisor {
 
  private:
   void reap();
-  void heed(int signal);
+  void take(int signal);
   void pass_on();
   void watch_ends();
   void end_others();

@@ -12,7 +12,7 @@ enum class Way : std::uint8_t { gpus, mpi, threads };
 /// The devices that a user wants.
 enum class Devices : std::uint8_t { automatic, cpu, gpu };
 
-/// What a machine has.
+/// The parts of a machine that decide.
 struct Machine {
   std::vector<std::string> gpus;   // comm::visible_gpus()
   std::string no_gpu;              // the reason why Octet cannot use them; "": it can
