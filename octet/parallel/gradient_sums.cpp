@@ -47,9 +47,9 @@ void store(Stream& stream, const nn::Bucket& b, const Tensor& values) {
 
 }  // namespace
 
-GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, std::span<const nn::Bucket> buckets, const CommConfig& config)
-    : ranks_(ranks) {
-  for (const nn::Bucket& b : buckets) {
+GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, const nn::Parameters& parameters, const CommConfig& config)
+    : ranks_(ranks), divided_(parameters.share().masters) {
+  for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
       std::vector<std::int64_t> values;
@@ -85,7 +85,9 @@ void GradientSums::complete(Stream& stream, const Gradient& gradient) {
 
 void GradientSums::sum(Stream& stream, Part& part) {
   const nn::Bucket& b = *part.bucket;
-  if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3) return eight_bit_all_reduce(stream, ranks_, b.gradient);
+  if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3)
+    return divided_ ? eight_bit_reduce_scatter(stream, ranks_, b.gradient, own_part(b.gradient))
+                    : eight_bit_all_reduce(stream, ranks_, b.gradient);
   const DType type = travelling_type(part.wire, b.gradients);
   if (b.gradient.codes.dtype == type) return sum_values(stream, part, b.gradient.codes);
   const Scope scope(stream);
@@ -97,8 +99,34 @@ void GradientSums::sum(Stream& stream, Part& part) {
 
 void GradientSums::sum_values(Stream& stream, Part& part, const Tensor& values) {
   if (part.shared) return part.shared->all_reduce(stream, ranks_, tensors_of(*part.bucket, values));
+  // Scales per tensor need the sums of all of it.
+  if (divided_ && !scales_tensor(part.bucket->gradients)) return sum_own_part(stream, part, values);
   if (part.wire == Wire::e4m3) return eight_bit_all_reduce(stream, ranks_, values);
   ranks_.all_reduce(stream, values, comm::Reduction::sum);
+}
+
+void GradientSums::sum_own_part(Stream& stream, const Part& part, const Tensor& values) {
+  const Stored own = own_part(Stored::plain(values));
+  if (part.wire == Wire::e4m3) return eight_bit_reduce_scatter(stream, ranks_, values, own);
+  ranks_.reduce_scatter(stream, values, own.codes, comm::Reduction::sum);
+}
+
+Stored GradientSums::own_part(const Stored& whole) const {
+  const std::int64_t n = whole.count() / ranks_.size(), begin = ranks_.rank() * n;
+  Stored out{.codes = whole.codes.rows(begin, n), .storage = whole.storage};
+  if (scales_blocks(whole.storage)) out.scales = whole.scales.rows(begin / storage_block, n / storage_block);
+  return out;
+}
+
+void GradientSums::complete_sums(Stream& stream) {
+  if (!divided_) return;
+  for (const Part& part : parts_) {
+    const Stored& all = part.bucket->gradient;
+    if (scales_tensor(all.storage) || part.shared) continue;  // complete already
+    const Stored own = own_part(all);
+    ranks_.all_gather(stream, own.codes, all.codes);
+    if (all.scales) ranks_.all_gather(stream, own.scales, all.scales);
+  }
 }
 
 void GradientSums::visit_state(StateVisitor& visitor) {

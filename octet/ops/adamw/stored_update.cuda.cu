@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(threads, 2)
         [&](const ops::StoredView& view, GroupLanes::Group& x) { ops::load_group(GroupLanes{}, view, group, x); },
         [&](const ops::StoredView& view, const GroupLanes::Group& x, int variable) {
           if (ops::rounds_stochastically(view.storage, ops::AdamWVariable(variable)))
-            ops::store_group(GroupLanes{}, view, group, x, DrawnWords{p.key, ops::AdamWDraws{p.key, s.updates}.stream(variable)});
+            ops::store_group(GroupLanes{}, view, group, x, DrawnWords{p.key, ops::AdamWDraws{p.key, s.updates}.stream(variable), p.first});
           else ops::store_group(GroupLanes{}, view, group, x, ops::Nearest{});
         });
 #pragma unroll

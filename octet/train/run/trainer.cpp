@@ -63,7 +63,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                                                   RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
                                                                            .config = config::to_toml(config_),
                                                                            .text = to_text(corpus.dataset().fingerprint()),
-                                                                           .written = leads()});
+                                                                           .ranks = &ranks_,
+                                                                           .divided = engine_->divided_weights.has_value()});
   if (run_.checkpoint) restore();
   else begin_record();
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
@@ -74,7 +75,7 @@ void Trainer::require_ranks() {
   if (wanted != 0 && wanted != ranks_.size())
     throw ConfigError(format("ranks.data = {}: {} {} started; start as many, or leave the key out", wanted, ranks_.size(),
                              ranks_.size() == 1 ? "rank was" : "ranks were"));
-  wanted = ranks_.size();
+  if (!alone()) wanted = ranks_.size();
 }
 
 // Before the first step: ranks that compute or read otherwise would train another model, or wait forever.
@@ -112,10 +113,12 @@ void Trainer::open_folder() {
   facts = facts_of(config_, engine_->model->shape(), dry_);
   facts.arm = options_.arm, facts.twin = int(options_.twin), facts.baseline = options_.baseline;
   if (!options_.baseline_folder.empty()) facts.gradient_cosine = NAN;  // until the first step
-  if (!leads()) {
-    run_.folder = options_.resume;
-    return;
-  }
+  if (leads()) make_folder();
+  run_.folder = parallel::of_first(engine_->stream, ranks_, run_.folder);
+}
+
+void Trainer::make_folder() {
+  telemetry::RunFacts& facts = run_.facts;
   if (options_.resume.empty()) {
     run_.folder = make_run_folder(config_.output, facts.name);
     run_.lock.emplace(run_.folder);
@@ -259,6 +262,7 @@ void Trainer::diverged() const {
 }
 
 void Trainer::save_if_due() {
+  if (!accord_.saving && checkpoints_->commit()) return;
   const bool due = alone() ? checkpoints_->due(at_.step) && !checkpoints_->busy() : accord_.save && !accord_.saving;
   if (!due || !weights_are_finite()) return;
   at_.elapsed = recorder_->seconds();

@@ -80,6 +80,7 @@ class Trainer {
   std::string nonfinite_path(std::span<const data::Batch> micro_batches, int& rank);
   void open_checkpoint();
   void open_folder();
+  void make_folder();
   void require_model(const EngineConfig&);  // before memory is allocated and a folder is made
   void begin_weights();
   void begin_record();

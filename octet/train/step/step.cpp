@@ -45,7 +45,10 @@ models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region regio
   return {tokens, targets, batch.length, starts};
 }
 
-StepRunner::StepRunner(Engine& engine) : engine_(engine) { quantize_weights(true); }
+StepRunner::StepRunner(Engine& engine) : engine_(engine) {
+  engine_.publish_weights();
+  quantize_weights(true);
+}
 
 bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptions& options, const std::function<void()>& read) {
   const std::int64_t tokens = tokens_of(micro_batches) * engine_.ranks().size();
@@ -115,8 +118,7 @@ void StepRunner::sum_maxima() {
 void StepRunner::update(const StepOptions& options) {
   Engine& e = engine_;
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
-  e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite(), e.gradient_factor(),
-                    e.loss_scale ? e.loss_scale->scale() : Tensor{});
+  e.update(options.learning_rate);
   if (options.measure) e.measure_parameters();
 }
 

@@ -12,13 +12,14 @@ namespace octet::cuda {
 /// 16 random bits per element: half e % 2 of word e % 8 / 2 of philox(key, e / 8, stream).
 struct DrawnWords {
   std::uint64_t key, stream;
+  std::int64_t first = 0;  // number of the value at 0, a multiple of 8
 
   /// Those of eight elements from `at` on, a multiple of 8.
   struct Eight {
     RandomWords words;
     __device__ __forceinline__ int half(int i) const { return int(words.w[i / 2] >> (16 * (i % 2)) & 0xFFFF); }
   };
-  __device__ __forceinline__ Eight eight(std::int64_t at) const { return {philox(key, std::uint64_t(at / 8), stream)}; }
+  __device__ __forceinline__ Eight eight(std::int64_t at) const { return {philox(key, std::uint64_t((first + at) / 8), stream)}; }
 };
 
 /// Where a thread's values are: from `at`, a multiple of 8, `count` of them exist, 1 .. 8.
