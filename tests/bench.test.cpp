@@ -142,9 +142,9 @@ TEST(AllReduce, BytesSentAreThoseOfTheFormulasAndErrorsThoseOfTheSums) {
 
 TEST(AllReduce, RefusesOptionsOfTheOtherMeasurement) {
   const testing::Scratch scratch;
-  for (const char* words :
-       {"allreduce --tokens 64", "allreduce --recipe bf16", "gemm --ranks 2", "allreduce --bytes 3", "allreduce --bytes 1X",
-        "allreduce --device tpu", "allreduce --quality-ranks 0", "allreduce --ranks -1", "allreduces"})
+  for (const char* words : {"allreduce --tokens 64", "allreduce --recipe bf16", "gemm --ranks 2", "allreduce --bytes 3",
+                            "allreduce --bytes 1X", "allreduce --device tpu", "gemm --topology", "allreduce --topology --quality-ranks 2",
+                            "allreduce --quality-ranks 0", "allreduce --ranks -1", "allreduces"})
     EXPECT_EQ(testing::run_octet(std::string("bench ") + words, scratch.folder()).code, 2) << words;
 }
 

@@ -171,8 +171,8 @@ class LaunchMpiTraining : public LaunchTraining {
 };
 
 TEST_F(LaunchMpiTraining, ProcessesAndThreadsGiveOneResultAlsoAfterAKilledRank) {
-  ASSERT_EQ(octet("launch --ranks 2 train run.toml --name processes --quiet").code, 0);
-  BegunOctet launcher("launch --ranks 2 --restarts 1 --grace 1 train run.toml --name killed", scratch.folder(), scratch.at("err"));
+  ASSERT_EQ(octet("launch --ranks 2 train run.toml --steps 120 --name processes --quiet").code, 0);
+  BegunOctet launcher("launch --ranks 2 --restarts 1 --grace 1 train run.toml --steps 120 --name killed", scratch.folder(), scratch.at("err"));
   const pid_t rank = rank_process(launcher, 1);
   while (launcher.running() && !has_checkpoint("killed")) std::this_thread::sleep_for(1ms);
   ASSERT_EQ(::kill(rank, SIGKILL), 0) << bytes_of(scratch.at("err"));
@@ -180,7 +180,7 @@ TEST_F(LaunchMpiTraining, ProcessesAndThreadsGiveOneResultAlsoAfterAKilledRank) 
   EXPECT_TRUE(has(bytes_of(scratch.at("err")), "rank 1 was killed by signal 9 (SIGKILL)")) << bytes_of(scratch.at("err"));
   EXPECT_TRUE(weights("killed") == weights("processes"));
   ::setenv("OCTET_MPI_MODULE", "/nowhere/liboctet_mpi.so", 1);
-  ASSERT_EQ(octet("launch --ranks 2 train run.toml --name threads --quiet").code, 0);
+  ASSERT_EQ(octet("launch --ranks 2 train run.toml --steps 120 --name threads --quiet").code, 0);
   EXPECT_TRUE(weights("threads") == weights("processes"));
 }
 

@@ -85,6 +85,13 @@ void measure_rows(Communicator& comm, Device device, const AllReducePlan& plan, 
     }
 }
 
+}  // namespace
+
+std::string_view name(SumWay w) {
+  constexpr std::string_view names[] = {"f32", "bf16", "e4m3", "e4m3_shared", "e4m3_prescaled", "e4m3_postscaled"};
+  return names[std::size_t(w)];
+}
+
 void check_plan(const AllReducePlan& plan) {
   for (const std::int64_t bytes : plan.bytes)
     if (bytes < 4 || bytes % 4 != 0 || bytes > (std::int64_t(1) << 36))
@@ -95,13 +102,6 @@ void check_plan(const AllReducePlan& plan) {
 int wanted_ranks(const AllReducePlan& plan) {
   const bool started = comm::place_from_environment().launcher != comm::Launcher::none || comm::thread_ranks_from_environment() > 0;
   return plan.ranks > 0 || started ? plan.ranks : 2;
-}
-
-}  // namespace
-
-std::string_view name(SumWay w) {
-  constexpr std::string_view names[] = {"f32", "bf16", "e4m3", "e4m3_shared", "e4m3_prescaled", "e4m3_postscaled"};
-  return names[std::size_t(w)];
 }
 
 AllReduceResult measure_all_reduce(const AllReducePlan& plan) {

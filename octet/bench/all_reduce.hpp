@@ -54,6 +54,11 @@ struct AllReduceResult {
 /// On the ranks of machine::on_ranks(). Throws ConfigError on impossible options, and as it does.
 AllReduceResult measure_all_reduce(const AllReducePlan&);
 
+/// Throws ConfigError on sizes that no tensor has.
+void check_plan(const AllReducePlan&);
+/// The ranks of a plan for machine::on_ranks(): two threads if nothing says how many.
+int wanted_ranks(const AllReducePlan&);
+
 /// Sums of log-normal magnitudes (sigma 2) with random signs, 131,072 values per rank, by every way.
 std::vector<SumQuality> measure_sum_quality(const std::vector<int>& ranks, double limit_seconds);
 

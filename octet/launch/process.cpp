@@ -1,7 +1,9 @@
 #include "octet/launch/process.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +13,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "octet/base/clock.hpp"
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 
@@ -48,6 +51,31 @@ pid_t start(const Start& s, const sigset_t& mask) {
         format("cannot start '{}': {}; raise the limit of processes (ulimit -u)", printable(s.program), std::strerror(errno)));
   if (child == 0) become(s, mask, self);
   return child;
+}
+
+std::string output_of(Start s, double seconds) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw DeviceError(format("cannot make a pipe: {}", std::strerror(errno)));
+  s.output = ends[1];
+  sigset_t mask;
+  ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+  const pid_t child = start(s, mask);
+  ::close(ends[1]);
+  std::string text;
+  const double until = monotonic_seconds() + seconds;
+  pollfd ready{ends[0], POLLIN, 0};
+  char bytes[4096];
+  for (double left = seconds; left > 0; left = until - monotonic_seconds()) {
+    if (::poll(&ready, 1, int(left * 1000) + 1) <= 0) continue;
+    const ssize_t n = ::read(ends[0], bytes, sizeof bytes);
+    if (n <= 0 && errno != EINTR) break;
+    if (n > 0) text.append(bytes, std::size_t(n));
+    if (n == 0) break;
+  }
+  ::close(ends[0]);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  return text;
 }
 
 std::string find_program(const std::string& name) {

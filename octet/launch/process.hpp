@@ -25,6 +25,9 @@ struct Start {
 /// if the system refuses a process; the process ends with exit code 127 and one line if it cannot be executed.
 pid_t start(const Start&, const sigset_t& mask);
 
+/// Everything that a program writes to standard output within `seconds`; it is killed afterwards. Its exit code does not matter.
+std::string output_of(Start, double seconds);
+
 /// This program, also after its file was replaced.
 inline constexpr const char* this_program = "/proc/self/exe";
 
