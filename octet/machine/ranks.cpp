@@ -76,6 +76,11 @@ void on_threads(int ranks, const RankWish& wish, const Work& work) {
 
 }  // namespace
 
+std::int64_t started_ranks() {
+  const Place place = comm::place_from_environment();
+  return place.launcher != Launcher::none ? place.size : thread_ranks();
+}
+
 void choose_own_gpu() {
   const Place place = comm::place_from_environment();
   if (place.launcher == Launcher::none) return;

@@ -4,7 +4,7 @@
 
 namespace octet {
 
-/// The slice of a parameter that an optimizer updates: all of it, or what the own part of its bucket has of it, maybe nothing.
+/// The slice of a parameter that an optimizer updates: all of it, or the values of it in the own part of its bucket, maybe none.
 struct ParameterSlice {
   Parameter* parameter = nullptr;
   std::int64_t first = 0;  // its first element in the parameter, a multiple of 128

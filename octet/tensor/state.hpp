@@ -28,7 +28,7 @@ class StateVisitor {
   virtual void state(std::string_view name, const Tensor&) = 0;
   /// The same of an option that a file may not have been written with: restoring then leaves the tensor as it is.
   virtual void optional(std::string_view name, const Tensor& t) { state(name, t); }
-  /// An option that is not in use: restoring passes over what a file has under "name.".
+  /// An option that is not in use: restoring ignores the tensors of a file under "name.".
   virtual void unused(std::string_view) {}
   /// Codes under `name` and their scales, where there are any, under scales_name(). Restoring converts values that a file stores otherwise;
   /// `tiny` is for those below the least code.

@@ -20,7 +20,7 @@ class CheckpointSaver {
     double seconds = 0;
   };
   bool busy() const { return thread_.joinable() && !done_; }
-  /// Begins work that belongs to a step; not while busy(). What it throws becomes Result::error.
+  /// Begins work that belongs to a step; not while busy(). Its exception becomes Result::error.
   void begin(std::int64_t step, std::function<void()> work);
   /// The result of the last work, if it ended since the last call.
   std::optional<Result> result();

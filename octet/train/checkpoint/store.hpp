@@ -30,7 +30,7 @@ class CheckpointStore {
   void prepare(std::int64_t step) const;
   Manifest::File write_file(const Snapshot&, int rank) const;
   void commit(const Snapshot& facts, const std::vector<Manifest::File>&) const;
-  /// Removes what was written of a step that is not committed.
+  /// Removes the files of a step that is not committed.
   void abandon(std::int64_t step) const;
 
   /// Removes all but the `keep` newest of those up to `newest`. Throws IoError.

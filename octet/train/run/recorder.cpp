@@ -17,8 +17,9 @@ void Recorder::start_clock(double elapsed) { started_ = monotonic_seconds() - el
 
 double Recorder::seconds() const { return monotonic_seconds() - started_; }
 
-void Recorder::open_board(std::span<const telemetry::QuantizerFacts> quantizers, std::int64_t step, std::int64_t skipped) {
-  board_.emplace(folder_, quantizers, step, skipped);
+void Recorder::open_board(const telemetry::RunFacts& facts, std::int64_t step, std::int64_t skipped) {
+  board_.emplace(folder_, facts.quantizers, step, skipped);
+  board_->add_plan(step, facts.plan);
   metrics_.mirror([this](const telemetry::Event& event) { board_->add(event); });
 }
 
@@ -64,6 +65,18 @@ void Recorder::health(std::int64_t step, const Readout& shown) {
     e.flushed.push_back(float(double(h.flushed) / values));
     e.sqnr_db.push_back(float(10 * std::log10(h.signal / h.noise)));
     e.nonfinite.push_back(h.nonfinite);
+  }
+  metrics_.emit(e);
+}
+
+void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_bytes) {
+  if (accord.ranks.empty()) return;
+  telemetry::RanksEvent e{.step = step, .time = seconds(), .sent_bytes = sent_bytes};
+  double longest = -1;
+  for (const Accord& rank : accord.ranks) {
+    const double busy = rank.seconds - (std::isfinite(rank.waited) ? rank.waited : 0);
+    if (busy > longest) longest = busy, e.slowest = std::int64_t(e.seconds.size());
+    e.seconds.push_back(float(rank.seconds)), e.waited.push_back(float(rank.waited));
   }
   metrics_.emit(e);
 }

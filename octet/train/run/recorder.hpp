@@ -5,6 +5,7 @@
 #include "octet/telemetry/metrics_writer.hpp"
 #include "octet/telemetry/outlier.hpp"
 #include "octet/telemetry/tensorboard/board_writer.hpp"
+#include "octet/train/run/accord.hpp"
 #include "octet/train/run/console.hpp"
 #include "octet/train/step/readout.hpp"
 
@@ -22,8 +23,8 @@ class Recorder {
   void start_clock(double elapsed);
   /// Seconds since the beginning of the run, without the time between a stop and its resumption.
   double seconds() const;
-  /// From now on TensorBoard's files get every event; `step` is the next one.
-  void open_board(std::span<const telemetry::QuantizerFacts>, std::int64_t step, std::int64_t skipped);
+  /// From now on TensorBoard's files get every event; they begin with the plan. `step` is the next one.
+  void open_board(const telemetry::RunFacts&, std::int64_t step, std::int64_t skipped);
 
   /// A line of the record, not shown. Throws IoError.
   void incident(std::int64_t step, const std::string& kind, const std::string& text);
@@ -35,6 +36,8 @@ class Recorder {
   void loss_scale(std::int64_t step, const optim::LossScale::Move&);
   void scales(std::int64_t step, const Readout&);
   void health(std::int64_t step, const Readout&);
+  /// `sent_bytes`: by each rank in the step.
+  void ranks(std::int64_t step, const Accord&, std::int64_t sent_bytes);
   /// Adds time and the distances from earlier losses and norms.
   void step(telemetry::StepEvent, const telemetry::LineContext&);
   void evaluation(telemetry::EvalEvent, const std::string& line);

@@ -14,8 +14,10 @@
 #include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/parallel/host_values.hpp"
+#include "octet/train/run/call_log_file.hpp"
 #include "octet/train/run/first_gradient.hpp"
 #include "octet/train/run/gemm_algorithms_file.hpp"
+#include "octet/train/run/planned_work.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/models/hugging_face.hpp"
@@ -72,6 +74,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
 
 void Trainer::require_ranks() {
   std::int64_t& wanted = config_.ranks.data;
+  ranks_wanted_ = wanted;
   if (wanted != 0 && wanted != ranks_.size())
     throw ConfigError(format("ranks.data = {}: {} {} started; start as many, or leave the key out", wanted, ranks_.size(),
                              ranks_.size() == 1 ? "rank was" : "ranks were"));
@@ -91,7 +94,7 @@ void Trainer::require_alike() {
   parallel::require_same(engine_->stream, ranks_, facts);
 }
 
-// Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read what it has chosen.
+// Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read the one that it has chosen.
 void Trainer::open_checkpoint() {
   const CheckpointStore store(checkpoint_folder(options_.resume));
   std::vector<std::string> damaged;
@@ -111,6 +114,7 @@ void Trainer::open_checkpoint() {
 void Trainer::open_folder() {
   telemetry::RunFacts& facts = run_.facts;
   facts = facts_of(config_, engine_->model->shape(), dry_);
+  facts.ranks.wanted = ranks_wanted_, facts.ranks.here = options_.ranks_here, facts.ranks.backend = options_.backend;
   facts.arm = options_.arm, facts.twin = int(options_.twin), facts.baseline = options_.baseline;
   if (!options_.baseline_folder.empty()) facts.gradient_cosine = NAN;  // until the first step
   if (leads()) make_folder();
@@ -198,8 +202,11 @@ bool Trainer::eval_due() const {
 }
 
 Outcome Trainer::run() {
-  begin();
-  const telemetry::RunState state = settle(train());
+  const telemetry::RunState state = [&] {
+    const CallLogFile written_if_ranks_fail(run_.folder, ranks_);
+    begin();
+    return settle(train());
+  }();
   const telemetry::EndEvent end = end_event(state);
   recorder_->end(end);
   run_.facts.state = state;
@@ -212,7 +219,7 @@ Outcome Trainer::run() {
 void Trainer::begin() {
   recorder_->start_clock(at_.elapsed);
   checkpoints_->start_clock();
-  if (config_.telemetry.tensorboard && leads()) recorder_->open_board(run_.facts.quantizers, at_.step + 1, at_.skipped);
+  if (config_.telemetry.tensorboard && leads()) recorder_->open_board(run_.facts, at_.step + 1, at_.skipped);
   for (const auto& [kind, text] : run_.told) recorder_->incident(at_.step, kind, text);
   runner_.emplace(*engine_);
   accord_ = agree(engine_->stream, ranks_, own_accord());
@@ -344,14 +351,20 @@ void Trainer::one_step() {
   const Work before = engine_->stream.work();
   const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step));
   Readout shown;
+  Work told;  // exchanges of the read-out, which no plan has
+  ranks_.set_step(step);
   const bool whole = runner_->run(
       micro_batches, {.learning_rate = rate, .measure = measured(step), .measure_next = measured(step + 1), .stopped = stopped_in_step()},
       [&] {
         at_.step = step;
+        const Work updated = engine_->stream.work();
         shown = read_out(*engine_);
         after_update(shown, micro_batches, measured(step));
+        told = engine_->stream.work() - updated;
       });
   if (!whole) return loader_->seek(sample);
+  const telemetry::StepWork ran = promised_part(engine_->stream.work() - before - told);
+  if (!measured(step) && shown.step.skip == 0) keep_to_plan(ran);
   if (step == 1 && leads()) store_gemm_algorithms(run_.folder, engine_->stream.device());
 
   telemetry::StepEvent e{.step = step,
@@ -362,8 +375,10 @@ void Trainer::one_step() {
   if (shown.loss_scale.now != 0) e.loss_scale = double(shown.loss_scale.now);
   e.param_norm = std::sqrt(shown.parameter_squares);
   Accord own = own_accord();
-  own.seconds = monotonic_seconds() - begin, own.waited = ranks_.seconds() - exchanging;
+  own.seconds = monotonic_seconds() - begin;
+  own.waited = engine_->stream.apart_from_host() ? NAN : ranks_.seconds() - exchanging;
   accord_ = agree(engine_->stream, ranks_, own);
+  if (measured(step)) recorder_->ranks(step, accord_, ran.sent_bytes);
   e.seconds = accord_.seconds;
   e.time = recorder_->seconds();
   e.tokens = step * config_.tokens_per_step();
@@ -372,6 +387,19 @@ void Trainer::one_step() {
   e.data_wait = loader_->wait_seconds() - waited;
   e.memory_bytes = std::int64_t(engine_->stream.arena().peak().total);
   record_step(e);
+}
+
+// Each rank compares; the first one notes it for the record.
+void Trainer::keep_to_plan(const telemetry::StepWork& ran) {
+  telemetry::RanksFacts& facts = run_.facts.ranks;
+  require_as_planned(ran, facts.planned, at_.step, ranks_.rank());
+  if (!leads() || facts.ran) return;
+  facts.ran = ran;
+  try {
+    telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
+  } catch (const IoError& e) {
+    recorder_->warn(at_.step, "folder", format("{}; the run continues, and writes the file at its end", e.what()));
+  }
 }
 
 // While the step's gradients and tables are still there.
@@ -414,8 +442,9 @@ void Trainer::record_step(const telemetry::StepEvent& e) {
 }
 
 void Trainer::keep_gradient() {
-  if (!leads() || (!options_.keep_first_gradient && options_.baseline_folder.empty())) return;
-  const std::vector<float> flat = nn::flat_values(engine_->stream, engine_->parameters.gradients());
+  if (!options_.keep_first_gradient && options_.baseline_folder.empty()) return;
+  const std::vector<float> flat = engine_->flat_gradients();
+  if (!leads()) return;
   if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
   if (options_.baseline_folder.empty()) return;
   run_.facts.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);
