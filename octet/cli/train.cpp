@@ -1,8 +1,11 @@
+#include <algorithm>
+
 #include "octet/cli/run_options.hpp"
 #include "octet/cli/signals.hpp"
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
+#include "octet/launch/run_note.hpp"
 #include "octet/machine/ranks.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
@@ -14,6 +17,14 @@
 
 namespace octet::cli {
 namespace {
+
+// A run may resume on another number of ranks than its stored configuration has.
+train::RunConfig on_started_ranks(RunOptions o) {
+  const bool chosen = std::any_of(o.set.begin(), o.set.end(), [](const auto& s) { return s.starts_with("ranks.data"); });
+  const std::int64_t started = machine::started_ranks();
+  if (started > 0 && !chosen && o.written == config::Written::by_program) o.set.push_back(format("ranks.data={}", started));
+  return o.config();
+}
 
 struct Options : RunOptions {
   bool quiet = false, resume = false;
@@ -33,7 +44,7 @@ struct Options : RunOptions {
     if (!exists(options.file))
       throw ConfigError(
           format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
-    return train::stored_model(options.config(), folder);
+    return train::stored_model(on_started_ranks(options), folder);
   }
 };
 
@@ -45,7 +56,9 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
                           .resume = folder,
                           .trace_steps = o.trace,
                           .ranks = &ranks,
-                          .ranks_here = place.here});
+                          .ranks_here = place.here,
+                          .backend = place.backend});
+  if (ranks.rank() == 0) launch::note_run_folder(trainer.folder());
   if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), place.backend);
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
@@ -76,11 +89,16 @@ ExitCode train_model(const Options& o) {
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
   ExitCode code = ExitCode::done;
-  machine::on_ranks({.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
-                    [&](comm::Communicator& ranks, const machine::RankPlace& place) {
-                      const ExitCode own = train_rank(o, config, folder, ranks, place);
-                      if (ranks.rank() == 0 || place.backend != "threads") code = own;
-                    });
+  try {
+    machine::on_ranks({.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
+                      [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+                        const ExitCode own = train_rank(o, config, folder, ranks, place);
+                        if (ranks.rank() == 0 || place.backend != "threads") code = own;
+                      });
+  } catch (const comm::CommError& e) {
+    if (!e.others_tell) throw;
+    return e.code();
+  }
   return code;
 }
 

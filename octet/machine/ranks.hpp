@@ -20,6 +20,9 @@ struct RankPlace {
   std::string backend = {};  // "threads", "mpi", "nccl"; "" for one rank
 };
 
+/// The number of ranks that a launcher has started or OCTET_THREAD_RANKS wants; 0: neither. Throws ConfigError as on_ranks().
+std::int64_t started_ranks();
+
 /// Of a process that a launcher has started on a machine with GPUs: it uses the one of its local rank, where CUDA_VISIBLE_DEVICES leaves it
 /// several. Call it before anything asks for the GPU. Throws ConfigError as on_ranks().
 void choose_own_gpu();

@@ -11,7 +11,7 @@ class Linear;
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  /// What follows belongs to this block of the model; -1, as at first: to none.
+  /// The following parts belong to this block of the model; -1, as at first: to none.
   virtual void block(int) {}
   virtual void parameter(Parameter&) {}
   virtual void linear(Linear&) {}

@@ -44,6 +44,19 @@ std::int64_t of_first(Stream& stream, comm::Communicator& ranks, std::int64_t ow
   return gather(stream, ranks, std::span<const std::int64_t>(&own, 1), DType::i64).front();
 }
 
+std::string of_first(Stream& stream, comm::Communicator& ranks, const std::string& own) {
+  const std::int64_t size = of_first(stream, ranks, std::int64_t(own.size()));
+  std::string text = own;
+  text.resize(std::size_t(size));
+  const Scope scope(stream);
+  const Tensor bytes = stream.empty({size}, DType::u8);
+  upload(stream, text.data(), bytes);
+  ranks.broadcast(stream, bytes, 0);
+  ranks.finish(stream);
+  download(stream, bytes, text.data());
+  return text;
+}
+
 void require_same(Stream& stream, comm::Communicator& ranks, std::span<const Fact> facts) {
   std::string wrong;
   for (const Fact& fact : facts) {

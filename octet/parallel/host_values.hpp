@@ -16,8 +16,9 @@ std::vector<double> gathered(Stream&, comm::Communicator&, std::span<const doubl
 std::vector<std::string> gathered(Stream&, comm::Communicator&, const std::string& own);
 /// The sum over ranks.
 std::int64_t total(Stream&, comm::Communicator&, std::int64_t own);
-/// The value of rank 0.
+/// The value of rank 0, and its text of any length.
 std::int64_t of_first(Stream&, comm::Communicator&, std::int64_t own);
+std::string of_first(Stream&, comm::Communicator&, const std::string& own);
 
 /// A fact that all ranks of a run must have alike, such as {"configuration", "9f.."}.
 struct Fact {

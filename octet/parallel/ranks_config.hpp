@@ -30,7 +30,7 @@ inline std::string to_text(Wire w) { return std::string(name(w)); }
 /// When the factor mu of e4m3_shared grows.
 enum class MuGrowthRule : std::uint8_t { at_zero, below_threshold };
 
-/// What travels between ranks and how, as [comm] in TOML.
+/// The data that ranks exchange and its format, as [comm] in TOML.
 struct CommConfig {
   Wire gradients = Wire::stored;
   MuGrowthRule mu_growth = MuGrowthRule::at_zero;

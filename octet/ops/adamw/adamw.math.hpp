@@ -29,11 +29,12 @@ struct AdamWConstants {
 /// The random words of one variable (0 value, 1 m, 2 v) in one update: BF16 needs 16 bits per draw, so four words serve eight elements.
 struct AdamWDraws {
   std::uint64_t key = 0, update = 0;
+  std::int64_t first = 0;  // element number of the value at 0
   OCTET_HD std::uint64_t stream(int variable) const { return 4 * update + std::uint64_t(variable); }
 
   template <class Lanes, class Cursor, class X>
   OCTET_HD void store(Lanes lanes, Bf16* p, Cursor at, X x, int variable) const {
-    lanes.store_drawn(p, at, x, [&](std::int64_t eight) { return philox(key, std::uint64_t(eight), stream(variable)); });
+    lanes.store_drawn(p, at, x, [&](std::int64_t eight) { return philox(key, std::uint64_t(eight + first / 8), stream(variable)); });
   }
 };
 
@@ -47,13 +48,20 @@ OCTET_HD void store_state(Lanes lanes, Bf16* p, Cursor at, X x, const Draws& dra
   draws.store(lanes, p, at, x, variable);
 }
 
+/// mean / (sqrt(square) + eps); lanes may have a faster way to the same bits.
+template <class Lanes, class X>
+OCTET_HD auto direction_of(Lanes lanes, const X& mean, const X& square, float eps) {
+  if constexpr (requires { lanes.over_root(mean, square, eps); }) return lanes.over_root(mean, square, eps);
+  else return mean / (lanes.sqrt(square) + eps);
+}
+
 /// The moments and the value after one update, of the values before it. Formula in adamw.hpp.
 template <class Lanes, class X>
 OCTET_HD void adamw_values(Lanes lanes, const AdamWConstants& c, const AdamWStep& step, const X& grad, X& value, X& m, X& v) {
   const auto g = grad * step.gradient_scale;
   m = m * c.beta1 + g * c.one_minus_beta1;
   v = v * c.beta2 + g * g * c.one_minus_beta2;
-  const auto direction = (m * step.bias_correction1) / (lanes.sqrt(v * step.bias_correction2) + c.eps);
+  const X direction = direction_of(lanes, X(m * step.bias_correction1), X(v * step.bias_correction2), c.eps);
   value = value - (direction + value * c.weight_decay) * step.learning_rate;
 }
 

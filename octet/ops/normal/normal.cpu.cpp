@@ -6,10 +6,10 @@
 
 namespace octet::cpu::OCTET_ISA {
 
-void fill_normal(std::uint64_t key, float deviation, const Tensor& x) {
+void fill_normal(std::uint64_t key, float deviation, const Tensor& x, std::int64_t first) {
   dispatch<float, Bf16>(x.dtype, "fill_normal", [&]<class T>() {
     for_each_piece(x.count(), 64, [&](std::int64_t begin, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; i += 2 * width) fill_pairs(key, deviation, x.as<T>() + begin + i, begin + i, n - i);
+      for (std::int64_t i = 0; i < n; i += 2 * width) fill_pairs(key, deviation, x.as<T>() + begin + i, first + begin + i, n - i);
     });
   });
 }

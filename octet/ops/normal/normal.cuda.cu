@@ -15,10 +15,10 @@ __device__ __forceinline__ Pack<4> normal_values(std::uint64_t key, std::int64_t
 
 /// A thread makes the four values of a draw.
 template <class T>
-__global__ void normal_kernel(std::int64_t count, std::uint64_t key, float deviation, T* x) {
+__global__ void normal_kernel(std::int64_t count, std::uint64_t key, float deviation, T* x, std::int64_t first_draw) {
   const std::int64_t draw = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x, first = 4 * draw;
   if (first >= count) return;
-  const Pack<4> values = normal_values(key, draw, deviation);
+  const Pack<4> values = normal_values(key, first_draw + draw, deviation);
   if (first + 4 <= count) return store(x, first, values);
 #pragma unroll
   for (int i = 0; i < 3; ++i)
@@ -45,11 +45,11 @@ struct NormalGroup {
 
 }  // namespace
 
-void fill_normal(Queue queue, std::uint64_t key, float deviation, const Tensor& x) {
+void fill_normal(Queue queue, std::uint64_t key, float deviation, const Tensor& x, std::int64_t first) {
   constexpr int threads = 256;
   if (x.count() == 0) return;
   dispatch<float, Bf16>(x.dtype, "fill_normal", [&]<class T>() {
-    normal_kernel<<<unsigned(ceil_div(x.count(), 4 * threads)), threads, 0, queue>>>(x.count(), key, deviation, x.as<T>());
+    normal_kernel<<<unsigned(ceil_div(x.count(), 4 * threads)), threads, 0, queue>>>(x.count(), key, deviation, x.as<T>(), first / 4);
   });
   launched("normal_kernel");
 }

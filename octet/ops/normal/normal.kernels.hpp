@@ -12,5 +12,5 @@ struct FillStoredNormal {
 };
 }  // namespace octet::ops
 
-OCTET_KERNEL(fill_normal, std::uint64_t key, float deviation, const Tensor& x)
+OCTET_KERNEL(fill_normal, std::uint64_t key, float deviation, const Tensor& x, std::int64_t first)
 OCTET_KERNEL(fill_stored_normal, const ops::FillStoredNormal&)

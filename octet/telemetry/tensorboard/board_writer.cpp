@@ -110,6 +110,16 @@ void BoardWriter::take(const HealthEvent& e) {
   write(e.step, scalars);
 }
 
+void BoardWriter::take(const RanksEvent& e) {
+  const auto slowest = std::size_t(e.slowest);
+  std::vector<Scalar> scalars{{"ranks/slowest", float(e.slowest)}, {"ranks/sent_bytes", float(e.sent_bytes)}};
+  if (std::isfinite(e.waited.at(slowest))) {
+    scalars.push_back({"ranks/slowest_busy_seconds", e.seconds.at(slowest) - e.waited[slowest]});
+    scalars.push_back({"ranks/exposed_share", float(exposed_share(e))});
+  }
+  write(e.step, scalars);
+}
+
 void BoardWriter::take(const EvalEvent& e) {
   // The event of the averaged weights repeats the loss of the last evaluation.
   const Scalar scalar =

@@ -36,6 +36,7 @@ class BoardWriter {
   void take(const StepEvent&);
   void take(const ScalesEvent&);
   void take(const HealthEvent&);
+  void take(const RanksEvent&);
   void take(const EvalEvent&);
   void take(const IncidentEvent&) {}
   void take(const EndEvent&) {}

@@ -6,7 +6,7 @@
 
 namespace octet::train {
 
-/// What the ranks of a run decide together after a step, since clocks and signals differ from rank to rank.
+/// The decisions that the ranks of a run make together after a step, since clocks and signals differ from rank to rank.
 struct Accord {
   bool stop = false;               // a rank was asked to stop
   bool save = false;               // a checkpoint is due on a rank

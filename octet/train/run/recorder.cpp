@@ -69,6 +69,18 @@ void Recorder::health(std::int64_t step, const Readout& shown) {
   metrics_.emit(e);
 }
 
+void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_bytes) {
+  if (accord.ranks.empty()) return;
+  telemetry::RanksEvent e{.step = step, .time = seconds(), .sent_bytes = sent_bytes};
+  double longest = -1;
+  for (const Accord& rank : accord.ranks) {
+    const double busy = rank.seconds - (std::isfinite(rank.waited) ? rank.waited : 0);
+    if (busy > longest) longest = busy, e.slowest = std::int64_t(e.seconds.size());
+    e.seconds.push_back(float(rank.seconds)), e.waited.push_back(float(rank.waited));
+  }
+  metrics_.emit(e);
+}
+
 void Recorder::step(telemetry::StepEvent e, const telemetry::LineContext& context) {
   e.loss_z = losses_.z_score(e.loss), e.grad_norm_z = norms_.z_score(e.grad_norm);
   if (!e.skipped) losses_.add(e.loss), norms_.add(e.grad_norm);

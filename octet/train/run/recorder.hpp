@@ -5,6 +5,7 @@
 #include "octet/telemetry/metrics_writer.hpp"
 #include "octet/telemetry/outlier.hpp"
 #include "octet/telemetry/tensorboard/board_writer.hpp"
+#include "octet/train/run/accord.hpp"
 #include "octet/train/run/console.hpp"
 #include "octet/train/step/readout.hpp"
 
@@ -35,6 +36,8 @@ class Recorder {
   void loss_scale(std::int64_t step, const optim::LossScale::Move&);
   void scales(std::int64_t step, const Readout&);
   void health(std::int64_t step, const Readout&);
+  /// `sent_bytes`: by each rank in the step.
+  void ranks(std::int64_t step, const Accord&, std::int64_t sent_bytes);
   /// Adds time and the distances from earlier losses and norms.
   void step(telemetry::StepEvent, const telemetry::LineContext&);
   void evaluation(telemetry::EvalEvent, const std::string& line);

@@ -108,6 +108,7 @@ EngineConfig engine_config(const RunConfig& c) {
           .average = c.train.average > 0,
           .document_mask = c.data.document_mask,
           .comm = c.comm,
+          .ranks = c.ranks,
           .planned_ranks = int(std::max<std::int64_t>(c.ranks.data, 1))};
 }
 

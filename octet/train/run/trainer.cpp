@@ -14,8 +14,10 @@
 #include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/parallel/host_values.hpp"
+#include "octet/train/run/call_log_file.hpp"
 #include "octet/train/run/first_gradient.hpp"
 #include "octet/train/run/gemm_algorithms_file.hpp"
+#include "octet/train/run/planned_work.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/models/hugging_face.hpp"
@@ -63,7 +65,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                                                   RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
                                                                            .config = config::to_toml(config_),
                                                                            .text = to_text(corpus.dataset().fingerprint()),
-                                                                           .written = leads()});
+                                                                           .ranks = &ranks_,
+                                                                           .divided = engine_->divided_weights.has_value()});
   if (run_.checkpoint) restore();
   else begin_record();
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
@@ -71,10 +74,11 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
 
 void Trainer::require_ranks() {
   std::int64_t& wanted = config_.ranks.data;
+  ranks_wanted_ = wanted;
   if (wanted != 0 && wanted != ranks_.size())
     throw ConfigError(format("ranks.data = {}: {} {} started; start as many, or leave the key out", wanted, ranks_.size(),
                              ranks_.size() == 1 ? "rank was" : "ranks were"));
-  wanted = ranks_.size();
+  if (!alone()) wanted = ranks_.size();
 }
 
 // Before the first step: ranks that compute or read otherwise would train another model, or wait forever.
@@ -90,7 +94,7 @@ void Trainer::require_alike() {
   parallel::require_same(engine_->stream, ranks_, facts);
 }
 
-// Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read what it has chosen.
+// Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read the one that it has chosen.
 void Trainer::open_checkpoint() {
   const CheckpointStore store(checkpoint_folder(options_.resume));
   std::vector<std::string> damaged;
@@ -110,12 +114,15 @@ void Trainer::open_checkpoint() {
 void Trainer::open_folder() {
   telemetry::RunFacts& facts = run_.facts;
   facts = facts_of(config_, engine_->model->shape(), dry_);
+  facts.ranks.wanted = ranks_wanted_, facts.ranks.here = options_.ranks_here, facts.ranks.backend = options_.backend;
   facts.arm = options_.arm, facts.twin = int(options_.twin), facts.baseline = options_.baseline;
   if (!options_.baseline_folder.empty()) facts.gradient_cosine = NAN;  // until the first step
-  if (!leads()) {
-    run_.folder = options_.resume;
-    return;
-  }
+  if (leads()) make_folder();
+  run_.folder = parallel::of_first(engine_->stream, ranks_, run_.folder);
+}
+
+void Trainer::make_folder() {
+  telemetry::RunFacts& facts = run_.facts;
   if (options_.resume.empty()) {
     run_.folder = make_run_folder(config_.output, facts.name);
     run_.lock.emplace(run_.folder);
@@ -195,8 +202,11 @@ bool Trainer::eval_due() const {
 }
 
 Outcome Trainer::run() {
-  begin();
-  const telemetry::RunState state = settle(train());
+  const telemetry::RunState state = [&] {
+    const CallLogFile written_if_ranks_fail(run_.folder, ranks_);
+    begin();
+    return settle(train());
+  }();
   const telemetry::EndEvent end = end_event(state);
   recorder_->end(end);
   run_.facts.state = state;
@@ -259,6 +269,7 @@ void Trainer::diverged() const {
 }
 
 void Trainer::save_if_due() {
+  if (!accord_.saving && checkpoints_->commit()) return;
   const bool due = alone() ? checkpoints_->due(at_.step) && !checkpoints_->busy() : accord_.save && !accord_.saving;
   if (!due || !weights_are_finite()) return;
   at_.elapsed = recorder_->seconds();
@@ -340,14 +351,20 @@ void Trainer::one_step() {
   const Work before = engine_->stream.work();
   const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step));
   Readout shown;
+  Work told;  // exchanges of the read-out, which no plan has
+  ranks_.set_step(step);
   const bool whole = runner_->run(
       micro_batches, {.learning_rate = rate, .measure = measured(step), .measure_next = measured(step + 1), .stopped = stopped_in_step()},
       [&] {
         at_.step = step;
+        const Work updated = engine_->stream.work();
         shown = read_out(*engine_);
         after_update(shown, micro_batches, measured(step));
+        told = engine_->stream.work() - updated;
       });
   if (!whole) return loader_->seek(sample);
+  const telemetry::StepWork ran = promised_part(engine_->stream.work() - before - told);
+  if (!measured(step) && shown.step.skip == 0) keep_to_plan(ran);
   if (step == 1 && leads()) store_gemm_algorithms(run_.folder, engine_->stream.device());
 
   telemetry::StepEvent e{.step = step,
@@ -358,8 +375,10 @@ void Trainer::one_step() {
   if (shown.loss_scale.now != 0) e.loss_scale = double(shown.loss_scale.now);
   e.param_norm = std::sqrt(shown.parameter_squares);
   Accord own = own_accord();
-  own.seconds = monotonic_seconds() - begin, own.waited = ranks_.seconds() - exchanging;
+  own.seconds = monotonic_seconds() - begin;
+  own.waited = engine_->stream.apart_from_host() ? NAN : ranks_.seconds() - exchanging;
   accord_ = agree(engine_->stream, ranks_, own);
+  if (measured(step)) recorder_->ranks(step, accord_, ran.sent_bytes);
   e.seconds = accord_.seconds;
   e.time = recorder_->seconds();
   e.tokens = step * config_.tokens_per_step();
@@ -368,6 +387,19 @@ void Trainer::one_step() {
   e.data_wait = loader_->wait_seconds() - waited;
   e.memory_bytes = std::int64_t(engine_->stream.arena().peak().total);
   record_step(e);
+}
+
+// Each rank compares; the first one notes it for the record.
+void Trainer::keep_to_plan(const telemetry::StepWork& ran) {
+  telemetry::RanksFacts& facts = run_.facts.ranks;
+  require_as_planned(ran, facts.planned, at_.step, ranks_.rank());
+  if (!leads() || facts.ran) return;
+  facts.ran = ran;
+  try {
+    telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
+  } catch (const IoError& e) {
+    recorder_->warn(at_.step, "folder", format("{}; the run continues, and writes the file at its end", e.what()));
+  }
 }
 
 // While the step's gradients and tables are still there.
@@ -410,8 +442,9 @@ void Trainer::record_step(const telemetry::StepEvent& e) {
 }
 
 void Trainer::keep_gradient() {
-  if (!leads() || (!options_.keep_first_gradient && options_.baseline_folder.empty())) return;
-  const std::vector<float> flat = nn::flat_values(engine_->stream, engine_->parameters.gradients());
+  if (!options_.keep_first_gradient && options_.baseline_folder.empty()) return;
+  const std::vector<float> flat = engine_->flat_gradients();
+  if (!leads()) return;
   if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
   if (options_.baseline_folder.empty()) return;
   run_.facts.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);

@@ -38,6 +38,7 @@ struct TrainOptions {
   std::int64_t trace_steps = 0;         // of a GPU, traced into StepTracer::file_name of the run's folder
   comm::Communicator* ranks = nullptr;  // that train this model together, this one among them; null: it is alone
   int ranks_here = 1;                   // of these on this machine, which share its memory
+  std::string backend{};                // by which they exchange tensors, for run.json
 };
 
 /// The folder of a run that this process trains in, held by its lock, and the facts in run.json.
@@ -80,6 +81,7 @@ class Trainer {
   std::string nonfinite_path(std::span<const data::Batch> micro_batches, int& rank);
   void open_checkpoint();
   void open_folder();
+  void make_folder();
   void require_model(const EngineConfig&);  // before memory is allocated and a folder is made
   void begin_weights();
   void begin_record();
@@ -96,6 +98,7 @@ class Trainer {
   void after_update(const Readout&, std::span<const data::Batch> micro_batches, bool measured);
   void traced_step();
   void end_trace();
+  void keep_to_plan(const telemetry::StepWork& ran);
   void record_step(const telemetry::StepEvent&);
   bool averages(std::int64_t step) const;  // whether the weights after that step count
   void evaluate_now();
@@ -117,7 +120,7 @@ class Trainer {
   comm::Communicator& ranks_;
   TrainOptions options_;
   std::optional<data::EvalBatches> held_out_;
-  std::int64_t steps_;
+  std::int64_t steps_, ranks_wanted_;  // ranks.data as configured
   models::Companions companions_;
   OpenRun run_;
   DryRun dry_;

@@ -45,7 +45,10 @@ models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region regio
   return {tokens, targets, batch.length, starts};
 }
 
-StepRunner::StepRunner(Engine& engine) : engine_(engine) { quantize_weights(true); }
+StepRunner::StepRunner(Engine& engine) : engine_(engine) {
+  engine_.publish_weights();
+  quantize_weights(true);
+}
 
 bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptions& options, const std::function<void()>& read) {
   const std::int64_t tokens = tokens_of(micro_batches) * engine_.ranks().size();
@@ -55,7 +58,9 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
       quantize_weights_again();
       return false;
     }
-    run_micro_batch(batch, {.tokens = tokens, .measured = options.measure, .last = &batch == &micro_batches.back()});
+    run_micro_batch(batch, {.tokens = tokens,
+                            .measured = options.measure,
+                            .place = {.first = &batch == &micro_batches.front(), .last = &batch == &micro_batches.back()}});
   }
   if (engine_.gradient_sums && !engine_.stream.apart_from_host()) engine_.gradient_sums->require_done();
   if (const Tensor factor = engine_.gradient_factor()) {
@@ -78,7 +83,9 @@ bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Ba
     if (stopped != nullptr && stopped()) return false;
     if (i < accumulate) read.push_back(next());
     const data::Batch& batch = read[std::size_t(i % accumulate)];
-    run_micro_batch(batch, {.tokens = accumulate * batch.rows * batch.length * engine_.ranks().size(), .measured = false, .last = false});
+    run_micro_batch(
+        batch,
+        {.tokens = accumulate * batch.rows * batch.length * engine_.ranks().size(), .measured = false, .place = {.exchanges = false}});
     sum_maxima();
     engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
     quantize_weights_again();
@@ -91,14 +98,14 @@ void StepRunner::run_micro_batch(const data::Batch& batch, const MicroBatch& m) 
   const scaling::Pass pass = of_micro_batch(m.measured);
   const Scope micro_batch(e.stream, pass.keep);
   const models::TokenBatch on_device = upload(e.stream, batch, pass.keep);
-  e.begin_micro_batch(m.last);
-  e.micro_steps.run(e.stream, {batch.rows, batch.length, m.tokens, m.measured, m.last && e.ranks().size() > 1}, [&] {
+  e.begin_micro_batch(m.place);
+  e.micro_steps.run(e.stream, {batch.rows, batch.length, m.tokens, m.measured, e.form_of(m.place)}, [&] {
     e.model->forward(e.stream, on_device, pass, e.loss_sums(), e.loss_factor(m.tokens));
     e.model->backward(e.stream, on_device, pass);
   });
 }
 
-// Of all ranks: what the update depends on besides gradients, and the maxima from which scales come.
+// Of all ranks: the inputs of the update besides gradients, and the maxima from which scales come.
 void StepRunner::sum_results() {
   Engine& e = engine_;
   const scaling::SlotTable& slots = e.precision.slots();
@@ -115,8 +122,7 @@ void StepRunner::sum_maxima() {
 void StepRunner::update(const StepOptions& options) {
   Engine& e = engine_;
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
-  e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite(), e.gradient_factor(),
-                    e.loss_scale ? e.loss_scale->scale() : Tensor{});
+  e.update(options.learning_rate);
   if (options.measure) e.measure_parameters();
 }
 
