@@ -36,7 +36,7 @@ struct Bucket {
   // same parity share in turn. Otherwise empty.
   Stored value_part;
   // Where sums of gradients are divided: those of the own part [count / parts], over micro-batches, in the storage `gradients`. `gradient`
-  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets that keep whole sums: vectors, and
+  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets with complete sums: vectors, and
   // parameters with several uses.
   Stored gradient_part;
   Stored master;  // [count / parts]: where masters are divided, those of the own part; else empty. May be a view of `value`

@@ -226,14 +226,7 @@ void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed)
     case Init::Kind::normal: break;
   }
   const std::uint64_t key = seed ^ hash_of(p.path.c_str());
-  if (!slice.value.scales) return ops::fill_normal(stream, key, p.init.standard_deviation, slice.value.values(), slice.first);
-  if (slice.whole()) return ops::fill_normal(stream, key, p.init.standard_deviation, slice.value);
-  if (stream.device() == Device::null) return;
-  // A scale for the tensor needs all values first. They are made in the host's memory, with the bits of every backend.
-  Stream host(Device::cpu);
-  std::vector<float> made = values(0);
-  ops::fill_normal(host, key, p.init.standard_deviation, Tensor{made.data(), p.shape, DType::f32});
-  set_values(stream, slice, made.data());
+  ops::fill_normal(stream, key, p.init.standard_deviation, StoredSlice{slice.value, p.shape, slice.first});
 }
 
 void initialize(Stream& stream, Parameter& p, std::uint64_t seed) { initialize(stream, whole_slice(p), seed); }

@@ -9,8 +9,9 @@
 
 namespace octet::comm {
 
-/// Which ranks have come to a collective that does not end. A rank that waits long tells all others the number of its call; whoever hears
-/// of a call in which it is itself tells, too. Ranks that stay silent are lost or late. Messages travel in a group of MPI of their own.
+/// Which ranks have come to a collective that does not end. A rank that waits long tells all others the number of its call; a rank that
+/// hears of a call in which it is itself tells, too. Ranks that stay silent are lost or late. Messages travel in a group of MPI of their
+/// own.
 class Attendance {
  public:
   /// All ranks call it.

@@ -151,8 +151,9 @@ TEST(ExampleOnRanks, RunsItsEightBitProductsAndSendsItsBytesAsPlanned) {
       EXPECT_EQ(facts.ranks.started, 2);
       EXPECT_EQ(facts.ranks.wanted, 0);
       EXPECT_EQ(facts.ranks.planned.fp8_flops > 0, std::string(recipe) != "bf16") << path << " in " << recipe;
-      if (runs.config.ranks.zero == 0 && facts.ranks.gradients == "f32")
+      if (runs.config.ranks.zero == 0 && facts.ranks.gradients == "f32") {
         EXPECT_NEAR(double(facts.ranks.ran->sent_bytes), 4.0 * double(facts.model.parameters), 0.1 * 4.0 * double(facts.model.parameters));
+      }
       std::int64_t sent = 0;
       for (const auto& s : facts.ranks.sent) sent += s.bytes;
       EXPECT_EQ(sent, facts.ranks.planned.sent_bytes);
