@@ -128,7 +128,7 @@ class ParallelDecoder final : public models::Model {
     norm_.backward(stream, dn_, last_, d, false);
     for (std::size_t i = blocks_.size(); i-- > 0;) blocks_[i]->backward(stream, context(batch), d, saved_[i], pass);
     ops::embedding_backward(stream, {.dy = d, .tokens = batch.tokens, .dtable = embedding_.gradient.target(stream, GradientUse::sum).data});
-    embedding_.gradient.done();
+    embedding_.gradient.done(stream);
   }
 
   void logits(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,

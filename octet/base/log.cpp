@@ -9,6 +9,7 @@ namespace {
 constexpr const char* from_the_left = "\r\x1b[K";  // the cursor to the first column, and all behind it erased
 
 std::atomic<bool> quiet{false};
+thread_local bool silent = false;
 std::mutex mutex;
 std::string shown;  // the status line; empty: there is none
 
@@ -23,20 +24,26 @@ void put_above(std::string_view text) {
 
 void set_quiet(bool q) { quiet = q; }
 
+Silence::Silence() : before_(silent) { silent = true; }
+Silence::~Silence() { silent = before_; }
+
 void line(std::string_view text) {
-  if (!quiet) put_above(text);
+  if (!quiet && !silent) put_above(text);
 }
 
-void warning(std::string_view text) { put_above("warning: " + printable(text, most_of_a_message)); }
+void warning(std::string_view text) {
+  if (!silent) put_above("warning: " + printable(text, most_of_a_message));
+}
 
 void status(std::string_view text) {
-  if (quiet) return;
+  if (quiet || silent) return;
   const std::scoped_lock lock(mutex);
   shown = text;
   put(from_the_left + shown);
 }
 
 void end_status() {
+  if (silent) return;
   const std::scoped_lock lock(mutex);
   if (!shown.empty()) put("\n");
   shown.clear();

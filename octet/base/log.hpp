@@ -25,4 +25,16 @@ void end_status();
 /// Drops info() and status() lines while set; warnings remain: `--quiet`, and tests.
 void set_quiet(bool);
 
+/// While it lives, its thread says nothing, warnings included: of ranks whose first one speaks for all.
+class Silence {
+ public:
+  Silence();
+  ~Silence();
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace octet::log

@@ -28,6 +28,17 @@ std::string saved_row(const std::vector<std::size_t>& blocks, std::int64_t token
                 per_token(*most));
 }
 
+// Ranks that need not be there: how gradients travel, and the bytes that each rank sends in a step.
+void print_ranks(const train::RunConfig& c, const telemetry::RanksFacts& ranks) {
+  if (ranks.started == 1) return;
+  const bool wide_ends = c.comm.gradients == parallel::Wire::stored && c.optim.storage().gradients != Storage::f32;
+  output::print("ranks    {}, each on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n", grouped(ranks.started),
+                ranks.gradients, wide_ends ? "embedding, head and " : "");
+  output::print("sent     {} per rank and step, in {} collectives\n", bytes_text(double(ranks.planned.sent_bytes)),
+                ranks.planned.collectives);
+  for (const auto& s : ranks.sent) output::print("         {}  {} calls\n", memory_row(s.collective, std::size_t(s.bytes)), s.calls);
+}
+
 // Validates the data as train would, if it is on this machine.
 void require_data(const train::RunConfig& c) {
   if (c.data.path.empty()) return;
@@ -44,11 +55,15 @@ ExitCode plan_run(const RunOptions& o) {
   require_data(c);
   const train::DryRun dry = train::dry_run(engine, machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
   output::print("model    {}, {} parameters\n", c.model.name(), grouped(dry.parameters));
-  output::print("step     {} tokens = {} x {} sequences of {}\n", grouped(c.tokens_per_step()), c.train.accumulate, c.train.batch,
-                c.data.sequence_length);
-  output::print("work     {} GFLOP per step ({} in GEMMs), {} of other memory traffic, {} ops\n", fixed(dry.step.flops / 1e9, 1),
-                fixed(dry.step.gemm_flops / 1e9, 1), bytes_text(dry.step.bytes), dry.step.ops);
-  output::print("memory   {} at the peak, {} free here\n", bytes_text(double(dry.memory.total)),
+  const std::int64_t count = std::max<std::int64_t>(c.ranks.data, 1);
+  output::print("step     {} tokens = {}{} x {} sequences of {}\n", grouped(c.tokens_per_step()),
+                count > 1 ? format("{} ranks x ", count) : "", c.train.accumulate, c.train.batch, c.data.sequence_length);
+  print_ranks(c, train::ranks_facts_of(c, dry));
+  const std::string each = count > 1 ? "per rank " : "";
+  output::print("work     {} GFLOP {} step ({} in GEMMs, {}% of these with 8-bit operands), {} of other memory traffic, {} ops\n",
+                fixed(dry.step.flops / 1e9, 1), count > 1 ? "per rank and" : "per", fixed(dry.step.gemm_flops / 1e9, 1),
+                fixed(100 * dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0), 1), bytes_text(dry.step.bytes), dry.step.ops);
+  output::print("memory   {} {}at the peak, {} free here\n", bytes_text(double(dry.memory.total)), each,
                 bytes_text(double(machine::available_bytes(device))));
   for (std::size_t i = 0; i < categories; ++i)
     if (dry.memory.by_category[i] != 0)

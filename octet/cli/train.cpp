@@ -1,8 +1,12 @@
+#include <algorithm>
+
 #include "octet/cli/run_options.hpp"
 #include "octet/cli/signals.hpp"
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
+#include "octet/launch/run_note.hpp"
+#include "octet/machine/ranks.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/step_line.hpp"
@@ -13,6 +17,14 @@
 
 namespace octet::cli {
 namespace {
+
+// A run may resume on another number of ranks than its stored configuration has.
+train::RunConfig on_started_ranks(RunOptions o) {
+  const bool chosen = std::any_of(o.set.begin(), o.set.end(), [](const auto& s) { return s.starts_with("ranks.data"); });
+  const std::int64_t started = machine::started_ranks();
+  if (started > 0 && !chosen && o.written == config::Written::by_program) o.set.push_back(format("ranks.data={}", started));
+  return o.config();
+}
 
 struct Options : RunOptions {
   bool quiet = false, resume = false;
@@ -32,23 +44,27 @@ struct Options : RunOptions {
     if (!exists(options.file))
       throw ConfigError(
           format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
-    return train::stored_model(options.config(), folder);
+    return train::stored_model(on_started_ranks(options), folder);
   }
 };
 
-ExitCode train_model(const Options& o) {
-  if (o.quiet) log::set_quiet(true);
-  std::string folder;
-  const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
-  heed_signals();
+ExitCode train_rank(const Options& o, const train::RunConfig& config, const std::string& folder, comm::Communicator& ranks,
+                    const machine::RankPlace& place) {
   const train::Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-  train::Trainer trainer(
-      config, corpus,
-      {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic, .resume = folder, .trace_steps = o.trace});
+  train::Trainer trainer(config, corpus,
+                         {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic,
+                          .resume = folder,
+                          .trace_steps = o.trace,
+                          .ranks = &ranks,
+                          .ranks_here = place.here,
+                          .backend = place.backend});
+  if (ranks.rank() == 0) launch::note_run_folder(trainer.folder());
+  if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), place.backend);
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
   const auto report = [&] {
+    if (ranks.rank() > 0) return;
     telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
   };
   const train::Outcome outcome = [&] {
@@ -60,10 +76,30 @@ ExitCode train_model(const Options& o) {
     }
   }();
   report();
-  output::print("{}; report {}/report.html\n", telemetry::format_end_line(outcome.end), outcome.folder);
+  if (ranks.rank() == 0) output::print("{}; report {}/report.html\n", telemetry::format_end_line(outcome.end), outcome.folder);
   if (outcome.state != telemetry::RunState::stopped) return ExitCode::done;
   log::info("resume with octet train --resume {}", outcome.folder);
   return ExitCode::interrupted;
+}
+
+ExitCode train_model(const Options& o) {
+  if (o.quiet) log::set_quiet(true);
+  machine::choose_own_gpu();
+  std::string folder;
+  const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
+  heed_signals();
+  ExitCode code = ExitCode::done;
+  try {
+    machine::on_ranks({.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
+                      [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+                        const ExitCode own = train_rank(o, config, folder, ranks, place);
+                        if (ranks.rank() == 0 || place.backend != "threads") code = own;
+                      });
+  } catch (const comm::CommError& e) {
+    if (!e.others_tell) throw;
+    return e.code();
+  }
+  return code;
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ std::int64_t bytes_sent(const Call&, int rank, int size);
 struct Traffic {
   std::int64_t calls = 0, bytes = 0;
   friend Traffic operator+(const Traffic& a, const Traffic& b) { return {a.calls + b.calls, a.bytes + b.bytes}; }
+  friend Traffic operator-(const Traffic& a, const Traffic& b) { return {a.calls - b.calls, a.bytes - b.bytes}; }
   friend bool operator==(const Traffic&, const Traffic&) = default;
 };
 

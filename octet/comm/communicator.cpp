@@ -1,5 +1,7 @@
 #include "octet/comm/communicator.hpp"
 
+#include "octet/base/clock.hpp"
+
 namespace octet::comm {
 namespace {
 
@@ -25,15 +27,22 @@ Traffic Communicator::traffic() const {
   return sum;
 }
 
-void Communicator::count(const Call& c) {
+void Communicator::count(Stream& stream, const Call& c) {
   Traffic& t = traffic_[std::size_t(c.kind)];
-  t = t + Traffic{1, bytes_sent(c, rank_, size_)};
+  const std::int64_t bytes = bytes_sent(c, rank_, size_);
+  t = t + Traffic{1, bytes};
+  stream.count({.collectives = 1, .sent_bytes = bytes});
 }
 
 void Communicator::start(Stream& stream, const Call& call, const Call* second) {
-  count(call);
-  if (second != nullptr) count(*second);
+  count(stream, call);
+  if (second != nullptr) count(stream, *second);
+  const double begin = monotonic_seconds();
+  last_calls_.begin(call, step_, bytes_sent(call, rank_, size_), begin);
   run(stream, call, second);
+  const double end = monotonic_seconds();
+  last_calls_.end(end);
+  seconds_ += end - begin;
 }
 
 void Communicator::all_reduce(Stream& stream, const Tensor& x, Reduction reduction) {

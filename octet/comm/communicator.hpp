@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 
+#include "octet/comm/call_log.hpp"
 #include "octet/comm/comm_error.hpp"
 #include "octet/tensor/stream.hpp"
 
@@ -50,8 +51,13 @@ class Communicator {
   /// Ranks with one color form a communicator each, in the order of (key, rank). All ranks call it.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
+  /// Of the calls that the host has made. Stream::work() also counts those of a replayed part of a step.
   const Traffic& traffic(Collective c) const { return traffic_[std::size_t(c)]; }
   Traffic traffic() const;
+  /// The last calls, in their order: at most CallLog::most.
+  const CallLog& last_calls() const { return last_calls_; }
+  /// Seconds that this rank has spent in its calls: on a GPU, where calls are queued, only in finish() and barrier().
+  double seconds() const { return seconds_; }
   /// The step that errors name.
   void set_step(std::int64_t step) { step_ = step; }
   std::int64_t step() const { return step_; }
@@ -65,11 +71,13 @@ class Communicator {
 
  private:
   void start(Stream&, const Call&, const Call* second = nullptr);
-  void count(const Call&);
+  void count(Stream&, const Call&);
 
   int rank_, size_;
   std::int64_t step_ = -1;
   std::array<Traffic, collectives> traffic_{};
+  CallLog last_calls_;
+  double seconds_ = 0;
 };
 
 /// Backends of the host's memory call it first: throws ContractError for a stream of a GPU.

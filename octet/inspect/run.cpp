@@ -118,8 +118,11 @@ std::string checkpoint_text(const std::string& folder) {
   out += format("dataset    fingerprint {}\n", printable(m.text));
   for (const auto& file : m.files)
     out += format("file       {}, {}, XXH3 {} verified\n", printable(file.name), bytes_text(double(file.bytes)), file.checksum);
-  const auto state = io::SafetensorsFile::open(store.path(*step) + "/" + train::CheckpointStore::state_file, io::Link::refuse);
-  return out + "\n" + tensors_text({&state});
+  std::vector<io::SafetensorsFile> files;
+  for (const auto& file : m.files) files.push_back(io::SafetensorsFile::open(store.path(*step) + "/" + file.name, io::Link::refuse));
+  std::vector<const io::SafetensorsFile*> all;
+  for (const auto& file : files) all.push_back(&file);
+  return out + "\n" + tensors_text(all);
 }
 
 }  // namespace octet::inspect

@@ -1,7 +1,10 @@
 #include "octet/machine/machine.hpp"
 
 #include <fstream>
+#include <span>
+#include <vector>
 
+#include "octet/base/checksum.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/gemm/gemm_algorithms.hpp"
 #include "octet/tensor/cpu/isa.hpp"
@@ -43,6 +46,16 @@ Target machine_target(Device device, bool deterministic) {
 }
 
 std::string device_name(Device device) { return device == Device::cuda ? cuda::facts().name : processor_name(); }
+
+std::string program_checksum() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  if (!file) return "";
+  data::Checksummer sum;
+  std::vector<char> block(std::size_t(1) << 20);
+  while (file.read(block.data(), std::streamsize(block.size())), file.gcount() > 0)
+    sum.add(std::as_bytes(std::span(block.data(), std::size_t(file.gcount()))));
+  return to_text(sum.sum());
+}
 
 std::size_t available_bytes(Device device) { return device == Device::cuda ? cuda::free_bytes() : cpu::available_bytes(); }
 

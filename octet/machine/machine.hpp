@@ -18,6 +18,9 @@ std::string device_name(Device);
 /// Free memory of the device.
 std::size_t available_bytes(Device);
 
+/// The checksum of the program's file, by which ranks find that they run different builds; "" where the system does not show it.
+std::string program_checksum();
+
 /// The GEMM algorithms that this process chose on the device, as text for a run folder, and their restoring: equal algorithms give equal
 /// bits. Empty on the CPU. replay_gemm_algorithms() does nothing on the CPU. It returns false and restores nothing if the text is from
 /// another GPU or library, and throws DataError if it is damaged.

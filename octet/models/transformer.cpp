@@ -125,8 +125,8 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
                                    .dtable = sum(embedding_),
                                    .dpositions = positions_ ? sum(*positions_).rows(0, batch.sequence) : Tensor{},
                                    .document_starts = batch.document_starts});
-  embedding_.gradient.done();
-  if (positions_) positions_->gradient.done();
+  embedding_.gradient.done(stream);
+  if (positions_) positions_->gradient.done(stream);
 }
 
 template <class Block, class Norm>
@@ -148,7 +148,8 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
   visitor.parameter(embedding_);
   if (positions_) visitor.parameter(*positions_);
-  for (const auto& block : blocks_) block->visit(visitor);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) visitor.block(int(i)), blocks_[i]->visit(visitor);
+  visitor.block(-1);
   norm_.visit(visitor);
   head_.visit(visitor);
 }

@@ -48,7 +48,7 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
                                 .gradient = train});
     if (train) linear_.backward_part(stream, linear_.quantize_gradient(stream, logits, chunk_pass), saved, dx.rows(begin, n));
   }
-  if (train) linear_.backward_done();
+  if (train) linear_.backward_done(stream);
 }
 
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {

@@ -30,6 +30,18 @@ void set_values(Stream& stream, const Stored& to, const float* host, Tiny tiny) 
   upload(stream, made.codes.data, to.codes), upload(stream, made.scales.data, to.scales);
 }
 
+// With a scale per tensor all values are encoded in the host's memory, and the slice takes its codes.
+void set_values(Stream& stream, const StoredSlice& slice, const float* whole, Tiny tiny) {
+  const Stored& to = slice.stored;
+  if (stream.device() == Device::null) return;
+  if (slice.is_whole() || !scales_tensor(to.storage)) return set_values(stream, to, whole + slice.first, tiny);
+  Stream host(Device::cpu);
+  const std::int64_t n = slice.whole.count();
+  const Stored all{.codes = host.empty({n}, to.codes.dtype), .scales = host.empty({2}, DType::f32), .storage = to.storage};
+  set_values(host, all, whole, tiny);
+  upload(stream, all.codes.rows(slice.first, to.count()).data, to.codes), upload(stream, all.scales.data, to.scales);
+}
+
 void get_values(Stream& stream, const Stored& from, float* host) {
   if (stream.device() == Device::null) return;
   if (!from.scales) return octet::get_values(stream, from.values(), host);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/tensor/storage.hpp"
+#include "octet/tensor/state.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet::nn {
@@ -9,6 +9,8 @@ namespace octet::nn {
 /// rounds to nearest even. Nothing on the null device.
 void set_values(Stream&, const Stored&, const float* host, Tiny tiny = Tiny::flush);
 void get_values(Stream&, const Stored&, float* host);
+/// A slice from all values of its variable: a scale per tensor follows from all of them.
+void set_values(Stream&, const StoredSlice&, const float* whole, Tiny tiny = Tiny::flush);
 
 /// Of a storage with one scale per tensor: the maximum beside its descale, from the codes. Nothing on the null device.
 void set_tensor_maximum(Stream&, const Stored&);

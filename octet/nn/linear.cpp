@@ -13,6 +13,9 @@ scaling::Site completed(scaling::Site site, const std::string& path, const Param
   return site;
 }
 
+// Ranks that share a model draw independently, so that their errors average out.
+std::uint64_t key_of_draws(const Parameter& p) { return hash_of(p.path.c_str()) ^ std::uint64_t(p.gradient.rank()) * 0x9E3779B97F4A7C15u; }
+
 // A tensor as GEMM operands without a copy: both orientations are views.
 QTensor views(const Tensor& x, bool cols) {
   return {.rows = {.codes = x}, .cols = cols ? Quantized{.codes = x, .transposed = true} : Quantized{}};
@@ -114,12 +117,12 @@ ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scal
 
 void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
   backward_part(stream, dy, saved, dx);
-  backward_done();
+  backward_done(stream);
 }
 
-void Linear::backward_done() {
-  weight_->gradient.done();
-  if (bias_) bias_->gradient.done();
+void Linear::backward_done(Stream& stream) {
+  weight_->gradient.done(stream);
+  if (bias_) bias_->gradient.done(stream);
 }
 
 void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
@@ -139,7 +142,7 @@ void Linear::add_product(Stream& stream, const Quantized& dy, const Quantized& x
   const auto [dw, accumulate] = gradient.target(stream, gradient_use_);
   ops::gemm(stream, {.a = dy, .b = x, .d = dw, .accumulate = accumulate});
   if (gradient.coded())
-    ops::accumulate(stream, {.x = dw, .sum = gradient.stored(), .draws = gradient.draws(), .key = hash_of(weight_->path.c_str())});
+    ops::accumulate(stream, {.x = dw, .sum = gradient.stored(), .draws = gradient.draws(), .key = key_of_draws(*weight_)});
 }
 
 // Operands cached from step to step. Those of an unquantized weight in the master's own dtype are views of it.

@@ -55,7 +55,7 @@ class Linear {
   void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
   /// The same by chunks of tokens: one part per chunk, then backward_done() once.
   void backward_part(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
-  void backward_done();
+  void backward_done(Stream&);
 
   /// Quantizes the weight if it changed since: once per optimizer step, with a pass that records.
   void refresh(Stream&, const scaling::Pass&);

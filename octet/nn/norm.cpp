@@ -39,7 +39,7 @@ void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const T
                                  .dx = dx,
                                  .dw = weight.gradient.target(stream, GradientUse::sum).data,
                                  .accumulate = accumulate});
-  weight.gradient.done();
+  weight.gradient.done(stream);
   stream.observe(weight.path, "dx", dx);
 }
 
@@ -81,7 +81,7 @@ void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const
                                    .dw = weight.gradient.target(stream, GradientUse::sum).data,
                                    .db = bias.gradient.target(stream, GradientUse::sum).data,
                                    .accumulate = accumulate});
-  for (Parameter* p : {&weight, &bias}) p->gradient.done();
+  for (Parameter* p : {&weight, &bias}) p->gradient.done(stream);
   stream.observe(weight.path, "dx", dx);
 }
 

@@ -1,5 +1,6 @@
 #include "octet/nn/parameters.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "octet/numerics/philox.hpp"
@@ -10,30 +11,35 @@
 namespace octet::nn {
 namespace {
 
-std::int64_t padded(Shape shape, DType type) {
-  return round_up(shape.count() * std::int64_t(size_of(type)), std::int64_t(Arena::alignment));
-}
-Shape scales_of(const Parameter& p, Storage s) { return scales_shape(s, p.shape.count()); }
-std::int64_t padded(const Parameter& p, Storage s) {
-  return padded(p.shape, code_type(s)) + (scales_of(p, s).count() > 0 ? padded(scales_of(p, s), scales_type(s)) : 0);
+// One variable of all buckets of a storage: codes in one piece, which is returned, and scales by blocks. The bucket's view of each is
+// variable_of(bucket).
+template <class VariableOf>
+Tensor allocate(Stream& stream, std::span<Bucket* const> buckets, Storage storage, Category category, const VariableOf& variable_of) {
+  std::int64_t count = 0, begin = 0;
+  for (const Bucket* b : buckets) count += b->count;
+  Stored all{.codes = stream.zeros({count}, code_type(storage), Lifetime::run, category), .storage = storage};
+  if (scales_blocks(storage)) all.scales = stream.zeros(scales_shape(storage, count), scales_type(storage), Lifetime::run, category);
+  for (Bucket* b : buckets) {
+    Stored& variable = variable_of(*b);
+    variable = {.codes = all.codes.rows(begin, b->count), .storage = storage};
+    if (all.scales) variable.scales = all.scales.rows(begin / storage_block, b->count / storage_block);
+    begin += b->count;
+  }
+  return all.codes;
 }
 
-// Codes of one parameter at `at`, and its scales behind them.
-Stored cut(std::byte* at, const Parameter& p, Storage s) {
-  Stored out{.codes = {at, p.shape, code_type(s)}, .storage = s};
-  if (const Shape scales = scales_of(p, s); scales.count() > 0) out.scales = {at + padded(p.shape, code_type(s)), scales, scales_type(s)};
+std::vector<Storage> storages_of(const std::vector<Bucket>& buckets, Storage Bucket::*storage) {
+  std::vector<Storage> out;
+  for (const Bucket& b : buckets)
+    if (std::find(out.begin(), out.end(), b.*storage) == out.end()) out.push_back(b.*storage);
   return out;
 }
 
-// Room for one variable of each parameter, each on its own 256 bytes; returns the whole as bytes.
-template <class StorageOf, class Bind>
-Tensor allocate(Stream& stream, const std::vector<Parameter*>& list, Category category, const StorageOf& storage_of, const Bind& bind) {
-  std::int64_t bytes = 0;
-  for (const Parameter* p : list) bytes += padded(*p, storage_of(*p));
-  const Tensor all = stream.zeros({bytes}, DType::u8, Lifetime::run, category);
-  std::byte* next = all.as<std::byte>();
-  for (Parameter* p : list) bind(*p, cut(next, *p, storage_of(*p))), next += padded(*p, storage_of(*p));
-  return all;
+// The part of a variable that belongs to a parameter, with its own scales where they are per tensor.
+Stored bound(Stream& stream, const Bucket& b, std::size_t i, const Stored& variable, Category category) {
+  Stored out = b.cut(variable, i);
+  if (scales_tensor(out.storage)) out.scales = stream.zeros({2}, DType::f32, Lifetime::run, category);
+  return out;
 }
 
 using Contents = Gradient::Contents;
@@ -43,33 +49,109 @@ using Contents = Gradient::Contents;
 bool stores_first(const Stream& stream, const Parameter& p) {
   return p.gradient.coded() || (!stream.apart_from_host() && p.gradient.begins_with_product());
 }
+Contents first_contents(const Stream& stream, const Parameter& p) {
+  return p.gradient.shares_storage() ? Contents::foreign : stores_first(stream, p) ? Contents::stale : Contents::zero;
+}
 
 }  // namespace
 
-void Parameters::bind(Stream& stream, bool gradients, const ParameterStorage& storage) {
+void Parameters::bind(Stream& stream, bool gradients) {
   for (const Parameter* p : list_) count_ += p->shape.count();
-  allocate(
-      stream, list_, Category::weights, [&](const Parameter& p) { return p.value_storage(storage.values); },
-      [](Parameter& p, const Stored& s) { p.value = s; });
-  if (gradients) bind_gradients(stream, storage.gradients);
+  const auto read = share_.masters ? &Bucket::copies : &Bucket::values;
+  for (const Storage s : storages_of(buckets_, read))
+    allocate(stream, those_of(read, s), s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
+  for (Bucket& b : buckets_)
+    for (std::size_t i = 0; i < b.parameters.size(); ++i) b.parameters[i]->value = bound(stream, b, i, b.value, Category::weights);
+  if (share_.masters) bind_masters(stream);
+  if (gradients) bind_gradients(stream);
+  bind_slices();
 }
 
-void Parameters::bind_gradients(Stream& stream, Storage products) {
-  const bool coded = is_fp8(code_type(products));
-  if (coded) draws_ = stream.zeros({2}, DType::i64, Lifetime::run, Category::gradients);
-  // Backward fills gradients in the reverse order of the visit; a tied table, visited first, is complete last.
-  const auto buffer_of = [&](Storage s) {
-    std::vector<Parameter*> some;
-    for (auto p = list_.rbegin(); p != list_.rend(); ++p)
-      if ((*p)->gradient_storage(products) == s) some.push_back(*p);
-    return allocate(
-        stream, some, Category::gradients, [&](const Parameter&) { return s; },
-        [&](Parameter& p, const Stored& g) { p.gradient.bind(g, draws_); });
-  };
-  gradient_buffers_ = {buffer_of(Storage::f32)};
-  if (coded) buffer_of(products);
-  else if (products != Storage::f32) gradient_buffers_.push_back(buffer_of(products));
-  for (Parameter* p : list_) p->gradient.begin(stores_first(stream, *p) ? Contents::stale : Contents::zero);
+void Parameters::bind_masters(Stream& stream) {
+  for (Bucket& b : buckets_) {
+    const std::int64_t n = b.count / share_.parts;
+    const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::weights); };
+    if (b.master_is_copy()) b.master = {.codes = b.value.codes.rows(share_.part * n, n), .storage = b.values};
+    else b.master = {.codes = zeros({n}, code_type(b.values)), .storage = b.values};
+    if (scales_tensor(b.values)) b.master.scales = zeros({std::int64_t(b.parameters.size()), 2}, DType::f32);
+  }
+}
+
+void Parameters::bind_slices() {
+  slices_.clear();
+  for (Parameter* p : list_) slices_.push_back(whole_slice(*p));
+  if (!share_.masters) return;
+  for (const Bucket& b : buckets_)
+    for (std::size_t i = 0; i < b.parameters.size(); ++i)
+      slices_[std::size_t(std::find(list_.begin(), list_.end(), b.parameters[i]) - list_.begin())] = slice_of(b, i, share_);
+}
+
+std::vector<Tensor> Parameters::master_scalars() const {
+  std::vector<Tensor> out;
+  if (share_.masters)
+    for (const Bucket& b : buckets_)
+      if (scales_tensor(b.values)) out.push_back(b.master.scales);
+  return out;
+}
+
+void Parameters::set_values(Stream& stream, std::size_t i, const float* host) {
+  if (share_.masters) nn::set_values(stream, list_[i]->value, host);
+  nn::set_values(stream, slices_[i], host);
+}
+
+std::vector<Bucket*> Parameters::those_of(Storage Bucket::*storage, Storage s) {
+  std::vector<Bucket*> out;
+  for (Bucket& b : buckets_)
+    if (b.*storage == s) out.push_back(&b);
+  return out;
+}
+
+void Parameters::make_draws(Stream& stream) {
+  if (!draws_) draws_ = stream.zeros({2}, DType::i64, Lifetime::run, Category::gradients);
+}
+
+void Parameters::bind_gradients(Stream& stream) {
+  if (share_.gradients) bind_shared_gradients(stream);
+  for (const Storage s : storages_of(buckets_, &Bucket::gradients)) {
+    std::vector<Bucket*> whole = those_of(&Bucket::gradients, s);
+    std::erase_if(whole, [](const Bucket* b) { return bool(b->gradient_part); });
+    const Tensor buffer = allocate(stream, whole, s, Category::gradients, [](Bucket& b) -> Stored& { return b.gradient; });
+    if (is_fp8(buffer.dtype)) make_draws(stream);
+    else gradient_buffers_.push_back(buffer);
+  }
+  for (Bucket& b : buckets_)
+    for (std::size_t i = 0; i < b.parameters.size(); ++i) {
+      Parameter& p = *b.parameters[i];
+      p.gradient.bind(bound(stream, b, i, b.gradient, Category::gradients), draws_);
+      if (b.gradient_part) p.gradient.share_storage();
+      p.gradient.begin(first_contents(stream, p));
+    }
+}
+
+// Two buffers in turn: while one bucket's values are exchanged, backward fills the other.
+void Parameters::bind_shared_gradients(Stream& stream) {
+  std::vector<Bucket*> shared[2];
+  std::int64_t bytes[2] = {0, 0};
+  int turn = 0;
+  for (Bucket& b : buckets_) {
+    const bool once = std::ranges::all_of(b.parameters, [](const Parameter* p) { return p->gradient.uses() == 1; });
+    if (!once || b.parameters.front()->role == ParameterRole::vector) continue;
+    check(!scales_tensor(b.gradients), "gradients in {} cannot be divided: they have one scale per tensor", b.gradients);
+    const Storage values =
+        has_scales(b.gradients) ? Gradient::scratch_type(stream) == DType::bf16 ? Storage::bf16 : Storage::f32 : b.gradients;
+    b.gradient.storage = values;
+    bytes[turn] = std::max(bytes[turn], b.count * std::int64_t(size_of(code_type(values))));
+    shared[turn].push_back(&b), turn = 1 - turn;
+    const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::gradients); };
+    const std::int64_t part = b.count / share_.parts;
+    b.gradient_part = {.codes = zeros({part}, code_type(b.gradients)), .storage = b.gradients};
+    if (has_scales(b.gradients))
+      b.gradient_part.scales = zeros(scales_shape(b.gradients, part), scales_type(b.gradients)), make_draws(stream);
+  }
+  for (int slot = 0; slot < 2; ++slot) {
+    const Tensor memory = stream.zeros({bytes[slot]}, DType::u8, Lifetime::run, Category::gradients);
+    for (Bucket* b : shared[slot]) b->gradient.codes = {memory.data, {b->count}, code_type(b->gradient.storage)};
+  }
 }
 
 void Parameters::clear_gradients(Stream& stream) {
@@ -78,9 +160,9 @@ void Parameters::clear_gradients(Stream& stream) {
   if (apart)
     for (const Tensor& buffer : gradient_buffers_) clear(stream, buffer);
   for (Parameter* p : list_) {
-    const bool stale = stores_first(stream, *p);
-    if (!apart && !stale) clear(stream, p->gradient.stored().values());
-    p->gradient.begin(stale ? Contents::stale : Contents::zero);
+    const Contents contents = first_contents(stream, *p);
+    if (!apart && contents == Contents::zero) clear(stream, p->gradient.stored().values());
+    p->gradient.begin(contents);
   }
 }
 
@@ -105,39 +187,48 @@ std::vector<Stored> Parameters::gradients() const {
   return out;
 }
 
-void initialize(Stream& stream, Parameter& p, std::uint64_t seed) {
-  ++p.version;
-  const auto values = [&](float x) { return std::vector<float>(std::size_t(p.value.count()), x); };
+void set_values(Stream& stream, const ParameterSlice& slice, const float* whole, Tiny tiny) {
+  ++slice.parameter->version;
+  set_values(stream, StoredSlice{slice.value, slice.parameter->shape, slice.first}, whole, tiny);
+}
+
+void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed) {
+  const Parameter& p = *slice.parameter;
+  ++slice.parameter->version;
+  const auto values = [&](float x) { return std::vector<float>(std::size_t(p.shape.count()), x); };
   switch (p.init.kind) {
-    case Init::Kind::zeros: return set_values(stream, p.value, values(0).data());
-    case Init::Kind::ones: return set_values(stream, p.value, values(1).data());
+    case Init::Kind::zeros: return set_values(stream, slice, values(0).data());
+    case Init::Kind::ones: return set_values(stream, slice, values(1).data());
     case Init::Kind::normal: break;
   }
   const std::uint64_t key = seed ^ hash_of(p.path.c_str());
-  if (!p.value.scales) return ops::fill_normal(stream, key, p.init.standard_deviation, p.value.values());
+  if (!slice.value.scales) return ops::fill_normal(stream, key, p.init.standard_deviation, slice.value.values(), slice.first);
+  if (slice.whole()) return ops::fill_normal(stream, key, p.init.standard_deviation, slice.value);
   if (stream.device() == Device::null) return;
   // A scale for the tensor needs all values first. They are made in the host's memory, with the bits of every backend.
   Stream host(Device::cpu);
   std::vector<float> made = values(0);
   ops::fill_normal(host, key, p.init.standard_deviation, {made.data(), p.shape, DType::f32});
-  set_values(stream, p.value, made.data());
+  set_values(stream, slice, made.data());
 }
 
+void initialize(Stream& stream, Parameter& p, std::uint64_t seed) { initialize(stream, whole_slice(p), seed); }
+
 void Parameters::initialize(Stream& stream, std::uint64_t seed) {
-  for (Parameter* p : list_) nn::initialize(stream, *p, seed);
+  for (const ParameterSlice& slice : slices_) nn::initialize(stream, slice, seed);
 }
 
 namespace {
 
 // Neighbours of a number differ by 1 in their bits. `largest`: the bits of the largest finite one.
 template <class Bits>
-void nudge_codes(Stream& stream, const Tensor& codes, std::uint64_t key, std::uint64_t twin, Bits largest) {
+void nudge_codes(Stream& stream, const Tensor& codes, std::int64_t first, std::uint64_t key, std::uint64_t twin, Bits largest) {
   constexpr Bits sign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));
   std::vector<Bits> bits(std::size_t(codes.count()));
   download(stream, codes, bits.data());
   RandomWords random{};
   for (std::size_t e = 0; e < bits.size(); ++e) {
-    if (e % 128 == 0) random = philox(key, e / 128, twin);
+    if (e % 128 == 0) random = philox(key, (std::uint64_t(first) + e) / 128, twin);
     const Bits size = bits[e] & Bits(~sign);
     if (size == 0) continue;
     const bool up = (random.w[e % 128 / 32] >> (e % 32) & 1) != 0 && size != largest;
@@ -148,31 +239,33 @@ void nudge_codes(Stream& stream, const Tensor& codes, std::uint64_t key, std::ui
 
 }  // namespace
 
-void nudge(Stream& stream, Parameter& p, std::uint64_t seed, int twin) {
+void nudge(Stream& stream, const ParameterSlice& slice, std::uint64_t seed, int twin) {
   check(twin >= 1, "nudge: twins are numbered from 1, got {}", twin);
-  const std::uint64_t key = seed ^ hash_of(p.path.c_str());
-  const Tensor& codes = p.value.codes;
+  const std::uint64_t key = seed ^ hash_of(slice.parameter->path.c_str());
+  const Tensor& codes = slice.value.codes;
+  const std::int64_t first = slice.first;
   switch (codes.dtype) {
     case DType::f32:
-      nudge_codes<std::uint32_t>(stream, codes, key, std::uint64_t(twin), std::bit_cast<std::uint32_t>(0x1.fffffep127f));
+      nudge_codes<std::uint32_t>(stream, codes, first, key, std::uint64_t(twin), std::bit_cast<std::uint32_t>(0x1.fffffep127f));
       break;
-    case DType::bf16: nudge_codes<std::uint16_t>(stream, codes, key, std::uint64_t(twin), to_bf16(bf16_max).bits); break;
-    case DType::f16: nudge_codes<std::uint16_t>(stream, codes, key, std::uint64_t(twin), to_fp16(Fp16::max).bits); break;
-    case DType::e4m3: nudge_codes<std::uint8_t>(stream, codes, key, std::uint64_t(twin), E4M3::max_code); break;
+    case DType::bf16: nudge_codes<std::uint16_t>(stream, codes, first, key, std::uint64_t(twin), to_bf16(bf16_max).bits); break;
+    case DType::f16: nudge_codes<std::uint16_t>(stream, codes, first, key, std::uint64_t(twin), to_fp16(Fp16::max).bits); break;
+    case DType::e4m3: nudge_codes<std::uint8_t>(stream, codes, first, key, std::uint64_t(twin), E4M3::max_code); break;
     default: unsupported_dtype("nudge", codes.dtype, {DType::f32, DType::bf16, DType::f16, DType::e4m3});
   }
-  if (p.value.scales) set_tensor_maximum(stream, p.value);
-  ++p.version;
+  if (slice.value.scales) set_tensor_maximum(stream, slice.value);
+  ++slice.parameter->version;
 }
 
 void Parameters::nudge(Stream& stream, std::uint64_t seed, int twin) {
-  for (Parameter* p : list_) nn::nudge(stream, *p, seed, twin);
+  for (const ParameterSlice& slice : slices_) nn::nudge(stream, slice, seed, twin);
 }
 
 void Parameters::visit_state(StateVisitor& visitor) {
-  for (Parameter* p : list_) {
-    visitor.state(p->path, p->value, Tiny::flush);
-    if (visitor.restoring()) ++p->version;
+  for (const ParameterSlice& slice : slices_) {
+    Parameter& p = *slice.parameter;
+    visitor.state(p.path, {slice.value, p.shape, slice.first}, Tiny::flush);
+    if (visitor.restoring()) ++p.version;
   }
 }
 

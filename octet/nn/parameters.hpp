@@ -2,38 +2,44 @@
 
 #include <vector>
 
+#include "octet/nn/bucket.hpp"
 #include "octet/nn/host_values.hpp"
 #include "octet/nn/visitor.hpp"
 #include "octet/tensor/state.hpp"
 
 namespace octet::nn {
 
-/// How matrices and their gradients are stored: gradients as f32, bf16, e4m3 or e4m3_tensor. Norms and biases are always f32, and so are
-/// gradients that backward adds to in many parts (of embedding and head).
-struct ParameterStorage {
-  Storage values = Storage::f32;
-  Storage gradients = Storage::f32;
-};
-
-/// Storage of all parameters of a model: values in one buffer, gradients in one buffer per storage, in the order in which backward fills
-/// them. Codes and scales of each parameter are aligned to 256 bytes.
+/// Storage of all parameters of a model, in buckets. Gradients of one storage are one buffer, in the order in which backward fills them.
+/// Codes of each parameter are aligned to 256 bytes.
 class Parameters {
  public:
   /// Binds the value (and the gradient, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
   template <class Model>
-  Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}) {
+  Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}, const Share& share = {}) : share_(share) {
     Collect collect(list_);
     model.visit(collect);
-    bind(stream, gradients, storage);
+    buckets_ = make_buckets(list_, collect.blocks, storage, share.parts);
+    bind(stream, gradients);
   }
 
   const std::vector<Parameter*>& list() const { return list_; }
-  /// The value and the gradient of each parameter, in the list's order.
+  /// In the order of backward.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  const Share& share() const { return share_; }
+  /// The slice of each parameter that is updated here, in the list's order: where masters are not divided, all of it.
+  const std::vector<ParameterSlice>& slices() const { return slices_; }
+  /// f32 [n, 2], or empty: {descale, max} of the divided masters of every bucket with a scale per tensor.
+  std::vector<Tensor> master_scalars() const;
+  /// i64 [2], see ops::Accumulate; empty unless gradients are in 8 bits.
+  const Tensor& draws() const { return draws_; }
+  /// The value of each parameter, as modules read it, and the gradient, in the list's order.
   std::vector<Stored> values() const;
   std::vector<Stored> gradients() const;
   std::int64_t count() const { return count_; }
 
-  /// Every parameter from its own Init.
+  /// All values of a parameter, list()[i], from the host's floats, its master rounded to nearest.
+  void set_values(Stream&, std::size_t i, const float* host);
+  /// Every parameter from its own Init. Where masters are divided, only these: their copies are made from all parts.
   void initialize(Stream&, std::uint64_t seed);
   /// nudge() of every parameter.
   void nudge(Stream&, std::uint64_t seed, int twin);
@@ -49,26 +55,42 @@ class Parameters {
  private:
   struct Collect final : Visitor {
     std::vector<Parameter*>& list;
+    std::vector<int> blocks;
+    int now = -1;
     explicit Collect(std::vector<Parameter*>& list) : list(list) {}
-    void parameter(Parameter& p) override { list.push_back(&p); }
+    void block(int number) override { now = number; }
+    void parameter(Parameter& p) override { list.push_back(&p), blocks.push_back(now); }
   };
-  void bind(Stream&, bool gradients, const ParameterStorage&);
-  void bind_gradients(Stream&, Storage products);
+  void bind(Stream&, bool gradients);
+  void bind_masters(Stream&);
+  void bind_gradients(Stream&);
+  void bind_slices();
+  void bind_shared_gradients(Stream&);
+  void make_draws(Stream&);
+  std::vector<Bucket*> those_of(Storage Bucket::*storage, Storage);
 
   std::vector<Parameter*> list_;
-  std::vector<Tensor> gradient_buffers_;  // u8, of f32 and bf16
+  Share share_;
+  std::vector<Bucket> buckets_;
+  std::vector<ParameterSlice> slices_;
+  std::vector<Tensor> gradient_buffers_;  // of f32 and bf16
   Tensor draws_;                          // i64 [2], see ops::Accumulate; empty unless gradients are in 8 bits
   std::int64_t micro_batch_ = 0;          // of this step
   std::int64_t count_ = 0;
 };
 
-/// `value` from the parameter's own Init; normal values are keyed by seed and path (see ops::fill_normal), the same on every backend.
+/// The master of a slice, from the parameter's own Init; normal values are keyed by seed and path (see ops::fill_normal), the same on every
+/// backend and in every slice.
+void initialize(Stream&, const ParameterSlice&, std::uint64_t seed);
+/// The same of a whole parameter.
 void initialize(Stream&, Parameter&, std::uint64_t seed);
+/// The master of a slice from all values of the parameter in the host's memory, rounded to nearest.
+void set_values(Stream&, const ParameterSlice&, const float* whole, Tiny tiny = Tiny::flush);
 
-/// Moves every value of `p` that is not 0 to a neighbour in the type of its codes: away from 0 where bit e mod 128 of
-/// philox(key, e / 128, twin) is set, e the value's place, else towards 0. The largest code only goes towards 0. `key` follows from seed
-/// and path. So runs with other twin numbers begin with weights that differ by rounding alone. On the host: the same on every backend.
-/// Throws ContractError unless twin >= 1.
-void nudge(Stream&, Parameter& p, std::uint64_t seed, int twin);
+/// Moves every value of a slice that is not 0 to a neighbour in the type of its codes: away from 0 where bit e mod 128 of
+/// philox(key, e / 128, twin) is set, e the value's place in the parameter, else towards 0. The largest code only goes towards 0. `key`
+/// follows from seed and path. So runs with other twin numbers begin with weights that differ by rounding alone. On the host: the same on
+/// every backend. Throws ContractError unless twin >= 1.
+void nudge(Stream&, const ParameterSlice&, std::uint64_t seed, int twin);
 
 }  // namespace octet::nn

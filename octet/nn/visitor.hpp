@@ -11,6 +11,8 @@ class Linear;
 class Visitor {
  public:
   virtual ~Visitor() = default;
+  /// The following parts belong to this block of the model; -1, as at first: to none.
+  virtual void block(int) {}
   virtual void parameter(Parameter&) {}
   virtual void linear(Linear&) {}
 };

@@ -68,21 +68,20 @@ StateStorage AdamWConfig::storage() const {
   return s;
 }
 
-AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<Parameter*> parameters)
-    : config_(config), parameters_(std::move(parameters)) {
+AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<ParameterSlice> slices) : config_(config), slices_(std::move(slices)) {
   require_representable(config);
   require_safe(config);
   const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::optimizer); };
-  for (const Parameter* p : parameters_) {
-    check(bool(p->gradient.stored()), "adamw: {} has no gradient storage", p->path);
-    gradients_.push_back(p->gradient.stored());
+  for (const ParameterSlice& s : slices_) {
+    check(bool(s.gradient), "adamw: {} has no gradient storage", s.parameter->path);
+    gradients_.push_back(s.gradient);
   }
   allocate_moments(stream);
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
   const ops::AdamWStep start;
   upload(stream, &start, state_);
-  squares_ = zeros({std::int64_t(parameters_.size())}, DType::f64);
-  maxima_ = zeros({std::int64_t(parameters_.size())}, DType::f32);
+  squares_ = zeros({std::int64_t(slices_.size())}, DType::f64);
+  maxima_ = zeros({std::int64_t(slices_.size())}, DType::f32);
   total_ = zeros({1}, DType::f64);
 }
 
@@ -103,29 +102,37 @@ void AdamW::allocate_moments(Stream& stream) {
     else size += bytes;
     return t;
   };
-  const auto take_moment = [&](const Parameter& p, Storage wanted) {
-    const Storage s = moment_storage(p, wanted);
-    Stored out{.codes = take(p.shape, code_type(s)), .scales = {}, .storage = s};
-    if (scales_tensor(s) || scales_blocks(s)) out.scales = take(scales_shape(s, p.shape.count()), scales_type(s));
+  std::int64_t scalars = 0;
+  const auto take_moment = [&](const ParameterSlice& slice, Storage wanted) {
+    const Storage s = moment_storage(*slice.parameter, wanted);
+    Stored out{.codes = take(slice.value.shape(), code_type(s)), .scales = {}, .storage = s};
+    if (scales_blocks(s)) out.scales = take(scales_shape(s, slice.value.count()), scales_type(s));
+    if (scales_tensor(s) && scalars_) out.scales = scalars_.rows(scalars, 1).reshaped({2});
+    scalars += scales_tensor(s);
     return out;
   };
   const StateStorage is = config_.storage();
   const auto take_all = [&] {
-    moments_.clear();
-    for (const Parameter* p : parameters_) moments_.push_back({take_moment(*p, is.m), take_moment(*p, is.v)});
+    moments_.clear(), scalars = 0;
+    for (const ParameterSlice& s : slices_) moments_.push_back({take_moment(s, is.m), take_moment(s, is.v)});
   };
   take_all();  // for the size
+  if (scalars > 0) scalars_ = stream.zeros({scalars, 2}, DType::f32, Lifetime::run, Category::optimizer);
   next = stream.zeros({size}, DType::u8, offload ? Lifetime::host : Lifetime::run, Category::optimizer).as<std::byte>();
   take_all();
 }
 
-void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,
-                 const Tensor& loss_scale) {
-  for (const Parameter* p : parameters_)
-    check(p->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update", p->path);
+void AdamW::measure(Stream& stream) {
+  for (const ParameterSlice& s : slices_)
+    check(s.parameter->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update",
+          s.parameter->path);
+  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_, .maxima = maxima_});
+}
+
+void AdamW::apply(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,
+                  const Tensor& loss_scale) {
   const float rate = float(learning_rate);
   upload(stream, &rate, state_.rows(ops::adamw_step_rate, 1));
-  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_, .maxima = maxima_});
   ops::clip(stream, {.sum_of_squares = total_,
                      .step = state_,
                      .max_norm = float(config_.max_grad_norm),
@@ -136,13 +143,14 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
                      .gradient_factor = gradient_factor,
                      .loss_scale = loss_scale});
   std::vector<ops::AdamWParameter> updated;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    Parameter& p = *parameters_[i];
-    updated.push_back({.value = p.value,
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    Parameter& p = *slices_[i].parameter;
+    updated.push_back({.value = slices_[i].value,
                        .grad = gradients_[i],
                        .moments = moments_[i],
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str()),
+                       .first = slices_[i].first,
                        .gradient_amax = maxima_.rows(std::int64_t(i), 1)});
     ++p.version;
   }
@@ -151,9 +159,10 @@ void AdamW::step(Stream& stream, double learning_rate, const Tensor& loss, const
 
 void AdamW::visit_state(StateVisitor& visitor) {
   visitor.state("step", state_);
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    visitor.state(parameters_[i]->path + ".m", moments_[i].m, Tiny::flush);
-    visitor.state(parameters_[i]->path + ".v", moments_[i].v, Tiny::keep);
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    const ParameterSlice& s = slices_[i];
+    visitor.state(s.parameter->path + ".m", {moments_[i].m, s.parameter->shape, s.first}, Tiny::flush);
+    visitor.state(s.parameter->path + ".v", {moments_[i].v, s.parameter->shape, s.first}, Tiny::keep);
   }
 }
 

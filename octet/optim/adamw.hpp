@@ -6,7 +6,7 @@
 #include "octet/ops/adamw/adamw.hpp"
 #include "octet/optim/level.hpp"
 #include "octet/optim/schedule.hpp"
-#include "octet/tensor/parameter.hpp"
+#include "octet/tensor/parameter_slice.hpp"
 #include "octet/tensor/state.hpp"
 
 namespace octet::optim {
@@ -33,13 +33,26 @@ struct AdamWConfig {
 /// finite changes nothing but the device's skip flag.
 class AdamW {
  public:
-  /// Allocates the moments. The parameters must have storage and outlive this.
-  AdamW(Stream&, const AdamWConfig&, std::vector<Parameter*>);
+  /// Allocates the moments of these slices. Their parameters must have storage and outlive this.
+  AdamW(Stream&, const AdamWConfig&, std::vector<ParameterSlice>);
 
-  /// Clips and updates. `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0; `gradient_factor` and
-  /// `loss_scale`: f32 [1] or empty, by which all gradients are multiplied and divided first.
-  void step(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor = {},
-            const Tensor& loss_scale = {});
+  /// Of all gradients of the slices: the sum of squares, f64 [1], and the maximum of each, f32 [slices]. Ranks that divide the parameters
+  /// make of them the sum and the maxima of all before apply().
+  void measure(Stream&);
+  const Tensor& sum_of_squares() const { return total_; }
+  const Tensor& maxima() const { return maxima_; }
+  /// Clips and updates, after measure(). `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0;
+  /// `gradient_factor` and `loss_scale`: f32 [1] or empty, by which all gradients are multiplied and divided first.
+  void apply(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor = {},
+             const Tensor& loss_scale = {});
+  /// measure() and apply(), where nothing is divided.
+  void step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite) {
+    measure(stream);
+    apply(stream, learning_rate, loss, nonfinite);
+  }
+  /// f32 [n, 2], or empty: {descale, max} of each moment with a scale per tensor. Ranks that divide the parameters make of it the maxima of
+  /// all after apply().
+  const Tensor& scalars() const { return scalars_; }
   /// f32 [1] on the device: not 0 when the last step was skipped.
   Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }
   /// i64 [1] on the device: number of applied updates.
@@ -56,10 +69,10 @@ class AdamW {
   void allocate_moments(Stream&);
 
   AdamWConfig config_;
-  std::vector<Parameter*> parameters_;
+  std::vector<ParameterSlice> slices_;
   std::vector<ops::Moments> moments_;
   std::vector<Stored> gradients_;
-  Tensor state_, squares_, maxima_, total_;  // maxima: f32 [n], of the magnitudes of gradients
+  Tensor state_, squares_, maxima_, total_, scalars_;
 };
 
 }  // namespace octet::optim

@@ -57,6 +57,17 @@ void eight_bit_reduce_scatter(Stream& stream, comm::Communicator& comm, const Te
   ops::stored_sum(stream, {.parts = parts, .sum = to});
 }
 
+void eight_bit_reduce_scatter(Stream& stream, comm::Communicator& comm, const Stored& from, const Stored& to) {
+  const std::int64_t n = to.count();
+  check(from.storage == Storage::e4m3 && from.count() == n * comm.size() && n % storage_block == 0,
+        "eight_bit_reduce_scatter: {} must be e4m3 codes of {} times {}, a multiple of {} values", from.shape(), comm.size(), to.shape(),
+        storage_block);
+  const Scope scope(stream);
+  const Stored parts = coded(stream, from.count());
+  all_to_all(stream, comm, flat(from), parts);
+  ops::stored_sum(stream, {.parts = parts, .sum = to});
+}
+
 void eight_bit_all_reduce(Stream& stream, comm::Communicator& comm, const Tensor& x) {
   const Stored values = Stored::plain(x.reshaped({x.count()}));
   const std::int64_t share = share_of(x.count(), comm.size());

@@ -15,6 +15,9 @@ namespace octet::parallel {
 /// Throws ContractError on other shapes or storages. Workspace: two bytes per value of `from`.
 void eight_bit_reduce_scatter(Stream&, comm::Communicator&, const Tensor& from, const Stored& to);
 
+/// The same of e4m3 codes, which are sent as they are. `to` may be the own part of `from`.
+void eight_bit_reduce_scatter(Stream&, comm::Communicator&, const Stored& from, const Stored& to);
+
 /// x[i] = sum over ranks of x[i], where the owner's sum is encoded, too: the same bits on every rank. x: f32 or bf16 of any count.
 /// Workspace: two bytes per value.
 void eight_bit_all_reduce(Stream&, comm::Communicator&, const Tensor& x);

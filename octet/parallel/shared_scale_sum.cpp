@@ -65,6 +65,6 @@ void SharedScaleSum::reduce_tensor(Stream& stream, comm::Communicator& comm, std
   ops::stored_sum(stream, {.parts = sent, .sum = values});
 }
 
-void SharedScaleSum::visit_state(StateVisitor& visitor) { visitor.state("mu", mu_); }
+void SharedScaleSum::visit_state(StateVisitor& visitor) { visitor.optional("mu", mu_); }
 
 }  // namespace octet::parallel

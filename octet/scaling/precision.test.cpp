@@ -312,7 +312,7 @@ struct Names final : StateVisitor {
   std::string prefix;
   bool restoring() const override { return false; }
   void state(std::string_view name, const Tensor&) override { names.push_back(prefix + std::string(name)); }
-  void state(std::string_view name, const Stored&, Tiny) override { names.push_back(prefix + std::string(name)); }
+  void state(std::string_view name, const StoredSlice&, Tiny) override { names.push_back(prefix + std::string(name)); }
   void state(std::string_view, std::int64_t&) override {}
   void state(std::string_view, double&) override {}
   void state(std::string_view, std::vector<double>&) override {}

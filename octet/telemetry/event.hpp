@@ -49,6 +49,22 @@ struct HealthEvent {
   std::vector<std::int64_t> nonfinite{};
 };
 
+/// The ranks of a run in one step: entry i belongs to rank i.
+struct RanksEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  std::vector<float> seconds{};  // of the step, without the read-out of its tables
+  std::vector<float> waited{};   // of these, in collectives; NaN where the host does not see them (a GPU's)
+  std::int64_t slowest = 0;      // the rank with the longest time outside of collectives
+  std::int64_t sent_bytes = 0;   // by each rank
+};
+/// The mean over ranks of the share of a step that was spent in collectives; NaN where that is not known.
+inline double exposed_share(const RanksEvent& e) {
+  double sum = 0;
+  for (std::size_t i = 0; i < e.seconds.size(); ++i) sum += double(e.waited[i]) / double(e.seconds[i]);
+  return sum / double(e.seconds.size());
+}
+
 /// A pass over held-out tokens.
 struct EvalEvent {
   std::int64_t step = 0;
@@ -79,6 +95,6 @@ struct EndEvent {
   double average_loss = NAN;  // of the averaged weights; NaN where there are none
 };
 
-using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, EvalEvent, IncidentEvent, EndEvent>;
+using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, EvalEvent, IncidentEvent, EndEvent>;
 
 }  // namespace octet::telemetry

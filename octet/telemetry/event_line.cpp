@@ -47,6 +47,14 @@ json::Object to_json(const HealthEvent& e) {
   return o;
 }
 
+json::Object to_json(const RanksEvent& e) {
+  json::Object o = head("ranks", e);
+  o.insert(
+      o.end(),
+      {{"seconds", json::array_of(e.seconds)}, {"waited", json::array_of(e.waited)}, {"slowest", e.slowest}, {"sent_bytes", e.sent_bytes}});
+  return o;
+}
+
 json::Object to_json(const EvalEvent& e) {
   json::Object o = head("eval", e);
   o.insert(o.end(), {{"loss", e.loss}, {"tokens", e.tokens}, {"average_loss", e.average_loss}});
@@ -107,6 +115,18 @@ HealthEvent health_event(const json::Fields& f) {
           .nonfinite = f.integers("nonfinite", 0)};
 }
 
+RanksEvent ranks_event(const json::Fields& f) {
+  RanksEvent e{.step = f.count("step"),
+               .time = f.number_or_nan("time"),
+               .seconds = f.numbers_or_nan("seconds"),
+               .waited = f.numbers_or_nan("waited"),
+               .sent_bytes = f.count("sent_bytes")};
+  if (e.seconds.empty()) f.refuse("seconds", "a list with an entry per rank");
+  if (e.waited.size() != e.seconds.size()) f.refuse("waited", format("a list of {} entries, one per rank", e.seconds.size()));
+  e.slowest = f.integer("slowest", 0, std::int64_t(e.seconds.size()) - 1);
+  return e;
+}
+
 /// Absent from lines of earlier versions.
 double average_loss(const json::Fields& f) { return f.has("average_loss") ? f.number_or_nan("average_loss") : NAN; }
 
@@ -134,11 +154,12 @@ Event parse_event(std::string_view line, const std::string& where) {
   if (name == "step") return step_event(f);
   if (name == "scales") return scales_event(f);
   if (name == "health") return health_event(f);
+  if (name == "ranks") return ranks_event(f);
   if (name == "eval")
     return EvalEvent{f.count("step"), f.number_or_nan("time"), f.number_or_nan("loss"), f.count("tokens"), average_loss(f)};
   if (name == "incident") return IncidentEvent{f.count("step"), f.number_or_nan("time"), f.text("kind"), f.text("path"), f.text("text")};
   if (name == "end") return end_event(f);
-  f.refuse("event", "step, scales, health, eval, incident or end");
+  f.refuse("event", "step, scales, health, ranks, eval, incident or end");
 }
 
 }  // namespace octet::telemetry

@@ -37,9 +37,10 @@ off_t end_of_last_line(int file) {
 
 MetricsWriter::MetricsWriter(std::string path, std::chrono::seconds sync_every)
     : path_(std::move(path)),
-      file_(path_, O_RDWR | O_CREAT | O_APPEND, 0666),
+      file_(path_.empty() ? Descriptor() : Descriptor(path_, O_RDWR | O_CREAT | O_APPEND, 0666)),
       sync_every_(sync_every),
       last_sync_(std::chrono::steady_clock::now()) {
+  if (path_.empty()) return;
   if (!file_.ok()) refuse_file("open", path_, errno);
   // On file systems without locks (some NFS) the call fails with another error, and the run continues without a lock.
   if (::flock(file_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -50,9 +51,12 @@ MetricsWriter::MetricsWriter(std::string path, std::chrono::seconds sync_every)
   if (::ftruncate(file_.number(), end_) != 0) refuse_file("cut the torn last line of", path_, errno);
 }
 
-MetricsWriter::~MetricsWriter() { ::fdatasync(file_.number()); }
+MetricsWriter::~MetricsWriter() {
+  if (file_.ok()) ::fdatasync(file_.number());
+}
 
 void MetricsWriter::emit(const Event& event) {
+  if (path_.empty()) return;
   const std::string line = event_line(event) + '\n';
   const bool last = std::holds_alternative<EndEvent>(event);
   const std::scoped_lock lock(mutex_);
@@ -97,11 +101,13 @@ void MetricsWriter::sync() {
 }
 
 void MetricsWriter::make_durable() {
+  if (path_.empty()) return;
   // Pipes and some file systems cannot sync and return EINVAL, which is no error.
   if (::fdatasync(file_.number()) != 0 && errno != EINVAL) refuse_file("make durable", path_, errno);
 }
 
 void MetricsWriter::cut_back(std::int64_t bytes) {
+  if (path_.empty()) return;
   const std::scoped_lock lock(mutex_);
   if (bytes < 0 || bytes > end_)
     throw DataError(format("{}: the file has {} bytes of complete lines, it had {} when the checkpoint was made; restore the file",

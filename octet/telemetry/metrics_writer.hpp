@@ -16,7 +16,8 @@ namespace octet::telemetry {
 /// power loss costs no more than that. Thread-safe. An advisory lock allows one process per file.
 class MetricsWriter {
  public:
-  /// Opens or creates `path`; a torn last line of an earlier process is cut off.
+  /// Opens or creates `path`; a torn last line of an earlier process is cut off. Without a path it writes nothing: for ranks other than the
+  /// first.
   /// Throws IoError, also when another process holds the file.
   explicit MetricsWriter(std::string path, std::chrono::seconds sync_every = std::chrono::seconds(10));
   ~MetricsWriter();

@@ -45,6 +45,39 @@ json::Value config_of(const RunFacts& run) {
   }
 }
 
+json::Object work_json(const StepWork& w) {
+  return {{"gemm_flops", w.gemm_flops}, {"fp8_flops", w.fp8_flops}, {"collectives", w.collectives}, {"sent_bytes", w.sent_bytes}};
+}
+
+json::Object ranks_json(const RanksFacts& r) {
+  json::Array sent;
+  for (const auto& s : r.sent) sent.push_back(json::Object{{"collective", s.collective}, {"calls", s.calls}, {"bytes", s.bytes}});
+  return {{"wanted", r.wanted},
+          {"started", r.started},
+          {"here", r.here},
+          {"backend", r.backend},
+          {"gradients", r.gradients},
+          {"sent", sent},
+          {"planned", work_json(r.planned)},
+          {"ran", r.ran ? json::Value(work_json(*r.ran)) : json::Value()}};
+}
+
+StepWork step_work(const json::Fields& f) {
+  return {f.number_or_nan("gemm_flops"), f.number_or_nan("fp8_flops"), f.count("collectives"), f.count("sent_bytes")};
+}
+
+RanksFacts ranks_facts(const json::Fields& f) {
+  RanksFacts out{.wanted = f.count("wanted"),
+                 .started = f.integer("started", 1, most_stated),
+                 .here = f.integer("here", 1, most_stated),
+                 .backend = f.text("backend"),
+                 .gradients = f.text("gradients"),
+                 .planned = step_work(f.object("planned"))};
+  for (const json::Fields& s : f.objects("sent")) out.sent.push_back({s.text("collective"), s.count("calls"), s.count("bytes")});
+  if (f.has("ran")) out.ran = step_work(f.object("ran"));
+  return out;
+}
+
 ModelFacts model_facts(const json::Fields& f) {
   return {.family = f.text("family"),
           .size = f.text("size"),
@@ -76,6 +109,7 @@ RunFacts facts_of_file(const std::string& path) {
   // Absent from the files of runs that no comparison made, and of earlier versions.
   if (f.has("arm")) run.arm = f.text("arm");
   if (f.has("twin")) run.twin = int(f.integer("twin", 0, most_twins));
+  if (f.has("ranks")) run.ranks = ranks_facts(f.object("ranks"));
   run.memory = memory_use(f.object("memory"));
   run.flops_per_step = f.number_or_nan("flops_per_step"), run.tokens_per_step = f.count("tokens_per_step"), run.steps = f.count("steps");
   if (!f.value("baseline").is_null()) run.baseline = f.text("baseline");
@@ -111,6 +145,7 @@ void write_run_facts(const std::string& path, const RunFacts& run) {
                                         {"model", model_json(run.model)},
                                         {"machine", machine_json(run.machine)},
                                         {"memory", memory_json(run.memory)},
+                                        {"ranks", ranks_json(run.ranks)},
                                         {"flops_per_step", run.flops_per_step},
                                         {"tokens_per_step", run.tokens_per_step},
                                         {"steps", run.steps},

@@ -6,6 +6,7 @@
 
 #include "octet/base/text.hpp"
 #include "octet/telemetry/memory_use.hpp"
+#include "octet/telemetry/ranks_facts.hpp"
 
 namespace octet::telemetry {
 
@@ -54,6 +55,7 @@ struct RunFacts {
   std::vector<PlanEntry> plan{};
   std::vector<QuantizerFacts> quantizers{};  // in the order of every array of ScalesEvent and HealthEvent
   MemoryUse memory;
+  RanksFacts ranks;
   double flops_per_step = 0;
   std::int64_t tokens_per_step = 0;
   std::int64_t steps = 0;      // planned; 0 if time or tokens limit the run

@@ -44,7 +44,8 @@ class Reader {
         steps_(run.steps, limits.steps),
         evals_(run.evals, limits.steps),
         scales_(run.scales, limits.snapshots),
-        health_(run.health, limits.snapshots) {}
+        health_(run.health, limits.snapshots),
+        ranks_(run.ranks, limits.snapshots) {}
 
   void line(std::string_view text, const std::string& where) {
     std::visit([&](auto&& event) { take(std::forward<decltype(event)>(event), where); }, parse_event(text, where));
@@ -52,6 +53,7 @@ class Reader {
 
  private:
   void take(StepEvent&& e, const std::string&) { steps_.add(std::move(e)); }
+  void take(RanksEvent&& e, const std::string&) { ranks_.add(std::move(e)); }
   void take(EvalEvent&& e, const std::string&) { evals_.add(std::move(e)); }
   void take(EndEvent&& e, const std::string&) { run_.end = std::move(e); }
   void take(IncidentEvent&& e, const std::string&) {
@@ -84,6 +86,7 @@ class Reader {
   Series<EvalEvent> evals_;
   Series<ScalesEvent> scales_;
   Series<HealthEvent> health_;
+  Series<RanksEvent> ranks_;
 };
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;

@@ -14,10 +14,19 @@ enum class GradientUse : std::uint8_t {
   sum,       // an op that only adds: column sums of biases and norms, the scatter of an embedding
 };
 
+class Gradient;
+
+/// Told when the backward of a micro-batch has completed a gradient, while it continues with others.
+class GradientListener {
+ public:
+  virtual ~GradientListener() = default;
+  virtual void complete(Stream&, const Gradient&) = 0;
+};
+
 /// The gradient of one parameter: where backward adds to it, and whether the backward of a micro-batch is complete.
 ///
 ///   constructor   gradient.add_use(GradientUse::product);
-///   backward      const auto [data, accumulate] = gradient.target(stream, GradientUse::product);  ...  gradient.done();
+///   backward      const auto [data, accumulate] = gradient.target(stream, GradientUse::product);  ...  gradient.done(stream);
 ///
 /// A parameter may have several uses: a tied head multiplies by the table that the embedding reads. Calls happen on the host, so a
 /// replayed graph makes none; the counts repeat per micro-batch and stay right.
@@ -30,7 +39,7 @@ class Gradient {
     bool accumulate;  // add to data; otherwise store
   };
   /// The contents of the storage when a step begins.
-  enum class Contents : std::uint8_t { zero, stale };
+  enum class Contents : std::uint8_t { zero, stale, foreign };  // foreign: of another gradient, with which it shares memory
 
   /// Declares one use per micro-batch. Called by modules as they are made.
   void add_use(GradientUse);
@@ -44,8 +53,17 @@ class Gradient {
   /// Empty in a model made for evaluation only.
   const Stored& stored() const { return stored_; }
   const Tensor& draws() const { return draws_; }
+  /// Of ranks that share a model: each takes draws of its own.
+  void set_rank(int rank) { rank_ = rank; }
+  int rank() const { return rank_; }
   /// In 8 bits: a GEMM's result waits in scratch until ops::accumulate adds it.
   bool coded() const { return is_fp8(stored_.codes.dtype); }
+
+  /// Its storage is shared with other gradients in turn: every micro-batch begins with foreign contents.
+  void share_storage() { shares_ = true; }
+  bool shares_storage() const { return shares_; }
+  /// Uses per micro-batch.
+  int uses() const { return uses_; }
 
   /// Before the first micro-batch of a step. Throws ContractError for stale contents unless begins_with_product().
   void begin(Contents);
@@ -54,8 +72,10 @@ class Gradient {
   /// Where a use adds, or stores once where contents are stale. Coded gradients: scratch of scratch_type(), to store. Throws ContractError
   /// when a sum would add to stale contents, or without begin_micro_batch() before a coded gradient.
   Target target(Stream&, GradientUse);
-  /// One use of this micro-batch is complete; after the last one the next micro-batch begins.
-  void done();
+  /// One use of this micro-batch is complete; after the last one the listener is told, and the next micro-batch begins.
+  void done(Stream&);
+  /// None: nullptr. It must outlive the gradient's use.
+  void set_listener(GradientListener* listener) { listener_ = listener; }
   /// Every use of the micro-batches so far is complete, and the contents are this step's.
   bool complete() const { return pending_ == uses_ && contents_ == Contents::zero; }
 
@@ -65,10 +85,13 @@ class Gradient {
  private:
   Stored stored_;
   Tensor draws_;
+  int rank_ = 0;
   int uses_ = 0, pending_ = 0;  // per micro-batch
   bool product_ = false, sums_parts_ = false;
+  bool shares_ = false;
   bool numbered_ = false;  // begin_micro_batch() came, and no target since
   Contents contents_ = Contents::zero;
+  GradientListener* listener_ = nullptr;
 };
 
 }  // namespace octet

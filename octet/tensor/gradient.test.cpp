@@ -21,7 +21,7 @@ TEST(Gradient, StoresOnceWhereContentsAreStale) {
   g.begin(Gradient::Contents::stale);
   EXPECT_FALSE(g.complete());
   EXPECT_FALSE(g.target(stream, GradientUse::product).accumulate);
-  g.done();
+  g.done(stream);
   EXPECT_TRUE(g.complete());
   EXPECT_TRUE(g.target(stream, GradientUse::product).accumulate);  // the next micro-batch
 }
@@ -33,10 +33,10 @@ TEST(Gradient, OfATiedTableIsCompleteAfterBothUses) {
   g.begin(Gradient::Contents::stale);
   EXPECT_FALSE(g.target(stream, GradientUse::products).accumulate);
   EXPECT_TRUE(g.target(stream, GradientUse::products).accumulate);  // the next chunk
-  g.done();
+  g.done(stream);
   EXPECT_FALSE(g.complete());
   EXPECT_TRUE(g.target(stream, GradientUse::sum).accumulate);
-  g.done();
+  g.done(stream);
   EXPECT_TRUE(g.complete());
 }
 
@@ -55,7 +55,7 @@ TEST(Gradient, RefusesSumsOnStaleContentsAndUndeclaredUses) {
   g.begin(Gradient::Contents::stale);
   EXPECT_THROW(g.target(stream, GradientUse::sum), ContractError);
   EXPECT_THROW(bound({GradientUse::sum}, &storage).begin(Gradient::Contents::stale), ContractError);
-  EXPECT_THROW(bound({}, &storage).done(), ContractError);
+  EXPECT_THROW(bound({}, &storage).done(stream), ContractError);
   EXPECT_THROW(Gradient().target(stream, GradientUse::sum), ContractError);
 }
 
@@ -76,7 +76,7 @@ TEST(Gradient, OfEightBitsGivesScratchOncePerMicroBatchThatWasNumbered) {
     EXPECT_NE(data.data, codes.codes.data);
     EXPECT_FALSE(accumulate);
     EXPECT_THROW(g.target(stream, GradientUse::product), ContractError) << "its draws would be the same";
-    g.done();
+    g.done(stream);
     EXPECT_TRUE(g.complete());
   }
   EXPECT_THROW(g.bind(codes), ContractError);

@@ -15,7 +15,7 @@ namespace octet {
 class Replay {
  public:
   /// The key of a recording: shapes, and the measurements made.
-  using Form = std::array<std::int64_t, 4>;
+  using Form = std::array<std::int64_t, 5>;
 
   /// Runs body() or replays its recording.
   template <class Body>

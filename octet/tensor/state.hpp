@@ -7,6 +7,14 @@
 
 namespace octet {
 
+/// Consecutive values of a variable: all of them, or those that one of several ranks keeps.
+struct StoredSlice {
+  Stored stored;           // [n], or of the variable's shape
+  Shape whole;             // of the variable
+  std::int64_t first = 0;  // element of the variable, a multiple of 128
+  bool is_whole() const { return stored.count() == whole.count(); }
+};
+
 /// Visits all state that the next step depends on. Each component has `void visit_state(StateVisitor&)`, which passes its state, always
 /// with the same names in the same order. Saving and restoring are visitors and independent of components. State that follows from the
 /// configuration or other state (quantized weights, workspaces) is omitted.
@@ -18,9 +26,13 @@ class StateVisitor {
 
   /// In the memory of the stream's device; shape and dtype follow from the configuration.
   virtual void state(std::string_view name, const Tensor&) = 0;
+  /// The same of an option that a file may not have been written with: restoring then leaves the tensor as it is.
+  virtual void optional(std::string_view name, const Tensor& t) { state(name, t); }
+  /// An option that is not in use: restoring ignores the tensors of a file under "name.".
+  virtual void unused(std::string_view) {}
   /// Codes under `name` and their scales, where there are any, under scales_name(). Restoring converts values that a file stores otherwise;
   /// `tiny` is for those below the least code.
-  virtual void state(std::string_view name, const Stored&, Tiny tiny) = 0;
+  virtual void state(std::string_view name, const StoredSlice&, Tiny tiny) = 0;
   /// In the host's memory.
   virtual void state(std::string_view name, std::int64_t&) = 0;
   virtual void state(std::string_view name, double&) = 0;

@@ -21,20 +21,28 @@ struct Target {
 /// Work that ops have announced: the same counts on every device for one target, so a dry run gives a step's cost.
 struct Work {
   std::int64_t ops = 0;
-  double flops = 0;           // of GEMMs and attention, 2 per multiply-add
-  double gemm_flops = 0;      // of GEMMs alone
-  double bytes = 0;           // read and written by all other ops, each tensor once
-  double fp8_flops = 0;       // of GEMMs with an 8-bit operand; a CPU decodes it first
-  double emulated_flops = 0;  // of these, on a GPU: of GEMMs for which it first decodes the codes
+  double flops = 0;                              // of GEMMs and attention, 2 per multiply-add
+  double gemm_flops = 0;                         // of GEMMs alone
+  double bytes = 0;                              // read and written by all other ops, each tensor once
+  double fp8_flops = 0;                          // of GEMMs with an 8-bit operand; a CPU decodes it first
+  double emulated_flops = 0;                     // of these, on a GPU: of GEMMs for which it first decodes the codes
+  std::int64_t collectives = 0, sent_bytes = 0;  // calls in which several devices exchange tensors, and bytes that this one sends in them
 
   friend Work operator+(const Work& a, const Work& b) {
-    return {a.ops + b.ops,     a.flops + b.flops,         a.gemm_flops + b.gemm_flops,
-            a.bytes + b.bytes, a.fp8_flops + b.fp8_flops, a.emulated_flops + b.emulated_flops};
+    return {a.ops + b.ops,
+            a.flops + b.flops,
+            a.gemm_flops + b.gemm_flops,
+            a.bytes + b.bytes,
+            a.fp8_flops + b.fp8_flops,
+            a.emulated_flops + b.emulated_flops,
+            a.collectives + b.collectives,
+            a.sent_bytes + b.sent_bytes};
   }
   friend Work operator-(const Work& a, const Work& b) { return a + -1 * b; }
   friend Work operator*(std::int64_t n, const Work& w) {
-    return {n * w.ops,           double(n) * w.flops,     double(n) * w.gemm_flops,
-            double(n) * w.bytes, double(n) * w.fp8_flops, double(n) * w.emulated_flops};
+    const auto times = double(n);
+    return {n * w.ops,           times * w.flops,          times * w.gemm_flops, times * w.bytes,
+            times * w.fp8_flops, times * w.emulated_flops, n * w.collectives,    n * w.sent_bytes};
   }
 };
 

@@ -68,11 +68,12 @@ TEST(Stream, TheNullDeviceCountsWorkAndMovesNothing) {
 }
 
 TEST(Work, AddsSubtractsAndMultipliesEveryCount) {
-  const Work a{.ops = 1, .flops = 2, .gemm_flops = 3, .bytes = 4, .fp8_flops = 5, .emulated_flops = 6};
+  const Work a{.ops = 1, .flops = 2, .gemm_flops = 3, .bytes = 4, .fp8_flops = 5, .emulated_flops = 6, .collectives = 7, .sent_bytes = 8};
   const auto numbers = [](const Work& w) {
-    return std::vector<double>{double(w.ops), w.flops, w.gemm_flops, w.bytes, w.fp8_flops, w.emulated_flops};
+    return std::vector<double>{double(w.ops), w.flops,          w.gemm_flops,          w.bytes,
+                               w.fp8_flops,   w.emulated_flops, double(w.collectives), double(w.sent_bytes)};
   };
-  EXPECT_EQ(numbers(3 * a), (std::vector<double>{3, 6, 9, 12, 15, 18}));
+  EXPECT_EQ(numbers(3 * a), (std::vector<double>{3, 6, 9, 12, 15, 18, 21, 24}));
   EXPECT_EQ(numbers(3 * a + a), numbers(4 * a));
   EXPECT_EQ(numbers(3 * a - a), numbers(2 * a));
 }

@@ -121,6 +121,7 @@ std::vector<telemetry::Event> events() {
           telemetry::ScalesEvent{.step = 1, .amax = {1, 2}, .scale_min = {3, 4}, .scale_max = {5, INFINITY}},
           telemetry::HealthEvent{
               .step = 1, .headroom_bits = {1, 2}, .saturated = {0, 0}, .flushed = {0, 1}, .sqnr_db = {30, NAN}, .nonfinite = {0, 7}},
+          telemetry::RanksEvent{.step = 1, .seconds = {1, 2}, .waited = {0.5, NAN}, .slowest = 1, .sent_bytes = 8},
           telemetry::EvalEvent{.step = 1, .loss = 2},
           telemetry::IncidentEvent{.step = 2, .kind = "skipped", .path = "a", .text = "b \x1b"},
           telemetry::EndEvent{.step = 2, .reason = "all steps done"}};
@@ -142,6 +143,7 @@ void write_facts(const std::string& folder) {
   telemetry::RunFacts facts;
   facts.name = "run", facts.baseline = "bf16", facts.plan = {{"a", "fp8", "why", {2, 3}}},
   facts.quantizers = {{"a", "x", "e4m3", "tensor"}};
+  facts.ranks.sent = {{"all_reduce", 2, 64}}, facts.ranks.ran = facts.ranks.planned;
   facts.memory.categories = {{"weights", 7}}, facts.config_json = config::to_json_text(config::Sample());
   telemetry::write_run_facts(folder + "/facts", facts);
 }

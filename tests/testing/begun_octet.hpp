@@ -15,9 +15,11 @@ namespace octet::testing {
 class BegunOctet {
  public:
   /// Runs it with the words of `line` in `folder`. Its standard error goes to the file `err`, the rest nowhere.
-  BegunOctet(const std::string& line, const std::string& folder, const std::string& err = "/dev/null") {
+  /// `program`: another one, such as one that starts it.
+  BegunOctet(const std::string& line, const std::string& folder, const std::string& err = "/dev/null",
+             const char* program = OCTET_PROGRAM) {
     std::vector<std::string> all = words_of(line);
-    std::vector<char*> words{const_cast<char*>(OCTET_PROGRAM)};
+    std::vector<char*> words{const_cast<char*>(program)};
     for (std::string& word : all) words.push_back(word.data());
     words.push_back(nullptr);
     pid_ = ::fork();

@@ -58,7 +58,8 @@ class SavedState {
     explicit Save(SavedState& to) : to_(to) {}
     bool restoring() const override { return false; }
     void state(std::string_view name, const Tensor& t) override { add(name, t.data, t.bytes()); }
-    void state(std::string_view name, const Stored& s, Tiny) override {
+    void state(std::string_view name, const StoredSlice& slice, Tiny) override {
+      const Stored& s = slice.stored;
       add(name, s.codes.data, s.codes.bytes());
       if (s.scales) add(scales_name(name, s.storage), s.scales.data, s.scales.bytes());
     }
@@ -79,7 +80,8 @@ class SavedState {
     explicit Restore(const SavedState& from) : from_(from) {}
     bool restoring() const override { return true; }
     void state(std::string_view name, const Tensor& t) override { fill(name, t.data, t.bytes()); }
-    void state(std::string_view name, const Stored& s, Tiny) override {
+    void state(std::string_view name, const StoredSlice& slice, Tiny) override {
+      const Stored& s = slice.stored;
       fill(name, s.codes.data, s.codes.bytes());
       if (s.scales) fill(scales_name(name, s.storage), s.scales.data, s.scales.bytes());
     }

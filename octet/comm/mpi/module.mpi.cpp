@@ -126,6 +126,13 @@ int test(MpiRequest* r, int* done) {
   return code;
 }
 
+int cancel(MpiRequest* r) {
+  MPI_Cancel(&r->request);
+  const int code = MPI_Request_free(&r->request);
+  delete r;
+  return code;
+}
+
 void describe(int code, char* text, std::size_t most) {
   char whole[MPI_MAX_ERROR_STRING + 1] = {};
   int length = 0;
@@ -147,6 +154,7 @@ constexpr MpiTransport transport{MpiTransport::current_version,
                                  receive,
                                  barrier,
                                  test,
+                                 cancel,
                                  describe};
 
 }  // namespace

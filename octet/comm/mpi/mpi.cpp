@@ -1,13 +1,20 @@
 #include "octet/comm/mpi/mpi.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <thread>
 
 #include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
 #include "octet/comm/combine.hpp"
+#include "octet/comm/mpi/attendance.hpp"
 #include "octet/comm/mpi/module.hpp"
+#include "octet/comm/rendezvous/place.hpp"
 
 namespace octet::comm {
 namespace {
@@ -18,9 +25,10 @@ std::string text_of(int code) {
   return text;
 }
 
-// Whether the request is done within the limit. Testing is what moves the bytes, so it sleeps only where a rank seems to be late.
-// Throws DeviceError with MPI's own words.
-bool done_within(MpiRequest* request, double limit_seconds) {
+// Whether the request is done within the limit. Testing is what moves the bytes, so it sleeps only where a rank seems to be late; then
+// `waiting` is called with the seconds so far. Throws DeviceError with MPI's own words.
+template <class Waiting>
+bool done_within(MpiRequest* request, double limit_seconds, const Waiting& waiting) {
   const double start = monotonic_seconds();
   for (std::int64_t i = 0;; ++i) {
     int done = 0;
@@ -28,7 +36,7 @@ bool done_within(MpiRequest* request, double limit_seconds) {
     if (done != 0) return true;
     const double waited = monotonic_seconds() - start;
     if (waited > limit_seconds) return false;
-    if (waited > 0.2) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (waited > std::min(0.2, limit_seconds / 8)) waiting(waited), std::this_thread::sleep_for(std::chrono::microseconds(50));
     else if (i > 100) std::this_thread::yield();  // ranks may have fewer processors than they need
   }
 }
@@ -41,12 +49,19 @@ class Session {
     check(!used, "connect_mpi: MPI can be started once per process");
     used = true;
     if (const int code = mpi_transport().open(&world); code != 0) throw DeviceError(format("MPI cannot be started: {}", text_of(code)));
+    MpiGroup* notes = nullptr;
+    if (const int code = mpi_transport().split(world, 0, 0, &notes); code != 0) throw DeviceError(format("MPI: {}", text_of(code)));
+    attendance.emplace(notes);
+    meet();
   }
-  // Finalizing waits for all ranks without a limit, so they come to a barrier first.
+  // Finalizing waits for all ranks without a limit, so they come to a barrier first. A rank that has failed ends at once.
   ~Session() {
+    if (lost || std::uncaught_exceptions() > 0) return;
     try {
       MpiRequest* request = nullptr;
-      if (!lost && mpi_transport().barrier(world, &request) == 0 && done_within(request, limit_seconds)) mpi_transport().close();
+      if (mpi_transport().barrier(world, &request) != 0 || !done_within(request, limit_seconds, [](double) {})) return;
+      attendance.reset();
+      mpi_transport().close();
     } catch (const Error& e) {
       log::warn("MPI is not finalized: {}", e.what());
     }
@@ -56,6 +71,23 @@ class Session {
   MpiGroup* world = nullptr;
   double limit_seconds;
   bool lost = false;
+  std::optional<Attendance> attendance;
+  std::vector<std::string> hosts;  // of ranks
+
+ private:
+  void meet() {
+    constexpr std::size_t room = 65;
+    hosts.resize(std::size_t(mpi_transport().size(world)));
+    std::vector<char> names(hosts.size() * room, 0);
+    ::gethostname(names.data() + std::size_t(mpi_transport().rank(world)) * room, room - 1);
+    MpiRequest* request = nullptr;
+    if (const int code = mpi_transport().all_gather(world, nullptr, names.data(), room, &request); code != 0)
+      throw DeviceError(format("MPI: {}", text_of(code)));
+    if (!done_within(request, limit_seconds, [](double) {}))
+      throw CommError({}, mpi_transport().rank(world), int(hosts.size()), -1, -1,
+                      format("not all ranks have come within {} s", limit_seconds));
+    for (std::size_t r = 0; r < hosts.size(); ++r) hosts[r] = names.data() + r * room;
+  }
 };
 
 Tensor part(const Tensor& x, std::int64_t begin, std::int64_t n) { return {x.u8() + std::size_t(begin) * size_of(x.dtype), {n}, x.dtype}; }
@@ -89,9 +121,11 @@ class MpiCommunicator final : public Communicator {
   void complete(const Call&, MpiRequest*);
   void require(const Call&, int code);
   [[noreturn]] void lose(const Call&, const std::string& what);
+  [[noreturn]] void lose_late(const Call&);
 
   std::shared_ptr<Session> session_;
   MpiGroup* group_;
+  std::int64_t meeting_ = 0;  // transfers among all ranks of the world so far: the same number on each of them
 };
 
 void MpiCommunicator::lose(const Call& call, const std::string& what) {
@@ -100,21 +134,40 @@ void MpiCommunicator::lose(const Call& call, const std::string& what) {
   throw error(call, pair ? call.peer : -1, what);
 }
 
+// Names the ranks that have not come, as far as they are known: those of the world in a collective.
+void MpiCommunicator::lose_late(const Call& call) {
+  session_->lost = true;
+  const std::string within = format("within {} s", session_->limit_seconds);
+  const bool pair = call.kind == Collective::send || call.kind == Collective::receive;
+  if (pair) throw error(call, call.peer, format("rank {} has not come {}", call.peer, within));
+  const std::vector<int> absent = group_ == session_->world ? session_->attendance->absent(meeting_) : std::vector<int>();
+  if (absent.empty()) throw error(call, -1, format("not all ranks have come {}", within));
+  std::vector<std::string> names;
+  for (const int r : absent) names.push_back(format("{} on {}", r, printable(session_->hosts[std::size_t(r)])));
+  CommError e =
+      error(call, absent.front(),
+            format("rank{} {} {} not come {}", absent.size() == 1 ? "" : "s", joined(names), absent.size() == 1 ? "has" : "have", within));
+  for (int r = 0; r < rank(); ++r) e.others_tell |= std::find(absent.begin(), absent.end(), r) == absent.end();
+  throw e;
+}
+
 void MpiCommunicator::require(const Call& call, int code) {
   if (code != 0) lose(call, "MPI: " + text_of(code));
 }
 
 void MpiCommunicator::complete(const Call& call, MpiRequest* request) {
+  const double limit = session_->limit_seconds;
+  const bool of_all = group_ == session_->world && call.kind != Collective::send && call.kind != Collective::receive;
+  if (of_all) ++meeting_;
   bool done = false;
   try {
-    done = done_within(request, session_->limit_seconds);
+    done = done_within(request, limit, [&](double waited) {
+      if (of_all) session_->attendance->wait_in(meeting_, waited > limit / 2);
+    });
   } catch (const DeviceError& e) {
     lose(call, format("MPI: {}", e.what()));
   }
-  const bool pair = call.kind == Collective::send || call.kind == Collective::receive;
-  if (!done)
-    lose(call, pair ? format("rank {} has not come within {} s", call.peer, session_->limit_seconds)
-                    : format("not all ranks have come within {} s", session_->limit_seconds));
+  if (!done) lose_late(call);
 }
 
 void MpiCommunicator::exchange_parts(const Call& call, const Tensor& from, const Tensor& to) {
@@ -204,6 +257,7 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
 
 std::unique_ptr<Communicator> connect_mpi(double limit_seconds) {
   if (!(limit_seconds > 0)) throw ConfigError(format("ranks cannot wait {} s for each other; choose more than 0", limit_seconds));
+  require_mpi_start(place_from_environment(), environment_variable);
   auto session = std::make_shared<Session>(limit_seconds);
   MpiGroup* const world = session->world;
   return std::make_unique<MpiCommunicator>(std::move(session), world);

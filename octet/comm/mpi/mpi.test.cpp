@@ -85,7 +85,10 @@ TEST_F(MpiRank, ARankIsLate) {
     if (c->rank() != 1) ADD_FAILURE() << "rank 1 was late";
   } catch (const CommError& e) {
     const std::string what = e.what();
-    EXPECT_NE(what.find("step 3: all_reduce (sum) of f32 [5]: not all ranks have come within 0.5 s"), what.npos) << what;
+    EXPECT_NE(what.find("step 3: all_reduce (sum) of f32 [5]: rank 1 on "), what.npos) << what;
+    EXPECT_NE(what.find(" has not come within 0.5 s"), what.npos) << what;
+    EXPECT_EQ(e.peer, 1);
+    EXPECT_EQ(e.others_tell, c->rank() == 2) << "rank 0 reports";
     EXPECT_LT(monotonic_seconds() - start, 2.5);
     std::printf("rank %d gave up\n", c->rank());
     std::fflush(stdout);

@@ -11,7 +11,7 @@ struct MpiGroup;    // a communicator of MPI
 struct MpiRequest;  // a transfer under way
 
 struct MpiTransport {
-  static constexpr int current_version = 1;
+  static constexpr int current_version = 2;
   int version;
 
   /// MPI_Init_thread and a copy of MPI_COMM_WORLD; MPI is used by one thread at a time. Once per process.
@@ -34,6 +34,8 @@ struct MpiTransport {
   int (*barrier)(MpiGroup*, MpiRequest**);
   /// Sets *done, and frees the request if it is.
   int (*test)(MpiRequest*, int* done);
+  /// Gives up a receive, and frees its request.
+  int (*cancel)(MpiRequest*);
 
   /// The text of an error code, at most `most` bytes with the final 0.
   void (*describe)(int code, char* text, std::size_t most);

@@ -16,6 +16,7 @@ void check_storage(const char* what, const Stored& s, std::initializer_list<Stor
 void check_parameter(const AdamWParameter& p) {
   const auto& [m, v] = p.moments;
   const Shape& shape = p.value.shape();
+  check(p.first >= 0 && p.first % 8 == 0, "adamw: a slice begins at a multiple of 8, got {}", p.first);
   check(p.grad.shape() == shape && m.shape() == shape && v.shape() == shape, "adamw: grad, m and v must be {}, got {}, {} and {}", shape,
         p.grad.shape(), m.shape(), v.shape());
   check_storage("value", p.value, {f32, bf16, bf16_nearest, f16, e4m3_tensor});

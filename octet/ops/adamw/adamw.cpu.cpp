@@ -30,7 +30,7 @@ struct PieceDraws {
   std::uint16_t halves[3][draw_room(piece_values)];
 
   void make(const ops::AdamWDraws& draws, const Piece& piece, int variable) {
-    draw(draws.key, draws.stream(variable), piece.begin, piece.count, halves[variable]);
+    draw(draws.key, draws.stream(variable), draws.first + piece.begin, piece.count, halves[variable]);
   }
   template <class Lanes, class Cursor>
   OCTET_HD void store(Lanes lanes, Bf16* p, Cursor at, typename Lanes::Value x, int variable) const {
@@ -43,7 +43,7 @@ void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece)
   const ops::AdamWConstants constants(a, p.weight_decay);
   PieceDraws draws;
   for (int variable = 0; variable < 3; ++variable)
-    if ((variable == 0 ? p.value : p.moments.m).storage == Storage::bf16) draws.make({p.key, step.updates}, piece, variable);
+    if ((variable == 0 ? p.value : p.moments.m).storage == Storage::bf16) draws.make({p.key, step.updates, p.first}, piece, variable);
   ops::with_adamw_types(p, [&]<class P, class G, class M>() {
     const G* const grad = p.grad.codes.as<G>() + piece.begin;
     P* const value = p.value.codes.as<P>() + piece.begin;
@@ -75,7 +75,7 @@ void update_stored(const ops::AdamW& a, const ops::AdamWStep& step, const Piece&
   PieceDraws draws;
   for (int variable = 0; variable < 3; ++variable) {
     ops::StoredView& s = p.of(variable);
-    if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable))) draws.make({p.key, step.updates}, piece, variable);
+    if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable))) draws.make({p.key, step.updates, p.first}, piece, variable);
     if (scales_tensor(s.storage)) s.next_descale = ops::next_descale(p, variable, constants, step);
   }
   for (std::int64_t group = piece.begin / storage_block; group * storage_block < piece.begin + piece.count; ++group)

@@ -17,6 +17,7 @@ struct Parameter {
   void *value, *m, *v;
   std::int64_t count;
   std::uint64_t key;
+  std::int64_t first;
   float weight_decay;
 };
 constexpr int most_parameters = 60;
@@ -30,7 +31,7 @@ __global__ void __launch_bounds__(threads, 4)
   const int i = batch.of_block(blockIdx.x);
   const Parameter& p = batch.parameter[i];
   constants.weight_decay = p.weight_decay;
-  const ops::AdamWDraws draws{p.key, s.updates};
+  const ops::AdamWDraws draws{p.key, s.updates, p.first};
   std::int64_t at = (std::int64_t(blockIdx.x - batch.first_block[i]) * packs_a_thread * threads + threadIdx.x) * N;
 #pragma unroll 1
   for (int k = 0; k < packs_a_thread && at < p.count; ++k, at += threads * N)
@@ -48,8 +49,8 @@ void launch(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
     for (int i = 0; i < batch.n; ++i) {
       const ops::AdamWParameter& p = *parameters[begin + std::size_t(i)];
       const std::int64_t count = p.value.count(), blocks = ceil_div(count, std::int64_t(threads) * packs_a_thread * N);
-      batch.parameter[i] = {p.grad.codes.data,    p.value.codes.data, p.moments.m.codes.data, p.moments.v.codes.data, count, p.key,
-                            float(p.weight_decay)};
+      batch.parameter[i] = {p.grad.codes.data, p.value.codes.data,   p.moments.m.codes.data, p.moments.v.codes.data, count, p.key,
+                            p.first,           float(p.weight_decay)};
       batch.first_block[i + 1] = batch.first_block[i] + unsigned(blocks);
     }
     adamw_kernel<P, G, M, N>

@@ -29,11 +29,12 @@ struct AdamWConstants {
 /// The random words of one variable (0 value, 1 m, 2 v) in one update: BF16 needs 16 bits per draw, so four words serve eight elements.
 struct AdamWDraws {
   std::uint64_t key = 0, update = 0;
+  std::int64_t first = 0;  // element number of the value at 0
   OCTET_HD std::uint64_t stream(int variable) const { return 4 * update + std::uint64_t(variable); }
 
   template <class Lanes, class Cursor, class X>
   OCTET_HD void store(Lanes lanes, Bf16* p, Cursor at, X x, int variable) const {
-    lanes.store_drawn(p, at, x, [&](std::int64_t eight) { return philox(key, std::uint64_t(eight), stream(variable)); });
+    lanes.store_drawn(p, at, x, [&](std::int64_t eight) { return philox(key, std::uint64_t(eight + first / 8), stream(variable)); });
   }
 };
 

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(threads, Storages::blocks_at_once)
         lanes, p, constants, s, most, [&](const ops::StoredView& view, auto& x) { ops::load_group(lanes, view, group, x); },
         [&](const ops::StoredView& view, const auto& x, int variable) {
           if (ops::rounds_stochastically(view.storage, ops::AdamWVariable(variable)))
-            ops::store_group(lanes, view, group, x, DrawnWords{p.key, ops::AdamWDraws{p.key, s.updates}.stream(variable)});
+            ops::store_group(lanes, view, group, x, DrawnWords{p.key, ops::AdamWDraws{p.key, s.updates}.stream(variable), p.first});
           else ops::store_group(lanes, view, group, x, ops::Nearest{});
         });
   }

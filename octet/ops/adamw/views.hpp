@@ -13,6 +13,7 @@ namespace octet::ops {
           .gradient_amax = p.gradient_amax ? p.gradient_amax.f32() : nullptr,
           .maxima = maxima ? maxima.f32() + 3 * i : nullptr,
           .key = p.key,
+          .first = p.first,
           .weight_decay = float(p.weight_decay)};
 }
 

@@ -2,7 +2,6 @@
 
 #include <dnnl.hpp>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 
 #include "octet/tensor/cpu/threads.hpp"
@@ -42,11 +41,10 @@ struct Prepared {
   }
 };
 
-// Prepared forms by shape and by the number of threads they were made for. Entries never move.
+// Prepared forms by shape and by the number of threads they were made for. A primitive uses the scratch memory of the thread that made it,
+// so threads that compute at the same time, such as ranks, have primitives of their own.
 const Prepared& prepared(const Multiplication& m) {
-  static std::mutex mutex;
-  static std::map<std::pair<Multiplication, int>, Prepared> known;
-  const std::lock_guard lock(mutex);
+  thread_local std::map<std::pair<Multiplication, int>, Prepared> known;
   const auto key = std::pair(m, cpu::threads());
   if (const auto it = known.find(key); it != known.end()) return it->second;
   return known.try_emplace(key, m).first->second;

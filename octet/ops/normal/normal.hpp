@@ -1,13 +1,19 @@
 #pragma once
 
+#include "octet/tensor/storage.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet::ops {
 
-/// x[e] = deviation * z(key, e), e the element's place in memory, rounded to x's dtype, f32 or bf16: independent standard normal values,
-/// the same on every backend. Words w of philox(key, e / 4) give elements 4i to 4i + 3:
+/// x[e] = deviation * z(key, first + e), e the element's place in memory, rounded to x's dtype, f32 or bf16: independent standard normal
+/// values, the same on every backend. Words w of philox(key, i) give numbers 4i to 4i + 3:
 ///   z = sqrt(-2 ln u) cos(2 pi v), then sin,   u, v = uniform(w[0]), uniform(w[1]), then of w[2], w[3]
-/// Throws ContractError on other dtypes. Source: Box and Muller 1958, "A Note on the Generation of Random Normal Deviates".
-void fill_normal(Stream&, std::uint64_t key, double deviation, const Tensor& x);
+/// `first`: of a slice, a multiple of 4. Throws ContractError on other dtypes. Source: Box and Muller 1958, "A Note on the Generation of
+/// Random Normal Deviates".
+void fill_normal(Stream&, std::uint64_t key, double deviation, const Tensor& x, std::int64_t first = 0);
+
+/// The codes and scales that encode_stored() makes of the same values in f32, without memory for these. Per-tensor scales need all values
+/// first, which are therefore computed twice. Workspace: f32 [1], from scratch, per-tensor scales only. Throws as encode_stored().
+void fill_normal(Stream&, std::uint64_t key, double deviation, const Stored& x);
 
 }  // namespace octet::ops

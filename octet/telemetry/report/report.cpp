@@ -46,6 +46,7 @@ std::string report_html(std::span<const RunRecord> runs, const Comparison* compa
     write_summary(m, study);
     write_curves(m, study);
     write_resources(m, study);
+    write_ranks(m, study);
     write_health(m, study);
     write_incidents(m, study);
     write_plan(m, study);

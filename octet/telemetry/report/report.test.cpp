@@ -68,6 +68,22 @@ TEST(Report, HasEverySectionOfAComparison) {
     EXPECT_NE(html.find(part), std::string::npos) << part;
 }
 
+TEST(Report, ShowsRanksAsPlannedAndAsCounted) {
+  auto runs = testing::sample_runs(1, small);
+  EXPECT_FALSE(testing::has(report_html(std::span(runs).first(1), nullptr), "<h2>Ranks</h2>")) << "one rank has none";
+  RunRecord& run = runs[1];
+  run.facts.ranks = {.wanted = 2, .started = 2, .here = 2, .backend = "threads", .gradients = "e4m3"};
+  run.facts.ranks.planned = {.gemm_flops = 100, .fp8_flops = 80, .collectives = 3, .sent_bytes = 2048};
+  run.facts.ranks.ran = {.gemm_flops = 100, .fp8_flops = 75, .collectives = 3, .sent_bytes = 1024};
+  run.ranks = {{.step = 1, .seconds = {1, 1}, .waited = {0.5f, 0.25f}, .slowest = 1, .sent_bytes = 1024},
+               {.step = 5, .seconds = {1, 1}, .waited = {0.5f, 0.25f}, .slowest = 1, .sent_bytes = 1024}};
+  const std::string html = report_html(std::span(runs).subspan(1, 1), nullptr);
+  for (const char* part : {"<h2>Ranks</h2>", "2 over threads", "2.00 KiB; 1.00 KiB", "80.0 %; 75.0 %", "37.5 %", "rank 1 in 2 of 2 steps",
+                           "Time in collectives"})
+    EXPECT_TRUE(testing::has(html, part)) << part;
+  EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
+}
+
 TEST(Report, LoadsNothingAndRunsNothing) {
   const std::string html = sample_report(1, small);
   for (const char* part :
@@ -141,6 +157,8 @@ TEST(Report, CopesWithRunsThatHoldLittleOrNonsense) {
     for (auto& e : runs[0].steps) e.loss = e.grad_norm = e.learning_rate = e.tokens_per_second = e.limit_share = e.time = x;
     for (auto& e : runs[0].evals) e.loss = x;
     for (auto& e : runs[0].scales) e.scale_min.assign(e.scale_min.size(), float(std::fabs(x) > 1e38 ? INFINITY : x));
+    runs[0].facts.ranks = {.started = 2, .planned = {.gemm_flops = x, .fp8_flops = x, .sent_bytes = INT64_MAX}};
+    runs[0].ranks = {{.step = 1, .seconds = {float(x), 1}, .waited = {1, float(x)}, .slowest = 0, .sent_bytes = INT64_MAX}};
     runs[0].health.back().step = std::int64_t(1) << 62;
     runs[0].facts.memory.peak = INT64_MAX;
     runs[0].facts.flops_per_step = runs[0].facts.machine.gemm_limit_flops = x;

@@ -29,9 +29,9 @@ std::span<const std::byte> Restore::find(std::string_view name, io::StoredDType 
   const auto refuse = [&](const std::string& came) {
     throw DataError(format(
         "{}: {} must be {} {}, {}; the checkpoint is of another model or of another version of octet, start a new run without --resume",
-        printable(file_.path()), full, to_text(type), shape_text(shape), came));
+        printable(files_.path()), full, to_text(type), shape_text(shape), came));
   };
-  const auto tensor = file_.find(full);
+  const auto tensor = files_.find(full);
   if (!tensor) refuse("it is missing");
   if (tensor->dtype != type || !fits(tensor->shape, shape))
     refuse(format("it is {} {}", to_text(tensor->dtype), shape_text(tensor->shape)));
@@ -43,23 +43,47 @@ void Restore::state(std::string_view name, const Tensor& t) {
   const auto bytes = find(name, stored_type(t.dtype), stored_shape(t.shape));
   if (restoring()) upload(stream_, bytes.data(), t);
 }
-void Restore::state(std::string_view name, const Stored& s, Tiny tiny) {
-  const auto found = find_variable(file_, prefixes_.back() + std::string(name));
+void Restore::optional(std::string_view name, const Tensor& t) {
+  if (files_.find(prefixes_.back() + std::string(name))) state(name, t);
+}
+void Restore::unused(std::string_view name) { found_ += files_.count(prefixes_.back() + std::string(name) + "."); }
+
+void Restore::state(std::string_view name, const StoredSlice& slice, Tiny tiny) {
+  const auto found = files_.variable(prefixes_.back() + std::string(name));
   const auto alike = [](Storage a, Storage b) { return a == b || (!has_scales(a) && code_type(a) == code_type(b)); };
-  if (!found || alike(found->storage, s.storage)) {
-    state(name, s.codes);
-    if (s.scales) state(scales_name(name, s.storage), s.scales);
-    return;
+  if (!found || found->whole) {
+    find(name, found ? found->slices[0].part.codes.dtype : stored_type(slice.stored.codes.dtype), stored_shape(slice.whole));
+    --found_;
+  } else if (found->count != slice.whole.count()) {
+    throw DataError(format("{}: the slices of {}{} have {} values, it has {}; the checkpoint is of another model or was damaged",
+                           printable(files_.path()), prefixes_.back(), name, found->count, slice.whole.count()));
   }
-  find(name, found->codes.dtype, stored_shape(s.shape()));
-  if (found->scales) ++found_;
-  convert(*found, s, tiny);
+  found_ += found->tensors;
+  if (!alike(found->storage, slice.stored.storage)) return convert(*found, slice, tiny);
+  if (restoring()) assemble(*found, slice);
 }
 
-void Restore::convert(const StoredVariable& from, const Stored& to, Tiny tiny) {
-  const auto same = std::ranges::find_if(conversions_, [&](const Conversion& c) { return c.from == from.storage && c.to == to.storage; });
-  Conversion& c = same != conversions_.end() ? *same : conversions_.emplace_back(Conversion{from.storage, to.storage});
-  ++c.variables, c.values += to.count();
+// The bytes of all slices that overlap the one wanted. Both begin at whole blocks of scales.
+void Restore::assemble(const StateFiles::Variable& from, const StoredSlice& to) {
+  const Tensor codes = to.stored.codes.reshaped({to.stored.count()});
+  const auto size = std::int64_t(size_of(codes.dtype));
+  for (const StateFiles::Slice& s : from.slices) {
+    const std::int64_t begin = std::max(s.first, to.first), end = std::min(s.first + s.count, to.first + codes.count());
+    if (begin >= end) continue;
+    upload(stream_, s.part.codes.bytes.data() + (begin - s.first) * size, codes.rows(begin - to.first, end - begin));
+    if (!scales_blocks(to.stored.storage)) continue;
+    const std::int64_t block = (begin - s.first) / storage_block, blocks = ceil_div(end - begin, storage_block);
+    const Tensor scales = to.stored.scales.rows((begin - to.first) / storage_block, blocks);
+    upload(stream_, s.part.scales->bytes.data() + block * std::int64_t(scales.bytes()) / blocks, scales);
+  }
+  if (scales_tensor(to.stored.storage) && !from.slices.empty()) upload(stream_, from.slices[0].part.scales->bytes.data(), to.stored.scales);
+}
+
+void Restore::convert(const StateFiles::Variable& from, const StoredSlice& to, Tiny tiny) {
+  const auto same =
+      std::ranges::find_if(conversions_, [&](const Conversion& c) { return c.from == from.storage && c.to == to.stored.storage; });
+  Conversion& c = same != conversions_.end() ? *same : conversions_.emplace_back(Conversion{from.storage, to.stored.storage});
+  ++c.variables, c.values += to.whole.count();
   if (restoring()) nn::set_values(stream_, to, values_of(from).data(), tiny);
 }
 
@@ -82,12 +106,12 @@ void Restore::enter(std::string_view name) { prefixes_.push_back(prefixes_.back(
 void Restore::leave() { prefixes_.pop_back(); }
 
 void Restore::finish() const {
-  const std::size_t has = file_.tensors().size();
+  const std::size_t has = files_.count();
   if (found_ != has)
     throw DataError(
         format("{}: the file has {} tensors, this run has a place for {} of them; the checkpoint is of another model or of another version "
                "of octet, start a new run without --resume",
-               printable(file_.path()), has, found_));
+               printable(files_.path()), has, found_));
 }
 
 }  // namespace octet::train

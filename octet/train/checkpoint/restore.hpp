@@ -4,21 +4,24 @@
 #include <string>
 #include <vector>
 
-#include "octet/train/checkpoint/stored_variable.hpp"
+#include "octet/train/checkpoint/state_files.hpp"
 #include "octet/tensor/state.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet::train {
 
-/// Puts the tensors of a file where it is shown that they belong, converting variables that it stores otherwise, or, with Mode::check, only
+/// Puts the tensors of files where it is shown that they belong, whole or in slices of any other cut, converting variables that they store
+/// otherwise, or, with Mode::check, only
 /// finds out whether each is there with the right type and shape. Throws DataError naming file and tensor.
 class Restore final : public StateVisitor {
  public:
   enum class Mode { check, write };
-  Restore(Stream& stream, const io::SafetensorsFile& file, Mode mode) : stream_(stream), file_(file), mode_(mode) {}
+  Restore(Stream& stream, const StateFiles& files, Mode mode) : stream_(stream), files_(files), mode_(mode) {}
   bool restoring() const override { return mode_ == Mode::write; }
   void state(std::string_view name, const Tensor&) override;
-  void state(std::string_view name, const Stored&, Tiny) override;
+  void optional(std::string_view name, const Tensor&) override;
+  void unused(std::string_view name) override;
+  void state(std::string_view name, const StoredSlice&, Tiny) override;
   void state(std::string_view name, std::int64_t&) override;
   void state(std::string_view name, double&) override;
   void state(std::string_view name, std::vector<double>&) override;
@@ -35,12 +38,13 @@ class Restore final : public StateVisitor {
  private:
   void enter(std::string_view name) override;
   void leave() override;
-  void convert(const StoredVariable& from, const Stored& to, Tiny);
+  void convert(const StateFiles::Variable& from, const StoredSlice& to, Tiny);
+  void assemble(const StateFiles::Variable& from, const StoredSlice& to);
   /// The tensor's bytes; a dimension of -1 may be any.
   std::span<const std::byte> find(std::string_view name, io::StoredDType, const std::vector<std::int64_t>& shape);
 
   Stream& stream_;
-  const io::SafetensorsFile& file_;
+  const StateFiles& files_;
   Mode mode_;
   std::size_t found_ = 0;
   std::vector<std::string> prefixes_{""};

@@ -6,27 +6,21 @@
 
 namespace octet::train {
 
-void CheckpointSaver::save(Snapshot snapshot) {
+void CheckpointSaver::begin(std::int64_t step, std::function<void()> work) {
   check(!busy(), "checkpoint: a save is still under way");
   wait();
   done_ = false;
-  result_ = {.step = snapshot.step};
-  thread_ = std::jthread([this, snapshot = std::move(snapshot)] {
-    write(snapshot);
+  result_ = {.step = step};
+  thread_ = std::jthread([this, work = std::move(work)] {
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      work();
+    } catch (const std::exception& e) {
+      result_.error = e.what();
+    }
+    result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     done_ = true, done_.notify_all();
   });
-}
-
-void CheckpointSaver::write(const Snapshot& snapshot) {
-  const auto begin = std::chrono::steady_clock::now();
-  try {
-    log_.make_durable();
-    store_.write(snapshot);
-    store_.retain(snapshot.step, keep_);
-  } catch (const std::exception& e) {
-    result_.error = e.what();
-  }
-  result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 std::optional<CheckpointSaver::Result> CheckpointSaver::result() {

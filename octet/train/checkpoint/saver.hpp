@@ -1,11 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <thread>
 
-#include "octet/telemetry/metrics_writer.hpp"
-#include "octet/train/checkpoint/store.hpp"
+#include <functional>
+#include <string>
 
 namespace octet::train {
 
@@ -15,27 +16,18 @@ class CheckpointSaver {
   /// How a save ended.
   struct Result {
     std::int64_t step = 0;
-    std::string error;  // empty: the checkpoint is complete
+    std::string error;  // empty: all of it is done
     double seconds = 0;
   };
-  /// Before a checkpoint gets its name, `log` is made durable, since the state holds its length. It must outlive this.
-  CheckpointSaver(CheckpointStore store, std::int64_t keep, telemetry::MetricsWriter& log)
-      : store_(std::move(store)), keep_(keep), log_(log) {}
-
   bool busy() const { return thread_.joinable() && !done_; }
-  /// Begins to write; not while busy().
-  void save(Snapshot);
-  /// The result of the last save, if it ended since the last call.
+  /// Begins work that belongs to a step; not while busy(). Its exception becomes Result::error.
+  void begin(std::int64_t step, std::function<void()> work);
+  /// The result of the last work, if it ended since the last call.
   std::optional<Result> result();
-  /// Until no save is under way.
+  /// Until no work is under way.
   void wait();
 
  private:
-  void write(const Snapshot&);
-
-  CheckpointStore store_;
-  std::int64_t keep_;
-  telemetry::MetricsWriter& log_;
   Result result_;
   std::atomic<bool> done_{false};
   std::jthread thread_;  // last: it uses the others

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <map>
 
+#include "octet/train/checkpoint/state_files.hpp"
+
 namespace octet::train {
 namespace {
 
@@ -32,20 +34,26 @@ io::StoredDType stored_type(DType t) {
 
 std::vector<std::int64_t> stored_shape(const Shape& s) { return {s.dims.begin(), s.dims.begin() + s.rank}; }
 
-void Capture::state(std::string_view name, const Tensor& t) {
-  items_.push_back({{prefixes_.back() + std::string(name), stored_type(t.dtype), stored_shape(t.shape)}, t, {}});
+void Capture::add(const std::string& name, const Tensor& t) {
+  items_.push_back({{prefixes_.back() + name, stored_type(t.dtype), stored_shape(t.shape)}, t, {}});
 }
-void Capture::state(std::string_view name, const Stored& s, Tiny) {
-  state(name, s.codes);
-  if (s.scales) state(scales_name(name, s.storage), s.scales);
+void Capture::state(std::string_view name, const Tensor& t) {
+  if (what_ == What::all) add(std::string(name), t);
+}
+void Capture::state(std::string_view name, const StoredSlice& s, Tiny) {
+  if (s.stored.count() == 0) return;
+  const std::string part = s.is_whole() ? std::string(name) : slice_name(name, s.first);
+  add(part, s.is_whole() ? s.stored.codes.reshaped(s.whole) : s.stored.codes);
+  if (s.stored.scales) add(scales_name(part, s.stored.storage), s.stored.scales);
 }
 void Capture::state(std::string_view name, std::int64_t& x) {
-  items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::i64, {}}, {}, bytes_of(&x, 1)});
+  if (what_ == What::all) items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::i64, {}}, {}, bytes_of(&x, 1)});
 }
 void Capture::state(std::string_view name, double& x) {
-  items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::f64, {}}, {}, bytes_of(&x, 1)});
+  if (what_ == What::all) items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::f64, {}}, {}, bytes_of(&x, 1)});
 }
 void Capture::state(std::string_view name, std::vector<double>& x) {
+  if (what_ == What::slices) return;
   items_.push_back(
       {{prefixes_.back() + std::string(name), io::StoredDType::f64, {std::int64_t(x.size())}}, {}, bytes_of(x.data(), x.size())});
 }

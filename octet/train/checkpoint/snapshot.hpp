@@ -24,10 +24,12 @@ struct Snapshot {
 /// Collects the state that it is shown; take() then copies it. Tensors must not change in between.
 class Capture final : public StateVisitor {
  public:
-  explicit Capture(Stream& stream) : stream_(stream) {}
+  /// Which state: all of it, or, of a rank other than the first, the slices that it keeps of divided variables.
+  enum class What : std::uint8_t { all, slices };
+  explicit Capture(Stream& stream, What what = What::all) : stream_(stream), what_(what) {}
   bool restoring() const override { return false; }
   void state(std::string_view name, const Tensor&) override;
-  void state(std::string_view name, const Stored&, Tiny) override;
+  void state(std::string_view name, const StoredSlice&, Tiny) override;
   void state(std::string_view name, std::int64_t&) override;
   void state(std::string_view name, double&) override;
   void state(std::string_view name, std::vector<double>&) override;
@@ -44,7 +46,10 @@ class Capture final : public StateVisitor {
     Tensor device;                // where it is a tensor
     std::vector<std::byte> host;  // where it is not
   };
+  void add(const std::string& name, const Tensor&);
+
   Stream& stream_;
+  What what_;
   std::vector<Item> items_;
   std::vector<std::string> prefixes_{""};
 };

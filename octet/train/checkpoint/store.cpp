@@ -13,6 +13,7 @@
 #include "octet/base/folder.hpp"
 #include "octet/base/new_file.hpp"
 #include "octet/io/input_file.hpp"
+#include "octet/train/checkpoint/state_files.hpp"
 
 namespace octet::train {
 namespace {
@@ -81,12 +82,17 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
 
 Manifest CheckpointStore::verify(std::int64_t step) const { return verify_folder(path(step), step); }
 
-Manifest CheckpointStore::verify_folder(const std::string& folder, std::int64_t step) const {
+Manifest CheckpointStore::read_manifest(const std::string& folder, std::int64_t step) const {
   const std::string path = folder + "/" + Manifest::file_name;
   Manifest manifest = parse_manifest(read_file(path, std::size_t(16) << 20), path);
   if (manifest.step != step)
     throw DataError(
         format("{}: it belongs to step {}; the folder was renamed or its files were exchanged", printable(path), manifest.step));
+  return manifest;
+}
+
+Manifest CheckpointStore::verify_folder(const std::string& folder, std::int64_t step) const {
+  Manifest manifest = read_manifest(folder, step);
   for (const Manifest::File& file : manifest.files) {
     const io::InputFile in(folder + "/" + file.name, io::Link::refuse);
     if (in.size() != file.bytes)
@@ -98,33 +104,52 @@ Manifest CheckpointStore::verify_folder(const std::string& folder, std::int64_t 
   return manifest;
 }
 
-void CheckpointStore::write(const Snapshot& snapshot) const {
+std::string CheckpointStore::working_folder(std::int64_t step) const { return format("{}/{}{}", folder_, temporary, step); }
+
+void CheckpointStore::prepare(std::int64_t step) const {
   require_folder(folder_);
-  const std::string working = format("{}/{}{}-{}", folder_, temporary, snapshot.step, ::getpid()), place = path(snapshot.step);
+  abandon(step);
+  require_folder(working_folder(step));
+}
+
+void CheckpointStore::abandon(std::int64_t step) const {
   std::error_code ignored;
-  fs::remove_all(working, ignored);
+  fs::remove_all(working_folder(step), ignored);
+}
+
+Manifest::File CheckpointStore::write_file(const Snapshot& snapshot, int rank) const {
+  const std::string name = state_file_name(rank), path = working_folder(snapshot.step) + "/" + name;
+  NewFile state(path, snapshot.bytes);
+  data::Checksummer sum;
+  for (std::size_t at = 0; at < snapshot.bytes; at += block) {
+    const auto part = snapshot.span().subspan(at, std::min(block, snapshot.bytes - at));
+    state.write(at, part), sum.add(part);
+  }
+  state.publish();
+  forget_cached(path);
+  return {name, snapshot.bytes, sum.sum()};
+}
+
+void CheckpointStore::commit(const Snapshot& facts, const std::vector<Manifest::File>& files) const {
+  const std::string working = working_folder(facts.step), place = path(facts.step);
+  octet::write_file(working + "/" + Manifest::file_name, manifest_text({facts.step, facts.config, facts.text, files}));
   try {
-    require_folder(working);
-    NewFile state(working + "/" + state_file, snapshot.bytes);
-    data::Checksummer sum;
-    for (std::size_t at = 0; at < snapshot.bytes; at += block) {
-      const auto part = snapshot.span().subspan(at, std::min(block, snapshot.bytes - at));
-      state.write(at, part), sum.add(part);
-    }
-    state.publish();
-    const Manifest manifest{snapshot.step, snapshot.config, snapshot.text, {{state_file, snapshot.bytes, sum.sum()}}};
-    write_file(working + "/" + Manifest::file_name, manifest_text(manifest));
-    forget_cached(working + "/" + state_file);
-    try {
-      verify_folder(working, snapshot.step);
-    } catch (const DataError& e) {
-      throw IoError(format("the written files do not read back: {}", e.what()));
-    }
-    if (fs::exists(place, ignored)) remove(place);  // it was refused when this run was resumed
-    move(working, place);
-    sync_folder_of(place);
+    verify_folder(working, facts.step);
+  } catch (const DataError& e) {
+    throw IoError(format("the written files do not read back: {}", e.what()));
+  }
+  std::error_code ignored;
+  if (fs::exists(place, ignored)) remove(place);  // it was refused when this run was resumed
+  move(working, place);
+  sync_folder_of(place);
+}
+
+void CheckpointStore::write(const Snapshot& snapshot) const {
+  try {
+    prepare(snapshot.step);
+    commit(snapshot, {write_file(snapshot, 0)});
   } catch (const IoError&) {
-    fs::remove_all(working, ignored);
+    abandon(snapshot.step);
     throw;
   }
 }

@@ -13,8 +13,6 @@ namespace octet::train {
 /// The newest is found by the names; no file points to it. For one process and one thread at a time.
 class CheckpointStore {
  public:
-  static constexpr const char* state_file = "state.safetensors";
-
   /// `folder` is made by the first write().
   explicit CheckpointStore(std::string folder) : folder_(std::move(folder)) {}
 
@@ -23,14 +21,26 @@ class CheckpointStore {
   std::string path(std::int64_t step) const;
   /// Reads every byte. Throws DataError or IoError naming the file that is not as it was written.
   Manifest verify(std::int64_t step) const;
+  /// Its manifest alone, for a reader of files that another has verified. Throws DataError or IoError.
+  Manifest manifest(std::int64_t step) const { return read_manifest(path(step), step); }
   /// Throws IoError when it could not be written whole or did not read back; earlier checkpoints stay, unless of the same step.
   void write(const Snapshot&) const;
+
+  // The same in parts, by several ranks on one file system: rank 0 prepares, then each writes its file, then rank 0 commits all of them.
+  void prepare(std::int64_t step) const;
+  Manifest::File write_file(const Snapshot&, int rank) const;
+  void commit(const Snapshot& facts, const std::vector<Manifest::File>&) const;
+  /// Removes the files of a step that is not committed.
+  void abandon(std::int64_t step) const;
+
   /// Removes all but the `keep` newest of those up to `newest`. Throws IoError.
   void retain(std::int64_t newest, std::int64_t keep) const;
   /// Removes the unfinished folders of killed writers.
   void collect_garbage() const;
 
  private:
+  std::string working_folder(std::int64_t step) const;
+  Manifest read_manifest(const std::string& folder, std::int64_t step) const;
   Manifest verify_folder(const std::string& folder, std::int64_t step) const;
   void remove(const std::string& path) const;
 

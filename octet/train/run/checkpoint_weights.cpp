@@ -4,27 +4,31 @@
 
 #include "octet/nn/host_values.hpp"
 #include "octet/train/checkpoint/store.hpp"
-#include "octet/train/checkpoint/stored_variable.hpp"
+#include "octet/train/checkpoint/snapshot.hpp"
+#include "octet/train/checkpoint/state_files.hpp"
 
 namespace octet::train {
 namespace {
 
-StoredVariable weights_of(const io::SafetensorsFile& file, const Parameter& p) {
+StateFiles::Variable weights_of(const StateFiles& files, const Parameter& p) {
   const std::string name = "engine.model." + p.path;
-  const auto found = find_variable(file, name);
-  const auto* const dims = p.shape.dims.data();
-  if (!found || !std::equal(found->codes.shape.begin(), found->codes.shape.end(), dims, dims + p.shape.rank))
+  const auto found = files.variable(name);
+  const auto fits = [&] {
+    if (!found->whole) return found->count == p.shape.count();
+    return std::ranges::equal(found->slices[0].part.codes.shape, stored_shape(p.shape));
+  };
+  if (!found || !fits())
     throw DataError(format("{}: {} must be weights of {}; the checkpoint is of another model or of another version of octet",
-                           printable(file.path()), name, p.shape));
+                           printable(files.path()), name, p.shape));
   return *found;
 }
 
 }  // namespace
 
 void load_checkpoint_weights(Engine& e, const std::string& checkpoint) {
-  const auto file = io::SafetensorsFile::open(checkpoint + "/" + CheckpointStore::state_file, io::Link::refuse);
+  const StateFiles files = StateFiles::of_folder(checkpoint);
   for (Parameter* p : e.parameters.list()) {
-    nn::set_values(e.stream, p->value, values_of(weights_of(file, *p)).data());
+    nn::set_values(e.stream, p->value, values_of(weights_of(files, *p)).data());
     ++p->version;
   }
 }

@@ -1,5 +1,6 @@
 #include "octet/train/run/dry_run.hpp"
 
+#include "octet/comm/planned/planned.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"
@@ -7,18 +8,44 @@
 namespace octet::train {
 namespace {
 
-Work work_of_step(Engine& engine, StepRunner& runner, const std::vector<data::Batch>& micro_batches) {
-  const Work before = engine.stream.work();
-  runner.run(micro_batches, {});
-  return engine.stream.work() - before;
+using Sent = std::array<comm::Traffic, comm::collectives>;
+Sent sent_so_far(Engine& engine) {
+  Sent out;
+  for (std::size_t c = 0; c < out.size(); ++c) out[c] = engine.ranks().traffic(comm::Collective(c));
+  return out;
 }
 
-// Micro-batches are alike in work, and each gives its memory back before the next: two suffice to compute any number.
-Work work_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, std::int64_t accumulate) {
-  const Work one = work_of_step(engine, runner, std::vector{shape});
+// Work and exchanges.
+struct StepCost {
+  Work work;
+  Sent sent;
+
+  friend StepCost operator-(const StepCost& a, const StepCost& b) {
+    StepCost out{a.work - b.work, a.sent};
+    for (std::size_t c = 0; c < out.sent.size(); ++c) out.sent[c] = a.sent[c] - b.sent[c];
+    return out;
+  }
+  // first + n * more
+  static StepCost sum(const StepCost& first, std::int64_t n, const StepCost& more) {
+    StepCost out{first.work + n * more.work, first.sent};
+    for (std::size_t c = 0; c < out.sent.size(); ++c)
+      out.sent[c].calls += n * more.sent[c].calls, out.sent[c].bytes += n * more.sent[c].bytes;
+    return out;
+  }
+};
+
+StepCost cost_of_step(Engine& engine, StepRunner& runner, const std::vector<data::Batch>& micro_batches) {
+  const StepCost before{engine.stream.work(), sent_so_far(engine)};
+  runner.run(micro_batches, {});
+  return StepCost{engine.stream.work(), sent_so_far(engine)} - before;
+}
+
+// Micro-batches but the last are alike in work, and each gives its memory back before the next: two suffice to compute any number.
+StepCost cost_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, std::int64_t accumulate) {
+  const StepCost one = cost_of_step(engine, runner, std::vector{shape});
   if (accumulate == 1) return one;
-  const Work two = work_of_step(engine, runner, std::vector{shape, shape});
-  return one + (accumulate - 1) * (two - one);
+  const StepCost two = cost_of_step(engine, runner, std::vector{shape, shape});
+  return StepCost::sum(one, accumulate - 1, two - one);
 }
 
 // Of gradients.
@@ -69,14 +96,16 @@ void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
 }  // namespace
 
 DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate) {
-  Engine engine(config, Device::null, target);
+  comm::PlannedCommunicator ranks(config.planned_ranks);
+  Engine engine(config, Device::null, target, &ranks);
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;
   DryRun out;
   engine.parameters.initialize(engine.stream, 0);
   StepRunner runner(engine);
   if (engine.optimizer) {
-    out.step = work_of_step(engine, runner, shape, accumulate);
+    const StepCost cost = cost_of_step(engine, runner, shape, accumulate);
+    out.step = cost.work, out.sent = cost.sent;
     runner.run(std::vector{shape}, {.measure = true});  // for its memory: most steps do not measure
   }
   out.saved = engine.model->saved_bytes();

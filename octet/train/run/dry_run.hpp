@@ -13,6 +13,7 @@ struct DryRun {
   std::vector<std::size_t> saved;      // bytes that each block saves for backward, of one micro-batch; empty for a model without the count
   std::vector<scaling::PlanRow> plan;  // of layers, optimizer state, and GEMMs that the target only emulates
   std::vector<scaling::Slot> quantizers;
+  std::array<comm::Traffic, comm::collectives> sent{};  // by one rank in a step, by collective: in all Work::sent_bytes of it
 };
 
 /// On the null device: a step of one micro-batch, a step of two if there are more, a measuring step, and an evaluation.

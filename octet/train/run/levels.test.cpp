@@ -59,13 +59,12 @@ TEST_P(EveryLevel, ResumesAtEveryOtherLevelWithAnEventThatTellsWhatWasConverted)
 }
 
 // The state of one engine as the bytes of a checkpoint, read into another.
-io::SafetensorsFile saved(Engine& e, const octet::testing::Scratch& scratch) {
+StateFiles saved(Engine& e, const octet::testing::Scratch& scratch) {
   Capture capture(e.stream);
   e.visit_state(capture);
   const Snapshot snapshot = capture.take();
-  const std::string path = scratch.at("state.safetensors");
-  write_file(path, std::string(reinterpret_cast<const char*>(snapshot.file.get()), snapshot.bytes));
-  return io::SafetensorsFile::open(path);
+  write_file(scratch.at(state_file_name(0)), std::string(reinterpret_cast<const char*>(snapshot.file.get()), snapshot.bytes));
+  return StateFiles::of_folder(scratch.at("."));
 }
 
 TEST(Levels, ConvertedValuesAreTheNearestOnesOfTheNewStorage) {
@@ -79,7 +78,7 @@ TEST(Levels, ConvertedValuesAreTheNearestOnesOfTheNewStorage) {
       const octet::testing::Scratch scratch;
       Engine a(config_of(from), Device::cpu, {}), b(config_of(to), Device::cpu, {}), c(config_of(to), Device::cpu, {});
       testing::train_steps(a, 3);
-      const io::SafetensorsFile file = saved(a, scratch);
+      const StateFiles file = saved(a, scratch);
       Restore restore(b.stream, file, Restore::Mode::write);
       b.visit_state(restore);
       restore.finish();

@@ -9,7 +9,7 @@ namespace octet::train {
 Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind console)
     : folder_(std::move(folder)),
       quantizers_(quantizers),
-      metrics_(folder_ + "/metrics.jsonl"),
+      metrics_(folder_.empty() ? "" : folder_ + "/metrics.jsonl"),
       console_(console),
       started_(monotonic_seconds()) {}
 
@@ -17,8 +17,9 @@ void Recorder::start_clock(double elapsed) { started_ = monotonic_seconds() - el
 
 double Recorder::seconds() const { return monotonic_seconds() - started_; }
 
-void Recorder::open_board(std::span<const telemetry::QuantizerFacts> quantizers, std::int64_t step, std::int64_t skipped) {
-  board_.emplace(folder_, quantizers, step, skipped);
+void Recorder::open_board(const telemetry::RunFacts& facts, std::int64_t step, std::int64_t skipped) {
+  board_.emplace(folder_, facts.quantizers, step, skipped);
+  board_->add_plan(step, facts.plan);
   metrics_.mirror([this](const telemetry::Event& event) { board_->add(event); });
 }
 
@@ -31,8 +32,9 @@ void Recorder::warn(std::int64_t step, const std::string& kind, const std::strin
   incident(step, kind, text);
 }
 
-void Recorder::skipped(std::int64_t step, const std::string& path, const optim::LossScale::Move& scale) {
-  std::string text = format("step {} skipped: {} is not finite; weights unchanged", step, path.empty() ? "the gradient norm" : path);
+void Recorder::skipped(std::int64_t step, const std::string& path, int rank, const optim::LossScale::Move& scale) {
+  std::string text = format("step {} skipped: {}{} is not finite; weights unchanged", step, path.empty() ? "the gradient norm" : path,
+                            rank < 0 ? "" : format(" on rank {}", rank));
   if (scale.moves()) text += format("; overflow, loss scale {}", scale.text());
   else if (scale.now != 0) text += format("; the loss scale stays at {}", optim::scale_text(double(scale.now)));
   metrics_.emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = "skipped", .path = path, .text = text});
@@ -63,6 +65,18 @@ void Recorder::health(std::int64_t step, const Readout& shown) {
     e.flushed.push_back(float(double(h.flushed) / values));
     e.sqnr_db.push_back(float(10 * std::log10(h.signal / h.noise)));
     e.nonfinite.push_back(h.nonfinite);
+  }
+  metrics_.emit(e);
+}
+
+void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_bytes) {
+  if (accord.ranks.empty()) return;
+  telemetry::RanksEvent e{.step = step, .time = seconds(), .sent_bytes = sent_bytes};
+  double longest = -1;
+  for (const Accord& rank : accord.ranks) {
+    const double busy = rank.seconds - (std::isfinite(rank.waited) ? rank.waited : 0);
+    if (busy > longest) longest = busy, e.slowest = std::int64_t(e.seconds.size());
+    e.seconds.push_back(float(rank.seconds)), e.waited.push_back(float(rank.waited));
   }
   metrics_.emit(e);
 }

@@ -5,6 +5,7 @@
 #include "octet/telemetry/metrics_writer.hpp"
 #include "octet/telemetry/outlier.hpp"
 #include "octet/telemetry/tensorboard/board_writer.hpp"
+#include "octet/train/run/accord.hpp"
 #include "octet/train/run/console.hpp"
 #include "octet/train/step/readout.hpp"
 
@@ -13,7 +14,7 @@ namespace octet::train {
 /// All outputs of a run while it trains: metrics.jsonl, TensorBoard's files, the console. Owns the run's clock.
 class Recorder {
  public:
-  /// Opens metrics.jsonl of the run's folder. Throws IoError.
+  /// Opens metrics.jsonl of the run's folder, "": nothing is written. Throws IoError.
   Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind);
 
   /// Forgets the events of an earlier attempt that left no checkpoint.
@@ -22,19 +23,21 @@ class Recorder {
   void start_clock(double elapsed);
   /// Seconds since the beginning of the run, without the time between a stop and its resumption.
   double seconds() const;
-  /// From now on TensorBoard's files get every event; `step` is the next one.
-  void open_board(std::span<const telemetry::QuantizerFacts>, std::int64_t step, std::int64_t skipped);
+  /// From now on TensorBoard's files get every event; they begin with the plan. `step` is the next one.
+  void open_board(const telemetry::RunFacts&, std::int64_t step, std::int64_t skipped);
 
   /// A line of the record, not shown. Throws IoError.
   void incident(std::int64_t step, const std::string& kind, const std::string& text);
   /// The same, shown as a warning.
   void warn(std::int64_t step, const std::string& kind, const std::string& text);
-  /// `path`: where a value that is not finite appeared first, or "".
-  void skipped(std::int64_t step, const std::string& path, const optim::LossScale::Move&);
+  /// `path`: where a value that is not finite appeared first, or ""; `rank`: on which of several, or -1.
+  void skipped(std::int64_t step, const std::string& path, int rank, const optim::LossScale::Move&);
   /// An event if the loss scale moves.
   void loss_scale(std::int64_t step, const optim::LossScale::Move&);
   void scales(std::int64_t step, const Readout&);
   void health(std::int64_t step, const Readout&);
+  /// `sent_bytes`: by each rank in the step.
+  void ranks(std::int64_t step, const Accord&, std::int64_t sent_bytes);
   /// Adds time and the distances from earlier losses and norms.
   void step(telemetry::StepEvent, const telemetry::LineContext&);
   void evaluation(telemetry::EvalEvent, const std::string& line);

@@ -12,6 +12,38 @@ namespace {
 
 constexpr const char* new_run = "start a new run without --resume";
 
+std::int64_t ranks_of(const RunConfig& c) { return std::max<std::int64_t>(c.ranks.data, 1); }
+std::int64_t sequences_per_rank(const RunConfig& c) { return c.train.batch * c.train.accumulate; }
+
+// Numbers of ranks among which n sequences can be divided.
+std::string divisors_text(std::int64_t n) {
+  std::vector<std::string> divisors;
+  for (std::int64_t d = 1; d <= std::min<std::int64_t>(n, 1024); ++d)
+    if (n % d == 0) divisors.push_back(to_text(d));
+  return joined(divisors);
+}
+
+// How `now` can have as many sequences per step: by train.accumulate alone, or by the largest micro-batch that is not larger than now.
+std::string split_text(const RunConfig& now, std::int64_t sequences) {
+  const std::int64_t ranks = ranks_of(now);
+  if (sequences % ranks != 0) return format("{} sequences need {} ranks", sequences, divisors_text(sequences));
+  const std::int64_t each = sequences / ranks;
+  std::int64_t batch = std::min(now.train.batch, each);
+  while (each % batch != 0) --batch;
+  if (batch == now.train.batch) return format("set train.accumulate = {}", each / batch);
+  return format("set train.batch = {} and train.accumulate = {}", batch, each / batch);
+}
+
+// Another number of ranks may divide a step otherwise, and has the same sequences in it.
+void require_same_step(const RunConfig& then, const RunConfig& now) {
+  const std::int64_t before = ranks_of(then) * sequences_per_rank(then), after = ranks_of(now) * sequences_per_rank(now);
+  if (before == after) return;
+  throw ConfigError(
+      format("ranks.data = {} (it was {}): a resumed run keeps its {} sequences per step, and {} ranks x train.batch = {} x "
+             "train.accumulate = {} are {}; {}",
+             ranks_of(now), ranks_of(then), before, ranks_of(now), now.train.batch, now.train.accumulate, after, split_text(now, before)));
+}
+
 }  // namespace
 
 std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
@@ -23,7 +55,11 @@ void require_same_run(const RunConfig& now, const std::string& text, const Manif
   } catch (const ConfigError& e) {
     throw DataError(format("{}; the checkpoint is of another version of octet: {}", e.what(), new_run));
   }
-  const std::vector<std::string> changeable = config::keys_that_may_change(now);
+  std::vector<std::string> changeable = config::keys_that_may_change(now);
+  if (ranks_of(then) != ranks_of(now)) {
+    require_same_step(then, now);
+    changeable.insert(changeable.end(), {"train.batch", "train.accumulate"});
+  }
   std::string wrong;
   for (const config::Difference& d : config::differences(then, now))
     if (std::find(changeable.begin(), changeable.end(), d.key) == changeable.end())

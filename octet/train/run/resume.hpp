@@ -13,7 +13,8 @@ namespace octet::train {
 std::string checkpoint_folder(const std::string& run_folder);
 
 /// Throws ConfigError naming the keys that differ from the checkpoint's and are fixed (config::OnResume), and DataError when the text is
-/// another one.
+/// another one. With another ranks.data, train.batch and train.accumulate may differ, too, if a step has as many sequences as before; else
+/// the ConfigError names values that give as many.
 void require_same_run(const RunConfig&, const std::string& text, const Manifest&, const std::string& checkpoint);
 
 /// The newest intact checkpoint; a warning names every newer one with its fault, and that sentence

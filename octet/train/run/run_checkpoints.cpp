@@ -1,9 +1,12 @@
 #include "octet/train/run/run_checkpoints.hpp"
 
+#include <algorithm>
 #include <new>
+#include <sstream>
 
 #include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
+#include "octet/parallel/host_values.hpp"
 #include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/run/gemm_algorithms_file.hpp"
 #include "octet/train/run/resume.hpp"
@@ -28,16 +31,18 @@ RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig
       stream_(stream),
       recorder_(recorder),
       contents_(std::move(contents)),
-      saver_(CheckpointStore(checkpoint_folder(folder)), config.keep, recorder.metrics()) {}
+      store_(checkpoint_folder(folder)) {}
 
 void RunCheckpoints::start_clock() { last_save_ = monotonic_seconds(); }
 
 std::string RunCheckpoints::restore(const Manifest& manifest) {
-  const std::string from = CheckpointStore(checkpoint_folder(folder_)).path(manifest.step);
-  const auto file = io::SafetensorsFile::open(from + "/" + CheckpointStore::state_file, io::Link::refuse);
+  const std::string from = store_.path(manifest.step);
+  std::vector<std::string> names;
+  for (const Manifest::File& file : manifest.files) names.push_back(file.name);
+  const StateFiles files(from, names);
   std::string converted;
   for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
-    Restore visitor(stream_, file, mode);
+    Restore visitor(stream_, files, mode);
     contents_.state(visitor);
     visitor.finish();
     converted = text_of(visitor.conversions(), manifest.step);
@@ -54,23 +59,88 @@ bool RunCheckpoints::due(std::int64_t step) {
   if (config_.every > 0 && step > 0 && step % config_.every == 0) due_ = true;
   if (config_.minutes > 0 && monotonic_seconds() - last_save_ >= 60 * config_.minutes) due_ = true;
   if (take_save_request()) due_ = true;
-  return due_ && !saver_.busy();
+  return due_;
 }
 
 void RunCheckpoints::save(std::int64_t step) {
   due_ = false, last_save_ = monotonic_seconds();
+  if (!contents_.divided && !leads()) return void(saved_step_ = step);
   Snapshot snapshot;
-  if (!take_snapshot(snapshot, step)) return;
-  saver_.save(std::move(snapshot));
-  saved_step_ = step;
+  const bool taken = take_snapshot(snapshot, step);
+  if (contents_.divided) save_part(std::move(snapshot), taken);
+  else if (taken) save_whole(std::move(snapshot));
+}
+
+bool RunCheckpoints::all_ranks(bool own) {
+  const double number = own;
+  const std::vector<double> all = parallel::gathered(stream_, *contents_.ranks, std::span(&number, 1));
+  return std::ranges::all_of(all, [](double n) { return n != 0; });
+}
+
+void RunCheckpoints::save_whole(Snapshot snapshot) {
+  saved_step_ = snapshot.step;
+  auto whole = std::make_shared<const Snapshot>(std::move(snapshot));
+  saver_.begin(whole->step, [this, whole] {
+    recorder_.metrics().make_durable();  // before the checkpoint gets its name, since the state holds its length
+    store_.write(*whole);
+    store_.retain(whole->step, config_.keep);
+  });
+}
+
+// Every rank into its own file, once all have a snapshot and there is a folder.
+void RunCheckpoints::save_part(Snapshot snapshot, bool taken) {
+  const std::int64_t step = snapshot.step;
+  if (!all_ranks(taken && prepare(step))) return;
+  saved_step_ = written_step_ = step;
+  auto part = std::make_shared<const Snapshot>(std::move(snapshot));
+  saver_.begin(step, [this, part] { own_file_ = store_.write_file(*part, contents_.ranks->rank()); });
+}
+
+bool RunCheckpoints::prepare(std::int64_t step) {
+  if (!leads()) return true;
+  try {
+    store_.prepare(step);
+  } catch (const IoError& e) {
+    return not_saved(step, e.what()), false;
+  }
+  return true;
+}
+
+bool RunCheckpoints::commit() {
+  if (written_step_ < 0) return false;
+  const auto result = saver_.result();
+  const std::string error = result ? result->error : "it was not written";
+  const std::string own =
+      error.empty() ? format("{} {} {}", own_file_.bytes, own_file_.checksum.high, own_file_.checksum.low) : "! " + error;
+  const std::vector<std::string> texts = parallel::gathered(stream_, *contents_.ranks, own);
+  const std::int64_t step = std::exchange(written_step_, -1);
+  std::vector<Manifest::File> files;
+  for (std::size_t r = 0; r < texts.size(); ++r) {
+    Manifest::File file{.name = state_file_name(int(r))};
+    if (std::istringstream(texts[r]) >> file.bytes >> file.checksum.high >> file.checksum.low) files.push_back(file);
+    else if (leads()) not_saved(step, format("rank {}: {}", r, texts[r].substr(std::min<std::size_t>(2, texts[r].size()))));
+  }
+  if (files.size() < texts.size()) saved_step_ = -1;
+  if (!leads()) return true;
+  if (files.size() == texts.size()) write_manifest(step, std::move(files));
+  else store_.abandon(step);
+  return true;
+}
+
+void RunCheckpoints::write_manifest(std::int64_t step, std::vector<Manifest::File> files) {
+  saver_.begin(step, [this, step, files = std::move(files)] {
+    recorder_.metrics().make_durable();
+    store_.commit({.step = step, .config = contents_.config, .text = contents_.text, .file = nullptr}, files);
+    store_.retain(step, config_.keep);
+  });
 }
 
 bool RunCheckpoints::take_snapshot(Snapshot& snapshot, std::int64_t step) {
   try {
-    Capture capture(stream_);
+    Capture capture(stream_, leads() ? Capture::What::all : Capture::What::slices);
     contents_.state(capture);
     snapshot = capture.take();
-    store_gemm_algorithms(folder_, stream_.device());  // now with the forms of evaluation
+    if (leads()) store_gemm_algorithms(folder_, stream_.device());  // now with the forms of evaluation
   } catch (const IoError& e) {
     return not_saved(step, e.what()), false;
   } catch (const std::bad_alloc&) {
@@ -81,17 +151,21 @@ bool RunCheckpoints::take_snapshot(Snapshot& snapshot, std::int64_t step) {
 }
 
 void RunCheckpoints::save_last(std::int64_t step) {
-  if (saved_step_ == step) return;
+  const bool saved = saved_step_ == step;
+  if (contents_.divided ? all_ranks(saved) : saved) return;
   save(step);
   finish();
 }
 
 void RunCheckpoints::finish() {
   saver_.wait();
+  commit();
+  saver_.wait();
   report();
 }
 
 void RunCheckpoints::report() {
+  if (written_step_ >= 0) return;  // commit() reads it
   const auto result = saver_.result();
   if (!result || result->error.empty()) return;
   saved_step_ = -1;

@@ -3,18 +3,24 @@
 #include <functional>
 
 #include "octet/train/checkpoint/saver.hpp"
+#include "octet/train/checkpoint/store.hpp"
 #include "octet/train/run/recorder.hpp"
 #include "octet/train/run/run_config.hpp"
 
 namespace octet::train {
 
 /// The checkpoints of one run: schedule, saving in the background, failures, restoring.
+///
+/// Of several ranks the first one writes. Where variables are divided, each rank writes its slices into a file of its own, and the first
+/// one commits them together; save(), commit(), save_last() and finish() are then called by all ranks alike.
 class RunCheckpoints {
  public:
   /// The contents of a checkpoint.
   struct Contents {
     std::function<void(StateVisitor&)> state;
     std::string config, text;  // as in Manifest
+    comm::Communicator* ranks = nullptr;
+    bool divided = false;  // variables are divided among them
   };
   /// `folder`: of the run. Stream and recorder outlive this.
   RunCheckpoints(const std::string& folder, const CheckpointConfig&, Stream&, Recorder&, Contents);
@@ -25,8 +31,12 @@ class RunCheckpoints {
   /// Time since the last checkpoint counts from now on.
   void start_clock();
 
-  /// Whether a checkpoint of this step is due and can be written now. Reports an earlier one that failed.
+  /// Whether a checkpoint of this step is due. Reports an earlier one that failed.
   bool due(std::int64_t step);
+  /// Whether this rank is still writing.
+  bool busy() const { return saver_.busy(); }
+  /// When no rank is busy(): begins to commit files that all have written. Whether there were some.
+  bool commit();
   /// Copies the state of `step` and begins to write it. A failure is an incident in the record, and training continues.
   void save(std::int64_t step);
   /// save(), unless the step has one already, and waits until nothing is being written.
@@ -35,6 +45,12 @@ class RunCheckpoints {
   void finish();
 
  private:
+  bool leads() const { return contents_.ranks->rank() == 0; }
+  bool all_ranks(bool own);
+  void save_whole(Snapshot);
+  void save_part(Snapshot, bool taken);
+  bool prepare(std::int64_t step);
+  void write_manifest(std::int64_t step, std::vector<Manifest::File>);
   bool take_snapshot(Snapshot&, std::int64_t step);
   void report();
   void not_saved(std::int64_t step, const std::string& why);
@@ -46,8 +62,11 @@ class RunCheckpoints {
   Contents contents_;
   double last_save_ = 0;  // by the machine's clock
   bool due_ = false;
-  std::int64_t saved_step_ = -1;  // of the newest checkpoint, good or being written
-  CheckpointSaver saver_;         // last: it uses the recorder
+  std::int64_t saved_step_ = -1;    // of the newest checkpoint, good or being written
+  std::int64_t written_step_ = -1;  // of files of ranks that are not committed
+  Manifest::File own_file_;         // of these
+  CheckpointStore store_;
+  CheckpointSaver saver_;  // last: it uses the recorder
 };
 
 }  // namespace octet::train

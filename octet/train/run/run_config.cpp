@@ -1,5 +1,7 @@
 #include "octet/train/run/run_config.hpp"
 
+#include <algorithm>
+
 #include "octet/machine/machine.hpp"
 
 namespace octet::train {
@@ -56,6 +58,8 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("train", train, "how long and in which portions");
   v.section("optim", optim, "AdamW");
   v.section("loss_scale", loss_scale, "factor of the loss, for gradients of activations that a narrow format would lose");
+  v.section("ranks", ranks, "processes or threads that train one model together");
+  v.section("comm", comm, "what ranks exchange, and how");
   v.section("checkpoint", checkpoint, "when to save the state of the run", may_change);
   v.section("telemetry", telemetry, "outputs while it trains", may_change);
   for (const char* key : {"train.eval_every", "train.eval_tokens", "train.average"})
@@ -64,16 +68,22 @@ void RunConfig::fields(config::FieldVisitor& v) {
     v.idle(format("loss_scale.{}", key),
            loss_scale.mode == optim::LossScaleConfig::Mode::automatic && !scaling::has_narrow_range(recipe.recipe),
            format("loss_scale.mode is \"auto\", and gradients of activations have a wide range under {}", recipe.recipe));
+  const bool alone = ranks.data == 1;
+  for (const char* key : {"comm.gradients", "comm.mu_growth", "ranks.limit_seconds"})
+    v.idle(key, alone, "ranks.data = 1: there is one rank");
+  v.idle("comm.mu_growth", !comm.has_mu(optim.storage().gradients),
+         format("gradients travel as {}", parallel::wire_of(comm.gradients, optim.storage().gradients)));
   // The machine is asked only where it matters.
   const auto on_cpu = [&] { return device == "cpu" || (device == "auto" && machine::device_named(device) == Device::cpu); };
   v.idle("optim.offload", optim.offload && on_cpu(), "on the CPU everything is in the host's memory");
 }
 
 std::int64_t RunConfig::tokens_per_step() const {
-  const std::int64_t sequences = train.batch * train.accumulate;  // each at most 2^16
+  const std::int64_t sequences = train.batch * train.accumulate * std::max<std::int64_t>(ranks.data, 1);  // 2^16, 2^16 and 2^10 at most
   if (data.sequence_length > most_counted / sequences)
-    throw ConfigError(format("train.batch = {} x train.accumulate = {} x data.sequence_length = {}: a step has at most 2^53 tokens",
-                             train.batch, train.accumulate, data.sequence_length));
+    throw ConfigError(
+        format("train.batch = {} x train.accumulate = {} x ranks.data = {} x data.sequence_length = {}: a step has at most 2^53 tokens",
+               train.batch, train.accumulate, std::max<std::int64_t>(ranks.data, 1), data.sequence_length));
   return sequences * data.sequence_length;
 }
 
@@ -96,7 +106,10 @@ EngineConfig engine_config(const RunConfig& c) {
           .loss_scale = c.loss_scale,
           .sequence = c.data.sequence_length,
           .average = c.train.average > 0,
-          .document_mask = c.data.document_mask};
+          .document_mask = c.data.document_mask,
+          .comm = c.comm,
+          .ranks = c.ranks,
+          .planned_ranks = int(std::max<std::int64_t>(c.ranks.data, 1))};
 }
 
 }  // namespace octet::train

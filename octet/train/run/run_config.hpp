@@ -3,6 +3,7 @@
 #include "octet/data/data_config.hpp"
 #include "octet/optim/adamw.hpp"
 #include "octet/optim/loss_scale.hpp"
+#include "octet/parallel/ranks_config.hpp"
 #include "octet/scaling/precision.hpp"
 #include "octet/train/run/model_config.hpp"
 #include "octet/train/step/engine.hpp"
@@ -56,12 +57,14 @@ struct RunConfig {
   LoopConfig train;
   optim::AdamWConfig optim;
   optim::LossScaleConfig loss_scale;
+  parallel::RanksConfig ranks;
+  parallel::CommConfig comm;
   CheckpointConfig checkpoint;
   TelemetryConfig telemetry;
 
   void fields(config::FieldVisitor&);
 
-  /// Throws ConfigError where there are more than 2^53.
+  /// On all ranks; ranks.data = 0 counts as one. Throws ConfigError where there are more than 2^53.
   std::int64_t tokens_per_step() const;
   /// Steps of the run, or 0 when only its time is known. Throws ConfigError when it has no end, or an empty one.
   std::int64_t steps() const;

@@ -13,6 +13,7 @@
 #include "octet/base/path.hpp"
 #include "octet/io/new_folder.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/train/run/planned_work.hpp"
 
 namespace octet::train {
 namespace {
@@ -76,6 +77,14 @@ telemetry::MemoryUse memory_use_of(const MemoryPeak& peak) {
   return out;
 }
 
+telemetry::RanksFacts ranks_facts_of(const RunConfig& c, const DryRun& dry) {
+  telemetry::RanksFacts out{.wanted = c.ranks.data, .started = std::max<std::int64_t>(c.ranks.data, 1), .planned = promised_part(dry.step)};
+  if (out.started > 1) out.gradients = parallel::name(parallel::wire_of(c.comm.gradients, c.optim.storage().gradients));
+  for (std::size_t i = 0; i < dry.sent.size(); ++i)
+    if (dry.sent[i].calls > 0) out.sent.push_back({std::string(name(comm::Collective(i))), dry.sent[i].calls, dry.sent[i].bytes});
+  return out;
+}
+
 telemetry::RunFacts facts_of(const RunConfig& c, const models::ModelShape& s, const DryRun& dry) {
   telemetry::RunFacts f;
   f.recipe = c.recipe.recipe, f.name = c.name.empty() ? f.recipe : c.name, f.seed = c.seed;
@@ -90,6 +99,7 @@ telemetry::RunFacts facts_of(const RunConfig& c, const models::ModelShape& s, co
   for (const auto& slot : dry.quantizers)
     f.quantizers.push_back({slot.path, std::string(name(slot.operand)), to_text(slot.format), to_text(slot.block)});
   f.memory = memory_use_of(dry.memory);
+  f.ranks = ranks_facts_of(c, dry);
   f.flops_per_step = dry.step.flops, f.tokens_per_step = c.tokens_per_step(), f.steps = c.steps();
   f.started = now_utc();
   f.config_json = config::to_json_text(c);

@@ -22,6 +22,8 @@ void store_companions(const std::string& run_folder, const models::Companions&);
 /// `config` as a run in that folder needs it: its model is described by model_folder(), where that has a config.json.
 RunConfig stored_model(RunConfig config, const std::string& run_folder);
 
+/// The part of it about ranks: those of the configuration, and their plan.
+telemetry::RanksFacts ranks_facts_of(const RunConfig&, const DryRun&);
 /// The contents of run.json before the first step.
 telemetry::RunFacts facts_of(const RunConfig&, const models::ModelShape&, const DryRun&);
 

@@ -6,6 +6,7 @@
 
 #include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
+#include "octet/comm/threads/threads.hpp"
 #include "octet/data/corpus.testing.hpp"
 #include "octet/io/safetensors_file.hpp"
 #include "octet/train/run/resume.hpp"
@@ -37,6 +38,22 @@ struct Runs {
   Outcome train(const std::string& resume = "") const {
     const Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
     return Trainer(config, corpus, {.console = Console::Kind::quiet, .resume = resume}).run();
+  }
+  /// The same on ranks that are threads; the outcome of rank 0. `opened` sees each rank's trainer before it trains.
+  template <class Opened>
+  Outcome train_on(int ranks, const std::string& resume, const Opened& opened) const {
+    Outcome first;
+    comm::run_on_threads({.ranks = ranks, .limit_seconds = 60}, [&](comm::Communicator& c) {
+      const Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
+      Trainer trainer(config, corpus, {.console = Console::Kind::quiet, .resume = resume, .ranks = &c, .ranks_here = ranks});
+      opened(c.rank(), trainer);
+      Outcome outcome = trainer.run();
+      if (c.rank() == 0) first = std::move(outcome);
+    });
+    return first;
+  }
+  Outcome train_on(int ranks, const std::string& resume = "") const {
+    return train_on(ranks, resume, [](int, Trainer&) {});
   }
   std::string copy_of(const std::string& run, const std::string& name) const {
     std::filesystem::copy(run, scratch.at(name), std::filesystem::copy_options::recursive);

@@ -23,7 +23,7 @@ TEST(StepHistory, KeepsBoundedMeansOfALongRun) {
     std::size_t values = 0;
     bool restoring() const override { return false; }
     void state(std::string_view, const Tensor&) override {}
-    void state(std::string_view, const Stored&, Tiny) override {}
+    void state(std::string_view, const StoredSlice&, Tiny) override {}
     void state(std::string_view, std::int64_t&) override { ++values; }
     void state(std::string_view, double&) override { ++values; }
     void state(std::string_view, std::vector<double>& v) override { values += v.size(); }

@@ -1,5 +1,6 @@
 #include "octet/train/run/trainer.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "octet/base/clock.hpp"
@@ -10,13 +11,16 @@
 #include "octet/config/write.hpp"
 #include "octet/machine/limits.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/cpu/threads.hpp"
+#include "octet/parallel/host_values.hpp"
+#include "octet/train/run/call_log_file.hpp"
 #include "octet/train/run/first_gradient.hpp"
 #include "octet/train/run/gemm_algorithms_file.hpp"
+#include "octet/train/run/planned_work.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/models/hugging_face.hpp"
-#include "octet/train/run/stop.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/weights.hpp"
@@ -25,10 +29,12 @@ namespace octet::train {
 Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptions& options)
     : config_(config),
       corpus_(corpus),
+      ranks_(options.ranks != nullptr ? *options.ranks : self_),
       options_(options),
       held_out_(corpus.held_out(config.train.batch)),
-      steps_(config.steps()),
       average_loss_(NAN) {
+  require_ranks();
+  steps_ = config_.steps();
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
   const EngineConfig engine = engine_config(config_);
@@ -39,33 +45,67 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps);
   dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_native(dry_, config.recipe);
-  require_memory(dry_, machine::available_bytes(device), config.train);
+  require_memory(dry_, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);
   machine::machine_limits(device);  // measured while there is memory for it
-  engine_ = std::make_unique<Engine>(engine, device, machine::machine_target(device, config.deterministic));
+  engine_ = std::make_unique<Engine>(engine, device, machine::machine_target(device, config.deterministic), &ranks_);
+  require_alike();
   if (dry_.step.emulated_flops > 0)
     log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
   if (!run_.checkpoint) begin_weights();
   open_folder();
   loader_ = std::make_unique<data::Loader>(
       corpus.training(), data::Loader::Options{.rows = config.train.batch,
+                                               .stride = config.train.batch * ranks_.size(),
+                                               .offset = config.train.batch * ranks_.rank(),
                                                .seed = std::uint64_t(config.seed),
                                                .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
-  recorder_ = std::make_unique<Recorder>(run_.folder, engine_->precision.slots().slots(), options.console);
+  recorder_ = std::make_unique<Recorder>(leads() ? run_.folder : "", engine_->precision.slots().slots(),
+                                         leads() ? options.console : Console::Kind::quiet);
   checkpoints_ = std::make_unique<RunCheckpoints>(run_.folder, config_.checkpoint, engine_->stream, *recorder_,
                                                   RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
                                                                            .config = config::to_toml(config_),
-                                                                           .text = to_text(corpus.dataset().fingerprint())});
+                                                                           .text = to_text(corpus.dataset().fingerprint()),
+                                                                           .ranks = &ranks_,
+                                                                           .divided = engine_->divided_weights.has_value()});
   if (run_.checkpoint) restore();
   else begin_record();
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
 }
 
-// Before anything of the resumed run is changed.
+void Trainer::require_ranks() {
+  std::int64_t& wanted = config_.ranks.data;
+  ranks_wanted_ = wanted;
+  if (wanted != 0 && wanted != ranks_.size())
+    throw ConfigError(format("ranks.data = {}: {} {} started; start as many, or leave the key out", wanted, ranks_.size(),
+                             ranks_.size() == 1 ? "rank was" : "ranks were"));
+  if (!alone()) wanted = ranks_.size();
+}
+
+// Before the first step: ranks that compute or read otherwise would train another model, or wait forever.
+void Trainer::require_alike() {
+  if (alone()) return;
+  const telemetry::MachineFacts machine = facts_of(config_, engine_->model->shape(), dry_).machine;
+  const std::vector<parallel::Fact> facts = {{"configuration", to_text(data::checksum_of(config::to_toml(config_)))},
+                                             {"dataset", to_text(corpus_.dataset().fingerprint())},
+                                             {"program", machine::program_checksum()},
+                                             {"instruction set", std::string(cpu::name(cpu::isa()))},
+                                             {"run to resume", options_.resume},
+                                             {"type of GEMMs", machine.gemm_compute}};
+  parallel::require_same(engine_->stream, ranks_, facts);
+}
+
+// Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read the one that it has chosen.
 void Trainer::open_checkpoint() {
   const CheckpointStore store(checkpoint_folder(options_.resume));
-  run_.lock.emplace(options_.resume);
   std::vector<std::string> damaged;
-  run_.checkpoint = newest_good(store, &damaged);
+  if (leads()) {
+    run_.lock.emplace(options_.resume);
+    run_.checkpoint = newest_good(store, &damaged);
+  }
+  const Device device = machine::device_named(config_.device);
+  Stream stream(device, machine::machine_target(device));
+  const std::int64_t step = parallel::of_first(stream, ranks_, run_.checkpoint ? run_.checkpoint->step : -1);
+  if (!leads() && step >= 0) run_.checkpoint = store.manifest(step);
   for (const auto& sentence : damaged) run_.told.emplace_back("checkpoint", sentence);
   if (run_.checkpoint)
     require_same_run(config_, to_text(corpus_.dataset().fingerprint()), *run_.checkpoint, store.path(run_.checkpoint->step));
@@ -74,8 +114,15 @@ void Trainer::open_checkpoint() {
 void Trainer::open_folder() {
   telemetry::RunFacts& facts = run_.facts;
   facts = facts_of(config_, engine_->model->shape(), dry_);
+  facts.ranks.wanted = ranks_wanted_, facts.ranks.here = options_.ranks_here, facts.ranks.backend = options_.backend;
   facts.arm = options_.arm, facts.twin = int(options_.twin), facts.baseline = options_.baseline;
   if (!options_.baseline_folder.empty()) facts.gradient_cosine = NAN;  // until the first step
+  if (leads()) make_folder();
+  run_.folder = parallel::of_first(engine_->stream, ranks_, run_.folder);
+}
+
+void Trainer::make_folder() {
+  telemetry::RunFacts& facts = run_.facts;
   if (options_.resume.empty()) {
     run_.folder = make_run_folder(config_.output, facts.name);
     run_.lock.emplace(run_.folder);
@@ -137,9 +184,16 @@ double Trainer::progress(std::int64_t step) const {
 }
 
 bool Trainer::done() const {
-  if (stop_requested()) return true;
+  if (stopping()) return true;
   if (steps_ > 0 && at_.step >= steps_) return true;
-  return config_.train.max_seconds > 0 && recorder_->seconds() >= config_.train.max_seconds;
+  return alone() ? own_accord().out_of_time : accord_.out_of_time;
+}
+
+Accord Trainer::own_accord() const {
+  return {.stop = stop_requested(),
+          .save = checkpoints_->due(at_.step),
+          .saving = checkpoints_->busy(),
+          .out_of_time = config_.train.max_seconds > 0 && recorder_->seconds() >= config_.train.max_seconds};
 }
 
 bool Trainer::eval_due() const {
@@ -148,27 +202,31 @@ bool Trainer::eval_due() const {
 }
 
 Outcome Trainer::run() {
-  begin();
-  const telemetry::RunState state = settle(train());
+  const telemetry::RunState state = [&] {
+    const CallLogFile written_if_ranks_fail(run_.folder, ranks_);
+    begin();
+    return settle(train());
+  }();
   const telemetry::EndEvent end = end_event(state);
   recorder_->end(end);
   run_.facts.state = state;
-  telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
+  if (leads()) telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
   require_folder();
   if (state == telemetry::RunState::diverged) diverged();
-  return {run_.folder, state, end, engine_->stream.arena().peak()};
+  return {leads() ? run_.folder : "", state, end, engine_->stream.arena().peak()};
 }
 
 void Trainer::begin() {
   recorder_->start_clock(at_.elapsed);
   checkpoints_->start_clock();
-  if (config_.telemetry.tensorboard) recorder_->open_board(run_.facts.quantizers, at_.step + 1, at_.skipped);
+  if (config_.telemetry.tensorboard && leads()) recorder_->open_board(run_.facts, at_.step + 1, at_.skipped);
   for (const auto& [kind, text] : run_.told) recorder_->incident(at_.step, kind, text);
   runner_.emplace(*engine_);
+  accord_ = agree(engine_->stream, ranks_, own_accord());
   if (run_.checkpoint || engine_->precision.calibration_passes() == 0) return;
   const std::uint64_t sample = loader_->position();
   calibrated_ = runner_->calibrate(
-      config_.train.accumulate, [this] { return loader_->next(); }, stop_requested);
+      config_.train.accumulate, [this] { return loader_->next(); }, stopped_in_step());
   loader_->seek(sample);
 }
 
@@ -185,15 +243,15 @@ telemetry::RunState Trainer::train() {
 
 // The run's last results and files.
 telemetry::RunState Trainer::settle(telemetry::RunState state) {
-  if (state == telemetry::RunState::finished && !stop_requested()) evaluate_now(), evaluate_average();
+  if (state == telemetry::RunState::finished && !stopping()) evaluate_now(), evaluate_average();
   if (state == telemetry::RunState::finished && !result_is_finite()) state = telemetry::RunState::diverged;
-  if (stop_requested() && state == telemetry::RunState::finished) state = telemetry::RunState::stopped;
+  if (stopping() && state == telemetry::RunState::finished) state = telemetry::RunState::stopped;
   recorder_->finish_console();
   require_folder();
   end_trace();
   if (state == telemetry::RunState::diverged) return state;
   if (calibrated_) save_last(state);
-  if (options_.save_weights && config_.train.save_weights)
+  if (options_.save_weights && config_.train.save_weights && leads())
     save_weights(*engine_, run_.folder + "/weights", models::weights_dtype(companions_), companions_);
   return state;
 }
@@ -211,7 +269,9 @@ void Trainer::diverged() const {
 }
 
 void Trainer::save_if_due() {
-  if (!checkpoints_->due(at_.step) || !weights_are_finite()) return;
+  if (!accord_.saving && checkpoints_->commit()) return;
+  const bool due = alone() ? checkpoints_->due(at_.step) && !checkpoints_->busy() : accord_.save && !accord_.saving;
+  if (!due || !weights_are_finite()) return;
   at_.elapsed = recorder_->seconds();
   checkpoints_->save(at_.step);
 }
@@ -224,6 +284,7 @@ void Trainer::save_last(telemetry::RunState state) {
 }
 
 void Trainer::watch_folder() {
+  if (!leads()) return;
   const bool lost = !run_.lock->in_place();
   if (lost == folder_lost_) return;
   folder_lost_ = lost;
@@ -235,7 +296,7 @@ void Trainer::watch_folder() {
 
 // The end of a run whose folder was moved or removed must not look like that of one whose files are there.
 void Trainer::require_folder() const {
-  if (run_.lock->in_place()) return;
+  if (!leads() || run_.lock->in_place()) return;
   throw IoError(
       format("the run's folder {} was moved or removed while it trained, so its end after step {} was not saved; put it back, and resume "
              "from its last checkpoint with octet train --resume {}",
@@ -282,7 +343,7 @@ void Trainer::end_trace() {
 }
 
 void Trainer::one_step() {
-  const double begin = monotonic_seconds(), waited = loader_->wait_seconds();
+  const double begin = monotonic_seconds(), waited = loader_->wait_seconds(), exchanging = ranks_.seconds();
   const std::uint64_t sample = loader_->position();
   const std::vector<data::Batch> micro_batches = next_micro_batches();
   const std::int64_t step = at_.step + 1;
@@ -290,15 +351,21 @@ void Trainer::one_step() {
   const Work before = engine_->stream.work();
   const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step));
   Readout shown;
-  const bool whole =
-      runner_->run(micro_batches,
-                   {.learning_rate = rate, .measure = measured(step), .measure_next = measured(step + 1), .stopped = stop_requested}, [&] {
-                     at_.step = step;
-                     shown = read_out(*engine_);
-                     after_update(shown, micro_batches, measured(step));
-                   });
+  Work told;  // exchanges of the read-out, which no plan has
+  ranks_.set_step(step);
+  const bool whole = runner_->run(
+      micro_batches, {.learning_rate = rate, .measure = measured(step), .measure_next = measured(step + 1), .stopped = stopped_in_step()},
+      [&] {
+        at_.step = step;
+        const Work updated = engine_->stream.work();
+        shown = read_out(*engine_);
+        after_update(shown, micro_batches, measured(step));
+        told = engine_->stream.work() - updated;
+      });
   if (!whole) return loader_->seek(sample);
-  if (step == 1) store_gemm_algorithms(run_.folder, engine_->stream.device());
+  const telemetry::StepWork ran = promised_part(engine_->stream.work() - before - told);
+  if (!measured(step) && shown.step.skip == 0) keep_to_plan(ran);
+  if (step == 1 && leads()) store_gemm_algorithms(run_.folder, engine_->stream.device());
 
   telemetry::StepEvent e{.step = step,
                          .loss = double(shown.loss),
@@ -307,7 +374,12 @@ void Trainer::one_step() {
                          .skipped = shown.step.skip != 0};
   if (shown.loss_scale.now != 0) e.loss_scale = double(shown.loss_scale.now);
   e.param_norm = std::sqrt(shown.parameter_squares);
-  e.seconds = monotonic_seconds() - begin;
+  Accord own = own_accord();
+  own.seconds = monotonic_seconds() - begin;
+  own.waited = engine_->stream.apart_from_host() ? NAN : ranks_.seconds() - exchanging;
+  accord_ = agree(engine_->stream, ranks_, own);
+  if (measured(step)) recorder_->ranks(step, accord_, ran.sent_bytes);
+  e.seconds = accord_.seconds;
   e.time = recorder_->seconds();
   e.tokens = step * config_.tokens_per_step();
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;
@@ -315,6 +387,19 @@ void Trainer::one_step() {
   e.data_wait = loader_->wait_seconds() - waited;
   e.memory_bytes = std::int64_t(engine_->stream.arena().peak().total);
   record_step(e);
+}
+
+// Each rank compares; the first one notes it for the record.
+void Trainer::keep_to_plan(const telemetry::StepWork& ran) {
+  telemetry::RanksFacts& facts = run_.facts.ranks;
+  require_as_planned(ran, facts.planned, at_.step, ranks_.rank());
+  if (!leads() || facts.ran) return;
+  facts.ran = ran;
+  try {
+    telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
+  } catch (const IoError& e) {
+    recorder_->warn(at_.step, "folder", format("{}; the run continues, and writes the file at its end", e.what()));
+  }
 }
 
 // While the step's gradients and tables are still there.
@@ -325,7 +410,9 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   if (shown.step.skip != 0) {
     ++at_.skipped;
     if (!shown.loss_scale.moves()) ++at_.skipped_in_a_row;  // a lower scale may be the remedy
-    recorder_->skipped(at_.step, first_nonfinite(*engine_, micro_batches), shown.loss_scale);
+    int rank = -1;
+    const std::string path = nonfinite_path(micro_batches, rank);
+    recorder_->skipped(at_.step, path, rank, shown.loss_scale);
   } else {
     at_.skipped_in_a_row = 0;
   }
@@ -333,6 +420,17 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   if (measured && !std::isfinite(shown.parameter_squares)) weights_are_finite();
   if (averages(at_.step)) engine_->average->add(engine_->stream);
   else if (engine_->average) engine_->average->forget();
+}
+
+// Where a value that is not finite appeared first, on the first rank that finds one.
+std::string Trainer::nonfinite_path(std::span<const data::Batch> micro_batches, int& rank) {
+  const std::string own = first_nonfinite(*engine_, micro_batches);
+  if (alone()) return own;
+  const std::vector<std::string> paths = parallel::gathered(engine_->stream, ranks_, own);
+  const auto found = std::find_if(paths.begin(), paths.end(), [](const std::string& path) { return !path.empty(); });
+  if (found == paths.end()) return "";
+  rank = int(found - paths.begin());
+  return *found;
 }
 
 void Trainer::record_step(const telemetry::StepEvent& e) {
@@ -345,7 +443,8 @@ void Trainer::record_step(const telemetry::StepEvent& e) {
 
 void Trainer::keep_gradient() {
   if (!options_.keep_first_gradient && options_.baseline_folder.empty()) return;
-  const std::vector<float> flat = nn::flat_values(engine_->stream, engine_->parameters.gradients());
+  const std::vector<float> flat = engine_->flat_gradients();
+  if (!leads()) return;
   if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
   if (options_.baseline_folder.empty()) return;
   run_.facts.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);
@@ -354,7 +453,7 @@ void Trainer::keep_gradient() {
 
 void Trainer::evaluate_now() {
   if (!held_out_ || at_.last_eval_step == at_.step) return;
-  const Evaluation e = evaluate(*engine_, *held_out_, stop_requested);
+  const Evaluation e = evaluate(*engine_, *held_out_, stopped_in_step());
   if (!e.whole) return;
   at_.last_eval_step = at_.step;
   at_.eval_loss = e.loss;
@@ -367,7 +466,7 @@ bool Trainer::averages(std::int64_t step) const { return engine_->average && pro
 void Trainer::evaluate_average() {
   if (!held_out_ || !engine_->average || engine_->average->count() == 0) return;
   const AveragedWeights averaged(engine_->stream, engine_->parameters, *engine_->average);
-  const Evaluation e = evaluate(*engine_, *held_out_, stop_requested);
+  const Evaluation e = evaluate(*engine_, *held_out_, stopped_in_step());
   if (!e.whole) return;
   average_loss_ = e.loss;
   recorder_->evaluation(

@@ -5,12 +5,14 @@
 
 #include "octet/data/loader.hpp"
 #include "octet/models/companions.hpp"
+#include "octet/train/run/accord.hpp"
 #include "octet/train/run/corpus.hpp"
 #include "octet/train/run/dry_run.hpp"
 #include "octet/train/run/progress.hpp"
 #include "octet/train/run/run_checkpoints.hpp"
 #include "octet/train/run/run_lock.hpp"
 #include "octet/train/run/step_tracer.hpp"
+#include "octet/train/run/stop.hpp"
 #include "octet/train/step/step.hpp"
 
 namespace octet::train {
@@ -25,15 +27,18 @@ struct Outcome {
 
 struct TrainOptions {
   Console::Kind console = Console::Kind::automatic;
-  bool save_weights = true;          // the final weights as a Hugging Face folder, `weights` in the run's
-  bool save_finished = true;         // a checkpoint at the end of a run, by which it may be trained for longer
-  std::string resume{};              // folder of a run to resume; empty: a new one
-  std::string arm{};                 // of a comparison
-  std::int64_t twin = 0;             // nn::Parameters::nudge: number of this twin of a run; 0: none
-  std::string baseline{};            // arm of the run that this one is compared with, or ""
-  std::string baseline_folder{};     // of that run, which stored its first gradient: run.json then has the cosine with this run's
-  bool keep_first_gradient = false;  // for such runs
-  std::int64_t trace_steps = 0;      // of a GPU, traced into StepTracer::file_name of the run's folder
+  bool save_weights = true;             // the final weights as a Hugging Face folder, `weights` in the run's
+  bool save_finished = true;            // a checkpoint at the end of a run, by which it may be trained for longer
+  std::string resume{};                 // folder of a run to resume; empty: a new one
+  std::string arm{};                    // of a comparison
+  std::int64_t twin = 0;                // nn::Parameters::nudge: number of this twin of a run; 0: none
+  std::string baseline{};               // arm of the run that this one is compared with, or ""
+  std::string baseline_folder{};        // of that run, which stored its first gradient: run.json then has the cosine with this run's
+  bool keep_first_gradient = false;     // for such runs
+  std::int64_t trace_steps = 0;         // of a GPU, traced into StepTracer::file_name of the run's folder
+  comm::Communicator* ranks = nullptr;  // that train this model together, this one among them; null: it is alone
+  int ranks_here = 1;                   // of these on this machine, which share its memory
+  std::string backend{};                // by which they exchange tensors, for run.json
 };
 
 /// The folder of a run that this process trains in, held by its lock, and the facts in run.json.
@@ -48,6 +53,9 @@ struct OpenRun {
 /// One training run from its configuration to its end: makes the run's folder, trains, evaluates, saves. Recorder reports and
 /// RunCheckpoints stores it. A resumed run continues as if it had never stopped: on the same device, with the same number of threads,
 /// bit for bit.
+///
+/// Each of several ranks has a trainer. The first one owns the run's folder: it alone reports, saves and warns, and the others' outcome has
+/// no folder. All of them read checkpoints.
 class Trainer {
  public:
   /// Plans the run and binds its memory; with TrainOptions::resume, brings back its newest good checkpoint. Throws ConfigError, DataError,
@@ -62,8 +70,18 @@ class Trainer {
   Engine& engine() { return *engine_; }
 
  private:
+  bool leads() const { return ranks_.rank() == 0; }
+  bool alone() const { return ranks_.size() == 1; }
+  /// Asked in the middle of a step, which only a rank that is alone may leave.
+  bool (*stopped_in_step() const)() { return alone() ? stop_requested : nullptr; }
+  bool stopping() const { return alone() ? stop_requested() : accord_.stop; }
+  void require_ranks();
+  void require_alike();
+  Accord own_accord() const;
+  std::string nonfinite_path(std::span<const data::Batch> micro_batches, int& rank);
   void open_checkpoint();
   void open_folder();
+  void make_folder();
   void require_model(const EngineConfig&);  // before memory is allocated and a folder is made
   void begin_weights();
   void begin_record();
@@ -80,6 +98,7 @@ class Trainer {
   void after_update(const Readout&, std::span<const data::Batch> micro_batches, bool measured);
   void traced_step();
   void end_trace();
+  void keep_to_plan(const telemetry::StepWork& ran);
   void record_step(const telemetry::StepEvent&);
   bool averages(std::int64_t step) const;  // whether the weights after that step count
   void evaluate_now();
@@ -97,9 +116,11 @@ class Trainer {
 
   RunConfig config_;
   const Corpus& corpus_;
+  comm::SelfCommunicator self_;
+  comm::Communicator& ranks_;
   TrainOptions options_;
   std::optional<data::EvalBatches> held_out_;
-  std::int64_t steps_;
+  std::int64_t steps_, ranks_wanted_;  // ranks.data as configured
   models::Companions companions_;
   OpenRun run_;
   DryRun dry_;
@@ -109,6 +130,7 @@ class Trainer {
   std::optional<StepRunner> runner_;
   std::optional<StepTracer> tracer_;
   Progress at_;
+  Accord accord_;
   double average_loss_;     // held-out loss of the averaged weights
   bool calibrated_ = true;  // false: stopped before the first step, and there is nothing to save yet
   bool folder_lost_ = false;

@@ -2,10 +2,13 @@
 
 #include <optional>
 
+#include "octet/comm/self/self.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/nn/parameters.hpp"
 #include "octet/optim/adamw.hpp"
 #include "octet/optim/loss_scale.hpp"
+#include "octet/parallel/divided_weights.hpp"
+#include "octet/parallel/gradient_sums.hpp"
 #include "octet/tensor/replay.hpp"
 #include "octet/train/step/weight_average.hpp"
 
@@ -21,13 +24,17 @@ struct EngineConfig {
   std::int64_t sequence = 0;                    // longest sequence
   bool average = false;                         // weights are averaged over some steps
   bool document_mask = false;                   // batches tell where documents begin, and the model keeps them apart
+  parallel::CommConfig comm = {};               // of several ranks
+  parallel::RanksConfig ranks = {};             // its stage of ZeRO
+  int planned_ranks = 1;                        // of the data axis, in a dry run
 };
 
 /// A model with its precision, parameters and optimizer on one stream: everything that one training step acts on. Built the same way on
 /// the CPU and, for a dry run, on the null device. Weights are undefined until initialized or loaded.
 class Engine {
  public:
-  Engine(const EngineConfig&, Device, Target);
+  /// `ranks`: of the data axis, which must outlive the engine; null: this one alone.
+  Engine(const EngineConfig&, Device, Target, comm::Communicator* ranks = nullptr);
 
   Stream stream;
   scaling::Precision precision;
@@ -36,7 +43,9 @@ class Engine {
   std::optional<optim::AdamW> optimizer;
   std::optional<optim::LossScale> loss_scale;
   std::optional<WeightAverage> average;
-  Replay micro_steps;  // forward and backward of a micro-batch
+  std::optional<parallel::GradientSums> gradient_sums;      // of several ranks
+  std::optional<parallel::DividedWeights> divided_weights;  // from stage 1 of ZeRO on
+  Replay micro_steps;                                       // forward and backward of a micro-batch
 
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
   nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }
@@ -44,17 +53,31 @@ class Engine {
   Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
   void measure_parameters();
+  /// The ranks that train this model, each on its own batches.
+  comm::Communicator& ranks() { return *ranks_; }
   /// Before forward and backward of each micro-batch of training.
-  void begin_micro_batch() { parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{}); }
+  void begin_micro_batch(const parallel::GradientSums::MicroBatch&);
+  /// A number that differs where the work of micro-batches does, by their places.
+  std::int64_t form_of(const parallel::GradientSums::MicroBatch& m) const {
+    return gradient_sums ? 1 + m.first + 2 * m.last + 4 * m.exchanges : 0;
+  }
+  /// All gradients of this step as one row, in the order of parameters. All ranks call it.
+  std::vector<float> flat_gradients();
   /// f32 [1], or empty unless documents are masked: the factor by which gradients of this step are too small, since they were made for the
   /// number of tokens in its batches, and not of targets.
   Tensor gradient_factor() const { return gradient_factor_; }
+  /// Measures gradients and updates all weights, on all ranks.
+  void update(double learning_rate);
+  /// After masters got other values than by an update: what modules read becomes equal to them.
+  void publish_weights();
   /// The factor of the loss of a batch when a step has so many tokens.
   nn::LossFactor loss_factor(std::int64_t tokens) const { return {1.0f / float(tokens), loss_scale ? loss_scale->scale() : Tensor{}}; }
   /// Everything that the next step depends on; after restoring it, a StepRunner makes the rest.
   void visit_state(StateVisitor&);
 
  private:
+  comm::SelfCommunicator self_;
+  comm::Communicator* ranks_;
   Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "octet/parallel/host_values.hpp"
 #include "octet/train/step/step.hpp"
 
 namespace octet::train {
@@ -25,10 +26,15 @@ Evaluation evaluate_batch(Engine& e, const data::Batch& batch) {
 
 Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)()) {
   Evaluation total;
-  for (std::uint64_t i = 0; i < batches.size(); ++i) {
+  for (auto i = std::uint64_t(e.ranks().rank()); i < batches.size(); i += std::uint64_t(e.ranks().size())) {
     if (stopped != nullptr && stopped()) return {.whole = false};
     const Evaluation part = run(e, batches[i], {});
     total.loss += part.loss, total.tokens += part.tokens;
+  }
+  if (e.ranks().size() > 1) {
+    double loss = 0;
+    for (const double part : parallel::gathered(e.stream, e.ranks(), std::span(&total.loss, 1))) loss += part;
+    total.loss = loss, total.tokens = parallel::total(e.stream, e.ranks(), total.tokens);
   }
   total.loss /= double(std::max<std::int64_t>(total.tokens, 1));
   return total;

@@ -114,7 +114,8 @@ class FirstMoments final : public StateVisitor {
   explicit FirstMoments(Stream& stream) : stream_(stream) {}
   bool restoring() const override { return false; }
   void state(std::string_view, const Tensor&) override {}
-  void state(std::string_view name, const Stored& s, Tiny) override {
+  void state(std::string_view name, const StoredSlice& slice, Tiny) override {
+    const Stored& s = slice.stored;
     if (!name.ends_with(".m")) return;
     const std::vector<float> values = nn::flat_values(stream_, std::vector{s});
     all.insert(all.end(), values.begin(), values.end());

@@ -4,6 +4,7 @@
 
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 #include "octet/ops/quantize/health.hpp"
+#include "octet/parallel/host_values.hpp"
 
 namespace octet::train {
 namespace {
@@ -16,11 +17,12 @@ constexpr scaling::Pass of_micro_batch(bool measured) {
   return {.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch, .count = measured, .measure_noise = measured};
 }
 
-// Tokens of a step per target of it.
-float tokens_per_target(std::span<const data::Batch> micro_batches, std::int64_t tokens) {
+// Tokens of a step per target of it, on all ranks.
+float tokens_per_target(Engine& e, std::span<const data::Batch> micro_batches, std::int64_t tokens) {
   std::int64_t targets = 0;
   for (const auto& batch : micro_batches)
     targets += std::count_if(batch.targets.begin(), batch.targets.end(), [](std::int32_t target) { return target >= 0; });
+  if (e.ranks().size() > 1) targets = parallel::total(e.stream, e.ranks(), targets);
   return float(double(tokens) / double(std::max<std::int64_t>(targets, 1)));
 }
 
@@ -43,22 +45,29 @@ models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region regio
   return {tokens, targets, batch.length, starts};
 }
 
-StepRunner::StepRunner(Engine& engine) : engine_(engine) { quantize_weights(true); }
+StepRunner::StepRunner(Engine& engine) : engine_(engine) {
+  engine_.publish_weights();
+  quantize_weights(true);
+}
 
 bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptions& options, const std::function<void()>& read) {
-  const std::int64_t tokens = tokens_of(micro_batches);
+  const std::int64_t tokens = tokens_of(micro_batches) * engine_.ranks().size();
   for (const auto& batch : micro_batches) {
     if (options.stopped != nullptr && options.stopped()) {
       engine_.precision.slots().clear_measurements(engine_.stream);
       quantize_weights_again();
       return false;
     }
-    run_micro_batch(batch, tokens, options.measure);
+    run_micro_batch(batch, {.tokens = tokens,
+                            .measured = options.measure,
+                            .place = {.first = &batch == &micro_batches.front(), .last = &batch == &micro_batches.back()}});
   }
+  if (engine_.gradient_sums && !engine_.stream.apart_from_host()) engine_.gradient_sums->require_done();
   if (const Tensor factor = engine_.gradient_factor()) {
-    const float value = tokens_per_target(micro_batches, tokens);
+    const float value = tokens_per_target(engine_, micro_batches, tokens);
     octet::upload(engine_.stream, &value, factor);
   }
+  sum_results();
   update(options);
   if (read) read();
   engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
@@ -74,32 +83,46 @@ bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Ba
     if (stopped != nullptr && stopped()) return false;
     if (i < accumulate) read.push_back(next());
     const data::Batch& batch = read[std::size_t(i % accumulate)];
-    run_micro_batch(batch, accumulate * batch.rows * batch.length, false);
+    run_micro_batch(
+        batch,
+        {.tokens = accumulate * batch.rows * batch.length * engine_.ranks().size(), .measured = false, .place = {.exchanges = false}});
+    sum_maxima();
     engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
     quantize_weights_again();
   }
   return true;
 }
 
-void StepRunner::run_micro_batch(const data::Batch& batch, std::int64_t tokens, bool measured) {
+void StepRunner::run_micro_batch(const data::Batch& batch, const MicroBatch& m) {
   Engine& e = engine_;
-  const scaling::Pass pass = of_micro_batch(measured);
+  const scaling::Pass pass = of_micro_batch(m.measured);
   const Scope micro_batch(e.stream, pass.keep);
   const models::TokenBatch on_device = upload(e.stream, batch, pass.keep);
-  e.begin_micro_batch();
-  e.micro_steps.run(e.stream, {batch.rows, batch.length, tokens, measured}, [&] {
-    e.model->forward(e.stream, on_device, pass, e.loss_sums(), e.loss_factor(tokens));
+  e.begin_micro_batch(m.place);
+  e.micro_steps.run(e.stream, {batch.rows, batch.length, m.tokens, m.measured, e.form_of(m.place)}, [&] {
+    e.model->forward(e.stream, on_device, pass, e.loss_sums(), e.loss_factor(m.tokens));
     e.model->backward(e.stream, on_device, pass);
   });
+}
+
+// Of all ranks: the inputs of the update besides gradients, and the maxima from which scales come.
+void StepRunner::sum_results() {
+  Engine& e = engine_;
+  const scaling::SlotTable& slots = e.precision.slots();
+  ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
+  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted, e.nonfinite()}) e.ranks().all_reduce(e.stream, t, comm::Reduction::sum);
+  sum_maxima();
+}
+
+void StepRunner::sum_maxima() {
+  const scaling::SlotTable& slots = engine_.precision.slots();
+  if (slots.size() > 0) engine_.ranks().all_reduce(engine_.stream, slots.amax(), comm::Reduction::max);
 }
 
 void StepRunner::update(const StepOptions& options) {
   Engine& e = engine_;
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
-  const scaling::SlotTable& slots = e.precision.slots();
-  ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
-  e.optimizer->step(e.stream, options.learning_rate, e.mean_loss(), e.nonfinite(), e.gradient_factor(),
-                    e.loss_scale ? e.loss_scale->scale() : Tensor{});
+  e.update(options.learning_rate);
   if (options.measure) e.measure_parameters();
 }
 

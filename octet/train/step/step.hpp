@@ -45,7 +45,14 @@ class StepRunner {
   void clear_sums();
   void quantize_weights(bool measured);
   void quantize_weights_again();
-  void run_micro_batch(const data::Batch&, std::int64_t tokens, bool measured);
+  struct MicroBatch {
+    std::int64_t tokens;  // of the step, on all ranks
+    bool measured;
+    parallel::GradientSums::MicroBatch place;
+  };
+  void run_micro_batch(const data::Batch&, const MicroBatch&);
+  void sum_results();
+  void sum_maxima();
   void update(const StepOptions&);
 
   Engine& engine_;

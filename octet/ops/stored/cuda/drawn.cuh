@@ -25,6 +25,7 @@ __device__ __forceinline__ RandomWords philox_words(std::uint64_t key, std::uint
 /// 16 random bits per element: half e % 2 of word e % 8 / 2 of philox(key, e / 8, stream).
 struct DrawnWords {
   std::uint64_t key, stream;
+  std::int64_t first = 0;  // number of the value at 0, a multiple of 8
 
   /// Those of eight elements from `at` on, a multiple of 8.
   struct Eight {
@@ -35,7 +36,7 @@ struct DrawnWords {
       return (i % 2 ? words.w[i / 2] : __byte_perm(words.w[i / 2], 0, 0x1044)) >> 19;
     }
   };
-  __device__ __forceinline__ Eight eight(std::int64_t at) const { return {philox_words(key, std::uint64_t(at / 8), stream)}; }
+  __device__ __forceinline__ Eight eight(std::int64_t at) const { return {philox_words(key, std::uint64_t((first + at) / 8), stream)}; }
 };
 
 /// max |x|, NaN where a value is NaN: one instruction per value.

@@ -1,0 +1,109 @@
+#include "octet/machine/ranks.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "octet/base/log.hpp"
+#include "octet/comm/mpi/mpi.hpp"
+#include "octet/comm/nccl/nccl.hpp"
+#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/rendezvous.hpp"
+#include "octet/comm/rendezvous/share_threads.hpp"
+#include "octet/comm/self/self.hpp"
+#include "octet/comm/threads/threads.hpp"
+#include "octet/machine/machine.hpp"
+
+namespace octet::machine {
+namespace {
+
+using comm::Communicator, comm::Launcher, comm::Place;
+using Work = std::function<void(Communicator&, const RankPlace&)>;
+
+// The entry of a list such as "4,5,6,7", or "".
+std::string entry_of(std::string list, int number) {
+  for (; number > 0 && !list.empty(); --number) {
+    const auto comma = list.find(',');
+    list = comma == list.npos ? "" : list.substr(comma + 1);
+  }
+  return list.substr(0, list.find(','));
+}
+
+void require_number(const RankWish& wish, std::int64_t started, std::string_view by) {
+  if (wish.ranks == 0 || wish.ranks == started) return;
+  throw ConfigError(format("{} ranks are wanted and {} has started {}: start as many, or leave the number out", wish.ranks, by, started));
+}
+
+std::unique_ptr<Communicator> connect_gpus(const Place& place, const RankWish& wish) {
+  const comm::Meeting meeting{
+      .rank = place.rank, .size = place.size, .host = place.host, .port = place.port, .limit_seconds = wish.limit_seconds};
+  const std::string id = comm::meet(meeting, "nccl", place.rank == 0 ? comm::make_nccl_id() : "");
+  return comm::connect_nccl(place.rank, place.size, id, wish.limit_seconds);
+}
+
+std::unique_ptr<Communicator> connect_cpus(const Place& place, const RankWish& wish) {
+  if (place.launcher == Launcher::torchrun)
+    throw ConfigError(
+        "torchrun has started ranks that compute on CPUs, which exchange tensors over MPI: start them with mpirun, or with "
+        "octet launch");
+  comm::share_threads(place);
+  auto comm = comm::connect_mpi(wish.limit_seconds);
+  if (comm->size() != place.size)
+    throw ConfigError(
+        format("{} has started {} ranks, but MPI finds {}: use the mpirun of the MPI that Octet was built with, or srun --mpi=pmix",
+               comm::name(place.launcher), place.size, comm->size()));
+  return comm;
+}
+
+void on_process(const Place& place, const RankWish& wish, const Work& work) {
+  require_number(wish, place.size, comm::name(place.launcher));
+  const bool gpu = device_named(wish.device) == Device::cuda;
+  const auto comm = gpu ? connect_gpus(place, wish) : connect_cpus(place, wish);
+  if (comm->rank() == 0) return work(*comm, {.here = place.local_size, .backend = gpu ? "nccl" : "mpi"});
+  const log::Silence silence;
+  work(*comm, {.here = place.local_size, .backend = gpu ? "nccl" : "mpi"});
+}
+
+void on_threads(int ranks, const RankWish& wish, const Work& work) {
+  if (wish.device == "gpu" || (wish.device == "auto" && device_named("auto") == Device::cuda))
+    throw ConfigError(
+        format("{} ranks on GPUs are processes: start them with octet launch --ranks {}, or set device = \"cpu\"", ranks, ranks));
+  comm::run_on_threads({.ranks = ranks, .limit_seconds = wish.limit_seconds}, [&](Communicator& comm) {
+    if (comm.rank() == 0) return work(comm, {.here = ranks, .backend = "threads"});
+    const log::Silence silence;
+    work(comm, {.here = ranks, .backend = "threads"});
+  });
+}
+
+}  // namespace
+
+std::int64_t started_ranks() {
+  const Place place = comm::place_from_environment();
+  return place.launcher != Launcher::none ? place.size : thread_ranks();
+}
+
+void choose_own_gpu() {
+  const Place place = comm::place_from_environment();
+  if (place.launcher == Launcher::none) return;
+  std::string chosen = to_text(std::int64_t(place.local_rank));
+  if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    if (std::strchr(visible, ',') == nullptr) return;
+    chosen = entry_of(visible, place.local_rank);
+    if (chosen.empty())
+      throw ConfigError(format("CUDA_VISIBLE_DEVICES = \"{}\" has no GPU for local rank {}; start as many ranks as there are GPUs",
+                               printable(visible), place.local_rank));
+  }
+  ::setenv("CUDA_VISIBLE_DEVICES", chosen.c_str(), 1);
+}
+
+void on_ranks(const RankWish& wish, const Work& work) {
+  const Place place = comm::place_from_environment();
+  const std::int64_t threads = comm::thread_ranks_from_environment();
+  if (place.launcher != Launcher::none && threads == 0) return on_process(place, wish, work);
+  if (threads > 0) require_number(wish, threads, "OCTET_THREAD_RANKS");
+  const std::int64_t ranks = threads > 0 ? threads : std::max<std::int64_t>(wish.ranks, 1);
+  if (ranks > 1) return on_threads(int(ranks), wish, work);
+  comm::SelfCommunicator self;
+  work(self, {});
+}
+
+}  // namespace octet::machine

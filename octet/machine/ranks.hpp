@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "octet/comm/communicator.hpp"
+
+namespace octet::machine {
+
+/// The ranks that a program wants.
+struct RankWish {
+  std::int64_t ranks = 0;       // 0: as many as a launcher has started, or one
+  std::string device = "auto";  // auto | cpu | gpu, on which they compute
+  double limit_seconds = 60;    // how long a rank waits for another
+};
+
+/// How they are there.
+struct RankPlace {
+  int here = 1;              // ranks on this machine
+  std::string backend = {};  // "threads", "mpi", "nccl"; "" for one rank
+};
+
+/// The number of ranks that a launcher has started or OCTET_THREAD_RANKS wants; 0: neither. Throws ConfigError as on_ranks().
+std::int64_t started_ranks();
+
+/// Of a process that a launcher has started on a machine with GPUs: it uses the one of its local rank, where CUDA_VISIBLE_DEVICES leaves it
+/// several. Call it before anything asks for the GPU. Throws ConfigError as on_ranks().
+void choose_own_gpu();
+
+/// Runs work(communicator, place) on every rank that is part of this process, and returns when they are done:
+///   one rank                                            here
+///   a process of torchrun, mpirun or srun               its rank, over NCCL if it computes on a GPU, else over MPI
+///   several on a CPU, or OCTET_THREAD_RANKS=n is set    each in a thread, over memory
+/// Only rank 0 speaks: log lines of other ranks' threads are dropped. Throws ConfigError if another number of ranks was started than
+/// wished, or several are wished on a GPU and none were started; DeviceError, IoError and CommError if they do not find each other; and
+/// what `work` throws.
+void on_ranks(const RankWish&, const std::function<void(comm::Communicator&, const RankPlace&)>& work);
+
+}  // namespace octet::machine

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "octet/tensor/parameter_slice.hpp"
+
+namespace octet::nn {
+
+/// How matrices and their gradients are stored: gradients as f32, bf16, e4m3 or e4m3_tensor. Norms and biases are always f32, and so are
+/// gradients that backward adds to in many parts (of embedding and head).
+struct ParameterStorage {
+  Storage values = Storage::f32;
+  Storage gradients = Storage::f32;
+  Storage copies = Storage::f32;  // of matrices whose master weights are divided: f32 or bf16, rounded to nearest
+};
+
+/// The part of a model's state that is kept here, one of several equal ones.
+struct Share {
+  int part = 0, parts = 1;
+  bool masters = false;    // master weights and moments are divided; every part has a copy of all weights, which modules read
+  bool gradients = false;  // with them: sums of gradients, too
+};
+
+/// Parameters that ranks exchange at once: neighbours in backward whose variables are stored alike. Each variable of a bucket is one piece
+/// of memory, in which a parameter has the same place in all of them.
+struct Bucket {
+  std::vector<Parameter*> parameters;  // in the order in which backward completes them
+  std::vector<std::int64_t> first;     // the first element of each in the bucket, a multiple of 256
+  std::int64_t count = 0;              // elements with padding, whose values and gradients are 0: a multiple of 256 and of 128 * parts
+  Storage values = Storage::f32, gradients = Storage::f32, copies = Storage::f32;
+  Stored value, gradient;  // [count]; scales per tensor are the parameters' own and left out
+  // Where sums of gradients are divided: those of the own part [count / parts], over micro-batches, in the storage `gradients`. `gradient`
+  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets that keep whole sums: vectors, and
+  // parameters with several uses.
+  Stored gradient_part;
+  Stored master;  // [count / parts]: where masters are divided, those of the own part; else empty. May be a view of `value`
+
+  /// Where masters are divided, whether they are the own part of the copies.
+  bool master_is_copy() const { return !has_scales(values) && code_type(values) == code_type(copies); }
+
+  /// The part of a variable of this bucket that belongs to a parameter.
+  Stored cut(const Stored& variable, std::size_t parameter) const;
+};
+
+/// Of parameter i of a bucket of which one part is kept.
+ParameterSlice slice_of(const Bucket&, std::size_t i, const Share&);
+
+/// The buckets of a model's parameters in the order of backward, which is that of the list reversed: one for the matrices of each block
+/// (blocks[i]: of list[i], -1 outside of blocks), one for each matrix outside, and one for all vectors. `parts`: into so many equal pieces
+/// of whole storage blocks a bucket can be cut.
+std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const int> blocks, const ParameterStorage&, int parts);
+
+}  // namespace octet::nn

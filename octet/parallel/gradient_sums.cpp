@@ -1,0 +1,190 @@
+#include "octet/parallel/gradient_sums.hpp"
+
+#include <algorithm>
+
+#include "octet/numerics/philox.hpp"
+#include "octet/ops/accumulate/accumulate.hpp"
+#include "octet/ops/stored/stored.hpp"
+#include "octet/ops/stored_sum/stored_sum.hpp"
+#include "octet/parallel/eight_bit_sum.hpp"
+
+namespace octet::parallel {
+namespace {
+
+bool has_shared_scale(Wire w) { return w == Wire::e4m3_shared || w == Wire::e4m3_prescaled || w == Wire::e4m3_postscaled; }
+
+SumRoom room_of(Wire wire, MuGrowthRule growth) {
+  if (wire == Wire::e4m3_prescaled) return SumRoom::prescaled;
+  if (wire == Wire::e4m3_postscaled) return SumRoom::postscaled;
+  return growth == MuGrowthRule::at_zero ? SumRoom::adapted_at_zero : SumRoom::adapted_below;
+}
+
+bool of_vectors(const nn::Bucket& b) { return b.parameters.front()->role == ParameterRole::vector; }
+
+// The parameters' parts of a bucket's values.
+std::vector<Tensor> tensors_of(const nn::Bucket& b, const Tensor& values) {
+  std::vector<Tensor> out;
+  for (std::size_t i = 0; i < b.parameters.size(); ++i) out.push_back(b.cut(Stored::plain(values), i).codes);
+  return out;
+}
+
+// The type in which a bucket's values travel or are encoded.
+DType travelling_type(Wire wire, Storage stored) {
+  if (wire == Wire::f32) return DType::f32;
+  if (wire == Wire::bf16) return DType::bf16;
+  return stored == Storage::bf16 ? DType::bf16 : DType::f32;
+}
+
+// One scale per tensor is converted tensor by tensor.
+void load(Stream& stream, const nn::Bucket& b, const Tensor& values) {
+  if (!scales_tensor(b.gradients)) return ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
+  const std::vector<Tensor> tensors = tensors_of(b, values);
+  for (std::size_t i = 0; i < tensors.size(); ++i) ops::decode_stored(stream, b.parameters[i]->gradient.stored(), tensors[i]);
+}
+void store(Stream& stream, const nn::Bucket& b, const Tensor& values) {
+  if (!scales_tensor(b.gradients)) return ops::stored_sum(stream, {.parts = Stored::plain(values), .sum = b.gradient});
+  const std::vector<Tensor> tensors = tensors_of(b, values);
+  for (std::size_t i = 0; i < tensors.size(); ++i) ops::encode_stored(stream, tensors[i], b.parameters[i]->gradient.stored());
+}
+
+}  // namespace
+
+GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, const nn::Parameters& parameters, const CommConfig& config)
+    : ranks_(ranks), divided_(parameters.share().masters), parameters_(parameters) {
+  for (const nn::Bucket& b : parameters.buckets()) {
+    Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
+    if (has_shared_scale(part.wire)) {
+      std::vector<std::int64_t> values;
+      for (const Parameter* p : b.parameters) values.push_back(p->shape.count());
+      part.shared = std::make_unique<SharedScaleSum>(stream, ranks.size(), values, room_of(part.wire, config.mu_growth));
+    }
+    for (Parameter* p : b.parameters) part_of_[&p->gradient] = parts_.size(), p->gradient.set_listener(this);
+    parts_.push_back(std::move(part));
+  }
+}
+
+GradientSums::~GradientSums() {
+  for (const Part& part : parts_)
+    for (Parameter* p : part.bucket->parameters) p->gradient.set_listener(nullptr);
+}
+
+void GradientSums::begin_micro_batch(const MicroBatch& micro_batch) {
+  micro_batch_ = micro_batch;
+  for (Part& part : parts_) part.pending = part.bucket->parameters.size();
+}
+
+void GradientSums::require_done() const {
+  for (const Part& part : parts_)
+    check(part.pending == 0, "gradients of {} parameters beside {} were not completed, so their sum over ranks is missing", part.pending,
+          part.bucket->parameters.front()->path);
+}
+
+void GradientSums::complete(Stream& stream, const Gradient& gradient) {
+  Part& part = parts_[part_of_.at(&gradient)];
+  check(part.pending > 0, "a gradient of {}'s bucket was completed twice in a micro-batch", part.bucket->parameters.front()->path);
+  if (--part.pending > 0 || !micro_batch_.exchanges) return;
+  if (part.bucket->gradient_part) sum_of_micro_batch(stream, part);
+  else if (micro_batch_.last) sum(stream, part);
+}
+
+void GradientSums::sum(Stream& stream, Part& part) {
+  const nn::Bucket& b = *part.bucket;
+  if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3)
+    return divided_ ? eight_bit_reduce_scatter(stream, ranks_, b.gradient, own_part(b.gradient))
+                    : eight_bit_all_reduce(stream, ranks_, b.gradient);
+  const DType type = travelling_type(part.wire, b.gradients);
+  if (b.gradient.codes.dtype == type) return sum_values(stream, part, b.gradient.codes);
+  const Scope scope(stream);
+  const Tensor values = stream.empty({b.count}, type, Lifetime::scratch, Category::workspace);
+  load(stream, b, values);
+  sum_values(stream, part, values);
+  store(stream, b, values);
+}
+
+void GradientSums::sum_values(Stream& stream, Part& part, const Tensor& values) {
+  if (part.shared) return part.shared->all_reduce(stream, ranks_, tensors_of(*part.bucket, values));
+  // Scales per tensor need the sums of all of it.
+  if (divided_ && !scales_tensor(part.bucket->gradients)) return sum_own_part(stream, part, values);
+  if (part.wire == Wire::e4m3) return eight_bit_all_reduce(stream, ranks_, values);
+  ranks_.all_reduce(stream, values, comm::Reduction::sum);
+}
+
+void GradientSums::sum_own_part(Stream& stream, const Part& part, const Tensor& values) {
+  const Stored own = own_part(Stored::plain(values));
+  if (part.wire == Wire::e4m3) return eight_bit_reduce_scatter(stream, ranks_, values, own);
+  ranks_.reduce_scatter(stream, values, own.codes, comm::Reduction::sum);
+}
+
+Stored GradientSums::own_part(const Stored& whole) const {
+  const std::int64_t n = whole.count() / ranks_.size(), begin = ranks_.rank() * n;
+  Stored out{.codes = whole.codes.rows(begin, n), .storage = whole.storage};
+  if (scales_blocks(whole.storage)) out.scales = whole.scales.rows(begin / storage_block, n / storage_block);
+  return out;
+}
+
+// The values of one micro-batch, exchanged in FP32 sums of the own part.
+void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
+  const nn::Bucket& b = *part.bucket;
+  const std::int64_t n = b.count / ranks_.size();
+  const Scope scope(stream);
+  const Tensor both = stream.empty({2 * n}, DType::f32, Lifetime::scratch, Category::workspace), sums = both.rows(0, n);
+  const Scope exchange(stream);
+  Tensor values = b.gradient.codes;
+  if (const DType type = travelling_type(part.wire, b.gradient.storage); type != values.dtype) {
+    values = stream.empty({b.count}, type, Lifetime::scratch, Category::workspace);
+    ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
+  }
+  if (part.wire == Wire::e4m3) eight_bit_reduce_scatter(stream, ranks_, values, Stored::plain(sums));
+  else if (part.shared) part.shared->all_reduce(stream, ranks_, tensors_of(b, values));
+  else ranks_.reduce_scatter(stream, values, own_part(Stored::plain(values)).codes, comm::Reduction::sum);
+  if (part.wire != Wire::e4m3) ops::stored_sum(stream, {.parts = own_part(Stored::plain(values)), .sum = Stored::plain(sums)});
+  add_to_part(stream, b, sums, both);
+}
+
+// `both` begins with the sums and has room for as many more.
+void GradientSums::add_to_part(Stream& stream, const nn::Bucket& b, const Tensor& sums, const Tensor& both) {
+  const std::string& path = b.parameters.front()->path;
+  if (has_scales(b.gradients)) {
+    const std::uint64_t key = hash_of(path.c_str()) ^ hash_of("part") ^ std::uint64_t(ranks_.rank());
+    return ops::accumulate(stream, {.x = sums, .sum = b.gradient_part, .draws = parameters_.draws(), .key = key});
+  }
+  if (micro_batch_.first) return ops::stored_sum(stream, {.parts = Stored::plain(sums), .sum = b.gradient_part});
+  const std::int64_t n = sums.count();
+  ops::stored_sum(stream, {.parts = b.gradient_part, .sum = Stored::plain(both.rows(n, n))});
+  ops::stored_sum(stream, {.parts = Stored::plain(both), .sum = b.gradient_part});
+}
+
+std::vector<float> GradientSums::gathered_values(Stream& stream, const nn::Parameters& parameters) {
+  std::unordered_map<const Parameter*, std::vector<float>> values;
+  for (const Part& part : parts_) {
+    const nn::Bucket& b = *part.bucket;
+    const Scope scope(stream);
+    const bool partial = divided_ && !scales_tensor(b.gradients) && !(part.shared && !b.gradient_part);
+    Stored all = b.gradient;
+    if (partial) {
+      const Stored own = b.gradient_part ? b.gradient_part : own_part(b.gradient);
+      all = {.codes = stream.empty({b.count}, own.codes.dtype), .storage = own.storage};
+      ranks_.all_gather(stream, own.codes, all.codes);
+      if (own.scales) {
+        all.scales = stream.empty(scales_shape(own.storage, b.count), own.scales.dtype);
+        ranks_.all_gather(stream, own.scales, all.scales);
+      }
+      ranks_.finish(stream);
+    }
+    for (std::size_t i = 0; i < b.parameters.size(); ++i)
+      values[b.parameters[i]] = nn::flat_values(stream, std::vector{partial ? b.cut(all, i) : b.parameters[i]->gradient.stored()});
+  }
+  std::vector<float> out;
+  for (const Parameter* p : parameters.list()) out.insert(out.end(), values[p].begin(), values[p].end());
+  return out;
+}
+
+void GradientSums::visit_state(StateVisitor& visitor) {
+  for (Part& part : parts_) {
+    const std::string& path = part.bucket->parameters.front()->path;
+    if (part.shared) visitor.section(path, *part.shared);
+    else visitor.unused(path);
+  }
+}
+
+}  // namespace octet::parallel

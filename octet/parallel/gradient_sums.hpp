@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "octet/nn/parameters.hpp"
+#include "octet/parallel/ranks_config.hpp"
+#include "octet/parallel/shared_scale_sum.hpp"
+
+namespace octet::parallel {
+
+/// Gradients of all ranks become their sums, bucket by bucket: each as soon as backward of a step's last micro-batch has completed it.
+///
+///   g = sum over ranks of g           in the format of CommConfig::gradients, the same bits on every rank
+///
+/// Where masters are divided (nn::Share), a rank gets the sums of its part alone, and the other parts are left undefined: half of the
+/// bytes. Formats with one scale per tensor give all sums in any case.
+///
+/// Where sums are divided, too (nn::Share::gradients), a bucket's values are exchanged in every micro-batch, and added to the sums of the
+/// own part: in FP32, then rounded to their storage; 8-bit sums stochastically, see ops::accumulate.
+///
+/// Where format and storage differ, the bucket is converted in scratch; sums go back to the storage, rounded to nearest even. Vectors
+/// always travel in their own type. Buckets and communicator must outlive this.
+class GradientSums final : public GradientListener {
+ public:
+  /// Listens to the gradients of all parameters.
+  GradientSums(Stream&, comm::Communicator&, const nn::Parameters&, const CommConfig&);
+  ~GradientSums() override;
+
+  /// The place of a micro-batch in its step.
+  struct MicroBatch {
+    bool first = true, last = true;
+    bool exchanges = true;  // false: gradients stay those of this rank
+  };
+  /// Before each micro-batch.
+  void begin_micro_batch(const MicroBatch&);
+  /// After the step's last micro-batch: throws ContractError unless every bucket was summed.
+  void require_done() const;
+
+  /// All sums of this step as one row, parameter by parameter in the order of `parameters`. All ranks call it.
+  std::vector<float> gathered_values(Stream&, const nn::Parameters& parameters);
+
+  /// The factors mu, where there are some.
+  void visit_state(StateVisitor&);
+
+ private:
+  struct Part {
+    const nn::Bucket* bucket;
+    Wire wire;
+    std::size_t pending = 0;                 // parameters that this micro-batch has not completed
+    std::unique_ptr<SharedScaleSum> shared;  // of the formats with one scale per tensor
+  };
+  void complete(Stream&, const Gradient&) override;
+  void sum(Stream&, Part&);
+  void sum_values(Stream&, Part&, const Tensor& values);
+  Stored own_part(const Stored&) const;
+  void sum_own_part(Stream&, const Part&, const Tensor& values);
+  void sum_of_micro_batch(Stream&, Part&);
+  void add_to_part(Stream&, const nn::Bucket&, const Tensor& sums, const Tensor& both);
+
+  comm::Communicator& ranks_;
+  bool divided_;
+  std::vector<Part> parts_;
+  std::unordered_map<const Gradient*, std::size_t> part_of_;
+  const nn::Parameters& parameters_;
+  MicroBatch micro_batch_;
+};
+
+}  // namespace octet::parallel

@@ -1,0 +1,73 @@
+#include "octet/parallel/host_values.hpp"
+
+#include <algorithm>
+
+namespace octet::parallel {
+namespace {
+
+template <class T>
+std::vector<T> gather(Stream& stream, comm::Communicator& ranks, std::span<const T> own, DType dtype) {
+  const Scope scope(stream);
+  const auto n = std::int64_t(own.size());
+  std::vector<T> out(own.size() * std::size_t(ranks.size()));
+  const Tensor part = stream.empty({n}, dtype), all = stream.empty({n * ranks.size()}, dtype);
+  upload(stream, own.data(), part);
+  ranks.all_gather(stream, part, all);
+  ranks.finish(stream);
+  download(stream, all, out.data());
+  return out;
+}
+
+}  // namespace
+
+std::vector<double> gathered(Stream& stream, comm::Communicator& ranks, std::span<const double> own) {
+  return gather(stream, ranks, own, DType::f64);
+}
+
+std::vector<std::string> gathered(Stream& stream, comm::Communicator& ranks, const std::string& own) {
+  constexpr std::size_t room = 256;
+  std::vector<std::uint8_t> bytes(room, 0);
+  std::copy_n(own.begin(), std::min(own.size(), room - 1), bytes.begin());
+  const std::vector<std::uint8_t> all = gather(stream, ranks, std::span<const std::uint8_t>(bytes), DType::u8);
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at < all.size(); at += room) out.emplace_back(reinterpret_cast<const char*>(all.data() + at));
+  return out;
+}
+
+std::int64_t total(Stream& stream, comm::Communicator& ranks, std::int64_t own) {
+  std::int64_t sum = 0;
+  for (const std::int64_t n : gather(stream, ranks, std::span<const std::int64_t>(&own, 1), DType::i64)) sum += n;
+  return sum;
+}
+
+std::int64_t of_first(Stream& stream, comm::Communicator& ranks, std::int64_t own) {
+  return gather(stream, ranks, std::span<const std::int64_t>(&own, 1), DType::i64).front();
+}
+
+std::string of_first(Stream& stream, comm::Communicator& ranks, const std::string& own) {
+  const std::int64_t size = of_first(stream, ranks, std::int64_t(own.size()));
+  std::string text = own;
+  text.resize(std::size_t(size));
+  const Scope scope(stream);
+  const Tensor bytes = stream.empty({size}, DType::u8);
+  upload(stream, text.data(), bytes);
+  ranks.broadcast(stream, bytes, 0);
+  ranks.finish(stream);
+  download(stream, bytes, text.data());
+  return text;
+}
+
+void require_same(Stream& stream, comm::Communicator& ranks, std::span<const Fact> facts) {
+  std::string wrong;
+  for (const Fact& fact : facts) {
+    const std::vector<std::string> values = gathered(stream, ranks, fact.value);
+    const auto other = std::find_if(values.begin(), values.end(), [&](const std::string& v) { return v != values.front(); });
+    if (other == values.end()) continue;
+    wrong += format("{}the {} of rank {} is {}, that of rank 0 is {}", wrong.empty() ? "" : "; ", fact.what, other - values.begin(),
+                    printable(*other), printable(values.front()));
+  }
+  if (!wrong.empty())
+    throw ConfigError(format("ranks of one run must be alike: {}; start all of them with the same program, arguments and files", wrong));
+}
+
+}  // namespace octet::parallel

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "octet/comm/communicator.hpp"
+
+namespace octet::parallel {
+
+// Numbers and texts of the host that ranks exchange: each call is one collective on small tensors, and waits for it. All ranks call it.
+
+/// The values of all ranks, rank after rank.
+std::vector<double> gathered(Stream&, comm::Communicator&, std::span<const double> own);
+/// The text of each rank, of which at most 255 bytes travel.
+std::vector<std::string> gathered(Stream&, comm::Communicator&, const std::string& own);
+/// The sum over ranks.
+std::int64_t total(Stream&, comm::Communicator&, std::int64_t own);
+/// The value of rank 0, and its text of any length.
+std::int64_t of_first(Stream&, comm::Communicator&, std::int64_t own);
+std::string of_first(Stream&, comm::Communicator&, const std::string& own);
+
+/// A fact that all ranks of a run must have alike, such as {"configuration", "9f.."}.
+struct Fact {
+  std::string what, value;
+};
+/// Throws ConfigError on every rank, naming the facts and a rank that differs from rank 0, unless all ranks have the same ones.
+void require_same(Stream&, comm::Communicator&, std::span<const Fact>);
+
+}  // namespace octet::parallel

@@ -1,0 +1,47 @@
+#include "octet/parallel/ranks_config.hpp"
+
+namespace octet::parallel {
+
+std::string_view name(Wire w) {
+  constexpr std::string_view names[] = {"stored", "f32", "bf16", "e4m3", "e4m3_shared", "e4m3_prescaled", "e4m3_postscaled"};
+  return names[std::size_t(w)];
+}
+
+void RanksConfig::fields(config::FieldVisitor& v) {
+  constexpr auto may_change = config::OnResume::may_change;
+  v.field("data", data, "ranks that train one model, each on sequences of its own; 0: all that were started, or one",
+          {.at_least = 0, .at_most = 1024}, may_change);
+  v.field("zero", zero, "stage of ZeRO: 0 every rank keeps the whole state; 1 divides moments and master weights, 2 also sums of gradients",
+          {.at_least = 0, .at_most = 2}, may_change);
+  v.field("limit_seconds", limit_seconds, "how long a rank waits for another before the run ends", {.at_least = 0.1, .at_most = 86400},
+          may_change);
+}
+
+void CommConfig::fields(config::FieldVisitor& v) {
+  constexpr auto may_change = config::OnResume::may_change;
+  v.choice("gradients", gradients, "how gradients travel between ranks; stored: as optim.gradients says",
+           {{"stored", Wire::stored},
+            {"f32", Wire::f32},
+            {"bf16", Wire::bf16},
+            {"e4m3", Wire::e4m3},
+            {"e4m3_shared", Wire::e4m3_shared},
+            {"e4m3_prescaled", Wire::e4m3_prescaled},
+            {"e4m3_postscaled", Wire::e4m3_postscaled}},
+           may_change);
+  v.choice("mu_growth", mu_growth, "when the factor mu of e4m3_shared grows: while no sum saturates, or while few do, as published",
+           {{"at_zero", MuGrowthRule::at_zero}, {"below_threshold", MuGrowthRule::below_threshold}}, may_change);
+}
+
+Wire wire_of(Wire wanted, Storage gradients) {
+  if (wanted != Wire::stored) return wanted;
+  switch (gradients) {
+    case Storage::e4m3: return Wire::e4m3;
+    case Storage::e4m3_tensor: return Wire::e4m3_shared;
+    case Storage::f32: return Wire::f32;
+    default: return Wire::bf16;
+  }
+}
+
+bool CommConfig::has_mu(Storage of) const { return wire_of(gradients, of) == Wire::e4m3_shared; }
+
+}  // namespace octet::parallel

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "octet/tensor/parameter.hpp"
+
+namespace octet {
+
+/// The slice of a parameter that an optimizer updates: all of it, or the values of it in the own part of its bucket, maybe none.
+struct ParameterSlice {
+  Parameter* parameter = nullptr;
+  std::int64_t first = 0;  // its first element in the parameter, a multiple of 128
+  Stored value, gradient;  // [n] of a part, otherwise of the parameter's shape; `value` is the master
+  bool whole() const { return value.count() == parameter->shape.count(); }
+};
+/// The slice that is all of it.
+inline ParameterSlice whole_slice(Parameter& p) { return {.parameter = &p, .value = p.value, .gradient = p.gradient.stored()}; }
+
+}  // namespace octet

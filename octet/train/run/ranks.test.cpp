@@ -1,0 +1,213 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "octet/config/read.hpp"
+#include "octet/telemetry/run_record.hpp"
+#include "octet/train/run/small_runs.testing.hpp"
+#include "tests/testing/saved_state.hpp"
+
+// Whole runs on ranks that are threads, against the run of one rank with the same sequences per step.
+
+namespace octet::train {
+namespace {
+namespace fs = std::filesystem;
+using octet::testing::error_of, octet::testing::has, octet::testing::SavedState;
+using testing::Runs;
+
+constexpr std::int64_t sequences = 12;  // of a step, on any number of ranks
+
+// Text from which a model learns.
+std::vector<std::string> counting_texts() {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40; ++i) {
+    texts.emplace_back();
+    for (int k = 0; k < 30; ++k) texts.back() += format("document {} counts to {}\n", i, k * k);
+  }
+  return texts;
+}
+
+struct RankRuns : Runs {
+  RankRuns(const std::string& recipe, std::int64_t steps) : Runs(recipe) {
+    config.data.path = data::make_dataset(learnable, counting_texts());
+    config.train.steps = steps, config.train.eval_every = 0, config.checkpoint.every = 0;
+    config.train.save_weights = config.telemetry.tensorboard = false;
+  }
+  std::string twin(int number) const {
+    const Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
+    return Trainer(config, corpus, {.console = Console::Kind::quiet, .twin = number}).run().folder;
+  }
+  octet::testing::Scratch learnable;
+  // The same sequences per step on any number of ranks.
+  RankRuns& split_for(int ranks) {
+    config.train.batch = 1, config.train.accumulate = sequences / ranks;
+    return *this;
+  }
+};
+
+std::vector<double> losses_of(const std::string& folder) {
+  std::vector<double> out;
+  for (const telemetry::StepEvent& e : telemetry::read_run(folder).steps) out.push_back(e.loss);
+  return out;
+}
+
+double largest_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) most = std::max(most, std::fabs(a[i] - b[i]) / std::fabs(a[i]));
+  return most;
+}
+
+double mean_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) sum += std::fabs(a[i] - b[i]) / std::fabs(a[i]);
+  return sum / double(a.size());
+}
+
+TEST(RunOnRanks, HasTheLossesOfOneRankThroughAHundredSteps) {
+  RankRuns runs("fp32", 100);
+  runs.config.recipe.head = scaling::HeadPrecision::recipe;
+  const std::vector<double> one = losses_of(runs.split_for(1).train_on(1).folder);
+  ASSERT_EQ(one.size(), 100u);
+  EXPECT_LT(one.back(), 0.5 * one.front()) << "it learns";
+  for (const int ranks : {2, 3, 4})
+    EXPECT_LE(largest_distance(one, losses_of(runs.split_for(ranks).train_on(ranks).folder)), 1e-5) << ranks << " ranks";
+}
+
+class RecipeRunOnRanks : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(RunOnRanks, RecipeRunOnRanks,
+                         ::testing::Values("bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
+
+// A twin begins with weights that differ in their last bit. Ranks change the last bits of sums only. Where scales of past maxima begin from
+// passes before the first step, ranks have also seen more text in them.
+TEST_P(RecipeRunOnRanks, IsAsNearToOneRankAsATwin) {
+  RankRuns runs(GetParam(), 20);
+  const std::vector<double> one = losses_of(runs.split_for(1).train_on(1).folder);
+  const std::vector<double> twin = losses_of(runs.split_for(1).twin(1));
+  const std::vector<double> three = losses_of(runs.split_for(3).train_on(3).folder);
+  EXPECT_LE(mean_distance(one, three), (GetParam() == "delayed" ? 10 : 3) * mean_distance(one, twin));
+}
+
+// States of ranks right after they have resumed.
+std::vector<SavedState> resumed_states(const RankRuns& runs, int ranks, const std::string& folder) {
+  std::vector<SavedState> states;
+  states.resize(std::size_t(ranks));
+  runs.train_on(ranks, folder, [&](int rank, Trainer& t) { states[std::size_t(rank)] = SavedState::of(t.engine()); });
+  return states;
+}
+
+class ResumedOnRanks : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(RunOnRanks, ResumedOnRanks, ::testing::Values("fp32", "delayed", "mxfp8"));
+
+// Other samples would change a loss by some percent.
+TEST_P(ResumedOnRanks, HasTheStateOfItsCheckpointAndTheSamplesOfTheRunThatNeverStopped) {
+  RankRuns runs(GetParam(), 10);
+  runs.config.checkpoint.every = 5;
+  const std::string whole = runs.split_for(2).train_on(2).folder;
+  std::vector<SavedState> states;
+  for (const int ranks : {2, 1, 3, 4}) {
+    const std::string cut = runs.copy_of(whole, format("cut-{}", ranks));
+    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(10));
+    for (SavedState& s : resumed_states(runs.split_for(ranks), ranks, cut)) states.push_back(std::move(s));
+    const double distance = largest_distance(losses_of(whole), losses_of(cut));
+    EXPECT_LE(distance, ranks == 2 ? 0 : GetParam() == "fp32" ? 1e-5 : 1e-3) << ranks << " ranks";
+    if (ranks == 2)
+      testing::expect_same_state(CheckpointStore(checkpoint_folder(whole)).path(10), CheckpointStore(checkpoint_folder(cut)).path(10));
+  }
+  for (const SavedState& s : states) EXPECT_EQ(s, states[0]);
+}
+
+// The configurations of examples/ with a model that trains in milliseconds; all else is as they say.
+std::vector<std::string> example_configurations() {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::recursive_directory_iterator(OCTET_SOURCE_DIR "/examples"))
+    if (entry.path().extension() == ".toml") out.push_back(entry.path().string());
+  return out;
+}
+RunConfig small_example(const std::string& path, const RankRuns& runs) {
+  RunConfig c;
+  config::read_toml_file(path, c);
+  c.model.layers = 2, c.model.width = 64, c.model.heads = c.model.kv_heads = 4, c.model.hidden = 128, c.model.vocabulary = 257;
+  c.device = "cpu", c.data.path = runs.config.data.path, c.data.sequence_length = 64;
+  c.train.steps = 2, c.train.tokens = 0, c.train.max_seconds = 0, c.train.batch = std::min<std::int64_t>(c.train.batch, 2);
+  c.train.health_every = 100;  // the second step is compared with the plan
+  c.output = runs.config.output, c.ranks.data = 0;
+  return c;
+}
+
+// Of two ranks, each sends the half of every gradient that it does not own, and its half of the sums. Maxima and sums of the loss are few.
+TEST(ExampleOnRanks, RunsItsEightBitProductsAndSendsItsBytesAsPlanned) {
+  const std::vector<std::string> paths = example_configurations();
+  EXPECT_GE(paths.size(), 2u);
+  for (const std::string& path : paths)
+    for (const char* recipe : {"bf16", "current"}) {
+      RankRuns runs("bf16", 2);
+      runs.config = small_example(path, runs), runs.config.recipe.recipe = recipe;
+      const telemetry::RunFacts facts = telemetry::read_run(runs.train_on(2).folder).facts;
+      ASSERT_TRUE(facts.ranks.ran) << path;
+      EXPECT_EQ(*facts.ranks.ran, facts.ranks.planned) << path;
+      EXPECT_EQ(facts.ranks.started, 2);
+      EXPECT_EQ(facts.ranks.wanted, 0);
+      EXPECT_EQ(facts.ranks.planned.fp8_flops > 0, std::string(recipe) != "bf16") << path << " in " << recipe;
+      if (runs.config.ranks.zero == 0 && facts.ranks.gradients == "f32")
+        EXPECT_NEAR(double(facts.ranks.ran->sent_bytes), 4.0 * double(facts.model.parameters), 0.1 * 4.0 * double(facts.model.parameters));
+      std::int64_t sent = 0;
+      for (const auto& s : facts.ranks.sent) sent += s.bytes;
+      EXPECT_EQ(sent, facts.ranks.planned.sent_bytes);
+    }
+}
+
+// Counts work that no plan has.
+struct Extra final : Observer {
+  Stream* stream = nullptr;
+  void observe(std::string_view, std::string_view, const Tensor&) override { stream->count({.fp8_flops = 1000}); }
+};
+
+TEST(RunOnRanks, EndsWhereARankDidNotRunAsPlanned) {
+  RankRuns runs("current", 3);
+  runs.split_for(2);
+  Extra extra;
+  const std::string message = error_of<ContractError>([&] {
+    runs.train_on(2, "", [&](int rank, Trainer& t) {
+      if (rank == 1) extra.stream = &t.engine().stream, t.engine().stream.set_observer(&extra);
+    });
+  });
+  EXPECT_TRUE(has(message, "step 2 of rank 1 did not run as planned: of these with 8-bit operands: ")) << message;
+}
+
+TEST(RunOnRanks, RecordsTheTimesOfRanksInStepsThatMeasure) {
+  RankRuns runs("current", 9);  // measures steps 1, 4 and 8
+  const telemetry::RunRecord run = telemetry::read_run(runs.split_for(3).train_on(3).folder);
+  ASSERT_EQ(run.ranks.size(), 3u);
+  for (const telemetry::RanksEvent& e : run.ranks) {
+    ASSERT_EQ(e.seconds.size(), 3u);
+    for (std::size_t r = 0; r < 3; ++r) {
+      EXPECT_GT(e.waited[r], 0);
+      EXPECT_LT(e.waited[r], e.seconds[r]);
+      EXPECT_LE(e.seconds[r] - e.waited[r], e.seconds[std::size_t(e.slowest)] - e.waited[std::size_t(e.slowest)]);
+    }
+    EXPECT_EQ(e.sent_bytes, run.facts.ranks.planned.sent_bytes);
+  }
+  EXPECT_TRUE(telemetry::read_run(runs.split_for(1).train_on(1).folder).ranks.empty());
+}
+
+TEST(ResumeOnRanks, OfAnotherStepIsRefusedWithValuesThatFit) {
+  RankRuns runs("bf16", 2);
+  const std::string folder = runs.split_for(2).train_on(2).folder;  // 12 sequences
+  const auto refusal = [&](int ranks, std::int64_t batch, std::int64_t accumulate) {
+    runs.config.train.batch = batch, runs.config.train.accumulate = accumulate;
+    return error_of<ConfigError>([&] { runs.train_on(ranks, folder); });
+  };
+  EXPECT_TRUE(has(refusal(1, 1, 6),
+                  "ranks.data = 1 (it was 2): a resumed run keeps its 12 sequences per step, and 1 ranks x train.batch = 1 "
+                  "x train.accumulate = 6 are 6; set train.accumulate = 12"));
+  EXPECT_TRUE(has(refusal(4, 2, 6), "are 48; set train.batch = 1 and train.accumulate = 3"));
+  EXPECT_TRUE(has(refusal(5, 1, 2), "12 sequences need 1, 2, 3, 4, 6, 12 ranks"));
+  EXPECT_TRUE(has(refusal(2, 2, 3), "a resumed run cannot change train.batch = 2 (it was 1), train.accumulate = 3 (it was 6)"));
+  EXPECT_EQ(refusal(3, 2, 2), "no error") << "another split of the same step";
+}
+
+}  // namespace
+}  // namespace octet::train

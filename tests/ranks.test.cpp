@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+#include "tests/testing/octet.hpp"
+#include "tests/testing/rank_processes.hpp"
+#include "tests/testing/run_events.hpp"
+
+// Runs of the program on several ranks that are stopped, asked for a checkpoint, and resumed.
+
+namespace octet {
+namespace {
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::BegunOctet, testing::bytes_of, testing::Ended, testing::has, testing::RankProcesses, testing::Scratch;
+
+class ProgramOnRanks : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    testing::write_dataset(scratch);
+    scratch.write("run.toml", "threads = 1\n" + testing::tiny_config("steps = 40\nbatch = 2\naccumulate = 2\neval_every = 9\n"
+                                                                     "[recipe]\nname = \"current\"\n[checkpoint]\nevery = 4\n"));
+  }
+  Ended octet(const std::string& line) const { return testing::run_octet(line, scratch.folder()); }
+  // The same run on ranks that are threads, without an incident.
+  void whole_run(int ranks) const {
+    const Ended ended = octet(format("train run.toml --quiet --name whole --set ranks.data={}", ranks));
+    ASSERT_EQ(ended.code, 0) << ended.err;
+  }
+  std::int64_t steps_done() const {
+    const std::string events = bytes_of(scratch.at("runs/cut/metrics.jsonl")), step = "\"event\":\"step\"";
+    std::int64_t n = 0;
+    for (std::size_t at = events.find(step); at != events.npos; at = events.find(step, at + step.size())) ++n;
+    return n;
+  }
+  void wait_for_steps(BegunOctet& program, std::int64_t steps) const {
+    while (program.running() && steps_done() < steps) std::this_thread::sleep_for(1ms);
+  }
+  std::vector<std::string> checkpoints() const {
+    std::vector<std::string> out;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(scratch.at("runs/cut/checkpoints"), none))
+      out.push_back(entry.path().filename().string());
+    return out;
+  }
+  std::string weights(const std::string& run) const { return bytes_of(scratch.at("runs/" + run + "/weights/model.safetensors")); }
+  void expect_same() const {
+    EXPECT_TRUE(weights("whole") == weights("cut"));
+    EXPECT_EQ(testing::untimed_events(scratch.at("runs/whole")), testing::untimed_events(scratch.at("runs/cut")));
+  }
+
+  Scratch scratch;
+};
+
+TEST_F(ProgramOnRanks, StoppedByASignalTheySaveOnceAndResumeBitForBit) {
+  whole_run(2);
+  int stopped = 0;
+  for (const int number : {SIGTERM, SIGINT}) {
+    BegunOctet run(stopped == 0 ? "train run.toml --quiet --name cut --set ranks.data=2" : "train --quiet --resume runs/cut",
+                   scratch.folder());
+    wait_for_steps(run, steps_done() + 5);
+    run.signal(number);
+    ASSERT_EQ(run.end(), int(ExitCode::interrupted));
+    ++stopped;
+    EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/run.json")), "\"stopped\""));
+    const std::string last = format("step-{}", std::to_string(1000000000 + steps_done()).substr(1));
+    const std::vector<std::string> saved = checkpoints();
+    EXPECT_EQ(std::count(saved.begin(), saved.end(), last), 1) << last;
+  }
+  ASSERT_EQ(octet("train --quiet --resume runs/cut").code, 0);
+  expect_same();
+}
+
+TEST_F(ProgramOnRanks, AskedForACheckpointTheySaveOneAndContinue) {
+  BegunOctet run("train run.toml --quiet --name cut --set ranks.data=2 --steps 100000 --set checkpoint.every=0 --set checkpoint.minutes=0",
+                 scratch.folder());
+  wait_for_steps(run, 2);
+  EXPECT_TRUE(checkpoints().empty());
+  run.signal(SIGUSR2);
+  const auto saved = [&] {
+    const std::vector<std::string> names = checkpoints();
+    return std::count_if(names.begin(), names.end(), [](const std::string& n) { return n.starts_with("step-"); });
+  };
+  while (run.running() && saved() == 0) std::this_thread::sleep_for(1ms);
+  wait_for_steps(run, steps_done() + 20);
+  EXPECT_EQ(saved(), 1);
+  run.signal(SIGTERM);
+  EXPECT_EQ(run.end(), int(ExitCode::interrupted));
+}
+
+TEST_F(ProgramOnRanks, EndByTheClock) {
+  const Ended ended = octet("train run.toml --quiet --name cut --set ranks.data=2 --set train.steps=0 --max-time 1s");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/metrics.jsonl")), "\"reason\":\"time is up\""));
+  EXPECT_GE(steps_done(), 2);
+}
+
+class ProgramOverMpi : public ProgramOnRanks {
+ protected:
+  void SetUp() override {
+    if (std::string(OCTET_MPIRUN).empty()) GTEST_SKIP() << "MPI was not installed when this was built";
+    ProgramOnRanks::SetUp();
+  }
+  std::string errors() const { return bytes_of(scratch.at("err")); }
+};
+
+TEST_F(ProgramOverMpi, HasTheBitsOfThreads) {
+  whole_run(2);
+  RankProcesses ranks(2, "train run.toml --quiet --name cut", scratch.folder(), scratch.at("err"));
+  ASSERT_EQ(ranks.mpirun().end(), 0) << errors();
+  expect_same();
+}
+
+TEST_F(ProgramOverMpi, ASignalToOneRankStopsAllAfterOneStep) {
+  whole_run(2);
+  {
+    RankProcesses ranks(2, "train run.toml --quiet --name cut", scratch.folder(), scratch.at("err"));
+    wait_for_steps(ranks.mpirun(), 5);
+    ASSERT_EQ(ranks.processes().size(), 2u) << errors();
+    ::kill(ranks.processes().at(1), SIGTERM);
+    EXPECT_EQ(ranks.mpirun().end(), int(ExitCode::interrupted)) << errors();
+  }
+  EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/run.json")), "\"stopped\""));
+  RankProcesses again(2, "train --quiet --resume runs/cut", scratch.folder(), scratch.at("err"));
+  ASSERT_EQ(again.mpirun().end(), 0) << errors();
+  expect_same();
+}
+
+TEST_F(ProgramOverMpi, ARunResumesOnAnotherNumberOfRanks) {
+  whole_run(2);
+  const Ended refused = octet("train --quiet --resume runs/whole --set ranks.data=1 --steps 50");
+  EXPECT_EQ(refused.code, int(ExitCode::usage));
+  EXPECT_TRUE(has(refused.err, "set train.accumulate = 4")) << refused.err;
+  RankProcesses ranks(4, "train --quiet --resume runs/whole --set train.accumulate=1 --steps 50", scratch.folder(), scratch.at("err"));
+  EXPECT_EQ(ranks.mpirun().end(), 0) << errors();
+  EXPECT_TRUE(has(bytes_of(scratch.at("runs/whole/config.toml")), "[ranks]\ndata = 4\n"));
+}
+
+}  // namespace
+}  // namespace octet
