@@ -32,7 +32,7 @@ std::optional<std::size_t> nonfinite_variable(Stream& stream, const std::vector<
   return {};
 }
 
-// What the first rank has found that found something, where ranks divide the state: all of them then go on alike.
+// The first name that a rank has found, where ranks divide the state: all of them then continue alike.
 std::string found_by_any(Engine& e, const std::string& own) {
   if (!e.divided_weights) return own;
   const std::vector<std::string> all = parallel::gathered(e.stream, e.ranks(), own);
