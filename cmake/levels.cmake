@@ -81,10 +81,14 @@ function(octet_level name)
   endif()
 endfunction()
 
-# octet_tests(<program> [SHARDS <n>] LIBS <target>... SOURCES <file>...): a GoogleTest program whose tests ctest sees one by one, or, where
-# they share what takes long to make, as n processes that each run a share of them.
+# octet_tests(<program> [SHARDS <n>] [COST <seconds>] LIBS <target>... SOURCES <file>...): a GoogleTest program whose tests ctest sees one by
+# one, or, where they share what takes long to make, as n processes that each run a share of them. Tests of high COST begin first, so that no
+# long one runs alone at the end.
 function(octet_tests program)
-  cmake_parse_arguments(arg "" "SHARDS" "LIBS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "SHARDS;COST" "LIBS;SOURCES" ${ARGN})
+  if(NOT arg_COST)
+    set(arg_COST 0)
+  endif()
   add_executable(${program} ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/testing/cpu_only.cpp)
   target_link_libraries(${program} PRIVATE ${arg_LIBS} octet_testing GTest::gtest_main)
   list(GET arg_LIBS 0 first)
@@ -97,9 +101,9 @@ function(octet_tests program)
     foreach(shard RANGE 1 ${arg_SHARDS})
       math(EXPR index "${shard} - 1")
       add_test(NAME ${program}.${shard} COMMAND ${program})
-      set_tests_properties(${program}.${shard} PROPERTIES TIMEOUT 600 RUN_SERIAL TRUE ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
+      set_tests_properties(${program}.${shard} PROPERTIES TIMEOUT 600 COST ${arg_COST} ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index}")
     endforeach()
     return()
   endif()
-  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${program} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 COST ${arg_COST})
 endfunction()

@@ -20,7 +20,7 @@ loss() { "$octet" eval "$@" --data pages --sequence 64 --held-out 0.2 --device c
 "$octet" tokenizer train --input "$sources/octet/**/*.cpp" --input "$sources/docs/*.md" --vocabulary 1024 --digits 1 \
   --output made/tokenizer.json
 "$octet" tokenize --input "$sources/octet/**/*.cpp" --tokenizer made --output code --force
-"$octet" train --data code --steps 100 --name base --set optim.learning_rate=3e-3 --set model.family=qwen2 --set model.layers=2 \
+"$octet" train --data code --steps 60 --name base --set optim.learning_rate=3e-3 --set model.family=qwen2 --set model.layers=2 \
   --set model.width=128 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=256 --set model.vocabulary=1024 $loop
 "$octet" export runs/base --output base --dtype bf16
 
@@ -32,7 +32,7 @@ cat "$sources"/docs/*.md "$sources"/*.md | sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/\\t
 # 3. A third of the rate, a longer warm-up, and no decay of weights that are good already. Only weights are taken from the folder: moments
 # and scales begin anew.
 for precision in bf16 current; do
-  "$octet" train --data pages --fp8 $precision --steps 60 --name $precision --set model.init=base --set optim.learning_rate=1e-3 \
+  "$octet" train --data pages --fp8 $precision --steps 40 --name $precision --set model.init=base --set optim.learning_rate=1e-3 \
     --set optim.schedule.warmup=0.1 --set optim.weight_decay=0 $loop
 done
 

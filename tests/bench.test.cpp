@@ -143,8 +143,26 @@ TEST(AllReduce, BytesSentAreThoseOfTheFormulasAndErrorsThoseOfTheSums) {
 TEST(AllReduce, RefusesOptionsOfTheOtherMeasurement) {
   const testing::Scratch scratch;
   for (const char* words : {"allreduce --tokens 64", "allreduce --recipe bf16", "gemm --ranks 2", "allreduce --bytes 3",
-                            "allreduce --bytes 1X", "allreduce --quality-ranks 0", "allreduce --ranks -1", "allreduces"})
+                            "allreduce --bytes 1X", "allreduce --device tpu", "gemm --topology", "allreduce --topology --quality-ranks 2",
+                            "allreduce --quality-ranks 0", "allreduce --ranks -1", "allreduces"})
     EXPECT_EQ(testing::run_octet(std::string("bench ") + words, scratch.folder()).code, 2) << words;
+}
+
+// The machines of CI have no GPU, so CPU ranks are asked for.
+TEST(Doctor, ChecksAMachineAndGivesTheReason) {
+  const testing::Scratch scratch;
+  const auto doctor = [&](const std::string& options) { return testing::run_octet("doctor " + options, scratch.folder()); };
+  const Ended enough = doctor("--expect-gpus 0 --cpu --min-allreduce-gbs 0.000001");
+  EXPECT_EQ(enough.code, 0) << enough.err;
+  EXPECT_TRUE(has(enough.out, "GB/s bus bandwidth of a sum in bf16 over 2 ranks")) << enough.out;
+  const Ended slow = doctor("--cpu --min-allreduce-gbs 1000");
+  EXPECT_EQ(slow.code, int(ExitCode::device));
+  EXPECT_TRUE(has(slow.err, "--min-allreduce-gbs 1000: ")) << slow.err;
+  const Ended none = doctor("--expect-gpus 3");
+  EXPECT_EQ(none.code, int(ExitCode::device));
+  EXPECT_TRUE(has(none.err, "--expect-gpus 3: this machine shows 0")) << none.err;
+  EXPECT_EQ(doctor("--min-allreduce-gbs 1").code, int(ExitCode::device)) << "CPU ranks count only if asked for";
+  for (const char* bad : {"--cpu", "--ranks 3", "--min-allreduce-gbs -1", "--expect-gpus x"}) EXPECT_EQ(doctor(bad).code, 2) << bad;
 }
 
 }  // namespace

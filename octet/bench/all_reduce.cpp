@@ -5,14 +5,12 @@
 
 #include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
-#include "octet/comm/mpi/mpi.hpp"
 #include "octet/comm/rendezvous/place.hpp"
-#include "octet/comm/threads/threads.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/machine/ranks.hpp"
 #include "octet/ops/normal/normal.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/parallel/shared_scale_sum.hpp"
-#include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::bench {
 namespace {
@@ -47,9 +45,10 @@ class Sum {
 std::int64_t agreed(Stream& stream, Communicator& comm, std::int64_t n) {
   const Scope scope(stream);
   const Tensor t = stream.empty({1}, DType::i64);
-  *t.as<std::int64_t>() = n;
+  upload(stream, &n, t);
   comm.broadcast(stream, t, 0);
-  return *t.as<std::int64_t>();
+  comm.finish(stream);
+  return *HostCopy(stream, t).as<std::int64_t>();
 }
 
 // Seconds of one sum: `launches` sums between two barriers.
@@ -61,8 +60,8 @@ double sample(Stream& stream, Communicator& comm, Sum& sum, std::int64_t launche
   return (monotonic_seconds() - start) / double(launches);
 }
 
-AllReduceRow measure(Communicator& comm, SumWay way, std::int64_t bytes, const Effort& effort) {
-  Stream stream(Device::cpu);
+AllReduceRow measure(Communicator& comm, Device device, SumWay way, std::int64_t bytes, const Effort& effort) {
+  Stream stream(device);
   Sum sum(stream, comm, way, bytes / std::int64_t(size_of(type_of(way))));
   sum();
   const std::int64_t before = comm.traffic().bytes;
@@ -76,36 +75,14 @@ AllReduceRow measure(Communicator& comm, SumWay way, std::int64_t bytes, const E
   return row;
 }
 
-void measure_rows(Communicator& comm, const AllReducePlan& plan, AllReduceResult& out) {
+void measure_rows(Communicator& comm, Device device, const AllReducePlan& plan, AllReduceResult& out) {
   for (const std::int64_t bytes : plan.bytes)
     for (const SumWay way : {SumWay::f32, SumWay::bf16, SumWay::e4m3, SumWay::e4m3_shared}) {
       // Below it, FP8-LM's sum is that of BF16.
       if (way == SumWay::e4m3_shared && bytes / 2 < parallel::SharedScaleSum::fewest_values) continue;
-      const AllReduceRow row = measure(comm, way, bytes, plan.effort);
+      const AllReduceRow row = measure(comm, device, way, bytes, plan.effort);
       if (comm.rank() == 0) out.rows.push_back(row);
     }
-}
-
-void check_plan(const AllReducePlan& plan) {
-  for (const std::int64_t bytes : plan.bytes)
-    if (bytes < 4 || bytes % 4 != 0 || bytes > (std::int64_t(1) << 36))
-      throw ConfigError(format("--bytes {}: a tensor has a multiple of 4 bytes, at most 64 GiB", bytes));
-}
-
-std::unique_ptr<Communicator> connect(const comm::Place& place, const AllReducePlan& plan) {
-  if (place.launcher == comm::Launcher::torchrun)
-    throw ConfigError(
-        "octet bench allreduce measures ranks on CPUs, which exchange tensors over MPI: start it with mpirun, not with torchrun");
-  if (plan.ranks > 0 && plan.ranks != place.size)
-    throw ConfigError(format("--ranks {}: {} has started {} processes, which are the ranks; leave it out", plan.ranks,
-                             comm::name(place.launcher), place.size));
-  cpu::set_threads(std::max(1, cpu::threads() / place.local_size));
-  auto comm = comm::connect_mpi(plan.limit_seconds);
-  if (comm->size() != place.size)
-    throw ConfigError(
-        format("{} has started {} ranks, but MPI finds {}: use the mpirun of the MPI that Octet was built with, or srun --mpi=pmix",
-               comm::name(place.launcher), place.size, comm->size()));
-  return comm;
 }
 
 }  // namespace
@@ -115,21 +92,30 @@ std::string_view name(SumWay w) {
   return names[std::size_t(w)];
 }
 
+void check_plan(const AllReducePlan& plan) {
+  for (const std::int64_t bytes : plan.bytes)
+    if (bytes < 4 || bytes % 4 != 0 || bytes > (std::int64_t(1) << 36))
+      throw ConfigError(format("--bytes {}: a tensor has a multiple of 4 bytes, at most 64 GiB", bytes));
+}
+
+// Without a launcher, ranks are threads: two, unless --ranks or octet launch says how many.
+int wanted_ranks(const AllReducePlan& plan) {
+  const bool started = comm::place_from_environment().launcher != comm::Launcher::none || comm::thread_ranks_from_environment() > 0;
+  return plan.ranks > 0 || started ? plan.ranks : 2;
+}
+
 AllReduceResult measure_all_reduce(const AllReducePlan& plan) {
   check_plan(plan);
-  AllReduceResult out{.backend = "threads",
-                      .machine = machine::device_name(Device::cpu),
-                      .ranks = plan.ranks > 0 ? plan.ranks : 2,
-                      .rows = {},
-                      .quality = {}};
-  if (const comm::Place place = comm::place_from_environment(); place.launcher != comm::Launcher::none) {
-    const auto comm = connect(place, plan);
-    out.backend = "mpi", out.ranks = comm->size(), out.reports = comm->rank() == 0;
-    measure_rows(*comm, plan, out);
-  } else {
-    comm::run_on_threads({.ranks = out.ranks, .limit_seconds = plan.limit_seconds},
-                         [&](Communicator& comm) { measure_rows(comm, plan, out); });
-  }
+  machine::choose_own_gpu();
+  AllReduceResult out;
+  machine::on_ranks({.ranks = wanted_ranks(plan), .device = plan.device, .limit_seconds = plan.limit_seconds},
+                    [&](Communicator& comm, const machine::RankPlace& place) {
+                      const Device device = place.backend == "nccl" ? Device::cuda : Device::cpu;
+                      const bool first = comm.rank() == 0;
+                      if (first) out.backend = place.backend, out.machine = machine::device_name(device), out.ranks = comm.size();
+                      if (place.backend != "threads") out.reports = first;
+                      measure_rows(comm, device, plan, out);
+                    });
   if (out.reports) out.quality = measure_sum_quality(plan.quality_ranks, plan.limit_seconds);
   return out;
 }

@@ -9,7 +9,8 @@ namespace octet::bench {
 /// Options of `octet bench allreduce`.
 struct AllReducePlan {
   std::vector<std::int64_t> bytes;  // of the tensors, in the type that is summed
-  int ranks = 0;                    // threads of this process; 0: 2, or the processes that mpirun or srun started
+  std::string device = "auto";      // auto | cpu | gpu, whose memory is summed
+  int ranks = 0;                    // threads of this process; 0: 2, or the ranks that a launcher started
   std::vector<int> quality_ranks;   // numbers of ranks whose sums are compared with FP64
   Effort effort;
   double limit_seconds = 60;  // how long a rank waits for others
@@ -43,15 +44,20 @@ struct SumQuality {
 };
 
 struct AllReduceResult {
-  std::string backend, machine;
+  std::string backend, machine;  // threads, mpi or nccl
   int ranks = 1;
   bool reports = true;  // false on processes other than rank 0, which have no rows
   std::vector<AllReduceRow> rows;
   std::vector<SumQuality> quality;
 };
 
-/// Throws ConfigError on impossible options, CommError.
+/// On the ranks of machine::on_ranks(). Throws ConfigError on impossible options, and as it does.
 AllReduceResult measure_all_reduce(const AllReducePlan&);
+
+/// Throws ConfigError on sizes that no tensor has.
+void check_plan(const AllReducePlan&);
+/// The ranks of a plan for machine::on_ranks(): two threads if nothing says how many.
+int wanted_ranks(const AllReducePlan&);
 
 /// Sums of log-normal magnitudes (sigma 2) with random signs, 131,072 values per rank, by every way.
 std::vector<SumQuality> measure_sum_quality(const std::vector<int>& ranks, double limit_seconds);

@@ -44,8 +44,8 @@ json::Value json_of(const SumQuality& q) {
 }  // namespace
 
 std::string table_text(const AllReduceResult& r) {
-  std::string out =
-      format("{}; {} ranks, {}\n", r.machine, r.ranks, r.backend == "threads" ? "threads of one process" : "processes over MPI");
+  const char* const kind = r.backend == "threads" ? "threads of one process" : r.backend == "mpi" ? "processes over MPI" : "GPUs over NCCL";
+  std::string out = format("{}; {} ranks, {}\n", r.machine, r.ranks, kind);
   if (!r.rows.empty()) out += "\n" + speed_table(r);
   if (!r.quality.empty()) out += "\n" + quality_table(r);
   return out;

@@ -6,6 +6,7 @@
 #include "octet/base/output.hpp"
 #include "octet/bench/all_reduce.hpp"
 #include "octet/bench/table.hpp"
+#include "octet/bench/topology.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/config/read.hpp"
 #include "octet/machine/machine.hpp"
@@ -19,7 +20,7 @@ struct Options {
   std::int64_t ranks = 0;
   std::int64_t tokens = 0, sequence = 0, accumulate = 1, repeat = 9, working_set_mib = 0;
   double sample_ms = 0;
-  bool quiet = false;
+  bool quiet = false, topology = false;
 };
 
 // Defaults: the demo's model on a CPU, a model that loads a GPU on a GPU.
@@ -78,7 +79,7 @@ int ranks_of(const std::string& text) {
 }
 
 bench::AllReducePlan all_reduce_plan(const Options& o) {
-  bench::AllReducePlan plan{.bytes = {}, .ranks = int(o.ranks), .quality_ranks = {}, .effort = {}};
+  bench::AllReducePlan plan{.bytes = {}, .device = o.device, .ranks = int(o.ranks), .quality_ranks = {}, .effort = {}};
   for (const std::string& b : o.bytes) plan.bytes.push_back(bytes_of(b));
   for (const std::string& n : o.quality_ranks) plan.quality_ranks.push_back(ranks_of(n));
   plan.effort.repeats = int(o.repeat);
@@ -88,8 +89,8 @@ bench::AllReducePlan all_reduce_plan(const Options& o) {
 
 // Options of one kind of measurement do nothing in the other.
 void require_options(const std::vector<std::string>& given, const std::string& group) {
-  constexpr std::string_view both[] = {"--repeat", "--sample-ms", "--json", "--quiet"};
-  constexpr std::string_view of_ranks[] = {"--ranks", "--bytes", "--quality-ranks"};
+  constexpr std::string_view both[] = {"--device", "--repeat", "--sample-ms", "--json", "--quiet"};
+  constexpr std::string_view of_ranks[] = {"--ranks", "--bytes", "--quality-ranks", "--topology"};
   const auto among = [](const auto& names, const std::string& option) {
     return std::find(std::begin(names), std::end(names), option) != std::end(names);
   };
@@ -98,18 +99,28 @@ void require_options(const std::vector<std::string>& given, const std::string& g
       throw ConfigError(format("{} has no effect on octet bench {}; leave it out", option, printable(group)));
 }
 
-ExitCode measure_ranks(const Options& o) {
-  if (!o.json.empty()) require_writable(o.json);
-  const bench::AllReduceResult result = bench::measure_all_reduce(all_reduce_plan(o));
+void require_no_quality(const std::vector<std::string>& given) {
+  if (std::find(given.begin(), given.end(), "--quality-ranks") != given.end())
+    throw ConfigError("--quality-ranks has no effect on octet bench allreduce --topology; leave it out");
+}
+
+template <class Result>
+ExitCode show(const Options& o, const Result& result) {
   if (!result.reports) return ExitCode::done;
   output::write(bench::table_text(result));
   if (!o.json.empty()) write_file(o.json, bench::to_json(result).dump(json::Layout::indented, json::Invalid::replace) + "\n");
   return ExitCode::done;
 }
 
+ExitCode measure_ranks(const Options& o) {
+  if (!o.json.empty()) require_writable(o.json);
+  return o.topology ? show(o, bench::measure_topology(all_reduce_plan(o))) : show(o, bench::measure_all_reduce(all_reduce_plan(o)));
+}
+
 ExitCode measure(const Options& o, const std::vector<std::string>& given) {
   require_options(given, o.group);
   if (o.quiet) log::set_quiet(true);
+  if (o.topology) require_no_quality(given);
   if (o.group == "allreduce") return measure_ranks(o);
   if (!o.json.empty()) require_writable(o.json);
   const bench::Result result = bench::run(plan_of(o));
@@ -148,10 +159,12 @@ void add_bench(Program& program) {
                  {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.m=bf16; may be repeated");
-  command.option("--ranks", o->ranks, "allreduce: ranks, as threads; 0: 2, or the processes that mpirun or srun started",
+  command.option("--ranks", o->ranks, "allreduce: ranks, as threads; 0: 2, or the ranks that a launcher started",
                  {.at_least = 0, .at_most = 1024});
   command.option("--bytes", o->bytes, "allreduce: sizes of the tensors to sum", ',');
   command.option("--quality-ranks", o->quality_ranks, "allreduce: numbers of ranks whose sums are compared with FP64", ',');
+  command.flag("--topology", o->topology,
+               "allreduce: hosts, devices and links of the ranks, and the bandwidth of each pair, instead of sums");
   command.flag("--quiet", o->quiet, "print the table only");
   command.run([o, command] { return measure(*o, command.given()); });
 }

@@ -40,6 +40,16 @@ const CLI::App& command_named(const CLI::App& program, std::string_view name) {
   return program;
 }
 
+// Leaves out the first "--", which separates two command lines; CLI11 would take it for the end of the first subcommand. Returns the number
+// of words.
+int without_mark(int argc, char** argv) {
+  char** const end = argv + argc;
+  char** const mark = std::find_if(argv, end, [](const char* word) { return std::strcmp(word, "--") == 0; });
+  if (mark == end) return argc;
+  std::rotate(mark, mark + 1, end);
+  return argc - 1;
+}
+
 // The message for an option that the subcommand does not have: the option and the nearest one.
 std::string unknown_option(const CLI::App& command, int argc, char** argv) {
   std::vector<std::string> names;
@@ -179,6 +189,10 @@ void Command::optional_value(const std::string& names, bool& given, std::string&
   parser_.optional.emplace_back(parser_.app->add_option(names, value, help)->expected(0, 1)->check(empty_error), &given);
   parser_.app->parse_complete_callback([this_parser = &parser_] { this_parser->complete(); });
 }
+void Command::rest(std::vector<std::string>& words) {
+  parser_.app->prefix_command();
+  parser_.app->parse_complete_callback([app = parser_.app, &words] { words = app->remaining(); });
+}
 std::vector<std::string> Command::given() const {
   std::vector<std::string> names;
   for (const CLI::Option* option : parser_.app->get_options())
@@ -211,6 +225,7 @@ int Program::run(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   try {
     require_known_command(state_->app, argc, argv);
+    if (argc > 1 && command_named(state_->app, argv[1]).get_prefix_command()) argc = without_mark(argc, argv);
     state_->app.parse(argc, argv);
     output::finish();
   } catch (const CLI::Success& e) {

@@ -43,6 +43,9 @@ class Command {
   /// An option whose value may be left out; `given`: whether it was named.
   void optional_value(const std::string& names, bool& given, std::string& value, const std::string& help);
 
+  /// The words that follow the options, as another command line. A "--" before them is left out.
+  void rest(std::vector<std::string>& words);
+
   /// Options that the command line names, and its words that belong to none, after parsing.
   std::vector<std::string> given() const;
 
@@ -79,5 +82,6 @@ void add_inspect(Program&);
 void add_plan(Program&);
 void add_bench(Program&);
 void add_doctor(Program&);
+void add_launch(Program&);
 
 }  // namespace octet::cli

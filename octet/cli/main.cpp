@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   octet::cli::Program program;
   octet::cli::add_train(program);
   octet::cli::add_compare(program);
+  octet::cli::add_launch(program);
   octet::cli::add_tokenize(program);
   octet::cli::add_tokenizer(program);
   octet::cli::add_eval(program);

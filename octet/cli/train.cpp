@@ -5,6 +5,7 @@
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
+#include "octet/launch/run_note.hpp"
 #include "octet/machine/ranks.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
@@ -57,6 +58,7 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
                           .ranks = &ranks,
                           .ranks_here = place.here,
                           .backend = place.backend});
+  if (ranks.rank() == 0) launch::note_run_folder(trainer.folder());
   if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), place.backend);
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));

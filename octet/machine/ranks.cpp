@@ -1,6 +1,5 @@
 #include "octet/machine/ranks.hpp"
 
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -9,28 +8,16 @@
 #include "octet/comm/nccl/nccl.hpp"
 #include "octet/comm/rendezvous/place.hpp"
 #include "octet/comm/rendezvous/rendezvous.hpp"
+#include "octet/comm/rendezvous/share_threads.hpp"
 #include "octet/comm/self/self.hpp"
 #include "octet/comm/threads/threads.hpp"
 #include "octet/machine/machine.hpp"
-#include "octet/tensor/cpu/threads.hpp"
 
 namespace octet::machine {
 namespace {
 
 using comm::Communicator, comm::Launcher, comm::Place;
 using Work = std::function<void(Communicator&, const RankPlace&)>;
-
-// OCTET_THREAD_RANKS, or 0.
-std::int64_t thread_ranks() {
-  const char* const text = std::getenv("OCTET_THREAD_RANKS");
-  if (text == nullptr) return 0;
-  std::int64_t n = 0;
-  const char* const end = text + std::strlen(text);
-  if (const auto [at, error] = std::from_chars(text, end, n); error != std::errc() || at != end || n < 1 || n > 1024)
-    throw ConfigError(
-        format("OCTET_THREAD_RANKS = \"{}\": wants a number of ranks from 1 to 1024; unset it or correct it", printable(text)));
-  return n;
-}
 
 // The entry of a list such as "4,5,6,7", or "".
 std::string entry_of(std::string list, int number) {
@@ -58,7 +45,7 @@ std::unique_ptr<Communicator> connect_cpus(const Place& place, const RankWish& w
     throw ConfigError(
         "torchrun has started ranks that compute on CPUs, which exchange tensors over MPI: start them with mpirun, or with "
         "octet launch");
-  cpu::set_threads(std::max(1, cpu::threads() / place.local_size));
+  comm::share_threads(place);
   auto comm = comm::connect_mpi(wish.limit_seconds);
   if (comm->size() != place.size)
     throw ConfigError(
@@ -110,10 +97,8 @@ void choose_own_gpu() {
 
 void on_ranks(const RankWish& wish, const Work& work) {
   const Place place = comm::place_from_environment();
-  const std::int64_t threads = thread_ranks();
-  if (place.launcher != Launcher::none && threads > 0)
-    throw ConfigError(format("OCTET_THREAD_RANKS is set, and {} has started this process: unset the variable", comm::name(place.launcher)));
-  if (place.launcher != Launcher::none) return on_process(place, wish, work);
+  const std::int64_t threads = comm::thread_ranks_from_environment();
+  if (place.launcher != Launcher::none && threads == 0) return on_process(place, wish, work);
   if (threads > 0) require_number(wish, threads, "OCTET_THREAD_RANKS");
   const std::int64_t ranks = threads > 0 ? threads : std::max<std::int64_t>(wish.ranks, 1);
   if (ranks > 1) return on_threads(int(ranks), wish, work);

@@ -63,7 +63,8 @@ ParameterSlice slice_of(const Bucket& b, std::size_t i, const Share& share) {
   return {.parameter = &p,
           .first = from - begin,
           .value = cut(b.master, to > from ? from - part_begin : 0, scaled ? master.rows(std::int64_t(i), 1).reshaped({2}) : none),
-          .gradient = cut(b.gradient, from, scales_tensor(b.gradients) ? p.gradient.stored().scales : none)};
+          .gradient = b.gradient_part ? cut(b.gradient_part, to > from ? from - part_begin : 0, none)
+                                      : cut(b.gradient, from, scales_tensor(b.gradients) ? p.gradient.stored().scales : none)};
 }
 
 Stored Bucket::cut(const Stored& variable, std::size_t parameter) const {

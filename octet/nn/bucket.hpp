@@ -18,7 +18,8 @@ struct ParameterStorage {
 /// The part of a model's state that is kept here, one of several equal ones.
 struct Share {
   int part = 0, parts = 1;
-  bool masters = false;  // master weights and moments are divided; every part has a copy of all weights, which modules read
+  bool masters = false;    // master weights and moments are divided; every part has a copy of all weights, which modules read
+  bool gradients = false;  // with them: sums of gradients, too
 };
 
 /// Parameters that ranks exchange at once: neighbours in backward whose variables are stored alike. Each variable of a bucket is one piece
@@ -29,7 +30,11 @@ struct Bucket {
   std::int64_t count = 0;              // elements with padding, whose values and gradients are 0: a multiple of 256 and of 128 * parts
   Storage values = Storage::f32, gradients = Storage::f32, copies = Storage::f32;
   Stored value, gradient;  // [count]; scales per tensor are the parameters' own and left out
-  Stored master;           // [count / parts]: where masters are divided, those of the own part; else empty. May be a view of `value`
+  // Where sums of gradients are divided: those of the own part [count / parts], over micro-batches, in the storage `gradients`. `gradient`
+  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets that keep whole sums: vectors, and
+  // parameters with several uses.
+  Stored gradient_part;
+  Stored master;  // [count / parts]: where masters are divided, those of the own part; else empty. May be a view of `value`
 
   /// Where masters are divided, whether they are the own part of the copies.
   bool master_is_copy() const { return !has_scales(values) && code_type(values) == code_type(copies); }

@@ -49,6 +49,9 @@ using Contents = Gradient::Contents;
 bool stores_first(const Stream& stream, const Parameter& p) {
   return p.gradient.coded() || (!stream.apart_from_host() && p.gradient.begins_with_product());
 }
+Contents first_contents(const Stream& stream, const Parameter& p) {
+  return p.gradient.shares_storage() ? Contents::foreign : stores_first(stream, p) ? Contents::stale : Contents::zero;
+}
 
 }  // namespace
 
@@ -103,19 +106,52 @@ std::vector<Bucket*> Parameters::those_of(Storage Bucket::*storage, Storage s) {
   return out;
 }
 
+void Parameters::make_draws(Stream& stream) {
+  if (!draws_) draws_ = stream.zeros({2}, DType::i64, Lifetime::run, Category::gradients);
+}
+
 void Parameters::bind_gradients(Stream& stream) {
+  if (share_.gradients) bind_shared_gradients(stream);
   for (const Storage s : storages_of(buckets_, &Bucket::gradients)) {
-    const Tensor buffer =
-        allocate(stream, those_of(&Bucket::gradients, s), s, Category::gradients, [](Bucket& b) -> Stored& { return b.gradient; });
-    if (!is_fp8(buffer.dtype)) gradient_buffers_.push_back(buffer);
-    else if (!draws_) draws_ = stream.zeros({2}, DType::i64, Lifetime::run, Category::gradients);
+    std::vector<Bucket*> whole = those_of(&Bucket::gradients, s);
+    std::erase_if(whole, [](const Bucket* b) { return bool(b->gradient_part); });
+    const Tensor buffer = allocate(stream, whole, s, Category::gradients, [](Bucket& b) -> Stored& { return b.gradient; });
+    if (is_fp8(buffer.dtype)) make_draws(stream);
+    else gradient_buffers_.push_back(buffer);
   }
   for (Bucket& b : buckets_)
     for (std::size_t i = 0; i < b.parameters.size(); ++i) {
       Parameter& p = *b.parameters[i];
       p.gradient.bind(bound(stream, b, i, b.gradient, Category::gradients), draws_);
-      p.gradient.begin(stores_first(stream, p) ? Contents::stale : Contents::zero);
+      if (b.gradient_part) p.gradient.share_storage();
+      p.gradient.begin(first_contents(stream, p));
     }
+}
+
+// Two buffers in turn: while one bucket's values are exchanged, backward fills the other.
+void Parameters::bind_shared_gradients(Stream& stream) {
+  std::vector<Bucket*> shared[2];
+  std::int64_t bytes[2] = {0, 0};
+  int turn = 0;
+  for (Bucket& b : buckets_) {
+    const bool once = std::ranges::all_of(b.parameters, [](const Parameter* p) { return p->gradient.uses() == 1; });
+    if (!once || b.parameters.front()->role == ParameterRole::vector) continue;
+    check(!scales_tensor(b.gradients), "gradients in {} cannot be divided: they have one scale per tensor", b.gradients);
+    const Storage values =
+        has_scales(b.gradients) ? Gradient::scratch_type(stream) == DType::bf16 ? Storage::bf16 : Storage::f32 : b.gradients;
+    b.gradient.storage = values;
+    bytes[turn] = std::max(bytes[turn], b.count * std::int64_t(size_of(code_type(values))));
+    shared[turn].push_back(&b), turn = 1 - turn;
+    const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::gradients); };
+    const std::int64_t part = b.count / share_.parts;
+    b.gradient_part = {.codes = zeros({part}, code_type(b.gradients)), .storage = b.gradients};
+    if (has_scales(b.gradients))
+      b.gradient_part.scales = zeros(scales_shape(b.gradients, part), scales_type(b.gradients)), make_draws(stream);
+  }
+  for (int slot = 0; slot < 2; ++slot) {
+    const Tensor memory = stream.zeros({bytes[slot]}, DType::u8, Lifetime::run, Category::gradients);
+    for (Bucket* b : shared[slot]) b->gradient.codes = {memory.data, {b->count}, code_type(b->gradient.storage)};
+  }
 }
 
 void Parameters::clear_gradients(Stream& stream) {
@@ -124,9 +160,9 @@ void Parameters::clear_gradients(Stream& stream) {
   if (apart)
     for (const Tensor& buffer : gradient_buffers_) clear(stream, buffer);
   for (Parameter* p : list_) {
-    const bool stale = stores_first(stream, *p);
-    if (!apart && !stale) clear(stream, p->gradient.stored().values());
-    p->gradient.begin(stale ? Contents::stale : Contents::zero);
+    const Contents contents = first_contents(stream, *p);
+    if (!apart && contents == Contents::zero) clear(stream, p->gradient.stored().values());
+    p->gradient.begin(contents);
   }
 }
 
@@ -167,6 +203,7 @@ void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed)
   }
   const std::uint64_t key = seed ^ hash_of(p.path.c_str());
   if (!slice.value.scales) return ops::fill_normal(stream, key, p.init.standard_deviation, slice.value.values(), slice.first);
+  if (slice.whole()) return ops::fill_normal(stream, key, p.init.standard_deviation, slice.value);
   if (stream.device() == Device::null) return;
   // A scale for the tensor needs all values first. They are made in the host's memory, with the bits of every backend.
   Stream host(Device::cpu);

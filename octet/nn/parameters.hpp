@@ -30,6 +30,8 @@ class Parameters {
   const std::vector<ParameterSlice>& slices() const { return slices_; }
   /// f32 [n, 2], or empty: {descale, max} of the divided masters of every bucket with a scale per tensor.
   std::vector<Tensor> master_scalars() const;
+  /// i64 [2], see ops::Accumulate; empty unless gradients are in 8 bits.
+  const Tensor& draws() const { return draws_; }
   /// The value of each parameter, as modules read it, and the gradient, in the list's order.
   std::vector<Stored> values() const;
   std::vector<Stored> gradients() const;
@@ -63,6 +65,8 @@ class Parameters {
   void bind_masters(Stream&);
   void bind_gradients(Stream&);
   void bind_slices();
+  void bind_shared_gradients(Stream&);
+  void make_draws(Stream&);
   std::vector<Bucket*> those_of(Storage Bucket::*storage, Storage);
 
   std::vector<Parameter*> list_;

@@ -3,7 +3,8 @@
 #include "octet/numerics/formats.hpp"
 
 // Stochastic rounding of lanes with 16 random bits per value: the bits that one Philox counter has for eight values (see philox.hpp). The
-// mean over all draws is x, to 2^-16 of a step where a step has more bits than that. encode_stochastic() is the same with 32 bits.
+// mean over all draws is x to 2^-16 of a step of an 8-bit format, and to 2^-13 of one of FP16, which takes the upper 13 bits of a draw.
+// encode_stochastic() is the same with 32 bits.
 
 namespace octet {
 
@@ -20,16 +21,14 @@ OCTET_HD auto whole_steps(V x) requires(sizeof(V) > 4) {
 /// The code of a magnitude, given by its bits, in a format of these bits; without saturation. random: 0 .. 65535.
 template <int mantissa_bits, int bias, class V>
 OCTET_HD constexpr IntOf<V> drawn_magnitude(IntOf<V> size, IntOf<V> random) {
-  constexpr int drop = 23 - mantissa_bits;
+  constexpr int drop = 23 - mantissa_bits, used = drop < 16 ? drop : 16;  // bits of a draw
   constexpr std::int32_t min_normal = std::int32_t(127 - bias + 1) << 23;
-  constexpr float steps_per_one = float_of(std::uint32_t(127 + mantissa_bits + bias - 1 + 16) << 23);  // 2^16 of a subnormal step
+  constexpr float parts_per_one = float_of(std::uint32_t(127 + mantissa_bits + bias - 1 + used) << 23);  // 2^-used of a subnormal step
   using Int = IntOf<V>;
-  Int raise = random;
-  if constexpr (drop >= 16) raise = random << (drop - 16);
-  else raise = random >> (16 - drop);
-  const Int normal = ((size + raise) >> drop) - (std::int32_t(127 - bias) << mantissa_bits);
+  const Int draw = random >> (16 - used);
+  const Int normal = ((size + (draw << (drop - used))) >> drop) - (std::int32_t(127 - bias) << mantissa_bits);
   const V tiny = value_of<V>(Int(size < min_normal ? size : Int{}));
-  const Int subnormal = (whole_steps(V(tiny * steps_per_one)) + random) >> 16;
+  const Int subnormal = (whole_steps(V(tiny * parts_per_one)) + draw) >> used;
   return size < min_normal ? subnormal : normal;
 }
 }  // namespace detail

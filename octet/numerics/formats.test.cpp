@@ -16,23 +16,12 @@ namespace {
 using testing::CodeTable, testing::Worst, testing::worst_over_floats;
 
 template <class Format>
-const CodeTable& table();
-template <>
-const CodeTable& table<E4M3>() {
-  return CodeTable::e4m3();
-}
-template <>
-const CodeTable& table<E5M2>() {
-  return CodeTable::e5m2();
-}
-
-template <class Format>
 class Fp8 : public ::testing::Test {};
 using Fp8Formats = ::testing::Types<E4M3, E5M2>;
 TYPED_TEST_SUITE(Fp8, Fp8Formats);
 
 TYPED_TEST(Fp8, ConstantsAreThoseOfTheTable) {
-  const auto& finite = table<TypeParam>().finite();
+  const auto& finite = CodeTable::of<TypeParam>().finite();
   EXPECT_EQ(double(TypeParam::max), finite.back());
   EXPECT_EQ(std::size_t(TypeParam::max_code), finite.size() - 1);
   EXPECT_EQ(double(TypeParam::min_subnormal), finite[1]);
@@ -41,7 +30,7 @@ TYPED_TEST(Fp8, ConstantsAreThoseOfTheTable) {
 
 TYPED_TEST(Fp8, EveryCodeDecodesToItsValueInTheTable) {
   for (int code = 0; code < 256; ++code) {
-    const double expected = table<TypeParam>().decode(std::uint8_t(code));
+    const double expected = CodeTable::of<TypeParam>().decode(std::uint8_t(code));
     const float got = decode<TypeParam>(std::uint8_t(code));
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(got)) << code;
@@ -52,7 +41,7 @@ TYPED_TEST(Fp8, EveryCodeDecodesToItsValueInTheTable) {
 }
 
 TYPED_TEST(Fp8, EncodeFindsTheNearestCodeOfTheTable) {
-  const CodeTable& codes = table<TypeParam>();
+  const CodeTable& codes = CodeTable::of<TypeParam>();
   const Worst worst = worst_over_floats([&](float x) { return encode<TypeParam>(x) == codes.encode(double(x)) ? 0 : 1; }, codes.marks());
   EXPECT_EQ(worst.error, 0) << "at " << worst.at << ": " << int(encode<TypeParam>(worst.at)) << " for " << int(codes.encode(worst.at));
 }
@@ -68,7 +57,7 @@ TYPED_TEST(Fp8, EncodeEqualsNvidiasHeaderOnTheHost) {
 #ifdef OCTET_CUDA_HEADERS
   constexpr auto kind = std::is_same_v<TypeParam, E4M3> ? __NV_E4M3 : __NV_E5M2;
   const auto differs = [](float x) { return encode<TypeParam>(x) == __nv_cvt_float_to_fp8(x, __NV_SATFINITE, kind) ? 0 : 1; };
-  const Worst worst = worst_over_floats(differs, table<TypeParam>().marks());
+  const Worst worst = worst_over_floats(differs, CodeTable::of<TypeParam>().marks());
   EXPECT_EQ(worst.error, 0) << "at " << worst.at;
 #else
   GTEST_SKIP() << "cuda_fp8.h was not found when this was built";

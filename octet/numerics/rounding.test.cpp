@@ -13,17 +13,6 @@ namespace {
 
 using testing::CodeTable, testing::Worst, testing::worst_over_floats;
 
-template <class Format>
-const CodeTable& table();
-template <>
-const CodeTable& table<E4M3>() {
-  return CodeTable::e4m3();
-}
-template <>
-const CodeTable& table<E5M2>() {
-  return CodeTable::e5m2();
-}
-
 constexpr std::uint32_t extremes[] = {0u, 1u, 0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu};
 
 template <class Format>
@@ -32,7 +21,7 @@ using Fp8Formats = ::testing::Types<E4M3, E5M2>;
 TYPED_TEST_SUITE(Stochastic, Fp8Formats);
 
 TYPED_TEST(Stochastic, NeverLeavesTheTwoNeighboursAndReachesBoth) {
-  const CodeTable& codes = table<TypeParam>();
+  const CodeTable& codes = CodeTable::of<TypeParam>();
   const Worst worst = worst_over_floats(
       [&](float x) {
         if (std::isnan(x)) return encode_stochastic<TypeParam>(x, 5) == 0x7F ? 0 : 1;
@@ -71,7 +60,7 @@ TYPED_TEST(Stochastic, SaturatesAndKeepsNan) {
 
 // A draw is one of two neighbours `gap` apart, up with probability p: the mean of n has standard error gap sqrt(p (1 - p) / n).
 TYPED_TEST(Stochastic, HasTheMeanOfItsInput) {
-  const CodeTable& codes = table<TypeParam>();
+  const CodeTable& codes = CodeTable::of<TypeParam>();
   constexpr int n = 1 << 14;
   for (int i = 0; i < 200; ++i) {
     const RandomWords r = philox(11, std::uint64_t(i));

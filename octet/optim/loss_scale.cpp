@@ -18,15 +18,16 @@ bool is_power_of_two(double x) {
 void require_sound(const LossScaleConfig& c, bool fixed) {
   const auto power = [](const char* key, double x) {
     if (!is_power_of_two(x))
-      throw ConfigError(format("loss_scale.{} = {}: must be a power of two, since only these change no bit of a gradient", key, x));
+      throw ConfigError(format("loss_scale.{} = {}: must be a power of two such as {}, since only these change no bit of a gradient", key,
+                               x, scale_text(std::exp2(x < 1 ? std::floor(std::log2(x)) : std::ceil(std::log2(x))))));
   };
   power("start", c.start);
   if (fixed) return;
   power("growth", c.growth), power("backoff", c.backoff), power("smallest", c.smallest), power("largest", c.largest);
   if (c.smallest > c.start || c.start > c.largest)
     throw ConfigError(
-        format("loss_scale.start = {}: must be between loss_scale.smallest = {} and loss_scale.largest = {}; change one of them", c.start,
-               c.smallest, c.largest));
+        format("loss_scale.start = {}: must be between loss_scale.smallest = {} and loss_scale.largest = {}; change one of them",
+               scale_text(c.start), scale_text(c.smallest), scale_text(c.largest)));
 }
 
 }  // namespace

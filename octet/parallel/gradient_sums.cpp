@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "octet/numerics/philox.hpp"
+#include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/stored/stored.hpp"
 #include "octet/ops/stored_sum/stored_sum.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
@@ -48,7 +50,7 @@ void store(Stream& stream, const nn::Bucket& b, const Tensor& values) {
 }  // namespace
 
 GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, const nn::Parameters& parameters, const CommConfig& config)
-    : ranks_(ranks), divided_(parameters.share().masters) {
+    : ranks_(ranks), divided_(parameters.share().masters), parameters_(parameters) {
   for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
@@ -66,8 +68,8 @@ GradientSums::~GradientSums() {
     for (Parameter* p : part.bucket->parameters) p->gradient.set_listener(nullptr);
 }
 
-void GradientSums::begin_micro_batch(bool last) {
-  last_ = last;
+void GradientSums::begin_micro_batch(const MicroBatch& micro_batch) {
+  micro_batch_ = micro_batch;
   for (Part& part : parts_) part.pending = part.bucket->parameters.size();
 }
 
@@ -80,7 +82,9 @@ void GradientSums::require_done() const {
 void GradientSums::complete(Stream& stream, const Gradient& gradient) {
   Part& part = parts_[part_of_.at(&gradient)];
   check(part.pending > 0, "a gradient of {}'s bucket was completed twice in a micro-batch", part.bucket->parameters.front()->path);
-  if (--part.pending == 0 && last_) sum(stream, part);
+  if (--part.pending > 0 || !micro_batch_.exchanges) return;
+  if (part.bucket->gradient_part) sum_of_micro_batch(stream, part);
+  else if (micro_batch_.last) sum(stream, part);
 }
 
 void GradientSums::sum(Stream& stream, Part& part) {
@@ -118,15 +122,61 @@ Stored GradientSums::own_part(const Stored& whole) const {
   return out;
 }
 
-void GradientSums::complete_sums(Stream& stream) {
-  if (!divided_) return;
-  for (const Part& part : parts_) {
-    const Stored& all = part.bucket->gradient;
-    if (scales_tensor(all.storage) || part.shared) continue;  // complete already
-    const Stored own = own_part(all);
-    ranks_.all_gather(stream, own.codes, all.codes);
-    if (all.scales) ranks_.all_gather(stream, own.scales, all.scales);
+// The values of one micro-batch, exchanged in FP32 sums of the own part.
+void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
+  const nn::Bucket& b = *part.bucket;
+  const std::int64_t n = b.count / ranks_.size();
+  const Scope scope(stream);
+  const Tensor both = stream.empty({2 * n}, DType::f32, Lifetime::scratch, Category::workspace), sums = both.rows(0, n);
+  const Scope exchange(stream);
+  Tensor values = b.gradient.codes;
+  if (const DType type = travelling_type(part.wire, b.gradient.storage); type != values.dtype) {
+    values = stream.empty({b.count}, type, Lifetime::scratch, Category::workspace);
+    ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
   }
+  if (part.wire == Wire::e4m3) eight_bit_reduce_scatter(stream, ranks_, values, Stored::plain(sums));
+  else if (part.shared) part.shared->all_reduce(stream, ranks_, tensors_of(b, values));
+  else ranks_.reduce_scatter(stream, values, own_part(Stored::plain(values)).codes, comm::Reduction::sum);
+  if (part.wire != Wire::e4m3) ops::stored_sum(stream, {.parts = own_part(Stored::plain(values)), .sum = Stored::plain(sums)});
+  add_to_part(stream, b, sums, both);
+}
+
+// `both` begins with the sums and has room for as many more.
+void GradientSums::add_to_part(Stream& stream, const nn::Bucket& b, const Tensor& sums, const Tensor& both) {
+  const std::string& path = b.parameters.front()->path;
+  if (has_scales(b.gradients)) {
+    const std::uint64_t key = hash_of(path.c_str()) ^ hash_of("part") ^ std::uint64_t(ranks_.rank());
+    return ops::accumulate(stream, {.x = sums, .sum = b.gradient_part, .draws = parameters_.draws(), .key = key});
+  }
+  if (micro_batch_.first) return ops::stored_sum(stream, {.parts = Stored::plain(sums), .sum = b.gradient_part});
+  const std::int64_t n = sums.count();
+  ops::stored_sum(stream, {.parts = b.gradient_part, .sum = Stored::plain(both.rows(n, n))});
+  ops::stored_sum(stream, {.parts = Stored::plain(both), .sum = b.gradient_part});
+}
+
+std::vector<float> GradientSums::gathered_values(Stream& stream, const nn::Parameters& parameters) {
+  std::unordered_map<const Parameter*, std::vector<float>> values;
+  for (const Part& part : parts_) {
+    const nn::Bucket& b = *part.bucket;
+    const Scope scope(stream);
+    const bool partial = divided_ && !scales_tensor(b.gradients) && !(part.shared && !b.gradient_part);
+    Stored all = b.gradient;
+    if (partial) {
+      const Stored own = b.gradient_part ? b.gradient_part : own_part(b.gradient);
+      all = {.codes = stream.empty({b.count}, own.codes.dtype), .storage = own.storage};
+      ranks_.all_gather(stream, own.codes, all.codes);
+      if (own.scales) {
+        all.scales = stream.empty(scales_shape(own.storage, b.count), own.scales.dtype);
+        ranks_.all_gather(stream, own.scales, all.scales);
+      }
+      ranks_.finish(stream);
+    }
+    for (std::size_t i = 0; i < b.parameters.size(); ++i)
+      values[b.parameters[i]] = nn::flat_values(stream, std::vector{partial ? b.cut(all, i) : b.parameters[i]->gradient.stored()});
+  }
+  std::vector<float> out;
+  for (const Parameter* p : parameters.list()) out.insert(out.end(), values[p].begin(), values[p].end());
+  return out;
 }
 
 void GradientSums::visit_state(StateVisitor& visitor) {

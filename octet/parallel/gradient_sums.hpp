@@ -16,6 +16,9 @@ namespace octet::parallel {
 /// Where masters are divided (nn::Share), a rank gets the sums of its part alone, and the other parts are left undefined: half of the
 /// bytes. Formats with one scale per tensor give all sums in any case.
 ///
+/// Where sums are divided, too (nn::Share::gradients), a bucket's values are exchanged in every micro-batch, and added to the sums of the
+/// own part: in FP32, then rounded to their storage; 8-bit sums stochastically, see ops::accumulate.
+///
 /// Where format and storage differ, the bucket is converted in scratch; sums go back to the storage, rounded to nearest even. Vectors
 /// always travel in their own type. Buckets and communicator must outlive this.
 class GradientSums final : public GradientListener {
@@ -24,13 +27,18 @@ class GradientSums final : public GradientListener {
   GradientSums(Stream&, comm::Communicator&, const nn::Parameters&, const CommConfig&);
   ~GradientSums() override;
 
-  /// Before each micro-batch; `last`: of its step, so that sums are made.
-  void begin_micro_batch(bool last);
+  /// The place of a micro-batch in its step.
+  struct MicroBatch {
+    bool first = true, last = true;
+    bool exchanges = true;  // false: gradients stay those of this rank
+  };
+  /// Before each micro-batch.
+  void begin_micro_batch(const MicroBatch&);
   /// After the step's last micro-batch: throws ContractError unless every bucket was summed.
   void require_done() const;
 
-  /// Every rank gets all sums of this step where it has those of its part, as they are stored.
-  void complete_sums(Stream&);
+  /// All sums of this step as one row, parameter by parameter in the order of `parameters`. All ranks call it.
+  std::vector<float> gathered_values(Stream&, const nn::Parameters& parameters);
 
   /// The factors mu, where there are some.
   void visit_state(StateVisitor&);
@@ -47,12 +55,15 @@ class GradientSums final : public GradientListener {
   void sum_values(Stream&, Part&, const Tensor& values);
   Stored own_part(const Stored&) const;
   void sum_own_part(Stream&, const Part&, const Tensor& values);
+  void sum_of_micro_batch(Stream&, Part&);
+  void add_to_part(Stream&, const nn::Bucket&, const Tensor& sums, const Tensor& both);
 
   comm::Communicator& ranks_;
   bool divided_;
   std::vector<Part> parts_;
   std::unordered_map<const Gradient*, std::size_t> part_of_;
-  bool last_ = false;
+  const nn::Parameters& parameters_;
+  MicroBatch micro_batch_;
 };
 
 }  // namespace octet::parallel

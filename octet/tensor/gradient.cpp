@@ -17,12 +17,13 @@ void Gradient::bind(const Stored& stored, const Tensor& draws) {
 }
 
 void Gradient::begin(Contents contents) {
-  check(contents == Contents::zero || product_, "gradient: without a GEMM to store its first sum it must begin at zero");
+  check(contents != Contents::stale || product_, "gradient: without a GEMM to store its first sum it must begin at zero");
   contents_ = contents, pending_ = uses_;
 }
 
 void Gradient::begin_micro_batch() {
   numbered_ = true;
+  if (shares_) contents_ = Contents::foreign;
   if (coded()) contents_ = Contents::zero;  // ops::accumulate stores in the first micro-batch and adds in others
 }
 
@@ -32,6 +33,10 @@ Gradient::Target Gradient::target(Stream& stream, GradientUse use) {
     check(numbered_, "gradient: nn::Parameters::begin_micro_batch() must come before the backward of each micro-batch");
     numbered_ = false;
     return {stream.empty(stored_.shape(), scratch_type(stream), Lifetime::scratch, Category::workspace), false};
+  }
+  if (contents_ == Contents::foreign && use == GradientUse::sum) {
+    clear(stream, stored_.values());
+    contents_ = Contents::zero;
   }
   const bool accumulate = contents_ == Contents::zero;
   check(accumulate || use != GradientUse::sum, "gradient: a sum would add to the contents of an earlier step");

@@ -39,7 +39,7 @@ class Gradient {
     bool accumulate;  // add to data; otherwise store
   };
   /// The contents of the storage when a step begins.
-  enum class Contents : std::uint8_t { zero, stale };
+  enum class Contents : std::uint8_t { zero, stale, foreign };  // foreign: of another gradient, with which it shares memory
 
   /// Declares one use per micro-batch. Called by modules as they are made.
   void add_use(GradientUse);
@@ -58,6 +58,12 @@ class Gradient {
   int rank() const { return rank_; }
   /// In 8 bits: a GEMM's result waits in scratch until ops::accumulate adds it.
   bool coded() const { return is_fp8(stored_.codes.dtype); }
+
+  /// Its storage is shared with other gradients in turn: every micro-batch begins with foreign contents.
+  void share_storage() { shares_ = true; }
+  bool shares_storage() const { return shares_; }
+  /// Uses per micro-batch.
+  int uses() const { return uses_; }
 
   /// Before the first micro-batch of a step. Throws ContractError for stale contents unless begins_with_product().
   void begin(Contents);
@@ -82,6 +88,7 @@ class Gradient {
   int rank_ = 0;
   int uses_ = 0, pending_ = 0;  // per micro-batch
   bool product_ = false, sums_parts_ = false;
+  bool shares_ = false;
   bool numbered_ = false;  // begin_micro_batch() came, and no target since
   Contents contents_ = Contents::zero;
   GradientListener* listener_ = nullptr;

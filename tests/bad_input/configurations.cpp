@@ -121,8 +121,64 @@ std::vector<Case> of_values() {
   };
 }
 
+/// Storages of weights, gradients and moments, levels, and the factor of the loss.
+std::vector<Case> of_states() {
+  const std::string anyway = "optim.allow_unsafe = true trains with it";
+  return {
+      values("master_that_loses_small_updates", "--set optim.master=bf16_nearest",
+             {"optim.master = \"bf16_nearest\"", "half of a weight's last place", "set it to \"bf16\"", "or to \"f16\"", anyway}),
+      values("master_of_four_bits", "--set optim.master=e4m3_tensor",
+             {"optim.master = \"e4m3_tensor\"", "4 bits of precision", "set it to \"f16\"", anyway}),
+      values("moments_both_with_one_scale_per_tensor", "--set optim.m=e4m3_tensor --set optim.v=e4m3_tensor",
+             {"optim.m and optim.v = \"e4m3_tensor\"", "one scale per tensor", "set optim.v to \"f16\" or \"e4m3_expanded\"", anyway}),
+      values("moments_of_a_level_beside_an_unsafe_master", "--level O3 --set optim.master=bf16_nearest",
+             {"optim.master = \"bf16_nearest\"", "set it to \"bf16\"", anyway}),
+      {"study_of_an_arm_with_an_unsafe_storage",
+       "compare tiny.toml --arm low:optim.master=e4m3_tensor",
+       ExitCode::usage,
+       {"arm low: ", "optim.master = \"e4m3_tensor\"", "set it to \"f16\"", anyway}},
+      values("unsafe_storage_allowed_by_no_truth_value", "--set optim.master=bf16_nearest --set optim.allow_unsafe=yes",
+             {"`optim.allow_unsafe` must be true or false", "\"yes\""}),
+      text("moments_that_m_and_v_replaced", "[optim]\nmoments = \"bf16\"\n",
+           {"bad.toml:2:1: ", "`optim.moments` was replaced", "set `optim.m` and `optim.v`"}),
+      values("moments_that_m_and_v_replaced", "--set optim.moments=bf16",
+             {"--set optim.moments=bf16", "`optim.moments` was replaced", "set `optim.m` and `optim.v`"}),
+      text("level_unknown", "[optim]\nlevel = \"O4\"\n", {"bad.toml:2:9: ", "`optim.level` must be one of O0, O1, O2, O3", "\"O4\""}),
+      {"level_of_the_option_unknown",
+       "train tiny.toml --fp8 --level 3",
+       ExitCode::usage,
+       {"--level", "must be one of O0, O1, O2, O3", "\"3\""}},
+      values("gradients_in_fp16", "--set optim.gradients=f16",
+             {"`optim.gradients` must be one of level, f32, bf16, e4m3, e4m3_tensor", "\"f16\""}),
+      values("gradients_with_the_exponents_of_moments", "--set optim.gradients=e4m3_expanded",
+             {"`optim.gradients` must be one of level, f32, bf16, e4m3, e4m3_tensor", "\"e4m3_expanded\""}),
+      values("gradients_in_e5m2", "--level O1 --set optim.gradients=e5m2",
+             {"`optim.gradients` must be one of", "\"e5m2\"", "did you mean e4m3?"}),
+      values("second_moments_in_blocks_without_expansion", "--set optim.v=e4m3", {"`optim.v` must be one of", "e4m3_expanded", "\"e4m3\""}),
+      values("activations_in_8_bits_under_fp16", "--set recipe.name=fp16 --set recipe.activations=fp8",
+             {"recipe.activations = \"fp8\"", "no 8-bit codes of FP16 activations", "recipe.name = \"fp16\"", "set it to \"bf16\""}),
+      values("loss_scale_that_rounds", "--set recipe.name=fp16 --set loss_scale.start=1000",
+             {"loss_scale.start = 1000", "must be a power of two", "such as 1024"}),
+      values("loss_scale_that_grows_by_a_factor_that_rounds", "--fp8 --set loss_scale.mode=dynamic --set loss_scale.growth=3",
+             {"loss_scale.growth = 3", "must be a power of two", "such as 4"}),
+      values("loss_scale_that_shrinks_by_a_factor_that_rounds", "--fp8 --set loss_scale.mode=dynamic --set loss_scale.backoff=0.3",
+             {"loss_scale.backoff = 0.3", "must be a power of two", "such as 0.25"}),
+      values("loss_scale_of_nothing", "--set loss_scale.mode=static --set loss_scale.start=0",
+             {"`loss_scale.start` must be a number in [1e-9, 1e+18]", "got 0"}),
+      values("loss_scale_that_never_grows", "--set loss_scale.mode=dynamic --set loss_scale.growth=1",
+             {"`loss_scale.growth` must be a number in (1, 1000000000]", "got 1"}),
+      values("loss_scale_that_an_overflow_leaves", "--set loss_scale.mode=dynamic --set loss_scale.backoff=1",
+             {"`loss_scale.backoff` must be a number in [1e-9, 1)", "got 1"}),
+      values("loss_scale_that_starts_below_its_bound", "--set recipe.name=fp16 --set loss_scale.smallest=131072",
+             {"loss_scale.start = 65536", "loss_scale.smallest = 131072 and loss_scale.largest = 16777216", "change one"}),
+      values("loss_scale_that_starts_above_its_bound", "--set recipe.name=fp16 --set loss_scale.largest=1024",
+             {"loss_scale.start = 65536", "loss_scale.smallest = 1 and loss_scale.largest = 1024", "change one"}),
+      values("loss_scale_of_a_mode_unknown", "--set loss_scale.mode=statik", {"`loss_scale.mode` must be one of", "did you mean static?"}),
+  };
+}
+
 }  // namespace
 
-std::vector<Case> configurations() { return all_of({of_text(), of_values()}); }
+std::vector<Case> configurations() { return all_of({of_text(), of_values(), of_states()}); }
 
 }  // namespace octet::bad_input

@@ -13,6 +13,16 @@ std::vector<Case> make() {
                          ops::fill_normal(side.stream(), 0x123456789ABCDEFull, 0.02, x);
                          side.result("x", x, same_bits());
                        }});
+  for (const Storage storage : {Storage::f16, Storage::e4m3, Storage::e4m3_tensor, Storage::e4m3_expanded})
+    for (const std::int64_t n : {0, 1, 6, 128, 1 << 20, 999999})
+      cases.push_back({format("fill_normal {} {}", name(storage), n), [=](Side& side) {
+                         const Stored x{.codes = side.poisoned({n}, code_type(storage)),
+                                        .scales = side.poisoned(scales_shape(storage, n), scales_type(storage)),
+                                        .storage = storage};
+                         ops::fill_normal(side.stream(), 0x123456789ABCDEFull, 0.02, x);
+                         side.result("codes", x.codes, same_bits());
+                         side.result("scales", x.scales, same_bits());
+                       }});
   return cases;
 }
 const Cases registered(make);

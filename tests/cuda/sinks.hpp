@@ -7,6 +7,9 @@
 
 namespace octet::parity {
 
+/// Shapes of a norm's input: empty, tiny, not whole packs, and of every way to keep a row.
+inline const Shape norm_shapes[] = {{0, 16}, {1, 1}, {5, 7}, {130, 264}, {300, 896}, {64, 1536}, {33, 3584}, {7, 4608}};
+
 struct Kind {
   std::string name;
   ops::QuantizeSpec spec;

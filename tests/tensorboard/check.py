@@ -25,6 +25,8 @@ kv_heads = 2
 hidden = 96
 [recipe]
 name = "block128"
+[optim]
+level = "O2"
 [data]
 path = "data"
 sequence_length = 32
@@ -140,6 +142,11 @@ def main():
             shown = [(e.step, tensor_util.make_ndarray(e.tensor_proto).item()) for e in board.Tensors(run_folder.name, tag)]
             assert shown == series, f"{tag}: TensorBoard shows {shown}, metrics.jsonl tells {series}"
         assert [step for step, _ in wanted["loss/train"]] == list(range(1, 13))
+        plan = "".join(tensor_util.make_ndarray(e.tensor_proto).item().decode() for e in board.Tensors(run_folder.name, "plan"))
+        assert list(board.PluginRunToTagToContent("text")[run_folder.name]) == ["plan"]
+        for row in json.loads((run_folder / "run.json").read_text())["plan"]:
+            assert f"| {row['path']} |".replace("_", "\\_") in plan, row
+        assert "| second moments | f16 | level O2" in plan, plan
         print(f"tensorboard {tensorboard.__version__} shows {len(wanted)} tags as metrics.jsonl tells them")
 
 

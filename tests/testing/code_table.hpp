@@ -35,6 +35,12 @@ class CodeTable {
     static const CodeTable table(5, 2, 15, true);
     return table;
   }
+  /// The table of one of Octet's formats, which its largest value tells.
+  template <class Format>
+  static const CodeTable& of() {
+    static_assert(Format::max == 448.0f || Format::max == 57344.0f);
+    return Format::max == 448.0f ? e4m3() : e5m2();
+  }
 
   double decode(std::uint8_t code) const { return (code & 0x80) != 0 ? -values_[code & 0x7F] : values_[code & 0x7F]; }
 

@@ -19,6 +19,7 @@
 #include "octet/comm/combine.hpp"
 #include "octet/comm/mpi/attendance.hpp"
 #include "octet/comm/mpi/module.hpp"
+#include "octet/comm/rendezvous/place.hpp"
 
 namespace octet::comm {
 namespace {
@@ -293,6 +294,7 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
 
 std::unique_ptr<Communicator> connect_mpi(double limit_seconds) {
   if (!(limit_seconds > 0)) throw ConfigError(format("ranks cannot wait {} s for each other; choose more than 0", limit_seconds));
+  require_mpi_start(place_from_environment(), environment_variable);
   auto session = std::make_shared<Session>(limit_seconds);
   MpiGroup* const world = session->world;
   return std::make_unique<MpiCommunicator>(std::move(session), world);

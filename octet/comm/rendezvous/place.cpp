@@ -63,12 +63,61 @@ std::optional<Place> read_place(const Reader& r, Launcher launcher, const Names&
   return p;
 }
 
-void compare(const Place& torch, const Place& mpi) {
-  if (torch.rank == mpi.rank && torch.size == mpi.size) return;
+constexpr const char* remedy = "unset the variables of the launcher that did not start this process";
+
+void compare(const Reader& r, const Place& torch, const Place& mpi) {
+  if (torch.rank != mpi.rank || torch.size != mpi.size)
+    throw ConfigError(format("RANK={} of WORLD_SIZE={} contradicts OMPI_COMM_WORLD_RANK={} of OMPI_COMM_WORLD_SIZE={}: {}", torch.rank,
+                             torch.size, mpi.rank, mpi.size, remedy));
+  if (r.text(torchrun.local_rank) && r.text(mpirun.local_rank) && torch.local_rank != mpi.local_rank)
+    throw ConfigError(format("LOCAL_RANK={} contradicts OMPI_COMM_WORLD_LOCAL_RANK={}: {}", torch.local_rank, mpi.local_rank, remedy));
+}
+
+// A script that exports RANK gives all tasks of srun the same one. torchrun's ranks, and those of mpirun, are not srun's tasks.
+void compare_with_step(const Reader& r, const Place& torch) {
+  if (!r.text("SLURM_STEP_ID") || r.text("TORCHELASTIC_RUN_ID")) return;
+  const auto task = r.number(srun.rank, 0, most_ranks), tasks = r.number(srun.size, 1, most_ranks);
+  if (!task || !tasks || *tasks == 1 || torch.size > *tasks || (torch.size == *tasks && torch.rank == *task)) return;
   throw ConfigError(
-      format("RANK={} of WORLD_SIZE={} contradicts OMPI_COMM_WORLD_RANK={} of OMPI_COMM_WORLD_SIZE={}: unset the variables of the "
-             "launcher that did not start this process",
-             torch.rank, torch.size, mpi.rank, mpi.size));
+      format("RANK={} of WORLD_SIZE={} contradicts SLURM_PROCID={} of SLURM_STEP_NUM_TASKS={}: unset RANK and WORLD_SIZE, "
+             "since srun sets the ranks",
+             torch.rank, torch.size, *task, *tasks));
+}
+
+void compare_with_pmix(const Reader& r, const Place& p, const char* rank) {
+  const auto pmix = r.number("PMIX_RANK", 0, most_ranks);
+  if (pmix && *pmix != p.rank) throw ConfigError(format("PMIX_RANK={} contradicts {}={}: {}", *pmix, rank, p.rank, remedy));
+}
+
+// The number of tasks on node `node` of "2(x3),1", or none if the text is no such list.
+std::optional<int> tasks_on(std::string_view list, int node) {
+  while (!list.empty()) {
+    const std::string_view part = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), part.size() + 1));
+    int tasks = 0, nodes = 1;
+    const char* const end = part.data() + part.size();
+    auto [at, error] = std::from_chars(part.data(), end, tasks);
+    if (error == std::errc() && end - at > 3 && at[0] == '(' && at[1] == 'x') {
+      const auto repeated = std::from_chars(at + 2, end, nodes);
+      at = repeated.ptr < end && *repeated.ptr == ')' ? repeated.ptr + 1 : end + 1, error = repeated.ec;
+    }
+    if (error != std::errc() || at != end || tasks < 1 || nodes < 1) return {};
+    if (node < nodes) return tasks;
+    node -= nodes;
+  }
+  return {};
+}
+
+std::optional<Place> read_step(const Reader& r) {
+  auto p = read_place(r, Launcher::srun, srun);
+  const auto list = r.text("SLURM_STEP_TASKS_PER_NODE");
+  const auto node = r.number("SLURM_NODEID", 0, most_ranks);
+  if (!p || !list || !node) return p;
+  const auto tasks = tasks_on(*list, *node);
+  if (!tasks || *tasks <= p->local_rank)
+    throw ConfigError(format("SLURM_STEP_TASKS_PER_NODE={} has no task {} on node {}: {}", printable(*list), p->local_rank, *node, remedy));
+  p->local_size = *tasks;
+  return p;
 }
 
 void set_torchrun_address(const Reader& r, Place& p) {
@@ -102,25 +151,47 @@ Place place_among(const Variables& get) {
   const Reader r(get);
   const auto torch = read_place(r, Launcher::torchrun, torchrun), mpi = read_place(r, Launcher::mpirun, mpirun);
   Place p;
-  if (torch && mpi) compare(*torch, *mpi);
+  if (torch && mpi) compare(r, *torch, *mpi);
   if (mpi) {
     p = *mpi;
+    compare_with_pmix(r, p, mpirun.rank);
   } else if (torch) {
     p = *torch;
+    compare_with_step(r, p);
     set_torchrun_address(r, p);
   } else if (r.text("SLURM_STEP_ID")) {
-    p = read_place(r, Launcher::srun, srun).value_or(Place{});
+    p = read_step(r).value_or(Place{});
+    compare_with_pmix(r, p, srun.rank);
     set_srun_address(r, p);
   }
   if (const auto port = r.number("OCTET_PORT", 1, 65535); port && p.launcher != Launcher::none) p.port = *port;
   return p;
 }
 
-Place place_from_environment() {
-  return place_among([](const char* name) -> std::optional<std::string> {
-    const char* const value = std::getenv(name);
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  });
+int thread_ranks_among(const Variables& get) {
+  const Reader r(get);
+  const auto ranks = r.number("OCTET_THREAD_RANKS", 1, 1024);
+  if (!ranks) return 0;
+  if (const Place p = place_among(get); p.size > 1)
+    throw ConfigError(
+        format("OCTET_THREAD_RANKS={}, but {} has started {} processes: unset OCTET_THREAD_RANKS", *ranks, name(p.launcher), p.size));
+  return *ranks;
 }
+
+void require_mpi_start(const Place& p, const Variables& get) {
+  if (p.launcher != Launcher::srun || p.size == 1 || get("PMIX_RANK")) return;
+  throw ConfigError(
+      format("srun has started {} tasks without PMIx, by which MPI finds them: use srun --mpi=pmix, or call mpirun or octet launch in the "
+             "job script",
+             p.size));
+}
+
+std::optional<std::string> environment_variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+Place place_from_environment() { return place_among(environment_variable); }
+int thread_ranks_from_environment() { return thread_ranks_among(environment_variable); }
 
 }  // namespace octet::comm

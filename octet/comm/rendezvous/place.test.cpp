@@ -98,6 +98,68 @@ TEST(Place, RefusalsNameTheVariable) {
   EXPECT_EQ(refusal(with(slurm, {{"MASTER_ADDR", ""}, {"SLURM_STEP_NUM_NODES", "1"}})), "");
 }
 
+const Environment task{{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"},         {"SLURM_STEP_NUM_TASKS", "2"},
+                       {"SLURM_LOCALID", "1"}, {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_JOB_ID", "7"}};
+
+TEST(Place, ARankThatAJobScriptExportedContradictsTheTaskOfSrun) {
+  const Environment exported = with(task, {{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}});
+  EXPECT_NE(refusal(with(exported, {{"RANK", "0"}})).find("SLURM_PROCID=1"), std::string::npos);
+  EXPECT_EQ(refusal(with(exported, {{"RANK", "1"}})), "");
+  EXPECT_EQ(place(with(exported, {{"RANK", "0"}, {"TORCHELASTIC_RUN_ID", "none"}})).rank, 0) << "torchrun numbers the hosts itself";
+  EXPECT_EQ(place(with(exported, {{"RANK", "3"}, {"WORLD_SIZE", "8"}})).size, 8) << "each task has started several ranks";
+  EXPECT_NE(refusal(with(exported, {{"RANK", "0"}, {"WORLD_SIZE", "1"}})).find("WORLD_SIZE=1"), std::string::npos);
+}
+
+TEST(Place, RanksOfPmixAndLocalRanksThatContradictAreRefused) {
+  EXPECT_EQ(place(with(task, {{"PMIX_RANK", "1"}})).rank, 1);
+  EXPECT_NE(refusal(with(task, {{"PMIX_RANK", "0"}})).find("PMIX_RANK=0"), std::string::npos);
+  EXPECT_NE(refusal(with(mpi, {{"PMIX_RANK", "3"}})).find("OMPI_COMM_WORLD_RANK=2"), std::string::npos);
+  const Environment both = with(mpi, {{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}});
+  EXPECT_NE(refusal(both).find("OMPI_COMM_WORLD_LOCAL_RANK=0"), std::string::npos);
+}
+
+TEST(Place, KnowsTheTasksOfItsHostUnderSrun) {
+  const auto on = [&](const char* list, const char* node) {
+    return place(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", list}, {"SLURM_NODEID", node}})).local_size;
+  };
+  EXPECT_EQ(on("2(x2)", "1"), 2);
+  EXPECT_EQ(on("4,2", "1"), 2);
+  EXPECT_EQ(on("3(x12),4(x2)", "13"), 4);
+  for (const char* bad : {"1", "2(x2", "2(x", "x", "2(x0)", ""})
+    EXPECT_EQ(refusal(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", bad}, {"SLURM_NODEID", "0"}})).empty(), std::string(bad).empty()) << bad;
+}
+
+TEST(Place, ThreadsAreRanksOnlyOfOneProcess) {
+  const auto ranks = [](const Environment& e) {
+    return thread_ranks_among([&](const char* name) -> std::optional<std::string> {
+      const auto it = e.find(name);
+      return it == e.end() ? std::nullopt : std::optional(it->second);
+    });
+  };
+  EXPECT_EQ(ranks({}), 0);
+  EXPECT_EQ(ranks({{"OCTET_THREAD_RANKS", "4"}}), 4);
+  EXPECT_EQ(ranks({{"OCTET_THREAD_RANKS", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), 4);
+  EXPECT_THROW(ranks({{"OCTET_THREAD_RANKS", "0"}}), ConfigError);
+  EXPECT_THROW(ranks(with(mpi, {{"OCTET_THREAD_RANKS", "4"}})), ConfigError);
+}
+
+TEST(Place, MpiUnderSrunNeedsPmix) {
+  const auto error = [](const Environment& e) -> std::string {
+    try {
+      require_mpi_start(place(e), [&](const char* name) -> std::optional<std::string> {
+        return e.contains(name) ? std::optional(e.at(name)) : std::nullopt;
+      });
+    } catch (const ConfigError& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  EXPECT_NE(error(task).find("--mpi=pmix"), std::string::npos);
+  EXPECT_EQ(error(with(task, {{"PMIX_RANK", "1"}})), "");
+  EXPECT_EQ(error(mpi), "");
+  EXPECT_EQ(error({}), "");
+}
+
 TEST(Place, EqualVariablesOfTwoLaunchersAreNoContradiction) {
   EXPECT_EQ(place(with(mpi, {{"RANK", "2"}, {"WORLD_SIZE", "4"}})).launcher, Launcher::mpirun);
 }

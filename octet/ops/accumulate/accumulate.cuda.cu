@@ -12,12 +12,13 @@ __device__ __forceinline__ std::int64_t own_group() {
   return std::int64_t(blockIdx.x) * groups_of_block + threadIdx.x / GroupLanes::threads;
 }
 
-// Each 16 threads add a group of 128 values.
-template <class T>
+// Each 16 threads add a group of 128 values. whole: all groups of a warp exist, or none.
+template <class T, bool whole>
 __global__ void __launch_bounds__(threads)
     add_blocks_kernel(const T* x, const ops::StoredView sum, std::uint64_t key, const std::int64_t* numbers) {
+  if (whole && own_group() >= ops::groups_of(sum.count)) return;
   const ops::AccumulateDraws draws(key, numbers);
-  ops::accumulate_group(ops::E4m3Codec{}, GroupLanes{}, x, sum, draws.adds, own_group(), DrawnWords{draws.key, draws.stream});
+  ops::accumulate_group(ops::E4m3Codec{}, GroupLanesOf<whole>{}, x, sum, draws.adds, own_group(), DrawnWords{draws.key, draws.stream});
 }
 
 // The largest of all sums. Bits of floats that are not negative are ordered as the floats.
@@ -46,7 +47,8 @@ unsigned grid(const ops::Accumulate& a) { return unsigned(ceil_div(ops::groups_o
 
 void accumulate_blocks(Queue queue, const ops::Accumulate& a) {
   dispatch<float, Bf16>(a.x.dtype, "accumulate", [&]<class T>() {
-    add_blocks_kernel<T><<<grid(a), threads, 0, queue>>>(a.x.as<T>(), ops::view_of(a.sum), a.key, a.draws.as<std::int64_t>());
+    auto* const kernel = a.sum.count() % (2 * storage_block) == 0 ? add_blocks_kernel<T, true> : add_blocks_kernel<T, false>;
+    kernel<<<grid(a), threads, 0, queue>>>(a.x.as<T>(), ops::view_of(a.sum), a.key, a.draws.as<std::int64_t>());
   });
   launched("accumulate");
 }

@@ -48,13 +48,20 @@ OCTET_HD void store_state(Lanes lanes, Bf16* p, Cursor at, X x, const Draws& dra
   draws.store(lanes, p, at, x, variable);
 }
 
+/// mean / (sqrt(square) + eps); lanes may have a faster way to the same bits.
+template <class Lanes, class X>
+OCTET_HD auto direction_of(Lanes lanes, const X& mean, const X& square, float eps) {
+  if constexpr (requires { lanes.over_root(mean, square, eps); }) return lanes.over_root(mean, square, eps);
+  else return mean / (lanes.sqrt(square) + eps);
+}
+
 /// The moments and the value after one update, of the values before it. Formula in adamw.hpp.
 template <class Lanes, class X>
 OCTET_HD void adamw_values(Lanes lanes, const AdamWConstants& c, const AdamWStep& step, const X& grad, X& value, X& m, X& v) {
   const auto g = grad * step.gradient_scale;
   m = m * c.beta1 + g * c.one_minus_beta1;
   v = v * c.beta2 + g * g * c.one_minus_beta2;
-  const auto direction = (m * step.bias_correction1) / (lanes.sqrt(v * step.bias_correction2) + c.eps);
+  const X direction = direction_of(lanes, X(m * step.bias_correction1), X(v * step.bias_correction2), c.eps);
   value = value - (direction + value * c.weight_decay) * step.learning_rate;
 }
 

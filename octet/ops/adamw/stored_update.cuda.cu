@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "octet/ops/adamw/over_root.cuh"
 #include "octet/ops/adamw/views.hpp"
 #include "octet/ops/stored/cuda/group.cuh"
 #include "octet/tensor/cuda/check.cuh"
@@ -15,27 +16,40 @@ constexpr int threads = 256, groups_at_once = threads / GroupLanes::threads, tur
 constexpr int most_parameters = 20;
 using Batch = ParameterBatch<ops::AdamWViews, most_parameters>;
 
+template <bool whole>
+struct UpdateLanes : GroupLanesOf<whole> {
+  using Value = typename GroupLanesOf<whole>::Value;
+  __device__ __forceinline__ Value over_root(const Value& a, const Value& x, float eps) const { return cuda::over_root(a, x, eps); }
+};
+
 /// The storages of one combination, known to the compiler; Any leaves them to branches that all threads of a block take alike.
 struct Any {
+  static constexpr bool whole = false;
+  static constexpr int blocks_at_once = 2;  // on a multiprocessor
   __device__ static void set(ops::AdamWViews&) {}
 };
 template <Storage value, Storage grad, Storage first, Storage second>
 struct Known {
+  static constexpr bool whole = true;
+  static constexpr int blocks_at_once = value == Storage::f32 && first == Storage::e4m3 ? 4 : 3;
   __device__ static void set(ops::AdamWViews& p) {
     p.value.storage = value, p.grad.storage = grad, p.m.storage = first, p.v.storage = second;
   }
   static bool is(const ops::AdamWViews& p) {
-    return p.value.storage == value && p.grad.storage == grad && p.m.storage == first && p.v.storage == second;
+    return p.value.storage == value && p.grad.storage == grad && p.m.storage == first && p.v.storage == second &&
+           p.value.count % (2 * storage_block) == 0;
   }
 };
-// Those of 8-bit gradients; of 8-bit moments also, with f32 and with FP16 values. The loads of all variables are in flight at once.
+// Those of the levels: 8-bit gradients; 8-bit moments also, with f32 and with FP16 values; and the same with the f32 gradients of embedding
+// and head. The loads of all variables are in flight at once.
 using WideMoments = Known<Storage::f32, Storage::e4m3, Storage::f32, Storage::f32>;
-using WideValues = Known<Storage::f32, Storage::e4m3, Storage::e4m3, Storage::f16>;
-using NarrowValues = Known<Storage::f16, Storage::e4m3, Storage::e4m3, Storage::f16>;
+template <Storage value, Storage grad>
+using NarrowMoments = Known<value, grad, Storage::e4m3, Storage::f16>;
 
 template <class Storages>
-__global__ void __launch_bounds__(threads, 2)
+__global__ void __launch_bounds__(threads, Storages::blocks_at_once)
     stored_adamw_kernel(const __grid_constant__ Batch batch, ops::AdamWConstants constants, const ops::AdamWStep* step) {
+  constexpr UpdateLanes<Storages::whole> lanes;
   const ops::AdamWStep s = *step;
   if (s.skip != 0) return;
   const int i = batch.of_block(blockIdx.x);
@@ -47,16 +61,18 @@ __global__ void __launch_bounds__(threads, 2)
     if (scales_tensor(p.of(variable).storage)) p.of(variable).next_descale = ops::next_descale(p, variable, constants, s);
   float most[3] = {0, 0, 0};
   std::int64_t group = std::int64_t(blockIdx.x - batch.first_block[i]) * groups_at_once * turns + threadIdx.x / GroupLanes::threads;
+  const std::int64_t end = ops::groups_of(p.value.count);
 #pragma unroll 1
-  for (int turn = 0; turn < turns; ++turn, group += groups_at_once)
+  for (int turn = 0; turn < turns; ++turn, group += groups_at_once) {
+    if (Storages::whole && group >= end) break;  // both groups of a warp
     ops::adamw_group(
-        GroupLanes{}, p, constants, s, most,
-        [&](const ops::StoredView& view, GroupLanes::Group& x) { ops::load_group(GroupLanes{}, view, group, x); },
-        [&](const ops::StoredView& view, const GroupLanes::Group& x, int variable) {
+        lanes, p, constants, s, most, [&](const ops::StoredView& view, auto& x) { ops::load_group(lanes, view, group, x); },
+        [&](const ops::StoredView& view, const auto& x, int variable) {
           if (ops::rounds_stochastically(view.storage, ops::AdamWVariable(variable)))
-            ops::store_group(GroupLanes{}, view, group, x, DrawnWords{p.key, ops::AdamWDraws{p.key, s.updates}.stream(variable), p.first});
-          else ops::store_group(GroupLanes{}, view, group, x, ops::Nearest{});
+            ops::store_group(lanes, view, group, x, DrawnWords{p.key, ops::AdamWDraws{p.key, s.updates}.stream(variable), p.first});
+          else ops::store_group(lanes, view, group, x, ops::Nearest{});
         });
+  }
 #pragma unroll
   for (int variable = 0; variable < 3; ++variable)
     if (scales_tensor(p.of(variable).storage)) {
@@ -100,19 +116,26 @@ void launch(Queue queue, const ops::AdamW& a, const std::vector<ops::AdamWViews>
   }
 }
 
+/// Those of these storages, which are then no longer left.
+template <class Storages>
+void launch_known(Queue queue, const ops::AdamW& a, std::vector<ops::AdamWViews>& left) {
+  const auto others = std::stable_partition(left.begin(), left.end(), Storages::is);
+  launch<Storages>(queue, a, std::vector<ops::AdamWViews>(left.begin(), others));
+  left.erase(left.begin(), others);
+}
+
 }  // namespace
 
 void update_stored(Queue queue, const ops::AdamW& a, const Tensor& maxima) {
-  std::vector<ops::AdamWViews> moments, wide, narrow, others;
-  for (std::size_t i = 0; i < a.parameters.size(); ++i) {
-    if (ops::is_plain(a.parameters[i])) continue;
-    const ops::AdamWViews p = ops::views_of(a.parameters[i], i, maxima);
-    (WideMoments::is(p) ? moments : WideValues::is(p) ? wide : NarrowValues::is(p) ? narrow : others).push_back(p);
-  }
-  launch<WideMoments>(queue, a, moments);
-  launch<WideValues>(queue, a, wide);
-  launch<NarrowValues>(queue, a, narrow);
-  launch<Any>(queue, a, others);
+  std::vector<ops::AdamWViews> left;
+  for (std::size_t i = 0; i < a.parameters.size(); ++i)
+    if (!ops::is_plain(a.parameters[i])) left.push_back(ops::views_of(a.parameters[i], i, maxima));
+  launch_known<WideMoments>(queue, a, left);
+  launch_known<NarrowMoments<Storage::f32, Storage::e4m3>>(queue, a, left);
+  launch_known<NarrowMoments<Storage::f32, Storage::f32>>(queue, a, left);
+  launch_known<NarrowMoments<Storage::f16, Storage::e4m3>>(queue, a, left);
+  launch_known<NarrowMoments<Storage::f16, Storage::f32>>(queue, a, left);
+  launch<Any>(queue, a, left);
 }
 
 }  // namespace octet::cuda

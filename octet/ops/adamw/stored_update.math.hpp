@@ -50,7 +50,7 @@ OCTET_HD void keep_tensor_scale(const AdamWViews& p, int variable, const AdamWCo
   scales[0] = descale;
 }
 
-/// One group; most[variable]: the largest new magnitude on every lane of the group, where a scale is per tensor.
+/// One group; most[variable]: the largest new magnitude among the values of this lane, where a scale is per tensor.
 /// load(view, x) and store(view, x, variable) are load_group() and store_group().
 template <class Lanes, class Load, class Store>
 OCTET_HD void adamw_group(Lanes lanes, const AdamWViews& p, const AdamWConstants& c, const AdamWStep& step, float (&most)[3],
@@ -58,9 +58,9 @@ OCTET_HD void adamw_group(Lanes lanes, const AdamWViews& p, const AdamWConstants
   typename Lanes::Group g, x, m, v;
   load(p.grad, g), load(p.m, m), load(p.v, v), load(p.value, x);
   for (int i = 0; i < Lanes::packs; ++i) adamw_values(lanes, c, step, g.v[i], x.v[i], m.v[i], v.v[i]);
-  if (scales_tensor(p.value.storage)) most[0] = larger(group_amax(lanes, x), most[0]);
-  if (scales_tensor(p.m.storage)) most[1] = larger(group_amax(lanes, m), most[1]);
-  if (scales_tensor(p.v.storage)) most[2] = larger(group_amax(lanes, v), most[2]);
+  if (scales_tensor(p.value.storage)) most[0] = larger(lanes.own_amax(x), most[0]);
+  if (scales_tensor(p.m.storage)) most[1] = larger(lanes.own_amax(m), most[1]);
+  if (scales_tensor(p.v.storage)) most[2] = larger(lanes.own_amax(v), most[2]);
   store(p.value, x, 0), store(p.m, m, 1), store(p.v, v, 2);
 }
 

@@ -8,6 +8,7 @@ namespace {
 template <class T, class Rows>
 struct Gelu {
   static constexpr int outputs = 1;
+  static constexpr bool only_packs = Rows::only_packs;
   Rows x;
   int cols;
 
@@ -20,6 +21,7 @@ struct Gelu {
 template <class T, class Rows>
 struct GeluGradient {
   static constexpr int outputs = 1;
+  static constexpr bool only_packs = Rows::only_packs;
   const T* dy;
   Rows x;
   int cols;

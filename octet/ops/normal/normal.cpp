@@ -1,4 +1,5 @@
 #include "octet/ops/normal/normal.kernels.hpp"
+#include "octet/ops/stored/stored.hpp"
 
 namespace octet::ops {
 
@@ -7,6 +8,17 @@ void fill_normal(Stream& stream, std::uint64_t key, double deviation, const Tens
   check(first >= 0 && first % 4 == 0, "fill_normal: a slice begins at a multiple of 4, got {}", first);
   stream.count({.ops = 1, .bytes = double(x.bytes())});
   OCTET_LAUNCH(stream, fill_normal, key, float(deviation), x, first);
+}
+
+void fill_normal(Stream& stream, std::uint64_t key, double deviation, const Stored& x) {
+  check_stored("fill_normal", x);
+  const bool twice = scales_tensor(x.storage);
+  if (!twice && !scales_blocks(x.storage)) return fill_normal(stream, key, deviation, x.codes);
+  stream.count({.ops = 1, .bytes = double(x.bytes())});
+  if (x.count() == 0 && !twice) return;  // scalars of a tensor there are in any case
+  const Scope scope(stream);
+  const Tensor maximum = twice ? stream.zeros({1}, DType::f32, Lifetime::scratch, Category::workspace) : Tensor{};
+  OCTET_LAUNCH(stream, fill_stored_normal, {.key = key, .deviation = float(deviation), .out = x, .maximum = maximum});
 }
 
 }  // namespace octet::ops

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/tensor/storage.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet::ops {
@@ -10,5 +11,9 @@ namespace octet::ops {
 /// `first`: of a slice, a multiple of 4. Throws ContractError on other dtypes. Source: Box and Muller 1958, "A Note on the Generation of
 /// Random Normal Deviates".
 void fill_normal(Stream&, std::uint64_t key, double deviation, const Tensor& x, std::int64_t first = 0);
+
+/// The codes and scales that encode_stored() makes of the same values in f32, without memory for these. Per-tensor scales need all values
+/// first, which are therefore computed twice. Workspace: f32 [1], from scratch, per-tensor scales only. Throws as encode_stored().
+void fill_normal(Stream&, std::uint64_t key, double deviation, const Stored& x);
 
 }  // namespace octet::ops

@@ -3,4 +3,14 @@
 #include "octet/ops/normal/normal.hpp"
 #include "octet/tensor/backend.hpp"
 
+namespace octet::ops {
+struct FillStoredNormal {
+  std::uint64_t key;
+  float deviation;
+  const Stored& out;
+  Tensor maximum;  // f32 [1], 0: per-tensor scales only
+};
+}  // namespace octet::ops
+
 OCTET_KERNEL(fill_normal, std::uint64_t key, float deviation, const Tensor& x, std::int64_t first)
+OCTET_KERNEL(fill_stored_normal, const ops::FillStoredNormal&)

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "octet/numerics/philox.hpp"
+#include "octet/ops/stored/stored.hpp"
+#include "tests/testing/tensors.hpp"
 
 namespace octet::ops {
 namespace {
@@ -58,6 +61,31 @@ TEST(Normal, AnElementDoesNotDependOnHowManyThereAreNorBf16OnMoreThanRounding) {
   fill_normal(stream, 4, 0.02, x);
   for (std::int64_t i = 0; i < x.count(); ++i) ASSERT_EQ(x.bf16()[i].bits, to_bf16(all[std::size_t(i)]).bits) << i;
   EXPECT_NE(filled(5, 0.02, 8), filled(4, 0.02, 8));
+}
+
+TEST(Normal, OfEveryStorageAreTheCodesAndScalesOfTheValuesInF32) {
+  for (const Storage storage : {Storage::f32, Storage::bf16, Storage::f16, Storage::e4m3, Storage::e4m3_tensor, Storage::e4m3_expanded})
+    for (const std::int64_t n : {0, 1, 7, 127, 128, 129, 5000, 100003}) {
+      Stream stream(Device::cpu);
+      const auto stored = [&] {
+        Stored x{.codes = stream.empty({n}, code_type(storage)), .scales = {}, .storage = storage};
+        if (scales_tensor(storage) || scales_blocks(storage)) x.scales = stream.empty(scales_shape(storage, n), scales_type(storage));
+        std::memset(x.codes.data, 0xA5, x.codes.bytes());
+        return x;
+      };
+      const Stored got = stored(), wanted = stored();
+      const Tensor values = stream.empty({n}, DType::f32);
+      fill_normal(stream, 11, 0.02, values);
+      encode_stored(stream, values, wanted);
+      for (const int threads : {1, 3}) {
+        const testing::WithThreads some(threads);
+        fill_normal(stream, 11, 0.02, got);
+        EXPECT_EQ(testing::bytes(got.codes), testing::bytes(wanted.codes)) << name(storage) << " " << n;
+        if (got.scales) {
+          EXPECT_EQ(testing::bytes(got.scales), testing::bytes(wanted.scales)) << name(storage) << " " << n;
+        }
+      }
+    }
 }
 
 }  // namespace

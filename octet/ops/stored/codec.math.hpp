@@ -10,7 +10,9 @@
 // threads of 8 values) and calls
 //   load_group(lanes, view, group, x)            x = the decoded values, 0 beyond the end
 //   store_group(lanes, view, group, x, draws)    encodes x with the scales of x; draws: Nearest{}, or the lanes' random bits
-// with lanes of ops/stored/cpu/group.hpp or ops/stored/cuda/group.cuh. On a GPU all 16 threads of a group must call.
+// with lanes of ops/stored/cpu/group.hpp or ops/stored/cuda/group.cuh. On a GPU all 16 threads of a group must call. Codes of
+// what lanes.scaled() returns are stored by lanes.store(), which saturates finite values; infinity and NaN become E4M3's NaN, and stay in
+// FP16.
 //
 // A codec is a struct of static functions:
 //   stored(view, group)                    the scalars of a stored group

@@ -13,7 +13,7 @@ struct E4m3Codec {
   template <class Lanes>
   OCTET_HD static Scalars choose(Lanes lanes, const StoredView&, const typename Lanes::Group& x) {
     const float descale = power_of_two_descale<E4M3>(group_amax(lanes, x));
-    return {descale, 1.0f / descale};
+    return {descale, reciprocal_of_power(descale)};
   }
   OCTET_HD static void keep(const StoredView& s, std::int64_t group, const Scalars& k) { s.block_descales()[group] = e8m0_of(k.descale); }
 
@@ -24,11 +24,7 @@ struct E4m3Codec {
   template <class Lanes, class Cursor, class Draws>
   OCTET_HD static void encode(Lanes lanes, const StoredView& s, const Scalars& k, Cursor at, const typename Lanes::Value& x,
                               const Draws& draws) {
-    const auto code = lanes.map(x, [&](auto v) {
-      const auto y = infinite_as_nan(v * k.scale);
-      return s.tiny == Tiny::keep ? kept_above(y, E4M3::min_subnormal) : y;
-    });
-    lanes.store(s.as<std::uint8_t>(), at, code, draws);
+    lanes.store(s.as<std::uint8_t>(), at, lanes.scaled(x, k.scale, s.tiny, E4M3::min_subnormal), draws);
   }
 };
 

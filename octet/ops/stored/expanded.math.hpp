@@ -83,11 +83,8 @@ struct ExpandedCodec {
   template <class Lanes, class Cursor, class Draws>
   OCTET_HD static void encode(Lanes lanes, const StoredView& s, const Scalars& k, Cursor at, const typename Lanes::Value& x,
                               const Draws& draws) {
-    const auto code = lanes.map(x, [&](auto v) {
-      const auto y = power(infinite_as_nan(v), k);
-      return s.tiny == Tiny::keep ? kept_above(y, E4M3::min_subnormal) : y;
-    });
-    lanes.store(s.as<std::uint8_t>(), at, code, draws);
+    const auto y = lanes.map(x, [&](auto v) { return power(infinite_as_nan(v), k); });
+    lanes.store(s.as<std::uint8_t>(), at, lanes.scaled(y, 1.0f, s.tiny, E4M3::min_subnormal), draws);
   }
 };
 

@@ -10,7 +10,7 @@ struct RootCodec : E4m3Codec {
   template <class Lanes>
   OCTET_HD static Scalars choose(Lanes lanes, const StoredView&, const typename Lanes::Group& x) {
     const float descale = power_of_two_descale<E4M3>(lanes.sqrt(group_amax(lanes, x)));
-    return {descale, 1.0f / descale};
+    return {descale, reciprocal_of_power(descale)};
   }
 
   template <class Lanes, class Cursor>

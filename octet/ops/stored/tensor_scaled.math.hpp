@@ -14,7 +14,7 @@ struct TensorCodec {
   OCTET_HD static Scalars stored(const StoredView& s, std::int64_t) { return {s.tensor_descale(), 0}; }
   template <class Lanes>
   OCTET_HD static Scalars choose(Lanes, const StoredView& s, const typename Lanes::Group&) {
-    return {s.next_descale, 1.0f / s.next_descale};
+    return {s.next_descale, reciprocal_of_power(s.next_descale)};
   }
   OCTET_HD static void keep(const StoredView&, std::int64_t, const Scalars&) {}
 
@@ -25,13 +25,7 @@ struct TensorCodec {
   template <class Lanes, class Cursor, class Draws>
   OCTET_HD static void encode(Lanes lanes, const StoredView& s, const Scalars& k, Cursor at, const typename Lanes::Value& x,
                               const Draws& draws) {
-    const auto code = lanes.map(x, [&](auto v) {
-      auto y = v;
-      if constexpr (sizeof(Code) == 1) y = infinite_as_nan(v) * k.scale;  // saturated when encoded
-      else y = saturated(v * k.scale, Format::max);
-      return s.tiny == Tiny::keep ? kept_above(y, Format::min_subnormal) : y;
-    });
-    lanes.store(s.as<Code>(), at, code, draws);
+    lanes.store(s.as<Code>(), at, lanes.scaled(x, k.scale, s.tiny, Format::min_subnormal), draws);
   }
 };
 

@@ -42,6 +42,8 @@ OCTET_HD constexpr float power_of_two_descale(float amax) {
   constexpr std::int32_t highest = 254 - ((most >> 23) - 127);
   return float_of(std::uint32_t(exponent < 1 ? 1 : exponent > highest ? highest : exponent) << 23);
 }
+/// 1 / d of a descale: a power of two of which both are normal numbers.
+OCTET_HD constexpr float reciprocal_of_power(float d) { return float_of((254u << 23) - bits_of(d)); }
 /// The exponent of a power of two as E8M0, and back; 0 decodes to 0.
 OCTET_HD constexpr std::uint8_t e8m0_of(float power) { return std::uint8_t(bits_of(power) >> 23); }
 OCTET_HD constexpr float power_of(std::uint8_t e8m0) { return float_of(std::uint32_t(e8m0) << 23); }
@@ -75,10 +77,7 @@ OCTET_HD constexpr V kept_above(V x, float least) {
 /// max |x| over a group, of finite values; on every lane.
 template <class Lanes>
 OCTET_HD float group_amax(Lanes lanes, const typename Lanes::Group& x) {
-  const auto size = [](auto v) { return finite_magnitude(v); };
-  auto most = lanes.map(x.v[0], size);
-  for (int i = 1; i < Lanes::packs; ++i) most = larger(lanes.map(x.v[i], size), most);
-  return lanes.group_max(most);
+  return lanes.group_max(lanes.own_amax(x));
 }
 
 }  // namespace octet::ops

@@ -23,6 +23,7 @@ struct SwiGluHalves {
 template <class T, class Rows>
 struct SwiGluHalf {
   static constexpr int outputs = 1;
+  static constexpr bool only_packs = Rows::only_packs, rare = true;
   const T* dy;
   Rows x;
   int cols;

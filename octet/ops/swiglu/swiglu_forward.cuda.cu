@@ -8,6 +8,7 @@ namespace {
 template <class T, class Rows>
 struct SwiGlu {
   static constexpr int outputs = 1;
+  static constexpr bool only_packs = Rows::only_packs;
   Rows x;
   int cols;
 

@@ -39,6 +39,16 @@ std::string next_path(const std::string& folder) {
   return format("{}/{}{}{}", folder, prefix, time, suffix);
 }
 
+/// A cell of a table of Markdown that shows the text as it is.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("\\`*_[]<>|#~").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFacts> quantizers, std::int64_t first_step,
@@ -57,6 +67,12 @@ BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFac
 
 void BoardWriter::add(const Event& event) {
   std::visit([&](const auto& e) { take(e); }, event);
+}
+
+void BoardWriter::add_plan(std::int64_t step, std::span<const PlanEntry> plan) {
+  std::string table = "| layer or variable | precision | reason |\n|---|---|---|\n";
+  for (const PlanEntry& row : plan) table += format("| {} | {} | {} |\n", cell(row.path), cell(row.precision), cell(row.why));
+  append(text_message(now(), step, "plan", table));
 }
 
 void BoardWriter::take(const StepEvent& e) {

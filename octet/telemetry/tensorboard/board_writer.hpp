@@ -13,10 +13,10 @@
 namespace octet::telemetry {
 
 /// A run's events as TensorBoard shows them, in a file of the run's folder, `events.out.tfevents.<time>.octet`: losses, optimizer, speed,
-/// and the statistics of every quantizer in the steps whose health was measured. docs/run-folder.md lists the tags. Each process that
-/// trains in the folder adds a file; readers take them in the order of their names, which increases even if the clock was set back.
-/// `metrics.jsonl` is the record of a run, this is a view of it: on a full disk events are dropped, with one warning.
-/// Not thread-safe.
+/// the statistics of every quantizer in the steps whose health was measured, and the plan as a text. docs/run-folder.md lists the tags.
+/// Each process that trains in the folder adds a file; readers take them in the order of their names, which increases even if the clock was
+/// set back. `metrics.jsonl` is the record of a run, this is a view of it: on a full disk events are dropped, with one warning. Not
+/// thread-safe.
 class BoardWriter {
  public:
   /// Events begin at `first_step`: earlier files' events of it and later steps are void. `skipped`: number of skipped steps before it.
@@ -24,6 +24,8 @@ class BoardWriter {
   BoardWriter(const std::string& folder, std::span<const QuantizerFacts>, std::int64_t first_step, std::int64_t skipped);
 
   void add(const Event&);
+  /// The plan as a table of Markdown: the precision of every layer, and the storage of weights, gradients and moments.
+  void add_plan(std::int64_t step, std::span<const PlanEntry>);
 
  private:
   /// The tags of one quantizer.

@@ -106,6 +106,21 @@ TEST(BoardWriter, ShowsWhatTheEventsTell) {
   EXPECT_EQ(shown["fp8/layers.0.mlp.down/x/amax"].size(), 1u) << "only the steps whose health was measured";
 }
 
+TEST(BoardWriter, ShowsThePlanAsATableWhoseCellsAreNotReadAsMarkdown) {
+  const Scratch folder;
+  BoardWriter board(folder.folder(), {}, 3, 0);
+  board.add_plan(3, std::vector<PlanEntry>{{"layers.0.mlp.down", "x e4m3, w e4m3", "matches \"layers.*.mlp.*\""},
+                                           {"first moments", "e4m3_expanded", "level O3; 1 byte per value"}});
+  const auto events = board_events(bytes_of(board_files(folder.folder()).at(0)));
+  EXPECT_EQ(events.back().step, 3);
+  EXPECT_TRUE(events.back().scalars.empty());
+  EXPECT_EQ(events.back().texts,
+            (std::map<std::string, std::string>{{"plan",
+                                                 "| layer or variable | precision | reason |\n|---|---|---|\n"
+                                                 "| layers.0.mlp.down | x e4m3, w e4m3 | matches \"layers.\\*.mlp.\\*\" |\n"
+                                                 "| first moments | e4m3\\_expanded | level O3; 1 byte per value |\n"}}));
+}
+
 TEST(BoardWriter, ShowsTheSlowestRankAndTheTimeInCollectives) {
   const Scratch folder;
   BoardWriter board(folder.folder(), {}, 1, 0);

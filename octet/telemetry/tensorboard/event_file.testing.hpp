@@ -72,7 +72,19 @@ struct BoardEvent {
   std::string version{};
   bool restart = false;
   std::vector<std::pair<std::string, float>> scalars{};
+  std::map<std::string, std::string> texts{};  // of the plugin "text"
 };
+
+/// The text of a tensor of one string, or none.
+inline std::string text_of(std::string_view tensor) {
+  std::string type, shape, out;
+  for (ProtoReader field(tensor); field.next();) {
+    if (field.field == 1) type = std::to_string(field.number);
+    if (field.field == 2) shape = field.bytes;
+    if (field.field == 8) out = field.bytes;
+  }
+  return type == "7" && shape == std::string("\x12\x02\x08\x01", 4) ? out : "";
+}
 
 inline BoardEvent board_event(std::string_view message) {
   BoardEvent out;
@@ -85,11 +97,15 @@ inline BoardEvent board_event(std::string_view message) {
     if (event.field != 5) continue;
     for (ProtoReader summary(event.bytes); summary.next();) {
       std::pair<std::string, float> scalar;
+      std::string plugin, text;
       for (ProtoReader value(summary.bytes); value.next();) {
         if (value.field == 1) scalar.first = value.bytes;
         if (value.field == 2) scalar.second = std::bit_cast<float>(std::uint32_t(value.number));
+        if (value.field == 8) text = text_of(value.bytes);
+        if (value.field == 9) plugin = value.bytes;
       }
-      out.scalars.push_back(scalar);
+      if (plugin == std::string("\x0a\x06\x0a\x04text")) out.texts[scalar.first] = text;
+      else out.scalars.push_back(scalar);
     }
   }
   return out;

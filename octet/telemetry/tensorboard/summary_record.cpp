@@ -10,7 +10,13 @@ namespace {
 // The numbers of the fields, and of a session that starts.
 enum EventField { event_time = 1, event_step = 2, event_version = 3, event_summary = 5, event_session = 7 };
 enum SummaryField { summary_value = 1 };
-enum ValueField { value_tag = 1, value_number = 2 };
+enum ValueField { value_tag = 1, value_number = 2, value_tensor = 8, value_metadata = 9 };
+enum MetadataField { metadata_plugin = 1 };
+enum PluginField { plugin_name = 1 };
+enum TensorField { tensor_type = 1, tensor_shape = 2, tensor_text = 8 };
+enum ShapeField { shape_dimension = 2 };
+enum DimensionField { dimension_size = 1 };
+constexpr std::uint64_t type_text = 7;  // DT_STRING
 enum SessionField { session_status = 1, session_start = 1 };
 
 /// A message that is being built.
@@ -72,6 +78,25 @@ std::string scalars_message(double time, std::int64_t step, std::span<const Scal
     value.fixed32(value_number, std::bit_cast<std::uint32_t>(s.value));
     summary.bytes(summary_value, value.text());
   }
+  Message m = event_at(time);
+  m.varint(event_step, std::uint64_t(step));
+  m.bytes(event_summary, summary.text());
+  return m.take();
+}
+
+std::string text_message(double time, std::int64_t step, std::string_view tag, std::string_view markdown) {
+  Message plugin, metadata, dimension, shape, tensor, value, summary;
+  plugin.bytes(plugin_name, "text");
+  metadata.bytes(metadata_plugin, plugin.text());
+  dimension.varint(dimension_size, 1);
+  shape.bytes(shape_dimension, dimension.text());
+  tensor.varint(tensor_type, type_text);
+  tensor.bytes(tensor_shape, shape.text());
+  tensor.bytes(tensor_text, markdown);
+  value.bytes(value_tag, tag);
+  value.bytes(value_tensor, tensor.text());
+  value.bytes(value_metadata, metadata.text());
+  summary.bytes(summary_value, value.text());
   Message m = event_at(time);
   m.varint(event_step, std::uint64_t(step));
   m.bytes(event_summary, summary.text());

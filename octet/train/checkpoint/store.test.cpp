@@ -91,9 +91,9 @@ ssize_t pwrite(int file, const void* bytes, size_t n, off_t at) {
                 d.write(path_of(file), std::size_t(at), {static_cast<const char*>(bytes), n});
               });
 }
+// Of an open file it succeeds at once: what a power cut leaves is for Disk to say, and the tests of the program wait for the real one.
 int fsync(int file) {
-  static const auto next = real<int (*)(int)>("fsync");
-  return told([&] { return next(file); }, [&](auto& d) { d.sync(path_of(file)); });
+  return told([&] { return ::fcntl(file, F_GETFD) == -1 ? -1 : 0; }, [&](auto& d) { d.sync(path_of(file)); });
 }
 int fallocate(int file, int mode, off_t at, off_t n) {
   static const auto next = real<int (*)(int, int, off_t, off_t)>("fallocate");

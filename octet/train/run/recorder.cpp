@@ -17,8 +17,9 @@ void Recorder::start_clock(double elapsed) { started_ = monotonic_seconds() - el
 
 double Recorder::seconds() const { return monotonic_seconds() - started_; }
 
-void Recorder::open_board(std::span<const telemetry::QuantizerFacts> quantizers, std::int64_t step, std::int64_t skipped) {
-  board_.emplace(folder_, quantizers, step, skipped);
+void Recorder::open_board(const telemetry::RunFacts& facts, std::int64_t step, std::int64_t skipped) {
+  board_.emplace(folder_, facts.quantizers, step, skipped);
+  board_->add_plan(step, facts.plan);
   metrics_.mirror([this](const telemetry::Event& event) { board_->add(event); });
 }
 

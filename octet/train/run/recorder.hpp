@@ -23,8 +23,8 @@ class Recorder {
   void start_clock(double elapsed);
   /// Seconds since the beginning of the run, without the time between a stop and its resumption.
   double seconds() const;
-  /// From now on TensorBoard's files get every event; `step` is the next one.
-  void open_board(std::span<const telemetry::QuantizerFacts>, std::int64_t step, std::int64_t skipped);
+  /// From now on TensorBoard's files get every event; they begin with the plan. `step` is the next one.
+  void open_board(const telemetry::RunFacts&, std::int64_t step, std::int64_t skipped);
 
   /// A line of the record, not shown. Throws IoError.
   void incident(std::int64_t step, const std::string& kind, const std::string& text);

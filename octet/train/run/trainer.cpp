@@ -219,7 +219,7 @@ Outcome Trainer::run() {
 void Trainer::begin() {
   recorder_->start_clock(at_.elapsed);
   checkpoints_->start_clock();
-  if (config_.telemetry.tensorboard && leads()) recorder_->open_board(run_.facts.quantizers, at_.step + 1, at_.skipped);
+  if (config_.telemetry.tensorboard && leads()) recorder_->open_board(run_.facts, at_.step + 1, at_.skipped);
   for (const auto& [kind, text] : run_.told) recorder_->incident(at_.step, kind, text);
   runner_.emplace(*engine_);
   accord_ = agree(engine_->stream, ranks_, own_accord());
@@ -442,8 +442,9 @@ void Trainer::record_step(const telemetry::StepEvent& e) {
 }
 
 void Trainer::keep_gradient() {
-  if (!leads() || (!options_.keep_first_gradient && options_.baseline_folder.empty())) return;
-  const std::vector<float> flat = nn::flat_values(engine_->stream, engine_->parameters.gradients());
+  if (!options_.keep_first_gradient && options_.baseline_folder.empty()) return;
+  const std::vector<float> flat = engine_->flat_gradients();
+  if (!leads()) return;
   if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
   if (options_.baseline_folder.empty()) return;
   run_.facts.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);

@@ -14,7 +14,9 @@ nn::ParameterStorage storage_of(const optim::AdamWConfig& c, DType activations) 
 
 nn::Share share_of(const EngineConfig& c, const comm::Communicator* ranks) {
   if (ranks == nullptr) return {};
-  return {.part = ranks->rank(), .parts = ranks->size(), .masters = c.optimizer && c.ranks.zero >= 1 && ranks->size() > 1};
+  const bool divides = c.optimizer && ranks->size() > 1;
+  return {
+      .part = ranks->rank(), .parts = ranks->size(), .masters = divides && c.ranks.zero >= 1, .gradients = divides && c.ranks.zero >= 2};
 }
 
 }  // namespace
@@ -48,9 +50,13 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
   if (c.document_mask && c.optimizer) gradient_factor_ = zeros(DType::f32);
 }
 
-void Engine::begin_micro_batch(bool last) {
+void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_batch) {
   parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{});
-  if (gradient_sums) gradient_sums->begin_micro_batch(last);
+  if (gradient_sums) gradient_sums->begin_micro_batch(micro_batch);
+}
+
+std::vector<float> Engine::flat_gradients() {
+  return gradient_sums ? gradient_sums->gathered_values(stream, parameters) : nn::flat_values(stream, parameters.gradients());
 }
 
 void Engine::update(double learning_rate) {

@@ -55,8 +55,14 @@ class Engine {
   void measure_parameters();
   /// The ranks that train this model, each on its own batches.
   comm::Communicator& ranks() { return *ranks_; }
-  /// Before forward and backward of each micro-batch of training; `last`: of its step, after which gradients are sums over ranks.
-  void begin_micro_batch(bool last);
+  /// Before forward and backward of each micro-batch of training.
+  void begin_micro_batch(const parallel::GradientSums::MicroBatch&);
+  /// A number that differs where the work of micro-batches does, by their places.
+  std::int64_t form_of(const parallel::GradientSums::MicroBatch& m) const {
+    return gradient_sums ? 1 + m.first + 2 * m.last + 4 * m.exchanges : 0;
+  }
+  /// All gradients of this step as one row, in the order of parameters. All ranks call it.
+  std::vector<float> flat_gradients();
   /// f32 [1], or empty unless documents are masked: the factor by which gradients of this step are too small, since they were made for the
   /// number of tokens in its batches, and not of targets.
   Tensor gradient_factor() const { return gradient_factor_; }

@@ -52,13 +52,14 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   for (const auto& batch : micro_batches) {
     const Scope micro_batch(e.stream, silent.keep);
     const models::TokenBatch on_device = upload(e.stream, batch, silent.keep);
-    e.begin_micro_batch(false);
+    e.begin_micro_batch({.exchanges = false});
     e.model->forward(e.stream, on_device, silent, e.loss_sums(), e.loss_factor(tokens_of(micro_batches) * e.ranks().size()));
     e.model->backward(e.stream, on_device, silent);
     if (!finder.found.empty()) break;
   }
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;
+  if (e.parameters.share().gradients) return "";  // they share memory in turn
   const std::string gradient = nonfinite_variable(e, e.parameters.gradients());
   return gradient.empty() ? "" : gradient + ".grad";
 }

@@ -1,12 +1,16 @@
 #pragma once
 
 #include "octet/machine/machine.hpp"
+#include "octet/tensor/cpu/threads.hpp"
 #include "octet/train/step/step.hpp"
 #include "tests/testing/testing.hpp"
 
 // Engines small enough for tests, and batches of tokens for them.
 
 namespace octet::train::testing {
+
+/// Models this small would wait for threads longer than they compute. Steps on several threads: TwoRunsOfOneSeedGiveTheSameBits.
+[[maybe_unused]] inline const bool on_one_thread = (cpu::set_threads(1), true);
 
 inline models::ModelShape small_shape(const std::string& family) {
   return {.family = family,

@@ -58,7 +58,9 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
       quantize_weights_again();
       return false;
     }
-    run_micro_batch(batch, {.tokens = tokens, .measured = options.measure, .last = &batch == &micro_batches.back()});
+    run_micro_batch(batch, {.tokens = tokens,
+                            .measured = options.measure,
+                            .place = {.first = &batch == &micro_batches.front(), .last = &batch == &micro_batches.back()}});
   }
   if (engine_.gradient_sums && !engine_.stream.apart_from_host()) engine_.gradient_sums->require_done();
   if (const Tensor factor = engine_.gradient_factor()) {
@@ -81,7 +83,9 @@ bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Ba
     if (stopped != nullptr && stopped()) return false;
     if (i < accumulate) read.push_back(next());
     const data::Batch& batch = read[std::size_t(i % accumulate)];
-    run_micro_batch(batch, {.tokens = accumulate * batch.rows * batch.length * engine_.ranks().size(), .measured = false, .last = false});
+    run_micro_batch(
+        batch,
+        {.tokens = accumulate * batch.rows * batch.length * engine_.ranks().size(), .measured = false, .place = {.exchanges = false}});
     sum_maxima();
     engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
     quantize_weights_again();
@@ -94,8 +98,8 @@ void StepRunner::run_micro_batch(const data::Batch& batch, const MicroBatch& m) 
   const scaling::Pass pass = of_micro_batch(m.measured);
   const Scope micro_batch(e.stream, pass.keep);
   const models::TokenBatch on_device = upload(e.stream, batch, pass.keep);
-  e.begin_micro_batch(m.last);
-  e.micro_steps.run(e.stream, {batch.rows, batch.length, m.tokens, m.measured, m.last && e.ranks().size() > 1}, [&] {
+  e.begin_micro_batch(m.place);
+  e.micro_steps.run(e.stream, {batch.rows, batch.length, m.tokens, m.measured, e.form_of(m.place)}, [&] {
     e.model->forward(e.stream, on_device, pass, e.loss_sums(), e.loss_factor(m.tokens));
     e.model->backward(e.stream, on_device, pass);
   });

@@ -47,7 +47,8 @@ class StepRunner {
   void quantize_weights_again();
   struct MicroBatch {
     std::int64_t tokens;  // of the step, on all ranks
-    bool measured, last;  // last: gradients become sums over ranks
+    bool measured;
+    parallel::GradientSums::MicroBatch place;
   };
   void run_micro_batch(const data::Batch&, const MicroBatch&);
   void sum_results();

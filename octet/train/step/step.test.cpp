@@ -13,6 +13,7 @@
 #include "octet/train/step/readout.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
 #include "octet/train/step/small_model.testing.hpp"
+#include "tests/testing/tensors.hpp"
 
 namespace octet::train {
 namespace {
@@ -260,6 +261,7 @@ TEST(Plan, CountsMomentsThatAGpuKeepsInTheHostsMemoryApart) {
 }
 
 TEST_P(EveryRecipe, TwoRunsOfOneSeedGiveTheSameBits) {
+  const octet::testing::WithThreads three(3);
   std::vector<float> weights[2];
   for (auto& w : weights) {
     Engine e(small_engine("llama", GetParam()), Device::cpu, machine::machine_target(Device::cpu));

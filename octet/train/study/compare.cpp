@@ -20,11 +20,10 @@
 namespace octet::train {
 namespace {
 
-// The configuration of each arm, and of each twin: those of the first seed.
-std::vector<RunConfig> of_each_arm(const StudyConfig& study) {
-  std::vector<RunConfig> out;
-  for (const StudyRun& run : study.runs())
-    if (run.seed == study.run.seed) out.push_back(study.config_of(run));
+// Each arm, and each twin, with the first seed.
+std::vector<StudyRun> of_each_arm(const StudyConfig& study) {
+  std::vector<StudyRun> out = study.runs();
+  std::erase_if(out, [&](const StudyRun& run) { return run.seed != study.run.seed; });
   return out;
 }
 
@@ -50,7 +49,8 @@ struct Cost {
 };
 Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
   Cost cost;
-  for (const RunConfig& c : of_each_arm(study)) {
+  for (const StudyRun& run : of_each_arm(study)) {
+    const RunConfig c = study.config_of(run);
     const Device device = machine::device_named(c.device);
     Engine engine(engine_config(c), device, machine::machine_target(device, c.deterministic));
     data::Loader loader(corpus.training(), {.rows = c.train.batch, .seed = std::uint64_t(c.seed)});
@@ -89,14 +89,22 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
   return std::int64_t(steps);
 }
 
+void require_possible(const RunConfig& c, Device device) {
+  if (!c.model.init.empty()) require_weights(io::TensorFolder::open(c.model.init), engine_config(c));
+  const DryRun dry = dry_run(engine_config(c), machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
+  require_native(dry, c.recipe);
+  require_memory(dry, machine::available_bytes(device), c.train);
+}
+
 // Refuses an arm that this machine cannot run before hours are spent on the others.
 void require_possible(const StudyConfig& study) {
   const Device device = machine::device_named(study.run.device);
-  for (const RunConfig& c : of_each_arm(study)) {
-    if (!c.model.init.empty()) require_weights(io::TensorFolder::open(c.model.init), engine_config(c));
-    const DryRun dry = dry_run(engine_config(c), machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
-    require_native(dry, c.recipe);
-    require_memory(dry, machine::available_bytes(device), c.train);
+  for (const StudyRun& run : of_each_arm(study)) {
+    try {
+      require_possible(study.config_of(run), device);
+    } catch (const Error& e) {
+      throw Error(e.code(), format("arm {}: {}", run.arm, e.what()));
+    }
   }
 }
 

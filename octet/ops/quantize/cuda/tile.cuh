@@ -7,6 +7,8 @@
 // A producer has
 //   static constexpr int outputs;   1, or 2: it makes columns c and half + c of the matrix at once
 //   make<N>(row, col, Pack<N> (&out)[outputs])   values [row, col .. col + N) of each output, N = 8 (aligned) or 1
+//   static constexpr bool only_packs;   optional: it makes packs of 8 alone, as one of two outputs does
+//   static constexpr bool rare;   optional: of shapes that no large model has, so the general kernel makes them all
 // and usually calls the op's shared row body with PackLanes.
 
 #include "octet/ops/quantize/cuda/tile_known.cuh"
@@ -63,13 +65,27 @@ __global__ void __launch_bounds__(tile_threads, blocks_at_once<T, aligned, Make:
   }
 }
 
+/// Whether a producer also makes single values, for matrices whose packs of 8 are not aligned.
+template <class Make>
+constexpr bool makes_single_values() {
+  if constexpr (requires { Make::only_packs; }) return Make::outputs == 1 && !Make::only_packs;
+  else return Make::outputs == 1;
+}
+
+template <class Make>
+constexpr bool is_rare() {
+  if constexpr (requires { Make::rare; }) return Make::rare;
+  else return false;
+}
+
 /// One pass over the matrix.
 template <class T, class Make>
 void run_tiles(Queue queue, const TileJob& job, const Make& make, bool aligned) {
   static_assert(Make::outputs <= 2);
+  check(aligned || makes_single_values<Make>(), "tiles: a producer of packs of 8 got a matrix whose packs are not aligned");
   const std::int64_t tiles = ceil_div(job.rows, tile_side) * ceil_div(job.cols / Make::outputs, tile_side);
   const unsigned blocks = tiles > 0 ? unsigned(tiles) : 1;  // an empty matrix, too, has a scale and counts
-  if constexpr (std::is_same_v<T, Bf16>) {
+  if constexpr (std::is_same_v<T, Bf16> && !is_rare<Make>()) {
     if (aligned && tiles > 0 && stores_as_made(job)) {
       plain_tile_kernel<T><<<blocks, tile_threads, 0, queue>>>(job, make);
       return launched("plain_tile_kernel");
@@ -81,7 +97,7 @@ void run_tiles(Queue queue, const TileJob& job, const Make& make, bool aligned) 
     store_values<T>(queue, blocks, job, make, aligned);
   } else {
     if (aligned) tile_kernel<T, true><<<blocks, tile_threads, 0, queue>>>(job, make);
-    else if constexpr (Make::outputs == 1) tile_kernel<T, false><<<blocks, tile_threads, 0, queue>>>(job, make);
+    else if constexpr (makes_single_values<Make>()) tile_kernel<T, false><<<blocks, tile_threads, 0, queue>>>(job, make);
   }
   launched("tile_kernel");
 }

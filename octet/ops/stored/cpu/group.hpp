@@ -43,6 +43,18 @@ struct GroupLane : Lane {
   OCTET_HD Vec map(Vec x, const F& f) const {
     return f(x);
   }
+  /// x * scale; with Tiny::keep, magnitudes other than 0 are at least `least`.
+  OCTET_HD Vec scaled(Vec x, float scale, Tiny tiny, float least) const {
+    const Vec y = x * scale;
+    return tiny == Tiny::keep ? ops::kept_above(y, least) : y;
+  }
+  /// max |x| over the group, of finite values.
+  OCTET_HD float own_amax(const Group& x) const {
+    Vec most = ops::finite_magnitude(x.v[0]);
+    for (int i = 1; i < packs; ++i) most = larger(ops::finite_magnitude(x.v[i]), most);
+    return max(most);
+  }
+  OCTET_HD float group_max(float most) const { return most; }
   OCTET_HD float group_max(Vec most) const { return max(most); }
   OCTET_HD float group_min(Vec least) const {
     return fold(least, [](auto upper, auto lower) { return upper < lower ? upper : lower; });
@@ -69,7 +81,7 @@ struct GroupLane : Lane {
   }
   template <class Cursor>
   OCTET_HD void store(Fp16* p, Cursor c, Vec v, ops::Nearest) const {
-    Lane::store(p, c, v);
+    Lane::store(p, c, ops::saturated(v, Fp16::max));
   }
   template <class Cursor>
   OCTET_HD void store(Fp16* p, Cursor c, Vec v, const DrawnHalves& draws) const {
@@ -77,11 +89,11 @@ struct GroupLane : Lane {
   }
   template <class Cursor>
   OCTET_HD void store(std::uint8_t* p, Cursor c, Vec v, ops::Nearest) const {
-    store_raw(p, c, to_bytes(encode_lanes<E4M3>(v)));
+    store_raw(p, c, to_bytes(encode_lanes<E4M3>(ops::infinite_as_nan(v))));
   }
   template <class Cursor>
   OCTET_HD void store(std::uint8_t* p, Cursor c, Vec v, const DrawnHalves& draws) const {
-    store_raw(p, c, to_bytes(encode_drawn_lanes<E4M3>(v, random(c, draws))));
+    store_raw(p, c, to_bytes(encode_drawn_lanes<E4M3>(ops::infinite_as_nan(v), random(c, draws))));
   }
 
  private:

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/comm/rendezvous/place.hpp"
+
+namespace octet::comm {
+
+/// The GPUs of this host that this process may use, as CUDA_VISIBLE_DEVICES names them: its entries, or else "0", "1", ... for each
+/// /dev/nvidiaN. `devices`: that folder, another one in tests.
+std::vector<std::string> visible_gpus(const Variables&, const std::string& devices = "/dev");
+
+}  // namespace octet::comm

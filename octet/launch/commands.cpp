@@ -1,0 +1,80 @@
+#include "octet/launch/commands.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "octet/base/text.hpp"
+#include "octet/comm/rendezvous/place.hpp"
+#include "octet/comm/rendezvous/socket.hpp"
+#include "octet/launch/rank_folder.hpp"
+#include "octet/launch/rank_process.hpp"
+#include "octet/tensor/cpu/threads.hpp"
+
+namespace octet::launch {
+namespace {
+
+// The part that all ways share. Ranks do not see the step of a batch system around this launcher.
+Start common(const Plan& plan, const std::vector<std::string>& words, const std::string& folder) {
+  Start s{.program = this_program, .words = {"launch"}, .removed = {"SLURM_STEP_ID"}, .own_group = true};
+  s.words.insert(s.words.end(), words.begin(), words.end());
+  s.variables.emplace_back(RankFolder::variable, folder);
+  if (!plan.logs.empty()) s.variables.emplace_back(log_variable, plan.logs);
+  return s;
+}
+
+void share_threads(const Plan& plan, Start& s) {
+  if (!comm::environment_variable("OMP_NUM_THREADS"))
+    s.variables.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1, cpu::threads() / plan.choice.ranks)));
+}
+
+void hide_gpus(const Plan& plan, Start& s) {
+  if (!plan.machine.gpus.empty()) s.variables.emplace_back("CUDA_VISIBLE_DEVICES", "");
+}
+
+Start of_gpu(const Plan& plan, Start s, int rank, int port) {
+  const std::string number = std::to_string(rank), size = std::to_string(plan.choice.ranks);
+  for (const char* name : {"RANK", "LOCAL_RANK"}) s.variables.emplace_back(name, number);
+  for (const char* name : {"WORLD_SIZE", "LOCAL_WORLD_SIZE"}) s.variables.emplace_back(name, size);
+  s.variables.emplace_back("MASTER_ADDR", "127.0.0.1"), s.variables.emplace_back("MASTER_PORT", std::to_string(port));
+  s.variables.emplace_back("CUDA_VISIBLE_DEVICES", plan.machine.gpus[std::size_t(rank)]);
+  return s;
+}
+
+// Open MPI's options, as of version 4.1: root and more ranks than processors are allowed, ranks are bound to no processor and yield it
+// while they wait, all traffic stays on the loopback interface, and a batch system is not asked for hosts.
+// Its own files are in the launcher's folder.
+Start of_mpirun(const Plan& plan, Start s, const std::string& folder) {
+  std::vector<std::string> words{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--quiet"};
+  const auto set = [&](const char* key, const std::string& value) { words.insert(words.end(), {"--mca", key, value}); };
+  set("mpi_yield_when_idle", "1"), set("btl", "self,vader,tcp"), set("btl_tcp_if_include", "lo"), set("oob_tcp_if_include", "lo");
+  set("orte_tmpdir_base", folder), set("plm", "^slurm"), set("ras", "^slurm");
+  words.insert(words.end(), {"-n", std::to_string(plan.choice.ranks), std::filesystem::read_symlink(this_program).string()});
+  words.insert(words.end(), s.words.begin(), s.words.end());
+  s.program = plan.machine.mpirun, s.words = std::move(words);
+  return s;
+}
+
+}  // namespace
+
+std::vector<Start> commands(const Plan& plan, const std::vector<std::string>& words, const std::string& folder, int port) {
+  Start s = common(plan, words, folder);
+  if (plan.choice.way == Way::threads) {
+    hide_gpus(plan, s);
+    s.variables.emplace_back("OCTET_THREAD_RANKS", std::to_string(plan.choice.ranks));
+    return {s};
+  }
+  share_threads(plan, s);
+  if (plan.choice.way == Way::mpi) {
+    hide_gpus(plan, s);
+    return {of_mpirun(plan, s, folder)};
+  }
+  std::vector<Start> out;
+  for (int rank = 0; rank < plan.choice.ranks; ++rank) out.push_back(of_gpu(plan, s, rank, port));
+  return out;
+}
+
+int told_ranks(const Choice& c) { return c.way == Way::threads ? 1 : c.ranks; }
+
+int free_port() { return comm::port_of(comm::listen_on("", 0)); }
+
+}  // namespace octet::launch

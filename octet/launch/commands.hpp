@@ -1,0 +1,18 @@
+#pragma once
+
+#include "octet/launch/launch.hpp"
+#include "octet/launch/process.hpp"
+
+namespace octet::launch {
+
+/// The processes that together run the ranks of a plan with these words: one per GPU, mpirun, or one process with threads.
+/// `folder`: of RankFolder. `port`: for the ranks' rendezvous on this host.
+std::vector<Start> commands(const Plan&, const std::vector<std::string>& words, const std::string& folder, int port);
+
+/// The ranks that tell their ends: one for threads of one process.
+int told_ranks(const Choice&);
+
+/// A free port of the loopback interface. Throws IoError.
+int free_port();
+
+}  // namespace octet::launch

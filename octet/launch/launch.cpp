@@ -1,0 +1,110 @@
+#include "octet/launch/launch.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "octet/base/error.hpp"
+#include "octet/base/file.hpp"
+#include "octet/base/log.hpp"
+#include "octet/base/path.hpp"
+#include "octet/launch/commands.hpp"
+#include "octet/launch/supervisor.hpp"
+
+namespace octet::launch {
+namespace {
+
+constexpr std::size_t most_tail_lines = 10;
+
+void say(const std::string& text) { log::line("octet launch: " + printable(text, most_of_a_message)); }
+
+void say_way(const Plan& plan) {
+  const Choice& c = plan.choice;
+  if (c.way == Way::gpus) return say(format("{} {}, one process per GPU", c.ranks, c.ranks == 1 ? "rank" : "ranks"));
+  if (c.way == Way::mpi) return say(format("{} ranks on CPUs, processes over MPI", c.ranks));
+  if (c.ranks == 1) return say("1 rank on CPUs");
+  say(format("{} ranks on CPUs, threads of one process: {}", c.ranks, c.why));
+}
+
+// The last lines but one, which the sentence about the rank has.
+void say_tail(const RankEnd& e) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < e.tail.size();) {
+    const std::size_t end = std::min(e.tail.find('\n', at), e.tail.size());
+    if (end > at) lines.push_back(e.tail.substr(at, end - at));
+    at = end + 1;
+  }
+  if (!lines.empty()) lines.pop_back();
+  const std::size_t first = lines.size() > most_tail_lines ? lines.size() - most_tail_lines : 0;
+  for (std::size_t i = first; i < lines.size(); ++i) log::line("  | " + printable(lines[i], most_of_a_message));
+}
+
+// Failures besides the cause: one line per reason. Ranks that were killed afterwards have none of their own.
+void say_others(const std::vector<RankEnd>& ends, const RankEnd& first) {
+  std::map<std::string, std::pair<int, RankEnd>> reasons;
+  for (const RankEnd& e : ends) {
+    if (e.rank == first.rank || !e.failed() || e.signal > 0 || (e.code == first.code && e.tail == first.tail)) continue;
+    auto& [count, example] = reasons.try_emplace(format("{} {}", e.code, e.tail), 0, e).first->second;
+    ++count;
+  }
+  for (const auto& [key, reason] : reasons)
+    say(sentence(reason.second) + (reason.first > 1 ? format(" ({} more ranks: the same)", reason.first - 1) : ""));
+}
+
+RankEnd require_told(const Plan& plan, const Ended& ended) {
+  const auto c = cause(ended.ranks);
+  if (ended.silent > 0 && (!c || !c->failed())) {
+    if (ended.stopped) return {.rank = 0, .code = int(ExitCode::interrupted)};
+    throw DeviceError(format("{} of {} ranks have not started: {} ended with status {}", ended.silent, told_ranks(plan.choice),
+                             plan.choice.way == Way::mpi ? plan.machine.mpirun : "octet", ended.starter_status));
+  }
+  return c.value_or(RankEnd{});
+}
+
+Ended run_once(const Plan& plan, const std::vector<std::string>& words, const std::string& folder) {
+  const int port = plan.choice.way == Way::gpus ? free_port() : 0;
+  Supervisor supervisor(RankFolder(folder), told_ranks(plan.choice), plan.grace_seconds);
+  return supervisor.run(commands(plan, words, folder, port));
+}
+
+std::string left(int restarts) { return restarts == 1 ? "1 restart is left" : format("{} restarts are left", restarts); }
+
+}  // namespace
+
+std::vector<std::string> resumed(std::vector<std::string> words, const std::string& folder) {
+  if (words.empty() || words[0] != "train") return words;
+  for (auto it = words.begin(); it != words.end();) {
+    if (*it != "--resume" && !it->starts_with("--resume=")) {
+      ++it;
+      continue;
+    }
+    const bool has_value = *it == "--resume" && it + 1 != words.end() && !(it + 1)->starts_with("-");
+    it = words.erase(it, it + (has_value ? 2 : 1));
+  }
+  words.insert(words.end(), {"--resume", folder});
+  return words;
+}
+
+int launch(const Plan& plan) {
+  say_way(plan);
+  std::vector<std::string> words = plan.words;
+  for (int restarts = plan.restarts;; --restarts) {
+    const TemporaryFolder folder;
+    const Ended ended = run_once(plan, words, folder.path());
+    const RankEnd first = require_told(plan, ended);
+    if (first.failed()) {
+      say(sentence(first)), say_tail(first);
+      say_others(ended.ranks, first);
+    }
+    if (!first.failed() || !may_succeed_again(first) || ended.stopped || plan.restarts == 0) return first.status();
+    if (restarts == 0) {
+      say("no restart is left");
+      return first.status();
+    }
+    const std::string note = RankFolder(folder.path()).run_note();
+    const std::string run = exists(note) ? read_file(note, 4096) : "";
+    if (!run.empty()) words = resumed(words, run);
+    say(format("starting again{}; {} after this", run.empty() || words[0] != "train" ? "" : ", resuming " + run, left(restarts - 1)));
+  }
+}
+
+}  // namespace octet::launch

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/launch/way.hpp"
+
+namespace octet::launch {
+
+/// Options of `octet launch`.
+struct Plan {
+  std::vector<std::string> words;  // of the subcommand: its name and its arguments
+  Choice choice;
+  Machine machine;
+  std::string logs;           // folder for the output of ranks other than 0, as an absolute path; "": none
+  int restarts = 0;           // starts after a failure that may not happen again
+  double grace_seconds = 10;  // that the other ranks have after SIGTERM, once one has failed
+};
+
+/// Starts the ranks and waits for them; returns the exit code of this program.
+///
+/// - SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that this process gets are passed to every rank.
+/// - Once a rank has failed (RankEnd::failed()), the others get SIGTERM, and SIGKILL after the grace time.
+/// - The result is that of cause(): 0, an exit code of base/error.hpp, or 128 + the number of the signal that killed a rank. One line
+///   names the rank and the reason, and the last lines of its standard error follow, unless it is rank 0, which has shown them.
+/// - After a lost peer or a killed rank it starts again while restarts are left, unless a signal asked to stop. `train` then resumes the
+/// run
+///   that it had begun (note_run_folder()) from its newest checkpoint.
+/// - If this process is killed, the system kills the ranks.
+///
+/// Throws DeviceError if processes cannot be started, IoError for the folders.
+int launch(const Plan&);
+
+/// The words of `train` that resume the run in `folder`; those of other subcommands as they are.
+std::vector<std::string> resumed(std::vector<std::string> words, const std::string& folder);
+
+}  // namespace octet::launch

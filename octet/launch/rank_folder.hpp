@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+
+#include "octet/launch/rank_end.hpp"
+
+namespace octet::launch {
+
+/// The folder by which the launcher and the processes around its ranks tell each other what happens: process numbers, ends, and the folder
+/// of the run. Its files are written atomically. The launcher makes and removes it; ranks find it in the variable `OCTET_LAUNCH_FOLDER`.
+class RankFolder {
+ public:
+  static constexpr const char* variable = "OCTET_LAUNCH_FOLDER";
+
+  explicit RankFolder(std::string path) : path_(std::move(path)) {}
+  const std::string& path() const { return path_; }
+
+  void tell_process(int rank, pid_t) const;
+  /// The process of a rank, or none before it has started.
+  std::optional<pid_t> process(int rank) const;
+
+  void tell_end(const RankEnd&) const;
+  std::optional<RankEnd> end(int rank) const;
+
+  /// The launcher has ended all ranks: the processes around failed ones may end, too.
+  void release() const;
+  bool released() const;
+
+  /// The file to which rank 0 writes its run's folder (run_note.hpp).
+  std::string run_note() const { return path_ + "/run"; }
+
+ private:
+  std::string file(int rank, const char* what) const;
+
+  std::string path_;
+};
+
+/// A new one below TMPDIR or /tmp, removed with the object. Throws IoError.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace octet::launch

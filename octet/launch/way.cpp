@@ -1,0 +1,44 @@
+#include "octet/launch/way.hpp"
+
+#include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
+#include "octet/comm/mpi/mpi.hpp"
+#include "octet/comm/rendezvous/gpus.hpp"
+#include "octet/launch/process.hpp"
+#include "octet/tensor/cuda/device.hpp"
+
+namespace octet::launch {
+namespace {
+
+Choice on_gpus(int ranks, const Machine& m) {
+  const int gpus = int(m.gpus.size());
+  if (ranks > gpus)
+    throw ConfigError(
+        format("--ranks {}: this machine shows {} GPU{}; choose at most that many, or --device cpu", ranks, gpus, gpus == 1 ? "" : "s"));
+  return {Way::gpus, ranks == 0 ? gpus : ranks, ""};
+}
+
+}  // namespace
+
+Machine this_machine() {
+  Machine m{.gpus = comm::visible_gpus(comm::environment_variable),
+            .no_gpu = "",
+            .mpirun = find_program("mpirun"),
+            .mpi_module = comm::mpi_module_path()};
+  m.no_gpu = m.gpus.empty() ? "this machine shows none" : cuda::why_unavailable();
+  return m;
+}
+
+Choice choose(int ranks, Devices devices, const Machine& m) {
+  if (devices == Devices::gpu && !m.no_gpu.empty()) throw DeviceError(format("--device gpu: no GPU works here: {}", m.no_gpu));
+  if (devices != Devices::cpu && m.no_gpu.empty()) return on_gpus(ranks, m);
+  if (ranks == 0)
+    throw ConfigError(devices == Devices::cpu ? "--device cpu: say with --ranks how many ranks shall share the CPUs"
+                                              : "no GPU works here: say with --ranks how many ranks shall share the CPUs");
+  if (ranks == 1) return {Way::threads, 1, ""};
+  if (m.mpirun.empty()) return {Way::threads, ranks, "mpirun is not installed"};
+  if (m.mpi_module.empty()) return {Way::threads, ranks, "liboctet_mpi.so is not found"};
+  return {Way::mpi, ranks, ""};
+}
+
+}  // namespace octet::launch

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include "octet/train/run/dry_run.hpp"
+#include "octet/train/step/small_model.testing.hpp"
+
+// Memory of one of several ranks by the arena, of a run that is not there.
+
+namespace octet::train {
+namespace {
+
+using optim::Level;
+
+EngineConfig config_of(Level level, int ranks, std::int64_t zero) {
+  EngineConfig config = testing::small_engine("llama", "current");
+  config.shape.width = 512, config.shape.hidden = 1536, config.shape.layers = 48, config.shape.vocabulary = 256;
+  config.optimizer->level = level, config.ranks.zero = zero, config.planned_ranks = ranks;
+  return config;
+}
+
+struct Bytes {
+  double weights, gradients, optimizer;
+};
+
+/// Numbers of parameters: in matrices of blocks; in other matrices, whose gradients are FP32; in vectors, of which all is FP32.
+struct Counts {
+  double blocks = 0, others = 0, vectors = 0;
+};
+
+Bytes formula(Level level, double ranks, std::int64_t zero, const Counts& n) {
+  const optim::StateStorage is = optim::storage_of(level);
+  const auto size = [](Storage s) { return double(size_of(code_type(s))); };
+  const double all = n.blocks + n.others, masters = size(is.master), moments = size(is.m) + size(is.v);
+  Bytes out{
+      .weights = masters * all, .gradients = size(is.gradients) * n.blocks + 4 * n.others, .optimizer = moments * all + 8 * n.vectors};
+  if (zero >= 1) out.weights = 2 * all + masters * all / ranks, out.optimizer /= ranks;
+  if (zero >= 2) out.gradients /= ranks;
+  out.weights += 4 * n.vectors, out.gradients += 4 * n.vectors;
+  return out;
+}
+
+class MemoryAt : public ::testing::TestWithParam<std::tuple<int, int>> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, MemoryAt, ::testing::Combine(::testing::Values(0, 1, 2), ::testing::Values(2, 8, 64)),
+                         [](const auto& info) { return format("Stage{}On{}Ranks", std::get<0>(info.param), std::get<1>(info.param)); });
+
+// Scales are up to 0.8% of codes of one byte. Memory that buckets share in turn, from stage 2 on, is that of two blocks in the values of
+// one micro-batch.
+TEST_P(MemoryAt, IsThatOfTheFormulasWithinThreePercent) {
+  const auto [zero, ranks] = GetParam();
+  for (const Level level : {Level::O0, Level::O1, Level::O2, Level::O3}) {
+    const EngineConfig config = config_of(level, ranks, zero);
+    const Target target = machine::machine_target(Device::cpu);
+    Engine e(config, Device::null, target);
+    Counts n;
+    double block = 0;
+    for (const nn::Bucket& b : e.parameters.buckets()) {
+      if (b.parameters.front()->role == ParameterRole::vector) n.vectors += double(b.count);
+      else if (b.parameters.size() == 1) n.others += double(b.count);
+      else n.blocks += double(b.count), block = double(b.count);
+    }
+    const MemoryPeak memory = dry_run(config, target, 1, 2).memory;
+    const auto bytes = [&](Category c) { return double(memory.by_category[std::size_t(c)]); };
+    const Bytes wanted = formula(level, ranks, zero, n);
+    const double in_turn = zero >= 2 ? 2 * 4 * block : 0;
+    const auto near = [&](double got, double formula, const char* what) {
+      EXPECT_NEAR(got, formula, 0.03 * formula) << what << ", level " << int(level);
+    };
+    near(bytes(Category::weights), wanted.weights, "weights");
+    near(bytes(Category::gradients) - in_turn, wanted.gradients, "gradients");
+    near(bytes(Category::optimizer), wanted.optimizer, "optimizer");
+  }
+}
+
+}  // namespace
+}  // namespace octet::train

@@ -1,0 +1,225 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "octet/base/error.hpp"
+#include "octet/comm/mpi/mpi.hpp"
+#include "octet/launch/process.hpp"
+#include "tests/testing/begun_octet.hpp"
+#include "tests/testing/octet.hpp"
+
+// `octet launch` as its user meets it: what it starts, what is shown, how it ends.
+
+namespace octet {
+namespace {
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using testing::BegunOctet, testing::bytes_of, testing::Ended, testing::has, testing::Scratch;
+
+const std::string sums = "bench allreduce --bytes 4K --quality-ranks 2 --repeat 2 --sample-ms 0.05";
+const std::string long_sums = "bench allreduce --bytes 4K --quality-ranks 2 --repeat 10000 --sample-ms 100";
+
+class Launch : public ::testing::Test {
+ protected:
+  // The launcher's folder is in the test's.
+  void SetUp() override { ::setenv("TMPDIR", scratch.folder().c_str(), 1); }
+  void TearDown() override { ::unsetenv("TMPDIR"), ::unsetenv("OCTET_MPI_MODULE"); }
+
+  Ended octet(const std::string& line) const { return testing::run_octet(line, scratch.folder()); }
+
+  /// The process of a rank, once it has started, other than `earlier`; 0 if the launcher has ended.
+  pid_t rank_process(BegunOctet& launcher, int rank, pid_t earlier = 0) const {
+    for (; launcher.running(); std::this_thread::sleep_for(5ms))
+      for (const auto& entry : fs::directory_iterator(scratch.folder())) {
+        const std::string file = entry.path().string() + "/rank-" + std::to_string(rank) + ".process";
+        if (!has(file, "octet-launch-") || !fs::exists(file)) continue;
+        if (const pid_t process = pid_t(std::atoi(bytes_of(file).c_str())); process > 0 && process != earlier) return process;
+      }
+    return 0;
+  }
+  void wait_for(BegunOctet& launcher, const std::string& file, const char* text) const {
+    while (launcher.running() && !has(bytes_of(scratch.at(file)), text)) std::this_thread::sleep_for(2ms);
+  }
+  bool left_nothing() const {
+    for (const auto& entry : fs::directory_iterator(scratch.folder()))
+      if (has(entry.path().string(), "octet-launch-")) return false;
+    return true;
+  }
+
+  Scratch scratch;
+};
+
+class LaunchMpi : public Launch {
+ protected:
+  void SetUp() override {
+    Launch::SetUp();
+    if (comm::mpi_module_path().empty() || launch::find_program("mpirun").empty()) GTEST_SKIP() << "MPI is not installed";
+  }
+};
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++n;
+  return n;
+}
+
+TEST_F(LaunchMpi, RanksAreProcessesAndOnlyTheFirstSpeaks) {
+  const Ended ended = octet("launch --ranks 3 --rank-logs logs -- " + sums);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.err, "octet launch: 3 ranks on CPUs, processes over MPI\n");
+  EXPECT_TRUE(has(ended.out, "3 ranks, processes over MPI")) << ended.out;
+  EXPECT_EQ(count(ended.out, "signal-to-noise"), 1u) << ended.out;
+  for (const char* log : {"logs/rank-1.log", "logs/rank-2.log"}) EXPECT_TRUE(fs::exists(scratch.at(log))) << log;
+  EXPECT_FALSE(fs::exists(scratch.at("logs/rank-0.log")));
+  EXPECT_TRUE(left_nothing());
+}
+
+TEST_F(Launch, WithoutMpiRanksAreThreadsAndTheFirstLineSaysSo) {
+  ::setenv("OCTET_MPI_MODULE", "/nowhere/liboctet_mpi.so", 1);
+  const Ended ended = octet("launch --ranks 3 " + sums);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(ended.err.starts_with("octet launch: 3 ranks on CPUs, threads of one process: liboctet_mpi.so is not found\n")) << ended.err;
+  EXPECT_TRUE(has(ended.out, "3 ranks, threads of one process")) << ended.out;
+  EXPECT_EQ(octet("launch --ranks 3 " + sums + " --ranks 2").code, int(ExitCode::usage)) << "two numbers of ranks";
+}
+
+TEST_F(LaunchMpi, AnErrorOfRanksIsShownAndIsTheExitCode) {
+  const Ended ended = octet("launch --ranks 2 --restarts 3 bench allreduce --bytes 3");
+  EXPECT_EQ(ended.code, int(ExitCode::usage));
+  EXPECT_TRUE(has(ended.err, " ended with exit code 2: octet: --bytes 3: a tensor has a multiple of 4 bytes")) << ended.err;
+  EXPECT_FALSE(has(ended.err, "restart")) << "another start would end alike\n" << ended.err;
+  EXPECT_EQ(ended.out, "");
+}
+
+TEST_F(LaunchMpi, AKilledRankEndsTheOthersAndStartsAgainWhileRestartsAreLeft) {
+  BegunOctet launcher("launch --ranks 3 --restarts 1 " + long_sums, scratch.folder(), scratch.at("err"));
+  const pid_t victim = rank_process(launcher, 2);
+  ASSERT_GT(victim, 0) << bytes_of(scratch.at("err"));
+  ::kill(victim, SIGKILL);
+  wait_for(launcher, "err", "starting again; 0 restarts are left after this");
+  const pid_t again = rank_process(launcher, 2, victim);
+  ASSERT_GT(again, 0) << bytes_of(scratch.at("err"));
+  ::kill(again, SIGKILL);
+  EXPECT_EQ(launcher.end(), 128 + SIGKILL);
+  const std::string err = bytes_of(scratch.at("err"));
+  EXPECT_EQ(count(err, "octet launch: rank 2 was killed by signal 9 (SIGKILL)"), 2u) << err;
+  EXPECT_TRUE(has(err, "no restart is left")) << err;
+  EXPECT_TRUE(left_nothing());
+}
+
+TEST_F(LaunchMpi, SignalsReachEveryRank) {
+  BegunOctet launcher("launch --ranks 2 " + long_sums, scratch.folder());
+  const pid_t first = rank_process(launcher, 0), second = rank_process(launcher, 1);
+  ASSERT_GT(first * second, 0);
+  launcher.signal(SIGTERM);
+  EXPECT_EQ(launcher.end(), 128 + SIGTERM);
+  EXPECT_NE(::kill(first, 0), 0);
+  EXPECT_NE(::kill(second, 0), 0);
+}
+
+TEST_F(LaunchMpi, RanksDoNotOutliveTheLauncher) {
+  BegunOctet launcher("launch --ranks 2 " + long_sums, scratch.folder());
+  const pid_t first = rank_process(launcher, 0), second = rank_process(launcher, 1);
+  ASSERT_GT(first * second, 0);
+  launcher.signal(SIGKILL);
+  launcher.end();
+  const auto start = std::chrono::steady_clock::now();
+  while (::kill(first, 0) == 0 || ::kill(second, 0) == 0) {
+    ASSERT_LT(std::chrono::steady_clock::now() - start, 20s);
+    std::this_thread::sleep_for(5ms);
+  }
+}
+
+class LaunchTraining : public Launch {
+ protected:
+  void SetUp() override {
+    Launch::SetUp();
+    testing::write_dataset(scratch);
+    scratch.write("run.toml", "threads = 1\n" + testing::tiny_config("steps = 400\nbatch = 2\n[checkpoint]\nevery = 20\n"));
+  }
+  bool has_checkpoint(const std::string& run) const {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(scratch.at("runs/" + run + "/checkpoints"), none))
+      if (has(entry.path().filename().string(), "step-") && !has(entry.path().filename().string(), ".")) return true;
+    return false;
+  }
+  std::string weights(const std::string& run) const { return bytes_of(scratch.at("runs/" + run + "/weights/model.safetensors")); }
+};
+
+TEST_F(LaunchTraining, AKilledRunIsResumedAndEndsAsIfItHadNotBeen) {
+  ASSERT_EQ(octet("train run.toml --name whole --quiet").code, 0);
+  BegunOctet launcher("launch --ranks 1 --restarts 2 train run.toml --name killed", scratch.folder(), scratch.at("err"));
+  const pid_t rank = rank_process(launcher, 0);
+  while (launcher.running() && !has_checkpoint("killed")) std::this_thread::sleep_for(1ms);
+  ASSERT_EQ(::kill(rank, SIGKILL), 0) << bytes_of(scratch.at("err"));
+  EXPECT_EQ(launcher.end(), 0);
+  EXPECT_TRUE(has(bytes_of(scratch.at("err")), "starting again, resuming runs/killed; 1 restart is left after this"))
+      << bytes_of(scratch.at("err"));
+  EXPECT_FALSE(fs::exists(scratch.at("runs/killed-2")));
+  EXPECT_TRUE(weights("killed") == weights("whole"));
+}
+
+class LaunchMpiTraining : public LaunchTraining {
+ protected:
+  void SetUp() override {
+    LaunchTraining::SetUp();
+    if (comm::mpi_module_path().empty() || launch::find_program("mpirun").empty()) GTEST_SKIP() << "MPI is not installed";
+  }
+};
+
+TEST_F(LaunchMpiTraining, ProcessesAndThreadsGiveOneResultAlsoAfterAKilledRank) {
+  ASSERT_EQ(octet("launch --ranks 2 train run.toml --steps 120 --name processes --quiet").code, 0);
+  BegunOctet launcher("launch --ranks 2 --restarts 1 --grace 1 train run.toml --steps 120 --name killed", scratch.folder(), scratch.at("err"));
+  const pid_t rank = rank_process(launcher, 1);
+  while (launcher.running() && !has_checkpoint("killed")) std::this_thread::sleep_for(1ms);
+  ASSERT_EQ(::kill(rank, SIGKILL), 0) << bytes_of(scratch.at("err"));
+  EXPECT_EQ(launcher.end(), 0) << bytes_of(scratch.at("err"));
+  EXPECT_TRUE(has(bytes_of(scratch.at("err")), "rank 1 was killed by signal 9 (SIGKILL)")) << bytes_of(scratch.at("err"));
+  EXPECT_TRUE(weights("killed") == weights("processes"));
+  ::setenv("OCTET_MPI_MODULE", "/nowhere/liboctet_mpi.so", 1);
+  ASSERT_EQ(octet("launch --ranks 2 train run.toml --steps 120 --name threads --quiet").code, 0);
+  EXPECT_TRUE(weights("threads") == weights("processes"));
+}
+
+TEST_F(LaunchMpiTraining, ASignalSavesARunOfSeveralRanks) {
+  BegunOctet launcher("launch --ranks 2 train run.toml --steps 100000 --name stopped", scratch.folder(), scratch.at("err"));
+  while (launcher.running() && !has(bytes_of(scratch.at("runs/stopped/metrics.jsonl")), "\"event\":\"step\""))
+    std::this_thread::sleep_for(1ms);
+  launcher.signal(SIGTERM);
+  EXPECT_EQ(launcher.end(), int(ExitCode::interrupted)) << bytes_of(scratch.at("err"));
+  EXPECT_TRUE(has_checkpoint("stopped"));
+}
+
+TEST_F(LaunchTraining, AStoppedRunIsSavedAndNotStartedAgain) {
+  BegunOctet launcher("launch --ranks 1 --restarts 2 train run.toml --steps 100000 --name stopped", scratch.folder(), scratch.at("err"));
+  while (launcher.running() && !has(bytes_of(scratch.at("runs/stopped/metrics.jsonl")), "\"event\":\"step\""))
+    std::this_thread::sleep_for(1ms);
+  launcher.signal(SIGUSR1);
+  EXPECT_EQ(launcher.end(), int(ExitCode::interrupted)) << bytes_of(scratch.at("err"));
+  EXPECT_FALSE(has(bytes_of(scratch.at("err")), "again"));
+  EXPECT_TRUE(has(bytes_of(scratch.at("runs/stopped/run.json")), "\"stopped\""));
+}
+
+TEST_F(Launch, RefusesWhatItCannotStart) {
+  const auto expect = [&](const std::string& line, std::initializer_list<const char*> says) {
+    const Ended ended = octet(line);
+    EXPECT_EQ(ended.code, int(ExitCode::usage)) << line << "\n" << ended.err;
+    for (const char* part : says) EXPECT_TRUE(has(ended.err, part)) << line << "\nlacks \"" << part << "\" in\n" << ended.err;
+  };
+  expect("launch", {"starts a subcommand", "octet launch --help"});
+  expect("launch --", {"starts a subcommand"});
+  expect("launch --rnks 2 train", {"no option `--rnks`"});
+  expect("launch --ranks 2 tokenize --input x", {"launch tokenize", "train"});
+  expect("launch --ranks 2 bench gemm", {"bench allreduce"});
+  expect("launch --ranks -1 train", {"--ranks", "from 0 to 1024"});
+  expect("launch --device cpu train run.toml", {"--device cpu", "--ranks"});
+  ::setenv("RANK", "0", 1), ::setenv("WORLD_SIZE", "2", 1), ::setenv("MASTER_ADDR", "h", 1), ::setenv("MASTER_PORT", "9", 1);
+  expect("launch --ranks 2 train run.toml", {"torchrun has started 2 processes", "leave out octet launch"});
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
+}
+
+}  // namespace
+}  // namespace octet
