@@ -172,7 +172,8 @@ class LaunchMpiTraining : public LaunchTraining {
 
 TEST_F(LaunchMpiTraining, ProcessesAndThreadsGiveOneResultAlsoAfterAKilledRank) {
   ASSERT_EQ(octet("launch --ranks 2 train run.toml --steps 120 --name processes --quiet").code, 0);
-  BegunOctet launcher("launch --ranks 2 --restarts 1 --grace 1 train run.toml --steps 120 --name killed", scratch.folder(), scratch.at("err"));
+  BegunOctet launcher("launch --ranks 2 --restarts 1 --grace 1 train run.toml --steps 120 --name killed", scratch.folder(),
+                      scratch.at("err"));
   const pid_t rank = rank_process(launcher, 1);
   while (launcher.running() && !has_checkpoint("killed")) std::this_thread::sleep_for(1ms);
   ASSERT_EQ(::kill(rank, SIGKILL), 0) << bytes_of(scratch.at("err"));

@@ -68,12 +68,11 @@ class LostRank : public ::testing::Test {
     const auto end = Clock::now() + std::chrono::duration<double>(limit + slack);
     while (run.mpirun().running() && Clock::now() < end) {
       const std::map<int, pid_t> left = run.processes();
-      if (left.size() == 1 && is_stopped(left.begin()->second)) ::kill(left.begin()->second, SIGKILL);
+      if (left.size() == 1 && RankProcesses::is_stopped(left.begin()->second)) ::kill(left.begin()->second, SIGKILL);
       std::this_thread::sleep_for(10ms);
     }
     return !run.mpirun().running();
   }
-  static bool is_stopped(pid_t process) { return has(bytes_of(format("/proc/{}/stat", process)), ") T "); }
 
   Scratch scratch;
 };
