@@ -78,7 +78,7 @@ void on_threads(int ranks, const RankWish& wish, const Work& work) {
 
 std::int64_t started_ranks() {
   const Place place = comm::place_from_environment();
-  return place.launcher != Launcher::none ? place.size : thread_ranks();
+  return place.launcher != Launcher::none ? place.size : comm::thread_ranks_from_environment();
 }
 
 void choose_own_gpu() {

@@ -208,7 +208,7 @@ void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed)
   // A scale for the tensor needs all values first. They are made in the host's memory, with the bits of every backend.
   Stream host(Device::cpu);
   std::vector<float> made = values(0);
-  ops::fill_normal(host, key, p.init.standard_deviation, {made.data(), p.shape, DType::f32});
+  ops::fill_normal(host, key, p.init.standard_deviation, Tensor{made.data(), p.shape, DType::f32});
   set_values(stream, slice, made.data());
 }
 

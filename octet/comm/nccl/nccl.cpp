@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -187,6 +188,13 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   ncclConfig_t config = not_blocking();
   ncclComm_t part = nullptr;
   require({}, nccl().split(comm_, color, key, &part, &config));
+  // A thread of the library fills it in, maybe after the call and the parent report success.
+  const std::atomic_ref<ncclComm_t> made_part(part);
+  for (const double begin = monotonic_seconds(); made_part == nullptr;) {
+    require({}, settle(comm_, limit_seconds_));
+    if (monotonic_seconds() - begin > limit_seconds_) lose({}, format("not all ranks have come within {} s", limit_seconds_));
+    pause(monotonic_seconds() - begin);
+  }
   require({}, settle(part, limit_seconds_));
   int rank = 0, size = 0;
   require({}, nccl().rank(part, &rank)), require({}, nccl().size(part, &size));
