@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <csignal>
 #include <filesystem>
 #include <thread>
@@ -99,6 +100,35 @@ TEST_F(ProgramOnRanks, EndByTheClock) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_TRUE(has(bytes_of(scratch.at("runs/cut/metrics.jsonl")), "\"reason\":\"time is up\""));
   EXPECT_GE(steps_done(), 2);
+}
+
+TEST_F(ProgramOnRanks, EvaluateAShareEach) {
+  whole_run(2);
+  const auto loss_of = [&](const Ended& e) {
+    EXPECT_EQ(e.code, 0) << e.err;
+    const std::size_t at = e.out.find("loss ");
+    return at == e.out.npos ? 0 : std::strtod(e.out.c_str() + at + 5, nullptr);
+  };
+  const double one = loss_of(octet("eval runs/whole --recipe current"));
+  ::setenv("OCTET_THREAD_RANKS", "3", 1);
+  const Ended three = octet("eval runs/whole --recipe current");
+  ::unsetenv("OCTET_THREAD_RANKS");
+  EXPECT_GT(one, 0.1);
+  EXPECT_NEAR(loss_of(three), one, 2e-6) << "printed with six digits";
+  EXPECT_EQ(three.out.find("loss "), three.out.rfind("loss ")) << "rank 0 alone prints: " << three.out;
+}
+
+TEST_F(ProgramOnRanks, CompareArmsThatEachTrainOnAll) {
+  const std::string line = "compare run.toml --quiet --recipes current --twins 0 --name cmp --steps 12 --set recipe.name=bf16 ";
+  const Ended two = octet(line + "--set ranks.data=2");
+  EXPECT_TRUE(two.code == 0 || two.code == int(ExitCode::gap)) << two.err;
+  for (const char* arm : {"bf16", "current"}) {
+    const std::string facts = bytes_of(scratch.at(format("runs/cmp/{}/run.json", arm)));
+    EXPECT_TRUE(has(facts, "\"started\": 2") && has(facts, "\"finished\"")) << facts;
+  }
+  EXPECT_TRUE(has(two.out, "current") && has(two.out, "report: runs/cmp/report.html")) << two.out;
+  const Ended again = octet("compare --quiet --resume runs/cmp");
+  EXPECT_EQ(again.out, two.out) << again.err;
 }
 
 class ProgramOverMpi : public ProgramOnRanks {
