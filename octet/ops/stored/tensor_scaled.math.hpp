@@ -14,7 +14,7 @@ struct TensorCodec {
   OCTET_HD static Scalars stored(const StoredView& s, std::int64_t) { return {s.tensor_descale(), 0}; }
   template <class Lanes>
   OCTET_HD static Scalars choose(Lanes, const StoredView& s, const typename Lanes::Group&) {
-    return {s.next_descale, reciprocal_of_power(s.next_descale)};
+    return {s.next_descale, 1.0f / s.next_descale};  // of a sum over ranks it may be no power of two
   }
   OCTET_HD static void keep(const StoredView&, std::int64_t, const Scalars&) {}
 
