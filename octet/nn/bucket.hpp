@@ -31,7 +31,7 @@ struct Bucket {
   Storage values = Storage::f32, gradients = Storage::f32, copies = Storage::f32;
   Stored value, gradient;  // [count]; scales per tensor are the parameters' own and left out
   // Where sums of gradients are divided: those of the own part [count / parts], over micro-batches, in the storage `gradients`. `gradient`
-  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets that keep whole sums: vectors, and
+  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets that keep all of their sums: vectors, and
   // parameters with several uses.
   Stored gradient_part;
   Stored master;  // [count / parts]: where masters are divided, those of the own part; else empty. May be a view of `value`
