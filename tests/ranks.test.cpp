@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "octet/base/error.hpp"
@@ -131,6 +132,25 @@ TEST_F(ProgramOnRanks, CompareArmsThatEachTrainOnAll) {
   EXPECT_EQ(again.out, two.out) << again.err;
 }
 
+// A token beyond the vocabulary, which only the reading rank meets.
+void damage_a_token(const Scratch& scratch) {
+  for (const auto& entry : fs::directory_iterator(scratch.at("data"))) {
+    if (entry.path().extension() != ".tok") continue;
+    std::string bytes = bytes_of(entry.path().string());
+    bytes[bytes.size() / 2] = bytes[bytes.size() / 2 + 1] = '\xff';
+    std::ofstream(entry.path(), std::ios::binary) << bytes;
+  }
+}
+
+TEST_F(ProgramOnRanks, EndByTheErrorOfTheOneThatCannotReadItsData) {
+  damage_a_token(scratch);
+  const Ended ended = octet("train run.toml --quiet --name cut --set ranks.data=2 --set data.verify=false --steps 2000");
+  EXPECT_EQ(ended.code, int(ExitCode::data)) << ended.err;
+  EXPECT_TRUE(has(ended.err, ".tok")) << ended.err;
+  EXPECT_EQ(ended.err.find("octet: "), ended.err.rfind("octet: ")) << "one line: " << ended.err;
+  EXPECT_LT(ended.seconds, 50) << "not by the limit of 60 s";
+}
+
 class ProgramOverMpi : public ProgramOnRanks {
  protected:
   void SetUp() override {
@@ -160,6 +180,13 @@ TEST_F(ProgramOverMpi, ASignalToOneRankStopsAllAfterOneStep) {
   RankProcesses again(2, "train --quiet --resume runs/cut", scratch.folder(), scratch.at("err"));
   ASSERT_EQ(again.mpirun().end(), 0) << errors();
   expect_same();
+}
+
+TEST_F(ProgramOverMpi, EndsByTheErrorOfTheRankThatCannotReadItsData) {
+  damage_a_token(scratch);
+  RankProcesses run(2, "train run.toml --quiet --name cut --set data.verify=false --steps 2000", scratch.folder(), scratch.at("err"));
+  EXPECT_EQ(run.mpirun().end(), int(ExitCode::data)) << errors();
+  EXPECT_TRUE(has(errors(), ".tok")) << errors();
 }
 
 TEST_F(ProgramOverMpi, ARunResumesOnAnotherNumberOfRanks) {
