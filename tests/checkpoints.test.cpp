@@ -61,12 +61,14 @@ class Interrupted : public ::testing::TestWithParam<std::string> {
     fs::remove_all(scratch.at("runs/cut"));
     return "train run.toml --quiet --name cut --set recipe.name=" + recipe;
   }
-  // Whether a save of this process is under way, or, when it has ended, was; 0: of any.
-  bool saving(pid_t process = 0) const {
-    const std::string mark = process == 0 ? "" : "-" + std::to_string(process);
+  // Whether a save that began after `since` is under way, or, when its process has ended, was.
+  bool saving(fs::file_time_type since = fs::file_time_type::min()) const {
     std::error_code none;
-    for (fs::directory_iterator at(scratch.at("runs/cut/checkpoints"), none), end; !none && at != end; at.increment(none))
-      if (const std::string name = at->path().filename().string(); name.starts_with(".tmp-") && name.ends_with(mark)) return true;
+    for (fs::directory_iterator at(scratch.at("runs/cut/checkpoints"), none), end; !none && at != end; at.increment(none)) {
+      std::error_code gone;  // its working folder is renamed when it is complete
+      if (!at->path().filename().string().starts_with(".tmp-")) continue;
+      if (const auto time = fs::last_write_time(at->path(), gone); !gone && time >= since) return true;
+    }
     return false;
   }
   /// Steps that the interrupted run has told of so far.
@@ -103,9 +105,10 @@ TEST_P(Interrupted, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
   for (std::uint64_t attempt = 0; kills < wanted || within_a_save < wanted_within; ++attempt) {
     ASSERT_LT(attempt, std::uint64_t(20 * wanted)) << kills << " kills";
     const RandomWords r = philox(std::uint64_t(wanted), attempt);
+    const auto begun = fs::file_time_type::clock::now();
     BegunOctet child(next_command(GetParam()), scratch.folder());
     if (attempt % 3 == 0) {
-      while (child.running() && !saving(child.process())) std::this_thread::sleep_for(100us);
+      while (child.running() && !saving(begun)) std::this_thread::sleep_for(100us);
       std::this_thread::sleep_for(std::chrono::microseconds(r.w[0] % (4000u >> r.w[1] % 4)));
     } else {
       const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(r.w[0] % 600);
@@ -115,7 +118,7 @@ TEST_P(Interrupted, KilledAtRandomMomentsItEndsAsIfNothingHadHappened) {
       child.signal(SIGKILL);
       ++kills;
       child.end();
-      within_a_save += saving(child.process());
+      within_a_save += saving(begun);
       continue;
     }
     ASSERT_EQ(child.end(), 0);

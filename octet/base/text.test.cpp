@@ -72,7 +72,7 @@ TEST(Text, WhateverATerminalWouldActOnIsShownAsItsCode) {
 }
 
 TEST(Text, ALongTextIsShownByItsBeginningAndItsEnd) {
-  const std::string shown = printable(std::string(100'000, 'a') + "b");
+  const std::string shown = printable(format("{}b", std::string(100'000, 'a')));
   EXPECT_LE(shown.size(), 260u);
   EXPECT_TRUE(shown.starts_with("aaa") && shown.ends_with("ab") && shown.find("a...a") != shown.npos) << shown;
   std::string accents;

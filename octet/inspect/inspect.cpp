@@ -30,7 +30,7 @@ std::string tensor_file_text(const std::string& path) {
   const auto file = with_remedy("fetch it again, or name a safetensors file", [&] { return io::SafetensorsFile::open(path); });
   std::string out = format("file       {}{}\n", printable(path), file.header().leading_blank ? ", blanks before its header" : "");
   for (const auto& [key, value] : file.metadata())
-    out += format("metadata   {} = {}\n", printable(key), printable(value.size() > 200 ? value.substr(0, 200) + "..." : value));
+    out += format("metadata   {} = {}\n", printable(key), printable(value.size() > 200 ? format("{}...", value.substr(0, 200)) : value));
   return out + "\n" + tensors_text({&file});
 }
 

@@ -18,7 +18,12 @@ constexpr double settle_seconds = 1;  // between a lost peer and the end of the 
 }  // namespace
 
 Supervisor::Supervisor(RankFolder folder, int ranks, double grace_seconds)
-    : folder_(std::move(folder)), ranks_(ranks), grace_seconds_(grace_seconds), passed_(std::size_t(ranks)), ends_(std::size_t(ranks)) {
+    : folder_(std::move(folder)),
+      ranks_(ranks),
+      grace_seconds_(grace_seconds),
+      passed_(std::size_t(ranks)),
+      asked_(std::size_t(ranks)),
+      ends_(std::size_t(ranks)) {
   ::sigemptyset(&heeded_);
   ::sigaddset(&heeded_, SIGCHLD);
   for (const int number : passed_on) {
@@ -101,15 +106,26 @@ void Supervisor::watch_ends() {
   }
 }
 
+// Once each, also those that have not started yet.
+void Supervisor::ask_others() {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto r = std::size_t(rank);
+    if (asked_[r] || ends_[r]) continue;
+    if (const auto process = folder_.process(rank)) asked_[r] = true, ::kill(*process, SIGTERM);
+  }
+}
+
 void Supervisor::end_others() {
   if (all_ended()) release();
   if (released_at_ && monotonic_seconds() > *released_at_ + leave_seconds)
     for (const pid_t process : processes_) ::kill(process, SIGKILL);
   if (!failed_at_ || monotonic_seconds() < *failed_at_ || released_at_) return;
-  if (!asked_at_) asked_at_ = monotonic_seconds(), signal_others(SIGTERM);
+  if (!asked_at_) asked_at_ = monotonic_seconds();
+  ask_others();
   if (killed_ || monotonic_seconds() < *asked_at_ + grace_seconds_) return;
   killed_ = true;
   signal_others(SIGKILL);
+  release();  // also where a rank never started, and will not tell its end
 }
 
 void Supervisor::release() {

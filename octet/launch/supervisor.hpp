@@ -31,6 +31,7 @@ class Supervisor {
   void take(int signal);
   void pass_on();
   void watch_ends();
+  void ask_others();
   void end_others();
   void signal_others(int signal) const;
   bool all_ended() const;
@@ -44,6 +45,7 @@ class Supervisor {
   std::vector<pid_t> processes_{};   // that have not ended
   std::vector<int> signals_{};       // that came, in order
   std::vector<std::size_t> passed_;  // how many of them each rank has got
+  std::vector<bool> asked_;          // ranks that have got SIGTERM from us
   std::vector<std::optional<RankEnd>> ends_;
   std::optional<double> failed_at_{}, asked_at_{}, released_at_{};
   bool killed_ = false;

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "octet/models/config.hpp"
+#include "octet/nn/block_weights.hpp"
 #include "octet/nn/head.hpp"
 #include "octet/nn/recompute.hpp"
 
@@ -44,8 +45,19 @@ class Model {
 
   virtual void visit(nn::Visitor&) = 0;
 
+  /// Whether open() is called before each use of a block. Without it, weights of blocks cannot be divided.
+  virtual bool opens_blocks() const { return false; }
+  /// Told before a block is used; it outlives the model's use. Null: all blocks are in memory.
+  void set_block_weights(nn::BlockWeights* weights) { block_weights_ = weights; }
+  void open(Stream& stream, int block) {
+    if (block_weights_ != nullptr && block >= 0) block_weights_->open(stream, block);
+  }
+
   /// Quantizes every weight that changed; with a pass that records, right after each optimizer step.
   void refresh(Stream&, const scaling::Pass&);
+
+ private:
+  nn::BlockWeights* block_weights_ = nullptr;
 };
 
 /// Options of a model besides its shape.

@@ -71,8 +71,9 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, typename Norm::Input& x, const scaling::Pass& pass) {
   embed(stream, batch, x.x);
   residual_.apply(stream, x.x, pass);
-  for (const auto& block : blocks_) {
-    block->forward(stream, context(batch), x, x, pass, nullptr);
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    open(stream, int(i));
+    blocks_[i]->forward(stream, context(batch), x, x, pass, nullptr);
     if (residual_.apply(stream, x.x, pass)) x.known = false;
   }
 }
@@ -98,6 +99,7 @@ void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, 
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const std::size_t begin = stream.arena().mark(pass.keep).bytes;
     auto y = Norm::input(stream, kept(), pass.keep);
+    open(stream, int(i));
     blocks_[i]->forward(stream, context(batch), x, y, pass, &saved_.blocks[i]);
     saved_.ends[i] = stream.arena().mark(pass.keep), saved_.bytes[i] = saved_.ends[i].bytes - begin;
     x = y;
@@ -117,6 +119,7 @@ void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch,
   norm_.backward(stream, saved_.dn, saved_.norm, d, false);
   for (std::size_t i = blocks_.size(); i-- > 0;) {
     stream.arena().release(pass.keep, saved_.ends[i]);  // memory for recomputed activations
+    open(stream, int(i));
     blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
   }
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };

@@ -17,6 +17,7 @@ class Transformer final : public Model {
 
   const ModelShape& shape() const override { return shape_; }
   bool masks_documents() const override { return true; }
+  bool opens_blocks() const override { return true; }
   void allocate(Stream&, std::int64_t sequence) override;
   void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&) override;
   void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&) override;

@@ -42,6 +42,7 @@ std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<con
     if (at == groups.size())
       groups.push_back(group), buckets.push_back({.values = group.values, .gradients = group.gradients, .copies = group.copies});
     Bucket& b = buckets[at];
+    b.block = group.block;
     b.parameters.push_back(&p), b.first.push_back(b.count);
     b.count += round_up(p.shape.count(), alignment);
   }

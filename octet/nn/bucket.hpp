@@ -20,6 +20,7 @@ struct Share {
   int part = 0, parts = 1;
   bool masters = false;    // master weights and moments are divided; every part has a copy of all weights, which modules read
   bool gradients = false;  // with them: sums of gradients, too
+  bool weights = false;    // with these: the copies of blocks' matrices
 };
 
 /// Parameters that ranks exchange at once: neighbours in backward whose variables are stored alike. Each variable of a bucket is one piece
@@ -30,8 +31,12 @@ struct Bucket {
   std::int64_t count = 0;              // elements with padding, whose values and gradients are 0: a multiple of 256 and of 128 * parts
   Storage values = Storage::f32, gradients = Storage::f32, copies = Storage::f32;
   Stored value, gradient;  // [count]; scales per tensor are the parameters' own and left out
+  int block = -1;          // of the model; -1: outside
+  // Where copies are divided: those of the own part [count / parts], of the matrices of a block. `value` is then memory that blocks of the
+  // same parity share in turn. Otherwise empty.
+  Stored value_part;
   // Where sums of gradients are divided: those of the own part [count / parts], over micro-batches, in the storage `gradients`. `gradient`
-  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets that keep all of their sums: vectors, and
+  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets with complete sums: vectors, and
   // parameters with several uses.
   Stored gradient_part;
   Stored master;  // [count / parts]: where masters are divided, those of the own part; else empty. May be a view of `value`

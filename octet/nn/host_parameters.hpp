@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/nn/block_weights.hpp"
 #include "octet/nn/parameters.hpp"
 
 namespace octet::nn {
@@ -9,7 +10,8 @@ namespace octet::nn {
 /// brings back, rounded to nearest.
 class HostParameters {
  public:
-  HostParameters(Stream&, Parameters&);
+  /// `weights`: where blocks are not all in memory, to open them.
+  HostParameters(Stream&, Parameters&, BlockWeights* weights = nullptr);
   ~HostParameters();
   HostParameters(const HostParameters&) = delete;
   HostParameters& operator=(const HostParameters&) = delete;

@@ -58,8 +58,12 @@ Contents first_contents(const Stream& stream, const Parameter& p) {
 void Parameters::bind(Stream& stream, bool gradients) {
   for (const Parameter* p : list_) count_ += p->shape.count();
   const auto read = share_.masters ? &Bucket::copies : &Bucket::values;
-  for (const Storage s : storages_of(buckets_, read))
-    allocate(stream, those_of(read, s), s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
+  if (share_.weights) bind_weights_in_turn(stream);
+  for (const Storage s : storages_of(buckets_, read)) {
+    std::vector<Bucket*> whole = those_of(read, s);
+    std::erase_if(whole, [](const Bucket* b) { return bool(b->value_part); });
+    allocate(stream, whole, s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
+  }
   for (Bucket& b : buckets_)
     for (std::size_t i = 0; i < b.parameters.size(); ++i) b.parameters[i]->value = bound(stream, b, i, b.value, Category::weights);
   if (share_.masters) bind_masters(stream);
@@ -67,14 +71,34 @@ void Parameters::bind(Stream& stream, bool gradients) {
   bind_slices();
 }
 
+// One buffer for the blocks of each parity: while a block is used, the next one can be gathered.
+void Parameters::bind_weights_in_turn(Stream& stream) {
+  const auto zeros = [&](std::int64_t n, DType d) { return stream.zeros({n}, d, Lifetime::run, Category::weights); };
+  std::int64_t bytes[2] = {0, 0};
+  for (Bucket& b : buckets_) {
+    if (b.block < 0) continue;
+    b.value_part = {.codes = zeros(b.count / share_.parts, code_type(b.copies)), .storage = b.copies};
+    bytes[b.block % 2] = std::max(bytes[b.block % 2], b.count * std::int64_t(size_of(code_type(b.copies))));
+  }
+  const Tensor memory[2] = {zeros(bytes[0], DType::u8), zeros(bytes[1], DType::u8)};
+  for (Bucket& b : buckets_)
+    if (b.block >= 0) b.value = {.codes = {memory[b.block % 2].data, {b.count}, code_type(b.copies)}, .storage = b.copies};
+}
+
 void Parameters::bind_masters(Stream& stream) {
   for (Bucket& b : buckets_) {
     const std::int64_t n = b.count / share_.parts;
     const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::weights); };
-    if (b.master_is_copy()) b.master = {.codes = b.value.codes.rows(share_.part * n, n), .storage = b.values};
+    if (b.master_is_copy()) b.master = {.codes = copy_part(b).codes, .storage = b.values};
     else b.master = {.codes = zeros({n}, code_type(b.values)), .storage = b.values};
     if (scales_tensor(b.values)) b.master.scales = zeros({std::int64_t(b.parameters.size()), 2}, DType::f32);
   }
+}
+
+Stored Parameters::copy_part(const Bucket& b) const {
+  if (b.value_part) return b.value_part;
+  const std::int64_t n = b.count / share_.parts;
+  return {.codes = b.value.codes.rows(share_.part * n, n), .storage = b.copies};
 }
 
 void Parameters::bind_slices() {
@@ -95,7 +119,7 @@ std::vector<Tensor> Parameters::master_scalars() const {
 }
 
 void Parameters::set_values(Stream& stream, std::size_t i, const float* host) {
-  if (share_.masters) nn::set_values(stream, list_[i]->value, host);
+  if (share_.masters && !share_.weights) nn::set_values(stream, list_[i]->value, host);
   nn::set_values(stream, slices_[i], host);
 }
 
@@ -202,14 +226,7 @@ void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed)
     case Init::Kind::normal: break;
   }
   const std::uint64_t key = seed ^ hash_of(p.path.c_str());
-  if (!slice.value.scales) return ops::fill_normal(stream, key, p.init.standard_deviation, slice.value.values(), slice.first);
-  if (slice.whole()) return ops::fill_normal(stream, key, p.init.standard_deviation, slice.value);
-  if (stream.device() == Device::null) return;
-  // A scale for the tensor needs all values first. They are made in the host's memory, with the bits of every backend.
-  Stream host(Device::cpu);
-  std::vector<float> made = values(0);
-  ops::fill_normal(host, key, p.init.standard_deviation, Tensor{made.data(), p.shape, DType::f32});
-  set_values(stream, slice, made.data());
+  ops::fill_normal(stream, key, p.init.standard_deviation, StoredSlice{slice.value, p.shape, slice.first});
 }
 
 void initialize(Stream& stream, Parameter& p, std::uint64_t seed) { initialize(stream, whole_slice(p), seed); }

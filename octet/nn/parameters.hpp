@@ -30,6 +30,8 @@ class Parameters {
   const std::vector<ParameterSlice>& slices() const { return slices_; }
   /// f32 [n, 2], or empty: {descale, max} of the divided masters of every bucket with a scale per tensor.
   std::vector<Tensor> master_scalars() const;
+  /// Where masters are divided, the own part of a bucket's copies [count / parts].
+  Stored copy_part(const Bucket&) const;
   /// i64 [2], see ops::Accumulate; empty unless gradients are in 8 bits.
   const Tensor& draws() const { return draws_; }
   /// The value of each parameter, as modules read it, and the gradient, in the list's order.
@@ -62,6 +64,7 @@ class Parameters {
     void parameter(Parameter& p) override { list.push_back(&p), blocks.push_back(now); }
   };
   void bind(Stream&, bool gradients);
+  void bind_weights_in_turn(Stream&);
   void bind_masters(Stream&);
   void bind_gradients(Stream&);
   void bind_slices();

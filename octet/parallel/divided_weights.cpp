@@ -16,19 +16,26 @@ void share_maxima(Stream& stream, comm::Communicator& ranks, const Tensor& scala
 void DividedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
   for (const Tensor& t : scalars) share_maxima(stream, ranks_, t);
   for (const Tensor& t : parameters_.master_scalars()) share_maxima(stream, ranks_, t);
-  const std::int64_t rank = ranks_.rank(), size = ranks_.size();
   for (const nn::Bucket& b : parameters_.buckets()) {
     if (!b.master_is_copy()) copy_own_part(stream, b);
-    const std::int64_t part = b.count / size;
-    ranks_.all_gather(stream, b.value.codes.rows(rank * part, part), b.value.codes);
+    if (!b.value_part) gather(stream, b);
   }
   for (Parameter* p : parameters_.list()) ++p->version;
+}
+
+void DividedWeights::gather(Stream& stream, const nn::Bucket& b) {
+  ranks_.all_gather(stream, parameters_.copy_part(b).codes, b.value.codes);
+}
+
+void DividedWeights::open(Stream& stream, int block) {
+  for (const nn::Bucket& b : parameters_.buckets())
+    if (b.value_part && b.block == block) gather(stream, b);
 }
 
 // The nearest values in the copies' type. Masters with a scale per tensor are decoded slice by slice.
 void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
   const std::int64_t part = b.count / ranks_.size(), begin = ranks_.rank() * part;
-  const Stored own{.codes = b.value.codes.rows(begin, part), .storage = b.copies};
+  const Stored own = parameters_.copy_part(b);
   if (!scales_tensor(b.values)) return ops::stored_sum(stream, {.parts = b.master, .sum = own});
   const Scope scope(stream);
   const Tensor values = stream.zeros({part}, DType::f32, Lifetime::scratch, Category::workspace);

@@ -11,8 +11,10 @@ void RanksConfig::fields(config::FieldVisitor& v) {
   constexpr auto may_change = config::OnResume::may_change;
   v.field("data", data, "ranks that train one model, each on sequences of its own; 0: all that were started, or one",
           {.at_least = 0, .at_most = 1024}, may_change);
-  v.field("zero", zero, "stage of ZeRO: 0 every rank keeps the whole state; 1 divides moments and master weights, 2 also sums of gradients",
-          {.at_least = 0, .at_most = 2}, may_change);
+  v.field("zero", zero,
+          "stage of ZeRO: 0 every rank keeps the whole state; 1 divides moments and master weights, 2 also sums of gradients, 3 also "
+          "weights (FSDP)",
+          {.at_least = 0, .at_most = 3}, may_change);
   v.field("limit_seconds", limit_seconds, "how long a rank waits for another before the run ends", {.at_least = 0.1, .at_most = 86400},
           may_change);
 }

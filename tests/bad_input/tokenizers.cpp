@@ -1,3 +1,4 @@
+#include "octet/base/text.hpp"
 #include "octet/tokenizer/bpe_training.hpp"
 #include "octet/tokenizer/pre_tokenizer.hpp"
 #include "tests/bad_input/case.hpp"
@@ -68,7 +69,7 @@ std::vector<Case> of_uses() {
        tokenize + " --end-of-document <|end|>",
        ExitCode::data,
        {"needs too much work", "simplify the pattern"},
-       with_text(evil, std::string(60, 'a') + "cb")},
+       with_text(evil, format("{}cb", std::string(60, 'a')))},
       {"tokenizer_without_an_end", tokenize, ExitCode::usage, {"which token ends a document", "--end-of-document"}, with_text(good(), "x")},
       {"tokenizer_with_another_end",
        tokenize + " --end-of-document <|stop|>",

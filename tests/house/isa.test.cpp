@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "octet/base/text.hpp"
 #include "tests/house/source_tree.hpp"
 
 // A kernel file is compiled twice, and the linker keeps one copy of every inline function of the same name. If AVX-512 code were in a
@@ -39,7 +40,7 @@ TEST(Isa, EveryWeakFunctionOfAnAvx512ObjectIsNamedSo) {
   std::size_t objects = 0;
   for (std::string object; std::getline(list, object);) {
     if (object.empty()) continue;
-    const std::vector<std::string> symbols = lines_of_command(std::string(OCTET_NM) + " --format=posix \"" + object + "\"");
+    const std::vector<std::string> symbols = lines_of_command(format("{} --format=posix \"{}\"", OCTET_NM, object));
     EXPECT_FALSE(symbols.empty()) << object << " has no symbols";
     ++objects;
     for (const std::string& symbol : symbols)

@@ -10,12 +10,15 @@ void fill_normal(Stream& stream, std::uint64_t key, double deviation, const Tens
   OCTET_LAUNCH(stream, fill_normal, key, float(deviation), x, first);
 }
 
-void fill_normal(Stream& stream, std::uint64_t key, double deviation, const Stored& x) {
-  check_stored("fill_normal", x);
-  const bool twice = scales_tensor(x.storage);
-  if (!twice && !scales_blocks(x.storage)) return fill_normal(stream, key, deviation, x.codes);
-  stream.count({.ops = 1, .bytes = double(x.bytes())});
-  if (x.count() == 0 && !twice) return;  // scalars of a tensor there are in any case
+void fill_normal(Stream& stream, std::uint64_t key, double deviation, const StoredSlice& x) {
+  const Stored& out = x.stored;
+  check_stored("fill_normal", out);
+  check(x.first % storage_block == 0 && x.first >= 0 && x.first + out.count() <= x.whole.count(),
+        "fill_normal: a slice begins at a multiple of {} and is within {}, got {} from {}", storage_block, x.whole, out.shape(), x.first);
+  const bool twice = scales_tensor(out.storage);
+  if (!twice && !scales_blocks(out.storage)) return fill_normal(stream, key, deviation, out.codes, x.first);
+  stream.count({.ops = 1, .bytes = double(out.bytes())});
+  if (out.count() == 0 && !twice) return;  // scalars of a tensor there are in any case
   const Scope scope(stream);
   const Tensor maximum = twice ? stream.zeros({1}, DType::f32, Lifetime::scratch, Category::workspace) : Tensor{};
   OCTET_LAUNCH(stream, fill_stored_normal, {.key = key, .deviation = float(deviation), .out = x, .maximum = maximum});

@@ -15,13 +15,17 @@ void fill_normal(std::uint64_t key, float deviation, const Tensor& x, std::int64
 }
 
 void fill_stored_normal(const ops::FillStoredNormal& a) {
-  const std::int64_t count = a.out.count();
-  encode_groups(a.out, Tiny::flush, [&](std::int64_t group, GroupLane::Group& x) {
-    alignas(64) float values[storage_block] = {};
-    const std::int64_t begin = group * storage_block, n = std::min(storage_block, count - begin);
-    for (std::int64_t i = 0; i < n; i += 2 * width) fill_pairs(a.key, a.deviation, values + i, begin + i, n - i);
-    __builtin_memcpy(&x, values, sizeof(values));
-  });
+  const auto make = [&](std::int64_t first, std::int64_t count) {
+    return [&a, first, count](std::int64_t group, GroupLane::Group& x) {
+      alignas(64) float values[storage_block] = {};
+      const std::int64_t begin = group * storage_block, n = std::min(storage_block, count - begin);
+      for (std::int64_t i = 0; i < n; i += 2 * width) fill_pairs(a.key, a.deviation, values + i, first + begin + i, n - i);
+      __builtin_memcpy(&x, values, sizeof(values));
+    };
+  };
+  const Stored& out = a.out.stored;
+  const std::int64_t whole = a.out.whole.count();
+  encode_groups(out, Tiny::flush, scales_tensor(out.storage) ? maximum_of(whole, make(0, whole)) : 0, make(a.out.first, out.count()));
 }
 
 }  // namespace octet::cpu::OCTET_ISA

@@ -25,15 +25,16 @@ __global__ void normal_kernel(std::int64_t count, std::uint64_t key, float devia
     if (first + i < count) store(x, first + i, Pack<1>{values.v[i]});
 }
 
-/// A thread's eight values of a group.
+/// A thread's eight values of a group of a slice.
 struct NormalGroup {
-  std::int64_t count;
+  std::int64_t first, count;
   std::uint64_t key;
   float deviation;
 
   __device__ __forceinline__ void operator()(std::int64_t group, GroupLanes::Group& x) const {
     GroupLanes{}.each_pack(count, group, x, [&](int pack, EightCursor c) {
-      const Pack<4> low = normal_values(key, c.at / 4, deviation), high = normal_values(key, c.at / 4 + 1, deviation);
+      const std::int64_t draw = (first + c.at) / 4;
+      const Pack<4> low = normal_values(key, draw, deviation), high = normal_values(key, draw + 1, deviation);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if (i < c.count) x.v[pack].v[i] = low.v[i];
@@ -55,7 +56,10 @@ void fill_normal(Queue queue, std::uint64_t key, float deviation, const Tensor& 
 }
 
 void fill_stored_normal(Queue queue, const ops::FillStoredNormal& a) {
-  encode_groups(queue, a.out, Tiny::flush, a.maximum, NormalGroup{a.out.count(), a.key, a.deviation});
+  const Stored& out = a.out.stored;
+  const std::int64_t whole = a.out.whole.count();
+  if (a.maximum) store_maximum(queue, whole, a.maximum, NormalGroup{0, whole, a.key, a.deviation});
+  encode_groups(queue, out, Tiny::flush, a.maximum, NormalGroup{a.out.first, out.count(), a.key, a.deviation});
 }
 
 }  // namespace octet::cuda

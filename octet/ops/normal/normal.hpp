@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/tensor/storage.hpp"
+#include "octet/tensor/state.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet::ops {
@@ -13,7 +13,8 @@ namespace octet::ops {
 void fill_normal(Stream&, std::uint64_t key, double deviation, const Tensor& x, std::int64_t first = 0);
 
 /// The codes and scales that encode_stored() makes of the same values in f32, without memory for these. Per-tensor scales need all values
-/// first, which are therefore computed twice. Workspace: f32 [1], from scratch, per-tensor scales only. Throws as encode_stored().
-void fill_normal(Stream&, std::uint64_t key, double deviation, const Stored& x);
+/// of the variable first, also for a slice, which are therefore computed twice. Workspace: f32 [1], from scratch, per-tensor scales only.
+/// Throws as encode_stored(), and unless the slice begins at a multiple of 128 and is within the variable.
+void fill_normal(Stream&, std::uint64_t key, double deviation, const StoredSlice& x);
 
 }  // namespace octet::ops

@@ -7,7 +7,7 @@ namespace octet::ops {
 struct FillStoredNormal {
   std::uint64_t key;
   float deviation;
-  const Stored& out;
+  const StoredSlice& out;
   Tensor maximum;  // f32 [1], 0: per-tensor scales only
 };
 }  // namespace octet::ops

@@ -79,13 +79,37 @@ TEST(Normal, OfEveryStorageAreTheCodesAndScalesOfTheValuesInF32) {
       encode_stored(stream, values, wanted);
       for (const int threads : {1, 3}) {
         const testing::WithThreads some(threads);
-        fill_normal(stream, 11, 0.02, got);
+        fill_normal(stream, 11, 0.02, StoredSlice{got, {n}});
         EXPECT_EQ(testing::bytes(got.codes), testing::bytes(wanted.codes)) << name(storage) << " " << n;
         if (got.scales) {
           EXPECT_EQ(testing::bytes(got.scales), testing::bytes(wanted.scales)) << name(storage) << " " << n;
         }
       }
     }
+}
+
+TEST(Normal, ASliceHasTheCodesAndTheScaleOfItsPartOfTheWhole) {
+  constexpr std::int64_t n = 5000;
+  for (const Storage storage : {Storage::f32, Storage::bf16, Storage::f16, Storage::e4m3_tensor, Storage::e4m3})
+    for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 128}, {128, 300}, {4864, 136}, {4992, 8}, {4992, 0}}) {
+      Stream stream(Device::cpu);
+      const auto stored = [&](std::int64_t values) {
+        Stored x{.codes = stream.empty({values}, code_type(storage)), .scales = {}, .storage = storage};
+        if (scales_tensor(storage) || scales_blocks(storage)) x.scales = stream.empty(scales_shape(storage, values), scales_type(storage));
+        return x;
+      };
+      const Stored whole = stored(n), slice = stored(count);
+      fill_normal(stream, 11, 0.02, StoredSlice{whole, {n}});
+      fill_normal(stream, 11, 0.02, StoredSlice{slice, {n}, first});
+      for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(value_at(slice, i), value_at(whole, first + i)) << name(storage) << " " << first;
+      if (scales_tensor(storage)) {
+        EXPECT_EQ(testing::bytes(slice.scales), testing::bytes(whole.scales)) << name(storage) << " " << first;
+      }
+    }
+  Stream stream(Device::cpu);
+  const Stored two = Stored::plain(stream.empty({2}, DType::f32));
+  EXPECT_THROW(fill_normal(stream, 1, 1, StoredSlice{two, {200}, 127}), ContractError);
+  EXPECT_THROW(fill_normal(stream, 1, 1, StoredSlice{two, {129}, 128}), ContractError);
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ void decode_stored(const Stored& s, const Tensor& values) {
 
 void encode_stored(const ops::EncodeStored& a) {
   const ops::StoredView from = ops::view_of(Stored::plain(a.values));
-  encode_groups(a.out, a.tiny, [&](std::int64_t group, GroupLane::Group& x) { ops::load_group(GroupLane{}, from, group, x); });
+  const auto load = [&](std::int64_t group, GroupLane::Group& x) { ops::load_group(GroupLane{}, from, group, x); };
+  encode_groups(a.out, a.tiny, scales_tensor(a.out.storage) ? maximum_of(from.count, load) : 0, load);
 }
 
 }  // namespace octet::cpu::OCTET_ISA

@@ -25,7 +25,9 @@ void decode_stored(Queue queue, const Stored& s, const Tensor& values) {
 }
 
 void encode_stored(Queue queue, const ops::EncodeStored& a) {
-  encode_groups(queue, a.out, a.tiny, a.maximum, LoadGroup{ops::view_of(Stored::plain(a.values))});
+  const LoadGroup load{ops::view_of(Stored::plain(a.values))};
+  if (a.maximum) store_maximum(queue, a.values.count(), a.maximum, load);
+  encode_groups(queue, a.out, a.tiny, a.maximum, load);
 }
 
 }  // namespace octet::cuda

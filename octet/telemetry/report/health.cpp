@@ -179,9 +179,8 @@ void write_health(Markup& m, const Study& study) {
   const auto section = m.in("section", {{"class", "health"}});
   m.element("h2", "FP8 health");
   m.element("p",
-            format("Layer by step, {}the worst value of each interval of steps. x: activations, w: weights, dy: gradients. The darker (in "
-                   "dark mode: the brighter) a "
-                   "cell, the worse.",
+            format("Layer by step, {}the worst value of each interval of steps. Each layer has a row per 8-bit operand, from above: "
+                   "activations (x), weights (w), gradients (dy). The darker (in dark mode: the brighter) a cell, the worse.",
                    study.seeds() > 1 ? "of each recipe's first seed: " : ""),
             {{"class", "soft"}});
   for (const Group& group : study.groups) {

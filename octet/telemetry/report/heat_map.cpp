@@ -26,7 +26,7 @@ double row_height(std::size_t rows) {
 std::string shortened(const std::string& s) {
   if (s.size() <= longest_label) return s;
   const std::size_t half = longest_label / 2;
-  return s.substr(0, half - 1) + "…" + s.substr(s.size() - half);
+  return format("{}…{}", s.substr(0, half - 1), s.substr(s.size() - half));
 }
 
 /// One label per run of rows that share a name on a level.

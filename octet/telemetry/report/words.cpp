@@ -1,6 +1,7 @@
 #include "octet/telemetry/report/words.hpp"
 
 #include <cmath>
+#include <cstdio>
 
 #include "octet/base/text.hpp"
 
@@ -27,7 +28,10 @@ std::string scaled_text(double x) {
 std::string peak_rate_text(const RunRecord& run) {
   double peak = NAN;
   for (const StepEvent& e : run.steps) peak = std::fmax(peak, e.learning_rate);
-  return std::isfinite(peak) ? to_text(float(peak)) : "–";
+  if (!std::isfinite(peak)) return "–";
+  char text[32];  // steps need not meet the peak exactly
+  std::snprintf(text, sizeof text, "%.3g", peak);
+  return text;
 }
 
 std::string model_name(const ModelFacts& model) {

@@ -60,7 +60,8 @@ SavedState whole_state(const std::string& folder, optim::Level level) {
 
 class SavedOn : public ::testing::TestWithParam<Layout> {};
 INSTANTIATE_TEST_SUITE_P(Slices, SavedOn,
-                         ::testing::Values(Layout{1, 0}, Layout{3, 0}, Layout{2, 1}, Layout{3, 1}, Layout{8, 1}, Layout{4, 2}),
+                         ::testing::Values(Layout{1, 0}, Layout{3, 0}, Layout{2, 1}, Layout{3, 1}, Layout{8, 1}, Layout{4, 2},
+                                           Layout{3, 3}),
                          [](const auto& info) { return format("{}RanksStage{}", info.param.ranks, info.param.zero); });
 
 TEST_P(SavedOn, IsTheSameStateOnEveryOtherNumberOfRanksAndStage) {
@@ -71,7 +72,7 @@ TEST_P(SavedOn, IsTheSameStateOnEveryOtherNumberOfRanksAndStage) {
       save(e, rank, scratch.at("."));
     });
     const SavedState saved = whole_state(scratch.at("."), level);
-    for (const Layout to : {Layout{2, 0}, Layout{2, 1}, Layout{4, 1}, Layout{8, 1}, Layout{3, 2}}) {
+    for (const Layout to : {Layout{2, 0}, Layout{2, 1}, Layout{4, 1}, Layout{8, 1}, Layout{3, 2}, Layout{2, 3}}) {
       const Scratch again;
       on_ranks(to, level, [&](Engine& e, int rank) {
         load(e, scratch.at("."));

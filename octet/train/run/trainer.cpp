@@ -251,7 +251,7 @@ telemetry::RunState Trainer::settle(telemetry::RunState state) {
   end_trace();
   if (state == telemetry::RunState::diverged) return state;
   if (calibrated_) save_last(state);
-  if (options_.save_weights && config_.train.save_weights && leads())
+  if (options_.save_weights && config_.train.save_weights)
     save_weights(*engine_, run_.folder + "/weights", models::weights_dtype(companions_), companions_);
   return state;
 }

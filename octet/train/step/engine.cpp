@@ -15,15 +15,32 @@ nn::ParameterStorage storage_of(const optim::AdamWConfig& c, DType activations) 
 nn::Share share_of(const EngineConfig& c, const comm::Communicator* ranks) {
   if (ranks == nullptr) return {};
   const bool divides = c.optimizer && ranks->size() > 1;
-  return {
-      .part = ranks->rank(), .parts = ranks->size(), .masters = divides && c.ranks.zero >= 1, .gradients = divides && c.ranks.zero >= 2};
+  return {.part = ranks->rank(),
+          .parts = ranks->size(),
+          .masters = divides && c.ranks.zero >= 1,
+          .gradients = divides && c.ranks.zero >= 2,
+          .weights = divides && c.ranks.zero >= 3};
+}
+
+// Codes kept from step to step would be those of all weights.
+scaling::PrecisionConfig precision_of(const EngineConfig& c, const comm::Communicator* ranks) {
+  scaling::PrecisionConfig out = c.precision;
+  if (share_of(c, ranks).weights) out.weights = scaling::WeightCodes::on_demand;
+  return out;
+}
+
+void require_dividable(const EngineConfig& c, const models::Model& model, DType activations) {
+  const auto refuse = [](const char* why) { throw ConfigError(format("ranks.zero = 3: {}; set ranks.zero = 2", why)); };
+  if (!model.opens_blocks()) refuse("this model does not say which block it uses next, so its weights cannot be divided");
+  if (c.average) refuse("train.average keeps a mean of all weights");
+  if (activations == DType::f16) refuse("a recipe with FP16 activations keeps a copy of all weights");
 }
 
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
     : stream(device, target),
-      precision(c.precision),
+      precision(precision_of(c, ranks)),
       model(models::make_model(c.shape, c.model, precision)),
       parameters(stream, *model, c.optimizer.has_value(),
                  c.optimizer ? storage_of(*c.optimizer, precision.activations()) : nn::ParameterStorage{}, share_of(c, ranks)),
@@ -42,6 +59,10 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
   if (c.optimizer && ranks_->size() > 1) {
     gradient_sums.emplace(stream, *ranks_, parameters, c.comm);
     if (parameters.share().masters) divided_weights.emplace(*ranks_, parameters);
+    if (parameters.share().weights) {
+      require_dividable(c, *model, precision.activations());
+      model->set_block_weights(&*divided_weights);
+    }
     for (Parameter* p : parameters.list()) p->gradient.set_rank(ranks_->rank());
   }
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
@@ -85,10 +106,12 @@ void Engine::visit_state(StateVisitor& visitor) {
 }
 
 void Engine::measure_parameters() {
-  const std::vector<Stored> values = parameters.values();
+  std::vector<Stored> values;
+  for (const ParameterSlice& s : parameters.slices()) values.push_back(s.value);
   const Scope scope(stream);
   const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
   ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});
+  if (divided_weights) ranks_->all_reduce(stream, parameter_squares_, comm::Reduction::sum);
 }
 
 }  // namespace octet::train

@@ -53,6 +53,7 @@ class Engine {
   Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
   void measure_parameters();
+  nn::BlockWeights* block_weights() { return parameters.share().weights ? &*divided_weights : nullptr; }
   /// The ranks that train this model, each on its own batches.
   comm::Communicator& ranks() { return *ranks_; }
   /// Before forward and backward of each micro-batch of training.

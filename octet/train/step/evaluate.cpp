@@ -26,8 +26,14 @@ Evaluation evaluate_batch(Engine& e, const data::Batch& batch) {
 
 Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)()) {
   Evaluation total;
-  for (auto i = std::uint64_t(e.ranks().rank()); i < batches.size(); i += std::uint64_t(e.ranks().size())) {
+  const auto rank = std::uint64_t(e.ranks().rank()), ranks = std::uint64_t(e.ranks().size());
+  for (std::uint64_t first = 0; first < batches.size(); first += ranks) {
     if (stopped != nullptr && stopped()) return {.whole = false};
+    const std::uint64_t i = first + rank;
+    if (i >= batches.size()) {
+      if (e.parameters.share().weights) run(e, batches[first], {});  // other ranks gather the same blocks
+      break;
+    }
     const Evaluation part = run(e, batches[i], {});
     total.loss += part.loss, total.tokens += part.tokens;
   }

@@ -1,8 +1,10 @@
 #include "octet/train/step/nonfinite.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+#include "octet/parallel/host_values.hpp"
 
 namespace octet::train {
 namespace {
@@ -55,7 +57,7 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
     e.begin_micro_batch({.exchanges = false});
     e.model->forward(e.stream, on_device, silent, e.loss_sums(), e.loss_factor(tokens_of(micro_batches) * e.ranks().size()));
     e.model->backward(e.stream, on_device, silent);
-    if (!finder.found.empty()) break;
+    if (!finder.found.empty() && !e.parameters.share().weights) break;  // other ranks gather the same blocks
   }
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;
@@ -64,6 +66,14 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   return gradient.empty() ? "" : gradient + ".grad";
 }
 
-std::string nonfinite_parameter(Engine& e) { return nonfinite_variable(e, e.parameters.values()); }
+std::string nonfinite_parameter(Engine& e) {
+  std::vector<Stored> masters;
+  for (const ParameterSlice& s : e.parameters.slices()) masters.push_back(s.value);
+  const std::string own = nonfinite_variable(e, masters);
+  if (!e.divided_weights) return own;
+  const std::vector<std::string> paths = parallel::gathered(e.stream, e.ranks(), own);
+  const auto found = std::ranges::find_if(paths, [](const std::string& path) { return !path.empty(); });
+  return found == paths.end() ? "" : *found;
+}
 
 }  // namespace octet::train

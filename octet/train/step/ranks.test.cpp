@@ -109,7 +109,7 @@ TEST_P(RecipeOnRanks, GradientsAreTheSumsOfAllMicroBatchesAtAnyNumberOfRanks) {
   EngineConfig rounded = config;  // divided masters are read as copies in BF16
   if (GetParam() != "fp32") rounded.optimizer->master = Storage::bf16_nearest;
   const Exact of_masters = exact_sums(config), of_copies = exact_sums(rounded);
-  for (const auto& [ranks, stage] : {std::pair{1, 0}, {2, 0}, {4, 0}, {8, 0}, {2, 1}, {4, 1}, {1, 2}, {2, 2}, {8, 2}}) {
+  for (const auto& [ranks, stage] : {std::pair{1, 0}, {2, 0}, {4, 0}, {8, 0}, {2, 1}, {4, 1}, {2, 2}, {8, 2}, {2, 3}, {4, 3}}) {
     config.ranks.zero = stage;
     const Exact& exact = stage > 0 && ranks > 1 ? of_copies : of_masters;
     const std::vector<Result> results = steps_on(ranks, config);
@@ -118,7 +118,7 @@ TEST_P(RecipeOnRanks, GradientsAreTheSumsOfAllMicroBatchesAtAnyNumberOfRanks) {
         ASSERT_NEAR(double(results[0].gradients.at(path)[i]), sum[i], 2 * (all + 32) * 0x1p-24 * exact.magnitudes.at(path)[i] + 1e-12)
             << path << " " << i << " of " << ranks << " ranks, stage " << stage;
     for (const Result& r : results) {
-      EXPECT_EQ(r.weights, results[0].weights) << ranks << " ranks, stage " << stage;
+      EXPECT_TRUE(stage == 3 || r.weights == results[0].weights) << ranks << " ranks, stage " << stage;
       EXPECT_TRUE(stage > 0 || r.state == results[0].state) << ranks << " ranks";
     }
   }

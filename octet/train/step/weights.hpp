@@ -14,7 +14,7 @@ void load_weights(Engine&, const std::string& folder);
 void load_weights(Engine&, const io::TensorFolder&);
 /// Throws the errors of load_weights() that need no memory: a tensor that is missing, unexpected or of another type or shape.
 void require_weights(const io::TensorFolder&, const EngineConfig&);
-/// Writes them as one. Throws as save_hugging_face().
+/// Writes them as one, on the first rank; all ranks call it. Throws as save_hugging_face().
 void save_weights(Engine&, const std::string& folder, DType dtype = DType::f32, const models::Companions& = {});
 
 }  // namespace octet::train

@@ -37,12 +37,11 @@ float maximum_of(std::int64_t count, const Make& make) {
   return most;
 }
 
-/// The nearest codes of the values. Per-tensor scales come from a first pass, which calls make(), too.
+/// The nearest codes of the values. `most`: the largest magnitude of the whole tensor, for per-tensor scales.
 template <class Make>
-void encode_groups(const Stored& out, Tiny tiny, const Make& make) {
+void encode_groups(const Stored& out, Tiny tiny, float most, const Make& make) {
   ops::StoredView to = ops::view_of(out, tiny);
   if (scales_tensor(out.storage)) {
-    const float most = maximum_of(to.count, make);
     to.next_descale = ops::tensor_descale_for(to.storage, most);
     out.scales.f32()[0] = to.next_descale;
     out.scales.f32()[1] = ops::stored_amax(to.storage, most, to.next_descale, false);

@@ -41,17 +41,19 @@ __global__ void __launch_bounds__(group_threads)
   ops::store_group(GroupLanes{}, to, own_group(), x, ops::Nearest{});
 }
 
-/// The nearest codes of the values of which make(group, x) gives a thread its own of a group, 0 beyond the end. Per-tensor scales come from
-/// a first pass, which calls make(), too; `maximum`: f32 [1], 0, for them.
+/// The largest magnitude of `count` values to `maximum`, f32 [1], 0 before. make(group, x) gives a thread its values of a group, 0 beyond
+/// the end.
+template <class Make>
+void store_maximum(Queue queue, std::int64_t count, const Tensor& maximum, const Make& make) {
+  stored_maximum_kernel<<<group_blocks(count), group_threads, 0, queue>>>(make, maximum.f32());
+  launched("stored_maximum_kernel");
+}
+
+/// The nearest codes of the values. `maximum`: of the whole tensor, for per-tensor scales; otherwise empty.
 template <class Make>
 void encode_groups(Queue queue, const Stored& out, Tiny tiny, const Tensor& maximum, const Make& make) {
-  const unsigned blocks = group_blocks(out.count());
-  if (maximum) {
-    stored_maximum_kernel<<<blocks, group_threads, 0, queue>>>(make, maximum.f32());
-    launched("stored_maximum_kernel");
-  }
-  encode_groups_kernel<<<blocks, group_threads, 0, queue>>>(make, ops::view_of(out, tiny), maximum.f32(),
-                                                            maximum ? out.scales.f32() : nullptr);
+  encode_groups_kernel<<<group_blocks(out.count()), group_threads, 0, queue>>>(make, ops::view_of(out, tiny), maximum.f32(),
+                                                                               maximum ? out.scales.f32() : nullptr);
   launched("encode_groups_kernel");
 }
 

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "octet/tensor/stream.hpp"
+
+namespace octet::nn {
+
+/// The weights of a model whose blocks' matrices are not all in memory: those of a block are from open() until another block of the same
+/// parity is opened.
+class BlockWeights {
+ public:
+  virtual ~BlockWeights() = default;
+  /// Before a block's forward, backward, or quantization of its weights. All ranks open the same blocks in the same order.
+  virtual void open(Stream&, int block) = 0;
+};
+
+}  // namespace octet::nn
