@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "octet/base/error.hpp"
@@ -101,6 +103,54 @@ TEST_F(ProgramOnRanks, EndByTheClock) {
   EXPECT_GE(steps_done(), 2);
 }
 
+TEST_F(ProgramOnRanks, EvaluateAShareEach) {
+  whole_run(2);
+  const auto loss_of = [&](const Ended& e) {
+    EXPECT_EQ(e.code, 0) << e.err;
+    const std::size_t at = e.out.find("loss ");
+    return at == e.out.npos ? 0 : std::strtod(e.out.c_str() + at + 5, nullptr);
+  };
+  const double one = loss_of(octet("eval runs/whole --recipe current"));
+  ::setenv("OCTET_THREAD_RANKS", "3", 1);
+  const Ended three = octet("eval runs/whole --recipe current");
+  ::unsetenv("OCTET_THREAD_RANKS");
+  EXPECT_GT(one, 0.1);
+  EXPECT_NEAR(loss_of(three), one, 2e-6) << "printed with six digits";
+  EXPECT_EQ(three.out.find("loss "), three.out.rfind("loss ")) << "rank 0 alone prints: " << three.out;
+}
+
+TEST_F(ProgramOnRanks, CompareArmsThatEachTrainOnAll) {
+  const std::string line = "compare run.toml --quiet --recipes current --twins 0 --name cmp --steps 12 --set recipe.name=bf16 ";
+  const Ended two = octet(line + "--set ranks.data=2");
+  EXPECT_TRUE(two.code == 0 || two.code == int(ExitCode::gap)) << two.err;
+  for (const char* arm : {"bf16", "current"}) {
+    const std::string facts = bytes_of(scratch.at(format("runs/cmp/{}/run.json", arm)));
+    EXPECT_TRUE(has(facts, "\"started\": 2") && has(facts, "\"finished\"")) << facts;
+  }
+  EXPECT_TRUE(has(two.out, "current") && has(two.out, "report: runs/cmp/report.html")) << two.out;
+  const Ended again = octet("compare --quiet --resume runs/cmp");
+  EXPECT_EQ(again.out, two.out) << again.err;
+}
+
+// A token beyond the vocabulary, which only the reading rank meets.
+void damage_a_token(const Scratch& scratch) {
+  for (const auto& entry : fs::directory_iterator(scratch.at("data"))) {
+    if (entry.path().extension() != ".tok") continue;
+    std::string bytes = bytes_of(entry.path().string());
+    bytes[bytes.size() / 2] = bytes[bytes.size() / 2 + 1] = '\xff';
+    std::ofstream(entry.path(), std::ios::binary) << bytes;
+  }
+}
+
+TEST_F(ProgramOnRanks, EndByTheErrorOfTheOneThatCannotReadItsData) {
+  damage_a_token(scratch);
+  const Ended ended = octet("train run.toml --quiet --name cut --set ranks.data=2 --set data.verify=false --steps 2000");
+  EXPECT_EQ(ended.code, int(ExitCode::data)) << ended.err;
+  EXPECT_TRUE(has(ended.err, ".tok")) << ended.err;
+  EXPECT_EQ(ended.err.find("octet: "), ended.err.rfind("octet: ")) << "one line: " << ended.err;
+  EXPECT_LT(ended.seconds, 50) << "not by the limit of 60 s";
+}
+
 class ProgramOverMpi : public ProgramOnRanks {
  protected:
   void SetUp() override {
@@ -130,6 +180,13 @@ TEST_F(ProgramOverMpi, ASignalToOneRankStopsAllAfterOneStep) {
   RankProcesses again(2, "train --quiet --resume runs/cut", scratch.folder(), scratch.at("err"));
   ASSERT_EQ(again.mpirun().end(), 0) << errors();
   expect_same();
+}
+
+TEST_F(ProgramOverMpi, EndsByTheErrorOfTheRankThatCannotReadItsData) {
+  damage_a_token(scratch);
+  RankProcesses run(2, "train run.toml --quiet --name cut --set data.verify=false --steps 2000", scratch.folder(), scratch.at("err"));
+  EXPECT_EQ(run.mpirun().end(), int(ExitCode::data)) << errors();
+  EXPECT_TRUE(has(errors(), ".tok")) << errors();
 }
 
 TEST_F(ProgramOverMpi, ARunResumesOnAnotherNumberOfRanks) {

@@ -6,6 +6,7 @@
 #include "octet/base/output.hpp"
 #include "octet/cli/run_options.hpp"
 #include "octet/cli/signals.hpp"
+#include "octet/machine/ranks.hpp"
 #include "octet/telemetry/findings.hpp"
 #include "octet/train/study/idle_options.hpp"
 
@@ -58,18 +59,43 @@ void require_nothing_else(const std::vector<std::string>& given) {
     throw ConfigError(format("--resume uses the options stored in the folder's {}; remove {}", train::Study::file_name, others));
 }
 
+// One of several ranks. The first one prints; all of them end by the same signal.
+ExitCode compare_on(const Options& o, const train::StudyConfig& study, const train::CompareRanks& ranks) {
+  const auto console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic;
+  const bool leads = ranks.ranks->rank() == 0;
+  train::CompareOutcome outcome;
+  try {
+    outcome = o.resume.empty() ? train::compare(study, console, ranks) : train::resume_compare(o.resume, console, ranks);
+  } catch (const Error& e) {
+    if (leads || e.code() != ExitCode::interrupted) throw;
+    return e.code();
+  }
+  if (!leads) return ExitCode::done;
+  output::print("{}\nreport: {}/report.html\n{}\n", telemetry::table_text(outcome.comparison), outcome.folder,
+                telemetry::findings(outcome.comparison));
+  return outcome.comparison.passes() ? ExitCode::done : ExitCode::gap;
+}
+
 ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given) {
   const auto is_given = [&](const char* option) { return std::find(given.begin(), given.end(), option) != given.end(); };
   const bool resume = is_given("--resume");
   if (resume) require_nothing_else(given);
   if (o.quiet) log::set_quiet(true);
+  machine::choose_own_gpu();
+  const train::StudyConfig study = resume ? train::Study::attend(o.resume).config() : study_of(o, is_given("--recipes"));
   heed_signals();
-  const auto console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic;
-  const train::CompareOutcome outcome =
-      resume ? train::resume_compare(o.resume, console) : train::compare(study_of(o, is_given("--recipes")), console);
-  output::print("{}\nreport: {}/report.html\n{}\n", telemetry::table_text(outcome.comparison), outcome.folder,
-                telemetry::findings(outcome.comparison));
-  return outcome.comparison.passes() ? ExitCode::done : ExitCode::gap;
+  ExitCode code = ExitCode::done;
+  try {
+    machine::on_ranks({.ranks = study.run.ranks.data, .device = study.run.device, .limit_seconds = study.run.ranks.limit_seconds},
+                      [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+                        const ExitCode own = compare_on(o, study, {&ranks, place.here, place.backend});
+                        if (ranks.rank() == 0 || place.backend != "threads") code = own;
+                      });
+  } catch (const comm::CommError& e) {
+    if (!e.others_tell) throw;
+    return e.code();
+  }
+  return code;
 }
 
 }  // namespace

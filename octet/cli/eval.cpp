@@ -8,6 +8,7 @@
 #include "octet/cli/trained_model.hpp"
 #include "octet/config/read.hpp"
 #include "octet/data/dataset.hpp"
+#include "octet/machine/ranks.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/step/evaluate.hpp"
 
@@ -80,16 +81,15 @@ ExitCode store_logits(Options& o, const std::vector<std::string>& given) {
   return ExitCode::done;
 }
 
-ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
-  if (!o.ids.empty() && o.logits.empty()) throw ConfigError("--ids names the tokens of --logits; give --logits FILE too, or --data alone");
-  set_recipe_keys(o);
-  if (!o.logits.empty()) return store_logits(o, given);
+// Each rank has a share of the batches; the first one prints.
+ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Communicator& ranks) {
+  if (!o.logits.empty()) return ranks.rank() == 0 ? store_logits(o, given) : ExitCode::done;
   const ModelSource& model = o.source();  // a model that is none is refused first
   o.set.complete(o.folder, given);
   const data::Dataset dataset(o.set.data, data::Verify::everything, o.set.key());
   const data::EvalBatches batches = o.set.batches(dataset);
   const bool known = data::require_same_tokenizer(dataset, model.companions_folder, model.shape.vocabulary);
-  const auto engine = o.load(o.set.sequence);
+  const auto engine = o.load(o.set.sequence, &ranks);
   data::require_vocabulary(dataset, model.shape.vocabulary);
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(model.folder), tokenizer::file_name);
   const Layers layers = layers_of(engine->precision);
@@ -98,6 +98,7 @@ ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);
+  if (ranks.rank() > 0) return ExitCode::done;
   output::print("{}{}: loss {}, perplexity {}, {} tokens in sequences of {}{}", o.precision.recipe,
                 o.quantize_residual ? " with its residual stream" : "", fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens),
                 o.set.sequence, o.set.document_mask ? ", documents masked" : "");
@@ -105,6 +106,14 @@ ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
     output::print("; {} of {} layers in {}{}\n{}", layers.count - layers.others.size(), layers.count, o.precision.recipe,
                   layers.others.empty() ? "" : ", others:", train::plan_text(layers.others));
   else output::print("\n");
+  return ExitCode::done;
+}
+
+ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
+  if (!o.ids.empty() && o.logits.empty()) throw ConfigError("--ids names the tokens of --logits; give --logits FILE too, or --data alone");
+  set_recipe_keys(o);
+  machine::choose_own_gpu();
+  machine::on_ranks({.device = o.device}, [&](comm::Communicator& ranks, const machine::RankPlace&) { evaluate_on(o, given, ranks); });
   return ExitCode::done;
 }
 

@@ -22,7 +22,7 @@ struct Options {
 
 // Other subcommands would run once per rank, each for itself.
 void require_ranks_of(const std::vector<std::string>& words) {
-  constexpr std::string_view known[] = {"train", "bench"};
+  constexpr std::string_view known[] = {"train", "compare", "eval", "bench"};
   if (words.empty()) throw ConfigError("octet launch starts a subcommand: octet launch --ranks 4 train run.toml; see octet launch --help");
   const std::string& name = words[0];
   if (name.starts_with("-")) throw ConfigError(format("octet launch has no option `{}`; see octet launch --help", printable(name)));

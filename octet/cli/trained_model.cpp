@@ -40,7 +40,7 @@ std::unique_ptr<const tokenizer::Tokenizer> TrainedModel::open_tokenizer(const s
                            printable(source().folder), tokenizer::file_name));
 }
 
-std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
+std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence, comm::Communicator* ranks) const {
   if (threads > 0) cpu::set_threads(int(threads));
   const models::ModelShape& shape = source().shape;
   if (sequence > shape.max_sequence)
@@ -56,7 +56,7 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence) const {
   const Device on = machine::device_named(device);
   auto engine = std::make_unique<train::Engine>(
       train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = wanted, .sequence = sequence}, on,
-      machine::machine_target(on));
+      machine::machine_target(on), ranks);
   source().load(*engine);
   return engine;
 }

@@ -26,8 +26,8 @@ struct TrainedModel {
   std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer(const std::string& wanted) const;
   /// The longest sequence that the model takes.
   std::int64_t max_sequence() const { return source().shape.max_sequence; }
-  /// Without gradients, for sequences up to `sequence`.
-  std::unique_ptr<train::Engine> load(std::int64_t sequence) const;
+  /// Without gradients, for sequences up to `sequence`. `ranks`: that evaluate together, each with an engine; null: this one alone.
+  std::unique_ptr<train::Engine> load(std::int64_t sequence, comm::Communicator* ranks = nullptr) const;
 
  private:
   mutable std::optional<ModelSource> source_;

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "tests/testing/begun_octet.hpp"
@@ -22,21 +22,32 @@ class RankProcesses {
       : begun_(mpirun_words(ranks, recovery) + line, folder, err, OCTET_MPIRUN) {}
 
   BegunOctet& mpirun() { return begun_; }
+  static bool is_stopped(pid_t process) {
+    const std::string stat = text_of("/proc/" + std::to_string(process) + "/stat");
+    return stat.find(") T ") != stat.npos;
+  }
   /// The processes of ranks, by rank, as far as they have begun.
   std::map<int, pid_t> processes() const {
     std::map<int, pid_t> out;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      const std::string name = entry.path().filename().string();
-      if (name.find_first_not_of("0123456789") != name.npos || parent_of(entry.path()) != begun_.process()) continue;
-      if (const int rank = rank_of(entry.path()); rank >= 0) out[rank] = pid_t(std::stol(name));
+    std::error_code none;
+    for (std::filesystem::directory_iterator at("/proc", none), end; !none && at != end; at.increment(none)) {
+      const std::string name = at->path().filename().string();
+      if (name.find_first_not_of("0123456789") != name.npos || parent_of(at->path()) != begun_.process()) continue;
+      if (const int rank = rank_of(at->path()); rank >= 0) out[rank] = pid_t(std::stol(name));
     }
     return out;
   }
 
  private:
+  // "" of a process that is gone.
   static std::string text_of(const std::filesystem::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    std::string out;
+    std::FILE* const file = std::fopen(path.c_str(), "rb");
+    if (file == nullptr) return out;
+    char block[4096];
+    while (const std::size_t n = std::fread(block, 1, sizeof block, file)) out.append(block, n);
+    std::fclose(file);
+    return out;
   }
   static pid_t parent_of(const std::filesystem::path& process) {
     const std::string stat = text_of(process / "stat");

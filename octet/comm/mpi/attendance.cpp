@@ -16,7 +16,7 @@ Attendance::~Attendance() {
 
 void Attendance::wait_in(std::int64_t number, bool late) {
   hear();
-  const bool heard = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& p) { return p.latest >= number; });
+  const bool heard = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& p) { return p.latest >= number - 1 && p.latest > 0; });
   if ((late || heard) && told_ < number) tell(number);
 }
 
@@ -52,7 +52,7 @@ void Attendance::tell(std::int64_t number) {
 std::vector<int> Attendance::absent(std::int64_t number) const {
   std::vector<int> out;
   for (std::size_t r = 0; r < peers_.size(); ++r)
-    if (int(r) != rank_ && peers_[r].latest < number) out.push_back(int(r));
+    if (int(r) != rank_ && (peers_[r].latest == 0 || peers_[r].latest < number - 1)) out.push_back(int(r));
   return out;
 }
 

@@ -9,9 +9,8 @@
 
 namespace octet::comm {
 
-/// Which ranks have come to a collective that does not end. A rank that waits long tells all others the number of its call; a rank that
-/// hears of a call in which it is itself tells, too. Ranks that stay silent are lost or late. Messages travel in a group of MPI of their
-/// own.
+/// The ranks that have come to a collective that does not end. A rank that waits long tells all others the number of its call; a waiting
+/// rank that hears of this tells, too. Ranks that stay silent are lost or late. Messages travel in a group of MPI of their own.
 class Attendance {
  public:
   /// All ranks call it.
@@ -21,7 +20,8 @@ class Attendance {
 
   /// While this rank waits in its call `number`: hears of others, and tells them if one has told of this call or `late`.
   void wait_in(std::int64_t number, bool late);
-  /// Ranks, without this one, that have told of no call from `number` on.
+  /// Ranks, without this one, that have told of no call from `number` - 1 on: a rank may still wait in the call before, which a lost one
+  /// has left incomplete.
   std::vector<int> absent(std::int64_t number) const;
 
  private:

@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
@@ -25,21 +30,47 @@ std::string text_of(int code) {
   return text;
 }
 
-// Whether the request is done within the limit. Testing is what moves the bytes, so it sleeps only where a rank seems to be late; then
-// `waiting` is called with the seconds so far. Throws DeviceError with MPI's own words.
+struct Waited {
+  bool done = false;         // within the limit
+  double longest_pause = 0;  // seconds between two questions: this process was stopped
+};
+
+// Testing is what moves the bytes, so it sleeps only where a rank seems to be late; then `waiting` is called with the seconds so far.
+// Throws DeviceError with MPI's own words.
 template <class Waiting>
-bool done_within(MpiRequest* request, double limit_seconds, const Waiting& waiting) {
+Waited wait_for(MpiRequest* request, double limit_seconds, const Waiting& waiting) {
   const double start = monotonic_seconds();
-  for (std::int64_t i = 0;; ++i) {
+  Waited out;
+  for (double now = start;;) {
     int done = 0;
     if (const int code = mpi_transport().test(request, &done); code != 0) throw DeviceError(text_of(code));
-    if (done != 0) return true;
-    const double waited = monotonic_seconds() - start;
-    if (waited > limit_seconds) return false;
+    const double before = std::exchange(now, monotonic_seconds());
+    out.done = done != 0, out.longest_pause = std::max(out.longest_pause, now - before);
+    const double waited = now - start;
+    if (out.done || waited > limit_seconds) return out;
     if (waited > std::min(0.2, limit_seconds / 8)) waiting(waited), std::this_thread::sleep_for(std::chrono::microseconds(50));
-    else if (i > 100) std::this_thread::yield();  // ranks may have fewer processors than they need
+    else if (waited > 2e-5) std::this_thread::yield();  // ranks may have fewer processors than they need
   }
 }
+
+// Ends this process unless it is gone within the limit: MPI's own end has none, and its work is done.
+class EndWithin {
+ public:
+  explicit EndWithin(double limit_seconds)
+      : thread_([limit_seconds](const std::stop_token& stop) {
+          std::mutex mutex;
+          std::condition_variable_any changed;
+          std::unique_lock lock(mutex);
+          changed.wait_for(lock, stop, std::chrono::duration<double>(limit_seconds), [] { return false; });
+          if (stop.stop_requested()) return;
+          log::warn("MPI has not ended within {} s: a rank is lost", limit_seconds);
+          std::fflush(nullptr);
+          std::_Exit(int(ExitCode::ranks));
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
 
 // MPI from its start to its end.
 class Session {
@@ -54,13 +85,14 @@ class Session {
     attendance.emplace(notes);
     meet();
   }
-  // Finalizing waits for all ranks without a limit, so they come to a barrier first. A rank that has failed ends at once.
+  // Finalizing waits for all ranks, so they come to a barrier first. A rank that has failed ends at once.
   ~Session() {
     if (lost || std::uncaught_exceptions() > 0) return;
     try {
       MpiRequest* request = nullptr;
-      if (mpi_transport().barrier(world, &request) != 0 || !done_within(request, limit_seconds, [](double) {})) return;
+      if (mpi_transport().barrier(world, &request) != 0 || !wait_for(request, limit_seconds, [](double) {}).done) return;
       attendance.reset();
+      const EndWithin watch(limit_seconds);
       mpi_transport().close();
     } catch (const Error& e) {
       log::warn("MPI is not finalized: {}", e.what());
@@ -83,7 +115,7 @@ class Session {
     MpiRequest* request = nullptr;
     if (const int code = mpi_transport().all_gather(world, nullptr, names.data(), room, &request); code != 0)
       throw DeviceError(format("MPI: {}", text_of(code)));
-    if (!done_within(request, limit_seconds, [](double) {}))
+    if (!wait_for(request, limit_seconds, [](double) {}).done)
       throw CommError({}, mpi_transport().rank(world), int(hosts.size()), -1, -1,
                       format("not all ranks have come within {} s", limit_seconds));
     for (std::size_t r = 0; r < hosts.size(); ++r) hosts[r] = names.data() + r * room;
@@ -121,7 +153,7 @@ class MpiCommunicator final : public Communicator {
   void complete(const Call&, MpiRequest*);
   void require(const Call&, int code);
   [[noreturn]] void lose(const Call&, const std::string& what);
-  [[noreturn]] void lose_late(const Call&);
+  [[noreturn]] void lose_late(const Call&, double longest_pause);
 
   std::shared_ptr<Session> session_;
   MpiGroup* group_;
@@ -135,10 +167,15 @@ void MpiCommunicator::lose(const Call& call, const std::string& what) {
 }
 
 // Names the ranks that have not come, as far as they are known: those of the world in a collective.
-void MpiCommunicator::lose_late(const Call& call) {
+void MpiCommunicator::lose_late(const Call& call, double longest_pause) {
   session_->lost = true;
   const std::string within = format("within {} s", session_->limit_seconds);
   const bool pair = call.kind == Collective::send || call.kind == Collective::receive;
+  if (longest_pause > session_->limit_seconds / 2) {
+    CommError e = error(call, rank(), format("this process did not run for {} s, and others have not waited", fixed(longest_pause, 1)));
+    e.others_tell = size() > 1;
+    throw e;
+  }
   if (pair) throw error(call, call.peer, format("rank {} has not come {}", call.peer, within));
   const std::vector<int> absent = group_ == session_->world ? session_->attendance->absent(meeting_) : std::vector<int>();
   if (absent.empty()) throw error(call, -1, format("not all ranks have come {}", within));
@@ -159,15 +196,15 @@ void MpiCommunicator::complete(const Call& call, MpiRequest* request) {
   const double limit = session_->limit_seconds;
   const bool of_all = group_ == session_->world && call.kind != Collective::send && call.kind != Collective::receive;
   if (of_all) ++meeting_;
-  bool done = false;
+  Waited waited;
   try {
-    done = done_within(request, limit, [&](double waited) {
-      if (of_all) session_->attendance->wait_in(meeting_, waited > limit / 2);
+    waited = wait_for(request, limit, [&](double seconds) {
+      if (of_all) session_->attendance->wait_in(meeting_, seconds > limit / 2);
     });
   } catch (const DeviceError& e) {
     lose(call, format("MPI: {}", e.what()));
   }
-  if (!done) lose_late(call);
+  if (!waited.done) lose_late(call, waited.longest_pause);
 }
 
 void MpiCommunicator::exchange_parts(const Call& call, const Tensor& from, const Tensor& to) {

@@ -42,7 +42,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, engine.shape.vocabulary);
   require_model(engine);
   const Device device = machine::device_named(config.device);
-  if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps);
+  if (options.trace_steps > 0 && leads()) tracer_.emplace(device, options.trace_steps);
   dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_native(dry_, config.recipe);
   require_memory(dry_, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);

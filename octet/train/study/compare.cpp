@@ -32,10 +32,10 @@ std::vector<StudyRun> of_each_arm(const StudyConfig& study) {
 }
 
 // Seconds to evaluate a batch, by the second time: the first also touches its memory for the first time.
-double seconds_of_batch(Engine& engine, const data::Batch& batch) {
+double seconds_of_batch(Engine& engine, const data::Batch& batch, StudyRanks& ranks) {
   double begin = 0;
   for (int i = 0; i < 2; ++i) {
-    if (stop_requested()) stopped_while_timing();
+    if (ranks.any(stop_requested())) stopped_while_timing();
     begin = monotonic_seconds();
     evaluate_batch(engine, batch);
   }
@@ -47,36 +47,43 @@ struct Cost {
   double step = 0, evaluation = 0;
   double last = 0;  // evaluations at the end, of averaged weights too
 };
-Cost measure_cost(const StudyConfig& study, const Corpus& corpus) {
+Cost measure_cost(const StudyConfig& study, const Corpus& corpus, StudyRanks& ranks) {
   Cost cost;
+  comm::Communicator& all = ranks.communicator();
   for (const StudyRun& run : of_each_arm(study)) {
     const RunConfig c = study.config_of(run);
     const Device device = machine::device_named(c.device);
-    Engine engine(engine_config(c), device, machine::machine_target(device, c.deterministic));
-    data::Loader loader(corpus.training(), {.rows = c.train.batch, .seed = std::uint64_t(c.seed)});
+    Engine engine(engine_config(c), device, machine::machine_target(device, c.deterministic), &all);
+    data::Loader loader(
+        corpus.training(),
+        {.rows = c.train.batch, .stride = c.train.batch * all.size(), .offset = c.train.batch * all.rank(), .seed = std::uint64_t(c.seed)});
     engine.parameters.initialize(engine.stream, std::uint64_t(c.seed));
     StepRunner runner(engine);
     for (int i = 0; i < 2; ++i) {
       std::vector<data::Batch> micro_batches;
       for (std::int64_t m = 0; m < c.train.accumulate; ++m) micro_batches.push_back(loader.next());
       const double begin = monotonic_seconds();
-      if (!runner.run(micro_batches, {.stopped = stop_requested})) stopped_while_timing();
+      if (ranks.any(stop_requested())) stopped_while_timing();
+      if (!runner.run(micro_batches, {.stopped = ranks.alone() ? stop_requested : nullptr})) stopped_while_timing();
       wait(engine.stream);
       if (i == 1) cost.step += monotonic_seconds() - begin;
     }
     const auto held_out = corpus.held_out(c.train.batch);
     if (!held_out) continue;
-    const double seconds = double(held_out->size()) * seconds_of_batch(engine, (*held_out)[0]);
+    const double seconds =
+        double(ceil_div(std::int64_t(held_out->size()), std::int64_t(all.size()))) * seconds_of_batch(engine, (*held_out)[0], ranks);
     cost.evaluation += seconds, cost.last += (c.train.average > 0 ? 2 : 1) * seconds;
   }
   return cost;
 }
 
 // The number of steps with which all runs and their evaluations end within max_seconds.
-std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
+std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus, StudyRanks& ranks) {
   const double begin = monotonic_seconds();
-  const Cost cost = measure_cost(study, corpus);
-  const double spent = monotonic_seconds() - begin;
+  Cost cost = measure_cost(study, corpus, ranks);
+  double spent = monotonic_seconds() - begin;
+  for (double* seconds : {&cost.step, &cost.evaluation, &cost.last, &spent})
+    *seconds = 1e-9 * double(ranks.of_first(std::int64_t(1e9 * *seconds)));
   const LoopConfig& loop = study.run.train;
   const double every = loop.eval_every > 0 ? double(loop.eval_every) : 1e9;
   const double budget = (loop.max_seconds * 0.95 - spent) / double(study.compare.seeds) - cost.last;
@@ -89,19 +96,19 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus) {
   return std::int64_t(steps);
 }
 
-void require_possible(const RunConfig& c, Device device) {
+void require_possible(const RunConfig& c, Device device, int here) {
   if (!c.model.init.empty()) require_weights(io::TensorFolder::open(c.model.init), engine_config(c));
   const DryRun dry = dry_run(engine_config(c), machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
   require_native(dry, c.recipe);
-  require_memory(dry, machine::available_bytes(device), c.train);
+  require_memory(dry, machine::available_bytes(device) / std::size_t(device == Device::cpu ? here : 1), c.train);
 }
 
 // Refuses an arm that this machine cannot run before hours are spent on the others.
-void require_possible(const StudyConfig& study) {
+void require_possible(const StudyConfig& study, int here) {
   const Device device = machine::device_named(study.run.device);
   for (const StudyRun& run : of_each_arm(study)) {
     try {
-      require_possible(study.config_of(run), device);
+      require_possible(study.config_of(run), device, here);
     } catch (const Error& e) {
       throw Error(e.code(), format("arm {}: {}", run.arm, e.what()));
     }
@@ -109,13 +116,13 @@ void require_possible(const StudyConfig& study) {
 }
 
 // Puts the number of steps of every run in the place of all else that bounds them.
-void fix_steps(StudyConfig& study, const Corpus& corpus) {
+void fix_steps(StudyConfig& study, const Corpus& corpus, StudyRanks& ranks) {
   LoopConfig& loop = study.run.train;
   const std::int64_t wanted = study.run.steps();
   loop.steps = wanted;
   if (loop.max_seconds == 0) return;
   log::info("timing one step of each arm");
-  const std::int64_t possible = steps_within(study, corpus);
+  const std::int64_t possible = steps_within(study, corpus, ranks);
   loop.steps = wanted > 0 ? std::min(wanted, possible) : possible;
   loop.max_seconds = 0;
   log::info("{} steps of {} tokens for each of {} runs", loop.steps, grouped(study.run.tokens_per_step()), study.runs().size());
@@ -137,15 +144,16 @@ bool has_baselines_parameters(const Study& study, const StudyRun& run) {
 }
 
 // From its beginning, or from where it was stopped, to its end.
-void train(const Study& study, const StudyRun& run, const Corpus& corpus, Console::Kind console) {
-  if (stop_requested()) stopped(study);
+void train(const Study& study, const StudyRun& run, const Corpus& corpus, Console::Kind console, StudyRanks& ranks) {
+  if (ranks.any(stop_requested())) stopped(study);
   TrainOptions options{
       .console = console, .save_finished = false, .arm = run.arm, .twin = run.twin, .baseline = study.config().compare.baseline};
-  if (study.has_begun(run)) options.resume = study.folder_of(run);
+  options.ranks = &ranks.communicator(), options.ranks_here = ranks.here(), options.backend = ranks.backend();
+  if (ranks.of_first(std::int64_t(study.has_begun(run))) != 0) options.resume = study.folder_of(run);
   options.keep_first_gradient = study.is_baseline(run);
   if (has_baselines_parameters(study, run)) options.baseline_folder = study.folder_of(study.baseline_of(run));
   // Its first step needs the baseline's gradient: refused now rather than after the model is made.
-  if (options.resume.empty() && !options.baseline_folder.empty()) read_first_gradient(options.baseline_folder);
+  if (options.resume.empty() && !options.baseline_folder.empty() && ranks.leads()) read_first_gradient(options.baseline_folder);
   const RunConfig config = stored_model(study.config_of(run), study.folder_of(run));
   const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(config, corpus, options); });
   if (run.seed == study.config().run.seed) log::info("{}", plan_text(trainer->plan().plan));
@@ -157,26 +165,30 @@ void train(const Study& study, const StudyRun& run, const Corpus& corpus, Consol
 }
 
 // Runs the rest of a study; `corpus` may be null when no run is left.
-CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind console) {
+CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind console, StudyRanks& ranks) {
   const std::vector<StudyRun> runs = study.config().runs();
   CompareOutcome out{study.folder(), {}};
   std::vector<telemetry::RunRecord> records;
   std::vector<std::string> names;
   for (const StudyRun& run : runs) {
-    const bool over = with_files_of(study, run, [&] { return study.is_over(run); });
+    const bool over = ranks.of_first(std::int64_t(ranks.leads() && with_files_of(study, run, [&] { return study.is_over(run); }))) != 0;
     log::info("run {} of {}: {}{}", names.size() + 1, runs.size(), run.name, over ? " is over" : "");
-    if (!over) train(study, run, *corpus, console);
-    records.push_back(with_files_of(study, run, [&] { return telemetry::read_run(study.folder_of(run)); }));
-    names.push_back(run.name);
-    study.clear(run);
-    if (study.is_baseline(run) && records.back().facts.state == telemetry::RunState::diverged) {
-      telemetry::write_report(study.folder() + "/report.html", records);
-      throw DivergedError(
-          format("run {}, the baseline, diverged, and nothing can be compared with it; see the incidents in {}/metrics.jsonl, "
-                 "and begin a new comparison with a lower optim.learning_rate",
-                 run.name, printable(study.folder_of(run))));
+    if (!over) train(study, run, *corpus, console, ranks);
+    if (ranks.leads()) {
+      records.push_back(with_files_of(study, run, [&] { return telemetry::read_run(study.folder_of(run)); }));
+      names.push_back(run.name);
+      study.clear(run);
     }
+    const bool failed = study.is_baseline(run) && ranks.leads() && records.back().facts.state == telemetry::RunState::diverged;
+    if (ranks.of_first(std::int64_t(failed)) == 0) continue;
+    if (!ranks.leads()) return out;
+    telemetry::write_report(study.folder() + "/report.html", records);
+    throw DivergedError(
+        format("run {}, the baseline, diverged, and nothing can be compared with it; see the incidents in {}/metrics.jsonl, "
+               "and begin a new comparison with a lower optim.learning_rate",
+               run.name, printable(study.folder_of(run))));
   }
+  if (!ranks.leads()) return out;
   out.comparison = telemetry::compare_runs(records, study.config().compare.baseline, study.config().compare.tolerance);
   out.comparison.runs = names;
   telemetry::write_comparison(study.folder() + "/compare.json", out.comparison);
@@ -186,28 +198,37 @@ CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind
 
 }  // namespace
 
-CompareOutcome compare(StudyConfig asked, Console::Kind console) {
+CompareOutcome compare(StudyConfig asked, Console::Kind console, const CompareRanks& on) {
   asked.runs();  // arms that cannot be are refused before the data is read
+  StudyRanks ranks(on, asked.run.device);
+  ranks.count_in(asked.run);
   const Corpus corpus(asked.run.data, asked.run.train, asked.run.model.shape().vocabulary);
-  require_possible(asked);
-  fix_steps(asked, corpus);
+  require_possible(asked, ranks.here());
+  fix_steps(asked, corpus, ranks);
   asked.compare.text = to_text(corpus.dataset().fingerprint());
-  return carry_out(Study::begin(asked), &corpus, console);
+  std::optional<Study> study;
+  if (ranks.leads()) study = Study::begin(asked);
+  const std::string folder = ranks.of_first(study ? study->folder() : "");
+  if (!study) study = Study::attend(folder);
+  return carry_out(*study, &corpus, console, ranks);
 }
 
-CompareOutcome resume_compare(const std::string& folder, Console::Kind console) {
-  const Study study = Study::open(folder);
+CompareOutcome resume_compare(const std::string& folder, Console::Kind console, const CompareRanks& on) {
+  const bool leads = on.ranks == nullptr || on.ranks->rank() == 0;
+  const Study study = leads ? Study::open(folder) : Study::attend(folder);
   const RunConfig& asked = study.config().run;
+  StudyRanks ranks(on, asked.device);
   const std::vector<StudyRun> runs = study.config().runs();
   const auto over = [&](const StudyRun& run) { return with_files_of(study, run, [&] { return study.is_over(run); }); };
-  if (std::all_of(runs.begin(), runs.end(), over)) return carry_out(study, nullptr, console);
+  if (ranks.of_first(std::int64_t(leads && std::all_of(runs.begin(), runs.end(), over))) != 0)
+    return carry_out(study, nullptr, console, ranks);
   const Corpus corpus(asked.data, asked.train, asked.model.shape().vocabulary);
   if (to_text(corpus.dataset().fingerprint()) != study.config().compare.text)
     throw DataError(format("data.path = \"{}\" holds another text than the one that the comparison in {} began with; put that one there",
                            printable(asked.data.path), printable(study.folder())));
   // Runs that come later multiply as the earlier ones did.
   for (const StudyRun& run : runs) replay_gemm_algorithms(study.folder_of(run), machine::device_named(asked.device));
-  return carry_out(study, &corpus, console);
+  return carry_out(study, &corpus, console, ranks);
 }
 
 }  // namespace octet::train

@@ -3,6 +3,7 @@
 #include "octet/telemetry/comparison.hpp"
 #include "octet/train/run/console.hpp"
 #include "octet/train/study/study.hpp"
+#include "octet/train/study/study_ranks.hpp"
 
 namespace octet::train {
 
@@ -16,11 +17,13 @@ struct CompareOutcome {
 /// run.output/run.name, and writes compare.json and report.html there. When train.max_seconds is set it bounds all runs together: steps of
 /// each arm are timed first, and all get the same number of steps. Throws ConfigError as StudyConfig::runs() does,
 /// DivergedError when the baseline diverged, and Error with ExitCode::interrupted after a signal.
-CompareOutcome compare(StudyConfig, Console::Kind = Console::Kind::automatic);
+///
+/// Several ranks all call it: each run is trained by all of them, and the first one has the outcome; the others have a folder alone.
+CompareOutcome compare(StudyConfig, Console::Kind = Console::Kind::automatic, const CompareRanks& = {});
 
 /// Resumes the comparison in `folder`: finished runs are read, a stopped or killed one resumes from its checkpoint, the
 /// others are trained. On the CPU, losses, gaps and cosines have the bits of a comparison that never stopped. Throws what Study::open()
 /// does, DataError when the text is another one or a run's files are damaged, and as compare().
-CompareOutcome resume_compare(const std::string& folder, Console::Kind = Console::Kind::automatic);
+CompareOutcome resume_compare(const std::string& folder, Console::Kind = Console::Kind::automatic, const CompareRanks& = {});
 
 }  // namespace octet::train

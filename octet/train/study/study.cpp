@@ -122,11 +122,12 @@ RunConfig StudyConfig::config_of(const StudyRun& r) const {
 
 Study Study::begin(const StudyConfig& config) {
   Study study(make_run_folder(config.run.output, config.run.name.empty() ? "compare" : config.run.name), config);
+  study.lock_.emplace(study.folder_);
   write_file(study.folder_ + "/" + file_name, config::to_toml(config));
   return study;
 }
 
-Study Study::open(std::string folder) {
+Study Study::attend(std::string folder) {
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (!is_folder(folder)) throw ConfigError(format("--resume: there is no folder {}; check the path", printable(folder)));
   const std::string path = folder + "/" + file_name;
@@ -135,7 +136,12 @@ Study Study::open(std::string folder) {
         format("--resume: there is no {}, so {} is no comparison's folder; name that of one, or resume a run by octet train --resume",
                printable(path), printable(folder)));
   StudyConfig config = read_study(path);
-  Study study(std::move(folder), std::move(config));
+  return Study(std::move(folder), std::move(config));
+}
+
+Study Study::open(std::string folder) {
+  Study study = attend(std::move(folder));
+  study.lock_.emplace(study.folder_);
   remove_abandoned(study.folder_);
   return study;
 }

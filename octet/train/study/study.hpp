@@ -56,6 +56,8 @@ class Study {
   /// The one in `folder`. Throws ConfigError when there is none or its file is not as begin() wrote it, IoError when another process has
   /// it.
   static Study open(std::string folder);
+  /// The same for a rank that reads along: another one has the lock. Changes nothing. Throws ConfigError as open().
+  static Study attend(std::string folder);
 
   const std::string& folder() const { return folder_; }
   const StudyConfig& config() const { return config_; }
@@ -75,11 +77,11 @@ class Study {
   void clear(const StudyRun&) const;
 
  private:
-  Study(std::string folder, StudyConfig config) : folder_(std::move(folder)), config_(std::move(config)), lock_(folder_) {}
+  Study(std::string folder, StudyConfig config) : folder_(std::move(folder)), config_(std::move(config)) {}
 
   std::string folder_;
   StudyConfig config_;
-  RunLock lock_;
+  std::optional<RunLock> lock_;
 };
 
 }  // namespace octet::train
