@@ -60,6 +60,9 @@ class AdamW {
   /// The scalars of the last step. Waits for it.
   ops::AdamWStep last(Stream& stream) const { return *HostCopy(stream, state_).as<ops::AdamWStep>(); }
 
+  /// The updated parameters, or parts of them, and the moments of each.
+  const std::vector<ParameterSlice>& slices() const { return slices_; }
+  const std::vector<ops::Moments>& moments() const { return moments_; }
   /// The moments of every parameter (codes, and scales where they have some), and the scalars of the last step.
   void visit_state(StateVisitor&);
 

@@ -142,7 +142,7 @@ constexpr Known known[] = {
     {"fill_rows_kernel<", 128, "a thread holds a long row's values in registers, and spills the last of them"},
     {"held_rows_kernel<", 128, "the same"},
     {"add_rows_kernel<float", 96, "the same"},
-    {"stored_adamw_kernel<Any", 16, "any storages in one kernel, and few enough registers for two blocks per multiprocessor"},
+    {"stored_adamw_kernel<Any", 24, "any storages in one kernel, and few enough registers for two blocks per multiprocessor"},
     {"known_tile_kernel<", 24, "spills a few addresses"},
     {"line_tile_kernel<", 40, "the same, and codes and scales of several rows that are fetched before the first is decoded"},
     {"plain_tile_kernel<", 32, "the same"},

@@ -8,10 +8,8 @@ sources=$(cd "$here/../.." && pwd)
 mkdir -p "$2"
 folder=$(realpath "$2")
 
-# Run files of one node, and those of them that this version refuses: they are submitted once it accepts them.
+# Run files of one node.
 stages=(ddp zero1 zero2 fsdp)
-held_back=(fsdp)
-is_held_back() { [[ " ${held_back[*]} " == *" $1 "* ]]; }
 
 skip() {
   echo "SKIPPED: $1"
@@ -82,7 +80,7 @@ submit_all() {
   local -A node
   single=$(submit "$scripts/single-gpu.sh" single --ntasks-per-node=1 -- "$files/single.toml")
   for stage in "${stages[@]}"; do
-    is_held_back "$stage" || node[$stage]=$(submit "$scripts/one-node.sh" "$stage" --ntasks-per-node=2 -- "$files/$stage.toml")
+    node[$stage]=$(submit "$scripts/one-node.sh" "$stage" --ntasks-per-node=2 -- "$files/$stage.toml")
   done
   nodes=$(submit "$scripts/many-nodes.sh" nodes --nodes=2 --ntasks-per-node=2 -- "$files/ddp.toml")
   expect single "$single" "all steps done: 20 steps"
@@ -104,15 +102,6 @@ submit_all() {
   [[ $(state "$requeued") == *Restarts=1* ]] || fail "preemptible was not queued again: $(state "$requeued")"
 }
 
-check_held_back() {
-  local name
-  for name in "${held_back[@]}"; do
-    if "$octet" plan "$sources/examples/distributed-training/$name.toml" $tiny > /dev/null 2>&1; then
-      fail "$name.toml is accepted now: submit it, and remove it from held_back in $0"
-    fi
-  done
-}
-
 if [ "${OCTET_CLUSTER:-}" = inside ]; then
   submit_all
   exit
@@ -121,5 +110,4 @@ require_slurm
 cd "$folder"
 rm -rf runs ./*.out
 make_data
-check_held_back
 exec timeout --signal=KILL 150 "$here/cluster.sh" "$folder/cluster" "$here/check.sh" "$octet" "$folder"

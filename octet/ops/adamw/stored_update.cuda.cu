@@ -24,13 +24,14 @@ struct UpdateLanes : GroupLanesOf<whole> {
 
 /// The storages of one combination, known to the compiler; Any leaves them to branches that all threads of a block take alike.
 struct Any {
-  static constexpr bool whole = false;
+  static constexpr bool whole = false, prefetches = false;
   static constexpr int blocks_at_once = 2;  // on a multiprocessor
   __device__ static void set(ops::AdamWViews&) {}
 };
 template <Storage value, Storage grad, Storage first, Storage second>
 struct Known {
-  static constexpr bool whole = true;
+  // f32 moments alone fill the memory's queues.
+  static constexpr bool whole = true, prefetches = first == Storage::e4m3;
   static constexpr int blocks_at_once = value == Storage::f32 && first == Storage::e4m3 ? 4 : 3;
   __device__ static void set(ops::AdamWViews& p) {
     p.value.storage = value, p.grad.storage = grad, p.m.storage = first, p.v.storage = second;
@@ -46,6 +47,13 @@ using WideMoments = Known<Storage::f32, Storage::e4m3, Storage::f32, Storage::f3
 template <Storage value, Storage grad>
 using NarrowMoments = Known<value, grad, Storage::e4m3, Storage::f16>;
 
+/// Asks the L2 cache for the codes of a group.
+__device__ __forceinline__ void prefetch(const ops::StoredView& s, std::int64_t group) {
+  const int bytes = s.storage == Storage::f32 ? 4 : s.storage == Storage::f16 || s.storage == Storage::bf16 ? 2 : 1;
+  const auto* const at = static_cast<const char*>(s.codes) + (group * storage_block + GroupLanes{}.lane() * 8) * bytes;
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+}
+
 template <class Storages>
 __global__ void __launch_bounds__(threads, Storages::blocks_at_once)
     stored_adamw_kernel(const __grid_constant__ Batch batch, ops::AdamWConstants constants, const ops::AdamWStep* step) {
@@ -60,11 +68,16 @@ __global__ void __launch_bounds__(threads, Storages::blocks_at_once)
   for (int variable = 0; variable < 3; ++variable)
     if (scales_tensor(p.of(variable).storage)) p.of(variable).next_descale = ops::next_descale(p, variable, constants, s);
   float most[3] = {0, 0, 0};
-  std::int64_t group = std::int64_t(blockIdx.x - batch.first_block[i]) * groups_at_once * turns + threadIdx.x / GroupLanes::threads;
-  const std::int64_t end = ops::groups_of(p.value.count);
+  constexpr int at_once = groups_at_once;
+  const std::int64_t first = std::int64_t(blockIdx.x - batch.first_block[i]) * at_once * turns;
+  const std::int64_t even = ceil_div(ops::groups_of(p.value.count), std::int64_t(2)) * 2;  // a warp has two groups, or none
+  const std::int64_t end = first + at_once * turns < even ? first + at_once * turns : even;
 #pragma unroll 1
-  for (int turn = 0; turn < turns; ++turn, group += groups_at_once) {
-    if (Storages::whole && group >= end) break;  // both groups of a warp
+  for (std::int64_t group = first + threadIdx.x / GroupLanes::threads; group < end; group += at_once) {
+    if (Storages::prefetches && group + at_once < end) {
+      prefetch(p.grad, group + at_once), prefetch(p.value, group + at_once);
+      prefetch(p.m, group + at_once), prefetch(p.v, group + at_once);
+    }
     ops::adamw_group(
         lanes, p, constants, s, most, [&](const ops::StoredView& view, auto& x) { ops::load_group(lanes, view, group, x); },
         [&](const ops::StoredView& view, const auto& x, int variable) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 #include "octet/parallel/host_values.hpp"
@@ -18,17 +19,34 @@ bool all_finite(Stream& stream, const Tensor& on_device) {
   return true;
 }
 
-// The path of the first parameter with such a variable, in one pass on the device: a sum of squares in FP64 is finite just where every
-// value is.
-std::string nonfinite_variable(Engine& e, const std::vector<Stored>& variables) {
-  const Scope scope(e.stream);
-  const Tensor each = e.stream.empty({std::int64_t(variables.size())}, DType::f64), total = e.stream.empty({1}, DType::f64);
-  ops::sum_of_squares(e.stream, {.x = variables, .sums = each, .total = total});
-  if (std::isfinite(read<double>(e.stream, total))) return "";
-  const HostCopy squares(e.stream, each);
+// The number of the first such variable, in one pass on the device: a sum of squares in FP64 is finite just where every value is.
+std::optional<std::size_t> nonfinite_variable(Stream& stream, const std::vector<Stored>& variables) {
+  if (variables.empty()) return {};
+  const Scope scope(stream);
+  const Tensor each = stream.empty({std::int64_t(variables.size())}, DType::f64), total = stream.empty({1}, DType::f64);
+  ops::sum_of_squares(stream, {.x = variables, .sums = each, .total = total});
+  if (std::isfinite(read<double>(stream, total))) return {};
+  const HostCopy squares(stream, each);
   for (std::size_t i = 0; i < variables.size(); ++i)
-    if (!std::isfinite(squares.as<double>()[i])) return e.parameters.list()[i]->path;
-  return "";
+    if (!std::isfinite(squares.as<double>()[i])) return i;
+  return {};
+}
+
+// The first name that a rank has found, where ranks divide the state: all of them then continue alike.
+std::string found_by_any(Engine& e, const std::string& own) {
+  if (!e.divided_weights) return own;
+  const std::vector<std::string> all = parallel::gathered(e.stream, e.ranks(), own);
+  const auto found = std::ranges::find_if(all, [](const std::string& path) { return !path.empty(); });
+  return found == all.end() ? "" : *found;
+}
+
+// The name of the first such moment in the state; "" when all are finite.
+std::string nonfinite_moment(Engine& e) {
+  if (!e.optimizer) return "";
+  std::vector<Stored> moments;
+  for (const ops::Moments& of : e.optimizer->moments()) moments.push_back(of.m), moments.push_back(of.v);
+  const auto found = nonfinite_variable(e.stream, moments);
+  return found_by_any(e, found ? e.optimizer->slices()[*found / 2].parameter->path + (*found % 2 == 0 ? ".m" : ".v") : "");
 }
 
 class Finder final : public Observer {
@@ -46,6 +64,8 @@ class Finder final : public Observer {
 }  // namespace
 
 std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batches) {
+  // No skipped step reaches the moments. One that is not finite has therefore been first, and its parameter followed.
+  if (const std::string moment = nonfinite_moment(e); !moment.empty()) return moment;
   if (const std::string parameter = nonfinite_parameter(e); !parameter.empty()) return parameter;
   e.parameters.clear_gradients(e.stream);
   Finder finder(e.stream);
@@ -62,18 +82,15 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;
   if (e.parameters.share().gradients) return "";  // they share memory in turn
-  const std::string gradient = nonfinite_variable(e, e.parameters.gradients());
-  return gradient.empty() ? "" : gradient + ".grad";
+  const auto gradient = nonfinite_variable(e.stream, e.parameters.gradients());
+  return gradient ? e.parameters.list()[*gradient]->path + ".grad" : "";
 }
 
 std::string nonfinite_parameter(Engine& e) {
   std::vector<Stored> masters;
   for (const ParameterSlice& s : e.parameters.slices()) masters.push_back(s.value);
-  const std::string own = nonfinite_variable(e, masters);
-  if (!e.divided_weights) return own;
-  const std::vector<std::string> paths = parallel::gathered(e.stream, e.ranks(), own);
-  const auto found = std::ranges::find_if(paths, [](const std::string& path) { return !path.empty(); });
-  return found == paths.end() ? "" : *found;
+  const auto at = nonfinite_variable(e.stream, masters);
+  return found_by_any(e, at ? e.parameters.list()[*at]->path : "");
 }
 
 }  // namespace octet::train

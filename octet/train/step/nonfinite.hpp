@@ -8,7 +8,8 @@
 namespace octet::train {
 
 /// Where a value that is not finite first appears when the step's forward and backward are run again on the same weights: a path such
-/// as "layers.2.mlp.down.y", or that of the first parameter with such a gradient; "" when everything is finite. Records nothing, but
+/// as "layers.2.mlp.down.y", or that of the first parameter with such a gradient; "" when everything is finite. A moment or a parameter
+/// that is not finite comes first: "layers.2.mlp.down.weight.m" is a first moment, ".v" a second one. Records nothing, but
 /// makes other gradients: call it in the `read` of StepRunner::run, which clears them afterwards.
 std::string first_nonfinite(Engine&, std::span<const data::Batch> micro_batches);
 

@@ -70,7 +70,7 @@ struct DrawnFp16 {
 /// encode_fp16_drawn_lanes() of two magnitudes with the signs of x and y; neither is above most_drawn or NaN.
 __device__ __forceinline__ unsigned drawn_halves(float x, float y, unsigned x_raise, unsigned y_raise) {
   const float low = detail::raised<~0, detail::DrawnFp16>(x, x_raise), high = detail::raised<~0, detail::DrawnFp16>(y, y_raise);
-  unsigned word;  // truncates; larger numbers than 65504 become that
+  unsigned word;  // truncates, and larger values become 65504
   asm("cvt.rz.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
   return word | (__byte_perm(__float_as_uint(x), __float_as_uint(y), 0x7632) & 0x80008000u);
 }
