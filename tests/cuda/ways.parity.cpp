@@ -1,4 +1,3 @@
-#include "octet/io/safetensors_file.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
@@ -63,9 +62,9 @@ train::Snapshot snapshot_of(train::Engine& e) {
 
 void restore(train::Engine& e, const train::Snapshot& snapshot) {
   const octet::testing::Scratch folder;
-  const auto file =
-      io::SafetensorsFile::open(folder.write("state.safetensors", {reinterpret_cast<const char*>(snapshot.file.get()), snapshot.bytes}));
-  train::Restore visitor(e.stream, file, train::Restore::Mode::write);
+  folder.write(train::state_file_name(0), {reinterpret_cast<const char*>(snapshot.file.get()), snapshot.bytes});
+  const train::StateFiles files(folder.at("."), {train::state_file_name(0)});
+  train::Restore visitor(e.stream, files, train::Restore::Mode::write);
   e.visit_state(visitor);
   visitor.finish();
   wait(e.stream);
