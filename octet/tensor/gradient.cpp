@@ -18,7 +18,7 @@ void Gradient::bind(const Stored& stored, const Tensor& draws) {
 
 void Gradient::begin(Contents contents) {
   check(contents != Contents::stale || product_, "gradient: without a GEMM to store its first sum it must begin at zero");
-  contents_ = contents, pending_ = uses_;
+  contents_ = contents, pending_ = uses_, numbered_ = false;
 }
 
 void Gradient::begin_micro_batch() {

@@ -76,8 +76,9 @@ class Gradient {
   void done(Stream&);
   /// None: nullptr. It must outlive the gradient's use.
   void set_listener(GradientListener* listener) { listener_ = listener; }
-  /// Every use of the micro-batches so far is complete, and the contents are this step's.
-  bool complete() const { return pending_ == uses_ && contents_ == Contents::zero; }
+  /// Every use of the micro-batches so far is complete, and the contents are this step's. A replayed graph calls no target(), so of shared
+  /// storage only the begin of a micro-batch is known.
+  bool complete() const { return pending_ == uses_ && (shares_ ? numbered_ : contents_ == Contents::zero); }
 
   /// The type of a coded gradient's scratch: BF16 on a GPU, where memory limits the addition; f32 on a CPU, whose GEMM makes sums in f32.
   static DType scratch_type(const Stream& stream) { return stream.apart_from_host() ? DType::bf16 : DType::f32; }

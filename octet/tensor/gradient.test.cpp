@@ -48,6 +48,27 @@ TEST(Gradient, OnlyOneProductPerMicroBatchMayBeNarrow) {
   EXPECT_FALSE(bound({GradientUse::sum, GradientUse::product}, &storage).may_be_narrow());
 }
 
+TEST(Gradient, InSharedMemoryStoresItsFirstProductAndClearsBeforeItsFirstSum) {
+  Stream stream(Device::cpu);
+  for (const GradientUse use : {GradientUse::product, GradientUse::sum}) {
+    float storage = 7;
+    Gradient g = bound({use}, &storage);
+    g.share_storage();
+    g.begin(Gradient::Contents::foreign);
+    EXPECT_FALSE(g.complete());
+    for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+      storage = 7;
+      g.begin_micro_batch();
+      EXPECT_EQ(g.target(stream, use).accumulate, use == GradientUse::sum);
+      EXPECT_EQ(storage, use == GradientUse::sum ? 0.0f : 7.0f);
+      g.done(stream);
+      EXPECT_TRUE(g.complete());
+    }
+    g.begin_micro_batch();
+    EXPECT_TRUE(g.complete()) << "a graph that is replayed calls nothing";
+  }
+}
+
 TEST(Gradient, RefusesSumsOnStaleContentsAndUndeclaredUses) {
   Stream stream(Device::cpu);
   float storage = 0;
