@@ -50,7 +50,7 @@ void store(Stream& stream, const nn::Bucket& b, const Tensor& values) {
 }  // namespace
 
 GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, const nn::Parameters& parameters, const CommConfig& config)
-    : ranks_(ranks), divided_(parameters.share().masters), parameters_(parameters) {
+    : ranks_(ranks), parameters_(parameters), divided_(parameters.share().masters) {
   for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
@@ -154,28 +154,34 @@ void GradientSums::add_to_part(Stream& stream, const nn::Bucket& b, const Tensor
   ops::stored_sum(stream, {.parts = Stored::plain(both), .sum = b.gradient_part});
 }
 
-std::vector<float> GradientSums::gathered_values(Stream& stream, const nn::Parameters& parameters) {
+bool GradientSums::has_own_sums_only(const Part& part) const {
+  return part.bucket->gradient_part || (divided_ && !part.shared && !scales_tensor(part.bucket->gradients));
+}
+
+// All sums of a bucket, in scratch.
+Stored GradientSums::gathered(Stream& stream, const nn::Bucket& b) {
+  const Stored own = b.gradient_part ? b.gradient_part : own_part(b.gradient);
+  Stored all{.codes = stream.empty({b.count}, own.codes.dtype), .storage = own.storage};
+  ranks_.all_gather(stream, own.codes, all.codes);
+  if (own.scales) {
+    all.scales = stream.empty(scales_shape(own.storage, b.count), own.scales.dtype);
+    ranks_.all_gather(stream, own.scales, all.scales);
+  }
+  ranks_.finish(stream);
+  return all;
+}
+
+std::vector<float> GradientSums::gathered_values(Stream& stream) {
   std::unordered_map<const Parameter*, std::vector<float>> values;
   for (const Part& part : parts_) {
     const nn::Bucket& b = *part.bucket;
     const Scope scope(stream);
-    const bool partial = divided_ && !scales_tensor(b.gradients) && !(part.shared && !b.gradient_part);
-    Stored all = b.gradient;
-    if (partial) {
-      const Stored own = b.gradient_part ? b.gradient_part : own_part(b.gradient);
-      all = {.codes = stream.empty({b.count}, own.codes.dtype), .storage = own.storage};
-      ranks_.all_gather(stream, own.codes, all.codes);
-      if (own.scales) {
-        all.scales = stream.empty(scales_shape(own.storage, b.count), own.scales.dtype);
-        ranks_.all_gather(stream, own.scales, all.scales);
-      }
-      ranks_.finish(stream);
-    }
+    const Stored all = has_own_sums_only(part) ? gathered(stream, b) : Stored{};
     for (std::size_t i = 0; i < b.parameters.size(); ++i)
-      values[b.parameters[i]] = nn::flat_values(stream, std::vector{partial ? b.cut(all, i) : b.parameters[i]->gradient.stored()});
+      values[b.parameters[i]] = nn::flat_values(stream, std::vector{all ? b.cut(all, i) : b.parameters[i]->gradient.stored()});
   }
   std::vector<float> out;
-  for (const Parameter* p : parameters.list()) out.insert(out.end(), values[p].begin(), values[p].end());
+  for (const Parameter* p : parameters_.list()) out.insert(out.end(), values[p].begin(), values[p].end());
   return out;
 }
 

@@ -37,8 +37,8 @@ class GradientSums final : public GradientListener {
   /// After the step's last micro-batch: throws ContractError unless every bucket was summed.
   void require_done() const;
 
-  /// All sums of this step as one row, parameter by parameter in the order of `parameters`. All ranks call it.
-  std::vector<float> gathered_values(Stream&, const nn::Parameters& parameters);
+  /// All sums of this step as one row, in the order of the parameters' list. All ranks call it.
+  std::vector<float> gathered_values(Stream&);
 
   /// The factors mu, where there are some.
   void visit_state(StateVisitor&);
@@ -57,12 +57,14 @@ class GradientSums final : public GradientListener {
   void sum_own_part(Stream&, const Part&, const Tensor& values);
   void sum_of_micro_batch(Stream&, Part&);
   void add_to_part(Stream&, const nn::Bucket&, const Tensor& sums, const Tensor& both);
+  bool has_own_sums_only(const Part&) const;
+  Stored gathered(Stream&, const nn::Bucket&);
 
   comm::Communicator& ranks_;
-  bool divided_;
+  const nn::Parameters& parameters_;
+  bool divided_;  // masters are
   std::vector<Part> parts_;
   std::unordered_map<const Gradient*, std::size_t> part_of_;
-  const nn::Parameters& parameters_;
   MicroBatch micro_batch_;
 };
 

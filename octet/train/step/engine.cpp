@@ -77,7 +77,7 @@ void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_b
 }
 
 std::vector<float> Engine::flat_gradients() {
-  return gradient_sums ? gradient_sums->gathered_values(stream, parameters) : nn::flat_values(stream, parameters.gradients());
+  return gradient_sums ? gradient_sums->gathered_values(stream) : nn::flat_values(stream, parameters.gradients());
 }
 
 void Engine::update(double learning_rate) {
