@@ -10,6 +10,7 @@
 #include "octet/machine/ranks.hpp"
 #include "octet/ops/normal/normal.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
+#include "octet/parallel/host_values.hpp"
 #include "octet/parallel/shared_scale_sum.hpp"
 
 namespace octet::bench {
@@ -17,18 +18,18 @@ namespace {
 
 using comm::Communicator, comm::Reduction;
 
-DType type_of(SumWay way) { return way == SumWay::f32 ? DType::f32 : DType::bf16; }
+DType type_of(Wire way) { return way == Wire::f32 ? DType::f32 : DType::bf16; }
 
 // One sum of a tensor, which may be repeated.
 class Sum {
  public:
-  Sum(Stream& stream, Communicator& comm, SumWay way, std::int64_t count) : stream_(stream), comm_(comm), way_(way) {
+  Sum(Stream& stream, Communicator& comm, Wire way, std::int64_t count) : stream_(stream), comm_(comm), way_(way) {
     x_ = stream.empty({count}, type_of(way), Lifetime::run);
     ops::fill_normal(stream, std::uint64_t(comm.rank()), 1e-3, x_);  // sums of sums stay finite
-    if (way == SumWay::e4m3_shared) shared_.emplace(stream, comm.size(), std::vector{count}, parallel::SumRoom::adapted_at_zero);
+    if (way == Wire::e4m3_shared) shared_.emplace(stream, comm.size(), std::vector{count}, parallel::SumRoom::adapted_at_zero);
   }
   void operator()() {
-    if (way_ == SumWay::e4m3) parallel::eight_bit_all_reduce(stream_, comm_, x_);
+    if (way_ == Wire::e4m3) parallel::eight_bit_all_reduce(stream_, comm_, x_);
     else if (shared_) shared_->all_reduce(stream_, comm_, std::span(&x_, 1));
     else comm_.all_reduce(stream_, x_, Reduction::sum);
   }
@@ -36,20 +37,10 @@ class Sum {
  private:
   Stream& stream_;
   Communicator& comm_;
-  SumWay way_;
+  Wire way_;
   Tensor x_;
   std::optional<parallel::SharedScaleSum> shared_;
 };
-
-// The same number on all ranks: that of rank 0.
-std::int64_t agreed(Stream& stream, Communicator& comm, std::int64_t n) {
-  const Scope scope(stream);
-  const Tensor t = stream.empty({1}, DType::i64);
-  upload(stream, &n, t);
-  comm.broadcast(stream, t, 0);
-  comm.finish(stream);
-  return *HostCopy(stream, t).as<std::int64_t>();
-}
 
 // Seconds of one sum: `launches` sums between two barriers.
 double sample(Stream& stream, Communicator& comm, Sum& sum, std::int64_t launches) {
@@ -60,7 +51,7 @@ double sample(Stream& stream, Communicator& comm, Sum& sum, std::int64_t launche
   return (monotonic_seconds() - start) / double(launches);
 }
 
-AllReduceRow measure(Communicator& comm, Device device, SumWay way, std::int64_t bytes, const Effort& effort) {
+AllReduceRow measure(Communicator& comm, Device device, Wire way, std::int64_t bytes, const Effort& effort) {
   Stream stream(device);
   Sum sum(stream, comm, way, bytes / std::int64_t(size_of(type_of(way))));
   sum();
@@ -68,7 +59,8 @@ AllReduceRow measure(Communicator& comm, Device device, SumWay way, std::int64_t
   sum();
   AllReduceRow row{.way = way, .bytes = bytes, .bytes_sent = comm.traffic().bytes - before, .seconds = {}, .ranks = comm.size()};
   const double once = std::max(sample(stream, comm, sum, 1), 1e-9);
-  const std::int64_t launches = agreed(stream, comm, std::clamp<std::int64_t>(std::int64_t(effort.sample_seconds / once), 1, 1000));
+  const std::int64_t launches =
+      parallel::of_first(stream, comm, std::clamp<std::int64_t>(std::int64_t(effort.sample_seconds / once), 1, 1000));
   std::vector<double> samples;
   for (int i = 0; i < effort.repeats; ++i) samples.push_back(sample(stream, comm, sum, launches));
   row.seconds = timing_of(std::move(samples));
@@ -77,20 +69,15 @@ AllReduceRow measure(Communicator& comm, Device device, SumWay way, std::int64_t
 
 void measure_rows(Communicator& comm, Device device, const AllReducePlan& plan, AllReduceResult& out) {
   for (const std::int64_t bytes : plan.bytes)
-    for (const SumWay way : {SumWay::f32, SumWay::bf16, SumWay::e4m3, SumWay::e4m3_shared}) {
+    for (const Wire way : {Wire::f32, Wire::bf16, Wire::e4m3, Wire::e4m3_shared}) {
       // Below it, FP8-LM's sum is that of BF16.
-      if (way == SumWay::e4m3_shared && bytes / 2 < parallel::SharedScaleSum::fewest_values) continue;
+      if (way == Wire::e4m3_shared && bytes / 2 < parallel::SharedScaleSum::fewest_values) continue;
       const AllReduceRow row = measure(comm, device, way, bytes, plan.effort);
       if (comm.rank() == 0) out.rows.push_back(row);
     }
 }
 
 }  // namespace
-
-std::string_view name(SumWay w) {
-  constexpr std::string_view names[] = {"f32", "bf16", "e4m3", "e4m3_shared", "e4m3_prescaled", "e4m3_postscaled"};
-  return names[std::size_t(w)];
-}
 
 void check_plan(const AllReducePlan& plan) {
   for (const std::int64_t bytes : plan.bytes)

@@ -3,6 +3,7 @@
 #include "octet/bench/timing.hpp"
 #include "octet/comm/communicator.hpp"
 #include "octet/json/value.hpp"
+#include "octet/parallel/wire.hpp"
 
 namespace octet::bench {
 
@@ -16,13 +17,11 @@ struct AllReducePlan {
   double limit_seconds = 60;  // how long a rank waits for others
 };
 
-/// The ways in which ranks sum a tensor.
-enum class SumWay : std::uint8_t { f32, bf16, e4m3, e4m3_shared, e4m3_prescaled, e4m3_postscaled };
-std::string_view name(SumWay);
+using parallel::Wire;  // how ranks sum a tensor
 
 /// The time of one size.
 struct AllReduceRow {
-  SumWay way;
+  Wire way;
   std::int64_t bytes = 0;       // of the tensor
   std::int64_t bytes_sent = 0;  // by a rank, from its counters
   Timing seconds;
@@ -35,7 +34,7 @@ struct AllReduceRow {
 
 /// How near the sums of all elements are to those in FP64.
 struct SumQuality {
-  SumWay way;
+  Wire way;
   bool coherent = false;  // all ranks have the same values
   int ranks = 1;
   double decibel = 0;                  // 20 log10(|sum| / |error|)

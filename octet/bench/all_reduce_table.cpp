@@ -20,7 +20,7 @@ std::string quality_table(const AllReduceResult& r) {
   TextTable lines{{"values", "sum", "ranks", "signal-to-noise dB", "underflow", "overflow", "mu"}};
   for (const SumQuality& q : r.quality)
     lines.push_back({q.coherent ? "equal" : "independent", std::string(name(q.way)), std::to_string(q.ranks), fixed(q.decibel, 1),
-                     percent(q.underflow), percent(q.overflow), q.way == SumWay::e4m3_shared ? shortest(float(q.mu)) : ""});
+                     percent(q.underflow), percent(q.overflow), q.way == Wire::e4m3_shared ? shortest(float(q.mu)) : ""});
   return aligned(lines, 2);
 }
 

@@ -26,20 +26,12 @@ void fill(Stream& stream, int rank, bool coherent, const Tensor& x) {
   for (std::int64_t i = 0; i < count; ++i) x.f32()[i] *= std::exp(size.f32()[i]);
 }
 
-parallel::SumRoom room_of(SumWay way) {
-  switch (way) {
-    case SumWay::e4m3_prescaled: return parallel::SumRoom::prescaled;
-    case SumWay::e4m3_postscaled: return parallel::SumRoom::postscaled;
-    default: return parallel::SumRoom::adapted_at_zero;
-  }
-}
-
 // FP8-LM's sum. mu finds its value in a few steps.
 void sum_shared(Stream& stream, Communicator& comm, const Tensor& x, SumQuality& q) {
   const Scope scope(stream);
-  parallel::SharedScaleSum sum(stream, comm.size(), {count}, room_of(q.way));
+  parallel::SharedScaleSum sum(stream, comm.size(), {count}, parallel::room_of(q.way));
   const Tensor trial = stream.empty({count}, DType::f32);
-  for (int i = 1; i < steps_of_mu && q.way == SumWay::e4m3_shared; ++i) {
+  for (int i = 1; i < steps_of_mu && q.way == Wire::e4m3_shared; ++i) {
     copy(stream, x, trial);
     sum.all_reduce(stream, comm, std::span(&trial, 1));
   }
@@ -51,9 +43,9 @@ void sum_shared(Stream& stream, Communicator& comm, const Tensor& x, SumQuality&
 
 // x becomes the sum.
 void sum_by(Stream& stream, Communicator& comm, const Tensor& x, SumQuality& q) {
-  if (q.way == SumWay::f32) return comm.all_reduce(stream, x, Reduction::sum);
-  if (q.way == SumWay::e4m3) return parallel::eight_bit_all_reduce(stream, comm, x);
-  if (q.way != SumWay::bf16) return sum_shared(stream, comm, x, q);
+  if (q.way == Wire::f32) return comm.all_reduce(stream, x, Reduction::sum);
+  if (q.way == Wire::e4m3) return parallel::eight_bit_all_reduce(stream, comm, x);
+  if (q.way != Wire::bf16) return sum_shared(stream, comm, x, q);
   const Scope scope(stream);
   const Tensor half = stream.empty({count}, DType::bf16);
   for (std::int64_t i = 0; i < count; ++i) half.bf16()[i] = to_bf16(x.f32()[i]);
@@ -91,10 +83,10 @@ void measure(Communicator& comm, bool coherent, std::vector<SumQuality>& out) {
   fill(stream, comm.rank(), coherent, own);
   for (std::int64_t i = 0; i < count; ++i) exact.as<double>()[i] = own.f32()[i];
   comm.all_reduce(stream, exact, Reduction::sum);
-  for (const SumWay way : {SumWay::f32, SumWay::bf16, SumWay::e4m3, SumWay::e4m3_shared, SumWay::e4m3_prescaled, SumWay::e4m3_postscaled}) {
+  for (const Wire way : {Wire::f32, Wire::bf16, Wire::e4m3, Wire::e4m3_shared, Wire::e4m3_prescaled, Wire::e4m3_postscaled}) {
     SumQuality q{.way = way, .coherent = coherent, .ranks = comm.size()};
     copy(stream, own, x);
-    if (way == SumWay::e4m3) q.underflow = flushed_share(x);
+    if (way == Wire::e4m3) q.underflow = flushed_share(x);
     sum_by(stream, comm, x, q);
     q.decibel = decibel_of(exact, x);
     if (comm.rank() == 0) out.push_back(q);

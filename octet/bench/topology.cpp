@@ -1,44 +1,21 @@
 #include "octet/bench/topology.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstring>
 #include <sstream>
 
 #include "octet/base/aligned.hpp"
 #include "octet/base/clock.hpp"
-#include "octet/comm/rendezvous/place.hpp"
+#include "octet/base/host_name.hpp"
+#include "octet/comm/rendezvous/gpus.hpp"
 #include "octet/launch/process.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
+#include "octet/parallel/host_values.hpp"
 
 namespace octet::bench {
 namespace {
 
 using comm::Communicator;
-
-constexpr std::size_t name_bytes = 128;
-
-// A text of every rank.
-std::vector<std::string> gathered(Stream& stream, Communicator& comm, const std::string& own) {
-  const Scope scope(stream);
-  char name[name_bytes] = {};
-  std::strncpy(name, own.c_str(), name_bytes - 1);
-  const Tensor mine = stream.empty({std::int64_t(name_bytes)}, DType::u8), all = stream.empty({comm.size() * mine.count()}, DType::u8);
-  upload(stream, name, mine);
-  comm.all_gather(stream, mine, all);
-  comm.finish(stream);
-  const HostCopy host(stream, all);
-  std::vector<std::string> out;
-  for (int r = 0; r < comm.size(); ++r) out.emplace_back(host.as<char>() + std::size_t(r) * name_bytes);
-  return out;
-}
-
-std::string host_name() {
-  char name[name_bytes] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
 
 // The values of rank `root` on all ranks.
 std::vector<double> told_by(Stream& stream, Communicator& comm, int root, std::vector<double> values) {
@@ -90,9 +67,9 @@ void name_links(Topology& t) {
 
 void measure_pairs(Communicator& comm, Device device, const AllReducePlan& plan, Topology& t) {
   Stream stream(device);
-  const auto visible = comm::environment_variable("CUDA_VISIBLE_DEVICES");
-  const auto hosts = gathered(stream, comm, host_name());
-  const auto devices = gathered(stream, comm, device == Device::cpu ? "cpu" : visible.value_or("0"));
+  const auto visible = comm::environment_variable(comm::gpus_variable);
+  const auto hosts = parallel::gathered(stream, comm, host_name());
+  const auto devices = parallel::gathered(stream, comm, std::string(device == Device::cpu ? "cpu" : visible.value_or("0")));
   const Tensor out = stream.zeros({t.bytes / 4}, DType::f32, Lifetime::run), in = stream.zeros({t.bytes / 4}, DType::f32, Lifetime::run);
   std::vector<PairRow> pairs;
   for (int first = 0; first < comm.size(); ++first)

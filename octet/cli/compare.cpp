@@ -6,7 +6,7 @@
 #include "octet/base/output.hpp"
 #include "octet/cli/run_options.hpp"
 #include "octet/cli/signals.hpp"
-#include "octet/machine/ranks.hpp"
+#include "octet/cli/rank_run.hpp"
 #include "octet/telemetry/findings.hpp"
 #include "octet/train/study/idle_options.hpp"
 
@@ -84,18 +84,10 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
   machine::choose_own_gpu();
   const train::StudyConfig study = resume ? train::Study::attend(o.resume).config() : study_of(o, is_given("--recipes"));
   heed_signals();
-  ExitCode code = ExitCode::done;
-  try {
-    machine::on_ranks({.ranks = study.run.ranks.data, .device = study.run.device, .limit_seconds = study.run.ranks.limit_seconds},
+  return run_on_ranks({.ranks = study.run.ranks.data, .device = study.run.device, .limit_seconds = study.run.ranks.limit_seconds},
                       [&](comm::Communicator& ranks, const machine::RankPlace& place) {
-                        const ExitCode own = compare_on(o, study, {&ranks, place.here, place.backend});
-                        if (ranks.rank() == 0 || place.backend != "threads") code = own;
+                        return compare_on(o, study, {&ranks, place.here, place.backend});
                       });
-  } catch (const comm::CommError& e) {
-    if (!e.others_tell) throw;
-    return e.code();
-  }
-  return code;
 }
 
 }  // namespace

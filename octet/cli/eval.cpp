@@ -8,7 +8,7 @@
 #include "octet/cli/trained_model.hpp"
 #include "octet/config/read.hpp"
 #include "octet/data/dataset.hpp"
-#include "octet/machine/ranks.hpp"
+#include "octet/cli/rank_run.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/step/evaluate.hpp"
 
@@ -113,8 +113,8 @@ ExitCode evaluate_model(Options& o, const std::vector<std::string>& given) {
   if (!o.ids.empty() && o.logits.empty()) throw ConfigError("--ids names the tokens of --logits; give --logits FILE too, or --data alone");
   set_recipe_keys(o);
   machine::choose_own_gpu();
-  machine::on_ranks({.device = o.device}, [&](comm::Communicator& ranks, const machine::RankPlace&) { evaluate_on(o, given, ranks); });
-  return ExitCode::done;
+  return run_on_ranks({.device = o.device},
+                      [&](comm::Communicator& ranks, const machine::RankPlace&) { return evaluate_on(o, given, ranks); });
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include <algorithm>
 
+#include "octet/cli/rank_run.hpp"
 #include "octet/cli/run_options.hpp"
 #include "octet/cli/signals.hpp"
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
 #include "octet/launch/run_note.hpp"
-#include "octet/machine/ranks.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/step_line.hpp"
@@ -88,18 +88,9 @@ ExitCode train_model(const Options& o) {
   std::string folder;
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
-  ExitCode code = ExitCode::done;
-  try {
-    machine::on_ranks({.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
-                      [&](comm::Communicator& ranks, const machine::RankPlace& place) {
-                        const ExitCode own = train_rank(o, config, folder, ranks, place);
-                        if (ranks.rank() == 0 || place.backend != "threads") code = own;
-                      });
-  } catch (const comm::CommError& e) {
-    if (!e.others_tell) throw;
-    return e.code();
-  }
-  return code;
+  return run_on_ranks(
+      {.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
+      [&](comm::Communicator& ranks, const machine::RankPlace& place) { return train_rank(o, config, folder, ranks, place); });
 }
 
 }  // namespace

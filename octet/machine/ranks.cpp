@@ -1,11 +1,11 @@
 #include "octet/machine/ranks.hpp"
 
 #include <cstdlib>
-#include <cstring>
 
 #include "octet/base/log.hpp"
 #include "octet/comm/mpi/mpi.hpp"
 #include "octet/comm/nccl/nccl.hpp"
+#include "octet/comm/rendezvous/gpus.hpp"
 #include "octet/comm/rendezvous/place.hpp"
 #include "octet/comm/rendezvous/rendezvous.hpp"
 #include "octet/comm/rendezvous/share_threads.hpp"
@@ -18,15 +18,6 @@ namespace {
 
 using comm::Communicator, comm::Launcher, comm::Place;
 using Work = std::function<void(Communicator&, const RankPlace&)>;
-
-// The entry of a list such as "4,5,6,7", or "".
-std::string entry_of(std::string list, int number) {
-  for (; number > 0 && !list.empty(); --number) {
-    const auto comma = list.find(',');
-    list = comma == list.npos ? "" : list.substr(comma + 1);
-  }
-  return list.substr(0, list.find(','));
-}
 
 void require_number(const RankWish& wish, std::int64_t started, std::string_view by) {
   if (wish.ranks == 0 || wish.ranks == started) return;
@@ -85,14 +76,15 @@ void choose_own_gpu() {
   const Place place = comm::place_from_environment();
   if (place.launcher == Launcher::none) return;
   std::string chosen = to_text(std::int64_t(place.local_rank));
-  if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES")) {
-    if (std::strchr(visible, ',') == nullptr) return;
-    chosen = entry_of(visible, place.local_rank);
-    if (chosen.empty())
-      throw ConfigError(format("CUDA_VISIBLE_DEVICES = \"{}\" has no GPU for local rank {}; start as many ranks as there are GPUs",
-                               printable(visible), place.local_rank));
+  if (comm::environment_variable(comm::gpus_variable)) {
+    const std::vector<std::string> gpus = comm::visible_gpus(comm::environment_variable);
+    if (gpus.size() <= 1) return;
+    if (place.local_rank >= int(gpus.size()))
+      throw ConfigError(format("{} names {} GPUs, and none is left for local rank {}; start as many ranks as there are GPUs",
+                               comm::gpus_variable, gpus.size(), place.local_rank));
+    chosen = gpus[std::size_t(place.local_rank)];
   }
-  ::setenv("CUDA_VISIBLE_DEVICES", chosen.c_str(), 1);
+  ::setenv(comm::gpus_variable, chosen.c_str(), 1);
 }
 
 void on_ranks(const RankWish& wish, const Work& work) {

@@ -9,7 +9,7 @@ namespace octet::nn {
 class BlockWeights {
  public:
   virtual ~BlockWeights() = default;
-  /// Before a block's forward, backward, or quantization of its weights. All ranks open the same blocks in the same order.
+  /// Before a block's forward, backward, or quantization of its weights: always in the same order in the same pass.
   virtual void open(Stream&, int block) = 0;
 };
 

@@ -23,8 +23,8 @@ struct Share {
   bool weights = false;    // with these: the copies of blocks' matrices
 };
 
-/// Parameters that ranks exchange at once: neighbours in backward whose variables are stored alike. Each variable of a bucket is one piece
-/// of memory, in which a parameter has the same place in all of them.
+/// Parameters that are exchanged and divided together: neighbours in backward whose variables are stored alike. Each variable of a bucket
+/// is one piece of memory, in which a parameter has the same place in all of them.
 struct Bucket {
   std::vector<Parameter*> parameters;  // in the order in which backward completes them
   std::vector<std::int64_t> first;     // the first element of each in the bucket, a multiple of 256

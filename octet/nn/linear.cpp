@@ -13,8 +13,8 @@ scaling::Site completed(scaling::Site site, const std::string& path, const Param
   return site;
 }
 
-// Ranks that share a model draw independently, so that their errors average out.
-std::uint64_t key_of_draws(const Parameter& p) { return hash_of(p.path.c_str()) ^ std::uint64_t(p.gradient.rank()) * 0x9E3779B97F4A7C15u; }
+// Copies of a model draw independently, so that the errors of their sum average out.
+std::uint64_t key_of_draws(const Parameter& p) { return hash_of(p.path.c_str()) ^ std::uint64_t(p.gradient.copy()) * 0x9E3779B97F4A7C15u; }
 
 // A tensor as GEMM operands without a copy: both orientations are views.
 QTensor views(const Tensor& x, bool cols) {

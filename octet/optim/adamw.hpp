@@ -36,8 +36,8 @@ class AdamW {
   /// Allocates the moments of these slices. Their parameters must have storage and outlive this.
   AdamW(Stream&, const AdamWConfig&, std::vector<ParameterSlice>);
 
-  /// Of all gradients of the slices: the sum of squares, f64 [1], and the maximum of each, f32 [slices]. Ranks that divide the parameters
-  /// make of them the sum and the maxima of all before apply().
+  /// Of all gradients of the slices: the sum of squares, f64 [1], and the maximum of each, f32 [slices]. Where slices are
+  /// parts, they must become the sum and the maxima of all parts before apply().
   void measure(Stream&);
   const Tensor& sum_of_squares() const { return total_; }
   const Tensor& maxima() const { return maxima_; }
@@ -50,8 +50,8 @@ class AdamW {
     measure(stream);
     apply(stream, learning_rate, loss, nonfinite);
   }
-  /// f32 [n, 2], or empty: {descale, max} of each moment with a scale per tensor. Ranks that divide the parameters make of it the maxima of
-  /// all after apply().
+  /// f32 [n, 2], or empty: {descale, max} of each moment with a scale per tensor. Where slices are parts, it must become the
+  /// maxima of all parts after apply().
   const Tensor& scalars() const { return scalars_; }
   /// f32 [1] on the device: not 0 when the last step was skipped.
   Tensor skip() const { return state_.rows(ops::adamw_step_skip, 1); }

@@ -40,8 +40,7 @@ void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
   const Scope scope(stream);
   const Tensor values = stream.zeros({part}, DType::f32, Lifetime::scratch, Category::workspace);
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {
-    const nn::Share share{.part = ranks_.rank(), .parts = ranks_.size(), .masters = true};
-    const ParameterSlice slice = nn::slice_of(b, i, share);
+    const ParameterSlice slice = nn::slice_of(b, i, parameters_.share());
     if (slice.value.count() == 0) continue;
     const std::int64_t at = b.first[i] + slice.first - begin;
     ops::decode_stored(stream, slice.value, values.rows(at, slice.value.count()));

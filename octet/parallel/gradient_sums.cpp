@@ -11,14 +11,6 @@
 namespace octet::parallel {
 namespace {
 
-bool has_shared_scale(Wire w) { return w == Wire::e4m3_shared || w == Wire::e4m3_prescaled || w == Wire::e4m3_postscaled; }
-
-SumRoom room_of(Wire wire, MuGrowthRule growth) {
-  if (wire == Wire::e4m3_prescaled) return SumRoom::prescaled;
-  if (wire == Wire::e4m3_postscaled) return SumRoom::postscaled;
-  return growth == MuGrowthRule::at_zero ? SumRoom::adapted_at_zero : SumRoom::adapted_below;
-}
-
 bool of_vectors(const nn::Bucket& b) { return b.parameters.front()->role == ParameterRole::vector; }
 
 // The parameters' parts of a bucket's values.
@@ -50,7 +42,7 @@ void store(Stream& stream, const nn::Bucket& b, const Tensor& values) {
 }  // namespace
 
 GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, const nn::Parameters& parameters, const CommConfig& config)
-    : ranks_(ranks), parameters_(parameters), divided_(parameters.share().masters) {
+    : ranks_(ranks), parameters_(parameters) {
   for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
@@ -90,8 +82,8 @@ void GradientSums::complete(Stream& stream, const Gradient& gradient) {
 void GradientSums::sum(Stream& stream, Part& part) {
   const nn::Bucket& b = *part.bucket;
   if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3)
-    return divided_ ? eight_bit_reduce_scatter(stream, ranks_, b.gradient, own_part(b.gradient))
-                    : eight_bit_all_reduce(stream, ranks_, b.gradient);
+    return divides() ? eight_bit_reduce_scatter(stream, ranks_, b.gradient, own_part(b.gradient))
+                     : eight_bit_all_reduce(stream, ranks_, b.gradient);
   const DType type = travelling_type(part.wire, b.gradients);
   if (b.gradient.codes.dtype == type) return sum_values(stream, part, b.gradient.codes);
   const Scope scope(stream);
@@ -104,7 +96,7 @@ void GradientSums::sum(Stream& stream, Part& part) {
 void GradientSums::sum_values(Stream& stream, Part& part, const Tensor& values) {
   if (part.shared) return part.shared->all_reduce(stream, ranks_, tensors_of(*part.bucket, values));
   // Scales per tensor need the sums of all of it.
-  if (divided_ && !scales_tensor(part.bucket->gradients)) return sum_own_part(stream, part, values);
+  if (divides() && !scales_tensor(part.bucket->gradients)) return sum_own_part(stream, part, values);
   if (part.wire == Wire::e4m3) return eight_bit_all_reduce(stream, ranks_, values);
   ranks_.all_reduce(stream, values, comm::Reduction::sum);
 }
@@ -155,7 +147,7 @@ void GradientSums::add_to_part(Stream& stream, const nn::Bucket& b, const Tensor
 }
 
 bool GradientSums::has_own_sums_only(const Part& part) const {
-  return part.bucket->gradient_part || (divided_ && !part.shared && !scales_tensor(part.bucket->gradients));
+  return part.bucket->gradient_part || (divides() && !part.shared && !scales_tensor(part.bucket->gradients));
 }
 
 // All sums of a bucket, in scratch.

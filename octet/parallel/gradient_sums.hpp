@@ -57,12 +57,12 @@ class GradientSums final : public GradientListener {
   void sum_own_part(Stream&, const Part&, const Tensor& values);
   void sum_of_micro_batch(Stream&, Part&);
   void add_to_part(Stream&, const nn::Bucket&, const Tensor& sums, const Tensor& both);
+  bool divides() const { return parameters_.share().masters; }  // masters
   bool has_own_sums_only(const Part&) const;
   Stored gathered(Stream&, const nn::Bucket&);
 
   comm::Communicator& ranks_;
   const nn::Parameters& parameters_;
-  bool divided_;  // masters are
   std::vector<Part> parts_;
   std::unordered_map<const Gradient*, std::size_t> part_of_;
   MicroBatch micro_batch_;

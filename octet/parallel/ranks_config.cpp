@@ -2,11 +2,6 @@
 
 namespace octet::parallel {
 
-std::string_view name(Wire w) {
-  constexpr std::string_view names[] = {"stored", "f32", "bf16", "e4m3", "e4m3_shared", "e4m3_prescaled", "e4m3_postscaled"};
-  return names[std::size_t(w)];
-}
-
 void RanksConfig::fields(config::FieldVisitor& v) {
   constexpr auto may_change = config::OnResume::may_change;
   v.field("data", data, "ranks that train one model, each on sequences of its own; 0: all that were started, or one",
@@ -31,17 +26,7 @@ void CommConfig::fields(config::FieldVisitor& v) {
             {"e4m3_postscaled", Wire::e4m3_postscaled}},
            may_change);
   v.choice("mu_growth", mu_growth, "when the factor mu of e4m3_shared grows: while no sum saturates, or while few do, as published",
-           {{"at_zero", MuGrowthRule::at_zero}, {"below_threshold", MuGrowthRule::below_threshold}}, may_change);
-}
-
-Wire wire_of(Wire wanted, Storage gradients) {
-  if (wanted != Wire::stored) return wanted;
-  switch (gradients) {
-    case Storage::e4m3: return Wire::e4m3;
-    case Storage::e4m3_tensor: return Wire::e4m3_shared;
-    case Storage::f32: return Wire::f32;
-    default: return Wire::bf16;
-  }
+           {{"at_zero", ops::MuGrowth::at_zero}, {"below_threshold", ops::MuGrowth::below_threshold}}, may_change);
 }
 
 bool CommConfig::has_mu(Storage of) const { return wire_of(gradients, of) == Wire::e4m3_shared; }

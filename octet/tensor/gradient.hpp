@@ -53,9 +53,9 @@ class Gradient {
   /// Empty in a model made for evaluation only.
   const Stored& stored() const { return stored_; }
   const Tensor& draws() const { return draws_; }
-  /// Of ranks that share a model: each takes draws of its own.
-  void set_rank(int rank) { rank_ = rank; }
-  int rank() const { return rank_; }
+  /// Of several copies of a model, each with draws of its own: the number of this one.
+  void set_copy(int number) { copy_ = number; }
+  int copy() const { return copy_; }
   /// In 8 bits: a GEMM's result waits in scratch until ops::accumulate adds it.
   bool coded() const { return is_fp8(stored_.codes.dtype); }
 
@@ -86,7 +86,7 @@ class Gradient {
  private:
   Stored stored_;
   Tensor draws_;
-  int rank_ = 0;
+  int copy_ = 0;
   int uses_ = 0, pending_ = 0;  // per micro-batch
   bool product_ = false, sums_parts_ = false;
   bool shares_ = false;

@@ -7,7 +7,7 @@
 
 namespace octet {
 
-/// Consecutive values of a variable: all of them, or those that one of several ranks keeps.
+/// Consecutive values of a variable: all of them, or the part that is kept here.
 struct StoredSlice {
   Stored stored;           // [n], or of the variable's shape
   Shape whole;             // of the variable

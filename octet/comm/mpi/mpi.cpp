@@ -1,7 +1,5 @@
 #include "octet/comm/mpi/mpi.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -15,6 +13,7 @@
 #include <utility>
 
 #include "octet/base/clock.hpp"
+#include "octet/base/host_name.hpp"
 #include "octet/base/log.hpp"
 #include "octet/comm/combine.hpp"
 #include "octet/comm/mpi/attendance.hpp"
@@ -111,7 +110,7 @@ class Session {
     constexpr std::size_t room = 65;
     hosts.resize(std::size_t(mpi_transport().size(world)));
     std::vector<char> names(hosts.size() * room, 0);
-    ::gethostname(names.data() + std::size_t(mpi_transport().rank(world)) * room, room - 1);
+    host_name().copy(names.data() + std::size_t(mpi_transport().rank(world)) * room, room - 1);
     MpiRequest* request = nullptr;
     if (const int code = mpi_transport().all_gather(world, nullptr, names.data(), room, &request); code != 0)
       throw DeviceError(format("MPI: {}", text_of(code)));

@@ -7,8 +7,6 @@
 namespace octet::comm {
 namespace {
 
-constexpr const char* variable = "CUDA_VISIBLE_DEVICES";
-
 std::vector<std::string> entries(std::string_view list) {
   std::vector<std::string> out;
   while (!list.empty()) {
@@ -23,7 +21,7 @@ std::vector<std::string> entries(std::string_view list) {
 }  // namespace
 
 std::vector<std::string> visible_gpus(const Variables& get, const std::string& devices) {
-  if (const auto list = get(variable)) return entries(*list);
+  if (const auto list = get(gpus_variable)) return entries(*list);
   std::vector<std::string> out;
   std::error_code none;
   while (std::filesystem::exists(format("{}/nvidia{}", devices, out.size()), none)) out.push_back(std::to_string(out.size()));

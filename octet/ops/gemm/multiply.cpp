@@ -42,7 +42,7 @@ struct Prepared {
 };
 
 // Prepared forms by shape and by the number of threads they were made for. A primitive uses the scratch memory of the thread that made it,
-// so threads that compute at the same time, such as ranks, have primitives of their own.
+// so threads that compute at the same time have primitives of their own.
 const Prepared& prepared(const Multiplication& m) {
   thread_local std::map<std::pair<Multiplication, int>, Prepared> known;
   const auto key = std::pair(m, cpu::threads());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/check.hpp"
+#include "octet/base/file.hpp"
 #include "octet/json/fields.hpp"
 
 namespace octet::train {
@@ -66,6 +67,11 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   }
   if (out.files.empty() || out.files.size() > most_files) fields.refuse("files", format("an array of 1 to {} files", most_files));
   return out;
+}
+
+Manifest read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + Manifest::file_name;
+  return parse_manifest(read_file(path, std::size_t(16) << 20), path);
 }
 
 }  // namespace octet::train

@@ -23,6 +23,8 @@ struct Manifest {
   static constexpr const char* file_name = "MANIFEST.json";
 };
 
+/// That of a checkpoint's folder. Throws IoError, or DataError as parse_manifest().
+Manifest read_manifest(const std::string& folder);
 /// JSON whose last member is the checksum of all before it.
 std::string manifest_text(const Manifest&);
 /// Throws DataError, which names `path`, when one byte is not as manifest_text() wrote it.

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/base/file.hpp"
+#include "octet/base/path.hpp"
 #include "octet/comm/threads/threads.hpp"
 #include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
@@ -43,7 +44,10 @@ void save(Engine& e, int rank, const std::string& folder) {
 }
 
 void load(Engine& e, const std::string& folder) {
-  const StateFiles files = StateFiles::of_folder(folder);
+  std::vector<std::string> names;
+  for (int rank = 0; rank < 8; ++rank)
+    if (exists(folder + "/" + state_file_name(rank))) names.push_back(state_file_name(rank));
+  const StateFiles files(folder, names);
   for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
     Restore restore(e.stream, files, mode);
     e.visit_state(restore);

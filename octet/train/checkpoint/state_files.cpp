@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <numeric>
 
 #include "octet/base/error.hpp"
@@ -24,6 +23,12 @@ std::optional<std::pair<std::string, std::int64_t>> slice_of(std::string_view te
   return std::pair(std::string(tensor.substr(0, hash)), first);
 }
 
+std::vector<std::string> names_of(const Manifest& manifest) {
+  std::vector<std::string> out;
+  for (const Manifest::File& file : manifest.files) out.push_back(file.name);
+  return out;
+}
+
 }  // namespace
 
 std::string slice_name(std::string_view variable, std::int64_t first) { return format("{}#{}", variable, first); }
@@ -32,20 +37,13 @@ std::string state_file_name(int rank) {
   return rank == 0 ? std::string(first_file) + std::string(extension) : format("{}-{}{}", first_file, rank, extension);
 }
 
+StateFiles::StateFiles(const std::string& folder, const Manifest& manifest) : StateFiles(folder, names_of(manifest)) {}
+
 StateFiles::StateFiles(const std::string& folder, const std::vector<std::string>& names) {
   for (const std::string& name : names) files_.push_back(io::SafetensorsFile::open(folder + "/" + name, io::Link::refuse));
   for (std::size_t f = 0; f < files_.size(); ++f)
     for (const io::TensorView& t : files_[f].tensors())
       if (const auto slice = slice_of(t.name)) slices_[slice->first].emplace(slice->second, f);
-}
-
-StateFiles StateFiles::of_folder(const std::string& folder) {
-  std::vector<std::string> names = {state_file_name(0)};
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(std::string(first_file) + "-") && name.ends_with(extension)) names.push_back(name);
-  }
-  return {folder, names};
 }
 
 std::optional<io::TensorView> StateFiles::find(std::string_view name) const {

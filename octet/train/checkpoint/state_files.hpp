@@ -3,6 +3,7 @@
 #include <map>
 #include <vector>
 
+#include "octet/train/checkpoint/manifest.hpp"
 #include "octet/train/checkpoint/stored_variable.hpp"
 
 namespace octet::train {
@@ -16,8 +17,8 @@ class StateFiles {
  public:
   /// Files of a checkpoint's folder. Throws DataError or IoError.
   StateFiles(const std::string& folder, const std::vector<std::string>& names);
-  /// All files of that kind in the folder.
-  static StateFiles of_folder(const std::string& folder);
+  /// Those of its manifest.
+  StateFiles(const std::string& folder, const Manifest&);
 
   /// For messages: the first one's path.
   const std::string& path() const { return files_.front().path(); }

@@ -83,11 +83,10 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
 Manifest CheckpointStore::verify(std::int64_t step) const { return verify_folder(path(step), step); }
 
 Manifest CheckpointStore::read_manifest(const std::string& folder, std::int64_t step) const {
-  const std::string path = folder + "/" + Manifest::file_name;
-  Manifest manifest = parse_manifest(read_file(path, std::size_t(16) << 20), path);
+  Manifest manifest = train::read_manifest(folder);
   if (manifest.step != step)
-    throw DataError(
-        format("{}: it belongs to step {}; the folder was renamed or its files were exchanged", printable(path), manifest.step));
+    throw DataError(format("{}/{}: it belongs to step {}; the folder was renamed or its files were exchanged", printable(folder),
+                           Manifest::file_name, manifest.step));
   return manifest;
 }
 

@@ -1,25 +1,14 @@
 #include "octet/train/run/call_log_file.hpp"
 
-#include <unistd.h>
-
 #include <exception>
 
 #include "octet/base/clock.hpp"
 #include "octet/base/file.hpp"
+#include "octet/base/host_name.hpp"
 #include "octet/base/log.hpp"
 #include "octet/json/value.hpp"
 
 namespace octet::train {
-namespace {
-
-std::string host_name() {
-  char name[65] = {};
-  ::gethostname(name, sizeof name - 1);
-  return printable(name);
-}
-
-}  // namespace
-
 void write_last_calls(const std::string& run_folder, const comm::Communicator& ranks) {
   const double now = monotonic_seconds();
   json::Array calls;
@@ -34,7 +23,7 @@ void write_last_calls(const std::string& run_folder, const comm::Communicator& r
                                  {"seconds", c.end - c.begin}});
   const json::Value file = json::Object{{"rank", std::int64_t(ranks.rank())},
                                         {"ranks", std::int64_t(ranks.size())},
-                                        {"host", host_name()},
+                                        {"host", printable(host_name())},
                                         {"step", ranks.step()},
                                         {"calls", calls}};
   try {

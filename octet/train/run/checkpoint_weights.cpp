@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "octet/nn/host_values.hpp"
-#include "octet/train/checkpoint/store.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
 #include "octet/train/checkpoint/state_files.hpp"
 
@@ -26,7 +25,7 @@ StateFiles::Variable weights_of(const StateFiles& files, const Parameter& p) {
 }  // namespace
 
 void load_checkpoint_weights(Engine& e, const std::string& checkpoint) {
-  const StateFiles files = StateFiles::of_folder(checkpoint);
+  const StateFiles files(checkpoint, read_manifest(checkpoint));
   for (Parameter* p : e.parameters.list()) {
     nn::set_values(e.stream, p->value, values_of(weights_of(files, *p)).data());
     ++p->version;

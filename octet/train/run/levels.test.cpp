@@ -64,7 +64,7 @@ StateFiles saved(Engine& e, const octet::testing::Scratch& scratch) {
   e.visit_state(capture);
   const Snapshot snapshot = capture.take();
   write_file(scratch.at(state_file_name(0)), std::string(reinterpret_cast<const char*>(snapshot.file.get()), snapshot.bytes));
-  return StateFiles::of_folder(scratch.at("."));
+  return {scratch.at("."), std::vector{state_file_name(0)}};
 }
 
 TEST(Levels, ConvertedValuesAreTheNearestOnesOfTheNewStorage) {

@@ -37,9 +37,7 @@ void RunCheckpoints::start_clock() { last_save_ = monotonic_seconds(); }
 
 std::string RunCheckpoints::restore(const Manifest& manifest) {
   const std::string from = store_.path(manifest.step);
-  std::vector<std::string> names;
-  for (const Manifest::File& file : manifest.files) names.push_back(file.name);
-  const StateFiles files(from, names);
+  const StateFiles files(from, manifest);
   std::string converted;
   for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
     Restore visitor(stream_, files, mode);

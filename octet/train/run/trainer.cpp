@@ -186,14 +186,13 @@ double Trainer::progress(std::int64_t step) const {
 bool Trainer::done() const {
   if (stopping()) return true;
   if (steps_ > 0 && at_.step >= steps_) return true;
-  return alone() ? own_accord().out_of_time : accord_.out_of_time;
+  return alone() ? out_of_time() : accord_.out_of_time;
 }
 
-Accord Trainer::own_accord() const {
-  return {.stop = stop_requested(),
-          .save = checkpoints_->due(at_.step),
-          .saving = checkpoints_->busy(),
-          .out_of_time = config_.train.max_seconds > 0 && recorder_->seconds() >= config_.train.max_seconds};
+bool Trainer::out_of_time() const { return config_.train.max_seconds > 0 && recorder_->seconds() >= config_.train.max_seconds; }
+
+Accord Trainer::own_accord() {
+  return {.stop = stop_requested(), .save = checkpoints_->due(at_.step), .saving = checkpoints_->busy(), .out_of_time = out_of_time()};
 }
 
 bool Trainer::eval_due() const {

@@ -77,7 +77,8 @@ class Trainer {
   bool stopping() const { return alone() ? stop_requested() : accord_.stop; }
   void require_ranks();
   void require_alike();
-  Accord own_accord() const;
+  Accord own_accord();
+  bool out_of_time() const;
   std::string nonfinite_path(std::span<const data::Batch> micro_batches, int& rank);
   void open_checkpoint();
   void open_folder();

@@ -63,7 +63,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       require_dividable(c, *model, precision.activations());
       model->set_block_weights(&*divided_weights);
     }
-    for (Parameter* p : parameters.list()) p->gradient.set_rank(ranks_->rank());
+    for (Parameter* p : parameters.list()) p->gradient.set_copy(ranks_->rank());
   }
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
