@@ -28,7 +28,7 @@ struct Share {
 struct Bucket {
   std::vector<Parameter*> parameters;  // in the order in which backward completes them
   std::vector<std::int64_t> first;     // the first element of each in the bucket, a multiple of 256
-  std::int64_t count = 0;              // elements with padding, whose values and gradients are 0: a multiple of 256 and of 128 * parts
+  std::int64_t count = 0;  // elements with padding, which is 0 unless memory is shared in turn: a multiple of 256 and 128 * parts
   Storage values = Storage::f32, gradients = Storage::f32, copies = Storage::f32;
   Stored value, gradient;  // [count]; scales per tensor are the parameters' own and left out
   int block = -1;          // of the model; -1: outside

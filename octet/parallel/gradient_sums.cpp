@@ -39,6 +39,14 @@ void store(Stream& stream, const nn::Bucket& b, const Tensor& values) {
   for (std::size_t i = 0; i < tensors.size(); ++i) ops::encode_stored(stream, tensors[i], b.parameters[i]->gradient.stored());
 }
 
+// Of memory that buckets share in turn: what another one has left there would enter the scales of blocks.
+void clear_padding(Stream& stream, const nn::Bucket& b) {
+  for (std::size_t i = 0; i < b.parameters.size(); ++i) {
+    const std::int64_t end = b.first[i] + b.parameters[i]->shape.count(), next = i + 1 < b.first.size() ? b.first[i + 1] : b.count;
+    if (next > end) clear(stream, b.gradient.codes.rows(end, next - end));
+  }
+}
+
 }  // namespace
 
 GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, const nn::Parameters& parameters, const CommConfig& config)
@@ -121,6 +129,7 @@ void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
   const Scope scope(stream);
   const Tensor both = stream.empty({2 * n}, DType::f32, Lifetime::scratch, Category::workspace), sums = both.rows(0, n);
   const Scope exchange(stream);
+  clear_padding(stream, b);
   Tensor values = b.gradient.codes;
   if (const DType type = travelling_type(part.wire, b.gradient.storage); type != values.dtype) {
     values = stream.empty({b.count}, type, Lifetime::scratch, Category::workspace);

@@ -17,7 +17,7 @@ namespace octet::parallel {
 /// bytes. Formats with one scale per tensor give all sums in any case.
 ///
 /// Where sums are divided, too (nn::Share::gradients), a bucket's values are exchanged in every micro-batch, and added to the sums of the
-/// own part: in FP32, then rounded to their storage; 8-bit sums stochastically, see ops::accumulate.
+/// own part: in FP32, then rounded to their storage; 8-bit sums stochastically, see ops::accumulate. Factors mu then move per micro-batch.
 ///
 /// Where format and storage differ, the bucket is converted in scratch; sums go back to the storage, rounded to nearest even. Vectors
 /// always travel in their own type. Buckets and communicator must outlive this.

@@ -79,6 +79,8 @@ void Trainer::require_ranks() {
     throw ConfigError(format("ranks.data = {}: {} {} started; start as many, or leave the key out", wanted, ranks_.size(),
                              ranks_.size() == 1 ? "rank was" : "ranks were"));
   if (!alone()) wanted = ranks_.size();
+  else if (config_.ranks.zero > 0)
+    log::warn("ranks.zero = {} has no effect: one rank keeps the whole state; start several, as with octet launch", config_.ranks.zero);
 }
 
 // Before the first step: ranks that compute or read otherwise would train another model, or wait forever.

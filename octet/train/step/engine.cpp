@@ -12,9 +12,18 @@ nn::ParameterStorage storage_of(const optim::AdamWConfig& c, DType activations) 
           .copies = activations == DType::bf16 ? Storage::bf16 : Storage::f32};
 }
 
+void require_dividable_gradients(const optim::AdamWConfig& c, std::int64_t stage) {
+  if (!scales_tensor(c.storage().gradients)) return;
+  throw ConfigError(
+      format("ranks.zero = {}: gradients in {} have one scale for a whole tensor, of which a rank has a part; set optim.gradients = "
+             "\"e4m3\", or ranks.zero = 1",
+             stage, c.storage().gradients));
+}
+
 nn::Share share_of(const EngineConfig& c, const comm::Communicator* ranks) {
   if (ranks == nullptr) return {};
   const bool divides = c.optimizer && ranks->size() > 1;
+  if (divides && c.ranks.zero >= 2) require_dividable_gradients(*c.optimizer, c.ranks.zero);
   return {.part = ranks->rank(),
           .parts = ranks->size(),
           .masters = divides && c.ranks.zero >= 1,
