@@ -51,12 +51,13 @@ void accumulate_tensor(const ops::Accumulate& a, const Tensor& maxima) {
     });
     *most = 0;
     for (std::int64_t i = 0; i + 1 < maxima.count(); ++i) *most = larger(of_pieces[i], *most);
-    sum.next_descale = ops::tensor_descale_for(Storage::e4m3_tensor, *most);
+    const float descale = ops::tensor_descale_for(Storage::e4m3_tensor, *most);
+    sum.next_scale = ops::reciprocal_of_power(descale);
     for_each_piece_of_groups(sum.count, sizeof(T) + 2, [&](std::int64_t first, std::int64_t end) {
       for (std::int64_t group = first; group < end; ++group)
         ops::accumulate_group(ops::E4m3TensorCodec{}, GroupLane{}, a.x.as<T>(), sum, adds, group, ops::Nearest{});
     });
-    scales[0] = sum.next_descale, scales[1] = ops::stored_amax(Storage::e4m3_tensor, *most, sum.next_descale, false);
+    scales[0] = descale, scales[1] = ops::stored_amax(Storage::e4m3_tensor, *most, descale, false);
   });
 }
 

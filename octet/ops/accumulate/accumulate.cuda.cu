@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(threads)
 template <class T>
 __global__ void __launch_bounds__(threads)
     add_tensor_kernel(const T* x, ops::StoredView sum, const std::int64_t* numbers, const float* most) {
-  sum.next_descale = ops::tensor_descale_for(Storage::e4m3_tensor, *most);
+  sum.next_scale = ops::reciprocal_of_power(ops::tensor_descale_for(Storage::e4m3_tensor, *most));
   ops::accumulate_group(ops::E4m3TensorCodec{}, GroupLanes{}, x, sum, ops::AccumulateDraws(0, numbers).adds, own_group(), ops::Nearest{});
 }
 __global__ void set_scale_kernel(const float* most, float* scales) {

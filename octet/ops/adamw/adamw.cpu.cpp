@@ -76,7 +76,7 @@ void update_stored(const ops::AdamW& a, const ops::AdamWStep& step, const Piece&
   for (int variable = 0; variable < 3; ++variable) {
     ops::StoredView& s = p.of(variable);
     if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable))) draws.make({p.key, step.updates, p.first}, piece, variable);
-    if (scales_tensor(s.storage)) s.next_descale = ops::next_descale(p, variable, constants, step);
+    if (scales_tensor(s.storage)) s.next_scale = ops::reciprocal_of_power(ops::next_descale(p, variable, constants, step));
   }
   for (std::int64_t group = piece.begin / storage_block; group * storage_block < piece.begin + piece.count; ++group)
     ops::adamw_group(

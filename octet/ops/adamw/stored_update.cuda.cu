@@ -66,7 +66,8 @@ __global__ void __launch_bounds__(threads, Storages::blocks_at_once)
   constants.weight_decay = p.weight_decay;
 #pragma unroll
   for (int variable = 0; variable < 3; ++variable)
-    if (scales_tensor(p.of(variable).storage)) p.of(variable).next_descale = ops::next_descale(p, variable, constants, s);
+    if (scales_tensor(p.of(variable).storage))
+      p.of(variable).next_scale = ops::reciprocal_of_power(ops::next_descale(p, variable, constants, s));
   float most[3] = {0, 0, 0};
   constexpr int at_once = groups_at_once;
   const std::int64_t first = std::int64_t(blockIdx.x - batch.first_block[i]) * at_once * turns;

@@ -6,7 +6,7 @@ namespace octet::ops {
 
 /// f16 and e4m3_tensor: x = code * d with one d for the tensor, a power of two; of e4m3_tensor also another one, if common_scales() made
 /// it. Code: Fp16, or std::uint8_t for E4M3. Format has `max` and
-/// `min_subnormal`. A group is stored with view.next_descale, which must hold the largest magnitude; beyond it codes saturate.
+/// `min_subnormal`. A group is stored with view.next_scale, whose codes must hold the largest magnitude; beyond it codes saturate.
 template <class Code, class Format>
 struct TensorCodec {
   struct Scalars {
@@ -15,7 +15,7 @@ struct TensorCodec {
   OCTET_HD static Scalars stored(const StoredView& s, std::int64_t) { return {s.tensor_descale(), 0}; }
   template <class Lanes>
   OCTET_HD static Scalars choose(Lanes, const StoredView& s, const typename Lanes::Group&) {
-    return {s.next_descale, sizeof(Code) == 2 ? reciprocal_of_power(s.next_descale) : 1.0f / s.next_descale};
+    return {0, s.next_scale};
   }
   OCTET_HD static void keep(const StoredView&, std::int64_t, const Scalars&) {}
 

@@ -11,7 +11,7 @@ struct StoredView {
   std::int64_t count = 0;
   Storage storage = Storage::f32;
   Tiny tiny = Tiny::flush;
-  float next_descale = 1;  // f16, e4m3_tensor: the scale of values to be stored; that of stored ones is in `scales`
+  float next_scale = 1;  // f16, e4m3_tensor: 1 / d of values to be stored; d of stored ones is in `scales`
 
   template <class T>
   OCTET_HD T* as() const {

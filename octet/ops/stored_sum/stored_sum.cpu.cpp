@@ -50,7 +50,7 @@ void sum_groups(In in, Out out, const ops::StoredView& parts, const ops::StoredV
 void stored_sum(const ops::StoredSum& a) {
   const ops::StoredView parts = ops::view_of(a.parts);
   ops::StoredView sum = ops::view_of(a.sum);
-  if (sum.storage == Storage::e4m3_tensor) sum.next_descale = sum.tensor_descale();
+  if (sum.storage == Storage::e4m3_tensor) sum.next_scale = 1.0f / sum.tensor_descale();
   ops::with_sum_codec(parts.storage, [&](auto in) {
     ops::with_sum_codec(sum.storage, [&](auto out) { sum_groups(in, out, parts, sum, a.counts.as<std::int64_t>()); });
   });

@@ -42,9 +42,9 @@ template <class Make>
 void encode_groups(const Stored& out, Tiny tiny, float most, const Make& make) {
   ops::StoredView to = ops::view_of(out, tiny);
   if (scales_tensor(out.storage)) {
-    to.next_descale = ops::tensor_descale_for(to.storage, most);
-    out.scales.f32()[0] = to.next_descale;
-    out.scales.f32()[1] = ops::stored_amax(to.storage, most, to.next_descale, false);
+    const float descale = ops::tensor_descale_for(to.storage, most);
+    to.next_scale = ops::reciprocal_of_power(descale);
+    out.scales.f32()[0] = descale, out.scales.f32()[1] = ops::stored_amax(to.storage, most, descale, false);
   }
   for_each_group(to.count, [&](std::int64_t group) {
     GroupLane::Group x;

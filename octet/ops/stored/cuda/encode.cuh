@@ -30,10 +30,11 @@ template <class Make>
 __global__ void __launch_bounds__(group_threads)
     encode_groups_kernel(const Make make, ops::StoredView to, const float* maximum, float* scales) {
   if (maximum != nullptr) {
-    to.next_descale = ops::tensor_descale_for(to.storage, *maximum);
+    const float descale = ops::tensor_descale_for(to.storage, *maximum);
+    to.next_scale = ops::reciprocal_of_power(descale);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-      scales[0] = to.next_descale;
-      scales[1] = ops::stored_amax(to.storage, *maximum, to.next_descale, false);
+      scales[0] = descale;
+      scales[1] = ops::stored_amax(to.storage, *maximum, descale, false);
     }
   }
   GroupLanes::Group x;
