@@ -51,6 +51,7 @@ void clear_padding(Stream& stream, const nn::Bucket& b) {
 
 GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, const nn::Parameters& parameters, const CommConfig& config)
     : ranks_(ranks), parameters_(parameters) {
+  if (config.overlap && stream.apart_from_host()) side_.emplace(stream);
   for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
@@ -70,6 +71,7 @@ GradientSums::~GradientSums() {
 
 void GradientSums::begin_micro_batch(const MicroBatch& micro_batch) {
   micro_batch_ = micro_batch;
+  for (auto& [memory, exchange] : exchanges_) exchange.begun = false;
   for (Part& part : parts_) part.pending = part.bucket->parameters.size();
 }
 
@@ -79,12 +81,33 @@ void GradientSums::require_done() const {
           part.bucket->parameters.front()->path);
 }
 
+// Its memory may hold values of another bucket that are still being exchanged.
+void GradientSums::begin(Stream& stream, const Gradient& gradient) {
+  const Part& part = parts_[part_of_.at(&gradient)];
+  const auto last = exchanges_.find(part.bucket->gradient.codes.data);
+  if (last != exchanges_.end() && last->second.begun) last->second.end.hold(stream);
+}
+
 void GradientSums::complete(Stream& stream, const Gradient& gradient) {
   Part& part = parts_[part_of_.at(&gradient)];
   check(part.pending > 0, "a gradient of {}'s bucket was completed twice in a micro-batch", part.bucket->parameters.front()->path);
   if (--part.pending > 0 || !micro_batch_.exchanges) return;
+  if (!part.bucket->gradient_part && !micro_batch_.last) return;
+  Stream& queue = side_ ? *side_ : stream;
+  follow(queue, stream);
+  exchange(queue, part);
+  if (!part.bucket->gradient_part) return;
+  Exchange& last = exchanges_[part.bucket->gradient.codes.data];
+  last.begun = true, last.end.set(queue);
+}
+
+void GradientSums::exchange(Stream& stream, Part& part) {
   if (part.bucket->gradient_part) sum_of_micro_batch(stream, part);
-  else if (micro_batch_.last) sum(stream, part);
+  else sum(stream, part);
+}
+
+void GradientSums::join(Stream& stream) {
+  if (side_) follow(stream, *side_);
 }
 
 void GradientSums::sum(Stream& stream, Part& part) {

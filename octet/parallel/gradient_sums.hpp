@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "octet/nn/parameters.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/parallel/shared_scale_sum.hpp"
+#include "octet/tensor/point.hpp"
 
 namespace octet::parallel {
 
@@ -21,6 +23,8 @@ namespace octet::parallel {
 ///
 /// Where format and storage differ, the bucket is converted in scratch; sums go back to the storage, rounded to nearest even. Vectors
 /// always travel in their own type. Buckets and communicator must outlive this.
+///
+/// On a GPU, with CommConfig::overlap, exchanges are work of a side queue, beside backward of the next buckets. join() ends them.
 class GradientSums final : public GradientListener {
  public:
   /// Listens to the gradients of all parameters.
@@ -34,6 +38,8 @@ class GradientSums final : public GradientListener {
   };
   /// Before each micro-batch.
   void begin_micro_batch(const MicroBatch&);
+  /// After backward of each micro-batch: work put into the stream from now on finds the sums.
+  void join(Stream&);
   /// After the step's last micro-batch: throws ContractError unless every bucket was summed.
   void require_done() const;
 
@@ -50,7 +56,9 @@ class GradientSums final : public GradientListener {
     std::size_t pending = 0;                 // parameters that this micro-batch has not completed
     std::unique_ptr<SharedScaleSum> shared;  // of the formats with one scale per tensor
   };
+  void begin(Stream&, const Gradient&) override;
   void complete(Stream&, const Gradient&) override;
+  void exchange(Stream&, Part&);
   void sum(Stream&, Part&);
   void sum_values(Stream&, Part&, const Tensor& values);
   Stored own_part(const Stored&) const;
@@ -66,6 +74,12 @@ class GradientSums final : public GradientListener {
   std::vector<Part> parts_;
   std::unordered_map<const Gradient*, std::size_t> part_of_;
   MicroBatch micro_batch_;
+  std::optional<Stream> side_;  // where exchanges overlap
+  struct Exchange {
+    bool begun = false;  // in this micro-batch
+    Point end;           // of the last one
+  };
+  std::unordered_map<const void*, Exchange> exchanges_;  // of memory that buckets share in turn
 };
 
 }  // namespace octet::parallel

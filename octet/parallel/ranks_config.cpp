@@ -27,6 +27,8 @@ void CommConfig::fields(config::FieldVisitor& v) {
            may_change);
   v.choice("mu_growth", mu_growth, "when the factor mu of e4m3_shared grows: while no sum saturates, or while few do, as published",
            {{"at_zero", ops::MuGrowth::at_zero}, {"below_threshold", ops::MuGrowth::below_threshold}}, may_change);
+  v.field("overlap", overlap, "whether GPUs exchange gradients and weights while they compute; false: they wait for each exchange",
+          may_change);
 }
 
 bool CommConfig::has_mu(Storage of) const { return wire_of(gradients, of) == Wire::e4m3_shared; }

@@ -18,6 +18,7 @@ struct RanksConfig {
 struct CommConfig {
   Wire gradients = Wire::stored;
   ops::MuGrowth mu_growth = ops::MuGrowth::at_zero;  // when the factor mu of e4m3_shared grows
+  bool overlap = true;                               // on GPUs, ranks exchange gradients and weights while they compute
 
   void fields(config::FieldVisitor&);
   /// Whether a factor mu is in use.

@@ -46,7 +46,7 @@ struct MemoryPeak {
 
 /// Memory of one device in regions, each a stack. Allocation increments an offset: a step makes no system call after the first.
 /// A region reserves address space; on the CPU it takes pages when they are first touched, on a GPU when its stack first reaches them.
-/// On a GPU freed memory may be reused at once, since one queue orders all work.
+/// On a GPU freed memory may be reused at once, since one queue orders all work: a side queue has a slot of scratch.
 class Arena {
  public:
   static constexpr std::size_t alignment = 256;

@@ -34,6 +34,7 @@ Gradient::Target Gradient::target(Stream& stream, GradientUse use) {
     numbered_ = false;
     return {stream.empty(stored_.shape(), scratch_type(stream), Lifetime::scratch, Category::workspace), false};
   }
+  if (contents_ == Contents::foreign && listener_ != nullptr) listener_->begin(stream, *this);
   if (contents_ == Contents::foreign && use == GradientUse::sum) {
     clear(stream, stored_.values());
     contents_ = Contents::zero;

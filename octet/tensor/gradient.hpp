@@ -20,6 +20,8 @@ class Gradient;
 class GradientListener {
  public:
   virtual ~GradientListener() = default;
+  /// Before backward writes where another gradient was.
+  virtual void begin(Stream&, const Gradient&) = 0;
   virtual void complete(Stream&, const Gradient&) = 0;
 };
 

@@ -19,9 +19,14 @@ Target completed(Device device, Target target) {
 
 }  // namespace
 
-Stream::Stream(Device device, Target target) : arena_(device), target_(completed(device, target)) {
+Stream::Stream(Device device, Target target)
+    : own_arena_(std::make_unique<Arena>(device)), arena_(own_arena_.get()), target_(completed(device, target)) {
   if (device == Device::cpu) cpu::require_threads(), cpu::be_a_good_neighbour();
   if (device == Device::cuda) queue_ = cuda::make_queue();
+}
+
+Stream::Stream(Stream& main) : main_(main.main_), arena_(main.arena_), scratch_slot_(++main_->sides_), target_(main.target_) {
+  if (device() == Device::cuda) queue_ = cuda::make_queue();
 }
 
 Stream::~Stream() {

@@ -57,11 +57,14 @@ class Observer {
 class Stream {
  public:
   explicit Stream(Device device, Target target = {});
+  /// A side queue of `main`, which must outlive it. On a GPU its work runs beside main's, in the order that Point and follow() set
+  /// (tensor/point.hpp). It uses main's arena, in which its scratch is its own, and its counts are main's.
+  explicit Stream(Stream& main);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  Device device() const { return arena_.device(); }
+  Device device() const { return arena_->device(); }
   const Target& target() const { return target_; }
   /// Parallel parts with separate workspaces: CPU threads, or blocks that a GPU runs at once.
   int workers() const;
@@ -71,28 +74,34 @@ class Stream {
   cuda::Queue queue() const { return queue_; }
   /// Copies bytes between the host and the GPU.
   cuda::Staging& staging() { return staging_; }
-  Arena& arena() { return arena_; }
-  const Arena& arena() const { return arena_; }
+  Arena& arena() { return *arena_; }
+  const Arena& arena() const { return *arena_; }
+  /// Where this queue's allocations of a region are.
+  Region own(Region region) const { return region.lifetime == Lifetime::scratch ? Region(Lifetime::scratch, scratch_slot_) : region; }
 
   /// Memory for a tensor, contents undefined.
   Tensor empty(Shape shape, DType dtype, Region region = Lifetime::scratch, Category category = Category::temporaries) {
-    return {arena_.allocate(std::size_t(shape.count()) * size_of(dtype), region, category), shape, dtype};
+    return {arena_->allocate(std::size_t(shape.count()) * size_of(dtype), own(region), category), shape, dtype};
   }
   /// The same, filled with zero bytes.
   Tensor zeros(Shape, DType, Region = Lifetime::scratch, Category = Category::temporaries);
 
-  void count(const Work& w) { work_ = work_ + w; }
-  const Work& work() const { return work_; }
+  void count(const Work& w) { main_->work_ = main_->work_ + w; }
+  const Work& work() const { return main_->work_; }
 
   /// Passes a tensor to the observer, if there is one.
   void observe(std::string_view path, std::string_view what, const Tensor& t) {
-    if (observer_ != nullptr) observer_->observe(path, what, t);
+    if (main_->observer_ != nullptr) main_->observer_->observe(path, what, t);
   }
-  void set_observer(Observer* o) { observer_ = o; }
-  bool observed() const { return observer_ != nullptr; }
+  void set_observer(Observer* o) { main_->observer_ = o; }
+  bool observed() const { return main_->observer_ != nullptr; }
 
  private:
-  Arena arena_;
+  Stream* main_ = this;  // of a side queue: the first one
+  std::unique_ptr<Arena> own_arena_;
+  Arena* arena_;
+  int scratch_slot_ = 0;
+  int sides_ = 0;  // made so far
   Target target_;
   cuda::Queue queue_ = nullptr;
   cuda::Staging staging_;
@@ -105,7 +114,7 @@ class Stream {
 class Scope {
  public:
   explicit Scope(Stream& stream, Region region = Lifetime::scratch)
-      : arena_(stream.arena()), region_(region), mark_(stream.arena().mark(region)) {}
+      : arena_(stream.arena()), region_(stream.own(region)), mark_(arena_.mark(region_)) {}
   ~Scope() { arena_.release(region_, mark_); }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

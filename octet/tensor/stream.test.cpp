@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "octet/tensor/point.hpp"
 #include "octet/tensor/replay.hpp"
 #include "octet/tensor/timer.hpp"
 
@@ -54,6 +57,38 @@ TEST(Stream, UploadAndDownloadMoveTheHostsBytes) {
   EXPECT_THROW((void)read<std::int32_t>(stream, t, 3), ContractError);
   EXPECT_THROW((void)read<float>(stream, t), ContractError);
   EXPECT_EQ(HostCopy(stream, t).tensor().data, t.data) << "on the CPU, the tensor itself";
+}
+
+TEST(Stream, ASideQueueHasScratchOfItsOwnAndSharesTheRest) {
+  for (const Device device : {Device::cpu, Device::null}) {
+    Stream main(device);
+    const Tensor before = main.empty({64}, DType::f32);
+    {
+      Stream side(main), other(side);
+      const Scope scope(side);
+      const Tensor a = side.empty({64}, DType::f32), b = other.empty({64}, DType::f32), c = main.empty({64}, DType::f32);
+      EXPECT_EQ(c.u8(), before.u8() + 256) << "main's scratch grows as if there were no side";
+      if (device == Device::cpu) EXPECT_EQ(std::set({a.data, b.data, c.data}).size(), 3u);
+      (void)side.empty({64}, DType::f32, Lifetime::run, Category::weights);
+      EXPECT_EQ(main.arena().peak().by_category[std::size_t(Category::weights)], 256u);
+      side.count({.ops = 3}), other.count({.ops = 1});
+      EXPECT_EQ(main.work().ops, 4) << "a dry run counts the work of all queues";
+    }
+    EXPECT_EQ(main.arena().in_use(), std::size_t(4 * 256)) << "of a, by its scope";
+    Stream later(main);
+    (void)later.empty({64}, DType::f32);
+    EXPECT_EQ(main.arena().peak().total, std::size_t(6 * 256)) << "no side after an ended one takes its scratch, in which work may go on";
+  }
+}
+
+TEST(Stream, APlaceIsSetBeforeItIsWaitedFor) {
+  Stream main(Device::cpu);
+  Stream side(main);
+  Point point;
+  EXPECT_THROW(point.hold(main), ContractError);
+  point.set(side);
+  point.hold(main);
+  follow(side, main), follow(main, main);
 }
 
 // Addresses of the null device must not be touched: each of these would crash.

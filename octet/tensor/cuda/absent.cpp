@@ -37,9 +37,10 @@ Graph::~Graph() = default;
 void Graph::abandon(Queue) noexcept {}
 void Graph::launch(Queue) const { not_built(); }
 
-Event make_event() { not_built(); }
+Event make_event(bool) { not_built(); }
 void end_event(Event) {}
 void record(Queue, Event) { not_built(); }
+void hold(Queue, Event) { not_built(); }
 double seconds_between(Event, Event) { not_built(); }
 
 void begin_trace() { not_built(); }

@@ -4,15 +4,17 @@
 
 namespace octet::cuda {
 
-Event make_event() {
+Event make_event(bool timed) {
   cudaEvent_t event;
-  require(cudaEventCreate(&event), "cudaEventCreate");
+  require(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming), "cudaEventCreate");
   return event;
 }
 
 void end_event(Event event) { cudaEventDestroy(event); }
 
 void record(Queue queue, Event event) { require(cudaEventRecord(event, queue), "cudaEventRecord"); }
+
+void hold(Queue queue, Event event) { require(cudaStreamWaitEvent(queue, event, 0), "cudaStreamWaitEvent"); }
 
 double seconds_between(Event begin, Event end) {
   require(cudaEventSynchronize(end), "work that is timed");

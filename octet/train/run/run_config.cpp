@@ -69,12 +69,13 @@ void RunConfig::fields(config::FieldVisitor& v) {
            loss_scale.mode == optim::LossScaleConfig::Mode::automatic && !scaling::has_narrow_range(recipe.recipe),
            format("loss_scale.mode is \"auto\", and gradients of activations have a wide range under {}", recipe.recipe));
   const bool alone = ranks.data == 1;
-  for (const char* key : {"comm.gradients", "comm.mu_growth", "ranks.limit_seconds"})
+  for (const char* key : {"comm.gradients", "comm.mu_growth", "comm.overlap", "ranks.limit_seconds"})
     v.idle(key, alone, "ranks.data = 1: there is one rank");
   v.idle("comm.mu_growth", !comm.has_mu(optim.storage().gradients),
          format("gradients travel as {}", parallel::wire_of(comm.gradients, optim.storage().gradients)));
   // The machine is asked only where it matters.
   const auto on_cpu = [&] { return device == "cpu" || (device == "auto" && machine::device_named(device) == Device::cpu); };
+  v.idle("comm.overlap", !comm.overlap && on_cpu(), "on the CPU an exchange is done when its call returns");
   v.idle("optim.offload", optim.offload && on_cpu(), "on the CPU everything is in the host's memory");
 }
 
