@@ -23,13 +23,14 @@ DType type_of(Wire way) { return way == Wire::f32 ? DType::f32 : DType::bf16; }
 // One sum of a tensor, which may be repeated.
 class Sum {
  public:
-  Sum(Stream& stream, Communicator& comm, Wire way, std::int64_t count) : stream_(stream), comm_(comm), way_(way) {
+  Sum(Stream& stream, Communicator& comm, Wire way, std::int64_t count)
+      : stream_(stream), comm_(comm), way_(way), codes_(stream, comm, stream.apart_from_host()) {
     x_ = stream.empty({count}, type_of(way), Lifetime::run);
     ops::fill_normal(stream, std::uint64_t(comm.rank()), 1e-3, x_);  // sums of sums stay finite
     if (way == Wire::e4m3_shared) shared_.emplace(stream, comm.size(), std::vector{count}, parallel::SumRoom::adapted_at_zero);
   }
   void operator()() {
-    if (way_ == Wire::e4m3) parallel::eight_bit_all_reduce(stream_, comm_, x_);
+    if (way_ == Wire::e4m3) codes_.all_reduce(stream_, x_);
     else if (shared_) shared_->all_reduce(stream_, comm_, std::span(&x_, 1));
     else comm_.all_reduce(stream_, x_, Reduction::sum);
   }
@@ -39,6 +40,7 @@ class Sum {
   Communicator& comm_;
   Wire way_;
   Tensor x_;
+  parallel::EightBitSum codes_;
   std::optional<parallel::SharedScaleSum> shared_;
 };
 

@@ -46,6 +46,14 @@ class Communicator {
   /// Returns when all ranks have come, and on a GPU when their queued work is done.
   void barrier(Stream&);
 
+  /// f() makes calls that do not depend on each other's results: NCCL joins them to one kernel. No barrier() among them.
+  template <class Calls>
+  void together(Stream& stream, const Calls& f) {
+    begin_group(stream);
+    f();
+    end_group(stream);
+  }
+
   /// Returns when the queued work is done, within the time limit, which wait(Stream&) does not have. Nothing to do on a CPU.
   virtual void finish(Stream&) {}
   /// Ranks with one color form a communicator each, in the order of (key, rank). All ranks call it.
@@ -66,6 +74,8 @@ class Communicator {
   Communicator(int rank, int size);
   /// Carries out a checked call. `second` is the receive of an exchange, else null.
   virtual void run(Stream&, const Call&, const Call* second) = 0;
+  virtual void begin_group(Stream&) {}
+  virtual void end_group(Stream&) {}
   /// The error of this rank about a peer.
   CommError error(const Call& call, int peer, const std::string& what) const { return {call, rank_, size_, step_, peer, what}; }
 

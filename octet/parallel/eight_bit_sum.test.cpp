@@ -107,7 +107,7 @@ TEST(EightBitSum, ReduceScatterHasTheErrorOfOneRounding) {
       comm::run_on_threads({.ranks = ranks}, [&](Communicator& c) {
         Stream s(Device::cpu);
         const Tensor from = testing::tensor_of(s, values_of(c.rank(), n, coherent), {n}), to = s.empty({n / ranks}, DType::f32);
-        eight_bit_reduce_scatter(s, c, from, Stored::plain(to));
+        EightBitSum(s, c, false).reduce_scatter(s, from, Stored::plain(to));
         const std::lock_guard lock(mutex);
         squares += squared_error(testing::values(to), wanted, c.rank() * (n / ranks));
       });
@@ -130,7 +130,7 @@ TEST(EightBitSum, AllReduceAddsOneRoundingAndGivesAllRanksTheSameBits) {
         comm::run_on_threads({.ranks = ranks}, [&](Communicator& c) {
           Stream s(Device::cpu);
           const Tensor x = testing::tensor_of(s, values_of(c.rank(), n, coherent), {n}, dtype);
-          eight_bit_all_reduce(s, c, x);
+          EightBitSum(s, c, false).all_reduce(s, x);
           const std::lock_guard lock(mutex);
           bytes.push_back(testing::bytes(x));
           if (dtype == DType::f32 && c.rank() == 0) relative = std::sqrt(squared_error(testing::values(x), wanted, 0) / wanted.energy);
@@ -144,17 +144,22 @@ TEST(EightBitSum, AllReduceAddsOneRoundingAndGivesAllRanksTheSameBits) {
 }
 
 // Codes that are sent as they are: the sum of encoded values equals that of the values that their encoding makes.
+Stored encoded(Stream& s, const Tensor& x) {
+  const std::int64_t n = x.count();
+  Stored codes{
+      .codes = s.empty({n}, DType::e4m3), .scales = s.empty(scales_shape(Storage::e4m3, n), DType::e8m0), .storage = Storage::e4m3};
+  ops::encode_stored(s, x, codes);
+  return codes;
+}
 TEST(EightBitSum, CodesAreNotEncodedAgain) {
   for (const std::int64_t n : {0, 1, 200, 1024}) {
     comm::run_on_threads({.ranks = 2}, [&](Communicator& c) {
       Stream s(Device::cpu);
       const Tensor x = testing::tensor_of(s, values_of(c.rank(), n, false), {n}), back = s.empty({n}, DType::f32);
-      const Stored codes{
-          .codes = s.empty({n}, DType::e4m3), .scales = s.empty(scales_shape(Storage::e4m3, n), DType::e8m0), .storage = Storage::e4m3};
-      ops::encode_stored(s, x, codes);
-      eight_bit_all_reduce(s, c, codes);
+      const Stored codes = encoded(s, x);
+      EightBitSum(s, c, false).all_reduce(s, codes);
       ops::decode_stored(s, codes, back);
-      eight_bit_all_reduce(s, c, x);
+      EightBitSum(s, c, false).all_reduce(s, x);
       EXPECT_EQ(testing::bytes(back), testing::bytes(x)) << n;
     });
   }
@@ -168,7 +173,7 @@ TEST(EightBitSum, SendsAQuarterOfTheBytesOfF32) {
     const Tensor x = s.zeros({n}, DType::f32);
     c.all_reduce(s, x, comm::Reduction::sum);
     const std::int64_t plain = c.traffic().bytes;
-    eight_bit_all_reduce(s, c, x);
+    EightBitSum(s, c, false).all_reduce(s, x);
     EXPECT_EQ(plain, 2 * 3 * n);
     EXPECT_EQ(c.traffic().bytes - plain, 2 * 3 * (n + n / 128) / 4);
   });
@@ -179,7 +184,7 @@ TEST(EightBitSum, NanReachesAllRanks) {
     Stream s(Device::cpu);
     const Tensor x = s.zeros({1000}, DType::f32);
     if (c.rank() == 1) x.f32()[700] = INFINITY;
-    eight_bit_all_reduce(s, c, x);
+    EightBitSum(s, c, false).all_reduce(s, x);
     EXPECT_TRUE(std::isnan(x.f32()[700]));
     EXPECT_EQ(x.f32()[699], 0);
   });
@@ -188,9 +193,44 @@ TEST(EightBitSum, NanReachesAllRanks) {
 TEST(EightBitSum, DryRunNeedsTheSameMemory) {
   comm::run_on_threads({.ranks = 2}, [](Communicator& c) {
     Stream real(Device::cpu), dry(Device::null);
-    for (Stream* s : {&real, &dry}) eight_bit_all_reduce(*s, c, s->zeros({1000}, DType::f32));
+    for (Stream* s : {&real, &dry}) EightBitSum(*s, c, false).all_reduce(*s, s->zeros({1000}, DType::f32));
     EXPECT_EQ(real.arena().peak().total, dry.arena().peak().total);
     EXPECT_EQ(c.traffic(comm::Collective::all_to_all).calls, 4);
+  });
+}
+
+// Chunks of 1,024 values and a side queue: the bits of one piece, for sizes with and without padding, and the memory of three chunks.
+TEST(EightBitSum, ChunksHaveTheBitsOfOnePiece) {
+  for (const std::int64_t n : {0, 5, 1536, 8 * 384, 9 * 1024 + 77})
+    for (const int ranks : {2, 3})
+      comm::run_on_threads({.ranks = ranks}, [&](Communicator& c) {
+        Stream s(Device::cpu);
+        EightBitSum whole(s, c, false), chunks(s, c, true, 1024);
+        const auto fresh = [&](std::int64_t count) { return testing::tensor_of(s, values_of(c.rank(), count, false), {count}); };
+        const Tensor a = fresh(n), b = fresh(n);
+        whole.all_reduce(s, a), chunks.all_reduce(s, b);
+        EXPECT_EQ(testing::bytes(a), testing::bytes(b)) << n;
+        const Stored codes[2] = {encoded(s, fresh(n)), encoded(s, fresh(n))};
+        whole.all_reduce(s, codes[0]), chunks.all_reduce(s, codes[1]);
+        EXPECT_EQ(testing::bytes(codes[0].codes), testing::bytes(codes[1].codes)) << n;
+        EXPECT_EQ(testing::bytes(codes[0].scales), testing::bytes(codes[1].scales)) << n;
+        const std::int64_t part = round_up(n, 128);
+        const Tensor from = fresh(ranks * part), wanted = s.empty({part}, DType::f32), own = from.rows(c.rank() * part, part);
+        whole.reduce_scatter(s, from, Stored::plain(wanted)), chunks.reduce_scatter(s, from, Stored::plain(own));
+        EXPECT_EQ(testing::bytes(own), testing::bytes(wanted)) << n << ", where the sums replace values";
+      });
+}
+
+TEST(EightBitSum, ThreeChunksAreInMemoryAtATime) {
+  comm::run_on_threads({.ranks = 2}, [](Communicator& c) {
+    Stream s(Device::null);
+    const std::int64_t n = 100 * 1024;
+    const Tensor x = s.zeros({n}, DType::bf16, Lifetime::run);
+    const std::size_t before = s.arena().peak().total;
+    EightBitSum(s, c, true, 1024).all_reduce(s, x);
+    const std::int64_t chunk = round_up(n / 8, 256), codes = chunk + round_up(chunk / 128, 256);
+    EXPECT_EQ(s.arena().peak().total - before, std::size_t(3 * 2 * codes));
+    EXPECT_EQ(c.traffic(comm::Collective::all_to_all).calls, 2 * 8) << "codes and scales of eight chunks";
   });
 }
 

@@ -6,7 +6,6 @@
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/stored/stored.hpp"
 #include "octet/ops/stored_sum/stored_sum.hpp"
-#include "octet/parallel/eight_bit_sum.hpp"
 
 namespace octet::parallel {
 namespace {
@@ -49,9 +48,9 @@ void clear_padding(Stream& stream, const nn::Bucket& b) {
 
 }  // namespace
 
-GradientSums::GradientSums(Stream& stream, comm::Communicator& ranks, const nn::Parameters& parameters, const CommConfig& config)
-    : ranks_(ranks), parameters_(parameters) {
-  if (config.overlap && stream.apart_from_host()) side_.emplace(stream);
+GradientSums::GradientSums(Stream& stream, Stream* side, comm::Communicator& ranks, const nn::Parameters& parameters,
+                           const CommConfig& config)
+    : ranks_(ranks), parameters_(parameters), side_(side), eight_bit_sum_(stream, ranks, side != nullptr) {
   for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
@@ -113,8 +112,8 @@ void GradientSums::join(Stream& stream) {
 void GradientSums::sum(Stream& stream, Part& part) {
   const nn::Bucket& b = *part.bucket;
   if (part.wire == Wire::e4m3 && b.gradients == Storage::e4m3)
-    return divides() ? eight_bit_reduce_scatter(stream, ranks_, b.gradient, own_part(b.gradient))
-                     : eight_bit_all_reduce(stream, ranks_, b.gradient);
+    return divides() ? eight_bit_sum_.reduce_scatter(stream, b.gradient, own_part(b.gradient))
+                     : eight_bit_sum_.all_reduce(stream, b.gradient);
   const DType type = travelling_type(part.wire, b.gradients);
   if (b.gradient.codes.dtype == type) return sum_values(stream, part, b.gradient.codes);
   const Scope scope(stream);
@@ -128,13 +127,13 @@ void GradientSums::sum_values(Stream& stream, Part& part, const Tensor& values) 
   if (part.shared) return part.shared->all_reduce(stream, ranks_, tensors_of(*part.bucket, values));
   // Scales per tensor need the sums of all of it.
   if (divides() && !scales_tensor(part.bucket->gradients)) return sum_own_part(stream, part, values);
-  if (part.wire == Wire::e4m3) return eight_bit_all_reduce(stream, ranks_, values);
+  if (part.wire == Wire::e4m3) return eight_bit_sum_.all_reduce(stream, values);
   ranks_.all_reduce(stream, values, comm::Reduction::sum);
 }
 
 void GradientSums::sum_own_part(Stream& stream, const Part& part, const Tensor& values) {
   const Stored own = own_part(Stored::plain(values));
-  if (part.wire == Wire::e4m3) return eight_bit_reduce_scatter(stream, ranks_, values, own);
+  if (part.wire == Wire::e4m3) return eight_bit_sum_.reduce_scatter(stream, values, own);
   ranks_.reduce_scatter(stream, values, own.codes, comm::Reduction::sum);
 }
 
@@ -158,7 +157,7 @@ void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
     values = stream.empty({b.count}, type, Lifetime::scratch, Category::workspace);
     ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
   }
-  if (part.wire == Wire::e4m3) eight_bit_reduce_scatter(stream, ranks_, values, Stored::plain(sums));
+  if (part.wire == Wire::e4m3) eight_bit_sum_.reduce_scatter(stream, values, Stored::plain(sums));
   else if (part.shared) part.shared->all_reduce(stream, ranks_, tensors_of(b, values));
   else ranks_.reduce_scatter(stream, values, own_part(Stored::plain(values)).codes, comm::Reduction::sum);
   if (part.wire != Wire::e4m3) ops::stored_sum(stream, {.parts = own_part(Stored::plain(values)), .sum = Stored::plain(sums)});

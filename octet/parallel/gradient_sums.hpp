@@ -1,13 +1,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <unordered_map>
 
 #include "octet/nn/parameters.hpp"
+#include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/parallel/shared_scale_sum.hpp"
-#include "octet/tensor/point.hpp"
 
 namespace octet::parallel {
 
@@ -24,11 +23,11 @@ namespace octet::parallel {
 /// Where format and storage differ, the bucket is converted in scratch; sums go back to the storage, rounded to nearest even. Vectors
 /// always travel in their own type. Buckets and communicator must outlive this.
 ///
-/// On a GPU, with CommConfig::overlap, exchanges are work of a side queue, beside backward of the next buckets. join() ends them.
+/// With a side queue exchanges are its work, beside backward of the next buckets. join() ends them.
 class GradientSums final : public GradientListener {
  public:
-  /// Listens to the gradients of all parameters.
-  GradientSums(Stream&, comm::Communicator&, const nn::Parameters&, const CommConfig&);
+  /// Listens to the gradients of all parameters. side: a side queue of the stream for exchanges, which must outlive this; or null.
+  GradientSums(Stream&, Stream* side, comm::Communicator&, const nn::Parameters&, const CommConfig&);
   ~GradientSums() override;
 
   /// The place of a micro-batch in its step.
@@ -74,7 +73,8 @@ class GradientSums final : public GradientListener {
   std::vector<Part> parts_;
   std::unordered_map<const Gradient*, std::size_t> part_of_;
   MicroBatch micro_batch_;
-  std::optional<Stream> side_;  // where exchanges overlap
+  Stream* side_;
+  EightBitSum eight_bit_sum_;
   struct Exchange {
     bool begun = false;  // in this micro-batch
     Point end;           // of the last one

@@ -4,12 +4,14 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 #include "octet/base/clock.hpp"
 #include "octet/comm/nccl/nccl.hpp"
 #include "octet/comm/rendezvous/place.hpp"
 #include "octet/comm/rendezvous/rendezvous.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
+#include "octet/tensor/replay.hpp"
 
 namespace octet {
 namespace {
@@ -78,7 +80,7 @@ void check_collectives(Stream& s, Communicator& c) {
 void check_eight_bits(Stream& s, Communicator& c) {
   const std::int64_t n = 1'000'003;
   const Tensor x = filled(s, c.rank(), n);
-  parallel::eight_bit_all_reduce(s, c, x);
+  parallel::EightBitSum(s, c, false).all_reduce(s, x);
   c.finish(s);
   const HostCopy host(s, x);
   double error = 0, energy = 0;
@@ -89,6 +91,23 @@ void check_eight_bits(Stream& s, Communicator& c) {
   }
   if (c.rank() == 0) std::printf("8-bit sum: relative error %.4f\n", std::sqrt(error / energy));
   expect(std::sqrt(error / energy) < 0.045, "the error of the 8-bit sum");
+}
+
+// Chunks on a side queue, also in a recorded graph: the bits of one piece.
+void check_chunks(Stream& s, Communicator& c) {
+  const std::int64_t n = 1'000'003;
+  const Scope scope(s);
+  const Tensor whole = filled(s, c.rank(), n), chunks = s.empty({n}, DType::f32);
+  parallel::EightBitSum(s, c, false).all_reduce(s, whole);
+  parallel::EightBitSum sum(s, c, true, 1 << 16);
+  Replay replay;
+  for (int i = 0; i < 5; ++i) {
+    copy(s, filled(s, c.rank(), n), chunks);
+    replay.run(s, {}, [&] { sum.all_reduce(s, chunks); });
+    c.finish(s);
+    const HostCopy wanted(s, whole), got(s, chunks);
+    expect(std::memcmp(wanted.as<float>(), got.as<float>(), std::size_t(n) * sizeof(float)) == 0, "chunks of the 8-bit sum");
+  }
 }
 
 template <class F>
@@ -104,14 +123,20 @@ double seconds_of(Stream& s, Communicator& c, const F& f) {
   return best;
 }
 
+double seconds_in_8_bits(Stream& s, Communicator& c, const Tensor& x, bool overlap) {
+  parallel::EightBitSum sum(s, c, overlap);
+  return seconds_of(s, c, [&] { sum.all_reduce(s, x); });
+}
+
 void measure(Stream& s, Communicator& c) {
   for (const std::int64_t mib : {16, 256, 1024}) {
     const Scope scope(s);
     const Tensor x = s.zeros({mib << 19}, DType::bf16);
     const double plain = seconds_of(s, c, [&] { c.all_reduce(s, x, Reduction::sum); });
-    const double coded = seconds_of(s, c, [&] { parallel::eight_bit_all_reduce(s, c, x); });
+    const double coded = seconds_in_8_bits(s, c, x, false), overlapped = seconds_in_8_bits(s, c, x, true);
     if (c.rank() == 0)
-      std::printf("%lld MiB of BF16: NCCL %.3f ms, 8 bits %.3f ms, %.2fx\n", (long long)(mib), plain * 1e3, coded * 1e3, plain / coded);
+      std::printf("%lld MiB of BF16: NCCL %.3f ms, 8 bits %.3f ms, %.2fx, overlapped %.3f ms, %.2fx\n", (long long)(mib), plain * 1e3,
+                  coded * 1e3, plain / coded, overlapped * 1e3, plain / overlapped);
   }
 }
 
@@ -137,7 +162,7 @@ int run(bool lost) {
   const auto c = comm::connect_nccl(p.rank, p.size, id, lost ? 5 : 60);
   Stream s(Device::cuda, {.device = Device::cuda});
   if (lost) return lose_a_rank(s, *c);
-  check_collectives(s, *c), check_eight_bits(s, *c), measure(s, *c);
+  check_collectives(s, *c), check_eight_bits(s, *c), check_chunks(s, *c), measure(s, *c);
   c->barrier(s);
   if (p.rank == 0) std::printf(failures == 0 ? "all right\n" : "%d failures\n", failures);
   return failures == 0 ? 0 : 1;

@@ -94,6 +94,8 @@ class NcclCommunicator final : public Communicator {
 
  private:
   void run(Stream&, const Call&, const Call* second) override;
+  void begin_group(Stream&) override;
+  void end_group(Stream&) override;
   ncclResult_t start(Stream&, const Call&, const Call* second);
   ncclResult_t start_all_to_all(Stream&, const Call&);
   void start_barrier(Stream&, const Call&);
@@ -163,6 +165,15 @@ void NcclCommunicator::run(Stream& stream, const Call& call, const Call* second)
   if (stream.device() == Device::null) return;
   last_ = call;
   if (call.whole().count() > 0 || second != nullptr) require(call, start(stream, call, second));
+}
+
+void NcclCommunicator::begin_group(Stream& stream) {
+  if (stream.device() == Device::cuda && comm_ != nullptr) nccl().begin_group();
+}
+
+// Calls of a group begin here.
+void NcclCommunicator::end_group(Stream& stream) {
+  if (stream.device() == Device::cuda && comm_ != nullptr) require(last_, nccl().end_group());
 }
 
 // Errors of the library come before those of the queue, whose kernels wait for the lost rank.

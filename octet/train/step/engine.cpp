@@ -66,7 +66,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
     loss_scale.emplace(stream, c.loss_scale, scaling == optim::LossScaleConfig::Mode::fixed);
   if (c.average) average.emplace(stream, parameters);
   if (c.optimizer && ranks_->size() > 1) {
-    gradient_sums.emplace(stream, *ranks_, parameters, c.comm);
+    if (c.comm.overlap && stream.apart_from_host()) exchanges.emplace(stream);
+    gradient_sums.emplace(stream, exchanges ? &*exchanges : nullptr, *ranks_, parameters, c.comm);
     if (parameters.share().masters) divided_weights.emplace(*ranks_, parameters);
     if (parameters.share().weights) {
       require_dividable(c, *model, precision.activations());
@@ -83,6 +84,10 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
 void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_batch) {
   parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{});
   if (gradient_sums) gradient_sums->begin_micro_batch(micro_batch);
+}
+
+void Engine::end_micro_batch() {
+  if (gradient_sums) gradient_sums->join(stream);
 }
 
 std::vector<float> Engine::flat_gradients() {

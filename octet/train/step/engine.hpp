@@ -43,6 +43,7 @@ class Engine {
   std::optional<optim::AdamW> optimizer;
   std::optional<optim::LossScale> loss_scale;
   std::optional<WeightAverage> average;
+  std::optional<Stream> exchanges;                          // of several ranks whose exchanges overlap: the side queue of these
   std::optional<parallel::GradientSums> gradient_sums;      // of several ranks
   std::optional<parallel::DividedWeights> divided_weights;  // from stage 1 of ZeRO on
   Replay micro_steps;                                       // forward and backward of a micro-batch
@@ -58,6 +59,8 @@ class Engine {
   comm::Communicator& ranks() { return *ranks_; }
   /// Before forward and backward of each micro-batch of training.
   void begin_micro_batch(const parallel::GradientSums::MicroBatch&);
+  /// After them, as a part of the same recording.
+  void end_micro_batch();
   /// A number that differs where the work of micro-batches does, by their places.
   std::int64_t form_of(const parallel::GradientSums::MicroBatch& m) const {
     return gradient_sums ? 1 + m.first + 2 * m.last + 4 * m.exchanges : 0;

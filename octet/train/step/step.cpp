@@ -102,7 +102,7 @@ void StepRunner::run_micro_batch(const data::Batch& batch, const MicroBatch& m) 
   e.micro_steps.run(e.stream, {batch.rows, batch.length, m.tokens, m.measured, e.form_of(m.place)}, [&] {
     e.model->forward(e.stream, on_device, pass, e.loss_sums(), e.loss_factor(m.tokens));
     e.model->backward(e.stream, on_device, pass);
-    if (e.gradient_sums) e.gradient_sums->join(e.stream);
+    e.end_micro_batch();
   });
 }
 
