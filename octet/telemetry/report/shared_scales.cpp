@@ -89,13 +89,15 @@ void write_shared_scales(Markup& m, const Study& study) {
   m.element("h3", "Gradients that travel with one shared scale per tensor");
   write_table(m, study);
   const auto grid = m.in("div", {{"class", "grid thirds"}});
-  draw_values(m, study, {.title = "Factor mu", .note = "It leaves room for sums; it is halved where too many of them saturate. ", .y_label = "mu"},
+  draw_values(m, study,
+              {.title = "Factor mu", .note = "It leaves room for sums; it is halved where too many of them saturate. ", .y_label = "mu"},
               &SharedScalesEvent::mu, 1);
   draw_values(m, study, {.title = "Overflow", .note = "Sums that have the largest code. ", .y_label = "share of the sums", .unit = " %"},
               &SharedScalesEvent::overflow, 100);
-  draw_values(m, study,
-              {.title = "Underflow", .note = "Values that were sent as 0 although they are not. ", .y_label = "share of the values", .unit = " %"},
-              &SharedScalesEvent::underflow, 100);
+  draw_values(
+      m, study,
+      {.title = "Underflow", .note = "Values that were sent as 0 although they are not. ", .y_label = "share of the values", .unit = " %"},
+      &SharedScalesEvent::underflow, 100);
 }
 
 }  // namespace octet::telemetry::report
