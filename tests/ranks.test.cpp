@@ -167,6 +167,33 @@ TEST_F(ProgramOverMpi, HasTheBitsOfThreads) {
   expect_same();
 }
 
+// Two hosts, each with files of its own under the same names.
+TEST_F(ProgramOverMpi, RefusesAnotherModelFolderOnARank) {
+  ASSERT_EQ(octet("train run.toml --quiet --name first --steps 1").code, 0);
+  const auto run = [&](const auto& change) {
+    const std::string line = "train run.toml --quiet --name cut --steps 2 --set model.init=model", other = scratch.at("other");
+    fs::remove_all(other), fs::remove_all(scratch.at("model")), fs::remove_all(scratch.at("runs/cut"));
+    fs::copy(scratch.at("runs/first/weights"), scratch.at("model"), fs::copy_options::recursive);
+    fs::create_directory(other);
+    for (const char* name : {"run.toml", "data", "model"}) fs::copy(scratch.at(name), other + "/" + name, fs::copy_options::recursive);
+    change(other + "/model");
+    RankProcesses ranks(1, line + " : -wdir " + other + " -n 1 " + OCTET_PROGRAM + " " + line, scratch.folder(), scratch.at("err"));
+    return ranks.mpirun().end();
+  };
+  EXPECT_EQ(run([](const std::string&) {}), 0) << errors();
+  const int code = run([](const std::string& model) {
+    std::string weights = bytes_of(model + "/model.safetensors");
+    weights[weights.size() - 100] ^= 1;
+    std::ofstream(model + "/model.safetensors", std::ios::binary) << weights;
+    std::ofstream(model + "/config.json", std::ios::app) << "\n";
+  });
+  EXPECT_EQ(code, int(ExitCode::usage)) << errors();
+  EXPECT_TRUE(has(errors(), "octet: ranks of one run must be alike: the checksum of config.json and tokenizer files of rank 1 is ") &&
+              has(errors(), "; the checksum of the weights in model.init of rank 1 is "))
+      << errors();
+  EXPECT_FALSE(fs::exists(scratch.at("runs/cut")));
+}
+
 TEST_F(ProgramOverMpi, ASignalToOneRankStopsAllAfterOneStep) {
   whole_run(2);
   {

@@ -104,4 +104,23 @@ std::vector<std::string_view> TensorFolder::names() const {
   return out;
 }
 
+data::Checksum checksum_of(const TensorFolder& folder) {
+  std::vector<TensorView> tensors;
+  for (const std::string_view name : folder.names()) tensors.push_back(folder.tensor(name));
+  std::vector<data::Checksum> sums(tensors.size());
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 1)
+#endif
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    sums[i] = data::checksum_of({reinterpret_cast<const char*>(tensors[i].bytes.data()), tensors[i].bytes.size()});
+  std::string listed;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const TensorView& t = tensors[i];
+    listed += format("{}\n{}", t.name, name(t.dtype));
+    for (const std::int64_t d : t.shape) listed += format(" {}", d);
+    listed += format("\n{}\n", to_text(sums[i]));
+  }
+  return data::checksum_of(listed);
+}
+
 }  // namespace octet::io

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "octet/base/checksum.hpp"
 #include "octet/io/safetensors_file.hpp"
 
 namespace octet::io {
@@ -39,5 +40,9 @@ class TensorFolder {
   std::vector<SafetensorsFile> files_;
   std::vector<std::pair<std::string_view, std::uint32_t>> names_;  // sorted; index into files_
 };
+
+/// XXH3-128 of names, types, shapes and bytes of all tensors, in the order of names. The division into files does not enter. Reads every
+/// byte, tensors in parallel. Throws DataError when a file has changed since it was opened.
+data::Checksum checksum_of(const TensorFolder&);
 
 }  // namespace octet::io

@@ -59,6 +59,23 @@ TEST_F(Folder, ASingleFileNeedsNoIndexAndAMissingTensorNamesTheNearest) {
                 "\"model.embed_tokens.weight\"; fetch them again");
 }
 
+TEST_F(Folder, ItsChecksumIsThatOfItsTensorsInAnyFiles) {
+  const auto sum = [&] { return to_text(checksum_of(TensorFolder::open(scratch.folder()))); };
+  map(R"("a":"one.safetensors","b":"two.safetensors")");
+  const std::string divided = sum();
+  const auto together = [&](const char* second, std::vector<std::int64_t> shape, char fill) {
+    const Scratch other;
+    SafetensorsWriter writer(other.at("model.safetensors"), {{"a", StoredDType::u8, {4}}, {second, StoredDType::u8, shape}});
+    writer.append("a", filled(4, 'a')), writer.append(second, filled(4, fill));
+    writer.commit();
+    return to_text(checksum_of(TensorFolder::open(other.folder())));
+  };
+  EXPECT_EQ(together("b", {4}, 'b'), divided);
+  EXPECT_NE(together("b", {4}, 'c'), divided) << "another value";
+  EXPECT_NE(together("b", {2, 2}, 'b'), divided) << "another shape";
+  EXPECT_NE(together("c", {4}, 'b'), divided) << "another name";
+}
+
 TEST_F(Folder, AFolderWithoutWeightsOrWithTwoKindsIsRefused) {
   refuses("must hold model.safetensors or model.safetensors.index.json, it holds neither");
   write_file(scratch.at("pytorch_model.bin"), "PK");

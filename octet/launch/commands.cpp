@@ -14,9 +14,9 @@ namespace octet::launch {
 namespace {
 
 // The part that all ways share. Ranks do not see the step of a batch system around this launcher.
-Start common(const Plan& plan, const std::vector<std::string>& words, const std::string& folder) {
+Start common(const Plan& plan, const std::string& folder) {
   Start s{.program = this_program, .words = {"launch"}, .removed = {"SLURM_STEP_ID"}, .own_group = true};
-  s.words.insert(s.words.end(), words.begin(), words.end());
+  s.words.insert(s.words.end(), plan.words.begin(), plan.words.end());
   s.variables.emplace_back(RankFolder::variable, folder);
   if (!plan.logs.empty()) s.variables.emplace_back(log_variable, plan.logs);
   return s;
@@ -56,8 +56,8 @@ Start of_mpirun(const Plan& plan, Start s, const std::string& folder) {
 
 }  // namespace
 
-std::vector<Start> commands(const Plan& plan, const std::vector<std::string>& words, const std::string& folder, int port) {
-  Start s = common(plan, words, folder);
+std::vector<Start> commands(const Plan& plan, const std::string& folder, int port) {
+  Start s = common(plan, folder);
   if (plan.choice.way == Way::threads) {
     hide_gpus(plan, s);
     s.variables.emplace_back("OCTET_THREAD_RANKS", std::to_string(plan.choice.ranks));

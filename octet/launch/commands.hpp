@@ -5,9 +5,9 @@
 
 namespace octet::launch {
 
-/// The processes that together run the ranks of a plan with these words: one per GPU, mpirun, or one process with threads.
+/// The processes that together run the ranks of a plan: one per GPU, mpirun, or one process with threads.
 /// `folder`: of RankFolder. `port`: for the ranks' rendezvous on this host.
-std::vector<Start> commands(const Plan&, const std::vector<std::string>& words, const std::string& folder, int port);
+std::vector<Start> commands(const Plan&, const std::string& folder, int port);
 
 /// The ranks that tell their ends: one for threads of one process.
 int told_ranks(const Choice&);

@@ -28,7 +28,7 @@ TEST(Commands, AProcessPerGpuWithTorchrunsVariables) {
   ::unsetenv("OMP_NUM_THREADS");
   Plan p = plan(Way::gpus, 2);
   p.logs = "/logs";
-  const std::vector<Start> starts = commands(p, p.words, "/folder", 29500);
+  const std::vector<Start> starts = commands(p, "/folder", 29500);
   ASSERT_EQ(starts.size(), 2u);
   EXPECT_EQ(told_ranks(p.choice), 2);
   for (int rank = 0; rank < 2; ++rank) {
@@ -50,7 +50,7 @@ TEST(Commands, AProcessPerGpuWithTorchrunsVariables) {
 
 TEST(Commands, MpirunOnOneHostWithMoreRanksThanProcessors) {
   const Plan p = plan(Way::mpi, 5);
-  const std::vector<Start> starts = commands(p, p.words, "/folder", 0);
+  const std::vector<Start> starts = commands(p, "/folder", 0);
   ASSERT_EQ(starts.size(), 1u);
   EXPECT_EQ(told_ranks(p.choice), 5);
   EXPECT_EQ(starts[0].program, "/usr/bin/mpirun");
@@ -63,7 +63,7 @@ TEST(Commands, MpirunOnOneHostWithMoreRanksThanProcessors) {
 
 TEST(Commands, ThreadsKeepAllProcessors) {
   const Plan p = plan(Way::threads, 3);
-  const std::vector<Start> starts = commands(p, p.words, "/folder", 0);
+  const std::vector<Start> starts = commands(p, "/folder", 0);
   ASSERT_EQ(starts.size(), 1u);
   EXPECT_EQ(told_ranks(p.choice), 1);
   EXPECT_EQ(variable(starts[0], "OCTET_THREAD_RANKS"), "3");
@@ -72,7 +72,7 @@ TEST(Commands, ThreadsKeepAllProcessors) {
 
 TEST(Commands, ANumberOfThreadsThatTheUserSetIsThatOfARank) {
   ::setenv("OMP_NUM_THREADS", "7", 1);
-  EXPECT_EQ(variable(commands(plan(Way::mpi, 2), {}, "", 0)[0], "OMP_NUM_THREADS"), "(unset)") << "it is inherited";
+  EXPECT_EQ(variable(commands(plan(Way::mpi, 2), "", 0)[0], "OMP_NUM_THREADS"), "(unset)") << "it is inherited";
   ::unsetenv("OMP_NUM_THREADS");
 }
 

@@ -8,6 +8,7 @@
 #include "octet/base/log.hpp"
 #include "octet/base/path.hpp"
 #include "octet/launch/commands.hpp"
+#include "octet/launch/fewer_ranks.hpp"
 #include "octet/launch/supervisor.hpp"
 
 namespace octet::launch {
@@ -25,8 +26,15 @@ void say_way(const Plan& plan) {
   say(format("{} ranks on CPUs, threads of one process: {}", c.ranks, c.why));
 }
 
-// The last lines but one, which the sentence about the rank has.
+// The standard error of rank 0, which it has shown.
+std::string shown_by(const std::vector<RankEnd>& ends) {
+  const auto first = std::find_if(ends.begin(), ends.end(), [](const RankEnd& e) { return e.rank == 0; });
+  return first == ends.end() ? "" : first->tail;
+}
+
+// The last lines but one, which the sentence about the rank has. Rank 0 has shown its own.
 void say_tail(const RankEnd& e) {
+  if (e.rank == 0) return;
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < e.tail.size();) {
     const std::size_t end = std::min(e.tail.find('\n', at), e.tail.size());
@@ -47,7 +55,7 @@ void say_others(const std::vector<RankEnd>& ends, const RankEnd& first) {
     ++count;
   }
   for (const auto& [key, reason] : reasons)
-    say(sentence(reason.second) + (reason.first > 1 ? format(" ({} more ranks: the same)", reason.first - 1) : ""));
+    say(sentence(reason.second, shown_by(ends)) + (reason.first > 1 ? format(" ({} more ranks: the same)", reason.first - 1) : ""));
 }
 
 RankEnd require_told(const Plan& plan, const Ended& ended) {
@@ -60,10 +68,34 @@ RankEnd require_told(const Plan& plan, const Ended& ended) {
   return c.value_or(RankEnd{});
 }
 
-Ended run_once(const Plan& plan, const std::vector<std::string>& words, const std::string& folder) {
+void say_failures(const std::vector<RankEnd>& ends, const RankEnd& first) {
+  say(sentence(first, shown_by(ends)));
+  say_tail(first);
+  say_others(ends, first);
+}
+
+// The folder of the run that the ranks had begun, or "".
+std::string noted_run(const std::string& folder) {
+  const std::string note = RankFolder(folder).run_note();
+  return exists(note) ? read_file(note, 4096) : "";
+}
+
+void leave_out(Plan& plan, int rank, const std::string& run) {
+  const std::string lost = format("rank {} was lost in two starts in a row", rank);
+  const auto fewer = without(plan, rank, run);
+  if (!fewer) {
+    if (run.empty()) return say(lost + ", but no run has begun that fewer ranks could resume");
+    return say(
+        format("{}, but no number of ranks from {} to {} can share a step of the run", lost, plan.fewest_ranks, plan.choice.ranks - 1));
+  }
+  plan = *fewer;
+  say(format("{} and is left out: the run continues on {} {}", lost, plan.choice.ranks, plan.choice.ranks == 1 ? "rank" : "ranks"));
+}
+
+Ended run_once(const Plan& plan, const std::string& folder) {
   const int port = plan.choice.way == Way::gpus ? free_port() : 0;
   Supervisor supervisor(RankFolder(folder), told_ranks(plan.choice), plan.grace_seconds);
-  return supervisor.run(commands(plan, words, folder, port));
+  return supervisor.run(commands(plan, folder, port));
 }
 
 std::string left(int restarts) { return restarts == 1 ? "1 restart is left" : format("{} restarts are left", restarts); }
@@ -84,26 +116,28 @@ std::vector<std::string> resumed(std::vector<std::string> words, const std::stri
   return words;
 }
 
-int launch(const Plan& plan) {
+int launch(const Plan& given) {
+  Plan plan = given;
   say_way(plan);
-  std::vector<std::string> words = plan.words;
+  std::optional<int> lost_before;
+  std::string run;  // that has begun, in this start or an earlier one
   for (int restarts = plan.restarts;; --restarts) {
     const TemporaryFolder folder;
-    const Ended ended = run_once(plan, words, folder.path());
+    const Ended ended = run_once(plan, folder.path());
     const RankEnd first = require_told(plan, ended);
-    if (first.failed()) {
-      say(sentence(first)), say_tail(first);
-      say_others(ended.ranks, first);
-    }
-    if (!first.failed() || !may_succeed_again(first) || ended.stopped || plan.restarts == 0) return first.status();
+    if (first.failed()) say_failures(ended.ranks, first);
+    const std::optional<int> lost = lost_rank(ended.ranks);
+    const bool gone = plan.fewest_ranks > 0 && lost && lost == lost_before;
+    if (!first.failed() || !(gone || may_succeed_again(first)) || ended.stopped || plan.restarts == 0) return first.status();
     if (restarts == 0) {
       say("no restart is left");
       return first.status();
     }
-    const std::string note = RankFolder(folder.path()).run_note();
-    const std::string run = exists(note) ? read_file(note, 4096) : "";
-    if (!run.empty()) words = resumed(words, run);
-    say(format("starting again{}; {} after this", run.empty() || words[0] != "train" ? "" : ", resuming " + run, left(restarts - 1)));
+    if (const std::string noted = noted_run(folder.path()); !noted.empty()) run = noted;
+    if (!run.empty()) plan.words = resumed(plan.words, run);
+    if (gone) leave_out(plan, *lost, run);
+    lost_before = gone ? std::nullopt : lost;
+    say(format("starting again{}; {} after this", run.empty() || plan.words[0] != "train" ? "" : ", resuming " + run, left(restarts - 1)));
   }
 }
 

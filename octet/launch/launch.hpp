@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,10 @@ struct Plan {
   Machine machine;
   std::string logs;           // folder for the output of ranks other than 0, as an absolute path; "": none
   int restarts = 0;           // starts after a failure that may not happen again
+  int fewest_ranks = 0;       // of a restart; 0: restarts have all ranks
   double grace_seconds = 10;  // that the other ranks have after SIGTERM, once one has failed
+  // The words that continue the run in a folder on another number of ranks; none if these ranks cannot.
+  std::function<std::optional<std::vector<std::string>>(std::vector<std::string> words, const std::string& run, int ranks)> on_ranks{};
 };
 
 /// Starts the ranks and waits for them; returns the exit code of this program.
@@ -24,8 +29,8 @@ struct Plan {
 /// - The result is that of cause(): 0, an exit code of base/error.hpp, or 128 + the number of the signal that killed a rank. One line
 ///   names the rank and the reason, and the last lines of its standard error follow, unless it is rank 0, which has shown them.
 /// - After a lost peer or a killed rank it starts again while restarts are left, unless a signal asked to stop. `train` then resumes the
-/// run
-///   that it had begun (note_run_folder()) from its newest checkpoint.
+///   run that it had begun (note_run_folder()) from its newest checkpoint.
+/// - A rank that is lost in two starts in a row counts as gone: with Plan::fewest_ranks the next start leaves it out (fewer_ranks.hpp).
 /// - If this process is killed, the system kills the ranks.
 ///
 /// Throws DeviceError if processes cannot be started, IoError for the folders.

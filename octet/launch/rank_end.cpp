@@ -39,10 +39,11 @@ RankEnd rank_end_of(int rank, const std::string& text) {
   return e;
 }
 
-std::string sentence(const RankEnd& e) {
+std::string sentence(const RankEnd& e, const std::string& shown) {
   if (e.signal > 0) return format("rank {} was killed by signal {}{}", e.rank, e.signal, signal_name(e.signal));
   const std::string line = last_line(e.tail);
-  return format("rank {} ended with exit code {}{}{}", e.rank, e.code, line.empty() ? "" : ": ", line);
+  const bool told = line.empty() || ("\n" + shown + "\n").find("\n" + line + "\n") != std::string::npos;
+  return format("rank {} ended with exit code {}{}{}", e.rank, e.code, told ? "" : ": ", told ? "" : line);
 }
 
 std::optional<RankEnd> cause(std::vector<RankEnd> ends) {

@@ -26,8 +26,9 @@ struct RankEnd {
 std::string to_file(const RankEnd&);
 RankEnd rank_end_of(int rank, const std::string& text);
 
-/// "rank 2 was killed by signal 9 (SIGKILL)", "rank 1 ended with exit code 64: <its last line>".
-std::string sentence(const RankEnd&);
+/// "rank 2 was killed by signal 9 (SIGKILL)", "rank 1 ended with exit code 64: <its last line>", without a line that is among those of
+/// `shown`.
+std::string sentence(const RankEnd&, const std::string& shown = "");
 
 /// The end that decides the launcher's exit code: the first failure in time. If that one only lost a peer, the first later failure by
 /// another exit code, or by a signal that does not stem from ending the others (SIGTERM, SIGKILL). Without a failure, the first end whose

@@ -59,6 +59,8 @@ TEST(RankEnd, TheSentenceNamesRankReasonAndLastLine) {
   RankEnd e = exited(3, 64, 0);
   e.tail = "a warning\noctet: no\n\n";
   EXPECT_EQ(sentence(e), "rank 3 ended with exit code 64: octet: no");
+  EXPECT_EQ(sentence(e, "another line\noctet: no\n"), "rank 3 ended with exit code 64") << "rank 0 has shown it";
+  EXPECT_EQ(sentence(e, "octet: no, not yet\n"), "rank 3 ended with exit code 64: octet: no");
   EXPECT_EQ(sentence(killed(2, SIGKILL, 0)), "rank 2 was killed by signal 9 (SIGKILL)");
 }
 

@@ -76,6 +76,12 @@ void write_companions(const std::string& folder, const Companions& companions) {
   for (const auto& file : companions.files) write_file(folder + "/" + file.name, file.text);
 }
 
+data::Checksum checksum_of(const Companions& companions) {
+  std::string listed = to_text(data::checksum_of(companions.config));
+  for (const Companions::File& file : companions.files) listed += format("\n{} {}", to_text(data::checksum_of(file.text)), file.name);
+  return data::checksum_of(listed);
+}
+
 DType weights_dtype(const Companions& companions) {
   if (companions.config.empty()) return DType::f32;
   const json::Value config = parsed(companions.config);

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "octet/base/checksum.hpp"
 #include "octet/json/text.hpp"
 #include "octet/tensor/dtype.hpp"
 
@@ -35,6 +36,9 @@ bool is_companion(std::string_view name);
 Companions read_companions(const std::string& folder);
 /// Writes them into a folder that exists. Throws IoError.
 void write_companions(const std::string& folder, const Companions&);
+
+/// XXH3-128 of the names and texts of all files.
+data::Checksum checksum_of(const Companions&);
 
 /// The type of a model's weights by config.json: BF16 where it says so; F32 for any other or none, since F32 holds F16 exactly.
 DType weights_dtype(const Companions&);

@@ -208,6 +208,24 @@ std::vector<float> GradientSums::gathered_values(Stream& stream) {
   return out;
 }
 
+std::vector<std::string> GradientSums::scaled_tensors() const {
+  std::vector<std::string> out;
+  for (const Part& part : parts_)
+    for (std::size_t i = 0; part.shared && i < part.bucket->parameters.size(); ++i)
+      if (part.shared->scales(i)) out.push_back(part.bucket->parameters[i]->path);
+  return out;
+}
+
+std::vector<ScaleUse> GradientSums::scale_uses(Stream& stream) const {
+  std::vector<ScaleUse> out;
+  for (const Part& part : parts_) {
+    if (!part.shared) continue;
+    const std::vector<ScaleUse> uses = part.shared->uses(stream);
+    out.insert(out.end(), uses.begin(), uses.end());
+  }
+  return out;
+}
+
 void GradientSums::visit_state(StateVisitor& visitor) {
   for (Part& part : parts_) {
     const std::string& path = part.bucket->parameters.front()->path;

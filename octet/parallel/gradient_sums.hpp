@@ -45,6 +45,11 @@ class GradientSums final : public GradientListener {
   /// All sums of this step as one row, in the order of the parameters' list. All ranks call it.
   std::vector<float> gathered_values(Stream&);
 
+  /// Paths of the tensors whose sums have one shared scale, in the order of scale_uses(). Empty for other formats.
+  std::vector<std::string> scaled_tensors() const;
+  /// Of each, in the last exchange: a step has one, or one per micro-batch where sums are divided. Waits for the stream.
+  std::vector<ScaleUse> scale_uses(Stream&) const;
+
   /// The factors mu, where there are some.
   void visit_state(StateVisitor&);
 

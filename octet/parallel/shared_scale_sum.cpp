@@ -18,7 +18,7 @@ Stored codes_of(const Tensor& codes, const Tensor& scales) { return {.codes = co
 }  // namespace
 
 SharedScaleSum::SharedScaleSum(Stream& stream, int ranks, std::vector<std::int64_t> values, SumRoom room)
-    : values_(std::move(values)), growth_(growth_of(room)) {
+    : ranks_(ranks), values_(std::move(values)), growth_(growth_of(room)) {
   const std::int64_t n = std::int64_t(values_.size());
   const auto table = [&](Shape shape, DType dtype) { return stream.zeros(shape, dtype, Lifetime::run, Category::quantizer_state); };
   mu_ = table({n}, DType::f32), amax_ = table({n}, DType::f32), scales_ = table({n, 2}, DType::f32), unit_ = table({2}, DType::f32);
@@ -42,8 +42,8 @@ void SharedScaleSum::all_reduce(Stream& stream, comm::Communicator& comm, std::s
   ops::common_scales(stream, amax_, mu_, scales_);
   clear(stream, overflow_), clear(stream, underflow_);
   for (std::size_t t = 0; t < x.size(); ++t) {
-    if (values_[t] < fewest_values) comm.all_reduce(stream, x[t], comm::Reduction::sum);
-    else reduce_tensor(stream, comm, t, x[t].reshaped({values_[t]}));
+    if (scales(t)) reduce_tensor(stream, comm, t, x[t].reshaped({values_[t]}));
+    else comm.all_reduce(stream, x[t], comm::Reduction::sum);
   }
   comm.all_reduce(stream, overflow_, comm::Reduction::sum);
   comm.all_reduce(stream, underflow_, comm::Reduction::sum);
@@ -63,6 +63,19 @@ void SharedScaleSum::reduce_tensor(Stream& stream, comm::Communicator& comm, std
   ops::stored_sum(stream, {.parts = codes_of(parts, unit_), .sum = codes_of(own, unit_), .counts = row(overflow_)});
   comm.all_gather(stream, own, codes);
   ops::stored_sum(stream, {.parts = sent, .sum = values});
+}
+
+std::vector<ScaleUse> SharedScaleSum::uses(Stream& stream) const {
+  const HostCopy mu(stream, mu_), overflow(stream, overflow_), underflow(stream, underflow_);
+  std::vector<ScaleUse> out;
+  for (std::size_t t = 0; t < values_.size(); ++t) {
+    if (!scales(t)) continue;
+    const double count = double(values_[t]);
+    out.push_back({.mu = mu.as<float>()[t],
+                   .overflow = double(overflow.as<std::int64_t>()[2 * t]) / count,
+                   .underflow = double(underflow.as<std::int64_t>()[2 * t + 1]) / count / ranks_});
+  }
+  return out;
 }
 
 void SharedScaleSum::visit_state(StateVisitor& visitor) { visitor.optional("mu", mu_); }

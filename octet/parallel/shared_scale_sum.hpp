@@ -21,6 +21,13 @@ constexpr std::string_view name(SumRoom r) {
   return names[std::size_t(r)];
 }
 
+/// The use of one tensor's shared scale in an exchange.
+struct ScaleUse {
+  double mu = 1;         // of the next exchange
+  double overflow = 0;   // share of the sums that have the largest code
+  double underflow = 0;  // share of all ranks' values that were sent as 0 although they are not
+};
+
 /// Sums over ranks in E4M3 with one shared scale per tensor, as FP8-LM has published it, for comparison with parallel/eight_bit_sum.hpp:
 ///   s = the least of the ranks' scales, from the largest of their maxima;   code = E4M3(mu s x)
 ///   the owner of a share adds codes in FP32 in the order of ranks;   sum = E4M3 of that, saturated;   x = sum / (mu s)
@@ -44,11 +51,17 @@ class SharedScaleSum {
   /// The same: [t, 1] values other than 0 that were sent as 0.
   const Tensor& underflow() const { return underflow_; }
 
+  /// Whether tensor t travels in 8 bits.
+  bool scales(std::size_t t) const { return values_[t] >= fewest_values; }
+  /// Of each tensor that travels in 8 bits, in the last all_reduce(): the same on every rank. Waits for the stream.
+  std::vector<ScaleUse> uses(Stream&) const;
+
   void visit_state(StateVisitor&);
 
  private:
   void reduce_tensor(Stream&, comm::Communicator&, std::size_t t, const Tensor& x);
 
+  int ranks_;
   std::vector<std::int64_t> values_;
   ops::MuGrowth growth_;
   Tensor mu_, limits_, amax_, scales_, unit_, overflow_, underflow_;

@@ -65,6 +65,15 @@ inline double exposed_share(const RanksEvent& e) {
   return sum / double(e.seconds.size());
 }
 
+/// The shared scales of gradients that travel in 8 bits; entry i belongs to tensor i of RanksFacts::shared_scales.
+struct SharedScalesEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  std::vector<float> mu{};         // factor that leaves room for sums, as of the next step
+  std::vector<float> overflow{};   // share of the sums that have the largest code
+  std::vector<float> underflow{};  // share of the values that were sent as 0 although they are not
+};
+
 /// A pass over held-out tokens.
 struct EvalEvent {
   std::int64_t step = 0;
@@ -95,6 +104,6 @@ struct EndEvent {
   double average_loss = NAN;  // of the averaged weights; NaN where there are none
 };
 
-using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, EvalEvent, IncidentEvent, EndEvent>;
+using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, EvalEvent, IncidentEvent, EndEvent>;
 
 }  // namespace octet::telemetry

@@ -55,6 +55,12 @@ json::Object to_json(const RanksEvent& e) {
   return o;
 }
 
+json::Object to_json(const SharedScalesEvent& e) {
+  json::Object o = head("shared_scales", e);
+  o.insert(o.end(), {{"mu", json::array_of(e.mu)}, {"overflow", json::array_of(e.overflow)}, {"underflow", json::array_of(e.underflow)}});
+  return o;
+}
+
 json::Object to_json(const EvalEvent& e) {
   json::Object o = head("eval", e);
   o.insert(o.end(), {{"loss", e.loss}, {"tokens", e.tokens}, {"average_loss", e.average_loss}});
@@ -127,6 +133,14 @@ RanksEvent ranks_event(const json::Fields& f) {
   return e;
 }
 
+SharedScalesEvent shared_scales_event(const json::Fields& f) {
+  return {.step = f.count("step"),
+          .time = f.number_or_nan("time"),
+          .mu = f.numbers_or_nan("mu"),
+          .overflow = f.numbers_or_nan("overflow"),
+          .underflow = f.numbers_or_nan("underflow")};
+}
+
 /// Absent from lines of earlier versions.
 double average_loss(const json::Fields& f) { return f.has("average_loss") ? f.number_or_nan("average_loss") : NAN; }
 
@@ -155,11 +169,12 @@ Event parse_event(std::string_view line, const std::string& where) {
   if (name == "scales") return scales_event(f);
   if (name == "health") return health_event(f);
   if (name == "ranks") return ranks_event(f);
+  if (name == "shared_scales") return shared_scales_event(f);
   if (name == "eval")
     return EvalEvent{f.count("step"), f.number_or_nan("time"), f.number_or_nan("loss"), f.count("tokens"), average_loss(f)};
   if (name == "incident") return IncidentEvent{f.count("step"), f.number_or_nan("time"), f.text("kind"), f.text("path"), f.text("text")};
   if (name == "end") return end_event(f);
-  f.refuse("event", "step, scales, health, ranks, eval, incident or end");
+  f.refuse("event", "step, scales, health, ranks, shared_scales, eval, incident or end");
 }
 
 }  // namespace octet::telemetry

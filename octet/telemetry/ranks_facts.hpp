@@ -25,6 +25,8 @@ struct RanksFacts {
   std::string backend{};               // "threads", "mpi", "nccl"; "" of one rank
   std::string gradients{};             // their format on the wire; "" of one rank
   std::vector<Sent> sent{};            // planned, by one rank in a step
+  // Tensors whose gradients travel with one shared scale, in the order of every array of SharedScalesEvent.
+  std::vector<std::string> shared_scales{};
   StepWork planned;
   std::optional<StepWork> ran{};  // by rank 0; none before the first step that was compared with the plan
 };

@@ -58,6 +58,7 @@ json::Object ranks_json(const RanksFacts& r) {
           {"backend", r.backend},
           {"gradients", r.gradients},
           {"sent", sent},
+          {"shared_scales", json::array_of(r.shared_scales)},
           {"planned", work_json(r.planned)},
           {"ran", r.ran ? json::Value(work_json(*r.ran)) : json::Value()}};
 }
@@ -74,6 +75,7 @@ RanksFacts ranks_facts(const json::Fields& f) {
                  .gradients = f.text("gradients"),
                  .planned = step_work(f.object("planned"))};
   for (const json::Fields& s : f.objects("sent")) out.sent.push_back({s.text("collective"), s.count("calls"), s.count("bytes")});
+  if (f.has("shared_scales")) out.shared_scales = f.texts("shared_scales");  // absent from files of earlier versions
   if (f.has("ran")) out.ran = step_work(f.object("ran"));
   return out;
 }

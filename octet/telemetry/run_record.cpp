@@ -45,7 +45,8 @@ class Reader {
         evals_(run.evals, limits.steps),
         scales_(run.scales, limits.snapshots),
         health_(run.health, limits.snapshots),
-        ranks_(run.ranks, limits.snapshots) {}
+        ranks_(run.ranks, limits.snapshots),
+        shared_scales_(run.shared_scales, limits.snapshots) {}
 
   void line(std::string_view text, const std::string& where) {
     std::visit([&](auto&& event) { take(std::forward<decltype(event)>(event), where); }, parse_event(text, where));
@@ -74,10 +75,20 @@ class Reader {
     want_length(where, "nonfinite", e.nonfinite.size());
     health_.add(std::move(e));
   }
+  void take(SharedScalesEvent&& e, const std::string& where) {
+    want_tensors(where, "mu", e.mu.size());
+    want_tensors(where, "overflow", e.overflow.size());
+    want_tensors(where, "underflow", e.underflow.size());
+    shared_scales_.add(std::move(e));
+  }
   void want_length(const std::string& where, std::string_view name, std::size_t got) const {
-    const std::size_t wanted = run_.facts.quantizers.size();
-    if (got != wanted)
-      throw DataError(format("{}: {} must have {} entries, one per quantizer of run.json, got {}", where, name, wanted, got));
+    want(where, name, got, run_.facts.quantizers.size(), "quantizer");
+  }
+  void want_tensors(const std::string& where, std::string_view name, std::size_t got) const {
+    want(where, name, got, run_.facts.ranks.shared_scales.size(), "tensor of ranks.shared_scales");
+  }
+  static void want(const std::string& where, std::string_view name, std::size_t got, std::size_t wanted, const char* of) {
+    if (got != wanted) throw DataError(format("{}: {} must have {} entries, one per {} of run.json, got {}", where, name, wanted, of, got));
   }
 
   RunRecord& run_;
@@ -87,6 +98,7 @@ class Reader {
   Series<ScalesEvent> scales_;
   Series<HealthEvent> health_;
   Series<RanksEvent> ranks_;
+  Series<SharedScalesEvent> shared_scales_;
 };
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;

@@ -18,6 +18,7 @@ struct RunRecord {
   std::vector<ScalesEvent> scales{};
   std::vector<HealthEvent> health{};
   std::vector<RanksEvent> ranks{};
+  std::vector<SharedScalesEvent> shared_scales{};
   std::vector<EvalEvent> evals{};
   std::vector<IncidentEvent> incidents{};
   std::int64_t incidents_left_out = 0;  // beyond the limit
@@ -30,7 +31,7 @@ struct ReadLimits {
   std::int64_t file_bytes = std::int64_t(16) << 30;
   std::size_t line_bytes = std::size_t(1) << 20;
   std::size_t steps = std::size_t(1) << 18;      // of a longer series every second, fourth, ... event is kept
-  std::size_t snapshots = std::size_t(1) << 11;  // the same for scales, health and ranks
+  std::size_t snapshots = std::size_t(1) << 11;  // the same for scales, health, ranks and shared scales
   std::size_t incidents = 10000;
 };
 

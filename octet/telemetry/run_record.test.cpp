@@ -41,6 +41,7 @@ TEST(RunFolder, TheFactsOfARunComeBackAsWritten) {
   RunFacts run = small_facts();
   run.name = "a <b> & \"c\"\n\x1b[31m";
   run.ranks = {.wanted = 2, .started = 2, .here = 1, .backend = "mpi", .gradients = "bf16", .sent = {{"all_reduce", 3, 1000}}};
+  run.ranks.shared_scales = {"layers.0.up", "lm_head"};
   run.ranks.planned = {.gemm_flops = 8, .fp8_flops = 4, .collectives = 3, .sent_bytes = 1000};
   run.ranks.ran = {.gemm_flops = 8, .fp8_flops = 3, .collectives = 3, .sent_bytes = 999};
   write_run_facts(folder.folder() + "/run.json", run);
@@ -53,6 +54,7 @@ TEST(RunFolder, TheFactsOfARunComeBackAsWritten) {
   EXPECT_EQ(read.ranks.planned, run.ranks.planned);
   EXPECT_EQ(read.ranks.ran, run.ranks.ran);
   EXPECT_EQ(read.ranks.sent.at(0).bytes, 1000);
+  EXPECT_EQ(read.ranks.shared_scales, run.ranks.shared_scales);
   EXPECT_EQ(read.state, RunState::finished);
   write_run_facts(folder.folder() + "/run.json", read);
   EXPECT_EQ(read_file(folder.folder() + "/run.json", 1 << 20), first);
@@ -70,17 +72,21 @@ TEST(RunFolder, AnEventOfRanksHasAnEntryPerRank) {
 
 TEST(RunFolder, EveryEventComesBackAsWritten) {
   const Folder folder;
-  write_run_facts(folder.folder() + "/run.json", small_facts());
+  RunFacts facts = small_facts();
+  facts.ranks.shared_scales = {"a", "b"};
+  write_run_facts(folder.folder() + "/run.json", facts);
   const StepEvent step{7, 1.5, 2.25, 0.5, 0.75, -0.5, 3e-4, 14336, 0.25, 8192, 0.61, 101.5, 0.001, 123456789, true};
   const ScalesEvent scales{7, 1.5, {0.1f, 2}, {4480, 224}, {4480, 448}};
   const HealthEvent health{7, 1.5, {0.5f, -0.25f}, {0, 1e-6f}, {0.125f, 0}, {31.5f, 27}, {0, 3}};
   const RanksEvent ranks{7, 1.5, {0.25f, 0.5f}, {0.125f, NAN}, 1, 4096};
+  const SharedScalesEvent shared{7, 1.5, {0.5f, 1}, {1e-5f, 0}, {0.25f, NAN}};
   const EvalEvent eval{7, 1.5, 2.5, 65536};
   const IncidentEvent incident{7, 1.5, "skipped", "layers.0", "text with \"quotes\" and \n"};
   const EndEvent end{7, 1.5, "done", 2.25, 2.5, 8192, 1};
   {
     MetricsWriter writer(folder.metrics());
-    for (const Event& e : {Event(step), Event(scales), Event(health), Event(ranks), Event(eval), Event(incident), Event(end)})
+    for (const Event& e :
+         {Event(step), Event(scales), Event(health), Event(ranks), Event(shared), Event(eval), Event(incident), Event(end)})
       writer.emit(e);
   }
   const RunRecord run = read_run(folder.folder());
@@ -88,6 +94,7 @@ TEST(RunFolder, EveryEventComesBackAsWritten) {
   EXPECT_EQ(event_line(run.scales.at(0)), event_line(scales));
   EXPECT_EQ(event_line(run.health.at(0)), event_line(health));
   EXPECT_EQ(event_line(run.ranks.at(0)), event_line(ranks));
+  EXPECT_EQ(event_line(run.shared_scales.at(0)), event_line(shared));
   EXPECT_EQ(event_line(run.evals.at(0)), event_line(eval));
   EXPECT_EQ(event_line(run.incidents.at(0)), event_line(incident));
   EXPECT_EQ(event_line(run.end.value()), event_line(end));
@@ -185,7 +192,7 @@ TEST(RunFolder, HostileLinesAreRefusedWithFileLineAndField) {
   EXPECT_TRUE(error("{").starts_with("metrics.jsonl:2: column 2: not valid JSON: "));
   EXPECT_EQ(error("[]"), "metrics.jsonl:2: column 1: a JSON object must begin here, in UTF-8 without byte order mark");
   EXPECT_EQ(error(R"({"event":"stop"})"),
-            "metrics.jsonl:2: event must be step, scales, health, ranks, eval, incident or end, got the string \"stop\"");
+            "metrics.jsonl:2: event must be step, scales, health, ranks, shared_scales, eval, incident or end, got the string \"stop\"");
   EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"),
             "metrics.jsonl:2: loss must be a number or null, got the string \"x\"");
   EXPECT_EQ(error(R"({"event":"eval","step":-1,"time":0,"loss":1,"tokens":1})"),

@@ -122,6 +122,7 @@ std::vector<telemetry::Event> events() {
           telemetry::HealthEvent{
               .step = 1, .headroom_bits = {1, 2}, .saturated = {0, 0}, .flushed = {0, 1}, .sqnr_db = {30, NAN}, .nonfinite = {0, 7}},
           telemetry::RanksEvent{.step = 1, .seconds = {1, 2}, .waited = {0.5, NAN}, .slowest = 1, .sent_bytes = 8},
+          telemetry::SharedScalesEvent{.step = 1, .mu = {0.5}, .overflow = {0}, .underflow = {NAN}},
           telemetry::EvalEvent{.step = 1, .loss = 2},
           telemetry::IncidentEvent{.step = 2, .kind = "skipped", .path = "a", .text = "b \x1b"},
           telemetry::EndEvent{.step = 2, .reason = "all steps done"}};

@@ -98,8 +98,11 @@ void write_ranks(Markup& m, const Study& study) {
   const auto section = m.in("section");
   m.element("h2", "Ranks");
   write_table(m, study);
-  const auto grid = m.in("div", {{"class", "grid"}});
-  draw_exposed(m, study);
+  {
+    const auto grid = m.in("div", {{"class", "grid"}});
+    draw_exposed(m, study);
+  }
+  write_shared_scales(m, study);
 }
 
 }  // namespace octet::telemetry::report

@@ -8,7 +8,11 @@
 namespace octet::telemetry {
 namespace {
 
-void want_an_entry_a_quantizer(const RunRecord& run) {
+void want_complete_events(const RunRecord& run) {
+  const std::size_t tensors = run.facts.ranks.shared_scales.size();
+  for (const auto& e : run.shared_scales)
+    check(e.mu.size() == tensors && e.overflow.size() == tensors && e.underflow.size() == tensors,
+          "report: shared scales of step {} must have {} entries", e.step, tensors);
   const std::size_t n = run.facts.quantizers.size();
   for (const auto& e : run.scales)
     check(e.amax.size() == n && e.scale_min.size() == n && e.scale_max.size() == n, "report: scales of step {} must have {} entries",
@@ -23,7 +27,7 @@ void want_an_entry_a_quantizer(const RunRecord& run) {
 
 std::string report_html(std::span<const RunRecord> runs, const Comparison* comparison) {
   using namespace report;
-  for (const RunRecord& run : runs) want_an_entry_a_quantizer(run);
+  for (const RunRecord& run : runs) want_complete_events(run);
   const Study study = study_of(runs, comparison);
   Markup m;
   m.verbatim("<!DOCTYPE html>\n");

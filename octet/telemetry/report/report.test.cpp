@@ -84,6 +84,22 @@ TEST(Report, ShowsRanksAsPlannedAndAsCounted) {
   EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
 }
 
+TEST(Report, ShowsTheSharedScalesOfGradients) {
+  auto runs = testing::sample_runs(1, small);
+  RunRecord& run = runs[1];
+  run.facts.ranks = {.wanted = 2, .started = 2, .here = 2, .backend = "threads", .gradients = "e4m3_shared"};
+  EXPECT_FALSE(testing::has(report_html(std::span(runs).subspan(1, 1), nullptr), "shared scale per tensor"));
+  run.facts.ranks.shared_scales = {"layers.0.up", "layers.1.up"};
+  run.shared_scales = {{.step = 1, .mu = {1, 0.5f}, .overflow = {0.25f, 0}, .underflow = {0, 0}},
+                       {.step = 5, .mu = {0.125f, 1}, .overflow = {0, NAN}, .underflow = {0, 0}}};
+  const std::string html = report_html(std::span(runs).subspan(1, 1), nullptr);
+  for (const char* part : {"2 tensors", "0.125 in layers.0.up", "25 % in layers.0.up", ">none<", "Factor mu", "Overflow", "Underflow"})
+    EXPECT_TRUE(testing::has(html, part)) << part;
+  EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
+  run.shared_scales[0].mu.pop_back();
+  EXPECT_THROW(report_html(std::span(runs).subspan(1, 1), nullptr), ContractError);
+}
+
 TEST(Report, LoadsNothingAndRunsNothing) {
   const std::string html = sample_report(1, small);
   for (const char* part :
@@ -159,6 +175,8 @@ TEST(Report, CopesWithRunsThatHoldLittleOrNonsense) {
     for (auto& e : runs[0].scales) e.scale_min.assign(e.scale_min.size(), float(std::fabs(x) > 1e38 ? INFINITY : x));
     runs[0].facts.ranks = {.started = 2, .planned = {.gemm_flops = x, .fp8_flops = x, .sent_bytes = INT64_MAX}};
     runs[0].ranks = {{.step = 1, .seconds = {float(x), 1}, .waited = {1, float(x)}, .slowest = 0, .sent_bytes = INT64_MAX}};
+    runs[0].facts.ranks.shared_scales = {"a"};
+    runs[0].shared_scales = {{.step = 1, .mu = {float(x)}, .overflow = {float(x)}, .underflow = {float(x)}}};
     runs[0].health.back().step = std::int64_t(1) << 62;
     runs[0].facts.memory.peak = INT64_MAX;
     runs[0].facts.flops_per_step = runs[0].facts.machine.gemm_limit_flops = x;

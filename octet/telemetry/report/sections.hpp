@@ -17,6 +17,8 @@ void write_curves(Markup&, const Study&);
 void write_resources(Markup&, const Study&);
 /// Of runs on several ranks: what each sent and computed as planned and as counted, time in collectives, the slowest rank.
 void write_ranks(Markup&, const Study&);
+/// The end of that section: factors mu, overflow and underflow of gradients that travel with one scale per tensor.
+void write_shared_scales(Markup&, const Study&);
 /// For each group with quantizers: layer x step maps of headroom, saturation and flushing, and scale factors over time.
 void write_health(Markup&, const Study&);
 void write_incidents(Markup&, const Study&);

@@ -52,7 +52,7 @@ std::string cell(std::string_view text) {
 }  // namespace
 
 BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFacts> quantizers, std::int64_t first_step,
-                         std::int64_t skipped)
+                         std::int64_t skipped, std::span<const std::string> shared_scales)
     : path_(next_path(folder)), file_(path_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0666), skipped_(skipped) {
   if (!file_.ok()) refuse_file("make", path_, errno);
   for (const QuantizerFacts& q : quantizers) {
@@ -61,6 +61,8 @@ BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFac
     sites_.push_back(
         {site + "amax", site + (one ? "scale" : "scale_min"), one ? "" : site + "scale_max", site + "saturated", site + "flushed"});
   }
+  for (const std::string& tensor : shared_scales)
+    sums_.push_back({format("sums/{}/mu", tensor), format("sums/{}/overflow", tensor), format("sums/{}/underflow", tensor)});
   append(version_message(now()));
   append(restart_message(now(), first_step));
 }
@@ -117,6 +119,18 @@ void BoardWriter::take(const RanksEvent& e) {
     scalars.push_back({"ranks/slowest_busy_seconds", e.seconds.at(slowest) - e.waited[slowest]});
     scalars.push_back({"ranks/exposed_share", float(exposed_share(e))});
   }
+  write(e.step, scalars);
+}
+
+void BoardWriter::take(const SharedScalesEvent& e) {
+  const std::size_t n = sums_.size();
+  check(n > 0 && e.mu.size() == n && e.overflow.size() == n && e.underflow.size() == n,
+        "BoardWriter: shared scales of step {} must have {} entries, one per tensor", e.step, n);
+  std::vector<Scalar> scalars{{"worst/mu", *std::min_element(e.mu.begin(), e.mu.end())},
+                              {"worst/overflow", *std::max_element(e.overflow.begin(), e.overflow.end())},
+                              {"worst/underflow", *std::max_element(e.underflow.begin(), e.underflow.end())}};
+  for (std::size_t i = 0; i < n; ++i)
+    scalars.insert(scalars.end(), {{sums_[i].mu, e.mu[i]}, {sums_[i].overflow, e.overflow[i]}, {sums_[i].underflow, e.underflow[i]}});
   write(e.step, scalars);
 }
 

@@ -20,8 +20,9 @@ namespace octet::telemetry {
 class BoardWriter {
  public:
   /// Events begin at `first_step`: earlier files' events of it and later steps are void. `skipped`: number of skipped steps before it.
-  /// Throws IoError.
-  BoardWriter(const std::string& folder, std::span<const QuantizerFacts>, std::int64_t first_step, std::int64_t skipped);
+  /// `shared_scales`: RanksFacts::shared_scales. Throws IoError.
+  BoardWriter(const std::string& folder, std::span<const QuantizerFacts>, std::int64_t first_step, std::int64_t skipped,
+              std::span<const std::string> shared_scales = {});
 
   void add(const Event&);
   /// The plan as a table of Markdown: the precision of every layer, and the storage of weights, gradients and moments.
@@ -33,10 +34,16 @@ class BoardWriter {
     std::string amax, scale, scale_max, saturated, flushed;  // scale_max is empty if there is one scale
   };
 
+  /// The tags of one shared scale.
+  struct Sum {
+    std::string mu, overflow, underflow;
+  };
+
   void take(const StepEvent&);
   void take(const ScalesEvent&);
   void take(const HealthEvent&);
   void take(const RanksEvent&);
+  void take(const SharedScalesEvent&);
   void take(const EvalEvent&);
   void take(const IncidentEvent&) {}
   void take(const EndEvent&) {}
@@ -47,6 +54,7 @@ class BoardWriter {
   Descriptor file_;
   std::int64_t end_ = 0;  // of the last complete record
   std::vector<Site> sites_;
+  std::vector<Sum> sums_;
   ScalesEvent scales_;  // the last one received
   std::int64_t skipped_;
   bool warned_ = false;

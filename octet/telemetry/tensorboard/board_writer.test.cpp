@@ -134,6 +134,19 @@ TEST(BoardWriter, ShowsTheSlowestRankAndTheTimeInCollectives) {
   EXPECT_FALSE(shown["ranks/exposed_share"].count(6)) << "not known on a GPU";
 }
 
+TEST(BoardWriter, ShowsSharedScalesOfGradientsByTensorAndTheWorst) {
+  const Scratch folder;
+  BoardWriter board(folder.folder(), {}, 1, 0, std::vector<std::string>{"a", "b"});
+  board.add(SharedScalesEvent{.step = 5, .mu = {1, 0.5f}, .overflow = {0.25f, 0}, .underflow = {0, 0.125f}});
+  auto shown = board_of(folder.folder());
+  const std::map<std::string, float> wanted{{"worst/mu", 0.5f},  {"worst/overflow", 0.25f},  {"worst/underflow", 0.125f},
+                                            {"sums/a/mu", 1},    {"sums/a/overflow", 0.25f}, {"sums/a/underflow", 0},
+                                            {"sums/b/mu", 0.5f}, {"sums/b/overflow", 0},     {"sums/b/underflow", 0.125f}};
+  EXPECT_EQ(shown.size(), wanted.size());
+  for (const auto& [tag, value] : wanted) EXPECT_EQ(shown[tag].at(5), value) << tag;
+  EXPECT_THROW(board.add(SharedScalesEvent{.step = 6, .mu = {1}, .overflow = {0}, .underflow = {0}}), ContractError);
+}
+
 TEST(BoardWriter, AProcessThatGoesOnAddsAFileThatVoidsTheStepsItTellsAgain) {
   const Scratch folder;
   const auto tell = [&](std::int64_t first, std::int64_t last, double loss) {

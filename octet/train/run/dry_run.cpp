@@ -132,6 +132,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   if (config.optimizer) add_division(config, engine.precision.activations(), out.plan);
   add_emulation(out.step, out.plan);
   out.quantizers = engine.precision.slots().slots();
+  if (engine.gradient_sums) out.shared_scales = engine.gradient_sums->scaled_tensors();
   return out;
 }
 

@@ -194,6 +194,42 @@ TEST(RunOnRanks, RecordsTheTimesOfRanksInStepsThatMeasure) {
   EXPECT_TRUE(telemetry::read_run(runs.split_for(1).train_on(1).folder).ranks.empty());
 }
 
+// Two matrices are large enough for a scale of their own.
+TEST(RunOnRanks, RecordsTheSharedScalesOfGradientsInStepsThatMeasure) {
+  RankRuns runs("bf16", 9);  // measures steps 1, 4 and 8
+  runs.config.model.hidden = 1600, runs.config.comm.gradients = parallel::Wire::e4m3_shared, runs.config.checkpoint.every = 8;
+  runs.split_for(2);
+  for (const int stage : {0, 2}) {
+    runs.config.ranks.zero = stage;
+    const std::string folder = runs.train_on(2).folder;
+    const telemetry::RunRecord run = telemetry::read_run(folder);
+    EXPECT_EQ(run.facts.ranks.shared_scales, (std::vector<std::string>{"layers.0.mlp.down.weight", "layers.0.mlp.gate_up.weight"}));
+    ASSERT_EQ(run.shared_scales.size(), 3u);
+    EXPECT_EQ(run.shared_scales[2].step, 8);
+    float underflow = 0;
+    for (const telemetry::SharedScalesEvent& e : run.shared_scales)
+      for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_GT(e.mu[i], 0);
+        EXPECT_LE(e.mu[i], 1);
+        EXPECT_GE(e.overflow[i], 0);
+        EXPECT_LT(e.overflow[i], 0.01);
+        EXPECT_LT(e.underflow[i], 1);
+        underflow += e.underflow[i];
+      }
+    EXPECT_GT(underflow, 0) << "the range of a tensor's gradients exceeds E4M3's";
+    const auto state = io::SafetensorsFile::open(CheckpointStore(checkpoint_folder(folder)).path(8) + "/state.safetensors");
+    std::vector<float> stored;
+    for (const io::TensorView& t : state.tensors()) {
+      if (!has(t.name, "gradient_sums.")) continue;
+      const std::size_t before = stored.size();
+      stored.resize(before + t.bytes.size() / sizeof(float));
+      std::memcpy(stored.data() + before, t.bytes.data(), t.bytes.size());
+    }
+    for (const float mu : run.shared_scales[2].mu)
+      EXPECT_NE(std::find(stored.begin(), stored.end(), mu), stored.end()) << "the checkpoint has it";
+  }
+}
+
 TEST(ResumeOnRanks, OfAnotherStepIsRefusedWithValuesThatFit) {
   RankRuns runs("bf16", 2);
   const std::string folder = runs.split_for(2).train_on(2).folder;  // 12 sequences

@@ -18,7 +18,7 @@ void Recorder::start_clock(double elapsed) { started_ = monotonic_seconds() - el
 double Recorder::seconds() const { return monotonic_seconds() - started_; }
 
 void Recorder::open_board(const telemetry::RunFacts& facts, std::int64_t step, std::int64_t skipped) {
-  board_.emplace(folder_, facts.quantizers, step, skipped);
+  board_.emplace(folder_, facts.quantizers, step, skipped, facts.ranks.shared_scales);
   board_->add_plan(step, facts.plan);
   metrics_.mirror([this](const telemetry::Event& event) { board_->add(event); });
 }
@@ -78,6 +78,14 @@ void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_
     if (busy > longest) longest = busy, e.slowest = std::int64_t(e.seconds.size());
     e.seconds.push_back(float(rank.seconds)), e.waited.push_back(float(rank.waited));
   }
+  metrics_.emit(e);
+}
+
+void Recorder::shared_scales(std::int64_t step, std::span<const parallel::ScaleUse> uses) {
+  if (uses.empty()) return;
+  telemetry::SharedScalesEvent e{.step = step, .time = seconds()};
+  for (const parallel::ScaleUse& use : uses)
+    e.mu.push_back(float(use.mu)), e.overflow.push_back(float(use.overflow)), e.underflow.push_back(float(use.underflow));
   metrics_.emit(e);
 }
 

@@ -38,6 +38,8 @@ class Recorder {
   void health(std::int64_t step, const Readout&);
   /// `sent_bytes`: by each rank in the step.
   void ranks(std::int64_t step, const Accord&, std::int64_t sent_bytes);
+  /// Of the step's sums over ranks, in the order of RanksFacts::shared_scales; none: nothing.
+  void shared_scales(std::int64_t step, std::span<const parallel::ScaleUse>);
   /// Adds time and the distances from earlier losses and norms.
   void step(telemetry::StepEvent, const telemetry::LineContext&);
   void evaluation(telemetry::EvalEvent, const std::string& line);

@@ -13,7 +13,6 @@ namespace {
 constexpr const char* new_run = "start a new run without --resume";
 
 std::int64_t ranks_of(const RunConfig& c) { return std::max<std::int64_t>(c.ranks.data, 1); }
-std::int64_t sequences_per_rank(const RunConfig& c) { return c.train.batch * c.train.accumulate; }
 
 // Numbers of ranks among which n sequences can be divided.
 std::string divisors_text(std::int64_t n) {
@@ -23,20 +22,17 @@ std::string divisors_text(std::int64_t n) {
   return joined(divisors);
 }
 
-// How `now` can have as many sequences per step: by train.accumulate alone, or by the largest micro-batch that is not larger than now.
+// How `now` can have as many sequences per step: by train.accumulate alone, or by both keys.
 std::string split_text(const RunConfig& now, std::int64_t sequences) {
-  const std::int64_t ranks = ranks_of(now);
-  if (sequences % ranks != 0) return format("{} sequences need {} ranks", sequences, divisors_text(sequences));
-  const std::int64_t each = sequences / ranks;
-  std::int64_t batch = std::min(now.train.batch, each);
-  while (each % batch != 0) --batch;
-  if (batch == now.train.batch) return format("set train.accumulate = {}", each / batch);
-  return format("set train.batch = {} and train.accumulate = {}", batch, each / batch);
+  const auto split = split_of(sequences, ranks_of(now), now.train.batch);
+  if (!split) return format("{} sequences need {} ranks", sequences, divisors_text(sequences));
+  if (split->batch == now.train.batch) return format("set train.accumulate = {}", split->accumulate);
+  return format("set train.batch = {} and train.accumulate = {}", split->batch, split->accumulate);
 }
 
 // Another number of ranks may divide a step otherwise, and has the same sequences in it.
 void require_same_step(const RunConfig& then, const RunConfig& now) {
-  const std::int64_t before = ranks_of(then) * sequences_per_rank(then), after = ranks_of(now) * sequences_per_rank(now);
+  const std::int64_t before = sequences_per_step(then), after = sequences_per_step(now);
   if (before == after) return;
   throw ConfigError(
       format("ranks.data = {} (it was {}): a resumed run keeps its {} sequences per step, and {} ranks x train.batch = {} x "
@@ -45,6 +41,16 @@ void require_same_step(const RunConfig& then, const RunConfig& now) {
 }
 
 }  // namespace
+
+std::int64_t sequences_per_step(const RunConfig& c) { return ranks_of(c) * c.train.batch * c.train.accumulate; }
+
+std::optional<StepSplit> split_of(std::int64_t sequences, std::int64_t ranks, std::int64_t most_batch) {
+  if (sequences % ranks != 0) return {};
+  const std::int64_t each = sequences / ranks;
+  std::int64_t batch = std::min(most_batch, each);
+  while (each % batch != 0) --batch;
+  return StepSplit{batch, each / batch};
+}
 
 std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
 

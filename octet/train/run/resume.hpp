@@ -12,6 +12,16 @@ namespace octet::train {
 /// Where a run's checkpoints are.
 std::string checkpoint_folder(const std::string& run_folder);
 
+/// The sequences of a step as a rank trains on them.
+struct StepSplit {
+  std::int64_t batch = 0, accumulate = 0;
+};
+/// The split by which `ranks` ranks have the given sequences in a step: the largest micro-batch that divides a rank's share and is at most
+/// `most_batch`. None if the ranks cannot have equal shares.
+std::optional<StepSplit> split_of(std::int64_t sequences, std::int64_t ranks, std::int64_t most_batch);
+/// Sequences in a step of all ranks.
+std::int64_t sequences_per_step(const RunConfig&);
+
 /// Throws ConfigError naming the keys that differ from the checkpoint's and are fixed (config::OnResume), and DataError when the text is
 /// another one. With another ranks.data, train.batch and train.accumulate may differ, too, if a step has as many sequences as before; else
 /// the ConfigError names values that give as many.

@@ -11,9 +11,9 @@
 #include "octet/config/write.hpp"
 #include "octet/machine/limits.hpp"
 #include "octet/machine/machine.hpp"
-#include "octet/tensor/cpu/isa.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/parallel/host_values.hpp"
+#include "octet/train/run/alike.hpp"
 #include "octet/train/run/call_log_file.hpp"
 #include "octet/train/run/first_gradient.hpp"
 #include "octet/train/run/gemm_algorithms_file.hpp"
@@ -48,7 +48,13 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   require_memory(dry_, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);
   machine::machine_limits(device);  // measured while there is memory for it
   engine_ = std::make_unique<Engine>(engine, device, machine::machine_target(device, config.deterministic), &ranks_);
-  require_alike();
+  require_alike(engine_->stream, ranks_,
+                {.config = config_,
+                 .corpus = corpus_,
+                 .companions = companions_,
+                 .weights = run_.checkpoint ? "" : config_.model.init,
+                 .resume = options_.resume,
+                 .gemm_type = to_text(machine::matmul_limit(device).type)});
   if (dry_.step.emulated_flops > 0)
     log::warn("this GPU does not multiply {}'s codes as they are: they are decoded first, as the plan says", config.recipe.recipe);
   if (!run_.checkpoint) begin_weights();
@@ -81,19 +87,6 @@ void Trainer::require_ranks() {
   if (!alone()) wanted = ranks_.size();
   else if (config_.ranks.zero > 0)
     log::warn("ranks.zero = {} has no effect: one rank keeps the whole state; start several, as with octet launch", config_.ranks.zero);
-}
-
-// Before the first step: ranks that compute or read otherwise would train another model, or wait forever.
-void Trainer::require_alike() {
-  if (alone()) return;
-  const telemetry::MachineFacts machine = facts_of(config_, engine_->model->shape(), dry_).machine;
-  const std::vector<parallel::Fact> facts = {{"configuration", to_text(data::checksum_of(config::to_toml(config_)))},
-                                             {"dataset", to_text(corpus_.dataset().fingerprint())},
-                                             {"program", machine::program_checksum()},
-                                             {"instruction set", std::string(cpu::name(cpu::isa()))},
-                                             {"run to resume", options_.resume},
-                                             {"type of GEMMs", machine.gemm_compute}};
-  parallel::require_same(engine_->stream, ranks_, facts);
 }
 
 // Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read the one that it has chosen.
@@ -408,6 +401,8 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   if (at_.step == 1) keep_gradient();
   recorder_->scales(at_.step, shown);
   if (measured) recorder_->health(at_.step, shown);
+  if (measured && leads() && engine_->gradient_sums)
+    recorder_->shared_scales(at_.step, engine_->gradient_sums->scale_uses(engine_->stream));
   if (shown.step.skip != 0) {
     ++at_.skipped;
     if (!shown.loss_scale.moves()) ++at_.skipped_in_a_row;  // a lower scale may be the remedy

@@ -76,7 +76,6 @@ class Trainer {
   bool (*stopped_in_step() const)() { return alone() ? stop_requested : nullptr; }
   bool stopping() const { return alone() ? stop_requested() : accord_.stop; }
   void require_ranks();
-  void require_alike();
   Accord own_accord();
   bool out_of_time() const;
   std::string nonfinite_path(std::span<const data::Batch> micro_batches, int& rank);

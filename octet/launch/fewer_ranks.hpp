@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+
+#include "octet/launch/launch.hpp"
+#include "octet/launch/rank_end.hpp"
+
+namespace octet::launch {
+
+/// The rank that a start has lost: one that a signal ended or whose device failed, while others at most lost a peer. None if no rank can be
+/// told from the others, or it failed by an error that would recur.
+std::optional<int> lost_rank(const std::vector<RankEnd>&);
+
+/// The plan without a rank that does not come back: without its GPU, if it has one, on as many of the others as Plan::on_ranks accepts, at
+/// least Plan::fewest_ranks. None if there is no such number. `run`: the folder of the run that continues.
+std::optional<Plan> without(const Plan&, int rank, const std::string& run);
+
+}  // namespace octet::launch
