@@ -19,6 +19,7 @@ using comm::Communicator;
 
 constexpr double limit_seconds = 3600;  // ranks that are not part of a case wait for its end
 constexpr int traced = 2;               // steps
+constexpr int steps_in_turn = 3;        // of a case on a CPU
 
 // One rank's part of all measurements.
 class Cases {
@@ -32,7 +33,7 @@ class Cases {
   }
 
   void measure(int repeats) {
-    const int rounds = device_ == Device::cpu ? std::min(3, repeats) : 1;
+    const int rounds = device_ == Device::cpu ? std::max(1, repeats / steps_in_turn) : 1;
     for (int round = 0; round < rounds; ++round)
       for (std::size_t i = 0; i < cases_.size(); ++i) {
         log::info("measuring {} on {} of {} ranks, round {} of {} ...", cases_[i].config.recipe.recipe, cases_[i].config.ranks.data,

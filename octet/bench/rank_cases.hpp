@@ -31,7 +31,7 @@ struct RankPlan {
 };
 
 /// Measures steps on the ranks of machine::on_ranks(). `cases` makes the cases from the number of ranks that are there; the last one is on
-/// all of them. On a CPU cases take turns, a few steps each, so that a slow minute of a shared machine meets all of them. Every rank keeps
+/// all of them. On a CPU cases take turns, three steps each, so that a slow minute of a shared machine meets all of them. Every rank keeps
 /// its threads, also if it is one of few in a case. A process of several GPUs calls machine::choose_own_gpu() before. Throws as
 /// machine::on_ranks() and time_steps().
 RankFacts measure_cases(const RankPlan&, const std::function<std::vector<RankCase>(int ranks)>& cases, std::vector<RankCase>& results);
