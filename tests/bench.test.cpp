@@ -140,12 +140,112 @@ TEST(AllReduce, BytesSentAreThoseOfTheFormulasAndErrorsThoseOfTheSums) {
   EXPECT_LT(number(quality["e4m3_shared equal 8"], "mu"), 0.6);
 }
 
+TEST(AllReduce, DrawsTheBandwidthOfEverySum) {
+  const testing::Scratch scratch;
+  const Ended ended = testing::run_octet(
+      "bench allreduce --ranks 2 --bytes 4K,512K --quality-ranks 2 --repeat 1 --sample-ms 0.05 --quiet --svg sums.svg", scratch.folder());
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const std::string svg = testing::bytes_of(scratch.at("sums.svg"));
+  for (const char* part :
+       {"<svg xmlns", "Sums over 2 ranks", ">f32</text>", ">bf16</text>", ">e4m3</text>", "copy of memory", "bus bandwidth"})
+    EXPECT_TRUE(has(svg, part)) << part;
+}
+
 TEST(AllReduce, RefusesOptionsOfTheOtherMeasurement) {
   const testing::Scratch scratch;
-  for (const char* words : {"allreduce --tokens 64", "allreduce --recipe bf16", "gemm --ranks 2", "allreduce --bytes 3",
-                            "allreduce --bytes 1X", "allreduce --device tpu", "gemm --topology", "allreduce --topology --quality-ranks 2",
-                            "allreduce --quality-ranks 0", "allreduce --ranks -1", "allreduces"})
+  for (const char* words : {"allreduce --tokens 64",
+                            "allreduce --recipe bf16",
+                            "gemm --ranks 2",
+                            "allreduce --bytes 3",
+                            "allreduce --bytes 1X",
+                            "allreduce --device tpu",
+                            "gemm --topology",
+                            "allreduce --topology --quality-ranks 2",
+                            "allreduce --quality-ranks 0",
+                            "allreduce --ranks -1",
+                            "allreduces",
+                            "allreduce --ranks 1 --svg one.svg",
+                            "allreduce --topology --svg links.svg",
+                            "allreduce --trace t.json",
+                            "gemm --svg gemm.svg",
+                            "scaling --bytes 4K",
+                            "scaling --sample-ms 1",
+                            "step --ranks 2 --working-set 1",
+                            "step --ranks 2 --trace t.json",
+                            "scaling --set ranks.data=2",
+                            "scaling --ranks 4 --accumulate 6 --tokens 64 --sequence 32"})
     EXPECT_EQ(testing::run_octet(std::string("bench ") + words, scratch.folder()).code, 2) << words;
+}
+
+constexpr const char* tiny_model =
+    " --device cpu --quiet --tokens 32 --sequence 16 --repeat 2"
+    " --set threads=1 --set model.layers=1 --set model.width=64 --set model.heads=4 --set model.kv_heads=2 --set model.hidden=96";
+
+// Events of a timeline: {rank, category} -> names.
+std::map<std::pair<std::int64_t, std::string>, std::set<std::string>> events_of(const json::Value& trace) {
+  std::map<std::pair<std::int64_t, std::string>, std::set<std::string>> out;
+  for (const json::Value& e : *trace.find("traceEvents")->array())
+    if (*e.find("ph")->text() == "X") out[{*e.find("pid")->integer(), *e.find("cat")->text()}].insert(*e.find("name")->text());
+  return out;
+}
+
+TEST(BenchOnRanks, ScalingHasATableAPictureJsonAndATimelineOfEveryRank) {
+  const testing::Scratch scratch;
+  const Ended ended = testing::run_octet(
+      std::string("bench scaling --ranks 2 --json scaling.json --svg scaling.svg --trace trace.json") + tiny_model, scratch.folder());
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  for (const char* part : {"strong", "weak", "efficiency", "exposed comm ms", "update ms", "2 ranks, threads of one process"})
+    EXPECT_TRUE(has(ended.out, part)) << part << "\n" << ended.out;
+  const json::Value result = json::load(scratch.at("scaling.json"));
+  int rows = 0;
+  for (const json::Value& row : *result.find("rows")->array()) {
+    const json::Value& mean = *row.find("mean");
+    const double seconds = number(mean, "seconds"),
+                 parts = number(mean, "compute_seconds") + number(mean, "exposed_communication_seconds") + number(mean, "update_seconds");
+    EXPECT_NEAR(parts, seconds, 1e-9);
+    EXPECT_NEAR(number(row, "efficiency") * number(row, "ranks"), number(row, "gain"), 1e-9);
+    EXPECT_EQ(row.find("each")->array()->size(), std::size_t(*row.find("ranks")->integer()));
+    ++rows;
+  }
+  EXPECT_GE(rows, 4);
+  EXPECT_TRUE(has(testing::bytes_of(scratch.at("scaling.svg")), "Training steps on 1 to 2 ranks"));
+  auto events = events_of(json::load(scratch.at("trace.json")));
+  for (const std::int64_t rank : {0, 1}) {
+    EXPECT_EQ((events[{rank, "step"}].size()), 2u);
+    EXPECT_EQ((events[{rank, "part"}]),
+              (std::set<std::string>{"forward and backward", "results of all ranks", "optimizer", "read-out", "scales and codes"}));
+    EXPECT_TRUE((events[{rank, "exchange"}].contains("all_reduce (sum) of f64 [1]"))) << "the loss";
+  }
+}
+
+TEST(BenchOnRanks, AStepHasALinePerRank) {
+  const testing::Scratch scratch;
+  const Ended ended =
+      testing::run_octet(std::string("bench step --ranks 2 --recipe bf16,current --json step.json") + tiny_model, scratch.folder());
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const json::Value result = json::load(scratch.at("step.json"));
+  ASSERT_EQ(result.find("rows")->array()->size(), 2u);
+  for (const json::Value& row : *result.find("rows")->array()) {
+    EXPECT_EQ(number(row, "tokens"), 64);
+    ASSERT_EQ(row.find("each")->array()->size(), 2u);
+    for (const json::Value& rank : *row.find("each")->array()) EXPECT_GT(number(rank, "peak_bytes"), 0);
+    EXPECT_NEAR(number(row, "tokens_per_second") * number(row, "seconds"), 64, 1e-6);
+  }
+}
+
+TEST(BenchOnRanks, ProcessesOfALauncherMeasureTogetherAndOnlyTheFirstPrints) {
+  const testing::Scratch scratch;
+  const Ended ended = testing::run_octet(std::string("launch --device cpu --ranks 2 bench scaling") + tiny_model, scratch.folder());
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const std::size_t first = ended.out.find("2 ranks");
+  ASSERT_NE(first, std::string::npos) << ended.out;
+  EXPECT_EQ(ended.out.find("2 ranks", first + 1), std::string::npos) << ended.out;
+  const Ended alone =
+      testing::run_octet(std::string("launch --device cpu --ranks 2 bench step") + tiny_model + " --working-set 1", scratch.folder());
+  EXPECT_EQ(alone.code, int(ExitCode::usage)) << "an option of one rank";
+  const Ended kernels = testing::run_child({"/usr/bin/env", "OCTET_THREAD_RANKS=2", OCTET_PROGRAM, "bench", "gemm"}, scratch.folder());
+  EXPECT_EQ(kernels.code, int(ExitCode::usage));
+  EXPECT_TRUE(has(kernels.err, "measures one rank, and 2 were started")) << kernels.err;
 }
 
 // The machines of CI have no GPU, so CPU ranks are asked for.

@@ -237,7 +237,7 @@ TEST_F(Launch, RefusesWhatItCannotStart) {
   expect("launch --", {"starts a subcommand"});
   expect("launch --rnks 2 train", {"no option `--rnks`"});
   expect("launch --ranks 2 tokenize --input x", {"launch tokenize", "train"});
-  expect("launch --ranks 2 bench gemm", {"bench allreduce"});
+  expect("launch --ranks 2 bench gemm", {"step, scaling, allreduce"});
   expect("launch --ranks -1 train", {"--ranks", "from 0 to 1024"});
   expect("launch --device cpu train run.toml", {"--device cpu", "--ranks"});
   expect("launch --ranks 4 --min-ranks 2 train run.toml", {"--min-ranks 2 is for restarts", "--restarts"});

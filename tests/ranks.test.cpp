@@ -6,10 +6,12 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
+#include "octet/json/value.hpp"
 #include "tests/testing/octet.hpp"
 #include "tests/testing/rank_processes.hpp"
 #include "tests/testing/run_events.hpp"
@@ -59,6 +61,24 @@ class ProgramOnRanks : public ::testing::Test {
 
   Scratch scratch;
 };
+
+TEST_F(ProgramOnRanks, TracedTheyShareOneTimeline) {
+  const Ended ended = octet("train run.toml --quiet --name traced --steps 6 --trace 2 --set ranks.data=2 --set ranks.zero=1");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const json::Value trace = json::load(scratch.at("runs/traced/trace.json"));
+  std::map<std::int64_t, int> steps, micro_batches, gathers;
+  for (const json::Value& e : *trace.find("traceEvents")->array()) {
+    const std::string name = *e.find("name")->text();
+    const std::int64_t rank = *e.find("pid")->integer();
+    if (name == "step 4" || name == "step 5") ++steps[rank];
+    if (name == "forward and backward") ++micro_batches[rank];
+    if (name.starts_with("all_gather")) ++gathers[rank];
+  }
+  EXPECT_EQ(steps, (std::map<std::int64_t, int>{{0, 2}, {1, 2}}));
+  EXPECT_EQ(micro_batches, (std::map<std::int64_t, int>{{0, 4}, {1, 4}}));
+  EXPECT_GT(gathers[1], 0);
+  EXPECT_EQ(gathers[0], gathers[1]);
+}
 
 TEST_F(ProgramOnRanks, StoppedByASignalTheySaveOnceAndResumeBitForBit) {
   whole_run(2);

@@ -6,6 +6,7 @@
 #include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
 #include "octet/comm/rendezvous/place.hpp"
+#include "octet/machine/limits.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
 #include "octet/ops/normal/normal.hpp"
@@ -105,6 +106,7 @@ AllReduceResult measure_all_reduce(const AllReducePlan& plan) {
                       if (place.backend != "threads") out.reports = first;
                       measure_rows(comm, device, plan, out);
                     });
+  if (out.reports && plan.limit && out.backend != "nccl") out.copy_bytes_per_second = machine::machine_limits(Device::cpu).bytes_per_second;
   if (out.reports) out.quality = measure_sum_quality(plan.quality_ranks, plan.limit_seconds);
   return out;
 }

@@ -15,6 +15,7 @@ struct AllReducePlan {
   std::vector<int> quality_ranks;   // numbers of ranks whose sums are compared with FP64
   Effort effort;
   double limit_seconds = 60;  // how long a rank waits for others
+  bool limit = false;         // whether to measure the limit of the machine, too
 };
 
 using parallel::Wire;  // how ranks sum a tensor
@@ -45,7 +46,8 @@ struct SumQuality {
 struct AllReduceResult {
   std::string backend, machine;  // threads, mpi or nccl
   int ranks = 1;
-  bool reports = true;  // false on processes other than rank 0, which have no rows
+  bool reports = true;               // false on processes other than rank 0, which have no rows
+  double copy_bytes_per_second = 0;  // of the memory by which ranks of a CPU exchange, read and written; 0: not known
   std::vector<AllReduceRow> rows;
   std::vector<SumQuality> quality;
 };
@@ -63,5 +65,7 @@ std::vector<SumQuality> measure_sum_quality(const std::vector<int>& ranks, doubl
 
 std::string table_text(const AllReduceResult&);
 json::Value to_json(const AllReduceResult&);
+/// A picture of bus bandwidth by size, a line per way, as an SVG file. There are several ranks.
+std::string svg_text(const AllReduceResult&);
 
 }  // namespace octet::bench

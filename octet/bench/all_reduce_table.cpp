@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "octet/base/aligned.hpp"
 #include "octet/bench/all_reduce.hpp"
+#include "octet/telemetry/report/svg_file.hpp"
 
 namespace octet::bench {
 namespace {
@@ -41,11 +44,56 @@ json::Value json_of(const SumQuality& q) {
       {"underflow", q.underflow},        {"overflow", q.overflow},     {"mu", q.mu}};
 }
 
+namespace report = telemetry::report;
+
+const char* kind_of(const AllReduceResult& r) {
+  return r.backend == "threads" ? "threads of one process" : r.backend == "mpi" ? "processes over MPI" : "GPUs over NCCL";
+}
+
+report::Line line_of(const AllReduceResult& r, Wire way, int style) {
+  report::Line line{.name = std::string(name(way)), .style = style, .points = {}};
+  for (const AllReduceRow& row : r.rows)
+    if (row.way == way) line.points.push_back({double(row.bytes), row.bus_rate() / 1e9});
+  std::sort(line.points.begin(), line.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+  line.marks = line.points;
+  return line;
+}
+
+// Both axes are logarithmic, from the smallest to the largest value.
+void scale_axes(report::LineChart& chart) {
+  std::vector<report::Points> lines;
+  for (const report::Line& line : chart.lines) lines.push_back(line.points);
+  const report::Extent y = report::extent(lines);
+  double low = lines.back().front().x, high = low;
+  for (const report::Points& points : lines)
+    for (const report::Point& p : points) low = std::min(low, p.x), high = std::max(high, p.x);
+  chart.x = {.kind = report::Axis::Kind::log, .low = low, .high = std::max(high, 2 * low)};
+  chart.y = {.kind = report::Axis::Kind::log, .low = y.low / 1.5, .high = 1.5 * y.high};
+}
+
 }  // namespace
 
+std::string svg_text(const AllReduceResult& r) {
+  check(r.ranks > 1 && !r.rows.empty(), "one rank exchanges nothing, so there is no bandwidth to draw");
+  report::LineChart chart{.title = format("Sums over {} ranks", r.ranks),
+                          .note = format("{}; {}", r.machine, kind_of(r)),
+                          .x_label = "bytes of the tensor, f32 or BF16",
+                          .y_label = "bus bandwidth [GB/s]"};
+  for (const Wire way : {Wire::f32, Wire::bf16, Wire::e4m3, Wire::e4m3_shared})
+    if (report::Line line = line_of(r, way, int(chart.lines.size()) + 1); !line.points.empty()) chart.lines.push_back(std::move(line));
+  if (r.copy_bytes_per_second > 0) {
+    const report::Points& sizes = chart.lines.front().points;
+    const double rate = r.copy_bytes_per_second / 1e9;
+    chart.lines.push_back({.name = "copy of memory on this machine, read and written",
+                           .style = 0,
+                           .points = {{sizes.front().x, rate}, {sizes.back().x, rate}}});
+  }
+  scale_axes(chart);
+  return report::svg_file(chart);
+}
+
 std::string table_text(const AllReduceResult& r) {
-  const char* const kind = r.backend == "threads" ? "threads of one process" : r.backend == "mpi" ? "processes over MPI" : "GPUs over NCCL";
-  std::string out = format("{}; {} ranks, {}\n", r.machine, r.ranks, kind);
+  std::string out = format("{}; {} ranks, {}\n", r.machine, r.ranks, kind_of(r));
   if (!r.rows.empty()) out += "\n" + speed_table(r);
   if (!r.quality.empty()) out += "\n" + quality_table(r);
   return out;

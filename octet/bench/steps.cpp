@@ -11,29 +11,14 @@ namespace {
 
 using train::Engine;
 
-std::vector<data::Batch> random_batches(const train::RunConfig& c) {
-  const std::int64_t tokens = c.train.batch * c.data.sequence_length, vocabulary = c.model.shape().vocabulary;
-  std::vector<data::Batch> out;
-  for (std::int64_t i = 0; i < c.train.accumulate; ++i) {
-    data::Batch b;
-    b.rows = c.train.batch, b.length = c.data.sequence_length;
-    b.inputs = random_tokens(tokens, vocabulary, std::uint64_t(2 * i)),
-    b.targets = random_tokens(tokens, vocabulary, std::uint64_t(2 * i + 1));
-    out.push_back(std::move(b));
-  }
-  return out;
-}
-
 // Without health measurement, like most steps of a run.
 void step(train::StepRunner& runner, const std::vector<data::Batch>& batches) { runner.run(batches, {.learning_rate = 1e-5}); }
 
-Timing time_steps(Engine& e, const std::vector<data::Batch>& batches, int repeats) {
-  // A micro-step runs twice before its graph is recorded, and the first replay costs time too.
-  constexpr std::int64_t micro_steps = 4;
-  const std::int64_t warm_up = std::max<std::int64_t>(2, ceil_div(micro_steps, std::int64_t(batches.size())));
+Timing time_steps(Engine& e, const train::RunConfig& c, int repeats) {
+  const std::vector<data::Batch> batches = random_batches(c);
   e.parameters.initialize(e.stream, 1);
   train::StepRunner runner(e);
-  for (std::int64_t i = 0; i < warm_up; ++i) step(runner, batches);
+  for (std::int64_t i = 0; i < warm_up_steps(c); ++i) step(runner, batches);
   wait(e.stream);
   Timer timer(e.stream);
   std::vector<double> samples;
@@ -46,6 +31,24 @@ Timing time_steps(Engine& e, const std::vector<data::Batch>& batches, int repeat
 }
 
 }  // namespace
+
+std::vector<data::Batch> random_batches(const train::RunConfig& c, std::uint64_t seed) {
+  const std::int64_t tokens = c.train.batch * c.data.sequence_length, vocabulary = c.model.shape().vocabulary;
+  std::vector<data::Batch> out;
+  for (std::int64_t i = 0; i < c.train.accumulate; ++i) {
+    const std::uint64_t first = 2 * (seed * std::uint64_t(c.train.accumulate) + std::uint64_t(i));
+    data::Batch b;
+    b.rows = c.train.batch, b.length = c.data.sequence_length;
+    b.inputs = random_tokens(tokens, vocabulary, first), b.targets = random_tokens(tokens, vocabulary, first + 1);
+    out.push_back(std::move(b));
+  }
+  return out;
+}
+
+std::int64_t warm_up_steps(const train::RunConfig& c) {
+  constexpr std::int64_t micro_steps = 4;
+  return std::max<std::int64_t>(2, ceil_div(micro_steps, c.train.accumulate));
+}
 
 Floor floor_of_step(Subject& s, const train::RunConfig& c, const std::vector<Row>& attention) {
   const train::DryRun dry = train::dry_run(train::engine_config(c), s.stream.target(), c.train.batch, c.train.accumulate);
@@ -63,7 +66,7 @@ StepResult measure_step(const train::RunConfig& c, Device device, Target target,
              .shape = format("{}x{}x{}", c.train.accumulate, c.train.batch, c.data.sequence_length),
              .precision = c.recipe.recipe,
              .unit = Unit::tokens,
-             .seconds = time_steps(engine, random_batches(c), repeats),
+             .seconds = time_steps(engine, c, repeats),
              .amount = tokens,
              .limit = tokens / floor.seconds()};
   out.peak_bytes = double(engine.stream.arena().peak().total);

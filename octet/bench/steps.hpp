@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/bench/floor.hpp"
+#include "octet/data/windows.hpp"
 #include "octet/train/run/run_config.hpp"
 
 namespace octet::bench {
@@ -11,6 +12,11 @@ struct StepResult {
   Floor floor;
   double peak_bytes = 0;  // of all memory of the run
 };
+
+/// The micro-batches of a step of one rank: tokens that another seed has otherwise.
+std::vector<data::Batch> random_batches(const train::RunConfig& c, std::uint64_t seed = 0);
+/// Steps before the first timed one: a micro-step runs twice before its graph is recorded, and the first replay costs time too.
+std::int64_t warm_up_steps(const train::RunConfig& c);
 
 /// The floor of a step of `c`; `attention`: see floor_of().
 Floor floor_of_step(Subject&, const train::RunConfig& c, const std::vector<Row>& attention);

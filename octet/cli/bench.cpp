@@ -5,23 +5,35 @@
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/bench/all_reduce.hpp"
+#include "octet/bench/scaling.hpp"
+#include "octet/bench/steps_on_ranks.hpp"
 #include "octet/bench/table.hpp"
 #include "octet/bench/topology.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/config/read.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/machine/ranks.hpp"
 
 namespace octet::cli {
 namespace {
 
 struct Options {
-  std::string group = "all", device = "auto", model, json;
+  std::string group = "all", device = "auto", model, json, svg, trace;
   std::vector<std::string> recipes, set, bytes, quality_ranks;
   std::int64_t ranks = 0;
-  std::int64_t tokens = 0, sequence = 0, accumulate = 1, repeat = 9, working_set_mib = 0;
+  std::int64_t tokens = 0, sequence = 0, accumulate = 0, repeat = 9, working_set_mib = 0;
   double sample_ms = 0;
   bool quiet = false, topology = false;
 };
+
+constexpr std::string_view other_groups = "all, allreduce or scaling";
+
+// The number of ranks that a measurement of ranks will have.
+std::int64_t ranks_of(const Options& o) {
+  const std::int64_t started = machine::started_ranks();
+  return started > 0 ? started : o.ranks > 0 ? o.ranks : 2;
+}
+bool steps_on_ranks(const Options& o) { return o.group == "step" && (o.ranks > 1 || machine::started_ranks() > 1); }
 
 // Defaults: the demo's model on a CPU, a model that loads a GPU on a GPU.
 train::RunConfig config_of(const Options& o) {
@@ -35,7 +47,7 @@ train::RunConfig config_of(const Options& o) {
   if (tokens % c.data.sequence_length != 0)
     throw ConfigError(
         format("--tokens {} must be a multiple of the sequence's {} tokens; set --sequence too", tokens, c.data.sequence_length));
-  c.train.batch = tokens / c.data.sequence_length, c.train.accumulate = o.accumulate;
+  c.train.batch = tokens / c.data.sequence_length, c.train.accumulate = std::max<std::int64_t>(o.accumulate, 1);
   config::Origins origins;
   for (const auto& assignment : o.set) config::apply_override(c, assignment, origins);
   return c;
@@ -46,7 +58,7 @@ bench::Plan plan_of(const Options& o) {
   plan.groups.assign(std::begin(bench::groups), std::end(bench::groups));
   if (o.group != "all") {
     if (std::find(plan.groups.begin(), plan.groups.end(), o.group) == plan.groups.end())
-      throw ConfigError(format("\"{}\" cannot be measured; choose one of {}, all or allreduce", printable(o.group), joined(bench::groups)));
+      throw ConfigError(format("\"{}\" cannot be measured; choose one of {}, {}", printable(o.group), joined(bench::groups), other_groups));
     plan.groups = {o.group};
   }
   const bool gpu = machine::device_named(plan.config.device) != Device::cpu;
@@ -87,46 +99,118 @@ bench::AllReducePlan all_reduce_plan(const Options& o) {
   return plan;
 }
 
-// Options of one kind of measurement do nothing in the other.
-void require_options(const std::vector<std::string>& given, const std::string& group) {
-  constexpr std::string_view both[] = {"--device", "--repeat", "--sample-ms", "--json", "--quiet"};
-  constexpr std::string_view of_ranks[] = {"--ranks", "--bytes", "--quality-ranks", "--topology"};
-  const auto among = [](const auto& names, const std::string& option) {
-    return std::find(std::begin(names), std::end(names), option) != std::end(names);
-  };
-  for (const std::string& option : given)
-    if (option.starts_with("--") && !among(both, option) && among(of_ranks, option) != (group == "allreduce"))
-      throw ConfigError(format("{} has no effect on octet bench {}; leave it out", option, printable(group)));
+bool sets(const Options& o, const std::string& key) {
+  return std::any_of(o.set.begin(), o.set.end(), [&](const std::string& s) { return s.starts_with(key + "="); });
 }
 
-void require_no_quality(const std::vector<std::string>& given) {
-  if (std::find(given.begin(), given.end(), "--quality-ranks") != given.end())
-    throw ConfigError("--quality-ranks has no effect on octet bench allreduce --topology; leave it out");
+bench::StepPlan step_plan(const Options& o) {
+  if (sets(o, "ranks.data")) throw ConfigError("--set ranks.data has no effect on octet bench; choose the number of ranks with --ranks");
+  machine::choose_own_gpu();
+  bench::StepPlan plan{.config = config_of(o), .recipes = o.recipes};
+  plan.ranks = {.device = plan.config.device, .ranks = int(o.ranks), .repeats = int(o.repeat), .trace = !o.trace.empty()};
+  return plan;
+}
+
+// Kinds of measurements, and the options that have an effect on them.
+enum Kind : unsigned { kernels = 1, steps = 2, scaling = 4, sums = 8, links = 16 };
+Kind kind_of(const Options& o) {
+  if (o.group == "allreduce") return o.topology ? links : sums;
+  return o.group == "scaling" ? scaling : steps_on_ranks(o) ? steps : kernels;
+}
+std::string name_of(Kind kind, const Options& o) {
+  return kind == links ? "allreduce --topology" : kind == steps ? "step on several ranks" : printable(o.group);
+}
+
+void require_options(const std::vector<std::string>& given, const Options& o) {
+  constexpr std::pair<std::string_view, unsigned> effects[] = {
+      {"--model", kernels | steps | scaling},
+      {"--tokens", kernels | steps | scaling},
+      {"--sequence", kernels | steps | scaling},
+      {"--accumulate", kernels | steps | scaling},
+      {"--recipe", kernels | steps | scaling},
+      {"--set", kernels | steps | scaling},
+      {"--working-set", kernels},
+      {"--sample-ms", kernels | sums | links},
+      {"--ranks", steps | scaling | sums | links},
+      {"--bytes", sums | links},
+      {"--quality-ranks", sums},
+      {"--topology", links},
+      {"--svg", scaling | sums},
+      {"--trace", scaling},
+  };
+  const Kind kind = kind_of(o);
+  for (const std::string& option : given)
+    for (const auto& [name, kinds] : effects)
+      if (option == name && (kinds & kind) == 0 && !(name == "--ranks" && o.group == "step"))
+        throw ConfigError(format("{} has no effect on octet bench {}; leave it out", option, name_of(kind, o)));
+}
+
+// One rank would measure beside the others, which share its memory and processors.
+void require_one_rank(const Options& o) {
+  if (machine::started_ranks() > 1)
+    throw ConfigError(format("octet bench {} measures one rank, and {} were started; start it alone, or choose step, scaling or allreduce",
+                             printable(o.group), machine::started_ranks()));
+}
+
+void require_files(const Options& o) {
+  for (const std::string& file : {o.json, o.svg, o.trace})
+    if (!file.empty()) require_writable(file);
 }
 
 template <class Result>
 ExitCode show(const Options& o, const Result& result) {
-  if (!result.reports) return ExitCode::done;
   output::write(bench::table_text(result));
   if (!o.json.empty()) write_file(o.json, bench::to_json(result).dump(json::Layout::indented, json::Invalid::replace) + "\n");
   return ExitCode::done;
 }
 
-ExitCode measure_ranks(const Options& o) {
-  if (!o.json.empty()) require_writable(o.json);
-  return o.topology ? show(o, bench::measure_topology(all_reduce_plan(o))) : show(o, bench::measure_all_reduce(all_reduce_plan(o)));
+ExitCode measure_sums(const Options& o) {
+  bench::AllReducePlan plan = all_reduce_plan(o);
+  plan.limit = !o.svg.empty();
+  if (plan.limit && ranks_of(o) == 1)
+    throw ConfigError("--svg: one rank exchanges nothing, so there is no bandwidth to draw; start several, as with --ranks 2");
+  const bench::AllReduceResult result = bench::measure_all_reduce(plan);
+  if (!result.reports) return ExitCode::done;
+  if (!o.svg.empty()) write_file(o.svg, bench::svg_text(result));
+  return show(o, result);
+}
+
+ExitCode measure_links(const Options& o) {
+  const bench::Topology result = bench::measure_topology(all_reduce_plan(o));
+  return result.reports ? show(o, result) : ExitCode::done;
+}
+
+ExitCode measure_scaling(const Options& o) {
+  bench::StepPlan plan = step_plan(o);
+  if (o.accumulate == 0 && !sets(o, "train.accumulate")) plan.config.train.accumulate = 0;
+  const bench::ScalingResult result = bench::measure_scaling(plan);
+  if (!result.facts.place.reports) return ExitCode::done;
+  if (!o.svg.empty()) write_file(o.svg, bench::svg_text(result));
+  if (!o.trace.empty()) write_file(o.trace, result.facts.place.trace);
+  return show(o, result);
+}
+
+ExitCode measure_steps(const Options& o) {
+  const bench::StepsOnRanksResult result = bench::measure_steps_on_ranks(step_plan(o));
+  return result.facts.place.reports ? show(o, result) : ExitCode::done;
+}
+
+ExitCode measure_kernels(const Options& o) {
+  require_one_rank(o);
+  return show(o, bench::run(plan_of(o)));
 }
 
 ExitCode measure(const Options& o, const std::vector<std::string>& given) {
-  require_options(given, o.group);
+  require_options(given, o);
   if (o.quiet) log::set_quiet(true);
-  if (o.topology) require_no_quality(given);
-  if (o.group == "allreduce") return measure_ranks(o);
-  if (!o.json.empty()) require_writable(o.json);
-  const bench::Result result = bench::run(plan_of(o));
-  output::write(bench::table_text(result));
-  if (!o.json.empty()) write_file(o.json, bench::to_json(result).dump(json::Layout::indented, json::Invalid::replace) + "\n");
-  return ExitCode::done;
+  require_files(o);
+  switch (kind_of(o)) {
+    case sums: return measure_sums(o);
+    case links: return measure_links(o);
+    case scaling: return measure_scaling(o);
+    case steps: return measure_steps(o);
+    default: return measure_kernels(o);
+  }
 }
 
 }  // namespace
@@ -140,29 +224,37 @@ void add_bench(Program& program) {
       "  octet bench                                      everything, at the demo model's shapes on a CPU, Qwen2.5-0.5B's on a GPU\n"
       "  octet bench gemm --model gpt2-124m --tokens 2048 --sequence 512\n"
       "  octet bench step --recipe bf16,current --accumulate 32 --set optim.m=bf16 --set optim.v=bf16 --json step.json\n"
+      "  octet bench step --ranks 2 --recipe bf16,current  steps of several ranks\n"
+      "  octet bench scaling --ranks 4 --svg scaling.svg   steps on 1, 2 and 4 ranks\n"
       "  octet bench allreduce --ranks 4                  sums over ranks: speed, and their error in 8 bits\n"
       "Memory-bound rows are compared with the copy of a large tensor, GEMM and attention with the fastest matrix product, all measured "
       "in\n"
       "the same run. A step is compared with its floor: GEMM operations at the rates of their types, attention at its own measured rate,\n"
       "bytes of all other ops at copy bandwidth, without overlap. See docs/benchmarks.md.");
-  command.positional("what", o->group, joined(bench::groups) + ", all, or allreduce", false);
+  command.positional("what", o->group, joined(bench::groups) + ", " + std::string(other_groups), false);
   command.option("--device", o->device, "auto (the GPU if there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
   command.option("--model", o->model, "a named size, whose shapes are measured (model.size)");
   command.option("--tokens", o->tokens, "tokens per micro-batch; 0: 1024 on a CPU, 16384 on a GPU", {.at_least = 0});
   command.option("--sequence", o->sequence,
                  "tokens per sequence; 0: 256 on a CPU, 4096 on a GPU, or fewer if --tokens or the model requires it", {.at_least = 0});
-  command.option("--accumulate", o->accumulate, "micro-batches per step", {.at_least = 1, .at_most = 65536});
-  command.option("--recipe", o->recipes, "recipes to measure; default: bf16 and the recipes of octet compare", ',');
+  command.option("--accumulate", o->accumulate,
+                 "micro-batches per step; scaling: of all ranks in a strong step; 0: 1, or as few as all ranks can divide",
+                 {.at_least = 0, .at_most = 65536});
+  command.option("--recipe", o->recipes, "recipes to measure; default: bf16 and the recipes of octet compare; on ranks that of recipe.name",
+                 ',');
   command.option("--repeat", o->repeat, "samples of each row: their median and quartiles are shown", {.at_least = 1, .at_most = 10000});
   command.option("--sample-ms", o->sample_ms, "milliseconds of one sample; 0: 5 on a CPU, 20 on a GPU", {.at_least = 0, .at_most = 10000});
   command.option("--working-set", o->working_set_mib, "MiB of buffers to rotate over; 0: several times the last-level cache",
                  {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.m=bf16; may be repeated");
-  command.option("--ranks", o->ranks, "allreduce: ranks, as threads; 0: 2, or the ranks that a launcher started",
+  command.option("--ranks", o->ranks,
+                 "step, scaling, allreduce: ranks, as threads; 0: those that a launcher started, or 1 for step and 2 for the others",
                  {.at_least = 0, .at_most = 1024});
   command.option("--bytes", o->bytes, "allreduce: sizes of the tensors to sum", ',');
   command.option("--quality-ranks", o->quality_ranks, "allreduce: numbers of ranks whose sums are compared with FP64", ',');
+  command.option("--svg", o->svg, "scaling, allreduce: file of a picture");
+  command.option("--trace", o->trace, "scaling: file of a timeline of two steps, with a row per rank and queue (Chrome, Perfetto)");
   command.flag("--topology", o->topology,
                "allreduce: hosts, devices and links of the ranks, and the bandwidth of each pair, instead of sums");
   command.flag("--quiet", o->quiet, "print the table only");

@@ -107,9 +107,11 @@ void add_train(Program& program) {
   o->add_to(command);
   command.optional_value("--resume", o->resume, o->resume_folder,
                          "resume the run in this folder; without a folder, the last run of this name");
-  command.option("--trace", o->trace,
-                 "steps to trace on a GPU, from the 4th on: kernels, copies and gaps, in trace.json of the run's folder (Chrome, Perfetto)",
-                 {.at_least = 1, .at_most = 100});
+  command.option(
+      "--trace", o->trace,
+      "steps to trace, from the 4th on, in trace.json of the run's folder (Chrome, Perfetto): kernels, copies and gaps of a GPU; parts of "
+      "steps and collectives of CPU ranks",
+      {.at_least = 1, .at_most = 100});
   command.flag("--quiet", o->quiet, "no progress: print warnings and the last line only");
   command.run([o] { return train_model(*o); });
 }

@@ -38,11 +38,13 @@ void Communicator::start(Stream& stream, const Call& call, const Call* second) {
   count(stream, call);
   if (second != nullptr) count(stream, *second);
   const double begin = monotonic_seconds();
-  last_calls_.begin(call, step_, bytes_sent(call, rank_, size_), begin);
+  const std::int64_t sent = bytes_sent(call, rank_, size_);
+  last_calls_.begin(call, step_, sent, begin);
   run(stream, call, second);
   const double end = monotonic_seconds();
   last_calls_.end(end);
   seconds_ += end - begin;
+  if (listener_ != nullptr) listener_->called(call, sent, begin, end);
 }
 
 void Communicator::all_reduce(Stream& stream, const Tensor& x, Reduction reduction) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 
+#include "octet/comm/call_listener.hpp"
 #include "octet/comm/call_log.hpp"
 #include "octet/comm/comm_error.hpp"
 #include "octet/tensor/stream.hpp"
@@ -66,6 +67,8 @@ class Communicator {
   const CallLog& last_calls() const { return last_calls_; }
   /// Seconds that this rank has spent in its calls: on a GPU, where calls are queued, only in finish() and barrier().
   double seconds() const { return seconds_; }
+  /// Sees every later call until it is replaced; null: none. It outlives its time here.
+  void set_listener(CallListener* listener) { listener_ = listener; }
   /// The step that errors name.
   void set_step(std::int64_t step) { step_ = step; }
   std::int64_t step() const { return step_; }
@@ -87,6 +90,7 @@ class Communicator {
   std::int64_t step_ = -1;
   std::array<Traffic, collectives> traffic_{};
   CallLog last_calls_;
+  CallListener* listener_ = nullptr;
   double seconds_ = 0;
 };
 

@@ -47,60 +47,93 @@ bool within(const TracedActivity& a, const StepTrace& trace) {
   return std::any_of(trace.steps.begin(), trace.steps.end(), [&](const TracedSpan& s) { return a.begin >= s.begin && a.begin < s.end; });
 }
 
-/// Events of the picture: its lines are "threads" of one "process".
+/// Events of one rank's process in the picture, whose lines are its "threads".
 class Picture {
  public:
-  explicit Picture(std::int64_t origin) : origin_(origin) {}
+  Picture(const StepTrace& trace, const TracePlace& place)
+      : origin_(trace.steps.empty() ? 0 : trace.steps.front().begin), rank_(place.rank) {
+    if (!place.name.empty()) tell("process_name", 0, {{"name", place.name}});
+    tell("process_sort_index", 0, {{"sort_index", rank_}});
+  }
 
-  void line(int number, const std::string& name) {
-    events_.push_back(
-        json::Object{{"name", "thread_name"}, {"ph", "M"}, {"pid", 0}, {"tid", number}, {"args", json::Object{{"name", name}}}});
-    events_.push_back(json::Object{
-        {"name", "thread_sort_index"}, {"ph", "M"}, {"pid", 0}, {"tid", number}, {"args", json::Object{{"sort_index", number}}}});
+  int line(const std::string& name) {
+    tell("thread_name", lines_, {{"name", name}}), tell("thread_sort_index", lines_, {{"sort_index", lines_}});
+    return lines_++;
   }
   void event(int line, const std::string& name, const char* category, std::int64_t begin, std::int64_t end, json::Object arguments = {}) {
-    events_.push_back(json::Object{{"name", name},
-                                   {"cat", category},
-                                   {"ph", "X"},
-                                   {"pid", 0},
-                                   {"tid", line},
-                                   {"ts", double(begin - origin_) * 1e-3},
-                                   {"dur", double(end - begin) * 1e-3},
-                                   {"args", std::move(arguments)}});
+    add(json::Object{{"name", name},
+                     {"cat", category},
+                     {"ph", "X"},
+                     {"pid", rank_},
+                     {"tid", line},
+                     {"ts", double(begin - origin_) * 1e-3},
+                     {"dur", double(end - begin) * 1e-3},
+                     {"args", std::move(arguments)}});
   }
-  std::string text() && { return json::Value(json::Object{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events_)}}).dump() + "\n"; }
+  std::string text() && { return std::move(text_); }
 
  private:
-  std::int64_t origin_;
-  json::Array events_;
+  void tell(const char* what, int line, json::Object arguments) {
+    add(json::Object{{"name", what}, {"ph", "M"}, {"pid", rank_}, {"tid", line}, {"args", std::move(arguments)}});
+  }
+  void add(const json::Value& event) { text_ += (text_.empty() ? "" : ",") + event.dump(json::Layout::line, json::Invalid::replace); }
+
+  std::int64_t origin_, rank_;
+  int lines_ = 0;
+  std::string text_;
 };
+
+void draw_activities(Picture& picture, const StepTrace& trace) {
+  const int gaps = picture.line("gaps");
+  for (const TracedSpan& step : trace.steps)
+    each_gap(trace.activities, step, [&](std::int64_t begin, std::int64_t end) {
+      if (end - begin >= shortest_gap) picture.event(gaps, "gap", "gap", begin, end);
+    });
+  std::map<std::uint32_t, int> line_of;
+  for (const TracedActivity& a : trace.activities)
+    if (within(a, trace) && !line_of.contains(a.queue)) line_of[a.queue] = picture.line(format("queue {}", a.queue));
+  for (const TracedActivity& a : trace.activities) {
+    if (!within(a, trace)) continue;
+    const bool kernel = a.kind == TracedActivity::Kind::kernel;
+    picture.event(line_of[a.queue], shown_name(a), kernel ? "kernel" : "copy", a.begin, a.end,
+                  kernel ? json::Object{{"name", a.name}} : json::Object{{"bytes", a.bytes}});
+  }
+}
+
+using Rows = std::map<std::string, TraceRow>;
+
+void add_time(Rows& rows, const std::string& name, std::int64_t begin, std::int64_t end) {
+  TraceRow& row = rows[name];
+  row.name = name, ++row.count, row.seconds += double(end - begin) * 1e-9;
+}
+
+/// The call without its tensor.
+std::string kind_of(const TracedExchange& e) { return e.name.substr(0, e.name.find(" of ")); }
 
 }  // namespace
 
 std::vector<TraceRow> trace_rows(const StepTrace& trace) {
   double total = 0;
-  TraceRow gaps{.name = "gaps"};
+  Rows by_name;
   for (const TracedSpan& step : trace.steps) {
     total += double(step.end - step.begin) * 1e-9;
-    each_gap(trace.activities, step,
-             [&](std::int64_t begin, std::int64_t end) { ++gaps.count, gaps.seconds += double(end - begin) * 1e-9; });
+    if (trace.gpu) each_gap(trace.activities, step, [&](std::int64_t begin, std::int64_t end) { add_time(by_name, "gaps", begin, end); });
   }
-  std::map<std::string, TraceRow> by_name;
-  for (const TracedActivity& a : trace.activities) {
-    if (!within(a, trace)) continue;
-    TraceRow& row = by_name[shown_name(a)];
-    ++row.count, row.seconds += double(a.end - a.begin) * 1e-9;
+  for (const TracedActivity& a : trace.activities)
+    if (within(a, trace)) add_time(by_name, shown_name(a), a.begin, a.end);
+  if (!trace.gpu) {
+    for (const TracedSpan& p : trace.parts) add_time(by_name, p.name, p.begin, p.end);
+    for (const TracedExchange& e : trace.exchanges) add_time(by_name, kind_of(e), e.begin, e.end);
   }
-  std::vector<TraceRow> rows{gaps};
-  for (auto& [name, row] : by_name) row.name = name, rows.push_back(row);
-  for (TraceRow& row : rows) row.share = total > 0 ? row.seconds / total : 0;
+  std::vector<TraceRow> rows;
+  for (auto& [name, row] : by_name) row.share = total > 0 ? row.seconds / total : 0, rows.push_back(row);
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
   return rows;
 }
 
 std::string trace_table(const std::vector<TraceRow>& rows, std::size_t most) {
   constexpr std::size_t widest = 84;
-  TextTable table{{"kernel or copy", "ms", "share", "count"}};
+  TextTable table{{"work", "ms", "share", "count"}};
   for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
     const TraceRow& row = rows[i];
     const std::string name = row.name.size() > widest ? row.name.substr(0, widest) + ".." : row.name;
@@ -109,27 +142,25 @@ std::string trace_table(const std::vector<TraceRow>& rows, std::size_t most) {
   return aligned(table);
 }
 
-std::string trace_json(const StepTrace& trace) {
-  constexpr int steps_line = 0, gaps_line = 1, first_queue_line = 2;
-  Picture picture(trace.steps.empty() ? 0 : trace.steps.front().begin);
-  picture.line(steps_line, "steps"), picture.line(gaps_line, "gaps");
-  std::map<std::uint32_t, int> line_of;
-  for (const TracedActivity& a : trace.activities)
-    if (within(a, trace) && line_of.emplace(a.queue, first_queue_line + int(line_of.size())).second)
-      picture.line(line_of[a.queue], format("queue {}", a.queue));
-  for (const TracedSpan& step : trace.steps) {
-    picture.event(steps_line, step.name, "step", step.begin, step.end);
-    each_gap(trace.activities, step, [&](std::int64_t begin, std::int64_t end) {
-      if (end - begin >= shortest_gap) picture.event(gaps_line, "gap", "gap", begin, end);
-    });
+std::string trace_events(const StepTrace& trace, const TracePlace& place) {
+  Picture picture(trace, place);
+  const int steps = picture.line("steps");
+  for (const TracedSpan& step : trace.steps) picture.event(steps, step.name, "step", step.begin, step.end);
+  if (!trace.parts.empty()) {
+    const int parts = picture.line(trace.gpu ? "parts of steps" : "computation");
+    for (const TracedSpan& part : trace.parts) picture.event(parts, part.name, "part", part.begin, part.end);
   }
-  for (const TracedActivity& a : trace.activities) {
-    if (!within(a, trace)) continue;
-    const bool kernel = a.kind == TracedActivity::Kind::kernel;
-    picture.event(line_of[a.queue], shown_name(a), kernel ? "kernel" : "copy", a.begin, a.end,
-                  kernel ? json::Object{{"name", a.name}} : json::Object{{"bytes", a.bytes}});
+  if (!trace.exchanges.empty()) {
+    const int exchanges = picture.line("communication");
+    for (const TracedExchange& e : trace.exchanges)
+      picture.event(exchanges, e.name, "exchange", e.begin, e.end, {{"sent_bytes", e.sent_bytes}});
   }
+  if (trace.gpu) draw_activities(picture, trace);
   return std::move(picture).text();
+}
+
+std::string trace_text(std::span<const std::string> events) {
+  return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" + joined(events, ",\n") + "]}\n";
 }
 
 }  // namespace octet::telemetry

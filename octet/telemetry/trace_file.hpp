@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -7,10 +8,20 @@
 
 namespace octet::telemetry {
 
-/// Activities of a GPU in some steps of a run.
+/// An exchange with other ranks, by the clock of the spans.
+struct TracedExchange {
+  std::string name;  // "all_reduce (sum) of f32 [12]"
+  std::int64_t begin = 0, end = 0;
+  std::int64_t sent_bytes = 0;
+};
+
+/// The work of one rank in some steps of a run.
 struct StepTrace {
-  std::vector<TracedActivity> activities;  // by their begin
-  std::vector<TracedSpan> steps;           // one after the other
+  std::vector<TracedActivity> activities{};  // of its GPU, by their begin
+  std::vector<TracedSpan> steps{};           // one after the other
+  std::vector<TracedSpan> parts{};           // of the steps, as the host saw them end: empty where it does not wait for a GPU
+  std::vector<TracedExchange> exchanges{};   // that the host made; a GPU's are activities
+  bool gpu = false;                          // whether activities are recorded
 };
 
 /// One line of its summary.
@@ -21,15 +32,22 @@ struct TraceRow {
   double share = 0;  // of the time of all steps
 };
 
-/// The activities of the steps by name, longest first, and the gaps: the time in which none ran. Activities of several queues may
-/// overlap, so shares may sum to more than 1.
+/// The activities of the steps by name, longest first, and the gaps: the time in which none ran. Without a GPU: parts and exchanges, which
+/// are within parts. Activities of several queues may overlap, so shares may sum to more than 1.
 std::vector<TraceRow> trace_rows(const StepTrace&);
 /// The first `most` rows as a table for a terminal.
 std::string trace_table(const std::vector<TraceRow>&, std::size_t most);
 
-/// The trace as JSON in the Trace Event Format, which chrome://tracing and Perfetto open: one line of the picture for the steps, one
-/// for each queue of the GPU, and one for gaps of 1 us and more. Times are microseconds since the first step began.
-/// Source: "Trace Event Format", Google, complete events.
-std::string trace_json(const StepTrace&);
+/// A rank of a picture.
+struct TracePlace {
+  std::int64_t rank = 0;
+  std::string name{};  // "rank 0 on host"; empty: the program's
+};
+/// The trace as events of the Trace Event Format: JSON values with commas between them. The rank is one process of the picture. Its lines
+/// are the steps, their parts, its exchanges, each queue of its GPU, and gaps of 1 us and more. Times are microseconds since the rank's
+/// first step began. Source: "Trace Event Format", Google, complete events.
+std::string trace_events(const StepTrace&, const TracePlace&);
+/// The file, which chrome://tracing and Perfetto open, of the events of all ranks.
+std::string trace_text(std::span<const std::string> events);
 
 }  // namespace octet::telemetry

@@ -16,7 +16,6 @@ std::vector<Case> command_lines() {
        "train tiny.toml --steps 99999999999999999999",
        usage,
        {"--steps", "99999999999999999999", "octet train --help"}},
-      {"trace_without_a_gpu", "train tiny.toml --trace 2", usage, {"--trace", "device = \"gpu\""}},
       {"option_with_a_fraction", "train tiny.toml --steps 2.5", usage, {"--steps", "2.5", "octet train --help"}},
       {"option_that_is_not_a_number",
        "tokenize --input text/*.txt --output there --max-mb nan",

@@ -5,6 +5,7 @@
 #include "octet/telemetry/report/bar_chart.hpp"
 #include "octet/telemetry/report/heat_map.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
+#include "octet/telemetry/report/svg_file.hpp"
 #include "octet/telemetry/report/well_formed.test.hpp"
 
 namespace octet::telemetry::report {
@@ -42,6 +43,19 @@ TEST(LineChart, ValuesThatAreNotFiniteOrFarOutsideStayNumbers) {
   EXPECT_EQ(WellFormed::fault(m.text()), "");
   EXPECT_EQ(m.text().find("nan"), std::string::npos);
   EXPECT_EQ(m.text().find("inf"), std::string::npos);
+}
+
+TEST(LineChart, AFileOfItsOwnHasEveryLineWithItsNameAndColour) {
+  LineChart chart{.title = "Sums <2>", .note = "n & m", .x_label = "bytes", .y_label = "GB/s"};
+  chart.lines = {{.name = "f32", .style = 1, .points = {{1, 1}, {2, 4}}, .marks = {{2, 4}}},
+                 {.name = "e4m3", .style = 2, .points = {{1, 2}, {2, 3}}}};
+  chart.x = linear_axis(1, 2), chart.y = linear_axis(1, 4);
+  const std::string text = svg_file(chart);
+  EXPECT_EQ(WellFormed::fault(text), "");
+  EXPECT_EQ(text.find("<div"), std::string::npos) << "SVG only";
+  for (const char* part :
+       {"Sums &lt;2&gt;", "n &amp; m", "bytes", "GB/s", ">f32</text>", ">e4m3</text>", "class=\"line s2\" d=\"", "--s2:"})
+    EXPECT_NE(text.find(part), std::string::npos) << part;
 }
 
 TEST(BarChart, BarsAreSharesOfTheLongest) {

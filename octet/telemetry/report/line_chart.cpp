@@ -38,7 +38,7 @@ void draw_axes(Markup& m, const LineChart& chart) {
     m.element("text", tick_text(tick) + chart.unit, {{"x", "-6"}, {"y", coordinate(y + 3.5)}, {"class", "tick"}, {"text-anchor", "end"}});
   }
   m.leaf("line", {{"class", "axis"}, {"x1", "0"}, {"x2", "100%"}, {"y1", coordinate(height)}, {"y2", coordinate(height)}});
-  for (const double tick : chart.x.ticks(5)) {
+  for (const double tick : chart.x_ticks.empty() ? chart.x.ticks(5) : chart.x_ticks) {
     const double x = chart.x.place(tick);
     if (x < -0.001 || x > 1.001) continue;
     m.leaf("line", {{"class", "axis"}, {"x1", percent(x)}, {"x2", percent(x)}, {"y1", coordinate(height)}, {"y2", coordinate(height + 4)}});
@@ -112,6 +112,10 @@ void draw(Markup& m, const LineChart& chart) {
     m.element("p", chart.y_label, {{"class", "unit"}});
   }
   const auto area = m.in("div", {{"class", "area"}});
+  draw_plot(m, chart);
+}
+
+void draw_plot(Markup& m, const LineChart& chart) {
   const auto svg = open_chart(m, chart.height + below, chart.title, description(chart));
   draw_axes(m, chart);
   draw_lines(m, chart);

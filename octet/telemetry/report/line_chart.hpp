@@ -24,6 +24,7 @@ struct LineChart {
   std::string x_label, y_label;
   std::string unit{};  // after every number of the y axis, such as " %"
   Axis x{}, y{};
+  std::vector<double> x_ticks{};  // empty: round values
   std::vector<Line> lines{};
   std::optional<double> zone{};  // shades -zone .. zone
   std::optional<Line> shade{};   // a band behind all lines: its low and high
@@ -33,6 +34,8 @@ struct LineChart {
 
 /// A <figure>: title, note, the chart with axes, its legend. Lines are thinned to 600 points each.
 void draw(Markup&, const LineChart&);
+/// The chart's <svg> alone, as wide as its surroundings.
+void draw_plot(Markup&, const LineChart&);
 
 /// The legend's entry for one line: a stroke with its mark, and the name.
 void legend_entry(Markup&, const std::string& name, int style, bool mark);

@@ -42,7 +42,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, engine.shape.vocabulary);
   require_model(engine);
   const Device device = machine::device_named(config.device);
-  if (options.trace_steps > 0 && leads()) tracer_.emplace(device, options.trace_steps);
+  if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps, ranks_);
   dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_native(dry_, config.recipe);
   require_memory(dry_, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);
@@ -329,11 +329,13 @@ void Trainer::traced_step() {
 
 void Trainer::end_trace() {
   if (!tracer_) return;
-  const telemetry::StepTrace trace = tracer_->write(run_.folder);
+  const telemetry::StepTrace trace = tracer_->finish();
   tracer_.reset();
   if (trace.steps.empty()) return log::warn("--trace: the run ended before its {}th step, so no step was traced", StepTracer::left_out + 1);
-  log::info("{} steps traced: {}/{}\n{}", trace.steps.size(), run_.folder, StepTracer::file_name,
-            telemetry::trace_table(telemetry::trace_rows(trace), 12));
+  const std::string path = run_.folder + "/" + StepTracer::file_name, text = trace_of_ranks(engine_->stream, ranks_, trace);
+  if (!leads()) return;
+  write_file(path, text);
+  log::info("{} steps traced: {}\n{}", trace.steps.size(), path, telemetry::trace_table(telemetry::trace_rows(trace), 12));
 }
 
 void Trainer::one_step() {
@@ -347,15 +349,18 @@ void Trainer::one_step() {
   Readout shown;
   Work told;  // exchanges of the read-out, which no plan has
   ranks_.set_step(step);
-  const bool whole = runner_->run(
-      micro_batches, {.learning_rate = rate, .measure = measured(step), .measure_next = measured(step + 1), .stopped = stopped_in_step()},
-      [&] {
-        at_.step = step;
-        const Work updated = engine_->stream.work();
-        shown = read_out(*engine_);
-        after_update(shown, micro_batches, measured(step));
-        told = engine_->stream.work() - updated;
-      });
+  const StepOptions options{.learning_rate = rate,
+                            .measure = measured(step),
+                            .measure_next = measured(step + 1),
+                            .stopped = stopped_in_step(),
+                            .listener = tracer_ ? &*tracer_ : nullptr};
+  const bool whole = runner_->run(micro_batches, options, [&] {
+    at_.step = step;
+    const Work updated = engine_->stream.work();
+    shown = read_out(*engine_);
+    after_update(shown, micro_batches, measured(step));
+    told = engine_->stream.work() - updated;
+  });
   if (!whole) return loader_->seek(sample);
   const telemetry::StepWork ran = promised_part(engine_->stream.work() - before - told);
   if (!measured(step) && shown.step.skip == 0) keep_to_plan(ran);

@@ -35,7 +35,7 @@ struct TrainOptions {
   std::string baseline{};               // arm of the run that this one is compared with, or ""
   std::string baseline_folder{};        // of that run, which stored its first gradient: run.json then has the cosine with this run's
   bool keep_first_gradient = false;     // for such runs
-  std::int64_t trace_steps = 0;         // of a GPU, traced into StepTracer::file_name of the run's folder
+  std::int64_t trace_steps = 0;         // traced into StepTracer::file_name of the run's folder
   comm::Communicator* ranks = nullptr;  // that train this model together, this one among them; null: it is alone
   int ranks_here = 1;                   // of these on this machine, which share its memory
   std::string backend{};                // by which they exchange tensors, for run.json

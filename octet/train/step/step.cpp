@@ -52,24 +52,32 @@ StepRunner::StepRunner(Engine& engine) : engine_(engine) {
 
 bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptions& options, const std::function<void()>& read) {
   const std::int64_t tokens = tokens_of(micro_batches) * engine_.ranks().size();
+  const auto tell = [&](StepPart part) {
+    if (options.listener != nullptr) options.listener->begins(part);
+  };
   for (const auto& batch : micro_batches) {
     if (options.stopped != nullptr && options.stopped()) {
       engine_.precision.slots().clear_measurements(engine_.stream);
       quantize_weights_again();
       return false;
     }
+    tell(StepPart::micro_batch);
     run_micro_batch(batch, {.tokens = tokens,
                             .measured = options.measure,
                             .place = {.first = &batch == &micro_batches.front(), .last = &batch == &micro_batches.back()}});
   }
+  tell(StepPart::results);
   if (engine_.gradient_sums && !engine_.stream.apart_from_host()) engine_.gradient_sums->require_done();
   if (const Tensor factor = engine_.gradient_factor()) {
     const float value = tokens_per_target(engine_, micro_batches, tokens);
     octet::upload(engine_.stream, &value, factor);
   }
   sum_results();
+  tell(StepPart::update);
   update(options);
+  tell(StepPart::read_out);
   if (read) read();
+  tell(StepPart::next_codes);
   engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
   if (engine_.loss_scale) engine_.loss_scale->end_step(engine_.stream, engine_.optimizer->skip());
   clear_sums();

@@ -13,11 +13,26 @@ models::TokenBatch upload(Stream&, const data::Batch&, Region);
 /// Of all micro-batches of a step.
 std::int64_t tokens_of(std::span<const data::Batch> micro_batches);
 
+/// A part of a step, in their order; micro_batch is repeated.
+enum class StepPart : std::uint8_t { micro_batch, results, update, read_out, next_codes };
+constexpr std::string_view name(StepPart p) {
+  constexpr std::string_view names[] = {"forward and backward", "results of all ranks", "optimizer", "read-out", "scales and codes"};
+  return names[std::size_t(p)];
+}
+
+/// Is told where a step is, by the host: on a GPU queued work of earlier parts may still run.
+class PartListener {
+ public:
+  virtual ~PartListener() = default;
+  virtual void begins(StepPart) = 0;
+};
+
 struct StepOptions {
   double learning_rate = 0;
   bool measure = false;         // also SQNR of every quantizer and the norm of all parameters
   bool measure_next = false;    // the next step measures: weights are quantized for it at the end of this one
   bool (*stopped)() = nullptr;  // asked between micro-batches whether to abandon this step
+  PartListener* listener = nullptr;
 };
 
 /// The training steps of one engine, from initialized or loaded weights on. Owns the order of a step: forward and

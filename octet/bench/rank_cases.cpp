@@ -1,0 +1,118 @@
+#include "octet/bench/rank_cases.hpp"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "octet/base/log.hpp"
+#include "octet/comm/self/self.hpp"
+#include "octet/machine/machine.hpp"
+#include "octet/ops/attention/attention.hpp"
+#include "octet/ops/gemm/gemm.hpp"
+#include "octet/tensor/cpu/threads.hpp"
+#include "octet/train/run/step_tracer.hpp"
+
+namespace octet::bench {
+namespace {
+
+using comm::Communicator;
+
+constexpr double limit_seconds = 3600;  // ranks that are not part of a case wait for its end
+constexpr int traced = 2;               // steps
+constexpr int steps_in_turn = 3;        // of a case on a CPU
+
+// One rank's part of all measurements.
+class Cases {
+ public:
+  Cases(Communicator& all, int here, Device device, std::vector<RankCase>& cases)
+      : all_(all), here_(here), device_(device), stream_(device), cases_(cases), samples_(cases.size()) {
+    for (const RankCase& c : cases_) {
+      const auto n = int(c.config.ranks.data);
+      if (n != 1 && n != all_.size() && !parts_.contains(n)) parts_[n] = all_.split(all_.rank() < n ? 0 : 1, all_.rank());
+    }
+  }
+
+  void measure(int repeats) {
+    const int rounds = device_ == Device::cpu ? std::max(1, repeats / steps_in_turn) : 1;
+    for (int round = 0; round < rounds; ++round)
+      for (std::size_t i = 0; i < cases_.size(); ++i) {
+        log::info("measuring {} on {} of {} ranks, round {} of {} ...", cases_[i].config.recipe.recipe, cases_[i].config.ranks.data,
+                  all_.size(), round + 1, rounds);
+        if (takes_part(i)) time_steps(work(i), repeats / rounds + (round < repeats % rounds ? 1 : 0), samples_[i]);
+        all_.barrier(stream_);
+      }
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      if (takes_part(i)) time_parts(work(i), samples_[i]), cases_[i].steps = gathered(work(i), samples_[i]);
+      all_.barrier(stream_);
+    }
+  }
+  // Of the last case, which all ranks share.
+  std::string trace() {
+    check(!cases_.empty() && cases_.back().config.ranks.data == all_.size(), "the last case is on all ranks");
+    return train::trace_of_ranks(stream_, all_, traced_steps(work(cases_.size() - 1), traced));
+  }
+
+ private:
+  bool takes_part(std::size_t i) const { return all_.rank() < cases_[i].config.ranks.data; }
+  RankWork work(std::size_t i) {
+    const auto n = int(cases_[i].config.ranks.data);
+    Communicator& ranks = n == all_.size() ? all_ : n == 1 ? self_ : *parts_.at(n);
+    return {.config = cases_[i].config, .ranks = ranks, .device = device_, .ranks_here = std::min(n, here_)};
+  }
+
+  Communicator& all_;
+  comm::SelfCommunicator self_;
+  std::map<int, std::unique_ptr<Communicator>> parts_;
+  int here_;
+  Device device_;
+  Stream stream_;
+  std::vector<RankCase>& cases_;
+  std::vector<RankSamples> samples_;
+};
+
+RankFacts facts_of(const Communicator& all, const machine::RankPlace& place, Device device) {
+  RankFacts f{.machine = machine::device_name(device), .backend = place.backend, .libraries = {}};
+  f.libraries = device == Device::cpu ? "oneDNN " + ops::gemm_library() : ops::gemm_library(device) + ", " + ops::attention_library();
+  f.ranks = all.size(), f.device = device, f.threads = cpu::threads();
+  f.processors = int(std::thread::hardware_concurrency());
+  return f;
+}
+
+}  // namespace
+
+RankFacts measure_cases(const RankPlan& plan, const std::function<std::vector<RankCase>(int ranks)>& make, std::vector<RankCase>& results) {
+  RankFacts facts;
+  const std::int64_t wanted = plan.ranks > 0 || machine::started_ranks() > 0 ? plan.ranks : 2;
+  machine::on_ranks({.ranks = wanted, .device = plan.device, .limit_seconds = limit_seconds},
+                    [&](Communicator& all, const machine::RankPlace& place) {
+                      const Device device = machine::device_named(plan.device);
+                      std::vector<RankCase> cases = make(all.size());
+                      Cases own(all, place.here, device, cases);
+                      own.measure(plan.repeats);
+                      const std::string trace = plan.trace ? own.trace() : "";
+                      const bool first = all.rank() == 0;
+                      if (place.backend == "mpi" || place.backend == "nccl") facts.reports = first;
+                      if (!first) return;
+                      facts = facts_of(all, place, device);
+                      facts.trace = trace;
+                      results = std::move(cases);
+                    });
+  return facts;
+}
+
+StepFacts facts_of(const StepPlan& p, RankFacts place) {
+  return {.place = std::move(place),
+          .model = p.config.model.name(),
+          .tokens = p.config.train.batch * p.config.data.sequence_length,
+          .sequence = p.config.data.sequence_length,
+          .zero = p.config.ranks.zero,
+          .repeats = p.ranks.repeats};
+}
+
+std::vector<std::string> recipes_of(const StepPlan& p) {
+  const std::vector<std::string> names = p.recipes.empty() ? std::vector{p.config.recipe.recipe} : p.recipes;
+  for (const std::string& name : names) scaling::make_recipe(name, p.config.recipe.options);  // an unknown one is refused here
+  return names;
+}
+
+}  // namespace octet::bench

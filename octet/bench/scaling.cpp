@@ -1,0 +1,118 @@
+#include "octet/bench/scaling.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace octet::bench {
+namespace {
+
+// Sets comm.overlap where the configuration has that key; false where it has not.
+template <class Config>
+bool set_overlap(Config& comm, bool on) {
+  if constexpr (requires { comm.overlap; }) {
+    comm.overlap = on;
+    return true;
+  }
+  return false;
+}
+
+struct Shape {
+  Scaling kind;
+  std::string recipe;
+  bool overlaps;
+};
+
+// Cases and their places in the table, in one order: the last one is on all ranks.
+struct Plan {
+  std::vector<RankCase> cases;
+  std::vector<Shape> shapes;
+
+  void add(const train::RunConfig& base, const Shape& shape, int ranks, std::int64_t accumulate) {
+    RankCase c{.config = base};
+    c.config.recipe.recipe = shape.recipe, c.config.ranks.data = ranks, c.config.train.accumulate = accumulate;
+    set_overlap(c.config.comm, shape.overlaps);
+    cases.push_back(std::move(c)), shapes.push_back(shape);
+  }
+};
+
+void require_divisible(std::int64_t micro_batches, const std::vector<int>& counts) {
+  for (const int n : counts)
+    if (micro_batches % n != 0)
+      throw ConfigError(
+          format("--accumulate {}: a step's micro-batches are divided among 1 to {} ranks, and {} cannot have equal parts; "
+                 "choose a multiple of {}",
+                 micro_batches, counts.back(), n, fewest_micro_batches(counts.back())));
+}
+
+// At the largest number of ranks strong and weak are the same step, which is measured once.
+Plan plan_of(const StepPlan& p, int ranks) {
+  const std::vector<int> counts = counts_up_to(ranks);
+  const std::int64_t whole = p.config.train.accumulate > 0 ? p.config.train.accumulate : fewest_micro_batches(ranks);
+  require_divisible(whole, counts);
+  Plan out;
+  train::RunConfig probe = p.config;
+  for (const int n : counts)
+    for (const std::string& recipe : recipes_of(p))
+      for (const bool overlaps : {false, true}) {
+        if (!overlaps && (n == 1 || !set_overlap(probe.comm, false))) continue;
+        out.add(p.config, {Scaling::strong, recipe, overlaps}, n, whole / n);
+        if (n != ranks) out.add(p.config, {Scaling::weak, recipe, overlaps}, n, whole / ranks);
+      }
+  return out;
+}
+
+bool alike(const ScalingRow& a, const ScalingRow& b) { return a.kind == b.kind && a.recipe == b.recipe; }
+
+// Both kinds share the steps of all ranks; rows are in the order of a table.
+std::vector<ScalingRow> rows_of(const Plan& plan, const std::vector<RankCase>& cases, int ranks) {
+  std::vector<ScalingRow> rows;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Shape& s = plan.shapes[i];
+    rows.push_back({.kind = s.kind, .recipe = s.recipe, .overlaps = s.overlaps, .steps = cases[i].steps});
+    if (cases[i].steps.ranks == ranks) rows.push_back(rows.back()), rows.back().kind = Scaling::weak;
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.kind < b.kind; });
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.recipe < b.recipe; });
+  for (ScalingRow& row : rows) {
+    const auto one = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return alike(r, row) && r.steps.ranks == 1; });
+    row.gain = row.steps.rate() / one->steps.rate();
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<int> counts_up_to(int ranks) {
+  std::vector<int> out;
+  for (int n = 1; n < ranks; n *= 2) out.push_back(n);
+  out.push_back(ranks);
+  return out;
+}
+
+std::int64_t fewest_micro_batches(int ranks) {
+  std::int64_t out = 1;
+  for (const int n : counts_up_to(ranks)) out = std::lcm(out, std::int64_t(n));
+  return out;
+}
+
+std::vector<OverlapGain> ScalingResult::gains() const {
+  std::vector<OverlapGain> out;
+  for (const ScalingRow& with : rows)
+    for (const ScalingRow& without : rows)
+      if (alike(with, without) && with.steps.ranks == without.steps.ranks && with.overlaps && !without.overlaps)
+        out.push_back({with.kind, with.recipe, with.steps.ranks, with.steps.mean().communication, without.steps.mean().communication});
+  return out;
+}
+
+ScalingResult measure_scaling(const StepPlan& p) {
+  recipes_of(p);
+  std::vector<RankCase> cases;
+  ScalingResult out{.facts = facts_of(p, measure_cases(
+                                             p.ranks, [&](int ranks) { return plan_of(p, ranks).cases; }, cases)),
+                    .rows = {}};
+  const RankFacts& place = out.facts.place;
+  if (place.reports) out.rows = rows_of(plan_of(p, place.ranks), cases, place.ranks);
+  return out;
+}
+
+}  // namespace octet::bench

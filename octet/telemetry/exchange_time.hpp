@@ -1,0 +1,15 @@
+#pragma once
+
+#include "octet/telemetry/trace_file.hpp"
+
+namespace octet::telemetry {
+
+/// Time in which ranks exchange tensors.
+struct ExchangeTime {
+  double seconds = 0;
+  double exposed = 0;  // of these, while this rank's GPU does nothing else
+};
+/// Within a span, from the activities of a GPU: kernels of NCCL are exchanges, which include the wait for other ranks.
+ExchangeTime exchange_time(const StepTrace&, const TracedSpan& within);
+
+}  // namespace octet::telemetry
