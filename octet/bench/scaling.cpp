@@ -3,18 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "octet/machine/machine.hpp"
+
 namespace octet::bench {
 namespace {
-
-// Sets comm.overlap where the configuration has that key; false where it has not.
-template <class Config>
-bool set_overlap(Config& comm, bool on) {
-  if constexpr (requires { comm.overlap; }) {
-    comm.overlap = on;
-    return true;
-  }
-  return false;
-}
 
 struct Shape {
   Scaling kind;
@@ -30,7 +22,7 @@ struct Plan {
   void add(const train::RunConfig& base, const Shape& shape, int ranks, std::int64_t accumulate) {
     RankCase c{.config = base};
     c.config.recipe.recipe = shape.recipe, c.config.ranks.data = ranks, c.config.train.accumulate = accumulate;
-    set_overlap(c.config.comm, shape.overlaps);
+    c.config.comm.overlap = shape.overlaps;
     cases.push_back(std::move(c)), shapes.push_back(shape);
   }
 };
@@ -50,11 +42,11 @@ Plan plan_of(const StepPlan& p, int ranks) {
   const std::int64_t whole = p.config.train.accumulate > 0 ? p.config.train.accumulate : fewest_micro_batches(ranks);
   require_divisible(whole, counts);
   Plan out;
-  train::RunConfig probe = p.config;
+  const bool can_overlap = machine::device_named(p.ranks.device) == Device::cuda;
   for (const int n : counts)
     for (const std::string& recipe : recipes_of(p))
       for (const bool overlaps : {false, true}) {
-        if (!overlaps && (n == 1 || !set_overlap(probe.comm, false))) continue;
+        if (!overlaps && (n == 1 || !can_overlap)) continue;
         out.add(p.config, {Scaling::strong, recipe, overlaps}, n, whole / n);
         if (n != ranks) out.add(p.config, {Scaling::weak, recipe, overlaps}, n, whole / ranks);
       }
