@@ -230,6 +230,31 @@ TEST(RunOnRanks, RecordsTheSharedScalesOfGradientsInStepsThatMeasure) {
   }
 }
 
+// The memory of one rank is damaged after it has resumed.
+TEST(RunOnRanks, EndsWhereTheWeightsOfARankAreNotFiniteAndItsCheckpointStaysGood) {
+  RankRuns runs("current", 5);
+  runs.config.checkpoint.every = 5;
+  const std::string folder = runs.split_for(2).train_on(2).folder;
+  runs.config.train.steps = 20, runs.config.train.max_skipped = 2;
+  std::string ends[2];
+  comm::run_on_threads({.ranks = 2, .limit_seconds = 60}, [&](comm::Communicator& c) {
+    const Corpus corpus(runs.config.data, runs.config.train, runs.config.model.shape().vocabulary);
+    Trainer trainer(runs.config, corpus, {.console = Console::Kind::quiet, .resume = folder, .ranks = &c, .ranks_here = 2});
+    if (c.rank() == 1) trainer.engine().parameters.list().back()->value.codes.f32()[3] = NAN;
+    ends[c.rank()] = error_of<DivergedError>([&] { trainer.run(); });
+  });
+  for (const std::string& end : ends) EXPECT_TRUE(has(end, "2 steps in a row were skipped")) << end;
+  const telemetry::RunRecord run = telemetry::read_run(folder);
+  ASSERT_EQ(run.steps.size(), 7u);
+  EXPECT_TRUE(run.steps[5].skipped && run.steps[6].skipped);
+  ASSERT_FALSE(run.incidents.empty());
+  EXPECT_EQ(run.incidents.back().kind, "skipped");
+  EXPECT_TRUE(has(run.incidents.back().text, " on rank 1 is not finite")) << run.incidents.back().text;
+  const CheckpointStore store(checkpoint_folder(folder));
+  EXPECT_EQ(store.steps(), std::vector<std::int64_t>{5});
+  store.verify(5);
+}
+
 TEST(ResumeOnRanks, OfAnotherStepIsRefusedWithValuesThatFit) {
   RankRuns runs("bf16", 2);
   const std::string folder = runs.split_for(2).train_on(2).folder;  // 12 sequences
