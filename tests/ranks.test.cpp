@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -166,7 +167,7 @@ TEST_F(ProgramOnRanks, EndByTheErrorOfTheOneThatCannotReadItsData) {
   damage_a_token(scratch);
   const Ended ended = octet("train run.toml --quiet --name cut --set ranks.data=2 --set data.verify=false --steps 2000");
   EXPECT_EQ(ended.code, int(ExitCode::data)) << ended.err;
-  EXPECT_TRUE(has(ended.err, ".tok")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "octet: rank ") && has(ended.err, " of 2 on ") && has(ended.err, ".tok")) << ended.err;
   EXPECT_EQ(ended.err.find("octet: "), ended.err.rfind("octet: ")) << "one line: " << ended.err;
   EXPECT_LT(ended.seconds, 50) << "not by the limit of 60 s";
 }
@@ -233,7 +234,41 @@ TEST_F(ProgramOverMpi, EndsByTheErrorOfTheRankThatCannotReadItsData) {
   damage_a_token(scratch);
   RankProcesses run(2, "train run.toml --quiet --name cut --set data.verify=false --steps 2000", scratch.folder(), scratch.at("err"));
   EXPECT_EQ(run.mpirun().end(), int(ExitCode::data)) << errors();
-  EXPECT_TRUE(has(errors(), ".tok")) << errors();
+  EXPECT_TRUE(has(errors(), "octet: rank ") && has(errors(), " of 2 on ") && has(errors(), ".tok")) << errors();
+}
+
+// No file of rank 1 may grow any more, and later it may again.
+TEST_F(ProgramOverMpi, ContinuesWhereTheDiskOfARankIsFullAndSavesOnceItIsNot) {
+  RankProcesses run(2, "train run.toml --name cut --steps 100000 --set ranks.zero=1", scratch.folder(), scratch.at("err"));
+  const auto newest = [&] {
+    std::string out;
+    for (const std::string& name : checkpoints())
+      if (name.starts_with("step-")) out = std::max(out, name);
+    return out;
+  };
+  const auto wait_until = [&](const auto& holds) {
+    while (run.mpirun().running() && !holds()) std::this_thread::sleep_for(1ms);
+  };
+  const auto limit_files = [&](rlim_t bytes) {
+    const rlimit limit{bytes, RLIM_INFINITY};
+    ASSERT_EQ(::prlimit(run.processes().at(1), RLIMIT_FSIZE, &limit, nullptr), 0);
+  };
+  wait_until([&] { return !newest().empty(); });
+  limit_files(1000);
+  wait_until([&] { return has(bytes_of(scratch.at("runs/cut/metrics.jsonl")), "training continues: rank 1 on "); });
+  const std::string events = bytes_of(scratch.at("runs/cut/metrics.jsonl")), good = newest();
+  const std::size_t at = events.find("training continues: rank 1 on ");
+  ASSERT_NE(at, events.npos) << errors();
+  EXPECT_TRUE(has(events.substr(at, 200), "/state-1.safetensors")) << events.substr(at, 200);
+  EXPECT_TRUE(has(errors(), "training continues: rank 1 on ")) << errors();
+  wait_for_steps(run.mpirun(), steps_done() + 10);
+  EXPECT_EQ(newest(), good) << "no incomplete checkpoint has its name";
+  EXPECT_EQ(octet("inspect runs/cut/checkpoints/" + good).code, 0);
+  limit_files(RLIM_INFINITY);
+  wait_until([&] { return newest() > good; });
+  ::kill(run.processes().at(1), SIGTERM);
+  EXPECT_EQ(run.mpirun().end(), int(ExitCode::interrupted)) << errors();
+  EXPECT_EQ(octet("inspect runs/cut/checkpoints/" + newest()).code, 0);
 }
 
 TEST_F(ProgramOverMpi, ARunResumesOnAnotherNumberOfRanks) {

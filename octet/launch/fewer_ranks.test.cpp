@@ -10,13 +10,13 @@ namespace {
 RankEnd exited(int rank, int code, double seconds = 1) { return {.rank = rank, .code = code, .seconds = seconds}; }
 RankEnd killed(int rank, int signal, double seconds = 1) { return {.rank = rank, .signal = signal, .seconds = seconds}; }
 
-TEST(LostRank, IsTheOneThatASignalEndedWhileOthersLostAPeer) {
+TEST(RankThatIsLost, IsTheOneThatASignalEndedWhileOthersLostAPeer) {
   EXPECT_EQ(lost_rank({exited(0, 76, 2), killed(2, SIGKILL, 1), exited(1, 76, 3)}), 2);
   EXPECT_EQ(lost_rank({exited(0, 76, 1), exited(1, 76, 2), killed(2, SIGKILL, 9)}), 2) << "it hung, and the launcher killed it";
   EXPECT_EQ(lost_rank({exited(0, 76, 2), exited(1, 69, 1)}), 1) << "its device failed";
 }
 
-TEST(LostRank, IsNoneWhereNoRankCanBeToldFromTheOthers) {
+TEST(RankThatIsLost, IsNoneWhereNoRankCanBeToldFromTheOthers) {
   EXPECT_FALSE(lost_rank({exited(0, 76), exited(1, 76)}));
   EXPECT_FALSE(lost_rank({exited(0, 76, 1), killed(1, SIGKILL, 2), killed(2, SIGKILL, 2)}));
   EXPECT_FALSE(lost_rank({exited(0, 0), exited(1, 0)}));

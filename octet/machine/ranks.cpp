@@ -1,7 +1,10 @@
 #include "octet/machine/ranks.hpp"
 
 #include <cstdlib>
+#include <optional>
 
+#include "octet/base/error.hpp"
+#include "octet/base/host_name.hpp"
 #include "octet/base/log.hpp"
 #include "octet/comm/mpi/mpi.hpp"
 #include "octet/comm/nccl/nccl.hpp"
@@ -22,6 +25,18 @@ using Work = std::function<void(Communicator&, const RankPlace&)>;
 void require_number(const RankWish& wish, std::int64_t started, std::string_view by) {
   if (wish.ranks == 0 || wish.ranks == started) return;
   throw ConfigError(format("{} ranks are wanted and {} has started {}: start as many, or leave the number out", wish.ranks, by, started));
+}
+
+// Only rank 0 speaks. Other ranks may have other files and devices, so an error of these names its rank.
+void run_rank(Communicator& comm, const RankPlace& place, const Work& work) {
+  std::optional<log::Silence> silence;
+  if (comm.rank() > 0) silence.emplace();
+  try {
+    work(comm, place);
+  } catch (const Error& e) {
+    if (comm.size() == 1 || (e.code() != ExitCode::data && e.code() != ExitCode::io && e.code() != ExitCode::device)) throw;
+    throw Error(e.code(), format("rank {} of {} on {}: {}", comm.rank(), comm.size(), host_name(), e.what()));
+  }
 }
 
 std::unique_ptr<Communicator> connect_gpus(const Place& place, const RankWish& wish) {
@@ -49,20 +64,15 @@ void on_process(const Place& place, const RankWish& wish, const Work& work) {
   require_number(wish, place.size, comm::name(place.launcher));
   const bool gpu = device_named(wish.device) == Device::cuda;
   const auto comm = gpu ? connect_gpus(place, wish) : connect_cpus(place, wish);
-  if (comm->rank() == 0) return work(*comm, {.here = place.local_size, .backend = gpu ? "nccl" : "mpi"});
-  const log::Silence silence;
-  work(*comm, {.here = place.local_size, .backend = gpu ? "nccl" : "mpi"});
+  run_rank(*comm, {.here = place.local_size, .backend = gpu ? "nccl" : "mpi"}, work);
 }
 
 void on_threads(int ranks, const RankWish& wish, const Work& work) {
   if (wish.device == "gpu" || (wish.device == "auto" && device_named("auto") == Device::cuda))
     throw ConfigError(
         format("{} ranks on GPUs are processes: start them with octet launch --ranks {}, or set device = \"cpu\"", ranks, ranks));
-  comm::run_on_threads({.ranks = ranks, .limit_seconds = wish.limit_seconds}, [&](Communicator& comm) {
-    if (comm.rank() == 0) return work(comm, {.here = ranks, .backend = "threads"});
-    const log::Silence silence;
-    work(comm, {.here = ranks, .backend = "threads"});
-  });
+  comm::run_on_threads({.ranks = ranks, .limit_seconds = wish.limit_seconds},
+                       [&](Communicator& comm) { run_rank(comm, {.here = ranks, .backend = "threads"}, work); });
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void choose_own_gpu();
 ///   several on a CPU, or OCTET_THREAD_RANKS=n is set    each in a thread, over memory
 /// Only rank 0 speaks: log lines of other ranks' threads are dropped. Throws ConfigError if another number of ranks was started than
 /// wished, or several are wished on a GPU and none were started; DeviceError, IoError and CommError if they do not find each other; and
-/// what `work` throws.
+/// what `work` throws. With several ranks, errors of files and devices name rank and host.
 void on_ranks(const RankWish&, const std::function<void(comm::Communicator&, const RankPlace&)>& work);
 
 }  // namespace octet::machine

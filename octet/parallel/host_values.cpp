@@ -25,7 +25,7 @@ std::vector<double> gathered(Stream& stream, comm::Communicator& ranks, std::spa
 }
 
 std::vector<std::string> gathered(Stream& stream, comm::Communicator& ranks, const std::string& own) {
-  constexpr std::size_t room = 256;
+  constexpr std::size_t room = 1024;
   std::vector<std::uint8_t> bytes(room, 0);
   std::copy_n(own.begin(), std::min(own.size(), room - 1), bytes.begin());
   const std::vector<std::uint8_t> all = gather(stream, ranks, std::span<const std::uint8_t>(bytes), DType::u8);

@@ -12,7 +12,7 @@ namespace octet::parallel {
 
 /// The values of all ranks, rank after rank.
 std::vector<double> gathered(Stream&, comm::Communicator&, std::span<const double> own);
-/// The text of each rank, of which at most 255 bytes travel.
+/// The text of each rank, of which at most 1023 bytes travel.
 std::vector<std::string> gathered(Stream&, comm::Communicator&, const std::string& own);
 /// The sum over ranks.
 std::int64_t total(Stream&, comm::Communicator&, std::int64_t own);

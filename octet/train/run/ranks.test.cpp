@@ -3,7 +3,10 @@
 #include <cmath>
 #include <filesystem>
 
+#include "octet/config/attributes.hpp"
 #include "octet/config/read.hpp"
+#include "octet/config/write.hpp"
+#include "octet/json/value.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
 #include "tests/testing/saved_state.hpp"
@@ -72,8 +75,10 @@ TEST(RunOnRanks, HasTheLossesOfOneRankThroughAHundredSteps) {
   const std::vector<double> one = losses_of(runs.split_for(1).train_on(1).folder);
   ASSERT_EQ(one.size(), 100u);
   EXPECT_LT(one.back(), 0.5 * one.front()) << "it learns";
-  for (const int ranks : {2, 3, 4})
-    EXPECT_LE(largest_distance(one, losses_of(runs.split_for(ranks).train_on(ranks).folder)), 1e-5) << ranks << " ranks";
+  for (const auto& [ranks, stage] : {std::pair{2, 0}, {3, 0}, {4, 0}, {2, 1}, {3, 2}, {2, 3}}) {
+    runs.config.ranks.zero = stage;
+    EXPECT_LE(largest_distance(one, losses_of(runs.split_for(ranks).train_on(ranks).folder)), 1e-5) << ranks << " ranks, stage " << stage;
+  }
 }
 
 class RecipeRunOnRanks : public ::testing::TestWithParam<std::string> {};
@@ -81,13 +86,18 @@ INSTANTIATE_TEST_SUITE_P(RunOnRanks, RecipeRunOnRanks,
                          ::testing::Values("bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
 // A twin begins with weights that differ in their last bit. Ranks change the last bits of sums only. Where scales of past maxima begin from
-// passes before the first step, ranks have also seen more text in them.
-TEST_P(RecipeRunOnRanks, IsAsNearToOneRankAsATwin) {
+// passes before the first step, ranks have also seen more text in them. From stage 1 on codes are made of copies in BF16, on any number of
+// ranks, so such runs are compared with each other.
+TEST_P(RecipeRunOnRanks, IsAsNearToOneRankAsATwinAndSoAreDividedRunsToEachOther) {
   RankRuns runs(GetParam(), 20);
-  const std::vector<double> one = losses_of(runs.split_for(1).train_on(1).folder);
-  const std::vector<double> twin = losses_of(runs.split_for(1).twin(1));
-  const std::vector<double> three = losses_of(runs.split_for(3).train_on(3).folder);
-  EXPECT_LE(mean_distance(one, three), (GetParam() == "delayed" ? 10 : 3) * mean_distance(one, twin));
+  const auto on = [&](int ranks, int stage) {
+    runs.config.ranks.zero = stage;
+    return losses_of(runs.split_for(ranks).train_on(ranks).folder);
+  };
+  const std::vector<double> one = on(1, 0), twin = losses_of(runs.split_for(1).twin(1));
+  const double band = (GetParam() == "delayed" ? 10 : 3) * mean_distance(one, twin);
+  EXPECT_LE(mean_distance(one, on(3, 0)), band);
+  EXPECT_LE(mean_distance(on(2, 1), on(3, GetParam() == "fp16" ? 2 : 3)), band);
 }
 
 // States of ranks right after they have resumed.
@@ -99,7 +109,7 @@ std::vector<SavedState> resumed_states(const RankRuns& runs, int ranks, const st
 }
 
 class ResumedOnRanks : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(RunOnRanks, ResumedOnRanks, ::testing::Values("fp32", "delayed", "mxfp8"));
+INSTANTIATE_TEST_SUITE_P(RunOnRanks, ResumedOnRanks, ::testing::Values("fp32", "delayed", "current", "block128", "mxfp8"));
 
 // Other samples would change a loss by some percent.
 TEST_P(ResumedOnRanks, HasTheStateOfItsCheckpointAndTheSamplesOfTheRunThatNeverStopped) {
@@ -117,6 +127,39 @@ TEST_P(ResumedOnRanks, HasTheStateOfItsCheckpointAndTheSamplesOfTheRunThatNeverS
       testing::expect_same_state(CheckpointStore(checkpoint_folder(whole)).path(10), CheckpointStore(checkpoint_folder(cut)).path(10));
   }
   for (const SavedState& s : states) EXPECT_EQ(s, states[0]);
+}
+
+// FP32, where only sums differ. At stages 1 to 3 rank 0 alone has no whole state.
+TEST(ResumedOnRanks, HasTheNextLossAtAnyOtherNumberOfRanksAndStage) {
+  RankRuns runs("fp32", 6);
+  runs.config.checkpoint.every = 5, runs.config.ranks.zero = 3;
+  const std::string whole = runs.split_for(2).train_on(2).folder;
+  const std::vector<double> losses = losses_of(whole);
+  for (const auto& [ranks, stage] : {std::pair{1, 0}, {3, 0}, {4, 1}, {3, 2}, {4, 3}}) {
+    const std::string cut = runs.copy_of(whole, format("cut-{}-{}", ranks, stage));
+    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(6));
+    runs.config.ranks.zero = stage;
+    runs.split_for(ranks).train_on(ranks, cut);
+    const std::vector<double> resumed = losses_of(cut);
+    ASSERT_EQ(resumed.size(), 6u);
+    EXPECT_NEAR(resumed[5] / losses[5], 1, 1e-6) << ranks << " ranks, stage " << stage;
+  }
+}
+
+// Weights leave one run and enter another, at another stage. The first loss is that of the same text.
+TEST(RunOnRanks, OfAnyRecipeBeginsFromTheWeightsOfAnother) {
+  for (const auto& [from, to] : {std::pair{"current", "bf16"}, {"bf16", "delayed"}}) {
+    RankRuns runs(from, 30);
+    runs.config.train.save_weights = true, runs.config.ranks.zero = 3;
+    const std::string trained = runs.split_for(2).train_on(2).folder;
+    const double untrained = losses_of(trained).front();
+    runs.config.model = {.init = trained + "/weights"}, runs.config.train.steps = 1, runs.config.train.save_weights = false;
+    const double same = losses_of(runs.split_for(3).train_on(3).folder).front();
+    runs.config.recipe.recipe = to, runs.config.ranks.zero = 1;
+    const double other = losses_of(runs.split_for(2).train_on(2).folder).front();
+    EXPECT_LT(same, 0.8 * untrained) << from << ": it learned";
+    EXPECT_NEAR(other / same, 1, 0.01) << from << " to " << to;
+  }
 }
 
 // The configurations of examples/ with a model that trains in milliseconds; all else is as they say.
@@ -137,15 +180,36 @@ RunConfig small_example(const std::string& path, const RankRuns& runs) {
   return c;
 }
 
+// Every key but the number of ranks, which was left open, is the one that was asked for; so is what the plan tells of it.
+void expect_as_configured(const RunConfig& wanted, const std::string& folder, const telemetry::RunFacts& facts) {
+  RunConfig effective;
+  config::read_toml_file(folder + "/config.toml", effective, config::Written::by_program);
+  const std::vector<config::Difference> differences = config::differences(wanted, effective);
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_EQ(differences[0].key + " = " + differences[0].b, "ranks.data = 2");
+  EXPECT_EQ(facts.config_json, json::parse({.text = config::to_json_text(effective), .file = "config"}).dump(json::Layout::line));
+  std::map<std::string, std::string> plan;
+  for (const telemetry::PlanEntry& row : facts.plan) plan[row.path] = row.precision;
+  EXPECT_EQ(plan["divided among 2 ranks"], format("ZeRO-{}", wanted.ranks.zero));
+  EXPECT_EQ(plan["master weights"], name(wanted.optim.storage().master));
+  EXPECT_EQ(facts.recipe, wanted.recipe.recipe);
+}
+
 // Of two ranks, each sends the half of every gradient that it does not own, and its half of the sums. Maxima and sums of the loss are few.
 TEST(ExampleOnRanks, RunsItsEightBitProductsAndSendsItsBytesAsPlanned) {
   const std::vector<std::string> paths = example_configurations();
-  EXPECT_GE(paths.size(), 2u);
+  for (const char* name : {"single", "ddp", "zero1", "zero2", "fsdp"})
+    EXPECT_EQ(std::ranges::count_if(paths, [&](const auto& p) { return p.ends_with(format("distributed-training/{}.toml", name)); }), 1);
   for (const std::string& path : paths)
     for (const char* recipe : {"bf16", "current"}) {
       RankRuns runs("bf16", 2);
       runs.config = small_example(path, runs), runs.config.recipe.recipe = recipe;
-      const telemetry::RunFacts facts = telemetry::read_run(runs.train_on(2).folder).facts;
+      const Outcome outcome = runs.train_on(2);
+      const telemetry::RunRecord run = telemetry::read_run(outcome.folder);
+      const telemetry::RunFacts& facts = run.facts;
+      expect_as_configured(runs.config, outcome.folder, facts);
+      EXPECT_EQ(outcome.memory.total, std::size_t(facts.memory.peak)) << path << " in " << recipe << ": memory is that of the plan";
+      EXPECT_GT(run.steps.at(1).tokens_per_second, 0);
       ASSERT_TRUE(facts.ranks.ran) << path;
       EXPECT_EQ(*facts.ranks.ran, facts.ranks.planned) << path;
       EXPECT_EQ(facts.ranks.started, 2);
@@ -228,6 +292,31 @@ TEST(RunOnRanks, RecordsTheSharedScalesOfGradientsInStepsThatMeasure) {
     for (const float mu : run.shared_scales[2].mu)
       EXPECT_NE(std::find(stored.begin(), stored.end(), mu), stored.end()) << "the checkpoint has it";
   }
+}
+
+// The memory of one rank is damaged after it has resumed.
+TEST(RunOnRanks, EndsWhereTheWeightsOfARankAreNotFiniteAndItsCheckpointStaysGood) {
+  RankRuns runs("current", 5);
+  runs.config.checkpoint.every = 5;
+  const std::string folder = runs.split_for(2).train_on(2).folder;
+  runs.config.train.steps = 20, runs.config.train.max_skipped = 2;
+  std::string ends[2];
+  comm::run_on_threads({.ranks = 2, .limit_seconds = 60}, [&](comm::Communicator& c) {
+    const Corpus corpus(runs.config.data, runs.config.train, runs.config.model.shape().vocabulary);
+    Trainer trainer(runs.config, corpus, {.console = Console::Kind::quiet, .resume = folder, .ranks = &c, .ranks_here = 2});
+    if (c.rank() == 1) trainer.engine().parameters.list().back()->value.codes.f32()[3] = NAN;
+    ends[c.rank()] = error_of<DivergedError>([&] { trainer.run(); });
+  });
+  for (const std::string& end : ends) EXPECT_TRUE(has(end, "2 steps in a row were skipped")) << end;
+  const telemetry::RunRecord run = telemetry::read_run(folder);
+  ASSERT_EQ(run.steps.size(), 7u);
+  EXPECT_TRUE(run.steps[5].skipped && run.steps[6].skipped);
+  ASSERT_FALSE(run.incidents.empty());
+  EXPECT_EQ(run.incidents.back().kind, "skipped");
+  EXPECT_TRUE(has(run.incidents.back().text, " on rank 1 is not finite")) << run.incidents.back().text;
+  const CheckpointStore store(checkpoint_folder(folder));
+  EXPECT_EQ(store.steps(), std::vector<std::int64_t>{5});
+  store.verify(5);
 }
 
 TEST(ResumeOnRanks, OfAnotherStepIsRefusedWithValuesThatFit) {

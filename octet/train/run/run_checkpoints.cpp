@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "octet/base/clock.hpp"
+#include "octet/base/host_name.hpp"
 #include "octet/base/log.hpp"
 #include "octet/parallel/host_values.hpp"
 #include "octet/train/checkpoint/restore.hpp"
@@ -21,6 +22,9 @@ std::string text_of(const std::vector<Restore::Conversion>& conversions, std::in
     out += format("{}{} tensors from {} to {} ({} values)", out.empty() ? "" : ", ", c.variables, c.from, c.to, grouped(c.values));
   return out.empty() ? "" : format("the checkpoint of step {} stores values otherwise than this run; converted {}", step, out);
 }
+
+// As one rank tells it to the others.
+std::string failure_text(const std::string& error) { return format("!{}: {}", host_name(), error); }
 
 }  // namespace
 
@@ -64,9 +68,10 @@ void RunCheckpoints::save(std::int64_t step) {
   due_ = false, last_save_ = monotonic_seconds();
   if (!contents_.divided && !leads()) return void(saved_step_ = step);
   Snapshot snapshot;
-  const bool taken = take_snapshot(snapshot, step);
-  if (contents_.divided) save_part(std::move(snapshot), taken);
-  else if (taken) save_whole(std::move(snapshot));
+  std::string error = take_snapshot(snapshot, step);
+  if (contents_.divided) save_part(std::move(snapshot), std::move(error));
+  else if (error.empty()) save_whole(std::move(snapshot));
+  else not_saved(step, error);
 }
 
 bool RunCheckpoints::all_ranks(bool own) {
@@ -85,43 +90,55 @@ void RunCheckpoints::save_whole(Snapshot snapshot) {
   });
 }
 
+// A text of each rank. One that begins with "!" is an error, which rank 0 reports; then there are none.
+std::vector<std::string> RunCheckpoints::told_by_ranks(const std::string& own, std::int64_t step) {
+  std::vector<std::string> texts = parallel::gathered(stream_, *contents_.ranks, own);
+  bool whole = true;
+  for (std::size_t r = 0; r < texts.size(); ++r) {
+    if (!texts[r].starts_with("!")) continue;
+    whole = false;
+    if (leads()) not_saved(step, format("rank {} on {}", r, texts[r].substr(1)));
+  }
+  return whole ? texts : std::vector<std::string>();
+}
+
 // Every rank into its own file, once all have a snapshot and there is a folder.
-void RunCheckpoints::save_part(Snapshot snapshot, bool taken) {
+void RunCheckpoints::save_part(Snapshot snapshot, std::string error) {
   const std::int64_t step = snapshot.step;
-  if (!all_ranks(taken && prepare(step))) return;
+  if (error.empty()) error = prepare(step);
+  if (told_by_ranks(error.empty() ? "" : failure_text(error), step).empty()) return;
   saved_step_ = written_step_ = step;
   auto part = std::make_shared<const Snapshot>(std::move(snapshot));
   saver_.begin(step, [this, part] { own_file_ = store_.write_file(*part, contents_.ranks->rank()); });
 }
 
-bool RunCheckpoints::prepare(std::int64_t step) {
-  if (!leads()) return true;
+std::string RunCheckpoints::prepare(std::int64_t step) {
+  if (!leads()) return "";
   try {
     store_.prepare(step);
   } catch (const IoError& e) {
-    return not_saved(step, e.what()), false;
+    return e.what();
   }
-  return true;
+  return "";
 }
 
 bool RunCheckpoints::commit() {
   if (written_step_ < 0) return false;
   const auto result = saver_.result();
   const std::string error = result ? result->error : "it was not written";
-  const std::string own =
-      error.empty() ? format("{} {} {}", own_file_.bytes, own_file_.checksum.high, own_file_.checksum.low) : "! " + error;
-  const std::vector<std::string> texts = parallel::gathered(stream_, *contents_.ranks, own);
   const std::int64_t step = std::exchange(written_step_, -1);
+  const std::vector<std::string> texts = told_by_ranks(
+      error.empty() ? format("{} {} {}", own_file_.bytes, own_file_.checksum.high, own_file_.checksum.low) : failure_text(error), step);
+  if (texts.empty()) saved_step_ = -1;
+  if (!leads()) return true;
+  if (texts.empty()) return store_.abandon(step), true;
   std::vector<Manifest::File> files;
   for (std::size_t r = 0; r < texts.size(); ++r) {
     Manifest::File file{.name = state_file_name(int(r))};
-    if (std::istringstream(texts[r]) >> file.bytes >> file.checksum.high >> file.checksum.low) files.push_back(file);
-    else if (leads()) not_saved(step, format("rank {}: {}", r, texts[r].substr(std::min<std::size_t>(2, texts[r].size()))));
+    std::istringstream(texts[r]) >> file.bytes >> file.checksum.high >> file.checksum.low;
+    files.push_back(file);
   }
-  if (files.size() < texts.size()) saved_step_ = -1;
-  if (!leads()) return true;
-  if (files.size() == texts.size()) write_manifest(step, std::move(files));
-  else store_.abandon(step);
+  write_manifest(step, std::move(files));
   return true;
 }
 
@@ -133,19 +150,21 @@ void RunCheckpoints::write_manifest(std::int64_t step, std::vector<Manifest::Fil
   });
 }
 
-bool RunCheckpoints::take_snapshot(Snapshot& snapshot, std::int64_t step) {
+// "", or the reason why there is none.
+std::string RunCheckpoints::take_snapshot(Snapshot& snapshot, std::int64_t step) {
+  snapshot.step = step, snapshot.config = contents_.config, snapshot.text = contents_.text;
   try {
     Capture capture(stream_, leads() ? Capture::What::all : Capture::What::slices);
     contents_.state(capture);
-    snapshot = capture.take();
+    Snapshot taken = capture.take();
+    snapshot.file = std::move(taken.file), snapshot.bytes = taken.bytes;
     if (leads()) store_gemm_algorithms(folder_, stream_.device());  // now with the forms of evaluation
   } catch (const IoError& e) {
-    return not_saved(step, e.what()), false;
+    return e.what();
   } catch (const std::bad_alloc&) {
-    return not_saved(step, "there is no memory for a copy of its state"), false;
+    return "there is no memory for a copy of its state";
   }
-  snapshot.step = step, snapshot.config = contents_.config, snapshot.text = contents_.text;
-  return true;
+  return "";
 }
 
 void RunCheckpoints::save_last(std::int64_t step) {

@@ -12,7 +12,8 @@ namespace octet::train {
 /// The checkpoints of one run: schedule, saving in the background, failures, restoring.
 ///
 /// Of several ranks the first one writes. Where variables are divided, each rank writes its slices into a file of its own, and the first
-/// one commits them together; save(), commit(), save_last() and finish() are then called by all ranks alike.
+/// one commits them together; save(), commit(), save_last() and finish() are then called by all ranks alike. If a rank cannot write, as on
+/// a full disk, none of the files is committed, and the incident names rank, host and file.
 class RunCheckpoints {
  public:
   /// The contents of a checkpoint.
@@ -48,10 +49,11 @@ class RunCheckpoints {
   bool leads() const { return contents_.ranks->rank() == 0; }
   bool all_ranks(bool own);
   void save_whole(Snapshot);
-  void save_part(Snapshot, bool taken);
-  bool prepare(std::int64_t step);
+  void save_part(Snapshot, std::string error);
+  std::vector<std::string> told_by_ranks(const std::string& own, std::int64_t step);
+  std::string prepare(std::int64_t step);
   void write_manifest(std::int64_t step, std::vector<Manifest::File>);
-  bool take_snapshot(Snapshot&, std::int64_t step);
+  std::string take_snapshot(Snapshot&, std::int64_t step);
   void report();
   void not_saved(std::int64_t step, const std::string& why);
 

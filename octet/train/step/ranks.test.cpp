@@ -9,6 +9,7 @@
 #include "octet/train/step/readout.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 #include "tests/testing/saved_state.hpp"
+#include "tests/testing/scratch.hpp"
 
 // Steps of several ranks, each a thread with an engine of its own, against one engine that runs all their micro-batches.
 
@@ -183,6 +184,42 @@ TEST(Ranks, AllSkipAStepWhoseLossIsNotFiniteOnOne) {
     EXPECT_EQ(r.state, after[0].state);
     EXPECT_EQ(r.shown.step.updates, before[0].shown.step.updates) << "no rank applied it";
   }
+}
+
+// Rank 0 has no target, so all its gradients are 0, and rank 1 overflows at the first loss scale.
+TEST(Ranks, AllHalveTheLossScaleAfterAnOverflowOnOne) {
+  EngineConfig config = small_engine("llama", "fp16");
+  config.loss_scale.start = 0x1p24;
+  const auto without_targets = [](int rank, std::vector<data::Batch>& batches) {
+    for (data::Batch& b : batches)
+      if (rank == 0) b.targets.assign(b.targets.size(), -1);
+  };
+  const Result alone = steps_on(1, config, 1, [&](int, auto& batches) { without_targets(0, batches); })[0];
+  EXPECT_EQ(alone.shown.step.gradient_norm, 0) << "rank 0 does not overflow by itself";
+  for (const int stage : {0, 1, 2}) {
+    config.ranks.zero = stage;
+    const std::vector<Result> first = steps_on(2, config, 1, without_targets), later = steps_on(2, config, 12);
+    for (const Result& r : first) {
+      EXPECT_NE(r.shown.step.skip, 0) << "stage " << stage;
+      EXPECT_TRUE(std::isfinite(r.shown.loss)) << "stage " << stage;
+      EXPECT_EQ(r.shown.loss_scale.now, 0x1p24f) << "stage " << stage;
+      EXPECT_EQ(r.shown.loss_scale.next, 0x1p23f) << "stage " << stage;
+      EXPECT_EQ(r.shown.step.updates, 0) << "stage " << stage;
+    }
+    for (const Result& r : later) {
+      EXPECT_EQ(r.shown.step.skip, 0) << "stage " << stage << ": the scale has fallen far enough";
+      EXPECT_GT(r.shown.step.updates, 0) << "stage " << stage;
+      EXPECT_EQ(r.shown.loss_scale.next, later[0].shown.loss_scale.next) << "stage " << stage;
+      EXPECT_EQ(r.weights, later[0].weights) << "stage " << stage;
+      EXPECT_TRUE(stage > 0 || r.state == later[0].state);
+    }
+    EXPECT_EQ(first[0].weights, first[1].weights) << "stage " << stage;
+  }
+  config.ranks.zero = 3;
+  const std::string refusal = octet::testing::error_of<ConfigError>([&] { steps_on(2, config); });
+  EXPECT_TRUE(
+      octet::testing::has(refusal, "ranks.zero = 3: a recipe with FP16 activations keeps a copy of all weights; set ranks.zero = 2"))
+      << refusal;
 }
 
 TEST(Ranks, CorrectGradientsByTheTargetsOfAllWhereDocumentsAreMasked) {

@@ -222,30 +222,33 @@ TEST(Plan, SaysWhichRecipesAGpuOnlyEmulatesAndHowMuchOfTheWork) {
 }
 
 TEST(Plan, ARecipeThatAGpuOnlyEmulatesRunsOnlyWhenThatIsAskedFor) {
-  const auto refusal = [](const Target& target, const scaling::PrecisionConfig& config) -> std::string {
+  int ranks = 1;  // at stage ranks - 1
+  const auto refusal = [&](const Target& target, const scaling::PrecisionConfig& config) -> std::string {
     try {
       EngineConfig engine = small_engine("llama", config.recipe);
-      engine.precision = config;
+      engine.precision = config, engine.planned_ranks = ranks, engine.ranks.zero = ranks - 1;
       require_native(dry_run(engine, target, 2, 1), config);
     } catch (const DeviceError& e) {
       return e.what();
     }
     return "";
   };
-  const Target gpu{.device = Device::cuda, .multiprocessors = 132};
-  EXPECT_NE(refusal(gpu, {.recipe = "mxfp8"}).find("set recipe.emulation = true"), std::string::npos);
-  EXPECT_EQ(refusal(gpu, {.recipe = "mxfp8", .emulation = true}), "");
-  EXPECT_EQ(refusal(gpu, {.recipe = "current"}), "");
-  EXPECT_EQ(refusal({}, {.recipe = "mxfp8"}), "");
-  const auto rule = [](std::vector<std::string> operands, const char* recipe) {
-    return scaling::PrecisionConfig{.recipe = "current",
-                                    .rules = {{.path = "layers.0.*", .operands = std::move(operands), .recipe = recipe}}};
-  };
-  EXPECT_EQ(refusal(gpu, rule({}, "bf16")), "");
-  EXPECT_EQ(refusal(gpu, rule({}, "block128")), "");
-  EXPECT_NE(refusal(gpu, rule({"dy"}, "bf16")).find("recipe.name = \"current\" with recipe.rules: this GPU"), std::string::npos);
-  EXPECT_NE(refusal(gpu, rule({"w"}, "block128")).find("set recipe.emulation = true"), std::string::npos);
-  EXPECT_EQ(refusal({}, rule({"dy"}, "bf16")), "");
+  for (ranks = 1; ranks <= 4; ++ranks) {
+    const Target gpu{.device = Device::cuda, .multiprocessors = 132};
+    EXPECT_NE(refusal(gpu, {.recipe = "mxfp8"}).find("set recipe.emulation = true"), std::string::npos);
+    EXPECT_EQ(refusal(gpu, {.recipe = "mxfp8", .emulation = true}), "");
+    EXPECT_EQ(refusal(gpu, {.recipe = "current"}), "");
+    EXPECT_EQ(refusal({}, {.recipe = "mxfp8"}), "");
+    const auto rule = [](std::vector<std::string> operands, const char* recipe) {
+      return scaling::PrecisionConfig{.recipe = "current",
+                                      .rules = {{.path = "layers.0.*", .operands = std::move(operands), .recipe = recipe}}};
+    };
+    EXPECT_EQ(refusal(gpu, rule({}, "bf16")), "");
+    EXPECT_EQ(refusal(gpu, rule({}, "block128")), "");
+    EXPECT_NE(refusal(gpu, rule({"dy"}, "bf16")).find("recipe.name = \"current\" with recipe.rules: this GPU"), std::string::npos);
+    EXPECT_NE(refusal(gpu, rule({"w"}, "block128")).find("set recipe.emulation = true"), std::string::npos);
+    EXPECT_EQ(refusal({}, rule({"dy"}, "bf16")), "");
+  }
 }
 
 TEST(Plan, CountsMomentsThatAGpuKeepsInTheHostsMemoryApart) {
