@@ -4,6 +4,7 @@
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/ops/quantize/quantize.hpp"
+#include "octet/ops/quantize/slice.hpp"
 
 namespace octet::nn {
 namespace {
@@ -189,7 +190,7 @@ void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
   if (!spec.amax) spec.amax = stream.zeros({1}, DType::f32);
   ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape(), .dtype = value.value_type(), .plain = value.codes});
   ops::quantize(stream, value, measured);
-  if (finds_scale) ops::scale_of_tensor(stream, spec, spec.amax, scale_, descale_);
+  if (finds_scale) ops::scales_of_maxima(stream, spec, value.value_type(), spec.amax, scale_, descale_);
 }
 
 // One orientation of the weight: cached, or encoded in scratch.
