@@ -25,9 +25,8 @@ struct Cut {
 Case slice(const Kind& kind, DType dtype, const Cut& cut, bool odd) {
   return {format("slice {} of {} {} from {} of {}{}", kind.name, dtype, cut.n, cut.first, cut.matrix, odd ? " odd" : ""), [=](Side& side) {
             const Tensor x = odd ? side.from(odd_values(cut.n), {cut.n}, dtype) : side.gaussian({cut.n}, 1, dtype, 3);
-            const Stored stored = dtype == DType::f16
-                                      ? Stored{.codes = x, .scales = side.from({0x1p-3f, 0}, {2}), .storage = Storage::f16}
-                                      : Stored::plain(x);
+            const Stored stored = dtype == DType::f16 ? Stored{.codes = x, .scales = side.from({0x1p-3f, 0}, {2}), .storage = Storage::f16}
+                                                      : Stored::plain(x);
             const Shape table = descale_shape(kind.spec.rows, DType::f32, cut.matrix[0], cut.matrix[1]);
             const Tensor maxima = side.poisoned(table, DType::f32), scales = side.poisoned(table, DType::f32),
                          descales = side.poisoned(table, DType::f32), codes = side.poisoned({cut.n}, kind.spec.format),
@@ -68,8 +67,8 @@ Case turned(const Kind& kind, Shape shape) {
 
 std::vector<Case> make() {
   std::vector<Case> cases;
-  const Cut cuts[] = {{{16, 16}, 0, 256},        {{64, 48}, 128, 1280},    {{272, 144}, 5120, 20480},
-                      {{16, 4112}, 256, 65536},  {{256, 384}, 0, 0},       {{896, 1536}, 100096, 1000064}};
+  const Cut cuts[] = {{{16, 16}, 0, 256},       {{64, 48}, 128, 1280}, {{272, 144}, 5120, 20480},
+                      {{16, 4112}, 256, 65536}, {{256, 384}, 0, 0},    {{896, 1536}, 100096, 1000064}};
   for (const Kind& kind : kinds(DType::f32))
     if (kind.spec.encodes_slices()) {
       for (const Cut& cut : cuts)

@@ -5,7 +5,7 @@
 namespace octet::cpu::OCTET_ISA {
 
 void transpose_bytes(const Tensor& from, const Tensor& to) {
-  constexpr std::int64_t side = 128;  // a multiple of what the registers turn
+  constexpr std::int64_t side = 128;  // a multiple of transpose_rows
   const std::int64_t R = from.shape[0], C = from.shape[1], across = ceil_div(C, side);
   for_each(ceil_div(R, side) * across, 2 * side * side, [&](std::int64_t i) {
     const std::int64_t r = i / across * side, c = i % across * side;

@@ -50,7 +50,7 @@ void transpose_descales(Queue queue, std::int64_t rows, std::int64_t cols, const
   const std::int64_t n = to.count();
   if (n == 0) return;
   transpose_descales_kernel<<<unsigned(ceil_div(n, 256)), 256, 0, queue>>>(int(rows), int(cols), int(from.shape[1]), int(to.shape[1]),
-                                                                          from.f32(), to.f32());
+                                                                           from.f32(), to.f32());
   launched("transpose_descales_kernel");
 }
 

@@ -61,7 +61,8 @@ TEST(FromCodes, EveryOperandHasTheBitsOfTheOneMadeFromValues) {
     Stream stream(Device::cpu, {.gemm_compute = compute});
     for (const Shape shape : {Shape{16, 16}, Shape{144, 272}, Shape{256, 128}})
       for (const QuantizeCase& c : quantize_cases())
-        for (const Orientations o : {Orientations{true, true, Lifetime::run}, {true, false, Lifetime::scratch}, {false, true, Lifetime::scratch}})
+        for (const Orientations o :
+             {Orientations{true, true, Lifetime::run}, {true, false, Lifetime::scratch}, {false, true, Lifetime::scratch}})
           for (const bool for_gemm : {false, true})
             if (c.spec.encodes_slices())
               compare(stream, c, shape, o, for_gemm,

@@ -99,9 +99,7 @@ __global__ void scales_of_maxima_kernel(std::int64_t n, BlockRule rule, const fl
   scales[i] = s.scale, descales[i] = s.descale;
 }
 
-Table table_of(const ops::BlockTable& t) {
-  return {t.at.f32(), t.block.rows, t.block.cols, t.stride.row_block, t.stride.col_block};
-}
+Table table_of(const ops::BlockTable& t) { return {t.at.f32(), t.block.rows, t.block.cols, t.stride.row_block, t.stride.col_block}; }
 
 /// f(slice, blocks of threads) for the type of the values.
 template <class F>

@@ -1,11 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "octet/base/file.hpp"
-#include "octet/base/path.hpp"
-#include "octet/comm/threads/threads.hpp"
-#include "octet/train/checkpoint/restore.hpp"
-#include "octet/train/checkpoint/snapshot.hpp"
-#include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/checkpoint/slices.testing.hpp"
 #include "tests/testing/saved_state.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -15,6 +10,7 @@ namespace octet::train {
 namespace {
 
 using octet::testing::SavedState, octet::testing::Scratch;
+using testing::load, testing::save;
 
 struct Layout {
   int ranks;
@@ -33,26 +29,6 @@ void on_ranks(const Layout& layout, optim::Level level, const Work& work) {
     Engine e(config_of(layout, level), Device::cpu, machine::machine_target(Device::cpu), &c);
     work(e, c.rank());
   });
-}
-
-void save(Engine& e, int rank, const std::string& folder) {
-  if (rank > 0 && !e.divided_weights) return;
-  Capture capture(e.stream, rank == 0 ? Capture::What::all : Capture::What::slices);
-  e.visit_state(capture);
-  const Snapshot s = capture.take();
-  write_file(folder + "/" + state_file_name(rank), std::string(reinterpret_cast<const char*>(s.file.get()), s.bytes));
-}
-
-void load(Engine& e, const std::string& folder) {
-  std::vector<std::string> names;
-  for (int rank = 0; rank < 8; ++rank)
-    if (exists(folder + "/" + state_file_name(rank))) names.push_back(state_file_name(rank));
-  const StateFiles files(folder, names);
-  for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
-    Restore restore(e.stream, files, mode);
-    e.visit_state(restore);
-    restore.finish();
-  }
 }
 
 // As one rank has it.
