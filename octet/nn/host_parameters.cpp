@@ -7,8 +7,8 @@ namespace octet::nn {
 HostParameters::HostParameters(Stream& stream, Parameters& parameters, MasterWeights* masters)
     : stream_(stream), parameters_(parameters), device_(parameters.values()), copies_(device_.size()) {
   if (parameters.share().masters) {
-    check(masters != nullptr, "host parameters: master weights are divided and cannot be collected");
-    copy_divided(*masters);
+    for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].resize(std::size_t(parameters.list()[i]->shape.count()), 0.0f);
+    if (masters != nullptr) copy_divided(*masters);
   } else {
     for (std::size_t i = 0; i < device_.size(); ++i) copy_values(i);
   }

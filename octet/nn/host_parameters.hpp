@@ -10,7 +10,7 @@ namespace octet::nn {
 /// commit() brings back, rounded to nearest.
 class HostParameters {
  public:
-  /// `masters`: where they are divided, to collect them.
+  /// `masters`: where they are divided, to collect them; null: copies of divided ones are 0, to be written.
   HostParameters(Stream&, Parameters&, MasterWeights* masters = nullptr);
   ~HostParameters();
   HostParameters(const HostParameters&) = delete;

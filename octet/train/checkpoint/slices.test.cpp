@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/train/checkpoint/slices.testing.hpp"
+#include "octet/train/step/weights.hpp"
 #include "tests/testing/saved_state.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -86,6 +87,35 @@ TEST(Slices, AreConvertedToAnotherLevel) {
     save(e, rank, again.at("."));
   });
   EXPECT_EQ(whole_state(again.at("."), optim::Level::O3), converted);
+}
+
+std::string exported(Engine& e, const std::string& folder) {
+  save_weights(e, folder);
+  return read_file(folder + "/model.safetensors", 1 << 24);
+}
+
+// Of masters in FP16, too, whose scale per tensor is that of all ranks.
+TEST(Slices, AreExportedAndLoadedAsTheMastersOfOneRank) {
+  for (const Layout layout : {Layout{3, 1}, {2, 2}, {3, 3}}) {
+    const Scratch scratch;
+    on_ranks(layout, optim::Level::O3, [&](Engine& e, int rank) {
+      testing::train_steps(e, 2);
+      save(e, rank, scratch.at("."));
+      save_weights(e, scratch.at("exported"));
+    });
+    Engine one(config_of({1, 0}, optim::Level::O3), Device::cpu, machine::machine_target(Device::cpu));
+    load(one, scratch.at("."));
+    const std::string wanted = exported(one, scratch.at("one"));
+    EXPECT_EQ(read_file(scratch.at("exported/model.safetensors"), 1 << 24), wanted) << layout.ranks << " ranks, stage " << layout.zero;
+    on_ranks(layout, optim::Level::O0, [&](Engine& e, int rank) {
+      load_weights(e, scratch.at("one"));
+      const StepRunner quantized(e);
+      save_weights(e, scratch.at("again"));
+      if (rank == 0) {
+        EXPECT_EQ(read_file(scratch.at("again/model.safetensors"), 1 << 24), wanted) << layout.ranks << " ranks, stage " << layout.zero;
+      }
+    });
+  }
 }
 
 }  // namespace

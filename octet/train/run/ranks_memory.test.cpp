@@ -74,5 +74,20 @@ TEST_P(MemoryAt, IsThatOfTheFormulasWithinThreePercent) {
   }
 }
 
+// Of a GPU, which reads codes in both orientations. Those of the rows are the copies.
+TEST_P(MemoryAt, OfOperandsFromCodesIsTheirTransposeWhereItIsCached) {
+  const auto [zero, ranks] = GetParam();
+  const Target gpu{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132};
+  for (const char* recipe : {"current", "block128"}) {
+    const EngineConfig config = config_of(recipe, Level::O0, ranks, zero);
+    Engine e(config, Device::null, gpu);
+    double blocks = 0;
+    for (const nn::Bucket& b : e.parameters.buckets()) blocks += b.block >= 0 ? double(b.count) : 0;
+    const double operands = double(dry_run(config, gpu, 1, 2).memory.by_category[std::size_t(Category::weight_operands)]);
+    const double head = 2 * 512 * 256, wanted = zero == 0 ? 2 * blocks + head : zero < 3 ? blocks : 0;  // a head of FP32 is read in BF16
+    EXPECT_NEAR(operands, wanted, zero == 3 ? 2 * blocks / 48 : 0.03 * wanted) << recipe;
+  }
+}
+
 }  // namespace
 }  // namespace octet::train

@@ -32,7 +32,7 @@ void load_weights(Engine& e, const std::string& folder) {
 
 void load_weights(Engine& e, const io::TensorFolder& files) {
   {
-    nn::HostParameters host(e.stream, e.parameters, e.master_weights());
+    nn::HostParameters host(e.stream, e.parameters);  // all of them are read
     models::load_hugging_face(files, e.model->shape(), e.parameters);
     host.commit();
   }  // from here on, parameters are the device's again
