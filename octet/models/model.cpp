@@ -8,8 +8,12 @@ void Model::refresh(Stream& stream, const scaling::Pass& pass) {
     Stream& stream;
     const scaling::Pass& pass;
     Refresh(Model& m, Stream& s, const scaling::Pass& p) : model(m), stream(s), pass(p) {}
-    void block(int number) override { model.open(stream, number); }
-    void linear(nn::Linear& l) override { l.refresh(stream, pass); }
+    int closed = -1;  // the block of the layers that come, until one of them needs it
+    void block(int number) override { closed = number; }
+    void linear(nn::Linear& l) override {
+      if (closed >= 0 && l.refresh_reads_weight(pass)) model.open(stream, closed), closed = -1;
+      l.refresh(stream, pass);
+    }
   } refresh(*this, stream, pass);
   visit(refresh);
 }

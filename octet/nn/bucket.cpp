@@ -14,36 +14,39 @@ struct Group {
   enum class Kind : std::uint8_t { vectors, block, alone } kind;
   const void* alone = nullptr;
   int block = -1;
+  bool coded = false;
   Storage values, gradients, copies;
   friend bool operator==(const Group&, const Group&) = default;
 };
 
-Group group_of(const Parameter& p, int block, const ParameterStorage& storage) {
+Group group_of(const Parameter& p, const Place& place, const ParameterStorage& storage) {
   Group g{.kind = Group::Kind::block,
-          .block = block,
+          .block = place.block,
+          .coded = place.layer != nullptr,
           .values = p.value_storage(storage.values),
           .gradients = p.gradient_storage(storage.gradients),
           .copies = p.value_storage(storage.copies)};
   if (p.role == ParameterRole::vector) g.kind = Group::Kind::vectors, g.block = -1;
-  else if (block < 0) g.kind = Group::Kind::alone, g.alone = &p;
+  else if (place.block < 0) g.kind = Group::Kind::alone, g.alone = &p;
   return g;
 }
 
 }  // namespace
 
-std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const int> blocks, const ParameterStorage& storage,
+std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const Place> places, const ParameterStorage& storage,
                                  int parts) {
   std::vector<Bucket> buckets;
   std::vector<Group> groups;
   for (std::size_t i = list.size(); i-- > 0;) {
     Parameter& p = *list[i];
-    const Group group = group_of(p, blocks[i], storage);
+    const Group group = group_of(p, places[i], storage);
     const auto at = std::size_t(std::find(groups.begin(), groups.end(), group) - groups.begin());
     if (at == groups.size())
       groups.push_back(group), buckets.push_back({.values = group.values, .gradients = group.gradients, .copies = group.copies});
     Bucket& b = buckets[at];
     b.block = group.block;
     b.parameters.push_back(&p), b.first.push_back(b.count);
+    if (group.coded) b.layers.push_back(places[i].layer);
     b.count += round_up(p.shape.count(), alignment);
   }
   for (Bucket& b : buckets) b.count = round_up(b.count, std::lcm(alignment, storage_block * parts));

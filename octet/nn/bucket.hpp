@@ -3,6 +3,7 @@
 #include <span>
 #include <vector>
 
+#include "octet/nn/visitor.hpp"
 #include "octet/tensor/parameter_slice.hpp"
 
 namespace octet::nn {
@@ -13,6 +14,7 @@ struct ParameterStorage {
   Storage values = Storage::f32;
   Storage gradients = Storage::f32;
   Storage copies = Storage::f32;  // of matrices whose master weights are divided: f32 or bf16, rounded to nearest
+  bool codes = true;              // of these, copies are the 8-bit codes that their layer reads, where a part can be encoded by itself
 };
 
 /// The part of a model's state that is kept here, one of several equal ones.
@@ -27,14 +29,18 @@ struct Share {
 /// is one piece of memory, in which a parameter has the same place in all of them.
 struct Bucket {
   std::vector<Parameter*> parameters;  // in the order in which backward completes them
+  std::vector<Linear*> layers;         // of each the layer that reads it, if all their copies can be 8-bit codes; otherwise empty
   std::vector<std::int64_t> first;     // the first element of each in the bucket, a multiple of 256
   std::int64_t count = 0;  // elements with padding, which is 0 unless memory is shared in turn: a multiple of 256 and 128 * parts
   Storage values = Storage::f32, gradients = Storage::f32, copies = Storage::f32;
   Stored value, gradient;  // [count]; scales per tensor are the parameters' own and left out
   int block = -1;          // of the model; -1: outside
-  // Where copies are divided: those of the own part [count / parts], of the matrices of a block. `value` is then memory that blocks of the
-  // same parity share in turn. Otherwise empty.
-  Stored value_part;
+  Tensor codes;            // u8 [count], instead of `value`: copies that are 8-bit codes, which Parameter::codes shows
+  // Where masters are divided: the own part of the copies [count / parts]. Otherwise empty.
+  Tensor copies_part;
+  // The copies are divided, too, which are those of the matrices of a block: `value` or `codes` is then memory that blocks of the same
+  // parity share in turn.
+  bool in_turn = false;
   // Where sums of gradients are divided: those of the own part [count / parts], over micro-batches, in the storage `gradients`. `gradient`
   // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets with complete sums: vectors, and
   // parameters with several uses.
@@ -42,7 +48,9 @@ struct Bucket {
   Stored master;  // [count / parts]: where masters are divided, those of the own part; else empty. May be a view of `value`
 
   /// Where masters are divided, whether they are the own part of the copies.
-  bool master_is_copy() const { return !has_scales(values) && code_type(values) == code_type(copies); }
+  bool master_is_copy() const { return !codes && !has_scales(values) && code_type(values) == code_type(copies); }
+  /// The memory of all copies.
+  const Tensor& all_copies() const { return codes ? codes : value.codes; }
 
   /// The part of a variable of this bucket that belongs to a parameter.
   Stored cut(const Stored& variable, std::size_t parameter) const;
@@ -51,9 +59,15 @@ struct Bucket {
 /// Of parameter i of a bucket of which one part is kept.
 ParameterSlice slice_of(const Bucket&, std::size_t i, const Share&);
 
+/// The place of a parameter in its model.
+struct Place {
+  int block = -1;           // -1: outside
+  Linear* layer = nullptr;  // that reads it, and whose 8-bit codes of it can be made of parts; otherwise null
+};
+
 /// The buckets of a model's parameters in the order of backward, which is that of the list reversed: one for the matrices of each block
-/// (blocks[i]: of list[i], -1 outside of blocks), one for each matrix outside, and one for all vectors. `parts`: into so many equal pieces
-/// of whole storage blocks a bucket can be cut.
-std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const int> blocks, const ParameterStorage&, int parts);
+/// (places[i]: of list[i]), or two if only some can be read as codes, one for each matrix outside, and one for all vectors. `parts`: into
+/// so many equal pieces of whole storage blocks a bucket can be cut.
+std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const Place> places, const ParameterStorage&, int parts);
 
 }  // namespace octet::nn

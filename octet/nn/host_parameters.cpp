@@ -4,32 +4,39 @@
 
 namespace octet::nn {
 
-namespace {
-
-// The block of each parameter whose value is there only while it is open, or -1.
-std::vector<int> blocks_of(const Parameters& parameters) {
-  std::vector<int> out(parameters.list().size(), -1);
-  for (const Bucket& b : parameters.buckets())
-    for (const Parameter* p : b.parameters)
-      if (b.value_part) out[std::size_t(std::ranges::find(parameters.list(), p) - parameters.list().begin())] = b.block;
-  return out;
+HostParameters::HostParameters(Stream& stream, Parameters& parameters, MasterWeights* masters)
+    : stream_(stream), parameters_(parameters), device_(parameters.values()), copies_(device_.size()) {
+  if (parameters.share().masters) {
+    for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].resize(std::size_t(parameters.list()[i]->shape.count()), 0.0f);
+    if (masters != nullptr) copy_divided(*masters);
+  } else {
+    for (std::size_t i = 0; i < device_.size(); ++i) copy_values(i);
+  }
+  show_copies();
 }
 
-}  // namespace
+void HostParameters::copy_values(std::size_t i) {
+  if (stream_.device() == Device::cpu && device_[i].storage == Storage::f32) return;
+  copies_[i].resize(std::size_t(device_[i].count()));
+  get_values(stream_, device_[i], copies_[i].data());
+}
 
-HostParameters::HostParameters(Stream& stream, Parameters& parameters, BlockWeights* weights)
-    : stream_(stream), parameters_(parameters), device_(parameters.values()), copies_(device_.size()) {
-  const std::vector<int> blocks = blocks_of(parameters);
-  int open = -1;
-  for (std::size_t i = 0; i < device_.size(); ++i) {
-    if (blocks[i] >= 0 && blocks[i] != open) {
-      check(weights != nullptr, "host parameters: the weights of block {} are divided and cannot be gathered", blocks[i]);
-      weights->open(stream, open = blocks[i]);
+void HostParameters::copy_divided(MasterWeights& masters) {
+  const std::vector<Parameter*>& list = parameters_.list();
+  for (const Bucket& b : parameters_.buckets()) {
+    std::vector<float> values(std::size_t(b.count));
+    masters.get_values(stream_, b, values.data());
+    for (std::size_t i = 0; i < b.parameters.size(); ++i) {
+      const auto begin = values.begin() + b.first[i];
+      copies_[std::size_t(std::ranges::find(list, b.parameters[i]) - list.begin())].assign(begin, begin + b.parameters[i]->shape.count());
     }
-    if (stream.device() == Device::cpu && device_[i].storage == Storage::f32 && !parameters.share().masters) continue;
-    copies_[i].resize(std::size_t(device_[i].count()));
-    get_values(stream, device_[i], copies_[i].data());
-    parameters.list()[i]->value = Stored::plain({copies_[i].data(), device_[i].shape(), DType::f32});
+  }
+}
+
+void HostParameters::show_copies() {
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    Parameter& p = *parameters_.list()[i];
+    if (!copies_[i].empty()) p.value = Stored::plain({copies_[i].data(), p.shape, DType::f32});
   }
 }
 

@@ -3,7 +3,9 @@
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/gemm/gemm.hpp"
+#include "octet/ops/quantize/from_codes.hpp"
 #include "octet/ops/quantize/quantize.hpp"
+#include "octet/ops/quantize/slice.hpp"
 
 namespace octet::nn {
 namespace {
@@ -166,11 +168,34 @@ void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
   ops::quantize(stream, value, *operands_);
 }
 
+// The codes as they are, and the other operands of a request made from them.
+ops::Sink Linear::sink_from_codes(Stream& stream, const ops::SinkRequest& orientations) const {
+  ops::SinkRequest want = orientations;
+  want.shape = weight_->shape, want.dtype = DType::f32, want.category = Category::weight_operands;
+  want.codes = weight_->codes, want.for_gemm = true;
+  return ops::make_sink(stream, plan_.w->spec(scaling::recomputing), want);
+}
+
+void Linear::refresh_from_codes(Stream& stream) {
+  check(weight_->codes_version == weight_->version, "linear {}: the codes of its weight are of an older weight; encode them again first",
+        path_);
+  if (!plan_.caches_weight) return;
+  if (!operands_) operands_ = sink_from_codes(stream, {.cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run});
+  ops::fill_from_codes(stream, weight_->codes, *operands_);
+}
+
+bool Linear::refresh_reads_weight(const scaling::Pass& pass) const {
+  if (weight_->codes || quantized_version_ == weight_->version) return false;
+  const ops::QuantizeSpec spec = plan_.w->spec(pass);
+  return spec.quantizes() || weight_->value.scales || spec.format != weight_->value.codes.dtype;
+}
+
 void Linear::refresh(Stream& stream, const scaling::Pass& pass) {
   if (quantized_version_ == weight_->version) return;
-  check(bool(weight_->value), "linear {}: its weight has no storage; bind the model's parameters first", path_);
-  const ops::QuantizeSpec spec = plan_.w->spec(pass);
-  if (plan_.caches_weight || !spec.quantizes()) {
+  check(weight_->value || weight_->codes, "linear {}: its weight has no storage; bind the model's parameters first", path_);
+  if (weight_->codes) {
+    refresh_from_codes(stream);
+  } else if (const ops::QuantizeSpec spec = plan_.w->spec(pass); plan_.caches_weight || !spec.quantizes()) {
     refresh_kept(stream, spec);
   } else {
     measure(stream, spec);
@@ -189,26 +214,32 @@ void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
   if (!spec.amax) spec.amax = stream.zeros({1}, DType::f32);
   ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape(), .dtype = value.value_type(), .plain = value.codes});
   ops::quantize(stream, value, measured);
-  if (finds_scale) ops::scale_of_tensor(stream, spec, spec.amax, scale_, descale_);
+  if (finds_scale) ops::scales_of_maxima(stream, spec, value.value_type(), spec.amax, scale_, descale_);
 }
 
 // One orientation of the weight: cached, or encoded in scratch.
 Quantized Linear::weight_operand(Stream& stream, Side side) const {
   check(quantized_version_ != 0, "linear {}: backward before any forward", path_);
-  if (operands_) return side == Side::rows ? operands_->codes.rows : operands_->codes.cols;
+  const bool rows = side == Side::rows;
+  if (operands_) return rows ? operands_->codes.rows : operands_->codes.cols;
+  if (weight_->codes) {
+    ops::Sink made = sink_from_codes(stream, {.rows = rows, .cols = !rows});
+    ops::fill_from_codes(stream, weight_->codes, made);
+    return rows ? made.codes.rows : made.codes.cols;
+  }
   const Stored& value = weight_->value;
-  ops::QuantizeSpec spec = plan_.w->spec({.kind = scaling::Pass::Kind::recompute});
+  ops::QuantizeSpec spec = plan_.w->spec(scaling::recomputing);
   if (scale_) spec.scale = scale_, spec.descale = descale_;
   ops::Sink made = ops::make_sink(stream, spec,
                                   {.shape = value.shape(),
                                    .dtype = value.value_type(),
-                                   .rows = side == Side::rows,
-                                   .cols = side == Side::cols,
+                                   .rows = rows,
+                                   .cols = !rows,
                                    .plain = value.codes,
                                    .category = Category::weight_operands,
                                    .for_gemm = true});
   ops::quantize(stream, value, made);
-  return side == Side::rows ? made.codes.rows : made.codes.cols;
+  return rows ? made.codes.rows : made.codes.cols;
 }
 
 void Linear::visit(Visitor& visitor) {

@@ -57,8 +57,17 @@ class Linear {
   void backward_part(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
   void backward_done(Stream&);
 
-  /// Quantizes the weight if it changed since: once per optimizer step, with a pass that records.
+  /// Quantizes the weight if it changed since: once per optimizer step, with a pass that records. Where the weight is codes already
+  /// (Parameter::codes), makes the cached operands from them. Throws ContractError if these codes are of an older weight.
   void refresh(Stream&, const scaling::Pass&);
+  /// Whether refresh() would read the weight's values.
+  bool refresh_reads_weight(const scaling::Pass&) const;
+
+  /// How a pass quantizes the weight.
+  ops::QuantizeSpec weight_spec(const scaling::Pass& pass) const { return plan_.w->spec(pass); }
+  enum class Side : std::uint8_t { rows, cols };  // of the weight: forward's and backward's operand
+  /// The weight as the GEMM of that side reads it: cached, or encoded in scratch. After refresh().
+  Quantized weight_operand(Stream&, Side) const;
 
   void visit(Visitor&);
 
@@ -75,9 +84,9 @@ class Linear {
   ops::Sink sink_of_input(Stream&, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
   void add_product(Stream&, const Quantized& dy, const Quantized& x);
   void refresh_kept(Stream&, const ops::QuantizeSpec&);
+  void refresh_from_codes(Stream&);
+  ops::Sink sink_from_codes(Stream&, const ops::SinkRequest&) const;
   void measure(Stream&, ops::QuantizeSpec);
-  enum class Side : std::uint8_t { rows, cols };  // of the weight: forward's and backward's operand
-  Quantized weight_operand(Stream&, Side) const;
 
   std::string path_;
   std::unique_ptr<Parameter> owned_;

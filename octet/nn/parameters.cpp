@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "octet/nn/linear.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/numerics/rounding.hpp"
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/normal/normal.hpp"
+#include "octet/ops/quantize/slice.hpp"
 
 namespace octet::nn {
 namespace {
@@ -55,50 +57,89 @@ Contents first_contents(const Stream& stream, const Parameter& p) {
 
 }  // namespace
 
-void Parameters::bind(Stream& stream, bool gradients) {
+// Of a block's matrix with one use, whose codes can be made of slices.
+void Parameters::Collect::linear(Linear& layer) {
+  const auto at = std::find(list.begin(), list.end(), &layer.weight());
+  if (!parts || now < 0 || at == list.end() || (*at)->gradient.uses() != 1) return;
+  if (ops::can_quantize_slices(layer.weight_spec(scaling::recomputing), (*at)->shape))
+    places[std::size_t(at - list.begin())].layer = &layer;
+}
+
+void Parameters::bind(Stream& stream, bool gradients, bool codes) {
   for (const Parameter* p : list_) count_ += p->shape.count();
-  const auto read = share_.masters ? &Bucket::copies : &Bucket::values;
-  if (share_.weights) bind_weights_in_turn(stream);
-  for (const Storage s : storages_of(buckets_, read)) {
-    std::vector<Bucket*> whole = those_of(read, s);
-    std::erase_if(whole, [](const Bucket* b) { return bool(b->value_part); });
-    allocate(stream, whole, s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
-  }
   for (Bucket& b : buckets_)
-    for (std::size_t i = 0; i < b.parameters.size(); ++i) b.parameters[i]->value = bound(stream, b, i, b.value, Category::weights);
+    if (!codes || !share_.masters) b.layers.clear();
+  if (share_.weights) bind_copies_in_turn(stream);
+  bind_whole_copies(stream);
+  for (Bucket& b : buckets_) {
+    if (b.codes) bind_codes(b);
+    else
+      for (std::size_t i = 0; i < b.parameters.size(); ++i) b.parameters[i]->value = bound(stream, b, i, b.value, Category::weights);
+  }
   if (share_.masters) bind_masters(stream);
   if (gradients) bind_gradients(stream);
   bind_slices();
 }
 
-// One buffer for the blocks of each parity: while a block is used, the next one can be gathered.
-void Parameters::bind_weights_in_turn(Stream& stream) {
-  const auto zeros = [&](std::int64_t n, DType d) { return stream.zeros({n}, d, Lifetime::run, Category::weights); };
-  std::int64_t bytes[2] = {0, 0};
-  for (Bucket& b : buckets_) {
-    if (b.block < 0) continue;
-    b.value_part = {.codes = zeros(b.count / share_.parts, code_type(b.copies)), .storage = b.copies};
-    bytes[b.block % 2] = std::max(bytes[b.block % 2], b.count * std::int64_t(size_of(code_type(b.copies))));
-  }
-  const Tensor memory[2] = {zeros(bytes[0], DType::u8), zeros(bytes[1], DType::u8)};
+void Parameters::bind_whole_copies(Stream& stream) {
   for (Bucket& b : buckets_)
-    if (b.block >= 0) b.value = {.codes = {memory[b.block % 2].data, {b.count}, code_type(b.copies)}, .storage = b.copies};
+    if (!b.layers.empty() && !b.in_turn) b.codes = stream.zeros({b.count}, DType::u8, Lifetime::run, Category::weights);
+  const auto read = share_.masters ? &Bucket::copies : &Bucket::values;
+  for (const Storage s : storages_of(buckets_, read)) {
+    std::vector<Bucket*> whole = those_of(read, s);
+    std::erase_if(whole, [](const Bucket* b) { return b->in_turn || b->codes; });
+    allocate(stream, whole, s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
+  }
+  for (Bucket& b : buckets_)
+    if (const std::int64_t n = b.count / share_.parts; share_.masters && !b.in_turn)
+      b.copies_part = b.all_copies().rows(share_.part * n, n);
+}
+
+// One buffer for the blocks of each parity: while a block is used, the next one can be gathered.
+void Parameters::bind_copies_in_turn(Stream& stream) {
+  const auto zeros = [&](std::int64_t n, DType d) { return stream.zeros({n}, d, Lifetime::run, Category::weights); };
+  const auto type_of = [](const Bucket& b) { return b.layers.empty() ? code_type(b.copies) : DType::u8; };
+  std::vector<std::int64_t> bytes;  // of a block
+  for (Bucket& b : buckets_) {
+    b.in_turn = b.block >= 0;
+    if (!b.in_turn) continue;
+    b.copies_part = zeros(b.count / share_.parts, type_of(b));
+    bytes.resize(std::max(bytes.size(), std::size_t(b.block) + 1));
+    bytes[std::size_t(b.block)] += b.count * std::int64_t(size_of(type_of(b)));
+  }
+  std::int64_t most[2] = {0, 0};
+  for (std::size_t i = 0; i < bytes.size(); ++i) most[i % 2] = std::max(most[i % 2], bytes[i]);
+  const Tensor memory[2] = {zeros(most[0], DType::u8), zeros(most[1], DType::u8)};
+  std::vector<std::int64_t> used(bytes.size(), 0);
+  for (Bucket& b : buckets_) {
+    if (!b.in_turn) continue;
+    std::int64_t& at = used[std::size_t(b.block)];
+    const Tensor copies{memory[b.block % 2].u8() + at, {b.count}, type_of(b)};
+    at += std::int64_t(copies.bytes());
+    if (b.layers.empty()) b.value = {.codes = copies, .storage = b.copies};
+    else b.codes = copies;
+  }
+}
+
+// Descales are bound by the owner of the scales.
+void Parameters::bind_codes(Bucket& b) {
+  for (std::size_t i = 0; i < b.parameters.size(); ++i) {
+    Parameter& p = *b.parameters[i];
+    const ops::QuantizeSpec spec = b.layers[i]->weight_spec(scaling::recomputing);
+    p.value = {};
+    p.codes = {
+        .codes = {b.codes.u8() + b.first[i], p.shape, spec.format}, .block = spec.rows, .power_of_two = spec.rule != ScaleRule::quotient};
+  }
 }
 
 void Parameters::bind_masters(Stream& stream) {
   for (Bucket& b : buckets_) {
     const std::int64_t n = b.count / share_.parts;
     const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::weights); };
-    if (b.master_is_copy()) b.master = {.codes = copy_part(b).codes, .storage = b.values};
+    if (b.master_is_copy()) b.master = {.codes = b.copies_part, .storage = b.values};
     else b.master = {.codes = zeros({n}, code_type(b.values)), .storage = b.values};
     if (scales_tensor(b.values)) b.master.scales = zeros({std::int64_t(b.parameters.size()), 2}, DType::f32);
   }
-}
-
-Stored Parameters::copy_part(const Bucket& b) const {
-  if (b.value_part) return b.value_part;
-  const std::int64_t n = b.count / share_.parts;
-  return {.codes = b.value.codes.rows(share_.part * n, n), .storage = b.copies};
 }
 
 void Parameters::bind_slices() {
@@ -119,7 +160,8 @@ std::vector<Tensor> Parameters::master_scalars() const {
 }
 
 void Parameters::set_values(Stream& stream, std::size_t i, const float* host) {
-  if (share_.masters && !share_.weights) nn::set_values(stream, list_[i]->value, host);
+  const bool has_copy = share_.masters && list_[i]->value;
+  if (has_copy && !share_.weights) nn::set_values(stream, list_[i]->value, host);
   nn::set_values(stream, slices_[i], host);
 }
 

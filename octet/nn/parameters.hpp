@@ -16,10 +16,10 @@ class Parameters {
   /// Binds the value (and the gradient, when `gradients`) of every parameter that `model.visit` shows. Contents are zero.
   template <class Model>
   Parameters(Stream& stream, Model& model, bool gradients, const ParameterStorage& storage = {}, const Share& share = {}) : share_(share) {
-    Collect collect(list_);
+    Collect collect(list_, share.parts > 1);
     model.visit(collect);
-    buckets_ = make_buckets(list_, collect.blocks, storage, share.parts);
-    bind(stream, gradients);
+    buckets_ = make_buckets(list_, collect.places, storage, share.parts);
+    bind(stream, gradients, storage.codes);
   }
 
   const std::vector<Parameter*>& list() const { return list_; }
@@ -30,11 +30,9 @@ class Parameters {
   const std::vector<ParameterSlice>& slices() const { return slices_; }
   /// f32 [n, 2], or empty: {descale, max} of the divided masters of every bucket with a scale per tensor.
   std::vector<Tensor> master_scalars() const;
-  /// Where masters are divided, the own part of a bucket's copies [count / parts].
-  Stored copy_part(const Bucket&) const;
   /// i64 [2], see ops::Accumulate; empty unless gradients are in 8 bits.
   const Tensor& draws() const { return draws_; }
-  /// The value of each parameter, as modules read it, and the gradient, in the list's order.
+  /// The value of each parameter, as modules read it, and the gradient, in the list's order. A value that is read as codes is empty.
   std::vector<Stored> values() const;
   std::vector<Stored> gradients() const;
   std::int64_t count() const { return count_; }
@@ -57,14 +55,18 @@ class Parameters {
  private:
   struct Collect final : Visitor {
     std::vector<Parameter*>& list;
-    std::vector<int> blocks;
+    std::vector<Place> places;
+    bool parts;  // buckets are cut into parts: layers are asked for their codes
     int now = -1;
-    explicit Collect(std::vector<Parameter*>& list) : list(list) {}
+    Collect(std::vector<Parameter*>& list, bool parts) : list(list), parts(parts) {}
     void block(int number) override { now = number; }
-    void parameter(Parameter& p) override { list.push_back(&p), blocks.push_back(now); }
+    void parameter(Parameter& p) override { list.push_back(&p), places.push_back({now}); }
+    void linear(Linear&) override;
   };
-  void bind(Stream&, bool gradients);
-  void bind_weights_in_turn(Stream&);
+  void bind(Stream&, bool gradients, bool codes);
+  void bind_whole_copies(Stream&);
+  void bind_copies_in_turn(Stream&);
+  void bind_codes(Bucket&);
   void bind_masters(Stream&);
   void bind_gradients(Stream&);
   void bind_slices();

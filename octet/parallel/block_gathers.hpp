@@ -35,7 +35,7 @@ class BlockGathers {
     Point arrived;
   };
   Memory& memory(int block) { return memories_[std::size_t(block % 2)]; }
-  // A pass over the blocks goes on in its direction; backward begins with the block that forward ended with.
+  // A pass over the blocks keeps its direction; backward begins with the block that forward ended with.
   int next_after(int block) const { return opened_ == none || block > opened_ ? block + 1 : block - 1; }
 
   template <class Gather>

@@ -1,5 +1,7 @@
 #include "octet/parallel/divided_weights.hpp"
 
+#include <algorithm>
+
 #include "octet/ops/stored/stored.hpp"
 #include "octet/ops/stored_sum/stored_sum.hpp"
 
@@ -13,29 +15,43 @@ void share_maxima(Stream& stream, comm::Communicator& ranks, const Tensor& scala
 
 }  // namespace
 
+DividedWeights::DividedWeights(Stream& stream, Stream* side, comm::Communicator& ranks, nn::Parameters& parameters)
+    : ranks_(ranks), parameters_(parameters), codes_(stream, ranks, parameters), gathers_(side) {
+  for (const nn::Bucket& b : parameters.buckets()) blocks_ = std::max(blocks_, b.block + 1);
+}
+
 void DividedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
   for (const Tensor& t : scalars) share_maxima(stream, ranks_, t);
   for (const Tensor& t : parameters_.master_scalars()) share_maxima(stream, ranks_, t);
   for (const nn::Bucket& b : parameters_.buckets()) {
+    if (b.codes) continue;
     if (!b.master_is_copy()) copy_own_part(stream, b);
-    if (!b.value_part) gather(stream, b);
+    if (!b.in_turn) gather(stream, b);
   }
   for (Parameter* p : parameters_.list()) ++p->version;
+  gathers_.forget();
 }
 
-void DividedWeights::gather(Stream& stream, const nn::Bucket& b) {
-  ranks_.all_gather(stream, parameters_.copy_part(b).codes, b.value.codes);
+void DividedWeights::encode(Stream& stream, const scaling::Pass& pass) {
+  if (!codes_.encode(stream, pass)) return;
+  for (const nn::Bucket& b : parameters_.buckets())
+    if (b.codes && !b.in_turn) gather(stream, b);
+  gathers_.forget();
 }
+
+void DividedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.all_gather(stream, b.copies_part, b.all_copies()); }
 
 void DividedWeights::open(Stream& stream, int block) {
-  for (const nn::Bucket& b : parameters_.buckets())
-    if (b.value_part && b.block == block) gather(stream, b);
+  gathers_.open(stream, block, blocks_, [this](Stream& queue, int which) {
+    for (const nn::Bucket& b : parameters_.buckets())
+      if (b.in_turn && b.block == which) gather(queue, b);
+  });
 }
 
 // The nearest values in the copies' type. Masters with a scale per tensor are decoded slice by slice.
 void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
   const std::int64_t part = b.count / ranks_.size(), begin = ranks_.rank() * part;
-  const Stored own = parameters_.copy_part(b);
+  const Stored own{.codes = b.copies_part, .storage = b.copies};
   if (!scales_tensor(b.values)) return ops::stored_sum(stream, {.parts = b.master, .sum = own});
   const Scope scope(stream);
   const Tensor values = stream.zeros({part}, DType::f32, Lifetime::scratch, Category::workspace);
@@ -46,6 +62,34 @@ void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
     ops::decode_stored(stream, slice.value, values.rows(at, slice.value.count()));
   }
   ops::stored_sum(stream, {.parts = Stored::plain(values), .sum = own});
+}
+
+std::vector<float> DividedWeights::own_values(Stream& stream, const nn::Bucket& b) const {
+  const std::int64_t part = b.count / ranks_.size(), begin = ranks_.rank() * part;
+  std::vector<float> out(std::size_t(part), 0.0f);
+  for (std::size_t i = 0; i < b.parameters.size(); ++i) {
+    const ParameterSlice slice = nn::slice_of(b, i, parameters_.share());
+    if (slice.value.count() > 0) nn::get_values(stream, slice.value, out.data() + b.first[i] + slice.first - begin);
+  }
+  return out;
+}
+
+void DividedWeights::get_values(Stream& stream, const nn::Bucket& b, float* host) {
+  constexpr std::int64_t piece = 1 << 20;
+  const std::int64_t part = b.count / ranks_.size(), ranks = ranks_.size();
+  const std::vector<float> own = own_values(stream, b);
+  std::vector<float> pieces;
+  for (std::int64_t at = 0; at < part; at += piece) {
+    const std::int64_t n = std::min(piece, part - at);
+    const Scope scope(stream);
+    const Tensor from = stream.empty({n}, DType::f32), all = stream.empty({n * ranks}, DType::f32);
+    upload(stream, own.data() + at, from);
+    ranks_.all_gather(stream, from, all);
+    ranks_.finish(stream);
+    pieces.resize(std::size_t(n * ranks));
+    download(stream, all, pieces.data());
+    for (std::int64_t r = 0; r < ranks; ++r) std::copy_n(pieces.begin() + r * n, n, host + r * part + at);
+  }
 }
 
 }  // namespace octet::parallel

@@ -1,31 +1,43 @@
 #pragma once
 
-#include "octet/comm/communicator.hpp"
 #include "octet/nn/block_weights.hpp"
-#include "octet/nn/parameters.hpp"
+#include "octet/nn/master_weights.hpp"
+#include "octet/parallel/block_gathers.hpp"
+#include "octet/parallel/coded_weights.hpp"
 
 namespace octet::parallel {
 
-/// Master weights of which every rank keeps and updates its part, and the copies of all weights that modules read on every rank.
+/// Master weights of which every rank keeps and updates its part, and the copies of all weights that modules read on every rank: values
+/// rounded to nearest, or the 8-bit codes that a layer reads (nn::Bucket::codes).
 /// Source: Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", section 5.
-class DividedWeights final : public nn::BlockWeights {
+class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
  public:
-  /// Parameters whose masters are divided among these ranks; both outlive this.
-  DividedWeights(comm::Communicator& ranks, nn::Parameters& parameters) : ranks_(ranks), parameters_(parameters) {}
+  /// Parameters whose masters are divided among these ranks; both outlive this. side: as GradientSums.
+  DividedWeights(Stream&, Stream* side, comm::Communicator& ranks, nn::Parameters&);
 
-  /// Masters became new: every rank's copies do, too, in one collective per bucket. `scalars`: f32 [n, 2] each, or empty, {descale, max} of
-  /// divided variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.
+  /// Masters became new: copies that are values do, too, on every rank, in one collective per bucket. `scalars`: f32 [n, 2] each, or empty,
+  /// {descale, max} of divided variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.
   void publish(Stream&, std::span<const Tensor> scalars);
-  /// Where copies are divided, too: gathers those of a block.
+  /// Copies that are codes become new, by the scales that quantizers have now, if a weight changed since: one collective for all maxima,
+  /// and one per bucket. With a pass that records, quantizers measure the own part. Before layers are refreshed with this pass.
+  void encode(Stream&, const scaling::Pass&);
+  /// Where copies are divided, too: gathers those of a block, and with a side queue those of the next one.
   void open(Stream&, int block) override;
+  /// Before and after each micro-batch: no block is in memory.
+  void forget_blocks() { gathers_.forget(); }
+  /// Collected in pieces, through little memory of the device.
+  void get_values(Stream&, const nn::Bucket&, float* host) override;
 
  private:
   void copy_own_part(Stream&, const nn::Bucket&);
-
   void gather(Stream&, const nn::Bucket&);
+  std::vector<float> own_values(Stream&, const nn::Bucket&) const;
 
   comm::Communicator& ranks_;
   nn::Parameters& parameters_;
+  CodedWeights codes_;
+  int blocks_ = 0;
+  BlockGathers gathers_;
 };
 
 }  // namespace octet::parallel

@@ -23,7 +23,8 @@ enum class ParameterRole : std::uint8_t {
 };
 
 /// A trained tensor. Modules declare it (path, shape, start, role) and the uses of its gradient; storage is bound later, so that
-/// gradients share flat buffers and a dry run needs none. `value` is the master copy that the optimizer updates.
+/// gradients share flat buffers and a dry run needs none. `value` is the master copy that the optimizer updates, unless masters are divided
+/// and modules read copies of them: then it is such a copy, or empty where the copy is 8-bit codes.
 struct Parameter {
   explicit Parameter(std::string path, Shape shape, Init init = {}, ParameterRole role = ParameterRole::matrix)
       : path(std::move(path)), shape(shape), init(init), role(role) {}
@@ -34,9 +35,11 @@ struct Parameter {
   const Shape shape;
   const Init init;
   const ParameterRole role;
-  Stored value;               // [shape]
-  Gradient gradient;          // its storage: f32, bf16, e4m3 or e4m3_tensor [shape]
-  std::uint64_t version = 1;  // counts changes of `value`: a quantized copy of an older version is stale
+  Stored value;                     // [shape]
+  Gradient gradient;                // its storage: f32, bf16, e4m3 or e4m3_tensor [shape]
+  std::uint64_t version = 1;        // counts changes of the master: a quantized copy of an older version is stale
+  Quantized codes;                  // [shape]: the copy as the row operand of a GEMM, instead of `value`; otherwise empty
+  std::uint64_t codes_version = 0;  // the version that they were encoded from
 
   bool decays() const { return role != ParameterRole::vector; }
   Storage value_storage(Storage matrices) const { return role == ParameterRole::matrix ? matrices : Storage::f32; }

@@ -57,21 +57,6 @@ void quantize(Stream& stream, const Stored& x, Sink& sink) {
   OCTET_LAUNCH(stream, quantize, x.codes, sink, x.tensor_descale());
 }
 
-BlockRule rule_of_tensor(const QuantizeSpec& spec) {
-  return {.rule = spec.rule, .format_max = format_max(spec.format), .overflow = 0x1.fffffep127f};
-}
-
-void scale_of_tensor(Stream& stream, const QuantizeSpec& spec, const Tensor& amax, const Tensor& scale, const Tensor& descale) {
-  check(spec.quantizes() && spec.rows.whole_tensor() && spec.cols.whole_tensor(),
-        "scale_of_tensor: the spec has more than one scale for the tensor");
-  const BlockRule rule = rule_of_tensor(spec);
-  stream.count({.ops = 1, .bytes = 12});
-  if (stream.device() == Device::cuda) OCTET_RUN_CUDA(scale_of_tensor, stream.queue(), rule, amax.f32(), scale.f32(), descale.f32());
-  if (stream.device() != Device::cpu) return;
-  const auto s = block_scale(*amax.f32(), rule);
-  *scale.f32() = s.scale, *descale.f32() = s.descale;
-}
-
 void dequantize(Stream& stream, const Quantized& q, const Tensor& x) {
   check(x.shape == Shape{q.rows(), q.cols()} && is_wide(x.dtype) && !q.transposed, "dequantize: wants {} of f32 or bf16, got {} {}",
         q.codes.shape, x.shape, x.dtype);

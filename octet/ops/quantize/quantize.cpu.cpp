@@ -1,3 +1,4 @@
+#include "octet/ops/quantize/cpu/report.hpp"
 #include "octet/ops/quantize/cpu/worker.hpp"
 
 namespace octet::cpu::OCTET_ISA {
@@ -29,16 +30,6 @@ bool column_scales(const ops::Sink& sink, std::int64_t col0, Partial* partials, 
   __builtin_memcpy(scale, s.scale, sizeof(float) * std::size_t(n));
   __builtin_memcpy(descale, s.descale, sizeof(float) * std::size_t(n));
   return beyond;
-}
-
-void merge(Partial& into, const Partial& p) {
-  into.amax = larger(p.amax, into.amax), into.finite &= p.finite;
-  if (p.scale_max > 0) {
-    into.scale_min = into.scale_max == 0 ? p.scale_min : smaller(p.scale_min, into.scale_min);
-    into.scale_max = larger(p.scale_max, into.scale_max);
-  }
-  into.saturated += p.saturated, into.flushed += p.flushed, into.nonfinite += p.nonfinite;
-  into.signal += p.signal, into.noise += p.noise;
 }
 
 /// Padding of a layout is 1 in f32 and the code 0 in e8m0: always the same bytes.
@@ -180,16 +171,7 @@ void TileQuantizer::report() {
   Partial all;
   for (int i = 0; i < threads_; ++i) merge(all, partials_[i]);
   if (sink_.spec.scale_known()) all.scale_min = all.scale_max = *sink_.spec.scale.f32();
-  if (sink_.spec.amax) *sink_.spec.amax.f32() = larger(all.amax, *sink_.spec.amax.f32());
-  if (ops::QuantizeHealth* const h = sink_.spec.health) {
-    const bool first = h->scale_max == 0;
-    h->scale_min = first ? all.scale_min : smaller(all.scale_min, h->scale_min);
-    h->scale_max = larger(all.scale_max, h->scale_max);
-    h->values += sink_.shape.count();
-    if (sink_.spec.count) h->saturated += all.saturated, h->flushed += all.flushed;
-    h->nonfinite += all.nonfinite;
-    h->signal += all.signal, h->noise += all.noise;
-  }
+  OCTET_ISA::report(sink_.spec, all, sink_.shape.count());
 }
 
 void quantize(const Tensor& x, const ops::Sink& sink, const Tensor& descale) {

@@ -80,11 +80,6 @@ __global__ void scales_kernel(std::int64_t n, BlockRule rule, float* tops, bool 
   tops[i] = amax * s.scale <= rule.format_max ? s.scale : -s.scale;
 }
 
-__global__ void tensor_scale_kernel(BlockRule rule, const float* amax, float* scale, float* descale) {
-  const auto s = block_scale(*amax, rule);
-  *scale = s.scale, *descale = s.descale;
-}
-
 void find_scales(Queue queue, const TileJob& job, const Side& side, std::int64_t n, void* others) {
   if (n == 0) return;
   scales_kernel<<<unsigned(ceil_div(n, 256)), 256, 0, queue>>>(
@@ -135,11 +130,6 @@ void encode_waiting(Queue queue, const ops::Sink& sink, const Tensor& values, co
   if (job.col.part == Part::top_of_lines) find_scales(queue, job, job.col, job.cols, nullptr);
   job.row = second_side(job.row), job.col = second_side(job.col), job.amax = nullptr, job.last_first = true;
   run_stored(queue, completed(job), values, sink.dtype, descale);
-}
-
-void scale_of_tensor(Queue queue, const BlockRule& rule, const float* amax, float* scale, float* descale) {
-  tensor_scale_kernel<<<1, 1, 0, queue>>>(rule, amax, scale, descale);
-  launched("tensor_scale_kernel");
 }
 
 void quantize(Queue queue, const Tensor& x, const ops::Sink& sink, const Tensor& descale) {

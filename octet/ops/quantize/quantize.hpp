@@ -19,10 +19,6 @@ void quantize(Stream&, const Tensor& x, Sink& sink);
 /// of f32. FP16 codes are multiplied by their descale as they are loaded; e4m3_tensor is first decoded, in scratch.
 void quantize(Stream&, const Stored& x, Sink& sink);
 
-/// The scale and the descale of a whole tensor whose largest magnitude is amax: those that quantize() computes by this spec, so that it
-/// need not recompute them. All f32 [1]. Throws ContractError unless the spec has one scale for the tensor.
-void scale_of_tensor(Stream&, const QuantizeSpec&, const Tensor& amax, const Tensor& scale, const Tensor& descale);
-
 /// x [rows, cols] (f32 or bf16) = value * descale, rounded to its dtype: the values that a GEMM multiplies. Throws ContractError on other
 /// shapes or dtypes and on transposed views.
 void dequantize(Stream&, const Quantized& q, const Tensor& x);

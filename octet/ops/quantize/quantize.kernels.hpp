@@ -10,14 +10,7 @@ OCTET_KERNEL(quantize, const Tensor& x, const ops::Sink&, const Tensor& descale)
 /// f32, bf16 or f16; codes are not decoded to f16.
 OCTET_KERNEL(decode_operand, const Quantized& q, bool descaled, const Tensor& out)
 
-namespace octet::ops {
-/// How one scale for a whole tensor follows from its maximum.
-BlockRule rule_of_tensor(const QuantizeSpec&);
-}  // namespace octet::ops
-
 namespace octet::cuda {
-/// scale and descale, f32 [1], from amax, f32 [1].
-void scale_of_tensor(Queue, const BlockRule&, const float* amax, float* scale, float* descale);
 /// *total = sum of `nonfinite` over n rows of the table.
 void count_nonfinite(Queue, const ops::QuantizeHealth* table, std::int64_t n, std::int64_t* total);
 }  // namespace octet::cuda

@@ -46,7 +46,9 @@ class CpuOperands {
     const bool turned = cols && turned_;
     Quantized q{
         .block = block, .power_of_two = spec_.rule != ScaleRule::quotient, .transposed = cols && !turned, .decoded = !is_fp8(dtype)};
-    q.codes = codes ? codes : stream_.empty(turned ? Shape{C, R} : Shape{R, C}, dtype, region, want_.category);
+    const bool exist = want_.codes && !q.decoded && !turned;  // in their own order
+    if (exist && !cols) return want_.codes;
+    q.codes = exist ? want_.codes.codes : codes ? codes : stream_.empty(turned ? Shape{C, R} : Shape{R, C}, dtype, region, want_.category);
     if (!q.decoded || !spec_.decodes_with_descale(block))
       q.descales = descales_of(stream_, spec_, block, q.rows(), q.cols(), region, want_.category);
     return q;
@@ -72,6 +74,9 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
         want.dtype);
   check(want.dtype != DType::f16 || !spec.quantizes(), "sink: values of f16 are not quantized; {} was asked for", spec.format);
   check_quantizable(spec);
+  check(!want.codes || (spec.same_codes() && want.codes.codes.dtype == spec.format && want.codes.codes.shape == want.shape),
+        "sink: codes of {} {} are no row codes of {} {} whose columns have the same", want.codes.codes.dtype, want.codes.codes.shape,
+        spec.format, want.shape);
   const auto rows = want.shape[0], cols = want.shape[1];
   const bool gpu = stream.target().device == Device::cuda;
   Sink sink{.shape = want.shape, .dtype = want.dtype, .spec = spec};
@@ -81,11 +86,14 @@ Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want
     if (want.cols) sink.codes.cols = {.codes = sink.plain, .transposed = true};
     return sink;
   }
-  if (want.for_gemm && !gpu) sink.codes = CpuOperands(stream, spec, want).make();
+  QuantizeSpec as = spec;
+  if (want.codes && spec.rows.whole_tensor()) as.scale = as.descale = want.codes.descales;  // its memory serves all orientations
+  if (want.for_gemm && !gpu) sink.codes = CpuOperands(stream, as, want).make();
   else {
-    if (want.cols) sink.codes.cols = operand(stream, spec, spec.cols, cols, rows, want.cols_region, want.category);
-    if (want.rows) sink.codes.rows = operand(stream, spec, spec.rows, rows, cols, want.rows_region, want.category);
+    if (want.cols) sink.codes.cols = operand(stream, as, spec.cols, cols, rows, want.cols_region, want.category);
+    if (want.rows) sink.codes.rows = want.codes ? want.codes : operand(stream, as, spec.rows, rows, cols, want.rows_region, want.category);
   }
+  if (want.codes) return sink;
   // Both per tensor, the two orientations share one scale, so one descale, with the longer of both lifetimes.
   if (want.rows && want.cols && spec.rows.whole_tensor() && spec.cols.whole_tensor()) sink.codes.rows.descales = sink.codes.cols.descales;
   if (want.plain) sink.plain = want.plain;

@@ -31,6 +31,7 @@ struct SinkRequest {
   bool keep_plain = false;  // also store plain values, in cols_region
   Tensor plain = {};        // existing memory for plain values: none is allocated
   Category category = Category::activations;
+  Quantized codes = {};    // existing K-contiguous row codes: the row operand is these where codes are wanted; see fill_from_codes()
   bool for_gemm = false;   // only gemm() reads the operands: they may be in the target's fastest form
   bool cols_left = false;  // there, the columns are its `a`; otherwise its `b`
 };

@@ -32,6 +32,8 @@ struct QuantizeSpec {
   bool scale_known() const { return bool(scale); }
   /// One scale for every value of both orientations, or for every block of 128x128: the codes of one are those of the other.
   bool same_codes() const { return rows == cols && rows.rows == rows.cols; }
+  /// A slice of a tensor's values can be encoded without the others, given the scales or the maxima of all: see quantize_slice().
+  bool encodes_slices() const { return quantizes() && same_codes() && descale_dtype() == DType::f32; }
   /// The value of a code times its descale is a BF16 number, or the value is one and the descale a factor of all.
   bool fits_bf16(ScaleBlock block) const { return !decodes_with_descale(block) || rule != ScaleRule::quotient; }
   /// Decoded codes have the descale in them; otherwise it is left as a factor of the whole tensor.

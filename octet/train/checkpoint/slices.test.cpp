@@ -1,11 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "octet/base/file.hpp"
-#include "octet/base/path.hpp"
-#include "octet/comm/threads/threads.hpp"
-#include "octet/train/checkpoint/restore.hpp"
-#include "octet/train/checkpoint/snapshot.hpp"
-#include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/checkpoint/slices.testing.hpp"
+#include "octet/train/step/weights.hpp"
 #include "tests/testing/saved_state.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -15,6 +11,7 @@ namespace octet::train {
 namespace {
 
 using octet::testing::SavedState, octet::testing::Scratch;
+using testing::load, testing::save;
 
 struct Layout {
   int ranks;
@@ -33,26 +30,6 @@ void on_ranks(const Layout& layout, optim::Level level, const Work& work) {
     Engine e(config_of(layout, level), Device::cpu, machine::machine_target(Device::cpu), &c);
     work(e, c.rank());
   });
-}
-
-void save(Engine& e, int rank, const std::string& folder) {
-  if (rank > 0 && !e.divided_weights) return;
-  Capture capture(e.stream, rank == 0 ? Capture::What::all : Capture::What::slices);
-  e.visit_state(capture);
-  const Snapshot s = capture.take();
-  write_file(folder + "/" + state_file_name(rank), std::string(reinterpret_cast<const char*>(s.file.get()), s.bytes));
-}
-
-void load(Engine& e, const std::string& folder) {
-  std::vector<std::string> names;
-  for (int rank = 0; rank < 8; ++rank)
-    if (exists(folder + "/" + state_file_name(rank))) names.push_back(state_file_name(rank));
-  const StateFiles files(folder, names);
-  for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
-    Restore restore(e.stream, files, mode);
-    e.visit_state(restore);
-    restore.finish();
-  }
 }
 
 // As one rank has it.
@@ -110,6 +87,35 @@ TEST(Slices, AreConvertedToAnotherLevel) {
     save(e, rank, again.at("."));
   });
   EXPECT_EQ(whole_state(again.at("."), optim::Level::O3), converted);
+}
+
+std::string exported(Engine& e, const std::string& folder) {
+  save_weights(e, folder);
+  return read_file(folder + "/model.safetensors", 1 << 24);
+}
+
+// Of masters in FP16, too, whose scale per tensor is that of all ranks.
+TEST(Slices, AreExportedAndLoadedAsTheMastersOfOneRank) {
+  for (const Layout layout : {Layout{3, 1}, {2, 2}, {3, 3}}) {
+    const Scratch scratch;
+    on_ranks(layout, optim::Level::O3, [&](Engine& e, int rank) {
+      testing::train_steps(e, 2);
+      save(e, rank, scratch.at("."));
+      save_weights(e, scratch.at("exported"));
+    });
+    Engine one(config_of({1, 0}, optim::Level::O3), Device::cpu, machine::machine_target(Device::cpu));
+    load(one, scratch.at("."));
+    const std::string wanted = exported(one, scratch.at("one"));
+    EXPECT_EQ(read_file(scratch.at("exported/model.safetensors"), 1 << 24), wanted) << layout.ranks << " ranks, stage " << layout.zero;
+    on_ranks(layout, optim::Level::O0, [&](Engine& e, int rank) {
+      load_weights(e, scratch.at("one"));
+      const StepRunner quantized(e);
+      save_weights(e, scratch.at("again"));
+      if (rank == 0) {
+        EXPECT_EQ(read_file(scratch.at("again/model.safetensors"), 1 << 24), wanted) << layout.ranks << " ranks, stage " << layout.zero;
+      }
+    });
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "octet/comm/planned/planned.hpp"
 #include "octet/tensor/cpu/memory.hpp"
+#include "octet/train/run/sent_weights.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"
 
@@ -86,18 +87,15 @@ void add_loss_scale(const optim::LossScaleConfig& c, DType activations, std::vec
   plan.push_back({"loss scale", 0, 0, to_text(mode), about_loss_scale(c, mode)});
 }
 
-// The parts of the state that ranks divide, and the source of the 8-bit codes.
-void add_division(const EngineConfig& c, DType activations, std::vector<scaling::PlanRow>& plan) {
+// The parts of the state that ranks divide, and how weights travel.
+void add_division(Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& plan) {
   if (c.planned_ranks == 1) return;
   constexpr std::string_view divided[] = {"nothing: every rank has the whole state", "moments and master weights",
                                           "moments, master weights and sums of gradients",
                                           "moments, master weights, sums of gradients, and weights of blocks"};
-  std::string why(divided[std::size_t(c.ranks.zero)]);
-  if (c.ranks.zero >= 1)
-    why += format("; layers read copies of the masters in {}, and 8-bit codes are made from these",
-                  activations == DType::bf16 ? "bf16" : "f32");
-  if (c.ranks.zero >= 3) why += ", for each GEMM";
-  plan.push_back({format("divided among {} ranks", c.planned_ranks), 0, 0, format("ZeRO-{}", c.ranks.zero), why});
+  plan.push_back({format("divided among {} ranks", c.planned_ranks), 0, 0, format("ZeRO-{}", c.ranks.zero),
+                  std::string(divided[std::size_t(c.ranks.zero)])});
+  for (scaling::PlanRow& row : plan_of_sent_weights(engine, c)) plan.push_back(std::move(row));
 }
 
 void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
@@ -129,7 +127,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(*config.optimizer, out.plan);
   if (config.optimizer) add_loss_scale(config.loss_scale, engine.precision.activations(), out.plan);
-  if (config.optimizer) add_division(config, engine.precision.activations(), out.plan);
+  if (config.optimizer) add_division(engine, config, out.plan);
   add_emulation(out.step, out.plan);
   out.quantizers = engine.precision.slots().slots();
   if (engine.gradient_sums) out.shared_scales = engine.gradient_sums->scaled_tensors();

@@ -230,6 +230,29 @@ struct Extra final : Observer {
   void observe(std::string_view, std::string_view, const Tensor&) override { stream->count({.fp8_flops = 1000}); }
 };
 
+std::vector<double> eval_losses_of(const std::string& folder) {
+  std::vector<double> out;
+  for (const telemetry::EvalEvent& e : telemetry::read_run(folder).evals) out.push_back(e.loss);
+  return out;
+}
+
+// Passes before the first step, measured steps and evaluations among them. Every sum has the same order, and nothing is clipped.
+TEST(RunOnRanks, ThatReadCodesOfDividedWeightsHasTheLossesOfTheRunThatDividesNothing) {
+  for (const char* recipe : {"delayed", "block128"}) {
+    RankRuns runs(recipe, 6);
+    runs.config.train.batch = 2, runs.config.train.accumulate = 1, runs.config.train.eval_every = 2, runs.config.train.health_every = 3;
+    runs.config.optim.max_grad_norm = 0;
+    const std::string whole = runs.train_on(3).folder;
+    for (const int zero : {1, 2, 3}) {
+      runs.config.ranks.zero = zero;
+      const std::string divided = runs.train_on(3).folder;
+      EXPECT_EQ(losses_of(divided), losses_of(whole)) << recipe << ", stage " << zero;
+      EXPECT_EQ(eval_losses_of(divided), eval_losses_of(whole)) << recipe << ", stage " << zero;
+      EXPECT_GE(eval_losses_of(whole).size(), 2u);
+    }
+  }
+}
+
 TEST(RunOnRanks, EndsWhereARankDidNotRunAsPlanned) {
   RankRuns runs("current", 3);
   runs.split_for(2);

@@ -5,11 +5,14 @@
 namespace octet::train {
 namespace {
 
-// Modules read copies of divided masters in the type of activations, where a GEMM can read them as they are.
-nn::ParameterStorage storage_of(const optim::AdamWConfig& c, DType activations) {
-  return {.values = c.storage().master,
-          .gradients = c.storage().gradients,
-          .copies = activations == DType::bf16 ? Storage::bf16 : Storage::f32};
+// Modules read copies of divided masters as 8-bit codes, or in the type of activations, where a GEMM can read them as they are. Means of
+// weights are those of values.
+nn::ParameterStorage storage_of(const EngineConfig& c, DType activations) {
+  if (!c.optimizer) return {};
+  return {.values = c.optimizer->storage().master,
+          .gradients = c.optimizer->storage().gradients,
+          .copies = activations == DType::bf16 ? Storage::bf16 : Storage::f32,
+          .codes = !c.average};
 }
 
 void require_dividable_gradients(const optim::AdamWConfig& c, std::int64_t stage) {
@@ -45,20 +48,25 @@ void require_dividable(const EngineConfig& c, const models::Model& model, DType 
   if (activations == DType::f16) refuse("a recipe with FP16 activations keeps a copy of all weights");
 }
 
+// With the tables and scales of its quantizers, which say how parameters can be stored.
+std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision) {
+  std::unique_ptr<models::Model> model = models::make_model(c.shape, c.model, precision);
+  precision.require_patterns_used();
+  precision.allocate(stream);
+  return model;
+}
+
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
     : stream(device, target),
       precision(precision_of(c, ranks)),
-      model(models::make_model(c.shape, c.model, precision)),
-      parameters(stream, *model, c.optimizer.has_value(),
-                 c.optimizer ? storage_of(*c.optimizer, precision.activations()) : nn::ParameterStorage{}, share_of(c, ranks)),
+      model(make_model(stream, c, precision)),
+      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, ranks)),
       ranks_(ranks != nullptr ? ranks : &self_) {
-  precision.require_patterns_used();
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
         format("data.document_mask = true: models of the family {} read over the borders of documents; set it to false", c.shape.family));
-  precision.allocate(stream);
   model->allocate(stream, c.sequence);
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.slices());
   const auto scaling = c.loss_scale.mode_for(precision.activations());
@@ -67,8 +75,9 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
   if (c.average) average.emplace(stream, parameters);
   if (c.optimizer && ranks_->size() > 1) {
     if (c.comm.overlap && stream.apart_from_host()) exchanges.emplace(stream);
-    gradient_sums.emplace(stream, exchanges ? &*exchanges : nullptr, *ranks_, parameters, c.comm);
-    if (parameters.share().masters) divided_weights.emplace(*ranks_, parameters);
+    Stream* const side = exchanges ? &*exchanges : nullptr;
+    gradient_sums.emplace(stream, side, *ranks_, parameters, c.comm);
+    if (parameters.share().masters) divided_weights.emplace(stream, side, *ranks_, parameters);
     if (parameters.share().weights) {
       require_dividable(c, *model, precision.activations());
       model->set_block_weights(&*divided_weights);
@@ -84,10 +93,12 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
 void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_batch) {
   parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{});
   if (gradient_sums) gradient_sums->begin_micro_batch(micro_batch);
+  if (divided_weights) divided_weights->forget_blocks();
 }
 
 void Engine::end_micro_batch() {
   if (gradient_sums) gradient_sums->join(stream);
+  if (divided_weights) divided_weights->forget_blocks();
 }
 
 std::vector<float> Engine::flat_gradients() {
@@ -106,6 +117,11 @@ void Engine::update(double learning_rate) {
 
 void Engine::publish_weights() {
   if (divided_weights) divided_weights->publish(stream, std::vector{optimizer->scalars()});
+}
+
+void Engine::quantize_weights(const scaling::Pass& pass) {
+  if (divided_weights) divided_weights->encode(stream, pass);
+  model->refresh(stream, pass);
 }
 
 void Engine::visit_state(StateVisitor& visitor) {

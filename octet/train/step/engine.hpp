@@ -54,7 +54,7 @@ class Engine {
   Tensor nonfinite() const { return nonfinite_; }                  // i64 [1]: infinities and NaNs that quantizers met
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
   void measure_parameters();
-  nn::BlockWeights* block_weights() { return parameters.share().weights ? &*divided_weights : nullptr; }
+  nn::MasterWeights* master_weights() { return divided_weights ? &*divided_weights : nullptr; }
   /// The ranks that train this model, each on its own batches.
   comm::Communicator& ranks() { return *ranks_; }
   /// Before forward and backward of each micro-batch of training.
@@ -72,8 +72,10 @@ class Engine {
   Tensor gradient_factor() const { return gradient_factor_; }
   /// Measures gradients and updates all weights, on all ranks.
   void update(double learning_rate);
-  /// After masters got other values than by an update: what modules read becomes equal to them.
+  /// After masters got other values than by an update: copies of divided ones become equal to them.
   void publish_weights();
+  /// Quantizes every weight that changed, by the scales that quantizers have now. All ranks call it.
+  void quantize_weights(const scaling::Pass&);
   /// The factor of the loss of a batch when a step has so many tokens.
   nn::LossFactor loss_factor(std::int64_t tokens) const { return {1.0f / float(tokens), loss_scale ? loss_scale->scale() : Tensor{}}; }
   /// Everything that the next step depends on; after restoring it, a StepRunner makes the rest.

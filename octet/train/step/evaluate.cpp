@@ -66,7 +66,7 @@ void calibrate(Engine& e, const data::EvalBatches& batches, std::uint64_t count)
   const scaling::Pass recording{.kind = scaling::Pass::Kind::train};
   std::vector<float> seen;
   for (std::uint64_t i = 0; i < std::min(count, batches.size()); ++i) {
-    e.model->refresh(e.stream, recording);
+    e.quantize_weights(recording);
     run(e, batches[i], recording);
     if (e.precision.slots().amax()) keep_largest(e.stream, e.precision.slots().amax(), seen);
     e.precision.end_step(e.stream, apply);

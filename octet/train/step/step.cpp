@@ -140,7 +140,7 @@ void StepRunner::clear_sums() {
   clear(engine_.stream, engine_.loss_sums().sum), clear(engine_.stream, engine_.loss_sums().counted);
 }
 
-void StepRunner::quantize_weights(bool measured) { engine_.model->refresh(engine_.stream, of_weights(measured)); }
+void StepRunner::quantize_weights(bool measured) { engine_.quantize_weights(of_weights(measured)); }
 
 // Weights did not change, but their scales may be new, and their maxima are to be measured.
 void StepRunner::quantize_weights_again() {

@@ -32,7 +32,7 @@ void load_weights(Engine& e, const std::string& folder) {
 
 void load_weights(Engine& e, const io::TensorFolder& files) {
   {
-    nn::HostParameters host(e.stream, e.parameters, e.block_weights());
+    nn::HostParameters host(e.stream, e.parameters);  // all of them are read
     models::load_hugging_face(files, e.model->shape(), e.parameters);
     host.commit();
   }  // from here on, parameters are the device's again
@@ -50,7 +50,7 @@ void require_weights(const io::TensorFolder& files, const EngineConfig& config) 
 }
 
 void save_weights(Engine& e, const std::string& folder, DType dtype, const models::Companions& companions) {
-  const nn::HostParameters host(e.stream, e.parameters, e.block_weights());
+  const nn::HostParameters host(e.stream, e.parameters, e.master_weights());
   if (e.ranks().rank() > 0) return;
   models::save_hugging_face(folder, e.model->shape(), e.parameters, dtype, companions);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for quantize.cpu.cpp: encoding of a strip of at most 128 x 128 values.
+// Only for quantize.cpu.cpp and slice.cpu.cpp: encoding of a strip of at most 128 x 128 values.
 
 #include "octet/numerics/in_range.hpp"
 #include "octet/numerics/scale.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for quantize.cpu.cpp: sources, which are types of stored values, and maxima of their magnitudes.
+// Only for quantize.cpu.cpp and slice.cpu.cpp: sources, which are types of stored values, and maxima of their magnitudes.
 //
 // A magnitude is compared by its bits, as an integer: that orders all finite values and puts infinity and NaN above them, so one
 // maximum gives the largest value and whether all are finite.

@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for quantize.cpu.cpp: the work of one thread on a tile of rows.
+// Only for quantize.cpu.cpp and slice.cpu.cpp: the work of one thread on a tile of rows.
 
 #include <type_traits>
 
