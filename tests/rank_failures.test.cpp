@@ -83,6 +83,7 @@ class LostRank : public ::testing::Test {
 TEST_F(LostRank, ThatIsKilledIsNamedOnceAndTheLastCollectivesAreWritten) {
   RankProcesses run(ranks, command() + " --steps 100000", scratch.folder(), scratch.at("err"), true);
   wait_for_steps(run.mpirun(), 10);
+  while (run.mpirun().running() && checkpoints().empty()) std::this_thread::sleep_for(1ms);
   ASSERT_EQ(run.processes().size(), std::size_t(ranks)) << errors();
   const auto begin = Clock::now();
   ::kill(run.processes().at(2), SIGKILL);
@@ -97,6 +98,7 @@ TEST_F(LostRank, ThatIsKilledIsNamedOnceAndTheLastCollectivesAreWritten) {
     EXPECT_EQ(times(text, "\"collective\""), 64u);
   }
   EXPECT_FALSE(fs::exists(scratch.at("runs/cut/collectives-2.json")));
+  ASSERT_FALSE(checkpoints().empty());
   const Ended inspected = testing::run_octet("inspect runs/cut/checkpoints/" + checkpoints().back(), scratch.folder());
   EXPECT_EQ(inspected.code, 0) << inspected.err;
 }
