@@ -229,7 +229,7 @@ std::vector<ScaleUse> GradientSums::scale_uses(Stream& stream) const {
 void GradientSums::visit_state(StateVisitor& visitor) {
   for (Part& part : parts_) {
     const std::string& path = part.bucket->parameters.front()->path;
-    if (part.shared) visitor.section(path, *part.shared);
+    if (part.shared && part.shared->adapts()) visitor.section(path, *part.shared);
     else visitor.unused(path);
   }
 }

@@ -56,6 +56,8 @@ class SharedScaleSum {
   /// Of each tensor that travels in 8 bits, in the last all_reduce(): the same on every rank. Waits for the stream.
   std::vector<ScaleUse> uses(Stream&) const;
 
+  /// Whether mu moves from step to step, and so belongs to the state of a run. Else it follows from the number of ranks.
+  bool adapts() const { return growth_ != ops::MuGrowth::never; }
   void visit_state(StateVisitor&);
 
  private:

@@ -314,6 +314,12 @@ TEST(RunOnRanks, RecordsTheSharedScalesOfGradientsInStepsThatMeasure) {
     }
     for (const float mu : run.shared_scales[2].mu)
       EXPECT_NE(std::find(stored.begin(), stored.end(), mu), stored.end()) << "the checkpoint has it";
+    // A factor that follows from the number of ranks is not that of the checkpoint.
+    runs.config.comm.gradients = parallel::Wire::e4m3_prescaled, runs.config.train.steps = 12;
+    runs.split_for(4).train_on(4, folder);
+    EXPECT_EQ(telemetry::read_run(folder).shared_scales.back().mu, (std::vector<float>{0.25f, 0.25f}));
+    runs.config.comm.gradients = parallel::Wire::e4m3_shared, runs.config.train.steps = 9;
+    runs.split_for(2);
   }
 }
 
