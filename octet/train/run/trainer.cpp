@@ -29,11 +29,12 @@ namespace octet::train {
 Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptions& options)
     : config_(config),
       corpus_(corpus),
-      ranks_(options.ranks != nullptr ? *options.ranks : self_),
+      ranks_(options.ranks),
       options_(options),
       held_out_(corpus.held_out(config.train.batch)),
       average_loss_(NAN) {
-  require_ranks();
+  ranks_wanted_ = config_.ranks.data;
+  ranks_.complete(config_.ranks);
   steps_ = config_.steps();
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
@@ -42,13 +43,13 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, engine.shape.vocabulary);
   require_model(engine);
   const Device device = machine::device_named(config.device);
-  if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps, ranks_);
+  if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps, ranks_.all());
   dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
   require_native(dry_, config.recipe);
   require_memory(dry_, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);
   machine::machine_limits(device);  // measured while there is memory for it
-  engine_ = std::make_unique<Engine>(engine, device, machine::machine_target(device, config.deterministic), &ranks_);
-  require_alike(engine_->stream, ranks_,
+  engine_ = std::make_unique<Engine>(engine, device, machine::machine_target(device, config.deterministic), &ranks_.all());
+  require_alike(engine_->stream, ranks_.all(),
                 {.config = config_,
                  .corpus = corpus_,
                  .companions = companions_,
@@ -61,46 +62,35 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   open_folder();
   loader_ = std::make_unique<data::Loader>(
       corpus.training(), data::Loader::Options{.rows = config.train.batch,
-                                               .stride = config.train.batch * ranks_.size(),
-                                               .offset = config.train.batch * ranks_.rank(),
+                                               .stride = config.train.batch * ranks_.all().size(),
+                                               .offset = config.train.batch * ranks_.all().rank(),
                                                .seed = std::uint64_t(config.seed),
                                                .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
-  recorder_ = std::make_unique<Recorder>(leads() ? run_.folder : "", engine_->precision.slots().slots(),
-                                         leads() ? options.console : Console::Kind::quiet);
+  recorder_ = std::make_unique<Recorder>(ranks_.leads() ? run_.folder : "", engine_->precision.slots().slots(),
+                                         ranks_.leads() ? options.console : Console::Kind::quiet);
   checkpoints_ = std::make_unique<RunCheckpoints>(run_.folder, config_.checkpoint, engine_->stream, *recorder_,
                                                   RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
                                                                            .config = config::to_toml(config_),
                                                                            .text = to_text(corpus.dataset().fingerprint()),
-                                                                           .ranks = &ranks_,
+                                                                           .ranks = &ranks_.all(),
                                                                            .divided = engine_->divided_weights.has_value()});
   if (run_.checkpoint) restore();
   else begin_record();
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
 }
 
-void Trainer::require_ranks() {
-  std::int64_t& wanted = config_.ranks.data;
-  ranks_wanted_ = wanted;
-  if (wanted != 0 && wanted != ranks_.size())
-    throw ConfigError(format("ranks.data = {}: {} {} started; start as many, or leave the key out", wanted, ranks_.size(),
-                             ranks_.size() == 1 ? "rank was" : "ranks were"));
-  if (!alone()) wanted = ranks_.size();
-  else if (config_.ranks.zero > 0)
-    log::warn("ranks.zero = {} has no effect: one rank keeps the whole state; start several, as with octet launch", config_.ranks.zero);
-}
-
 // Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read the one that it has chosen.
 void Trainer::open_checkpoint() {
   const CheckpointStore store(checkpoint_folder(options_.resume));
   std::vector<std::string> damaged;
-  if (leads()) {
+  if (ranks_.leads()) {
     run_.lock.emplace(options_.resume);
     run_.checkpoint = newest_good(store, &damaged);
   }
   const Device device = machine::device_named(config_.device);
   Stream stream(device, machine::machine_target(device));
-  const std::int64_t step = parallel::of_first(stream, ranks_, run_.checkpoint ? run_.checkpoint->step : -1);
-  if (!leads() && step >= 0) run_.checkpoint = store.manifest(step);
+  const std::int64_t step = parallel::of_first(stream, ranks_.all(), run_.checkpoint ? run_.checkpoint->step : -1);
+  if (!ranks_.leads() && step >= 0) run_.checkpoint = store.manifest(step);
   for (const auto& sentence : damaged) run_.told.emplace_back("checkpoint", sentence);
   if (run_.checkpoint)
     require_same_run(config_, to_text(corpus_.dataset().fingerprint()), *run_.checkpoint, store.path(run_.checkpoint->step));
@@ -112,8 +102,8 @@ void Trainer::open_folder() {
   facts.ranks.wanted = ranks_wanted_, facts.ranks.here = options_.ranks_here, facts.ranks.backend = options_.backend;
   facts.arm = options_.arm, facts.twin = int(options_.twin), facts.baseline = options_.baseline;
   if (!options_.baseline_folder.empty()) facts.gradient_cosine = NAN;  // until the first step
-  if (leads()) make_folder();
-  run_.folder = parallel::of_first(engine_->stream, ranks_, run_.folder);
+  if (ranks_.leads()) make_folder();
+  run_.folder = parallel::of_first(engine_->stream, ranks_.all(), run_.folder);
 }
 
 void Trainer::make_folder() {
@@ -179,9 +169,9 @@ double Trainer::progress(std::int64_t step) const {
 }
 
 bool Trainer::done() const {
-  if (stopping()) return true;
+  if (ranks_.stopping()) return true;
   if (steps_ > 0 && at_.step >= steps_) return true;
-  return alone() ? out_of_time() : accord_.out_of_time;
+  return ranks_.alone() ? out_of_time() : ranks_.agreed().out_of_time;
 }
 
 bool Trainer::out_of_time() const { return config_.train.max_seconds > 0 && recorder_->seconds() >= config_.train.max_seconds; }
@@ -197,30 +187,30 @@ bool Trainer::eval_due() const {
 
 Outcome Trainer::run() {
   const telemetry::RunState state = [&] {
-    const CallLogFile written_if_ranks_fail(run_.folder, ranks_);
+    const CallLogFile written_if_ranks_fail(run_.folder, ranks_.all());
     begin();
     return settle(train());
   }();
   const telemetry::EndEvent end = end_event(state);
   recorder_->end(end);
   run_.facts.state = state;
-  if (leads()) telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
+  if (ranks_.leads()) telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
   require_folder();
   if (state == telemetry::RunState::diverged) diverged();
-  return {leads() ? run_.folder : "", state, end, engine_->stream.arena().peak()};
+  return {ranks_.leads() ? run_.folder : "", state, end, engine_->stream.arena().peak()};
 }
 
 void Trainer::begin() {
   recorder_->start_clock(at_.elapsed);
   checkpoints_->start_clock();
-  if (config_.telemetry.tensorboard && leads()) recorder_->open_board(run_.facts, at_.step + 1, at_.skipped);
+  if (config_.telemetry.tensorboard && ranks_.leads()) recorder_->open_board(run_.facts, at_.step + 1, at_.skipped);
   for (const auto& [kind, text] : run_.told) recorder_->incident(at_.step, kind, text);
   runner_.emplace(*engine_);
-  accord_ = agree(engine_->stream, ranks_, own_accord());
+  ranks_.agree(engine_->stream, own_accord());
   if (run_.checkpoint || engine_->precision.calibration_passes() == 0) return;
   const std::uint64_t sample = loader_->position();
   calibrated_ = runner_->calibrate(
-      config_.train.accumulate, [this] { return loader_->next(); }, stopped_in_step());
+      config_.train.accumulate, [this] { return loader_->next(); }, ranks_.stopped_in_step());
   loader_->seek(sample);
 }
 
@@ -237,9 +227,9 @@ telemetry::RunState Trainer::train() {
 
 // The run's last results and files.
 telemetry::RunState Trainer::settle(telemetry::RunState state) {
-  if (state == telemetry::RunState::finished && !stopping()) evaluate_now(), evaluate_average();
+  if (state == telemetry::RunState::finished && !ranks_.stopping()) evaluate_now(), evaluate_average();
   if (state == telemetry::RunState::finished && !result_is_finite()) state = telemetry::RunState::diverged;
-  if (stopping() && state == telemetry::RunState::finished) state = telemetry::RunState::stopped;
+  if (ranks_.stopping() && state == telemetry::RunState::finished) state = telemetry::RunState::stopped;
   recorder_->finish_console();
   require_folder();
   end_trace();
@@ -263,8 +253,8 @@ void Trainer::diverged() const {
 }
 
 void Trainer::save_if_due() {
-  if (!accord_.saving && checkpoints_->commit()) return;
-  const bool due = alone() ? checkpoints_->due(at_.step) && !checkpoints_->busy() : accord_.save && !accord_.saving;
+  if (!ranks_.agreed().saving && checkpoints_->commit()) return;
+  const bool due = ranks_.alone() ? checkpoints_->due(at_.step) && !checkpoints_->busy() : ranks_.agreed().save && !ranks_.agreed().saving;
   if (!due || !weights_are_finite()) return;
   at_.elapsed = recorder_->seconds();
   checkpoints_->save(at_.step);
@@ -278,7 +268,7 @@ void Trainer::save_last(telemetry::RunState state) {
 }
 
 void Trainer::watch_folder() {
-  if (!leads()) return;
+  if (!ranks_.leads()) return;
   const bool lost = !run_.lock->in_place();
   if (lost == folder_lost_) return;
   folder_lost_ = lost;
@@ -290,7 +280,7 @@ void Trainer::watch_folder() {
 
 // The end of a run whose folder was moved or removed must not look like that of one whose files are there.
 void Trainer::require_folder() const {
-  if (!leads() || run_.lock->in_place()) return;
+  if (!ranks_.leads() || run_.lock->in_place()) return;
   throw IoError(
       format("the run's folder {} was moved or removed while it trained, so its end after step {} was not saved; put it back, and resume "
              "from its last checkpoint with octet train --resume {}",
@@ -332,14 +322,14 @@ void Trainer::end_trace() {
   const telemetry::StepTrace trace = tracer_->finish();
   tracer_.reset();
   if (trace.steps.empty()) return log::warn("--trace: the run ended before its {}th step, so no step was traced", StepTracer::left_out + 1);
-  const std::string path = run_.folder + "/" + StepTracer::file_name, text = trace_of_ranks(engine_->stream, ranks_, trace);
-  if (!leads()) return;
+  const std::string path = run_.folder + "/" + StepTracer::file_name, text = trace_of_ranks(engine_->stream, ranks_.all(), trace);
+  if (!ranks_.leads()) return;
   write_file(path, text);
   log::info("{} steps traced: {}\n{}", trace.steps.size(), path, telemetry::trace_table(telemetry::trace_rows(trace), 12));
 }
 
 void Trainer::one_step() {
-  const double begin = monotonic_seconds(), waited = loader_->wait_seconds(), exchanging = ranks_.seconds();
+  const double begin = monotonic_seconds(), waited = loader_->wait_seconds(), exchanging = ranks_.all().seconds();
   const std::uint64_t sample = loader_->position();
   const std::vector<data::Batch> micro_batches = next_micro_batches();
   const std::int64_t step = at_.step + 1;
@@ -348,11 +338,11 @@ void Trainer::one_step() {
   const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step));
   Readout shown;
   Work told;  // exchanges of the read-out, which no plan has
-  ranks_.set_step(step);
+  ranks_.all().set_step(step);
   const StepOptions options{.learning_rate = rate,
                             .measure = measured(step),
                             .measure_next = measured(step + 1),
-                            .stopped = stopped_in_step(),
+                            .stopped = ranks_.stopped_in_step(),
                             .listener = tracer_ ? &*tracer_ : nullptr};
   const bool whole = runner_->run(micro_batches, options, [&] {
     at_.step = step;
@@ -364,7 +354,7 @@ void Trainer::one_step() {
   if (!whole) return loader_->seek(sample);
   const telemetry::StepWork ran = promised_part(engine_->stream.work() - before - told);
   if (!measured(step) && shown.step.skip == 0) keep_to_plan(ran);
-  if (step == 1 && leads()) store_gemm_algorithms(run_.folder, engine_->stream.device());
+  if (step == 1 && ranks_.leads()) store_gemm_algorithms(run_.folder, engine_->stream.device());
 
   telemetry::StepEvent e{.step = step,
                          .loss = double(shown.loss),
@@ -375,10 +365,10 @@ void Trainer::one_step() {
   e.param_norm = std::sqrt(shown.parameter_squares);
   Accord own = own_accord();
   own.seconds = monotonic_seconds() - begin;
-  own.waited = engine_->stream.apart_from_host() ? NAN : ranks_.seconds() - exchanging;
-  accord_ = agree(engine_->stream, ranks_, own);
-  if (measured(step)) recorder_->ranks(step, accord_, ran.sent_bytes);
-  e.seconds = accord_.seconds;
+  own.waited = engine_->stream.apart_from_host() ? NAN : ranks_.all().seconds() - exchanging;
+  ranks_.agree(engine_->stream, own);
+  if (measured(step)) recorder_->ranks(step, ranks_.agreed(), ran.sent_bytes);
+  e.seconds = ranks_.agreed().seconds;
   e.time = recorder_->seconds();
   e.tokens = step * config_.tokens_per_step();
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;
@@ -391,8 +381,8 @@ void Trainer::one_step() {
 // Each rank compares; the first one notes it for the record.
 void Trainer::keep_to_plan(const telemetry::StepWork& ran) {
   telemetry::RanksFacts& facts = run_.facts.ranks;
-  require_as_planned(ran, facts.planned, at_.step, ranks_.rank());
-  if (!leads() || facts.ran) return;
+  require_as_planned(ran, facts.planned, at_.step, ranks_.all().rank());
+  if (!ranks_.leads() || facts.ran) return;
   facts.ran = ran;
   try {
     telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
@@ -406,14 +396,13 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   if (at_.step == 1) keep_gradient();
   recorder_->scales(at_.step, shown);
   if (measured) recorder_->health(at_.step, shown);
-  if (measured && leads() && engine_->gradient_sums)
+  if (measured && ranks_.leads() && engine_->gradient_sums)
     recorder_->shared_scales(at_.step, engine_->gradient_sums->scale_uses(engine_->stream));
   if (shown.step.skip != 0) {
     ++at_.skipped;
     if (!shown.loss_scale.moves()) ++at_.skipped_in_a_row;  // a lower scale may be the remedy
-    int rank = -1;
-    const std::string path = nonfinite_path(micro_batches, rank);
-    recorder_->skipped(at_.step, path, rank, shown.loss_scale);
+    const RunRanks::Found found = ranks_.first_nonfinite(*engine_, micro_batches);
+    recorder_->skipped(at_.step, found.path, found.rank, shown.loss_scale);
   } else {
     at_.skipped_in_a_row = 0;
   }
@@ -421,17 +410,6 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   if (measured && !std::isfinite(shown.parameter_squares)) weights_are_finite();
   if (averages(at_.step)) engine_->average->add(engine_->stream);
   else if (engine_->average) engine_->average->forget();
-}
-
-// Where a value that is not finite appeared first, on the first rank that finds one.
-std::string Trainer::nonfinite_path(std::span<const data::Batch> micro_batches, int& rank) {
-  const std::string own = first_nonfinite(*engine_, micro_batches);
-  if (alone()) return own;
-  const std::vector<std::string> paths = parallel::gathered(engine_->stream, ranks_, own);
-  const auto found = std::find_if(paths.begin(), paths.end(), [](const std::string& path) { return !path.empty(); });
-  if (found == paths.end()) return "";
-  rank = int(found - paths.begin());
-  return *found;
 }
 
 void Trainer::record_step(const telemetry::StepEvent& e) {
@@ -445,7 +423,7 @@ void Trainer::record_step(const telemetry::StepEvent& e) {
 void Trainer::keep_gradient() {
   if (!options_.keep_first_gradient && options_.baseline_folder.empty()) return;
   const std::vector<float> flat = engine_->flat_gradients();
-  if (!leads()) return;
+  if (!ranks_.leads()) return;
   if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
   if (options_.baseline_folder.empty()) return;
   run_.facts.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);
@@ -454,7 +432,7 @@ void Trainer::keep_gradient() {
 
 void Trainer::evaluate_now() {
   if (!held_out_ || at_.last_eval_step == at_.step) return;
-  const Evaluation e = evaluate(*engine_, *held_out_, stopped_in_step());
+  const Evaluation e = evaluate(*engine_, *held_out_, ranks_.stopped_in_step());
   if (!e.whole) return;
   at_.last_eval_step = at_.step;
   at_.eval_loss = e.loss;
@@ -467,7 +445,7 @@ bool Trainer::averages(std::int64_t step) const { return engine_->average && pro
 void Trainer::evaluate_average() {
   if (!held_out_ || !engine_->average || engine_->average->count() == 0) return;
   const AveragedWeights averaged(engine_->stream, engine_->parameters, *engine_->average);
-  const Evaluation e = evaluate(*engine_, *held_out_, stopped_in_step());
+  const Evaluation e = evaluate(*engine_, *held_out_, ranks_.stopped_in_step());
   if (!e.whole) return;
   average_loss_ = e.loss;
   recorder_->evaluation(

@@ -5,12 +5,12 @@
 
 #include "octet/data/loader.hpp"
 #include "octet/models/companions.hpp"
-#include "octet/train/run/accord.hpp"
 #include "octet/train/run/corpus.hpp"
 #include "octet/train/run/dry_run.hpp"
 #include "octet/train/run/progress.hpp"
 #include "octet/train/run/run_checkpoints.hpp"
 #include "octet/train/run/run_lock.hpp"
+#include "octet/train/run/run_ranks.hpp"
 #include "octet/train/run/step_tracer.hpp"
 #include "octet/train/run/stop.hpp"
 #include "octet/train/step/step.hpp"
@@ -70,15 +70,8 @@ class Trainer {
   Engine& engine() { return *engine_; }
 
  private:
-  bool leads() const { return ranks_.rank() == 0; }
-  bool alone() const { return ranks_.size() == 1; }
-  /// Asked in the middle of a step, which only a rank that is alone may leave.
-  bool (*stopped_in_step() const)() { return alone() ? stop_requested : nullptr; }
-  bool stopping() const { return alone() ? stop_requested() : accord_.stop; }
-  void require_ranks();
   Accord own_accord();
   bool out_of_time() const;
-  std::string nonfinite_path(std::span<const data::Batch> micro_batches, int& rank);
   void open_checkpoint();
   void open_folder();
   void make_folder();
@@ -116,8 +109,7 @@ class Trainer {
 
   RunConfig config_;
   const Corpus& corpus_;
-  comm::SelfCommunicator self_;
-  comm::Communicator& ranks_;
+  RunRanks ranks_;
   TrainOptions options_;
   std::optional<data::EvalBatches> held_out_;
   std::int64_t steps_, ranks_wanted_;  // ranks.data as configured
@@ -130,7 +122,6 @@ class Trainer {
   std::optional<StepRunner> runner_;
   std::optional<StepTracer> tracer_;
   Progress at_;
-  Accord accord_;
   double average_loss_;     // held-out loss of the averaged weights
   bool calibrated_ = true;  // false: stopped before the first step, and there is nothing to save yet
   bool folder_lost_ = false;
