@@ -36,17 +36,22 @@ void require_divisible(std::int64_t micro_batches, const std::vector<int>& count
                  micro_batches, counts.back(), n, fewest_micro_batches(counts.back())));
 }
 
+// Whether exchanges overlap, in the order in which both ways are measured. On a CPU they cannot.
+std::vector<bool> ways(const train::RunConfig& c, int ranks) {
+  if (machine::device_named(c.device) == Device::cpu) return {false};
+  if (ranks == 1 || !c.comm.overlap) return {c.comm.overlap};
+  return {false, true};
+}
+
 // At the largest number of ranks strong and weak are the same step, which is measured once.
 Plan plan_of(const StepPlan& p, int ranks) {
   const std::vector<int> counts = counts_up_to(ranks);
   const std::int64_t whole = p.config.train.accumulate > 0 ? p.config.train.accumulate : fewest_micro_batches(ranks);
   require_divisible(whole, counts);
   Plan out;
-  const bool can_overlap = machine::device_named(p.ranks.device) == Device::cuda;
   for (const int n : counts)
     for (const std::string& recipe : recipes_of(p))
-      for (const bool overlaps : {false, true}) {
-        if (!overlaps && (n == 1 || !can_overlap)) continue;
+      for (const bool overlaps : ways(p.config, n)) {
         out.add(p.config, {Scaling::strong, recipe, overlaps}, n, whole / n);
         if (n != ranks) out.add(p.config, {Scaling::weak, recipe, overlaps}, n, whole / ranks);
       }

@@ -13,7 +13,7 @@ constexpr std::string_view name(Scaling s) { return s == Scaling::strong ? "stro
 struct ScalingRow {
   Scaling kind = Scaling::strong;
   std::string recipe{};
-  bool overlaps = true;  // collectives run beside the computation, where the program can do that
+  bool overlaps = false;  // exchanges run beside the computation: on GPUs, by comm.overlap
   StepsOnRanks steps{};
   double gain = 1;  // tokens per second over those of one rank, of the same kind and recipe
 
@@ -48,7 +48,7 @@ ScalingResult measure_scaling(const StepPlan&);
 
 std::string table_text(const ScalingResult&);
 json::Value to_json(const ScalingResult&);
-/// A picture of tokens per second over those of one rank, as an SVG file.
+/// A picture of tokens per second over those of one rank, and of the parts of each step, as an SVG file.
 std::string svg_text(const ScalingResult&);
 
 }  // namespace octet::bench

@@ -13,8 +13,8 @@ namespace report = telemetry::report;
 
 std::string times(double x) { return fixed(x, 2); }
 
-bool without_overlap(const ScalingResult& r) {
-  return std::any_of(r.rows.begin(), r.rows.end(), [](const ScalingRow& row) { return !row.overlaps; });
+bool overlaps(const ScalingResult& r) {
+  return std::any_of(r.rows.begin(), r.rows.end(), [](const ScalingRow& row) { return row.overlaps; });
 }
 
 std::vector<std::string> cells_of(const ScalingRow& row, bool shows_overlap) {
@@ -45,7 +45,7 @@ json::Value json_of(const ScalingRow& row) {
 std::vector<report::Line> lines_of(const ScalingResult& r) {
   std::vector<report::Line> lines{{.name = "as many times as ranks", .style = 0, .points = {}}};
   for (const ScalingRow& row : r.rows) {
-    if (!row.overlaps) continue;
+    if (row.overlaps != overlaps(r)) continue;
     const std::string label = format("{}, {}", name(row.kind), row.recipe);
     if (lines.back().name != label) lines.push_back({.name = label, .style = int(lines.size()), .points = {}});
     lines.back().points.push_back({double(row.steps.ranks), row.gain}), lines.back().marks.push_back(lines.back().points.back());
@@ -54,10 +54,28 @@ std::vector<report::Line> lines_of(const ScalingResult& r) {
   return lines;
 }
 
+// The parts of each step; those that are unknown are left out.
+report::BarChart parts_of(const ScalingResult& r) {
+  report::BarChart chart{.title = "Parts of a step", .note = "Medians of the ranks, and their mean", .unit = "ms per step", .bars = {}};
+  for (const ScalingRow& row : r.rows) {
+    const RankShare part = row.steps.mean();
+    std::string label = format("{}, {}, {} {}", name(row.kind), row.recipe, row.steps.ranks, row.steps.ranks == 1 ? "rank" : "ranks");
+    if (overlaps(r) && row.steps.ranks > 1) label += row.overlaps ? ", overlap" : ", no overlap";
+    const bool known = std::isfinite(part.compute());
+    chart.bars.push_back({label,
+                          milliseconds(part.seconds),
+                          {{"compute", "m0", 1e3 * (known ? part.compute() : 0)},
+                           {"exposed communication", "m4", 1e3 * (known ? part.communication : 0)},
+                           {"update", "m3", 1e3 * (known ? part.update : 0)},
+                           {"step", "m6", 1e3 * (known ? 0 : part.seconds)}}});
+  }
+  return chart;
+}
+
 }  // namespace
 
 std::string table_text(const ScalingResult& r) {
-  const bool shows_overlap = without_overlap(r);
+  const bool shows_overlap = overlaps(r);
   std::vector<std::string> head{"scaling", "precision", "ranks"};
   if (shows_overlap) head.push_back("overlap");
   for (const char* column : {"tokens/step", "step ms", "quartiles", "tok/s", "x 1 rank", "efficiency", "compute ms", "exposed comm ms",
@@ -95,7 +113,7 @@ std::string svg_text(const ScalingResult& r) {
   for (const ScalingRow& row : r.rows) top = std::max(top, row.gain);
   for (const int n : counts_up_to(r.facts.place.ranks)) chart.x_ticks.push_back(n);
   chart.x = report::linear_axis(1, r.facts.place.ranks), chart.y = {.low = 0, .high = 1.05 * top};
-  return report::svg_file(chart);
+  return report::svg_file(chart, parts_of(r));
 }
 
 }  // namespace octet::bench

@@ -45,7 +45,9 @@ constexpr Printing reading[] = {{"train", "train PATH"},
                                 {"report", "report PATH"},
                                 {"report_output", "report run -o PATH"},
                                 {"inspect", "inspect PATH"},
-                                {"bench_json", "bench gemm --json PATH"}};
+                                {"bench_json", "bench gemm --json PATH"},
+                                {"bench_svg", "bench allreduce --device cpu --bytes 4K --quality-ranks 2 --svg PATH"},
+                                {"bench_trace", "bench scaling --device cpu --trace PATH"}};
 
 std::string with_path(std::string line, const std::string& path) { return line.replace(line.find("PATH"), 4, path); }
 

@@ -35,31 +35,43 @@ void draw_bar(Markup& m, const Bar& bar, double top, double longest) {
 }
 
 void draw_legend(Markup& m, const BarChart& chart) {
-  std::vector<std::string> shown;
   const auto legend = m.in("ul", {{"class", "legend"}});
-  for (const Bar& bar : chart.bars)
-    for (const BarPart& part : bar.parts) {
-      if (!(part.value > 0) || std::find(shown.begin(), shown.end(), part.classes) != shown.end()) continue;
-      shown.push_back(part.classes);
-      const auto item = m.in("li");
-      {
-        const auto swatch =
-            m.in("svg", {{"xmlns", "http://www.w3.org/2000/svg"}, {"width", "12"}, {"height", "12"}, {"aria-hidden", "true"}});
-        m.leaf("rect", {{"class", "part " + part.classes}, {"width", "12"}, {"height", "12"}});
-      }
-      m.text(part.name);
+  for (const BarPart& part : legend_of(chart)) {
+    const auto item = m.in("li");
+    {
+      const auto swatch =
+          m.in("svg", {{"xmlns", "http://www.w3.org/2000/svg"}, {"width", "12"}, {"height", "12"}, {"aria-hidden", "true"}});
+      m.leaf("rect", {{"class", "part " + part.classes}, {"width", "12"}, {"height", "12"}});
     }
+    m.text(part.name);
+  }
 }
 
 }  // namespace
 
-void draw(Markup& m, const BarChart& chart) {
+std::vector<BarPart> legend_of(const BarChart& chart) {
+  std::vector<BarPart> out;
+  for (const Bar& bar : chart.bars)
+    for (const BarPart& part : bar.parts)
+      if (part.value > 0 && std::none_of(out.begin(), out.end(), [&](const BarPart& p) { return p.classes == part.classes; }))
+        out.push_back(part);
+  return out;
+}
+
+double plot_height(const BarChart& chart) { return std::max<double>(1, double(chart.bars.size())) * row; }
+
+void draw_plot(Markup& m, const BarChart& chart) {
   double longest = 0;
   std::string description = chart.note;
   for (const Bar& bar : chart.bars) {
     longest = std::max(longest, length_of(bar));
     description += " " + bar.name + ": " + bar.value_text + ".";
   }
+  const auto svg = open_chart(m, plot_height(chart), chart.title, description);
+  for (std::size_t i = 0; i < chart.bars.size(); ++i) draw_bar(m, chart.bars[i], double(i) * row, longest > 0 ? longest : 1);
+}
+
+void draw(Markup& m, const BarChart& chart) {
   const auto figure = m.in("figure", {{"class", "chart bars"}});
   {
     const auto caption = m.in("figcaption");
@@ -69,8 +81,7 @@ void draw(Markup& m, const BarChart& chart) {
     m.element("p", chart.unit, {{"class", "unit"}});
   }
   const auto area = m.in("div", {{"class", "area flush"}});
-  const auto svg = open_chart(m, std::max<double>(1, double(chart.bars.size())) * row, chart.title, description);
-  for (std::size_t i = 0; i < chart.bars.size(); ++i) draw_bar(m, chart.bars[i], double(i) * row, longest > 0 ? longest : 1);
+  draw_plot(m, chart);
 }
 
 }  // namespace octet::telemetry::report

@@ -28,5 +28,10 @@ struct BarChart {
 
 /// A <figure> of horizontal bars that begin at 0, each under its name and value.
 void draw(Markup&, const BarChart&);
+/// The chart's <svg> alone, as wide as its surroundings, and its height.
+void draw_plot(Markup&, const BarChart&);
+double plot_height(const BarChart&);
+/// The parts that have a length, each once, in their order.
+std::vector<BarPart> legend_of(const BarChart&);
 
 }  // namespace octet::telemetry::report

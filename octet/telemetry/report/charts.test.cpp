@@ -50,8 +50,10 @@ TEST(LineChart, AFileOfItsOwnHasEveryLineWithItsNameAndColour) {
   chart.lines = {{.name = "f32", .style = 1, .points = {{1, 1}, {2, 4}}, .marks = {{2, 4}}},
                  {.name = "e4m3", .style = 2, .points = {{1, 2}, {2, 3}}}};
   chart.x = linear_axis(1, 2), chart.y = linear_axis(1, 4);
-  const std::string text = svg_file(chart);
+  const BarChart bars{.title = "Parts", .note = "", .unit = "ms", .bars = {{"a", "3 ms", {{"compute", "m0", 2}, {"update", "m1", 1}}}}};
+  const std::string text = svg_file(chart, bars);
   EXPECT_EQ(WellFormed::fault(text), "");
+  EXPECT_EQ(count(text, ">compute</"), 2u) << "in the legend and as the bar's title";
   EXPECT_EQ(text.find("<div"), std::string::npos) << "SVG only";
   for (const char* part :
        {"Sums &lt;2&gt;", "n &amp; m", "bytes", "GB/s", ">f32</text>", ">e4m3</text>", "class=\"line s2\" d=\"", "--s2:"})

@@ -7,37 +7,80 @@
 namespace octet::telemetry::report {
 namespace {
 
-constexpr double width = 760, margin = 16, left = 74, row = 19, under = 40;  // pixels
+constexpr double width = 760, margin = 16, left = 74, row = 19, under = 40, gap = 6;  // pixels
 
-void draw_entry(Markup& m, const Line& line, double y) {
-  const auto place = m.in("svg", {{"x", coordinate(margin)}, {"y", coordinate(y - 9)}, {"width", "26"}, {"height", "10"}});
-  m.leaf("line", {{"class", "line " + series_class(line.style)}, {"x1", "0"}, {"x2", "26"}, {"y1", "5"}, {"y2", "5"}});
-  if (!line.marks.empty()) chart_mark(m, 0.5, 5, line.style);
-}
-
-void draw_text(Markup& m, double x, double y, const std::string& text, const std::string& classes) {
-  m.element("text", text, {{"x", coordinate(x)}, {"y", coordinate(y)}, {"class", classes}});
-}
-
-// Leaves `y` at the last line of text.
-void draw_head(Markup& m, const LineChart& chart, double& y) {
-  const auto head = m.in("g", {{"class", "frame"}});
-  draw_text(m, margin, 26, chart.title, "name");
-  draw_text(m, margin, 26 + row, chart.note, "label");
-  for (const Line& line : chart.lines) {
-    draw_entry(m, line, y);
-    draw_text(m, margin + 34, y, line.name, "");
-    y += row;
+// The text above a chart: title, note, legend and unit, from y on.
+class Head {
+ public:
+  Head(Markup& m, double y, const std::string& title, const std::string& note)
+      : m_(m), y_(y + 26), group_(m.in("g", {{"class", "frame"}})) {
+    write(margin, title, "name");
+    write(margin, note, "label");
   }
-  draw_text(m, margin, y, chart.y_label, "label");
+  void entry(const Line& line) {
+    {
+      const auto place = m_.in("svg", {{"x", coordinate(margin)}, {"y", coordinate(y_ - 9)}, {"width", "26"}, {"height", "10"}});
+      m_.leaf("line", {{"class", "line " + series_class(line.style)}, {"x1", "0"}, {"x2", "26"}, {"y1", "5"}, {"y2", "5"}});
+      if (!line.marks.empty()) chart_mark(m_, 0.5, 5, line.style);
+    }
+    write(margin + 34, line.name, "");
+  }
+  void entry(const BarPart& part) {
+    m_.leaf("rect",
+            {{"class", "part " + part.classes}, {"x", coordinate(margin)}, {"y", coordinate(y_ - 10)}, {"width", "12"}, {"height", "12"}});
+    write(margin + 34, part.name, "");
+  }
+  void unit(const std::string& text) { write(margin, text, "label"); }
+
+ private:
+  void write(double x, const std::string& text, const std::string& classes) {
+    m_.element("text", text, {{"x", coordinate(x)}, {"y", coordinate(y_)}, {"class", classes}});
+    y_ += row;
+  }
+
+  Markup& m_;
+  double y_;
+  Markup::Element group_;
+};
+
+double head_height(std::size_t entries) { return 26 + double(entries + 3) * row; }
+double height_of(const LineChart& c) { return head_height(c.lines.size()) + c.height + under; }
+double height_of(const BarChart& c) { return head_height(legend_of(c).size()) + gap + plot_height(c); }
+
+Markup::Element open_place(Markup& m, double x, double y, double height) {
+  return m.in("svg", {{"x", coordinate(x)},
+                      {"y", coordinate(y)},
+                      {"width", coordinate(width - x - 2 * margin)},
+                      {"height", coordinate(height)},
+                      {"style", "overflow:visible"}});
+}
+
+void draw_at(Markup& m, const LineChart& chart, double y) {
+  {
+    Head head(m, y, chart.title, chart.note);
+    for (const Line& line : chart.lines) head.entry(line);
+    head.unit(chart.y_label);
+  }
+  const auto place = open_place(m, left, y + head_height(chart.lines.size()) - row, chart.height + under);
+  draw_plot(m, chart);
+}
+
+void draw_at(Markup& m, const BarChart& chart, double y) {
+  const std::vector<BarPart> parts = legend_of(chart);
+  {
+    Head head(m, y, chart.title, chart.note);
+    for (const BarPart& part : parts) head.entry(part);
+    head.unit(chart.unit);
+  }
+  const auto place = open_place(m, margin, y + head_height(parts.size()) - row + gap, plot_height(chart));
+  draw_plot(m, chart);
 }
 
 }  // namespace
 
-std::string svg_file(const LineChart& chart) {
+std::string svg_file(const LineChart& chart, const std::optional<BarChart>& bars) {
   Markup m;
-  double y = 26 + 2 * row + 4;
-  const double height = y + double(chart.lines.size()) * row + row + chart.height + under;
+  const double height = height_of(chart) + (bars ? height_of(*bars) : 0);
   {
     const auto file = m.in("svg", {{"xmlns", "http://www.w3.org/2000/svg"},
                                    {"width", coordinate(width)},
@@ -48,13 +91,8 @@ std::string svg_file(const LineChart& chart) {
       m.verbatim(stylesheet);
     }
     m.leaf("rect", {{"width", "100%"}, {"height", "100%"}, {"style", "fill:var(--bg)"}});
-    draw_head(m, chart, y);
-    const auto plot = m.in("svg", {{"x", coordinate(left)},
-                                   {"y", coordinate(y + 12)},
-                                   {"width", coordinate(width - left - 2 * margin)},
-                                   {"height", coordinate(chart.height + under)},
-                                   {"style", "overflow:visible"}});
-    draw_plot(m, chart);
+    draw_at(m, chart, 0);
+    if (bars) draw_at(m, *bars, height_of(chart));
   }
   return m.text() + "\n";
 }
