@@ -1,6 +1,7 @@
 #include "octet/bench/scaling.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "octet/machine/machine.hpp"
@@ -95,9 +96,12 @@ std::int64_t fewest_micro_batches(int ranks) {
 std::vector<OverlapGain> ScalingResult::gains() const {
   std::vector<OverlapGain> out;
   for (const ScalingRow& with : rows)
-    for (const ScalingRow& without : rows)
-      if (alike(with, without) && with.steps.ranks == without.steps.ranks && with.overlaps && !without.overlaps)
-        out.push_back({with.kind, with.recipe, with.steps.ranks, with.steps.mean().communication, without.steps.mean().communication});
+    for (const ScalingRow& without : rows) {
+      if (!alike(with, without) || with.steps.ranks != without.steps.ranks || !with.overlaps || without.overlaps) continue;
+      const double exposed = with.steps.mean().communication, exposed_without = without.steps.mean().communication;
+      if (std::isfinite(exposed) && exposed_without > 0)
+        out.push_back({with.kind, with.recipe, with.steps.ranks, exposed, exposed_without});
+    }
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "octet/json/value.hpp"
 #include "octet/machine/machine.hpp"
@@ -92,6 +93,9 @@ TEST(Scaling, OverlapHidesTheShareOfCommunicationThatIsNoLongerExposed) {
   ASSERT_EQ(r.gains().size(), 1u);
   EXPECT_DOUBLE_EQ(r.gains()[0].share(), 0.75);
   EXPECT_DOUBLE_EQ(r.rows[1].steps.mean().compute(), 0.8);
+  r.rows[1] = row(true, NAN);
+  EXPECT_TRUE(r.gains().empty()) << "a GPU that could not be traced";
+  r.rows[1] = row(true, 0.1);
   EXPECT_NE(table_text(r).find("overlap hides 75% of the communication"), std::string::npos);
 }
 
