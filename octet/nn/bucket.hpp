@@ -29,7 +29,7 @@ struct Share {
 /// is one piece of memory, in which a parameter has the same place in all of them.
 struct Bucket {
   std::vector<Parameter*> parameters;  // in the order in which backward completes them
-  std::vector<Linear*> layers;         // of each the layer that reads it, if all their copies can be 8-bit codes; otherwise empty
+  std::vector<Linear*> layers;         // where copies are 8-bit codes, of each the layer that reads it; otherwise empty
   std::vector<std::int64_t> first;     // the first element of each in the bucket, a multiple of 256
   std::int64_t count = 0;  // elements with padding, which is 0 unless memory is shared in turn: a multiple of 256 and 128 * parts
   Storage values = Storage::f32, gradients = Storage::f32, copies = Storage::f32;

@@ -237,19 +237,38 @@ std::vector<double> eval_losses_of(const std::string& folder) {
 }
 
 // Passes before the first step, measured steps and evaluations among them. Every sum has the same order, and nothing is clipped.
-TEST(RunOnRanks, ThatReadCodesOfDividedWeightsHasTheLossesOfTheRunThatDividesNothing) {
-  for (const char* recipe : {"delayed", "block128"}) {
-    RankRuns runs(recipe, 6);
-    runs.config.train.batch = 2, runs.config.train.accumulate = 1, runs.config.train.eval_every = 2, runs.config.train.health_every = 3;
-    runs.config.optim.max_grad_norm = 0;
-    const std::string whole = runs.train_on(3).folder;
-    for (const int zero : {1, 2, 3}) {
-      runs.config.ranks.zero = zero;
-      const std::string divided = runs.train_on(3).folder;
-      EXPECT_EQ(losses_of(divided), losses_of(whole)) << recipe << ", stage " << zero;
-      EXPECT_EQ(eval_losses_of(divided), eval_losses_of(whole)) << recipe << ", stage " << zero;
-      EXPECT_GE(eval_losses_of(whole).size(), 2u);
-    }
+struct CodedRuns : RankRuns {
+  explicit CodedRuns(const std::string& recipe) : RankRuns(recipe, 4) {
+    config.train.batch = 2, config.train.accumulate = 1, config.train.eval_every = 2, config.train.health_every = 3;
+    config.optim.max_grad_norm = 0, config.checkpoint.every = 2;
+  }
+  std::string at_stage(int zero, const std::string& resume = "") {
+    config.ranks.zero = zero;
+    return train_on(3, resume).folder;
+  }
+};
+
+void expect_same_losses(const std::string& got, const std::string& wanted, const std::string& what) {
+  EXPECT_EQ(losses_of(got), losses_of(wanted)) << what;
+  EXPECT_EQ(eval_losses_of(got), eval_losses_of(wanted)) << what;
+  EXPECT_EQ(eval_losses_of(wanted).size(), 2u) << what;
+}
+
+TEST(RunOnRanks, ThatReadsCodesOfDividedWeightsHasTheLossesOfTheRunThatDividesNothing) {
+  CodedRuns known("delayed"), blocks("block128");
+  const std::string whole = known.at_stage(0), whole_of_blocks = blocks.at_stage(0);
+  expect_same_losses(known.at_stage(1), whole, "known scales, stage 1");
+  expect_same_losses(blocks.at_stage(2), whole_of_blocks, "blocks, stage 2");
+  expect_same_losses(blocks.at_stage(3), whole_of_blocks, "blocks, stage 3");
+}
+
+TEST(RunOnRanks, ThatReadsCodesResumesAtAnyStageWithTheSameLosses) {
+  CodedRuns runs("delayed");
+  const std::string whole = runs.at_stage(1);
+  for (const int zero : {0, 3}) {
+    const std::string cut = runs.copy_of(whole, format("cut-{}", zero));
+    fs::remove_all(CheckpointStore(checkpoint_folder(cut)).path(4));
+    expect_same_losses(runs.at_stage(zero, cut), whole, format("from stage 1 to {}", zero));
   }
 }
 
