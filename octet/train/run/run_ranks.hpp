@@ -7,7 +7,8 @@
 
 namespace octet::train {
 
-/// The ranks of a run as one of them sees them, and what they decide together. All ranks call agree() after each step, and then decide alike.
+/// The ranks of a run as one of them sees them, and what they decide together. All ranks call agree() after each step, and then decide
+/// alike.
 class RunRanks {
  public:
   /// `all` must outlive this; null: one rank alone.
