@@ -7,7 +7,7 @@
 
 namespace octet::train {
 
-/// The ranks of a run as one of them sees them, and what they decide together. All ranks call agree() after each step, and then decide
+/// The ranks of a run as one of them sees them, and their common decisions. All ranks call agree() after each step, and then decide
 /// alike.
 class RunRanks {
  public:
