@@ -42,8 +42,9 @@ void run_rank(Communicator& comm, const RankPlace& place, const Work& work) {
 std::unique_ptr<Communicator> connect_gpus(const Place& place, const RankWish& wish) {
   const comm::Meeting meeting{
       .rank = place.rank, .size = place.size, .host = place.host, .port = place.port, .limit_seconds = wish.limit_seconds};
-  const std::string id = comm::meet(meeting, "nccl", place.rank == 0 ? comm::make_nccl_id() : "");
-  return comm::connect_nccl(place.rank, place.size, id, wish.limit_seconds);
+  comm::Met met = comm::meet(meeting, "nccl", place.rank == 0 ? comm::make_nccl_id() : "");
+  auto heartbeats = std::make_shared<comm::Heartbeats>(place.rank, std::move(met.connections));
+  return comm::connect_nccl(place.rank, place.size, met.message, wish.limit_seconds, std::move(heartbeats));
 }
 
 std::unique_ptr<Communicator> connect_cpus(const Place& place, const RankWish& wish) {

@@ -158,8 +158,9 @@ int lose_a_rank(Stream& s, Communicator& c) {
 
 int run(bool lost) {
   const comm::Place p = comm::place_from_environment();
-  const std::string id = comm::meet({p.rank, p.size, p.host, p.port}, "nccl test", p.rank == 0 ? comm::make_nccl_id() : "");
-  const auto c = comm::connect_nccl(p.rank, p.size, id, lost ? 5 : 60);
+  comm::Met met = comm::meet({p.rank, p.size, p.host, p.port}, "nccl test", p.rank == 0 ? comm::make_nccl_id() : "");
+  auto heartbeats = std::make_shared<comm::Heartbeats>(p.rank, std::move(met.connections));
+  const auto c = comm::connect_nccl(p.rank, p.size, met.message, lost ? 5 : 60, std::move(heartbeats));
   Stream s(Device::cuda, {.device = Device::cuda});
   if (lost) return lose_a_rank(s, *c);
   check_collectives(s, *c), check_eight_bits(s, *c), check_chunks(s, *c), measure(s, *c);

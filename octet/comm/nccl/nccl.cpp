@@ -68,22 +68,28 @@ void pause(double waited_seconds) {
   else std::this_thread::yield();
 }
 
-// The result of a call under way, or ncclInProgress after the limit.
-ncclResult_t settle(ncclComm_t comm, double limit_seconds) {
+constexpr double notice_seconds = 1;  // in which the library may tell of a lost rank itself, and heartbeats name it
+
+bool has_lost(const std::shared_ptr<Heartbeats>& heartbeats, double waited) {
+  return heartbeats != nullptr && waited > notice_seconds && heartbeats->lost().has_value();
+}
+
+// The result of a call under way, or ncclInProgress after the limit or where a rank is lost.
+ncclResult_t settle(ncclComm_t comm, double limit_seconds, const std::shared_ptr<Heartbeats>& heartbeats) {
   const double start = monotonic_seconds();
   for (;;) {
     ncclResult_t state = ncclInProgress;
     if (const ncclResult_t asked = nccl().state(comm, &state); asked != ncclSuccess) return asked;
     const double waited = monotonic_seconds() - start;
-    if (state != ncclInProgress || waited > limit_seconds) return state;
+    if (state != ncclInProgress || waited > limit_seconds || has_lost(heartbeats, waited)) return state;
     pause(waited);
   }
 }
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(ncclComm_t comm, int rank, int size, double limit_seconds)
-      : Communicator(rank, size), comm_(comm), limit_seconds_(limit_seconds) {}
+  NcclCommunicator(ncclComm_t comm, int rank, int size, double limit_seconds, std::shared_ptr<Heartbeats> heartbeats)
+      : Communicator(rank, size), comm_(comm), limit_seconds_(limit_seconds), heartbeats_(std::move(heartbeats)) {}
   ~NcclCommunicator() override {
     if (comm_ == nullptr) return;
     if (std::uncaught_exceptions() > 0) nccl().abort(comm_);  // ending in order would wait for queued work of all ranks
@@ -102,19 +108,32 @@ class NcclCommunicator final : public Communicator {
   void finish(Stream&, const Call&);
   void require(const Call&, ncclResult_t);
   [[noreturn]] void lose(const Call&, const std::string& what);
+  std::optional<Heartbeats::Absent> absent() const;
 
   ncclComm_t comm_;
   double limit_seconds_;
+  std::shared_ptr<Heartbeats> heartbeats_;  // or null
   Call last_;
 };
 
 void NcclCommunicator::lose(const Call& call, const std::string& what) {
+  const std::optional<Heartbeats::Absent> who = absent();
   if (comm_ != nullptr) nccl().abort(std::exchange(comm_, nullptr));
-  throw error(call, call.peer, what);
+  if (!who) throw error(call, call.peer, what);
+  CommError e = error(call, who->rank, format("{}: {}", who->text, what));
+  e.others_tell = rank() != 0 && who->rank != 0;
+  throw e;
+}
+
+// The library may notice a lost rank before its heartbeats end.
+std::optional<Heartbeats::Absent> NcclCommunicator::absent() const {
+  if (heartbeats_ == nullptr) return std::nullopt;
+  for (const double start = monotonic_seconds(); !heartbeats_->lost() && monotonic_seconds() - start < notice_seconds;) pause(1);
+  return heartbeats_->late(limit_seconds_ / 2);
 }
 
 void NcclCommunicator::require(const Call& call, ncclResult_t result) {
-  if (result == ncclInProgress) result = settle(comm_, limit_seconds_);
+  if (result == ncclInProgress) result = settle(comm_, limit_seconds_, heartbeats_);
   if (result == ncclInProgress) lose(call, format("not all ranks have come within {} s", limit_seconds_));
   if (result != ncclSuccess) lose(call, text_of(result, comm_));
 }
@@ -164,6 +183,7 @@ void NcclCommunicator::run(Stream& stream, const Call& call, const Call* second)
   if (call.kind == Collective::barrier) return start_barrier(stream, call);
   if (stream.device() == Device::null) return;
   last_ = call;
+  if (heartbeats_ != nullptr) heartbeats_->called();
   if (call.whole().count() > 0 || second != nullptr) require(call, start(stream, call, second));
 }
 
@@ -190,6 +210,7 @@ void NcclCommunicator::finish(Stream& stream, const Call& call) {
     if (queue == cudaSuccess) return;
     if (queue != cudaErrorNotReady) lose(call, format("CUDA: {}", cudaGetErrorString(queue)));
     const double waited = monotonic_seconds() - start;
+    if (has_lost(heartbeats_, waited)) lose(call, "the queued work cannot end");
     if (waited > limit_seconds_) lose(call, format("the queued work has not ended within {} s: a rank is late or lost", limit_seconds_));
     pause(waited);
   }
@@ -202,14 +223,14 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   // A thread of the library fills it in, maybe after the call and the parent report success.
   const std::atomic_ref<ncclComm_t> made_part(part);
   for (const double begin = monotonic_seconds(); made_part == nullptr;) {
-    require({}, settle(comm_, limit_seconds_));
+    require({}, settle(comm_, limit_seconds_, heartbeats_));
     if (monotonic_seconds() - begin > limit_seconds_) lose({}, format("not all ranks have come within {} s", limit_seconds_));
     pause(monotonic_seconds() - begin);
   }
-  require({}, settle(part, limit_seconds_));
+  require({}, settle(part, limit_seconds_, heartbeats_));
   int rank = 0, size = 0;
   require({}, nccl().rank(part, &rank)), require({}, nccl().size(part, &size));
-  auto made = std::make_unique<NcclCommunicator>(part, rank, size, limit_seconds_);
+  auto made = std::make_unique<NcclCommunicator>(part, rank, size, limit_seconds_, heartbeats_);
   made->set_step(step());
   return made;
 }
@@ -222,7 +243,8 @@ std::string make_nccl_id() {
   return {id.internal, sizeof id.internal};
 }
 
-std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string& id, double limit_seconds) {
+std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string& id, double limit_seconds,
+                                           std::shared_ptr<Heartbeats> heartbeats) {
   ncclUniqueId bytes;
   check(id.size() == sizeof bytes.internal, "connect_nccl: an id has {} bytes, got {}", sizeof bytes.internal, id.size());
   std::memcpy(bytes.internal, id.data(), id.size());
@@ -230,8 +252,8 @@ std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string
   ncclConfig_t config = not_blocking();
   ncclComm_t comm = nullptr;
   ncclResult_t result = nccl().init(&comm, size, bytes, rank, &config);
-  if (result == ncclInProgress || result == ncclSuccess) result = settle(comm, limit_seconds);
-  if (result == ncclSuccess) return std::make_unique<NcclCommunicator>(comm, rank, size, limit_seconds);
+  if (result == ncclInProgress || result == ncclSuccess) result = settle(comm, limit_seconds, heartbeats);
+  if (result == ncclSuccess) return std::make_unique<NcclCommunicator>(comm, rank, size, limit_seconds, std::move(heartbeats));
   const std::string what = result == ncclInProgress ? format("not all ranks have come within {} s", limit_seconds) : text_of(result, comm);
   if (comm != nullptr) nccl().abort(comm);
   throw CommError({}, rank, size, -1, -1, what);
@@ -249,7 +271,7 @@ namespace {
 }  // namespace
 
 std::string make_nccl_id() { not_built(); }
-std::unique_ptr<Communicator> connect_nccl(int, int, const std::string&, double) { not_built(); }
+std::unique_ptr<Communicator> connect_nccl(int, int, const std::string&, double, std::shared_ptr<Heartbeats>) { not_built(); }
 
 }  // namespace octet::comm
 

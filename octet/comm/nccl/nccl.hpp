@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/comm/communicator.hpp"
+#include "octet/comm/rendezvous/heartbeats.hpp"
 
 namespace octet::comm {
 
@@ -11,7 +12,9 @@ std::string make_nccl_id();
 
 /// One GPU of each rank: the GPU of this process. All ranks call it, with the same id. Calls are queued in the stream; failures of the
 /// library and of other ranks are found by finish() and barrier(), which end the communicator after `limit_seconds` without progress.
-/// Sums are in the library's order. Throws DeviceError as make_nccl_id(), CommError if the ranks do not come within the limit.
-std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string& id, double limit_seconds = 60);
+/// Sums are in the library's order. heartbeats: name a lost rank, at once if its process has ended; may be null. Throws DeviceError as
+/// make_nccl_id(), CommError if the ranks do not come within the limit.
+std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string& id, double limit_seconds = 60,
+                                           std::shared_ptr<Heartbeats> heartbeats = nullptr);
 
 }  // namespace octet::comm

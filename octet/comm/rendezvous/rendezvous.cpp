@@ -68,7 +68,7 @@ class Host {
   Host(const Meeting& m, const Socket& listener, const std::string& agreement)
       : meeting_(m), listener_(listener), agreement_(agreement), deadline_(monotonic_seconds() + m.limit_seconds) {}
 
-  std::string gather(const std::string& message);
+  Met gather(const std::string& message);
 
  private:
   void wait();
@@ -143,7 +143,7 @@ std::string Host::missing() const {
   return joined(out);
 }
 
-std::string Host::gather(const std::string& message) {
+Met Host::gather(const std::string& message) {
   while (int(ranks_.size()) < meeting_.size - 1) {
     if (monotonic_seconds() > deadline_) {
       const std::string why = format("rank {} of {} has not come within {} s", missing(), meeting_.size, meeting_.limit_seconds);
@@ -155,12 +155,14 @@ std::string Host::gather(const std::string& message) {
   if (dropped_ > 0) log::warn("{} connections to the ranks' port were no ranks and have been closed", dropped_);
   for (const auto& [rank, socket] : ranks_)
     if (!answer(socket, false, message, deadline_)) throw IoError(format("ranks cannot start: rank {} has gone", rank));
-  return message;
+  Met out{message, std::vector<Socket>(std::size_t(meeting_.size))};
+  for (auto& [rank, socket] : ranks_) out.connections[std::size_t(rank)] = std::move(socket);
+  return out;
 }
 
-std::string join_meeting(const Meeting& m, const std::string& agreement) {
+Met join_meeting(const Meeting& m, const std::string& agreement) {
   const double deadline = monotonic_seconds() + m.limit_seconds;
-  const Socket s = connect_to(m.host, m.port, deadline);
+  Socket s = connect_to(m.host, m.port, deadline);
   const Hello hello{magic, m.rank, m.size, std::int32_t(agreement.size())};
   Answer a{};
   const bool answered = send_all(s, &hello, hello_bytes, deadline) && send_all(s, agreement.data(), agreement.size(), deadline) &&
@@ -172,7 +174,9 @@ std::string join_meeting(const Meeting& m, const std::string& agreement) {
   std::string text(std::size_t(a.length), ' ');
   if (!receive_all(s, text.data(), text.size(), deadline + 1)) throw IoError(format("rank {}: rank 0's answer is cut off", m.rank));
   if (a.refused != 0) throw ConfigError("ranks cannot start: " + printable(text, most_of_a_message));
-  return text;
+  Met out{text, {}};
+  out.connections.push_back(std::move(s));
+  return out;
 }
 
 void check_meeting(const Meeting& m, const std::string& agreement, const std::string& message) {
@@ -183,14 +187,14 @@ void check_meeting(const Meeting& m, const std::string& agreement, const std::st
 
 }  // namespace
 
-std::string host_meeting(const Meeting& m, const Socket& listener, const std::string& agreement, const std::string& message) {
+Met host_meeting(const Meeting& m, const Socket& listener, const std::string& agreement, const std::string& message) {
   check_meeting(m, agreement, message);
   return Host(m, listener, agreement).gather(message);
 }
 
-std::string meet(const Meeting& m, const std::string& agreement, const std::string& message) {
+Met meet(const Meeting& m, const std::string& agreement, const std::string& message) {
   check_meeting(m, agreement, message);
-  if (m.size == 1) return message;
+  if (m.size == 1) return {message, {}};
   if (m.rank > 0) return join_meeting(m, agreement);
   return host_meeting(m, listen_on(m.host, m.port), agreement, message);
 }

@@ -2,6 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "octet/comm/rendezvous/socket.hpp"
 
 namespace octet::comm {
 
@@ -13,16 +16,21 @@ struct Meeting {
   double limit_seconds = 60;  // until all must have come
 };
 
+/// The result of a meeting.
+struct Met {
+  std::string message;              // of rank 0
+  std::vector<Socket> connections;  // of rank 0: [size], to each rank, its own empty; of others: one, to rank 0
+};
+
 /// All ranks call it. Rank 0 listens, checks that every rank 1 .. size-1 has come once, with the same `agreement`, and gives all of them
-/// its `message`, which every rank returns. agreement: the text that all ranks must have alike, such as a checksum of their configuration,
+/// its `message`. Connections stay open. agreement: the text that all ranks must have alike, such as a checksum of their configuration,
 /// at most 256 bytes; message: of rank 0, such as NCCL's id, at most 64 KiB. Connections that do not speak this protocol, are slow or send
 /// too much are dropped and counted in a warning: they end nothing. Throws ConfigError on every rank if agreements or sizes differ or a
 /// rank comes twice, IoError if one has not come within the limit or the port cannot be opened. Reads at most 276 bytes from a connection;
 /// never more than size + 64 connections at once.
-std::string meet(const Meeting&, const std::string& agreement, const std::string& message);
+Met meet(const Meeting&, const std::string& agreement, const std::string& message);
 
 /// The same for rank 0 with a socket that already listens: for tests.
-class Socket;
-std::string host_meeting(const Meeting&, const Socket& listener, const std::string& agreement, const std::string& message);
+Met host_meeting(const Meeting&, const Socket& listener, const std::string& agreement, const std::string& message);
 
 }  // namespace octet::comm

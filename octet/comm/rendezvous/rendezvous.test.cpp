@@ -27,7 +27,7 @@ struct Party {
     ranks.emplace_back([this, rank, agreement] {
       try {
         messages[std::size_t(rank)] =
-            rank == 0 ? host_meeting(meeting(0), listener, agreement, "the id") : meet(meeting(rank), agreement, "");
+            (rank == 0 ? host_meeting(meeting(0), listener, agreement, "the id") : meet(meeting(rank), agreement, "")).message;
       } catch (const Error& e) {
         errors[std::size_t(rank)] = e.what();
       }
@@ -59,7 +59,7 @@ TEST_F(Rendezvous, AllRanksGetTheMessageOfRank0InAnyOrder) {
   for (int r = 0; r < 5; ++r) EXPECT_EQ(p.messages[std::size_t(r)], "the id") << p.errors[std::size_t(r)];
 }
 
-TEST_F(Rendezvous, OneRankNeedsNoPort) { EXPECT_EQ(meet({0, 1, "", 0, 1}, "x", "alone"), "alone"); }
+TEST_F(Rendezvous, OneRankNeedsNoPort) { EXPECT_EQ(meet({0, 1, "", 0, 1}, "x", "alone").message, "alone"); }
 
 TEST_F(Rendezvous, AnotherConfigurationIsRefusedByAll) {
   Party p(3);
