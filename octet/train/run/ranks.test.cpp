@@ -86,9 +86,9 @@ INSTANTIATE_TEST_SUITE_P(RunOnRanks, RecipeRunOnRanks,
                          ::testing::Values("bf16", "fp16", "delayed", "current", "rowwise", "block128", "mxfp8", "global"));
 
 // A twin begins with weights that differ in their last bit. Ranks change the last bits of sums only. Where scales of past maxima begin from
-// passes before the first step, ranks have also seen more text in them. From stage 1 on codes are made of copies in BF16, on any number of
-// ranks, so such runs are compared with each other.
-TEST_P(RecipeRunOnRanks, IsAsNearToOneRankAsATwinAndSoAreDividedRunsToEachOther) {
+// passes before the first step, ranks have also seen more text in them. Recipes whose codes are made of copies in BF16 where masters are
+// divided are compared with another run of that kind.
+TEST_P(RecipeRunOnRanks, IsAsNearToOneRankAsATwin) {
   RankRuns runs(GetParam(), 20);
   const auto on = [&](int ranks, int stage) {
     runs.config.ranks.zero = stage;
@@ -97,7 +97,8 @@ TEST_P(RecipeRunOnRanks, IsAsNearToOneRankAsATwinAndSoAreDividedRunsToEachOther)
   const std::vector<double> one = on(1, 0), twin = losses_of(runs.split_for(1).twin(1));
   const double band = (GetParam() == "delayed" ? 10 : 3) * mean_distance(one, twin);
   EXPECT_LE(mean_distance(one, on(3, 0)), band);
-  EXPECT_LE(mean_distance(on(2, 1), on(3, GetParam() == "fp16" ? 2 : 3)), band);
+  const bool copies = GetParam() == "rowwise" || GetParam() == "mxfp8";
+  EXPECT_LE(mean_distance(copies ? on(2, 1) : one, on(3, GetParam() == "fp16" ? 2 : 3)), band);
 }
 
 // States of ranks right after they have resumed.
