@@ -38,7 +38,7 @@ class Heartbeats {
   std::optional<Absent> late(double seconds) const;
 
  private:
-  struct Beat;  // what is sent
+  struct Beat;  // a message
   struct Other {
     int rank = -1;
     Socket socket;
