@@ -125,6 +125,8 @@ std::vector<telemetry::Event> events() {
           telemetry::SharedScalesEvent{.step = 1, .mu = {0.5}, .overflow = {0}, .underflow = {NAN}},
           telemetry::EvalEvent{.step = 1, .loss = 2},
           telemetry::IncidentEvent{.step = 2, .kind = "skipped", .path = "a", .text = "b \x1b"},
+          telemetry::MachineEvent{.step = 2, .disk_free = 1e9, .epoch = 0.5},
+          telemetry::AlertEvent{.step = 2, .rule = "sqnr", .path = "a.x", .value = 9, .threshold = 10, .window = 2, .text = "b", .remedy = "c"},
           telemetry::EndEvent{.step = 2, .reason = "all steps done"}};
 }
 
