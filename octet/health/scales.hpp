@@ -14,8 +14,9 @@ class ScaleRules final : public Family {
   void visit_state(StateVisitor&) override;
 
  private:
-  double earlier(std::size_t tensor) const;
-  void report(Alarm&, std::span<const double> excess, const telemetry::ScalesEvent&, const char* effect, Alerts&);
+  std::vector<double> earlier() const;
+  void report(Alarm&, std::span<const double> excess, std::span<const double> before, const telemetry::ScalesEvent&, const char* effect,
+              Alerts&);
 
   const std::vector<telemetry::QuantizerFacts> quantizers_;
   Alarm drop_, rise_;
