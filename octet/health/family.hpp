@@ -9,6 +9,7 @@ namespace octet::health {
 /// The facts of a run that rules need besides its events; they do not change while it trains.
 struct Subject {
   std::vector<telemetry::QuantizerFacts> quantizers{};  // in the order of ScalesEvent and HealthEvent
+  std::vector<std::string> shared_scales{};             // tensors in the order of SharedScalesEvent
   std::int64_t steps = 0;                               // planned; 0 if time limits the run
   std::int64_t checkpoint_steps = 0;                    // between checkpoints; 0: not by steps
   double checkpoint_seconds = 0;                        // the same in time; 0: not by time
@@ -23,6 +24,7 @@ class Family {
   virtual void take(const telemetry::ScalesEvent&, Alerts&) {}
   virtual void take(const telemetry::HealthEvent&, Alerts&) {}
   virtual void take(const telemetry::RanksEvent&, Alerts&) {}
+  virtual void take(const telemetry::SharedScalesEvent&, Alerts&) {}
   virtual void take(const telemetry::EvalEvent&, Alerts&) {}
   virtual void take(const telemetry::IncidentEvent&, Alerts&) {}
   virtual void take(const telemetry::MachineEvent&, Alerts&) {}

@@ -53,6 +53,9 @@ Disturb norm_grows(double to) {
 Disturb loss_scale_falls(int times) {
   return [times](Step& s) { s.step.loss_scale = std::ldexp(65536, -std::min(times, int(since(s) / 5))); };
 }
+Disturb mu_falls(int times) {
+  return [times](Step& s) { s.shared_scales.mu[1] = std::ldexp(0.5f, -std::min(times, int(since(s) / 7))); };
+}
 Disturb others_wait(float seconds) {
   return [seconds](Step& s) { s.ranks.waited = {seconds, seconds, 0, seconds}; };
 }
@@ -81,6 +84,7 @@ std::vector<Case> cases() {
       {"amax_stuck", 26, "layers.0.mlp.down.dy", [](Step& s) { s.scales.amax[2] = 1.5f; },
        [](Step& s) { s.scales.amax[2] = 1 + float(s.step.step / 20) / 100; }},
       {"loss_scale_falls", 20, "", loss_scale_falls(9), loss_scale_falls(3)},
+      {"mu_falls", 30, "layers.0.mlp.down.weight", mu_falls(9), mu_falls(3)},
       {"throughput", 75, "", [](Step& s) { s.step.tokens_per_second *= 0.7; }, [](Step& s) { s.step.tokens_per_second *= 0.85; }},
       {"slow_rank", 25, "rank 2", others_wait(0.5f), others_wait(0.25f)},
       {"memory", 5, "", held(0.96), held(0.94)},

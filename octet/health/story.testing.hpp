@@ -16,6 +16,7 @@ struct Step {
   telemetry::HealthEvent health{};
   std::vector<telemetry::IncidentEvent> incidents{};
   telemetry::RanksEvent ranks{};
+  telemetry::SharedScalesEvent shared_scales{};
   telemetry::MachineEvent machine{};
   telemetry::StepEvent step{};
 };
@@ -27,6 +28,7 @@ inline Subject subject_of(std::int64_t steps) {
   return {.quantizers = {{"layers.0.mlp.down", "x", "e4m3", "tensor"},
                          {"layers.0.mlp.down", "w", "e4m3", "tensor"},
                          {"layers.0.mlp.down", "dy", "e5m2", "tensor"}},
+          .shared_scales = {"layers.0.mlp.up.weight", "layers.0.mlp.down.weight"},
           .steps = steps,
           .checkpoint_seconds = 600};
 }
@@ -44,6 +46,7 @@ inline Step healthy_step(std::int64_t number, const std::vector<float>& noise) {
     s.health.sqnr_db.push_back(operand == 2 ? 26 : 31), s.health.nonfinite.push_back(0);
   }
   s.ranks = {.seconds = {1, 1, 1, 1}, .waited = {0.1f, 0.1f, 0.1f, 0.1f}};
+  s.shared_scales = {.mu = {1, 0.5}, .overflow = {0, 0}, .underflow = {0, 0}};
   s.machine = {.memory_free = 9e9, .disk_free = 1e12, .checkpoint_bytes = 1e9, .checkpoint_age = double(number % 600), .epoch = t / 1000};
   s.step = {.loss = loss,
             .grad_norm = 1 + 0.1 * std::fabs(n()),
@@ -71,7 +74,7 @@ inline std::vector<telemetry::Event> record_of(std::int64_t steps, const Disturb
     add(s.scales);
     if (number % measured_every == 0) add(s.health);
     for (const telemetry::IncidentEvent& e : s.incidents) add(e);
-    if (number % measured_every == 0) add(s.ranks), add(s.machine);
+    if (number % measured_every == 0) add(s.ranks), add(s.shared_scales), add(s.machine);
     add(s.step);
   }
   return out;

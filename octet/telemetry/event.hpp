@@ -136,7 +136,7 @@ struct EndEvent {
   double average_loss = NAN;  // of the averaged weights; NaN where there are none
 };
 
-using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, EvalEvent, IncidentEvent, MachineEvent, AlertEvent,
-                           EndEvent>;
+using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, EvalEvent, IncidentEvent, MachineEvent,
+                           AlertEvent, EndEvent>;
 
 }  // namespace octet::telemetry

@@ -35,6 +35,7 @@ Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantiz
 Recorder::Watch watch_of(const RunConfig& config, const telemetry::RunFacts& facts) {
   return {.alerts = config.alerts,
           .subject = {.quantizers = facts.quantizers,
+                      .shared_scales = facts.ranks.shared_scales,
                       .steps = facts.steps,
                       .checkpoint_steps = config.checkpoint.every,
                       .checkpoint_seconds = 60 * config.checkpoint.minutes},
