@@ -6,7 +6,7 @@ install(TARGETS octet RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES LICENSE TYPE DOC)
 
 set(exported octet_openmp octet_cuda)
-foreach(level IN ITEMS base numerics config json tokenizer tensor ops comm data io telemetry machine scaling nn optim parallel models train)
+foreach(level IN ITEMS base numerics config json tokenizer tensor ops comm data io telemetry health machine scaling nn optim parallel models train)
   list(APPEND exported octet_${level})
   install(DIRECTORY octet/${level} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/octet FILES_MATCHING PATTERN "*.hpp"
           PATTERN "*.test.hpp" EXCLUDE PATTERN "*.testing.hpp" EXCLUDE PATTERN "*.reference.hpp" EXCLUDE)

@@ -4,6 +4,7 @@
 
 #include "octet/config/attributes.hpp"
 #include "octet/config/write.hpp"
+#include "octet/health/rule.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/scaling/recipe.hpp"
 #include "octet/train/run/run_config.hpp"
@@ -53,6 +54,16 @@ TEST(Documents, TheRecipePageDescribesEveryRecipe) {
     EXPECT_EQ(lines_that_begin_with(text, format("| `{}` |", recipe.name)), 1u) << recipe.name;
     EXPECT_EQ(lines_that_begin_with(text, format("**`{}`**:", recipe.name)), 1u) << recipe.name;
   }
+}
+
+TEST(Documents, TheHealthPageHasEveryRuleWithItsThresholdAndWords) {
+  const std::string text = page("health.md");
+  for (const health::Rule& r : health::rules()) {
+    const std::string row = format("| `{}` | {} | {} | {} | {} {} | {} | {} |\n", r.name, telemetry::name(r.severity),
+                                   shortest(r.threshold), r.limit, r.window, r.unit, r.explanation, r.remedy);
+    EXPECT_TRUE(testing::has(text, row)) << "docs/health.md lacks the line\n" << row;
+  }
+  EXPECT_EQ(lines_that_begin_with(text, "| `"), health::rules().size()) << "docs/health.md has rules that do not exist";
 }
 
 TEST(Documents, TheErrorPageHasEveryExitCode) {

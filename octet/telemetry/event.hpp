@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -92,6 +93,37 @@ struct IncidentEvent {
   std::string text{};
 };
 
+/// The surroundings of a run after a measured step; NaN where a number is not known.
+struct MachineEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  double memory_free = NAN;       // bytes of the device that the run could still allocate
+  double disk_free = NAN;         // bytes, on the file system of the run's folder
+  double checkpoint_bytes = NAN;  // of the newest checkpoint
+  double checkpoint_age = NAN;    // seconds since its end, or since the start of the process if there is none or that is later
+  double epoch = NAN;             // passes over the data so far
+};
+
+enum class Severity : std::uint8_t { info, warning, critical };
+constexpr std::string_view name(Severity s) {
+  constexpr std::string_view names[] = {"info", "warning", "critical"};
+  return names[std::size_t(s)];
+}
+
+/// A rule over the other events holds (octet/health). docs/health.md lists the rules.
+struct AlertEvent {
+  std::int64_t step = 0;
+  double time = 0;  // of the event that fired it
+  std::string rule{};
+  Severity severity = Severity::warning;
+  std::string path{};       // the tensor with its operand, the rank, or ""
+  double value = NAN;       // that was compared
+  double threshold = NAN;   // with this one, the key alerts.<rule>
+  std::int64_t window = 0;  // steps or measurements that the rule looked at
+  std::string text{};       // the observation, with numbers
+  std::string remedy{};
+};
+
 /// The last line of a run that ended by itself.
 struct EndEvent {
   std::int64_t step = 0;
@@ -104,6 +136,7 @@ struct EndEvent {
   double average_loss = NAN;  // of the averaged weights; NaN where there are none
 };
 
-using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, EvalEvent, IncidentEvent, EndEvent>;
+using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, EvalEvent, IncidentEvent, MachineEvent,
+                           AlertEvent, EndEvent>;
 
 }  // namespace octet::telemetry

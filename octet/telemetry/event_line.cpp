@@ -73,6 +73,29 @@ json::Object to_json(const IncidentEvent& e) {
   return o;
 }
 
+json::Object to_json(const MachineEvent& e) {
+  json::Object o = head("machine", e);
+  o.insert(o.end(), {{"memory_free", e.memory_free},
+                     {"disk_free", e.disk_free},
+                     {"checkpoint_bytes", e.checkpoint_bytes},
+                     {"checkpoint_age", e.checkpoint_age},
+                     {"epoch", e.epoch}});
+  return o;
+}
+
+json::Object to_json(const AlertEvent& e) {
+  json::Object o = head("alert", e);
+  o.insert(o.end(), {{"rule", e.rule},
+                     {"severity", name(e.severity)},
+                     {"path", e.path},
+                     {"value", e.value},
+                     {"threshold", e.threshold},
+                     {"window", e.window},
+                     {"text", e.text},
+                     {"remedy", e.remedy}});
+  return o;
+}
+
 json::Object to_json(const EndEvent& e) {
   json::Object o = head("end", e);
   o.insert(o.end(), {{"reason", e.reason},
@@ -144,6 +167,35 @@ SharedScalesEvent shared_scales_event(const json::Fields& f) {
 /// Absent from lines of earlier versions.
 double average_loss(const json::Fields& f) { return f.has("average_loss") ? f.number_or_nan("average_loss") : NAN; }
 
+MachineEvent machine_event(const json::Fields& f) {
+  return {.step = f.count("step"),
+          .time = f.number_or_nan("time"),
+          .memory_free = f.number_or_nan("memory_free"),
+          .disk_free = f.number_or_nan("disk_free"),
+          .checkpoint_bytes = f.number_or_nan("checkpoint_bytes"),
+          .checkpoint_age = f.number_or_nan("checkpoint_age"),
+          .epoch = f.number_or_nan("epoch")};
+}
+
+Severity severity(const json::Fields& f) {
+  for (const Severity s : {Severity::info, Severity::warning, Severity::critical})
+    if (f.text("severity") == name(s)) return s;
+  f.refuse("severity", "info, warning or critical");
+}
+
+AlertEvent alert_event(const json::Fields& f) {
+  return {.step = f.count("step"),
+          .time = f.number_or_nan("time"),
+          .rule = f.text("rule"),
+          .severity = severity(f),
+          .path = f.text("path"),
+          .value = f.number_or_nan("value"),
+          .threshold = f.number_or_nan("threshold"),
+          .window = f.count("window"),
+          .text = f.text("text"),
+          .remedy = f.text("remedy")};
+}
+
 EndEvent end_event(const json::Fields& f) {
   return {.step = f.count("step"),
           .time = f.number_or_nan("time"),
@@ -161,6 +213,12 @@ std::string event_line(const Event& event) {
   return std::visit([](const auto& e) { return json::Value(to_json(e)).dump(json::Layout::line, json::Invalid::replace); }, event);
 }
 
+std::string alert_message(const AlertEvent& event, const std::string& run, const std::string& folder) {
+  json::Object o = to_json(event);
+  o.insert(o.end(), {{"run", run}, {"folder", folder}});
+  return json::Value(std::move(o)).dump(json::Layout::line, json::Invalid::replace);
+}
+
 Event parse_event(std::string_view line, const std::string& where) {
   const json::Value object = json::parse({.text = line, .file = where, .place = json::Place::column});
   const json::Fields f(object, where);
@@ -173,8 +231,10 @@ Event parse_event(std::string_view line, const std::string& where) {
   if (name == "eval")
     return EvalEvent{f.count("step"), f.number_or_nan("time"), f.number_or_nan("loss"), f.count("tokens"), average_loss(f)};
   if (name == "incident") return IncidentEvent{f.count("step"), f.number_or_nan("time"), f.text("kind"), f.text("path"), f.text("text")};
+  if (name == "machine") return machine_event(f);
+  if (name == "alert") return alert_event(f);
   if (name == "end") return end_event(f);
-  f.refuse("event", "step, scales, health, ranks, shared_scales, eval, incident or end");
+  f.refuse("event", "step, scales, health, ranks, shared_scales, eval, incident, machine, alert or end");
 }
 
 }  // namespace octet::telemetry

@@ -46,7 +46,8 @@ class Reader {
         scales_(run.scales, limits.snapshots),
         health_(run.health, limits.snapshots),
         ranks_(run.ranks, limits.snapshots),
-        shared_scales_(run.shared_scales, limits.snapshots) {}
+        shared_scales_(run.shared_scales, limits.snapshots),
+        machine_(run.machine, limits.snapshots) {}
 
   void line(std::string_view text, const std::string& where) {
     std::visit([&](auto&& event) { take(std::forward<decltype(event)>(event), where); }, parse_event(text, where));
@@ -56,10 +57,15 @@ class Reader {
   void take(StepEvent&& e, const std::string&) { steps_.add(std::move(e)); }
   void take(RanksEvent&& e, const std::string&) { ranks_.add(std::move(e)); }
   void take(EvalEvent&& e, const std::string&) { evals_.add(std::move(e)); }
+  void take(MachineEvent&& e, const std::string&) { machine_.add(std::move(e)); }
   void take(EndEvent&& e, const std::string&) { run_.end = std::move(e); }
   void take(IncidentEvent&& e, const std::string&) {
     if (run_.incidents.size() < limits_.incidents) run_.incidents.push_back(std::move(e));
     else ++run_.incidents_left_out;
+  }
+  void take(AlertEvent&& e, const std::string&) {
+    if (run_.alerts.size() < limits_.incidents) run_.alerts.push_back(std::move(e));
+    else ++run_.alerts_left_out;
   }
   void take(ScalesEvent&& e, const std::string& where) {
     want_length(where, "amax", e.amax.size());
@@ -99,6 +105,7 @@ class Reader {
   Series<HealthEvent> health_;
   Series<RanksEvent> ranks_;
   Series<SharedScalesEvent> shared_scales_;
+  Series<MachineEvent> machine_;
 };
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;

@@ -20,10 +20,12 @@ struct RunRecord {
   std::vector<RanksEvent> ranks{};
   std::vector<SharedScalesEvent> shared_scales{};
   std::vector<EvalEvent> evals{};
+  std::vector<MachineEvent> machine{};
   std::vector<IncidentEvent> incidents{};
-  std::int64_t incidents_left_out = 0;  // beyond the limit
-  std::optional<EndEvent> end{};        // none in a run that was killed or is in progress
-  bool torn = false;                    // the last line had no newline and was dropped
+  std::vector<AlertEvent> alerts{};
+  std::int64_t incidents_left_out = 0, alerts_left_out = 0;  // beyond the limit
+  std::optional<EndEvent> end{};                             // none in a run that was killed or is in progress
+  bool torn = false;                                         // the last line had no newline and was dropped
 };
 
 /// Limits on the memory of a run.
@@ -31,8 +33,8 @@ struct ReadLimits {
   std::int64_t file_bytes = std::int64_t(16) << 30;
   std::size_t line_bytes = std::size_t(1) << 20;
   std::size_t steps = std::size_t(1) << 18;      // of a longer series every second, fourth, ... event is kept
-  std::size_t snapshots = std::size_t(1) << 11;  // the same for scales, health, ranks and shared scales
-  std::size_t incidents = 10000;
+  std::size_t snapshots = std::size_t(1) << 11;  // the same for all other measurements
+  std::size_t incidents = 10000;                 // and as many alerts
 };
 
 /// Reads `folder`/run.json and `folder`/metrics.jsonl; the latter may be missing (a run that has not started) and may end in a torn line.

@@ -150,6 +150,17 @@ inline telemetry::RunRecord sample_run(const SampleRecipe& recipe, std::int64_t 
     if (bad)
       run.incidents.push_back(
           {step, time, "skipped", "layers.2.mlp.down", "amax of the gradient is not finite: the step is skipped on unchanged weights"});
+    if (bad)
+      run.alerts.push_back({.step = step,
+                            .time = time,
+                            .rule = "grad_norm_spike",
+                            .severity = telemetry::Severity::critical,
+                            .path = "layers.2.mlp.down.dy",
+                            .value = 41,
+                            .threshold = 30,
+                            .window = 64,
+                            .text = "gradient norm 41 times the median",
+                            .remedy = "Look at the batch <&>"});
     if (recipe.fp8) add_snapshot(run, recipe, step, time, own, step % size.health_every == 0);
     if (step % size.eval_every == 0 || step == size.steps)
       run.evals.push_back({step, time, curve(step) * gap + 0.03 + 0.002 * data[0], 65536});
@@ -174,6 +185,8 @@ inline void write_sample(const std::string& folder, const telemetry::RunRecord& 
   for (const auto& e : run.health) metrics.emit(e);
   for (const auto& e : run.evals) metrics.emit(e);
   for (const auto& e : run.incidents) metrics.emit(e);
+  for (const auto& e : run.machine) metrics.emit(e);
+  for (const auto& e : run.alerts) metrics.emit(e);
   if (run.end) metrics.emit(*run.end);
 }
 

@@ -28,6 +28,8 @@ class StateVisitor {
   virtual void state(std::string_view name, const Tensor&) = 0;
   /// The same of an option that a file may not have been written with: restoring then leaves the tensor as it is.
   virtual void optional(std::string_view name, const Tensor& t) { state(name, t); }
+  /// Whether there can be state under "name.": false while restoring from a file that has none, since an earlier version wrote it.
+  virtual bool has(std::string_view) const { return true; }
   /// An option that is not in use: restoring ignores the tensors of a file under "name.".
   virtual void unused(std::string_view) {}
   /// Codes under `name` and their scales, where there are any, under scales_name(). Restoring converts values that a file stores otherwise;

@@ -81,6 +81,10 @@ std::vector<Case> of_text() {
 std::vector<Case> of_values() {
   return {
       values("layers_beyond_any_model", "--set model.layers=9999999", {"--set model.layers=9999999", "`model.layers`", "[0, 4096]"}),
+      values("alerts_to_no_program", "--set alerts.command=[\"no-such-mailer\",\"me\"]",
+             {"alerts.command: there is no executable program 'no-such-mailer'", "a list of a program, in PATH"}),
+      values("threshold_below_zero", "--set alerts.loss_spike=-1", {"`alerts.loss_spike`", "[0, 1000000000]"}),
+      values("rule_of_alerts_unknown", "--set alerts.loss_spikes=6", {"`alerts.loss_spikes`", "did you mean `alerts.loss_spike`?"}),
       values("recipe_unknown", "--set recipe.name=curent", {"`recipe.name`", "did you mean current?"}),
       values("format_that_a_recipe_has_not", "--fp8 rowwise --set recipe.format=hybrid",
              {"recipe.format = \"hybrid\"", "leave the key out"}),

@@ -63,6 +63,10 @@ std::vector<Case> of_lines() {
   return {
       line("that_is_no_json", "step 3: loss 2.1", {"column 1: a JSON object must begin here"}),
       line("of_zero_bytes", std::string(10, '\0'), {"a JSON object must begin here"}),
+      line(
+          "severity_of_an_alert",
+          R"({"event":"alert","step":1,"time":0,"rule":"sqnr","severity":"high","path":"","value":1,"threshold":1,"window":1,"text":"","remedy":""})",
+          {"severity must be info, warning or critical", "high"}),
       line("not_utf8", "{\"event\":\"incident\",\"step\":1,\"time\":0,\"kind\":\"\xff\",\"path\":\"\",\"text\":\"\"}", {"not valid JSON"}),
       line("of_an_unknown_event", "{\"event\":\"sleep\",\"step\":1,\"time\":0}", {"event must be step, scales", "\"sleep\""}),
       line("without_a_field", "{\"event\":\"eval\",\"step\":1,\"time\":0,\"tokens\":3}", {"loss must be a number or null, it is missing"}),

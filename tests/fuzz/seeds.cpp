@@ -117,15 +117,18 @@ void write_model(const std::string& folder) {
 }
 
 std::vector<telemetry::Event> events() {
-  return {telemetry::StepEvent{.step = 1, .loss = 2.5, .loss_z = NAN},
-          telemetry::ScalesEvent{.step = 1, .amax = {1, 2}, .scale_min = {3, 4}, .scale_max = {5, INFINITY}},
-          telemetry::HealthEvent{
-              .step = 1, .headroom_bits = {1, 2}, .saturated = {0, 0}, .flushed = {0, 1}, .sqnr_db = {30, NAN}, .nonfinite = {0, 7}},
-          telemetry::RanksEvent{.step = 1, .seconds = {1, 2}, .waited = {0.5, NAN}, .slowest = 1, .sent_bytes = 8},
-          telemetry::SharedScalesEvent{.step = 1, .mu = {0.5}, .overflow = {0}, .underflow = {NAN}},
-          telemetry::EvalEvent{.step = 1, .loss = 2},
-          telemetry::IncidentEvent{.step = 2, .kind = "skipped", .path = "a", .text = "b \x1b"},
-          telemetry::EndEvent{.step = 2, .reason = "all steps done"}};
+  return {
+      telemetry::StepEvent{.step = 1, .loss = 2.5, .loss_z = NAN},
+      telemetry::ScalesEvent{.step = 1, .amax = {1, 2}, .scale_min = {3, 4}, .scale_max = {5, INFINITY}},
+      telemetry::HealthEvent{
+          .step = 1, .headroom_bits = {1, 2}, .saturated = {0, 0}, .flushed = {0, 1}, .sqnr_db = {30, NAN}, .nonfinite = {0, 7}},
+      telemetry::RanksEvent{.step = 1, .seconds = {1, 2}, .waited = {0.5, NAN}, .slowest = 1, .sent_bytes = 8},
+      telemetry::SharedScalesEvent{.step = 1, .mu = {0.5}, .overflow = {0}, .underflow = {NAN}},
+      telemetry::EvalEvent{.step = 1, .loss = 2},
+      telemetry::IncidentEvent{.step = 2, .kind = "skipped", .path = "a", .text = "b \x1b"},
+      telemetry::MachineEvent{.step = 2, .disk_free = 1e9, .epoch = 0.5},
+      telemetry::AlertEvent{.step = 2, .rule = "sqnr", .path = "a.x", .value = 9, .threshold = 10, .window = 2, .text = "b", .remedy = "c"},
+      telemetry::EndEvent{.step = 2, .reason = "all steps done"}};
 }
 
 void write_events(const std::string& folder) {

@@ -22,6 +22,8 @@ void write_shared_scales(Markup&, const Study&);
 /// For each group with quantizers: layer x step maps of headroom, saturation and flushing, and scale factors over time.
 void write_health(Markup&, const Study&);
 void write_incidents(Markup&, const Study&);
+/// One row per alert: step, severity, rule, tensor, observation, remedy.
+void write_alerts(Markup&, const Study&);
 /// Layer -> precision -> reason of each group.
 void write_plan(Markup&, const Study&);
 /// Machine, model and the resolved configuration.

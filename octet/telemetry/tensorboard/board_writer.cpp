@@ -141,6 +141,12 @@ void BoardWriter::take(const EvalEvent& e) {
   write(e.step, {&scalar, 1});
 }
 
+void BoardWriter::take(const AlertEvent& e) {
+  const std::string place = e.path.empty() ? "" : format(" ({})", cell(e.path));
+  append(text_message(now(), e.step, "alerts/" + e.rule,
+                      format("**{}**{}: {}\n\n{}\n", name(e.severity), place, cell(e.text), cell(e.remedy))));
+}
+
 void BoardWriter::write(std::int64_t step, std::span<const Scalar> scalars) { append(scalars_message(now(), step, scalars)); }
 
 void BoardWriter::append(const std::string& message) {

@@ -121,6 +121,16 @@ TEST(BoardWriter, ShowsThePlanAsATableWhoseCellsAreNotReadAsMarkdown) {
                                                  "| first moments | e4m3\\_expanded | level O3; 1 byte per value |\n"}}));
 }
 
+TEST(BoardWriter, ShowsAnAlertAsATextThatIsNotReadAsMarkdown) {
+  const Scratch folder;
+  BoardWriter board(folder.folder(), {}, 3, 0);
+  board.add(AlertEvent{.step = 7, .rule = "sqnr", .path = "layers.0.mlp.down.x", .text = "*9* dB", .remedy = "Use blocks."});
+  const auto events = board_events(bytes_of(board_files(folder.folder()).at(0)));
+  EXPECT_EQ(events.back().step, 7);
+  EXPECT_EQ(events.back().texts,
+            (std::map<std::string, std::string>{{"alerts/sqnr", "**warning** (layers.0.mlp.down.x): \\*9\\* dB\n\nUse blocks.\n"}}));
+}
+
 TEST(BoardWriter, ShowsTheSlowestRankAndTheTimeInCollectives) {
   const Scratch folder;
   BoardWriter board(folder.folder(), {}, 1, 0);

@@ -46,6 +46,7 @@ void Restore::state(std::string_view name, const Tensor& t) {
 void Restore::optional(std::string_view name, const Tensor& t) {
   if (files_.find(prefixes_.back() + std::string(name))) state(name, t);
 }
+bool Restore::has(std::string_view name) const { return files_.count(prefixes_.back() + std::string(name) + ".") > 0; }
 void Restore::unused(std::string_view name) { found_ += files_.count(prefixes_.back() + std::string(name) + "."); }
 
 void Restore::state(std::string_view name, const StoredSlice& slice, Tiny tiny) {

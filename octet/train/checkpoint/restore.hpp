@@ -20,6 +20,7 @@ class Restore final : public StateVisitor {
   bool restoring() const override { return mode_ == Mode::write; }
   void state(std::string_view name, const Tensor&) override;
   void optional(std::string_view name, const Tensor&) override;
+  bool has(std::string_view name) const override;
   void unused(std::string_view name) override;
   void state(std::string_view name, const StoredSlice&, Tiny) override;
   void state(std::string_view name, std::int64_t&) override;

@@ -4,14 +4,43 @@
 
 #include "octet/base/clock.hpp"
 #include "octet/base/log.hpp"
+#include "octet/telemetry/event_line.hpp"
 
 namespace octet::train {
-Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind console)
+namespace {
+
+// Ranks without a folder have the state of rules, but rank 0 alone decides.
+health::AlertsConfig applied(const health::AlertsConfig& configured, bool leads) {
+  health::AlertsConfig out = configured;
+  out.enabled = configured.enabled && leads;
+  return out;
+}
+
+}  // namespace
+
+Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind console, const Watch& watch)
     : folder_(std::move(folder)),
+      run_(watch.run),
       quantizers_(quantizers),
       metrics_(folder_.empty() ? "" : folder_ + "/metrics.jsonl"),
       console_(console),
-      started_(monotonic_seconds()) {}
+      started_(monotonic_seconds()),
+      surroundings_(folder_),
+      monitor_(applied(watch.alerts, !folder_.empty()), watch.subject) {
+  const health::AlertsConfig& alerts = watch.alerts;
+  if (alerts.enabled && !folder_.empty() && !alerts.command.empty())
+    command_.emplace(alerts.command, alerts.command_seconds, [](const std::string& text) { log::warn("{}", text); });
+}
+
+Recorder::Watch watch_of(const RunConfig& config, const telemetry::RunFacts& facts) {
+  return {.alerts = config.alerts,
+          .subject = {.quantizers = facts.quantizers,
+                      .shared_scales = facts.ranks.shared_scales,
+                      .steps = facts.steps,
+                      .checkpoint_steps = config.checkpoint.every,
+                      .checkpoint_seconds = 60 * config.checkpoint.minutes},
+          .run = facts.name};
+}
 
 void Recorder::start_clock(double elapsed) { started_ = monotonic_seconds() - elapsed; }
 
@@ -23,8 +52,20 @@ void Recorder::open_board(const telemetry::RunFacts& facts, std::int64_t step, s
   metrics_.mirror([this](const telemetry::Event& event) { board_->add(event); });
 }
 
+void Recorder::emit(const telemetry::Event& event) {
+  metrics_.emit(event);
+  for (const telemetry::AlertEvent& fired : monitor_.take(event)) alert(fired);
+}
+
+void Recorder::alert(const telemetry::AlertEvent& a) {
+  metrics_.emit(a);
+  if (command_) command_->send(telemetry::alert_message(a, run_, folder_));
+  if (a.rule == "nonfinite") return;  // its incident was shown
+  console_.note(format("step {}  {} {}: {}\n  {}", a.step, telemetry::name(a.severity), a.rule, a.text, a.remedy));
+}
+
 void Recorder::incident(std::int64_t step, const std::string& kind, const std::string& text) {
-  metrics_.emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = kind, .path = "", .text = text});
+  emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = kind, .path = "", .text = text});
 }
 
 void Recorder::warn(std::int64_t step, const std::string& kind, const std::string& text) {
@@ -37,7 +78,7 @@ void Recorder::skipped(std::int64_t step, const std::string& path, int rank, con
                             rank < 0 ? "" : format(" on rank {}", rank));
   if (scale.moves()) text += format("; overflow, loss scale {}", scale.text());
   else if (scale.now != 0) text += format("; the loss scale stays at {}", optim::scale_text(double(scale.now)));
-  metrics_.emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = "skipped", .path = path, .text = text});
+  emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = "skipped", .path = path, .text = text});
   console_.note(text);
 }
 
@@ -50,7 +91,7 @@ void Recorder::scales(std::int64_t step, const Readout& shown) {
   if (shown.health.empty()) return;
   telemetry::ScalesEvent e{.step = step, .time = seconds(), .amax = shown.amax};
   for (const ops::QuantizeHealth& h : shown.health) e.scale_min.push_back(h.scale_min), e.scale_max.push_back(h.scale_max);
-  metrics_.emit(e);
+  emit(e);
 }
 
 void Recorder::health(std::int64_t step, const Readout& shown) {
@@ -66,7 +107,7 @@ void Recorder::health(std::int64_t step, const Readout& shown) {
     e.sqnr_db.push_back(float(10 * std::log10(h.signal / h.noise)));
     e.nonfinite.push_back(h.nonfinite);
   }
-  metrics_.emit(e);
+  emit(e);
 }
 
 void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_bytes) {
@@ -78,7 +119,13 @@ void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_
     if (busy > longest) longest = busy, e.slowest = std::int64_t(e.seconds.size());
     e.seconds.push_back(float(rank.seconds)), e.waited.push_back(float(rank.waited));
   }
-  metrics_.emit(e);
+  emit(e);
+}
+
+void Recorder::machine(std::int64_t step, Device device, double epoch) {
+  telemetry::MachineEvent e = surroundings_.measure(device);
+  e.step = step, e.time = seconds(), e.epoch = epoch;
+  emit(e);
 }
 
 void Recorder::shared_scales(std::int64_t step, std::span<const parallel::ScaleUse> uses) {
@@ -86,19 +133,19 @@ void Recorder::shared_scales(std::int64_t step, std::span<const parallel::ScaleU
   telemetry::SharedScalesEvent e{.step = step, .time = seconds()};
   for (const parallel::ScaleUse& use : uses)
     e.mu.push_back(float(use.mu)), e.overflow.push_back(float(use.overflow)), e.underflow.push_back(float(use.underflow));
-  metrics_.emit(e);
+  emit(e);
 }
 
 void Recorder::step(telemetry::StepEvent e, const telemetry::LineContext& context) {
   e.loss_z = losses_.z_score(e.loss), e.grad_norm_z = norms_.z_score(e.grad_norm);
   if (!e.skipped) losses_.add(e.loss), norms_.add(e.grad_norm);
-  metrics_.emit(e);
+  emit(e);
   console_.step(e, context);
 }
 
 void Recorder::evaluation(telemetry::EvalEvent e, const std::string& line) {
   e.time = seconds();
-  metrics_.emit(e);
+  emit(e);
   console_.note(line);
 }
 
@@ -106,6 +153,7 @@ void Recorder::visit_state(StateVisitor& v) {
   v.section("metrics", metrics_);
   v.section("loss_window", losses_);
   v.section("grad_norm_window", norms_);
+  if (v.has("alerts")) v.section("alerts", monitor_);
 }
 
 }  // namespace octet::train

@@ -2,20 +2,31 @@
 
 #include <optional>
 
+#include "octet/health/command.hpp"
+#include "octet/health/monitor.hpp"
 #include "octet/telemetry/metrics_writer.hpp"
 #include "octet/telemetry/outlier.hpp"
 #include "octet/telemetry/tensorboard/board_writer.hpp"
 #include "octet/train/run/accord.hpp"
 #include "octet/train/run/console.hpp"
+#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/surroundings.hpp"
 #include "octet/train/step/readout.hpp"
 
 namespace octet::train {
 
-/// All outputs of a run while it trains: metrics.jsonl, TensorBoard's files, the console. Owns the run's clock.
+/// All outputs of a run while it trains: metrics.jsonl, TensorBoard's files, the console. Owns the run's clock. The rules of octet/health
+/// see each event after it was written, and their alerts are events, too.
 class Recorder {
  public:
-  /// Opens metrics.jsonl of the run's folder, "": nothing is written. Throws IoError.
-  Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind);
+  /// The rules of a run, and its name for the program of alerts.command.
+  struct Watch {
+    health::AlertsConfig alerts;
+    health::Subject subject;
+    std::string run;
+  };
+  /// Opens metrics.jsonl of the run's folder, "": nothing is written, and no rule is applied. Throws IoError, ConfigError.
+  Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind, const Watch&);
 
   /// Forgets the events of an earlier attempt that left no checkpoint.
   void begin_again() { metrics_.cut_back(0); }
@@ -40,6 +51,8 @@ class Recorder {
   void ranks(std::int64_t step, const Accord&, std::int64_t sent_bytes);
   /// Of the step's sums over ranks, in the order of RanksFacts::shared_scales; none: nothing.
   void shared_scales(std::int64_t step, std::span<const parallel::ScaleUse>);
+  /// The machine of this process; `epoch`: passes over the data so far.
+  void machine(std::int64_t step, Device, double epoch);
   /// Adds time and the distances from earlier losses and norms.
   void step(telemetry::StepEvent, const telemetry::LineContext&);
   void evaluation(telemetry::EvalEvent, const std::string& line);
@@ -52,13 +65,21 @@ class Recorder {
   void visit_state(StateVisitor&);
 
  private:
-  std::string folder_;
+  void emit(const telemetry::Event&);
+  void alert(const telemetry::AlertEvent&);
+
+  std::string folder_, run_;
   std::vector<scaling::Slot> quantizers_;        // in the order of Readout
   std::optional<telemetry::BoardWriter> board_;  // metrics_ shows it every event
   telemetry::MetricsWriter metrics_;
   Console console_;
   telemetry::LossWindow losses_, norms_;
   double started_ = 0;  // by the machine's clock
+  Surroundings surroundings_;
+  health::Monitor monitor_;
+  std::optional<health::Command> command_;
 };
+
+Recorder::Watch watch_of(const RunConfig&, const telemetry::RunFacts&);
 
 }  // namespace octet::train

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/data/data_config.hpp"
+#include "octet/health/alerts_config.hpp"
 #include "octet/optim/adamw.hpp"
 #include "octet/optim/loss_scale.hpp"
 #include "octet/parallel/ranks_config.hpp"
@@ -61,6 +62,7 @@ struct RunConfig {
   parallel::CommConfig comm;
   CheckpointConfig checkpoint;
   TelemetryConfig telemetry;
+  health::AlertsConfig alerts;
 
   void fields(config::FieldVisitor&);
 

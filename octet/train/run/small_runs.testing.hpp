@@ -62,7 +62,8 @@ struct Runs {
 };
 
 inline bool is_time(std::string_view name) {
-  return name == "run.train_seconds" || name == "run.elapsed" || name.starts_with("run.rates.") || name == "metrics.bytes";
+  return name == "run.train_seconds" || name == "run.elapsed" || name.starts_with("run.rates.") || name.starts_with("alerts.machine.") ||
+         name == "metrics.bytes";
 }
 
 /// Every bit of two checkpoints but what tells the time.

@@ -35,6 +35,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       average_loss_(NAN) {
   ranks_wanted_ = config_.ranks.data;
   ranks_.complete(config_.ranks);
+  if (ranks_.leads() && config.alerts.enabled) health::require_program(config.alerts.command);
   steps_ = config_.steps();
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
@@ -67,7 +68,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                                                .seed = std::uint64_t(config.seed),
                                                .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
   recorder_ = std::make_unique<Recorder>(ranks_.leads() ? run_.folder : "", engine_->precision.slots().slots(),
-                                         ranks_.leads() ? options.console : Console::Kind::quiet);
+                                         ranks_.leads() ? options.console : Console::Kind::quiet, watch_of(config_, run_.facts));
   checkpoints_ = std::make_unique<RunCheckpoints>(run_.folder, config_.checkpoint, engine_->stream, *recorder_,
                                                   RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
                                                                            .config = config::to_toml(config_),
@@ -368,6 +369,7 @@ void Trainer::one_step() {
   own.waited = engine_->stream.apart_from_host() ? NAN : ranks_.all().seconds() - exchanging;
   ranks_.agree(engine_->stream, own);
   if (measured(step)) recorder_->ranks(step, ranks_.agreed(), ran.sent_bytes);
+  if (measured(step)) recorder_->machine(step, engine_->stream.device(), double(loader_->position()) / double(loader_->epoch_samples()));
   e.seconds = ranks_.agreed().seconds;
   e.time = recorder_->seconds();
   e.tokens = step * config_.tokens_per_step();

@@ -1,0 +1,108 @@
+#include "octet/health/loss.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "octet/base/text.hpp"
+
+namespace octet::health {
+namespace {
+
+constexpr std::size_t fewest = 24, blocks = 20;
+constexpr double least_share = 0.005;  // of the loss: its deviation counts as at least this
+constexpr double kept_norm = 0.98, kept_rate = 0.5;
+
+struct Half {
+  double mean = 0, variance = 0;
+};
+Half half(const std::vector<double>& all, bool later) {
+  const auto begin = all.begin() + std::ptrdiff_t(later ? all.size() / 2 : 0), end = begin + std::ptrdiff_t(all.size() / 2);
+  const double n = double(end - begin);
+  Half h{.mean = std::accumulate(begin, end, 0.0) / n};
+  for (auto x = begin; x != end; ++x) h.variance += (*x - h.mean) * (*x - h.mean) / (n - 1);
+  return h;
+}
+
+}  // namespace
+
+LossRules::LossRules(const AlertsConfig& config, const Subject& subject)
+    : spike_("loss_spike", config),
+      plateau_("loss_plateau", config),
+      divergence_("divergence", config),
+      losses_(spike_.window()),
+      recent_(divergence_.window()),
+      best_(INFINITY),
+      // A fifth of a long run: its loss falls more slowly later on.
+      block_steps_(std::max(std::int64_t(plateau_.window()), subject.steps / 5) / std::int64_t(blocks)),
+      block_losses_(blocks),
+      block_norms_(blocks),
+      block_rates_(blocks) {}
+
+void LossRules::take(const telemetry::StepEvent& e, Alerts& out) {
+  if (e.skipped || !std::isfinite(e.loss) || !std::isfinite(e.grad_norm)) return;
+  spike(e, out);
+  divergence(e.loss, out);
+  plateau(e, out);
+}
+
+void LossRules::spike(const telemetry::StepEvent& e, Alerts& out) {
+  if (losses_.size() >= fewest) {
+    const double middle = losses_.median(), z = (e.loss - middle) / std::max(losses_.deviation(), least_share * std::fabs(middle));
+    if (spike_.fires(z >= spike_.threshold()))
+      out.add(spike_, "", z,
+              format("loss {} is {} robust deviations above {}, the median of the last {} steps", digits(e.loss), digits(z), digits(middle),
+                     losses_.size()));
+  }
+  losses_.add(e.loss);
+}
+
+void LossRules::divergence(double loss, Alerts& out) {
+  recent_.add(loss);
+  if (!recent_.full()) return;
+  const double lowest = *std::ranges::min_element(recent_.values()), factor = lowest / best_;
+  if (divergence_.fires(factor >= divergence_.threshold()))
+    out.add(divergence_, "", factor,
+            format("for {} steps the loss was at least {}, {} times the best median of so many steps, {}", recent_.size(), digits(lowest),
+                   digits(factor), digits(best_)));
+  best_ = std::min(best_, recent_.median());
+}
+
+void LossRules::plateau(const telemetry::StepEvent& e, Alerts& out) {
+  const double values[] = {e.loss, e.grad_norm, e.learning_rate};
+  for (int i = 0; i < 3; ++i) sums_[i] += values[i];
+  if (++summed_ < block_steps_) return;
+  Window* const windows[] = {&block_losses_, &block_norms_, &block_rates_};
+  for (int i = 0; i < 3; ++i) windows[i]->add(std::exchange(sums_[i], 0) / double(summed_));
+  summed_ = 0;
+  if (!block_losses_.full()) return;
+  double fall = 0;
+  const bool holds = at_rest(fall);
+  // The alarm rests in steps, and sees one block.
+  bool fires = false;
+  for (std::int64_t i = 0; i < block_steps_; ++i) fires |= plateau_.fires(holds);
+  if (fires)
+    out.add(plateau_, "", fall,
+            format("the mean loss fell by {}% between the halves of the last {} steps, and the gradient norm did not fall",
+                   fixed(100 * fall, 2), std::int64_t(blocks) * block_steps_));
+}
+
+// The fall is below the threshold by two of its standard errors; norm and learning rate are as before.
+bool LossRules::at_rest(double& fall) const {
+  const Half before = half(block_losses_.values(), false), after = half(block_losses_.values(), true);
+  fall = (before.mean - after.mean) / before.mean;
+  const double error = std::sqrt((before.variance + after.variance) / (double(blocks) / 2)) / before.mean;
+  const double rates[] = {half(block_rates_.values(), false).mean, half(block_rates_.values(), true).mean};
+  const double norms[] = {half(block_norms_.values(), false).mean, half(block_norms_.values(), true).mean};
+  return fall + 2 * error < plateau_.threshold() && norms[1] >= kept_norm * norms[0] &&
+         std::min(rates[0], rates[1]) >= kept_rate * std::max(rates[0], rates[1]);
+}
+
+void LossRules::visit_state(StateVisitor& v) {
+  v.section("spike", spike_), v.section("plateau", plateau_), v.section("divergence", divergence_);
+  v.section("losses", losses_), v.section("recent", recent_), v.state("best", best_);
+  v.section("block_losses", block_losses_), v.section("block_norms", block_norms_), v.section("block_rates", block_rates_);
+  v.state("sum_loss", sums_[0]), v.state("sum_norm", sums_[1]), v.state("sum_rate", sums_[2]), v.state("summed", summed_);
+}
+
+}  // namespace octet::health

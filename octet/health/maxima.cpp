@@ -1,0 +1,53 @@
+#include "octet/health/maxima.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "octet/base/text.hpp"
+
+namespace octet::health {
+namespace {
+
+constexpr double least_rate = 0.1;           // of the highest learning rate so far
+constexpr double steps_of_activations = 16;  // times as many as of gradients: one token can hold their maximum
+
+double factor_of(const std::string& operand) { return operand == "dy" ? 1 : operand == "w" ? INFINITY : steps_of_activations; }
+
+}  // namespace
+
+MaximaRules::MaximaRules(const AlertsConfig& config, const Subject& subject)
+    : quantizers_(subject.quantizers),
+      stuck_("amax_stuck", config, quantizers_.size()),
+      last_(quantizers_.size(), -1),
+      equal_(quantizers_.size(), 0) {}
+
+void MaximaRules::take(const telemetry::ScalesEvent& e, Alerts& out) {
+  const std::size_t n = quantizers_.size();
+  if (e.amax.size() != n || moved_ == 0) return;
+  std::vector<double> excess(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    equal_[i] = e.amax[i] == last_[i] ? equal_[i] + 1 : 0;
+    last_[i] = e.amax[i];
+    excess[i] = equal_[i] / (factor_of(quantizers_[i].operand) * stuck_.threshold());
+  }
+  const auto worst = stuck_.fires(excess);
+  if (!worst) return;
+  const std::string path = path_of(quantizers_[*worst]);
+  out.add(stuck_, path, equal_[*worst],
+          format("the maximum of {} has been {} for {} steps, though the weights change{}", path, digits(last_[*worst]),
+                 std::int64_t(equal_[*worst]), and_more(stuck_.holding() - 1)));
+}
+
+void MaximaRules::take(const telemetry::StepEvent& e, Alerts&) {
+  highest_rate_ = std::fmax(highest_rate_, e.learning_rate);
+  moved_ = !e.skipped && e.learning_rate >= least_rate * highest_rate_;
+}
+
+void MaximaRules::visit_state(StateVisitor& v) {
+  v.section("stuck", stuck_), v.state("last", last_), v.state("equal", equal_);
+  v.state("highest_rate", highest_rate_), v.state("moved", moved_);
+  if (!v.restoring() || last_.size() == quantizers_.size()) return;
+  last_.assign(quantizers_.size(), -1), equal_.assign(quantizers_.size(), 0);
+}
+
+}  // namespace octet::health

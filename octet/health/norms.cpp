@@ -1,0 +1,77 @@
+#include "octet/health/norms.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "octet/base/text.hpp"
+
+namespace octet::health {
+namespace {
+
+constexpr std::size_t fewest = 24, block_steps = 32;
+constexpr double rising = 1.05;  // from block to block
+
+}  // namespace
+
+NormRules::NormRules(const AlertsConfig& config)
+    : spike_("grad_norm_spike", config),
+      growth_("grad_norm_growth", config),
+      parameters_("param_norm_growth", config),
+      norms_(spike_.window()),
+      block_(block_steps),
+      blocks_(growth_.window() / block_steps),
+      parameter_norms_(parameters_.window()) {}
+
+void NormRules::take(const telemetry::StepEvent& e, Alerts& out) {
+  if (!e.skipped && std::isfinite(e.grad_norm)) spike(e.grad_norm, out), growth(e.grad_norm, out);
+  if (std::isfinite(e.param_norm) && e.param_norm > 0) parameters(e.param_norm, out);
+}
+
+void NormRules::spike(double norm, Alerts& out) {
+  if (norms_.size() >= fewest) {
+    const double middle = norms_.median(), factor = norm / middle;
+    if (spike_.fires(factor >= spike_.threshold()))
+      out.add(spike_, "", factor,
+              format("gradient norm {} is {} times the median of the last {} steps, {}", digits(norm), digits(factor), norms_.size(),
+                     digits(middle)));
+  }
+  norms_.add(norm);
+}
+
+// By medians of blocks, so that a spike is no growth.
+void NormRules::growth(double norm, Alerts& out) {
+  if (block_.full()) block_ = Window(block_steps);
+  block_.add(norm);
+  if (!block_.full()) return;
+  blocks_.add(block_.median());
+  const std::vector<double>& all = blocks_.values();
+  const std::size_t n = all.size();
+  const double lowest = *std::ranges::min_element(all), factor = all[n - 1] / lowest;
+  const bool holds = n >= 3 && all[n - 1] > rising * all[n - 2] && all[n - 2] > rising * all[n - 3] && factor >= growth_.threshold();
+  bool fires = false;
+  for (std::size_t i = 0; i < block_steps; ++i) fires |= growth_.fires(holds);  // it rests in steps
+  if (fires)
+    out.add(growth_, "", factor,
+            format("the gradient norm grew to {}, {} times the lowest of the last {} blocks of {} steps", digits(all[n - 1]),
+                   digits(factor), n, block_steps));
+}
+
+// The norm is measured every few steps and repeated between.
+void NormRules::parameters(double norm, Alerts& out) {
+  if (parameter_norms_.size() >= fewest) {
+    const double before = parameter_norms_.values().front(), factor = norm / before;
+    if (parameters_.fires(factor >= parameters_.threshold()))
+      out.add(parameters_, "", factor,
+              format("the parameter norm grew from {} to {}, by a factor of {}, in {} steps", digits(before), digits(norm), digits(factor),
+                     parameter_norms_.size()));
+  }
+  parameter_norms_.add(norm);
+}
+
+void NormRules::visit_state(StateVisitor& v) {
+  v.section("spike", spike_), v.section("growth", growth_), v.section("parameters", parameters_);
+  v.section("norms", norms_), v.section("block", block_), v.section("blocks", blocks_);
+  v.section("parameter_norms", parameter_norms_);
+}
+
+}  // namespace octet::health

@@ -1,0 +1,84 @@
+#include "octet/health/rule.hpp"
+
+#include <algorithm>
+
+#include "octet/base/check.hpp"
+
+namespace octet::health {
+namespace {
+
+constexpr auto info = telemetry::Severity::info, warning = telemetry::Severity::warning, critical = telemetry::Severity::critical;
+
+constexpr Rule all[] = {
+    {"loss_spike", 6, "robust standard deviations (1.4826 x median deviation) of a loss above the median of its window", warning, 64, 32,
+     "steps", "A bad batch, a learning rate that is too high, or a value that left the range of its format.",
+     "Look at the batch and at scale alerts of the same step; if it returns, lower optim.learning_rate or optim.max_grad_norm."},
+    {"loss_plateau", 0.003, "fall of the mean loss between the halves of its window, as a fraction", warning, 1000, 1000, "steps",
+     "The loss does not fall, while gradients are as large as before and the learning rate has not decayed: updates are noise.",
+     "Change optim.learning_rate; look for layers with a low SQNR, or compare some steps with recipe.name = \"bf16\"."},
+    {"divergence", 1.3, "loss above the run's best one, as a factor, in every step of its window", critical, 16, 64, "steps",
+     "Training was lost and does not recover by itself.",
+     "Stop, resume from a checkpoint before the first alert with a lower optim.learning_rate, or with offending layers in BF16."},
+    {"nonfinite", 1, "skipped steps in a row, without those that lower the loss scale", critical, 1, 32, "steps",
+     "An overflow, a damaged weight or damaged data. The path is the tensor where the value began.",
+     "Look at the named tensor; lower optim.learning_rate, or keep its layer in BF16 by recipe.keep_bf16."},
+    {"grad_norm_spike", 30, "gradient norm above the median of its window, as a factor", warning, 64, 32, "steps",
+     "A bad batch, or an outlier in activations or gradients.",
+     "Look at the batch; lower optim.max_grad_norm if spikes return, and optim.learning_rate if the loss follows."},
+    {"grad_norm_growth", 4, "gradient norm above the lowest block of 32 steps in its window, as a factor, while it rises", warning, 256,
+     256, "steps", "Slow loss of stability, often hundreds of steps before the loss rises.",
+     "Lower optim.learning_rate, or raise optim.weight_decay."},
+    {"param_norm_growth", 1.5, "parameter norm above that of the begin of its window, as a factor", warning, 100, 100, "steps",
+     "The learning rate is too high for this model, or weight decay does not act.", "Lower optim.learning_rate."},
+    {"scale_drop", 16, "fall of the scale that a tensor's maximum allows within its window, as a factor, squared for gradients (dy)",
+     warning, 10, 32, "steps", "An outlier entered the tensor. Its other values lose their bits, and NaN may follow.",
+     "Look at the named tensor; use a recipe with blocks for its layer (recipe.rules), or keep it in BF16."},
+    {"scale_rise", 16,
+     "rise of the scale that a tensor's maximum allows within its window, for 3 steps, as a factor, squared for gradients (dy)", warning,
+     10, 32, "steps", "Values of the layer shrink, or it died; gradients underflow next.",
+     "Look at the gradient of the named layer; lower optim.learning_rate, or keep it in BF16."},
+    {"saturated", 0.001, "share of a tensor's values that were clipped, in both measurements of its window", warning, 2, 10, "measurements",
+     "The scale is too large for the values: a history that lags, or a frozen scale.",
+     "Raise recipe.margin, shorten recipe.history, or use a recipe that scales by current values."},
+    {"flushed", 0.1, "share of a tensor's non-zero values that became 0, in both measurements of its window", warning, 2, 10,
+     "measurements", "The format's range is too narrow for the tensor, often because of one outlier.",
+     "Use E5M2 or blocks for this operand (recipe.rules), or a loss scale for gradients."},
+    {"sqnr", 10, "decibels of a tensor's SQNR below that of rounding alone (32.2 dB E4M3, 26.2 dB E5M2), in both measurements", warning, 2,
+     10, "measurements", "Quantization loses more of the tensor than rounding: clipped, flushed, or a scale that does not fit.",
+     "Use blocks for this operand (recipe.rules), or keep its layer in BF16."},
+    {"amax_stuck", 25, "steps in which a gradient's maximum has the same bits (16 times as many for activations) while weights move",
+     warning, 25, 100, "steps", "The tensor, its measurement or its history is not updated any more.",
+     "Look at the layer's gradient: if it is 0, the layer died. Otherwise report a defect, with the run's folder."},
+    {"loss_scale_falls", 4, "times that the loss scale fell in its window", warning, 50, 50, "steps",
+     "Gradients overflow at any scale: the model diverges, or a layer does not fit the format.",
+     "Lower optim.learning_rate, or use recipe.name = \"bf16\"."},
+    {"mu_falls", 4, "measurements of its window in which a tensor's mu had fallen (comm.gradients = \"e4m3_shared\")", warning, 10, 10,
+     "measurements", "Sums of this gradient overflow again and again: it grows, or its values agree on all ranks.",
+     "Look at the gradient norm; lower optim.learning_rate, or send gradients by another comm.gradients."},
+    {"throughput", 0.8, "tokens per second below the run's own median, as a fraction, for 20 steps and a minute", warning, 20, 60, "steps",
+     "Another process, a hot or throttled device, a slow disk.", "Look at data_wait, other processes and clocks of the device."},
+    {"slow_rank", 1.5, "time of a rank outside of collectives above the median of the ranks, as a factor", warning, 6, 10, "measurements",
+     "All ranks wait for this one.", "Look at the machine and the device of the named rank; replace it if it stays slow."},
+    {"memory", 0.95, "share of the device's memory that the run holds, of that and of the free memory", warning, 1, 10, "measurements",
+     "The next larger step, or another process, ends the run.", "Lower train.batch, add model.recompute, or stop other processes."},
+    {"disk", 1.1, "checkpoints for which there must be space, now and, as the free space falls, at the end of the run", warning, 32, 10,
+     "measurements", "The run will fill its disk, and checkpoints will fail.",
+     "Free space, lower checkpoint.keep, or choose another output folder."},
+    {"checkpoint_age", 3, "age of the newest checkpoint in intervals of the configuration", warning, 1, 10, "measurements",
+     "Saving fails or is slow: a crash now loses much work.", "Look for incidents of kind checkpoint, and at the speed of the disk."},
+    {"data_repeated", 1, "passes over the data", info, 1, 10, "measurements",
+     "The run reads text that it has seen: the training loss falls faster than that of held-out text.",
+     "Use more text, or watch the held-out loss."},
+};
+
+}  // namespace
+
+std::span<const Rule> rules() { return all; }
+
+const Rule& rule(std::string_view name) {
+  const auto found = std::ranges::find_if(all, [&](const Rule& r) { return name == r.name; });
+  check(found != std::end(all), "health: there is no rule '{}'", name);
+  return *found;
+}
+
+}  // namespace octet::health

@@ -1,0 +1,80 @@
+#include "octet/health/scales.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "octet/base/text.hpp"
+
+namespace octet::health {
+namespace {
+
+constexpr std::size_t reference = 5;   // events before the window, whose median is compared with
+constexpr std::int64_t settling = 40;  // first steps of a run, in which gradients find their range
+constexpr double small_for = 3;        // one batch may have small gradients
+
+double median_of_five(double a, double b, double c, double d, double e) {
+  const double low = std::max(std::min(a, b), std::min(c, d)), high = std::min(std::max(a, b), std::max(c, d));
+  return std::max(std::min(low, high), std::min(std::max(low, high), e));
+}
+
+}  // namespace
+
+ScaleRules::ScaleRules(const AlertsConfig& config, const Subject& subject)
+    : quantizers_(subject.quantizers),
+      drop_("scale_drop", config, quantizers_.size()),
+      rise_("scale_rise", config, quantizers_.size()),
+      length_(drop_.window() + reference),
+      ring_(length_ * quantizers_.size(), 0),
+      small_(quantizers_.size(), 0) {}
+
+// For each tensor the median of the oldest events in the ring.
+std::vector<double> ScaleRules::earlier() const {
+  const std::size_t n = quantizers_.size();
+  const double* row[reference];
+  for (std::size_t i = 0; i < reference; ++i) row[i] = ring_.data() + (std::size_t(seen_) + i) % length_ * n;
+  std::vector<double> medians(n);
+  for (std::size_t t = 0; t < n; ++t) medians[t] = median_of_five(row[0][t], row[1][t], row[2][t], row[3][t], row[4][t]);
+  return medians;
+}
+
+void ScaleRules::take(const telemetry::ScalesEvent& e, Alerts& out) {
+  const std::size_t n = quantizers_.size();
+  if (e.amax.size() != n || n == 0) return;
+  if (seen_ >= settling) {
+    std::vector<double> drop(n, 0), rise(n, 0);
+    const std::vector<double> all_before = earlier();
+    const double drops = drop_.threshold(), rises = rise_.threshold();
+    for (std::size_t i = 0; i < n; ++i) {
+      const double before = all_before[i], now = e.amax[i];
+      const bool known = before > 0 && std::isfinite(before) && std::isfinite(now), gradient = quantizers_[i].operand == "dy";
+      const double fallen = known ? before / now / (gradient ? rises * rises : rises) : 0;
+      if (known) drop[i] = now / before / (gradient ? drops * drops : drops);
+      small_[i] = fallen >= 1 ? small_[i] + 1 : 0;
+      if (small_[i] >= small_for) rise[i] = fallen;
+    }
+    report(drop_, drop, all_before, e, "an outlier takes the bits of its other values", out);
+    report(rise_, rise, all_before, e, "its values shrink or its layer died", out);
+  }
+  std::copy(e.amax.begin(), e.amax.end(), ring_.begin() + std::ptrdiff_t(std::size_t(seen_) % length_ * n));
+  ++seen_;
+}
+
+void ScaleRules::report(Alarm& alarm, std::span<const double> excess, std::span<const double> all_before, const telemetry::ScalesEvent& e,
+                        const char* effect, Alerts& out) {
+  const auto worst = alarm.fires(excess);
+  if (!worst) return;
+  const std::string path = path_of(quantizers_[*worst]);
+  const double before = all_before[*worst], now = e.amax[*worst];
+  out.add(alarm, path, std::max(before / now, now / before),
+          format("the maximum of {} was {} and is {}: {}; its scale is {}{}", path, digits(before), digits(now), effect,
+                 digits(e.scale_min.at(*worst)), and_more(alarm.holding() - 1)));
+}
+
+void ScaleRules::visit_state(StateVisitor& v) {
+  v.section("drop", drop_), v.section("rise", rise_);
+  v.state("ring", ring_), v.state("small", small_), v.state("seen", seen_);
+  if (!v.restoring() || ring_.size() == length_ * quantizers_.size()) return;
+  ring_.assign(length_ * quantizers_.size(), 0), small_.assign(quantizers_.size(), 0), seen_ = 0;
+}
+
+}  // namespace octet::health

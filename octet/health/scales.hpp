@@ -1,0 +1,29 @@
+#pragma once
+
+#include "octet/health/family.hpp"
+
+namespace octet::health {
+
+/// scale_drop and scale_rise, by the scale that each tensor's maximum allows, which is inversely proportional to it. Scales themselves lag
+/// behind a history, and a block of zeros may have any scale.
+class ScaleRules final : public Family {
+ public:
+  ScaleRules(const AlertsConfig&, const Subject&);
+  using Family::take;
+  void take(const telemetry::ScalesEvent&, Alerts&) override;
+  void visit_state(StateVisitor&) override;
+
+ private:
+  std::vector<double> earlier() const;
+  void report(Alarm&, std::span<const double> excess, std::span<const double> before, const telemetry::ScalesEvent&, const char* effect,
+              Alerts&);
+
+  const std::vector<telemetry::QuantizerFacts> quantizers_;
+  Alarm drop_, rise_;
+  std::size_t length_;         // events in the ring
+  std::vector<double> ring_;   // maxima [length, tensors], of which the row of event i is i mod length
+  std::vector<double> small_;  // events in a row in which the tensor's maximum was small
+  std::int64_t seen_ = 0;
+};
+
+}  // namespace octet::health
