@@ -33,7 +33,7 @@ void write_alerts(Markup& m, const Study& study) {
   m.element("h2", "Alerts");
   if (all == 0) return m.element("p", "None: no rule of docs/health.md fired.", {{"class", "soft"}});
   {
-    const auto table = m.in("table", {{"class", "plan"}});
+    const auto table = m.in("table", {{"class", "alerts"}});
     {
       const auto head = m.in("thead");
       const auto row = m.in("tr");

@@ -111,6 +111,9 @@ summary .name,.incidents .name{font-weight:600}
 .pairs th{width:34%;font-weight:400;color:var(--soft)}
 .pairs th,.pairs td{padding:3px 10px 3px 0}
 .plan{margin-bottom:14px}
+.alerts th,.alerts td{padding:3px 10px 3px 0}
+.alerts td:nth-child(-n+5){overflow-wrap:normal}
+.alerts .badge{margin:0}
 .plan th,.plan td{padding:3px 10px 3px 0}
 .incidents{list-style:none;margin:0;padding:0;font-size:13.5px}
 .incidents li{display:flex;flex-wrap:wrap;gap:2px 12px;padding:7px 0;border-bottom:1px solid var(--line);align-items:baseline}
@@ -125,16 +128,20 @@ summary .name,.incidents .name{font-weight:600}
 main{padding:20px 14px 48px}
 .facts>div{display:grid;grid-template-columns:96px 1fr}
 .facts dt{line-height:20px}
-.summary thead,.plan thead{display:none}
+.summary thead,.plan thead,.alerts thead{display:none}
 .summary tbody tr{display:grid;grid-template-columns:repeat(3,1fr);grid-auto-flow:dense;gap:6px 12px;padding:10px 0;
 border-bottom:1px solid var(--line)}
 .summary tbody th{grid-column:1/-1;border:0;padding:0;font-size:15px}
-.summary td,.plan td{display:block;border:0;padding:0}
+.summary td,.plan td,.alerts td{display:block;border:0;padding:0}
 .summary .number{text-align:left}
 .summary td.gap{grid-column:span 2}
 .summary td::before{content:attr(data-label);display:block;color:var(--soft);font-size:11.5px;line-height:1.3}
 .plan tr{display:grid;grid-template-columns:1fr auto auto;gap:0 12px;padding:7px 0;border-bottom:1px solid var(--line)}
 .plan td:last-child{grid-column:1/-1;color:var(--soft)}
+.alerts tr{display:flex;flex-wrap:wrap;gap:0 12px;padding:7px 0;border-bottom:1px solid var(--line);align-items:baseline}
+.alerts td:nth-child(n){overflow-wrap:anywhere}
+.alerts td:nth-child(n+6){flex:0 0 100%}
+.alerts td:last-child{color:var(--soft)}
 }
 @media print{
 @page{margin:13mm}
