@@ -2,6 +2,7 @@
 
 #include "octet/base/text.hpp"
 #include "octet/json/fields.hpp"
+#include "octet/telemetry/list_events.hpp"
 
 namespace octet::telemetry {
 namespace {
@@ -247,6 +248,7 @@ Event parse_event(std::string_view line, const std::string& where) {
 }
 
 std::optional<Event> parse_known_event(std::string_view line, const std::string& where) {
+  if (std::optional<Event> event = scan_list_event(line)) return event;
   const json::Value object = json::parse({.text = line, .file = where, .place = json::Place::column});
   return event_of(json::Fields(object, where));
 }

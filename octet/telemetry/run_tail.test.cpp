@@ -81,7 +81,9 @@ TEST_F(RunTails, BeginAgainWithAnotherFileOfTheName) {
 }
 
 TEST_F(RunTails, CountLinesThatAreTooLongAndReadTheNext) {
-  append(std::string(2 << 20, 'x') + "\nshort\n");
+  const std::string overlong(2 << 20, 'x');
+  append(overlong);
+  append("\nshort\n");
   std::int64_t skipped = 0;
   Lines all;
   for (int i = 0; i < 4; ++i) {  // a call reads more than a block at least
@@ -89,7 +91,8 @@ TEST_F(RunTails, CountLinesThatAreTooLongAndReadTheNext) {
     all.insert(all.end(), lines.begin(), lines.end());
   }
   EXPECT_EQ(skipped, 1);
-  EXPECT_EQ(all, Lines{"short"});
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0], "short");
   EXPECT_EQ(tail.offset(), tail.size());
 }
 

@@ -67,7 +67,7 @@ const std::vector<Gauge>& gauges() {
        of_step([](const StepEvent& e) { return double(e.memory_bytes); })},
       {"octet_saturated_max", "Largest fraction of clipped values of a tensor.", of_health(&HealthEvent::saturated, false)},
       {"octet_flushed_max", "Largest fraction of values of a tensor that became 0.", of_health(&HealthEvent::flushed, false)},
-      {"octet_headroom_bits_min", "Smallest headroom of a tensor in bits.", of_health(&HealthEvent::headroom_bits, true)},
+      {"octet_headroom_min", "Smallest headroom of a tensor in bits.", of_health(&HealthEvent::headroom_bits, true)},
       {"octet_sqnr_db_min", "Smallest signal to quantization noise ratio of a tensor in dB.", of_health(&HealthEvent::sqnr_db, true)},
       {"octet_idle_seconds", "Seconds since the last event was written.", [](const WatchedRun& run) { return run.idle_seconds(); }},
   };

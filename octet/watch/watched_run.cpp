@@ -17,7 +17,7 @@ using namespace telemetry;
 
 constexpr std::size_t glance_bytes = std::size_t(256) << 10;
 constexpr std::int64_t large_file = std::int64_t(48) << 20;  // beyond it samples are shown until all events are read
-constexpr std::size_t sample_places = 1000, sample_bytes = std::size_t(20) << 10;
+constexpr std::size_t sample_places = 600, sample_bytes = std::size_t(20) << 10;
 constexpr std::size_t longest_news = std::size_t(16) << 10;
 
 // None for an event of a later version, and for a line that is not an event, which `problem` then names.
@@ -110,7 +110,10 @@ bool WatchedRun::read(std::int64_t most_bytes) {
   if (!has_facts_) refresh();
   if (!has_facts_) return false;
   try {
-    if (!loaded()) begin();
+    if (!loaded()) {
+      begin();
+      if (preview_) return true;
+    }
     const RunTail::Progress progress =
         tail_.poll([&](std::string_view line, std::int64_t offset) { take(*exact_, line, offset); }, most_bytes);
     if (progress.skipped > 0)
