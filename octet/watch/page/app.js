@@ -30,7 +30,7 @@ class App {
 
   // The address has the run and the view, so that a page can be reloaded and linked to.
   fromHash() {
-    const words = new URLSearchParams(location.hash.slice(1)), run = Number(words.get("run") ?? 0);
+    const words = new URLSearchParams(location.hash.slice(1)), run = Number(words.get("run") ?? NaN);
     if (words.get("view") in this.views) this.show(words.get("view"), false);
     if (run !== this.run && this.runs.some((r) => r.run === run)) this.choose(run, false);
   }

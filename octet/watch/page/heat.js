@@ -6,7 +6,7 @@ import { Plot } from "./plot.js";
 // bad: the end of the range that shows a problem, which a cell shows where a bucket has several values. least: of the scale of colours, so
 // that rounding errors do not look like differences.
 const measures = {
-  headroom: { name: "Headroom", unit: "bits; below 0 values were clipped", bad: "low", least: 1, show: (v, digits) => short(Math.round(v * 1000) / 1000, digits) },
+  headroom: { name: "Headroom", unit: "bits; below 0 values were clipped", bad: "low", least: 1, show: short, map: (v) => Math.round(v * 1000) / 1000 },
   saturated: { name: "Saturated", unit: "fraction of values", bad: "high", log: 1e-7, least: 4, show: percent },
   flushed: { name: "Flushed to zero", unit: "fraction of values", bad: "high", log: 1e-7, least: 4, show: percent },
   sqnr: { name: "SQNR", unit: "dB", bad: "low", least: 3, show: short },
@@ -32,7 +32,8 @@ export class Heat {
     this.keyBar = el("canvas", { width: 160, height: 10 });
     this.low = el("span"), this.high = el("span");
     this.readout = el("div", { class: "readout", "aria-live": "polite" });
-    this.frame = el("div", { class: "heat" }, this.canvas);
+    this.cursor = el("div", { class: "cursor", hidden: true });
+    this.frame = el("div", { class: "heat" }, this.canvas, this.cursor);
     this.detail = el("section");
     this.node = el("div", {}, el("div", { class: "tools" },
       choice("Measure", Object.entries(measures).map(([k, m]) => [k, m.name]), (v) => (this.measure = v, this.load())),
@@ -56,7 +57,8 @@ export class Heat {
 
   // The value that a cell shows, as a position on the scale of colours.
   value(tensor, column) {
-    return this.data[measures[this.measure].bad][tensor][column];
+    const m = measures[this.measure], v = this.data[m.bad][tensor][column];
+    return v === null || !m.map ? v : m.map(v);
   }
   position(v) {
     const m = measures[this.measure];
@@ -137,8 +139,12 @@ export class Heat {
   }
   show(cell) {
     this.cell = cell;
+    this.cursor.hidden = !cell;
     if (!cell) return;
-    const t = this.rows[cell.r], q = this.app.summary.tensors[t], m = measures[this.measure], low = this.data.low[t][cell.c], high = this.data.high[t][cell.c];
+    const t = this.rows[cell.r], q = this.app.summary.tensors[t], m = measures[this.measure], map = m.map ?? ((v) => v);
+    const low = map(this.data.low[t][cell.c]), high = map(this.data.high[t][cell.c]);
+    Object.assign(this.cursor.style, { left: this.labels + cell.c * this.cellWidth - 1 + "px", top: cell.r * this.height - 1 + "px",
+      width: Math.max(this.cellWidth, 4) + 1 + "px", height: this.height + 1 + "px" });
     const steps = this.data.first[cell.c] === this.data.last[cell.c] ? "step " + this.data.first[cell.c] : `steps ${this.data.first[cell.c]} to ${this.data.last[cell.c]}`;
     this.readout.textContent = `${q.path} ${q.operand} (${q.format}, ${q.block}), ${steps}: ${m.name.toLowerCase()} ` +
       (low === high ? m.show(low) : m.show(low) + " to " + m.show(high));
@@ -153,7 +159,7 @@ export class Heat {
     for (const [name, m] of Object.entries(measures)) {
       const plot = new Plot({ title: m.name, unit: m.log && m.unit === "log2" ? "logarithmic" : m.unit, logarithmic: m.unit === "log2" });
       grid.append(plot.node);
-      plot.update([{ label: name, color: 0, curve: t.curves[name] }]);
+      plot.update([{ label: name, color: 0, curve: t.curves[name], map: m.map }]);
     }
     this.detail.scrollIntoView({ behavior: "smooth" });
   }

@@ -34,11 +34,11 @@ export class Incidents {
   }
 
   show(i) {
-    const grid = el("div", { class: "grid" });
+    const grid = el("div", { class: "grid" }), plots = [];
     for (const [name, title, logarithmic] of [["loss", "Loss", false], ["loss_z", "Loss z-score", false], ["grad_norm", "Gradient norm", true], ["lr", "Learning rate", false]]) {
       const plot = new Plot({ title, unit: logarithmic ? "logarithmic" : "", logarithmic });
       grid.append(plot.node);
-      plot.update([{ label: name, color: 0, curve: curve(i.steps, name) }]);
+      plots.push(() => plot.update([{ label: name, color: 0, curve: curve(i.steps, name) }]));
     }
     const movers = i.movers.map((m, k) => row([number(String(k + 1)), m.path, m.operand, number(whole(m.step)),
       number(m.bits === null ? "not finite" : (m.bits > 0 ? "+" : "") + short(m.bits, 3)), number(m.deviations === null ? "–" : short(m.deviations, 3))]));
@@ -55,5 +55,6 @@ export class Incidents {
         el("section", {}, el("h3", {}, "Events of these steps"), table([{ name: "step", number: true }, "kind", "module", "text"], near))),
       el("h3", {}, "The 20 steps before and after"),
       table(["step", "loss", "z", "gradient norm", "learning rate"].map((name) => ({ name, number: true })).concat([""]), steps));
+    for (const draw of plots) draw();  // a plot takes the size that it has on the page
   }
 }
