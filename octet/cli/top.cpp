@@ -20,7 +20,7 @@ struct Options {
 
 watch::ScreenSize terminal_size() {
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {.columns = 100, .rows = 60};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return {.columns = 200, .rows = 60};
   return {.columns = size.ws_col, .rows = size.ws_row};
 }
 

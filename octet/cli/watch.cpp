@@ -22,7 +22,7 @@ ExitCode serve(const Options& o) {
         "this octet was built without dygraphs, so the page has no curves: install the Debian package libjs-dygraphs and build again");
   output::print("{}\n", server.address());
   output::finish();
-  log::info("{} runs; Ctrl-C ends this process, the runs continue", runs.size());
+  log::info("{} {}; Ctrl-C ends this process, the runs continue", runs.size(), runs.size() == 1 ? "run" : "runs");
   server.run();
   return ExitCode::done;
 }

@@ -69,11 +69,13 @@ void add_step(Lines& lines, const WatchedRun& run, const telemetry::StepEvent& e
   const double left = planned > 0 ? double(planned - e.step) * history.typical_step_seconds() : NAN;
   lines.add(format("step {}{}   {} tokens   time left {}", grouped(e.step), planned > 0 ? format(" of {}", grouped(planned)) : "",
                    grouped(e.tokens), run.condition() == Condition::running ? time_text(left) : "-"));
-  lines.add(format("loss {} (z {})   held-out {}   gradient norm {} (z {})   parameter norm {}", number(e.loss, 5), number(e.loss_z, 2),
-                   history.last_eval() ? number(history.last_eval()->loss, 5) : "-", number(e.grad_norm), number(e.grad_norm_z, 2),
-                   number(e.param_norm)));
-  lines.add(format("tokens/s {}   {}% of the machine's limit   memory {}   learning rate {}   skipped {}", number(e.tokens_per_second),
-                   number(100 * e.limit_share, 3), bytes_text(double(e.memory_bytes)), number(e.learning_rate, 3), history.skipped()));
+  lines.add(format("loss {} (z {})   held-out {}   skipped {}", number(e.loss, 5), number(e.loss_z, 2),
+                   history.last_eval() ? number(history.last_eval()->loss, 5) : "-", history.skipped()));
+  lines.add(format("gradient norm {} (z {})   parameter norm {}   learning rate {}", number(e.grad_norm), number(e.grad_norm_z, 2),
+                   number(e.param_norm), number(e.learning_rate, 3)));
+  const std::string rate = std::isfinite(e.tokens_per_second) ? grouped(std::llround(e.tokens_per_second)) : "-";
+  lines.add(format("tokens/s {}, {}% of the machine's limit   memory {}", rate, number(100 * e.limit_share, 3),
+                   bytes_text(double(e.memory_bytes))));
 }
 
 // The tensors of the last health event with the most saturated and flushed values, then the least SQNR.
@@ -98,7 +100,7 @@ void add_tensors(Lines& lines, const WatchedRun& run) {
   for (std::size_t i = 0; i < std::min(order.size(), most_tensors); ++i) {
     const std::size_t t = order[i];
     lines.add(cell(printable(quantizers[t].path + " " + quantizers[t].operand, width), width) + "  " +
-              cell(number(std::round(1000 * double(health->headroom_bits[t])) / 1000, 3), 10) +
+              cell(number(std::round(1000 * double(health->headroom_bits[t])) / 1000 + 0.0, 3), 10) +
               cell(number(double(health->saturated[t]), 3), 11) + cell(number(double(health->flushed[t]), 3), 11) +
               number(double(health->sqnr_db[t]), 3));
   }

@@ -35,16 +35,17 @@ export class Compare {
   }
 
   show(both, series) {
-    const names = both.runs.map((r) => r.run + " " + r.name), grid = el("div", { class: "grid" });
+    const names = both.runs.map((r) => r.run + " " + r.name), grid = el("div", { class: "grid" }), plots = [];
     this.result.replaceChildren(grid);
     for (const [name, title, unit, logarithmic] of [["loss", "Loss", "nats per token", false], ["eval_loss", "Held-out loss", "nats per token", false],
       ["grad_norm", "Gradient norm", "logarithmic", true], ["tokens_per_second", "Throughput", "tokens per second", false]]) {
       const plot = new Plot({ title, unit, logarithmic });
       grid.append(plot.node);
-      plot.update(series.map((s, i) => ({ label: names[i], color: i, curve: s.curves[name] })));
+      plots.push(() => plot.update(series.map((s, i) => ({ label: names[i], color: i, curve: s.curves[name] }))));
     }
     const gap = new Plot({ title: "Loss against run " + names[0], unit: "relative difference", show: percent });
     grid.append(gap.node);
+    for (const draw of plots) draw();  // a plot takes the size that it has on the page
     gap.update(both.runs.slice(1).map((r, i) => ({ label: names[i + 1], color: i + 1, curve: r.difference && line(r.difference) })));
     const rows = both.runs.map((r, i) => {
       const d = r.difference, width = d?.half_width;

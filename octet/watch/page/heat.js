@@ -15,7 +15,7 @@ const measures = {
   amax: { name: "Maximum", unit: "log2", bad: "high", log: 1e-38, least: 4, show: short },
 };
 const clipped = -0.001;  // bits: below it more than a rounding error was clipped
-const label_width = 190, axis_height = 18, dark_to_light = [[48, 18, 90], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+const scroll_bar = 20, least_width = 280, label_width = 190, axis_height = 18, dark_to_light = [[48, 18, 90], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 
 function color(t) {
   const at = Math.min(Math.max(t, 0), 1) * (dark_to_light.length - 1), i = Math.min(Math.floor(at), dark_to_light.length - 2), f = at - i;
@@ -75,7 +75,7 @@ export class Heat {
       this.canvas.width = this.canvas.height = 0;
       return;
     }
-    const width = Math.max(this.frame.clientWidth - 2, label_width + 160), height = this.rows.length <= 120 ? 14 : this.rows.length <= 400 ? 8 : 5;
+    const width = Math.max(this.frame.clientWidth - scroll_bar, least_width), height = this.rows.length <= 120 ? 14 : this.rows.length <= 400 ? 8 : 5;
     const labels = width < 560 ? 110 : label_width, cell = (width - labels) / columns;
     Object.assign(this, { height, labels, cellWidth: cell, columns });
     this.canvas.width = width * pixels, this.canvas.height = (this.rows.length * height + axis_height) * pixels;
@@ -91,8 +91,9 @@ export class Heat {
       for (let c = 0; c < columns; ++c) {
         const v = this.value(t, c);
         g.fillStyle = v === null ? style("--panel") : color((this.position(v) - low) / (high - low));
-        g.fillRect(labels + c * cell, r * height, Math.ceil(cell), height);
-        if (v !== null && this.measure === "headroom" && v < clipped) g.fillStyle = "#ff2d00", g.fillRect(labels + c * cell, r * height, Math.ceil(cell), 2);
+        const x = Math.round(labels + c * cell), wide = Math.round(labels + (c + 1) * cell) - x;
+        g.fillRect(x, r * height, wide, height);
+        if (v !== null && this.measure === "headroom" && v < clipped) g.fillStyle = "#ff2d00", g.fillRect(x, r * height, wide, 2);
       }
     });
     this.write(g, tensors, width);
@@ -156,11 +157,13 @@ export class Heat {
   async openTensor(tensor) {
     const t = await get(`/api/runs/${this.app.run}/tensor?tensor=${tensor}`), grid = el("div", { class: "grid" });
     this.detail.replaceChildren(el("h2", {}, `${t.path} ${t.operand}, ${t.format}, one scale per ${t.block}`), grid);
-    for (const [name, m] of Object.entries(measures)) {
+    // All plots are on the page before the first one is drawn, since a plot takes the size that it has there.
+    const plots = Object.entries(measures).map(([name, m]) => {
       const plot = new Plot({ title: m.name, unit: m.log && m.unit === "log2" ? "logarithmic" : m.unit, logarithmic: m.unit === "log2" });
       grid.append(plot.node);
-      plot.update([{ label: name, color: 0, curve: t.curves[name], map: m.map }]);
-    }
+      return () => plot.update([{ label: name, color: 0, curve: t.curves[name], map: m.map }]);
+    });
+    for (const draw of plots) draw();
     this.detail.scrollIntoView({ behavior: "smooth" });
   }
 
