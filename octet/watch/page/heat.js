@@ -47,12 +47,19 @@ export class Heat {
     const run = this.app.run, measure = this.measure;
     const data = await get(`/api/runs/${run}/heat?measure=${measure}&columns=200`);
     if (run !== this.app.run || measure !== this.measure) return;
-    this.data = data;
+    this.data = { ...data, run };
     this.draw();
   }
   update() {
-    if (!this.data || this.data.run !== this.app.run) this.load().then(() => this.data && (this.data.run = this.app.run)).catch((e) => this.app.fail(e));
-    else this.draw();
+    if (this.data?.run === this.app.run) return this.draw();
+    this.data = this.rows = null;
+    this.canvas.width = 0;
+    this.readout.textContent = "";
+    this.show(null);
+    this.detail.replaceChildren();
+    if (this.loading === this.app.run) return;
+    this.loading = this.app.run;
+    this.load().catch((e) => this.app.fail(e)).finally(() => (this.loading = null));
   }
 
   // The value that a cell shows, as a position on the scale of colours.
