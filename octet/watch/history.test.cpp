@@ -101,7 +101,7 @@ TEST_F(Watched, TellsNewEventsAndPassesOverUnknownAndDamagedLines) {
   Runs runs({folder});
   WatchedRun& run = runs.loaded(0);
   const std::uint64_t before = run.news().next();
-  append("{\"event\":\"alert\",\"step\":121,\"of\":\"a later version\"}");
+  append("{\"event\":\"repair\",\"step\":121,\"of\":\"a later version\"}");
   EXPECT_FALSE(runs.read(1 << 20));
   EXPECT_EQ(run.problem(), "");
   append("{\"event\":\"step\"");
@@ -111,6 +111,16 @@ TEST_F(Watched, TellsNewEventsAndPassesOverUnknownAndDamagedLines) {
   EXPECT_NE(run.news().at(before).text.find("\"loss\":1.25"), std::string::npos);
   EXPECT_EQ(run.history().last_step()->loss, 1.25);
   EXPECT_NE(run.problem().find("metrics.jsonl: byte "), std::string::npos) << run.problem();
+}
+
+TEST_F(Watched, ShowsAlertsAmongIncidents) {
+  append(event_line(
+      telemetry::AlertEvent{.step = 9, .rule = "loss_spike", .severity = telemetry::Severity::critical, .text = "seen", .remedy = "do"}));
+  Runs runs({folder});
+  const json::Value all = incidents_answer(runs.loaded(0), {});
+  const json::Value& last = all.find("incidents")->array()->front();
+  EXPECT_EQ(*last.find("kind")->text(), "critical loss_spike");
+  EXPECT_EQ(*last.find("text")->text(), "seen; do");
 }
 
 TEST_F(Watched, BeginsAgainAfterAResumeCutTheFile) {

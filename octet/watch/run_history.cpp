@@ -73,6 +73,12 @@ void RunHistory::add(const RanksEvent& e) {
   last_ranks_ = e;
 }
 
+void RunHistory::add(IncidentEvent&& e, std::int64_t offset) {
+  ++incidents_seen_;
+  incidents_.push_back({std::move(e), offset});
+  if (incidents_.size() > limits_.incidents) incidents_.pop_front();
+}
+
 void RunHistory::take(Event&& event, std::int64_t offset) {
   if (auto* step = std::get_if<StepEvent>(&event)) add(*step);
   else if (auto* scales = std::get_if<ScalesEvent>(&event)) add(*scales);
@@ -84,9 +90,14 @@ void RunHistory::take(Event&& event, std::int64_t offset) {
     if (std::isfinite(eval->average_loss)) add("average_loss", eval->step, eval->average_loss);
     last_eval_ = *eval;
   } else if (auto* incident = std::get_if<IncidentEvent>(&event)) {
-    ++incidents_seen_;
-    incidents_.push_back({std::move(*incident), offset});
-    if (incidents_.size() > limits_.incidents) incidents_.pop_front();
+    add(std::move(*incident), offset);
+  } else if (auto* alert = std::get_if<AlertEvent>(&event)) {
+    add({.step = alert->step,
+         .time = alert->time,
+         .kind = format("{} {}", name(alert->severity), alert->rule),
+         .path = alert->path,
+         .text = format("{}; {}", alert->text, alert->remedy)},
+        offset);
   }
 }
 

@@ -20,7 +20,7 @@ struct HistoryLimits {
   std::size_t incidents = 1000;                     // the last ones
 };
 
-/// An incident, and the offset of its line in metrics.jsonl, where the steps around it are.
+/// An incident or an alert, and the offset of its line in metrics.jsonl, where the steps around it are.
 struct StoredIncident {
   telemetry::IncidentEvent event;
   std::int64_t offset = 0;
@@ -62,6 +62,7 @@ class RunHistory {
   void add(const telemetry::ScalesEvent&);
   void add(telemetry::HealthEvent&&);
   void add(const telemetry::RanksEvent&);
+  void add(telemetry::IncidentEvent&&, std::int64_t offset);
   void add(std::string_view curve, std::int64_t step, double value);
 
   HistoryLimits limits_;
