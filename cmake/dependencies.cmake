@@ -35,6 +35,7 @@ octet_library(octet_xxhash HEADER xxhash.h          LIBRARY xxhash PACKAGE libxx
 octet_library(octet_z      HEADER zlib.h            LIBRARY z      PACKAGE zlib1g-dev)
 octet_library(octet_zstd   HEADER zstd.h            LIBRARY zstd   PACKAGE libzstd-dev)
 octet_library(octet_pcre2  HEADER pcre2.h           LIBRARY pcre2-8 PACKAGE libpcre2-dev)
+octet_library(octet_boost  HEADER boost/beast/core.hpp             PACKAGE libboost1.81-dev)
 octet_library(octet_utf8proc HEADER utf8proc.h      LIBRARY utf8proc PACKAGE libutf8proc-dev)
 
 if(OCTET_TESTS)

@@ -78,6 +78,8 @@ void add_eval(Program&);
 void add_generate(Program&);
 void add_export(Program&);
 void add_report(Program&);
+void add_watch(Program&);
+void add_top(Program&);
 void add_inspect(Program&);
 void add_plan(Program&);
 void add_bench(Program&);

@@ -15,6 +15,8 @@ int main(int argc, char** argv) {
   octet::cli::add_generate(program);
   octet::cli::add_export(program);
   octet::cli::add_report(program);
+  octet::cli::add_watch(program);
+  octet::cli::add_top(program);
   octet::cli::add_inspect(program);
   octet::cli::add_plan(program);
   octet::cli::add_bench(program);

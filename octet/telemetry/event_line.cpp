@@ -2,6 +2,7 @@
 
 #include "octet/base/text.hpp"
 #include "octet/json/fields.hpp"
+#include "octet/telemetry/list_events.hpp"
 
 namespace octet::telemetry {
 namespace {
@@ -219,9 +220,9 @@ std::string alert_message(const AlertEvent& event, const std::string& run, const
   return json::Value(std::move(o)).dump(json::Layout::line, json::Invalid::replace);
 }
 
-Event parse_event(std::string_view line, const std::string& where) {
-  const json::Value object = json::parse({.text = line, .file = where, .place = json::Place::column});
-  const json::Fields f(object, where);
+namespace {
+
+std::optional<Event> event_of(const json::Fields& f) {
   const std::string& name = f.text("event");
   if (name == "step") return step_event(f);
   if (name == "scales") return scales_event(f);
@@ -234,7 +235,22 @@ Event parse_event(std::string_view line, const std::string& where) {
   if (name == "machine") return machine_event(f);
   if (name == "alert") return alert_event(f);
   if (name == "end") return end_event(f);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Event parse_event(std::string_view line, const std::string& where) {
+  const json::Value object = json::parse({.text = line, .file = where, .place = json::Place::column});
+  const json::Fields f(object, where);
+  if (std::optional<Event> event = event_of(f)) return std::move(*event);
   f.refuse("event", "step, scales, health, ranks, shared_scales, eval, incident, machine, alert or end");
+}
+
+std::optional<Event> parse_known_event(std::string_view line, const std::string& where) {
+  if (std::optional<Event> event = scan_list_event(line)) return event;
+  const json::Value object = json::parse({.text = line, .file = where, .place = json::Place::column});
+  return event_of(json::Fields(object, where));
 }
 
 }  // namespace octet::telemetry

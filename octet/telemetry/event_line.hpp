@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,7 @@ std::string alert_message(const AlertEvent&, const std::string& run, const std::
 
 /// The event that `line` holds. Throws DataError "<where>: ..." when it is not JSON, names no known event, or lacks a field.
 Event parse_event(std::string_view line, const std::string& where);
+/// The same for readers that pass over events of later versions: none for an event of another name.
+std::optional<Event> parse_known_event(std::string_view line, const std::string& where);
 
 }  // namespace octet::telemetry

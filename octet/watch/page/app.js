@@ -1,0 +1,178 @@
+// The page: which run and which view are shown, and the events that keep them up to date.
+import { el, duration, percent } from "./dom.js";
+import { get, follow } from "./api.js";
+import { Overview } from "./overview.js";
+import { Heat } from "./heat.js";
+import { Incidents } from "./incidents.js";
+import { Compare } from "./compare.js";
+import { Ranks } from "./ranks.js";
+
+const $ = (id) => document.getElementById(id);
+const most_points = 3000, list_seconds = 3;
+const curve_of = { loss: "loss", loss_z: "loss_z", grad_norm: "grad_norm", grad_norm_z: "grad_norm_z", param_norm: "param_norm", lr: "lr",
+  tokens_per_second: "tokens_per_second", limit_share: "limit_share", memory: "memory", data_wait: "data_wait", seconds: "seconds", loss_scale: "loss_scale" };
+
+class App {
+  constructor() {
+    Object.assign(this, { runs: [], run: null, summary: null, series: null, incidents: null, end: null, due: false });
+    this.views = { Overview: new Overview(this), "FP8 tensors": new Heat(this), Incidents: new Incidents(this), Compare: new Compare(this), Ranks: new Ranks(this) };
+    $("views").append(...Object.keys(this.views).map((name) => el("button", { type: "button", onclick: () => this.show(name) }, name)));
+    $("runs").addEventListener("change", (e) => this.choose(Number(e.target.value)));
+    $("theme").addEventListener("click", () => this.theme());
+    document.addEventListener("keydown", (e) => this.key(e));
+    window.addEventListener("resize", () => this.later());
+    window.addEventListener("hashchange", () => this.fromHash());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.applyTheme());
+    this.applyTheme();
+    this.show("Overview", false);
+    this.list();
+  }
+
+  // The address has the run and the view, so that a page can be reloaded and linked to.
+  fromHash() {
+    const words = new URLSearchParams(location.hash.slice(1)), run = Number(words.get("run") ?? NaN);
+    if (words.get("view") in this.views) this.show(words.get("view"), false);
+    if (run !== this.run && this.runs.some((r) => r.run === run)) this.choose(run, false);
+  }
+  toHash() {
+    history.replaceState(null, "", "#" + new URLSearchParams({ run: this.run ?? 0, view: this.view }));
+  }
+
+  async list() {
+    try {
+      this.runs = (await get("/api/runs")).runs;
+      this.fillRuns();
+      if (this.run === null && this.runs.length > 0) {
+        this.fromHash();
+        if (this.run === null) this.choose(this.runs.reduce((a, b) => (b.started > a.started ? b : a)).run);
+      }
+      if (this.runs.length === 0) this.fail(new Error("no runs in these folders yet"));
+    } catch (error) {
+      this.fail(error);
+    }
+    setTimeout(() => this.list(), 1000 * list_seconds);
+  }
+  fillRuns() {
+    const texts = this.runs.map((r) => `${r.run} ${r.name}, ${r.condition}`);
+    if ($("runs").options.length !== texts.length) $("runs").replaceChildren(...this.runs.map((r) => el("option", { value: r.run })));
+    texts.forEach((text, i) => ($("runs").options[i].textContent = text));
+    if (this.run !== null) $("runs").value = String(this.run);
+  }
+
+  async choose(run, told = true) {
+    this.end?.();
+    Object.assign(this, { run, summary: null, series: null, incidents: null });
+    if (told) this.toHash();
+    this.fillRuns();
+    await this.reload();
+    if (run !== this.run || !this.summary) return;
+    this.end = follow(`/api/runs/${run}/events`, (name, data) => run === this.run && this.take(name, data), (good, why) => {
+      $("link").textContent = good ? "live" : "not connected: " + why;
+    });
+  }
+
+  async reload() {
+    const run = this.run, base = "/api/runs/" + run;
+    try {
+      const [summary, series, incidents] = await Promise.all([get(base + "/summary"), get(base + "/series"), get(base + "/incidents")]);
+      if (run !== this.run) return;
+      Object.assign(this, { summary, series, incidents });
+      this.fail(null);
+      this.later();
+      // A large file is read in the background: samples of it are shown until then.
+      if (!summary.complete) setTimeout(() => run === this.run && this.reload(), 1500);
+    } catch (error) {
+      if (run === this.run) this.fail(error);
+    }
+  }
+
+  take(name, data) {
+    if (name === "condition") this.summary.condition = data.condition;
+    if (name === "reload") return void this.reload();
+    if (name === "health" && this.view === "FP8 tensors") return void this.views[this.view].load().catch((e) => this.fail(e));
+    if (name === "event") this.takeEvent(data);
+    this.later();
+  }
+  takeEvent(e) {
+    const { summary, series } = this;
+    if (e.event === "step") {
+      for (const [key, curve] of Object.entries(curve_of)) if (key in e) this.append(curve, e.step, e[key]);
+      summary.last = { ...e };
+      if (e.skipped) ++summary.skipped;
+      if (summary.steps > 0 && summary.seconds_left !== null && e.seconds) summary.seconds_left = (summary.steps - e.step) * this.pace(e.seconds);
+      if (series.curves.loss.last.length > most_points) this.reload();
+    } else if (e.event === "eval") {
+      this.append("eval_loss", e.step, e.loss);
+      if (e.average_loss !== null && e.average_loss !== undefined) this.append("average_loss", e.step, e.average_loss);
+      summary.eval = e;
+    } else {
+      this.reload();  // incidents, ends and ranks are rare
+    }
+  }
+  append(name, step, value) {
+    const c = (this.series.curves[name] ??= { first: [], last: [], mean: [], low: [], high: [] });
+    if (c.last.length > 0 && step <= c.last[c.last.length - 1]) return;
+    c.first.push(step), c.last.push(step), c.mean.push(value), c.low.push(value), c.high.push(value);
+  }
+  pace(seconds) {
+    const last = this.series.curves.seconds.mean.slice(-64).filter((s) => s !== null).sort((a, b) => a - b);
+    return last[Math.floor(last.length / 2)] ?? seconds;
+  }
+
+  show(name, told = true) {
+    this.view = name;
+    for (const button of $("views").children) button.setAttribute("aria-current", button.textContent === name ? "page" : "false");
+    $("view").replaceChildren(this.views[name].node);
+    if (told) this.toHash();
+    this.later();
+  }
+  openIncident(incident) {
+    this.show("Incidents");
+    this.views.Incidents.open(incident);
+  }
+
+  // Draws once for all events of a quarter of a second.
+  later() {
+    if (this.due) return;
+    this.due = true;
+    setTimeout(() => {
+      this.due = false;
+      this.head();
+      if (this.summary) this.views[this.view].update();
+    }, 250);
+  }
+  head() {
+    const s = this.summary;
+    if (!s) return;
+    $("condition").textContent = s.condition;
+    $("condition").className = "badge " + s.condition;
+    $("progress").textContent = !s.complete ? "reading the run, " + percent(s.share_read) + "; samples are shown" : ["running", "finished"].includes(s.condition) ? "" : "last event " + duration(s.idle) + " ago";
+    document.title = s.name + " – octet watch";
+    if (s.problem) this.fail(new Error(s.problem));
+  }
+  fail(error) {
+    $("problem").hidden = !error;
+    $("problem").textContent = error ? String(error.message ?? error) : "";
+  }
+
+  applyTheme() {
+    const chosen = localStorage.getItem("octet-theme"), dark = chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    this.later();
+  }
+  theme() {
+    localStorage.setItem("octet-theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+    this.applyTheme();
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || ["SELECT", "INPUT"].includes(event.target.tagName)) return;
+    const names = Object.keys(this.views), at = this.runs.findIndex((r) => r.run === this.run);
+    if (event.key >= "1" && event.key <= String(names.length)) this.show(names[Number(event.key) - 1]);
+    if (event.key === "t") this.theme();
+    if (event.key === "j" && at + 1 < this.runs.length) this.choose(this.runs[at + 1].run);
+    if (event.key === "k" && at > 0) this.choose(this.runs[at - 1].run);
+  }
+}
+
+new App();

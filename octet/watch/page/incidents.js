@@ -1,0 +1,60 @@
+// The incidents of a run, and the steps around one of them.
+import { el, short, whole, duration, table, row, number } from "./dom.js";
+import { get } from "./api.js";
+import { Plot } from "./plot.js";
+
+const curve = (steps, name) => {
+  const values = steps.map((s) => s[name]), at = steps.map((s) => s.step);
+  return { first: at, last: at, mean: values, low: values, high: values };
+};
+
+export class Incidents {
+  constructor(app) {
+    Object.assign(this, { app, chosen: null });
+    this.list = el("section");
+    this.detail = el("section");
+    this.node = el("div", {}, this.detail, this.list);
+  }
+
+  update() {
+    const all = this.app.incidents;
+    if (!all) return;
+    const newest = all.incidents[0]?.incident;
+    if (this.run !== this.app.run) this.run = this.app.run, this.chosen = null, this.detail.replaceChildren();
+    if (this.chosen === null && newest !== undefined) this.open(newest);
+    const rows = all.incidents.map((i) => row([number(whole(i.step)), duration(i.time), i.kind, i.path, i.text], { class: "link", tabindex: 0,
+      onclick: () => this.open(i.incident), onkeydown: (e) => e.key === "Enter" && this.open(i.incident) }));
+    this.list.replaceChildren(el("h2", {}, `Incidents, ${whole(all.seen)} in all`),
+      rows.length ? table([{ name: "step", number: true }, "time", "kind", "module", "text"], rows) : el("p", { class: "soft" }, "No incidents."));
+  }
+
+  open(incident) {
+    this.chosen = incident;
+    get(`/api/runs/${this.app.run}/incidents?incident=${incident}`).then((i) => this.show(i)).catch((e) => this.app.fail(e));
+  }
+
+  show(i) {
+    const grid = el("div", { class: "grid" }), plots = [];
+    for (const [name, title, logarithmic] of [["loss", "Loss", false], ["loss_z", "Loss z-score", false], ["grad_norm", "Gradient norm", true], ["lr", "Learning rate", false]]) {
+      const plot = new Plot({ title, unit: logarithmic ? "logarithmic" : "", logarithmic });
+      grid.append(plot.node);
+      plots.push(() => plot.update([{ label: name, color: 0, curve: curve(i.steps, name) }]));
+    }
+    const movers = i.movers.map((m, k) => row([number(String(k + 1)), m.path, m.operand, number(whole(m.step)),
+      number(m.bits === null ? "not finite" : (m.bits > 0 ? "+" : "") + short(m.bits, 3)), number(m.deviations === null ? "–" : short(m.deviations, 3))]));
+    const steps = i.steps.map((s) => row([number(whole(s.step)), number(short(s.loss, 5), s.loss === null), number(short(s.loss_z, 3), Math.abs(s.loss_z ?? 0) > 6),
+      number(short(s.grad_norm), s.grad_norm === null), number(short(s.lr)), s.skipped ? "skipped" : ""], { class: s.step === i.step ? "here" : null }));
+    const near = i.nearby.map((n) => row([number(whole(n.step)), n.kind, n.path, n.text]));
+    this.detail.replaceChildren(
+      el("h2", {}, `Step ${whole(i.step)}: ${i.kind}`), el("p", {}, i.text), i.path ? el("p", {}, "First seen in ", el("code", {}, i.path)) : "",
+      grid,
+      el("div", { class: "columns" },
+        el("section", {}, el("h3", {}, "Tensors that moved first"), el("p", { class: "soft" }, "Maxima more than 6 robust deviations from their median of the steps before, the earliest first. Bits are log2 of the ratio."),
+          movers.length ? table([{ name: "#", number: true }, "tensor", "operand", { name: "step", number: true }, { name: "bits", number: true }, { name: "deviations", number: true }], movers)
+                        : el("p", { class: "soft" }, "None.")),
+        el("section", {}, el("h3", {}, "Events of these steps"), table([{ name: "step", number: true }, "kind", "module", "text"], near))),
+      el("h3", {}, "The 20 steps before and after"),
+      table(["step", "loss", "z", "gradient norm", "learning rate"].map((name) => ({ name, number: true })).concat([""]), steps));
+    for (const draw of plots) draw();  // a plot takes the size that it has on the page
+  }
+}

@@ -1,0 +1,107 @@
+// The state of a run: its last step, its curves, its memory and its last incidents.
+import { el, short, whole, percent, bytes, duration, table, row, number } from "./dom.js";
+import { Plot } from "./plot.js";
+
+const most_memory = (categories) => Math.max(1, ...categories.map((c) => c.bytes));
+
+export class Overview {
+  constructor(app) {
+    this.app = app;
+    const plot = (name, title, unit, more = {}) => [name, new Plot({ title, unit, ...more })];
+    this.plots = new Map([
+      plot("loss", "Loss", "nats per token"),
+      plot("loss_z", "Loss z-score", "standard deviations from the last 128 healthy steps"),
+      plot("grad_norm", "Gradient norm", "before clipping, logarithmic", { logarithmic: true }),
+      plot("grad_norm_z", "Gradient norm z-score", "standard deviations"),
+      plot("param_norm", "Parameter norm", ""),
+      plot("lr", "Learning rate", ""),
+      plot("tokens_per_second", "Throughput", "tokens per second", { zero: true }),
+      plot("memory", "Memory", "bytes at the step's peak", { show: bytes, zero: true }),
+      plot("seconds", "Step time", "seconds", { zero: true }),
+    ]);
+    this.scale = new Plot({ title: "Loss scale", unit: "logarithmic", logarithmic: true });
+    this.tiles = el("div", { class: "tiles" });
+    this.grid = el("div", { class: "grid" }, [...this.plots.values()].map((p) => p.node));
+    this.incidents = el("section");
+    this.memory = el("section");
+    this.facts = el("section");
+    this.node = el("div", {}, this.tiles, this.grid, el("div", { class: "columns" }, this.incidents, this.memory), this.facts);
+  }
+
+  update() {
+    const { summary, series } = this.app;
+    if (!summary || !series) return;
+    this.fillTiles(summary);
+    const c = series.curves;
+    for (const [name, plot] of this.plots) plot.update([{ label: name, color: 0, curve: c[name] }]);
+    this.plots.get("loss").update([
+      { label: "training", color: 0, curve: c.loss }, { label: "held-out", color: 1, curve: c.eval_loss },
+      { label: "held-out, averaged weights", color: 2, curve: c.average_loss },
+    ]);
+    this.plots.get("tokens_per_second").update([
+      { label: "measured", color: 0, curve: c.tokens_per_second },
+      { label: "limit of the machine", color: 1, curve: limit(c.tokens_per_second, c.limit_share) },
+    ]);
+    this.plots.get("seconds").update([{ label: "step", color: 0, curve: c.seconds }, { label: "waiting for data", color: 1, curve: c.data_wait }]);
+    if (c.loss_scale && !this.scale.node.isConnected) this.grid.append(this.scale.node);
+    if (c.loss_scale) this.scale.update([{ label: "loss scale", color: 0, curve: c.loss_scale }]);
+    this.fillIncidents();
+    this.fillMemory(summary);
+    this.fillFacts(summary);
+  }
+
+  fillTiles(s) {
+    const last = s.last ?? {}, tile = (name, value, note = "", bad = false) =>
+      el("div", { class: "tile" + (bad ? " bad" : "") }, el("div", { class: "name" }, name), el("div", { class: "value" }, value), el("div", { class: "note" }, note));
+    const share = s.steps > 0 && last.step !== undefined ? percent(last.step / s.steps) + " of " + whole(s.steps) : "";
+    this.tiles.replaceChildren(
+      tile("Step", whole(last.step), share),
+      tile("Loss", short(last.loss, 5), "z " + short(last.loss_z, 2), Math.abs(last.loss_z ?? 0) > 6 || (s.last && last.loss === null)),
+      tile("Held-out loss", short(s.eval?.loss, 5), s.eval ? "at step " + whole(s.eval.step) : "none yet"),
+      tile("Gradient norm", short(last.grad_norm), "z " + short(last.grad_norm_z, 2), Math.abs(last.grad_norm_z ?? 0) > 6),
+      tile("Parameter norm", short(last.param_norm)),
+      tile("Learning rate", short(last.lr)),
+      tile("Tokens per second", short(last.tokens_per_second), last.limit_share ? percent(last.limit_share) + " of the machine's limit" : ""),
+      tile("Memory", bytes(last.memory), "planned peak " + bytes(s.memory.peak)),
+      s.end ? tile("Ended", s.end.reason, "at step " + whole(s.end.step))
+            : tile("Time left", duration(s.seconds_left), s.condition === "running" ? "at the pace of the last steps" : "last event " + duration(s.idle) + " ago"),
+      tile("Skipped steps", whole(s.skipped), "", s.skipped > 0),
+      tile("Incidents", whole(s.incidents), "", s.incidents > 0),
+    );
+  }
+
+  fillIncidents() {
+    const list = this.app.incidents?.incidents ?? [];
+    const rows = list.slice(0, 8).map((i) => row([number(whole(i.step)), i.kind, i.text], { class: "link", tabindex: 0,
+      onclick: () => this.app.openIncident(i.incident), onkeydown: (e) => e.key === "Enter" && this.app.openIncident(i.incident) }));
+    this.incidents.replaceChildren(el("h2", {}, "Last incidents"),
+      rows.length ? table([{ name: "step", number: true }, "kind", "text"], rows) : el("p", { class: "soft" }, "No incidents."));
+  }
+
+  fillMemory(s) {
+    const most = most_memory(s.memory.categories);
+    this.memory.replaceChildren(el("h2", {}, "Memory at the peak, " + bytes(s.memory.peak)), ...s.memory.categories.map((c) => {
+      const bar = el("i");
+      bar.style.width = (100 * c.bytes) / most + "%";
+      return el("div", { class: "bar" }, el("span", {}, c.name), bar, el("span", {}, bytes(c.bytes)));
+    }));
+  }
+
+  fillFacts(s) {
+    const m = s.model, facts = [
+      ["folder", s.folder], ["recipe", s.recipe], ["seed", whole(s.seed)], ["started", s.started],
+      ["model", `${m.family} ${m.size}, ${short(m.parameters, 3)} parameters, ${m.layers} layers, width ${m.width}, context ${m.context}`],
+      ["machine", `${s.machine.name}, ${s.machine.threads} threads, GEMM limit ${short(s.machine.gemm_limit_flops, 3)} FLOP/s`],
+      ["ranks", whole(s.ranks_started)], ["tokens per step", whole(s.tokens_per_step)],
+    ];
+    this.facts.replaceChildren(el("h2", {}, "Facts"), el("table", {}, el("tbody", {}, facts.map(([k, v]) => el("tr", {}, el("th", { scope: "row" }, k), el("td", {}, v))))));
+  }
+}
+
+// Tokens per second that the machine would allow: measured / limit_share, where both curves have the same buckets.
+function limit(rate, share) {
+  if (!rate || !share) return null;
+  const of = (list, other) => list.map((v, i) => (v === null || !other[i] ? null : v / other[i]));
+  const mean = of(rate.mean, share.mean);
+  return { first: rate.first, last: rate.last, mean, low: mean, high: mean };
+}

@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "octet/watch/answers.hpp"
+
+// The list of runs, and the summary of one.
+
+namespace octet::watch {
+namespace {
+
+using json::Object, json::Array, json::Value;
+
+double rounded(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.7g", x);
+  return std::atof(text);
+}
+
+Object step_object(const telemetry::StepEvent& e) {
+  return {{"step", e.step},
+          {"time", number_json(e.time)},
+          {"loss", number_json(e.loss)},
+          {"loss_z", number_json(e.loss_z)},
+          {"grad_norm", number_json(e.grad_norm)},
+          {"grad_norm_z", number_json(e.grad_norm_z)},
+          {"param_norm", number_json(e.param_norm)},
+          {"lr", number_json(e.learning_rate)},
+          {"tokens", e.tokens},
+          {"seconds", number_json(e.seconds)},
+          {"tokens_per_second", number_json(e.tokens_per_second)},
+          {"limit_share", number_json(e.limit_share)},
+          {"memory", e.memory_bytes},
+          {"data_wait", number_json(e.data_wait)},
+          {"skipped", e.skipped},
+          {"loss_scale", number_json(e.loss_scale)}};
+}
+
+Value memory_object(const telemetry::MemoryUse& memory) {
+  Array categories;
+  for (const auto& c : memory.categories) categories.push_back(Object{{"name", c.name}, {"bytes", c.bytes}});
+  return Object{{"peak", memory.peak}, {"categories", std::move(categories)}};
+}
+
+Value tensors_array(const telemetry::RunFacts& facts) {
+  Array tensors;
+  for (const auto& q : facts.quantizers)
+    tensors.push_back(Object{{"path", q.path}, {"operand", q.operand}, {"format", q.format}, {"block", q.block}});
+  return tensors;
+}
+
+Value plan_array(const telemetry::RunFacts& facts) {
+  Array plan;
+  for (const auto& row : facts.plan) plan.push_back(Object{{"path", row.path}, {"precision", row.precision}, {"why", row.why}});
+  return plan;
+}
+
+Value ranks_object(const RunHistory& history) {
+  const auto& last = history.last_ranks();
+  if (!last) return {};
+  return Object{{"step", last->step},
+                {"seconds", json::array_of(last->seconds)},
+                {"waited", json::array_of(last->waited)},
+                {"slowest", last->slowest},
+                {"slowest_counts", json::array_of(history.slowest_counts())},
+                {"sent_bytes", last->sent_bytes},
+                {"exposed", number_json(exposed_share(*last))}};
+}
+
+Value eval_object(const std::optional<telemetry::EvalEvent>& e) {
+  if (!e) return {};
+  return Object{{"step", e->step}, {"loss", number_json(e->loss)}, {"average_loss", number_json(e->average_loss)}, {"tokens", e->tokens}};
+}
+
+Value end_object(const std::optional<telemetry::EndEvent>& e) {
+  if (!e) return {};
+  return Object{{"step", e->step},
+                {"reason", e->reason},
+                {"train_loss", number_json(e->train_loss)},
+                {"eval_loss", number_json(e->eval_loss)},
+                {"tokens_per_second", number_json(e->tokens_per_second)},
+                {"skipped", e->skipped}};
+}
+
+// Seconds until the last planned step at the pace of the last steps; null where the number of steps is not planned.
+Value seconds_left(const WatchedRun& run) {
+  const auto& last = run.history().last_step();
+  if (!last || run.facts().steps == 0 || run.condition() != Condition::running) return {};
+  return number_json(double(run.facts().steps - last->step) * run.history().typical_step_seconds());
+}
+
+}  // namespace
+
+Value number_json(double x) { return std::isfinite(x) ? Value(rounded(x)) : Value(); }
+
+void append_number(Array& list, double x) {
+  if (std::isfinite(x)) list.emplace_back(rounded(x));
+  else list.emplace_back();
+}
+
+Value runs_answer(Runs& runs) {
+  Array all;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    WatchedRun& run = runs.at(i);
+    run.refresh();
+    const auto& step = run.glance().step;
+    all.push_back(Object{{"run", i},
+                         {"name", run.name()},
+                         {"recipe", run.facts().recipe},
+                         {"model", run.facts().model.size},
+                         {"condition", to_text(run.condition())},
+                         {"idle", number_json(run.idle_seconds())},
+                         {"steps", run.facts().steps},
+                         {"started", run.facts().started},
+                         {"problem", run.problem()},
+                         {"last", step ? Value(step_object(*step)) : Value()},
+                         {"eval", eval_object(run.glance().eval)}});
+  }
+  return Object{{"runs", std::move(all)}};
+}
+
+Value summary_answer(WatchedRun& run) {
+  run.refresh();
+  const telemetry::RunFacts& facts = run.facts();
+  const RunHistory& history = run.history();
+  const auto& step = history.last_step() && run.complete() ? history.last_step() : run.glance().step;
+  const auto& m = facts.model;
+  return Object{{"name", run.name()},
+                {"folder", run.folder()},
+                {"recipe", facts.recipe},
+                {"seed", facts.seed},
+                {"condition", to_text(run.condition())},
+                {"idle", number_json(run.idle_seconds())},
+                {"problem", run.problem()},
+                {"complete", run.complete()},
+                {"share_read", number_json(run.share_read())},
+                {"started", facts.started},
+                {"steps", facts.steps},
+                {"tokens_per_step", facts.tokens_per_step},
+                {"seconds_left", seconds_left(run)},
+                {"model", Object{{"family", m.family},
+                                 {"size", m.size},
+                                 {"parameters", m.parameters},
+                                 {"layers", m.layers},
+                                 {"width", m.width},
+                                 {"context", m.context}}},
+                {"machine", Object{{"name", facts.machine.cpu},
+                                   {"threads", facts.machine.threads},
+                                   {"gemm_limit_flops", number_json(facts.machine.gemm_limit_flops)}}},
+                {"flops_per_step", number_json(facts.flops_per_step)},
+                {"memory", memory_object(facts.memory)},
+                {"ranks_started", facts.ranks.started},
+                {"ranks", ranks_object(history)},
+                {"tensors", tensors_array(facts)},
+                {"plan", plan_array(facts)},
+                {"config", json::parse({.text = facts.config_json, .file = "run.json"})},
+                {"last", step ? Value(step_object(*step)) : Value()},
+                {"eval", eval_object(run.complete() ? history.last_eval() : run.glance().eval)},
+                {"end", end_object(run.complete() ? history.end() : run.glance().end)},
+                {"skipped", history.skipped()},
+                {"incidents", history.incidents_seen()},
+                {"news", run.news().next()}};
+}
+
+}  // namespace octet::watch

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "octet/telemetry/event.hpp"
+#include "octet/watch/curve.hpp"
+#include "octet/watch/tensor_history.hpp"
+
+namespace octet::watch {
+
+/// Limits on the memory of one run's history.
+struct HistoryLimits {
+  std::size_t curve_points = 2048;
+  std::size_t tensor_cells = std::size_t(1) << 20;  // of scales, and as many of health
+  std::size_t incidents = 1000;                     // the last ones
+};
+
+/// An incident or an alert, and the offset of its line in metrics.jsonl, where the steps around it are.
+struct StoredIncident {
+  telemetry::IncidentEvent event;
+  std::int64_t offset = 0;
+};
+
+/// Measures of TensorHistory `scales`, and of `health`.
+enum ScaleMeasure : std::size_t { scale_amax, scale_scale, scale_measures };
+enum HealthMeasure : std::size_t { health_headroom, health_saturated, health_flushed, health_sqnr, health_nonfinite, health_measures };
+
+/// A run's events in bounded memory: curves and tensors keep the minimum and the maximum of every bucket of steps.
+class RunHistory {
+ public:
+  explicit RunHistory(std::size_t tensors, const HistoryLimits& = {});
+
+  /// Adds an event; `offset` is that of its line. A list without one entry per tensor throws DataError.
+  void take(telemetry::Event&&, std::int64_t offset);
+  void clear();
+
+  /// By name: loss, loss_z, grad_norm, grad_norm_z, param_norm, lr, tokens_per_second, limit_share, memory, data_wait, seconds, loss_scale,
+  /// eval_loss, average_loss, exposed, slowest_busy.
+  const std::map<std::string, Curve, std::less<>>& curves() const { return curves_; }
+  const TensorHistory& scales() const { return scales_; }
+  const TensorHistory& health() const { return health_; }
+  const std::deque<StoredIncident>& incidents() const { return incidents_; }
+  std::int64_t incidents_seen() const { return incidents_seen_; }  // all, also those beyond the limit
+  const std::optional<telemetry::StepEvent>& last_step() const { return last_step_; }
+  const std::optional<telemetry::EvalEvent>& last_eval() const { return last_eval_; }
+  const std::optional<telemetry::RanksEvent>& last_ranks() const { return last_ranks_; }
+  const std::optional<telemetry::HealthEvent>& last_health() const { return last_health_; }
+  const std::optional<telemetry::EndEvent>& end() const { return end_; }
+  std::int64_t skipped() const { return skipped_; }
+  /// How often each rank was the slowest.
+  const std::vector<std::int64_t>& slowest_counts() const { return slowest_counts_; }
+  /// Median of the last steps; NaN before the first.
+  double typical_step_seconds() const;
+
+ private:
+  void add(const telemetry::StepEvent&);
+  void add(const telemetry::ScalesEvent&);
+  void add(telemetry::HealthEvent&&);
+  void add(const telemetry::RanksEvent&);
+  void add(telemetry::IncidentEvent&&, std::int64_t offset);
+  void add(std::string_view curve, std::int64_t step, double value);
+
+  HistoryLimits limits_;
+  std::map<std::string, Curve, std::less<>> curves_;
+  TensorHistory scales_, health_;
+  std::deque<StoredIncident> incidents_;
+  std::int64_t incidents_seen_ = 0, skipped_ = 0;
+  std::optional<telemetry::StepEvent> last_step_;
+  std::optional<telemetry::EvalEvent> last_eval_;
+  std::optional<telemetry::RanksEvent> last_ranks_;
+  std::optional<telemetry::HealthEvent> last_health_;
+  std::optional<telemetry::EndEvent> end_;
+  std::vector<std::int64_t> slowest_counts_;
+  std::deque<double> recent_seconds_;
+};
+
+}  // namespace octet::watch

@@ -1,0 +1,257 @@
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "octet/base/clock.hpp"
+#include "octet/base/descriptor.hpp"
+#include "octet/telemetry/event_line.hpp"
+#include "octet/telemetry/sample_run.test.hpp"
+#include "octet/watch/routes.hpp"
+#include "octet/watch/server.hpp"
+#include "tests/testing/scratch.hpp"
+
+// The server as its clients see it, through real sockets.
+
+namespace octet::watch {
+namespace {
+
+constexpr double patience = 5;  // seconds
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double most_growth = 4e9;  // a sanitizer keeps freed memory
+#else
+constexpr double most_growth = 48e6;  // bytes
+#endif
+const std::string token = "a secret of more than sixteen";
+
+/// A connection to 127.0.0.1.
+class Client {
+ public:
+  explicit Client(std::uint16_t port, int receive_bytes = 0) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (receive_bytes > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+    sockaddr_in to{};
+    to.sin_family = AF_INET, to.sin_port = htons(port), to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  }
+  Client(Client&& from) noexcept : socket_(std::exchange(from.socket_, -1)), connected_(from.connected_) {}
+  ~Client() {
+    if (socket_ >= 0) ::close(socket_);
+  }
+  bool connected() const { return connected_; }
+  /// False where the other end closed.
+  bool send(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t n = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n <= 0) return false;
+      bytes.remove_prefix(std::size_t(n));
+    }
+    return true;
+  }
+  /// Bytes until `end` is among them, the other end closes, or time is up.
+  std::string receive(std::string_view end = "", double seconds = patience) const {
+    std::string out;
+    char block[1 << 14];
+    for (const double until = monotonic_seconds() + seconds; monotonic_seconds() < until;) {
+      pollfd ready{.fd = socket_, .events = POLLIN, .revents = 0};
+      if (::poll(&ready, 1, 50) <= 0) continue;
+      const ssize_t n = ::recv(socket_, block, sizeof block, 0);
+      if (n <= 0) break;
+      out.append(block, std::size_t(n));
+      if (!end.empty() && out.find(end) != std::string::npos) break;
+    }
+    return out;
+  }
+
+ private:
+  int socket_;
+  bool connected_ = false;
+};
+
+double resident_bytes() {
+  double pages = 0, skip = 0;
+  std::ifstream("/proc/self/statm") >> skip >> pages;
+  return pages * double(::sysconf(_SC_PAGESIZE));
+}
+
+class Servers : public ::testing::Test {
+ protected:
+  testing::Scratch scratch;
+  std::string folder = scratch.at("run");
+  std::unique_ptr<Runs> runs;
+  std::unique_ptr<Server> server;
+  std::thread thread;
+
+  void start(ServerOptions options = {}) {
+    std::filesystem::create_directories(folder);
+    testing::write_sample(folder, testing::sample_run(testing::sample_recipes()[1], 1, {.layers = 3, .steps = 60}));
+    runs = std::make_unique<Runs>(std::vector<std::string>{folder});
+    server = std::make_unique<Server>(*runs, options);
+    thread = std::thread([this] { server->run(); });
+  }
+  void TearDown() override {
+    if (server) server->stop();
+    if (thread.joinable()) thread.join();
+  }
+  std::string ask(const std::string& bytes) {
+    const Client client(server->port());
+    client.send(bytes);
+    return client.receive();
+  }
+  std::string get(const std::string& path, const std::string& headers = "", const std::string& host = "localhost") {
+    return ask("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n" + headers + "\r\n");
+  }
+  static int status(const std::string& answer) { return answer.starts_with("HTTP/1.1 ") ? std::stoi(answer.substr(9)) : 0; }
+};
+
+TEST_F(Servers, AnswerEveryRouteWithHeadersThatKeepOtherPagesOut) {
+  start({.prometheus = true});
+  for (const std::string& path : all_routes()) {
+    if (path.ends_with("/events")) continue;
+    const std::string answer = get(path == "/api/compare" ? path + "?runs=0" : path);
+    EXPECT_EQ(status(answer), 200) << path << answer.substr(0, 400);
+    for (const char* header : {"Content-Security-Policy: default-src 'none'", "nosniff", "no-referrer", "same-origin", "no-store"})
+      EXPECT_NE(answer.find(header), std::string::npos) << path << ": " << header;
+    EXPECT_EQ(answer.find("Access-Control"), std::string::npos);
+  }
+  EXPECT_NE(get("/api/runs").find("\"condition\":\"finished\""), std::string::npos);
+}
+
+TEST_F(Servers, RefuseEveryRouteToOtherHostsOriginsMethodsAndWithoutTheToken) {
+  start({.token = token, .prometheus = true});
+  const std::string right = "Authorization: Bearer " + token + "\r\n";
+  for (const std::string& path : all_routes()) {
+    const bool data = path.starts_with("/api/") || path == "/metrics";
+    EXPECT_EQ(status(get(path, right, "evil.example")), 403) << path;
+    EXPECT_EQ(status(get(path, right + "Host: localhost\r\n")), 403) << path;
+    EXPECT_EQ(status(get(path, right + "Origin: https://evil.example\r\n")), 403) << path;
+    EXPECT_EQ(status(get(path, right + "Origin: null\r\n")), 403) << path;
+    if (data) {
+      EXPECT_EQ(status(get(path)), 401) << path;
+      EXPECT_EQ(status(get(path, "Authorization: Bearer " + token.substr(0, 16) + "\r\n")), 401) << path;
+      EXPECT_EQ(status(get(path + "?token=" + "secret")), 401) << path;
+    }
+    for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"})
+      EXPECT_EQ(status(ask(std::string(method) + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" + right + "\r\n")), 405) << method << path;
+  }
+  EXPECT_EQ(status(get("/api/runs", right + "Origin: http://localhost:7000\r\n", "localhost:7000")), 200);
+}
+
+TEST_F(Servers, RefusePathsThatAreNoRoutes) {
+  start();
+  for (const char* path : {"/../../etc/passwd", "/%2e%2e/etc/passwd", "/..%252fetc", "//etc/passwd", "/api/runs/0/../../run.json",
+                           "/api/runs/1/summary", "/api/runs/-1/summary", "/api/runs/99999999999999999999/summary", "/run.json",
+                           "/api/runs/0/", "/api/runs/0x0/heat", "/page/page.html", "/metrics", "/api/runs/0/summary%00"})
+    EXPECT_EQ(status(get(path)), 404) << path;
+  EXPECT_EQ(status(get("http://evil.example/api/runs")), 404);
+  for (const char* query : {"points=1e18", "points=-3", "points=", "from=NaN", "points=99999999999999999999"})
+    EXPECT_EQ(status(get(std::string("/api/runs/0/series?") + query)), 400) << query;
+  EXPECT_EQ(status(get("/api/runs/0/heat?measure=x")), 400);
+  EXPECT_EQ(status(get("/api/runs/0/series?points=3&points=4")), 404);
+}
+
+TEST_F(Servers, AnswerHeadWithoutBodyAndSeveralRequestsOnOneConnection) {
+  start();
+  const Client client(server->port());
+  client.send("HEAD /api/runs HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const std::string head = client.receive("\r\n\r\n");
+  EXPECT_EQ(status(head), 200);
+  EXPECT_TRUE(head.ends_with("\r\n\r\n"));
+  client.send("GET /api/runs HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_NE(client.receive("]}").find("\"runs\":[{"), std::string::npos);
+}
+
+TEST_F(Servers, SendANewLineWithinASecond) {
+  start();
+  const Client client(server->port());
+  client.send("GET /api/runs/0/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  ASSERT_NE(client.receive("event: condition").find("text/event-stream"), std::string::npos);
+  const double begin = monotonic_seconds();
+  std::ofstream(folder + "/metrics.jsonl", std::ios::app) << telemetry::event_line(telemetry::StepEvent{.step = 61, .loss = 2.125}) << "\n";
+  const std::string news = client.receive("2.125", 3);
+  EXPECT_NE(news.find("event: event\ndata: {\"event\":\"step\",\"step\":61"), std::string::npos) << news;
+  EXPECT_LT(monotonic_seconds() - begin, 1);
+}
+
+TEST_F(Servers, RefuseHostileRequestsWithFlatMemory) {
+  start({.limits = {.header_seconds = 0.5, .write_seconds = 0.5}});
+  EXPECT_EQ(status(get("/api/runs/0/heat")), 200);
+  const double before = resident_bytes();
+  const std::string block(1 << 16, 'x');
+  {  // a body of 400 MiB, announced and in chunks
+    EXPECT_EQ(status(ask("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 419430400\r\n\r\n")), 413);
+    const Client client(server->port());
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n19000000\r\n");
+    int sent = 0;
+    while (sent < 6400 && client.send(block)) ++sent;
+    EXPECT_LT(sent, 640) << "the connection must be closed early";
+  }
+  EXPECT_EQ(status(ask("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n")) / 100, 4);
+  {  // an endless header, in one line and in many
+    const Client client(server->port());
+    client.send("GET / HTTP/1.1\r\nX: ");
+    int sent = 0;
+    while (sent < 1000 && client.send(block)) ++sent;
+    EXPECT_LT(sent, 200);
+    std::string many = "GET / HTTP/1.1\r\nHost: localhost\r\n";
+    for (int i = 0; i < 20000; ++i) many += "A: b\r\n";
+    const int answer = status(ask(many));
+    EXPECT_TRUE(answer == 431 || answer == 0) << answer;  // 0: the answer was lost with the bytes that were not read
+  }
+  {  // a reader that takes nothing loses its connection
+    const Client slow(server->port(), 2048);
+    for (int i = 0; i < 400; ++i)
+      if (!slow.send("GET /api/runs/0/heat?columns=400 HTTP/1.1\r\nHost: localhost\r\n\r\n")) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(800));
+    EXPECT_LT(slow.receive("", 2).size(), std::size_t(8) << 20);
+  }
+  EXPECT_EQ(status(get("/api/runs")), 200);
+  EXPECT_LT(resident_bytes() - before, most_growth);
+}
+
+TEST_F(Servers, EndureAThousandConnectionsAndRecover) {
+  start({.limits = {.header_seconds = 0.5}});
+  EXPECT_EQ(status(get("/api/runs")), 200);
+  const double before = resident_bytes();
+  std::vector<Client> all;
+  int refused = 0;
+  for (int i = 0; i < 1000; ++i) {
+    all.emplace_back(server->port());
+    if (!all.back().connected()) continue;
+    if (i != 200) all.back().send("GET /");
+    else refused = status(all.back().receive("\r\n\r\n", 1));
+  }
+  EXPECT_EQ(refused, 503);
+  EXPECT_LT(resident_bytes() - before, most_growth);
+  const double begin = monotonic_seconds();
+  int answer = 0;
+  while (answer != 200 && monotonic_seconds() - begin < patience) answer = status(get("/api/runs"));
+  EXPECT_EQ(answer, 200);
+}
+
+TEST_F(Servers, ListenElsewhereOnlyWithAToken) {
+  std::filesystem::create_directories(folder);
+  Runs none({folder});
+  EXPECT_THROW(Server(none, {.host = "0.0.0.0"}), ConfigError);
+  EXPECT_THROW(Server(none, {.host = "0.0.0.0", .token = "short"}), ConfigError);
+  EXPECT_THROW(Server(none, {.host = "example.org"}), ConfigError);
+  const Server open(none, {.host = "0.0.0.0", .token = token});
+  EXPECT_NE(open.address().find("/#t=" + token), std::string::npos);
+  EXPECT_THROW(Server(none, {.port = open.port()}), IoError);
+}
+
+TEST_F(Servers, PrometheusTextEscapesLabels) {
+  folder = scratch.at("a\"} evil 1\\");
+  start({.prometheus = true});
+  const std::string text = get("/metrics");
+  EXPECT_NE(text.find("octet_step{run=\"0\",name=\"a\\\"} evil 1\\\\\",recipe="), std::string::npos) << text.substr(0, 2000);
+  EXPECT_NE(text.find("condition=\"finished\"} 1\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octet::watch

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "octet/telemetry/run_facts.hpp"
+#include "octet/telemetry/run_tail.hpp"
+#include "octet/watch/condition.hpp"
+#include "octet/watch/news.hpp"
+#include "octet/watch/run_history.hpp"
+
+namespace octet::watch {
+
+/// The last events of a run.
+struct Glance {
+  std::optional<telemetry::StepEvent> step{};
+  std::optional<telemetry::EvalEvent> eval{};
+  std::optional<telemetry::HealthEvent> health{};
+  std::optional<telemetry::EndEvent> end{};
+  std::int64_t size_of_rare = 0;  // of the file, when evaluations and health were last looked for
+};
+
+/// A run as its folder shows it, without any effect on the process that writes it. Defects of the files are kept as problem(), not thrown:
+/// a file may be half copied.
+class WatchedRun {
+ public:
+  WatchedRun(std::string folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)), tail_(metrics_path()) {}
+
+  const std::string& folder() const { return folder_; }
+  /// The path below the folder that was named on the command line.
+  const std::string& name() const { return name_; }
+
+  /// Reads run.json, the lock and the end of metrics.jsonl where they changed.
+  void refresh();
+  const telemetry::RunFacts& facts() const { return facts_; }
+  const Glance& glance() const { return glance_; }
+  Condition condition() const;
+  double idle_seconds() const;
+  /// The last defect of a file, or "".
+  const std::string& problem() const { return folder_problem_.empty() ? line_problem_ : folder_problem_; }
+
+  /// Whether the history is loaded: it begins to be with the first read(), and ends with unload().
+  bool loaded() const { return bool(exact_); }
+  void unload() { exact_.reset(), preview_.reset(), tail_ = telemetry::RunTail(metrics_path()), caught_up_ = false; }
+  /// Reads about `most_bytes` of new events into the history; returns whether more wait. The first call on a large file reads samples of
+  /// it, which history() shows until every event was read.
+  bool read(std::int64_t most_bytes);
+  const RunHistory& history() const { return caught_up_ || !preview_ ? *exact_ : *preview_; }
+  bool complete() const { return caught_up_; }
+  /// The part of metrics.jsonl that was read, from 0 to 1.
+  double share_read() const;
+  const News& news() const { return news_; }
+  std::string metrics_path() const { return folder_ + "/metrics.jsonl"; }
+
+ private:
+  void refresh_facts();
+  void refresh_glance();
+  void begin();
+  void take(RunHistory& into, std::string_view line, std::int64_t offset);
+  void tell(std::string_view line, const telemetry::Event& event);
+
+  std::string folder_, name_, folder_problem_, line_problem_;
+  telemetry::RunFacts facts_;
+  bool has_facts_ = false, caught_up_ = false;
+  struct Seen {  // of a file
+    std::int64_t size = -1, seconds = 0, nanoseconds = 0;
+    friend bool operator==(const Seen&, const Seen&) = default;
+  } facts_seen_, metrics_seen_;
+  Glance glance_;
+  LockState lock_ = LockState::missing;
+  telemetry::RunTail tail_;
+  std::unique_ptr<RunHistory> exact_, preview_;
+  News news_;
+};
+
+}  // namespace octet::watch
