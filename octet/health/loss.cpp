@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "octet/base/text.hpp"
@@ -32,7 +33,7 @@ LossRules::LossRules(const AlertsConfig& config, const Subject& subject)
       divergence_("divergence", config),
       losses_(spike_.window()),
       recent_(divergence_.window()),
-      best_(INFINITY),
+      best_(std::numeric_limits<double>::max()),
       // A fifth of a long run: its loss falls more slowly later on.
       block_steps_(std::max(std::int64_t(plateau_.window()), subject.steps / 5) / std::int64_t(blocks)),
       block_losses_(blocks),
