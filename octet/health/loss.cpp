@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "octet/base/text.hpp"
@@ -12,6 +11,7 @@ namespace {
 
 constexpr std::size_t fewest = 24, blocks = 20;
 constexpr double least_share = 0.005;  // of the loss: its deviation counts as at least this
+constexpr double above_any_loss = 1e30;
 constexpr double kept_norm = 0.98, kept_rate = 0.5;
 
 struct Half {
@@ -33,7 +33,7 @@ LossRules::LossRules(const AlertsConfig& config, const Subject& subject)
       divergence_("divergence", config),
       losses_(spike_.window()),
       recent_(divergence_.window()),
-      best_(std::numeric_limits<double>::max()),
+      best_(above_any_loss),
       // A fifth of a long run: its loss falls more slowly later on.
       block_steps_(std::max(std::int64_t(plateau_.window()), subject.steps / 5) / std::int64_t(blocks)),
       block_losses_(blocks),

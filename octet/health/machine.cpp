@@ -31,16 +31,16 @@ MachineRules::MachineRules(const AlertsConfig& config, const Subject& subject)
       seconds_(throughput_.window()),
       free_(disk_.window()),
       free_steps_(disk_.window()),
-      slow_since_(NAN) {}
+      slow_since_(-1) {}
 
 void MachineRules::take(const telemetry::StepEvent& e, Alerts& out) {
   held_ = double(e.memory_bytes);
   seconds_.add(e.seconds), recent_rates_.add(e.tokens_per_second), rates_.add(e.tokens_per_second);
   if (rates_.size() < fewest_rates) return;
   const double now = recent_rates_.median(), own = rates_.median(), share = now / own;
-  if (!(share < throughput_.threshold())) slow_since_ = NAN;
-  else if (std::isnan(slow_since_)) slow_since_ = e.time;
-  if (throughput_.fires(e.time - slow_since_ >= slow_seconds))
+  if (!(share < throughput_.threshold())) slow_since_ = -1;
+  else if (slow_since_ < 0) slow_since_ = e.time;
+  if (throughput_.fires(slow_since_ >= 0 && e.time - slow_since_ >= slow_seconds))
     out.add(throughput_, "", share,
             format("{} tokens per second for more than a minute, {}% of the median of the last {} steps, {}", digits(now),
                    fixed(100 * share, 0), rates_.size(), digits(own)));

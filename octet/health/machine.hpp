@@ -28,7 +28,7 @@ class MachineRules final : public Family {
   const double checkpoint_seconds_;
   Alarm throughput_, slow_rank_, memory_, disk_, checkpoint_, data_;
   Window recent_rates_, rates_, seconds_, free_, free_steps_;
-  double slow_since_;  // time, NaN while it is not slow
+  double slow_since_;  // time, below 0 while it is not slow
   double held_ = 0;    // bytes, of the last step
   std::int64_t slowest_ = -1, times_slowest_ = 0;
 };
