@@ -2,6 +2,7 @@
 import { el, style, short, percent, csvCell, save } from "./dom.js";
 import { get } from "./api.js";
 import { Plot } from "./plot.js";
+import { mapSvg } from "./svg.js";
 
 // bad: the end of the range that shows a problem, which a cell shows where a bucket has several values. least: of the scale of colours, so
 // that rounding errors do not look like differences.
@@ -37,9 +38,10 @@ export class Heat {
     this.detail = el("section");
     this.node = el("div", {}, el("div", { class: "tools" },
       choice("Measure", Object.entries(measures).map(([k, m]) => [k, m.name]), (v) => (this.measure = v, this.load())),
-      choice("Operand", [["", "all"], ["x", "x: activations"], ["w", "w: weights"], ["dy", "dy: gradients"]], (v) => (this.operand = v, this.draw())),
+      choice("Operand", [["", "all"], ["x", "x: activations"], ["w", "w: weights"], ["dy", "dy: gradients"], ["saved", "saved: activations for backward"]], (v) => (this.operand = v, this.draw())),
       el("span", { class: "key" }, this.low, this.keyBar, this.high),
-      el("button", { type: "button", onclick: () => this.saveCsv() }, "CSV"), el("button", { type: "button", onclick: () => this.canvas.toBlob((b) => save(this.measure + ".png", b)) }, "PNG")),
+      el("button", { type: "button", onclick: () => this.saveCsv() }, "CSV"), el("button", { type: "button", onclick: () => this.canvas.toBlob((b) => save(this.measure + ".png", b)) }, "PNG"),
+      el("button", { type: "button", onclick: () => this.saveSvg() }, "SVG")),
       this.frame, this.readout, this.detail);
   }
 
@@ -94,10 +96,11 @@ export class Heat {
     const cut = Math.floor(all.length / 200), least = measures[this.measure].least;
     let low = all[cut] ?? 0, high = all[all.length - 1 - cut] ?? 1;
     if (high - low < least) low = (low + high - least) / 2, high = low + least;
+    this.range = { low, high };
     this.rows.forEach((t, r) => {
       for (let c = 0; c < columns; ++c) {
         const v = this.value(t, c);
-        g.fillStyle = v === null ? style("--panel") : color((this.position(v) - low) / (high - low));
+        g.fillStyle = this.colorOf(t, c) ?? style("--panel");
         const x = Math.round(labels + c * cell), wide = Math.round(labels + (c + 1) * cell) - x;
         g.fillRect(x, r * height, wide, height);
         if (v !== null && this.measure === "headroom" && v < clipped) g.fillStyle = "#ff2d00", g.fillRect(x, r * height, wide, 2);
@@ -105,6 +108,12 @@ export class Heat {
     });
     this.write(g, tensors, width);
     this.showKey(low, high);
+  }
+
+  // Null where there is no value.
+  colorOf(t, c) {
+    const v = this.value(t, c);
+    return v === null ? null : color((this.position(v) - this.range.low) / (this.range.high - this.range.low));
   }
 
   write(g, tensors, width) {
@@ -174,6 +183,14 @@ export class Heat {
     this.detail.scrollIntoView({ behavior: "smooth" });
   }
 
+  saveSvg() {
+    if (!this.rows?.length) return;
+    const tensors = this.app.summary.tensors, m = measures[this.measure];
+    const rows = this.rows.map((t) => ({ label: this.label(tensors[t]), colors: this.data.first.map((_, c) => this.colorOf(t, c)) }));
+    const steps = [this.data.first[0], this.data.last[this.columns - 1]], ends = [this.low.textContent, this.high.textContent];
+    save(this.measure + ".svg", new Blob([mapSvg(`${this.app.summary.name}: ${m.name} (${m.unit}), ${ends[0]} dark to ${ends[1]} light`, rows, steps,
+      { background: style("--bg"), ink: style("--ink"), soft: style("--soft") })], { type: "image/svg+xml" }));
+  }
   saveCsv() {
     const lines = ["path,operand,first_step,last_step,low,high"];
     for (const t of this.rows ?? [])

@@ -8,6 +8,9 @@ const curve = (steps, name) => {
   return { first: at, last: at, mean: values, low: values, high: values };
 };
 
+// Kinds of incidents that change the course of the run by themselves.
+const reactions = ["skipped", "loss_scale", "recovery"], most_reactions = 5;
+
 export class Incidents {
   constructor(app) {
     Object.assign(this, { app, chosen: null });
@@ -21,11 +24,20 @@ export class Incidents {
     if (!all) return;
     const newest = all.incidents[0]?.incident;
     if (this.run !== this.app.run) this.run = this.app.run, this.chosen = null, this.detail.replaceChildren();
+    if (this.app.wanted) this.openWanted(all.incidents);
     if (this.chosen === null && newest !== undefined) this.open(newest);
     const rows = all.incidents.map((i) => row([number(whole(i.step)), duration(i.time), i.kind, i.path, i.text], { class: "link", tabindex: 0,
       onclick: () => this.open(i.incident), onkeydown: (e) => e.key === "Enter" && this.open(i.incident) }));
     this.list.replaceChildren(el("h2", {}, `Incidents, ${whole(all.seen)} in all`),
       rows.length ? table([{ name: "step", number: true }, "time", "kind", "module", "text"], rows) : el("p", { class: "soft" }, "No incidents."));
+  }
+
+  // The incident that a report linked to: that of its kind at its step, or else the next one.
+  openWanted(list) {
+    const { step, kind } = this.app.wanted, distance = (i) => Math.abs(i.step - step) + (i.kind === kind ? 0 : 0.5);
+    this.app.wanted = null;
+    const found = list.reduce((a, b) => (a === null || distance(b) < distance(a) ? b : a), null);
+    if (found) this.open(found.incident);
   }
 
   open(incident) {
@@ -45,8 +57,12 @@ export class Incidents {
     const steps = i.steps.map((s) => row([number(whole(s.step)), number(short(s.loss, 5), s.loss === null), number(short(s.loss_z, 3), Math.abs(s.loss_z ?? 0) > 6),
       number(short(s.grad_norm), s.grad_norm === null), number(short(s.lr)), s.skipped ? "skipped" : ""], { class: s.step === i.step ? "here" : null }));
     const near = i.nearby.map((n) => row([number(whole(n.step)), n.kind, n.path, n.text]));
+    // From the incident on: later steps of the list are another cause's.
+    const done = i.nearby.filter((n) => n.step >= i.step && reactions.some((kind) => n.kind.startsWith(kind)));
     this.detail.replaceChildren(
-      el("h2", {}, `Step ${whole(i.step)}: ${i.kind}`), el("p", {}, i.text), i.path ? el("p", {}, "First seen in ", el("code", {}, i.path)) : "",
+      el("h2", {}, `Step ${whole(i.step)}: ${i.kind}`), el("p", {}, i.text), i.remedy ? el("p", {}, el("strong", {}, "Remedy: "), i.remedy) : "", i.path ? el("p", {}, "First seen in ", el("code", {}, i.path)) : "",
+      el("p", {}, el("strong", {}, "What was done: "), done.length ? done.slice(0, most_reactions).map((n) => n.text).join("; ") + (done.length > most_reactions ? `; and ${done.length - most_reactions} more` : "")
+                                                              : "nothing; training continued."),
       grid,
       el("div", { class: "columns" },
         el("section", {}, el("h3", {}, "Tensors that moved first"), el("p", { class: "soft" }, "Maxima more than 6 robust deviations from their median of the steps before, the earliest first. Bits are log2 of the ratio."),
