@@ -63,12 +63,12 @@ Axis value_axis(const std::vector<Line>& lines) {
 
 std::string scale_note(const Axis& axis) { return axis.kind == Axis::Kind::log ? ", logarithmic" : ""; }
 
-/// The loss of the steps in which alerts fired.
-Line alerts_of(const RunRecord& run, int style) {
-  Line line{.name = "alerts", .style = style};
+/// Marks on `loss` at the steps in which alerts fired.
+Line alerts_of(const RunRecord& run, const Line& loss) {
+  Line line{.name = "alerts", .style = loss.style + 2};
   for (const AlertEvent& alert : run.alerts) {
-    const auto step = std::ranges::lower_bound(run.steps, alert.step, {}, &StepEvent::step);
-    if (step != run.steps.end() && step->step == alert.step) line.marks.push_back({double(step->step), step->loss});
+    const auto point = std::ranges::lower_bound(loss.points, double(alert.step), {}, &Point::x);
+    if (point != loss.points.end() && point->x == double(alert.step)) line.marks.push_back(*point);
   }
   return line;
 }
@@ -92,7 +92,7 @@ LineChart loss_chart(const Study& study) {
   chart.note = std::string("Lines: training loss, smoothed") + (study.seeds() > 1 ? ", mean and range over seeds." : ".") +
                (evals ? " Marks: evaluation." : "");
   if (study.groups.size() == 1 && !study.groups[0].first().alerts.empty())
-    chart.lines.push_back(alerts_of(study.groups[0].first(), chart.lines[0].style + 2));
+    chart.lines.push_back(alerts_of(study.groups[0].first(), chart.lines[0]));
   return chart;
 }
 

@@ -55,7 +55,7 @@ class Head {
 };
 
 double head_height(std::size_t entries) { return 26 + double(entries + 3) * row; }
-double height_of(const LineChart& c) { return head_height(c.lines.size()) + c.height + under; }
+double height_of(const LineChart& c) { return head_height(c.lines.size()) + gap + c.height + under; }
 double height_of(const BarChart& c) { return head_height(legend_of(c).size()) + gap + plot_height(c); }
 
 double height_of(const HeatMap& c) { return head_height(0) + gap + plot_height(c); }
@@ -74,7 +74,7 @@ void draw_at(Markup& m, const LineChart& chart, double y) {
     for (const Line& line : chart.lines) head.entry(line);
     head.unit(chart.y_label);
   }
-  const auto place = open_place(m, left, y + head_height(chart.lines.size()) - row, chart.height + under);
+  const auto place = open_place(m, left, y + head_height(chart.lines.size()) - row + gap, chart.height + under);
   draw_plot(m, chart);
 }
 

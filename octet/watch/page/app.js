@@ -149,6 +149,10 @@ class App {
     if (told) this.toHash();
     this.later();
   }
+  openTensor(tensor) {
+    this.show("FP8 tensors");
+    this.views["FP8 tensors"].openTensor(tensor).catch((e) => this.fail(e));
+  }
   openIncident(incident) {
     this.show("Incidents");
     this.views.Incidents.open(incident);

@@ -17,8 +17,8 @@ export class Overview {
       plot("param_norm", "Parameter norm", ""),
       plot("lr", "Learning rate", ""),
       plot("tokens_per_second", "Throughput", "tokens per second", { zero: true }),
-      plot("memory", "Memory", "bytes", { show: bytes, zero: true }),
-      plot("disk_free", "Free disk", "bytes, on the file system of the run's folder", { show: bytes, zero: true }),
+      plot("memory", "Memory", "bytes at the step's peak", { show: bytes, zero: true }),
+      plot("disk_free", "Free memory and disk", "bytes, of the device and of the file system of the run's folder", { show: bytes, zero: true }),
       plot("seconds", "Step time", "seconds", { zero: true }),
     ]);
     this.scale = new Plot({ title: "Loss scale", unit: "logarithmic", logarithmic: true });
@@ -27,7 +27,7 @@ export class Overview {
     this.incidents = el("section");
     this.memory = el("section");
     this.facts = el("section");
-    this.node = el("div", {}, this.tiles, this.grid, el("div", { class: "columns" }, this.incidents, this.memory), this.facts);
+    this.node = el("div", {}, this.tiles, this.incidents, this.grid, this.memory, this.facts);
   }
 
   update() {
@@ -44,7 +44,7 @@ export class Overview {
       { label: "measured", color: 0, curve: c.tokens_per_second },
       { label: "limit of the machine", color: 1, curve: limit(c.tokens_per_second, c.limit_share) },
     ]);
-    this.plots.get("memory").update([{ label: "held at the step's peak", color: 0, curve: c.memory }, { label: "free on the device", color: 1, curve: c.memory_free }]);
+    this.plots.get("disk_free").update([{ label: "free disk", color: 0, curve: c.disk_free }, { label: "free memory", color: 1, curve: c.memory_free }]);
     this.plots.get("seconds").update([{ label: "step", color: 0, curve: c.seconds }, { label: "waiting for data", color: 1, curve: c.data_wait }]);
     if (c.loss_scale && !this.scale.node.isConnected) this.grid.append(this.scale.node);
     if (c.loss_scale) this.scale.update([{ label: "loss scale", color: 0, curve: c.loss_scale }]);
@@ -66,9 +66,9 @@ export class Overview {
       tile("Parameter norm", short(last.param_norm)),
       tile("Learning rate", short(last.lr)),
       tile("Tokens per second", short(last.tokens_per_second), last.limit_share ? percent(last.limit_share) + " of the machine's limit" : ""),
-      tile("Tokens", short(last.tokens), around.epoch === null || around.epoch === undefined ? "" : short(around.epoch, 3) + " passes over the data"),
+      tile("Tokens", whole(last.tokens), around.epoch === null || around.epoch === undefined ? "" : short(around.epoch, 3) + " passes over the data"),
       tile("Memory", bytes(last.memory), "planned peak " + bytes(s.memory.peak) + (around.memory_free ? ", free " + bytes(around.memory_free) : "")),
-      tile("Free disk", bytes(around.disk_free), around.checkpoint_bytes ? `checkpoint ${bytes(around.checkpoint_bytes)}, ${duration(around.checkpoint_age)} old` : "no checkpoint yet"),
+      tile("Free disk", bytes(around.disk_free), around.checkpoint_bytes ? `checkpoint ${bytes(around.checkpoint_bytes)}, ${duration(around.checkpoint_age)} old` : s.end ? "" : "no checkpoint yet"),
       s.end ? tile("Ended", s.end.reason, "at step " + whole(s.end.step))
             : tile("Time left", duration(s.seconds_left), s.condition === "running" ? "at the pace of the last steps" : "last event " + duration(s.idle) + " ago"),
       tile("Skipped steps", whole(s.skipped), "", s.skipped > 0),
@@ -85,10 +85,10 @@ export class Overview {
 
   fillIncidents() {
     const list = this.app.incidents?.incidents ?? [];
-    const rows = list.slice(0, 8).map((i) => row([number(whole(i.step)), i.kind, i.text], { class: "link", tabindex: 0,
+    const rows = list.slice(0, 5).map((i) => row([number(whole(i.step)), i.kind, i.text], { class: "link", tabindex: 0,
       onclick: () => this.app.openIncident(i.incident), onkeydown: (e) => e.key === "Enter" && this.app.openIncident(i.incident) }));
     this.incidents.replaceChildren(el("h2", {}, "Last incidents"),
-      rows.length ? table([{ name: "step", number: true }, "kind", "text"], rows) : el("p", { class: "soft" }, "No incidents."));
+      rows.length ? table([{ name: "step", number: true }, "kind", "text"], rows, "stack") : el("p", { class: "soft" }, "None: no step was skipped, and no rule of alerts fired."));
   }
 
   fillMemory(s) {
