@@ -37,12 +37,15 @@ struct Gauge {
 std::function<double(const WatchedRun&)> of_step(double (*value)(const telemetry::StepEvent&)) {
   return [value](const WatchedRun& run) { return run.glance().step ? value(*run.glance().step) : NAN; };
 }
+std::function<double(const WatchedRun&)> of_machine(double telemetry::MachineEvent::*value) {
+  return [value](const WatchedRun& run) { return run.glance().machine ? (*run.glance().machine).*value : NAN; };
+}
 std::function<double(const WatchedRun&)> of_health(std::vector<float> telemetry::HealthEvent::*list, bool smallest) {
   return [list, smallest](const WatchedRun& run) { return run.glance().health ? worst((*run.glance().health).*list, smallest) : NAN; };
 }
 
 const std::vector<Gauge>& gauges() {
-  using telemetry::StepEvent, telemetry::HealthEvent;
+  using telemetry::StepEvent, telemetry::HealthEvent, telemetry::MachineEvent;
   static const std::vector<Gauge> all = {
       {"octet_step", "Optimizer steps done.", of_step([](const StepEvent& e) { return double(e.step); })},
       {"octet_planned_steps", "Planned optimizer steps; 0 if time limits the run.",
@@ -65,6 +68,11 @@ const std::vector<Gauge>& gauges() {
        of_step([](const StepEvent& e) { return e.data_wait; })},
       {"octet_memory_bytes", "Bytes held at the peak of the last step.",
        of_step([](const StepEvent& e) { return double(e.memory_bytes); })},
+      {"octet_memory_free_bytes", "Bytes of the device that the run could still allocate.", of_machine(&MachineEvent::memory_free)},
+      {"octet_disk_free_bytes", "Free bytes on the file system of the run's folder.", of_machine(&MachineEvent::disk_free)},
+      {"octet_checkpoint_age_seconds", "Age of the newest checkpoint at the last measurement, or seconds since the process started.",
+       of_machine(&MachineEvent::checkpoint_age)},
+      {"octet_epoch", "Passes over the data.", of_machine(&MachineEvent::epoch)},
       {"octet_saturated_max", "Largest fraction of clipped values of a tensor.", of_health(&HealthEvent::saturated, false)},
       {"octet_flushed_max", "Largest fraction of values of a tensor that became 0.", of_health(&HealthEvent::flushed, false)},
       {"octet_headroom_min", "Smallest headroom of a tensor in bits.", of_health(&HealthEvent::headroom_bits, true)},

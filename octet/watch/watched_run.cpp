@@ -68,7 +68,7 @@ void WatchedRun::refresh_glance() {
   if (seen == metrics_seen_) return;
   metrics_seen_ = seen;
   Glance last;
-  if (seen.size >= glance_.size_of_rare) last.eval = glance_.eval, last.health = glance_.health;
+  if (seen.size >= glance_.size_of_rare) last.eval = glance_.eval, last.health = glance_.health, last.machine = glance_.machine;
   sample_lines(metrics_path(), 1, glance_bytes, [&](std::string_view line, std::int64_t) {
     if (line.find("\"scales\"") < 16) return;  // the largest lines, of which none is needed
     const std::optional<Event> event = event_in(line, printable(metrics_path()), line_problem_);
@@ -76,6 +76,7 @@ void WatchedRun::refresh_glance() {
     if (const auto* step = std::get_if<StepEvent>(&*event)) last.step = *step, last.end.reset();
     if (const auto* eval = std::get_if<EvalEvent>(&*event)) last.eval = *eval;
     if (const auto* health = std::get_if<HealthEvent>(&*event)) last.health = *health;
+    if (const auto* machine = std::get_if<MachineEvent>(&*event)) last.machine = *machine;
     if (const auto* end = std::get_if<EndEvent>(&*event)) last.end = *end;
   });
   last.size_of_rare = seen.size;
