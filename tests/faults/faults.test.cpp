@@ -75,7 +75,8 @@ TEST(Faults, OfInputsAreDetected) {
 TEST(Faults, OfAFrozenScaleAndOfASlowRankAreNamed) {
   Small small;
   small.options.faults = {"scale", "rank"};
-  small.options.config.optim.learning_rate = 2e-2, small.options.config.optim.schedule.warmup = 0.5;  // maxima grow while the scale is frozen
+  small.options.config.optim.learning_rate = 2e-2,
+  small.options.config.optim.schedule.warmup = 0.5;  // maxima grow while the scale is frozen
   const std::vector<Trial> all = small.run();
   ASSERT_EQ(all.size(), 2);
   expect_detected(all);
