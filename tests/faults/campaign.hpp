@@ -12,7 +12,7 @@ struct CampaignOptions {
   std::vector<std::int64_t> seeds{1};
   std::vector<std::string> act{};  // key=value, which the second run of each fault has besides; empty: there is none
   std::int64_t begin = 70;         // first disturbed step
-  int layer = 2;                   // of the model
+  int layer = 1;                   // of the model
   bool keep = false;               // the run folders of faults
 };
 
