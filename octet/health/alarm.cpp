@@ -16,24 +16,25 @@ bool Alarm::fires(bool holds) {
   return fires(std::span(&excess, 1)).has_value();
 }
 
-std::optional<std::size_t> Alarm::fires(std::span<const double> excess) {
+std::optional<std::size_t> Alarm::fires(std::span<const double> excess, std::span<const std::size_t> order) {
   if (!enabled()) return std::nullopt;
   const double rest = double(rule_->rest);
   const bool silent = since_ < rest;
-  std::optional<std::size_t> worst;
+  std::optional<std::size_t> chosen;
   holding_ = 0;
-  for (std::size_t i = 0; i < calm_.size(); ++i) {
+  for (std::size_t place = 0; place < calm_.size(); ++place) {
+    const std::size_t i = order.empty() ? place : order[place];
     if (!(excess[i] >= 1)) {
       calm_[i] = std::min(calm_[i] + 1, rest);
       continue;
     }
     ++holding_;
-    if (calm_[i] >= rest && (!worst || excess[i] > excess[*worst])) worst = i;
+    if (calm_[i] >= rest && (!chosen || (order.empty() && excess[i] > excess[*chosen]))) chosen = i;
     calm_[i] = 0;
   }
-  if (silent) worst.reset();
-  since_ = worst ? 0 : std::min(since_ + 1, rest);
-  return worst;
+  if (silent) chosen.reset();
+  since_ = chosen ? 0 : std::min(since_ + 1, rest);
+  return chosen;
 }
 
 telemetry::AlertEvent Alarm::event(const std::string& path, double value, const std::string& text) const {

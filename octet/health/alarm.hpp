@@ -24,8 +24,9 @@ class Alarm {
 
   /// Whether this observation of a rule with one subject is an alert.
   bool fires(bool holds);
-  /// An observation of all subjects: a condition holds where excess >= 1. Of those that begin to hold the one with the most excess fires.
-  std::optional<std::size_t> fires(std::span<const double> excess);
+  /// An observation of all subjects: a condition holds where excess >= 1. Of those that begin to hold the first in `order` fires, or, where
+  /// that is empty, the one with the most excess.
+  std::optional<std::size_t> fires(std::span<const double> excess, std::span<const std::size_t> order = {});
   /// Subjects whose condition held in the last observation.
   std::size_t holding() const { return holding_; }
 

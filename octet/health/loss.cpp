@@ -9,8 +9,7 @@
 namespace octet::health {
 namespace {
 
-constexpr std::size_t fewest = 24, blocks = 20;
-constexpr double least_share = 0.005;  // of the loss: its deviation counts as at least this
+constexpr std::size_t blocks = 20;
 constexpr double above_any_loss = 1e30;
 constexpr double kept_norm = 0.98, kept_rate = 0.5;
 
@@ -48,8 +47,8 @@ void LossRules::take(const telemetry::StepEvent& e, Alerts& out) {
 }
 
 void LossRules::spike(const telemetry::StepEvent& e, Alerts& out) {
-  if (losses_.size() >= fewest) {
-    const double middle = losses_.median(), z = (e.loss - middle) / std::max(losses_.deviation(), least_share * std::fabs(middle));
+  if (losses_.size() >= fewest_values) {
+    const double middle = losses_.median(), z = (e.loss - middle) / loss_deviation(losses_);
     if (spike_.fires(z >= spike_.threshold()))
       out.add(spike_, "", z,
               format("loss {} is {} robust deviations above {}, the median of the last {} steps", digits(e.loss), digits(z), digits(middle),

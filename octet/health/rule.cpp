@@ -10,9 +10,12 @@ namespace {
 constexpr auto info = telemetry::Severity::info, warning = telemetry::Severity::warning, critical = telemetry::Severity::critical;
 
 constexpr Rule all[] = {
-    {"loss_spike", 6, "robust standard deviations (1.4826 x median deviation) of a loss above the median of its window", warning, 64, 32,
-     "steps", "A bad batch, a learning rate that is too high, or a value that left the range of its format.",
+    {"loss_spike", 6, "robust standard deviations (1.05 x median difference of successive losses) of a loss above the median of its window",
+     warning, 64, 32, "steps", "A bad batch, a learning rate that is too high, or a value that left the range of its format.",
      "Look at the batch and at scale alerts of the same step; if it returns, lower optim.learning_rate or optim.max_grad_norm."},
+    {"loss_drop", 6, "the same of a loss below the lesser median, of 8 steps or of its window, in two steps in a row", warning, 64, 32,
+     "steps", "Batches are too easy: one text or token again and again, or targets that the input shows.",
+     "Look at the batches of these steps; the weights learn them, so resume from a checkpoint before."},
     {"loss_plateau", 0.003, "fall of the mean loss between the halves of its window, as a fraction", warning, 1000, 1000, "steps",
      "The loss does not fall, while gradients are as large as before and the learning rate has not decayed: updates are noise.",
      "Change optim.learning_rate; look for layers with a low SQNR, or compare some steps with recipe.name = \"bf16\"."},
@@ -37,6 +40,10 @@ constexpr Rule all[] = {
      "rise of the scale that a tensor's maximum allows within its window, for 3 steps, as a factor, squared for gradients (dy)", warning,
      10, 32, "steps", "Values of the layer shrink, or it died; gradients underflow next.",
      "Look at the gradient of the named layer; lower optim.learning_rate, or keep it in BF16."},
+    {"scale_frozen", 1.15,
+     "the smaller maximum of two steps times the tensor's scale, as a factor of the format's largest value, for 3 steps", warning, 3, 32,
+     "steps", "The scale does not follow the tensor's maxima: it is frozen, or its history is not updated.",
+     "Report a defect, with the run's folder; meanwhile use a recipe that scales by current values, or keep the layer in BF16."},
     {"saturated", 0.001, "share of a tensor's values that were clipped, in both measurements of its window", warning, 2, 10, "measurements",
      "The scale is too large for the values: a history that lags, or a frozen scale.",
      "Raise recipe.margin, shorten recipe.history, or use a recipe that scales by current values."},

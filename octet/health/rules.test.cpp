@@ -35,6 +35,12 @@ Disturb one_loss(double more) {
     if (at_begin(s)) s.step.loss = 2 + 2 * std::exp(-3.0) + more;
   };
 }
+// The same below, in two steps.
+Disturb two_losses(double less) {
+  return [less](Step& s) {
+    if (s.step.step < begin + 2) s.step.loss = 2 + 2 * std::exp(-3.0) - less;
+  };
+}
 // A loss that falls by `slope` per step as a fraction.
 Disturb slow_fall(double slope) {
   return [slope](Step& s) { s.step.loss = 2.1 * (1 - slope * since(s)) + 0.05 * (s.step.loss - 2); };
@@ -46,6 +52,10 @@ Disturb skips(bool lowers_loss_scale) {
     s.incidents.push_back({.kind = "skipped", .path = "layers.0.mlp.down.y", .text = "step skipped"});
     if (lowers_loss_scale) s.incidents.push_back({.kind = "loss_scale"});
   };
+}
+// The weight grows to `by` times its maximum at `begin`, by which its scale was made.
+Disturb grows_under_a_frozen_scale(float by) {
+  return [by](Step& s) { s.scales.amax[1] = by, s.scales.scale_min[1] = s.scales.scale_max[1] = 448; };
 }
 Disturb norm_grows(double to) {
   return [to](Step& s) { s.step.grad_norm *= std::min(to, std::exp(since(s) / 100)); };
@@ -66,6 +76,7 @@ Disturb held(double share) {
 std::vector<Case> cases() {
   return {
       {"loss_spike", 0, "", one_loss(0.30), one_loss(0.15)},
+      {"loss_drop", 1, "", two_losses(0.30), two_losses(0.10)},
       {"loss_plateau", 1050, "", slow_fall(0), slow_fall(2e-5), 2000},
       {"divergence", 15, "", [](Step& s) { s.step.loss *= 1.45; }, [](Step& s) { s.step.loss *= 1.22; }},
       {"nonfinite", 0, "layers.0.mlp.down.y", skips(false), skips(true)},
@@ -77,6 +88,7 @@ std::vector<Case> cases() {
       {"scale_drop", 0, "layers.0.mlp.down.x", [](Step& s) { s.scales.amax[0] = at_begin(s) ? 40 : s.scales.amax[0]; },
        [](Step& s) { s.scales.amax[0] = at_begin(s) ? 10 : s.scales.amax[0]; }},
       {"scale_rise", 3, "layers.0.mlp.down.x", [](Step& s) { s.scales.amax[0] /= 40; }, [](Step& s) { s.scales.amax[0] /= 8; }},
+      {"scale_frozen", 3, "layers.0.mlp.down.w", grows_under_a_frozen_scale(1.6f), grows_under_a_frozen_scale(1.1f)},
       {"saturated", 5, "layers.0.mlp.down.w", [](Step& s) { s.health.saturated[1] = 0.002f; },
        [](Step& s) { s.health.saturated[1] = 0.0009f; }},
       {"flushed", 5, "layers.0.mlp.down.dy", [](Step& s) { s.health.flushed[2] = 0.2f; }, [](Step& s) { s.health.flushed[2] = 0.09f; }},
@@ -179,7 +191,7 @@ TEST(HealthRules, AreSilentInAHealthyRun) {
 }
 
 TEST(HealthRules, DoNotDependOnTheTextOfTheRecord) {
-  const Case c = cases()[3];
+  const Case c = cases()[4];
   Monitor live({}, testing::subject_of(c.steps)), reader({}, testing::subject_of(c.steps));
   const std::vector<telemetry::Event> events = record(c, c.above);
   std::vector<telemetry::Event> read;
@@ -212,19 +224,50 @@ TEST(HealthRules, AGradientMayChangeByTheSquareOfTheFactor) {
 TEST(HealthRules, TheWorstTensorIsNamedAndTheOthersAreCounted) {
   Monitor monitor({}, testing::subject_of(700));
   const auto events = record_of(400, [](Step& s) {
-    if (at_begin(s)) s.scales.amax[0] = 100, s.scales.amax[1] = 1e6f;
+    if (s.step.step >= begin) s.health.saturated[0] = 0.002f, s.health.saturated[1] = 0.5f;
   });
-  const std::vector<AlertEvent> alerts = of_rule(alerts_of(monitor, events), "scale_drop");
+  const std::vector<AlertEvent> alerts = of_rule(alerts_of(monitor, events), "saturated");
   ASSERT_EQ(alerts.size(), 1u);
   EXPECT_EQ(alerts[0].path, "layers.0.mlp.down.w");
   EXPECT_NE(alerts[0].text.find("(and 1 more tensors)"), std::string::npos) << alerts[0].text;
+}
+
+// Activations before gradients, and these from the last layer to the first, however large the maxima are.
+TEST(HealthRules, AnOutlierIsNamedWhereTheStepMetItFirst) {
+  const auto named = [](std::vector<std::pair<std::size_t, float>> maxima) {
+    Subject subject = testing::subject_of(700);
+    for (const char* operand : {"x", "w", "dy"}) subject.quantizers.push_back({"layers.1.mlp.down", operand, "e4m3", "tensor"});
+    Monitor monitor({}, subject);
+    const auto events = record_of(400, [&](Step& s) {
+      for (auto* of : {&s.scales.amax, &s.scales.scale_min, &s.scales.scale_max}) of->insert(of->end(), of->begin(), of->begin() + 3);
+      if (!at_begin(s)) return;
+      for (const auto& [tensor, maximum] : maxima) s.scales.amax[tensor] = maximum;
+    });
+    const std::vector<AlertEvent> alerts = of_rule(alerts_of(monitor, events), "scale_drop");
+    return alerts.size() == 1 ? alerts[0].path : format("{} alerts", alerts.size());
+  };
+  EXPECT_EQ(named({{0, 100.0f}, {3, 1e6f}, {2, 1e9f}, {5, 1e9f}}), "layers.0.mlp.down.x");
+  EXPECT_EQ(named({{2, 1e9f}, {5, 1e3f}}), "layers.1.mlp.down.dy");
+  EXPECT_EQ(named({{0, 1e6f}, {4, 100.0f}}), "layers.1.mlp.down.w");
+}
+
+// A history has no maxima of a skipped step.
+TEST(HealthRules, AScaleMayIgnoreASkippedStep) {
+  for (const bool skipped : {false, true}) {
+    Monitor monitor({}, testing::subject_of(700));
+    const auto events = record_of(400, [&](Step& s) {
+      s.scales.scale_min[0] = 448 / 2.0f;
+      if (s.step.step >= begin && s.step.step < begin + 4) s.scales.amax[0] = 3, s.step.skipped = skipped;
+    });
+    EXPECT_EQ(of_rule(alerts_of(monitor, events), "scale_frozen").size(), skipped ? 0u : 1u);
+  }
 }
 
 TEST(HealthRules, OfADisabledMonitorAreSilentAndTheirStateHasTheSameNames) {
   AlertsConfig off;
   off.enabled = false;
   Monitor monitor(off, testing::subject_of(700)), other({}, testing::subject_of(700));
-  const Case c = cases()[3];
+  const Case c = cases()[4];
   EXPECT_TRUE(alerts_of(monitor, record(c, c.above)).empty());
   EXPECT_EQ(octet::testing::SavedState::of(monitor).names(), octet::testing::SavedState::of(other).names());
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "octet/base/text.hpp"
+#include "octet/health/order_of_step.hpp"
 
 namespace octet::health {
 namespace {
@@ -21,6 +22,7 @@ double median_of_five(double a, double b, double c, double d, double e) {
 
 ScaleRules::ScaleRules(const AlertsConfig& config, const Subject& subject)
     : quantizers_(subject.quantizers),
+      order_(order_of_step(quantizers_)),
       drop_("scale_drop", config, quantizers_.size()),
       rise_("scale_rise", config, quantizers_.size()),
       length_(drop_.window() + reference),
@@ -52,22 +54,21 @@ void ScaleRules::take(const telemetry::ScalesEvent& e, Alerts& out) {
       small_[i] = fallen >= 1 ? small_[i] + 1 : 0;
       if (small_[i] >= small_for) rise[i] = fallen;
     }
-    report(drop_, drop, all_before, e, "an outlier takes the bits of its other values", out);
-    report(rise_, rise, all_before, e, "its values shrink or its layer died", out);
+    if (const auto i = drop_.fires(drop, order_))
+      report(drop_, *i, all_before[*i], e, "an outlier takes the bits of its other values", out);
+    if (const auto i = rise_.fires(rise)) report(rise_, *i, all_before[*i], e, "its values shrink or its layer died", out);
   }
   std::copy(e.amax.begin(), e.amax.end(), ring_.begin() + std::ptrdiff_t(std::size_t(seen_) % length_ * n));
   ++seen_;
 }
 
-void ScaleRules::report(Alarm& alarm, std::span<const double> excess, std::span<const double> all_before, const telemetry::ScalesEvent& e,
-                        const char* effect, Alerts& out) {
-  const auto worst = alarm.fires(excess);
-  if (!worst) return;
-  const std::string path = path_of(quantizers_[*worst]);
-  const double before = all_before[*worst], now = e.amax[*worst];
+void ScaleRules::report(const Alarm& alarm, std::size_t tensor, double before, const telemetry::ScalesEvent& e, const char* effect,
+                        Alerts& out) {
+  const std::string path = path_of(quantizers_[tensor]);
+  const double now = e.amax[tensor];
   out.add(alarm, path, std::max(before / now, now / before),
           format("the maximum of {} was {} and is {}: {}; its scale is {}{}", path, digits(before), digits(now), effect,
-                 digits(e.scale_min.at(*worst)), and_more(alarm.holding() - 1)));
+                 digits(e.scale_min.at(tensor)), and_more(alarm.holding() - 1)));
 }
 
 void ScaleRules::visit_state(StateVisitor& v) {

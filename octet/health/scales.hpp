@@ -5,7 +5,8 @@
 namespace octet::health {
 
 /// scale_drop and scale_rise, by the scale that each tensor's maximum allows, which is inversely proportional to it. Scales themselves lag
-/// behind a history, and a block of zeros may have any scale.
+/// behind a history, and a block of zeros may have any scale. scale_drop names the first tensor of the step: an outlier reaches those
+/// behind it, sometimes by a larger factor.
 class ScaleRules final : public Family {
  public:
   ScaleRules(const AlertsConfig&, const Subject&);
@@ -15,10 +16,10 @@ class ScaleRules final : public Family {
 
  private:
   std::vector<double> earlier() const;
-  void report(Alarm&, std::span<const double> excess, std::span<const double> before, const telemetry::ScalesEvent&, const char* effect,
-              Alerts&);
+  void report(const Alarm&, std::size_t tensor, double before, const telemetry::ScalesEvent&, const char* effect, Alerts&);
 
   const std::vector<telemetry::QuantizerFacts> quantizers_;
+  const std::vector<std::size_t> order_;  // of a step
   Alarm drop_, rise_;
   std::size_t length_;         // events in the ring
   std::vector<double> ring_;   // maxima [length, tensors], of which the row of event i is i mod length

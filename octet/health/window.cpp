@@ -1,6 +1,8 @@
 #include "octet/health/window.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace octet::health {
 
@@ -10,11 +12,14 @@ void Window::add(double x) {
 }
 
 double Window::deviation() const {
-  const double middle = median();
-  std::vector<double> distances;
-  distances.reserve(values_.size());
-  for (const double x : values_) distances.push_back(std::fabs(x - middle));
-  return telemetry::deviation_per_median_distance * median_of(std::move(distances));
+  std::vector<double> steps;
+  for (std::size_t i = 1; i < values_.size(); ++i) steps.push_back(std::fabs(values_[i] - values_[i - 1]));
+  return steps.empty() ? 0 : telemetry::deviation_per_median_distance / std::numbers::sqrt2 * median_of(std::move(steps));
+}
+
+double loss_deviation(const Window& losses) {
+  constexpr double least_share = 0.005;
+  return std::max(losses.deviation(), least_share * std::fabs(losses.median()));
 }
 
 void Window::visit_state(StateVisitor& v) {

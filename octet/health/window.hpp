@@ -22,7 +22,8 @@ class Window {
   /// Oldest first.
   const std::vector<double>& values() const { return values_; }
   double median() const { return median_of(values_); }
-  /// 1.4826 median(|x - median|): the standard deviation of normal values, hardly moved by a few outliers.
+  /// 1.4826 / sqrt(2) median(|x[i] - x[i - 1]|): the standard deviation of independent normal values, hardly moved by a few outliers or by
+  /// a trend. 0 of fewer than two. Source: von Neumann 1941, the mean square successive difference, with a median.
   double deviation() const;
   void visit_state(StateVisitor&);
 
@@ -30,5 +31,10 @@ class Window {
   std::size_t length_;
   std::vector<double> values_;
 };
+
+/// A window of fewer values has no statistics to compare with.
+inline constexpr std::size_t fewest_values = 24;
+/// deviation() of a window of losses, and at least 0.5% of their median.
+double loss_deviation(const Window&);
 
 }  // namespace octet::health

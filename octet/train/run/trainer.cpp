@@ -334,7 +334,7 @@ void Trainer::end_trace() {
 void Trainer::one_step() {
   const double begin = monotonic_seconds(), waited = loader_->wait_seconds(), exchanging = ranks_.all().seconds();
   const std::uint64_t sample = loader_->position();
-  const std::vector<data::Batch> micro_batches = next_micro_batches();
+  std::vector<data::Batch> micro_batches = next_micro_batches();
   const std::int64_t step = at_.step + 1;
   const auto measured = [&](std::int64_t s) { return s % config_.train.health_every == 0 || s == 1; };
   const Work before = engine_->stream.work();
@@ -342,11 +342,12 @@ void Trainer::one_step() {
   Readout shown;
   Work told;  // exchanges of the read-out, which no plan has
   ranks_.all().set_step(step);
-  const StepOptions options{.learning_rate = rate,
-                            .measure = measured(step),
-                            .measure_next = measured(step + 1),
-                            .stopped = ranks_.stopped_in_step(),
-                            .listener = tracer_ ? &*tracer_ : nullptr};
+  StepOptions options{.learning_rate = rate,
+                      .measure = measured(step),
+                      .measure_next = measured(step + 1),
+                      .stopped = ranks_.stopped_in_step(),
+                      .listener = tracer_ ? &*tracer_ : nullptr};
+  if (options_.hook != nullptr) options_.hook->before({step, *engine_, micro_batches, options});
   const bool whole = runner_->run(micro_batches, options, [&] {
     at_.step = step;
     const Work updated = engine_->stream.work();

@@ -11,10 +11,10 @@
 #include "octet/train/run/run_checkpoints.hpp"
 #include "octet/train/run/run_lock.hpp"
 #include "octet/train/run/run_ranks.hpp"
+#include "octet/train/run/step_hook.hpp"
 #include "octet/train/run/step_tracer.hpp"
 #include "octet/train/run/stop.hpp"
 #include "octet/train/run/text_samples.hpp"
-#include "octet/train/step/step.hpp"
 
 namespace octet::train {
 
@@ -40,6 +40,7 @@ struct TrainOptions {
   comm::Communicator* ranks = nullptr;  // that train this model together, this one among them; null: it is alone
   int ranks_here = 1;                   // of these on this machine, which share its memory
   std::string backend{};                // by which they exchange tensors, for run.json
+  StepHook* hook = nullptr;             // sees the inputs of each step
 };
 
 /// The folder of a run that this process trains in, held by its lock, and the facts in run.json.
