@@ -1,0 +1,38 @@
+#include "octet/parallel/pipeline/division.hpp"
+
+#include <algorithm>
+
+#include "octet/base/check.hpp"
+
+namespace octet::parallel {
+namespace {
+
+double ends(int part, int parts, const LayerCosts& c) { return (part == 0 ? c.embedding : 0) + (part + 1 == parts ? c.head : 0); }
+
+}  // namespace
+
+// Each layer is added to the part that then costs least: no other division has a smaller maximum, because layers are equal.
+std::vector<std::int64_t> divide_layers(std::int64_t layers, int parts, const LayerCosts& costs) {
+  if (layers < parts)
+    throw ConfigError(
+        format("{} layers cannot be divided into {} parts of a pipeline: choose at most {} stages x chunks", layers, parts, layers));
+  std::vector<std::int64_t> out(std::size_t(parts), 1);
+  const auto cost = [&](int part) { return double(out[std::size_t(part)]) * costs.layer + ends(part, parts, costs); };
+  for (std::int64_t left = layers - parts; left > 0; --left) {
+    int best = 0;
+    for (int part = 1; part < parts; ++part)
+      if (cost(part) < cost(best)) best = part;
+    ++out[std::size_t(best)];
+  }
+  return out;
+}
+
+double largest_part(const std::vector<std::int64_t>& division, const LayerCosts& costs) {
+  const int parts = int(division.size());
+  double out = 0;
+  for (int part = 0; part < parts; ++part)
+    out = std::max(out, double(division[std::size_t(part)]) * costs.layer + ends(part, parts, costs));
+  return out;
+}
+
+}  // namespace octet::parallel

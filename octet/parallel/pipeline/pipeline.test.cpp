@@ -1,0 +1,212 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "octet/base/check.hpp"
+#include "octet/parallel/pipeline/division.hpp"
+#include "octet/parallel/pipeline/schedule.hpp"
+#include "octet/parallel/pipeline/simulation.hpp"
+
+// Every small schedule is executed by an independent interpreter: stages as processes that wait for each other.
+
+namespace octet::parallel {
+namespace {
+
+using Kind = PipelineAction::Kind;
+
+struct Case {
+  Schedule schedule;
+  PipelineShape shape;
+  std::string name() const { return format("{} p {} v {} m {}", to_text(schedule), shape.stages, shape.chunks, shape.micro_batches); }
+};
+
+std::vector<Case> all_small() {
+  std::vector<Case> out;
+  for (const Schedule schedule : schedules)
+    for (int p = 1; p <= 6; ++p)
+      for (int v = 1; v <= (schedule == Schedule::interleaved ? 4 : 1); ++v)
+        for (int m = 1; m <= 14; ++m)
+          if (schedule != Schedule::interleaved || m % p == 0) out.push_back({schedule, {p, v, m}});
+  return out;
+}
+
+// Executes in any order in which stages can move, with sends that wait for their receives, and keeps account of values and memory.
+class Interpreter {
+ public:
+  explicit Interpreter(const Case& c) : c_(c), actions_(pipeline_actions(c.schedule, c.shape)), next_(actions_.size()) {}
+
+  // The fault, or "".
+  std::string run() {
+    in_flight.assign(actions_.size(), 0), peak.assign(actions_.size(), 0);
+    bool moved = true;
+    while (moved && fault_.empty()) {
+      moved = false;
+      for (int stage = 0; stage < c_.shape.stages && fault_.empty(); ++stage) moved = move(stage) || moved;
+    }
+    for (int stage = 0; stage < c_.shape.stages && fault_.empty(); ++stage)
+      if (action(stage) != nullptr) fault_ = format("stage {} waits forever at its action {}", stage, next_[std::size_t(stage)]);
+    const std::size_t all = std::size_t(c_.shape.parts()) * std::size_t(c_.shape.micro_batches);
+    if (fault_.empty() && (forwards_.size() != all || inputs_.size() != all || weights_.size() != all)) fault_ = "an action is missing";
+    return fault_;
+  }
+  std::vector<int> in_flight, peak;
+
+ private:
+  const PipelineAction* action(int stage) const {
+    const auto& own = actions_[std::size_t(stage)];
+    return next_[std::size_t(stage)] < own.size() ? &own[next_[std::size_t(stage)]] : nullptr;
+  }
+  static bool matches(const PipelineAction& send, int sender, const PipelineAction& receive, int receiver) {
+    const bool kinds = (send.kind == Kind::send_activation && receive.kind == Kind::receive_activation) ||
+                       (send.kind == Kind::send_gradient && receive.kind == Kind::receive_gradient);
+    return kinds && send.peer == receiver && receive.peer == sender && send.micro_batch == receive.micro_batch;
+  }
+  void require(bool ok, int stage, const PipelineAction& a, const char* need) {
+    if (!ok && fault_.empty())
+      fault_ = format("stage {}: {} of micro-batch {}, chunk {} without {}", stage, to_text(a.kind), a.micro_batch, a.chunk, need);
+  }
+  using Value = std::tuple<int, int>;  // part, micro-batch
+
+  bool move(int stage) {
+    const PipelineAction* a = action(stage);
+    if (a == nullptr) return false;
+    if (a->computes()) {
+      compute(stage, *a);
+      ++next_[std::size_t(stage)];
+      return true;
+    }
+    const PipelineAction* b = action(a->peer);
+    if (!a->sends() || b == nullptr || !matches(*a, stage, *b, a->peer)) return false;
+    const int from = c_.shape.part(stage, a->chunk), into = c_.shape.part(a->peer, b->chunk);
+    if (a->kind == Kind::send_activation) {
+      require(into == from + 1 && forwards_.contains({from, a->micro_batch}), stage, *a, "its value");
+      arrived_.insert({into, a->micro_batch});
+    } else {
+      require(into == from - 1 && inputs_.contains({from, a->micro_batch}), stage, *a, "its value");
+      gradients_.insert({into, a->micro_batch});
+    }
+    ++next_[std::size_t(stage)], ++next_[std::size_t(a->peer)];
+    return true;
+  }
+
+  void compute(int stage, const PipelineAction& a) {
+    const int part = c_.shape.part(stage, a.chunk), parts = c_.shape.parts();
+    const Value value{part, a.micro_batch};
+    const bool one = c_.shape.stages == 1;  // parts are neighbours on one stage
+    if (a.kind == Kind::forward) {
+      require(part == 0 || arrived_.contains(value) || (one && forwards_.contains({part - 1, a.micro_batch})), stage, a, "its input");
+      require(forwards_.insert(value).second, stage, a, "being new");
+      peak[std::size_t(stage)] = std::max(peak[std::size_t(stage)], ++in_flight[std::size_t(stage)]);
+      return;
+    }
+    if (a.kind == Kind::weight_gradient) {
+      require(inputs_.contains(value), stage, a, "the gradient of its input");
+    } else {
+      require(forwards_.contains(value), stage, a, "its forward");
+      require(part + 1 == parts || gradients_.contains(value) || (one && inputs_.contains({part + 1, a.micro_batch})), stage, a,
+              "its gradient");
+      require(inputs_.insert(value).second, stage, a, "being new");
+    }
+    if (a.kind == Kind::input_gradient) return;
+    require(weights_.insert(value).second, stage, a, "being new");
+    --in_flight[std::size_t(stage)];
+  }
+
+  const Case& c_;
+  std::vector<StageActions> actions_;
+  std::vector<std::size_t> next_;
+  std::set<Value> forwards_, arrived_, inputs_, gradients_, weights_;
+  std::string fault_;
+};
+
+TEST(PipelineSchedule, EndsWithBlockingSendsKeepsEveryDependencyAndHasTheStatedMemoryInFlight) {
+  for (const Case& c : all_small()) {
+    Interpreter run(c);
+    ASSERT_EQ(run.run(), "") << c.name();
+    for (int stage = 0; stage < c.shape.stages; ++stage) {
+      const int stated = chunks_in_flight(c.schedule, c.shape, stage), seen = run.peak[std::size_t(stage)];
+      EXPECT_LE(seen, stated) << c.name() << " stage " << stage;
+      EXPECT_TRUE(seen == stated || c.schedule == Schedule::zero_bubble) << c.name() << " stage " << stage << ": " << seen;
+    }
+  }
+}
+
+// A chunk is 1 / v of a stage: forward 1, both gradients 1 each.
+double waiting_ratio(const Case& c, Sends sends) {
+  const double part = 1.0 / c.shape.chunks, work = 3.0 * c.shape.micro_batches;
+  const PipelineTimes times = simulate(c.shape, pipeline_actions(c.schedule, c.shape), {part, part, part}, sends);
+  EXPECT_TRUE(times.ended) << c.name();
+  return (times.seconds - work) / work;
+}
+
+TEST(PipelineSchedule, HasTheBubbleOfItsFormulaWithUnitCosts) {
+  for (const Case& c : all_small()) {
+    if (c.schedule == Schedule::zero_bubble && c.shape.micro_batches < c.shape.stages) continue;  // no full warm-up
+    EXPECT_NEAR(waiting_ratio(c, Sends::buffered), bubble_ratio(c.schedule, c.shape), 1e-9) << c.name();
+    EXPECT_GE(waiting_ratio(c, Sends::blocking), waiting_ratio(c, Sends::buffered) - 1e-9) << c.name();
+  }
+}
+
+TEST(PipelineSchedule, TheSimulationFindsADeadlock) {
+  // Both stages send first.
+  const std::vector<StageActions> crossed{
+      {{Kind::forward, 0}, {Kind::send_activation, 0, 0, 1}, {Kind::receive_gradient, 0, 0, 1}, {Kind::backward, 0}},
+      {{Kind::send_gradient, 0, 0, 0}, {Kind::receive_activation, 0, 0, 0}}};
+  EXPECT_FALSE(simulate({2, 1, 1}, crossed, {}, Sends::blocking).ended);
+  EXPECT_TRUE(simulate({2, 1, 1}, crossed, {}, Sends::buffered).ended);
+}
+
+TEST(PipelineSchedule, RefusalsNameTheRuleAndTheNearestValue) {
+  const auto refusal = [](Schedule s, const PipelineShape& shape) -> std::string {
+    try {
+      require_valid(s, shape);
+      return "";
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+  };
+  EXPECT_NE(refusal(Schedule::interleaved, {4, 2, 10}).find("a multiple of its 4 stages, not 10: the nearest is 12"), std::string::npos);
+  EXPECT_NE(refusal(Schedule::one_f_one_b, {4, 2, 8}).find("choose interleaved"), std::string::npos);
+  EXPECT_NE(refusal(Schedule::gpipe, {0, 1, 8}).find("at least 1"), std::string::npos);
+  EXPECT_EQ(refusal(Schedule::interleaved, {4, 2, 12}), "");
+  EXPECT_THROW(schedule_named("1b1f"), ConfigError);
+}
+
+// Every division of `layers` into parts of at least one.
+void each_division(std::int64_t layers, int parts, std::vector<std::int64_t>& made, const std::function<void()>& use) {
+  if (int(made.size()) + 1 == parts) {
+    made.push_back(layers), use(), made.pop_back();
+    return;
+  }
+  for (std::int64_t n = 1; n <= layers - (parts - 1 - std::int64_t(made.size())); ++n) {
+    made.push_back(n);
+    each_division(layers - n, parts, made, use);
+    made.pop_back();
+  }
+}
+
+TEST(LayerDivision, NoOtherDivisionHasACheaperLargestPart) {
+  for (const LayerCosts& costs : {LayerCosts{1, 0, 0}, LayerCosts{1, 0.1, 2.5}, LayerCosts{2, 3, 1}, LayerCosts{1, 0, 7}})
+    for (std::int64_t layers = 1; layers <= 12; ++layers)
+      for (int parts = 1; parts <= std::min<std::int64_t>(layers, 5); ++parts) {
+        double least = 1e300;
+        std::vector<std::int64_t> made;
+        each_division(layers, parts, made, [&] { least = std::min(least, largest_part(made, costs)); });
+        const auto division = divide_layers(layers, parts, costs);
+        std::int64_t sum = 0;
+        for (const std::int64_t n : division) {
+          sum += n;
+          EXPECT_GE(n, 1);
+        }
+        EXPECT_EQ(sum, layers);
+        EXPECT_NEAR(largest_part(division, costs), least, 1e-12) << layers << " layers, " << parts << " parts";
+      }
+  EXPECT_THROW(divide_layers(3, 4, {}), ConfigError);
+}
+
+}  // namespace
+}  // namespace octet::parallel

@@ -1,0 +1,162 @@
+#include "octet/parallel/pipeline/schedule.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "octet/base/check.hpp"
+#include "octet/parallel/pipeline/order.hpp"
+
+namespace octet::parallel {
+namespace {
+
+using Kind = PipelineAction::Kind;
+
+// Puts the transfers between computing actions. Events of all stages are listed one by one, by their time with unit costs. A transfer is
+// one event of both its stages, so all stages have their events in one global order, and blocking sends end.
+class Transfers {
+ public:
+  Transfers(const PipelineShape& shape, std::vector<StageActions> order)
+      : shape_(shape), order_(std::move(order)), next_(order_.size()), free_(order_.size()), out_(order_.size()) {
+    const std::size_t values = std::size_t(shape.parts()) * std::size_t(shape.micro_batches);
+    for (auto* ready : {&inputs_, &gradients_}) ready->assign(values, -1);
+  }
+
+  std::vector<StageActions> insert() {
+    for (int stage = earliest(); stage >= 0; stage = earliest()) {
+      send_until(start_of(stage));
+      compute(stage);
+    }
+    send_until(std::numeric_limits<double>::infinity());
+    for (std::size_t s = 0; s < order_.size(); ++s) check(next_[s] == order_[s].size(), "pipeline schedule: stage {} never ends", s);
+    return std::move(out_);
+  }
+
+ private:
+  double& at(std::vector<double>& ready, int part, int micro_batch) {
+    return ready[std::size_t(part) * std::size_t(shape_.micro_batches) + std::size_t(micro_batch)];
+  }
+
+  // When the tensor from another part that an action reads is there: 0 if it reads none, negative if it is not known yet.
+  double input_of(int stage, const PipelineAction& a) {
+    const int part = shape_.part(stage, a.chunk);
+    if (a.kind == Kind::forward && part > 0) return at(inputs_, part, a.micro_batch);
+    if (a.kind != Kind::forward && a.kind != Kind::weight_gradient && part + 1 < shape_.parts()) return at(gradients_, part, a.micro_batch);
+    return 0;
+  }
+
+  // The time at which a stage could begin its next action; negative if it cannot.
+  double start_of(int stage) {
+    const std::size_t s = std::size_t(stage);
+    if (next_[s] == order_[s].size()) return -1;
+    const double input = input_of(stage, order_[s][next_[s]]);
+    return input < 0 ? -1 : std::max(input, free_[s]);
+  }
+
+  int earliest() {
+    int best = -1;
+    double best_start = 0;
+    for (int stage = 0; stage < shape_.stages; ++stage)
+      if (const double start = start_of(stage); start >= 0 && (best < 0 || start < best_start)) best = stage, best_start = start;
+    return best;
+  }
+
+  void compute(int stage) {
+    const std::size_t s = std::size_t(stage);
+    const PipelineAction a = order_[s][next_[s]];
+    free_[s] = start_of(stage) + (a.kind == Kind::backward ? 2 : 1);
+    ++next_[s];
+    out_[s].push_back(a);
+    const int part = shape_.part(stage, a.chunk);
+    if (a.kind == Kind::forward && part + 1 < shape_.parts()) leave(stage, a, part + 1, inputs_);
+    if ((a.kind == Kind::backward || a.kind == Kind::input_gradient) && part > 0) leave(stage, a, part - 1, gradients_);
+  }
+
+  // The result of an action that another part reads.
+  void leave(int stage, const PipelineAction& a, int into, std::vector<double>& ready) {
+    const double end = free_[std::size_t(stage)];
+    at(ready, into, a.micro_batch) = end;
+    if (into % shape_.stages != stage) pending_.insert({end, {stage, into, a}});
+  }
+
+  // Transfers whose values are there by then.
+  void send_until(double time) {
+    for (; !pending_.empty() && pending_.begin()->first <= time; pending_.erase(pending_.begin())) {
+      const auto& [stage, into, a] = pending_.begin()->second;
+      const bool forward = a.kind == Kind::forward;
+      const int other = into % shape_.stages;
+      out_[std::size_t(stage)].push_back({forward ? Kind::send_activation : Kind::send_gradient, a.micro_batch, a.chunk, other});
+      out_[std::size_t(other)].push_back(
+          {forward ? Kind::receive_activation : Kind::receive_gradient, a.micro_batch, into / shape_.stages, stage});
+    }
+  }
+
+  struct Transfer {
+    int stage, into;  // from the stage, into the part
+    PipelineAction of;
+  };
+
+  PipelineShape shape_;
+  std::vector<StageActions> order_;
+  std::vector<std::size_t> next_;
+  std::vector<double> free_;                 // when each stage has computed what it was given
+  std::vector<double> inputs_, gradients_;   // when they are there, by part and micro-batch; -1: not yet
+  std::multimap<double, Transfer> pending_;  // by the time at which values are there
+  std::vector<StageActions> out_;
+};
+
+}  // namespace
+
+std::string_view to_text(Schedule s) {
+  constexpr std::string_view names[] = {"gpipe", "1f1b", "interleaved", "zero_bubble"};
+  return names[std::size_t(s)];
+}
+
+Schedule schedule_named(std::string_view name) {
+  for (const Schedule s : schedules)
+    if (to_text(s) == name) return s;
+  throw ConfigError(
+      format("\"{}\" is not a pipeline schedule; choose gpipe, 1f1b, interleaved or zero_bubble", printable(std::string(name))));
+}
+
+std::string_view to_text(PipelineAction::Kind k) {
+  constexpr std::string_view names[] = {"forward",         "backward",           "input gradient", "weight gradient",
+                                        "send activation", "receive activation", "send gradient",  "receive gradient"};
+  return names[std::size_t(k)];
+}
+
+void require_valid(Schedule schedule, const PipelineShape& s) {
+  if (s.stages < 1 || s.chunks < 1 || s.micro_batches < 1)
+    throw ConfigError(format("a pipeline of {} stages, {} chunks per stage and {} micro-batches: each must be at least 1", s.stages,
+                             s.chunks, s.micro_batches));
+  if (schedule != Schedule::interleaved && s.chunks != 1)
+    throw ConfigError(
+        format("the schedule {} has one chunk per stage, not {}: choose interleaved, or 1 chunk", to_text(schedule), s.chunks));
+  if (schedule == Schedule::interleaved && s.micro_batches % s.stages != 0)
+    throw ConfigError(format("the interleaved schedule needs micro-batches in a multiple of its {} stages, not {}: the nearest is {}",
+                             s.stages, s.micro_batches, std::max(1, (s.micro_batches + s.stages / 2) / s.stages) * s.stages));
+}
+
+std::vector<StageActions> pipeline_actions(Schedule schedule, const PipelineShape& shape) {
+  require_valid(schedule, shape);
+  return Transfers(shape, compute_order(schedule, shape)).insert();
+}
+
+int chunks_in_flight(Schedule schedule, const PipelineShape& s, int stage) {
+  const int m = s.micro_batches, p = s.stages, v = s.chunks;
+  switch (schedule) {
+    case Schedule::gpipe: return m;
+    case Schedule::one_f_one_b: return std::min(m, p - stage);
+    case Schedule::interleaved: return std::min(m * v, 2 * (p - stage - 1) + (v - 1) * p + 1);
+    case Schedule::zero_bubble: return std::min(m, p);
+  }
+  return m;
+}
+
+double bubble_ratio(Schedule schedule, const PipelineShape& s) {
+  const double waits = double(s.stages - 1) / double(s.micro_batches);
+  if (schedule == Schedule::interleaved) return waits / s.chunks;
+  return schedule == Schedule::zero_bubble ? waits / 3 : waits;
+}
+
+}  // namespace octet::parallel
