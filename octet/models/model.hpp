@@ -16,6 +16,20 @@ struct TokenBatch {
   Tensor document_starts = {};  // ops::check_document_starts; empty: the model reads over the borders of documents
 };
 
+/// Consecutive blocks of a model, first to end - 1. The chunk with the first block also embeds the tokens, the one with the last block has
+/// the final norm and the head. A rank has parameters of its chunks alone, and the precision plan with the quantizers' tables of the whole
+/// model.
+struct Chunk {
+  int first = 0, end = 0;
+};
+
+/// The chunk that a forward computes, and its borders: tensors [T, D] of activations' type.
+struct ChunkBorders {
+  int number = 0;   // of ModelOptions::chunks
+  Tensor in = {};   // empty where the chunk embeds; after a forward that saves, it must live until backward
+  Tensor out = {};  // empty where the chunk has the head
+};
+
 /// The interface of a language model for the trainer. Storage of parameters is bound by nn::Parameters, then allocate() is called once.
 class Model {
  public:
@@ -45,6 +59,17 @@ class Model {
 
   virtual void visit(nn::Visitor&) = 0;
 
+  /// Whether ModelOptions::chunks are known: the chunk_...() are loss(), forward() and backward() of one of them. Sums are used by the
+  /// chunk with the head alone. Forwards with different slots of the pass's region may be followed by their backwards in any order.
+  virtual bool has_chunks() const { return false; }
+  virtual void chunk_loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const ChunkBorders&) { no_chunks(); }
+  virtual void chunk_forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&,
+                             const ChunkBorders&) {
+    no_chunks();
+  }
+  /// d [T, D]: the gradient of the chunk's output on entry, of its input on return.
+  virtual void chunk_backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor&) { no_chunks(); }
+
   /// Whether open() is called before each use of a block. Without it, weights of blocks cannot be divided.
   virtual bool opens_blocks() const { return false; }
   /// Told before a block is used; it outlives the model's use. Null: all blocks are in memory.
@@ -57,6 +82,8 @@ class Model {
   void refresh(Stream&, const scaling::Pass&);
 
  private:
+  void no_chunks() const { check(false, "model: the family {} cannot be cut into chunks", shape().family); }
+
   nn::BlockWeights* block_weights_ = nullptr;
 };
 
@@ -64,6 +91,7 @@ class Model {
 struct ModelOptions {
   nn::Recompute recompute;            // the parts that blocks' backward recomputes
   std::int64_t recompute_layers = 0;  // number of first blocks that recompute; 0: all
+  std::vector<Chunk> chunks = {};     // of the model that are here, in ascending order; empty: all of it, as one chunk
   bool quantize_residual = false;     // round the residual stream like a layer's input: an experiment for evaluation
 };
 

@@ -5,11 +5,23 @@
 namespace octet::models {
 namespace {
 
+std::vector<Chunk> chunks_or_all(const std::vector<Chunk>& chunks, int layers) {
+  if (chunks.empty()) return {{0, layers}};
+  int end = 0;
+  for (const Chunk& p : chunks) {
+    check(p.first >= end && p.first < p.end && p.end <= layers, "model: a chunk of blocks {} to {} after one to {} of {}", p.first,
+          p.end - 1, end - 1, layers);
+    end = p.end;
+  }
+  return chunks;
+}
+
+// Where another rank has the head, it is here for its row of the plan and its quantizers.
 template <class Head>
-Head make_head(const ModelShape& shape, Parameter& embedding, scaling::Precision& precision) {
+Head make_head(const ModelShape& shape, bool used, Parameter& embedding, scaling::Precision& precision) {
   const scaling::Site site{.layers = int(shape.layers)};
-  return shape.tied ? Head("lm_head", embedding, shape.vocabulary, precision, site)
-                    : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site);
+  return used && shape.tied ? Head("lm_head", embedding, shape.vocabulary, precision, site)
+                            : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site);
 }
 
 std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width) {
@@ -38,14 +50,30 @@ template <class Block, class Norm>
 Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Block::Config& config, std::int64_t learned_positions,
                                       const ModelOptions& options, scaling::Precision& precision)
     : shape_(shape),
+      chunks_(chunks_or_all(options.chunks, int(shape.layers))),
       embedding_("embedding.weight", {shape.padded_vocabulary(), shape.width}),
       positions_(make_positions(learned_positions, shape.width)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
       norm_("norm", shape.width, shape.norm_eps),
-      head_(make_head<nn::LanguageHead>(shape, embedding_, precision)),
+      head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_, precision)),
       residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
-  embedding_.gradient.add_use(GradientUse::sum);
+  if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
+}
+
+template <class Block, class Norm>
+Chunk Transformer<Block, Norm>::chunk_of(const ChunkBorders& p) const {
+  check(p.number >= 0 && p.number < int(chunks_.size()), "model: chunk {} of {}", p.number, chunks_.size());
+  const Chunk chunk = chunks_[std::size_t(p.number)];
+  check(bool(p.in) != embeds(chunk) && bool(p.out) != has_head(chunk),
+        "model: blocks {} to {} need an input unless they embed, and an output unless they have the head", chunk.first, chunk.end - 1);
+  return chunk;
+}
+
+template <class Block, class Norm>
+auto Transformer<Block, Norm>::saved_in(Region region) -> Saved& {
+  if (saved_.size() <= std::size_t(region.slot)) saved_.resize(std::size_t(region.slot) + 1);
+  return saved_[std::size_t(region.slot)];
 }
 
 template <class Block, class Norm>
@@ -68,60 +96,79 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
 
 // Without saved activations, x is the residual stream from the first block to the last.
 template <class Block, class Norm>
-void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, typename Norm::Input& x, const scaling::Pass& pass) {
-  embed(stream, batch, x.x);
-  residual_.apply(stream, x.x, pass);
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    open(stream, int(i));
-    blocks_[i]->forward(stream, context(batch), x, x, pass, nullptr);
+void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, const Chunk& chunk, typename Norm::Input& x,
+                                          const scaling::Pass& pass) {
+  if (embeds(chunk)) {
+    embed(stream, batch, x.x);
+    residual_.apply(stream, x.x, pass);
+  }
+  for (int i = chunk.first; i < chunk.end; ++i) {
+    open(stream, i);
+    block(i).forward(stream, context(batch), x, x, pass, nullptr);
     if (residual_.apply(stream, x.x, pass)) x.known = false;
   }
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
+void Transformer<Block, Norm>::chunk_loss(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
+                                          const ChunkBorders& place) {
+  const Chunk chunk = chunk_of(place);
   const Scope scope(stream);
-  auto x = Norm::input(stream, stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
-  run_blocks(stream, batch, x, pass);
+  auto x = Norm::input(stream, place.out ? place.out : stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
+  if (place.in) copy(stream, place.in, x.x);
+  run_blocks(stream, batch, chunk, x, pass);
+  if (!has_head(chunk)) return;
   ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, x, n);
   head_.loss(stream, n.plain, batch.targets, sums, pass, {}, {});
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-                                       const nn::LossFactor& factor) {
+void Transformer<Block, Norm>::chunk_forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
+                                             const nn::LossFactor& factor, const ChunkBorders& place) {
   const Shape shape{batch.tokens.count(), shape_.width};
   const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
-  saved_.blocks.assign(blocks_.size(), {}), saved_.ends.assign(blocks_.size(), {}), saved_.bytes.assign(blocks_.size(), 0);
-  auto x = Norm::input(stream, kept(), pass.keep);
-  embed(stream, batch, x.x);
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+  Saved& saved = saved_in(pass.keep);
+  const Chunk chunk = saved.chunk = chunk_of(place);
+  const std::size_t count = std::size_t(chunk.end - chunk.first);
+  saved.blocks.assign(count, {}), saved.ends.assign(count, {}), saved.bytes.assign(count, 0);
+  auto x = Norm::input(stream, place.in ? place.in : kept(), pass.keep);
+  if (embeds(chunk)) embed(stream, batch, x.x);
+  for (std::size_t i = 0; i < count; ++i) {
+    const int number = chunk.first + int(i);
     const std::size_t begin = stream.arena().mark(pass.keep).bytes;
-    auto y = Norm::input(stream, kept(), pass.keep);
-    open(stream, int(i));
-    blocks_[i]->forward(stream, context(batch), x, y, pass, &saved_.blocks[i]);
-    saved_.ends[i] = stream.arena().mark(pass.keep), saved_.bytes[i] = saved_.ends[i].bytes - begin;
+    auto y = Norm::input(stream, place.out && i + 1 == count ? place.out : kept(), pass.keep);
+    open(stream, number);
+    block(number).forward(stream, context(batch), x, y, pass, &saved.blocks[i]);
+    saved.ends[i] = stream.arena().mark(pass.keep), saved.bytes[i] = saved.ends[i].bytes - begin;
     x = y;
   }
-  saved_.dn = kept(), saved_.norm = x;
+  if (!has_head(chunk)) return;
+  saved.dn = kept(), saved.norm = x;
   const Scope scope(stream);
   ops::Sink n = nn::plain_sink(stream, shape, activations_, pass, false);
-  norm_.forward(stream, saved_.norm, n);
+  norm_.forward(stream, saved.norm, n);
   stream.observe("norm", "y", n.plain);
-  head_.loss(stream, n.plain, batch.targets, sums, pass, factor, saved_.dn);
+  head_.loss(stream, n.plain, batch.targets, sums, pass, factor, saved.dn);
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass) {
+void Transformer<Block, Norm>::chunk_backward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& given) {
+  const Saved& saved = saved_in(pass.keep);
   const Scope scope(stream);
-  const Tensor d = stream.empty(saved_.dn.shape, saved_.dn.dtype);
-  norm_.backward(stream, saved_.dn, saved_.norm, d, false);
-  for (std::size_t i = blocks_.size(); i-- > 0;) {
-    stream.arena().release(pass.keep, saved_.ends[i]);  // memory for recomputed activations
-    open(stream, int(i));
-    blocks_[i]->backward(stream, context(batch), d, saved_.blocks[i], pass);
+  const Tensor d = given ? given : stream.empty({batch.tokens.count(), shape_.width}, activations_);
+  if (has_head(saved.chunk)) norm_.backward(stream, saved.dn, saved.norm, d, false);
+  for (std::size_t i = saved.blocks.size(); i-- > 0;) {
+    const int number = saved.chunk.first + int(i);
+    stream.arena().release(pass.keep, saved.ends[i]);  // memory for recomputed activations
+    open(stream, number);
+    block(number).backward(stream, context(batch), d, saved.blocks[i], pass);
   }
+  if (embeds(saved.chunk)) embed_backward(stream, batch, d);
+}
+
+template <class Block, class Norm>
+void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& d) {
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
   ops::embedding_backward(stream, {.dy = d,
                                    .tokens = batch.tokens,
@@ -136,11 +183,12 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
                                       const Tensor& logits) {
   check(last >= 1 && last <= batch.sequence, "logits: {} tokens of sequences of {}", last, batch.sequence);
+  const Chunk chunk = chunk_of({});
   const Scope scope(stream);
   const std::int64_t sequences = batch.tokens.count() / batch.sequence;
   auto x = Norm::input(stream, stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
   auto ends = Norm::input(stream, stream.empty({sequences * last, shape_.width}, activations_), Lifetime::scratch);
-  run_blocks(stream, batch, x, pass);
+  run_blocks(stream, batch, chunk, x, pass);
   for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.x.rows((s + 1) * batch.sequence - last, last), ends.x.rows(s * last, last));
   ops::Sink n = nn::plain_sink(stream, ends.x.shape, activations_, pass, false);
   norm_.forward(stream, ends, n);
@@ -149,10 +197,13 @@ void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, c
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::visit(nn::Visitor& visitor) {
-  visitor.parameter(embedding_);
-  if (positions_) visitor.parameter(*positions_);
-  for (std::size_t i = 0; i < blocks_.size(); ++i) visitor.block(int(i)), blocks_[i]->visit(visitor);
+  const bool first = embeds(chunks_.front()), last = has_head(chunks_.back());
+  if (first || (last && shape_.tied)) visitor.parameter(embedding_);
+  if (first && positions_) visitor.parameter(*positions_);
+  for (const Chunk& chunk : chunks_)
+    for (int i = chunk.first; i < chunk.end; ++i) visitor.block(i), block(i).visit(visitor);
   visitor.block(-1);
+  if (!last) return;
   norm_.visit(visitor);
   head_.visit(visitor);
 }

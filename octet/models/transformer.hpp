@@ -19,19 +19,45 @@ class Transformer final : public Model {
   bool masks_documents() const override { return true; }
   bool opens_blocks() const override { return true; }
   void allocate(Stream&, std::int64_t sequence) override;
-  void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&) override;
-  void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&) override;
-  void backward(Stream&, const TokenBatch&, const scaling::Pass&) override;
+  void loss(Stream& s, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums) override {
+    chunk_loss(s, batch, pass, sums, {});
+  }
+  void forward(Stream& s, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
+               const nn::LossFactor& factor) override {
+    chunk_forward(s, batch, pass, sums, factor, {});
+  }
+  void backward(Stream& s, const TokenBatch& batch, const scaling::Pass& pass) override { chunk_backward(s, batch, pass, {}); }
+  bool has_chunks() const override { return true; }
+  void chunk_loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const ChunkBorders&) override;
+  void chunk_forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&,
+                     const ChunkBorders&) override;
+  void chunk_backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& d) override;
   void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits) override;
-  std::vector<std::size_t> saved_bytes() const override { return saved_.bytes; }
+  std::vector<std::size_t> saved_bytes() const override { return saved_.empty() ? std::vector<std::size_t>() : saved_[0].bytes; }
   void visit(nn::Visitor&) override;
 
  private:
+  struct Saved {
+    Chunk chunk;
+    std::vector<typename Block::Saved> blocks;
+    std::vector<Arena::Mark> ends;   // end of each block's saved activations in the pass's region
+    std::vector<std::size_t> bytes;  // of each block's
+    typename Norm::Input norm;
+    Tensor dn;  // gradient of the final norm's output
+  };
+
+  bool embeds(const Chunk& p) const { return p.first == 0; }
+  bool has_head(const Chunk& p) const { return p.end == int(shape_.layers); }
+  Block& block(int number) { return *blocks_[std::size_t(number)]; }
+  Chunk chunk_of(const ChunkBorders&) const;
+  Saved& saved_in(Region);
   void embed(Stream&, const TokenBatch&, const Tensor& x);
-  void run_blocks(Stream&, const TokenBatch&, typename Norm::Input& x, const scaling::Pass&);
+  void embed_backward(Stream&, const TokenBatch&, const Tensor& d);
+  void run_blocks(Stream&, const TokenBatch&, const Chunk&, typename Norm::Input& x, const scaling::Pass&);
   nn::BlockContext context(const TokenBatch& batch) const { return {batch.sequence, rope_, batch.document_starts}; }
 
   ModelShape shape_;
+  std::vector<Chunk> chunks_;             // the memory of other blocks is never bound
   Parameter embedding_;                   // [V, D]
   std::unique_ptr<Parameter> positions_;  // [max sequence, D]
   std::vector<std::unique_ptr<Block>> blocks_;
@@ -41,13 +67,7 @@ class Transformer final : public Model {
   DType activations_;
   ops::RopeTable rope_;
 
-  struct Saved {
-    std::vector<typename Block::Saved> blocks;
-    std::vector<Arena::Mark> ends;   // end of each block's saved activations in the pass's region
-    std::vector<std::size_t> bytes;  // of each block's
-    typename Norm::Input norm;
-    Tensor dn;  // gradient of the final norm's output
-  } saved_;
+  std::vector<Saved> saved_;  // by the slot of the pass's region
 };
 
 extern template class Transformer<nn::GatedBlock, nn::RmsNorm>;
