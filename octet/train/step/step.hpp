@@ -5,11 +5,10 @@
 
 #include "octet/data/windows.hpp"
 #include "octet/train/step/engine.hpp"
+#include "octet/train/step/upload.hpp"
 
 namespace octet::train {
 
-/// A batch of the loader on the stream's device, in a region.
-models::TokenBatch upload(Stream&, const data::Batch&, Region);
 /// Of all micro-batches of a step.
 std::int64_t tokens_of(std::span<const data::Batch> micro_batches);
 
