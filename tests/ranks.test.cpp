@@ -213,6 +213,11 @@ TEST_F(ProgramOverMpi, RefusesAnotherModelFolderOnARank) {
               has(errors(), "; the checksum of the weights in model.init of rank 1 is "))
       << errors();
   EXPECT_FALSE(fs::exists(scratch.at("runs/cut")));
+  const std::string line = "eval model --data data";
+  RankProcesses ranks(1, line + " : -wdir " + scratch.at("other") + " -n 1 " + OCTET_PROGRAM + " " + line, scratch.folder(),
+                      scratch.at("err"));
+  EXPECT_EQ(ranks.mpirun().end(), int(ExitCode::usage)) << errors();
+  EXPECT_TRUE(has(errors(), "ranks of one run must be alike: the checksum of the weights of rank 1 is ")) << errors();
 }
 
 TEST_F(ProgramOverMpi, ASignalToOneRankStopsAllAfterOneStep) {

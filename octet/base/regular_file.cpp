@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -45,6 +46,19 @@ RegularFile RegularFile::now(const std::string& path) const {
   RegularFile out;
   set_properties(out, facts);
   return out;
+}
+
+void RegularFile::read(const std::string& path, std::int64_t at, std::size_t bytes, std::string& into) const {
+  into.resize(bytes);
+  std::size_t got = 0;
+  while (got < bytes) {
+    const ssize_t n = ::pread(file.number(), into.data() + got, bytes - got, off_t(at) + off_t(got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) refuse_file("read", path, errno);
+    if (n == 0) break;
+    got += std::size_t(n);
+  }
+  into.resize(got);
 }
 
 bool RegularFile::same_as(const RegularFile& o) const {

@@ -20,6 +20,8 @@ struct RegularFile {
   static RegularFile open(const std::string& path, Link = Link::follow);
   /// The properties of the open file as they are now. Throws IoError, which names `path`.
   RegularFile now(const std::string& path) const;
+  /// Its bytes [at, at + bytes) in `into`; fewer where the file ends before. Throws IoError, which names `path`.
+  void read(const std::string& path, std::int64_t at, std::size_t bytes, std::string& into) const;
   /// Same file, same size, same time of change.
   bool same_as(const RegularFile&) const;
 };

@@ -89,7 +89,7 @@ std::string svg_text(const AllReduceResult& r) {
                            .points = {{sizes.front().x, rate}, {sizes.back().x, rate}}});
   }
   scale_axes(chart);
-  return report::svg_file(chart);
+  return report::svg_file({chart});
 }
 
 std::string table_text(const AllReduceResult& r) {

@@ -113,7 +113,7 @@ std::string svg_text(const ScalingResult& r) {
   for (const ScalingRow& row : r.rows) top = std::max(top, row.gain);
   for (const int n : counts_up_to(r.facts.place.ranks)) chart.x_ticks.push_back(n);
   chart.x = report::linear_axis(1, r.facts.place.ranks), chart.y = {.low = 0, .high = 1.05 * top};
-  return report::svg_file(chart, parts_of(r));
+  return report::svg_file({chart, parts_of(r)});
 }
 
 }  // namespace octet::bench

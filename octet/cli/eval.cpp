@@ -9,8 +9,10 @@
 #include "octet/config/read.hpp"
 #include "octet/data/dataset.hpp"
 #include "octet/cli/rank_run.hpp"
+#include "octet/train/run/alike.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/step/evaluate.hpp"
+#include "octet/train/step/weights.hpp"
 
 namespace octet::cli {
 namespace {
@@ -81,6 +83,15 @@ ExitCode store_logits(Options& o, const std::vector<std::string>& given) {
   return ExitCode::done;
 }
 
+// A rank with another model or text would put another loss into the mean.
+void require_alike(train::Engine& engine, const data::Dataset& dataset) {
+  if (engine.ranks().size() == 1) return;
+  std::vector<parallel::Fact> facts = train::facts_of_program();
+  facts.push_back({"dataset", to_text(dataset.fingerprint())});
+  facts.push_back({"checksum of the weights", to_text(train::checksum_of_weights(engine))});
+  parallel::require_same(engine.stream, engine.ranks(), facts);
+}
+
 // Each rank has a share of the batches; the first one prints.
 ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Communicator& ranks) {
   if (!o.logits.empty()) return ranks.rank() == 0 ? store_logits(o, given) : ExitCode::done;
@@ -90,6 +101,7 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   const data::EvalBatches batches = o.set.batches(dataset);
   const bool known = data::require_same_tokenizer(dataset, model.companions_folder, model.shape.vocabulary);
   const auto engine = o.load(o.set.sequence, &ranks);
+  require_alike(*engine, dataset);
   data::require_vocabulary(dataset, model.shape.vocabulary);
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(model.folder), tokenizer::file_name);
   const Layers layers = layers_of(engine->precision);

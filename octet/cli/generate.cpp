@@ -1,10 +1,8 @@
-#include <algorithm>
-
 #include "octet/base/output.hpp"
 #include "octet/cli/trained_model.hpp"
 #include "octet/models/companions.hpp"
 #include "octet/tokenizer/text_stream.hpp"
-#include "octet/train/step/sampling.hpp"
+#include "octet/train/step/generate.hpp"
 
 namespace octet::cli {
 namespace {
@@ -15,33 +13,10 @@ struct Options : TrainedModel {
   train::Sampling sampling;
 };
 
-// Logits of the token after `ids`.
-std::vector<float> next_logits(train::Engine& e, std::span<const std::int32_t> ids) {
-  const Scope scope(e.stream);
-  const std::int64_t n = std::int64_t(ids.size()), padded = e.model->shape().padded_vocabulary();
-  const Tensor tokens = e.stream.empty({n}, DType::i32), logits = e.stream.empty({1, padded}, e.precision.activations());
-  upload(e.stream, ids.data(), tokens);
-  e.model->last_logits(e.stream, {.tokens = tokens, .sequence = n}, {}, logits);
-  std::vector<float> out(std::size_t(e.model->shape().vocabulary));
-  const HostCopy shown(e.stream, logits);
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(shown.tensor(), std::int64_t(i));
-  return out;
-}
-
 /// The ids that end a text: those of the model's files, or the tokenizer's separator.
 std::vector<std::int64_t> end_ids(const Options& o, const tokenizer::Tokenizer& tokenizer) {
   std::vector<std::int64_t> ids = models::end_tokens(o.source().companions);
   if (ids.empty() && tokenizer.document_separator()) ids.push_back(*tokenizer.document_separator());
-  return ids;
-}
-
-std::vector<std::int32_t> prompt_ids(const Options& o, const tokenizer::Tokenizer& tokenizer) {
-  const auto prefix = tokenizer.document_prefix();
-  std::vector<std::int32_t> ids(prefix.begin(), prefix.end());
-  tokenizer.encode(o.prompt, ids);
-  if (ids.empty() && !tokenizer.document_separator())
-    throw ConfigError("--prompt is empty, and the tokenizer has no token that could begin a text; give a prompt");
-  if (ids.empty()) ids.push_back(*tokenizer.document_separator());
   return ids;
 }
 
@@ -66,7 +41,8 @@ class Writer {
 
 ExitCode generate_text(const Options& o) {
   const auto tokenizer = o.open_tokenizer(o.tokenizer);
-  std::vector<std::int32_t> ids = prompt_ids(o, *tokenizer);
+  std::vector<std::int32_t> ids = train::prompt_ids(*tokenizer, o.prompt);
+  if (ids.empty()) throw ConfigError("--prompt is empty, and the tokenizer has no token that could begin a text; give a prompt");
   const std::vector<std::int64_t> ends = end_ids(o, *tokenizer);
   const std::int64_t longest = o.max_sequence();
   const auto engine = o.load(std::min<std::int64_t>(longest, std::int64_t(ids.size()) + std::min(longest, o.tokens)));
@@ -76,14 +52,13 @@ ExitCode generate_text(const Options& o) {
   train::Sampling sampling = o.sampling;
   sampling.seed = std::uint64_t(o.seed);
   Writer writer(o, *tokenizer, ids);
-  for (std::int64_t i = 0; i < o.tokens; ++i) {
-    const std::size_t window = std::min(ids.size(), std::size_t(longest));
-    const std::int32_t next = train::sample(next_logits(*engine, std::span(ids).last(window)), sampling, std::uint64_t(i));
-    if (std::ranges::find(ends, next) != ends.end()) break;
-    ids.push_back(next);
-    writer.add(next);
-  }
+  const train::GenerationEnd end = train::generate(
+      *engine, ids, {.sampling = sampling, .tokens = o.tokens, .longest = longest, .ends = ends}, [&](std::int32_t id) { writer.add(id); });
   writer.finish();
+  if (end == train::GenerationEnd::not_finite)
+    throw DataError(
+        format("{}: the model's logits are not finite: the weights are damaged, or their training diverged; octet inspect shows them",
+               printable(o.source().folder)));
   return ExitCode::done;
 }
 

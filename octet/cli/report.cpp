@@ -9,14 +9,23 @@ namespace {
 
 struct Options {
   std::vector<std::string> folders;
-  std::string output;
+  std::string output, svg, watch = telemetry::default_watch_address();
 };
 
 ExitCode write(const Options& o) {
-  if (!o.output.empty()) require_writable(o.output);
+  if (!o.watch.empty() && !o.watch.starts_with("http://") && !o.watch.starts_with("https://"))
+    throw ConfigError(format("--watch {}: must be an address such as {}", printable(o.watch), telemetry::default_watch_address()));
+  for (const std::string& file : {o.output, o.svg})
+    if (!file.empty()) require_writable(file);
   const telemetry::Selection selection = telemetry::select_runs(o.folders);
+  const telemetry::Comparison* comparison = selection.comparison ? &*selection.comparison : nullptr;
+  if (!o.svg.empty()) {
+    write_file(o.svg, telemetry::report_svg(selection.runs, comparison));
+    octet::output::print("{}\n", o.svg);
+    if (o.output.empty()) return ExitCode::done;
+  }
   const std::string output = o.output.empty() ? o.folders.front() + "/report.html" : o.output;
-  telemetry::write_report(output, selection.runs, selection.comparison ? &*selection.comparison : nullptr);
+  telemetry::write_report(output, selection.runs, comparison, o.watch);
   octet::output::print("{}\n", output);
   return ExitCode::done;
 }
@@ -25,13 +34,17 @@ ExitCode write(const Options& o) {
 
 void add_report(Program& program) {
   auto o = std::make_shared<Options>();
-  Command command = program.command("report", "Write one HTML page about runs, including unfinished ones",
-                                    "  octet report runs/compare\n"
-                                    "  octet report runs/bf16 runs/current -o both.html\n"
-                                    "  octet report runs                                 all runs in the folder, including unfinished ones",
-                                    Result::file);
+  Command command =
+      program.command("report", "Write one HTML page about runs, including unfinished ones",
+                      "  octet report runs/compare\n"
+                      "  octet report runs/bf16 runs/current -o both.html\n"
+                      "  octet report runs/current --svg run.svg           a picture of a run: loss, gradient norm, headroom\n"
+                      "  octet report runs                                 all runs in the folder, including unfinished ones",
+                      Result::file);
   command.positional("folders", o->folders, "folders of runs, of a comparison, or that hold such folders");
   command.option("-o,--output", o->output, "file to write; default: report.html in the first folder");
+  command.option("--svg", o->svg, "SVG file to write instead: loss with alerts, gradient norm, headroom of the first FP8 run");
+  command.option("--watch", o->watch, "address of octet watch, to which incidents link; empty: no links", {.may_be_empty = true});
   command.run([o] { return write(*o); });
 }
 

@@ -26,6 +26,7 @@ class Family {
   virtual void take(const telemetry::RanksEvent&, Alerts&) {}
   virtual void take(const telemetry::SharedScalesEvent&, Alerts&) {}
   virtual void take(const telemetry::EvalEvent&, Alerts&) {}
+  virtual void take(const telemetry::SampleEvent&, Alerts&) {}
   virtual void take(const telemetry::IncidentEvent&, Alerts&) {}
   virtual void take(const telemetry::MachineEvent&, Alerts&) {}
   virtual void visit_state(StateVisitor&) = 0;

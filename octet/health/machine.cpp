@@ -49,8 +49,7 @@ void MachineRules::take(const telemetry::StepEvent& e, Alerts& out) {
 void MachineRules::take(const telemetry::RanksEvent& e, Alerts& out) {
   if (e.seconds.size() < 2 || e.waited.size() != e.seconds.size()) return;
   std::vector<double> busy;
-  for (std::size_t i = 0; i < e.seconds.size(); ++i)
-    busy.push_back(double(e.seconds[i]) - (std::isfinite(e.waited[i]) ? double(e.waited[i]) : 0));
+  for (std::size_t i = 0; i < e.seconds.size(); ++i) busy.push_back(telemetry::busy_seconds(e, i));
   const std::size_t slowest = std::size_t(std::ranges::max_element(busy) - busy.begin());
   const double longest = busy[slowest];
   std::ranges::nth_element(busy, busy.begin() + std::ptrdiff_t((busy.size() - 1) / 2));

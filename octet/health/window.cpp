@@ -1,16 +1,8 @@
 #include "octet/health/window.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace octet::health {
-
-double median_of(std::vector<double> values) {
-  if (values.empty()) return NAN;
-  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 void Window::add(double x) {
   if (full()) values_.erase(values_.begin());
@@ -22,7 +14,7 @@ double Window::deviation() const {
   std::vector<double> distances;
   distances.reserve(values_.size());
   for (const double x : values_) distances.push_back(std::fabs(x - middle));
-  return 1.4826 * median_of(std::move(distances));
+  return telemetry::deviation_per_median_distance * median_of(std::move(distances));
 }
 
 void Window::visit_state(StateVisitor& v) {

@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <vector>
 
+#include "octet/telemetry/median.hpp"
 #include "octet/tensor/state.hpp"
 
 namespace octet::health {
 
-/// The upper median of values, NaN without any.
-double median_of(std::vector<double> values);
+using telemetry::median_of;
 
 /// The last values of a series. Statistics are computed from the stored values, so that a resumed run has the same bits.
 class Window {

@@ -29,8 +29,13 @@ bool number_or_nan_of(const Value& x, double& out) {
   return true;
 }
 
-/// A plain cast of a magnitude beyond FP32 is undefined. Octet writes none, a file from elsewhere may have one.
-float narrowed(double x) { return std::fabs(x) > 0x1.fffffep127 ? std::copysign(INFINITY, float(x > 0) - float(x < 0)) : float(x); }
+/// To nearest. A plain cast of a magnitude beyond FP32 is undefined: the nine digits of its largest number are one, and a file from
+/// elsewhere may have others.
+float narrowed(double x) {
+  constexpr double largest = 0x1.fffffep127, infinite = 0x1.ffffffp127;  // from which nearest is infinity
+  if (!(std::fabs(x) > largest)) return float(x);
+  return float(std::copysign(std::fabs(x) < infinite ? largest : double(INFINITY), x));
+}
 
 }  // namespace
 

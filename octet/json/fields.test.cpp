@@ -22,7 +22,7 @@ std::string refusal(std::string_view text, Read read) {
 TEST(JsonFields, GettersReturnTheValuesOfTheText) {
   const Value file = parsed(R"({"hidden_size": 768, "eps": 1e-05, "theta": 10000, "tie": true, "act": "silu",
     "archs": ["A", "B"], "ids": [1, 2], "head_dim": null, "rope": {"factor": 8.0, "inner": {"deep": -3}}, "ignored": [[{}]],
-    "plan": [{"path": "a"}, {"path": "b"}], "amax": [1, null, 1e300]})");
+    "plan": [{"path": "a"}, {"path": "b"}], "amax": [1, null, -1e300, -3.4028235e38, 3.4028236e38]})");
   const Fields c(file, "config.json");
   EXPECT_EQ(c.integer("hidden_size", 1, 1000), 768);
   EXPECT_EQ(c.count("hidden_size"), 768);
@@ -35,7 +35,10 @@ TEST(JsonFields, GettersReturnTheValuesOfTheText) {
   EXPECT_EQ(c.texts("archs"), (std::vector<std::string>{"A", "B"}));
   EXPECT_EQ(c.integers("ids", 0, 9), (std::vector<std::int64_t>{1, 2}));
   const auto amax = c.numbers_or_nan("amax");
-  EXPECT_TRUE(amax[0] == 1 && std::isnan(amax[1]) && std::isinf(amax[2]));
+  EXPECT_TRUE(amax[0] == 1 && std::isnan(amax[1]));
+  EXPECT_EQ(amax[2], -INFINITY);
+  EXPECT_EQ(amax[3], std::numeric_limits<float>::lowest()) << "its nine digits are more than it";
+  EXPECT_EQ(amax[4], INFINITY);
   EXPECT_EQ(c.object("rope").number("factor", 1, 64), 8.0);
   EXPECT_EQ(c.object("rope").object("inner").integer("deep", -5, 5), -3);
   EXPECT_EQ(c.objects("plan")[1].text("path"), "b");

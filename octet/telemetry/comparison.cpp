@@ -5,6 +5,7 @@
 
 #include "octet/base/check.hpp"
 #include "octet/base/text.hpp"
+#include "octet/telemetry/median.hpp"
 
 namespace octet::telemetry {
 namespace {
@@ -144,9 +145,7 @@ double median_tokens_per_second(const RunRecord& run) {
   std::vector<double> rates;
   for (const auto& s : run.steps)
     if (std::isfinite(s.tokens_per_second)) rates.push_back(s.tokens_per_second);
-  if (rates.empty()) return NAN;
-  std::nth_element(rates.begin(), rates.begin() + std::ptrdiff_t(rates.size() / 2), rates.end());
-  return rates[rates.size() / 2];
+  return median_of(std::move(rates));
 }
 
 std::int64_t skipped_steps(const RunRecord& run) {

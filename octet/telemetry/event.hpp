@@ -59,6 +59,10 @@ struct RanksEvent {
   std::int64_t slowest = 0;      // the rank with the longest time outside of collectives
   std::int64_t sent_bytes = 0;   // by each rank
 };
+/// Seconds of a rank outside of collectives; all of the step where those are not known.
+inline double busy_seconds(const RanksEvent& e, std::size_t rank) {
+  return double(e.seconds[rank]) - (std::isfinite(e.waited[rank]) ? double(e.waited[rank]) : 0);
+}
 /// The mean over ranks of the share of a step that was spent in collectives; NaN where that is not known.
 inline double exposed_share(const RanksEvent& e) {
   double sum = 0;
@@ -82,6 +86,15 @@ struct EvalEvent {
   double loss = 0;
   std::int64_t tokens = 0;    // it is a mean over these
   double average_loss = NAN;  // the same of the averaged weights; NaN where there are none
+};
+
+/// A text that the model continued (train.sample_every).
+struct SampleEvent {
+  std::int64_t step = 0;
+  double time = 0;
+  std::string prompt{}, text{};  // the text follows the prompt
+  std::int64_t tokens = 0;       // of the text
+  std::string end{};             // why it ends: "length", "end of text", "not finite" (logits)
 };
 
 /// An event for the user's attention: a skipped step, a non-finite amax, a signal.
@@ -136,7 +149,7 @@ struct EndEvent {
   double average_loss = NAN;  // of the averaged weights; NaN where there are none
 };
 
-using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, EvalEvent, IncidentEvent, MachineEvent,
-                           AlertEvent, EndEvent>;
+using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, EvalEvent, SampleEvent, IncidentEvent,
+                           MachineEvent, AlertEvent, EndEvent>;
 
 }  // namespace octet::telemetry

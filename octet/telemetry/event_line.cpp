@@ -68,6 +68,12 @@ json::Object to_json(const EvalEvent& e) {
   return o;
 }
 
+json::Object to_json(const SampleEvent& e) {
+  json::Object o = head("sample", e);
+  o.insert(o.end(), {{"prompt", e.prompt}, {"text", e.text}, {"tokens", e.tokens}, {"end", e.end}});
+  return o;
+}
+
 json::Object to_json(const IncidentEvent& e) {
   json::Object o = head("incident", e);
   o.insert(o.end(), {{"kind", e.kind}, {"path", e.path}, {"text", e.text}});
@@ -231,6 +237,8 @@ std::optional<Event> event_of(const json::Fields& f) {
   if (name == "shared_scales") return shared_scales_event(f);
   if (name == "eval")
     return EvalEvent{f.count("step"), f.number_or_nan("time"), f.number_or_nan("loss"), f.count("tokens"), average_loss(f)};
+  if (name == "sample")
+    return SampleEvent{f.count("step"), f.number_or_nan("time"), f.text("prompt"), f.text("text"), f.count("tokens"), f.text("end")};
   if (name == "incident") return IncidentEvent{f.count("step"), f.number_or_nan("time"), f.text("kind"), f.text("path"), f.text("text")};
   if (name == "machine") return machine_event(f);
   if (name == "alert") return alert_event(f);
@@ -244,7 +252,7 @@ Event parse_event(std::string_view line, const std::string& where) {
   const json::Value object = json::parse({.text = line, .file = where, .place = json::Place::column});
   const json::Fields f(object, where);
   if (std::optional<Event> event = event_of(f)) return std::move(*event);
-  f.refuse("event", "step, scales, health, ranks, shared_scales, eval, incident, machine, alert or end");
+  f.refuse("event", "step, scales, health, ranks, shared_scales, eval, sample, incident, machine, alert or end");
 }
 
 std::optional<Event> parse_known_event(std::string_view line, const std::string& where) {

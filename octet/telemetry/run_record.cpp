@@ -47,7 +47,8 @@ class Reader {
         health_(run.health, limits.snapshots),
         ranks_(run.ranks, limits.snapshots),
         shared_scales_(run.shared_scales, limits.snapshots),
-        machine_(run.machine, limits.snapshots) {}
+        machine_(run.machine, limits.snapshots),
+        samples_(run.samples, limits.samples) {}
 
   void line(std::string_view text, const std::string& where) {
     std::visit([&](auto&& event) { take(std::forward<decltype(event)>(event), where); }, parse_event(text, where));
@@ -57,6 +58,7 @@ class Reader {
   void take(StepEvent&& e, const std::string&) { steps_.add(std::move(e)); }
   void take(RanksEvent&& e, const std::string&) { ranks_.add(std::move(e)); }
   void take(EvalEvent&& e, const std::string&) { evals_.add(std::move(e)); }
+  void take(SampleEvent&& e, const std::string&) { samples_.add(std::move(e)); }
   void take(MachineEvent&& e, const std::string&) { machine_.add(std::move(e)); }
   void take(EndEvent&& e, const std::string&) { run_.end = std::move(e); }
   void take(IncidentEvent&& e, const std::string&) {
@@ -106,6 +108,7 @@ class Reader {
   Series<RanksEvent> ranks_;
   Series<SharedScalesEvent> shared_scales_;
   Series<MachineEvent> machine_;
+  Series<SampleEvent> samples_;
 };
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;

@@ -20,6 +20,7 @@ struct RunRecord {
   std::vector<RanksEvent> ranks{};
   std::vector<SharedScalesEvent> shared_scales{};
   std::vector<EvalEvent> evals{};
+  std::vector<SampleEvent> samples{};
   std::vector<MachineEvent> machine{};
   std::vector<IncidentEvent> incidents{};
   std::vector<AlertEvent> alerts{};
@@ -35,6 +36,7 @@ struct ReadLimits {
   std::size_t steps = std::size_t(1) << 18;      // of a longer series every second, fourth, ... event is kept
   std::size_t snapshots = std::size_t(1) << 11;  // the same for all other measurements
   std::size_t incidents = 10000;                 // and as many alerts
+  std::size_t samples = 64;                      // of text, the same as snapshots
 };
 
 /// Reads `folder`/run.json and `folder`/metrics.jsonl; the latter may be missing (a run that has not started) and may end in a torn line.

@@ -36,7 +36,7 @@ std::string refusal(const std::string& folder, const ReadLimits& limits = {}) {
   return what.substr(std::min(what.find("metrics.jsonl"), what.size()));
 }
 
-TEST(RunFolder, AlertsAndTheMachineComeBackAsWritten) {
+TEST(RunFolder, AlertsTheMachineAndSamplesComeBackAsWritten) {
   const MachineEvent machine{.step = 3, .time = 1.5, .memory_free = 8e9, .checkpoint_age = 12.5, .epoch = 0.25};
   for (const Severity severity : {Severity::info, Severity::warning, Severity::critical}) {
     const AlertEvent alert{.step = 7,
@@ -49,7 +49,8 @@ TEST(RunFolder, AlertsAndTheMachineComeBackAsWritten) {
                            .window = 2,
                            .text = "a \"b\"\n",
                            .remedy = "c"};
-    for (const Event& event : {Event(machine), Event(alert)})
+    const SampleEvent sample{.step = 9, .time = 3, .prompt = "\"a\"", .text = "b\n\xff", .tokens = 2, .end = "length"};
+    for (const Event& event : {Event(machine), Event(alert), Event(sample)})
       EXPECT_EQ(event_line(parse_event(event_line(event), "line")), event_line(event));
     const auto read = std::get<AlertEvent>(parse_event(event_line(alert), "line"));
     EXPECT_EQ(read.severity, severity);
@@ -59,10 +60,12 @@ TEST(RunFolder, AlertsAndTheMachineComeBackAsWritten) {
   const Folder folder;
   write_run_facts(folder.folder() + "/run.json", small_facts());
   append(folder.metrics(), event_line(machine) + "\n");
+  append(folder.metrics(), event_line(SampleEvent{.step = 3, .text = "one"}) + "\n");
   for (int i = 0; i < 5; ++i) append(folder.metrics(), event_line(AlertEvent{.step = i, .rule = "sqnr"}) + "\n");
   const RunRecord run = read_run(folder.folder(), {.incidents = 3});
   EXPECT_EQ(run.machine.at(0).memory_free, 8e9);
   EXPECT_TRUE(std::isnan(run.machine.at(0).disk_free));
+  EXPECT_EQ(run.samples.at(0).text, "one");
   EXPECT_EQ(run.alerts.size(), 3u);
   EXPECT_EQ(run.alerts_left_out, 2);
 }
@@ -222,9 +225,10 @@ TEST(RunFolder, HostileLinesAreRefusedWithFileLineAndField) {
   };
   EXPECT_TRUE(error("{").starts_with("metrics.jsonl:2: column 2: not valid JSON: "));
   EXPECT_EQ(error("[]"), "metrics.jsonl:2: column 1: a JSON object must begin here, in UTF-8 without byte order mark");
-  EXPECT_EQ(error(R"({"event":"stop"})"),
-            "metrics.jsonl:2: event must be step, scales, health, ranks, shared_scales, eval, incident, machine, alert or end, got the "
-            "string \"stop\"");
+  EXPECT_EQ(
+      error(R"({"event":"stop"})"),
+      "metrics.jsonl:2: event must be step, scales, health, ranks, shared_scales, eval, sample, incident, machine, alert or end, got the "
+      "string \"stop\"");
   EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"),
             "metrics.jsonl:2: loss must be a number or null, got the string \"x\"");
   EXPECT_EQ(error(R"({"event":"eval","step":-1,"time":0,"loss":1,"tokens":1})"),

@@ -1,9 +1,6 @@
 #include "octet/telemetry/run_tail.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "octet/base/path.hpp"
 
@@ -11,20 +8,6 @@ namespace octet::telemetry {
 namespace {
 
 constexpr std::size_t block_bytes = std::size_t(1) << 20, mark_bytes = 64;
-
-// Up to `bytes` of the file at `at` into `into`.
-void read_at(const RegularFile& file, const std::string& path, std::int64_t at, std::size_t bytes, std::string& into) {
-  into.resize(bytes);
-  std::size_t got = 0;
-  while (got < bytes) {
-    const ssize_t n = ::pread(file.file.number(), into.data() + got, bytes - got, off_t(at) + off_t(got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse_file("read", path, errno);
-    if (n == 0) break;
-    got += std::size_t(n);
-  }
-  into.resize(got);
-}
 
 }  // namespace
 
@@ -47,7 +30,7 @@ bool RunTail::open() {
 bool RunTail::continues() const {
   if (offset_ > size_) return false;
   std::string there;
-  read_at(file_, path_, offset_ - std::int64_t(mark_.size()), mark_.size(), there);
+  file_.read(path_, offset_ - std::int64_t(mark_.size()), mark_.size(), there);
   return there == mark_;
 }
 
@@ -68,7 +51,7 @@ RunTail::Progress RunTail::poll(const Take& take, std::int64_t most_bytes) {
   std::int64_t at = begin;
   waiting_.clear();  // a torn line may have been replaced
   while (at < size_ && at - begin < most) {
-    read_at(file_, path_, at, std::min(block_bytes, std::size_t(size_ - at)), block_);
+    file_.read(path_, at, std::min(block_bytes, std::size_t(size_ - at)), block_);
     if (block_.empty()) break;
     at += std::int64_t(block_.size());
     waiting_ += block_;
@@ -100,7 +83,7 @@ void sample_lines(const std::string& path, std::size_t count, std::size_t window
   std::int64_t passed = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t at = count > 1 ? std::int64_t(double(last) * double(i) / double(count - 1)) : last;
-    read_at(file, path, at, window, block);
+    file.read(path, at, window, block);
     std::size_t begin = at == 0 ? 0 : block.find('\n') + 1;  // npos + 1 is 0: no line begins here
     if (at > 0 && begin == 0) continue;
     for (std::size_t end; (end = block.find('\n', begin)) != std::string::npos; begin = end + 1)

@@ -27,6 +27,8 @@ json::Value tensor_answer(const WatchedRun&, const Target&);
 /// The last incidents, newest first; with parameter `incident` one of them with the 20 steps before and after it, and the tensors that
 /// moved first.
 json::Value incidents_answer(const WatchedRun&, const Target&);
+/// The last 100 samples of text, newest first.
+json::Value samples_answer(const WatchedRun&);
 /// Several runs, the first as the reference: final losses, differences of their losses with an interval, differing keys and plan rows.
 json::Value compare_answer(Runs&, const Target&);
 

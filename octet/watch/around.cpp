@@ -1,15 +1,13 @@
 #include "octet/watch/around.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 
 #include "octet/base/error.hpp"
 #include "octet/base/regular_file.hpp"
 #include "octet/base/text.hpp"
 #include "octet/telemetry/event_line.hpp"
+#include "octet/watch/incident.hpp"
 
 namespace octet::watch {
 namespace {
@@ -27,7 +25,7 @@ void take(Around& into, std::string_view line, std::int64_t step, std::int64_t r
   if (!event) return;
   if (auto* s = std::get_if<StepEvent>(&*event); s && near(s->step)) into.steps.push_back(*s);
   if (auto* s = std::get_if<ScalesEvent>(&*event); s && near(s->step)) into.scales.push_back(std::move(*s));
-  if (auto* s = std::get_if<IncidentEvent>(&*event); s && near(s->step)) into.incidents.push_back(std::move(*s));
+  if (auto incident = as_incident(*event); incident && near(incident->step)) into.incidents.push_back(std::move(*incident));
 }
 
 }  // namespace
@@ -35,16 +33,8 @@ void take(Around& into, std::string_view line, std::int64_t step, std::int64_t r
 Around read_around(const std::string& path, std::int64_t offset, std::int64_t step, std::int64_t reach, std::int64_t window) {
   const RegularFile file = RegularFile::open(path);
   const std::int64_t begin = std::max<std::int64_t>(offset - window, 0), end = std::min(offset + window, std::int64_t(file.size));
-  std::string bytes(std::size_t(std::max<std::int64_t>(end - begin, 0)), '\0');
-  std::size_t got = 0;
-  while (got < bytes.size()) {
-    const ssize_t n = ::pread(file.file.number(), bytes.data() + got, bytes.size() - got, off_t(begin) + off_t(got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse_file("read", path, errno);
-    if (n == 0) break;
-    got += std::size_t(n);
-  }
-  bytes.resize(got);
+  std::string bytes;
+  file.read(path, begin, std::size_t(std::max<std::int64_t>(end - begin, 0)), bytes);
   Around out;
   std::size_t at = begin == 0 ? 0 : bytes.find('\n') + 1;
   if (begin > 0 && at == 0) return out;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "octet/telemetry/event.hpp"
+#include "octet/watch/incident.hpp"
 
 namespace octet::watch {
 
@@ -12,7 +13,7 @@ namespace octet::watch {
 struct Around {
   std::vector<telemetry::StepEvent> steps{};
   std::vector<telemetry::ScalesEvent> scales{};
-  std::vector<telemetry::IncidentEvent> incidents{};
+  std::vector<Incident> incidents{};
 };
 
 /// Events of the steps [step - reach, step + reach] among the lines within `window` bytes of `offset`. Lines that are not events are left

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "octet/telemetry/median.hpp"
+
 namespace octet::watch {
 namespace {
 
 constexpr double least_deviation = 0.25, most_deviations = 6;
-
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -25,9 +21,9 @@ std::vector<Mover> first_movers(const std::vector<telemetry::ScalesEvent>& event
     for (std::size_t i = 0; i < quiet; ++i)
       if (std::isfinite(log_amax(i))) usual.push_back(log_amax(i));
     if (usual.empty()) continue;
-    const double center = median(usual);
+    const double center = telemetry::median_of(usual);
     for (double& x : usual) x = std::fabs(x - center);
-    const double deviation = std::max(1.4826 * median(usual), least_deviation);
+    const double deviation = std::max(telemetry::deviation_per_median_distance * telemetry::median_of(usual), least_deviation);
     for (std::size_t i = quiet; i < events.size(); ++i) {
       const double x = log_amax(i), bits = std::isnan(x) ? INFINITY : x - center;
       if (std::fabs(bits) / deviation <= most_deviations) continue;

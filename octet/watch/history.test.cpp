@@ -120,7 +120,35 @@ TEST_F(Watched, ShowsAlertsAmongIncidents) {
   const json::Value all = incidents_answer(runs.loaded(0), {});
   const json::Value& last = all.find("incidents")->array()->front();
   EXPECT_EQ(*last.find("kind")->text(), "critical loss_spike");
-  EXPECT_EQ(*last.find("text")->text(), "seen; do");
+  EXPECT_EQ(*last.find("text")->text() + *last.find("remedy")->text(), "seendo");
+  const json::Value one =
+      incidents_answer(runs.loaded(0), *parse_target("/x?incident=" + std::to_string(*last.find("incident")->integer())));
+  EXPECT_EQ(*one.find("nearby")->array()->back().find("kind")->text(), "critical loss_spike");
+}
+
+TEST_F(Watched, HasSamplesSharedScalesAndTheMachine) {
+  record.facts.ranks.shared_scales = {"a", "b"};
+  telemetry::write_run_facts(folder + "/run.json", record.facts);
+  append(event_line(telemetry::SharedScalesEvent{.step = 8, .mu = {1, 0.5f}, .overflow = {0.25f, 0}, .underflow = {0, 0}}));
+  append(event_line(telemetry::MachineEvent{.step = 8, .memory_free = 8e9, .epoch = 0.5}));
+  for (int i = 1; i <= 102; ++i)
+    append(
+        event_line(telemetry::SampleEvent{.step = i, .prompt = "<b>", .text = std::string(i == 102 ? 100000 : 1, 'x'), .end = "length"}));
+  Runs runs({folder});
+  WatchedRun& run = runs.loaded(0);
+  EXPECT_EQ(run.problem(), "");
+  EXPECT_EQ(run.history().curves().find("mu")->second.all().back().range.low, 0.5f);
+  EXPECT_EQ(run.history().curves().find("overflow")->second.all().back().range.high, 0.25f);
+  const json::Value summary = summary_answer(run);
+  EXPECT_EQ(*(*summary.find("shared_scales")->find("tensors")->array())[1].find("mu")->real(), 0.5);
+  EXPECT_EQ(*summary.find("surroundings")->find("epoch")->real(), 0.5);
+  EXPECT_TRUE(summary.find("surroundings")->find("disk_free")->is_null());
+  const json::Value answer = samples_answer(run);
+  const json::Array& samples = *answer.find("samples")->array();
+  ASSERT_EQ(samples.size(), 100u) << "the last ones";
+  EXPECT_EQ(*samples[0].find("step")->integer(), 102);
+  EXPECT_LT(samples[0].find("text")->text()->size(), 33000u);
+  EXPECT_EQ(*samples[1].find("prompt")->text(), "<b>");
 }
 
 TEST_F(Watched, BeginsAgainAfterAResumeCutTheFile) {

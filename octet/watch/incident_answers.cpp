@@ -15,8 +15,8 @@ using json::Array, json::Object, json::Value;
 constexpr std::int64_t reach = 20, window = std::int64_t(4) << 20;
 constexpr std::size_t most_listed = 200, most_movers = 20;
 
-Object incident_object(const telemetry::IncidentEvent& e) {
-  return {{"step", e.step}, {"time", number_json(e.time)}, {"kind", e.kind}, {"path", e.path}, {"text", e.text}};
+Object incident_object(const Incident& i) {
+  return {{"step", i.step}, {"time", number_json(i.time)}, {"kind", i.kind}, {"path", i.path}, {"text", i.text}, {"remedy", i.remedy}};
 }
 
 // Scales of the steps before `step` are the reference.
@@ -41,8 +41,9 @@ Array movers_array(const WatchedRun& run, const std::vector<telemetry::ScalesEve
   return out;
 }
 
-Value one_incident(const WatchedRun& run, const StoredIncident& incident) {
-  const Around around = read_around(run.metrics_path(), incident.offset, incident.event.step, reach, window);
+Value one_incident(const WatchedRun& run, const StoredIncident& stored) {
+  const Incident& incident = stored.incident;
+  const Around around = read_around(run.metrics_path(), stored.offset, incident.step, reach, window);
   Array steps, others;
   for (const auto& e : around.steps)
     steps.push_back(Object{{"step", e.step},
@@ -54,9 +55,9 @@ Value one_incident(const WatchedRun& run, const StoredIncident& incident) {
                            {"loss_scale", number_json(e.loss_scale)},
                            {"skipped", e.skipped}});
   for (const auto& e : around.incidents) others.push_back(incident_object(e));
-  Object o = incident_object(incident.event);
+  Object o = incident_object(incident);
   o.insert(o.end(),
-           {{"steps", std::move(steps)}, {"nearby", std::move(others)}, {"movers", movers_array(run, around.scales, incident.event.step)}});
+           {{"steps", std::move(steps)}, {"nearby", std::move(others)}, {"movers", movers_array(run, around.scales, incident.step)}});
   return o;
 }
 
@@ -71,7 +72,7 @@ Value incidents_answer(const WatchedRun& run, const Target& target) {
   }
   Array list;
   for (std::int64_t i = seen - 1; i >= oldest && list.size() < most_listed; --i) {
-    Object o = incident_object(incidents[std::size_t(i - oldest)].event);
+    Object o = incident_object(incidents[std::size_t(i - oldest)].incident);
     o.insert(o.begin(), {"incident", i});
     list.push_back(std::move(o));
   }

@@ -12,18 +12,26 @@
 
 namespace octet::watch {
 
+/// The content security policy of an answer.
+enum class Policy : std::uint8_t {
+  page,    // scripts and styles of this server
+  report,  // a file of a run: its own styles, no script, nothing that is loaded, and no access to this server's data
+};
+
 /// The answer to a request. The bytes are shared: text compiled into the program, or made for this answer.
 struct Answer {
   int status = 200;
   std::string_view type{};
   std::shared_ptr<const std::string> made{};
   std::string_view bytes{};  // of `made`, or of a text that lives as long as the program
+  Policy policy = Policy::page;
 };
 
 /// Kinds of routes. No route opens a file that the request names.
 enum class RouteKind : std::uint8_t {
   page,     // the page and its parts, which have no data of runs
   data,     // JSON, of all runs or of one
+  report,   // the report of one run, a file of its folder
   events,   // server-sent events of one run
   metrics,  // text for Prometheus
 };

@@ -2,7 +2,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ranges>
 
+#include "octet/telemetry/run_link.hpp"
 #include "octet/watch/answers.hpp"
 
 // The list of runs, and the summary of one.
@@ -68,6 +70,30 @@ Value ranks_object(const RunHistory& history) {
                 {"exposed", number_json(exposed_share(*last))}};
 }
 
+// The shared scales of sums, of each tensor.
+Value shared_scales_array(const WatchedRun& run) {
+  const auto& last = run.history().last_shared_scales();
+  const auto& tensors = run.facts().ranks.shared_scales;
+  if (!last || last->mu.size() != tensors.size()) return {};
+  Array out;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    out.push_back(Object{{"tensor", tensors[i]},
+                         {"mu", number_json(double(last->mu[i]))},
+                         {"overflow", number_json(double(last->overflow[i]))},
+                         {"underflow", number_json(double(last->underflow[i]))}});
+  return Object{{"step", last->step}, {"tensors", std::move(out)}};
+}
+
+Value machine_object(const std::optional<telemetry::MachineEvent>& e) {
+  if (!e) return {};
+  return Object{{"step", e->step},
+                {"memory_free", number_json(e->memory_free)},
+                {"disk_free", number_json(e->disk_free)},
+                {"checkpoint_bytes", number_json(e->checkpoint_bytes)},
+                {"checkpoint_age", number_json(e->checkpoint_age)},
+                {"epoch", number_json(e->epoch)}};
+}
+
 Value eval_object(const std::optional<telemetry::EvalEvent>& e) {
   if (!e) return {};
   return Object{{"step", e->step}, {"loss", number_json(e->loss)}, {"average_loss", number_json(e->average_loss)}, {"tokens", e->tokens}};
@@ -107,6 +133,7 @@ Value runs_answer(Runs& runs) {
     const auto& step = run.glance().step;
     all.push_back(Object{{"run", i},
                          {"name", run.name()},
+                         {"identity", telemetry::identity_of(run.facts())},
                          {"recipe", run.facts().recipe},
                          {"model", run.facts().model.size},
                          {"condition", to_text(run.condition())},
@@ -118,6 +145,14 @@ Value runs_answer(Runs& runs) {
                          {"eval", eval_object(run.glance().eval)}});
   }
   return Object{{"runs", std::move(all)}};
+}
+
+Value samples_answer(const WatchedRun& run) {
+  Array list;
+  for (const telemetry::SampleEvent& e : std::views::reverse(run.history().samples()))
+    list.push_back(Object{
+        {"step", e.step}, {"time", number_json(e.time)}, {"prompt", e.prompt}, {"text", e.text}, {"tokens", e.tokens}, {"end", e.end}});
+  return Object{{"samples", std::move(list)}};
 }
 
 Value summary_answer(WatchedRun& run) {
@@ -152,6 +187,9 @@ Value summary_answer(WatchedRun& run) {
                 {"memory", memory_object(facts.memory)},
                 {"ranks_started", facts.ranks.started},
                 {"ranks", ranks_object(history)},
+                {"shared_scales", shared_scales_array(run)},
+                {"surroundings", machine_object(history.last_machine())},
+                {"report", !run.report_path().empty()},
                 {"tensors", tensors_array(facts)},
                 {"plan", plan_array(facts)},
                 {"config", json::parse({.text = facts.config_json, .file = "run.json"})},

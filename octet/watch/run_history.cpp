@@ -4,13 +4,14 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
+#include "octet/telemetry/median.hpp"
 
 namespace octet::watch {
 namespace {
 
 using namespace telemetry;
 
-constexpr std::size_t recent_steps = 65;
+constexpr std::size_t recent_steps = 65, most_sample_text = std::size_t(32) << 10;
 
 void want_length(const char* name, const std::vector<float>& list, std::size_t tensors) {
   if (list.size() != tensors)
@@ -66,16 +67,35 @@ void RunHistory::add(HealthEvent&& e) {
 
 void RunHistory::add(const RanksEvent& e) {
   add("exposed", e.step, exposed_share(e));
-  const double waited = double(e.waited[std::size_t(e.slowest)]);
-  add("slowest_busy", e.step, double(e.seconds[std::size_t(e.slowest)]) - (std::isfinite(waited) ? waited : 0));
+  add("slowest_busy", e.step, busy_seconds(e, std::size_t(e.slowest)));
   if (slowest_counts_.size() < e.seconds.size()) slowest_counts_.resize(e.seconds.size());
   ++slowest_counts_[std::size_t(e.slowest)];
   last_ranks_ = e;
 }
 
-void RunHistory::add(IncidentEvent&& e, std::int64_t offset) {
+void RunHistory::add(SharedScalesEvent&& e) {
+  if (e.mu.empty() || e.overflow.size() != e.mu.size() || e.underflow.size() != e.mu.size())
+    throw DataError("mu, overflow and underflow must have one entry per tensor of ranks.shared_scales in run.json");
+  add("mu", e.step, double(*std::ranges::min_element(e.mu)));
+  add("overflow", e.step, double(*std::ranges::max_element(e.overflow)));
+  add("underflow", e.step, double(*std::ranges::max_element(e.underflow)));
+  last_shared_scales_ = std::move(e);
+}
+
+void RunHistory::add(const MachineEvent& e) {
+  add("memory_free", e.step, e.memory_free), add("disk_free", e.step, e.disk_free);
+  last_machine_ = e;
+}
+
+void RunHistory::add(SampleEvent&& e) {
+  e.prompt = shortened(std::move(e.prompt), most_sample_text), e.text = shortened(std::move(e.text), most_sample_text);
+  samples_.push_back(std::move(e));
+  if (samples_.size() > limits_.samples) samples_.pop_front();
+}
+
+void RunHistory::add(Incident&& incident, std::int64_t offset) {
   ++incidents_seen_;
-  incidents_.push_back({std::move(e), offset});
+  incidents_.push_back({std::move(incident), offset});
   if (incidents_.size() > limits_.incidents) incidents_.pop_front();
 }
 
@@ -84,29 +104,18 @@ void RunHistory::take(Event&& event, std::int64_t offset) {
   else if (auto* scales = std::get_if<ScalesEvent>(&event)) add(*scales);
   else if (auto* health = std::get_if<HealthEvent>(&event)) add(std::move(*health));
   else if (auto* ranks = std::get_if<RanksEvent>(&event)) add(*ranks);
+  else if (auto* shared = std::get_if<SharedScalesEvent>(&event)) add(std::move(*shared));
+  else if (auto* machine = std::get_if<MachineEvent>(&event)) add(*machine);
+  else if (auto* sample = std::get_if<SampleEvent>(&event)) add(std::move(*sample));
   else if (auto* end = std::get_if<EndEvent>(&event)) end_ = std::move(*end);
+  else if (auto incident = as_incident(event)) add(std::move(*incident), offset);
   else if (auto* eval = std::get_if<EvalEvent>(&event)) {
     add("eval_loss", eval->step, eval->loss);
     if (std::isfinite(eval->average_loss)) add("average_loss", eval->step, eval->average_loss);
     last_eval_ = *eval;
-  } else if (auto* incident = std::get_if<IncidentEvent>(&event)) {
-    add(std::move(*incident), offset);
-  } else if (auto* alert = std::get_if<AlertEvent>(&event)) {
-    add({.step = alert->step,
-         .time = alert->time,
-         .kind = format("{} {}", name(alert->severity), alert->rule),
-         .path = alert->path,
-         .text = format("{}; {}", alert->text, alert->remedy)},
-        offset);
   }
 }
 
-double RunHistory::typical_step_seconds() const {
-  if (recent_seconds_.empty()) return NAN;
-  std::vector<double> sorted(recent_seconds_.begin(), recent_seconds_.end());
-  const auto middle = sorted.begin() + std::ptrdiff_t(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
-}
+double RunHistory::typical_step_seconds() const { return median_of({recent_seconds_.begin(), recent_seconds_.end()}); }
 
 }  // namespace octet::watch

@@ -9,6 +9,7 @@
 
 #include "octet/telemetry/event.hpp"
 #include "octet/watch/curve.hpp"
+#include "octet/watch/incident.hpp"
 #include "octet/watch/tensor_history.hpp"
 
 namespace octet::watch {
@@ -17,12 +18,12 @@ namespace octet::watch {
 struct HistoryLimits {
   std::size_t curve_points = 2048;
   std::size_t tensor_cells = std::size_t(1) << 20;  // of scales, and as many of health
-  std::size_t incidents = 1000;                     // the last ones
+  std::size_t incidents = 1000, samples = 100;      // the last ones
 };
 
-/// An incident or an alert, and the offset of its line in metrics.jsonl, where the steps around it are.
+/// An incident, and the offset of its line in metrics.jsonl, where the steps around it are.
 struct StoredIncident {
-  telemetry::IncidentEvent event;
+  Incident incident;
   std::int64_t offset = 0;
 };
 
@@ -40,15 +41,19 @@ class RunHistory {
   void clear();
 
   /// By name: loss, loss_z, grad_norm, grad_norm_z, param_norm, lr, tokens_per_second, limit_share, memory, data_wait, seconds, loss_scale,
-  /// eval_loss, average_loss, exposed, slowest_busy.
+  /// eval_loss, average_loss, exposed, slowest_busy, memory_free, disk_free; of shared scales mu (the smallest), overflow and underflow
+  /// (the largest).
   const std::map<std::string, Curve, std::less<>>& curves() const { return curves_; }
   const TensorHistory& scales() const { return scales_; }
   const TensorHistory& health() const { return health_; }
   const std::deque<StoredIncident>& incidents() const { return incidents_; }
   std::int64_t incidents_seen() const { return incidents_seen_; }  // all, also those beyond the limit
+  const std::deque<telemetry::SampleEvent>& samples() const { return samples_; }
   const std::optional<telemetry::StepEvent>& last_step() const { return last_step_; }
   const std::optional<telemetry::EvalEvent>& last_eval() const { return last_eval_; }
   const std::optional<telemetry::RanksEvent>& last_ranks() const { return last_ranks_; }
+  const std::optional<telemetry::SharedScalesEvent>& last_shared_scales() const { return last_shared_scales_; }
+  const std::optional<telemetry::MachineEvent>& last_machine() const { return last_machine_; }
   const std::optional<telemetry::HealthEvent>& last_health() const { return last_health_; }
   const std::optional<telemetry::EndEvent>& end() const { return end_; }
   std::int64_t skipped() const { return skipped_; }
@@ -62,17 +67,23 @@ class RunHistory {
   void add(const telemetry::ScalesEvent&);
   void add(telemetry::HealthEvent&&);
   void add(const telemetry::RanksEvent&);
-  void add(telemetry::IncidentEvent&&, std::int64_t offset);
+  void add(telemetry::SharedScalesEvent&&);
+  void add(const telemetry::MachineEvent&);
+  void add(telemetry::SampleEvent&&);
+  void add(Incident&&, std::int64_t offset);
   void add(std::string_view curve, std::int64_t step, double value);
 
   HistoryLimits limits_;
   std::map<std::string, Curve, std::less<>> curves_;
   TensorHistory scales_, health_;
   std::deque<StoredIncident> incidents_;
+  std::deque<telemetry::SampleEvent> samples_;
   std::int64_t incidents_seen_ = 0, skipped_ = 0;
   std::optional<telemetry::StepEvent> last_step_;
   std::optional<telemetry::EvalEvent> last_eval_;
   std::optional<telemetry::RanksEvent> last_ranks_;
+  std::optional<telemetry::SharedScalesEvent> last_shared_scales_;
+  std::optional<telemetry::MachineEvent> last_machine_;
   std::optional<telemetry::HealthEvent> last_health_;
   std::optional<telemetry::EndEvent> end_;
   std::vector<std::int64_t> slowest_counts_;

@@ -127,7 +127,7 @@ std::string screen_text(const WatchedRun& run, const ScreenSize& size) {
   if (!history.incidents().empty()) lines.add(""), lines.add(format("incidents, {} in all", history.incidents_seen()));
   const auto& incidents = history.incidents();
   for (std::size_t i = 0; i < std::min(incidents.size(), most_incidents); ++i) {
-    const auto& e = incidents[incidents.size() - 1 - i].event;
+    const auto& e = incidents[incidents.size() - 1 - i].incident;
     lines.add(format("  step {} {}: {}", e.step, printable(e.kind), printable(e.text)));
   }
   return lines.text();

@@ -4,11 +4,13 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <algorithm>
 #include <csignal>
 
 #include "octet/base/error.hpp"
 #include "octet/base/host_name.hpp"
 #include "octet/base/text.hpp"
+#include "octet/telemetry/run_link.hpp"
 #include "octet/watch/session.hpp"
 
 namespace octet::watch {
@@ -27,19 +29,26 @@ net::ip::address address_of(const ServerOptions& o) {
   boost::system::error_code error;
   const auto address = net::ip::make_address(o.host == "localhost" ? "127.0.0.1" : o.host, error);
   if (error) throw ConfigError(format("--host {}: must be an address such as 127.0.0.1 or 0.0.0.0", printable(o.host)));
-  if (!address.is_loopback() && o.token.size() < shortest_token)
+  if (!address.is_loopback() && o.token.empty())
     throw ConfigError(
-        format("--host {}: other machines reach this address; set a token of at least {} characters with --token, or leave --host out "
-               "and use an ssh tunnel",
+        format("--host {}: other machines reach this address; set a token of at least {} characters with --token-file or --token, or leave "
+               "--host out and use an ssh tunnel",
                printable(o.host), shortest_token));
   return address;
+}
+
+const ServerOptions& checked(const ServerOptions& o) {
+  const auto fits_header = [](char c) { return c > ' ' && c <= '~'; };
+  if (!o.token.empty() && (o.token.size() < shortest_token || !std::ranges::all_of(o.token, fits_header)))
+    throw ConfigError(format("the token must have at least {} ASCII characters and no spaces, as of openssl rand -hex 16", shortest_token));
+  return o;
 }
 
 }  // namespace
 
 struct Server::State {
   State(Runs& all, const ServerOptions& options)
-      : hall{all, options, Guard({options.host, host_name()}, options.token)}, acceptor(context), retry(context), timer(context) {
+      : hall{all, checked(options), Guard({options.host, host_name()}, options.token)}, acceptor(context), retry(context), timer(context) {
     const tcp::endpoint endpoint(address_of(options), options.port);
     boost::system::error_code error;
     acceptor.open(endpoint.protocol(), error);
@@ -100,7 +109,7 @@ std::uint16_t Server::port() const { return state_->acceptor.local_endpoint().po
 std::string Server::address() const {
   const ServerOptions& o = state_->hall.options;
   const std::string host = o.host.find(':') == std::string::npos ? o.host : "[" + o.host + "]";
-  return format("http://{}:{}/{}", host, port(), o.token.empty() ? "" : "#t=" + o.token);
+  return format("http://{}:{}/{}", host, port(), o.token.empty() ? "" : "#t=" + telemetry::encoded(o.token));
 }
 
 void Server::run() {

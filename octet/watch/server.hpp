@@ -12,7 +12,7 @@ namespace octet::watch {
 /// Bounds on the memory and the time that requests cost. A request beyond one of them is refused and its connection closed.
 struct ServerLimits {
   std::size_t connections = 64;  // further ones get status 503
-  std::size_t streams = 32;      // of these, server-sent events
+  std::size_t streams = 16;      // of these, server-sent events; each may need the history of another run
   std::uint32_t header_bytes = 16 << 10;
   std::size_t answer_bytes = std::size_t(32) << 20;  // of all answers that are being written
   double header_seconds = 10;                        // until a request has its header, also the first byte of the next one
@@ -30,8 +30,8 @@ struct ServerOptions {
 /// Serves the page and the data of runs by HTTP/1.1 on one thread. GET and HEAD alone; no path of a request is a path of a file.
 class Server {
  public:
-  /// Listens. Throws ConfigError for an address that is not one, and for one that other machines reach without a token of at least 16
-  /// characters; IoError where the port is taken.
+  /// Listens. Throws ConfigError for an address that is not one, for one that other machines reach without a token, and for a token of less
+  /// than 16 characters; IoError where the port is taken.
   Server(Runs&, const ServerOptions&);
   ~Server();
 

@@ -28,7 +28,7 @@ constexpr double most_growth = 4e9;  // a sanitizer keeps freed memory
 #else
 constexpr double most_growth = 48e6;  // bytes
 #endif
-const std::string token = "a secret of more than sixteen";
+const std::string token = "a+secret/of-more%than=sixteen";
 
 /// A connection to 127.0.0.1.
 class Client {
@@ -113,6 +113,7 @@ TEST_F(Servers, AnswerEveryRouteWithHeadersThatKeepOtherPagesOut) {
   start({.prometheus = true});
   for (const std::string& path : all_routes()) {
     if (path.ends_with("/events")) continue;
+    if (path.ends_with("/report")) scratch.write("run/report.html", "");
     const std::string answer = get(path == "/api/compare" ? path + "?runs=0" : path);
     EXPECT_EQ(status(answer), 200) << path << answer.substr(0, 400);
     for (const char* header : {"Content-Security-Policy: default-src 'none'", "nosniff", "no-referrer", "same-origin", "no-store"})
@@ -120,6 +121,20 @@ TEST_F(Servers, AnswerEveryRouteWithHeadersThatKeepOtherPagesOut) {
     EXPECT_EQ(answer.find("Access-Control"), std::string::npos);
   }
   EXPECT_NE(get("/api/runs").find("\"condition\":\"finished\""), std::string::npos);
+}
+
+TEST_F(Servers, ShowTheReportOfARunWithoutItsScripts) {
+  start();
+  EXPECT_EQ(status(get("/api/runs/0/report")), 404);
+  scratch.write("run/report.html", "<script>1</script>");
+  const std::string answer = get("/api/runs/0/report");
+  EXPECT_NE(answer.find("Content-Type: text/html"), std::string::npos);
+  EXPECT_NE(answer.find("default-src 'none'; style-src 'unsafe-inline'; sandbox;"), std::string::npos) << answer;
+  EXPECT_TRUE(answer.ends_with("\r\n\r\n<script>1</script>"));
+  EXPECT_NE(get("/api/runs/0/summary").find("\"report\":true"), std::string::npos);
+  std::filesystem::remove(scratch.at("run/report.html"));
+  std::filesystem::create_directory(scratch.at("run/report.html"));
+  EXPECT_EQ(status(get("/api/runs/0/report")), 500);
 }
 
 TEST_F(Servers, RefuseEveryRouteToOtherHostsOriginsMethodsAndWithoutTheToken) {
@@ -241,7 +256,9 @@ TEST_F(Servers, ListenElsewhereOnlyWithAToken) {
   EXPECT_THROW(Server(none, {.host = "0.0.0.0", .token = "short"}), ConfigError);
   EXPECT_THROW(Server(none, {.host = "example.org"}), ConfigError);
   const Server open(none, {.host = "0.0.0.0", .token = token});
-  EXPECT_NE(open.address().find("/#t=" + token), std::string::npos);
+  EXPECT_TRUE(open.address().ends_with("/#t=a%2Bsecret%2Fof-more%25than%3Dsixteen")) << open.address();
+  EXPECT_THROW(Server(none, {.token = "short"}), ConfigError);
+  EXPECT_THROW(Server(none, {.token = token + " and more"}), ConfigError);
   EXPECT_THROW(Server(none, {.port = open.port()}), IoError);
 }
 

@@ -30,19 +30,20 @@ constexpr std::size_t events_per_write = 64;
 
 std::chrono::milliseconds duration(double seconds) { return std::chrono::milliseconds(std::int64_t(1000 * seconds)); }
 
-// Of every answer. Scripts and styles come from this server alone, and no other page may show it or read it.
-constexpr std::string_view common_headers =
-    "Cache-Control: no-store\r\n"
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-    "X-Content-Type-Options: nosniff\r\n"
-    "Referrer-Policy: no-referrer\r\n"
-    "Cross-Origin-Resource-Policy: same-origin\r\n"
-    "Cross-Origin-Opener-Policy: same-origin\r\n";
+// Scripts and styles come from this server alone, and no other page may show an answer or read it.
+std::string_view policy_text(Policy policy) {
+  return policy == Policy::report ? "default-src 'none'; style-src 'unsafe-inline'; sandbox; base-uri 'none'; form-action 'none'; "
+                                    "frame-ancestors 'none'"
+                                  : "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: "
+                                    "blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+}
 
-std::string head(int status, std::string_view type) {
-  return format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\n{}", status, std::string(http::obsolete_reason(http::status(status))), type,
-                common_headers);
+std::string head(int status, std::string_view type, Policy policy = Policy::page) {
+  return format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nCache-Control: no-store\r\nContent-Security-Policy: {}\r\n"
+      "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n"
+      "Cross-Origin-Opener-Policy: same-origin\r\n",
+      status, std::string(http::obsolete_reason(http::status(status))), type, policy_text(policy));
 }
 
 using Request = http::request_parser<http::empty_body>;
@@ -158,7 +159,7 @@ void Session::answer(Answer made, bool close_after) {
   counted_ = answer_.made ? answer_.made->size() : 0;
   hall_.answer_bytes += counted_;
   const bool body = parser_->get().method() != http::verb::head;
-  head_ = format("{}Content-Length: {}\r\nConnection: {}\r\n\r\n", head(answer_.status, answer_.type), answer_.bytes.size(),
+  head_ = format("{}Content-Length: {}\r\nConnection: {}\r\n\r\n", head(answer_.status, answer_.type, answer_.policy), answer_.bytes.size(),
                  close_after ? "close" : "keep-alive");
   stream_.expires_after(duration(hall_.options.limits.write_seconds));
   const std::array<net::const_buffer, 2> both = {net::buffer(head_), net::buffer(answer_.bytes.data(), body ? answer_.bytes.size() : 0)};

@@ -94,6 +94,13 @@ Condition WatchedRun::condition() const {
                        .step_seconds = glance_.step && std::isfinite(glance_.step->seconds) ? glance_.step->seconds : 0});
 }
 
+std::string WatchedRun::report_path() const {
+  const std::string own = folder_ + "/report.html", comparison = folder_ + "/..";
+  if (exists(own)) return own;
+  if (exists(comparison + "/compare.json") && exists(comparison + "/report.html")) return comparison + "/report.html";
+  return "";
+}
+
 double WatchedRun::share_read() const {
   if (!loaded()) return 0;
   return caught_up_ || tail_.size() == 0 ? 1 : double(tail_.offset()) / double(tail_.size());

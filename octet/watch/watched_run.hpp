@@ -52,6 +52,8 @@ class WatchedRun {
   bool complete() const { return caught_up_; }
   /// The part of metrics.jsonl that was read, from 0 to 1.
   double share_read() const;
+  /// The report in the run's folder, or that of the comparison it belongs to; "" where there is none.
+  std::string report_path() const;
   const News& news() const { return news_; }
   std::string metrics_path() const { return folder_ + "/metrics.jsonl"; }
 

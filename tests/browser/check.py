@@ -4,6 +4,7 @@
 Usage: check.py PROGRAM FOLDER. Exit code 77 without Debian's chromium-driver and python3-selenium. Screenshots at 1280 and 390 pixels remain
 in FOLDER.
 """
+import html
 import json
 import pathlib
 import shutil
@@ -40,6 +41,9 @@ sequence_length = 32
 steps = %d
 batch = 2
 health_every = 5
+sample_every = 20
+sample_prompt = "a line"
+sample_tokens = 8
 save_weights = false
 """
 EVIL = "<img src=x onerror=document.title=1>"
@@ -76,6 +80,9 @@ def prepare():
     with open(folder / "runs" / EVIL / "metrics.jsonl", "a") as out:
         event = {"event": "incident", "step": 30, "time": 1.0, "kind": "<b>kind</b>", "path": "<i>", "text": "<script>document.title=2</script>"}
         out.write(json.dumps(event) + "\n")
+        sample = {"event": "sample", "step": 30, "time": 1.0, "prompt": "<b>", "text": "<script>document.title=3</script>", "tokens": 1, "end": "length"}
+        out.write(json.dumps(sample) + "\n")
+    octet("report", "runs/" + EVIL)
 
 
 class Page:
@@ -120,6 +127,31 @@ def check_live(page):
     until(lambda: step() >= newest, 2)
 
 
+def check_links(page, address):
+    """A report's link opens the incident of that run, and the page links to the report."""
+    report = (folder / "runs" / EVIL / "report.html").read_text()
+    link = html.unescape(report[report.index('href="') + 6:].split('"')[0])
+    page.driver.get("about:blank")
+    page.driver.get(address + link[link.index("#"):])
+    until(lambda: "Step 30: <b>kind</b>" in page.text("main"))
+    page.show(EVIL, "Overview")
+    until(lambda: page.all("a[href$=report]"))
+    page.driver.get(page.driver.execute_script("return document.querySelector('a[href$=report]').href"))
+    source = page.driver.page_source  # its scripts are disabled, those of this test, too
+    assert "&lt;script&gt;document.title=2&lt;/script&gt;" in source and "<script" not in source, source[:500]
+    page.driver.get(address)
+    until(lambda: page.all(".tile"))
+
+
+def check_samples(page):
+    page.show("recorded", "Samples")
+    wanted = lines("recorded", "sample")
+    assert [e["step"] for e in wanted] == [20, 40], wanted
+    until(lambda: len(page.all("article pre")) == 2)
+    shown = page.driver.execute_script("return document.querySelector('article pre').textContent")
+    assert shown == wanted[1]["prompt"] + wanted[1]["text"], (shown, wanted[1])
+
+
 def check_recorded(page, width):
     page.show("recorded", "Overview")
     last = lines("recorded", "step")[-1]
@@ -141,7 +173,7 @@ def check_text(page):
     page.show(EVIL, "Incidents")
     until(lambda: "<script>document.title=2</script>" in page.text("main"))
     assert "<b>kind</b>" in page.text("main")
-    for view in ("Compare", "Ranks", "Overview", "FP8 tensors"):
+    for view in ("Compare", "Ranks", "Samples", "Overview", "FP8 tensors"):
         page.show(EVIL, view)
     assert not page.all("main img, main script, main b, select img")
     page.driver.find_element(By.ID, "theme").click()
@@ -161,6 +193,8 @@ try:
             if width == 1280:
                 check_live(page)
                 check_text(page)
+                check_links(page, address)
+                check_samples(page)
             check_recorded(page, width)
             assert page.errors() == [], page.errors()
         finally:

@@ -51,7 +51,7 @@ TEST(LineChart, AFileOfItsOwnHasEveryLineWithItsNameAndColour) {
                  {.name = "e4m3", .style = 2, .points = {{1, 2}, {2, 3}}}};
   chart.x = linear_axis(1, 2), chart.y = linear_axis(1, 4);
   const BarChart bars{.title = "Parts", .note = "", .unit = "ms", .bars = {{"a", "3 ms", {{"compute", "m0", 2}, {"update", "m1", 1}}}}};
-  const std::string text = svg_file(chart, bars);
+  const std::string text = svg_file({chart, bars});
   EXPECT_EQ(WellFormed::fault(text), "");
   EXPECT_EQ(count(text, ">compute</"), 2u) << "in the legend and as the bar's title";
   EXPECT_EQ(text.find("<div"), std::string::npos) << "SVG only";

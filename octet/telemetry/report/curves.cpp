@@ -63,7 +63,19 @@ Axis value_axis(const std::vector<Line>& lines) {
 
 std::string scale_note(const Axis& axis) { return axis.kind == Axis::Kind::log ? ", logarithmic" : ""; }
 
-void draw_loss(Markup& m, const Study& study) {
+/// Marks on `loss` at the steps in which alerts fired.
+Line alerts_of(const RunRecord& run, const Line& loss) {
+  Line line{.name = "alerts", .style = loss.style + 2};
+  for (const AlertEvent& alert : run.alerts) {
+    const auto point = std::ranges::lower_bound(loss.points, double(alert.step), {}, &Point::x);
+    if (point != loss.points.end() && point->x == double(alert.step)) line.marks.push_back(*point);
+  }
+  return line;
+}
+
+}  // namespace
+
+LineChart loss_chart(const Study& study) {
   LineChart chart{.title = titled(study, "Loss"), .x_label = "step", .height = 300};
   bool evals = false;
   for (const Group& group : study.groups) {
@@ -79,8 +91,12 @@ void draw_loss(Markup& m, const Study& study) {
   chart.y_label = "cross-entropy [nats per token]" + scale_note(chart.y);
   chart.note = std::string("Lines: training loss, smoothed") + (study.seeds() > 1 ? ", mean and range over seeds." : ".") +
                (evals ? " Marks: evaluation." : "");
-  draw(m, chart);
+  if (study.groups.size() == 1 && !study.groups[0].first().alerts.empty())
+    chart.lines.push_back(alerts_of(study.groups[0].first(), chart.lines[0]));
+  return chart;
 }
+
+namespace {
 
 /// 100 * (loss - baseline's) / baseline's over the steps that both took, smoothed. The difference is taken before smoothing: both saw
 /// the same batch, so most of the noise cancels.
@@ -188,7 +204,7 @@ void draw_difference(Markup& m, const Study& study) {
 
 /// A value of every step of every group, smoothed.
 template <class Value>
-void draw_steps(Markup& m, const Study& study, LineChart chart, Value value) {
+LineChart step_chart(const Study& study, LineChart chart, Value value) {
   chart.title = titled(study, chart.title), chart.legend = study.groups.size() > 1;
   for (const Group& group : study.groups) {
     std::vector<Points> lines;
@@ -197,27 +213,32 @@ void draw_steps(Markup& m, const Study& study, LineChart chart, Value value) {
   }
   chart.x = step_axis(study), chart.y = value_axis(chart.lines);
   chart.y_label += scale_note(chart.y);
-  draw(m, chart);
+  return chart;
 }
 
-void draw_gradient(Markup& m, const Study& study) {
-  draw_steps(m, study,
-             {.title = "Gradient norm",
-              .note = "Smoothed; steps where it was not finite are left out.",
-              .x_label = "step",
-              .y_label = "norm of all gradients before clipping",
-              .height = 200},
-             [](const StepEvent& e) { return e.grad_norm; });
+}  // namespace
+
+LineChart gradient_chart(const Study& study) {
+  return step_chart(study,
+                    {.title = "Gradient norm",
+                     .note = "Smoothed; steps where it was not finite are left out.",
+                     .x_label = "step",
+                     .y_label = "norm of all gradients before clipping",
+                     .height = 200},
+                    [](const StepEvent& e) { return e.grad_norm; });
 }
+
+namespace {
 
 void draw_parameters(Markup& m, const Study& study) {
-  draw_steps(m, study,
-             {.title = "Parameter norm",
-              .note = "Of the steps in which it was measured (train.health_every).",
-              .x_label = "step",
-              .y_label = "norm of all parameters",
-              .height = 200},
-             [last = 0.0](const StepEvent& e) mutable { return std::exchange(last, e.param_norm) == e.param_norm ? NAN : e.param_norm; });
+  draw(m, step_chart(
+              study,
+              {.title = "Parameter norm",
+               .note = "Of the steps in which it was measured (train.health_every).",
+               .x_label = "step",
+               .y_label = "norm of all parameters",
+               .height = 200},
+              [last = 0.0](const StepEvent& e) mutable { return std::exchange(last, e.param_norm) == e.param_norm ? NAN : e.param_norm; }));
 }
 
 Points loss_scales_of(const RunRecord& run) {
@@ -288,11 +309,11 @@ void write_curves(Markup& m, const Study& study) {
   m.element("h2", "Training");
   {
     const auto grid = m.in("div", {{"class", "grid"}});
-    draw_loss(m, study);
+    draw(m, loss_chart(study));
     draw_difference(m, study);
   }
   const auto grid = m.in("div", {{"class", "grid thirds"}});
-  draw_gradient(m, study);
+  draw(m, gradient_chart(study));
   draw_parameters(m, study);
   draw_learning_rate(m, study);
   draw_loss_scale(m, study);

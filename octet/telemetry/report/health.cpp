@@ -11,7 +11,7 @@
 namespace octet::telemetry::report {
 namespace {
 
-constexpr std::size_t most_columns = 120, fewest_columns = 30, most_cells = 24000;
+constexpr std::size_t most_columns = 120, fewest_columns = 30, most_cells = 24000, cells_of_picture = 2400;
 
 /// "layers.3.mlp.up" -> "layers.3": up to its first number, or its first part where it has none.
 std::string layer_of(const std::string& path) {
@@ -32,15 +32,15 @@ std::vector<HeatRow> rows_of(const RunFacts& run) {
   return rows;
 }
 
-std::size_t columns_of(const RunRecord& run) {
+std::size_t columns_of(const RunRecord& run, std::size_t cells) {
   const std::size_t rows = std::max<std::size_t>(run.facts.quantizers.size(), 1);
-  return std::min(run.health.size(), std::clamp(most_cells / rows, fewest_columns, most_columns));
+  return std::min(run.health.size(), std::clamp(cells / rows, fewest_columns, most_columns));
 }
 
 /// The worst value of the snapshots that share a column, by `worse(a, b)`; NaN where none is known.
 template <class Values, class Worse>
-HeatMap map_of(const RunRecord& run, Values values, float factor, Worse worse) {
-  const std::size_t rows = run.facts.quantizers.size(), n = run.health.size(), columns = columns_of(run);
+HeatMap map_of(const RunRecord& run, Values values, float factor, Worse worse, std::size_t cells = most_cells) {
+  const std::size_t rows = run.facts.quantizers.size(), n = run.health.size(), columns = columns_of(run, cells);
   HeatMap map;
   map.rows = rows_of(run.facts), map.columns = columns, map.x_label = "step";
   map.first = double(run.health.front().step), map.last = double(run.health.back().step);
@@ -72,16 +72,20 @@ std::vector<float> headroom_of(const HealthEvent& e) {
   return out;
 }
 
-void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
-  const auto rows = rows_of(run.facts);
-  const auto maps = m.in("div", {{"class", "maps"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
-
-  HeatMap headroom = map_of(run, headroom_of, 1, [](float a, float b) { return a < b; });
+HeatMap headroom_map_of(const RunRecord& run, const std::string& name, std::size_t cells) {
+  HeatMap headroom = map_of(
+      run, headroom_of, 1, [](float a, float b) { return a < b; }, cells);
   headroom.title = "Headroom [bits]: " + name,
   headroom.note = "log₂ of the format's largest value over the largest scaled; below 0: values were clipped.";
   headroom.bins = {{-0.001, "hot", "< 0"}, {0.5, "h0", "0–½"}, {1, "h1", "½–1"},       {2, "h2", "1–2"},
                    {4, "h3", "2–4"},       {8, "h4", "4–8"},   {INFINITY, "h6", "≥ 8"}};
-  draw(m, headroom);
+  return headroom;
+}
+
+void draw_maps(Markup& m, const RunRecord& run, const std::string& name) {
+  const auto rows = rows_of(run.facts);
+  const auto maps = m.in("div", {{"class", "maps"}, {"style", "--labels:" + coordinate(label_width(rows), 0) + "px"}});
+  draw(m, headroom_map_of(run, name, most_cells));
 
   HeatMap saturated = map_of(
       run, [](const HealthEvent& e) { return std::span(e.saturated); }, 100, [](float a, float b) { return a > b; });
@@ -170,6 +174,13 @@ std::string summary_of(const RunRecord& run) {
 }
 
 }  // namespace
+
+std::optional<HeatMap> headroom_map(const Study& study) {
+  for (const Group& group : study.groups)
+    if (!group.first().facts.quantizers.empty() && !group.first().health.empty())
+      return headroom_map_of(group.first(), group.name, cells_of_picture);
+  return std::nullopt;
+}
 
 void write_health(Markup& m, const Study& study) {
   const auto quantized = [](const Group& g) {

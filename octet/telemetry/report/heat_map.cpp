@@ -158,7 +158,6 @@ double label_width(std::span<const HeatRow> rows) {
 }
 
 void draw(Markup& m, const HeatMap& map) {
-  const double height = row_height(map.rows.size()), bottom = height * double(map.rows.size());
   const auto figure = m.in("figure", {{"class", "chart"}});
   const bool nothing = !map.nothing.empty() && all_zero(map);
   {
@@ -170,6 +169,13 @@ void draw(Markup& m, const HeatMap& map) {
   }
   if (nothing) return;
   const auto area = m.in("div", {{"class", "area map"}});
+  draw_plot(m, map);
+}
+
+double plot_height(const HeatMap& map) { return row_height(map.rows.size()) * double(map.rows.size()) + below; }
+
+void draw_plot(Markup& m, const HeatMap& map) {
+  const double height = row_height(map.rows.size()), bottom = height * double(map.rows.size());
   const auto svg = open_chart(m, bottom + below, map.title, map.note + " One row per quantizer, one column per interval of steps.");
   draw_cells(m, map, height);
   draw_rows(m, map, height);

@@ -41,5 +41,8 @@ double label_width(std::span<const HeatRow> rows);
 /// A <figure>: title, note, legend, cells; the text `nothing` instead of the cells if every cell is 0 or empty. Neighbouring cells of one
 /// class in a row are one stroke, so that a uniform map is small.
 void draw(Markup&, const HeatMap&);
+/// The map's <svg> alone, as wide as its surroundings, and its height in pixels.
+void draw_plot(Markup&, const HeatMap&);
+double plot_height(const HeatMap&);
 
 }  // namespace octet::telemetry::report

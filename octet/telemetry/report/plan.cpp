@@ -4,8 +4,6 @@
 namespace octet::telemetry::report {
 namespace {
 
-constexpr std::size_t most_incidents = 200;
-
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string out;
   for (const auto n : shape) out += (out.empty() ? "" : " × ") + grouped(n);
@@ -34,35 +32,6 @@ void write_plan_table(Markup& m, const RunFacts& run) {
 }
 
 }  // namespace
-
-void write_incidents(Markup& m, const Study& study) {
-  const auto section = m.in("section");
-  m.element("h2", "Incidents");
-  std::size_t shown = 0;
-  std::int64_t left_out = 0;
-  for (const Group& group : study.groups)
-    for (const RunRecord* run : group.runs) left_out += run->incidents_left_out + std::int64_t(run->incidents.size());
-  if (left_out == 0) {
-    m.element("p", "None: no step was skipped, no value was non-finite.", {{"class", "soft"}});
-    return;
-  }
-  {
-    const auto list = m.in("ol", {{"class", "incidents"}});
-    for (const Group& group : study.groups)
-      for (const RunRecord* run : group.runs)
-        for (const IncidentEvent& e : run->incidents) {
-          if (shown == most_incidents) break;
-          ++shown, --left_out;
-          const auto item = m.in("li");
-          m.element("span", format("step {}", grouped(e.step)), {{"class", "number"}});
-          m.element("span", run->facts.name, {{"class", "name"}});
-          m.element("span", e.kind, {{"class", "badge bad"}});
-          if (!e.path.empty()) m.element("code", e.path);
-          m.element("span", e.text, {{"class", "words"}});
-        }
-  }
-  if (left_out > 0) m.element("p", format("and {} more, in the runs' metrics.jsonl", grouped(left_out)), {{"class", "soft"}});
-}
 
 void write_plan(Markup& m, const Study& study) {
   if (study.groups.empty()) return;

@@ -4,6 +4,7 @@
 #include "octet/base/file.hpp"
 #include "octet/telemetry/report/sections.hpp"
 #include "octet/telemetry/report/stylesheet.hpp"
+#include "octet/telemetry/report/svg_file.hpp"
 
 namespace octet::telemetry {
 namespace {
@@ -25,10 +26,11 @@ void want_complete_events(const RunRecord& run) {
 
 }  // namespace
 
-std::string report_html(std::span<const RunRecord> runs, const Comparison* comparison) {
+std::string report_html(std::span<const RunRecord> runs, const Comparison* comparison, const std::string& watch_address) {
   using namespace report;
   for (const RunRecord& run : runs) want_complete_events(run);
-  const Study study = study_of(runs, comparison);
+  Study study = study_of(runs, comparison);
+  study.watch_address = watch_address;
   Markup m;
   m.verbatim("<!DOCTYPE html>\n");
   {
@@ -54,14 +56,25 @@ std::string report_html(std::span<const RunRecord> runs, const Comparison* compa
     write_health(m, study);
     write_incidents(m, study);
     write_alerts(m, study);
+    write_samples(m, study);
     write_plan(m, study);
     write_configuration(m, study);
   }
   return m.text() + "\n";
 }
 
-void write_report(const std::string& path, std::span<const RunRecord> runs, const Comparison* comparison) {
-  write_file(path, report_html(runs, comparison));
+void write_report(const std::string& path, std::span<const RunRecord> runs, const Comparison* comparison,
+                  const std::string& watch_address) {
+  write_file(path, report_html(runs, comparison, watch_address));
+}
+
+std::string report_svg(std::span<const RunRecord> runs, const Comparison* comparison) {
+  using namespace report;
+  for (const RunRecord& run : runs) want_complete_events(run);
+  const Study study = study_of(runs, comparison);
+  std::vector<Chart> charts{loss_chart(study), gradient_chart(study)};
+  if (auto map = headroom_map(study)) charts.push_back(std::move(*map));
+  return svg_file(charts);
 }
 
 }  // namespace octet::telemetry

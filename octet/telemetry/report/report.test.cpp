@@ -108,13 +108,18 @@ TEST(Report, LoadsNothingAndRunsNothing) {
   for (const char* part :
        {"<script", "javascript:", "src=", "@import", "url(", "https:", "<link", "<img", "<iframe", "<object", "onload", "<form"})
     EXPECT_EQ(html.find(part), std::string::npos) << part;
-  // The namespace of SVG is a name, not an address that is fetched; nothing else may look like one.
-  std::size_t names = 0;
+  // The namespace of SVG is a name, not an address that is fetched, and links are opened by a reader; nothing else may look like an
+  // address.
+  const std::string link = "<a href=\"http://127.0.0.1:6160/#identity=", told = "its page at http://127.0.0.1:6160/, while";
+  std::size_t names = 0, links = 0;
   for (auto at = html.find("http:"); at != html.npos; at = html.find("http:", at + 1)) {
+    if (html.compare(at - 9, link.size(), link) == 0 && ++links > 0) continue;
+    if (html.compare(at - 12, told.size(), told) == 0) continue;
     EXPECT_EQ(html.substr(at, 26), "http://www.w3.org/2000/svg");
     ++names;
   }
   EXPECT_GT(names, 0u);
+  EXPECT_GT(links, 0u);
 }
 
 TEST(Report, IsWellFormedAndSoIsEverySvg) {
@@ -137,6 +142,43 @@ TEST(Report, IsWellFormedAndSoIsEverySvg) {
     EXPECT_NE(svg.find("<desc id="), svg.npos);
   }
   EXPECT_GT(charts, 20u);
+}
+
+TEST(Report, LinksIncidentsAndAlertsToTheirPagesOfOctetWatch) {
+  auto run = testing::sample_run(testing::sample_recipes()[1], 1, small);
+  run.facts.name = "a&b", run.facts.started = "2026-01-31T12:00:00Z";
+  run.incidents = {{.step = 9, .kind = "skipped"}};
+  run.alerts = {{.step = 7, .rule = "sqnr", .severity = Severity::critical}};
+  const std::string page = "#identity=a%26b%202026-01-31T12%3A00%3A00Z&amp;view=Incidents&amp;step=";
+  const std::string html = report_html(std::span(&run, 1), nullptr, "http://node:7/");
+  EXPECT_TRUE(testing::has(html, "<a href=\"http://node:7/" + page + "9&amp;kind=skipped\">step 9</a>"));
+  EXPECT_TRUE(testing::has(html, "<a href=\"http://node:7/" + page + "7&amp;kind=critical%20sqnr\">7</a>"));
+  EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
+  EXPECT_FALSE(testing::has(report_html(std::span(&run, 1), nullptr, ""), "<a "));
+}
+
+TEST(Report, ShowsSamplesOfTextAsText) {
+  auto run = testing::sample_run(testing::sample_recipes()[1], 1, small);
+  EXPECT_FALSE(testing::has(report_html(std::span(&run, 1)), "Samples of text"));
+  for (int i = 1; i <= 20; ++i)
+    run.samples.push_back({.step = 3 * i, .prompt = "<b>once", .text = format("\nupon {}", i), .tokens = 4, .end = "end of text"});
+  const std::string html = report_html(std::span(&run, 1));
+  EXPECT_TRUE(testing::has(html, "<h4>Step 60, 4 tokens, end of text</h4>"));
+  EXPECT_TRUE(testing::has(html, "&lt;b&gt;once</span>\nupon 1<") && testing::has(html, "\nupon 20<") && !testing::has(html, "<b>once"));
+  EXPECT_EQ(report::WellFormed::fault(body_of(html)), "");
+}
+
+TEST(Report, APictureHasLossGradientNormAndHeadroomInLittleText) {
+  auto run = testing::sample_run(testing::sample_recipes()[1], 1, {});
+  run.alerts = {{.step = 7, .rule = "sqnr"}};
+  const std::string svg = report_svg(std::span(&run, 1));
+  EXPECT_EQ(report::WellFormed::fault(svg), "");
+  EXPECT_EQ(svg.find("<div"), std::string::npos) << "SVG only";
+  for (const char* part : {"Loss: delayed", "Gradient norm", "Headroom [bits]: delayed", ">alerts<", "layers.3"})
+    EXPECT_TRUE(testing::has(svg, part)) << part;
+  EXPECT_LT(svg.size(), 60000u);
+  const auto bf16 = testing::sample_run(testing::sample_recipes()[0], 1, small);
+  EXPECT_FALSE(testing::has(report_svg(std::span(&bf16, 1)), "Headroom"));
 }
 
 TEST(Report, ShowsHostileTextsAsTexts) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "octet/base/text.hpp"
+#include "octet/telemetry/median.hpp"
 #include "octet/telemetry/report/bar_chart.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/palette.hpp"
@@ -22,10 +23,7 @@ double median_share(const Group& group) {
   std::vector<double> shares;
   for (const StepEvent& e : group.first().steps)
     if (std::isfinite(e.limit_share)) shares.push_back(e.limit_share);
-  if (shares.empty()) return NAN;
-  const auto middle = shares.begin() + std::ptrdiff_t(shares.size() / 2);
-  std::nth_element(shares.begin(), middle, shares.end());
-  return *middle;
+  return median_of(std::move(shares));
 }
 
 void draw_throughput(Markup& m, const Study& study) {

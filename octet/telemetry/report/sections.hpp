@@ -1,5 +1,7 @@
 #pragma once
 
+#include "octet/telemetry/report/heat_map.hpp"
+#include "octet/telemetry/report/line_chart.hpp"
 #include "octet/telemetry/report/markup.hpp"
 #include "octet/telemetry/report/study.hpp"
 
@@ -21,12 +23,21 @@ void write_ranks(Markup&, const Study&);
 void write_shared_scales(Markup&, const Study&);
 /// For each group with quantizers: layer x step maps of headroom, saturation and flushing, and scale factors over time.
 void write_health(Markup&, const Study&);
+/// Incidents and alerts link to their pages of Study::watch_address.
 void write_incidents(Markup&, const Study&);
 /// One row per alert: step, severity, rule, tensor, observation, remedy.
 void write_alerts(Markup&, const Study&);
+/// Texts that the models continued while they trained, of the first seed of each group.
+void write_samples(Markup&, const Study&);
 /// Layer -> precision -> reason of each group.
 void write_plan(Markup&, const Study&);
 /// Machine, model and the resolved configuration.
 void write_configuration(Markup&, const Study&);
+
+/// The charts of these sections that are also in a picture: loss, with the steps of alerts marked where there is one run; gradient norm;
+/// and headroom of the first run with quantizers, in few columns.
+LineChart loss_chart(const Study&);
+LineChart gradient_chart(const Study&);
+std::optional<HeatMap> headroom_map(const Study&);
 
 }  // namespace octet::telemetry::report

@@ -24,6 +24,8 @@ struct Study {
   std::vector<Group> groups{};             // the baseline first
   std::vector<Group> twins{};              // of the baseline: measured and drawn as a band only
 
+  std::string watch_address{};  // to which incidents link; "": none
+
   const Group* baseline() const { return comparison && !groups.empty() && groups[0].name == comparison->baseline ? &groups[0] : nullptr; }
   /// The largest number of runs in a group.
   std::size_t seeds() const;

@@ -115,6 +115,10 @@ summary .name,.incidents .name{font-weight:600}
 .alerts td:nth-child(-n+5){overflow-wrap:normal}
 .alerts .badge{margin:0}
 .plan th,.plan td{padding:3px 10px 3px 0}
+.sample{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--panel);border-radius:7px;padding:8px 11px;margin:2px 0 14px;
+font:12.5px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
+.sample .soft{font-size:inherit}
+a{color:inherit}
 .incidents{list-style:none;margin:0;padding:0;font-size:13.5px}
 .incidents li{display:flex;flex-wrap:wrap;gap:2px 12px;padding:7px 0;border-bottom:1px solid var(--line);align-items:baseline}
 .incidents .badge{margin:0}

@@ -7,7 +7,7 @@
 namespace octet::telemetry::report {
 namespace {
 
-constexpr double width = 760, margin = 16, left = 74, row = 19, under = 40, gap = 6;  // pixels
+constexpr double width = 760, margin = 16, left = 74, row = 19, under = 40, gap = 6, bin_width = 92;  // pixels
 
 // The text above a chart: title, note, legend and unit, from y on.
 class Head {
@@ -30,6 +30,17 @@ class Head {
             {{"class", "part " + part.classes}, {"x", coordinate(margin)}, {"y", coordinate(y_ - 10)}, {"width", "12"}, {"height", "12"}});
     write(margin + 34, part.name, "");
   }
+  // All bins in one row.
+  void entries(const std::vector<HeatBin>& bins) {
+    double x = margin;
+    for (const HeatBin& bin : bins) {
+      m_.leaf("rect",
+              {{"class", "swatch " + bin.classes}, {"x", coordinate(x)}, {"y", coordinate(y_ - 10)}, {"width", "14"}, {"height", "12"}});
+      m_.element("text", bin.label, {{"x", coordinate(x + 20)}, {"y", coordinate(y_)}, {"class", "label"}});
+      x += bin_width;
+    }
+    y_ += row;
+  }
   void unit(const std::string& text) { write(margin, text, "label"); }
 
  private:
@@ -44,8 +55,10 @@ class Head {
 };
 
 double head_height(std::size_t entries) { return 26 + double(entries + 3) * row; }
-double height_of(const LineChart& c) { return head_height(c.lines.size()) + c.height + under; }
+double height_of(const LineChart& c) { return head_height(c.lines.size()) + gap + c.height + under; }
 double height_of(const BarChart& c) { return head_height(legend_of(c).size()) + gap + plot_height(c); }
+
+double height_of(const HeatMap& c) { return head_height(0) + gap + plot_height(c); }
 
 Markup::Element open_place(Markup& m, double x, double y, double height) {
   return m.in("svg", {{"x", coordinate(x)},
@@ -61,7 +74,7 @@ void draw_at(Markup& m, const LineChart& chart, double y) {
     for (const Line& line : chart.lines) head.entry(line);
     head.unit(chart.y_label);
   }
-  const auto place = open_place(m, left, y + head_height(chart.lines.size()) - row, chart.height + under);
+  const auto place = open_place(m, left, y + head_height(chart.lines.size()) - row + gap, chart.height + under);
   draw_plot(m, chart);
 }
 
@@ -76,11 +89,21 @@ void draw_at(Markup& m, const BarChart& chart, double y) {
   draw_plot(m, chart);
 }
 
+void draw_at(Markup& m, const HeatMap& map, double y) {
+  {
+    Head head(m, y, map.title, map.note);
+    head.entries(map.bins);
+  }
+  const auto place = open_place(m, margin + label_width(map.rows), y + head_height(0) - row + gap, plot_height(map));
+  draw_plot(m, map);
+}
+
 }  // namespace
 
-std::string svg_file(const LineChart& chart, const std::optional<BarChart>& bars) {
+std::string svg_file(const std::vector<Chart>& charts) {
   Markup m;
-  const double height = height_of(chart) + (bars ? height_of(*bars) : 0);
+  double height = 0;
+  for (const Chart& chart : charts) height += std::visit([](const auto& c) { return height_of(c); }, chart);
   {
     const auto file = m.in("svg", {{"xmlns", "http://www.w3.org/2000/svg"},
                                    {"width", coordinate(width)},
@@ -91,8 +114,8 @@ std::string svg_file(const LineChart& chart, const std::optional<BarChart>& bars
       m.verbatim(stylesheet);
     }
     m.leaf("rect", {{"width", "100%"}, {"height", "100%"}, {"style", "fill:var(--bg)"}});
-    draw_at(m, chart, 0);
-    if (bars) draw_at(m, *bars, height_of(chart));
+    double y = 0;
+    for (const Chart& chart : charts) std::visit([&](const auto& c) { draw_at(m, c, y), y += height_of(c); }, chart);
   }
   return m.text() + "\n";
 }

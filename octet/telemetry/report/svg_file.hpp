@@ -1,13 +1,18 @@
 #pragma once
 
-#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "octet/telemetry/report/bar_chart.hpp"
+#include "octet/telemetry/report/heat_map.hpp"
 #include "octet/telemetry/report/line_chart.hpp"
 
 namespace octet::telemetry::report {
 
-/// Charts as an SVG file of its own, 760 pixels wide, with titles, notes, legends and the report's colours; bars are under lines.
-std::string svg_file(const LineChart&, const std::optional<BarChart>& bars = {});
+using Chart = std::variant<LineChart, BarChart, HeatMap>;
+
+/// Charts as an SVG file of its own, 760 pixels wide, one under the other, with titles, notes, legends and the report's colours.
+std::string svg_file(const std::vector<Chart>&);
 
 }  // namespace octet::telemetry::report

@@ -49,6 +49,16 @@ std::string cell(std::string_view text) {
   return out;
 }
 
+/// A block of code of Markdown, which shows the text as it is.
+std::string code_block(std::string_view text) {
+  std::string out = "    ";
+  for (const char c : text) {
+    out += c;
+    if (c == '\n') out += "    ";
+  }
+  return out + "\n";
+}
+
 }  // namespace
 
 BoardWriter::BoardWriter(const std::string& folder, std::span<const QuantizerFacts> quantizers, std::int64_t first_step,
@@ -116,7 +126,7 @@ void BoardWriter::take(const RanksEvent& e) {
   const auto slowest = std::size_t(e.slowest);
   std::vector<Scalar> scalars{{"ranks/slowest", float(e.slowest)}, {"ranks/sent_bytes", float(e.sent_bytes)}};
   if (std::isfinite(e.waited.at(slowest))) {
-    scalars.push_back({"ranks/slowest_busy_seconds", e.seconds.at(slowest) - e.waited[slowest]});
+    scalars.push_back({"ranks/slowest_busy_seconds", float(busy_seconds(e, slowest))});
     scalars.push_back({"ranks/exposed_share", float(exposed_share(e))});
   }
   write(e.step, scalars);
@@ -140,6 +150,8 @@ void BoardWriter::take(const EvalEvent& e) {
       std::isfinite(e.average_loss) ? Scalar{"loss/eval_average", float(e.average_loss)} : Scalar{"loss/eval", float(e.loss)};
   write(e.step, {&scalar, 1});
 }
+
+void BoardWriter::take(const SampleEvent& e) { append(text_message(now(), e.step, "sample", code_block(e.prompt + e.text))); }
 
 void BoardWriter::take(const AlertEvent& e) {
   const std::string place = e.path.empty() ? "" : format(" ({})", cell(e.path));

@@ -13,10 +13,10 @@
 namespace octet::telemetry {
 
 /// A run's events as TensorBoard shows them, in a file of the run's folder, `events.out.tfevents.<time>.octet`: losses, optimizer, speed,
-/// the statistics of every quantizer in the steps whose health was measured, the plan and alerts as texts. docs/run-folder.md lists the
-/// tags. Each process that trains in the folder adds a file; readers take them in the order of their names, which increases even if the
-/// clock was set back. `metrics.jsonl` is the record of a run, this is a view of it: on a full disk events are dropped, with one warning.
-/// Not thread-safe.
+/// the statistics of every quantizer in the steps whose health was measured, the plan, alerts and samples as texts. docs/run-folder.md
+/// lists the tags. Each process that trains in the folder adds a file; readers take them in the order of their names, which increases even
+/// if the clock was set back. `metrics.jsonl` is the record of a run, this is a view of it: on a full disk events are dropped, with one
+/// warning. Not thread-safe.
 class BoardWriter {
  public:
   /// Events begin at `first_step`: earlier files' events of it and later steps are void. `skipped`: number of skipped steps before it.
@@ -45,6 +45,7 @@ class BoardWriter {
   void take(const RanksEvent&);
   void take(const SharedScalesEvent&);
   void take(const EvalEvent&);
+  void take(const SampleEvent&);
   void take(const IncidentEvent&) {}
   void take(const MachineEvent&) {}
   void take(const AlertEvent&);

@@ -131,6 +131,14 @@ TEST(BoardWriter, ShowsAnAlertAsATextThatIsNotReadAsMarkdown) {
             (std::map<std::string, std::string>{{"alerts/sqnr", "**warning** (layers.0.mlp.down.x): \\*9\\* dB\n\nUse blocks.\n"}}));
 }
 
+TEST(BoardWriter, ShowsASampleAsABlockOfCode) {
+  const Scratch folder;
+  BoardWriter board(folder.folder(), {}, 3, 0);
+  board.add(SampleEvent{.step = 7, .prompt = "*once*", .text = " upon\n<b>", .tokens = 2});
+  const auto events = board_events(bytes_of(board_files(folder.folder()).at(0)));
+  EXPECT_EQ(events.back().texts, (std::map<std::string, std::string>{{"sample", "    *once* upon\n    <b>\n"}}));
+}
+
 TEST(BoardWriter, ShowsTheSlowestRankAndTheTimeInCollectives) {
   const Scratch folder;
   BoardWriter board(folder.folder(), {}, 1, 0);

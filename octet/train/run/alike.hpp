@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/models/companions.hpp"
+#include "octet/parallel/host_values.hpp"
 #include "octet/train/run/corpus.hpp"
 #include "octet/train/run/run_config.hpp"
 
@@ -16,6 +17,9 @@ struct RankInputs {
   std::string resume;                    // folder of the run to resume, or ""
   std::string gemm_type;                 // in which decoded codes are multiplied
 };
+
+/// The program and its instruction set, which decide the bits of results.
+std::vector<parallel::Fact> facts_of_program();
 
 /// Compares configuration, dataset, program, instruction set, the run to resume, the type of GEMMs, and the model: checksums of every byte
 /// of the weights, of config.json and of the tokenizer's files. All ranks call it, before the first step. Throws ConfigError on every rank

@@ -10,6 +10,7 @@ void Progress::visit_state(StateVisitor& v) {
   v.state("step", step), v.state("skipped", skipped), v.state("skipped_in_a_row", skipped_in_a_row),
       v.state("last_eval_step", last_eval_step);
   v.state("eval_loss", eval_loss), v.state("train_seconds", train_seconds), v.state("elapsed", elapsed);
+  if (v.has("last_sample")) v.section("last_sample", last_sample);  // checkpoints of earlier versions have none
   v.section("losses", losses), v.section("rates", rates);
 }
 

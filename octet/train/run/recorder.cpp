@@ -115,9 +115,9 @@ void Recorder::ranks(std::int64_t step, const Accord& accord, std::int64_t sent_
   telemetry::RanksEvent e{.step = step, .time = seconds(), .sent_bytes = sent_bytes};
   double longest = -1;
   for (const Accord& rank : accord.ranks) {
-    const double busy = rank.seconds - (std::isfinite(rank.waited) ? rank.waited : 0);
-    if (busy > longest) longest = busy, e.slowest = std::int64_t(e.seconds.size());
     e.seconds.push_back(float(rank.seconds)), e.waited.push_back(float(rank.waited));
+    const std::size_t last = e.seconds.size() - 1;
+    if (const double busy = busy_seconds(e, last); busy > longest) longest = busy, e.slowest = std::int64_t(last);
   }
   emit(e);
 }
@@ -147,6 +147,12 @@ void Recorder::evaluation(telemetry::EvalEvent e, const std::string& line) {
   e.time = seconds();
   emit(e);
   console_.note(line);
+}
+
+void Recorder::sample(telemetry::SampleEvent e) {
+  e.time = seconds();
+  emit(e);
+  console_.note(format("step {}  sample \"{}\"", e.step, printable(e.prompt + e.text)));
 }
 
 void Recorder::visit_state(StateVisitor& v) {

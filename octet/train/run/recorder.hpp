@@ -56,6 +56,7 @@ class Recorder {
   /// Adds time and the distances from earlier losses and norms.
   void step(telemetry::StepEvent, const telemetry::LineContext&);
   void evaluation(telemetry::EvalEvent, const std::string& line);
+  void sample(telemetry::SampleEvent);
   void end(const telemetry::EndEvent& event) { metrics_.emit(event); }
   /// Leaves the console's bar.
   void finish_console() { console_.finish(); }

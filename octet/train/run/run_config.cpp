@@ -30,7 +30,14 @@ void LoopConfig::fields(config::FieldVisitor& v) {
   v.field("health_every", health_every, "steps between measurements of saturation, flushing and SQNR", {.at_least = 1}, may_change);
   v.field("max_skipped", max_skipped, "skipped steps in a row after which the run stops, without those that lower the loss scale",
           {.at_least = 1}, may_change);
+  v.field("sample_every", sample_every, "steps between samples of text that the model continues; 0: none", {.at_least = 0}, may_change);
+  v.field("sample_prompt", sample_prompt, "text that samples continue; empty: the begin of a document", may_change);
+  v.field("sample_tokens", sample_tokens, "tokens of a sample", {.at_least = 1, .at_most = 4096}, may_change);
+  v.field("sample_temperature", sample_temperature, "of samples: logits are divided by it; 0: always the most likely token",
+          {.at_least = 0}, may_change);
   v.field("save_weights", save_weights, "write the final weights, as a Hugging Face folder", may_change);
+  for (const char* key : {"sample_prompt", "sample_tokens", "sample_temperature"})
+    v.idle(key, sample_every == 0, "train.sample_every is 0");
   v.idle("tokens", steps > 0, "train.steps is set, and decides");
 }
 

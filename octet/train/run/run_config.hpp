@@ -23,7 +23,11 @@ struct LoopConfig {
   double average = 0;                // share of the last steps whose weights are averaged; 0: none
   std::int64_t health_every = 10;    // steps between measurements of saturation, flushing and SQNR
   std::int64_t max_skipped = 10;     // skipped steps in a row after which the run stops
-  bool save_weights = true;          // the final weights, as a Hugging Face folder
+  std::int64_t sample_every = 0;     // steps between samples of text; 0: none
+  std::string sample_prompt;         // that they continue; empty: the begin of a document
+  std::int64_t sample_tokens = 64;
+  double sample_temperature = 0.8;
+  bool save_weights = true;  // the final weights, as a Hugging Face folder
 
   void fields(config::FieldVisitor&);
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "octet/telemetry/median.hpp"
+
 namespace octet::train {
 
 void StepHistory::add(double value) {
@@ -28,10 +30,7 @@ double StepHistory::mean_of_last_part(std::int64_t n) const {
 double StepHistory::median() const {
   std::vector<double> values = means_;
   if (partial_count_ > 0) values.push_back(partial_sum_ / double(partial_count_));
-  if (values.empty()) return NAN;
-  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return telemetry::median_of(std::move(values));
 }
 
 void StepHistory::visit_state(StateVisitor& v) {

@@ -32,6 +32,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       ranks_(options.ranks),
       options_(options),
       held_out_(corpus.held_out(config.train.batch)),
+      samples_(config, corpus.dataset()),
       average_loss_(NAN) {
   ranks_wanted_ = config_.ranks.data;
   ranks_.complete(config_.ranks);
@@ -218,6 +219,7 @@ void Trainer::begin() {
 telemetry::RunState Trainer::train() {
   for (;;) {
     if (eval_due()) evaluate_now();
+    samples_.take_if_due(*engine_, ranks_, *recorder_, at_);
     if (at_.skipped_in_a_row >= config_.train.max_skipped || !not_finite_.empty()) return telemetry::RunState::diverged;
     if (done()) return telemetry::RunState::finished;
     save_if_due();

@@ -13,6 +13,7 @@
 #include "octet/train/run/run_ranks.hpp"
 #include "octet/train/run/step_tracer.hpp"
 #include "octet/train/run/stop.hpp"
+#include "octet/train/run/text_samples.hpp"
 #include "octet/train/step/step.hpp"
 
 namespace octet::train {
@@ -121,6 +122,7 @@ class Trainer {
   std::unique_ptr<Recorder> recorder_;
   std::optional<StepRunner> runner_;
   std::optional<StepTracer> tracer_;
+  TextSamples samples_;
   Progress at_;
   double average_loss_;     // held-out loss of the averaged weights
   bool calibrated_ = true;  // false: stopped before the first step, and there is nothing to save yet

@@ -49,6 +49,16 @@ void require_weights(const io::TensorFolder& files, const EngineConfig& config) 
   models::require_weights(files, config.shape, engine.parameters);
 }
 
+data::Checksum checksum_of_weights(Engine& e) {
+  data::Checksummer sum;
+  for (const Parameter* p : e.parameters.list()) {
+    sum.add(std::as_bytes(std::span(p->path)));
+    const HostCopy values(e.stream, p->value.codes);
+    sum.add({values.as<std::byte>(), values.tensor().bytes()});
+  }
+  return sum.sum();
+}
+
 void save_weights(Engine& e, const std::string& folder, DType dtype, const models::Companions& companions) {
   const nn::HostParameters host(e.stream, e.parameters, e.master_weights());
   if (e.ranks().rank() > 0) return;

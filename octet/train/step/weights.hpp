@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "octet/base/checksum.hpp"
 #include "octet/io/tensor_folder.hpp"
 #include "octet/models/companions.hpp"
 #include "octet/train/step/engine.hpp"
@@ -14,6 +15,8 @@ void load_weights(Engine&, const std::string& folder);
 void load_weights(Engine&, const io::TensorFolder&);
 /// Throws the errors of load_weights() that need no memory: a tensor that is missing, unexpected or of another type or shape.
 void require_weights(const io::TensorFolder&, const EngineConfig&);
+/// Of all parameters' values as this rank holds them, with their names.
+data::Checksum checksum_of_weights(Engine&);
 /// Writes them as one, on the first rank; all ranks call it. Throws as save_hugging_face().
 void save_weights(Engine&, const std::string& folder, DType dtype = DType::f32, const models::Companions& = {});
 

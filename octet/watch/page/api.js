@@ -18,6 +18,13 @@ export async function get(path) {
   return body;
 }
 
+export const has_token = () => sessionStorage.getItem("octet-token") !== null;
+export async function file(path) {
+  const answer = await fetch(path, { headers: headers(), cache: "no-store" });
+  if (!answer.ok) throw new Error((await answer.text()).trim());
+  return answer.blob();
+}
+
 // Server-sent events by fetch, since EventSource sends no header. Calls take(name, data); returns a function that ends it.
 export function follow(path, take, state) {
   const control = new AbortController();

@@ -6,18 +6,19 @@ import { Heat } from "./heat.js";
 import { Incidents } from "./incidents.js";
 import { Compare } from "./compare.js";
 import { Ranks } from "./ranks.js";
+import { Samples } from "./samples.js";
 
 const $ = (id) => document.getElementById(id);
-const most_points = 3000, list_seconds = 3;
+const most_points = 3000, list_seconds = 3, reload_seconds = 1;
 const curve_of = { loss: "loss", loss_z: "loss_z", grad_norm: "grad_norm", grad_norm_z: "grad_norm_z", param_norm: "param_norm", lr: "lr",
   tokens_per_second: "tokens_per_second", limit_share: "limit_share", memory: "memory", data_wait: "data_wait", seconds: "seconds", loss_scale: "loss_scale" };
 
 class App {
   constructor() {
-    Object.assign(this, { runs: [], run: null, summary: null, series: null, incidents: null, end: null, due: false });
-    this.views = { Overview: new Overview(this), "FP8 tensors": new Heat(this), Incidents: new Incidents(this), Compare: new Compare(this), Ranks: new Ranks(this) };
+    Object.assign(this, { runs: [], run: null, summary: null, series: null, incidents: null, wanted: null, lost: null, samples_told: 0, end: null, due: false });
+    this.views = { Overview: new Overview(this), "FP8 tensors": new Heat(this), Incidents: new Incidents(this), Compare: new Compare(this), Ranks: new Ranks(this), Samples: new Samples(this) };
     $("views").append(...Object.keys(this.views).map((name) => el("button", { type: "button", onclick: () => this.show(name) }, name)));
-    $("runs").addEventListener("change", (e) => this.choose(Number(e.target.value)));
+    $("runs").addEventListener("change", (e) => ((this.lost = null), this.choose(Number(e.target.value))));
     $("theme").addEventListener("click", () => this.theme());
     document.addEventListener("keydown", (e) => this.key(e));
     window.addEventListener("resize", () => this.later());
@@ -32,7 +33,18 @@ class App {
   fromHash() {
     const words = new URLSearchParams(location.hash.slice(1)), run = Number(words.get("run") ?? NaN);
     if (words.get("view") in this.views) this.show(words.get("view"), false);
+    if (words.has("identity")) return this.fromReport(words);
     if (run !== this.run && this.runs.some((r) => r.run === run)) this.choose(run, false);
+  }
+  // A link of a report names the run by its identity, and the incident by step and kind, since numbers depend on the folders that are watched.
+  fromReport(words) {
+    const found = this.runs.find((r) => r.identity === words.get("identity"));
+    this.lost = found ? null : "the run of this link, " + words.get("identity") + ", is not in the watched folders; this is another one";
+    if (!found) return;
+    this.wanted = { step: Number(words.get("step")), kind: words.get("kind") };
+    if (found.run !== this.run) return void this.choose(found.run);
+    this.toHash();
+    this.later();
   }
   toHash() {
     history.replaceState(null, "", "#" + new URLSearchParams({ run: this.run ?? 0, view: this.view }));
@@ -86,6 +98,12 @@ class App {
     }
   }
 
+  // Once for several events: an alert comes with others, ranks and shared scales with each measurement.
+  reloadSoon() {
+    if (this.soon) return;
+    this.soon = setTimeout(() => ((this.soon = null), this.reload()), 1000 * reload_seconds);
+  }
+
   take(name, data) {
     if (name === "condition") this.summary.condition = data.condition;
     if (name === "reload") return void this.reload();
@@ -105,8 +123,13 @@ class App {
       this.append("eval_loss", e.step, e.loss);
       if (e.average_loss !== null && e.average_loss !== undefined) this.append("average_loss", e.step, e.average_loss);
       summary.eval = e;
+    } else if (e.event === "machine") {
+      for (const name of ["memory_free", "disk_free"]) this.append(name, e.step, e[name]);
+      summary.surroundings = e;
+    } else if (e.event === "sample") {
+      ++this.samples_told;
     } else {
-      this.reload();  // incidents, ends and ranks are rare
+      this.reloadSoon();
     }
   }
   append(name, step, value) {
@@ -125,6 +148,10 @@ class App {
     $("view").replaceChildren(this.views[name].node);
     if (told) this.toHash();
     this.later();
+  }
+  openTensor(tensor) {
+    this.show("FP8 tensors");
+    this.views["FP8 tensors"].openTensor(tensor).catch((e) => this.fail(e));
   }
   openIncident(incident) {
     this.show("Incidents");
@@ -148,7 +175,7 @@ class App {
     $("condition").className = "badge " + s.condition;
     $("progress").textContent = !s.complete ? "reading the run, " + percent(s.share_read) + "; samples are shown" : ["running", "finished"].includes(s.condition) ? "" : "last event " + duration(s.idle) + " ago";
     document.title = s.name + " – octet watch";
-    if (s.problem) this.fail(new Error(s.problem));
+    if (s.problem || this.lost) this.fail(new Error(s.problem || this.lost));
   }
   fail(error) {
     $("problem").hidden = !error;

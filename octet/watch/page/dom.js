@@ -43,9 +43,10 @@ export function duration(seconds) {
   return Math.floor(s / 86400) + " d " + Math.floor((s % 86400) / 3600) + " h";
 }
 
-export function table(heads, rows) {
+// kind "stack": on narrow screens a row is a block whose last cell has a line of its own.
+export function table(heads, rows, kind = null) {
   const head = (h) => el("th", { class: h.number ? "number" : null, scope: "col" }, h.name ?? h);
-  return el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, heads.map(head))), el("tbody", {}, rows)));
+  return el("div", { class: "scroll" }, el("table", { class: kind }, el("thead", {}, el("tr", {}, heads.map(head))), el("tbody", {}, rows)));
 }
 
 export function row(cells, attributes = {}) {

@@ -2,6 +2,7 @@
 import { el, style, short, percent, csvCell, save } from "./dom.js";
 import { get } from "./api.js";
 import { Plot } from "./plot.js";
+import { mapSvg } from "./svg.js";
 
 // bad: the end of the range that shows a problem, which a cell shows where a bucket has several values. least: of the scale of colours, so
 // that rounding errors do not look like differences.
@@ -9,7 +10,7 @@ const measures = {
   headroom: { name: "Headroom", unit: "bits; below 0 values were clipped", bad: "low", least: 1, show: short, map: (v) => Math.round(v * 1000) / 1000 },
   saturated: { name: "Saturated", unit: "fraction of values", bad: "high", log: 1e-7, least: 4, show: percent },
   flushed: { name: "Flushed to zero", unit: "fraction of values", bad: "high", log: 1e-7, least: 4, show: percent },
-  sqnr: { name: "SQNR", unit: "dB", bad: "low", least: 3, show: short },
+  sqnr: { name: "SQNR", unit: "dB; rounding alone gives about 32 in E4M3 and 26 in E5M2", bad: "low", least: 3, show: short },
   nonfinite: { name: "Not finite", unit: "values", bad: "high", log: 1, least: 1, show: short },
   scale: { name: "Scale", unit: "log2", bad: "low", log: 1e-38, least: 4, show: short },
   amax: { name: "Maximum", unit: "log2", bad: "high", log: 1e-38, least: 4, show: short },
@@ -24,23 +25,24 @@ function color(t) {
 
 export class Heat {
   constructor(app) {
-    Object.assign(this, { app, data: null, measure: "headroom", operand: "", cell: null });
+    Object.assign(this, { app, data: null, measure: "sqnr", operand: "", cell: null });
     const choice = (name, entries, work) => el("label", {}, name + " ", el("select", { onchange: (e) => work(e.target.value) },
-      entries.map(([value, text]) => el("option", { value }, text))));
+      entries.map(([value, text]) => el("option", { value, selected: value === this.measure }, text))));
     this.canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": "Heat map of tensors over steps. Arrow keys move, Enter opens a tensor.",
       onmousemove: (e) => this.point(e), onmouseleave: () => this.show(null), onclick: () => this.open(), onkeydown: (e) => this.key(e) });
     this.keyBar = el("canvas", { width: 160, height: 10 });
-    this.low = el("span"), this.high = el("span");
+    this.low = el("span"), this.high = el("span"), this.meaning = el("p", { class: "soft" });
     this.readout = el("div", { class: "readout", "aria-live": "polite" });
     this.cursor = el("div", { class: "cursor", hidden: true });
     this.frame = el("div", { class: "heat" }, this.canvas, this.cursor);
     this.detail = el("section");
     this.node = el("div", {}, el("div", { class: "tools" },
       choice("Measure", Object.entries(measures).map(([k, m]) => [k, m.name]), (v) => (this.measure = v, this.load())),
-      choice("Operand", [["", "all"], ["x", "x: activations"], ["w", "w: weights"], ["dy", "dy: gradients"]], (v) => (this.operand = v, this.draw())),
+      choice("Operand", [["", "all"], ["x", "x: activations"], ["w", "w: weights"], ["dy", "dy: gradients"], ["saved", "saved: activations for backward"]], (v) => (this.operand = v, this.draw())),
       el("span", { class: "key" }, this.low, this.keyBar, this.high),
-      el("button", { type: "button", onclick: () => this.saveCsv() }, "CSV"), el("button", { type: "button", onclick: () => this.canvas.toBlob((b) => save(this.measure + ".png", b)) }, "PNG")),
-      this.frame, this.readout, this.detail);
+      el("button", { type: "button", onclick: () => this.saveCsv() }, "CSV"), el("button", { type: "button", onclick: () => this.canvas.toBlob((b) => save(this.measure + ".png", b)) }, "PNG"),
+      el("button", { type: "button", onclick: () => this.saveSvg() }, "SVG")),
+      this.meaning, this.frame, this.readout, this.detail);
   }
 
   async load() {
@@ -56,7 +58,7 @@ export class Heat {
     this.canvas.width = 0;
     this.readout.textContent = "";
     this.show(null);
-    this.detail.replaceChildren();
+    if (this.opened !== this.app.run) this.detail.replaceChildren();
     if (this.loading === this.app.run) return;
     this.loading = this.app.run;
     this.load().catch((e) => this.app.fail(e)).finally(() => (this.loading = null));
@@ -94,10 +96,11 @@ export class Heat {
     const cut = Math.floor(all.length / 200), least = measures[this.measure].least;
     let low = all[cut] ?? 0, high = all[all.length - 1 - cut] ?? 1;
     if (high - low < least) low = (low + high - least) / 2, high = low + least;
+    this.range = { low, high };
     this.rows.forEach((t, r) => {
       for (let c = 0; c < columns; ++c) {
         const v = this.value(t, c);
-        g.fillStyle = v === null ? style("--panel") : color((this.position(v) - low) / (high - low));
+        g.fillStyle = this.colorOf(t, c) ?? style("--panel");
         const x = Math.round(labels + c * cell), wide = Math.round(labels + (c + 1) * cell) - x;
         g.fillRect(x, r * height, wide, height);
         if (v !== null && this.measure === "headroom" && v < clipped) g.fillStyle = "#ff2d00", g.fillRect(x, r * height, wide, 2);
@@ -105,6 +108,12 @@ export class Heat {
     });
     this.write(g, tensors, width);
     this.showKey(low, high);
+  }
+
+  // Null where there is no value.
+  colorOf(t, c) {
+    const v = this.value(t, c);
+    return v === null ? null : color((this.position(v) - this.range.low) / (this.range.high - this.range.low));
   }
 
   write(g, tensors, width) {
@@ -130,6 +139,7 @@ export class Heat {
     const m = measures[this.measure], g = this.keyBar.getContext("2d"), back = (p) => (m.log ? 2 ** p : p);
     for (let i = 0; i < 160; ++i) g.fillStyle = color(i / 159), g.fillRect(i, 0, 1, 10);
     this.low.textContent = m.show(back(low)), this.high.textContent = m.show(back(high));
+    this.meaning.textContent = (m.unit === "log2" ? "logarithmic" : m.unit) + "; " + (m.bad === "low" ? "darker" : "brighter") + " is worse. Click a cell for the tensor's history.";
   }
 
   point(event) {
@@ -162,6 +172,7 @@ export class Heat {
     if (this.cell) this.openTensor(this.rows[this.cell.r]).catch((e) => this.app.fail(e));
   }
   async openTensor(tensor) {
+    this.opened = this.app.run;
     const t = await get(`/api/runs/${this.app.run}/tensor?tensor=${tensor}`), grid = el("div", { class: "grid" });
     this.detail.replaceChildren(el("h2", {}, `${t.path} ${t.operand}, ${t.format}, one scale per ${t.block}`), grid);
     // All plots are on the page before the first one is drawn, since a plot takes the size that it has there.
@@ -174,6 +185,14 @@ export class Heat {
     this.detail.scrollIntoView({ behavior: "smooth" });
   }
 
+  saveSvg() {
+    if (!this.rows?.length) return;
+    const tensors = this.app.summary.tensors, m = measures[this.measure];
+    const rows = this.rows.map((t) => ({ label: this.label(tensors[t]), colors: this.data.first.map((_, c) => this.colorOf(t, c)) }));
+    const steps = [this.data.first[0], this.data.last[this.columns - 1]], ends = [this.low.textContent, this.high.textContent];
+    save(this.measure + ".svg", new Blob([mapSvg(`${this.app.summary.name}: ${m.name} (${m.unit}), ${ends[0]} dark to ${ends[1]} light`, rows, steps,
+      { background: style("--bg"), ink: style("--ink"), soft: style("--soft") })], { type: "image/svg+xml" }));
+  }
   saveCsv() {
     const lines = ["path,operand,first_step,last_step,low,high"];
     for (const t of this.rows ?? [])

@@ -1,5 +1,6 @@
 // The state of a run: its last step, its curves, its memory and its last incidents.
-import { el, short, whole, percent, bytes, duration, table, row, number } from "./dom.js";
+import { el, short, whole, percent, bytes, duration, table, row, number, save } from "./dom.js";
+import { has_token, file } from "./api.js";
 import { Plot } from "./plot.js";
 
 const most_memory = (categories) => Math.max(1, ...categories.map((c) => c.bytes));
@@ -17,6 +18,7 @@ export class Overview {
       plot("lr", "Learning rate", ""),
       plot("tokens_per_second", "Throughput", "tokens per second", { zero: true }),
       plot("memory", "Memory", "bytes at the step's peak", { show: bytes, zero: true }),
+      plot("disk_free", "Free memory and disk", "bytes, of the device and of the file system of the run's folder", { show: bytes, zero: true }),
       plot("seconds", "Step time", "seconds", { zero: true }),
     ]);
     this.scale = new Plot({ title: "Loss scale", unit: "logarithmic", logarithmic: true });
@@ -25,7 +27,7 @@ export class Overview {
     this.incidents = el("section");
     this.memory = el("section");
     this.facts = el("section");
-    this.node = el("div", {}, this.tiles, this.grid, el("div", { class: "columns" }, this.incidents, this.memory), this.facts);
+    this.node = el("div", {}, this.tiles, this.incidents, this.grid, this.memory, this.facts);
   }
 
   update() {
@@ -42,6 +44,7 @@ export class Overview {
       { label: "measured", color: 0, curve: c.tokens_per_second },
       { label: "limit of the machine", color: 1, curve: limit(c.tokens_per_second, c.limit_share) },
     ]);
+    this.plots.get("disk_free").update([{ label: "free disk", color: 0, curve: c.disk_free }, { label: "free memory", color: 1, curve: c.memory_free }]);
     this.plots.get("seconds").update([{ label: "step", color: 0, curve: c.seconds }, { label: "waiting for data", color: 1, curve: c.data_wait }]);
     if (c.loss_scale && !this.scale.node.isConnected) this.grid.append(this.scale.node);
     if (c.loss_scale) this.scale.update([{ label: "loss scale", color: 0, curve: c.loss_scale }]);
@@ -53,6 +56,7 @@ export class Overview {
   fillTiles(s) {
     const last = s.last ?? {}, tile = (name, value, note = "", bad = false) =>
       el("div", { class: "tile" + (bad ? " bad" : "") }, el("div", { class: "name" }, name), el("div", { class: "value" }, value), el("div", { class: "note" }, note));
+    const around = s.surroundings ?? {};
     const share = s.steps > 0 && last.step !== undefined ? percent(last.step / s.steps) + " of " + whole(s.steps) : "";
     this.tiles.replaceChildren(
       tile("Step", whole(last.step), share),
@@ -62,7 +66,9 @@ export class Overview {
       tile("Parameter norm", short(last.param_norm)),
       tile("Learning rate", short(last.lr)),
       tile("Tokens per second", short(last.tokens_per_second), last.limit_share ? percent(last.limit_share) + " of the machine's limit" : ""),
-      tile("Memory", bytes(last.memory), "planned peak " + bytes(s.memory.peak)),
+      tile("Tokens", whole(last.tokens), around.epoch === null || around.epoch === undefined ? "" : short(around.epoch, 3) + " passes over the data"),
+      tile("Memory", bytes(last.memory), "planned peak " + bytes(s.memory.peak) + (around.memory_free ? ", free " + bytes(around.memory_free) : "")),
+      tile("Free disk", bytes(around.disk_free), around.checkpoint_bytes ? `checkpoint ${bytes(around.checkpoint_bytes)}, ${duration(around.checkpoint_age)} old` : s.end ? "" : "no checkpoint yet"),
       s.end ? tile("Ended", s.end.reason, "at step " + whole(s.end.step))
             : tile("Time left", duration(s.seconds_left), s.condition === "running" ? "at the pace of the last steps" : "last event " + duration(s.idle) + " ago"),
       tile("Skipped steps", whole(s.skipped), "", s.skipped > 0),
@@ -70,12 +76,19 @@ export class Overview {
     );
   }
 
+  // A link has no header, so with a token the page fetches the file and saves it.
+  report() {
+    const path = `/api/runs/${this.app.run}/report`;
+    return has_token() ? el("button", { type: "button", onclick: () => file(path).then((b) => save("report.html", b)).catch((e) => this.app.fail(e)) }, "Save report.html")
+                       : el("a", { href: path, target: "_blank", rel: "noopener" }, "report.html");
+  }
+
   fillIncidents() {
     const list = this.app.incidents?.incidents ?? [];
-    const rows = list.slice(0, 8).map((i) => row([number(whole(i.step)), i.kind, i.text], { class: "link", tabindex: 0,
+    const rows = list.slice(0, 5).map((i) => row([number(whole(i.step)), i.kind, i.text], { class: "link", tabindex: 0,
       onclick: () => this.app.openIncident(i.incident), onkeydown: (e) => e.key === "Enter" && this.app.openIncident(i.incident) }));
     this.incidents.replaceChildren(el("h2", {}, "Last incidents"),
-      rows.length ? table([{ name: "step", number: true }, "kind", "text"], rows) : el("p", { class: "soft" }, "No incidents."));
+      rows.length ? table([{ name: "step", number: true }, "kind", "text"], rows, "stack") : el("p", { class: "soft" }, "None: no step was skipped, and no rule of alerts fired."));
   }
 
   fillMemory(s) {
@@ -92,6 +105,7 @@ export class Overview {
       ["folder", s.folder], ["recipe", s.recipe], ["seed", whole(s.seed)], ["started", s.started],
       ["model", `${m.family} ${m.size}, ${short(m.parameters, 3)} parameters, ${m.layers} layers, width ${m.width}, context ${m.context}`],
       ["machine", `${s.machine.name}, ${s.machine.threads} threads, GEMM limit ${short(s.machine.gemm_limit_flops, 3)} FLOP/s`],
+      ["report", s.report ? this.report() : "none yet: octet report writes one"],
       ["ranks", whole(s.ranks_started)], ["tokens per step", whole(s.tokens_per_step)],
     ];
     this.facts.replaceChildren(el("h2", {}, "Facts"), el("table", {}, el("tbody", {}, facts.map(([k, v]) => el("tr", {}, el("th", { scope: "row" }, k), el("td", {}, v))))));

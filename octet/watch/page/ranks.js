@@ -2,13 +2,33 @@
 import { el, short, whole, percent, bytes, table, row, number } from "./dom.js";
 import { Plot } from "./plot.js";
 
+const most_tensors = 20;
+
 export class Ranks {
   constructor(app) {
     this.app = app;
     this.exposed = new Plot({ title: "Exposed communication", unit: "mean share of a step in collectives", show: percent });
     this.busy = new Plot({ title: "Slowest rank", unit: "seconds outside of collectives" });
+    this.mu = new Plot({ title: "Shared scales: mu", unit: "smallest factor that leaves room for sums, logarithmic", logarithmic: true });
+    this.lost = new Plot({ title: "Shared scales: overflow and underflow", unit: "largest share of a tensor", show: percent, zero: true });
+    this.grid = el("div", { class: "grid" }, this.exposed.node, this.busy.node);
     this.list = el("section");
-    this.node = el("div", {}, el("div", { class: "grid" }, this.exposed.node, this.busy.node), this.list);
+    this.scales = el("section");
+    this.node = el("div", {}, this.grid, this.list, this.scales);
+  }
+
+  // Gradients that travel in 8 bits with one scale per tensor.
+  fillScales(shared, curves) {
+    for (const plot of [this.mu, this.lost])
+      if (shared && !plot.node.isConnected) this.grid.append(plot.node);
+      else if (!shared) plot.node.remove();
+    if (!shared) return this.scales.replaceChildren();
+    this.mu.update([{ label: "mu", color: 2, curve: curves.mu }]);
+    this.lost.update([{ label: "overflow", color: 1, curve: curves.overflow }, { label: "underflow", color: 3, curve: curves.underflow }]);
+    const worst = [...shared.tensors].sort((a, b) => b.overflow - a.overflow || a.mu - b.mu || b.underflow - a.underflow).slice(0, most_tensors);
+    this.scales.replaceChildren(el("h2", {}, `Shared scales at step ${whole(shared.step)}, ` + (shared.tensors.length > most_tensors ? `the worst ${most_tensors} of ${whole(shared.tensors.length)} tensors` : `${whole(shared.tensors.length)} tensors`)),
+      table(["tensor", { name: "mu", number: true }, { name: "overflow", number: true }, { name: "underflow", number: true }],
+        worst.map((t) => row([el("code", {}, t.tensor), number(short(t.mu)), number(percent(t.overflow), t.overflow > 0), number(percent(t.underflow))]))));
   }
 
   update() {
@@ -16,6 +36,7 @@ export class Ranks {
     if (!summary || !series) return;
     this.exposed.update([{ label: "exposed", color: 0, curve: series.curves.exposed }]);
     this.busy.update([{ label: "busy", color: 1, curve: series.curves.slowest_busy }]);
+    this.fillScales(summary.shared_scales, series.curves);
     const r = summary.ranks;
     if (!r) {
       this.list.replaceChildren(el("p", { class: "soft" }, summary.ranks_started > 1 ? "No event of ranks yet." : "This run has one rank."));

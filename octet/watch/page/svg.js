@@ -54,6 +54,23 @@ export function plotSvg(title, unit, series, logarithmic, colors) {
   return new XMLSerializer().serializeToString(svg);
 }
 
+// rows: [{label, colors: [colour or null, ...]}]; neighbouring cells of one colour are one rectangle.
+export function mapSvg(title, rows, steps, colors) {
+  const row = 14, labels = 190, columns = rows[0].colors.length, cell = (wide - labels - right) / columns, all = top + rows.length * row + bottom;
+  const svg = part("svg", { xmlns: space, width: wide, height: all, viewBox: `0 0 ${wide} ${all}`, "font-family": "sans-serif", "font-size": 11 });
+  svg.append(part("rect", { width: wide, height: all, fill: colors.background }), part("text", { x: 6, y: 18, fill: colors.ink, "font-weight": "bold" }, title));
+  rows.forEach((r, i) => {
+    svg.append(part("text", { x: labels - 6, y: top + (i + 0.8) * row, "text-anchor": "end", fill: colors.soft }, r.label));
+    for (let c = 0, next; c < columns; c = next) {
+      for (next = c + 1; next < columns && r.colors[next] === r.colors[c]; ) ++next;
+      if (r.colors[c]) svg.append(part("rect", { x: (labels + c * cell).toFixed(2), y: top + i * row, width: ((next - c) * cell + 0.3).toFixed(2), height: row, fill: r.colors[c] }));
+    }
+  });
+  svg.append(part("text", { x: labels, y: all - bottom + 16, fill: colors.soft }, "step " + steps[0]));
+  svg.append(part("text", { x: wide - right, y: all - bottom + 16, "text-anchor": "end", fill: colors.soft }, String(steps[1])));
+  return new XMLSerializer().serializeToString(svg);
+}
+
 export function svgToPng(text) {
   return new Promise((done, fail) => {
     const image = new Image(), address = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));

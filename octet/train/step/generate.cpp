@@ -1,0 +1,65 @@
+#include "octet/train/step/generate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "octet/parallel/host_values.hpp"
+
+namespace octet::train {
+namespace {
+
+// Logits of the token after `ids`.
+std::vector<float> next_logits(Engine& e, std::span<const std::int32_t> ids) {
+  const Scope scope(e.stream);
+  const std::int64_t n = std::int64_t(ids.size()), padded = e.model->shape().padded_vocabulary();
+  const Tensor tokens = e.stream.empty({n}, DType::i32), logits = e.stream.empty({1, padded}, e.precision.activations());
+  upload(e.stream, ids.data(), tokens);
+  e.model->last_logits(e.stream, {.tokens = tokens, .sequence = n}, {}, logits);
+  std::vector<float> out(std::size_t(e.model->shape().vocabulary));
+  const HostCopy shown(e.stream, logits);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(shown.tensor(), std::int64_t(i));
+  return out;
+}
+
+constexpr std::int64_t no_token = -1;
+
+// Of rank 0; `no_token` where the logits are not finite.
+std::int64_t next_token(Engine& e, std::span<const std::int32_t> window, const Sampling& sampling, std::uint64_t draw) {
+  const bool draws = e.ranks().rank() == 0;
+  std::int64_t next = no_token;
+  if (draws || e.parameters.share().weights) {
+    const std::vector<float> logits = next_logits(e, window);
+    if (draws && std::ranges::all_of(logits, [](float x) { return std::isfinite(x); })) next = sample(logits, sampling, draw);
+  }
+  return e.ranks().size() == 1 ? next : parallel::of_first(e.stream, e.ranks(), next);
+}
+
+}  // namespace
+
+std::string_view name(GenerationEnd end) {
+  constexpr std::string_view names[] = {"length", "end of text", "not finite", "stopped"};
+  return names[std::size_t(end)];
+}
+
+std::vector<std::int32_t> prompt_ids(const tokenizer::Tokenizer& tokenizer, const std::string& prompt) {
+  const auto prefix = tokenizer.document_prefix();
+  std::vector<std::int32_t> ids(prefix.begin(), prefix.end());
+  tokenizer.encode(prompt, ids);
+  if (ids.empty() && tokenizer.document_separator()) ids.push_back(*tokenizer.document_separator());
+  return ids;
+}
+
+GenerationEnd generate(Engine& e, std::vector<std::int32_t>& ids, const Generation& g, const std::function<void(std::int32_t)>& take) {
+  for (std::int64_t i = 0; i < g.tokens; ++i) {
+    if (g.stopped != nullptr && g.stopped()) return GenerationEnd::stopped;
+    const std::size_t window = std::min(ids.size(), std::size_t(g.longest));
+    const std::int64_t next = next_token(e, std::span(ids).last(window), g.sampling, g.first_draw + std::uint64_t(i));
+    if (next == no_token) return GenerationEnd::not_finite;
+    if (std::ranges::find(g.ends, next) != g.ends.end()) return GenerationEnd::end_of_text;
+    ids.push_back(std::int32_t(next));
+    take(std::int32_t(next));
+  }
+  return GenerationEnd::length;
+}
+
+}  // namespace octet::train
