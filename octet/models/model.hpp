@@ -62,9 +62,10 @@ class Model {
 
 /// Options of a model besides its shape.
 struct ModelOptions {
-  nn::Recompute recompute;            // the parts that blocks' backward recomputes
-  std::int64_t recompute_layers = 0;  // number of first blocks that recompute; 0: all
-  bool quantize_residual = false;     // round the residual stream like a layer's input: an experiment for evaluation
+  nn::Recompute recompute;             // the parts that blocks' backward recomputes
+  std::int64_t recompute_layers = 0;   // number of first blocks that recompute; 0: all
+  bool quantize_residual = false;      // round the residual stream like a layer's input: an experiment for evaluation
+  nn::Partition* partition = nullptr;  // whose member has a part of the model, for a family that divides; it outlives the model
 };
 
 }  // namespace octet::models

@@ -4,6 +4,7 @@
 
 #include "octet/models/model.hpp"
 #include "octet/nn/block.hpp"
+#include "octet/nn/partition.hpp"
 #include "octet/nn/residual.hpp"
 
 namespace octet::models {
@@ -31,8 +32,11 @@ class Transformer final : public Model {
   void run_blocks(Stream&, const TokenBatch&, typename Norm::Input& x, const scaling::Pass&);
   nn::BlockContext context(const TokenBatch& batch) const { return {batch.sequence, rope_, batch.document_starts}; }
 
+  Norm::Input own_rows(Stream&, const TokenBatch&, Region) const;
+
+  nn::Partition& partition_;
   ModelShape shape_;
-  Parameter embedding_;                   // [V, D]
+  Parameter embedding_;                   // [V, D], or the own rows
   std::unique_ptr<Parameter> positions_;  // [max sequence, D]
   std::vector<std::unique_ptr<Block>> blocks_;
   Norm norm_;
