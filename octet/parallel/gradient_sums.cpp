@@ -49,8 +49,8 @@ void clear_padding(Stream& stream, const nn::Bucket& b) {
 }  // namespace
 
 GradientSums::GradientSums(Stream& stream, Stream* side, comm::Communicator& ranks, const nn::Parameters& parameters,
-                           const CommConfig& config)
-    : ranks_(ranks), parameters_(parameters), side_(side), eight_bit_sum_(stream, ranks, side != nullptr) {
+                           const CommConfig& config, CopiedGradients* copied)
+    : ranks_(ranks), parameters_(parameters), side_(side), copied_(copied), eight_bit_sum_(stream, ranks, side != nullptr) {
   for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
@@ -101,6 +101,7 @@ void GradientSums::complete(Stream& stream, const Gradient& gradient) {
 }
 
 void GradientSums::exchange(Stream& stream, Part& part) {
+  if (copied_ != nullptr) copied_->sum(stream, *part.bucket);
   if (part.bucket->gradient_part) sum_of_micro_batch(stream, part);
   else sum(stream, part);
 }

@@ -34,8 +34,8 @@ std::optional<std::size_t> nonfinite_variable(Stream& stream, const std::vector<
 
 // The first name that a rank has found, where ranks divide the state: all of them then continue alike.
 std::string found_by_any(Engine& e, const std::string& own) {
-  if (!e.divided_weights) return own;
-  const std::vector<std::string> all = parallel::gathered(e.stream, e.ranks(), own);
+  if (!e.divided_weights && !e.tensor_group) return own;
+  const std::vector<std::string> all = parallel::gathered(e.stream, e.all_ranks(), own);
   const auto found = std::ranges::find_if(all, [](const std::string& path) { return !path.empty(); });
   return found == all.end() ? "" : *found;
 }
@@ -77,7 +77,7 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
     e.begin_micro_batch({.exchanges = false});
     e.model->forward(e.stream, on_device, silent, e.loss_sums(), e.loss_factor(tokens_of(micro_batches) * e.ranks().size()));
     e.model->backward(e.stream, on_device, silent);
-    if (!finder.found.empty() && !e.parameters.share().weights) break;  // other ranks gather the same blocks
+    if (!finder.found.empty() && !e.parameters.share().weights && !e.tensor_group) break;  // other ranks exchange the same tensors
   }
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;

@@ -41,9 +41,8 @@ StageActions in_turn(int stage, int stages, int chunks) {
 
 }  // namespace
 
-Pipeline::Pipeline(Stream& stream, models::Model& model, DType activations, comm::Communicator& stages, parallel::Schedule schedule,
-                   int chunks, Wire wire)
-    : stream_(stream), model_(model), activations_(activations), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire) {
+Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire)
+    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire) {
   check(stages.size() > 1, "pipeline: one stage needs none");
   check(schedule != parallel::Schedule::zero_bubble, "pipeline: gradients of weights are not computed apart");
 }
@@ -78,10 +77,6 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
 }
 
-Tensor Pipeline::border(const data::Batch& batch, Region region) {
-  return stream_.empty({batch.rows * batch.length, model_.shape().width}, activations_, region, Category::activations);
-}
-
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   const auto free = std::find(slots_.begin(), slots_.end(), false);
   const int slot = int(free - slots_.begin());
@@ -89,8 +84,8 @@ Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   else *free = true;
   Flight& f = flights_[key];
   f = {.slot = slot, .batch = upload(stream_, batch, region_of(slot))};
-  if (!embeds(key.second)) f.in = border(batch, region_of(slot));
-  f.border = border(batch, region_of(slot));
+  if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, region_of(slot));
+  f.border = model_.border(stream_, f.batch, region_of(slot));
   return f;
 }
 
@@ -124,7 +119,7 @@ void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const n
   const Region region = region_of(0);
   const Scope scope(stream_, region);
   const models::TokenBatch on_device = upload(stream_, batch, region);
-  const Tensor in = border(batch, region), out = border(batch, region);
+  const Tensor in = model_.border(stream_, on_device, region), out = model_.border(stream_, on_device, region);
   const int stage = stages_.rank(), stages = stages_.size();
   for (int c = 0; c < chunks_; ++c) {
     if (!embeds(c)) receive(in, (stage + stages - 1) % stages);

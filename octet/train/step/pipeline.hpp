@@ -28,8 +28,7 @@ class Pipeline {
     e4m3,         // codes with a power-of-two scale per 128 values
   };
   /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. All outlive this.
-  Pipeline(Stream&, models::Model&, DType activations, comm::Communicator& stages, parallel::Schedule, int chunks,
-           Wire = Wire::activations);
+  Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations);
 
   /// The facts of a step that hold for each of its micro-batches.
   struct Step {
@@ -58,7 +57,6 @@ class Pipeline {
   int part(int chunk) const { return chunk * stages_.size() + stages_.rank(); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
   bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
-  Tensor border(const data::Batch&, Region);
   Flight& open(const Key&, const data::Batch&);
   void close(const Key&);
   void run(const parallel::StageActions&, std::span<const data::Batch>, const Step&);
@@ -69,7 +67,6 @@ class Pipeline {
 
   Stream& stream_;
   models::Model& model_;
-  DType activations_;
   comm::Communicator& stages_;
   parallel::Schedule schedule_;
   int chunks_;

@@ -93,7 +93,7 @@ Result on_stages(EngineConfig config, const Shape& s, Pipeline::Wire wire = Pipe
     c.model.chunks = chunks_of(s, stages.rank());
     Engine e(c, Device::cpu, machine::machine_target(Device::cpu));
     begin_steps(e);
-    Pipeline pipeline(e.stream, *e.model, e.precision.activations(), stages, s.schedule, s.chunks, wire);
+    Pipeline pipeline(e.stream, *e.model, stages, s.schedule, s.chunks, wire);
     pipeline.train(batches_of(s.micro_batches),
                    {.pass = training, .sums = e.loss_sums(), .factor = e.loss_factor(rows * length)});
     const nn::LossSums sums{e.stream.zeros({1}, DType::f64), e.stream.zeros({1}, DType::i64)};
@@ -142,7 +142,7 @@ TEST(Pipeline, InOneTurnHasTheSameBits) {
     c.model.chunks = chunks_of({Schedule::interleaved, 2, 3, 2}, stages.rank());
     Engine e(c, Device::cpu, machine::machine_target(Device::cpu));
     begin_steps(e);
-    Pipeline pipeline(e.stream, *e.model, e.precision.activations(), stages, Schedule::interleaved, 3);
+    Pipeline pipeline(e.stream, *e.model, stages, Schedule::interleaved, 3);
     pipeline.train_one(batch_of(0), {.pass = training, .sums = e.loss_sums(), .factor = e.loss_factor(rows * length)});
     for (const Parameter* p : e.parameters.list()) {
       const Tensor values = p->gradient.stored().values();

@@ -108,13 +108,14 @@ void StepRunner::sum_results() {
   Engine& e = engine_;
   const scaling::SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
-  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted, e.nonfinite()}) e.ranks().all_reduce(e.stream, t, comm::Reduction::sum);
+  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted}) e.ranks().all_reduce(e.stream, t, comm::Reduction::sum);
+  e.all_ranks().all_reduce(e.stream, e.nonfinite(), comm::Reduction::sum);
   sum_maxima();
 }
 
 void StepRunner::sum_maxima() {
   const scaling::SlotTable& slots = engine_.precision.slots();
-  if (slots.size() > 0) engine_.ranks().all_reduce(engine_.stream, slots.amax(), comm::Reduction::max);
+  if (slots.size() > 0) engine_.all_ranks().all_reduce(engine_.stream, slots.amax(), comm::Reduction::max);
 }
 
 void StepRunner::update(const StepOptions& options) {
