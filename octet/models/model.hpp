@@ -69,6 +69,8 @@ class Model {
                              const ChunkBorders&) {
     no_chunks();
   }
+  /// The parameter that the first and the last chunk both have: a tied embedding. Null if there is none.
+  virtual Parameter* shared_by_ends() { return nullptr; }
   /// d [T, D]: the gradient of the chunk's output on entry, of its input on return.
   virtual void chunk_backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor&) { no_chunks(); }
 

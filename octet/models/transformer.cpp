@@ -48,6 +48,12 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typenam
   return blocks;
 }
 
+// The last chunk has a copy of a tied one, which the first chunk counts and saves.
+Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy) {
+  const Shape whole{shape.padded_vocabulary(), shape.width};
+  return copy ? Cut::copied(whole, 2, false) : nn::own_rows(p, whole);
+}
+
 ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
   const std::int64_t rows = table.shape[0];
   return p.divides() ? ops::TableRows{p.member() * rows, p.members() * rows} : ops::TableRows{};
@@ -62,7 +68,7 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
       shape_(shape),
       chunks_(chunks_or_all(options.chunks, int(shape.layers))),
       embedding_("embedding.weight", {nn::own_part(partition_, shape.padded_vocabulary()).count, shape.width}, {}, ParameterRole::matrix,
-                 nn::own_rows(partition_, {shape.padded_vocabulary(), shape.width})),
+                 cut_of_embedding(partition_, shape, !embeds(chunks_.front()))),
       positions_(make_positions(learned_positions, shape.width)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
       norm_("norm", shape.width, shape.norm_eps, partition_),

@@ -30,6 +30,7 @@ class Transformer final : public Model {
   void backward(Stream& s, const TokenBatch& batch, const scaling::Pass& pass) override { chunk_backward(s, batch, pass, {}); }
   bool has_chunks() const override { return true; }
   Tensor border(Stream&, const TokenBatch&, Region) const override;
+  Parameter* shared_by_ends() override { return shape_.tied ? &embedding_ : nullptr; }
   void chunk_loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const ChunkBorders&) override;
   void chunk_forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&,
                      const ChunkBorders&) override;

@@ -232,12 +232,13 @@ void Parameters::clear_gradients(Stream& stream) {
   }
 }
 
-void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates) {
+void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates) { begin_micro_batch(stream, updates, micro_batch_++); }
+
+void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates, std::int64_t number) {
   if (draws_) {
-    upload(stream, &micro_batch_, draws_.rows(ops::accumulate_part, 1));
+    upload(stream, &number, draws_.rows(ops::accumulate_part, 1));
     if (updates) copy(stream, updates, draws_.rows(ops::accumulate_update, 1));
   }
-  ++micro_batch_;
   for (Parameter* p : list_) p->gradient.begin_micro_batch();
 }
 

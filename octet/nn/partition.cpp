@@ -24,9 +24,7 @@ Cut own_columns(const Partition& p, const Shape& whole) {
   return p.divides() ? Cut::of_columns(whole, columns.first, columns.count) : Cut{};
 }
 
-Cut own_copy(const Partition& p, const Shape& whole) {
-  return p.divides() ? Cut::copied(whole, p.members(), p.member() == 0) : Cut{};
-}
+Cut own_copy(const Partition& p, const Shape& whole) { return p.divides() ? Cut::copied(whole, p.members(), p.member() == 0) : Cut{}; }
 
 HeadPart own_key_heads(const Partition& p, std::int64_t kv_heads) {
   if (kv_heads % p.members() == 0) return {.heads = own_part(p, kv_heads)};

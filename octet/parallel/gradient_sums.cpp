@@ -71,7 +71,7 @@ GradientSums::~GradientSums() {
 void GradientSums::begin_micro_batch(const MicroBatch& micro_batch) {
   micro_batch_ = micro_batch;
   for (auto& [memory, exchange] : exchanges_) exchange.begun = false;
-  for (Part& part : parts_) part.pending = part.bucket->parameters.size();
+  for (Part& part : parts_) part.pending = part.bucket->parameters.size() * std::size_t(micro_batch.times);
 }
 
 void GradientSums::require_done() const {
@@ -89,7 +89,7 @@ void GradientSums::begin(Stream& stream, const Gradient& gradient) {
 
 void GradientSums::complete(Stream& stream, const Gradient& gradient) {
   Part& part = parts_[part_of_.at(&gradient)];
-  check(part.pending > 0, "a gradient of {}'s bucket was completed twice in a micro-batch", part.bucket->parameters.front()->path);
+  check(part.pending > 0, "a gradient of {}'s bucket was completed too often in a micro-batch", part.bucket->parameters.front()->path);
   if (--part.pending > 0 || !micro_batch_.exchanges) return;
   if (!part.bucket->gradient_part && !micro_batch_.last) return;
   Stream& queue = side_ ? *side_ : stream;

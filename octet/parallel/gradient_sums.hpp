@@ -36,6 +36,7 @@ class GradientSums final : public GradientListener {
   struct MicroBatch {
     bool first = true, last = true;
     bool exchanges = true;  // false: gradients stay those of this rank
+    int times = 1;          // backwards after which gradients are complete: of a pipeline, whose micro-batches are in flight together
   };
   /// Before each micro-batch.
   void begin_micro_batch(const MicroBatch&);

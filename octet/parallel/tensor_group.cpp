@@ -1,6 +1,5 @@
 #include "octet/parallel/tensor_group.hpp"
 
-
 #include <algorithm>
 
 #include "octet/parallel/host_values.hpp"
@@ -32,9 +31,10 @@ CopiedGradients::CopiedGradients(TensorGroup& group, const nn::Parameters& param
       if (p->cut.copies == 1 || p->cut.copies == group.members()) continue;
       copies = p->cut.copies;
       if (has_scales(b.gradients))
-        throw ConfigError(format("ranks.tensor = {}: {} ranks share each key and value head, and gradients in {} cannot be summed among "
-                                 "them; set optim.gradients = \"bf16\" or \"f32\"",
-                                 group.members(), copies, b.gradients));
+        throw ConfigError(
+            format("ranks.tensor = {}: {} ranks share each key and value head, and gradients in {} cannot be summed among "
+                   "them; set optim.gradients = \"bf16\" or \"f32\"",
+                   group.members(), copies, b.gradients));
     }
   if (copies == 1) return;
   of_heads_ = group.ranks().split(group.member() / copies, group.member() % copies, copies);
@@ -104,7 +104,8 @@ std::vector<float> whole_values(Stream& stream, comm::Communicator& group, const
 std::vector<float> part_of(const Parameter& p, std::span<const float> whole) {
   if (!p.cut) return {whole.begin(), whole.end()};
   std::vector<float> out(std::size_t(p.shape.count()));
-  each_run(p.cut.pieces, [&](std::int64_t begin, std::int64_t place, std::int64_t n) { std::copy_n(whole.data() + place, n, out.data() + begin); });
+  each_run(p.cut.pieces,
+           [&](std::int64_t begin, std::int64_t place, std::int64_t n) { std::copy_n(whole.data() + place, n, out.data() + begin); });
   return out;
 }
 

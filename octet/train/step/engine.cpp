@@ -1,6 +1,7 @@
 #include "octet/train/step/engine.hpp"
 
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+#include "octet/train/step/stage.hpp"
 #include "octet/train/step/tensor_rules.hpp"
 
 namespace octet::train {
@@ -55,9 +56,11 @@ std::optional<parallel::TensorGroup> make_tensor_group(parallel::Axes& axes, con
 }
 
 // With the tables and scales of its quantizers, which say how parameters can be stored.
-std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, nn::Partition* partition) {
+std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, nn::Partition* partition,
+                                          parallel::Axes& axes) {
   models::ModelOptions options = c.model;
   options.partition = partition;
+  if (axes.has_stages()) options.chunks = chunks_of_stage(c, axes.pipeline().rank());
   std::unique_ptr<models::Model> model = models::make_model(c.shape, options, precision);
   precision.require_patterns_used();
   precision.allocate(stream);
@@ -67,11 +70,11 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
-    : axes(ranks, c.ranks.tensor),
+    : axes(ranks, c.ranks.tensor, c.ranks.pipeline),
       tensor_group(make_tensor_group(axes, c)),
       stream(device, target),
       precision(precision_of(c, axes.data())),
-      model(make_model(stream, c, precision, tensor_group ? &*tensor_group : nullptr)),
+      model(make_model(stream, c, precision, tensor_group ? &*tensor_group : nullptr, axes)),
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())) {
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
@@ -93,7 +96,15 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       model->set_block_weights(&*divided_weights);
     }
   }
-  for (Parameter* p : parameters.list()) p->gradient.set_copy(axes.all().rank());
+  if (axes.has_stages()) {
+    pipeline.emplace(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline);
+    const int stage = axes.pipeline().rank(), last = axes.pipeline().size() - 1;
+    const bool end = stage == 0 || stage == last;
+    if (c.optimizer && model->shared_by_ends() != nullptr) ends_ = axes.pipeline().split(end ? 0 : 1, stage, end ? 2 : last - 1);
+    if (!end) ends_.reset();
+  }
+  // Stages have other parameters, so that all of them draw as one does.
+  for (Parameter* p : parameters.list()) p->gradient.set_copy(axes.all().rank() % (axes.tensor().size() * axes.data().size()));
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
@@ -107,11 +118,26 @@ void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_b
   if (divided_weights) divided_weights->forget_blocks();
 }
 
+void Engine::begin_micro_batches(int count, bool exchanges) {
+  last_micro_batch_ = exchanges;
+  if (gradient_sums) gradient_sums->begin_micro_batch({.exchanges = exchanges, .times = count});
+}
+
+void Engine::begin_in_flight(int micro_batch) {
+  parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{}, micro_batch);
+}
+
+// Sums over data ranks are there: of divided gradients, those of the own part, which is the same on both stages.
+void Engine::sum_shared_gradient() {
+  if (ends_) ends_->all_reduce(stream, model->shared_by_ends()->gradient.stored().values(), comm::Reduction::sum);
+}
+
 void Engine::end_micro_batch() {
   if (copied_gradients && !gradient_sums && last_micro_batch_)
     for (const nn::Bucket& b : parameters.buckets()) copied_gradients->sum(stream, b);
   if (gradient_sums) gradient_sums->join(stream);
   if (divided_weights) divided_weights->forget_blocks();
+  if (last_micro_batch_) sum_shared_gradient();
 }
 
 std::vector<float> Engine::flat_gradients() {
@@ -132,7 +158,8 @@ void Engine::update(double learning_rate) {
     axes.data().all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
     axes.data().all_reduce(stream, optimizer->maxima(), comm::Reduction::max);
   }
-  if (tensor_group) axes.tensor().all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
+  for (comm::Communicator* model_ranks : {&axes.tensor(), &axes.pipeline()})
+    if (model_ranks->size() > 1) model_ranks->all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
   optimizer->apply(stream, learning_rate, mean_loss_, nonfinite_, gradient_factor_, loss_scale ? loss_scale->scale() : Tensor{});
   publish_weights();
 }
@@ -165,7 +192,8 @@ void Engine::measure_parameters() {
   const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
   ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});
   if (divided_weights) axes.data().all_reduce(stream, parameter_squares_, comm::Reduction::sum);
-  if (tensor_group) axes.tensor().all_reduce(stream, parameter_squares_, comm::Reduction::sum);
+  for (comm::Communicator* model_ranks : {&axes.tensor(), &axes.pipeline()})
+    if (model_ranks->size() > 1) model_ranks->all_reduce(stream, parameter_squares_, comm::Reduction::sum);
 }
 
 }  // namespace octet::train

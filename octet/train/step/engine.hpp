@@ -10,6 +10,7 @@
 #include "octet/parallel/divided_weights.hpp"
 #include "octet/parallel/gradient_sums.hpp"
 #include "octet/tensor/replay.hpp"
+#include "octet/train/step/pipeline.hpp"
 #include "octet/train/step/weight_average.hpp"
 
 namespace octet::train {
@@ -49,6 +50,7 @@ class Engine {
   std::optional<parallel::CopiedGradients> copied_gradients;  // of a tensor group
   std::optional<parallel::GradientSums> gradient_sums;        // of several ranks
   std::optional<parallel::DividedWeights> divided_weights;    // from stage 1 of ZeRO on
+  std::optional<Pipeline> pipeline;                           // of ranks that have some blocks each
   Replay micro_steps;                                         // forward and backward of a micro-batch
 
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
@@ -63,6 +65,10 @@ class Engine {
   comm::Communicator& all_ranks() { return axes.all(); }
   /// Before forward and backward of each micro-batch of training.
   void begin_micro_batch(const parallel::GradientSums::MicroBatch&);
+  /// Before the first of a pipeline's micro-batches, of which several are in flight at once, and before each of their forwards and
+  /// backwards.
+  void begin_micro_batches(int count, bool exchanges);
+  void begin_in_flight(int micro_batch);
   /// After them, as a part of the same recording.
   void end_micro_batch();
   /// A number that differs where the work of micro-batches does, by their places.
@@ -86,7 +92,10 @@ class Engine {
   void visit_state(StateVisitor&);
 
  private:
+  void sum_shared_gradient();
+
   bool last_micro_batch_ = true;
+  std::unique_ptr<comm::Communicator> ends_;  // the first and the last stage of a pipeline, where they share a parameter
   Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;
 };
 

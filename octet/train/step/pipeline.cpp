@@ -51,8 +51,8 @@ void Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
   const int n = int(batches.size());
   const auto [at, made] = actions_.try_emplace(n);
   if (made)
-    at->second = parallel::pipeline_actions(schedule_, {.stages = stages_.size(), .chunks = chunks_, .micro_batches = n})[std::size_t(
-        stages_.rank())];
+    at->second = parallel::pipeline_actions(schedule_,
+                                            {.stages = stages_.size(), .chunks = chunks_, .micro_batches = n})[std::size_t(stages_.rank())];
   run(at->second, batches, step);
 }
 
@@ -123,8 +123,7 @@ void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const n
   const int stage = stages_.rank(), stages = stages_.size();
   for (int c = 0; c < chunks_; ++c) {
     if (!embeds(c)) receive(in, (stage + stages - 1) % stages);
-    model_.chunk_loss(stream_, on_device, pass, sums,
-                      {.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
+    model_.chunk_loss(stream_, on_device, pass, sums, {.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
     if (!has_head(c)) send(out, (stage + 1) % stages);
   }
 }

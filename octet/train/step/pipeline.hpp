@@ -8,7 +8,7 @@
 #include "octet/comm/communicator.hpp"
 #include "octet/data/windows.hpp"
 #include "octet/models/model.hpp"
-#include "octet/parallel/pipeline/schedule.hpp"
+#include "octet/parallel/ranks_config.hpp"
 
 namespace octet::train {
 
@@ -22,11 +22,8 @@ namespace octet::train {
 /// the same content and shape.
 class Pipeline {
  public:
-  /// The format in which border tensors travel.
-  enum class Wire : std::uint8_t {
-    activations,  // as they are
-    e4m3,         // codes with a power-of-two scale per 128 values
-  };
+  /// The format in which border tensors travel: as they are, or as codes with a power-of-two scale per 128 values.
+  using Wire = parallel::TensorWire;
   /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. All outlive this.
   Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations);
 
@@ -39,7 +36,7 @@ class Pipeline {
   };
   /// Forward and backward of all micro-batches in the order of the schedule.
   void train(std::span<const data::Batch>, const Step&);
-  /// The same of one micro-batch, one chunk after the other, whatever the schedule.
+  /// The same of one micro-batch, one chunk after the other under every schedule.
   void train_one(const data::Batch&, const Step&);
   /// Adds the loss of a batch to `sums` on the last stage, without saved activations.
   void loss(const data::Batch&, const scaling::Pass&, const nn::LossSums& sums);
@@ -72,7 +69,7 @@ class Pipeline {
   int chunks_;
   Wire wire_;
   std::map<Key, Flight> flights_;
-  std::vector<bool> slots_;  // in use
+  std::vector<bool> slots_;                        // in use
   std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches
 };
 

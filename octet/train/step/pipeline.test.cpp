@@ -8,7 +8,10 @@
 #include "octet/comm/threads/threads.hpp"
 #include "octet/parallel/pipeline/division.hpp"
 #include "octet/train/step/evaluate.hpp"
+#include "octet/train/step/readout.hpp"
 #include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/stage.hpp"
+#include "octet/nn/host_values.hpp"
 
 // Stages of a pipeline on ranks that are threads, against one rank with the same micro-batches.
 
@@ -94,8 +97,7 @@ Result on_stages(EngineConfig config, const Shape& s, Pipeline::Wire wire = Pipe
     Engine e(c, Device::cpu, machine::machine_target(Device::cpu));
     begin_steps(e);
     Pipeline pipeline(e.stream, *e.model, stages, s.schedule, s.chunks, wire);
-    pipeline.train(batches_of(s.micro_batches),
-                   {.pass = training, .sums = e.loss_sums(), .factor = e.loss_factor(rows * length)});
+    pipeline.train(batches_of(s.micro_batches), {.pass = training, .sums = e.loss_sums(), .factor = e.loss_factor(rows * length)});
     const nn::LossSums sums{e.stream.zeros({1}, DType::f64), e.stream.zeros({1}, DType::i64)};
     pipeline.loss(batch_of(77), {}, sums);
     const std::lock_guard lock(mutex);
@@ -166,6 +168,101 @@ TEST(Pipeline, WithCodesOnTheWireIsNear) {
     EXPECT_LT(std::sqrt(error / energy), 0.2) << path;
     EXPECT_TRUE(error > 0 || path.starts_with("lm_head")) << path;
   }
+}
+
+struct Mesh {
+  std::int64_t data = 1, pipeline = 1;
+  Schedule schedule = Schedule::one_f_one_b;
+  std::int64_t chunks = 1, zero = 0;
+};
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<float>> weights;
+};
+
+// Four steps of four micro-batches on each data rank.
+Trained trained_on(EngineConfig c, const Mesh& m) {
+  c.ranks = {.data = m.data, .pipeline = m.pipeline, .schedule = m.schedule, .chunks = m.chunks, .zero = m.zero};
+  Trained out;
+  std::mutex mutex;
+  comm::run_on_threads({.ranks = int(c.ranks.all())}, [&](comm::Communicator& all) {
+    Engine e(c, Device::cpu, machine::machine_target(Device::cpu), &all);
+    StepRunner runner = begin_steps(e);
+    for (int step = 0; step < 4; ++step) {
+      std::vector<data::Batch> batches;
+      for (int i = 0; i < 4; ++i) batches.push_back(batch_of(100 * step + 10 * e.ranks().rank() + i));
+      double loss = 0;
+      runner.run(batches, {.learning_rate = 1e-2, .measure = true}, [&] { loss = double(read_out(e).loss); });
+      if (all.rank() == 0) out.losses.push_back(loss);
+    }
+    const std::lock_guard lock(mutex);
+    for (const ParameterSlice& p : e.parameters.slices()) {
+      std::vector<float>& to = out.weights.try_emplace(p.parameter->path, std::size_t(p.parameter->shape.count())).first->second;
+      std::vector<float> values(std::size_t(p.value.count()));
+      nn::get_values(e.stream, p.value, values.data());
+      std::copy(values.begin(), values.end(), to.begin() + p.first);
+    }
+  });
+  return out;
+}
+
+void expect_near(const Trained& a, const Trained& b, double tolerance, const std::string& where) {
+  for (std::size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i] / b.losses[i], 1, tolerance) << where << " step " << i + 1;
+  ASSERT_EQ(a.weights.size(), b.weights.size()) << where;
+  for (const auto& [path, values] : a.weights) {
+    const std::vector<float>& others = b.weights.at(path);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(values[i], others[i], tolerance + 1e-3 * tolerance * std::fabs(values[i])) << where << " " << path << " " << i;
+  }
+}
+
+// All but the order in which squares of gradients are added, in f64, is the same: clipping may differ in the last bit.
+TEST(PipelineSteps, TrainAsOneStageDoes) {
+  for (const char* recipe : {"fp32", "delayed"}) {
+    const EngineConfig c = config_of("llama", recipe);
+    const Trained whole = trained_on(c, {});
+    expect_near(trained_on(c, {.pipeline = 2}), whole, 1e-6, recipe);
+    expect_near(trained_on(c, {.pipeline = 2, .schedule = Schedule::interleaved, .chunks = 2}), whole, 1e-6, recipe);
+  }
+}
+
+TEST(PipelineSteps, TrainWithDataRanksZeroAndEightBitStates) {
+  EngineConfig c = config_of("llama", "current");
+  for (const optim::Level level : {optim::Level::O0, optim::Level::O3}) {
+    c.optimizer->level = level;
+    for (const std::int64_t zero : {0, 1})
+      expect_near(trained_on(c, {.data = 2, .pipeline = 2, .zero = zero}), trained_on(c, {.data = 2, .zero = zero}), 1e-6,
+                  format("{} zero {}", to_text(level), zero));
+  }
+}
+
+// Its gradient is a sum of two, which one rank adds per micro-batch.
+TEST(PipelineSteps, TrainATiedEmbeddingOnBothEnds) {
+  const EngineConfig c = config_of("qwen3", "fp32");
+  expect_near(trained_on(c, {.pipeline = 3}), trained_on(c, {}), 1e-4, "qwen3");
+  expect_near(trained_on(c, {.data = 2, .pipeline = 2, .zero = 1}), trained_on(c, {.data = 2, .zero = 1}), 1e-4, "qwen3 zero 1");
+}
+
+TEST(PipelineSteps, RefuseWhatAPipelineDoesNotHave) {
+  const auto refusal = [](const auto& change) -> std::string {
+    EngineConfig c = config_of("llama", "bf16");
+    c.ranks.pipeline = 2;
+    change(c);
+    try {
+      chunks_of_stage(c, 0);
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal([](EngineConfig&) {}), "");
+  EXPECT_EQ(refusal([](EngineConfig& c) { c.ranks.pipeline = 8; }),
+            "ranks.pipeline = 8: model.layers = 6 cannot be divided into 8 parts; the largest number of ranks for ranks.chunks = 1 is 6");
+  EXPECT_EQ(refusal([](EngineConfig& c) { c.ranks.zero = 2; }),
+            "ranks.pipeline = 2: ranks.zero = 2: gradients and weights of micro-batches in flight cannot be divided; set ranks.zero = 1");
+  EXPECT_EQ(refusal([](EngineConfig& c) { c.ranks.chunks = 2; }),
+            "ranks.pipeline = 2: ranks.chunks = 2 needs ranks.schedule = \"interleaved\"");
 }
 
 }  // namespace

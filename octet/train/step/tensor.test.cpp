@@ -54,7 +54,8 @@ Result steps_on(const EngineConfig& of_one, const Mesh& mesh, int steps = 1, dou
 double difference(const std::vector<float>& a, const std::vector<float>& b) {
   double squares = 0, most = 0;
   EXPECT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) squares += double(a[i]) * a[i], most = std::max(most, std::fabs(double(a[i]) - b[i]));
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    squares += double(a[i]) * a[i], most = std::max(most, std::fabs(double(a[i]) - b[i]));
   return most / std::sqrt(squares / double(a.size()));
 }
 

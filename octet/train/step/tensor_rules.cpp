@@ -45,9 +45,10 @@ void require_options(const EngineConfig& c, std::int64_t n) {
   if (c.optimizer && c.comm.has_mu(c.optimizer->storage().gradients))
     refuse("factors mu of e4m3_shared are kept for whole tensors; set comm.gradients = \"e4m3\" and optim.gradients to another storage");
   if (c.comm.tensor == parallel::TensorWire::e4m3 && c.sequence / n * c.shape.width % storage_block != 0)
-    refuse(format("comm.tensor = \"e4m3\" has a scale per {} values, and a rank has {} tokens of a sequence x model.width = {}; set "
-                  "comm.tensor = \"bf16\"",
-                  storage_block, c.sequence / n, c.shape.width));
+    refuse(
+        format("comm.tensor = \"e4m3\" has a scale per {} values, and a rank has {} tokens of a sequence x model.width = {}; set "
+               "comm.tensor = \"bf16\"",
+               storage_block, c.sequence / n, c.shape.width));
 }
 
 }  // namespace

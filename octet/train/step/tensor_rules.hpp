@@ -4,8 +4,8 @@
 
 namespace octet::train {
 
-/// Throws ConfigError, naming the rule and the nearest number of ranks that keeps all of them, unless so many ranks can divide each layer of
-/// this run's model:
+/// Throws ConfigError, naming the rule and the nearest number of ranks that keeps all of them, unless so many ranks can divide each layer
+/// of this run's model:
 ///
 ///   heads % n = 0,   kv_heads % n = 0 or n % kv_heads = 0,   hidden % n = 0,   padded vocabulary % n = 0,   sequence % n = 0
 ///
