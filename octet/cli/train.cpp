@@ -22,7 +22,7 @@ namespace {
 train::RunConfig on_started_ranks(RunOptions o) {
   const bool chosen = std::any_of(o.set.begin(), o.set.end(), [](const auto& s) { return s.starts_with("ranks.data"); });
   const std::int64_t started = machine::started_ranks();
-  if (started > 0 && !chosen && o.written == config::Written::by_program) o.set.push_back(format("ranks.data={}", started));
+  if (started > 0 && !chosen && o.written == config::Written::by_program) o.set.push_back("ranks.data=0");
   return o.config();
 }
 
@@ -89,7 +89,7 @@ ExitCode train_model(const Options& o) {
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
   return run_on_ranks(
-      {.ranks = config.ranks.data, .device = config.device, .limit_seconds = config.ranks.limit_seconds},
+      {.ranks = ranks_to_start(config.ranks), .device = config.device, .limit_seconds = config.ranks.limit_seconds},
       [&](comm::Communicator& ranks, const machine::RankPlace& place) { return train_rank(o, config, folder, ranks, place); });
 }
 

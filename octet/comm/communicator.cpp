@@ -39,12 +39,21 @@ void Communicator::start(Stream& stream, const Call& call, const Call* second) {
   if (second != nullptr) count(stream, *second);
   const double begin = monotonic_seconds();
   const std::int64_t sent = bytes_sent(call, rank_, size_);
-  last_calls_.begin(call, step_, sent, begin);
+  begins(call, sent, begin);
   run(stream, call, second);
-  const double end = monotonic_seconds();
+  ended(call, sent, begin, monotonic_seconds());
+}
+
+void Communicator::begins(const Call& call, std::int64_t sent, double begin) {
+  last_calls_.begin(call, step(), sent, begin);
+  if (all_ != nullptr) all_->begins(call, sent, begin);
+}
+
+void Communicator::ended(const Call& call, std::int64_t sent, double begin, double end) {
   last_calls_.end(end);
   seconds_ += end - begin;
   if (listener_ != nullptr) listener_->called(call, sent, begin, end);
+  if (all_ != nullptr) all_->ended(call, sent, begin, end);
 }
 
 void Communicator::all_reduce(Stream& stream, const Tensor& x, Reduction reduction) {
@@ -91,6 +100,12 @@ void Communicator::exchange(Stream& stream, const Tensor& out, int to, const Ten
         "exchange: rank {} of {} cannot send to rank {} and receive from rank {}", rank_, size_, to, from);
   const Call second{Collective::receive, {}, in, Reduction::sum, from};
   start(stream, {Collective::send, out, {}, Reduction::sum, to}, &second);
+}
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key, int size) {
+  auto part = split(color, key);
+  check(part->size() == size, "split: {} ranks have color {}, wanted {}", part->size(), color, size);
+  return part;
 }
 
 void Communicator::barrier(Stream& stream) { start(stream, {Collective::barrier}); }

@@ -59,6 +59,12 @@ class Communicator {
   virtual void finish(Stream&) {}
   /// Ranks with one color form a communicator each, in the order of (key, rank). All ranks call it.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
+  /// The same where the caller knows how many ranks have its color. Throws ContractError if there are others.
+  virtual std::unique_ptr<Communicator> split(int color, int key, int size);
+
+  /// The calls of a part of all ranks also enter last_calls() and seconds() of `all`, reach its listener and have its step. It outlives
+  /// this.
+  void report_to(Communicator& all) { all_ = &all; }
 
   /// Of the calls that the host has made. Stream::work() also counts those of a replayed part of a step.
   const Traffic& traffic(Collective c) const { return traffic_[std::size_t(c)]; }
@@ -71,7 +77,7 @@ class Communicator {
   void set_listener(CallListener* listener) { listener_ = listener; }
   /// The step that errors name.
   void set_step(std::int64_t step) { step_ = step; }
-  std::int64_t step() const { return step_; }
+  std::int64_t step() const { return all_ != nullptr ? all_->step() : step_; }
 
  protected:
   Communicator(int rank, int size);
@@ -80,13 +86,16 @@ class Communicator {
   virtual void begin_group(Stream&) {}
   virtual void end_group(Stream&) {}
   /// The error of this rank about a peer.
-  CommError error(const Call& call, int peer, const std::string& what) const { return {call, rank_, size_, step_, peer, what}; }
+  CommError error(const Call& call, int peer, const std::string& what) const { return {call, rank_, size_, step(), peer, what}; }
 
  private:
   void start(Stream&, const Call&, const Call* second = nullptr);
   void count(Stream&, const Call&);
+  void begins(const Call&, std::int64_t sent, double begin);
+  void ended(const Call&, std::int64_t sent, double begin, double end);
 
   int rank_, size_;
+  Communicator* all_ = nullptr;
   std::int64_t step_ = -1;
   std::array<Traffic, collectives> traffic_{};
   CallLog last_calls_;

@@ -32,7 +32,8 @@ Mesh::Mesh(Communicator& world, std::vector<Axis> axes) : world_(world), axes_(s
   int stride = 1;
   for (const Axis& a : axes_) {
     const int coordinate = world.rank() / stride % a.size;
-    along_.push_back(world.split(world.rank() - coordinate * stride, coordinate));
+    along_.push_back(world.split(world.rank() - coordinate * stride, coordinate, a.size));
+    along_.back()->report_to(world);
     stride *= a.size;
   }
 }
@@ -41,6 +42,12 @@ bool Mesh::has(std::string_view axis) const {
   for (const Axis& a : axes_)
     if (a.name == axis) return true;
   return false;
+}
+
+Traffic Mesh::traffic(Collective kind) const {
+  Traffic sum = world_.traffic(kind);
+  for (const auto& c : along_) sum = sum + c->traffic(kind);
+  return sum;
 }
 
 Communicator& Mesh::along(std::string_view axis) const {

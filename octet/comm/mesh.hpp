@@ -14,7 +14,8 @@ struct Axis {
 };
 
 /// The ranks as a grid with named axes. The first axis varies fastest: rank = c[0] + size[0] * (c[1] + size[1] * (c[2] + ...)).
-/// Ranks that differ in one coordinate only form the communicator of that axis.
+/// Ranks that differ in one coordinate only form the communicator of that axis, which counts its traffic and reports its calls to the
+/// world's communicator.
 class Mesh {
  public:
   /// Takes part in one split() of `world` per axis, so all ranks make their mesh at the same time. `world` must outlive the mesh.
@@ -26,6 +27,9 @@ class Mesh {
   bool has(std::string_view axis) const;
   /// The ranks along an axis; rank() is the own coordinate. Throws ContractError if there is no such axis.
   Communicator& along(std::string_view axis) const;
+
+  /// Of the world and all axes.
+  Traffic traffic(Collective) const;
 
  private:
   Communicator& world_;

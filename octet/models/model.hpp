@@ -62,11 +62,15 @@ class Model {
   /// Whether ModelOptions::chunks are known: the chunk_...() are loss(), forward() and backward() of one of them. Sums are used by the
   /// chunk with the head alone. Forwards with different slots of the pass's region may be followed by their backwards in any order.
   virtual bool has_chunks() const { return false; }
+  /// Memory for a tensor of ChunkBorders: [T, D], or the own rows of a member of a partition.
+  virtual Tensor border(Stream&, const TokenBatch&, Region) const { return no_chunks(), Tensor{}; }
   virtual void chunk_loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const ChunkBorders&) { no_chunks(); }
   virtual void chunk_forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&,
                              const ChunkBorders&) {
     no_chunks();
   }
+  /// The parameter that the first and the last chunk both have: a tied embedding. Null if there is none.
+  virtual Parameter* shared_by_ends() { return nullptr; }
   /// d [T, D]: the gradient of the chunk's output on entry, of its input on return.
   virtual void chunk_backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor&) { no_chunks(); }
 
@@ -89,10 +93,11 @@ class Model {
 
 /// Options of a model besides its shape.
 struct ModelOptions {
-  nn::Recompute recompute;            // the parts that blocks' backward recomputes
-  std::int64_t recompute_layers = 0;  // number of first blocks that recompute; 0: all
-  std::vector<Chunk> chunks = {};     // of the model that are here, in ascending order; empty: all of it, as one chunk
-  bool quantize_residual = false;     // round the residual stream like a layer's input: an experiment for evaluation
+  nn::Recompute recompute;             // the parts that blocks' backward recomputes
+  std::int64_t recompute_layers = 0;   // number of first blocks that recompute; 0: all
+  std::vector<Chunk> chunks = {};      // of the model that are here, in ascending order; empty: all of it, as one chunk
+  bool quantize_residual = false;      // round the residual stream like a layer's input: an experiment for evaluation
+  nn::Partition* partition = nullptr;  // whose member has a part of the model, for a family that divides; it outlives the model
 };
 
 }  // namespace octet::models

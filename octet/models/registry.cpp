@@ -29,9 +29,9 @@ struct Registry {
 Registry& registry() {
   static Registry all = [] {
     Registry r;
-    r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face()});
-    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face()});
-    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face()});
+    r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), true, true});
+    r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true});
+    r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true});
     r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false});
     return r;
   }();
@@ -94,6 +94,7 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
     throw ConfigError(
         format("model.width = {}: each of the {} heads (model.heads) has {} columns, which must be even", s.width, s.heads, s.head_dim));
   require_recompute(options, s.layers);
+  check(options.partition == nullptr || model_family(s.family).divides, "model: the family {} does not divide its models", s.family);
   return model_family(s.family).make(s, options, precision);
 }
 

@@ -20,7 +20,8 @@ struct ModelFamily {
   std::vector<ModelSize> (*sizes)();
   std::unique_ptr<Model> (*make)(const ModelShape&, const ModelOptions&, scaling::Precision&);
   HuggingFaceFormat hugging_face;
-  bool rotary = true;  // positions are rotations: the shape's rope_* count
+  bool rotary = true;    // positions are rotations: the shape's rope_* count
+  bool divides = false;  // members of ModelOptions::partition have parts of the model
 };
 
 /// All families, in the order of the documentation, then registered ones.

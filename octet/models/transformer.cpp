@@ -18,10 +18,14 @@ std::vector<Chunk> chunks_or_all(const std::vector<Chunk>& chunks, int layers) {
 
 // Where another rank has the head, it is here for its row of the plan and its quantizers.
 template <class Head>
-Head make_head(const ModelShape& shape, bool used, Parameter& embedding, scaling::Precision& precision) {
+Head make_head(const ModelShape& shape, bool used, Parameter& embedding, scaling::Precision& precision, nn::Partition& p) {
   const scaling::Site site{.layers = int(shape.layers)};
-  return used && shape.tied ? Head("lm_head", embedding, shape.vocabulary, precision, site)
-                            : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site);
+  return used && shape.tied ? Head("lm_head", embedding, shape.vocabulary, precision, site, p)
+                            : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site, p);
+}
+
+nn::Partition& partition_of(const ModelOptions& options) {
+  return options.partition != nullptr ? *options.partition : nn::whole_partition();
 }
 
 std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width) {
@@ -38,10 +42,21 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typenam
   std::vector<std::unique_ptr<Block>> blocks;
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     config.recompute = i < recomputed ? options.recompute : nn::Recompute{};
-    blocks.push_back(
-        std::make_unique<Block>(format("layers.{}", i), config, precision, scaling::Site{.layer = int(i), .layers = int(shape.layers)}));
+    blocks.push_back(std::make_unique<Block>(format("layers.{}", i), config, precision,
+                                             scaling::Site{.layer = int(i), .layers = int(shape.layers)}, partition_of(options)));
   }
   return blocks;
+}
+
+// The last chunk has a copy of a tied one, which the first chunk counts and saves.
+Cut cut_of_embedding(const nn::Partition& p, const ModelShape& shape, bool copy) {
+  const Shape whole{shape.padded_vocabulary(), shape.width};
+  return copy ? Cut::copied(whole, 2, false) : nn::own_rows(p, whole);
+}
+
+ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
+  const std::int64_t rows = table.shape[0];
+  return p.divides() ? ops::TableRows{p.member() * rows, p.members() * rows} : ops::TableRows{};
 }
 
 }  // namespace
@@ -49,16 +64,20 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typenam
 template <class Block, class Norm>
 Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Block::Config& config, std::int64_t learned_positions,
                                       const ModelOptions& options, scaling::Precision& precision)
-    : shape_(shape),
+    : partition_(partition_of(options)),
+      shape_(shape),
       chunks_(chunks_or_all(options.chunks, int(shape.layers))),
-      embedding_("embedding.weight", {shape.padded_vocabulary(), shape.width}),
+      embedding_("embedding.weight", {nn::own_part(partition_, shape.padded_vocabulary()).count, shape.width}, {}, ParameterRole::matrix,
+                 cut_of_embedding(partition_, shape, !embeds(chunks_.front()))),
       positions_(make_positions(learned_positions, shape.width)),
       blocks_(make_blocks<Block>(shape, config, options, precision)),
-      norm_("norm", shape.width, shape.norm_eps),
-      head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_, precision)),
+      norm_("norm", shape.width, shape.norm_eps, partition_),
+      head_(make_head<nn::LanguageHead>(shape, has_head(chunks_.back()), embedding_, precision, partition_)),
       residual_(options.quantize_residual, shape.width, precision),
       activations_(precision.activations()) {
   if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
+  check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
+        shape.family);
 }
 
 template <class Block, class Norm>
@@ -85,13 +104,31 @@ void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& x) {
+  const Scope scope(stream);
+  const bool divides = partition_.divides();
+  const Tensor all = divides ? stream.empty({batch.tokens.count(), shape_.width}, x.dtype) : x;
   ops::embedding_forward(stream, {.table = embedding_.value.codes,
                                   .tokens = batch.tokens,
-                                  .out = x,
+                                  .out = all,
                                   .positions = positions_ ? positions_->value.values().rows(0, batch.sequence) : Tensor{},
                                   .document_starts = batch.document_starts,
-                                  .descale = embedding_.value.tensor_descale()});
+                                  .descale = embedding_.value.tensor_descale(),
+                                  .rows = own_table(partition_, embedding_)});
+  if (divides) partition_.reduce_exactly(stream, all, x);
   stream.observe("embedding", "y", x);
+}
+
+template <class Block, class Norm>
+Tensor Transformer<Block, Norm>::border(Stream& stream, const TokenBatch& batch, Region region) const {
+  const Shape shape{nn::own_part(partition_, batch.tokens.count()).count, shape_.width};
+  const Category category = region.lifetime == Lifetime::scratch ? Category::temporaries : Category::activations;
+  return stream.empty(shape, activations_, region, category);
+}
+
+// Memory for the residual stream.
+template <class Block, class Norm>
+typename Norm::Input Transformer<Block, Norm>::own_rows(Stream& stream, const TokenBatch& batch, Region region) const {
+  return Norm::input(stream, border(stream, batch, region), region);
 }
 
 // Without saved activations, x is the residual stream from the first block to the last.
@@ -114,7 +151,7 @@ void Transformer<Block, Norm>::chunk_loss(Stream& stream, const TokenBatch& batc
                                           const ChunkBorders& place) {
   const Chunk chunk = chunk_of(place);
   const Scope scope(stream);
-  auto x = Norm::input(stream, place.out ? place.out : stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
+  auto x = place.out ? Norm::input(stream, place.out, Lifetime::scratch) : own_rows(stream, batch, Lifetime::scratch);
   if (place.in) copy(stream, place.in, x.x);
   run_blocks(stream, batch, chunk, x, pass);
   if (!has_head(chunk)) return;
@@ -126,27 +163,26 @@ void Transformer<Block, Norm>::chunk_loss(Stream& stream, const TokenBatch& batc
 template <class Block, class Norm>
 void Transformer<Block, Norm>::chunk_forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
                                              const nn::LossFactor& factor, const ChunkBorders& place) {
-  const Shape shape{batch.tokens.count(), shape_.width};
-  const auto kept = [&] { return stream.empty(shape, activations_, pass.keep, Category::activations); };
+  const auto rows = [&](const Tensor& given) { return given ? Norm::input(stream, given, pass.keep) : own_rows(stream, batch, pass.keep); };
   Saved& saved = saved_in(pass.keep);
   const Chunk chunk = saved.chunk = chunk_of(place);
   const std::size_t count = std::size_t(chunk.end - chunk.first);
   saved.blocks.assign(count, {}), saved.ends.assign(count, {}), saved.bytes.assign(count, 0);
-  auto x = Norm::input(stream, place.in ? place.in : kept(), pass.keep);
+  auto x = rows(place.in);
   if (embeds(chunk)) embed(stream, batch, x.x);
   for (std::size_t i = 0; i < count; ++i) {
     const int number = chunk.first + int(i);
     const std::size_t begin = stream.arena().mark(pass.keep).bytes;
-    auto y = Norm::input(stream, place.out && i + 1 == count ? place.out : kept(), pass.keep);
+    auto y = rows(i + 1 == count ? place.out : Tensor{});
     open(stream, number);
     block(number).forward(stream, context(batch), x, y, pass, &saved.blocks[i]);
     saved.ends[i] = stream.arena().mark(pass.keep), saved.bytes[i] = saved.ends[i].bytes - begin;
     x = y;
   }
   if (!has_head(chunk)) return;
-  saved.dn = kept(), saved.norm = x;
+  saved.dn = border(stream, batch, pass.keep), saved.norm = x;
   const Scope scope(stream);
-  ops::Sink n = nn::plain_sink(stream, shape, activations_, pass, false);
+  ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, saved.norm, n);
   stream.observe("norm", "y", n.plain);
   head_.loss(stream, n.plain, batch.targets, sums, pass, factor, saved.dn);
@@ -156,7 +192,7 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::chunk_backward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& given) {
   const Saved& saved = saved_in(pass.keep);
   const Scope scope(stream);
-  const Tensor d = given ? given : stream.empty({batch.tokens.count(), shape_.width}, activations_);
+  const Tensor d = given ? given : border(stream, batch, Lifetime::scratch);
   if (has_head(saved.chunk)) norm_.backward(stream, saved.dn, saved.norm, d, false);
   for (std::size_t i = saved.blocks.size(); i-- > 0;) {
     const int number = saved.chunk.first + int(i);
@@ -170,11 +206,14 @@ void Transformer<Block, Norm>::chunk_backward(Stream& stream, const TokenBatch& 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& d) {
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
-  ops::embedding_backward(stream, {.dy = d,
+  const Tensor all = partition_.divides() ? stream.empty({batch.tokens.count(), shape_.width}, d.dtype) : d;
+  if (partition_.divides()) partition_.gather(stream, d, all);
+  ops::embedding_backward(stream, {.dy = all,
                                    .tokens = batch.tokens,
                                    .dtable = sum(embedding_),
                                    .dpositions = positions_ ? sum(*positions_).rows(0, batch.sequence) : Tensor{},
-                                   .document_starts = batch.document_starts});
+                                   .document_starts = batch.document_starts,
+                                   .rows = own_table(partition_, embedding_)});
   embedding_.gradient.done(stream);
   if (positions_) positions_->gradient.done(stream);
 }

@@ -4,6 +4,7 @@
 
 #include "octet/models/model.hpp"
 #include "octet/nn/block.hpp"
+#include "octet/nn/partition.hpp"
 #include "octet/nn/residual.hpp"
 
 namespace octet::models {
@@ -28,6 +29,8 @@ class Transformer final : public Model {
   }
   void backward(Stream& s, const TokenBatch& batch, const scaling::Pass& pass) override { chunk_backward(s, batch, pass, {}); }
   bool has_chunks() const override { return true; }
+  Tensor border(Stream&, const TokenBatch&, Region) const override;
+  Parameter* shared_by_ends() override { return shape_.tied ? &embedding_ : nullptr; }
   void chunk_loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const ChunkBorders&) override;
   void chunk_forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&,
                      const ChunkBorders&) override;
@@ -56,9 +59,12 @@ class Transformer final : public Model {
   void run_blocks(Stream&, const TokenBatch&, const Chunk&, typename Norm::Input& x, const scaling::Pass&);
   nn::BlockContext context(const TokenBatch& batch) const { return {batch.sequence, rope_, batch.document_starts}; }
 
+  Norm::Input own_rows(Stream&, const TokenBatch&, Region) const;
+
+  nn::Partition& partition_;
   ModelShape shape_;
   std::vector<Chunk> chunks_;             // the memory of other blocks is never bound
-  Parameter embedding_;                   // [V, D]
+  Parameter embedding_;                   // [V, D], or the own rows
   std::unique_ptr<Parameter> positions_;  // [max sequence, D]
   std::vector<std::unique_ptr<Block>> blocks_;
   Norm norm_;

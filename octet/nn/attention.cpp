@@ -11,21 +11,61 @@ ops::QkvShape shape_of(const Attention::Config& c, std::int64_t sequence) {
   return {.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .sequence = sequence};
 }
 
+Attention::Config with_own_heads(Attention::Config c, const Partition& p) {
+  c.heads = own_part(p, c.heads).count, c.kv_heads = own_key_heads(p, c.kv_heads).heads.count;
+  return c;
+}
+
+// Rows of queries, then of keys, then of values, of the own heads. Keys and values may be copies.
+Cut cut_of_heads(const Partition& p, const Attention::Config& whole, std::int64_t columns) {
+  if (!p.divides()) return {};
+  const std::int64_t row = whole.head_dim * columns;
+  const Part queries = own_part(p, whole.heads);
+  const HeadPart keys = own_key_heads(p, whole.kv_heads);
+  const auto heads = [&](std::int64_t first, const Part& part) {
+    const std::int64_t n = part.count * row;
+    return CutPiece{n, (first + part.first) * row, n, n};
+  };
+  Cut out{.whole = columns > 1 ? Shape{qkv_width(whole), columns} : Shape{qkv_width(whole)},
+          .pieces = {heads(0, queries), heads(whole.heads, keys.heads), heads(whole.heads + whole.kv_heads, keys.heads)}};
+  out.copies = keys.copies, out.first_copy = keys.first_copy;
+  out.alone = queries.count * row + (keys.copies > 1 ? 0 : 2 * keys.heads.count * row);
+  return out;
+}
+
+Linear::Config qkv_config(const Partition& p, const Attention::Config& whole) {
+  return {.in = whole.width,
+          .out = qkv_width(with_own_heads(whole, p)),
+          .bias = whole.qkv_bias,
+          .cut = cut_of_heads(p, whole, whole.width),
+          .bias_cut = cut_of_heads(p, whole, 1)};
+}
+
+Linear::Config out_config(const Partition& p, const Attention::Config& whole) {
+  const std::int64_t columns = whole.heads * whole.head_dim;
+  return {.in = own_part(p, columns).count,
+          .out = whole.width,
+          .bias = whole.out_bias,
+          .init = {Init::Kind::normal, whole.out_deviation},
+          .cut = own_columns(p, {whole.width, columns})};
+}
+
 }  // namespace
 
-Attention::Attention(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
-    : config_(c),
-      qkv_(path + ".qkv", {.in = c.width, .out = qkv_width(c), .bias = c.qkv_bias}, precision, site),
-      out_(path + ".out", {.in = c.heads * c.head_dim, .out = c.width, .bias = c.out_bias, .init = {Init::Kind::normal, c.out_deviation}},
-           precision, site),
-      saved_o_(path + ".o", c.heads * c.head_dim, precision, c.recomputed),
-      norms_(c.head_norm_eps ? std::make_unique<HeadNorms>(path, c, precision) : nullptr) {
+Attention::Attention(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site, Partition& p)
+    : partition_(p),
+      config_(with_own_heads(c, p)),
+      qkv_(path + ".qkv", qkv_config(p, c), precision, site),
+      out_(path + ".out", out_config(p, c), precision, site),
+      saved_o_(path + ".o", out_.in(), precision, c.recomputed),
+      norms_(c.head_norm_eps ? std::make_unique<HeadNorms>(path, config_, precision, p) : nullptr) {
+  check(!p.divides() || !c.out_bias, "attention {}: a bias of the output would be added by every member", path);
   precision.plan_saved_values(path + ".q,k,v", "errors of queries and keys would grow with the scores");
 }
 
-Attention::HeadNorms::HeadNorms(const std::string& path, const Config& c, scaling::Precision& precision)
-    : q(path + ".q_norm", c.head_dim, *c.head_norm_eps),
-      k(path + ".k_norm", c.head_dim, *c.head_norm_eps),
+Attention::HeadNorms::HeadNorms(const std::string& path, const Config& c, scaling::Precision& precision, Partition& p)
+    : q(path + ".q_norm", c.head_dim, *c.head_norm_eps, p),
+      k(path + ".k_norm", c.head_dim, *c.head_norm_eps, p),
       q_input(path + ".q", c.heads * c.head_dim, precision, c.recomputed),
       k_input(path + ".k", c.kv_heads * c.head_dim, precision, c.recomputed) {}
 
@@ -100,7 +140,7 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
       const Scope product(stream), rebuilding(stream, scaling::recomputing.keep);
       Linear::Saved operand = saved.out_linear;
       if (saved.o.coded()) operand.x = out_.rebuild_input(stream, o, scaling::recomputing);
-      out_.backward(stream, out_.quantize_gradient(stream, dy, pass), operand, d_o);
+      out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), operand, d_o);
     }
     ops::attention_backward(
         stream, {.d_o = d_o, .o = o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts});
@@ -112,7 +152,7 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
     normalize_backward(stream, dqkv, saved);
     qkv_.backward(stream, qkv_.quantize_gradient(stream, dqkv, pass), saved.qkv_linear, dx);
   } else if (config_.rope) {
-    ops::Sink sink = qkv_.gradient_sink(stream, dy.shape[0], pass, dqkv);
+    ops::Sink sink = qkv_.gradient_sink(stream, dqkv.shape[0], pass, dqkv);
     ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = sink, .document_starts = starts});
     qkv_.backward(stream, sink, saved.qkv_linear, dx);
   } else {

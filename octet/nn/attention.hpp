@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "octet/nn/block_context.hpp"
-#include "octet/nn/linear.hpp"
+#include "octet/nn/gathered.hpp"
 #include "octet/nn/norm.hpp"
 #include "octet/nn/saved_activation.hpp"
 #include "octet/ops/attention/attention.hpp"
@@ -40,28 +40,31 @@ class Attention {
     HeadInput q, k;  // empty without norms of heads
   };
 
-  Attention(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
+  /// A member of the partition has its own heads, and their columns of the output's weight. It outlives this.
+  Attention(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
 
   ops::Sink input_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p, bool keep) const {
     return qkv_.input_sink(s, tokens, p, keep);
   }
   ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p) const { return qkv_.rebuilt_sink(s, tokens, p); }
-  /// x: operands of [T, D]; y: [T, D], empty when only backward's operands are wanted.
+  const Linear& first() const { return qkv_; }
+  /// x: operands of [T, D]; y: [T, D], of the own heads alone, empty when only backward's operands are wanted.
   void forward(Stream&, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass&, Saved*);
-  /// dy, dx: [T, D].
+  /// dy: [T / members, D], the own rows; dx: [T, D], of the own heads alone.
   void backward(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
   void visit(Visitor&);
 
  private:
   struct HeadNorms {
-    HeadNorms(const std::string& path, const Config&, scaling::Precision&);
+    HeadNorms(const std::string& path, const Config&, scaling::Precision&, Partition&);
     RmsNorm q, k;
     SavedActivation q_input, k_input;
   };
   void normalize(Stream&, const Tensor& qkv, const scaling::Pass&, Saved*);
   void normalize_backward(Stream&, const Tensor& dqkv, const Saved&);
 
-  Config config_;
+  Partition& partition_;
+  Config config_;  // with the own heads
   Linear qkv_, out_;
   SavedActivation saved_o_;
   std::unique_ptr<HeadNorms> norms_;

@@ -16,29 +16,73 @@ Attention::Config with_recompute(Attention::Config attention, const Recompute& r
 }  // namespace
 
 template <class Norm, class Activation>
-Block<Norm, Activation>::Block(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
-    : path_(path),
+Block<Norm, Activation>::Block(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site,
+                               Partition& p)
+    : partition_(p),
+      path_(path),
       recompute_(c.recompute),
-      norm1_(path + ".norm1", c.attention.width, c.norm_eps),
-      attention_(path + ".attn", with_recompute(c.attention, c.recompute), precision, site),
-      norm2_(path + ".norm2", c.attention.width, c.norm_eps),
-      mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site) {}
+      norm1_(path + ".norm1", c.attention.width, c.norm_eps, p),
+      attention_(path + ".attn", with_recompute(c.attention, c.recompute), precision, site, p),
+      norm2_(path + ".norm2", c.attention.width, c.norm_eps, p),
+      mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site, p) {}
+
+// Operands of a branch: the norm makes them, or, of several members, the rows that they gather.
+template <class Norm, class Activation>
+template <class Branch>
+QTensor Block<Norm, Activation>::normalized(Stream& stream, Norm& norm, Input& x, const Branch& branch, const scaling::Pass& pass,
+                                            bool keep) const {
+  if (!partition_.divides()) {
+    ops::Sink n = branch.input_sink(stream, x.x.shape[0], pass, keep);
+    norm.forward(stream, x, n);
+    return n.codes;
+  }
+  ops::Sink own = plain_sink(stream, x.x.shape, x.x.dtype, pass, false);
+  norm.forward(stream, x, own);
+  return gather_input(stream, branch.first(), partition_, own.plain, pass, keep);
+}
+
+// Backward's operand alone, once more.
+template <class Norm, class Activation>
+template <class Branch>
+Quantized Block<Norm, Activation>::normalized_again(Stream& stream, Norm& norm, Input& x, const Branch& branch) const {
+  if (!partition_.divides()) {
+    ops::Sink n = branch.rebuilt_sink(stream, x.x.shape[0], scaling::recomputing);
+    norm.forward(stream, x, n);
+    return n.codes.cols;
+  }
+  ops::Sink own = plain_sink(stream, x.x.shape, x.x.dtype, scaling::recomputing, false);
+  norm.forward(stream, x, own);
+  return gather_rebuilt_input(stream, branch.first(), partition_, own.plain, scaling::recomputing);
+}
+
+// run(all) fills y [T, D] for the own part of a branch; y becomes the own rows of the sum over members.
+template <class Norm, class Activation>
+template <class Run>
+void Block<Norm, Activation>::reduced(Stream& stream, const Tensor& y, const Run& run) const {
+  if (!partition_.divides() || !y) return run(y);
+  const Scope scope(stream);
+  const Tensor all = stream.empty({y.shape[0] * partition_.members(), y.shape[1]}, y.dtype);
+  run(all);
+  partition_.reduce(stream, all, y);
+}
 
 template <class Norm, class Activation>
 void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context, Input& x, const Tensor& y, const scaling::Pass& pass,
                                      Saved* saved, bool keep_operand) {
   const Scope scope(stream);
-  ops::Sink n = attention_.input_sink(stream, x.x.shape[0], pass, keep_operand);
-  norm1_.forward(stream, x, n);
-  attention_.forward(stream, n.codes, context, y, pass, saved ? &saved->attention : nullptr);
+  reduced(stream, y, [&](const Tensor& all) {
+    const QTensor n = normalized(stream, norm1_, x, attention_, pass, keep_operand);
+    attention_.forward(stream, n, context, all, pass, saved ? &saved->attention : nullptr);
+  });
 }
 
 template <class Norm, class Activation>
 void Block<Norm, Activation>::feed(Stream& stream, Input& z, const Tensor& y, const scaling::Pass& pass, Saved* saved, bool keep_operand) {
   const Scope scope(stream);
-  ops::Sink n = mlp_.input_sink(stream, z.x.shape[0], pass, keep_operand);
-  norm2_.forward(stream, z, n);
-  mlp_.forward(stream, n.codes, y, pass, saved ? &saved->mlp : nullptr);
+  reduced(stream, y, [&](const Tensor& all) {
+    const QTensor n = normalized(stream, norm2_, z, mlp_, pass, keep_operand);
+    mlp_.forward(stream, n, all, pass, saved ? &saved->mlp : nullptr);
+  });
 }
 
 template <class Norm, class Activation>
@@ -68,9 +112,7 @@ void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockConte
   } else if (recompute_.attention) {
     attend(stream, context, s.x, {}, scaling::recomputing, &s, true);
   } else if (recompute_.norm) {
-    ops::Sink n = attention_.rebuilt_sink(stream, s.x.x.shape[0], scaling::recomputing);
-    norm1_.forward(stream, s.x, n);
-    s.attention.qkv_linear.x = n.codes.cols;
+    s.attention.qkv_linear.x = normalized_again(stream, norm1_, s.x, attention_);
   }
 }
 
@@ -79,9 +121,7 @@ void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s) {
   if (recompute_.mlp) {
     feed(stream, s.z, {}, scaling::recomputing, &s, true);
   } else if (recompute_.norm) {
-    ops::Sink n = mlp_.rebuilt_sink(stream, s.z.x.shape[0], scaling::recomputing);
-    norm2_.forward(stream, s.z, n);
-    s.mlp.in_linear.x = n.codes.cols;
+    s.mlp.in_linear.x = normalized_again(stream, norm2_, s.z, mlp_);
   }
 }
 
@@ -95,12 +135,12 @@ void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& conte
   {
     const Scope part(stream), rebuilt(stream, scaling::recomputing.keep);
     rebuild_mlp(stream, s);
-    mlp_.backward(stream, d, s.mlp, dn, pass);
+    reduced(stream, dn, [&](const Tensor& all) { mlp_.backward(stream, d, s.mlp, all, pass); });
     norm2_.backward(stream, dn, s.z, d, true);
   }
   const Scope part(stream);
   if (!recompute_.block) rebuild_attention(stream, context, s);
-  attention_.backward(stream, d, context, s.attention, dn, pass);
+  reduced(stream, dn, [&](const Tensor& all) { attention_.backward(stream, d, context, s.attention, all, pass); });
   norm1_.backward(stream, dn, s.x, d, true);
 }
 

@@ -27,8 +27,10 @@ class Block {
     typename Mlp<Activation>::Saved mlp;
   };
 
-  Block(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
-  /// x, y: [T, D]; leaves the statistics of both for the norms that come. With saved, x must live until backward; without, y may be x.
+  /// A member of the partition has its own part of each branch. It outlives this.
+  Block(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
+  /// x, y: [T, D], of several members the own rows; leaves the statistics of both for the norms that come. With saved, x must live until
+  /// backward; without, y may be x.
   void forward(Stream&, const BlockContext&, Input& x, Input& y, const scaling::Pass&, Saved* saved);
   /// d: [T, D], the gradient of y on entry, of x on return.
   void backward(Stream&, const BlockContext&, const Tensor& d, const Saved&, const scaling::Pass&);
@@ -38,9 +40,16 @@ class Block {
   // The two branches store tensors for backward in `saved`, operands of the norm only with `keep_operand`; an empty y leaves its GEMM out.
   void attend(Stream&, const BlockContext&, Input& x, const Tensor& y, const scaling::Pass&, Saved*, bool keep_operand);
   void feed(Stream&, Input& z, const Tensor& y, const scaling::Pass&, Saved*, bool keep_operand);
+  template <class Branch>
+  QTensor normalized(Stream&, Norm&, Input& x, const Branch&, const scaling::Pass&, bool keep) const;
+  template <class Branch>
+  Quantized normalized_again(Stream&, Norm&, Input& x, const Branch&) const;
+  template <class Run>
+  void reduced(Stream&, const Tensor& y, const Run&) const;
   void rebuild_attention(Stream&, const BlockContext&, Saved&);
   void rebuild_mlp(Stream&, Saved&);
 
+  Partition& partition_;
   std::string path_;
   Recompute recompute_;
   Norm norm1_;

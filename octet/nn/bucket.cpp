@@ -14,7 +14,7 @@ struct Group {
   enum class Kind : std::uint8_t { vectors, block, alone } kind;
   const void* alone = nullptr;
   int block = -1;
-  bool coded = false;
+  bool coded = false, copied = false;
   Storage values, gradients, copies;
   friend bool operator==(const Group&, const Group&) = default;
 };
@@ -23,10 +23,11 @@ Group group_of(const Parameter& p, const Place& place, const ParameterStorage& s
   Group g{.kind = Group::Kind::block,
           .block = place.block,
           .coded = place.layer != nullptr,
+          .copied = false,
           .values = p.value_storage(storage.values),
           .gradients = p.gradient_storage(storage.gradients),
           .copies = p.value_storage(storage.copies)};
-  if (p.role == ParameterRole::vector) g.kind = Group::Kind::vectors, g.block = -1;
+  if (p.role == ParameterRole::vector) g.kind = Group::Kind::vectors, g.block = -1, g.copied = p.cut && p.cut.alone == 0;
   else if (place.block < 0) g.kind = Group::Kind::alone, g.alone = &p;
   return g;
 }

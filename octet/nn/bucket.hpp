@@ -66,7 +66,8 @@ struct Place {
 };
 
 /// The buckets of a model's parameters in the order of backward, which is that of the list reversed: one for the matrices of each block
-/// (places[i]: of list[i]), or two if only some can be read as codes, one for each matrix outside, and one for all vectors. `parts`: into
+/// (places[i]: of list[i]), or two if only some can be read as codes, one for each matrix outside, one for all vectors that are
+/// parts or have no other copy, and one for those of which others have copies. `parts`: into
 /// so many equal pieces of whole storage blocks a bucket can be cut.
 std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<const Place> places, const ParameterStorage&, int parts);
 

@@ -17,15 +17,40 @@ scaling::Site head_site(scaling::Site site) {
 std::int64_t head_chunk(const Stream& stream, bool quantized) { return quantized || stream.apart_from_host() ? 4096 : 512; }
 
 LanguageHead::LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary,
-                           scaling::Precision& precision, scaling::Site site)
-    : vocabulary_(vocabulary), linear_(path, {.in = width, .out = padded_vocabulary}, precision, head_site(std::move(site))) {}
+                           scaling::Precision& precision, scaling::Site site, Partition& p)
+    : partition_(p),
+      vocabulary_(vocabulary),
+      linear_(path, {.in = width, .out = own_part(p, padded_vocabulary).count, .cut = own_rows(p, {padded_vocabulary, width})}, precision,
+              head_site(std::move(site))) {}
 
 LanguageHead::LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, scaling::Precision& precision,
-                           scaling::Site site)
-    : vocabulary_(vocabulary), linear_(path, tied_weight, precision, head_site(std::move(site))) {}
+                           scaling::Site site, Partition& p)
+    : partition_(p), vocabulary_(vocabulary), linear_(path, tied_weight, precision, head_site(std::move(site))) {}
+
+// Of all columns of the logits [T, V / members]: f32 [members T, 3].
+Tensor LanguageHead::statistics_of_all(Stream& stream, const Tensor& logits, const Tensor& targets) const {
+  const std::int64_t n = logits.shape[0];
+  const Tensor all = stream.empty({partition_.members() * n, 3}, DType::f32);
+  const Tensor own = all.rows(partition_.member() * n, n);
+  ops::logit_statistics(stream,
+                        {.logits = logits, .targets = targets, .vocabulary = own_tokens(), .first = first_token(), .statistics = own});
+  partition_.gather(stream, own, all);
+  return all;
+}
 
 void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass& pass,
                         const LossFactor& factor, const Tensor& dx) {
+  if (!partition_.divides()) return loss_of_rows(stream, x, targets, sums, pass, factor, dx);
+  const Scope scope(stream);
+  const Shape all{x.shape[0] * partition_.members(), x.shape[1]};
+  const Tensor gathered = stream.empty(all, x.dtype), partial = dx ? stream.empty(all, dx.dtype) : Tensor{};
+  partition_.gather(stream, x, gathered);
+  loss_of_rows(stream, gathered, targets, sums, pass, factor, partial);
+  if (dx) partition_.reduce(stream, partial, dx);
+}
+
+void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass& pass,
+                                const LossFactor& factor, const Tensor& dx) {
   const bool train = bool(dx);
   // A chunk's operands for backward are used at once, so they are in scratch.
   const scaling::Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
@@ -33,25 +58,29 @@ void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, 
   for (std::int64_t begin = 0; begin < x.shape[0]; begin += chunk) {
     const Scope scope(stream);
     const std::int64_t n = std::min(chunk, x.shape[0] - begin);
-    const Tensor logits = stream.empty({n, padded_vocabulary()}, x.dtype), losses = stream.empty({n}, DType::f32);
+    const Tensor logits = stream.empty({n, linear_.out()}, x.dtype), losses = stream.empty({n}, DType::f32);
     Linear::Saved saved;
     linear_.forward(stream, linear_.quantize_input(stream, x.rows(begin, n), chunk_pass, train), logits, chunk_pass,
                     train ? &saved : nullptr);
+    const bool divides = partition_.divides();
     ops::cross_entropy(stream, {.logits = logits,
                                 .targets = targets.rows(begin, n),
-                                .vocabulary = vocabulary_,
+                                .vocabulary = own_tokens(),
                                 .losses = losses,
                                 .loss_sum = sums.sum,
                                 .counted = sums.counted,
                                 .gradient_scale = factor.constant,
                                 .loss_scale = factor.loss_scale,
-                                .gradient = train});
+                                .gradient = train,
+                                .first = first_token(),
+                                .parts = divides ? statistics_of_all(stream, logits, targets.rows(begin, n)) : Tensor{}});
     if (train) linear_.backward_part(stream, linear_.quantize_gradient(stream, logits, chunk_pass), saved, dx.rows(begin, n));
   }
   if (train) linear_.backward_done(stream);
 }
 
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {
+  check(!partition_.divides(), "head: logits of several members are not made");
   const Scope scope(stream);
   linear_.forward(stream, linear_.quantize_input(stream, x, pass, false), logits, pass, nullptr);
 }

@@ -1,6 +1,8 @@
 #pragma once
 
-#include "octet/nn/linear.hpp"
+#include <algorithm>
+
+#include "octet/nn/gathered.hpp"
 
 namespace octet::nn {
 
@@ -25,22 +27,32 @@ std::int64_t head_chunk(const Stream&, bool quantized);
 class LanguageHead {
  public:
   /// vocabulary: tokens that exist; the weight has as many rows or more (padding).
+  /// A member of the partition has its own rows of the weight, of which the tied one is the part. It outlives this.
   LanguageHead(const std::string& path, std::int64_t width, std::int64_t padded_vocabulary, std::int64_t vocabulary, scaling::Precision&,
-               scaling::Site);
-  LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, scaling::Precision&, scaling::Site);
+               scaling::Site, Partition& = whole_partition());
+  LanguageHead(const std::string& path, Parameter& tied_weight, std::int64_t vocabulary, scaling::Precision&, scaling::Site,
+               Partition& = whole_partition());
 
   /// Adds the loss of x [T, D] against targets i32 [T] (-1 does not count) to `sums`. With dx [T, D], also fills the gradient of
-  /// factor * loss, and adds to the weight's.
+  /// factor * loss, and adds to the weight's. Of several members, x and dx are their own rows, and all add the loss of all rows.
   void loss(Stream&, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass&, const LossFactor& factor,
             const Tensor& dx);
-  /// logits [T, V] of x [T, D].
+  /// logits [T, V] of x [T, D]. For one member alone.
   void logits(Stream&, const Tensor& x, const Tensor& logits, const scaling::Pass&);
   void visit(Visitor& visitor) { linear_.visit(visitor); }
 
   std::int64_t vocabulary() const { return vocabulary_; }
-  std::int64_t padded_vocabulary() const { return linear_.out(); }
+  std::int64_t padded_vocabulary() const { return linear_.out() * partition_.members(); }
 
  private:
+  void loss_of_rows(Stream&, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass&, const LossFactor& factor,
+                    const Tensor& dx);
+  Tensor statistics_of_all(Stream&, const Tensor& logits, const Tensor& targets) const;
+  std::int64_t first_token() const { return linear_.out() * partition_.member(); }
+  // Tokens that the own columns are of: the last ones may be padding.
+  std::int64_t own_tokens() const { return std::min(vocabulary_ - first_token(), linear_.out()); }
+
+  Partition& partition_;
   std::int64_t vocabulary_;
   Linear linear_;
 };

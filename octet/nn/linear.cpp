@@ -25,7 +25,7 @@ QTensor views(const Tensor& x, bool cols) {
 
 }  // namespace
 
-Linear::Linear(const std::string& path, Parameter* weight, bool owns, bool bias, scaling::Precision& precision, scaling::Site site)
+Linear::Linear(const std::string& path, Parameter* weight, bool owns, scaling::Precision& precision, scaling::Site site)
     : path_(path),
       owned_(owns ? weight : nullptr),
       weight_(weight),
@@ -33,16 +33,17 @@ Linear::Linear(const std::string& path, Parameter* weight, bool owns, bool bias,
       activations_(precision.activations()),
       plan_(precision.plan(completed(std::move(site), path, *weight))) {
   weight->gradient.add_use(gradient_use_);
-  if (!bias) return;
-  bias_ = std::make_unique<Parameter>(path + ".bias", Shape{weight->shape[0]}, Init{Init::Kind::zeros}, ParameterRole::vector);
-  bias_->gradient.add_use(GradientUse::sum);
 }
 
 Linear::Linear(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
-    : Linear(path, new Parameter(path + ".weight", {c.out, c.in}, c.init), true, c.bias, precision, site) {}
+    : Linear(path, new Parameter(path + ".weight", {c.out, c.in}, c.init, ParameterRole::matrix, c.cut), true, precision, site) {
+  if (!c.bias) return;
+  bias_ = std::make_unique<Parameter>(path + ".bias", Shape{c.out}, Init{Init::Kind::zeros}, ParameterRole::vector, c.bias_cut);
+  bias_->gradient.add_use(GradientUse::sum);
+}
 
 Linear::Linear(const std::string& path, Parameter& weight, scaling::Precision& precision, const scaling::Site& site)
-    : Linear(path, &weight, false, false, precision, site) {}
+    : Linear(path, &weight, false, precision, site) {}
 
 ops::Sink Linear::sink_of_input(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, bool rows, bool cols) const {
   return ops::make_sink(stream, plan_.x->spec(pass),

@@ -25,6 +25,7 @@ class Linear {
     std::int64_t in, out;
     bool bias = false;
     Init init = {};
+    Cut cut = {}, bias_cut = {};  // of weight and bias, where they are parts of larger ones
   };
 
   /// Saved by forward for backward; in the pass's region.
@@ -63,6 +64,9 @@ class Linear {
   /// Whether refresh() would read the weight's values.
   bool refresh_reads_weight(const scaling::Pass&) const;
 
+  /// How a pass quantizes x and dy.
+  ops::QuantizeSpec input_spec(const scaling::Pass& pass) const { return plan_.x->spec(pass); }
+  ops::QuantizeSpec gradient_spec(const scaling::Pass& pass) const { return plan_.dy->spec(pass); }
   /// How a pass quantizes the weight.
   ops::QuantizeSpec weight_spec(const scaling::Pass& pass) const { return plan_.w->spec(pass); }
   enum class Side : std::uint8_t { rows, cols };  // of the weight: forward's and backward's operand
@@ -73,6 +77,7 @@ class Linear {
 
   /// Whether its GEMMs read 8-bit codes.
   bool quantizes(const scaling::Pass& pass) const { return plan_.x->spec(pass).quantizes(); }
+  bool has_bias() const { return bias_ != nullptr; }
   const std::string& path() const { return path_; }
   DType activations() const { return activations_; }
   std::int64_t in() const { return weight_->shape[1]; }
@@ -80,7 +85,7 @@ class Linear {
   Parameter& weight() { return *weight_; }
 
  private:
-  Linear(const std::string& path, Parameter* weight, bool owns, bool bias, scaling::Precision&, scaling::Site site);
+  Linear(const std::string& path, Parameter* weight, bool owns, scaling::Precision&, scaling::Site site);
   ops::Sink sink_of_input(Stream&, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
   void add_product(Stream&, const Quantized& dy, const Quantized& x);
   void refresh_kept(Stream&, const ops::QuantizeSpec&);

@@ -10,13 +10,42 @@ void SwiGlu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops
 void Gelu::forward(Stream& stream, const ops::Saved& h, ops::Sink& y, ops::Sink* codes) { ops::gelu_forward(stream, h, y, codes); }
 void Gelu::backward(Stream& stream, const Tensor& dy, const ops::Saved& h, ops::Sink& dh) { ops::gelu_backward(stream, dy, h, dh); }
 
+namespace {
+
+// The own rows of each of the inputs, such as gate and up.
+Cut cut_of_inputs(const Partition& p, int inputs, std::int64_t hidden, std::int64_t columns) {
+  if (!p.divides()) return {};
+  const Part own = own_part(p, hidden);
+  const std::int64_t n = own.count * columns;
+  Cut out{.whole = columns > 1 ? Shape{inputs * hidden, columns} : Shape{inputs * hidden}};
+  for (int i = 0; i < inputs; ++i) out.pieces.push_back({n, (i * hidden + own.first) * columns, n, n});
+  out.alone = inputs * n;
+  return out;
+}
+
+}  // namespace
+
 template <class Activation>
-Mlp<Activation>::Mlp(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
-    : in_(path + Activation::first, {.in = c.width, .out = Activation::inputs * c.hidden, .bias = c.bias}, precision, site),
-      out_(path + ".down", {.in = c.hidden, .out = c.width, .bias = c.bias, .init = {Init::Kind::normal, c.out_deviation}}, precision,
-           site),
-      h_(path + ".h", c.hidden, precision, c.recomputed),
-      recompute_activation_(c.recompute_activation || h_.coded()) {}
+Mlp<Activation>::Mlp(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site, Partition& p)
+    : partition_(p),
+      in_(path + Activation::first,
+          {.in = c.width,
+           .out = Activation::inputs * own_part(p, c.hidden).count,
+           .bias = c.bias,
+           .cut = cut_of_inputs(p, Activation::inputs, c.hidden, c.width),
+           .bias_cut = cut_of_inputs(p, Activation::inputs, c.hidden, 1)},
+          precision, site),
+      out_(path + ".down",
+           {.in = own_part(p, c.hidden).count,
+            .out = c.width,
+            .bias = c.bias,
+            .init = {Init::Kind::normal, c.out_deviation},
+            .cut = own_columns(p, {c.width, c.hidden})},
+           precision, site),
+      h_(path + ".h", out_.in(), precision, c.recomputed),
+      recompute_activation_(c.recompute_activation || h_.coded()) {
+  check(!p.divides() || !c.bias, "mlp {}: a bias of the output would be added by every member", path);
+}
 
 template <class Activation>
 void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
@@ -45,18 +74,19 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y,
 template <class Activation>
 void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dx, const scaling::Pass& pass) {
   const Scope scope(stream);
-  const Tensor dhidden = stream.empty({dy.shape[0], out_.in()}, dy.dtype);
+  const std::int64_t tokens = dy.shape[0] * partition_.members();
+  const Tensor dhidden = stream.empty({tokens, out_.in()}, dy.dtype);
   {
     const Scope inner(stream), rebuilding(stream, scaling::recomputing.keep);
     Linear::Saved hidden = saved.out_linear;
     if (recompute_activation_) {
-      ops::Sink again = out_.rebuilt_sink(stream, dy.shape[0], scaling::recomputing);
+      ops::Sink again = out_.rebuilt_sink(stream, tokens, scaling::recomputing);
       Activation::forward(stream, saved.h, again);
       hidden.x = again.codes.cols;
     }
-    out_.backward(stream, out_.quantize_gradient(stream, dy, pass), hidden, dhidden);
+    out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), hidden, dhidden);
   }
-  ops::Sink dh = in_.gradient_sink(stream, dy.shape[0], pass);
+  ops::Sink dh = in_.gradient_sink(stream, tokens, pass);
   Activation::backward(stream, dhidden, saved.h, dh);
   in_.backward(stream, dh, saved.in_linear, dx);
 }

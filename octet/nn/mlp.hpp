@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/nn/linear.hpp"
+#include "octet/nn/gathered.hpp"
 #include "octet/nn/saved_activation.hpp"
 
 namespace octet::nn {
@@ -35,17 +35,21 @@ class Mlp {
     ops::Saved h;
   };
 
-  Mlp(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&);
+  /// A member of the partition has its own columns of h. It outlives this.
+  Mlp(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
   ops::Sink input_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p, bool keep) const {
     return in_.input_sink(s, tokens, p, keep);
   }
   ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p) const { return in_.rebuilt_sink(s, tokens, p); }
-  /// y: [T, D]; empty when only backward's operands are wanted.
+  const Linear& first() const { return in_; }
+  /// y: [T, D], of the own columns alone; empty when only backward's operands are wanted.
   void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved*);
+  /// dy: [T / members, D], the own rows; dx: [T, D], of the own columns alone.
   void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, const scaling::Pass&);
   void visit(Visitor& visitor) { in_.visit(visitor), out_.visit(visitor); }
 
  private:
+  Partition& partition_;
   Linear in_, out_;
   SavedActivation h_;
   bool recompute_activation_;

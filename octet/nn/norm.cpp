@@ -14,8 +14,8 @@ Tensor statistic(Stream& stream, const Tensor& x, Region region) {
 
 }  // namespace
 
-RmsNorm::RmsNorm(const std::string& path, std::int64_t width, double eps)
-    : weight(path + ".weight", {width}, ones, ParameterRole::vector), eps_(float(eps)) {
+RmsNorm::RmsNorm(const std::string& path, std::int64_t width, double eps, Partition& p)
+    : weight(path + ".weight", {width}, ones, ParameterRole::vector, own_copy(p, {width})), eps_(float(eps)) {
   weight.gradient.add_use(GradientUse::sum);
 }
 
@@ -43,9 +43,9 @@ void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const T
   stream.observe(weight.path, "dx", dx);
 }
 
-LayerNorm::LayerNorm(const std::string& path, std::int64_t width, double eps)
-    : weight(path + ".weight", {width}, ones, ParameterRole::vector),
-      bias(path + ".bias", {width}, zero, ParameterRole::vector),
+LayerNorm::LayerNorm(const std::string& path, std::int64_t width, double eps, Partition& p)
+    : weight(path + ".weight", {width}, ones, ParameterRole::vector, own_copy(p, {width})),
+      bias(path + ".bias", {width}, zero, ParameterRole::vector, own_copy(p, {width})),
       eps_(float(eps)) {
   for (Parameter* p : {&weight, &bias}) p->gradient.add_use(GradientUse::sum);
 }

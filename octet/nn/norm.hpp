@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/nn/partition.hpp"
 #include "octet/nn/visitor.hpp"
 #include "octet/ops/quantize/sink.hpp"
 #include "octet/scaling/pass.hpp"
@@ -14,7 +15,7 @@ class RmsNorm {
     Tensor x, inv_rms;
     bool known = false;
   };
-  RmsNorm(const std::string& path, std::int64_t width, double eps);
+  RmsNorm(const std::string& path, std::int64_t width, double eps, Partition& = whole_partition());
   /// With room for statistics in `region`.
   static Input input(Stream&, const Tensor& x, Region);
   /// sum.x = a + b and its statistics; sum.x may be a or b. Any norm of one width and eps may follow.
@@ -38,7 +39,7 @@ class LayerNorm {
     Tensor x, mean, inv_std;
     bool known = false;
   };
-  LayerNorm(const std::string& path, std::int64_t width, double eps);
+  LayerNorm(const std::string& path, std::int64_t width, double eps, Partition& = whole_partition());
   static Input input(Stream&, const Tensor& x, Region);
   void add(Stream&, const Tensor& a, const Tensor& b, Input& sum) const;
   void forward(Stream&, Input& x, ops::Sink& y) const;

@@ -232,12 +232,13 @@ void Parameters::clear_gradients(Stream& stream) {
   }
 }
 
-void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates) {
+void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates) { begin_micro_batch(stream, updates, micro_batch_++); }
+
+void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates, std::int64_t number) {
   if (draws_) {
-    upload(stream, &micro_batch_, draws_.rows(ops::accumulate_part, 1));
+    upload(stream, &number, draws_.rows(ops::accumulate_part, 1));
     if (updates) copy(stream, updates, draws_.rows(ops::accumulate_update, 1));
   }
-  ++micro_batch_;
   for (Parameter* p : list_) p->gradient.begin_micro_batch();
 }
 
@@ -258,6 +259,24 @@ void set_values(Stream& stream, const ParameterSlice& slice, const float* whole,
   set_values(stream, StoredSlice{slice.value, slice.parameter->shape, slice.first}, whole, tiny);
 }
 
+namespace {
+
+// The values here of a part, whose runs are short: all are made on the host, in portions of the whole.
+std::vector<float> normal_part(const Parameter& p, std::uint64_t key) {
+  Stream host(Device::cpu);
+  std::vector<float> out(std::size_t(p.shape.count()));
+  each_run(p.cut.pieces, [&](std::int64_t begin, std::int64_t place, std::int64_t n) {
+    const Scope scope(host);
+    const std::int64_t from = place / 4 * 4, count = round_up(place + n, 4) - from;
+    const Tensor values = host.empty({count}, DType::f32);
+    ops::fill_normal(host, key, p.init.standard_deviation, values, from);
+    std::copy_n(values.f32() + (place - from), n, out.data() + begin);
+  });
+  return out;
+}
+
+}  // namespace
+
 void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed) {
   const Parameter& p = *slice.parameter;
   ++slice.parameter->version;
@@ -268,6 +287,7 @@ void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed)
     case Init::Kind::normal: break;
   }
   const std::uint64_t key = seed ^ hash_of(p.path.c_str());
+  if (p.cut) return set_values(stream, slice, normal_part(p, key).data());
   ops::fill_normal(stream, key, p.init.standard_deviation, StoredSlice{slice.value, p.shape, slice.first});
 }
 
@@ -281,18 +301,23 @@ namespace {
 
 // Neighbours of a number differ by 1 in their bits. `largest`: the bits of the largest finite one.
 template <class Bits>
-void nudge_codes(Stream& stream, const Tensor& codes, std::int64_t first, std::uint64_t key, std::uint64_t twin, Bits largest) {
+void nudge_codes(Stream& stream, const Tensor& codes, const std::vector<CutPiece>& places, std::uint64_t key, std::uint64_t twin,
+                 Bits largest) {
   constexpr Bits sign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));
   std::vector<Bits> bits(std::size_t(codes.count()));
   download(stream, codes, bits.data());
-  RandomWords random{};
-  for (std::size_t e = 0; e < bits.size(); ++e) {
-    if (e % 128 == 0) random = philox(key, (std::uint64_t(first) + e) / 128, twin);
-    const Bits size = bits[e] & Bits(~sign);
-    if (size == 0) continue;
-    const bool up = (random.w[e % 128 / 32] >> (e % 32) & 1) != 0 && size != largest;
-    bits[e] = Bits(up ? bits[e] + 1 : bits[e] - 1);
-  }
+  each_run(places, [&](std::int64_t begin, std::int64_t place, std::int64_t n) {
+    RandomWords random = philox(key, std::uint64_t(place) / 128, twin);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t e = place + i;
+      if (e % 128 == 0) random = philox(key, std::uint64_t(e) / 128, twin);
+      Bits& x = bits[std::size_t(begin + i)];
+      const Bits size = x & Bits(~sign);
+      if (size == 0) continue;
+      const bool up = (random.w[e % 128 / 32] >> (e % 32) & 1) != 0 && size != largest;
+      x = Bits(up ? x + 1 : x - 1);
+    }
+  });
   upload(stream, bits.data(), codes);
 }
 
@@ -302,14 +327,16 @@ void nudge(Stream& stream, const ParameterSlice& slice, std::uint64_t seed, int 
   check(twin >= 1, "nudge: twins are numbered from 1, got {}", twin);
   const std::uint64_t key = seed ^ hash_of(slice.parameter->path.c_str());
   const Tensor& codes = slice.value.codes;
-  const std::int64_t first = slice.first;
+  const std::int64_t n = codes.count(), count = slice.parameter->shape.count();
+  const Cut& cut = slice.parameter->cut;
+  const std::vector<CutPiece> at = pieces_of(cut ? cut.pieces : std::vector<CutPiece>{{count, 0, count, count}}, slice.first, n);
   switch (codes.dtype) {
     case DType::f32:
-      nudge_codes<std::uint32_t>(stream, codes, first, key, std::uint64_t(twin), std::bit_cast<std::uint32_t>(0x1.fffffep127f));
+      nudge_codes<std::uint32_t>(stream, codes, at, key, std::uint64_t(twin), std::bit_cast<std::uint32_t>(0x1.fffffep127f));
       break;
-    case DType::bf16: nudge_codes<std::uint16_t>(stream, codes, first, key, std::uint64_t(twin), to_bf16(bf16_max).bits); break;
-    case DType::f16: nudge_codes<std::uint16_t>(stream, codes, first, key, std::uint64_t(twin), to_fp16(Fp16::max).bits); break;
-    case DType::e4m3: nudge_codes<std::uint8_t>(stream, codes, first, key, std::uint64_t(twin), E4M3::max_code); break;
+    case DType::bf16: nudge_codes<std::uint16_t>(stream, codes, at, key, std::uint64_t(twin), to_bf16(bf16_max).bits); break;
+    case DType::f16: nudge_codes<std::uint16_t>(stream, codes, at, key, std::uint64_t(twin), to_fp16(Fp16::max).bits); break;
+    case DType::e4m3: nudge_codes<std::uint8_t>(stream, codes, at, key, std::uint64_t(twin), E4M3::max_code); break;
     default: unsupported_dtype("nudge", codes.dtype, {DType::f32, DType::bf16, DType::f16, DType::e4m3});
   }
   if (slice.value.scales) set_tensor_maximum(stream, slice.value);
@@ -323,7 +350,7 @@ void Parameters::nudge(Stream& stream, std::uint64_t seed, int twin) {
 void Parameters::visit_state(StateVisitor& visitor) {
   for (const ParameterSlice& slice : slices_) {
     Parameter& p = *slice.parameter;
-    visitor.state(p.path, {slice.value, p.shape, slice.first}, Tiny::flush);
+    visitor.state(p.path, {slice.value, p.shape, slice.first, &p.cut}, Tiny::flush);
     if (visitor.restoring()) ++p.version;
   }
 }

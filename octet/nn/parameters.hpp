@@ -49,6 +49,8 @@ class Parameters {
   /// Before each micro-batch: numbers the draws of gradients in 8 bits by update and micro-batch. `updates`: i64 [1], updates before this
   /// step, in the device's memory; empty: 0.
   void begin_micro_batch(Stream&, const Tensor& updates = {});
+  /// The same of one with a given number in its step: before each of its forwards and backwards, if several are in flight.
+  void begin_micro_batch(Stream&, const Tensor& updates, std::int64_t number);
   /// Every value, in the type it is stored in.
   void visit_state(StateVisitor&);
 

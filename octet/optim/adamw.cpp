@@ -75,6 +75,7 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<ParameterSli
   for (const ParameterSlice& s : slices_) {
     check(bool(s.gradient), "adamw: {} has no gradient storage", s.parameter->path);
     gradients_.push_back(s.gradient);
+    counted_.push_back(s.counted() < s.gradient.count() ? s.gradient.first(s.counted()) : s.gradient);
   }
   allocate_moments(stream);
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
@@ -126,7 +127,7 @@ void AdamW::measure(Stream& stream) {
   for (const ParameterSlice& s : slices_)
     check(s.parameter->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update",
           s.parameter->path);
-  ops::sum_of_squares(stream, {.x = gradients_, .sums = squares_, .total = total_, .maxima = maxima_});
+  ops::sum_of_squares(stream, {.x = counted_, .sums = squares_, .total = total_, .maxima = maxima_});
 }
 
 void AdamW::apply(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,
@@ -161,8 +162,8 @@ void AdamW::visit_state(StateVisitor& visitor) {
   visitor.state("step", state_);
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     const ParameterSlice& s = slices_[i];
-    visitor.state(s.parameter->path + ".m", {moments_[i].m, s.parameter->shape, s.first}, Tiny::flush);
-    visitor.state(s.parameter->path + ".v", {moments_[i].v, s.parameter->shape, s.first}, Tiny::keep);
+    visitor.state(s.parameter->path + ".m", {moments_[i].m, s.parameter->shape, s.first, &s.parameter->cut}, Tiny::flush);
+    visitor.state(s.parameter->path + ".v", {moments_[i].v, s.parameter->shape, s.first, &s.parameter->cut}, Tiny::keep);
   }
 }
 

@@ -36,8 +36,8 @@ class AdamW {
   /// Allocates the moments of these slices. Their parameters must have storage and outlive this.
   AdamW(Stream&, const AdamWConfig&, std::vector<ParameterSlice>);
 
-  /// Of all gradients of the slices: the sum of squares, f64 [1], and the maximum of each, f32 [slices]. Where slices are
-  /// parts, they must become the sum and the maxima of all parts before apply().
+  /// Of all gradients of the slices that are counted here: the sum of squares, f64 [1], and the maximum of each, f32 [slices]. Where slices
+  /// are parts, they must become the sum and the maxima of all parts before apply().
   void measure(Stream&);
   const Tensor& sum_of_squares() const { return total_; }
   const Tensor& maxima() const { return maxima_; }
@@ -75,6 +75,7 @@ class AdamW {
   std::vector<ParameterSlice> slices_;
   std::vector<ops::Moments> moments_;
   std::vector<Stored> gradients_;
+  std::vector<Stored> counted_;  // of these, the values that are counted here
   Tensor state_, squares_, maxima_, total_, scalars_;
 };
 

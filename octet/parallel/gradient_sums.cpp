@@ -49,8 +49,8 @@ void clear_padding(Stream& stream, const nn::Bucket& b) {
 }  // namespace
 
 GradientSums::GradientSums(Stream& stream, Stream* side, comm::Communicator& ranks, const nn::Parameters& parameters,
-                           const CommConfig& config)
-    : ranks_(ranks), parameters_(parameters), side_(side), eight_bit_sum_(stream, ranks, side != nullptr) {
+                           const CommConfig& config, CopiedGradients* copied)
+    : ranks_(ranks), parameters_(parameters), side_(side), copied_(copied), eight_bit_sum_(stream, ranks, side != nullptr) {
   for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
@@ -71,7 +71,7 @@ GradientSums::~GradientSums() {
 void GradientSums::begin_micro_batch(const MicroBatch& micro_batch) {
   micro_batch_ = micro_batch;
   for (auto& [memory, exchange] : exchanges_) exchange.begun = false;
-  for (Part& part : parts_) part.pending = part.bucket->parameters.size();
+  for (Part& part : parts_) part.pending = part.bucket->parameters.size() * std::size_t(micro_batch.times);
 }
 
 void GradientSums::require_done() const {
@@ -89,7 +89,7 @@ void GradientSums::begin(Stream& stream, const Gradient& gradient) {
 
 void GradientSums::complete(Stream& stream, const Gradient& gradient) {
   Part& part = parts_[part_of_.at(&gradient)];
-  check(part.pending > 0, "a gradient of {}'s bucket was completed twice in a micro-batch", part.bucket->parameters.front()->path);
+  check(part.pending > 0, "a gradient of {}'s bucket was completed too often in a micro-batch", part.bucket->parameters.front()->path);
   if (--part.pending > 0 || !micro_batch_.exchanges) return;
   if (!part.bucket->gradient_part && !micro_batch_.last) return;
   Stream& queue = side_ ? *side_ : stream;
@@ -101,6 +101,7 @@ void GradientSums::complete(Stream& stream, const Gradient& gradient) {
 }
 
 void GradientSums::exchange(Stream& stream, Part& part) {
+  if (copied_ != nullptr) copied_->sum(stream, *part.bucket);
   if (part.bucket->gradient_part) sum_of_micro_batch(stream, part);
   else sum(stream, part);
 }

@@ -7,6 +7,7 @@
 #include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/parallel/shared_scale_sum.hpp"
+#include "octet/parallel/tensor_group.hpp"
 
 namespace octet::parallel {
 
@@ -27,13 +28,15 @@ namespace octet::parallel {
 class GradientSums final : public GradientListener {
  public:
   /// Listens to the gradients of all parameters. side: a side queue of the stream for exchanges, which must outlive this; or null.
-  GradientSums(Stream&, Stream* side, comm::Communicator&, const nn::Parameters&, const CommConfig&);
+  /// `copied`: sums that come first, of each bucket's own rank; or null.
+  GradientSums(Stream&, Stream* side, comm::Communicator&, const nn::Parameters&, const CommConfig&, CopiedGradients* copied = nullptr);
   ~GradientSums() override;
 
   /// The place of a micro-batch in its step.
   struct MicroBatch {
     bool first = true, last = true;
     bool exchanges = true;  // false: gradients stay those of this rank
+    int times = 1;          // backwards after which gradients are complete: of a pipeline, whose micro-batches are in flight together
   };
   /// Before each micro-batch.
   void begin_micro_batch(const MicroBatch&);
@@ -79,6 +82,7 @@ class GradientSums final : public GradientListener {
   std::unordered_map<const Gradient*, std::size_t> part_of_;
   MicroBatch micro_batch_;
   Stream* side_;
+  CopiedGradients* copied_;
   EightBitSum eight_bit_sum_;
   struct Exchange {
     bool begun = false;  // in this micro-batch

@@ -6,6 +6,8 @@ void RanksConfig::fields(config::FieldVisitor& v) {
   constexpr auto may_change = config::OnResume::may_change;
   v.field("data", data, "ranks that train one model, each on sequences of its own; 0: all that were started, or one",
           {.at_least = 0, .at_most = 1024}, may_change);
+  v.field("tensor", tensor, "ranks that divide heads, MLP and vocabulary of each layer, and train on the same sequences",
+          {.at_least = 1, .at_most = 1024}, may_change);
   v.field("zero", zero,
           "stage of ZeRO: 0 every rank keeps the whole state; 1 divides moments and master weights, 2 also sums of gradients, 3 also "
           "weights (FSDP)",
@@ -27,6 +29,8 @@ void CommConfig::fields(config::FieldVisitor& v) {
            may_change);
   v.choice("mu_growth", mu_growth, "when the factor mu of e4m3_shared grows: while no sum saturates, or while few do, as published",
            {{"at_zero", ops::MuGrowth::at_zero}, {"below_threshold", ops::MuGrowth::below_threshold}}, may_change);
+  v.choice("tensor", tensor, "how partial sums of activations travel between ranks.tensor ranks; bf16: as f32 under a recipe of f32",
+           {{"bf16", TensorWire::activations}, {"e4m3", TensorWire::e4m3}}, may_change);
   v.field("overlap", overlap, "whether GPUs exchange gradients and weights while they compute; false: they wait for each exchange",
           may_change);
 }

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
+
 #include "octet/config/fields.hpp"
+#include "octet/parallel/pipeline/schedule.hpp"
 #include "octet/parallel/wire.hpp"
 
 namespace octet::parallel {
@@ -8,17 +11,30 @@ namespace octet::parallel {
 /// The ranks of a run, as [ranks] in TOML.
 struct RanksConfig {
   std::int64_t data = 0;      // ranks that each train on their own sequences; 0: all that were started
+  std::int64_t tensor = 1;    // ranks that divide each layer, and train on the same sequences
+  std::int64_t pipeline = 1;  // ranks that each have some blocks
+  Schedule schedule = Schedule::one_f_one_b;
+  std::int64_t chunks = 1;    // of blocks, per rank of the pipeline
   std::int64_t zero = 0;      // stage of ZeRO
   double limit_seconds = 60;  // how long a rank waits for another
 
   void fields(config::FieldVisitor&);
+  /// On all axes of the mesh; data = 0 counts as one.
+  std::int64_t all() const { return std::max<std::int64_t>(data, 1) * tensor * pipeline; }
+};
+
+/// How activations travel: partial sums between the ranks that divide a layer, or borders between stages of a pipeline.
+enum class TensorWire : std::uint8_t {
+  activations,  // in the type of activations: BF16, or FP32 under a recipe of FP32
+  e4m3,         // see eight_bit_sum.hpp
 };
 
 /// The data that ranks exchange and its format, as [comm] in TOML.
 struct CommConfig {
   Wire gradients = Wire::stored;
   ops::MuGrowth mu_growth = ops::MuGrowth::at_zero;  // when the factor mu of e4m3_shared grows
-  bool overlap = true;                               // on GPUs, ranks exchange gradients and weights while they compute
+  TensorWire tensor = TensorWire::activations, pipeline = TensorWire::activations;
+  bool overlap = true;  // on GPUs, ranks exchange gradients and weights while they compute
 
   void fields(config::FieldVisitor&);
   /// Whether a factor mu is in use.

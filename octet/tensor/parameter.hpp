@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "octet/tensor/cut.hpp"
 #include "octet/tensor/gradient.hpp"
 #include "octet/tensor/storage.hpp"
 #include "octet/tensor/stream.hpp"
@@ -26,8 +27,8 @@ enum class ParameterRole : std::uint8_t {
 /// gradients share flat buffers and a dry run needs none. `value` is the master copy that the optimizer updates, unless masters are divided
 /// and modules read copies of them: then it is such a copy, or empty where the copy is 8-bit codes.
 struct Parameter {
-  explicit Parameter(std::string path, Shape shape, Init init = {}, ParameterRole role = ParameterRole::matrix)
-      : path(std::move(path)), shape(shape), init(init), role(role) {}
+  explicit Parameter(std::string path, Shape shape, Init init = {}, ParameterRole role = ParameterRole::matrix, Cut cut = {})
+      : path(std::move(path)), shape(shape), init(init), role(role), cut(std::move(cut)) {}
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
 
@@ -35,12 +36,14 @@ struct Parameter {
   const Shape shape;
   const Init init;
   const ParameterRole role;
+  const Cut cut;                    // of a part: its place in the whole parameter of that path
   Stored value;                     // [shape]
   Gradient gradient;                // its storage: f32, bf16, e4m3 or e4m3_tensor [shape]
   std::uint64_t version = 1;        // counts changes of the master: a quantized copy of an older version is stale
   Quantized codes;                  // [shape]: the copy as the row operand of a GEMM, instead of `value`; otherwise empty
   std::uint64_t codes_version = 0;  // the version that they were encoded from
 
+  const Shape& whole() const { return cut ? cut.whole : shape; }
   bool decays() const { return role != ParameterRole::vector; }
   Storage value_storage(Storage matrices) const { return role == ParameterRole::matrix ? matrices : Storage::f32; }
   Storage gradient_storage(Storage products) const { return gradient.may_be_narrow() ? products : Storage::f32; }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "octet/tensor/parameter.hpp"
 
 namespace octet {
@@ -9,6 +11,10 @@ struct ParameterSlice {
   Parameter* parameter = nullptr;
   std::int64_t first = 0;  // its first element in the parameter, a multiple of 128
   Stored value, gradient;  // [n] of a part, otherwise of the parameter's shape; `value` is the master
+  /// The first values, which are counted here: others are copies that another owner of the parameter counts.
+  std::int64_t counted() const {
+    return std::clamp<std::int64_t>(parameter->cut.counted(parameter->shape.count()) - first, 0, value.count());
+  }
   bool whole() const { return value.count() == parameter->shape.count(); }
 };
 /// The slice that is all of it.

@@ -3,15 +3,17 @@
 #include <string_view>
 #include <vector>
 
+#include "octet/tensor/cut.hpp"
 #include "octet/tensor/storage.hpp"
 
 namespace octet {
 
 /// Consecutive values of a variable: all of them, or the part that is kept here.
 struct StoredSlice {
-  Stored stored;           // [n], or of the variable's shape
-  Shape whole;             // of the variable
-  std::int64_t first = 0;  // element of the variable, a multiple of 128
+  Stored stored;             // [n], or of the variable's shape
+  Shape whole;               // of the variable
+  std::int64_t first = 0;    // element of the variable, a multiple of 128
+  const Cut* cut = nullptr;  // of the variable, where it is a part of a larger one
   bool is_whole() const { return stored.count() == whole.count(); }
 };
 

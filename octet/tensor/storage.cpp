@@ -21,4 +21,13 @@ const Tensor& Stored::values() const {
   return codes;
 }
 
+Stored Stored::first(std::int64_t n) const {
+  check(n >= 0 && n <= count() && (n == count() || !scales_blocks(storage) || n % storage_block == 0),
+        "storage: the first {} of {} {} values are not whole blocks", n, count(), storage);
+  if (n == count()) return *this;
+  Stored out{.codes = codes.reshaped({count()}).rows(0, n), .scales = scales, .storage = storage};
+  if (scales_blocks(storage)) out.scales = scales.rows(0, n / storage_block);
+  return out;
+}
+
 }  // namespace octet

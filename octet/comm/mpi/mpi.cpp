@@ -130,6 +130,7 @@ class MpiCommunicator final : public Communicator {
   ~MpiCommunicator() override {
     if (group_ != session_->world && !session_->lost) mpi_transport().free(group_);
   }
+  using Communicator::split;
   std::unique_ptr<Communicator> split(int color, int key) override;
 
  private:

@@ -96,6 +96,7 @@ class NcclCommunicator final : public Communicator {
     else nccl().destroy(comm_);
   }
   void finish(Stream& stream) override { finish(stream, last_); }
+  using Communicator::split;
   std::unique_ptr<Communicator> split(int color, int key) override;
 
  private:

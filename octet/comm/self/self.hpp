@@ -8,6 +8,7 @@ namespace octet::comm {
 class SelfCommunicator final : public Communicator {
  public:
   SelfCommunicator() : Communicator(0, 1) {}
+  using Communicator::split;
   std::unique_ptr<Communicator> split(int, int) override { return std::make_unique<SelfCommunicator>(); }
 
  private:

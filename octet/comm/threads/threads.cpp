@@ -32,6 +32,7 @@ void copy_bytes(const Tensor& from, const Tensor& to) {
 class ThreadCommunicator final : public Communicator {
  public:
   ThreadCommunicator(std::shared_ptr<Team> team, int rank) : Communicator(rank, team->size()), team_(std::move(team)) {}
+  using Communicator::split;
   std::unique_ptr<Communicator> split(int color, int key) override;
 
  private:

@@ -15,8 +15,24 @@ void cross_entropy(Stream& stream, const CrossEntropy& a) {
         a.counted.dtype, a.counted.shape);
   check(!a.loss_scale || (a.loss_scale.shape == Shape{1} && a.loss_scale.dtype == DType::f32),
         "cross_entropy: loss_scale must be f32 [1], got {} {}", a.loss_scale.dtype, a.loss_scale.shape);
+  check(!a.parts || (a.parts.dtype == DType::f32 && a.parts.shape.rank == 2 && a.parts.shape[1] == 3 && tokens[0] > 0 &&
+                     a.parts.shape[0] % tokens[0] == 0),
+        "cross_entropy: parts must be f32 [owners x {}, 3], got {} {}", tokens[0], a.parts.dtype, a.parts.shape);
+  check(a.parts || a.first == 0, "cross_entropy: columns from token {} on need the statistics of all owners", a.first);
   stream.count({.ops = 1, .bytes = (a.gradient ? 2.0 : 1.0) * double(a.logits.bytes())});
   OCTET_LAUNCH(stream, cross_entropy, a);
+}
+
+void logit_statistics(Stream& stream, const LogitStatistics& a) {
+  check(a.logits.shape.rank == 2 && a.vocabulary > 0 && a.vocabulary <= a.logits.shape[1] && is_activation(a.logits.dtype),
+        "logit_statistics: logits must be f32, bf16 or f16 [T, at least {}], got {} {}", a.vocabulary, a.logits.dtype, a.logits.shape);
+  const std::int64_t tokens = a.logits.shape[0];
+  check(a.targets.shape == Shape{tokens} && a.targets.dtype == DType::i32 && a.statistics.shape == Shape{tokens, 3} &&
+            a.statistics.dtype == DType::f32,
+        "logit_statistics: targets must be i32 [{}] and statistics f32 [{}, 3], got {} {} and {} {}", tokens, tokens, a.targets.dtype,
+        a.targets.shape, a.statistics.dtype, a.statistics.shape);
+  stream.count({.ops = 1, .bytes = double(a.logits.bytes())});
+  OCTET_LAUNCH(stream, logit_statistics, a);
 }
 
 void mean_loss(Stream& stream, const Tensor& sum, const Tensor& counted, const Tensor& mean) {

@@ -134,6 +134,49 @@ __global__ void __launch_bounds__(threads) cross_entropy_kernel(const Chunk a, T
   cluster.barrier_wait(std::move(read));
 }
 
+constexpr int part_threads = 256;
+
+// A block for each token of one owner's columns.
+template <class T, int N>
+__global__ void __launch_bounds__(part_threads) logit_statistics_kernel(std::int64_t columns, std::int64_t vocabulary, std::int64_t first,
+                                                                        const std::int32_t* targets, const T* logits, float* statistics) {
+  const T* const x = logits + blockIdx.x * columns;
+  const auto row = softmax_in_one_pass<part_threads, N>(x, vocabulary / N * N);
+  if (threadIdx.x > 0) return;
+  ops::RowSoftmax<float> all = row;
+  for (std::int64_t c = vocabulary / N * N; c < vocabulary; ++c) {
+    const float v = load<1>(x, c).v[0], top = fmaxf(v, all.most);
+    all = {top, all.sum * quick_exp(all.most - top) + quick_exp(v - top)};
+  }
+  const std::int64_t column = targets[blockIdx.x] - first;
+  float* const out = statistics + blockIdx.x * 3;
+  out[0] = all.most, out[1] = all.sum;
+  out[2] = column >= 0 && column < vocabulary ? load<1>(x, column).v[0] : __int_as_float(0x7FC00000);
+}
+
+// The same with the statistics of all owners: the loss, and the gradient of the own columns.
+template <class T, int N>
+__global__ void __launch_bounds__(part_threads)
+    cross_entropy_of_parts_kernel(const Chunk a, std::int64_t first, const float* parts, std::int64_t owners, T* logits) {
+  T* const x = logits + blockIdx.x * a.columns;
+  const std::int64_t target = a.targets[blockIdx.x], column = target - first;
+  if (target == -1) {
+    if (a.gradient)
+      for (std::int64_t c = threadIdx.x; c < a.columns; c += part_threads) x[c] = T{};
+    if (threadIdx.x == 0) a.losses[blockIdx.x] = 0;
+    return;
+  }
+  const ops::JoinedRow joined = ops::joined_row(parts, owners, gridDim.x, blockIdx.x);
+  if (threadIdx.x == 0) a.losses[blockIdx.x] = ops::cross_entropy_loss(joined.softmax, joined.logit);
+  if (!a.gradient) return;
+  const float factor = ops::gradient_factor(a.gradient_scale, a.loss_scale);
+  ops::scaled_softmax(QuickLanes<part_threads, N>{}, a.vocabulary, joined.softmax, factor, x, x);
+  for (std::int64_t c = a.vocabulary + threadIdx.x; c < a.columns; c += part_threads) x[c] = T{};
+  __syncthreads();
+  if (threadIdx.x == 0 && column >= 0 && column < a.vocabulary)
+    store(x, column, Pack<1>{(quick_exp(joined.logit - joined.softmax.most) / joined.softmax.sum - 1.0f) * factor});
+}
+
 constexpr int sum_threads = 256;
 
 __global__ void loss_sum_kernel(std::int64_t rows, const float* losses, const std::int32_t* targets, double* loss_sum,
@@ -188,12 +231,29 @@ void cross_entropy(Queue queue, const ops::CrossEntropy& a) {
   const auto* const targets = a.targets.as<std::int32_t>();
   const Chunk chunk{columns, a.vocabulary, targets, a.losses.f32(), a.gradient_scale, a.loss_scale.f32(), a.gradient};
   dispatch<float, Bf16, Fp16>(a.logits.dtype, "cross_entropy", [&]<class T>() {
-    if (a.vocabulary <= 4096) run<T, 128>(queue, chunk, a.logits, 1);
+    if (a.parts)
+      with_pack<T>(columns % 8 == 0 ? a.vocabulary : 1, [&]<int N>() {
+        cross_entropy_of_parts_kernel<T, N>
+            <<<unsigned(rows), part_threads, 0, queue>>>(chunk, a.first, a.parts.f32(), a.parts.shape[0] / rows, a.logits.as<T>());
+      });
+    else if (a.vocabulary <= 4096) run<T, 128>(queue, chunk, a.logits, 1);
     else if (columns <= 4 * most_kept<T>) run<T, 512>(queue, chunk, a.logits, 4);
     else run<T, 512>(queue, chunk, a.logits, 8);
   });
   loss_sum_kernel<<<1, sum_threads, 0, queue>>>(rows, a.losses.f32(), targets, a.loss_sum.as<double>(), a.counted.as<std::int64_t>());
   launched("cross_entropy");
+}
+
+void logit_statistics(Queue queue, const ops::LogitStatistics& a) {
+  const std::int64_t rows = a.logits.shape[0], columns = a.logits.shape[1];
+  if (rows == 0) return;
+  dispatch<float, Bf16, Fp16>(a.logits.dtype, "logit_statistics", [&]<class T>() {
+    with_pack<T>(columns % 8 == 0 ? columns : 1, [&]<int N>() {
+      logit_statistics_kernel<T, N><<<unsigned(rows), part_threads, 0, queue>>>(
+          columns, a.vocabulary, a.first, a.targets.as<std::int32_t>(), a.logits.as<T>(), a.statistics.f32());
+    });
+  });
+  launched("logit_statistics");
 }
 
 void mean_loss(Queue queue, const double* sum, const std::int64_t* counted, float* mean) {

@@ -4,6 +4,7 @@
 #include "octet/tensor/backend.hpp"
 
 OCTET_KERNEL(cross_entropy, const ops::CrossEntropy&)
+OCTET_KERNEL(logit_statistics, const ops::LogitStatistics&)
 
 namespace octet::cuda {
 /// *mean = *sum / *counted.

@@ -23,6 +23,26 @@ OCTET_HD auto row_softmax(Lanes lanes, std::int64_t vocabulary, const X* x) {
   return RowSoftmax<decltype(top + total)>{top, total};
 }
 
+/// A row whose columns have several owners: the statistics of all columns, and the target's logit. parts: [owners, rows, 3], `row` one of
+/// the rows.
+struct JoinedRow {
+  RowSoftmax<float> softmax;
+  float logit;
+};
+OCTET_HD JoinedRow joined_row(const float* parts, std::int64_t owners, std::int64_t rows, std::int64_t row) {
+  JoinedRow out{{-__builtin_inff(), 0}, __builtin_nanf("")};
+  for (std::int64_t i = 0; i < owners; ++i) {
+    const float *const p = parts + (i * rows + row) * 3, most = p[0];
+    out.softmax.most = most > out.softmax.most ? most : out.softmax.most;
+    if (p[2] == p[2]) out.logit = p[2];
+  }
+  for (std::int64_t i = 0; i < owners; ++i) {
+    const float* const p = parts + (i * rows + row) * 3;
+    out.softmax.sum += p[1] * math::exp_nonpositive(p[0] - out.softmax.most);
+  }
+  return out;
+}
+
 /// -log p[target]. The difference of two logits comes first: it is exact where they are near each other.
 template <class S, class T>
 OCTET_HD auto cross_entropy_loss(const RowSoftmax<S>& row, T logit) {

@@ -21,8 +21,11 @@ void check_starts(const Stream& stream, const Tensor& starts, const Tensor& posi
 }
 
 // The loader has checked the ids; an op must not write outside its tensors even so. On a GPU the kernel sees to that.
-void check_ids(const Stream& stream, const Tensor& tokens, std::int64_t vocabulary) {
+void check_ids(const Stream& stream, const Tensor& tokens, std::int64_t rows, const TableRows& place) {
+  check(place.all == 0 ? place.first == 0 : place.first >= 0 && place.first + rows <= place.all,
+        "embedding: rows {} to {} are not within a table of {}", place.first, place.first + rows, place.all);
   if (stream.device() != Device::cpu) return;
+  const std::int64_t vocabulary = place.all > 0 ? place.all : rows;
   const std::int32_t* const id = tokens.as<std::int32_t>();
   for (std::int64_t t = 0; t < tokens.count(); ++t)
     check(id[t] >= 0 && id[t] < vocabulary, "embedding: token {} at position {} is outside [0, {})", id[t], t, vocabulary);
@@ -40,7 +43,7 @@ void embedding_forward(Stream& stream, const EmbeddingForward& a) {
         a.descale.shape);
   check_starts(stream, a.document_starts, a.positions, a.tokens);
   stream.count({.ops = 1, .bytes = (a.positions ? 3.0 : 2.0) * double(a.out.bytes())});
-  check_ids(stream, a.tokens, a.table.shape[0]);
+  check_ids(stream, a.tokens, a.table.shape[0], a.rows);
   OCTET_LAUNCH(stream, embedding_forward, a);
 }
 
@@ -49,7 +52,7 @@ void embedding_backward(Stream& stream, const EmbeddingBackward& a) {
   check_starts(stream, a.document_starts, a.dpositions, a.tokens);
   check(a.dtable.dtype == DType::f32, "embedding: dtable must be f32, got {}", a.dtable.dtype);
   stream.count({.ops = 1, .bytes = double(a.dy.bytes()) + (a.dpositions ? 16.0 : 8.0) * double(a.dy.count())});
-  check_ids(stream, a.tokens, a.dtable.shape[0]);
+  check_ids(stream, a.tokens, a.dtable.shape[0], a.rows);
   const Scope scope(stream);
   Tensor lists;
   if (stream.target().device == Device::cuda) {

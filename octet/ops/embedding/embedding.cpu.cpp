@@ -26,8 +26,10 @@ void embedding_forward(const ops::EmbeddingForward& a) {
       const float* const positions = a.positions.f32();
       const float factor = a.descale ? *a.descale.f32() : 1.0f;
       for_each(a.tokens.count(), cols * 8, [&](std::int64_t t) {
-        const Table* const row = a.table.as<Table>() + a.tokens.as<std::int32_t>()[t] * cols;
+        const std::int64_t id = a.tokens.as<std::int32_t>()[t] - a.rows.first;
         T* const out = a.out.as<T>() + t * cols;
+        if (id < 0 || id >= a.table.shape[0]) return void(__builtin_memset(out, 0, std::size_t(cols) * sizeof(T)));
+        const Table* const row = a.table.as<Table>() + id * cols;
         if (positions == nullptr) {
           Lane{}.each(cols, [&](auto at) { Lane{}.store(out, at, Lane{}.load(row, at) * factor); });
         } else {
@@ -49,7 +51,8 @@ void embedding_backward(const ops::EmbeddingBackward& a, const Tensor&) {
       const std::int64_t col = job * job_cols, n = cols - col < job_cols ? cols - col : job_cols;
       for (std::int64_t t = 0; t < rows; ++t) {
         const T* const dy = a.dy.as<T>() + t * cols + col;
-        add_row(a.dtable.f32() + a.tokens.as<std::int32_t>()[t] * cols + col, dy, n);
+        const std::int64_t id = a.tokens.as<std::int32_t>()[t] - a.rows.first;
+        if (id >= 0 && id < a.dtable.shape[0]) add_row(a.dtable.f32() + id * cols + col, dy, n);
         if (dpositions != nullptr) add_row(dpositions + position_of(a, t, length) * cols + col, dy, n);
       }
     });

@@ -12,25 +12,26 @@ constexpr int threads = 256, rows_a_block = threads / 32;
 
 // A warp for each token.
 template <class Table, class T, int N>
-__global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t vocabulary, std::int64_t length,
-                                         const std::int32_t* ids, const Table* table, const float* descale, const float* positions,
-                                         const std::int32_t* starts, T* out) {
+__global__ void embedding_forward_kernel(std::int64_t tokens, std::int64_t cols, std::int64_t rows, ops::TableRows place,
+                                         std::int64_t length, const std::int32_t* ids, const Table* table, const float* descale,
+                                         const float* positions, const std::int32_t* starts, T* out) {
   const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
   if (t >= tokens) return;
   const RowLanes<32, N> lanes;
-  const std::int64_t id = ids[t];
-  const bool known = id >= 0 && id < vocabulary;
+  const std::int64_t id = ids[t] - place.first;
+  const bool here = id >= 0 && id < rows, elsewhere = !here && ids[t] >= 0 && ids[t] < place.all;
   const std::int64_t position = t % length - (starts != nullptr ? starts[t] : 0);
   const float factor = descale != nullptr ? *descale : 1.0f;
   lanes.each(cols, [&](std::int64_t at) {
-    Pack<N> v = known ? lanes.load(table + id * cols, at) * factor : Pack<N>::all(__int_as_float(0x7FC00000));
+    Pack<N> v = here ? lanes.load(table + id * cols, at) * factor : Pack<N>::all(elsewhere ? 0.0f : __int_as_float(0x7FC00000));
     if (positions != nullptr) v = v + lanes.load(positions + position * cols, at);
     lanes.store(out + t * cols, at, v);
   });
 }
 
-// The tokens of each id, in order.
+// The tokens of each id, in order. Ids begin at `first`.
 struct Lists {
+  std::int64_t first_id;
   int* lists;     // how many have been placed
   int* longs;     // how many lists are long
   int* count;     // of an id's tokens
@@ -40,8 +41,9 @@ struct Lists {
   int* sorted;    // lists in the order of tokens
   int* long_ids;
 
-  Lists(int* at, std::int64_t vocabulary, std::int64_t tokens)
-      : lists(at),
+  Lists(int* at, std::int64_t first_id, std::int64_t vocabulary, std::int64_t tokens)
+      : first_id(first_id),
+        lists(at),
         longs(at + 1),
         count(at + 2),
         first(count + vocabulary),
@@ -55,14 +57,14 @@ constexpr int long_list = 32;
 __global__ void count_tokens_kernel(std::int64_t tokens, std::int64_t vocabulary, const std::int32_t* ids, const Lists to) {
   const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (t >= tokens) return;
-  const int id = ids[t];
+  const std::int64_t id = ids[t] - to.first_id;
   to.arrival[t] = id >= 0 && id < vocabulary ? atomicAdd(to.count + id, 1) : -1;
 }
 // The first token of an id begins a list; a warp allocates space for all of its lists at once.
 __global__ void begin_lists_kernel(std::int64_t tokens, const std::int32_t* ids, const Lists to) {
   const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   const bool begins = t < tokens && to.arrival[t] == 0;
-  const int id = begins ? ids[t] : 0, n = begins ? to.count[id] : 0, lane = int(threadIdx.x) % 32;
+  const int id = begins ? int(ids[t] - to.first_id) : 0, n = begins ? to.count[id] : 0, lane = int(threadIdx.x) % 32;
   int end = n;  // of this lane's list among those of the warp
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
@@ -76,13 +78,13 @@ __global__ void begin_lists_kernel(std::int64_t tokens, const std::int32_t* ids,
 }
 __global__ void place_tokens_kernel(std::int64_t tokens, const std::int32_t* ids, const Lists to) {
   const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
-  if (t < tokens && to.arrival[t] >= 0) to.unsorted[to.first[ids[t]] + to.arrival[t]] = int(t);
+  if (t < tokens && to.arrival[t] >= 0) to.unsorted[to.first[ids[t] - to.first_id] + to.arrival[t]] = int(t);
 }
 // A token's place in its list is the number of earlier tokens there.
 __global__ void sort_lists_kernel(std::int64_t tokens, const std::int32_t* ids, const Lists to) {
   const std::int64_t t = std::int64_t(blockIdx.x) * threads + threadIdx.x;
   if (t >= tokens || to.arrival[t] < 0) return;
-  const int id = ids[t], n = to.count[id], *const list = to.unsorted + to.first[id];
+  const int id = int(ids[t] - to.first_id), n = to.count[id], *const list = to.unsorted + to.first[id];
   int place = 0;
 #pragma unroll 8
   for (int i = 0; i < n; ++i) place += list[i] < t;
@@ -97,7 +99,7 @@ __global__ void short_lists_kernel(std::int64_t tokens, std::int64_t cols, int m
   const std::int64_t t = std::int64_t(blockIdx.x) * rows_a_block + threadIdx.x / 32;
   const std::int64_t col = (std::int64_t(blockIdx.y) * 32 + threadIdx.x % 32) * N;
   if (t >= tokens || col >= cols || of.arrival[t] != 0) return;
-  const int id = ids[t], n = of.count[id], *const list = of.sorted + of.first[id];
+  const int id = int(ids[t] - of.first_id), n = of.count[id], *const list = of.sorted + of.first[id];
   if (n > most) return;
   float* const row = dtable + id * cols + col;
   Pack<N> sum = load<N>(row, 0);
@@ -169,9 +171,9 @@ __global__ void places_kernel(std::int64_t tokens, std::int64_t length, const st
 
 // table[ids[t], c] += dy[t, c], in the order of t. words: place for ops::embedding_list_words().
 template <class T>
-void add_by_id(Queue queue, const std::int32_t* ids, std::int64_t tokens, std::int64_t vocabulary, std::int64_t cols, int* words,
-               const T* dy, float* table) {
-  const Lists of(words, vocabulary, tokens);
+void add_by_id(Queue queue, const std::int32_t* ids, std::int64_t first_id, std::int64_t tokens, std::int64_t vocabulary, std::int64_t cols,
+               int* words, const T* dy, float* table) {
+  const Lists of(words, first_id, vocabulary, tokens);
   const unsigned blocks = unsigned(ceil_div(tokens, threads));
   clear(queue, of.lists, std::size_t(2 + vocabulary) * sizeof(int));
   count_tokens_kernel<<<blocks, threads, 0, queue>>>(tokens, vocabulary, ids, of);
@@ -196,8 +198,8 @@ void embedding_forward(Queue queue, const ops::EmbeddingForward& a) {
     dispatch<float, Bf16, Fp16>(a.out.dtype, "embedding", [&]<class T>() {
       with_pack<std::conditional_t<sizeof(Table) == 2, Table, T>>(cols, [&]<int N>() {
         embedding_forward_kernel<Table, T, N><<<unsigned(ceil_div(tokens, rows_a_block)), threads, 0, queue>>>(
-            tokens, cols, a.table.shape[0], length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.descale.f32(), a.positions.f32(),
-            a.document_starts.as<std::int32_t>(), a.out.as<T>());
+            tokens, cols, a.table.shape[0], a.rows, length, a.tokens.as<std::int32_t>(), a.table.as<Table>(), a.descale.f32(),
+            a.positions.f32(), a.document_starts.as<std::int32_t>(), a.out.as<T>());
       });
     });
   });
@@ -210,14 +212,14 @@ void embedding_backward(Queue queue, const ops::EmbeddingBackward& a, const Tens
   dispatch<float, Bf16, Fp16>(a.dy.dtype, "embedding", [&]<class T>() {
     const T* const dy = a.dy.as<T>();
     int* const words = lists.as<int>();
-    add_by_id(queue, a.tokens.as<std::int32_t>(), tokens, vocabulary, cols, words, dy, a.dtable.f32());
+    add_by_id(queue, a.tokens.as<std::int32_t>(), a.rows.first, tokens, vocabulary, cols, words, dy, a.dtable.f32());
     if (!a.dpositions) return;
     const std::int64_t length = a.dpositions.shape[0];
     if (a.document_starts) {
       int* const places = words + ops::embedding_list_words(vocabulary, tokens);
       places_kernel<<<unsigned(ceil_div(tokens, threads)), threads, 0, queue>>>(tokens, length, a.document_starts.as<std::int32_t>(),
                                                                                 places);
-      add_by_id(queue, places, tokens, length, cols, places + tokens, dy, a.dpositions.f32());
+      add_by_id(queue, places, 0, tokens, length, cols, places + tokens, dy, a.dpositions.f32());
     } else {
       const dim3 grid(unsigned(length), unsigned(ceil_div(cols, 128)));
       position_backward_kernel<T><<<grid, 128, 0, queue>>>(tokens, cols, length, dy, a.dpositions.f32());

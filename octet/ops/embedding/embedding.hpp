@@ -4,15 +4,22 @@
 
 namespace octet::ops {
 
+/// The place of a table's rows in a larger one, of which others have the other rows.
+struct TableRows {
+  std::int64_t first = 0;  // the token of row 0
+  std::int64_t all = 0;    // rows of the larger table; 0: there are no others
+};
+
 /// out[t, c] = table[tokens[t], c] (+ positions[t mod L - start, c]), start = document_starts[t], or 0 if that is empty.
 /// table: f32 or bf16 [V, D], or f16 or e4m3 with the factor of all codes, descale, f32 [1]; tokens: i32 [T], the sequences of a batch one
 /// after the other; positions: f32 [L, D] with L the length of a sequence (the first L rows of a longer table: Tensor::rows), or empty;
-/// document_starts: i32 [T] (attention/documents.hpp), or empty; out: [T, D] f32, bf16 or f16.
+/// document_starts: i32 [T] (attention/documents.hpp), or empty; out: [T, D] f32, bf16 or f16. A token whose row others have is 0.
 struct EmbeddingForward {
   Tensor table, tokens;
   Tensor out;
   Tensor positions = {}, document_starts = {};
   Tensor descale = {};
+  TableRows rows = {};
 };
 /// Throws ContractError on other shapes and, on the CPU, for a token outside [0, V), naming its place and value; on a GPU the row of such a
 /// token is NaN, which the step will find.
@@ -25,6 +32,7 @@ struct EmbeddingBackward {
   Tensor dy, tokens;
   Tensor dtable;
   Tensor dpositions = {}, document_starts = {};
+  TableRows rows = {};  // a token whose row others have adds nothing
 };
 /// Throws as embedding_forward does. Workspace on a GPU: i32 [2 + 2 V + 4 T] from scratch, and with positions
 /// and document_starts [2 + 2 L + 5 T] more.

@@ -69,6 +69,11 @@ bool Sink::waits() const {
   return spec.quantizes() && !spec.scale_known() && (is_wider_than_a_tile(codes.rows) || is_wider_than_a_tile(codes.cols));
 }
 
+bool columns_view_codes(const Stream& stream, const SinkRequest& want) {
+  const Target& target = stream.target();
+  return want.for_gemm && want.cols && !want.cols_left && target.device != Device::cuda && target.gemm_compute != DType::f32;
+}
+
 Sink make_sink(Stream& stream, const QuantizeSpec& spec, const SinkRequest& want) {
   check(want.shape.rank == 2 && is_activation(want.dtype), "sink: wants [rows, cols] of f32, bf16 or f16, got {} {}", want.shape,
         want.dtype);

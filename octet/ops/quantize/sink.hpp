@@ -48,4 +48,7 @@ struct SinkRequest {
 ///     such columns and the rows are one matrix.
 Sink make_sink(Stream&, const QuantizeSpec&, const SinkRequest&);
 
+/// Whether the columns may be a view of SinkRequest::codes, which must then live as long as they do.
+bool columns_view_codes(const Stream&, const SinkRequest&);
+
 }  // namespace octet::ops

@@ -12,7 +12,7 @@ namespace {
 using Sent = std::array<comm::Traffic, comm::collectives>;
 Sent sent_so_far(Engine& engine) {
   Sent out;
-  for (std::size_t c = 0; c < out.size(); ++c) out[c] = engine.ranks().traffic(comm::Collective(c));
+  for (std::size_t c = 0; c < out.size(); ++c) out[c] = engine.axes.traffic(comm::Collective(c));
   return out;
 }
 
@@ -108,7 +108,7 @@ void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
 }  // namespace
 
 DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate) {
-  comm::PlannedCommunicator ranks(config.planned_ranks);
+  comm::PlannedCommunicator ranks(config.planned_ranks * int(config.ranks.tensor));
   Engine engine(config, Device::null, target, &ranks);
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;

@@ -76,9 +76,10 @@ void RunConfig::fields(config::FieldVisitor& v) {
     v.idle(format("loss_scale.{}", key),
            loss_scale.mode == optim::LossScaleConfig::Mode::automatic && !scaling::has_narrow_range(recipe.recipe),
            format("loss_scale.mode is \"auto\", and gradients of activations have a wide range under {}", recipe.recipe));
-  const bool alone = ranks.data == 1;
+  const bool alone = ranks.data == 1 && ranks.tensor == 1;
   for (const char* key : {"comm.gradients", "comm.mu_growth", "comm.overlap", "ranks.limit_seconds"})
     v.idle(key, alone, "ranks.data = 1: there is one rank");
+  v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
   v.idle("comm.mu_growth", !comm.has_mu(optim.storage().gradients),
          format("gradients travel as {}", parallel::wire_of(comm.gradients, optim.storage().gradients)));
   // The machine is asked only where it matters.

@@ -78,10 +78,8 @@ telemetry::MemoryUse memory_use_of(const MemoryPeak& peak) {
 }
 
 telemetry::RanksFacts ranks_facts_of(const RunConfig& c, const DryRun& dry) {
-  telemetry::RanksFacts out{.wanted = c.ranks.data,
-                            .started = std::max<std::int64_t>(c.ranks.data, 1),
-                            .shared_scales = dry.shared_scales,
-                            .planned = promised_part(dry.step)};
+  telemetry::RanksFacts out{
+      .wanted = c.ranks.data, .started = c.ranks.all(), .shared_scales = dry.shared_scales, .planned = promised_part(dry.step)};
   if (out.started > 1) out.gradients = parallel::name(parallel::wire_of(c.comm.gradients, c.optim.storage().gradients));
   for (std::size_t i = 0; i < dry.sent.size(); ++i)
     if (dry.sent[i].calls > 0) out.sent.push_back({std::string(name(comm::Collective(i))), dry.sent[i].calls, dry.sent[i].bytes});

@@ -1,6 +1,7 @@
 #include "octet/train/run/run_ranks.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "octet/base/log.hpp"
 #include "octet/parallel/host_values.hpp"
@@ -10,10 +11,17 @@
 namespace octet::train {
 
 void RunRanks::complete(parallel::RanksConfig& config) const {
-  if (config.data != 0 && config.data != all_.size())
-    throw ConfigError(format("ranks.data = {}: {} {} started; start as many, or leave the key out", config.data, all_.size(),
-                             alone() ? "rank was" : "ranks were"));
-  if (!alone()) config.data = all_.size();
+  const std::string started = format("{} {} started", all_.size(), alone() ? "rank was" : "ranks were");
+  if (all_.size() % config.tensor != 0)
+    throw ConfigError(format("ranks.tensor = {}: {}, which is not a multiple of it; start {} ranks, or set ranks.tensor = {}",
+                             config.tensor, started, round_up(all_.size(), config.tensor),
+                             std::gcd(std::int64_t(all_.size()), config.tensor)));
+  const std::int64_t data = all_.size() / config.tensor;
+  if (config.data != 0 && config.data != data)
+    throw ConfigError(config.tensor == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
+                                         : format("ranks.data = {} and ranks.tensor = {}: {}; start {}, or leave out ranks.data",
+                                                  config.data, config.tensor, started, config.all()));
+  if (!alone()) config.data = data;
   else if (config.zero > 0)
     log::warn("ranks.zero = {} has no effect: one rank keeps the whole state; start several, as with octet launch", config.zero);
 }

@@ -20,7 +20,8 @@ class RunRanks {
   /// Whether this is the rank that owns the run's folder, reports and saves.
   bool leads() const { return all_.rank() == 0; }
 
-  /// ranks.data becomes the number of ranks. Throws ConfigError if another number was asked for; warns of a stage that has no effect.
+  /// ranks.data becomes the number of ranks along that axis. Throws ConfigError if another number was asked for; warns of a stage that has
+  /// no effect.
   void complete(parallel::RanksConfig&) const;
 
   void agree(Stream&, const Accord& own);

@@ -64,8 +64,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   open_folder();
   loader_ = std::make_unique<data::Loader>(
       corpus.training(), data::Loader::Options{.rows = config.train.batch,
-                                               .stride = config.train.batch * ranks_.all().size(),
-                                               .offset = config.train.batch * ranks_.all().rank(),
+                                               .stride = config.train.batch * engine_->ranks().size(),
+                                               .offset = config.train.batch * engine_->ranks().rank(),
                                                .seed = std::uint64_t(config.seed),
                                                .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
   recorder_ = std::make_unique<Recorder>(ranks_.leads() ? run_.folder : "", engine_->precision.slots().slots(),

@@ -1,6 +1,8 @@
 #include "octet/train/step/engine.hpp"
 
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+#include "octet/train/step/stage.hpp"
+#include "octet/train/step/tensor_rules.hpp"
 
 namespace octet::train {
 namespace {
@@ -23,19 +25,18 @@ void require_dividable_gradients(const optim::AdamWConfig& c, std::int64_t stage
              stage, c.storage().gradients));
 }
 
-nn::Share share_of(const EngineConfig& c, const comm::Communicator* ranks) {
-  if (ranks == nullptr) return {};
-  const bool divides = c.optimizer && ranks->size() > 1;
+nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
+  const bool divides = c.optimizer && ranks.size() > 1;
   if (divides && c.ranks.zero >= 2) require_dividable_gradients(*c.optimizer, c.ranks.zero);
-  return {.part = ranks->rank(),
-          .parts = ranks->size(),
+  return {.part = ranks.rank(),
+          .parts = ranks.size(),
           .masters = divides && c.ranks.zero >= 1,
           .gradients = divides && c.ranks.zero >= 2,
           .weights = divides && c.ranks.zero >= 3};
 }
 
 // Codes kept from step to step would be those of all weights.
-scaling::PrecisionConfig precision_of(const EngineConfig& c, const comm::Communicator* ranks) {
+scaling::PrecisionConfig precision_of(const EngineConfig& c, const comm::Communicator& ranks) {
   scaling::PrecisionConfig out = c.precision;
   if (share_of(c, ranks).weights) out.weights = scaling::WeightCodes::on_demand;
   return out;
@@ -48,9 +49,19 @@ void require_dividable(const EngineConfig& c, const models::Model& model, DType 
   if (activations == DType::f16) refuse("a recipe with FP16 activations keeps a copy of all weights");
 }
 
+std::optional<parallel::TensorGroup> make_tensor_group(parallel::Axes& axes, const EngineConfig& c) {
+  if (!axes.divides_layers()) return {};
+  require_tensor(c, axes.tensor().size());
+  return std::optional<parallel::TensorGroup>(std::in_place, axes.tensor(), c.comm.tensor);
+}
+
 // With the tables and scales of its quantizers, which say how parameters can be stored.
-std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision) {
-  std::unique_ptr<models::Model> model = models::make_model(c.shape, c.model, precision);
+std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, nn::Partition* partition,
+                                          parallel::Axes& axes) {
+  models::ModelOptions options = c.model;
+  options.partition = partition;
+  if (axes.has_stages()) options.chunks = chunks_of_stage(c, axes.pipeline().rank());
+  std::unique_ptr<models::Model> model = models::make_model(c.shape, options, precision);
   precision.require_patterns_used();
   precision.allocate(stream);
   return model;
@@ -59,11 +70,12 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
-    : stream(device, target),
-      precision(precision_of(c, ranks)),
-      model(make_model(stream, c, precision)),
-      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, ranks)),
-      ranks_(ranks != nullptr ? ranks : &self_) {
+    : axes(ranks, c.ranks.tensor, c.ranks.pipeline),
+      tensor_group(make_tensor_group(axes, c)),
+      stream(device, target),
+      precision(precision_of(c, axes.data())),
+      model(make_model(stream, c, precision, tensor_group ? &*tensor_group : nullptr, axes)),
+      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())) {
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
         format("data.document_mask = true: models of the family {} read over the borders of documents; set it to false", c.shape.family));
@@ -73,17 +85,26 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
   if (c.optimizer && scaling != optim::LossScaleConfig::Mode::off)
     loss_scale.emplace(stream, c.loss_scale, scaling == optim::LossScaleConfig::Mode::fixed);
   if (c.average) average.emplace(stream, parameters);
-  if (c.optimizer && ranks_->size() > 1) {
+  if (c.optimizer && tensor_group) copied_gradients.emplace(*tensor_group, parameters);
+  if (c.optimizer && axes.data().size() > 1) {
     if (c.comm.overlap && stream.apart_from_host()) exchanges.emplace(stream);
     Stream* const side = exchanges ? &*exchanges : nullptr;
-    gradient_sums.emplace(stream, side, *ranks_, parameters, c.comm);
-    if (parameters.share().masters) divided_weights.emplace(stream, side, *ranks_, parameters);
+    gradient_sums.emplace(stream, side, axes.data(), parameters, c.comm, copied_gradients ? &*copied_gradients : nullptr);
+    if (parameters.share().masters) divided_weights.emplace(stream, side, axes.data(), parameters);
     if (parameters.share().weights) {
       require_dividable(c, *model, precision.activations());
       model->set_block_weights(&*divided_weights);
     }
-    for (Parameter* p : parameters.list()) p->gradient.set_copy(ranks_->rank());
   }
+  if (axes.has_stages()) {
+    pipeline.emplace(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline);
+    const int stage = axes.pipeline().rank(), last = axes.pipeline().size() - 1;
+    const bool end = stage == 0 || stage == last;
+    if (c.optimizer && model->shared_by_ends() != nullptr) ends_ = axes.pipeline().split(end ? 0 : 1, stage, end ? 2 : last - 1);
+    if (!end) ends_.reset();
+  }
+  // Stages have other parameters, so that all of them draw as one does.
+  for (Parameter* p : parameters.list()) p->gradient.set_copy(axes.all().rank() % (axes.tensor().size() * axes.data().size()));
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
@@ -92,25 +113,53 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
 
 void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_batch) {
   parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{});
+  last_micro_batch_ = micro_batch.last && micro_batch.exchanges;
   if (gradient_sums) gradient_sums->begin_micro_batch(micro_batch);
   if (divided_weights) divided_weights->forget_blocks();
 }
 
+void Engine::begin_micro_batches(int count, bool exchanges) {
+  last_micro_batch_ = exchanges;
+  if (gradient_sums) gradient_sums->begin_micro_batch({.exchanges = exchanges, .times = count});
+}
+
+void Engine::begin_in_flight(int micro_batch) {
+  parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{}, micro_batch);
+}
+
+// Sums over data ranks are there: of divided gradients, those of the own part, which is the same on both stages.
+void Engine::sum_shared_gradient() {
+  if (ends_) ends_->all_reduce(stream, model->shared_by_ends()->gradient.stored().values(), comm::Reduction::sum);
+}
+
 void Engine::end_micro_batch() {
+  if (copied_gradients && !gradient_sums && last_micro_batch_)
+    for (const nn::Bucket& b : parameters.buckets()) copied_gradients->sum(stream, b);
   if (gradient_sums) gradient_sums->join(stream);
   if (divided_weights) divided_weights->forget_blocks();
+  if (last_micro_batch_) sum_shared_gradient();
 }
 
 std::vector<float> Engine::flat_gradients() {
-  return gradient_sums ? gradient_sums->gathered_values(stream) : nn::flat_values(stream, parameters.gradients());
+  const std::vector<float> own = gradient_sums ? gradient_sums->gathered_values(stream) : nn::flat_values(stream, parameters.gradients());
+  if (!tensor_group) return own;
+  std::vector<float> out;
+  const float* at = own.data();
+  for (const Parameter* p : parameters.list()) {
+    const std::vector<float> all = parallel::whole_values(stream, tensor_group->ranks(), *p, std::span(at, std::size_t(p->shape.count())));
+    out.insert(out.end(), all.begin(), all.end()), at += p->shape.count();
+  }
+  return out;
 }
 
 void Engine::update(double learning_rate) {
   optimizer->measure(stream);
   if (divided_weights) {
-    ranks_->all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
-    ranks_->all_reduce(stream, optimizer->maxima(), comm::Reduction::max);
+    axes.data().all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
+    axes.data().all_reduce(stream, optimizer->maxima(), comm::Reduction::max);
   }
+  for (comm::Communicator* model_ranks : {&axes.tensor(), &axes.pipeline()})
+    if (model_ranks->size() > 1) model_ranks->all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
   optimizer->apply(stream, learning_rate, mean_loss_, nonfinite_, gradient_factor_, loss_scale ? loss_scale->scale() : Tensor{});
   publish_weights();
 }
@@ -137,11 +186,14 @@ void Engine::visit_state(StateVisitor& visitor) {
 
 void Engine::measure_parameters() {
   std::vector<Stored> values;
-  for (const ParameterSlice& s : parameters.slices()) values.push_back(s.value);
+  for (const ParameterSlice& s : parameters.slices())
+    values.push_back(s.counted() < s.value.count() ? s.value.first(s.counted()) : s.value);
   const Scope scope(stream);
   const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
   ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});
-  if (divided_weights) ranks_->all_reduce(stream, parameter_squares_, comm::Reduction::sum);
+  if (divided_weights) axes.data().all_reduce(stream, parameter_squares_, comm::Reduction::sum);
+  for (comm::Communicator* model_ranks : {&axes.tensor(), &axes.pipeline()})
+    if (model_ranks->size() > 1) model_ranks->all_reduce(stream, parameter_squares_, comm::Reduction::sum);
 }
 
 }  // namespace octet::train

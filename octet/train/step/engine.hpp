@@ -2,14 +2,15 @@
 
 #include <optional>
 
-#include "octet/comm/self/self.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/nn/parameters.hpp"
 #include "octet/optim/adamw.hpp"
 #include "octet/optim/loss_scale.hpp"
+#include "octet/parallel/axes.hpp"
 #include "octet/parallel/divided_weights.hpp"
 #include "octet/parallel/gradient_sums.hpp"
 #include "octet/tensor/replay.hpp"
+#include "octet/train/step/pipeline.hpp"
 #include "octet/train/step/weight_average.hpp"
 
 namespace octet::train {
@@ -33,9 +34,11 @@ struct EngineConfig {
 /// the CPU and, for a dry run, on the null device. Weights are undefined until initialized or loaded.
 class Engine {
  public:
-  /// `ranks`: of the data axis, which must outlive the engine; null: this one alone.
+  /// `ranks`: of all axes of the mesh, which must outlive the engine; null: this one alone.
   Engine(const EngineConfig&, Device, Target, comm::Communicator* ranks = nullptr);
 
+  parallel::Axes axes;
+  std::optional<parallel::TensorGroup> tensor_group;  // of ranks that divide each layer
   Stream stream;
   scaling::Precision precision;
   std::unique_ptr<models::Model> model;
@@ -43,10 +46,12 @@ class Engine {
   std::optional<optim::AdamW> optimizer;
   std::optional<optim::LossScale> loss_scale;
   std::optional<WeightAverage> average;
-  std::optional<Stream> exchanges;                          // of several ranks whose exchanges overlap: the side queue of these
-  std::optional<parallel::GradientSums> gradient_sums;      // of several ranks
-  std::optional<parallel::DividedWeights> divided_weights;  // from stage 1 of ZeRO on
-  Replay micro_steps;                                       // forward and backward of a micro-batch
+  std::optional<Stream> exchanges;                            // of several ranks whose exchanges overlap: the side queue of these
+  std::optional<parallel::CopiedGradients> copied_gradients;  // of a tensor group
+  std::optional<parallel::GradientSums> gradient_sums;        // of several ranks
+  std::optional<parallel::DividedWeights> divided_weights;    // from stage 1 of ZeRO on
+  std::optional<Pipeline> pipeline;                           // of ranks that have some blocks each
+  Replay micro_steps;                                         // forward and backward of a micro-batch
 
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
   nn::LossSums loss_sums() const { return {loss_sum_, counted_}; }
@@ -55,17 +60,22 @@ class Engine {
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
   void measure_parameters();
   nn::MasterWeights* master_weights() { return divided_weights ? &*divided_weights : nullptr; }
-  /// The ranks that train this model, each on its own batches.
-  comm::Communicator& ranks() { return *ranks_; }
+  /// The ranks that train this model, or this part of it, each on its own batches.
+  comm::Communicator& ranks() { return axes.data(); }
+  comm::Communicator& all_ranks() { return axes.all(); }
   /// Before forward and backward of each micro-batch of training.
   void begin_micro_batch(const parallel::GradientSums::MicroBatch&);
+  /// Before the first of a pipeline's micro-batches, of which several are in flight at once, and before each of their forwards and
+  /// backwards.
+  void begin_micro_batches(int count, bool exchanges);
+  void begin_in_flight(int micro_batch);
   /// After them, as a part of the same recording.
   void end_micro_batch();
   /// A number that differs where the work of micro-batches does, by their places.
   std::int64_t form_of(const parallel::GradientSums::MicroBatch& m) const {
     return gradient_sums ? 1 + m.first + 2 * m.last + 4 * m.exchanges : 0;
   }
-  /// All gradients of this step as one row, in the order of parameters. All ranks call it.
+  /// All gradients of this step as one row, in the order of parameters, of whole ones. All ranks call it.
   std::vector<float> flat_gradients();
   /// f32 [1], or empty unless documents are masked: the factor by which gradients of this step are too small, since they were made for the
   /// number of tokens in its batches, and not of targets.
@@ -82,8 +92,10 @@ class Engine {
   void visit_state(StateVisitor&);
 
  private:
-  comm::SelfCommunicator self_;
-  comm::Communicator* ranks_;
+  void sum_shared_gradient();
+
+  bool last_micro_batch_ = true;
+  std::unique_ptr<comm::Communicator> ends_;  // the first and the last stage of a pipeline, where they share a parameter
   Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;
 };
 

@@ -11,7 +11,13 @@ namespace {
 Evaluation run(Engine& e, const data::Batch& batch, const scaling::Pass& pass) {
   const Scope step(e.stream, Lifetime::step);
   const nn::LossSums sums{e.stream.zeros({1}, DType::f64, Lifetime::step), e.stream.zeros({1}, DType::i64, Lifetime::step)};
-  e.model->loss(e.stream, upload(e.stream, batch, Lifetime::step), pass, sums);
+  if (e.pipeline) {
+    e.pipeline->loss(batch, pass, sums);
+    for (const Tensor& t : {sums.sum, sums.counted}) e.axes.pipeline().all_reduce(e.stream, t, comm::Reduction::sum);
+    e.axes.pipeline().finish(e.stream);
+  } else {
+    e.model->loss(e.stream, upload(e.stream, batch, Lifetime::step), pass, sums);
+  }
   if (e.stream.device() == Device::null) return {};
   return {read<double>(e.stream, sums.sum), read<std::int64_t>(e.stream, sums.counted)};
 }

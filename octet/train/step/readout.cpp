@@ -17,14 +17,14 @@ void add(ops::QuantizeHealth& sum, const ops::QuantizeHealth& h) {
 // Each rank has quantized its own micro-batches.
 std::vector<ops::QuantizeHealth> health_of_all(Engine& e) {
   const Scope scope(e.stream);
-  const Tensor own = e.precision.slots().health_table(), all = e.stream.empty({own.count() * e.ranks().size()}, DType::u8);
-  e.ranks().all_gather(e.stream, own, all);
-  e.ranks().finish(e.stream);
+  const Tensor own = e.precision.slots().health_table(), all = e.stream.empty({own.count() * e.all_ranks().size()}, DType::u8);
+  e.all_ranks().all_gather(e.stream, own, all);
+  e.all_ranks().finish(e.stream);
   const HostCopy copy(e.stream, all);
   const auto* of_ranks = copy.as<ops::QuantizeHealth>();
   const auto n = std::size_t(e.precision.slots().size());
   std::vector<ops::QuantizeHealth> out(of_ranks, of_ranks + n);
-  for (std::size_t i = n; i < n * std::size_t(e.ranks().size()); ++i) add(out[i % n], of_ranks[i]);
+  for (std::size_t i = n; i < n * std::size_t(e.all_ranks().size()); ++i) add(out[i % n], of_ranks[i]);
   return out;
 }
 
@@ -41,7 +41,7 @@ Readout read_out(Engine& e) {
   const HostCopy amax(e.stream, slots.amax()), health(e.stream, slots.health_table());
   out.amax.assign(amax.as<float>(), amax.as<float>() + slots.size());
   out.health.assign(health.as<ops::QuantizeHealth>(), health.as<ops::QuantizeHealth>() + slots.size());
-  if (e.ranks().size() > 1) out.health = health_of_all(e);
+  if (e.all_ranks().size() > 1) out.health = health_of_all(e);
   return out;
 }
 

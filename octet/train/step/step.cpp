@@ -34,17 +34,6 @@ std::int64_t tokens_of(std::span<const data::Batch> micro_batches) {
   return tokens;
 }
 
-models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
-  const std::int64_t n = batch.rows * batch.length;
-  const Tensor tokens = stream.empty({n}, DType::i32, region, Category::activations),
-               targets = stream.empty({n}, DType::i32, region, Category::activations);
-  octet::upload(stream, batch.inputs.data(), tokens), octet::upload(stream, batch.targets.data(), targets);
-  if (!batch.document_mask) return {tokens, targets, batch.length};
-  const Tensor starts = stream.empty({n}, DType::i32, region, Category::activations);
-  octet::upload(stream, batch.document_starts.data(), starts);
-  return {tokens, targets, batch.length, starts};
-}
-
 StepRunner::StepRunner(Engine& engine) : engine_(engine) {
   engine_.publish_weights();
   quantize_weights(true);
@@ -55,7 +44,11 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
   const auto tell = [&](StepPart part) {
     if (options.listener != nullptr) options.listener->begins(part);
   };
-  for (const auto& batch : micro_batches) {
+  if (engine_.pipeline) {
+    tell(StepPart::micro_batch);
+    run_pipeline(micro_batches, tokens, options.measure);
+  }
+  for (const auto& batch : engine_.pipeline ? std::span<const data::Batch>() : micro_batches) {
     if (options.stopped != nullptr && options.stopped()) {
       engine_.precision.slots().clear_measurements(engine_.stream);
       quantize_weights_again();
@@ -101,8 +94,26 @@ bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Ba
   return true;
 }
 
+Pipeline::Step StepRunner::in_flight(std::int64_t tokens, bool measured) {
+  Engine& e = engine_;
+  return {.pass = of_micro_batch(measured), .sums = e.loss_sums(), .factor = e.loss_factor(tokens), .before = [&e](int micro_batch) {
+            e.begin_in_flight(micro_batch);
+          }};
+}
+
+void StepRunner::run_pipeline(std::span<const data::Batch> micro_batches, std::int64_t tokens, bool measured) {
+  engine_.begin_micro_batches(int(micro_batches.size()), true);
+  engine_.pipeline->train(micro_batches, in_flight(tokens, measured));
+  engine_.end_micro_batch();
+}
+
 void StepRunner::run_micro_batch(const data::Batch& batch, const MicroBatch& m) {
   Engine& e = engine_;
+  if (e.pipeline) {
+    e.begin_micro_batches(1, false);
+    e.pipeline->train_one(batch, in_flight(m.tokens, m.measured));
+    return e.end_micro_batch();
+  }
   const scaling::Pass pass = of_micro_batch(m.measured);
   const Scope micro_batch(e.stream, pass.keep);
   const models::TokenBatch on_device = upload(e.stream, batch, pass.keep);
@@ -119,13 +130,17 @@ void StepRunner::sum_results() {
   Engine& e = engine_;
   const scaling::SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
-  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted, e.nonfinite()}) e.ranks().all_reduce(e.stream, t, comm::Reduction::sum);
+  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted}) {
+    e.ranks().all_reduce(e.stream, t, comm::Reduction::sum);
+    if (e.pipeline) e.axes.pipeline().all_reduce(e.stream, t, comm::Reduction::sum);  // the last stage has them
+  }
+  e.all_ranks().all_reduce(e.stream, e.nonfinite(), comm::Reduction::sum);
   sum_maxima();
 }
 
 void StepRunner::sum_maxima() {
   const scaling::SlotTable& slots = engine_.precision.slots();
-  if (slots.size() > 0) engine_.ranks().all_reduce(engine_.stream, slots.amax(), comm::Reduction::max);
+  if (slots.size() > 0) engine_.all_ranks().all_reduce(engine_.stream, slots.amax(), comm::Reduction::max);
 }
 
 void StepRunner::update(const StepOptions& options) {

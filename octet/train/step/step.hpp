@@ -5,11 +5,10 @@
 
 #include "octet/data/windows.hpp"
 #include "octet/train/step/engine.hpp"
+#include "octet/train/step/upload.hpp"
 
 namespace octet::train {
 
-/// A batch of the loader on the stream's device, in a region.
-models::TokenBatch upload(Stream&, const data::Batch&, Region);
 /// Of all micro-batches of a step.
 std::int64_t tokens_of(std::span<const data::Batch> micro_batches);
 
@@ -65,6 +64,8 @@ class StepRunner {
     bool measured;
     parallel::GradientSums::MicroBatch place;
   };
+  Pipeline::Step in_flight(std::int64_t tokens, bool measured);
+  void run_pipeline(std::span<const data::Batch>, std::int64_t tokens, bool measured);
   void run_micro_batch(const data::Batch&, const MicroBatch&);
   void sum_results();
   void sum_maxima();

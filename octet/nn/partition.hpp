@@ -1,0 +1,78 @@
+#pragma once
+
+#include "octet/tensor/cut.hpp"
+#include "octet/tensor/stream.hpp"
+
+namespace octet::nn {
+
+/// How several members divide a model: each has a part of every matrix, and of every row of activations between blocks. Member m of n has
+/// rows [m T / n, (m + 1) T / n) of [T, D]. Inside of a branch of a block it has all rows, of its own heads or columns:
+///
+///   forward     x [T/n, D] -> norm -> gather -> [T, D] -> columns of W1 -> rows of W2 -> partial sums [T, D] -> reduce -> [T/n, D]
+///   backward    the same from the right: gather of dy, reduce of dx
+///
+/// All members make the same calls in the same order. Sources: Shoeybi et al. 2019, "Megatron-LM", section 3; Korthikanti et al. 2022,
+/// "Reducing Activation Recomputation in Large Transformer Models", section 4.2.
+class Partition {
+ public:
+  virtual ~Partition() = default;
+  int member() const { return member_; }
+  int members() const { return members_; }
+  bool divides() const { return members_ > 1; }
+
+  /// all [T, C] = the own rows [T/n, C] of every member, in their order. Any dtype.
+  virtual void gather(Stream&, const Tensor& own, const Tensor& all) = 0;
+  /// own [T/n, C] = the own rows of the sum over members of `partial` [T, C]; f32 or bf16. May be rounded on its way.
+  virtual void reduce(Stream&, const Tensor& partial, const Tensor& own) = 0;
+  /// The same, rounded once: of sums that have one term besides zeros, exact.
+  virtual void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) = 0;
+  /// x = the maximum over members; f32.
+  virtual void max(Stream&, const Tensor& x) = 0;
+
+ protected:
+  Partition(int member, int members) : member_(member), members_(members) {}
+
+ private:
+  int member_, members_;
+};
+
+/// The part of a member among n: of `all` things in equal numbers, [first, first + count).
+struct Part {
+  std::int64_t first = 0, count = 0;
+};
+
+/// One member, which has everything.
+class WholePartition final : public Partition {
+ public:
+  WholePartition() : Partition(0, 1) {}
+  void gather(Stream&, const Tensor& own, const Tensor& all) override { copy_unless_same(own, all); }
+  void reduce(Stream&, const Tensor& partial, const Tensor& own) override { copy_unless_same(partial, own); }
+  void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) override { copy_unless_same(partial, own); }
+  void max(Stream&, const Tensor&) override {}
+
+ private:
+  static void copy_unless_same(const Tensor& a, const Tensor& b) {
+    check(a.data == b.data, "partition: one member has all rows already, so it exchanges none");
+  }
+};
+Partition& whole_partition();
+
+/// The own one of equal parts of `all`, a multiple of the members. Throws ContractError if it is none.
+Part own_part(const Partition&, std::int64_t all);
+
+/// Cuts of the parameters whose whole matrix is [rows, columns]; empty cuts for one member.
+Cut own_rows(const Partition&, const Shape& whole);
+Cut own_columns(const Partition&, const Shape& whole);
+/// Of a vector that every member has.
+Cut own_copy(const Partition&, const Shape& whole);
+
+/// Key and value heads of a member: its share, or, where there are fewer heads than members, the one of its query heads, of which several
+/// members have copies. Throws ContractError unless one number divides the other.
+struct HeadPart {
+  Part heads;
+  int copies = 1;
+  bool first_copy = true;
+};
+HeadPart own_key_heads(const Partition&, std::int64_t kv_heads);
+
+}  // namespace octet::nn

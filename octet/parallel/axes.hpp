@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+
+#include "octet/comm/mesh.hpp"
+#include "octet/comm/self/self.hpp"
+
+namespace octet::parallel {
+
+/// The ranks of a run by their tasks. Ranks of one tensor group divide each layer and train on the same sequences; each data group
+/// has one rank of every tensor group. Ranks of one pipeline have some blocks each, and train on the same sequences. The tensor axis is the
+/// fast one, so a group has neighbours, which share the fastest links; stages are furthest from each other.
+class Axes {
+ public:
+  /// `all` outlives this; null: this rank alone. All ranks make it at the same time. Throws ConfigError unless their number is a multiple
+  /// of `tensor` x `pipeline`.
+  Axes(comm::Communicator* all, std::int64_t tensor, std::int64_t pipeline = 1);
+
+  comm::Communicator& all() { return *all_; }
+  /// The ranks that have the same part of the model, each with sequences of its own.
+  comm::Communicator& data() { return mesh_ ? mesh_->along("data") : *all_; }
+  /// The ranks that divide the model; one alone where none does.
+  comm::Communicator& tensor() { return mesh_ ? mesh_->along("tensor") : self_; }
+  /// The stages of one pipeline; one alone where there is none.
+  comm::Communicator& pipeline() { return mesh_ ? mesh_->along("pipeline") : self_; }
+  bool divides_layers() { return tensor().size() > 1; }
+  bool has_stages() { return pipeline().size() > 1; }
+  /// Of all groups of this rank.
+  comm::Traffic traffic(comm::Collective c) const { return mesh_ ? mesh_->traffic(c) : all_->traffic(c); }
+
+ private:
+  comm::SelfCommunicator self_;
+  comm::Communicator* all_;
+  std::optional<comm::Mesh> mesh_;
+};
+
+}  // namespace octet::parallel

@@ -1,0 +1,112 @@
+#include "octet/parallel/tensor_group.hpp"
+
+#include <algorithm>
+
+#include "octet/parallel/host_values.hpp"
+
+namespace octet::parallel {
+namespace {
+
+Tensor flat(const Tensor& x) { return x.reshaped({x.count()}); }
+
+}  // namespace
+
+void TensorGroup::gather(Stream& stream, const Tensor& own, const Tensor& all) { ranks_.all_gather(stream, flat(own), flat(all)); }
+
+void TensorGroup::reduce(Stream& stream, const Tensor& partial, const Tensor& own) {
+  if (wire_ == TensorWire::activations) return reduce_exactly(stream, partial, own);
+  EightBitSum(stream, ranks_, false).reduce_scatter(stream, flat(partial), Stored::plain(flat(own)));
+}
+
+void TensorGroup::reduce_exactly(Stream& stream, const Tensor& partial, const Tensor& own) {
+  ranks_.reduce_scatter(stream, flat(partial), flat(own), comm::Reduction::sum);
+}
+
+void TensorGroup::max(Stream& stream, const Tensor& x) { ranks_.all_reduce(stream, x, comm::Reduction::max); }
+
+CopiedGradients::CopiedGradients(TensorGroup& group, const nn::Parameters& parameters) : group_(group) {
+  int copies = 1;
+  for (const nn::Bucket& b : parameters.buckets())
+    for (const Parameter* p : b.parameters) {
+      if (p->cut.copies == 1 || p->cut.copies == group.members()) continue;
+      copies = p->cut.copies;
+      if (has_scales(b.gradients))
+        throw ConfigError(
+            format("ranks.tensor = {}: {} ranks share each key and value head, and gradients in {} cannot be summed among "
+                   "them; set optim.gradients = \"bf16\" or \"f32\"",
+                   group.members(), copies, b.gradients));
+    }
+  if (copies == 1) return;
+  of_heads_ = group.ranks().split(group.member() / copies, group.member() % copies, copies);
+}
+
+comm::Communicator& CopiedGradients::sharers_of(const Parameter& p) const {
+  return p.cut.copies == group_.members() ? group_.ranks() : *of_heads_;
+}
+
+// Vectors of which all ranks have copies are a bucket of their own, in one piece of memory.
+void CopiedGradients::sum(Stream& stream, const nn::Bucket& b) {
+  const Parameter& first = *b.parameters.front();
+  if (first.cut.copies == group_.members() && first.cut.alone == 0)
+    return group_.ranks().all_reduce(stream, b.gradient.codes, comm::Reduction::sum);
+  for (std::size_t i = 0; i < b.parameters.size(); ++i) {
+    const Parameter& p = *b.parameters[i];
+    if (p.cut.copies == 1) continue;
+    const Tensor all = b.cut(b.gradient, i).codes;
+    sharers_of(p).all_reduce(stream, flat(all).rows(p.cut.alone, all.count() - p.cut.alone), comm::Reduction::sum);
+  }
+}
+
+namespace {
+
+// Of each rank in turn: the numbers of its pieces.
+std::vector<std::vector<CutPiece>> pieces_of_all(Stream& stream, comm::Communicator& group, const Cut& cut) {
+  constexpr std::size_t most = 4, numbers = 4;
+  check(cut.pieces.size() <= most, "a part of a parameter has at most {} pieces, got {}", most, cut.pieces.size());
+  std::vector<double> own(most * numbers, 0);
+  for (std::size_t i = 0; i < cut.pieces.size(); ++i) {
+    const CutPiece& p = cut.pieces[i];
+    const double values[numbers] = {double(p.count), double(p.first), double(p.run), double(p.stride)};
+    std::copy_n(values, numbers, own.begin() + std::ptrdiff_t(i * numbers));
+  }
+  const std::vector<double> all = gathered(stream, group, own);
+  std::vector<std::vector<CutPiece>> out(std::size_t(group.size()));
+  for (std::size_t r = 0; r < out.size(); ++r)
+    for (std::size_t i = 0; i < most; ++i) {
+      const double* const n = all.data() + (r * most + i) * numbers;
+      if (n[0] > 0) out[r].push_back({std::int64_t(n[0]), std::int64_t(n[1]), std::int64_t(n[2]), std::int64_t(n[3])});
+    }
+  return out;
+}
+
+}  // namespace
+
+std::vector<float> whole_values(Stream& stream, comm::Communicator& group, const Parameter& p, std::span<const float> own) {
+  if (!p.cut) return {own.begin(), own.end()};
+  const auto pieces = pieces_of_all(stream, group, p.cut);
+  std::vector<float> all(own.size() * std::size_t(group.size())), out(std::size_t(p.whole().count()));
+  {
+    const Scope scope(stream);
+    const auto n = std::int64_t(own.size());
+    const Tensor mine = stream.empty({n}, DType::f32), every = stream.empty({n * group.size()}, DType::f32);
+    upload(stream, own.data(), mine);
+    group.all_gather(stream, mine, every);
+    group.finish(stream);
+    download(stream, every, all.data());
+  }
+  for (std::size_t r = pieces.size(); r-- > 0;)
+    each_run(pieces[r], [&](std::int64_t begin, std::int64_t place, std::int64_t n) {
+      std::copy_n(all.data() + r * own.size() + std::size_t(begin), n, out.data() + place);
+    });
+  return out;
+}
+
+std::vector<float> part_of(const Parameter& p, std::span<const float> whole) {
+  if (!p.cut) return {whole.begin(), whole.end()};
+  std::vector<float> out(std::size_t(p.shape.count()));
+  each_run(p.cut.pieces,
+           [&](std::int64_t begin, std::int64_t place, std::int64_t n) { std::copy_n(whole.data() + place, n, out.data() + begin); });
+  return out;
+}
+
+}  // namespace octet::parallel

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+
+#include "octet/nn/parameters.hpp"
+#include "octet/nn/partition.hpp"
+#include "octet/parallel/eight_bit_sum.hpp"
+#include "octet/parallel/ranks_config.hpp"
+
+namespace octet::parallel {
+
+/// The ranks that divide each layer of a model, as the members of its partition. Per gather and per reduce of [T, D] a rank sends
+/// (n - 1) / n of T D values: gathers in the type of the tensor or as codes of one byte, reduces in the tensor's type, added in FP32 and
+/// rounded once, or by EightBitSum.
+class TensorGroup final : public nn::Partition {
+ public:
+  /// The communicator outlives this.
+  TensorGroup(comm::Communicator& ranks, TensorWire wire) : Partition(ranks.rank(), ranks.size()), ranks_(ranks), wire_(wire) {}
+
+  void gather(Stream&, const Tensor& own, const Tensor& all) override;
+  void reduce(Stream&, const Tensor& partial, const Tensor& own) override;
+  void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) override;
+  void max(Stream&, const Tensor& x) override;
+
+  comm::Communicator& ranks() const { return ranks_; }
+
+ private:
+  comm::Communicator& ranks_;
+  TensorWire wire_;
+};
+
+/// Sums over a tensor group of the gradients of values that several of its ranks have: norms' weights, of which each rank has seen its
+/// rows, and keys and values of heads that several ranks share.
+class CopiedGradients {
+ public:
+  /// All ranks make it at the same time. The group and the parameters outlive this. Throws ConfigError for shared heads whose gradients
+  /// have scales.
+  CopiedGradients(TensorGroup&, const nn::Parameters&);
+
+  /// g = sum over the ranks that have a copy, of all such values of a bucket.
+  void sum(Stream&, const nn::Bucket&);
+
+ private:
+  comm::Communicator& sharers_of(const Parameter&) const;
+
+  TensorGroup& group_;
+  std::unique_ptr<comm::Communicator> of_heads_;  // of the same key and value heads; or null
+};
+
+/// All values of a parameter from those of each rank of a group, in the host's memory: `own` in the order of the part. All ranks call it.
+std::vector<float> whole_values(Stream&, comm::Communicator& group, const Parameter&, std::span<const float> own);
+/// The values of the part from all of them.
+std::vector<float> part_of(const Parameter&, std::span<const float> whole);
+
+}  // namespace octet::parallel

@@ -1,0 +1,147 @@
+#include "octet/train/step/pipeline.hpp"
+
+#include <algorithm>
+
+#include "octet/ops/stored_sum/stored_sum.hpp"
+#include "octet/train/step/upload.hpp"
+
+namespace octet::train {
+namespace {
+
+using parallel::PipelineAction, parallel::StageActions;
+using Kind = PipelineAction::Kind;
+
+Region region_of(int slot) { return {Lifetime::micro_batch, slot}; }
+
+Stored codes_for(Stream& stream, std::int64_t count) {
+  const auto empty = [&](Shape s, DType d) { return stream.empty(s, d, Lifetime::scratch, Category::workspace); };
+  return {.codes = empty({count}, code_type(Storage::e4m3)),
+          .scales = empty(scales_shape(Storage::e4m3, count), scales_type(Storage::e4m3)),
+          .storage = Storage::e4m3};
+}
+
+// One micro-batch through all chunks of all stages and back.
+StageActions in_turn(int stage, int stages, int chunks) {
+  StageActions out;
+  const int parts = stages * chunks, before = (stage + stages - 1) % stages, after = (stage + 1) % stages;
+  for (int c = 0; c < chunks; ++c) {
+    const int part = c * stages + stage;
+    if (part > 0) out.push_back({Kind::receive_activation, 0, c, before});
+    out.push_back({Kind::forward, 0, c});
+    if (part + 1 < parts) out.push_back({Kind::send_activation, 0, c, after});
+  }
+  for (int c = chunks; c-- > 0;) {
+    const int part = c * stages + stage;
+    if (part + 1 < parts) out.push_back({Kind::receive_gradient, 0, c, after});
+    out.push_back({Kind::backward, 0, c});
+    if (part > 0) out.push_back({Kind::send_gradient, 0, c, before});
+  }
+  return out;
+}
+
+}  // namespace
+
+Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire)
+    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire) {
+  check(stages.size() > 1, "pipeline: one stage needs none");
+  check(schedule != parallel::Schedule::zero_bubble, "pipeline: gradients of weights are not computed apart");
+}
+
+void Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
+  const int n = int(batches.size());
+  const auto [at, made] = actions_.try_emplace(n);
+  if (made)
+    at->second = parallel::pipeline_actions(schedule_,
+                                            {.stages = stages_.size(), .chunks = chunks_, .micro_batches = n})[std::size_t(stages_.rank())];
+  run(at->second, batches, step);
+}
+
+void Pipeline::train_one(const data::Batch& batch, const Step& step) {
+  run(in_turn(stages_.rank(), stages_.size(), chunks_), std::span(&batch, 1), step);
+}
+
+void Pipeline::run(const StageActions& actions, std::span<const data::Batch> batches, const Step& step) {
+  for (const PipelineAction& a : actions) {
+    const Key key{a.micro_batch, a.chunk};
+    switch (a.kind) {
+      case Kind::receive_activation: receive(open(key, batches[std::size_t(a.micro_batch)]).in, a.peer); break;
+      case Kind::forward: forward(key, batches, step); break;
+      case Kind::send_activation: send(flights_.at(key).border, a.peer); break;
+      case Kind::receive_gradient: receive(flights_.at(key).border, a.peer); break;
+      case Kind::backward: backward(key, step); break;
+      case Kind::send_gradient: send(flights_.at(key).border, a.peer), close(key); break;
+      case Kind::input_gradient:
+      case Kind::weight_gradient: check(false, "pipeline: {} is not an action of {}", to_text(a.kind), to_text(schedule_));
+    }
+  }
+  check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
+}
+
+Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
+  const auto free = std::find(slots_.begin(), slots_.end(), false);
+  const int slot = int(free - slots_.begin());
+  if (free == slots_.end()) slots_.push_back(true);
+  else *free = true;
+  Flight& f = flights_[key];
+  f = {.slot = slot, .batch = upload(stream_, batch, region_of(slot))};
+  if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, region_of(slot));
+  f.border = model_.border(stream_, f.batch, region_of(slot));
+  return f;
+}
+
+void Pipeline::close(const Key& key) {
+  const int slot = flights_.at(key).slot;
+  stream_.arena().clear(region_of(slot));
+  slots_[std::size_t(slot)] = false;
+  flights_.erase(key);
+}
+
+void Pipeline::forward(const Key& key, std::span<const data::Batch> batches, const Step& step) {
+  const int chunk = key.second;
+  const Flight& f = embeds(chunk) ? open(key, batches[std::size_t(key.first)]) : flights_.at(key);
+  scaling::Pass pass = step.pass;
+  pass.keep = region_of(f.slot);
+  if (step.before) step.before(key.first);
+  model_.chunk_forward(stream_, f.batch, pass, step.sums, step.factor,
+                       {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.border});
+}
+
+void Pipeline::backward(const Key& key, const Step& step) {
+  const Flight& f = flights_.at(key);
+  scaling::Pass pass = step.pass;
+  pass.keep = region_of(f.slot);
+  if (step.before) step.before(key.first);
+  model_.chunk_backward(stream_, f.batch, pass, f.border);
+  if (embeds(key.second)) close(key);
+}
+
+void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
+  const Region region = region_of(0);
+  const Scope scope(stream_, region);
+  const models::TokenBatch on_device = upload(stream_, batch, region);
+  const Tensor in = model_.border(stream_, on_device, region), out = model_.border(stream_, on_device, region);
+  const int stage = stages_.rank(), stages = stages_.size();
+  for (int c = 0; c < chunks_; ++c) {
+    if (!embeds(c)) receive(in, (stage + stages - 1) % stages);
+    model_.chunk_loss(stream_, on_device, pass, sums, {.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
+    if (!has_head(c)) send(out, (stage + 1) % stages);
+  }
+}
+
+void Pipeline::send(const Tensor& x, int to) {
+  if (wire_ == Wire::activations) return stages_.send(stream_, x, to);
+  const Scope scope(stream_);
+  const Stored codes = codes_for(stream_, x.count());
+  ops::stored_sum(stream_, {.parts = Stored::plain(x.reshaped({x.count()})), .sum = codes});
+  stages_.together(stream_, [&] { stages_.send(stream_, codes.codes, to), stages_.send(stream_, codes.scales, to); });
+}
+
+void Pipeline::receive(const Tensor& x, int from) {
+  if (wire_ == Wire::activations) return stages_.receive(stream_, x, from);
+  const Scope scope(stream_);
+  const Stored codes = codes_for(stream_, x.count());
+  stages_.together(stream_, [&] { stages_.receive(stream_, codes.codes, from), stages_.receive(stream_, codes.scales, from); });
+  ops::stored_sum(stream_, {.parts = codes, .sum = Stored::plain(x.reshaped({x.count()}))});
+}
+
+}  // namespace octet::train

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "octet/comm/communicator.hpp"
+#include "octet/data/windows.hpp"
+#include "octet/models/model.hpp"
+#include "octet/parallel/ranks_config.hpp"
+
+namespace octet::train {
+
+/// One stage of a pipeline: the chunks of a model that this rank has, and the exchange of border tensors with the stages beside it.
+///
+///   forward of chunk q    x[q + 1] = blocks(x[q])           x[q]: [T, D], in the type of activations
+///   backward              d[q] = gradient of d[q + 1]       of the same shape and type
+///
+/// A micro-batch in flight has a slot of the region of micro-batches, from its input's arrival until its gradient has left. On a stage all
+/// work is in one order, so results have the bits of the same micro-batches on one rank. All stages make the same calls, with batches of
+/// the same content and shape.
+class Pipeline {
+ public:
+  /// The format in which border tensors travel: as they are, or as codes with a power-of-two scale per 128 values.
+  using Wire = parallel::TensorWire;
+  /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. All outlive this.
+  Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations);
+
+  /// The facts of a step that hold for each of its micro-batches.
+  struct Step {
+    scaling::Pass pass;  // in whichever slot
+    nn::LossSums sums;   // used by the last stage
+    nn::LossFactor factor;
+    std::function<void(int micro_batch)> before;  // each forward and backward of a chunk
+  };
+  /// Forward and backward of all micro-batches in the order of the schedule.
+  void train(std::span<const data::Batch>, const Step&);
+  /// The same of one micro-batch, one chunk after the other under every schedule.
+  void train_one(const data::Batch&, const Step&);
+  /// Adds the loss of a batch to `sums` on the last stage, without saved activations.
+  void loss(const data::Batch&, const scaling::Pass&, const nn::LossSums& sums);
+
+ private:
+  /// A micro-batch on its way through a chunk.
+  struct Flight {
+    int slot = 0;
+    models::TokenBatch batch;
+    Tensor in;      // empty where the chunk embeds
+    Tensor border;  // the output until it is sent, then that output's gradient, which becomes the input's
+  };
+  using Key = std::pair<int, int>;  // micro-batch, chunk
+
+  int part(int chunk) const { return chunk * stages_.size() + stages_.rank(); }
+  bool embeds(int chunk) const { return part(chunk) == 0; }
+  bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
+  Flight& open(const Key&, const data::Batch&);
+  void close(const Key&);
+  void run(const parallel::StageActions&, std::span<const data::Batch>, const Step&);
+  void forward(const Key&, std::span<const data::Batch>, const Step&);
+  void backward(const Key&, const Step&);
+  void send(const Tensor&, int to);
+  void receive(const Tensor&, int from);
+
+  Stream& stream_;
+  models::Model& model_;
+  comm::Communicator& stages_;
+  parallel::Schedule schedule_;
+  int chunks_;
+  Wire wire_;
+  std::map<Key, Flight> flights_;
+  std::vector<bool> slots_;                        // in use
+  std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches
+};
+
+}  // namespace octet::train

@@ -1,0 +1,269 @@
+#include "octet/train/step/pipeline.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+
+#include "octet/comm/threads/threads.hpp"
+#include "octet/parallel/pipeline/division.hpp"
+#include "octet/train/step/evaluate.hpp"
+#include "octet/train/step/readout.hpp"
+#include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/stage.hpp"
+#include "octet/nn/host_values.hpp"
+
+// Stages of a pipeline on ranks that are threads, against one rank with the same micro-batches.
+
+namespace octet::train {
+namespace {
+
+using namespace octet::train::testing;
+using parallel::Schedule;
+
+constexpr std::int64_t rows = 2, length = 32, layers = 6;
+
+struct Result {
+  double loss = 0, eval_loss = 0;
+  std::map<std::string, std::vector<float>> gradients;
+  std::vector<float> maxima;
+};
+
+EngineConfig config_of(const std::string& family, const std::string& recipe) {
+  EngineConfig c = small_engine(family, recipe);
+  c.shape.layers = layers;
+  return c;
+}
+
+data::Batch batch_of(int micro_batch) { return random_batch(rows, length, 61, std::uint64_t(micro_batch)); }
+
+std::vector<data::Batch> batches_of(int n) {
+  std::vector<data::Batch> out;
+  for (int i = 0; i < n; ++i) out.push_back(batch_of(i));
+  return out;
+}
+
+constexpr scaling::Pass training{.kind = scaling::Pass::Kind::train, .keep = Lifetime::micro_batch, .count = false};
+
+// Of a rank; a tied embedding's gradient is a sum over two of them.
+void add_result(Engine& e, Result& out) {
+  for (const Parameter* p : e.parameters.list()) {
+    const Tensor values = p->gradient.stored().values();
+    std::vector<float>& sum = out.gradients.try_emplace(p->path, std::size_t(values.count()), 0.0f).first->second;
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values.f32()[i];
+  }
+  const Tensor maxima = e.precision.slots().amax();
+  out.maxima.resize(std::size_t(maxima.count()));
+  for (std::size_t i = 0; i < out.maxima.size(); ++i) out.maxima[i] = std::max(out.maxima[i], maxima.f32()[i]);
+}
+
+Result on_one_rank(const EngineConfig& c, int micro_batches) {
+  Engine e(c, Device::cpu, machine::machine_target(Device::cpu));
+  begin_steps(e);
+  for (int i = 0; i < micro_batches; ++i) {
+    const Scope scope(e.stream, Lifetime::micro_batch);
+    const models::TokenBatch batch = upload(e.stream, batch_of(i), Lifetime::micro_batch);
+    e.model->forward(e.stream, batch, training, e.loss_sums(), e.loss_factor(rows * length));
+    e.model->backward(e.stream, batch, training);
+  }
+  Result out{.loss = *e.loss_sums().sum.as<double>(), .eval_loss = evaluate_batch(e, batch_of(77)).loss * rows * length};
+  add_result(e, out);
+  return out;
+}
+
+struct Shape {
+  Schedule schedule;
+  int stages, chunks, micro_batches;
+};
+
+std::vector<models::Chunk> chunks_of(const Shape& s, int stage) {
+  const std::vector<std::int64_t> division = parallel::divide_layers(layers, s.stages * s.chunks, {});
+  std::vector<models::Chunk> out;
+  int first = 0;
+  for (int part = 0; part < int(division.size()); ++part) {
+    const int end = first + int(division[std::size_t(part)]);
+    if (part % s.stages == stage) out.push_back({first, end});
+    first = end;
+  }
+  return out;
+}
+
+Result on_stages(EngineConfig config, const Shape& s, Pipeline::Wire wire = Pipeline::Wire::activations) {
+  Result out;
+  std::mutex mutex;
+  comm::run_on_threads({.ranks = s.stages}, [&](comm::Communicator& stages) {
+    EngineConfig c = config;
+    c.model.chunks = chunks_of(s, stages.rank());
+    Engine e(c, Device::cpu, machine::machine_target(Device::cpu));
+    begin_steps(e);
+    Pipeline pipeline(e.stream, *e.model, stages, s.schedule, s.chunks, wire);
+    pipeline.train(batches_of(s.micro_batches), {.pass = training, .sums = e.loss_sums(), .factor = e.loss_factor(rows * length)});
+    const nn::LossSums sums{e.stream.zeros({1}, DType::f64), e.stream.zeros({1}, DType::i64)};
+    pipeline.loss(batch_of(77), {}, sums);
+    const std::lock_guard lock(mutex);
+    add_result(e, out);
+    out.loss += *e.loss_sums().sum.as<double>(), out.eval_loss += *sums.sum.as<double>();
+  });
+  return out;
+}
+
+void expect_same(const Result& a, const Result& b, const std::string& tied, const std::string& where) {
+  EXPECT_EQ(a.loss, b.loss) << where;
+  EXPECT_EQ(a.eval_loss, b.eval_loss) << where;
+  EXPECT_EQ(a.maxima, b.maxima) << where;
+  ASSERT_EQ(a.gradients.size(), b.gradients.size()) << where;
+  for (const auto& [path, gradient] : a.gradients) {
+    if (path == tied) continue;
+    EXPECT_EQ(gradient, b.gradients.at(path)) << where << " " << path;
+  }
+}
+
+constexpr Shape shapes[] = {{Schedule::gpipe, 2, 1, 3},       {Schedule::gpipe, 3, 1, 4},       {Schedule::one_f_one_b, 2, 1, 1},
+                            {Schedule::one_f_one_b, 2, 1, 5}, {Schedule::one_f_one_b, 4, 1, 6}, {Schedule::interleaved, 2, 3, 4},
+                            {Schedule::interleaved, 3, 2, 6}};
+
+TEST(Pipeline, HasTheBitsOfOneRankUnderEverySchedule) {
+  for (const Shape& s : shapes)
+    for (const char* recipe : {"fp32", "current"})
+      expect_same(on_one_rank(config_of("llama", recipe), s.micro_batches), on_stages(config_of("llama", recipe), s), "",
+                  format("{} {} stages {} chunks {}", to_text(s.schedule), s.stages, s.chunks, recipe));
+}
+
+TEST(Pipeline, HasTheBitsOfOneRankForEveryFamily) {
+  const Shape s{Schedule::one_f_one_b, 2, 1, 3};
+  for (const char* family : {"qwen3", "gpt2"})
+    expect_same(on_one_rank(config_of(family, "delayed"), 3), on_stages(config_of(family, "delayed"), s), "embedding.weight", family);
+}
+
+TEST(Pipeline, InOneTurnHasTheSameBits) {
+  const EngineConfig config = config_of("llama", "mxfp8");
+  const Result one = on_one_rank(config, 1);
+  double loss = 0;
+  comm::run_on_threads({.ranks = 2}, [&](comm::Communicator& stages) {
+    EngineConfig c = config;
+    c.model.chunks = chunks_of({Schedule::interleaved, 2, 3, 2}, stages.rank());
+    Engine e(c, Device::cpu, machine::machine_target(Device::cpu));
+    begin_steps(e);
+    Pipeline pipeline(e.stream, *e.model, stages, Schedule::interleaved, 3);
+    pipeline.train_one(batch_of(0), {.pass = training, .sums = e.loss_sums(), .factor = e.loss_factor(rows * length)});
+    for (const Parameter* p : e.parameters.list()) {
+      const Tensor values = p->gradient.stored().values();
+      EXPECT_EQ(std::vector<float>(values.f32(), values.f32() + values.count()), one.gradients.at(p->path)) << p->path;
+    }
+    if (stages.rank() == 1) loss = *e.loss_sums().sum.as<double>();
+  });
+  EXPECT_EQ(loss, one.loss);
+}
+
+// 8-bit codes of activations have an error of about 2.6% per value, of which a block's blend with its residual stream keeps a part.
+TEST(Pipeline, WithCodesOnTheWireIsNear) {
+  const Shape s{Schedule::one_f_one_b, 3, 1, 2};
+  const Result one = on_one_rank(config_of("llama", "fp32"), 2), coded = on_stages(config_of("llama", "fp32"), s, Pipeline::Wire::e4m3);
+  EXPECT_NE(coded.loss, one.loss);
+  EXPECT_NEAR(coded.loss / one.loss, 1, 0.01);
+  for (const auto& [path, gradient] : one.gradients) {
+    double error = 0, energy = 0;
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+      error += std::pow(double(gradient[i]) - double(coded.gradients.at(path)[i]), 2), energy += std::pow(double(gradient[i]), 2);
+    EXPECT_LT(std::sqrt(error / energy), 0.2) << path;
+    EXPECT_TRUE(error > 0 || path.starts_with("lm_head")) << path;
+  }
+}
+
+struct Mesh {
+  std::int64_t data = 1, pipeline = 1;
+  Schedule schedule = Schedule::one_f_one_b;
+  std::int64_t chunks = 1, zero = 0;
+};
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<float>> weights;
+};
+
+// Four steps of four micro-batches on each data rank.
+Trained trained_on(EngineConfig c, const Mesh& m) {
+  c.ranks = {.data = m.data, .pipeline = m.pipeline, .schedule = m.schedule, .chunks = m.chunks, .zero = m.zero};
+  Trained out;
+  std::mutex mutex;
+  comm::run_on_threads({.ranks = int(c.ranks.all())}, [&](comm::Communicator& all) {
+    Engine e(c, Device::cpu, machine::machine_target(Device::cpu), &all);
+    StepRunner runner = begin_steps(e);
+    for (int step = 0; step < 4; ++step) {
+      std::vector<data::Batch> batches;
+      for (int i = 0; i < 4; ++i) batches.push_back(batch_of(100 * step + 10 * e.ranks().rank() + i));
+      double loss = 0;
+      runner.run(batches, {.learning_rate = 1e-2, .measure = true}, [&] { loss = double(read_out(e).loss); });
+      if (all.rank() == 0) out.losses.push_back(loss);
+    }
+    const std::lock_guard lock(mutex);
+    for (const ParameterSlice& p : e.parameters.slices()) {
+      std::vector<float>& to = out.weights.try_emplace(p.parameter->path, std::size_t(p.parameter->shape.count())).first->second;
+      std::vector<float> values(std::size_t(p.value.count()));
+      nn::get_values(e.stream, p.value, values.data());
+      std::copy(values.begin(), values.end(), to.begin() + p.first);
+    }
+  });
+  return out;
+}
+
+void expect_near(const Trained& a, const Trained& b, double tolerance, const std::string& where) {
+  for (std::size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i] / b.losses[i], 1, tolerance) << where << " step " << i + 1;
+  ASSERT_EQ(a.weights.size(), b.weights.size()) << where;
+  for (const auto& [path, values] : a.weights) {
+    const std::vector<float>& others = b.weights.at(path);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(values[i], others[i], tolerance + 1e-3 * tolerance * std::fabs(values[i])) << where << " " << path << " " << i;
+  }
+}
+
+// All but the order in which squares of gradients are added, in f64, is the same: clipping may differ in the last bit.
+TEST(PipelineSteps, TrainAsOneStageDoes) {
+  for (const char* recipe : {"fp32", "delayed"}) {
+    const EngineConfig c = config_of("llama", recipe);
+    const Trained whole = trained_on(c, {});
+    expect_near(trained_on(c, {.pipeline = 2}), whole, 1e-6, recipe);
+    expect_near(trained_on(c, {.pipeline = 2, .schedule = Schedule::interleaved, .chunks = 2}), whole, 1e-6, recipe);
+  }
+}
+
+TEST(PipelineSteps, TrainWithDataRanksZeroAndEightBitStates) {
+  EngineConfig c = config_of("llama", "current");
+  for (const optim::Level level : {optim::Level::O0, optim::Level::O3}) {
+    c.optimizer->level = level;
+    for (const std::int64_t zero : {0, 1})
+      expect_near(trained_on(c, {.data = 2, .pipeline = 2, .zero = zero}), trained_on(c, {.data = 2, .zero = zero}), 1e-6,
+                  format("{} zero {}", to_text(level), zero));
+  }
+}
+
+// Its gradient is a sum of two, which one rank adds per micro-batch.
+TEST(PipelineSteps, TrainATiedEmbeddingOnBothEnds) {
+  const EngineConfig c = config_of("qwen3", "fp32");
+  expect_near(trained_on(c, {.pipeline = 3}), trained_on(c, {}), 1e-4, "qwen3");
+  expect_near(trained_on(c, {.data = 2, .pipeline = 2, .zero = 1}), trained_on(c, {.data = 2, .zero = 1}), 1e-4, "qwen3 zero 1");
+}
+
+TEST(PipelineSteps, RefuseWhatAPipelineDoesNotHave) {
+  const auto refusal = [](const auto& change) -> std::string {
+    EngineConfig c = config_of("llama", "bf16");
+    c.ranks.pipeline = 2;
+    change(c);
+    try {
+      chunks_of_stage(c, 0);
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal([](EngineConfig&) {}), "");
+  EXPECT_EQ(refusal([](EngineConfig& c) { c.ranks.pipeline = 8; }),
+            "ranks.pipeline = 8: model.layers = 6 cannot be divided into 8 parts; the largest number of ranks for ranks.chunks = 1 is 6");
+  EXPECT_EQ(refusal([](EngineConfig& c) { c.ranks.zero = 2; }),
+            "ranks.pipeline = 2: ranks.zero = 2: gradients and weights of micro-batches in flight cannot be divided; set ranks.zero = 1");
+  EXPECT_EQ(refusal([](EngineConfig& c) { c.ranks.chunks = 2; }),
+            "ranks.pipeline = 2: ranks.chunks = 2 needs ranks.schedule = \"interleaved\"");
+}
+
+}  // namespace
+}  // namespace octet::train

@@ -1,0 +1,62 @@
+#include "octet/train/step/tensor_rules.hpp"
+
+namespace octet::train {
+namespace {
+
+constexpr std::int64_t least_tokens = 16;  // of a rank's part of the vocabulary: padding alone would be no part
+
+// The first rule that n ranks break: "model.heads = 6 must be a multiple of it"; "" for none.
+std::string broken_rule(const EngineConfig& c, std::int64_t n) {
+  const models::ModelShape& s = c.shape;
+  const auto multiple = [&](std::string_view key, std::int64_t value) {
+    return value % n == 0 ? "" : format("{} = {} must be a multiple of it", key, value);
+  };
+  const auto first = [](std::initializer_list<std::string> rules) {
+    for (const std::string& r : rules)
+      if (!r.empty()) return r;
+    return std::string();
+  };
+  const bool heads = s.kv_heads % n == 0 || n % s.kv_heads == 0;
+  const std::int64_t tokens = s.padded_vocabulary();
+  return first({multiple("model.heads", s.heads),
+                heads ? "" : format("model.kv_heads = {} must be a multiple or a divisor of it", s.kv_heads),
+                multiple("model.hidden", s.hidden), multiple("the vocabulary, padded to 16 tokens,", tokens),
+                tokens / n < least_tokens ? format("each rank needs {} of the {} tokens of the vocabulary", least_tokens, tokens) : "",
+                multiple("data.sequence_length", c.sequence)});
+}
+
+// The nearest number that breaks no rule; of two equally near ones the smaller.
+std::int64_t nearest_number(const EngineConfig& c, std::int64_t n) {
+  for (std::int64_t d = 1;; ++d)
+    for (const std::int64_t m : {n - d, n + d})
+      if (m >= 1 && broken_rule(c, m).empty()) return m;
+}
+
+void require_options(const EngineConfig& c, std::int64_t n) {
+  const auto refuse = [&](const std::string& why) { throw ConfigError(format("ranks.tensor = {}: {}", n, why)); };
+  if (!models::model_family(c.shape.family).divides)
+    refuse(format("models of the family {} cannot be divided within layers; set ranks.tensor = 1, or choose llama, qwen2 or qwen3",
+                  c.shape.family));
+  if (scaling::has_narrow_range(c.precision.recipe))
+    refuse(format("recipe.name = \"{}\": sums of FP16 activations between ranks overflow; choose another recipe", c.precision.recipe));
+  if (c.ranks.zero > 1)
+    refuse(format("ranks.zero = {} does not divide gradients or weights of parts of layers; set ranks.zero = 1", c.ranks.zero));
+  if (c.average) refuse("train.average keeps means of whole weights; set it to 0");
+  if (c.optimizer && c.comm.has_mu(c.optimizer->storage().gradients))
+    refuse("factors mu of e4m3_shared are kept for whole tensors; set comm.gradients = \"e4m3\" and optim.gradients to another storage");
+  if (c.comm.tensor == parallel::TensorWire::e4m3 && c.sequence / n * c.shape.width % storage_block != 0)
+    refuse(
+        format("comm.tensor = \"e4m3\" has a scale per {} values, and a rank has {} tokens of a sequence x model.width = {}; set "
+               "comm.tensor = \"bf16\"",
+               storage_block, c.sequence / n, c.shape.width));
+}
+
+}  // namespace
+
+void require_tensor(const EngineConfig& c, std::int64_t ranks) {
+  require_options(c, ranks);
+  if (const std::string rule = broken_rule(c, ranks); !rule.empty())
+    throw ConfigError(format("ranks.tensor = {}: {}; the nearest number for this model is {}", ranks, rule, nearest_number(c, ranks)));
+}
+
+}  // namespace octet::train
