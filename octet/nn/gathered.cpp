@@ -62,8 +62,7 @@ QTensor gather_input(Stream& stream, const Linear& layer, Partition& p, const Te
 Quantized gather_rebuilt_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
   const ops::QuantizeSpec spec = layer.input_spec(pass);
   if (!spec.quantizes()) return layer.rebuild_input(stream, gathered_values(stream, p, own, pass.keep), pass);
-  if (!gathers_codes(spec, all_rows(p, own)))
-    return layer.rebuild_input(stream, gathered_values(stream, p, own, Lifetime::scratch), pass);
+  if (!gathers_codes(spec, all_rows(p, own))) return layer.rebuild_input(stream, gathered_values(stream, p, own, Lifetime::scratch), pass);
   return sink_of_codes(stream, p, own, spec, {.rows = false, .cols = true, .cols_region = pass.keep}).codes.cols;
 }
 

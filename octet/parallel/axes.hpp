@@ -11,8 +11,8 @@ namespace octet::parallel {
 /// has one rank of every tensor group. The tensor axis is the fast one, so a group has neighbours, which share the fastest links.
 class Axes {
  public:
-  /// `all` outlives this; null: this rank alone. All ranks make it at the same time. Throws ConfigError unless their number is a multiple of
-  /// `tensor`.
+  /// `all` outlives this; null: this rank alone. All ranks make it at the same time. Throws ConfigError unless their number is a multiple
+  /// of `tensor`.
   Axes(comm::Communicator* all, std::int64_t tensor);
 
   comm::Communicator& all() { return *all_; }
