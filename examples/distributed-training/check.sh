@@ -15,12 +15,13 @@ run="--set device=cpu --set data.sequence_length=32 --set train.batch=1 --set tr
 small() {  # COMMAND: the same on small sizes
   local command
   command=$(sed -E 's/octet launch (bench|compare)/octet launch --device cpu --ranks 2 \1/; s/--(model|seeds|steps) [^ ]+//g;
-                    s/--bytes [^ ]+/--bytes 4K,512K/; s/--quality-ranks [^ ]+/--quality-ranks 2/; s/ *#.*//' <<< "$1")
+                    s/--bytes [^ ]+/--bytes 4K,512K/; s/--quality-ranks [^ ]+/--quality-ranks 2/; s/(tp-attention) --ranks 4/\1 --ranks 2/; s/ *#.*//' <<< "$1")
   case $command in
     *"bench allreduce --topology"*) command+=" --repeat 1 --sample-ms 0.05" ;;
     *"bench allreduce"*)
       [[ $command == *--quality-ranks* ]] || command+=" --quality-ranks 2"
       command+=" --repeat 1 --sample-ms 0.05" ;;
+    *"bench tp-attention"*) command+=" --tokens 32 --sequence 16 --repeat 1 $model --set model.kv_heads=2" ;;
     *"bench scaling"* | *"bench step"*) command+=" --tokens 32 --sequence 16 --repeat 1 $model" ;;
     *" compare "*) command+=" --steps 3 --seeds 1 --set train.eval_tokens=256 --set train.eval_every=0 --set checkpoint.minutes=0 $run" ;;
     *"octet plan "*) command+=" $run" ;;

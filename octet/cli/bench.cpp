@@ -6,6 +6,7 @@
 #include "octet/base/output.hpp"
 #include "octet/bench/all_reduce.hpp"
 #include "octet/bench/scaling.hpp"
+#include "octet/bench/tensor_attention.hpp"
 #include "octet/bench/steps_on_ranks.hpp"
 #include "octet/bench/table.hpp"
 #include "octet/bench/topology.hpp"
@@ -26,7 +27,7 @@ struct Options {
   bool quiet = false, topology = false;
 };
 
-constexpr std::string_view other_groups = "all, allreduce or scaling";
+constexpr std::string_view other_groups = "all, allreduce, tp-attention or scaling";
 
 // The number of ranks that a measurement of ranks will have.
 std::int64_t ranks_of(const Options& o) {
@@ -112,9 +113,10 @@ bench::StepPlan step_plan(const Options& o) {
 }
 
 // Kinds of measurements, and the options that have an effect on them.
-enum Kind : unsigned { kernels = 1, steps = 2, scaling = 4, sums = 8, links = 16 };
+enum Kind : unsigned { kernels = 1, steps = 2, scaling = 4, sums = 8, links = 16, attention = 32 };
 Kind kind_of(const Options& o) {
   if (o.group == "allreduce") return o.topology ? links : sums;
+  if (o.group == "tp-attention") return attention;
   return o.group == "scaling" ? scaling : steps_on_ranks(o) ? steps : kernels;
 }
 std::string name_of(Kind kind, const Options& o) {
@@ -123,15 +125,15 @@ std::string name_of(Kind kind, const Options& o) {
 
 void require_options(const std::vector<std::string>& given, const Options& o) {
   constexpr std::pair<std::string_view, unsigned> effects[] = {
-      {"--model", kernels | steps | scaling},
-      {"--tokens", kernels | steps | scaling},
-      {"--sequence", kernels | steps | scaling},
+      {"--model", kernels | steps | scaling | attention},
+      {"--tokens", kernels | steps | scaling | attention},
+      {"--sequence", kernels | steps | scaling | attention},
       {"--accumulate", kernels | steps | scaling},
-      {"--recipe", kernels | steps | scaling},
-      {"--set", kernels | steps | scaling},
+      {"--recipe", kernels | steps | scaling | attention},
+      {"--set", kernels | steps | scaling | attention},
       {"--working-set", kernels},
       {"--sample-ms", kernels | sums | links},
-      {"--ranks", steps | scaling | sums | links},
+      {"--ranks", steps | scaling | sums | links | attention},
       {"--bytes", sums | links},
       {"--quality-ranks", sums},
       {"--topology", links},
@@ -148,8 +150,9 @@ void require_options(const std::vector<std::string>& given, const Options& o) {
 // One rank would measure beside the others, which share its memory and processors.
 void require_one_rank(const Options& o) {
   if (machine::started_ranks() > 1)
-    throw ConfigError(format("octet bench {} measures one rank, and {} were started; start it alone, or choose step, scaling or allreduce",
-                             printable(o.group), machine::started_ranks()));
+    throw ConfigError(
+        format("octet bench {} measures one rank, and {} were started; start it alone, or choose step, scaling, allreduce or tp-attention",
+               printable(o.group), machine::started_ranks()));
 }
 
 void require_files(const Options& o) {
@@ -195,6 +198,13 @@ ExitCode measure_steps(const Options& o) {
   return result.facts.place.reports ? show(o, result) : ExitCode::done;
 }
 
+ExitCode measure_attention(const Options& o) {
+  machine::choose_own_gpu();
+  const bench::TensorAttentionResult result =
+      bench::measure_tensor_attention({.config = config_of(o), .recipes = o.recipes, .ranks = int(o.ranks), .repeats = int(o.repeat)});
+  return result.reports ? show(o, result) : ExitCode::done;
+}
+
 ExitCode measure_kernels(const Options& o) {
   require_one_rank(o);
   return show(o, bench::run(plan_of(o)));
@@ -209,6 +219,7 @@ ExitCode measure(const Options& o, const std::vector<std::string>& given) {
     case links: return measure_links(o);
     case scaling: return measure_scaling(o);
     case steps: return measure_steps(o);
+    case attention: return measure_attention(o);
     default: return measure_kernels(o);
   }
 }
@@ -227,6 +238,7 @@ void add_bench(Program& program) {
       "  octet bench step --ranks 2 --recipe bf16,current  steps of several ranks\n"
       "  octet bench scaling --ranks 4 --svg scaling.svg   steps on 1, 2 and 4 ranks\n"
       "  octet bench allreduce --ranks 4                  sums over ranks: speed, and their error in 8 bits\n"
+      "  octet bench tp-attention --ranks 4 --recipe bf16,current  attention divided among ranks: time, bytes, error\n"
       "Memory-bound rows are compared with the copy of a large tensor, GEMM and attention with the fastest matrix product, all measured "
       "in\n"
       "the same run. A step is compared with its floor: GEMM operations at the rates of their types, attention at its own measured rate,\n"
@@ -248,9 +260,10 @@ void add_bench(Program& program) {
                  {.at_least = 0, .at_most = 65536});
   command.option("--json", o->json, "file to write the same rows to, in base units");
   command.option("--set", o->set, "one key of the configuration, such as optim.m=bf16; may be repeated");
-  command.option("--ranks", o->ranks,
-                 "step, scaling, allreduce: ranks, as threads; 0: those that a launcher started, or 1 for step and 2 for the others",
-                 {.at_least = 0, .at_most = 1024});
+  command.option(
+      "--ranks", o->ranks,
+      "step, scaling, allreduce, tp-attention: ranks, as threads; 0: those that a launcher started, or 1 for step and 2 for the others",
+      {.at_least = 0, .at_most = 1024});
   command.option("--bytes", o->bytes, "allreduce: sizes of the tensors to sum", ',');
   command.option("--quality-ranks", o->quality_ranks, "allreduce: numbers of ranks whose sums are compared with FP64", ',');
   command.option("--svg", o->svg, "scaling, allreduce: file of a picture");

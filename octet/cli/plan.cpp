@@ -32,8 +32,10 @@ std::string saved_row(const std::vector<std::size_t>& blocks, std::int64_t token
 void print_ranks(const train::RunConfig& c, const telemetry::RanksFacts& ranks) {
   if (ranks.started == 1) return;
   const bool wide_ends = c.comm.gradients == parallel::Wire::stored && c.optim.storage().gradients != Storage::f32;
-  output::print("ranks    {}, each on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n", grouped(ranks.started),
-                ranks.gradients, wide_ends ? "embedding, head and " : "");
+  const std::string tensor = c.ranks.tensor > 1 ? format(", {} of which divide each layer", c.ranks.tensor) : "";
+  output::print("ranks    {}{}, each {}on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n",
+                grouped(ranks.started), tensor, c.ranks.tensor > 1 ? "group " : "", ranks.gradients,
+                wide_ends ? "embedding, head and " : "");
   output::print("sent     {} per rank and step, in {} collectives\n", bytes_text(double(ranks.planned.sent_bytes)),
                 ranks.planned.collectives);
   for (const auto& s : ranks.sent) output::print("         {}  {} calls\n", memory_row(s.collective, std::size_t(s.bytes)), s.calls);
@@ -57,11 +59,13 @@ ExitCode plan_run(const RunOptions& o) {
   output::print("model    {}, {} parameters\n", c.model.name(), grouped(dry.parameters));
   const std::int64_t count = std::max<std::int64_t>(c.ranks.data, 1);
   output::print("step     {} tokens = {}{} x {} sequences of {}\n", grouped(c.tokens_per_step()),
-                count > 1 ? format("{} ranks x ", count) : "", c.train.accumulate, c.train.batch, c.data.sequence_length);
+                count > 1 ? format("{} {} x ", count, c.ranks.tensor > 1 ? "groups of ranks" : "ranks") : "", c.train.accumulate,
+                c.train.batch, c.data.sequence_length);
   print_ranks(c, train::ranks_facts_of(c, dry));
-  const std::string each = count > 1 ? "per rank " : "";
+  const bool several = c.ranks.all() > 1;
+  const std::string each = several ? "per rank " : "";
   output::print("work     {} GFLOP {} step ({} in GEMMs, {}% of these with 8-bit operands), {} of other memory traffic, {} ops\n",
-                fixed(dry.step.flops / 1e9, 1), count > 1 ? "per rank and" : "per", fixed(dry.step.gemm_flops / 1e9, 1),
+                fixed(dry.step.flops / 1e9, 1), several ? "per rank and" : "per", fixed(dry.step.gemm_flops / 1e9, 1),
                 fixed(100 * dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0), 1), bytes_text(dry.step.bytes), dry.step.ops);
   output::print("memory   {} {}at the peak, {} free here\n", bytes_text(double(dry.memory.total)), each,
                 bytes_text(double(machine::available_bytes(device))));

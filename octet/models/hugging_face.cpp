@@ -151,14 +151,14 @@ std::vector<std::optional<io::TensorView>> tensors_of(const io::TensorFolder& fi
   return tensors;
 }
 
-void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, nn::Parameters& parameters) {
+void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
   const auto slices = format_of(shape).weights(shape);
   const auto places = placed(slices, parameters);
   const auto tensors = tensors_of(files, shape, places);
   for (std::size_t i = 0; i < places.size(); ++i)
     if (!places[i].alias()) places[i].read(*tensors[i]);
   clear_padding(slices, parameters);
-  for (Parameter* p : parameters.list()) ++p->version;
+  for (Parameter* p : parameters) ++p->version;
   for (std::size_t i = 0; i < places.size(); ++i)
     if (places[i].alias() && tensors[i] && !places[i].holds(*tensors[i]))
       throw DataError(octet::format(
@@ -173,7 +173,7 @@ void require_exportable(const ModelShape& shape, const Companions& companions) {
   exported_config(shape, DType::f32, companions);
 }
 
-void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters, DType dtype,
+void save_hugging_face(const std::string& folder, const ModelShape& shape, const std::vector<Parameter*>& parameters, DType dtype,
                        const Companions& companions) {
   check(dtype == DType::f32 || dtype == DType::bf16, "save_hugging_face writes f32 or bf16, not {}", dtype);
   const io::StoredDType stored = dtype == DType::f32 ? io::StoredDType::f32 : io::StoredDType::bf16;
@@ -203,16 +203,16 @@ ModelShape read_hugging_face_shape(const std::string& folder) {
   }
 }
 
-void require_weights(const io::TensorFolder& files, const ModelShape& shape, const nn::Parameters& parameters) {
+void require_weights(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
   tensors_of(files, shape, placed(format_of(shape).weights(shape), parameters));
 }
 
-void load_hugging_face(const std::string& folder, const ModelShape& shape, nn::Parameters& parameters) {
+void load_hugging_face(const std::string& folder, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
   require_shape(folder, shape);
   fill_parameters(io::TensorFolder::open(folder), shape, parameters);
 }
 
-void load_hugging_face(const io::TensorFolder& files, const ModelShape& shape, nn::Parameters& parameters) {
+void load_hugging_face(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
   require_shape(files.folder(), shape);
   fill_parameters(files, shape, parameters);
 }

@@ -18,8 +18,12 @@ void require_exportable(const ModelShape&, const Companions& = {});
 /// out. config.json is that of exported_config(); the companions' files go beside it. The folder is created. An existing folder with only
 /// such an export is replaced atomically. Parameters must be in the CPU's memory. Throws IoError; ConfigError when the folder holds other
 /// files, which are never removed.
-void save_hugging_face(const std::string& folder, const ModelShape&, const nn::Parameters&, DType dtype = DType::f32,
+void save_hugging_face(const std::string& folder, const ModelShape&, const std::vector<Parameter*>&, DType dtype = DType::f32,
                        const Companions& = {});
+inline void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters,
+                              DType dtype = DType::f32, const Companions& companions = {}) {
+  save_hugging_face(folder, shape, parameters.list(), dtype, companions);
+}
 
 /// The shape that a folder's config.json describes. Throws DataError naming file and key for anything that Octet cannot run, and the
 /// supported families for a model of another family; IoError when there is no such file.
@@ -27,13 +31,16 @@ ModelShape read_hugging_face_shape(const std::string& folder);
 
 /// Throws the DataError of load_hugging_face() unless the folder has every tensor of the model, of its type and shape, and no other. Reads
 /// no values; the parameters may be those of the null device.
-void require_weights(const io::TensorFolder&, const ModelShape&, const nn::Parameters&);
+void require_weights(const io::TensorFolder&, const ModelShape&, const std::vector<Parameter*>&);
 
 /// Fills every parameter from the folder's tensors (F32, BF16 or F16; one file or sharded with an index), rows of padding with zeros.
 /// Parameters change only after names, types and shapes of all tensors were checked. Throws DataError naming a tensor that is missing,
 /// unexpected or of another shape, and the expected one; ConfigError when the folder has another shape.
-void load_hugging_face(const std::string& folder, const ModelShape&, nn::Parameters&);
+void load_hugging_face(const std::string& folder, const ModelShape&, const std::vector<Parameter*>&);
+inline void load_hugging_face(const std::string& folder, const ModelShape& shape, nn::Parameters& parameters) {
+  load_hugging_face(folder, shape, parameters.list());
+}
 /// The same from a folder whose weights are already open.
-void load_hugging_face(const io::TensorFolder&, const ModelShape&, nn::Parameters&);
+void load_hugging_face(const io::TensorFolder&, const ModelShape&, const std::vector<Parameter*>&);
 
 }  // namespace octet::models

@@ -95,9 +95,9 @@ bool WeightPlace::holds(const io::TensorView& tensor) const {
   return true;
 }
 
-std::vector<WeightPlace> placed(const std::vector<WeightSlice>& slices, const nn::Parameters& parameters) {
+std::vector<WeightPlace> placed(const std::vector<WeightSlice>& slices, const std::vector<Parameter*>& parameters) {
   std::map<std::string_view, Parameter*> by_path;
-  for (Parameter* p : parameters.list()) by_path.emplace(p->path, p);
+  for (Parameter* p : parameters) by_path.emplace(p->path, p);
   const auto covered = covered_rows(slices);
   for (const auto& [path, p] : by_path) check(covered.contains(path), "weight map: nothing is stored of parameter {} {}", path, p->shape);
   std::vector<WeightPlace> out;
@@ -109,9 +109,9 @@ std::vector<WeightPlace> placed(const std::vector<WeightSlice>& slices, const nn
   return out;
 }
 
-void clear_padding(const std::vector<WeightSlice>& slices, const nn::Parameters& parameters) {
+void clear_padding(const std::vector<WeightSlice>& slices, const std::vector<Parameter*>& parameters) {
   const auto covered = covered_rows(slices);
-  for (Parameter* p : parameters.list()) {
+  for (Parameter* p : parameters) {
     const std::int64_t columns = columns_of(*p);
     std::fill(p->value.values().f32() + covered.at(p->path) * columns, p->value.values().f32() + p->shape.count(), 0.0f);
   }

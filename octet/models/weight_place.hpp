@@ -42,8 +42,8 @@ class WeightPlace {
 };
 
 /// Every slice with its parameter. ContractError unless the slices cover the parameters, all of them, in order and without gaps.
-std::vector<WeightPlace> placed(const std::vector<WeightSlice>&, const nn::Parameters&);
+std::vector<WeightPlace> placed(const std::vector<WeightSlice>&, const std::vector<Parameter*>&);
 /// Zeros in the rows that no slice covers.
-void clear_padding(const std::vector<WeightSlice>&, const nn::Parameters&);
+void clear_padding(const std::vector<WeightSlice>&, const std::vector<Parameter*>&);
 
 }  // namespace octet::models

@@ -4,15 +4,36 @@
 
 namespace octet::nn {
 
-HostParameters::HostParameters(Stream& stream, Parameters& parameters, MasterWeights* masters)
-    : stream_(stream), parameters_(parameters), device_(parameters.values()), copies_(device_.size()) {
+HostParameters::HostParameters(Stream& stream, Parameters& parameters, MasterWeights* masters, Partition& partition, bool collect)
+    : stream_(stream),
+      parameters_(parameters),
+      device_(parameters.values()),
+      copies_(device_.size()),
+      partition_(partition),
+      list_(parameters.list()) {
   if (parameters.share().masters) {
     for (std::size_t i = 0; i < copies_.size(); ++i) copies_[i].resize(std::size_t(parameters.list()[i]->shape.count()), 0.0f);
     if (masters != nullptr) copy_divided(*masters);
   } else {
     for (std::size_t i = 0; i < device_.size(); ++i) copy_values(i);
   }
-  show_copies();
+  if (partition.divides()) show_whole(collect);
+  else show_copies();
+}
+
+// Parameters of their own, since a part's have another shape.
+void HostParameters::show_whole(bool collect) {
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    const Parameter& p = *list_[i];
+    if (copies_[i].empty()) {
+      copies_[i].resize(std::size_t(p.shape.count()));
+      get_values(stream_, device_[i], copies_[i].data());
+    }
+    copies_[i] = collect ? partition_.whole_values(stream_, p.cut, copies_[i]) : std::vector<float>(std::size_t(p.whole().count()), 0.0f);
+    whole_.push_back(std::make_unique<Parameter>(p.path, p.whole(), p.init, p.role));
+    whole_.back()->value = Stored::plain({copies_[i].data(), p.whole(), DType::f32});
+    list_[i] = whole_.back().get();
+  }
 }
 
 void HostParameters::copy_values(std::size_t i) {
@@ -48,7 +69,8 @@ void HostParameters::commit() {
   for (std::size_t i = 0; i < device_.size(); ++i) {
     if (copies_[i].empty()) continue;
     parameters_.list()[i]->value = device_[i];
-    parameters_.set_values(stream_, i, copies_[i].data());
+    const Parameter& p = *parameters_.list()[i];
+    parameters_.set_values(stream_, i, p.cut ? part_of(p.cut, copies_[i]).data() : copies_[i].data());
   }
 }
 

@@ -14,6 +14,16 @@ Part own_part(const Partition& p, std::int64_t all) {
   return {all / p.members() * p.member(), all / p.members()};
 }
 
+std::vector<float> part_of(const Cut& cut, std::span<const float> whole) {
+  std::vector<float> out;
+  if (!cut) out.assign(whole.begin(), whole.end());
+  each_run(cut.pieces, [&](std::int64_t, std::int64_t place, std::int64_t n) {
+    const auto from = whole.subspan(std::size_t(place), std::size_t(n));
+    out.insert(out.end(), from.begin(), from.end());
+  });
+  return out;
+}
+
 Cut own_rows(const Partition& p, const Shape& whole) {
   const Part rows = own_part(p, whole[0]);
   return p.divides() ? Cut::of_rows(whole, rows.first, rows.count) : Cut{};

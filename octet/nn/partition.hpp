@@ -1,5 +1,8 @@
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "octet/tensor/cut.hpp"
 #include "octet/tensor/stream.hpp"
 
@@ -28,6 +31,8 @@ class Partition {
   virtual void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) = 0;
   /// x = the maximum over members; f32.
   virtual void max(Stream&, const Tensor& x) = 0;
+  /// All values of a whole tensor in the host's memory, from those that each member has of it.
+  virtual std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) = 0;
 
  protected:
   Partition(int member, int members) : member_(member), members_(members) {}
@@ -49,6 +54,7 @@ class WholePartition final : public Partition {
   void reduce(Stream&, const Tensor& partial, const Tensor& own) override { copy_unless_same(partial, own); }
   void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) override { copy_unless_same(partial, own); }
   void max(Stream&, const Tensor&) override {}
+  std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) override { return {own.begin(), own.end()}; }
 
  private:
   static void copy_unless_same(const Tensor& a, const Tensor& b) {
@@ -59,6 +65,9 @@ Partition& whole_partition();
 
 /// The own one of equal parts of `all`, a multiple of the members. Throws ContractError if it is none.
 Part own_part(const Partition&, std::int64_t all);
+
+/// The values of a part from all of them; an empty cut: all.
+std::vector<float> part_of(const Cut&, std::span<const float> whole);
 
 /// Cuts of the parameters whose whole matrix is [rows, columns]; empty cuts for one member.
 Cut own_rows(const Partition&, const Shape& whole);

@@ -75,7 +75,7 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<ParameterSli
   for (const ParameterSlice& s : slices_) {
     check(bool(s.gradient), "adamw: {} has no gradient storage", s.parameter->path);
     gradients_.push_back(s.gradient);
-    counted_.push_back(s.counted() < s.gradient.count() ? s.gradient.first(s.counted()) : s.gradient);
+    counted_.push_back(s.counted() < s.gradient.count() ? s.gradient.part(0, s.counted()) : s.gradient);
   }
   allocate_moments(stream);
   state_ = zeros({ops::adamw_step_floats}, DType::f32);

@@ -81,18 +81,26 @@ std::vector<std::vector<CutPiece>> pieces_of_all(Stream& stream, comm::Communica
 
 }  // namespace
 
-std::vector<float> whole_values(Stream& stream, comm::Communicator& group, const Parameter& p, std::span<const float> own) {
-  if (!p.cut) return {own.begin(), own.end()};
-  const auto pieces = pieces_of_all(stream, group, p.cut);
-  std::vector<float> all(own.size() * std::size_t(group.size())), out(std::size_t(p.whole().count()));
+std::vector<float> TensorGroup::whole_values(Stream& stream, const Cut& cut, std::span<const float> own) {
+  if (!cut) return {own.begin(), own.end()};
+  comm::Communicator& group = ranks_;
+  const auto pieces = pieces_of_all(stream, group, cut);
+  const auto count = std::int64_t(own.size()), ranks = std::int64_t(group.size());
+  std::vector<float> all(own.size() * std::size_t(ranks)), piece, out(std::size_t(cut.whole.count()));
   {
     const Scope scope(stream);
-    const auto n = std::int64_t(own.size());
-    const Tensor mine = stream.empty({n}, DType::f32), every = stream.empty({n * group.size()}, DType::f32);
-    upload(stream, own.data(), mine);
-    group.all_gather(stream, mine, every);
-    group.finish(stream);
-    download(stream, every, all.data());
+    const Room room = room_for(stream, count);
+    const std::int64_t most = room.own.count();
+    for (std::int64_t at = 0; at < count; at += most) {
+      const std::int64_t n = std::min(most, count - at);
+      const Tensor mine = room.own.rows(0, n), every = room.all.rows(0, n * ranks);
+      upload(stream, own.data() + at, mine);
+      group.all_gather(stream, mine, every);
+      group.finish(stream);
+      piece.resize(std::size_t(n * ranks));
+      download(stream, every, piece.data());
+      for (std::int64_t r = 0; r < ranks; ++r) std::copy_n(piece.begin() + r * n, n, all.begin() + r * count + at);
+    }
   }
   for (std::size_t r = pieces.size(); r-- > 0;)
     each_run(pieces[r], [&](std::int64_t begin, std::int64_t place, std::int64_t n) {
@@ -101,12 +109,10 @@ std::vector<float> whole_values(Stream& stream, comm::Communicator& group, const
   return out;
 }
 
-std::vector<float> part_of(const Parameter& p, std::span<const float> whole) {
-  if (!p.cut) return {whole.begin(), whole.end()};
-  std::vector<float> out(std::size_t(p.shape.count()));
-  each_run(p.cut.pieces,
-           [&](std::int64_t begin, std::int64_t place, std::int64_t n) { std::copy_n(whole.data() + place, n, out.data() + begin); });
-  return out;
+TensorGroup::Room TensorGroup::room_for(Stream& stream, std::int64_t part) const {
+  const std::int64_t most = std::int64_t(1) << 20, n = std::min(part, std::max<std::int64_t>(most / ranks_.size(), 1));
+  const Tensor own = stream.empty({n}, DType::f32);
+  return {own, stream.empty({n * ranks_.size()}, DType::f32)};
 }
 
 }  // namespace octet::parallel

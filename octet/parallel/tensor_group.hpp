@@ -21,10 +21,22 @@ class TensorGroup final : public nn::Partition {
   void reduce(Stream&, const Tensor& partial, const Tensor& own) override;
   void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) override;
   void max(Stream&, const Tensor& x) override;
+  /// Collected in pieces, through little memory of the device.
+  std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) override;
+  /// Takes and gives back the memory of whole_values() of a part, so that a dry run, which collects none, includes it.
+  void reserve(Stream& stream, std::int64_t part) const {
+    const Scope scope(stream);
+    room_for(stream, part);
+  }
 
   comm::Communicator& ranks() const { return ranks_; }
 
  private:
+  struct Room {
+    Tensor own, all;
+  };
+  Room room_for(Stream&, std::int64_t part) const;
+
   comm::Communicator& ranks_;
   TensorWire wire_;
 };
@@ -46,10 +58,5 @@ class CopiedGradients {
   TensorGroup& group_;
   std::unique_ptr<comm::Communicator> of_heads_;  // of the same key and value heads; or null
 };
-
-/// All values of a parameter from those of each rank of a group, in the host's memory: `own` in the order of the part. All ranks call it.
-std::vector<float> whole_values(Stream&, comm::Communicator& group, const Parameter&, std::span<const float> own);
-/// The values of the part from all of them.
-std::vector<float> part_of(const Parameter&, std::span<const float> whole);
 
 }  // namespace octet::parallel

@@ -21,12 +21,13 @@ const Tensor& Stored::values() const {
   return codes;
 }
 
-Stored Stored::first(std::int64_t n) const {
-  check(n >= 0 && n <= count() && (n == count() || !scales_blocks(storage) || n % storage_block == 0),
-        "storage: the first {} of {} {} values are not whole blocks", n, count(), storage);
+Stored Stored::part(std::int64_t begin, std::int64_t n) const {
+  const bool whole_blocks = begin % storage_block == 0 && (n % storage_block == 0 || begin + n == count());
+  check(begin >= 0 && n >= 0 && begin + n <= count() && (whole_blocks || !scales_blocks(storage)),
+        "storage: values {} to {} of {} {} are not whole blocks", begin, begin + n, count(), storage);
   if (n == count()) return *this;
-  Stored out{.codes = codes.reshaped({count()}).rows(0, n), .scales = scales, .storage = storage};
-  if (scales_blocks(storage)) out.scales = scales.rows(0, n / storage_block);
+  Stored out{.codes = codes.reshaped({count()}).rows(begin, n), .scales = scales, .storage = storage};
+  if (scales_blocks(storage)) out.scales = scales.rows(begin / storage_block, ceil_div(n, storage_block));
   return out;
 }
 

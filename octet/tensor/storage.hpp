@@ -68,8 +68,9 @@ struct Stored {
   /// f32 [1], the factor of all codes, of a storage with one scale per tensor; otherwise empty.
   Tensor tensor_descale() const { return scales_tensor(storage) ? scales.rows(0, 1) : Tensor{}; }
 
-  /// The first n values, n a multiple of 128 or all where blocks have scales.
-  Stored first(std::int64_t n) const;
+  /// Values [begin, begin + n), flat unless they are all. Where blocks have scales: begin and, unless they are the last, n are multiples of
+  /// 128.
+  Stored part(std::int64_t begin, std::int64_t n) const;
 
   explicit operator bool() const { return bool(codes); }
   const Shape& shape() const { return codes.shape; }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "octet/nn/host_values.hpp"
+#include "octet/nn/partition.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
 
 namespace octet::train {
@@ -52,40 +53,78 @@ void Restore::unused(std::string_view name) { found_ += files_.count(prefixes_.b
 void Restore::state(std::string_view name, const StoredSlice& slice, Tiny tiny) {
   const auto found = files_.variable(prefixes_.back() + std::string(name));
   const auto alike = [](Storage a, Storage b) { return a == b || (!has_scales(a) && code_type(a) == code_type(b)); };
+  const Shape& whole = slice.cut != nullptr && *slice.cut ? slice.cut->whole : slice.whole;
   if (!found || found->whole) {
-    find(name, found ? found->slices[0].part.codes.dtype : stored_type(slice.stored.codes.dtype), stored_shape(slice.whole));
+    find(name, found ? found->slices[0].part.codes.dtype : stored_type(slice.stored.codes.dtype), stored_shape(whole));
     --found_;
-  } else if (found->count != slice.whole.count()) {
+  } else if (found->count != whole.count()) {
     throw DataError(format("{}: the slices of {}{} have {} values, it has {}; the checkpoint is of another model or was damaged",
-                           printable(files_.path()), prefixes_.back(), name, found->count, slice.whole.count()));
+                           printable(files_.path()), prefixes_.back(), name, found->count, whole.count()));
   }
   found_ += found->tensors;
-  if (!alike(found->storage, slice.stored.storage)) return convert(*found, slice, tiny);
-  if (restoring()) assemble(*found, slice);
+  const std::vector<CutPiece> places = places_of(slice);
+  if (!alike(found->storage, slice.stored.storage) || !keeps_codes(*found, places)) return convert(*found, slice, tiny);
+  if (restoring()) assemble(*found, slice, places);
 }
 
-// The bytes of all slices that overlap the one wanted. Both begin at whole blocks of scales.
-void Restore::assemble(const StateFiles::Variable& from, const StoredSlice& to) {
-  const Tensor codes = to.stored.codes.reshaped({to.stored.count()});
-  const auto size = std::int64_t(size_of(codes.dtype));
-  for (const StateFiles::Slice& s : from.slices) {
-    const std::int64_t begin = std::max(s.first, to.first), end = std::min(s.first + s.count, to.first + codes.count());
-    if (begin >= end) continue;
-    upload(stream_, s.part.codes.bytes.data() + (begin - s.first) * size, codes.rows(begin - to.first, end - begin));
-    if (!scales_blocks(to.stored.storage)) continue;
-    const std::int64_t block = (begin - s.first) / storage_block, blocks = ceil_div(end - begin, storage_block);
-    const Tensor scales = to.stored.scales.rows((begin - to.first) / storage_block, blocks);
-    upload(stream_, s.part.scales->bytes.data() + block * std::int64_t(scales.bytes()) / blocks, scales);
-  }
-  if (scales_tensor(to.stored.storage) && !from.slices.empty()) upload(stream_, from.slices[0].part.scales->bytes.data(), to.stored.scales);
+namespace {
+
+bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) { return std::ranges::equal(a, b); }
+
+}  // namespace
+
+// Where the values here are in the whole variable.
+std::vector<CutPiece> Restore::places_of(const StoredSlice& s) {
+  const std::int64_t n = s.stored.count();
+  if (s.cut != nullptr && *s.cut) return pieces_of(s.cut->pieces, s.first, n);
+  return {{n, s.first, std::max<std::int64_t>(n, 1), std::max<std::int64_t>(n, 1)}};
+}
+
+// Whether the codes of all slices with values at these places have the same meaning here: one scale per tensor must be that of all of
+// them, and blocks of scales must be whole.
+bool Restore::keeps_codes(const StateFiles::Variable& from, const std::vector<CutPiece>& places) {
+  if (!has_scales(from.storage)) return true;
+  const StoredVariable* first = nullptr;
+  bool keeps = true;
+  from.each_overlap(places, [&](const StateFiles::Run& run, std::int64_t begin, std::int64_t to, std::int64_t n) {
+    const StoredVariable& part = from.slices[run.slice].part;
+    if (first == nullptr) first = &part;
+    const bool last = begin + n == part.codes.count();
+    if (scales_tensor(from.storage)) keeps = keeps && same_bytes(part.scales->bytes, first->scales->bytes);
+    else keeps = keeps && begin % storage_block == 0 && to % storage_block == 0 && (n % storage_block == 0 || last);
+  });
+  return keeps;
+}
+
+// The bytes of all slices that overlap the one wanted.
+void Restore::assemble(const StateFiles::Variable& from, const StoredSlice& to, const std::vector<CutPiece>& places) {
+  const std::int64_t count = to.stored.count();
+  const auto size = std::int64_t(size_of(to.stored.codes.dtype));
+  const bool blocks = scales_blocks(to.stored.storage);
+  const std::int64_t scale_size = blocks && count > 0 ? std::int64_t(to.stored.scales.bytes()) / ceil_div(count, storage_block) : 0;
+  std::vector<std::byte> codes(to.stored.codes.bytes()), scales(blocks ? to.stored.scales.bytes() : 0);
+  const StoredVariable* any = from.slices.empty() ? nullptr : &from.slices[0].part;
+  from.each_overlap(places, [&](const StateFiles::Run& run, std::int64_t begin, std::int64_t at, std::int64_t n) {
+    const StoredVariable& part = from.slices[run.slice].part;
+    std::memcpy(codes.data() + at * size, part.codes.bytes.data() + begin * size, std::size_t(n * size));
+    if (blocks)
+      std::memcpy(scales.data() + at / storage_block * scale_size, part.scales->bytes.data() + begin / storage_block * scale_size,
+                  std::size_t(ceil_div(n, storage_block) * scale_size));
+    any = &part;
+  });
+  if (count > 0) upload(stream_, codes.data(), to.stored.codes);
+  if (blocks && count > 0) upload(stream_, scales.data(), to.stored.scales);
+  if (scales_tensor(to.stored.storage) && any != nullptr) upload(stream_, any->scales->bytes.data(), to.stored.scales);
 }
 
 void Restore::convert(const StateFiles::Variable& from, const StoredSlice& to, Tiny tiny) {
   const auto same =
       std::ranges::find_if(conversions_, [&](const Conversion& c) { return c.from == from.storage && c.to == to.stored.storage; });
   Conversion& c = same != conversions_.end() ? *same : conversions_.emplace_back(Conversion{from.storage, to.stored.storage});
-  ++c.variables, c.values += to.whole.count();
-  if (restoring()) nn::set_values(stream_, to, values_of(from).data(), tiny);
+  ++c.variables, c.values += from.count;
+  if (!restoring()) return;
+  const std::vector<float> whole = values_of(from);
+  nn::set_values(stream_, to, nn::part_of(to.cut != nullptr ? *to.cut : Cut{}, whole).data(), tiny);
 }
 
 void Restore::state(std::string_view name, std::int64_t& x) {

@@ -40,7 +40,9 @@ class Restore final : public StateVisitor {
   void enter(std::string_view name) override;
   void leave() override;
   void convert(const StateFiles::Variable& from, const StoredSlice& to, Tiny);
-  void assemble(const StateFiles::Variable& from, const StoredSlice& to);
+  void assemble(const StateFiles::Variable& from, const StoredSlice& to, const std::vector<CutPiece>& places);
+  static std::vector<CutPiece> places_of(const StoredSlice&);
+  static bool keeps_codes(const StateFiles::Variable& from, const std::vector<CutPiece>& places);
   /// The tensor's bytes; a dimension of -1 may be any.
   std::span<const std::byte> find(std::string_view name, io::StoredDType, const std::vector<std::int64_t>& shape);
 

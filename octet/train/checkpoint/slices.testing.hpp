@@ -13,8 +13,8 @@ namespace octet::train::testing {
 
 /// Writes this rank's part; all ranks that divide the state call it.
 inline void save(Engine& e, int rank, const std::string& folder) {
-  if (rank > 0 && !e.divided_weights) return;
-  Capture capture(e.stream, rank == 0 ? Capture::What::all : Capture::What::slices);
+  if (rank > 0 && !e.divides_state()) return;
+  Capture capture(e.stream, rank == 0 ? Capture::What::all : e.saves_parts() ? Capture::What::slices : Capture::What::none);
   e.visit_state(capture);
   const Snapshot s = capture.take();
   write_file(folder + "/" + state_file_name(rank), std::string(reinterpret_cast<const char*>(s.file.get()), s.bytes));

@@ -1,5 +1,6 @@
 #include "octet/train/checkpoint/snapshot.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -40,11 +41,26 @@ void Capture::add(const std::string& name, const Tensor& t) {
 void Capture::state(std::string_view name, const Tensor& t) {
   if (what_ == What::all) add(std::string(name), t);
 }
+void Capture::add(const std::string& name, const Stored& s) {
+  add(name, s.codes);
+  if (s.scales) add(scales_name(name, s.storage), s.scales);
+}
 void Capture::state(std::string_view name, const StoredSlice& s, Tiny) {
-  if (s.stored.count() == 0) return;
-  const std::string part = s.is_whole() ? std::string(name) : slice_name(name, s.first);
-  add(part, s.is_whole() ? s.stored.codes.reshaped(s.whole) : s.stored.codes);
-  if (s.stored.scales) add(scales_name(part, s.stored.storage), s.stored.scales);
+  if (s.stored.count() == 0 || what_ == What::none) return;
+  if (s.cut != nullptr && *s.cut) return add_pieces(name, s);
+  if (!s.is_whole()) return add(slice_name(name, {s.stored.count(), s.first}), s.stored);
+  Stored whole = s.stored;
+  whole.codes = whole.codes.reshaped(s.whole);
+  add(std::string(name), whole);
+}
+// What this owner saves of a part of a larger variable: copies are saved by the first owner.
+void Capture::add_pieces(std::string_view name, const StoredSlice& s) {
+  const std::int64_t n = std::clamp<std::int64_t>(s.cut->counted(s.whole.count()) - s.first, 0, s.stored.count());
+  std::int64_t begin = 0;
+  for (const CutPiece& piece : pieces_of(s.cut->pieces, s.first, n)) {
+    add(slice_name(name, piece), s.stored.part(begin, piece.count));
+    begin += piece.count;
+  }
 }
 void Capture::state(std::string_view name, std::int64_t& x) {
   if (what_ == What::all) items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::i64, {}}, {}, bytes_of(&x, 1)});
@@ -53,7 +69,7 @@ void Capture::state(std::string_view name, double& x) {
   if (what_ == What::all) items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::f64, {}}, {}, bytes_of(&x, 1)});
 }
 void Capture::state(std::string_view name, std::vector<double>& x) {
-  if (what_ == What::slices) return;
+  if (what_ != What::all) return;
   items_.push_back(
       {{prefixes_.back() + std::string(name), io::StoredDType::f64, {std::int64_t(x.size())}}, {}, bytes_of(x.data(), x.size())});
 }

@@ -24,8 +24,9 @@ struct Snapshot {
 /// Collects the state that it is shown; take() then copies it. Tensors must not change in between.
 class Capture final : public StateVisitor {
  public:
-  /// Which state: all of it, or, of a rank other than the first, the slices that it keeps of divided variables.
-  enum class What : std::uint8_t { all, slices };
+  /// Which state: all of it, or, of a rank other than the first, the slices that it keeps of divided variables. None: another rank has
+  /// the same.
+  enum class What : std::uint8_t { all, slices, none };
   explicit Capture(Stream& stream, What what = What::all) : stream_(stream), what_(what) {}
   bool restoring() const override { return false; }
   void state(std::string_view name, const Tensor&) override;
@@ -47,6 +48,8 @@ class Capture final : public StateVisitor {
     std::vector<std::byte> host;  // where it is not
   };
   void add(const std::string& name, const Tensor&);
+  void add(const std::string& name, const Stored&);
+  void add_pieces(std::string_view name, const StoredSlice&);
 
   Stream& stream_;
   What what_;

@@ -1,6 +1,7 @@
 #include "octet/train/checkpoint/state_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <numeric>
 
@@ -12,15 +13,22 @@ namespace {
 
 constexpr std::string_view first_file = "state", extension = ".safetensors";
 
-// Of "name#123", not of its scales.
-std::optional<std::pair<std::string, std::int64_t>> slice_of(std::string_view tensor) {
+constexpr std::int64_t most_values = std::int64_t(1) << 53;  // of a variable
+
+// Of "name#123" and "name#123:8:32", not of their scales: the name, and the numbers.
+std::optional<std::pair<std::string, CutPiece>> slice_of(std::string_view tensor) {
   const auto hash = tensor.rfind('#');
   if (hash == tensor.npos) return {};
-  std::int64_t first = 0;
-  const char* const end = tensor.data() + tensor.size();
-  const auto [at, error] = std::from_chars(tensor.data() + hash + 1, end, first);
-  if (error != std::errc() || at != end || first < 0) return {};
-  return std::pair(std::string(tensor.substr(0, hash)), first);
+  std::array<std::int64_t, 3> numbers{};
+  std::size_t count = 0;
+  const char *at = tensor.data() + hash, *const end = tensor.data() + tensor.size();
+  while (at != end && count < numbers.size() && (*at == '#' || *at == ':')) {
+    const auto [next, error] = std::from_chars(at + 1, end, numbers[count]);
+    if (error != std::errc() || numbers[count] < 0 || numbers[count] > most_values) return {};
+    at = next, ++count;
+  }
+  if (at != end || (count != 1 && count != 3) || (count == 3 && (numbers[1] == 0 || numbers[2] < numbers[1]))) return {};
+  return std::pair(std::string(tensor.substr(0, hash)), CutPiece{0, numbers[0], numbers[1], numbers[2]});
 }
 
 std::vector<std::string> names_of(const Manifest& manifest) {
@@ -31,7 +39,10 @@ std::vector<std::string> names_of(const Manifest& manifest) {
 
 }  // namespace
 
-std::string slice_name(std::string_view variable, std::int64_t first) { return format("{}#{}", variable, first); }
+std::string slice_name(std::string_view variable, const CutPiece& p) {
+  const bool neighbours = p.run == 0 || p.run >= p.count;
+  return format("{}#{}", variable, p.first) + (neighbours ? "" : format(":{}:{}", p.run, p.stride));
+}
 
 std::string state_file_name(int rank) {
   return rank == 0 ? std::string(first_file) + std::string(extension) : format("{}-{}{}", first_file, rank, extension);
@@ -43,7 +54,7 @@ StateFiles::StateFiles(const std::string& folder, const std::vector<std::string>
   for (const std::string& name : names) files_.push_back(io::SafetensorsFile::open(folder + "/" + name, io::Link::refuse));
   for (std::size_t f = 0; f < files_.size(); ++f)
     for (const io::TensorView& t : files_[f].tensors())
-      if (const auto slice = slice_of(t.name)) slices_[slice->first].emplace(slice->second, f);
+      if (const auto slice = slice_of(t.name)) slices_[slice->first].push_back({f, std::string(t.name), slice->second});
 }
 
 std::optional<io::TensorView> StateFiles::find(std::string_view name) const {
@@ -64,32 +75,44 @@ std::size_t StateFiles::count(std::string_view prefix) const {
 }
 
 std::optional<StateFiles::Variable> StateFiles::variable(const std::string& name) const {
-  const auto add = [](Variable& v, std::int64_t first, const StoredVariable& part) {
-    v.slices.push_back({first, part.codes.count(), part});
-    v.tensors += part.scales ? 2 : 1, v.storage = part.storage, v.count += part.codes.count();
+  const auto add = [](Variable& v, CutPiece place, const StoredVariable& part) {
+    place.count = part.codes.count();
+    if (place.run == 0) place.run = place.stride = std::max<std::int64_t>(place.count, 1);
+    each_run(std::vector{place}, [&](std::int64_t begin, std::int64_t first, std::int64_t n) {
+      v.runs.push_back({first, n, begin, v.slices.size()});
+    });
+    v.slices.push_back({place, part});
+    v.tensors += part.scales ? 2 : 1, v.storage = part.storage, v.count += place.count;
   };
   Variable out;
   for (const io::SafetensorsFile& file : files_)
-    if (const auto whole = find_variable(file, name)) return add(out, 0, *whole), out;
+    if (const auto whole = find_variable(file, name)) return add(out, {}, *whole), out;
   const auto slices = slices_.find(name);
   if (slices == slices_.end()) return {};
   out.whole = false;
-  for (const auto& [first, file] : slices->second) {
-    const auto part = find_variable(files_[file], slice_name(name, first));
-    if (!part || first != out.count || (out.count > 0 && part->storage != out.storage))
-      throw DataError(format("{}: the slices of {} do not follow each other; the checkpoint was damaged", printable(files_[file].path()),
-                             printable(name)));
-    add(out, first, *part);
+  const auto refuse = [&](const Place& at) {
+    throw DataError(
+        format("{}: the slices of {} do not cover it; the checkpoint was damaged", printable(files_[at.file].path()), printable(name)));
+  };
+  for (const Place& at : slices->second) {
+    const auto part = find_variable(files_[at.file], at.name);
+    if (!part || (out.count > 0 && part->storage != out.storage)) refuse(at);
+    add(out, at.place, *part);
+  }
+  std::ranges::sort(out.runs, {}, &Run::first);
+  std::int64_t next = 0;
+  for (const Run& r : out.runs) {
+    if (r.first != next) refuse(slices->second.front());
+    next += r.count;
   }
   return out;
 }
 
 std::vector<float> values_of(const StateFiles::Variable& variable) {
-  std::vector<float> out;
-  for (const StateFiles::Slice& s : variable.slices) {
-    const std::vector<float> part = values_of(s.part);
-    out.insert(out.end(), part.begin(), part.end());
-  }
+  std::vector<float> out(std::size_t(variable.count));
+  std::vector<std::vector<float>> parts;
+  for (const StateFiles::Slice& s : variable.slices) parts.push_back(values_of(s.part));
+  for (const StateFiles::Run& r : variable.runs) std::copy_n(parts[r.slice].begin() + r.begin, r.count, out.begin() + r.first);
   return out;
 }
 

@@ -1,16 +1,19 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
+#include "octet/tensor/cut.hpp"
 #include "octet/train/checkpoint/manifest.hpp"
 #include "octet/train/checkpoint/stored_variable.hpp"
 
 namespace octet::train {
 
-/// Variables that ranks divide are stored in slices of consecutive values, each under its variable's name, "#", and its first element:
-/// "engine.model.head.weight#4096". A slice is flat, and has scales of its own.
-std::string slice_name(std::string_view variable, std::int64_t first);
+/// Variables that ranks divide are stored in slices, each under its variable's name, "#", and its first element:
+/// "engine.model.head.weight#4096". One of values that are not neighbours also has the length of their runs, and the distance from one run
+/// to the next: "engine.model.layers.0.mlp.down.weight#512:256:1024". A slice is flat, and has scales of its own.
+std::string slice_name(std::string_view variable, const CutPiece&);
 
 /// The files with the state of one checkpoint, one per rank that wrote: "state.safetensors", "state-1.safetensors", ...
 class StateFiles {
@@ -27,24 +30,47 @@ class StateFiles {
   std::size_t count() const;
   std::size_t count(std::string_view prefix) const;
 
-  /// A variable as it was stored: whole, or in slices that cover it in order. Points into the files.
+  /// A variable as it was stored: whole, or in slices that cover it. Points into the files.
   struct Slice {
-    std::int64_t first = 0, count = 0;
+    CutPiece place;
     StoredVariable part;
+  };
+  /// Neighbours: values [first, first + count) of the variable are those of a slice from `begin` on.
+  struct Run {
+    std::int64_t first = 0, count = 0, begin = 0;
+    std::size_t slice = 0;
   };
   struct Variable {
     std::vector<Slice> slices;
-    bool whole = true;  // one tensor with the variable's shape
+    std::vector<Run> runs;  // in the order of the variable
+    bool whole = true;      // one tensor with the variable's shape
     Storage storage = Storage::f32;
     std::int64_t count = 0;
     std::size_t tensors = 0;  // that belong to it
+
+    /// f(run, from, to, n): values [from, from + n) of the run's slice are those from `to` on of a part with these pieces.
+    template <class F>
+    void each_overlap(const std::vector<CutPiece>& part, const F& f) const {
+      each_run(part, [&](std::int64_t begin, std::int64_t place, std::int64_t n) {
+        auto run = std::ranges::lower_bound(runs, place, {}, [](const Run& r) { return r.first + r.count - 1; });
+        for (; run != runs.end() && run->first < place + n; ++run) {
+          const std::int64_t from = std::max(place, run->first), to = std::min(place + n, run->first + run->count);
+          if (from < to) f(*run, run->begin + from - run->first, begin + from - place, to - from);
+        }
+      });
+    }
   };
   /// Throws DataError if slices leave a gap, overlap, or are stored differently.
   std::optional<Variable> variable(const std::string& name) const;
 
  private:
   std::vector<io::SafetensorsFile> files_;
-  std::map<std::string, std::map<std::int64_t, std::size_t>> slices_;  // by variable and first element: the file
+  struct Place {
+    std::size_t file = 0;
+    std::string name;
+    CutPiece place;  // without the count
+  };
+  std::map<std::string, std::vector<Place>> slices_;  // by variable
 };
 
 /// All its values, exactly.

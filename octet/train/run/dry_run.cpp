@@ -2,6 +2,7 @@
 
 #include "octet/comm/planned/planned.hpp"
 #include "octet/tensor/cpu/memory.hpp"
+#include "octet/train/run/sent_activations.hpp"
 #include "octet/train/run/sent_weights.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"
@@ -123,10 +124,12 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
-  out.parameters = engine.parameters.count() - config.shape.padding();
+  for (const Parameter* p : engine.parameters.list()) out.parameters += p->whole().count();
+  out.parameters -= config.shape.padding();
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(*config.optimizer, out.plan);
   if (config.optimizer) add_loss_scale(config.loss_scale, engine.precision.activations(), out.plan);
+  for (scaling::PlanRow& row : plan_of_sent_activations(engine, config)) out.plan.push_back(std::move(row));
   if (config.optimizer) add_division(engine, config, out.plan);
   add_emulation(out.step, out.plan);
   out.quantizers = engine.precision.slots().slots();

@@ -154,7 +154,7 @@ void RunCheckpoints::write_manifest(std::int64_t step, std::vector<Manifest::Fil
 std::string RunCheckpoints::take_snapshot(Snapshot& snapshot, std::int64_t step) {
   snapshot.step = step, snapshot.config = contents_.config, snapshot.text = contents_.text;
   try {
-    Capture capture(stream_, leads() ? Capture::What::all : Capture::What::slices);
+    Capture capture(stream_, leads() ? Capture::What::all : contents_.own);
     contents_.state(capture);
     Snapshot taken = capture.take();
     snapshot.file = std::move(taken.file), snapshot.bytes = taken.bytes;

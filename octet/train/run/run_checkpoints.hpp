@@ -21,7 +21,8 @@ class RunCheckpoints {
     std::function<void(StateVisitor&)> state;
     std::string config, text;  // as in Manifest
     comm::Communicator* ranks = nullptr;
-    bool divided = false;  // variables are divided among them
+    bool divided = false;                       // variables are divided among them
+    Capture::What own = Capture::What::slices;  // the part of a rank other than the first
   };
   /// `folder`: of the run. Stream and recorder outlive this.
   RunCheckpoints(const std::string& folder, const CheckpointConfig&, Stream&, Recorder&, Contents);

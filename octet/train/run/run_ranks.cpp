@@ -22,7 +22,7 @@ void RunRanks::complete(parallel::RanksConfig& config) const {
                                          : format("ranks.data = {} and ranks.tensor = {}: {}; start {}, or leave out ranks.data",
                                                   config.data, config.tensor, started, config.all()));
   if (!alone()) config.data = data;
-  else if (config.zero > 0)
+  if (data == 1 && config.zero > 0)
     log::warn("ranks.zero = {} has no effect: one rank keeps the whole state; start several, as with octet launch", config.zero);
 }
 

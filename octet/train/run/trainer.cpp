@@ -70,12 +70,14 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                                                .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
   recorder_ = std::make_unique<Recorder>(ranks_.leads() ? run_.folder : "", engine_->precision.slots().slots(),
                                          ranks_.leads() ? options.console : Console::Kind::quiet, watch_of(config_, run_.facts));
-  checkpoints_ = std::make_unique<RunCheckpoints>(run_.folder, config_.checkpoint, engine_->stream, *recorder_,
-                                                  RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
-                                                                           .config = config::to_toml(config_),
-                                                                           .text = to_text(corpus.dataset().fingerprint()),
-                                                                           .ranks = &ranks_.all(),
-                                                                           .divided = engine_->divided_weights.has_value()});
+  checkpoints_ = std::make_unique<RunCheckpoints>(
+      run_.folder, config_.checkpoint, engine_->stream, *recorder_,
+      RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
+                               .config = config::to_toml(config_),
+                               .text = to_text(corpus.dataset().fingerprint()),
+                               .ranks = &ranks_.all(),
+                               .divided = engine_->divides_state(),
+                               .own = engine_->saves_parts() ? Capture::What::slices : Capture::What::none});
   if (run_.checkpoint) restore();
   else begin_record();
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);

@@ -85,6 +85,9 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
   if (c.optimizer && scaling != optim::LossScaleConfig::Mode::off)
     loss_scale.emplace(stream, c.loss_scale, scaling == optim::LossScaleConfig::Mode::fixed);
   if (c.average) average.emplace(stream, parameters);
+  if (tensor_group)
+    for (const Parameter* p : parameters.list()) tensor_group->reserve(stream, p->shape.count());
+  if (c.optimizer && tensor_group) require_whole_blocks(parameters, c.optimizer->storage());
   if (c.optimizer && tensor_group) copied_gradients.emplace(*tensor_group, parameters);
   if (c.optimizer && axes.data().size() > 1) {
     if (c.comm.overlap && stream.apart_from_host()) exchanges.emplace(stream);
@@ -146,7 +149,7 @@ std::vector<float> Engine::flat_gradients() {
   std::vector<float> out;
   const float* at = own.data();
   for (const Parameter* p : parameters.list()) {
-    const std::vector<float> all = parallel::whole_values(stream, tensor_group->ranks(), *p, std::span(at, std::size_t(p->shape.count())));
+    const std::vector<float> all = tensor_group->whole_values(stream, p->cut, std::span(at, std::size_t(p->shape.count())));
     out.insert(out.end(), all.begin(), all.end()), at += p->shape.count();
   }
   return out;
@@ -187,7 +190,7 @@ void Engine::visit_state(StateVisitor& visitor) {
 void Engine::measure_parameters() {
   std::vector<Stored> values;
   for (const ParameterSlice& s : parameters.slices())
-    values.push_back(s.counted() < s.value.count() ? s.value.first(s.counted()) : s.value);
+    values.push_back(s.counted() < s.value.count() ? s.value.part(0, s.counted()) : s.value);
   const Scope scope(stream);
   const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
   ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});

@@ -63,6 +63,11 @@ class Engine {
   /// The ranks that train this model, or this part of it, each on its own batches.
   comm::Communicator& ranks() { return axes.data(); }
   comm::Communicator& all_ranks() { return axes.all(); }
+  nn::Partition& partition() { return tensor_group ? static_cast<nn::Partition&>(*tensor_group) : nn::whole_partition(); }
+  /// Whether ranks have parts of the state, so that each saves its own.
+  bool divides_state() const { return divided_weights || tensor_group; }
+  /// Of this rank's parts: false where another rank has the same and saves them.
+  bool saves_parts() { return divided_weights || ranks().rank() == 0; }
   /// Before forward and backward of each micro-batch of training.
   void begin_micro_batch(const parallel::GradientSums::MicroBatch&);
   /// Before the first of a pipeline's micro-batches, of which several are in flight at once, and before each of their forwards and

@@ -1,5 +1,7 @@
 #include "octet/train/step/tensor_rules.hpp"
 
+#include <algorithm>
+
 namespace octet::train {
 namespace {
 
@@ -57,6 +59,29 @@ void require_tensor(const EngineConfig& c, std::int64_t ranks) {
   require_options(c, ranks);
   if (const std::string rule = broken_rule(c, ranks); !rule.empty())
     throw ConfigError(format("ranks.tensor = {}: {}; the nearest number for this model is {}", ranks, rule, nearest_number(c, ranks)));
+}
+
+namespace {
+
+bool has_whole_blocks(const Cut& cut) {
+  return std::ranges::all_of(cut.pieces, [](const CutPiece& p) {
+    const auto whole = [](std::int64_t n) { return n % storage_block == 0; };
+    return whole(p.count) && whole(p.first) && (p.run >= p.count || (whole(p.run) && whole(p.stride)));
+  });
+}
+
+}  // namespace
+
+void require_whole_blocks(const nn::Parameters& parameters, const optim::StateStorage& storage) {
+  for (const optim::StateKey& k : optim::state_keys()) {
+    if (!k.variable || !scales_blocks(storage.*k.storage)) continue;
+    for (const Parameter* p : parameters.list())
+      if (p->cut && p->role != ParameterRole::vector && !has_whole_blocks(p->cut))
+        throw ConfigError(
+            format("{} = \"{}\" has a scale per {} values, and the part of {} {} of each of ranks.tensor ranks does not have "
+                   "whole blocks of them; set {} = \"bf16\", or choose widths that are multiples of {} x ranks.tensor",
+                   k.key, storage.*k.storage, storage_block, p->path, p->whole(), k.key, storage_block));
+  }
 }
 
 }  // namespace octet::train

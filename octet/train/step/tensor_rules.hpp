@@ -12,4 +12,8 @@ namespace octet::train {
 /// and for options that a tensor group does not have. Source: Shoeybi et al. 2019, "Megatron-LM"; Korthikanti et al. 2022 for sequences.
 void require_tensor(const EngineConfig&, std::int64_t ranks);
 
+/// Throws ConfigError where a variable of these parts of parameters has a scale per 128 values, and a part does not have whole blocks of
+/// the whole parameter: its codes would not be those of one rank.
+void require_whole_blocks(const nn::Parameters&, const optim::StateStorage&);
+
 }  // namespace octet::train

@@ -32,8 +32,8 @@ void load_weights(Engine& e, const std::string& folder) {
 
 void load_weights(Engine& e, const io::TensorFolder& files) {
   {
-    nn::HostParameters host(e.stream, e.parameters);  // all of them are read
-    models::load_hugging_face(files, e.model->shape(), e.parameters);
+    nn::HostParameters host(e.stream, e.parameters, nullptr, e.partition(), false);  // all of them are read
+    models::load_hugging_face(files, e.model->shape(), host.list());
     host.commit();
   }  // from here on, parameters are the device's again
   if (nonfinite_parameter(e).empty()) return;
@@ -46,7 +46,7 @@ void load_weights(Engine& e, const io::TensorFolder& files) {
 void require_weights(const io::TensorFolder& files, const EngineConfig& config) {
   EngineConfig bare{.shape = config.shape, .model = config.model, .precision = config.precision, .sequence = config.sequence};
   const Engine engine(bare, Device::null, {});
-  models::require_weights(files, config.shape, engine.parameters);
+  models::require_weights(files, config.shape, engine.parameters.list());
 }
 
 data::Checksum checksum_of_weights(Engine& e) {
@@ -60,9 +60,9 @@ data::Checksum checksum_of_weights(Engine& e) {
 }
 
 void save_weights(Engine& e, const std::string& folder, DType dtype, const models::Companions& companions) {
-  const nn::HostParameters host(e.stream, e.parameters, e.master_weights());
-  if (e.ranks().rank() > 0) return;
-  models::save_hugging_face(folder, e.model->shape(), e.parameters, dtype, companions);
+  const nn::HostParameters host(e.stream, e.parameters, e.master_weights(), e.partition());
+  if (e.all_ranks().rank() > 0) return;
+  models::save_hugging_face(folder, e.model->shape(), host.list(), dtype, companions);
 }
 
 }  // namespace octet::train
