@@ -63,7 +63,15 @@ TEST(Documents, TheHealthPageHasEveryRuleWithItsThresholdAndWords) {
                                    shortest(r.threshold), r.limit, r.window, r.unit, r.explanation, r.remedy);
     EXPECT_TRUE(testing::has(text, row)) << "docs/health.md lacks the line\n" << row;
   }
-  EXPECT_EQ(lines_that_begin_with(text, "| `"), health::rules().size()) << "docs/health.md has rules that do not exist";
+  const std::string rules = text.substr(0, text.find("## Recovery"));
+  EXPECT_EQ(lines_that_begin_with(rules, "| `"), health::rules().size()) << "docs/health.md has rules that do not exist";
+  for (const health::Rung rung : {health::Rung::skip, health::Rung::rate, health::Rung::layers, health::Rung::none}) {
+    std::vector<std::string> names;
+    for (const health::Rule& r : health::rules())
+      if (r.first == rung) names.push_back(format("`{}`", r.name));
+    const std::string number = rung == health::Rung::none ? "none" : to_text(int(rung) + 1);
+    EXPECT_TRUE(testing::has(text, format("| {} | {} |\n", number, joined(names)))) << number;
+  }
 }
 
 TEST(Documents, TheErrorPageHasEveryExitCode) {

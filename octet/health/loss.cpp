@@ -40,8 +40,9 @@ LossRules::LossRules(const AlertsConfig& config, const Subject& subject)
       block_rates_(blocks) {}
 
 void LossRules::take(const telemetry::StepEvent& e, Alerts& out) {
-  if (e.skipped || !std::isfinite(e.loss) || !std::isfinite(e.grad_norm)) return;
+  if ((e.skipped && !e.limited) || !std::isfinite(e.loss) || !std::isfinite(e.grad_norm)) return;
   spike(e, out);
+  if (e.skipped) return;
   divergence(e.loss, out);
   plateau(e, out);
 }
@@ -54,7 +55,7 @@ void LossRules::spike(const telemetry::StepEvent& e, Alerts& out) {
               format("loss {} is {} robust deviations above {}, the median of the last {} steps", digits(e.loss), digits(z), digits(middle),
                      losses_.size()));
   }
-  losses_.add(e.loss);
+  if (!e.skipped) losses_.add(e.loss);
 }
 
 void LossRules::divergence(double loss, Alerts& out) {

@@ -5,7 +5,8 @@
 
 namespace octet::health {
 
-/// loss_spike, loss_plateau, divergence. Skipped steps do not count.
+/// loss_spike, loss_plateau, divergence. Skipped steps do not count; one that exceeded a limit of recovery can be a
+/// spike.
 class LossRules final : public Family {
  public:
   LossRules(const AlertsConfig&, const Subject&);

@@ -27,7 +27,7 @@ void MaximaRules::take(const telemetry::ScalesEvent& e, Alerts& out) {
   std::vector<double> excess(n);
   for (std::size_t i = 0; i < n; ++i) {
     equal_[i] = e.amax[i] == last_[i] ? equal_[i] + 1 : 0;
-    last_[i] = e.amax[i];
+    last_[i] = std::isnan(e.amax[i]) ? -1 : double(e.amax[i]);  // of a layer in another precision
     excess[i] = equal_[i] / (factor_of(quantizers_[i].operand) * stuck_.threshold());
   }
   const auto worst = stuck_.fires(excess);

@@ -33,7 +33,8 @@ std::vector<telemetry::AlertEvent> Monitor::take(const telemetry::Event& event) 
   return std::visit(
       [&](const auto& e) -> std::vector<telemetry::AlertEvent> {
         using E = std::decay_t<decltype(e)>;
-        if constexpr (std::is_same_v<E, telemetry::AlertEvent> || std::is_same_v<E, telemetry::EndEvent>) {
+        if constexpr (std::is_same_v<E, telemetry::AlertEvent> || std::is_same_v<E, telemetry::RecoveryEvent> ||
+                      std::is_same_v<E, telemetry::EndEvent>) {
           return {};
         } else {
           Alerts out(e.step, e.time);

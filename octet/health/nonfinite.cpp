@@ -24,7 +24,7 @@ void NonfiniteRules::take(const telemetry::IncidentEvent& e, Alerts& out) {
 }
 
 void NonfiniteRules::take(const telemetry::StepEvent& e, Alerts& out) {
-  if (e.skipped) skipped(e, out);
+  if (e.skipped && !e.limited) skipped(e, out);  // beyond a limit its values are finite
   else in_a_row_ = 0, nonfinite_.fires(false);
   if (std::isfinite(e.loss_scale)) loss_scale(e.loss_scale, out);
   path_.clear(), text_.clear(), scale_moved_ = false;

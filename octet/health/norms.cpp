@@ -8,7 +8,7 @@
 namespace octet::health {
 namespace {
 
-constexpr std::size_t fewest = 24, block_steps = 32;
+constexpr std::size_t block_steps = 32;
 constexpr double rising = 1.05;  // from block to block
 
 }  // namespace
@@ -23,19 +23,21 @@ NormRules::NormRules(const AlertsConfig& config)
       parameter_norms_(parameters_.window()) {}
 
 void NormRules::take(const telemetry::StepEvent& e, Alerts& out) {
-  if (!e.skipped && std::isfinite(e.grad_norm)) spike(e.grad_norm, out), growth(e.grad_norm, out);
+  if (std::isfinite(e.grad_norm) && (!e.skipped || e.limited)) spike(e, out);
+  if (std::isfinite(e.grad_norm) && !e.skipped) growth(e.grad_norm, out);
   if (std::isfinite(e.param_norm) && e.param_norm > 0) parameters(e.param_norm, out);
 }
 
-void NormRules::spike(double norm, Alerts& out) {
-  if (norms_.size() >= fewest) {
+void NormRules::spike(const telemetry::StepEvent& e, Alerts& out) {
+  const double norm = e.grad_norm;
+  if (norms_.size() >= fewest_values) {
     const double middle = norms_.median(), factor = norm / middle;
     if (spike_.fires(factor >= spike_.threshold()))
       out.add(spike_, "", factor,
               format("gradient norm {} is {} times the median of the last {} steps, {}", digits(norm), digits(factor), norms_.size(),
                      digits(middle)));
   }
-  norms_.add(norm);
+  if (!e.skipped) norms_.add(norm);
 }
 
 // By medians of blocks, so that a spike is no growth.
@@ -58,7 +60,7 @@ void NormRules::growth(double norm, Alerts& out) {
 
 // The norm is measured every few steps and repeated between.
 void NormRules::parameters(double norm, Alerts& out) {
-  if (parameter_norms_.size() >= fewest) {
+  if (parameter_norms_.size() >= fewest_values) {
     const double before = parameter_norms_.values().front(), factor = norm / before;
     if (parameters_.fires(factor >= parameters_.threshold()))
       out.add(parameters_, "", factor,

@@ -5,7 +5,8 @@
 
 namespace octet::health {
 
-/// grad_norm_spike, grad_norm_growth, param_norm_growth. Skipped steps do not count.
+/// grad_norm_spike, grad_norm_growth, param_norm_growth. Skipped steps do not count; one that exceeded a limit of
+/// recovery can be a spike.
 class NormRules final : public Family {
  public:
   explicit NormRules(const AlertsConfig&);
@@ -14,7 +15,7 @@ class NormRules final : public Family {
   void visit_state(StateVisitor&) override;
 
  private:
-  void spike(double norm, Alerts&);
+  void spike(const telemetry::StepEvent&, Alerts&);
   void growth(double norm, Alerts&);
   void parameters(double norm, Alerts&);
 

@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "octet/health/rung.hpp"
 #include "octet/telemetry/event.hpp"
 
 namespace octet::health {
@@ -20,6 +21,7 @@ struct Rule {
   const char* unit;         // of both: "steps", "measurements"
   const char* explanation;  // possible causes
   const char* remedy;
+  Rung first;  // of the recovery ladder that answers the alert; none for alerts of the machine and of data
 };
 
 /// In the order of docs/health.md.

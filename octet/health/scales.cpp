@@ -58,7 +58,8 @@ void ScaleRules::take(const telemetry::ScalesEvent& e, Alerts& out) {
       report(drop_, *i, all_before[*i], e, "an outlier takes the bits of its other values", out);
     if (const auto i = rise_.fires(rise)) report(rise_, *i, all_before[*i], e, "its values shrink or its layer died", out);
   }
-  std::copy(e.amax.begin(), e.amax.end(), ring_.begin() + std::ptrdiff_t(std::size_t(seen_) % length_ * n));
+  double* const row = ring_.data() + std::size_t(seen_) % length_ * n;
+  for (std::size_t i = 0; i < n; ++i) row[i] = std::isnan(e.amax[i]) ? 0 : double(e.amax[i]);  // of a layer in another precision
   ++seen_;
 }
 

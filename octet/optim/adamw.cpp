@@ -84,6 +84,7 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<ParameterSli
   squares_ = zeros({std::int64_t(slices_.size())}, DType::f64);
   maxima_ = zeros({std::int64_t(slices_.size())}, DType::f32);
   total_ = zeros({1}, DType::f64);
+  limits_ = zeros({2}, DType::f32);
 }
 
 // A storage with scales is for matrices and tables: norms and biases are few, and their moments stay wide.
@@ -131,9 +132,11 @@ void AdamW::measure(Stream& stream) {
 }
 
 void AdamW::apply(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,
-                  const Tensor& loss_scale) {
+                  const Tensor& loss_scale, const StepLimits& limits) {
   const float rate = float(learning_rate);
   upload(stream, &rate, state_.rows(ops::adamw_step_rate, 1));
+  const float both[] = {limits.loss, limits.gradient_norm};
+  upload(stream, both, limits_);
   ops::clip(stream, {.sum_of_squares = total_,
                      .step = state_,
                      .max_norm = float(config_.max_grad_norm),
@@ -142,7 +145,8 @@ void AdamW::apply(Stream& stream, double learning_rate, const Tensor& loss, cons
                      .loss = loss,
                      .nonfinite = nonfinite,
                      .gradient_factor = gradient_factor,
-                     .loss_scale = loss_scale});
+                     .loss_scale = loss_scale,
+                     .limits = limits_});
   std::vector<ops::AdamWParameter> updated;
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     Parameter& p = *slices_[i].parameter;

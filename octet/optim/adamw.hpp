@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "octet/config/fields.hpp"
@@ -28,9 +29,14 @@ struct AdamWConfig {
   StateStorage storage() const;
 };
 
+/// The largest loss and gradient norm of a step that is applied.
+struct StepLimits {
+  float loss = std::numeric_limits<float>::infinity(), gradient_norm = std::numeric_limits<float>::infinity();
+};
+
 /// AdamW over a model's parameters, with clipping of the global gradient norm. Weight decay acts on matrices, not on norms and biases.
 /// Everything that changes from step to step is in device memory; a step whose loss, gradient norm or any quantized value is not
-/// finite changes nothing but the device's skip flag.
+/// finite, or whose loss or norm exceeds a limit, changes nothing but the device's skip flag.
 class AdamW {
  public:
   /// Allocates the moments of these slices. Their parameters must have storage and outlive this.
@@ -44,7 +50,7 @@ class AdamW {
   /// Clips and updates, after measure(). `loss`: f32 [n], must be finite; `nonfinite`: i64 [m] counters or empty, must be 0;
   /// `gradient_factor` and `loss_scale`: f32 [1] or empty, by which all gradients are multiplied and divided first.
   void apply(Stream&, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor = {},
-             const Tensor& loss_scale = {});
+             const Tensor& loss_scale = {}, const StepLimits& = {});
   /// measure() and apply(), where nothing is divided.
   void step(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite) {
     measure(stream);
@@ -76,7 +82,7 @@ class AdamW {
   std::vector<ops::Moments> moments_;
   std::vector<Stored> gradients_;
   std::vector<Stored> counted_;  // of these, the values that are counted here
-  Tensor state_, squares_, maxima_, total_, scalars_;
+  Tensor state_, squares_, maxima_, total_, scalars_, limits_;
 };
 
 }  // namespace octet::optim

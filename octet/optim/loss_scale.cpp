@@ -77,9 +77,9 @@ void LossScale::end_step(Stream& stream, const Tensor& skip) {
   ops::move_loss_scale(stream, {.state = state_, .skip = skip, .rule = rule_});
 }
 
-LossScale::Move LossScale::read(Stream& stream, bool skipped) const {
+LossScale::Move LossScale::read(Stream& stream, float skip) const {
   const ops::LossScaleState now = *HostCopy(stream, state_).as<ops::LossScaleState>();
-  return {.now = now.scale, .next = ops::moved(now, rule_, skipped).scale};
+  return {.now = now.scale, .next = ops::moved(now, rule_, skip).scale};
 }
 
 }  // namespace octet::optim

@@ -34,7 +34,7 @@ class LossScale {
 
   /// f32 [1]: the factor of this step's loss, and so of every stored gradient.
   Tensor scale() const { return state_.rows(0, 1); }
-  /// Moves the scale after a step; skip: f32 [1], not 0 when the step was skipped.
+  /// Moves the scale after a step; skip: f32 [1], the AdamWStep's.
   void end_step(Stream&, const Tensor& skip);
 
   /// The scale of a step, and of the one after it.
@@ -44,8 +44,8 @@ class LossScale {
     /// "65536 -> 32768".
     std::string text() const { return scale_text(double(now)) + " -> " + scale_text(double(next)); }
   };
-  /// Of this step, before end_step(); waits for it.
-  Move read(Stream&, bool skipped) const;
+  /// Of this step, before end_step(); waits for it. `skip`: as in end_step().
+  Move read(Stream&, float skip) const;
   /// Scale and good steps.
   void visit_state(StateVisitor& visitor) { visitor.state("state", state_); }
 

@@ -97,6 +97,8 @@ Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(sl
                "to \"bf16\", or choose another recipe.name",
                config.recipe));
   // The one place where the short forms become rules, and the order of all.
+  for (const PrecisionRule& rule : config.meanwhile)
+    rules_.push_back(translated(rule, "recovery.layers", "recovery.layers, for some steps"));
   for (const std::string& pattern : config.keep_bf16)
     rules_.push_back({.layers = Rule::Layers::path,
                       .pattern = pattern,
@@ -313,6 +315,7 @@ void Precision::visit_state(StateVisitor& visitor) {
 }
 
 void Precision::require_patterns_used() const {
+  if (!config_.meanwhile.empty()) return;  // they were asked without
   for (const Rule& rule : rules_) {
     if (rule.layers != Rule::Layers::path || (rule.matched && (rule.decided || !rule.must_decide))) continue;
     if (rule.matched)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 
 #include "octet/scaling/recipe.hpp"
 
@@ -32,8 +33,9 @@ struct PrecisionConfig {
   std::string recipe = "bf16";
   RecipeOptions options;
   std::vector<PrecisionRule> rules;
-  std::vector<std::string> keep_bf16;  // layers whose path matches one of these globs ("layers.*.mlp.down")
-  std::int64_t first = 0, last = 0;    // this many blocks at the start and the end stay in BF16
+  std::vector<PrecisionRule> meanwhile;  // of recovery, for some steps: they decide before all others. No key
+  std::vector<std::string> keep_bf16;    // layers whose path matches one of these globs ("layers.*.mlp.down")
+  std::int64_t first = 0, last = 0;      // this many blocks at the start and the end stay in BF16
   WeightCodes weights = WeightCodes::cached;
   bool fast_accumulation = true;  // GPU, per-tensor and row-wise scales: forward GEMMs sum in the tensor core's short accumulator
   bool emulation = false;         // codes that the device does not multiply as they are may be decoded first; else such a run is refused
@@ -41,6 +43,13 @@ struct PrecisionConfig {
   SavedActivations activations = SavedActivations::bf16;
 
   void fields(config::FieldVisitor&);
+};
+
+/// The state of one quantizer, which its recipe keeps from step to step.
+struct QuantizerState {
+  Slot slot;
+  std::vector<float> maxima;     // the rows of its history
+  float scale = 1, descale = 1;  // of recipes with known scales
 };
 
 /// One line of the plan "layer -> precision -> why".
@@ -74,6 +83,10 @@ class Precision {
   /// takes until tensors quantized with wrong scales no longer influence the maxima of others. 0: no scale comes from past
   /// maxima.
   int calibration_passes() const;
+  /// Of all quantizers, in the order of slots(). Waits for the stream.
+  std::vector<QuantizerState> quantizer_states(Stream&) const;
+  /// Sets those of the same path, operand, format and blocks. Returns how many quantizers have none among them, and are as in a new run.
+  int set_quantizer_states(Stream&, std::span<const QuantizerState>);
   /// The maxima, the state of the model's recipe, and under its name that of each other recipe.
   void visit_state(StateVisitor& visitor);
 

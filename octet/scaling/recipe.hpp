@@ -43,6 +43,8 @@ struct Formats {
   DType of(Operand operand) const { return operand == Operand::gradient ? gradient : forward; }
 };
 
+class ScaleSlots;
+
 /// A scaling scheme for linear layers of a model, or for some of their operands, with their shared state. Lives as long as the
 /// model.
 class Recipe {
@@ -69,6 +71,8 @@ class Recipe {
   virtual void end_step(Stream&, const SlotGroup& slots, const Tensor& skip);
   /// State that end_step() keeps from step to step, besides the maxima.
   virtual void visit_state(StateVisitor&) {}
+  /// That state as one scale per slot; null if there is none.
+  virtual ScaleSlots* scale_slots() { return nullptr; }
   /// Type of activations between ops.
   virtual DType activations() const { return DType::bf16; }
   /// Dimensions of a layer must be multiples of this to run in the recipe's precision.

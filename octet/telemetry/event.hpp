@@ -29,6 +29,7 @@ struct StepEvent {
   double data_wait = 0;           // seconds of this step spent waiting for data
   std::int64_t memory_bytes = 0;  // allocated at the step's peak
   bool skipped = false;           // the weights were not changed
+  bool limited = false;           // because loss or gradient norm was above the limit of recovery
   double loss_scale = NAN;        // factor of this step's loss; NaN where there is none
 };
 
@@ -137,6 +138,21 @@ struct AlertEvent {
   std::string remedy{};
 };
 
+/// An action of recovery because of an alert, or one that it advises (octet/health). docs/health.md lists rungs and results.
+struct RecoveryEvent {
+  std::int64_t step = 0;  // after which, or of the skipped step
+  double time = 0;
+  std::string rung{};                 // "skip", "rate", "layers", "roll_back", "stop"
+  std::string result{};               // "done", "advised", "refused", "ended", "recovered"
+  std::string rule{}, path{};         // of the alert that is the reason
+  std::int64_t alert_step = 0;        // its step
+  std::int64_t back_to = -1;          // roll_back that was done: the steps after this one follow again
+  std::vector<std::string> layers{};  // of rungs `layers` and `roll_back` that were done: those in the safer recipe from now on
+  std::string text{};
+};
+/// Whether the lines behind this one repeat step numbers.
+inline bool repeats_steps(const RecoveryEvent& e) { return e.back_to >= 0; }
+
 /// The last line of a run that ended by itself.
 struct EndEvent {
   std::int64_t step = 0;
@@ -150,6 +166,6 @@ struct EndEvent {
 };
 
 using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, EvalEvent, SampleEvent, IncidentEvent,
-                           MachineEvent, AlertEvent, EndEvent>;
+                           MachineEvent, AlertEvent, RecoveryEvent, EndEvent>;
 
 }  // namespace octet::telemetry

@@ -28,6 +28,7 @@ json::Object to_json(const StepEvent& e) {
                      {"memory", e.memory_bytes},
                      {"skipped", e.skipped}});
   if (std::isfinite(e.loss_scale)) o.push_back({"loss_scale", e.loss_scale});
+  if (e.limited) o.push_back({"limited", true});
   return o;
 }
 
@@ -103,6 +104,15 @@ json::Object to_json(const AlertEvent& e) {
   return o;
 }
 
+json::Object to_json(const RecoveryEvent& e) {
+  json::Object o = head("recovery", e);
+  o.insert(o.end(),
+           {{"rung", e.rung}, {"result", e.result}, {"rule", e.rule}, {"path", e.path}, {"alert_step", e.alert_step}, {"text", e.text}});
+  if (repeats_steps(e)) o.push_back({"back_to", e.back_to});
+  if (!e.layers.empty()) o.push_back({"layers", json::array_of(e.layers)});
+  return o;
+}
+
 json::Object to_json(const EndEvent& e) {
   json::Object o = head("end", e);
   o.insert(o.end(), {{"reason", e.reason},
@@ -130,6 +140,7 @@ StepEvent step_event(const json::Fields& f) {
           .data_wait = f.number_or_nan("data_wait"),
           .memory_bytes = f.count("memory"),
           .skipped = f.boolean("skipped"),
+          .limited = f.has("limited") && f.boolean("limited"),
           .loss_scale = f.has("loss_scale") ? f.number_or_nan("loss_scale") : NAN};
 }
 
@@ -203,6 +214,19 @@ AlertEvent alert_event(const json::Fields& f) {
           .remedy = f.text("remedy")};
 }
 
+RecoveryEvent recovery_event(const json::Fields& f) {
+  return {.step = f.count("step"),
+          .time = f.number_or_nan("time"),
+          .rung = f.text("rung"),
+          .result = f.text("result"),
+          .rule = f.text("rule"),
+          .path = f.text("path"),
+          .alert_step = f.count("alert_step"),
+          .back_to = f.has("back_to") ? f.count("back_to") : -1,
+          .layers = f.has("layers") ? f.texts("layers") : std::vector<std::string>(),
+          .text = f.text("text")};
+}
+
 EndEvent end_event(const json::Fields& f) {
   return {.step = f.count("step"),
           .time = f.number_or_nan("time"),
@@ -242,6 +266,7 @@ std::optional<Event> event_of(const json::Fields& f) {
   if (name == "incident") return IncidentEvent{f.count("step"), f.number_or_nan("time"), f.text("kind"), f.text("path"), f.text("text")};
   if (name == "machine") return machine_event(f);
   if (name == "alert") return alert_event(f);
+  if (name == "recovery") return recovery_event(f);
   if (name == "end") return end_event(f);
   return std::nullopt;
 }
@@ -252,7 +277,7 @@ Event parse_event(std::string_view line, const std::string& where) {
   const json::Value object = json::parse({.text = line, .file = where, .place = json::Place::column});
   const json::Fields f(object, where);
   if (std::optional<Event> event = event_of(f)) return std::move(*event);
-  f.refuse("event", "step, scales, health, ranks, shared_scales, eval, sample, incident, machine, alert or end");
+  f.refuse("event", "step, scales, health, ranks, shared_scales, eval, sample, incident, machine, alert, recovery or end");
 }
 
 std::optional<Event> parse_known_event(std::string_view line, const std::string& where) {

@@ -69,6 +69,10 @@ class Reader {
     if (run_.alerts.size() < limits_.incidents) run_.alerts.push_back(std::move(e));
     else ++run_.alerts_left_out;
   }
+  void take(RecoveryEvent&& e, const std::string&) {
+    if (run_.recoveries.size() < limits_.incidents) run_.recoveries.push_back(std::move(e));
+    else ++run_.recoveries_left_out;
+  }
   void take(ScalesEvent&& e, const std::string& where) {
     want_length(where, "amax", e.amax.size());
     want_length(where, "scale_min", e.scale_min.size());

@@ -11,7 +11,8 @@
 
 namespace octet::telemetry {
 
-/// A run, read from its folder. Every series is in order of steps, each step once: after a resume the later line of a step counts.
+/// A run, read from its folder. Every series is in order of steps, each step once: after a resume, and after
+/// recovery went back, the later line of a step counts. Lists of incidents, alerts and recoveries have all of them.
 struct RunRecord {
   RunFacts facts;
   std::vector<StepEvent> steps{};
@@ -24,9 +25,10 @@ struct RunRecord {
   std::vector<MachineEvent> machine{};
   std::vector<IncidentEvent> incidents{};
   std::vector<AlertEvent> alerts{};
-  std::int64_t incidents_left_out = 0, alerts_left_out = 0;  // beyond the limit
-  std::optional<EndEvent> end{};                             // none in a run that was killed or is in progress
-  bool torn = false;                                         // the last line had no newline and was dropped
+  std::vector<RecoveryEvent> recoveries{};
+  std::int64_t incidents_left_out = 0, alerts_left_out = 0, recoveries_left_out = 0;  // beyond the limit
+  std::optional<EndEvent> end{};                                                      // none in a run that was killed or is in progress
+  bool torn = false;                                                                  // the last line had no newline and was dropped
 };
 
 /// Limits on the memory of a run.
@@ -35,7 +37,7 @@ struct ReadLimits {
   std::size_t line_bytes = std::size_t(1) << 20;
   std::size_t steps = std::size_t(1) << 18;      // of a longer series every second, fourth, ... event is kept
   std::size_t snapshots = std::size_t(1) << 11;  // the same for all other measurements
-  std::size_t incidents = 10000;                 // and as many alerts
+  std::size_t incidents = 10000;                 // as many alerts, and recoveries
   std::size_t samples = 64;                      // of text, the same as snapshots
 };
 

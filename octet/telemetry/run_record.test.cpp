@@ -70,6 +70,30 @@ TEST(RunFolder, AlertsTheMachineAndSamplesComeBackAsWritten) {
   EXPECT_EQ(run.alerts_left_out, 2);
 }
 
+TEST(RunFolder, ARunThatWentBackHasItsLaterStepsAndEveryRecovery) {
+  const RecoveryEvent back{.step = 3,
+                           .time = 1.5,
+                           .rung = "roll_back",
+                           .result = "done",
+                           .rule = "divergence",
+                           .path = "layers.0.x",
+                           .alert_step = 2,
+                           .back_to = 1,
+                           .text = "a \"b\""};
+  const RecoveryEvent skip{.step = 2, .rung = "skip", .result = "done", .rule = "loss_spike"};
+  for (const Event& event : {Event(back), Event(skip), Event(StepEvent{.step = 1, .skipped = true, .limited = true})})
+    EXPECT_EQ(event_line(parse_event(event_line(event), "line")), event_line(event));
+  EXPECT_TRUE(repeats_steps(std::get<RecoveryEvent>(parse_event(event_line(back), "line"))) && !repeats_steps(skip));
+  const Folder folder;
+  write_run_facts(folder.folder() + "/run.json", small_facts());
+  for (const int step : {1, 2, 3}) append(folder.metrics(), event_line(StepEvent{.step = step, .loss = 9}) + "\n");
+  append(folder.metrics(), event_line(back) + "\n" + event_line(StepEvent{.step = 2, .loss = 4}) + "\n");
+  const RunRecord run = read_run(folder.folder());
+  ASSERT_EQ(run.steps.size(), 2u);
+  EXPECT_TRUE(run.steps[0].loss == 9 && run.steps[1].step == 2 && run.steps[1].loss == 4);
+  EXPECT_EQ(run.recoveries.size(), 1u);
+}
+
 TEST(RunFolder, TheFactsOfARunComeBackAsWritten) {
   const Folder folder;
   RunFacts run = small_facts();
@@ -225,10 +249,10 @@ TEST(RunFolder, HostileLinesAreRefusedWithFileLineAndField) {
   };
   EXPECT_TRUE(error("{").starts_with("metrics.jsonl:2: column 2: not valid JSON: "));
   EXPECT_EQ(error("[]"), "metrics.jsonl:2: column 1: a JSON object must begin here, in UTF-8 without byte order mark");
-  EXPECT_EQ(
-      error(R"({"event":"stop"})"),
-      "metrics.jsonl:2: event must be step, scales, health, ranks, shared_scales, eval, sample, incident, machine, alert or end, got the "
-      "string \"stop\"");
+  EXPECT_EQ(error(R"({"event":"stop"})"),
+            "metrics.jsonl:2: event must be step, scales, health, ranks, shared_scales, eval, sample, incident, machine, alert, recovery "
+            "or end, got the "
+            "string \"stop\"");
   EXPECT_EQ(error(R"({"event":"eval","step":1,"time":0,"loss":"x","tokens":1})"),
             "metrics.jsonl:2: loss must be a number or null, got the string \"x\"");
   EXPECT_EQ(error(R"({"event":"eval","step":-1,"time":0,"loss":1,"tokens":1})"),

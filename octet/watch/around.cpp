@@ -14,19 +14,42 @@ namespace {
 
 using namespace telemetry;
 
-void take(Around& into, std::string_view line, std::int64_t step, std::int64_t reach) {
-  std::optional<Event> event;
-  try {
-    event = parse_known_event(line, "");
-  } catch (const DataError&) {
-    return;
+/// The steps of one pass of a run, around one of them.
+class Pass {
+ public:
+  Pass(Around& into, std::int64_t step, std::int64_t reach) : into_(into), step_(step), reach_(reach) {}
+
+  /// `before`: the line is before the one looked for. False if no later line belongs to its pass.
+  bool take(std::string_view line, bool before) {
+    const std::optional<Event> event = event_in(line);
+    if (!event) return true;
+    if (const auto* s = std::get_if<StepEvent>(&*event); s && near(s->step)) into_.steps.push_back(*s);
+    if (const auto* s = std::get_if<ScalesEvent>(&*event); s && near(s->step)) into_.scales.push_back(*s);
+    if (auto incident = as_incident(*event); incident && near(incident->step)) into_.incidents.push_back(std::move(*incident));
+    const auto* recovery = std::get_if<RecoveryEvent>(&*event);
+    if (recovery == nullptr || !repeats_steps(*recovery)) return true;
+    if (!before) return false;
+    drop_after(recovery->back_to);
+    return true;
   }
-  const auto near = [&](std::int64_t s) { return std::llabs(s - step) <= reach; };
-  if (!event) return;
-  if (auto* s = std::get_if<StepEvent>(&*event); s && near(s->step)) into.steps.push_back(*s);
-  if (auto* s = std::get_if<ScalesEvent>(&*event); s && near(s->step)) into.scales.push_back(std::move(*s));
-  if (auto incident = as_incident(*event); incident && near(incident->step)) into.incidents.push_back(std::move(*incident));
-}
+
+ private:
+  static std::optional<Event> event_in(std::string_view line) {
+    try {
+      return parse_known_event(line, "");
+    } catch (const DataError&) {
+      return std::nullopt;
+    }
+  }
+  bool near(std::int64_t step) const { return std::llabs(step - step_) <= reach_; }
+  void drop_after(std::int64_t step) {
+    std::erase_if(into_.steps, [&](const StepEvent& e) { return e.step > step; });
+    std::erase_if(into_.scales, [&](const ScalesEvent& e) { return e.step > step; });
+  }
+
+  Around& into_;
+  std::int64_t step_, reach_;
+};
 
 }  // namespace
 
@@ -36,10 +59,11 @@ Around read_around(const std::string& path, std::int64_t offset, std::int64_t st
   std::string bytes;
   file.read(path, begin, std::size_t(std::max<std::int64_t>(end - begin, 0)), bytes);
   Around out;
+  Pass pass(out, step, reach);
   std::size_t at = begin == 0 ? 0 : bytes.find('\n') + 1;
   if (begin > 0 && at == 0) return out;
   for (std::size_t stop; (stop = bytes.find('\n', at)) != std::string::npos; at = stop + 1)
-    take(out, std::string_view(bytes).substr(at, stop - at), step, reach);
+    if (!pass.take(std::string_view(bytes).substr(at, stop - at), begin + std::int64_t(at) < offset)) break;
   return out;
 }
 

@@ -10,6 +10,11 @@ namespace {
 
 constexpr double least_deviation = 0.25, most_deviations = 6;
 
+// Recovery has taken its layer to a recipe without this quantizer.
+bool in_another_precision(const telemetry::ScalesEvent& e, std::size_t tensor) {
+  return std::isnan(e.amax[tensor]) && tensor < e.scale_min.size() && std::isnan(e.scale_min[tensor]);
+}
+
 }  // namespace
 
 std::vector<Mover> first_movers(const std::vector<telemetry::ScalesEvent>& events, std::size_t quiet, std::size_t most) {
@@ -25,6 +30,7 @@ std::vector<Mover> first_movers(const std::vector<telemetry::ScalesEvent>& event
     for (double& x : usual) x = std::fabs(x - center);
     const double deviation = std::max(telemetry::deviation_per_median_distance * telemetry::median_of(usual), least_deviation);
     for (std::size_t i = quiet; i < events.size(); ++i) {
+      if (in_another_precision(events[i], tensor)) continue;
       const double x = log_amax(i), bits = std::isnan(x) ? INFINITY : x - center;
       if (std::fabs(bits) / deviation <= most_deviations) continue;
       movers.push_back({tensor, events[i].step, bits, std::fabs(bits) / deviation});

@@ -189,6 +189,31 @@ TEST_F(Watched, ComparesRunsByLossConfigurationAndPlan) {
   EXPECT_THROW(compare_answer(runs, *parse_target("/api/compare")), ConfigError);
 }
 
+TEST_F(Watched, ARunThatWentBackShowsItsLaterStepsAndEachIncidentThoseOfItsPass) {
+  append(event_line(telemetry::IncidentEvent{.step = 120, .kind = "first", .text = "seen"}));
+  append(event_line(
+      telemetry::RecoveryEvent{.step = 120, .rung = "roll_back", .result = "done", .rule = "divergence", .back_to = 100, .text = "back"}));
+  for (std::int64_t step = 101; step <= 110; ++step) append(event_line(StepEvent{.step = step, .loss = 77}));
+  append(event_line(telemetry::IncidentEvent{.step = 110, .kind = "second", .text = "seen"}));
+  Runs runs({folder});
+  WatchedRun& run = runs.loaded(0);
+  EXPECT_EQ(run.history().last_step()->step, 110);
+  EXPECT_EQ(run.history().curves().find("loss")->second.all().back().last, 110);
+  const auto losses_of = [&](std::int64_t from_last) {
+    const std::int64_t i = run.history().incidents_seen() - 1 - from_last;
+    std::vector<double> out;
+    const json::Value one = incidents_answer(run, *parse_target(format("/x?incident={}", i)));
+    for (const json::Value& s : *one.find("steps")->array()) out.push_back(*s.find("loss")->real());
+    return out;
+  };
+  const std::vector<double> second = losses_of(0), back = losses_of(1), first = losses_of(2);
+  EXPECT_EQ(std::ranges::count(second, 77), 10);
+  EXPECT_EQ(second.size(), 21u);
+  EXPECT_EQ(std::ranges::count(first, 77), 0);
+  EXPECT_TRUE(first.size() == 21u && back == first);
+  EXPECT_NE(incidents_answer(run, {}).dump().find("recovery: roll_back done"), std::string::npos);
+}
+
 TEST_F(Watched, AnIncidentHasTheStepsAroundItAndTheTensorThatMovedFirst) {
   std::filesystem::create_directories(scratch.at("runs/b"));
   telemetry::RunRecord burst = record;

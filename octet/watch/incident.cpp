@@ -27,6 +27,10 @@ std::optional<Incident> as_incident(const telemetry::Event& event) {
     return cut({.step = e->step, .time = e->time, .kind = telemetry::kind_of(*e), .path = e->path, .text = e->text});
   if (const auto* e = std::get_if<telemetry::AlertEvent>(&event))
     return cut({.step = e->step, .time = e->time, .kind = telemetry::kind_of(*e), .path = e->path, .text = e->text, .remedy = e->remedy});
+  if (const auto* e = std::get_if<telemetry::RecoveryEvent>(&event)) {
+    const std::string why = e->rule.empty() ? "" : format("; because of {} in step {}", e->rule, e->alert_step);
+    return cut({.step = e->step, .time = e->time, .kind = telemetry::kind_of(*e), .path = e->path, .text = e->text + why});
+  }
   return std::nullopt;
 }
 

@@ -7,11 +7,12 @@
 
 namespace octet::watch {
 
-/// An event for the user's attention as the page lists it: an incident, or an alert. Texts are cut, so that many of them fit into memory.
+/// An event for the user's attention as the page lists it: an incident, an alert, or an action of recovery. Texts are cut, so that many of
+/// them fit into memory.
 struct Incident {
   std::int64_t step = 0;
   double time = 0;
-  std::string kind{};  // of an incident; "critical loss_spike" of an alert
+  std::string kind{};  // of an incident; "critical loss_spike" of an alert, "recovery: skip done"
   std::string path{}, text{}, remedy{};
 };
 /// None for other events.

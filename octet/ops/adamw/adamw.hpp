@@ -15,7 +15,7 @@ struct AdamWStep {
   float bias_correction1 = 1;     // 1 / (1 - beta1^t), with t counting applied steps from 1
   float bias_correction2 = 1;     // 1 / (1 - beta2^t)
   float gradient_scale = 1;       // factor of the stored gradient: clipping, and 1 / loss scale
-  float skip = 0;                 // not 0: the step is skipped
+  float skip = 0;                 // not 0: the step is skipped, for the reason adamw_skip_*
   float gradient_norm = 0;        // before clipping; for telemetry
   std::uint64_t updates = 0;      // number of applied updates: counter of stochastic rounding
   double power1 = 1, power2 = 1;  // beta1^t and beta2^t after t applied steps
@@ -24,6 +24,7 @@ inline constexpr int adamw_step_floats = sizeof(AdamWStep) / sizeof(float);
 inline constexpr int adamw_step_rate = 0;     // index of `learning_rate`
 inline constexpr int adamw_step_updates = 6;  // index of `updates`
 inline constexpr int adamw_step_skip = 4;     // index of `skip`: step.rows(adamw_step_skip, 1) is the skip flag of other ops
+inline constexpr float adamw_skip_nonfinite = 1, adamw_skip_limit = 2;
 static_assert(offsetof(AdamWStep, updates) == adamw_step_updates * sizeof(float));
 
 /// The variables of an update, numbered as their streams of draws.

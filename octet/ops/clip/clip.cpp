@@ -15,6 +15,8 @@ void clip(Stream& stream, const Clip& a) {
   check(!a.nonfinite || a.nonfinite.dtype == DType::i64, "clip: nonfinite must be i64, got {}", a.nonfinite.dtype);
   for (const auto& [t, what] : {std::pair(a.gradient_factor, "gradient_factor"), {a.loss_scale, "loss_scale"}})
     check(!t || (t.shape == Shape{1} && t.dtype == DType::f32), "clip: {} must be f32 [1], got {} {}", what, t.dtype, t.shape);
+  check(!a.limits || (a.limits.shape == Shape{2} && a.limits.dtype == DType::f32), "clip: limits must be f32 [2], got {} {}",
+        a.limits.dtype, a.limits.shape);
   stream.count({.ops = 1, .bytes = double(sizeof(AdamWStep))});
   if (stream.device() == Device::cpu) clip_step(ClipValues(a));
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(clip, stream.queue(), a);

@@ -56,6 +56,22 @@ TEST(Clip, WritesNormAndSkipAndCountsAnAppliedStepAndLeavesWhatTheScheduleWrote)
   EXPECT_EQ(skipped.power2, 0.25);
 }
 
+TEST(Clip, SkipsAStepWhoseLossOrNormIsAboveItsLimit) {
+  const auto skip_of = [](float loss, float loss_limit, float norm_limit) {
+    Case c(16);
+    c.args.loss = c.stream.empty({1}, DType::f32), c.args.limits = c.stream.empty({2}, DType::f32);
+    *c.args.loss.f32() = loss, c.args.limits.f32()[0] = loss_limit, c.args.limits.f32()[1] = norm_limit;
+    const AdamWStep step = c.run();
+    if (step.skip != 0) EXPECT_TRUE(step.gradient_scale == 0 && step.power1 == 0.5 && step.updates == 0);
+    return step.skip;
+  };
+  EXPECT_EQ(skip_of(3, INFINITY, INFINITY), 0);
+  EXPECT_EQ(skip_of(3, 3, 4), 0) << "a limit is not above itself";
+  EXPECT_EQ(skip_of(3, 2.9f, INFINITY), adamw_skip_limit);
+  EXPECT_EQ(skip_of(3, INFINITY, 3.9f), adamw_skip_limit);
+  EXPECT_EQ(skip_of(NAN, 2, 2), adamw_skip_nonfinite) << "that is the reason which counts";
+}
+
 TEST(Clip, AnUpdateThatCouldNotBeFiniteIsSkipped) {
   const double beyond = 0x1p127;  // the square of a norm of 2^63.5, whose own square is no FP32 number with room
   EXPECT_EQ(Case(beyond, 0).run().skip, 1);

@@ -12,7 +12,7 @@ void move_loss_scale(Stream& stream, const LossScale& a) {
   stream.count({.ops = 1, .bytes = double(sizeof(LossScaleState))});
   if (stream.device() == Device::cpu) {
     LossScaleState& state = *a.state.as<LossScaleState>();
-    state = moved(state, a.rule, *a.skip.f32() != 0);
+    state = moved(state, a.rule, *a.skip.f32());
   }
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(move_loss_scale, stream.queue(), a);
 }

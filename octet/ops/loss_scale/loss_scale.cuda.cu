@@ -6,7 +6,7 @@ namespace octet::cuda {
 namespace {
 
 __global__ void loss_scale_kernel(ops::LossScaleRule rule, const float* skip, ops::LossScaleState* state) {
-  *state = ops::moved(*state, rule, *skip != 0);
+  *state = ops::moved(*state, rule, *skip);
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ inline constexpr int loss_scale_floats = sizeof(LossScaleState) / sizeof(float);
 
 /// Moves a loss scale after a step:
 ///   skipped          scale = max(scale * backoff, smallest),   good_steps = 0
+///   beyond a limit   as before: the step was skipped, but its values were finite (adamw_skip_limit)
 ///   otherwise        good_steps + 1; when it reaches growth_steps: scale = min(scale * growth, largest), good_steps = 0
-/// state: f32 [4], a LossScaleState; skip: f32 [1], not 0 when the step was not applied. Source: Micikevicius et al. 2018, "Mixed Precision
+/// state: f32 [4], a LossScaleState; skip: f32 [1], the AdamWStep's. Source: Micikevicius et al. 2018, "Mixed Precision
 /// Training", section 3.2; the numbers are those of torch.amp.GradScaler.
 struct LossScale {
   Tensor state, skip;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "octet/ops/adamw/adamw.hpp"
 #include "tests/testing/tensors.hpp"
 
 namespace octet::ops {
@@ -14,10 +15,10 @@ struct Steps {
     state().scale = scale;
   }
   LossScaleState& state() { return *args.state.as<LossScaleState>(); }
-  /// The scale after steps of which "x" are skipped and "." are good.
+  /// The scale after steps of which "x" are skipped, "l" are skipped because of a limit, and "." are good.
   float after(std::string_view steps) {
     for (const char step : steps) {
-      *args.skip.f32() = step == 'x' ? 1 : 0;
+      *args.skip.f32() = step == 'x' ? adamw_skip_nonfinite : step == 'l' ? adamw_skip_limit : 0;
       move_loss_scale(stream, args);
     }
     return state().scale;
@@ -33,6 +34,12 @@ TEST(LossScale, GrowsAfterGoodStepsInARowAlone) {
   EXPECT_EQ(run.state().good_steps, 0);
   EXPECT_EQ(run.after("..x..x.."), 0x1p14f) << "a skipped step begins the count again";
   EXPECT_EQ(run.after("."), 0x1p15f);
+}
+
+TEST(LossScale, IsAsBeforeAfterAStepBeyondALimit) {
+  Steps run(0x1p16f, {.growth_steps = 3});
+  EXPECT_EQ(run.after("..ll"), 0x1p16f);
+  EXPECT_EQ(run.after("."), 0x1p17f) << "the good steps before it count";
 }
 
 TEST(LossScale, StaysWithinItsBounds) {

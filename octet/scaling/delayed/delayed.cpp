@@ -33,6 +33,7 @@ class Delayed final : public Recipe {
                                        .choice = options_.algorithm == "max" ? ops::AmaxChoice::max : ops::AmaxChoice::most_recent});
   }
   void visit_state(StateVisitor& visitor) override { visitor.section("scales", scales_); }
+  ScaleSlots* scale_slots() override { return &scales_; }
 
  private:
   RecipeOptions options_;

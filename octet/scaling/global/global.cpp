@@ -33,6 +33,7 @@ class Global final : public Recipe {
     clear(stream, slots.amax());
   }
   void visit_state(StateVisitor& visitor) override { visitor.section("scales", scales_); }
+  ScaleSlots* scale_slots() override { return &scales_; }
 
  private:
   Formats formats_;

@@ -46,6 +46,20 @@ void write_row(Markup& m, const Study& study, const RunRecord& run, const AlertE
   cell("Remedy", e.remedy, "");
 }
 
+void write_row(Markup& m, const Study& study, const RunRecord& run, const RecoveryEvent& e) {
+  const auto item = m.in("li");
+  {
+    const auto step = m.in("span", {{"class", "number"}});
+    write_step(m, study, run, e, format("step {}", grouped(e.step)));
+  }
+  m.element("span", run.facts.name, {{"class", "name"}});
+  const bool over = e.result == "ended" || e.result == "recovered";
+  m.element("span", kind_of(e), {{"class", over ? "badge open" : "badge bad"}});
+  if (!e.rule.empty()) m.element("span", format("because of {} in step {}", e.rule, grouped(e.alert_step)), {{"class", "soft"}});
+  if (!e.path.empty()) m.element("code", e.path);
+  m.element("span", e.text, {{"class", "words"}});
+}
+
 }  // namespace
 
 void write_incidents(Markup& m, const Study& study) {
@@ -103,6 +117,30 @@ void write_alerts(Markup& m, const Study& study) {
           if (shown < most_rows) write_row(m, study, *run, e), ++shown;
   }
   write_about_links(m, study);
+  if (all > shown) m.element("p", format("and {} more, in the runs' metrics.jsonl", grouped(all - shown)), {{"class", "soft"}});
+}
+
+void write_recoveries(Markup& m, const Study& study) {
+  std::int64_t all = 0, shown = 0;
+  bool repeats = false;
+  for (const Group& group : study.groups)
+    for (const RunRecord* run : group.runs) {
+      all += std::int64_t(run->recoveries.size()) + run->recoveries_left_out;
+      for (const RecoveryEvent& e : run->recoveries) repeats |= repeats_steps(e);
+    }
+  if (all == 0) return;
+  const auto section = m.in("section", {{"id", "recovery"}});
+  m.element("h2", "Recovery");
+  if (repeats)
+    m.element("p", "A run that went back to a checkpoint has some steps twice. Curves and tables of this page have the later ones.",
+              {{"class", "soft"}});
+  {
+    const auto list = m.in("ol", {{"class", "incidents"}});
+    for (const Group& group : study.groups)
+      for (const RunRecord* run : group.runs)
+        for (const RecoveryEvent& e : run->recoveries)
+          if (shown < most_rows) write_row(m, study, *run, e), ++shown;
+  }
   if (all > shown) m.element("p", format("and {} more, in the runs' metrics.jsonl", grouped(all - shown)), {{"class", "soft"}});
 }
 

@@ -56,6 +56,7 @@ std::string report_html(std::span<const RunRecord> runs, const Comparison* compa
     write_health(m, study);
     write_incidents(m, study);
     write_alerts(m, study);
+    write_recoveries(m, study);
     write_samples(m, study);
     write_plan(m, study);
     write_configuration(m, study);

@@ -189,11 +189,13 @@ TEST(Report, ShowsHostileTextsAsTexts) {
   for (auto& q : run.facts.quantizers) q.path = q.operand = q.format = q.block = evil;
   run.facts.memory.categories[0].name = evil;
   run.incidents.push_back({1, 0, evil, evil, evil});
+  run.recoveries.push_back({.step = 1, .rung = evil, .result = evil, .rule = evil, .path = evil, .back_to = 0, .text = evil});
   run.facts.config_json = json::Value(json::Object{{evil, evil}}).dump(json::Layout::line, json::Invalid::replace);
   const std::vector<RunRecord> runs{run};
   const Comparison comparison = compare_runs(runs, evil, 0.005);
   for (const Comparison* c : {static_cast<const Comparison*>(nullptr), &comparison}) {
     const std::string html = report_html(runs, c);
+    EXPECT_NE(html.find("has some steps twice"), std::string::npos);
     EXPECT_EQ(html.find("<img"), std::string::npos);
     EXPECT_EQ(html.find("<script"), std::string::npos);
     EXPECT_EQ(html.find('\x1b'), std::string::npos);

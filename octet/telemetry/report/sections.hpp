@@ -27,6 +27,8 @@ void write_health(Markup&, const Study&);
 void write_incidents(Markup&, const Study&);
 /// One row per alert: step, severity, rule, tensor, observation, remedy.
 void write_alerts(Markup&, const Study&);
+/// Actions of recovery, and why.
+void write_recoveries(Markup&, const Study&);
 /// Texts that the models continued while they trained, of the first seed of each group.
 void write_samples(Markup&, const Study&);
 /// Layer -> precision -> reason of each group.

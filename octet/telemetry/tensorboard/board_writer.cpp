@@ -104,7 +104,11 @@ void BoardWriter::take(const StepEvent& e) {
 void BoardWriter::take(const ScalesEvent& e) { scales_ = e; }
 
 void BoardWriter::take(const HealthEvent& e) {
-  const auto worst = [](const std::vector<float>& shares) { return shares.empty() ? 0 : *std::max_element(shares.begin(), shares.end()); };
+  const auto worst = [](const std::vector<float>& shares) {
+    float most = 0;
+    for (const float share : shares) most = std::fmax(most, share);  // NaN: of a layer in another precision
+    return most;
+  };
   std::vector<Scalar> scalars{{"worst/saturated", worst(e.saturated)}, {"worst/flushed", worst(e.flushed)}};
   const bool scales = scales_.step == e.step;
   check(e.saturated.size() == sites_.size() && e.flushed.size() == sites_.size() && (!scales || scales_.amax.size() == sites_.size()),
@@ -157,6 +161,14 @@ void BoardWriter::take(const AlertEvent& e) {
   const std::string place = e.path.empty() ? "" : format(" ({})", cell(e.path));
   append(text_message(now(), e.step, "alerts/" + e.rule,
                       format("**{}**{}: {}\n\n{}\n", name(e.severity), place, cell(e.text), cell(e.remedy))));
+}
+
+// TensorBoard drops the values of the steps that follow again.
+void BoardWriter::take(const RecoveryEvent& e) {
+  if (repeats_steps(e)) append(restart_message(now(), e.back_to + 1));
+  const std::string place = e.path.empty() ? "" : format(" ({})", cell(e.path));
+  append(text_message(now(), repeats_steps(e) ? e.back_to + 1 : e.step, "recovery/" + e.rung,
+                      format("**{}** because of {}{}: {}\n", e.result, e.rule, place, cell(e.text))));
 }
 
 void BoardWriter::write(std::int64_t step, std::span<const Scalar> scalars) { append(scalars_message(now(), step, scalars)); }

@@ -49,6 +49,7 @@ class BoardWriter {
   void take(const IncidentEvent&) {}
   void take(const MachineEvent&) {}
   void take(const AlertEvent&);
+  void take(const RecoveryEvent&);
   void take(const EndEvent&) {}
   void write(std::int64_t step, std::span<const Scalar>);
   void append(const std::string& message);

@@ -139,6 +139,16 @@ TEST(BoardWriter, ShowsASampleAsABlockOfCode) {
   EXPECT_EQ(events.back().texts, (std::map<std::string, std::string>{{"sample", "    *once* upon\n    <b>\n"}}));
 }
 
+TEST(BoardWriter, DropsTheValuesOfStepsThatFollowAgain) {
+  const Scratch folder;
+  BoardWriter board(folder.folder(), {}, 3, 0);
+  board.add(RecoveryEvent{.step = 7, .rung = "roll_back", .result = "done", .rule = "sqnr", .back_to = 5, .text = "*back*"});
+  const auto events = board_events(bytes_of(board_files(folder.folder()).at(0)));
+  EXPECT_TRUE(events[events.size() - 2].restart && events[events.size() - 2].step == 6);
+  EXPECT_EQ(events.back().step, 6) << "a text of an earlier pass would be dropped, too";
+  EXPECT_EQ(events.back().texts.at("recovery/roll_back"), "**done** because of sqnr: \\*back\\*\n");
+}
+
 TEST(BoardWriter, ShowsTheSlowestRankAndTheTimeInCollectives) {
   const Scratch folder;
   BoardWriter board(folder.folder(), {}, 1, 0);

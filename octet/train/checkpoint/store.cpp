@@ -168,6 +168,11 @@ void CheckpointStore::retain(std::int64_t newest, std::int64_t keep) const {
   for (std::size_t i = 0; i + std::size_t(keep) < all.size(); ++i) remove(path(all[i]));
 }
 
+void CheckpointStore::forget_after(std::int64_t last) const {
+  for (const std::int64_t step : steps())
+    if (step > last) remove(path(step));
+}
+
 void CheckpointStore::collect_garbage() const {
   std::error_code ignored;
   std::vector<fs::path> left;

@@ -35,6 +35,8 @@ class CheckpointStore {
 
   /// Removes all but the `keep` newest of those up to `newest`. Throws IoError.
   void retain(std::int64_t newest, std::int64_t keep) const;
+  /// Removes those of steps after `last`. Throws IoError.
+  void forget_after(std::int64_t last) const;
   /// Removes the unfinished folders of killed writers.
   void collect_garbage() const;
 

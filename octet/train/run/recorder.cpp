@@ -1,5 +1,6 @@
 #include "octet/train/run/recorder.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "octet/base/clock.hpp"
@@ -16,6 +17,12 @@ health::AlertsConfig applied(const health::AlertsConfig& configured, bool leads)
   return out;
 }
 
+health::RecoveryConfig applied(const health::RecoveryConfig& configured, bool leads) {
+  health::RecoveryConfig out = configured;
+  if (!leads) out.mode = health::RecoveryConfig::Mode::off;
+  return out;
+}
+
 }  // namespace
 
 Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantizers, Console::Kind console, const Watch& watch)
@@ -26,7 +33,9 @@ Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantiz
       console_(console),
       started_(monotonic_seconds()),
       surroundings_(folder_),
-      monitor_(applied(watch.alerts, !folder_.empty()), watch.subject) {
+      monitor_(applied(watch.alerts, !folder_.empty()), watch.subject),
+      policy_(applied(watch.recovery, !folder_.empty()), watch.alerts) {
+  use(quantizers);
   const health::AlertsConfig& alerts = watch.alerts;
   if (alerts.enabled && !folder_.empty() && !alerts.command.empty())
     command_.emplace(alerts.command, alerts.command_seconds, [](const std::string& text) { log::warn("{}", text); });
@@ -34,6 +43,7 @@ Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantiz
 
 Recorder::Watch watch_of(const RunConfig& config, const telemetry::RunFacts& facts) {
   return {.alerts = config.alerts,
+          .recovery = config.recovery,
           .subject = {.quantizers = facts.quantizers,
                       .shared_scales = facts.ranks.shared_scales,
                       .steps = facts.steps,
@@ -55,14 +65,40 @@ void Recorder::open_board(const telemetry::RunFacts& facts, std::int64_t step, s
 void Recorder::emit(const telemetry::Event& event) {
   metrics_.emit(event);
   for (const telemetry::AlertEvent& fired : monitor_.take(event)) alert(fired);
+  if (const auto* step = std::get_if<telemetry::StepEvent>(&event)) recovery(policy_.take(*step));
 }
 
 void Recorder::alert(const telemetry::AlertEvent& a) {
   metrics_.emit(a);
+  policy_.take(a);
   if (command_) command_->send(telemetry::alert_message(a, run_, folder_));
   if (a.rule == "nonfinite") return;  // its incident was shown
   console_.note(format("step {}  {} {}: {}\n  {}", a.step, telemetry::name(a.severity), a.rule, a.text, a.remedy));
 }
+
+void Recorder::recovery(const health::Policy::Events& events) {
+  for (const telemetry::RecoveryEvent& e : events) {
+    metrics_.emit(e);
+    console_.note(format("step {}  recovery, {} {}: {}", e.step, e.rung, e.result, e.text));
+  }
+}
+
+void Recorder::use(const std::vector<scaling::Slot>& quantizers) {
+  in_readout_.clear();
+  for (scaling::Slot& mine : quantizers_) {
+    const auto now =
+        std::ranges::find_if(quantizers, [&](const scaling::Slot& s) { return s.path == mine.path && s.operand == mine.operand; });
+    in_readout_.push_back(now == quantizers.end() ? -1 : int(now - quantizers.begin()));
+    if (now != quantizers.end()) mine.format = now->format;
+  }
+}
+
+void Recorder::forget_layers(std::int64_t step, const std::string& changes) {
+  policy_.forget_layers();
+  incident(step, "layers", format("recovery does not act any more, and layers returned to their own precision: {}", changes));
+}
+
+void Recorder::answer(const health::Answer& a) { recovery(policy_.answer(a)); }
 
 void Recorder::incident(std::int64_t step, const std::string& kind, const std::string& text) {
   emit(telemetry::IncidentEvent{.step = step, .time = seconds(), .kind = kind, .path = "", .text = text});
@@ -88,18 +124,27 @@ void Recorder::loss_scale(std::int64_t step, const optim::LossScale::Move& scale
 }
 
 void Recorder::scales(std::int64_t step, const Readout& shown) {
-  if (shown.health.empty()) return;
-  telemetry::ScalesEvent e{.step = step, .time = seconds(), .amax = shown.amax};
-  for (const ops::QuantizeHealth& h : shown.health) e.scale_min.push_back(h.scale_min), e.scale_max.push_back(h.scale_max);
+  if (quantizers_.empty()) return;
+  telemetry::ScalesEvent e{.step = step, .time = seconds()};
+  for (const int at : in_readout_) {
+    const ops::QuantizeHealth h = at < 0 ? ops::QuantizeHealth{} : shown.health[std::size_t(at)];
+    e.amax.push_back(at < 0 ? NAN : shown.amax[std::size_t(at)]);
+    e.scale_min.push_back(at < 0 ? NAN : h.scale_min), e.scale_max.push_back(at < 0 ? NAN : h.scale_max);
+  }
   emit(e);
 }
 
 void Recorder::health(std::int64_t step, const Readout& shown) {
-  if (shown.health.empty()) return;
+  if (quantizers_.empty()) return;
   telemetry::HealthEvent e{.step = step, .time = seconds()};
-  for (std::size_t i = 0; i < shown.health.size(); ++i) {
-    const ops::QuantizeHealth& h = shown.health[i];
-    const double values = double(std::max<std::int64_t>(h.values, 1)), amax = shown.amax[i];
+  for (std::size_t i = 0; i < quantizers_.size(); ++i) {
+    if (in_readout_[i] < 0) {
+      for (std::vector<float>* list : {&e.headroom_bits, &e.saturated, &e.flushed, &e.sqnr_db}) list->push_back(NAN);
+      e.nonfinite.push_back(0);
+      continue;
+    }
+    const ops::QuantizeHealth& h = shown.health[std::size_t(in_readout_[i])];
+    const double values = double(std::max<std::int64_t>(h.values, 1)), amax = shown.amax[std::size_t(in_readout_[i])];
     // The block with the largest value has the smallest scale.
     e.headroom_bits.push_back(float(std::log2(double(format_max(quantizers_[i].format)) / (amax * h.scale_min))));
     e.saturated.push_back(float(double(h.saturated) / values));
@@ -160,6 +205,11 @@ void Recorder::visit_state(StateVisitor& v) {
   v.section("loss_window", losses_);
   v.section("grad_norm_window", norms_);
   if (v.has("alerts")) v.section("alerts", monitor_);
+  if (v.has("recovery")) v.section("recovery", policy_);
+}
+
+void Recorder::keep_state(StateVisitor& v) {
+  for (const char* section : {"metrics", "loss_window", "grad_norm_window", "alerts", "recovery"}) v.unused(section);
 }
 
 }  // namespace octet::train

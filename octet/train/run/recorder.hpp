@@ -4,11 +4,13 @@
 
 #include "octet/health/command.hpp"
 #include "octet/health/monitor.hpp"
+#include "octet/health/policy.hpp"
 #include "octet/telemetry/metrics_writer.hpp"
 #include "octet/telemetry/outlier.hpp"
 #include "octet/telemetry/tensorboard/board_writer.hpp"
 #include "octet/train/run/accord.hpp"
 #include "octet/train/run/console.hpp"
+#include "octet/train/run/decision.hpp"
 #include "octet/train/run/run_config.hpp"
 #include "octet/train/run/surroundings.hpp"
 #include "octet/train/step/readout.hpp"
@@ -16,12 +18,13 @@
 namespace octet::train {
 
 /// All outputs of a run while it trains: metrics.jsonl, TensorBoard's files, the console. Owns the run's clock. The rules of octet/health
-/// see each event after it was written, and their alerts are events, too.
+/// see each event after it was written, and their alerts are events, too; so are the decisions of recovery about them.
 class Recorder {
  public:
   /// The rules of a run, and its name for the program of alerts.command.
   struct Watch {
     health::AlertsConfig alerts;
+    health::RecoveryConfig recovery;
     health::Subject subject;
     std::string run;
   };
@@ -57,6 +60,14 @@ class Recorder {
   void step(telemetry::StepEvent, const telemetry::LineContext&);
   void evaluation(telemetry::EvalEvent, const std::string& line);
   void sample(telemetry::SampleEvent);
+  /// Of recovery, after the last step; of ranks other than the first nothing.
+  Decision decision() const { return {policy_.orders(), policy_.request()}; }
+  /// The quantizers of the engine from now on. In the record, those of the run that it lacks have NaN.
+  void use(const std::vector<scaling::Slot>& quantizers);
+  /// Layers returned to their own precision because the run was resumed in another mode.
+  void forget_layers(std::int64_t step, const std::string& changes);
+  /// The result of the request.
+  void answer(const health::Answer&);
   void end(const telemetry::EndEvent& event) { metrics_.emit(event); }
   /// Leaves the console's bar.
   void finish_console() { console_.finish(); }
@@ -64,13 +75,17 @@ class Recorder {
   /// For those who make its lines durable.
   telemetry::MetricsWriter& metrics() { return metrics_; }
   void visit_state(StateVisitor&);
+  /// Ignores that state of a checkpoint: the record continues, and so do decisions about it.
+  static void keep_state(StateVisitor&);
 
  private:
   void emit(const telemetry::Event&);
   void alert(const telemetry::AlertEvent&);
+  void recovery(const health::Policy::Events&);
 
   std::string folder_, run_;
-  std::vector<scaling::Slot> quantizers_;        // in the order of Readout
+  std::vector<scaling::Slot> quantizers_;        // of the run, in the order of the record
+  std::vector<int> in_readout_;                  // of each its place in Readout, or -1
   std::optional<telemetry::BoardWriter> board_;  // metrics_ shows it every event
   telemetry::MetricsWriter metrics_;
   Console console_;
@@ -78,6 +93,7 @@ class Recorder {
   double started_ = 0;  // by the machine's clock
   Surroundings surroundings_;
   health::Monitor monitor_;
+  health::Policy policy_;
   std::optional<health::Command> command_;
 };
 

@@ -78,9 +78,10 @@ void require_same_run(const RunConfig& now, const std::string& text, const Manif
                            printable(now.data.path), printable(checkpoint)));
 }
 
-std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<std::string>* damaged) {
+std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<std::string>* damaged, std::int64_t before) {
   std::vector<std::string> wrong;
-  const std::vector<std::int64_t> steps = store.steps();
+  std::vector<std::int64_t> steps = store.steps();
+  std::erase_if(steps, [&](std::int64_t step) { return step >= before; });
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
       Manifest good = store.verify(*step);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -29,8 +30,9 @@ void require_same_run(const RunConfig&, const std::string& text, const Manifest&
 
 /// The newest intact checkpoint; a warning names every newer one with its fault, and that sentence
 /// is added to `damaged` where there is one. None when there is no checkpoint at all. Throws DataError when there are some and all are
-/// damaged.
-std::optional<Manifest> newest_good(const CheckpointStore&, std::vector<std::string>* damaged = nullptr);
+/// damaged. With `before`: of steps before that one.
+std::optional<Manifest> newest_good(const CheckpointStore&, std::vector<std::string>* damaged = nullptr,
+                                    std::int64_t before = std::numeric_limits<std::int64_t>::max());
 
 /// How this machine computes otherwise than the one that the run ran on so far, as a sentence; "" where the resumed run has the bits of an
 /// uninterrupted one.

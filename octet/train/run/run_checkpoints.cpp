@@ -32,7 +32,7 @@ RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig
                                Contents contents)
     : folder_(folder),
       config_(config),
-      stream_(stream),
+      stream_(&stream),
       recorder_(recorder),
       contents_(std::move(contents)),
       store_(checkpoint_folder(folder)) {}
@@ -40,19 +40,47 @@ RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig
 void RunCheckpoints::start_clock() { last_save_ = monotonic_seconds(); }
 
 std::string RunCheckpoints::restore(const Manifest& manifest) {
-  const std::string from = store_.path(manifest.step);
-  const StateFiles files(from, manifest);
+  std::string converted = read_state(manifest, contents_.state);
+  replay_gemm_algorithms(folder_, stream_->device());
+  log::info("resumes after step {}, from {}", manifest.step, store_.path(manifest.step));
+  return converted;
+}
+
+std::string RunCheckpoints::read_state(const Manifest& manifest, const std::function<void(StateVisitor&)>& state) {
+  const StateFiles files(store_.path(manifest.step), manifest);
   std::string converted;
   for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
-    Restore visitor(stream_, files, mode);
-    contents_.state(visitor);
+    Restore visitor(*stream_, files, mode);
+    state(visitor);
     visitor.finish();
     converted = text_of(visitor.conversions(), manifest.step);
   }
-  replay_gemm_algorithms(folder_, stream_.device());
   saved_step_ = manifest.step;
-  log::info("resumes after step {}, from {}", manifest.step, from);
   return converted;
+}
+
+RunCheckpoints::Found RunCheckpoints::newest_before(std::int64_t step) {
+  finish();
+  Found found;
+  const std::int64_t own = leads() ? step_before(step, found.why) : -1;
+  found.step = parallel::of_first(*stream_, *contents_.ranks, own);
+  return found;
+}
+
+void RunCheckpoints::return_to(std::int64_t step, const std::function<void(StateVisitor&)>& state) {
+  read_state(store_.manifest(step), state);
+  all_ranks(true);  // no rank reads any more
+  if (leads()) store_.forget_after(step);
+}
+
+std::int64_t RunCheckpoints::step_before(std::int64_t before, std::string& why) {
+  try {
+    if (const auto good = newest_good(store_, nullptr, before)) return good->step;
+    why = format("there is no checkpoint of a step before {}", before);
+  } catch (const DataError& e) {
+    why = e.what();
+  }
+  return -1;
 }
 
 bool RunCheckpoints::due(std::int64_t step) {
@@ -76,7 +104,7 @@ void RunCheckpoints::save(std::int64_t step) {
 
 bool RunCheckpoints::all_ranks(bool own) {
   const double number = own;
-  const std::vector<double> all = parallel::gathered(stream_, *contents_.ranks, std::span(&number, 1));
+  const std::vector<double> all = parallel::gathered(*stream_, *contents_.ranks, std::span(&number, 1));
   return std::ranges::all_of(all, [](double n) { return n != 0; });
 }
 
@@ -92,7 +120,7 @@ void RunCheckpoints::save_whole(Snapshot snapshot) {
 
 // A text of each rank. One that begins with "!" is an error, which rank 0 reports; then there are none.
 std::vector<std::string> RunCheckpoints::told_by_ranks(const std::string& own, std::int64_t step) {
-  std::vector<std::string> texts = parallel::gathered(stream_, *contents_.ranks, own);
+  std::vector<std::string> texts = parallel::gathered(*stream_, *contents_.ranks, own);
   bool whole = true;
   for (std::size_t r = 0; r < texts.size(); ++r) {
     if (!texts[r].starts_with("!")) continue;
@@ -154,11 +182,11 @@ void RunCheckpoints::write_manifest(std::int64_t step, std::vector<Manifest::Fil
 std::string RunCheckpoints::take_snapshot(Snapshot& snapshot, std::int64_t step) {
   snapshot.step = step, snapshot.config = contents_.config, snapshot.text = contents_.text;
   try {
-    Capture capture(stream_, leads() ? Capture::What::all : contents_.own);
+    Capture capture(*stream_, leads() ? Capture::What::all : contents_.own);
     contents_.state(capture);
     Snapshot taken = capture.take();
     snapshot.file = std::move(taken.file), snapshot.bytes = taken.bytes;
-    if (leads()) store_gemm_algorithms(folder_, stream_.device());  // now with the forms of evaluation
+    if (leads()) store_gemm_algorithms(folder_, stream_->device());  // now with the forms of evaluation
   } catch (const IoError& e) {
     return e.what();
   } catch (const std::bad_alloc&) {

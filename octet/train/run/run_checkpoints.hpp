@@ -30,6 +30,17 @@ class RunCheckpoints {
   /// Reads the state of a checkpoint that was found good. Returns a sentence that tells which variables it stores otherwise than this run,
   /// so that their values were converted; "" where there are none. Throws DataError, IoError.
   std::string restore(const Manifest&);
+  /// The newest intact checkpoint of a step before `step`, or -1 and on rank 0 the reason. Waits until nothing is being written. All ranks
+  /// call it and get the same step.
+  struct Found {
+    std::int64_t step = -1;
+    std::string why{};
+  };
+  Found newest_before(std::int64_t step);
+  /// Restores `state` from that one, and removes newer ones. All ranks call it. Throws DataError, IoError.
+  void return_to(std::int64_t step, const std::function<void(StateVisitor&)>& state);
+  /// The stream of another engine, from now on.
+  void use(Stream& stream) { stream_ = &stream; }
   /// Time since the last checkpoint counts from now on.
   void start_clock();
 
@@ -49,6 +60,8 @@ class RunCheckpoints {
  private:
   bool leads() const { return contents_.ranks->rank() == 0; }
   bool all_ranks(bool own);
+  std::string read_state(const Manifest&, const std::function<void(StateVisitor&)>& state);
+  std::int64_t step_before(std::int64_t step, std::string& why);
   void save_whole(Snapshot);
   void save_part(Snapshot, std::string error);
   std::vector<std::string> told_by_ranks(const std::string& own, std::int64_t step);
@@ -60,7 +73,7 @@ class RunCheckpoints {
 
   std::string folder_;
   CheckpointConfig config_;
-  Stream& stream_;
+  Stream* stream_;
   Recorder& recorder_;
   Contents contents_;
   double last_save_ = 0;  // by the machine's clock

@@ -70,6 +70,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   v.section("checkpoint", checkpoint, "when to save the state of the run", may_change);
   v.section("telemetry", telemetry, "outputs while it trains", may_change);
   v.section("alerts", alerts, "rules over the metrics of the run", may_change);
+  v.section("recovery", recovery, "what happens after alerts of the training itself", may_change);
   for (const char* key : {"train.eval_every", "train.eval_tokens", "train.average"})
     v.idle(key, data.eval_fraction == 0 && data.eval_path.empty(), "nothing is held out, as data.eval_fraction is 0");
   for (const char* key : {"start", "growth", "growth_steps", "backoff", "smallest", "largest"})

@@ -2,6 +2,7 @@
 
 #include "octet/data/data_config.hpp"
 #include "octet/health/alerts_config.hpp"
+#include "octet/health/recovery_config.hpp"
 #include "octet/optim/adamw.hpp"
 #include "octet/optim/loss_scale.hpp"
 #include "octet/parallel/ranks_config.hpp"
@@ -67,6 +68,7 @@ struct RunConfig {
   CheckpointConfig checkpoint;
   TelemetryConfig telemetry;
   health::AlertsConfig alerts;
+  health::RecoveryConfig recovery;
 
   void fields(config::FieldVisitor&);
 

@@ -17,40 +17,44 @@
 #include "octet/train/run/call_log_file.hpp"
 #include "octet/train/run/first_gradient.hpp"
 #include "octet/train/run/gemm_algorithms_file.hpp"
+#include "octet/train/run/layer_change.hpp"
 #include "octet/train/run/planned_work.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/models/hugging_face.hpp"
-#include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/weights.hpp"
 
 namespace octet::train {
+
 Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptions& options)
     : config_(config),
       corpus_(corpus),
       ranks_(options.ranks),
       options_(options),
-      held_out_(corpus.held_out(config.train.batch)),
-      samples_(config, corpus.dataset()),
-      average_loss_(NAN) {
+      evaluations_(corpus.held_out(config.train.batch), config.train.eval_every),
+      samples_(config, corpus.dataset()) {
   ranks_wanted_ = config_.ranks.data;
   ranks_.complete(config_.ranks);
   if (ranks_.leads() && config.alerts.enabled) health::require_program(config.alerts.command);
+  require_recovery(config);
   steps_ = config_.steps();
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
-  const EngineConfig engine = engine_config(config_);
+  const EngineConfig engine = with_safer_layers(config_, layers_);
   const std::string init = options.resume.empty() ? config.model.init : "";
   const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, engine.shape.vocabulary);
   require_model(engine);
   const Device device = machine::device_named(config.device);
   if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps, ranks_.all());
-  dry_ = dry_run(engine, machine::machine_target(device, config.deterministic), config.train.batch, config.train.accumulate);
-  require_native(dry_, config.recipe);
-  require_memory(dry_, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);
+  const Target target = machine::machine_target(device, config.deterministic);
+  dry_ = dry_run(engine_config(config_), target, config.train.batch, config.train.accumulate);
+  const DryRun now = layers_.empty() ? dry_ : dry_run(engine, target, config.train.batch, config.train.accumulate);
+  planned_ = promised_part(now.step);
+  require_native(now, engine.precision);
+  require_memory(now, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);
   machine::machine_limits(device);  // measured while there is memory for it
-  engine_ = std::make_unique<Engine>(engine, device, machine::machine_target(device, config.deterministic), &ranks_.all());
+  engine_ = std::make_unique<Engine>(engine, device, target, &ranks_.all());
   require_alike(engine_->stream, ranks_.all(),
                 {.config = config_,
                  .corpus = corpus_,
@@ -68,8 +72,9 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                                                .offset = config.train.batch * engine_->ranks().rank(),
                                                .seed = std::uint64_t(config.seed),
                                                .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
-  recorder_ = std::make_unique<Recorder>(ranks_.leads() ? run_.folder : "", engine_->precision.slots().slots(),
+  recorder_ = std::make_unique<Recorder>(ranks_.leads() ? run_.folder : "", dry_.quantizers,
                                          ranks_.leads() ? options.console : Console::Kind::quiet, watch_of(config_, run_.facts));
+  recorder_->use(engine_->precision.slots().slots());
   checkpoints_ = std::make_unique<RunCheckpoints>(
       run_.folder, config_.checkpoint, engine_->stream, *recorder_,
       RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
@@ -96,8 +101,9 @@ void Trainer::open_checkpoint() {
   const std::int64_t step = parallel::of_first(stream, ranks_.all(), run_.checkpoint ? run_.checkpoint->step : -1);
   if (!ranks_.leads() && step >= 0) run_.checkpoint = store.manifest(step);
   for (const auto& sentence : damaged) run_.told.emplace_back("checkpoint", sentence);
-  if (run_.checkpoint)
-    require_same_run(config_, to_text(corpus_.dataset().fingerprint()), *run_.checkpoint, store.path(run_.checkpoint->step));
+  if (!run_.checkpoint) return;
+  require_same_run(config_, to_text(corpus_.dataset().fingerprint()), *run_.checkpoint, store.path(run_.checkpoint->step));
+  layers_ = safer_layers_of(store.path(run_.checkpoint->step), *run_.checkpoint);
 }
 
 void Trainer::open_folder() {
@@ -172,6 +178,12 @@ double Trainer::progress(std::int64_t step) const {
   return at_.train_seconds / config_.train.max_seconds;
 }
 
+// While an incident is open, recovery decides.
+bool Trainer::lost() const {
+  if (!end_.recovery_stopped.empty()) return true;
+  return !orders_.incident && (at_.skipped_in_a_row >= config_.train.max_skipped || !end_.not_finite.empty());
+}
+
 bool Trainer::done() const {
   if (ranks_.stopping()) return true;
   if (steps_ > 0 && at_.step >= steps_) return true;
@@ -184,23 +196,20 @@ Accord Trainer::own_accord() {
   return {.stop = stop_requested(), .save = checkpoints_->due(at_.step), .saving = checkpoints_->busy(), .out_of_time = out_of_time()};
 }
 
-bool Trainer::eval_due() const {
-  const std::int64_t every = config_.train.eval_every;
-  return every > 0 && at_.step > 0 && at_.step % every == 0;
-}
-
 Outcome Trainer::run() {
   const telemetry::RunState state = [&] {
     const CallLogFile written_if_ranks_fail(run_.folder, ranks_.all());
     begin();
     return settle(train());
   }();
-  const telemetry::EndEvent end = end_event(state);
+  end_.state = state, end_.all_steps = steps_ > 0 && at_.step >= steps_, end_.seconds = recorder_->seconds();
+  end_.average_loss = evaluations_.average_loss();
+  const telemetry::EndEvent end = end_event(end_, at_);
   recorder_->end(end);
   run_.facts.state = state;
   if (ranks_.leads()) telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
   require_folder();
-  if (state == telemetry::RunState::diverged) diverged();
+  if (state == telemetry::RunState::diverged) throw DivergedError(divergence_text(end_, at_, run_.facts, run_.folder));
   return {ranks_.leads() ? run_.folder : "", state, end, engine_->stream.arena().peak()};
 }
 
@@ -210,7 +219,9 @@ void Trainer::begin() {
   if (config_.telemetry.tensorboard && ranks_.leads()) recorder_->open_board(run_.facts, at_.step + 1, at_.skipped);
   for (const auto& [kind, text] : run_.told) recorder_->incident(at_.step, kind, text);
   runner_.emplace(*engine_);
+  begin_recovery();
   ranks_.agree(engine_->stream, own_accord());
+  decide();
   if (run_.checkpoint || engine_->precision.calibration_passes() == 0) return;
   const std::uint64_t sample = loader_->position();
   calibrated_ = runner_->calibrate(
@@ -220,19 +231,21 @@ void Trainer::begin() {
 
 telemetry::RunState Trainer::train() {
   for (;;) {
-    if (eval_due()) evaluate_now();
+    if (evaluations_.due(at_.step)) evaluate_now();
     samples_.take_if_due(*engine_, ranks_, *recorder_, at_);
-    if (at_.skipped_in_a_row >= config_.train.max_skipped || !not_finite_.empty()) return telemetry::RunState::diverged;
+    if (lost()) return telemetry::RunState::diverged;
     if (done()) return telemetry::RunState::finished;
     save_if_due();
     traced_step();
+    decide();
     watch_folder();
   }
 }
 
 // The run's last results and files.
 telemetry::RunState Trainer::settle(telemetry::RunState state) {
-  if (state == telemetry::RunState::finished && !ranks_.stopping()) evaluate_now(), evaluate_average();
+  if (state == telemetry::RunState::finished && !ranks_.stopping())
+    evaluate_now(), evaluations_.run_average(*engine_, *recorder_, at_, ranks_.stopped_in_step());
   if (state == telemetry::RunState::finished && !result_is_finite()) state = telemetry::RunState::diverged;
   if (ranks_.stopping() && state == telemetry::RunState::finished) state = telemetry::RunState::stopped;
   recorder_->finish_console();
@@ -245,22 +258,15 @@ telemetry::RunState Trainer::settle(telemetry::RunState state) {
   return state;
 }
 
-void Trainer::diverged() const {
-  if (!not_finite_.empty())
-    throw DivergedError(
-        format("run {}: {} not finite after step {}, and the weights are not saved: see the incidents in {}/metrics.jsonl, and try a lower "
-               "optim.learning_rate",
-               run_.facts.name, not_finite_, at_.step, run_.folder));
-  throw DivergedError(
-      format("run {}: {} steps in a row were skipped because something was not finite, the last one step {}; see the incidents in "
-             "{}/metrics.jsonl, and try a lower optim.learning_rate or recipe.name = \"bf16\"",
-             run_.facts.name, at_.skipped_in_a_row, at_.step, run_.folder));
-}
-
 void Trainer::save_if_due() {
-  if (!ranks_.agreed().saving && checkpoints_->commit()) return;
-  const bool due = ranks_.alone() ? checkpoints_->due(at_.step) && !checkpoints_->busy() : ranks_.agreed().save && !ranks_.agreed().saving;
-  if (!due || !weights_are_finite()) return;
+  if (orders_.incident) return;
+  const bool saving = ranks_.alone() ? checkpoints_->busy() : ranks_.agreed().saving;
+  const bool committed = !saving && checkpoints_->commit();
+  const bool due = ranks_.alone() ? checkpoints_->due(at_.step) : ranks_.agreed().save;
+  // Recovery returns to a checkpoint: then its step must not depend on the speed of the disk.
+  if (!due || ((saving || committed) && !orders_.acts)) return;
+  if (saving) checkpoints_->finish();
+  if (!weights_are_finite()) return;
   at_.elapsed = recorder_->seconds();
   checkpoints_->save(at_.step);
 }
@@ -294,19 +300,19 @@ void Trainer::require_folder() const {
 
 bool Trainer::weights_are_finite() {
   const std::string parameter = nonfinite_parameter(*engine_);
-  if (!parameter.empty()) not_finite_ = format("the weights of {} are", parameter);
+  if (!parameter.empty()) end_.not_finite = format("the weights of {} are", parameter);
   return tell_not_finite();
 }
 
 bool Trainer::result_is_finite() {
   if (!weights_are_finite()) return false;
-  if (at_.last_eval_step == at_.step && !std::isfinite(at_.eval_loss)) not_finite_ = "the loss on held-out text is";
+  if (at_.last_eval_step == at_.step && !std::isfinite(at_.eval_loss)) end_.not_finite = "the loss on held-out text is";
   return tell_not_finite();
 }
 
 bool Trainer::tell_not_finite() {
-  if (not_finite_.empty()) return true;
-  recorder_->warn(at_.step, "nonfinite", format("after step {} {} not finite", at_.step, not_finite_));
+  if (end_.not_finite.empty()) return true;
+  recorder_->warn(at_.step, "nonfinite", format("after step {} {} not finite", at_.step, end_.not_finite));
   return false;
 }
 
@@ -336,15 +342,17 @@ void Trainer::end_trace() {
 void Trainer::one_step() {
   const double begin = monotonic_seconds(), waited = loader_->wait_seconds(), exchanging = ranks_.all().seconds();
   const std::uint64_t sample = loader_->position();
+  if (orders_.pass_data > 0) loader_->seek(sample + std::uint64_t(orders_.pass_data * sequences_per_step(config_)));
   std::vector<data::Batch> micro_batches = next_micro_batches();
   const std::int64_t step = at_.step + 1;
   const auto measured = [&](std::int64_t s) { return s % config_.train.health_every == 0 || s == 1; };
   const Work before = engine_->stream.work();
-  const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step));
+  const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step)) * orders_.rate_factor;
   Readout shown;
   Work told;  // exchanges of the read-out, which no plan has
   ranks_.all().set_step(step);
   StepOptions options{.learning_rate = rate,
+                      .limits = {float(orders_.limits.loss), float(orders_.limits.grad_norm)},
                       .measure = measured(step),
                       .measure_next = measured(step + 1),
                       .stopped = ranks_.stopped_in_step(),
@@ -362,13 +370,7 @@ void Trainer::one_step() {
   if (!measured(step) && shown.step.skip == 0) keep_to_plan(ran);
   if (step == 1 && ranks_.leads()) store_gemm_algorithms(run_.folder, engine_->stream.device());
 
-  telemetry::StepEvent e{.step = step,
-                         .loss = double(shown.loss),
-                         .grad_norm = shown.step.gradient_norm,
-                         .learning_rate = shown.step.learning_rate,
-                         .skipped = shown.step.skip != 0};
-  if (shown.loss_scale.now != 0) e.loss_scale = double(shown.loss_scale.now);
-  e.param_norm = std::sqrt(shown.parameter_squares);
+  telemetry::StepEvent e = step_event(shown);
   Accord own = own_accord();
   own.seconds = monotonic_seconds() - begin;
   own.waited = engine_->stream.apart_from_host() ? NAN : ranks_.all().seconds() - exchanging;
@@ -377,18 +379,31 @@ void Trainer::one_step() {
   if (measured(step)) recorder_->machine(step, engine_->stream.device(), double(loader_->position()) / double(loader_->epoch_samples()));
   e.seconds = ranks_.agreed().seconds;
   e.time = recorder_->seconds();
-  e.tokens = step * config_.tokens_per_step();
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;
   e.limit_share = machine::least_seconds(engine_->stream.work() - before, machine::machine_limits(engine_->stream.device())) / e.seconds;
   e.data_wait = loader_->wait_seconds() - waited;
-  e.memory_bytes = std::int64_t(engine_->stream.arena().peak().total);
   record_step(e);
+}
+
+// The results of the step; its times are added later.
+telemetry::StepEvent Trainer::step_event(const Readout& shown) const {
+  telemetry::StepEvent e{.step = at_.step,
+                         .loss = double(shown.loss),
+                         .grad_norm = shown.step.gradient_norm,
+                         .learning_rate = shown.step.learning_rate,
+                         .tokens = at_.step * config_.tokens_per_step(),
+                         .param_norm = std::sqrt(shown.parameter_squares),
+                         .memory_bytes = std::int64_t(engine_->stream.arena().peak().total),
+                         .skipped = shown.step.skip != 0,
+                         .limited = shown.step.skip == ops::adamw_skip_limit};
+  if (shown.loss_scale.now != 0) e.loss_scale = double(shown.loss_scale.now);
+  return e;
 }
 
 // Each rank compares; the first one notes it for the record.
 void Trainer::keep_to_plan(const telemetry::StepWork& ran) {
   telemetry::RanksFacts& facts = run_.facts.ranks;
-  require_as_planned(ran, facts.planned, at_.step, ranks_.all().rank());
+  require_as_planned(ran, planned_, at_.step, ranks_.all().rank());
   if (!ranks_.leads() || facts.ran) return;
   facts.ran = ran;
   try {
@@ -405,12 +420,12 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   if (measured) recorder_->health(at_.step, shown);
   if (measured && ranks_.leads() && engine_->gradient_sums)
     recorder_->shared_scales(at_.step, engine_->gradient_sums->scale_uses(engine_->stream));
-  if (shown.step.skip != 0) {
-    ++at_.skipped;
+  if (shown.step.skip != 0) ++at_.skipped;
+  if (shown.step.skip == ops::adamw_skip_nonfinite) {
     if (!shown.loss_scale.moves()) ++at_.skipped_in_a_row;  // a lower scale may be the remedy
     const RunRanks::Found found = ranks_.first_nonfinite(*engine_, micro_batches);
     recorder_->skipped(at_.step, found.path, found.rank, shown.loss_scale);
-  } else {
+  } else if (shown.step.skip == 0) {
     at_.skipped_in_a_row = 0;
   }
   recorder_->loss_scale(at_.step, shown.loss_scale);
@@ -437,43 +452,6 @@ void Trainer::keep_gradient() {
   telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
 }
 
-void Trainer::evaluate_now() {
-  if (!held_out_ || at_.last_eval_step == at_.step) return;
-  const Evaluation e = evaluate(*engine_, *held_out_, ranks_.stopped_in_step());
-  if (!e.whole) return;
-  at_.last_eval_step = at_.step;
-  at_.eval_loss = e.loss;
-  recorder_->evaluation({.step = at_.step, .loss = e.loss, .tokens = e.tokens},
-                        format("step {}  eval loss {} over {} held-out tokens", at_.step, fixed(e.loss, 4), grouped(e.tokens)));
-}
-
 bool Trainer::averages(std::int64_t step) const { return engine_->average && progress(step) > 1 - config_.train.average; }
-
-void Trainer::evaluate_average() {
-  if (!held_out_ || !engine_->average || engine_->average->count() == 0) return;
-  const AveragedWeights averaged(engine_->stream, engine_->parameters, *engine_->average);
-  const Evaluation e = evaluate(*engine_, *held_out_, ranks_.stopped_in_step());
-  if (!e.whole) return;
-  average_loss_ = e.loss;
-  recorder_->evaluation(
-      {.step = at_.step, .loss = at_.eval_loss, .tokens = e.tokens, .average_loss = e.loss},
-      format("step {}  eval loss {} of the weights averaged over {} steps", at_.step, fixed(e.loss, 4), engine_->average->count()));
-}
-
-telemetry::EndEvent Trainer::end_event(telemetry::RunState state) const {
-  const char* reason = state == telemetry::RunState::stopped    ? "stopped by a signal"
-                       : !not_finite_.empty()                   ? "not finite"
-                       : state == telemetry::RunState::diverged ? "too many skipped steps in a row"
-                       : steps_ > 0 && at_.step >= steps_       ? "all steps done"
-                                                                : "time is up";
-  return {.step = at_.step,
-          .time = recorder_->seconds(),
-          .reason = reason,
-          .train_loss = at_.losses.mean_of_last_part(20),
-          .eval_loss = at_.eval_loss,
-          .tokens_per_second = at_.rates.median(),
-          .skipped = at_.skipped,
-          .average_loss = average_loss_};
-}
 
 }  // namespace octet::train

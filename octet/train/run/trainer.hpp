@@ -7,8 +7,10 @@
 #include "octet/models/companions.hpp"
 #include "octet/train/run/corpus.hpp"
 #include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/evaluations.hpp"
 #include "octet/train/run/progress.hpp"
 #include "octet/train/run/run_checkpoints.hpp"
+#include "octet/train/run/run_end.hpp"
 #include "octet/train/run/run_lock.hpp"
 #include "octet/train/run/run_ranks.hpp"
 #include "octet/train/run/step_hook.hpp"
@@ -64,7 +66,8 @@ class Trainer {
   /// IoError (also when another process trains in the folder), or DeviceError when the machine is too small.
   Trainer(const RunConfig&, const Corpus&, const TrainOptions&);
 
-  /// Until the last step, max_seconds, a signal, or too many skipped steps (DivergedError, after the run's files are complete).
+  /// Until the last step, max_seconds, a signal, or too many skipped steps or a stop by recovery (DivergedError, after the run's files are
+  /// complete).
   Outcome run();
 
   const DryRun& plan() const { return dry_; }
@@ -85,19 +88,27 @@ class Trainer {
   telemetry::RunState train();
   telemetry::RunState settle(telemetry::RunState);
   void visit_state(StateVisitor&);
+  bool lost() const;
   bool done() const;
-  bool eval_due() const;
   double progress(std::int64_t step) const;  // share of the run that is done after that many steps
   std::vector<data::Batch> next_micro_batches();
   void one_step();
+  telemetry::StepEvent step_event(const Readout&) const;
   void after_update(const Readout&, std::span<const data::Batch> micro_batches, bool measured);
   void traced_step();
   void end_trace();
   void keep_to_plan(const telemetry::StepWork& ran);
   void record_step(const telemetry::StepEvent&);
   bool averages(std::int64_t step) const;  // whether the weights after that step count
-  void evaluate_now();
-  void evaluate_average();
+  void evaluate_now() { evaluations_.run(*engine_, *recorder_, at_, ranks_.stopped_in_step()); }
+  void decide();
+  health::Answer perform(const health::Request&);
+  void begin_recovery();
+  health::Answer roll_back(std::int64_t before);
+  void visit_rolled_back(StateVisitor&);
+  health::Answer change_layers(const std::vector<std::string>& layers);
+  void replace_engine(const EngineConfig&, const DryRun&, const std::vector<std::string>& layers);
+  void begin_quantizers(int without_past);
   void keep_gradient();
   void save_if_due();
   void save_last(telemetry::RunState);
@@ -106,14 +117,12 @@ class Trainer {
   bool weights_are_finite();
   bool result_is_finite();
   bool tell_not_finite();
-  telemetry::EndEvent end_event(telemetry::RunState) const;
-  [[noreturn]] void diverged() const;
 
   RunConfig config_;
   const Corpus& corpus_;
   RunRanks ranks_;
   TrainOptions options_;
-  std::optional<data::EvalBatches> held_out_;
+  Evaluations evaluations_;
   std::int64_t steps_, ranks_wanted_;  // ranks.data as configured
   models::Companions companions_;
   OpenRun run_;
@@ -125,10 +134,12 @@ class Trainer {
   std::optional<StepTracer> tracer_;
   TextSamples samples_;
   Progress at_;
-  double average_loss_;     // held-out loss of the averaged weights
-  bool calibrated_ = true;  // false: stopped before the first step, and there is nothing to save yet
+  health::Orders orders_;            // of recovery, for the next step
+  std::vector<std::string> layers_;  // in recovery.layers.recipe now
+  telemetry::StepWork planned_;      // of a step of the engine as it is now
+  bool calibrated_ = true;           // false: stopped before the first step, and there is nothing to save yet
   bool folder_lost_ = false;
-  std::string not_finite_{};                     // "the weights of ... are": why the run ends
+  RunEnd end_;
   std::unique_ptr<RunCheckpoints> checkpoints_;  // last: it uses the others
 };
 

@@ -155,7 +155,7 @@ std::vector<float> Engine::flat_gradients() {
   return out;
 }
 
-void Engine::update(double learning_rate) {
+void Engine::update(double learning_rate, const optim::StepLimits& limits) {
   optimizer->measure(stream);
   if (divided_weights) {
     axes.data().all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
@@ -163,7 +163,7 @@ void Engine::update(double learning_rate) {
   }
   for (comm::Communicator* model_ranks : {&axes.tensor(), &axes.pipeline()})
     if (model_ranks->size() > 1) model_ranks->all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
-  optimizer->apply(stream, learning_rate, mean_loss_, nonfinite_, gradient_factor_, loss_scale ? loss_scale->scale() : Tensor{});
+  optimizer->apply(stream, learning_rate, mean_loss_, nonfinite_, gradient_factor_, loss_scale ? loss_scale->scale() : Tensor{}, limits);
   publish_weights();
 }
 
@@ -177,11 +177,15 @@ void Engine::quantize_weights(const scaling::Pass& pass) {
 }
 
 void Engine::visit_state(StateVisitor& visitor) {
+  visit_values(visitor);
+  visitor.section("quantizers", precision);
+}
+
+void Engine::visit_values(StateVisitor& visitor) {
   visitor.section("model", parameters);
   if (optimizer) visitor.section("optimizer", *optimizer);
   if (loss_scale) visitor.section("loss_scale", *loss_scale);
   if (average) visitor.section("average", *average);
-  visitor.section("quantizers", precision);
   if (gradient_sums) visitor.section("gradient_sums", *gradient_sums);
   else visitor.unused("gradient_sums");
   visitor.state("parameter_squares", parameter_squares_);

@@ -85,8 +85,8 @@ class Engine {
   /// f32 [1], or empty unless documents are masked: the factor by which gradients of this step are too small, since they were made for the
   /// number of tokens in its batches, and not of targets.
   Tensor gradient_factor() const { return gradient_factor_; }
-  /// Measures gradients and updates all weights, on all ranks.
-  void update(double learning_rate);
+  /// Measures gradients and updates all weights, on all ranks, unless the step is beyond the limits.
+  void update(double learning_rate, const optim::StepLimits& = {});
   /// After masters got other values than by an update: copies of divided ones become equal to them.
   void publish_weights();
   /// Quantizes every weight that changed, by the scales that quantizers have now. All ranks call it.
@@ -95,6 +95,8 @@ class Engine {
   nn::LossFactor loss_factor(std::int64_t tokens) const { return {1.0f / float(tokens), loss_scale ? loss_scale->scale() : Tensor{}}; }
   /// Everything that the next step depends on; after restoring it, a StepRunner makes the rest.
   void visit_state(StateVisitor&);
+  /// The part of it that does not depend on the precision plan: all but the state of quantizers.
+  void visit_values(StateVisitor&);
 
  private:
   void sum_shared_gradient();

@@ -34,7 +34,7 @@ Readout read_out(Engine& e) {
   Readout out;
   out.step = e.optimizer->last(e.stream);
   out.loss = read<float>(e.stream, e.mean_loss());
-  if (e.loss_scale) out.loss_scale = e.loss_scale->read(e.stream, out.step.skip != 0);
+  if (e.loss_scale) out.loss_scale = e.loss_scale->read(e.stream, out.step.skip);
   out.parameter_squares = read<double>(e.stream, e.parameter_squares());
   const scaling::SlotTable& slots = e.precision.slots();
   if (slots.size() == 0) return out;

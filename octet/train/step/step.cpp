@@ -146,7 +146,7 @@ void StepRunner::sum_maxima() {
 void StepRunner::update(const StepOptions& options) {
   Engine& e = engine_;
   ops::mean_loss(e.stream, e.loss_sums().sum, e.loss_sums().counted, e.mean_loss());
-  e.update(options.learning_rate);
+  e.update(options.learning_rate, options.limits);
   if (options.measure) e.measure_parameters();
 }
 

@@ -28,6 +28,7 @@ class PartListener {
 
 struct StepOptions {
   double learning_rate = 0;
+  optim::StepLimits limits{};   // beyond which the step is skipped
   bool measure = false;         // also SQNR of every quantizer and the norm of all parameters
   bool measure_next = false;    // the next step measures: weights are quantized for it at the end of this one
   bool (*stopped)() = nullptr;  // asked between micro-batches whether to abandon this step

@@ -13,12 +13,14 @@
 #include "octet/train/step/readout.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
 #include "octet/train/step/small_model.testing.hpp"
+#include "tests/testing/saved_state.hpp"
 #include "tests/testing/tensors.hpp"
 
 namespace octet::train {
 namespace {
 
 using namespace octet::train::testing;
+using octet::testing::SavedState;
 
 class EveryRecipe : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Step, EveryRecipe,
@@ -314,6 +316,23 @@ TEST_P(EveryRecipe, AStepThatIsNotFiniteChangesNoBitAndNamesItsModule) {
   poisoned->value.values().f32()[3] = healthy;
   runner.run(std::vector{random_batch(4, 32, 61, 4)}, {.learning_rate = 1e-2});
   EXPECT_EQ(e.optimizer->last(e.stream).skip, 0.0f) << "training resumes once the fault is gone";
+}
+
+// Weights, moments, scales and their histories: the run continues as if the batch had not been.
+TEST_P(EveryRecipe, AStepBeyondALimitChangesNoBit) {
+  SavedState ends[2];
+  for (const bool outlier : {false, true}) {
+    Engine e(small_engine("llama", GetParam()), Device::cpu, machine::machine_target(Device::cpu));
+    StepRunner runner = train_steps(e, 2);
+    if (outlier)
+      for (const optim::StepLimits limits : {optim::StepLimits{.loss = 0.5f}, optim::StepLimits{.gradient_norm = 1e-6f}}) {
+        runner.run(std::vector{random_batch(4, 32, 61, 77)}, {.learning_rate = 1e-2, .limits = limits});
+        EXPECT_EQ(e.optimizer->last(e.stream).skip, ops::adamw_skip_limit);
+      }
+    runner.run(std::vector{random_batch(4, 32, 61, 4)}, {.learning_rate = 1e-2, .limits = {100, 100}});
+    ends[outlier] = SavedState::of(e);
+  }
+  EXPECT_TRUE(ends[0] == ends[1]);
 }
 
 TEST(Step, FourMicroBatchesOfTwoAreOneOfEight) {

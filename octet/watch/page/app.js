@@ -134,6 +134,8 @@ class App {
   }
   append(name, step, value) {
     const c = (this.series.curves[name] ??= { first: [], last: [], mean: [], low: [], high: [] });
+    // Steps that recovery repeats replace the earlier ones.
+    while (c.last.length > 0 && step <= c.first[c.first.length - 1]) for (const list of Object.values(c)) list.pop();
     if (c.last.length > 0 && step <= c.last[c.last.length - 1]) return;
     c.first.push(step), c.last.push(step), c.mean.push(value), c.low.push(value), c.high.push(value);
   }

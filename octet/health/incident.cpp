@@ -1,0 +1,21 @@
+#include "octet/health/incident.hpp"
+
+#include "octet/health/text_state.hpp"
+
+namespace octet::health {
+
+void Incident::visit_state(StateVisitor& v) {
+  auto is_open = std::int64_t(open), at = std::int64_t(rung);
+  v.state("open", is_open), v.state("rung", at), v.state("alert_step", alert_step), v.state("first", first);
+  v.state("since", since), v.state("calm", calm);
+  visit_text(v, "rule", rule), visit_text(v, "path", path), visit_texts(v, "layers", layers);
+  if (v.restoring()) open = is_open != 0, rung = Rung(at);
+}
+
+std::string layer_of(const std::string& path) {
+  for (const std::string_view operand : {".x", ".w", ".dy"})
+    if (path.ends_with(operand)) return path.substr(0, path.size() - operand.size());
+  return "";
+}
+
+}  // namespace octet::health

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "octet/health/rung.hpp"
+#include "octet/tensor/state.hpp"
+
+namespace octet::health {
+
+/// One cause that the ladder answers, from its first alert until the run was good for a while.
+struct Incident {
+  bool open = false;
+  std::string rule, path;  // of the first alert
+  std::int64_t alert_step = 0;
+  std::int64_t first = 0;           // step at which it began
+  Rung rung = Rung::none;           // used last
+  std::int64_t since = 0;           // when, in steps that the run has made
+  std::int64_t calm = 0;            // good steps in a row
+  std::vector<std::string> layers;  // that its alerts name
+
+  void visit_state(StateVisitor&);
+};
+
+/// Of the path of an alert: "layers.3.mlp.down" of "layers.3.mlp.down.x"; "" of one that names no operand of a layer.
+std::string layer_of(const std::string& path);
+
+}  // namespace octet::health

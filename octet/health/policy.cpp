@@ -1,0 +1,266 @@
+#include "octet/health/policy.hpp"
+
+#include <algorithm>
+
+#include "octet/base/text.hpp"
+#include "octet/health/alarm.hpp"
+#include "octet/health/text_state.hpp"
+
+namespace octet::health {
+namespace {
+
+constexpr std::size_t most_layers = 8;  // that one incident takes to the safer recipe
+
+// Rules about many steps fire when these are over.
+std::int64_t lead_of(const Rule& r) { return r.first == Rung::rate ? r.window : 0; }
+
+}  // namespace
+
+Policy::Policy(const RecoveryConfig& config, const AlertsConfig& alerts)
+    : config_(config), divergence_(alerts.threshold(rule("divergence"))), reference_(config.skip) {}
+
+const RungLimit& Policy::limit(Rung r) const {
+  static constexpr RungLimit once{.most = 1, .within = 1};
+  switch (r) {
+    case Rung::skip: return config_.skip;
+    case Rung::rate: return config_.rate;
+    case Rung::layers: return config_.layers;
+    case Rung::roll_back: return config_.roll_back;
+    case Rung::stop:
+    case Rung::none: break;
+  }
+  return once;
+}
+
+// Once a higher rung acts, updates must happen to have an effect.
+Limits Policy::armed() const {
+  const bool above = incident_.open && incident_.rung > Rung::skip && incident_.rung != Rung::none;
+  return above || used_up(Rung::skip) ? Limits() : reference_.limits();
+}
+
+Orders Policy::orders() const {
+  if (!acts()) return {};
+  return {.acts = true,
+          .limits = armed(),
+          .rate_factor = std::pow(config_.rate.factor, double(uses_[std::size_t(Rung::rate)].count(clock_, config_.rate.steps))),
+          .pass_data = passed_data_.before(step_ + 1),
+          .incident = incident_.open};
+}
+
+void Policy::take(const telemetry::AlertEvent& a) {
+  if (enabled() && rule(a.rule).first != Rung::none) alerts_.push_back(a);
+}
+
+Policy::Events Policy::take(const telemetry::StepEvent& e) {
+  Events out;
+  if (!enabled()) return out;
+  now_ = e, step_ = e.step;
+  const Limits limits = armed(), good = reference_.limits();
+  ++clock_;
+  const bool limited = acts() ? e.limited : !e.skipped && limits.exceeded(e.loss, e.grad_norm);
+  const bool begins = !incident_.open && (!alerts_.empty() || limited || good.exceeded(e.loss, e.grad_norm));
+  if (begins) open(e);
+  if (incident_.open) note_layers();
+  skipped(e, limits, limited, out);
+  end_windows(out);
+  if (incident_.open) proceed(e, begins, limited, out);
+  if (!e.skipped && std::isfinite(e.loss) && std::isfinite(e.grad_norm) && !good.exceeded(e.loss, e.grad_norm))
+    reference_.add(e.loss, e.grad_norm);
+  alerts_.clear();
+  return out;
+}
+
+void Policy::open(const telemetry::StepEvent& e) {
+  const std::string limit = e.loss > reference_.limits().loss ? "loss_spike" : "grad_norm_spike";
+  incident_ = {.open = true, .rule = alerts_.empty() ? limit : alerts_[0].rule, .alert_step = e.step, .since = clock_};
+  if (!alerts_.empty()) incident_.path = alerts_[0].path;
+  incident_.first = std::max<std::int64_t>(1, e.step - lead_of(rule(incident_.rule)) - config_.roll_back.before);
+}
+
+void Policy::note_layers() {
+  std::vector<std::string>& layers = incident_.layers;
+  for (const telemetry::AlertEvent& a : alerts_)
+    if (const std::string layer = layer_of(a.path);
+        !layer.empty() && layers.size() < most_layers && std::ranges::find(layers, layer) == layers.end())
+      layers.push_back(layer);
+}
+
+void Policy::skipped(const telemetry::StepEvent& e, const Limits& limits, bool limited, Events& out) {
+  const bool loss = e.loss > limits.loss;
+  if (limited) {
+    use(Rung::skip);
+    acted(Rung::skip);
+    tell(Rung::skip, acts() ? Result::done : Result::advised,
+         format("{} {} is above the limit {}", loss ? "loss" : "gradient norm", digits(loss ? e.loss : e.grad_norm),
+                digits(loss ? limits.loss : limits.grad_norm)) +
+             (acts() ? "; the step was skipped, and weights and moments are unchanged" : "; the step would be skipped"),
+         out);
+  } else if (e.skipped && incident_.open && incident_.rung == Rung::none) {
+    acted(Rung::skip);
+    tell(Rung::skip, Result::done, "a value is not finite; the step was skipped, as in every mode", out);
+  }
+}
+
+void Policy::end_windows(Events& out) {
+  const Uses& rate = uses_[std::size_t(Rung::rate)];
+  const std::int64_t before = rate.count(clock_ - 1, config_.rate.steps), now = rate.count(clock_, config_.rate.steps);
+  if (now < before && acts())
+    tell(Rung::rate, Result::ended, format("the learning rate has {} of its schedule again", digits(orders().rate_factor)), out);
+  if (!safer_.empty() && clock_ - safer_since_ >= config_.layers.steps) request_ = {.rung = Rung::layers};
+}
+
+bool Policy::ill(const telemetry::StepEvent& e) const {
+  if (e.skipped || !std::isfinite(e.loss) || !std::isfinite(e.grad_norm)) return true;
+  if (incident_.rule == "divergence" && divergence_ > 0 && e.loss > divergence_ * reference_.best_loss()) return true;
+  return reference_.limits().exceeded(e.loss, e.grad_norm);
+}
+
+// One step of an open incident.
+void Policy::proceed(const telemetry::StepEvent& e, bool begins, bool limited, Events& out) {
+  const Rung first = rule(incident_.rule).first;
+  if (begins && first != Rung::skip) return incident_.rung = Rung(int(first) - 1), climb(out);
+  const bool bad = ill(e), waits = clock_ - incident_.since < config_.patience;
+  incident_.calm = bad ? 0 : incident_.calm + 1;
+  if (incident_.calm >= config_.patience) {
+    tell(incident_.rung, Result::recovered,
+         format("{} good steps in a row{}", incident_.calm, incident_.rung == Rung::none ? "; nothing was done" : ""), out);
+    return close();
+  }
+  if (!bad || limited) return;
+  const bool skips = incident_.rung == Rung::skip || incident_.rung == Rung::none;
+  if (skips ? e.skipped && waits : waits) return;
+  if (skips) incident_.rung = Rung::skip;  // an applied step beyond the limits: skipping is used up
+  climb(out);
+}
+
+void Policy::acted(Rung r) {
+  if (incident_.rung == Rung::none || incident_.rung <= r) incident_.rung = r, incident_.since = clock_;
+}
+
+// The next rung that can be used.
+void Policy::climb(Events& out) {
+  if (request_.rung != Rung::none) return;
+  for (int r = int(incident_.rung) + 1; r <= int(Rung::stop); ++r)
+    if (try_rung(Rung(r), out)) return;
+}
+
+// Whether the ladder is left there for now.
+bool Policy::try_rung(Rung r, Events& out) {
+  const bool harsh = r == Rung::roll_back || r == Rung::stop;
+  if (harsh && !ill(now_)) return true;  // a run whose loss is good is not ended
+  acted(r);
+  if (r != Rung::stop && used_up(r)) {
+    tell(r, Result::refused,
+         limit(r).most == 0 ? "the configuration forbids it" : format("it was used {} times in {} steps", limit(r).most, limit(r).within),
+         out);
+    return false;
+  }
+  switch (r) {
+    case Rung::rate: return lower_rate(out);
+    case Rung::layers: return change_layers(out);
+    case Rung::roll_back: return roll_back(out);
+    default: return stop(out), true;
+  }
+}
+
+bool Policy::lower_rate(Events& out) {
+  if (now_.skipped && !now_.limited)
+    return tell(Rung::rate, Result::refused, "steps are skipped, so the learning rate has no effect", out), false;
+  use(Rung::rate);
+  tell(Rung::rate, acts() ? Result::done : Result::advised,
+       format("the learning rate is multiplied by {} for {} steps", config_.rate.factor, config_.rate.steps), out);
+  return true;
+}
+
+bool Policy::change_layers(Events& out) {
+  if (incident_.layers.empty()) return tell(Rung::layers, Result::refused, "no alert of this incident names a layer", out), false;
+  std::vector<std::string> layers = safer_;
+  for (const std::string& l : incident_.layers)
+    if (std::ranges::find(layers, l) == layers.end()) layers.push_back(l);
+  if (acts()) return request_ = {.rung = Rung::layers, .layers = std::move(layers)}, true;
+  use(Rung::layers);
+  tell(Rung::layers, Result::advised,
+       format("{} would run in {} for {} steps", joined(incident_.layers), config_.layers.recipe, config_.layers.steps), out);
+  return true;
+}
+
+bool Policy::roll_back(Events& out) {
+  if (acts()) return request_ = {.rung = Rung::roll_back, .before = incident_.first}, true;
+  use(Rung::roll_back);
+  tell(Rung::roll_back, Result::advised,
+       format("the run would go back to a checkpoint before step {}, and pass over the data of steps {} to {}", incident_.first,
+              incident_.first, now_.step),
+       out);
+  return true;
+}
+
+void Policy::stop(Events& out) {
+  const std::string place = incident_.path.empty() ? "" : " in " + incident_.path;
+  const std::string reason = format("the incident that began with {}{} in step {} persists, and no other rung is left", incident_.rule,
+                                    place, incident_.alert_step);
+  tell(Rung::stop, acts() ? Result::done : Result::advised, reason, out);
+  if (acts()) request_ = {.rung = Rung::stop, .reason = reason};
+}
+
+Policy::Events Policy::answer(const Answer& a) {
+  Events out;
+  const Request asked = std::exchange(request_, {});
+  if (asked.rung == Rung::layers) {
+    answer_layers(asked, a, out);
+  } else if (asked.rung == Rung::roll_back) {
+    answer_roll_back(a, out);
+  }
+  return out;
+}
+
+void Policy::answer_layers(const Request& asked, const Answer& a, Events& out) {
+  if (asked.layers.empty()) {
+    tell(Rung::layers, a.done ? Result::ended : Result::refused, a.text, out);
+    safer_since_ = clock_;  // if it was impossible, the window begins again
+    if (a.done) safer_.clear();
+    else out.back().layers = safer_;
+    return;
+  }
+  tell(Rung::layers, a.done ? Result::done : Result::refused, a.text, out);
+  if (!a.done) return climb(out);
+  use(Rung::layers);
+  safer_ = out.back().layers = asked.layers, safer_since_ = clock_;
+}
+
+void Policy::answer_roll_back(const Answer& a, Events& out) {
+  tell(Rung::roll_back, a.done ? Result::done : Result::refused, a.text, out);
+  if (!a.done) return climb(out);
+  out.back().back_to = a.back_to;
+  use(Rung::roll_back);
+  passed_data_.add(incident_.first, now_.step);
+  step_ = a.back_to;
+  safer_ = out.back().layers = a.layers, safer_since_ = clock_;
+  close();
+}
+
+// Its reason stays that of windows which end later.
+void Policy::close() {
+  incident_.open = false, incident_.rung = Rung::none;
+  incident_.layers.clear();
+}
+
+void Policy::tell(Rung r, Result result, const std::string& text, Events& out) {
+  constexpr std::string_view names[] = {"done", "advised", "refused", "ended", "recovered"};
+  out.push_back({.step = now_.step,
+                 .time = now_.time,
+                 .rung = std::string(name(r)),
+                 .result = std::string(names[std::size_t(result)]),
+                 .rule = incident_.rule,
+                 .path = incident_.path,
+                 .alert_step = incident_.alert_step,
+                 .text = text});
+}
+
+void Policy::visit_state(StateVisitor& v) {
+  v.section("reference", reference_), v.section("incident", incident_), v.section("passed_data", passed_data_);
+  for (int r = 0; r < rungs; ++r) v.section(name(Rung(r)), uses_[r]);
+  visit_texts(v, "safer", safer_);
+  v.state("clock", clock_), v.state("safer_since", safer_since_), v.state("step", step_);
+}
+
+}  // namespace octet::health

@@ -1,0 +1,97 @@
+#pragma once
+
+#include "octet/health/alerts_config.hpp"
+#include "octet/health/incident.hpp"
+#include "octet/health/passed_data.hpp"
+#include "octet/health/reference.hpp"
+#include "octet/health/uses.hpp"
+
+namespace octet::health {
+
+/// Conditions of the next step, by decisions of the policy.
+struct Orders {
+  bool acts = false;  // recovery.mode = "act"
+  Limits limits;
+  double rate_factor = 1;      // of the learning rate
+  std::int64_t pass_data = 0;  // steps whose data is passed over before it
+  bool incident = false;       // one is open: the state may be bad, and is not saved by schedule
+};
+
+/// An action that the run shall try now, which may be impossible. At most one at a time, to be answered before the next step.
+struct Request {
+  Rung rung = Rung::none;             // layers, roll_back or stop
+  std::vector<std::string> layers{};  // layers: exactly those that run in the safer recipe from now on
+  std::int64_t before = 0;            // roll_back: to a checkpoint of a step before this one
+  std::string reason{};               // stop
+};
+struct Answer {
+  bool done = false;
+  std::string text{};                 // the action, or why it is impossible
+  std::int64_t back_to = -1;          // roll_back: the step of the checkpoint
+  std::vector<std::string> layers{};  // roll_back: those that are in the safer recipe there
+};
+
+/// The recovery ladder of a run: decides after each step what happens about alerts of the training itself. Decisions are a pure function
+/// of the events, in their order, and of answers, which are events, too. Its state is bounded.
+///
+/// An incident begins with an alert, or with a step beyond the limits of Reference. Its alert's rule says the first rung. A rung that is
+/// used up, impossible, or has no effect for RecoveryConfig::patience steps leads to the next. As many good steps end the incident.
+class Policy {
+ public:
+  using Events = std::vector<telemetry::RecoveryEvent>;
+  Policy(const RecoveryConfig&, const AlertsConfig&);
+
+  bool enabled() const { return config_.mode != RecoveryConfig::Mode::off; }
+  /// An alert of the step whose event follows.
+  void take(const telemetry::AlertEvent&);
+  /// The step; returns the actions after it, done or advised.
+  Events take(const telemetry::StepEvent&);
+  /// For the next step. Those of a mode other than `act` change nothing.
+  Orders orders() const;
+  const Request& request() const { return request_; }
+  Events answer(const Answer&);
+  /// All layers returned to their own precision, since the mode is another one now.
+  void forget_layers() { safer_.clear(); }
+  void visit_state(StateVisitor&);
+
+ private:
+  enum class Result : std::uint8_t { done, advised, refused, ended, recovered };
+  bool acts() const { return config_.mode == RecoveryConfig::Mode::act; }
+  Limits armed() const;
+  const RungLimit& limit(Rung) const;
+  bool used_up(Rung r) const { return uses_[std::size_t(r)].used_up(clock_, limit(r)); }
+  void use(Rung r) { uses_[std::size_t(r)].add(clock_, limit(r)); }
+  bool ill(const telemetry::StepEvent&) const;
+  void open(const telemetry::StepEvent&);
+  void note_layers();
+  void skipped(const telemetry::StepEvent&, const Limits&, bool limited, Events&);
+  void end_windows(Events&);
+  void proceed(const telemetry::StepEvent&, bool begins, bool limited, Events&);
+  void climb(Events&);
+  bool try_rung(Rung, Events&);
+  bool lower_rate(Events&);
+  bool change_layers(Events&);
+  bool roll_back(Events&);
+  void stop(Events&);
+  void acted(Rung);
+  void answer_layers(const Request& asked, const Answer&, Events&);
+  void answer_roll_back(const Answer&, Events&);
+  void close();
+  void tell(Rung, Result, const std::string& text, Events&);
+
+  RecoveryConfig config_;
+  double divergence_;
+  Reference reference_;
+  Incident incident_;
+  Uses uses_[rungs];
+  PassedData passed_data_;
+  std::vector<std::string> safer_;
+  std::int64_t clock_ = 0, safer_since_ = 0;  // steps that the run has made, also those that it made again
+  std::int64_t step_ = 0;                     // the last one
+  // Between the events of one step and its decisions.
+  std::vector<telemetry::AlertEvent> alerts_;
+  telemetry::StepEvent now_;
+  Request request_;
+};
+
+}  // namespace octet::health
