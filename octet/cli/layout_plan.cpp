@@ -9,6 +9,7 @@
 #include "octet/plan/dry_memory.hpp"
 #include "octet/plan/job_files.hpp"
 #include "octet/plan/matrix.hpp"
+#include "octet/plan/model_file.hpp"
 #include "octet/plan/schedule_picture.hpp"
 #include "octet/plan/table.hpp"
 #include "octet/scaling/recipe.hpp"
@@ -53,12 +54,22 @@ bool is_eight_bit(const scaling::PrecisionConfig& c) {
   return std::any_of(all.begin(), all.end(), [&](const auto& entry) { return entry.name == c.recipe && !entry.options.empty(); });
 }
 
-plan::Software program_of(const plan::Layout& l) { return plan::octet_software(l.level, l.zero, l.eight_bit); }
+// Octet with the run's storage of states at the layout's level, and its format of gradients on the wire.
+plan::ProgramOf program_of(const train::RunConfig& c) {
+  return [wire = c.comm.gradients, optimizer = c.optim](const plan::Layout& l) mutable {
+    optimizer.level = l.level;
+    const optim::StateStorage storage = optimizer.storage();
+    plan::Software s = plan::octet_software(storage, l.zero, l.eight_bit);
+    const parallel::Wire sent = parallel::wire_of(wire, storage.gradients);
+    s.sent_gradient = sent == parallel::Wire::f32 ? 4 : sent == parallel::Wire::bf16 ? 2 : 1;
+    return s;
+  };
+}
 
 // The layouts of a model that has no size here, by formula.
 plan::Answer ask_for_large(const LayoutOptions& o, plan::Question& q) {
-  q.model = plan::large_model(o.model);
-  plan::FormulaMemory memory(q.model, q.job, program_of);
+  q.model = plan::model_named(o.model);
+  plan::FormulaMemory memory(q.model, q.job, q.program);
   return plan::search(q, memory);
 }
 
@@ -79,7 +90,7 @@ ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
                    .eight_bit = is_eight_bit(c.recipe),
                    .levels = levels_of(o.levels, c.optim.level),
                    .only_runnable = o.runnable,
-                   .program = program_of};
+                   .program = program_of(c)};
   if (!o.write.empty() && !o.model.empty())
     throw ConfigError(format("--write: {} is no model.size of this version, so no run file is written", printable(o.model)));
   const plan::Answer answer = o.model.empty() ? ask_for_run(c, q) : ask_for_large(o, q);
@@ -110,8 +121,9 @@ void LayoutOptions::add_to(Command& command) {
   command.option("--machine", machine, "with --gpus: h100, h200, a100, cpu2, or a file of octet bench --calibrate");
   command.option("--levels", levels, "with --gpus: levels to choose from, such as O0,O2; default: the run's", ',');
   command.flag("--runnable", runnable, "with --gpus: only layouts that this version trains");
-  command.option("--model", model, "with --gpus: a larger model instead of the run's: llama-3-70b, gpt-3-175b, llama-3-405b or deepseek-v3",
-                 {.one_of = {"deepseek-v3"}});
+  command.option("--model", model,
+                 "with --gpus: another model than the run's: llama-3-70b, gpt-3-175b, llama-3-405b, deepseek-v3, or a file with its shape "
+                 "and experts");
   command.option("--write", write, "with --gpus: folder for the run file and the Slurm script of the best layout");
   command.option("--schedule", schedule_file, "file of a picture of a pipeline schedule (SVG)");
   command.option("--kind", schedule, "with --schedule: gpipe, 1f1b, interleaved or zero_bubble",

@@ -42,7 +42,7 @@ Question question(const NamedModel& s, const Cluster& c) {
   job.memory = job.machine.memory_gb * 1e9;
   job.machine.link_gbs = c.link_gbs, job.machine.network_gbs = c.network_gbs, job.machine.devices_per_node = c.per_node;
   return {.model = s.model, .job = job, .levels = {optim::Level::O0, optim::Level::O2}, .program = [](const Layout& l) {
-            return octet_software(l.level, l.zero, l.eight_bit);
+            return octet_software(optim::storage_of(l.level), l.zero, l.eight_bit);
           }};
 }
 
@@ -126,7 +126,7 @@ This page is written by `octet plan --matrix`. It answers one question: how to d
 octet plan run.toml --gpus 64 --per-node 8 --memory 80GB --machine h100
 octet plan run.toml --gpus 8 --runnable --write job       # run file and Slurm script of the best layout that Octet trains
 octet plan run.toml --gpus 8 --machine cluster.toml       # with constants that octet bench --calibrate cluster.toml measured
-octet plan --model deepseek-v3 --gpus 2048 --set train.batch=4096
+octet plan --model deepseek-v3 --gpus 2048 --fp8 --set train.accumulate=2048 --set data.sequence_length=4096   # or a file: --model moe.toml
 octet plan --schedule 1f1b.svg --kind 1f1b --stages 4 --micro-batches 8
 ```
 
@@ -154,8 +154,8 @@ under all. One layer's part is never hidden. Attention in context parallelism hi
 
 **Accuracy.** The tests of `octet/plan/` compare predictions with published figures. Eight step times of H100 are within 11%, all in-sample.
 If a model is left out of the fit, it is predicted within 14%. Twelve speeds of FP8-LM are within 13%. Of its twelve memory figures eleven
-are within 10%; 13B in FP8-LM at micro-batch 4 needs 14% more than predicted. Octet's own rates on one H200 are within 12%, except 0.5B in
-FP8, which is 19% slower than predicted. Layouts within 2% count as equal, and the simpler one wins.
+are within 10%; for 13B in FP8-LM at micro-batch 4, 14% too little is predicted. Octet's own rates on one H200 are within 12%, except 0.5B in
+FP8, for which 19% too much is predicted. Layouts within 2% count as equal, and the simpler one wins.
 
 **Not modelled.** Costs of recipes with finer scales. The smaller gain of 8 bits in narrow layers. ZeRO across groups smaller than the data
 axis. Expert transfers that computation hides.

@@ -1,7 +1,5 @@
 #include "octet/plan/model.hpp"
 
-#include "octet/base/check.hpp"
-
 namespace octet::plan {
 
 double PlannedModel::attention_parameters() const {
@@ -95,15 +93,6 @@ const std::vector<NamedModel>& large_models() {
                                            {"llama-3-405b", llama3(126, 16384, 53248, 128)},
                                            {"deepseek-v3", deepseek_v3()}};
   return all;
-}
-
-const PlannedModel& large_model(const std::string& name) {
-  std::vector<std::string> names;
-  for (const NamedModel& m : large_models()) {
-    if (m.name == name) return m.model;
-    names.push_back(m.name);
-  }
-  throw ConfigError(format("--model {}: the planner knows {}, besides the named sizes of model.size", printable(name), joined(names)));
 }
 
 }  // namespace octet::plan

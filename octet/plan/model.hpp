@@ -54,7 +54,5 @@ struct NamedModel {
   PlannedModel model;
 };
 const std::vector<NamedModel>& large_models();  // llama-3-70b, gpt-3-175b, llama-3-405b, deepseek-v3
-/// Throws ConfigError with the names for another one.
-const PlannedModel& large_model(const std::string& name);
 
 }  // namespace octet::plan

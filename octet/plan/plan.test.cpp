@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "octet/config/read.hpp"
 #include "octet/config/write.hpp"
@@ -9,6 +10,7 @@
 #include "octet/plan/dry_memory.hpp"
 #include "octet/plan/job_files.hpp"
 #include "octet/plan/matrix.hpp"
+#include "octet/plan/model_file.hpp"
 #include "octet/plan/schedule_picture.hpp"
 #include "octet/plan/table.hpp"
 #include "octet/telemetry/report/well_formed.test.hpp"
@@ -20,7 +22,7 @@ namespace {
 
 constexpr Target gpu{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132};
 
-Software octet_program(const Layout& l) { return octet_software(l.level, l.zero, l.eight_bit); }
+Software octet_program(const Layout& l) { return octet_software(optim::storage_of(l.level), l.zero, l.eight_bit); }
 
 Job job_of(std::int64_t sequence, std::int64_t sequences, std::int64_t gpus, double memory = 80e9) {
   return {.sequence = sequence, .sequences = sequences, .gpus = gpus, .memory = memory, .machine = machine::machine_constants("h100")};
@@ -71,9 +73,21 @@ TEST(PlannedMemory, FormulasAgreeWithDryRunsWithinATenth) {
 }
 
 TEST(PlannedModelOf, DeepSeekV3Has671BillionParametersOf37BillionArePerToken) {
-  const PlannedModel m = large_model("deepseek-v3");
+  const PlannedModel m = model_named("deepseek-v3");
   EXPECT_NEAR(m.parameters(), 671e9, 1e9);
   EXPECT_NEAR(double(m.layers()) * m.active_parameters() + m.end_parameters(), 37e9, 1e9);
+}
+
+TEST(PlannedModelOf, AFileWithExpertsIsThatModel) {
+  const testing::Scratch scratch;
+  ModelFile f;
+  f.layers = 61, f.width = 7168, f.heads = 128, f.head_width = 128, f.hidden = 18432, f.vocabulary = 129280;
+  f.attention_parameters = model_named("deepseek-v3").attention, f.score_width = 20480;
+  f.experts = 256, f.experts_per_token = 8, f.shared_experts = 1, f.expert_hidden = 2048, f.dense_layers = 3;
+  const PlannedModel read = model_named(scratch.write("v3.toml", config::to_toml(f)));
+  EXPECT_EQ(read.parameters(), model_named("deepseek-v3").parameters());
+  f.experts_per_token = 0;
+  EXPECT_THROW(f.model(), ConfigError);
 }
 
 TEST(PlannedModelOf, ParametersAreThoseOfTheProgramWithoutVectors) {
@@ -105,7 +119,7 @@ TEST(LayoutRules, EveryRefusalNamesItsNumbers) {
 }
 
 PlannedModel model_of(const std::string& name) {
-  return name == "llama-3-70b" ? large_model(name) : planned_model(models::model_size(name));
+  return name == "llama-3-70b" ? model_named(name) : planned_model(models::model_size(name));
 }
 
 Question question_of(const char* size, std::int64_t gpus, bool only_runnable = false) {
@@ -163,7 +177,7 @@ TEST(LayoutSearch, ChoosesByMemoryAndNetwork) {
 }
 
 TEST(LayoutSearch, ExpertsAreDividedWhereTheyAreMostOfTheModel) {
-  Question q{.model = large_model("deepseek-v3"), .job = job_of(4096, 8192, 2048), .levels = {optim::Level::O0}, .program = octet_program};
+  Question q{.model = model_named("deepseek-v3"), .job = job_of(4096, 8192, 2048), .levels = {optim::Level::O0}, .program = octet_program};
   const Answer a = ask(q);
   ASSERT_FALSE(a.best.empty());
   EXPECT_GE(a.best.front().layout.experts, 8);
@@ -196,6 +210,7 @@ TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
   const std::string script = testing::bytes_of(scratch.at("job/plan.sbatch"));
   for (const char* line : {"#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=8\n", "MASTER_ADDR=", "doctor", "job/plan.toml\" --name"})
     EXPECT_NE(script.find(line), std::string::npos) << line;
+  EXPECT_EQ(std::system(("bash -n " + scratch.at("job/plan.sbatch")).c_str()), 0);
   EXPECT_THROW(write_job(scratch.at("other"), run, {.pipeline = 2, .data = 4}, job_of(4096, 256, 8)), ConfigError);
 }
 

@@ -5,6 +5,7 @@
 
 #include "octet/models/registry.hpp"
 #include "octet/plan/memory.hpp"
+#include "octet/plan/model_file.hpp"
 #include "octet/plan/time.hpp"
 
 // Predictions compared with published figures of other programs: one set of assumptions per program, no constant of a model or a row.
@@ -148,7 +149,7 @@ const std::vector<StepRow>& step_rows() {
                                  12.78,
                                  9.44},
                                 {"Llama 3.1 405B",
-                                 large_model("llama-3-405b"),
+                                 model_named("llama-3-405b"),
                                  {.tensor = 8, .pipeline = 9, .context = 2, .data = 4, .chunks = 7, .zero = 1},
                                  8192,
                                  252,
@@ -156,7 +157,7 @@ const std::vector<StepRow>& step_rows() {
                                  11.00},
                                 {"Nemotron-4 15B", nemotron, {.tensor = 4, .data = 4, .zero = 1, .micro_batch = 4}, 4096, 64, 2.812, 2.039},
                                 {"GPT-3 175B",
-                                 large_model("gpt-3-175b"),
+                                 model_named("gpt-3-175b"),
                                  {.tensor = 4, .pipeline = 8, .data = 4, .chunks = 12, .zero = 1},
                                  2048,
                                  256,
@@ -237,8 +238,7 @@ TEST(Published, OctetsOwnRatesOnOneH200AreWithin15PercentExceptTheSmallestModelI
       Job job = job_of(4096, 8 * row.micro_batch, 1);
       job.machine = machine::machine_constants("h200");
       const double rate = token_rate(
-          step_time(model, {.micro_batch = row.micro_batch, .eight_bit = eight_bit}, job, octet_software(optim::Level::O0, 0, eight_bit)),
-          job);
+          step_time(model, {.micro_batch = row.micro_batch, .eight_bit = eight_bit}, job, octet_software({}, 0, eight_bit)), job);
       const double measured = eight_bit ? row.fp8 : row.bf16;
       std::printf("%-13s %s %7.0f tokens/s, predicted %7.0f, %+5.1f%%\n", row.size, eight_bit ? "FP8 " : "BF16", measured, rate,
                   100 * (rate / measured - 1));

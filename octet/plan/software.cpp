@@ -40,11 +40,10 @@ Software megatron_fp8_lm() {
   return s;
 }
 
-Software octet_software(optim::Level level, std::int64_t zero, bool eight_bit) {
-  const optim::StateStorage storage = optim::storage_of(level);
+Software octet_software(const optim::StateStorage& storage, std::int64_t zero, bool eight_bit) {
   const auto bytes = [](Storage x) { return double(size_of(code_type(x))); };
   Software s;
-  s.name = "Octet " + optim::to_text(level), s.eight_bit = eight_bit;
+  s.name = "Octet", s.eight_bit = eight_bit;
   s.gradient = bytes(storage.gradients), s.sent_gradient = s.gradient, s.sent_weight = eight_bit ? 1 : 2;
   const double moments = bytes(storage.m) + bytes(storage.v), master = bytes(storage.master);
   s.divided = moments + (zero > 0 ? master : 0), s.weight = zero > 0 ? s.sent_weight : master;

@@ -36,8 +36,9 @@ Software megatron_bf16();
 Software megatron_transformer_engine();
 Software megatron_fp8_lm();
 
-/// Octet at a level and a stage of ZeRO: docs/parallel.md. Memory of runnable layouts comes from dry runs instead.
-Software octet_software(optim::Level, std::int64_t zero, bool eight_bit);
+/// Octet with states stored so, at a stage of ZeRO: docs/parallel.md. Gradients travel as they are stored. Memory of the run's own model
+/// comes from dry runs instead.
+Software octet_software(const optim::StateStorage&, std::int64_t zero, bool eight_bit);
 
 /// Megatron Core as in NVIDIA's published figures of 2024 and 2025: communication under GEMMs, gradients added by GEMMs.
 Software megatron_core(bool eight_bit);
