@@ -207,10 +207,10 @@ ExitCode measure_constants(const Options& o) {
   require_one_rank(o);
   if (o.group != "all") throw ConfigError(format("--calibrate measures the machine, not {}: leave one of them out", printable(o.group)));
   const bench::Plan plan = plan_of(o);
-  std::optional<bench::AllReduceResult> sums;
-  if (o.ranks > 1)
-    sums = bench::measure_all_reduce({.bytes = {std::int64_t(64) << 20}, .device = o.device, .ranks = int(o.ranks), .effort = plan.effort});
   const bool gpu = machine::device_named(o.device) != Device::cpu;
+  const std::int64_t bytes = std::int64_t(gpu ? 256 : 16) << 20;
+  std::optional<bench::AllReduceResult> sums;
+  if (o.ranks > 1) sums = bench::measure_all_reduce({.bytes = {bytes}, .device = o.device, .ranks = int(o.ranks), .effort = plan.effort});
   const bench::Calibration c = bench::calibrate(plan.config, default_fp8_recipe, plan.effort, sums ? &*sums : nullptr,
                                                 machine::machine_constants(gpu ? "h100" : "cpu2"));
   write_file(o.calibrate, config::to_toml(c.constants, config::Comments::help));
