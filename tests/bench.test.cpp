@@ -107,6 +107,18 @@ TEST(Bench, ARequestThatCannotBeMeasuredIsRefusedInOneLine) {
   expect("gemm --device cpu --tokens 100 --sequence 32", {"--tokens 100", "multiple"});
 }
 
+TEST(Bench, CalibrationWritesConstantsThatThePlannerReads) {
+  const testing::Scratch scratch;
+  const Ended ended = testing::run_octet(std::string(tiny) + " --ranks 2 --calibrate machine.toml", scratch.folder());
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(has(ended.out, "of their floor in BF16")) << ended.out;
+  EXPECT_FALSE(has(ended.out, "link_gbs")) << "links of 2 ranks are measured: " << ended.out;
+  const Ended planned =
+      testing::run_octet("plan --set model.size=llama-tiny --set train.batch=4 --gpus 2 --machine machine.toml", scratch.folder());
+  EXPECT_EQ(planned.code, 0) << planned.err;
+  EXPECT_TRUE(has(planned.out, "2 per node")) << planned.out;
+}
+
 TEST(AllReduce, BytesSentAreThoseOfTheFormulasAndErrorsThoseOfTheSums) {
   const testing::Scratch scratch;
   const Ended ended = testing::run_octet(

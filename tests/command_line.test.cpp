@@ -34,6 +34,20 @@ class CommandLine : public ::testing::Test {
   Scratch scratch;
 };
 
+TEST_F(CommandLine, PlansOnGpusWithoutOneAndTheWrittenRunIsPlannedAgain) {
+  const Ended planned = succeed("plan tiny.toml --fp8 --set train.accumulate=8 --gpus 4 --runnable --machine h200 --write job");
+  for (const char* part : {"4 GPUs of h200", "tokens/s per GPU", "limit    ", "BF16 instead", "written  job/plan.toml"})
+    EXPECT_TRUE(has(planned.out, part)) << part << "\n" << planned.out;
+  expect_files("job", {"plan.toml", "plan.sbatch"});
+  EXPECT_TRUE(has(succeed("plan job/plan.toml").out, "4 ranks"));
+  const Ended pipeline =
+      run("plan --set model.size=llama-3-8b --set train.batch=64 --set data.sequence_length=8192 --gpus 64 --write there");
+  EXPECT_TRUE(pipeline.code == 0 || (pipeline.code == 2 && has(pipeline.err, "--runnable"))) << pipeline.err;
+  EXPECT_EQ(run("plan --set model.size=llama-3-8b --gpus 1").code, 69) << "states need more than 80 GB";
+  succeed("plan --schedule zb.svg --kind zero_bubble");
+  EXPECT_TRUE(testing::bytes_of(scratch.at("zb.svg")).starts_with("<svg"));
+}
+
 TEST_F(CommandLine, LeadsFromTextToAReport) {
   succeed("train tiny.toml --fp8 --name fp8 --quiet");
   expect_files("runs/fp8", {"run.json", "metrics.jsonl", "config.toml", "report.html", "weights/config.json", "weights/model.safetensors"});

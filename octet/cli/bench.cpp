@@ -5,13 +5,16 @@
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/bench/all_reduce.hpp"
+#include "octet/bench/calibrate.hpp"
 #include "octet/bench/scaling.hpp"
 #include "octet/bench/tensor_attention.hpp"
 #include "octet/bench/steps_on_ranks.hpp"
 #include "octet/bench/table.hpp"
 #include "octet/bench/topology.hpp"
 #include "octet/cli/command.hpp"
+#include "octet/cli/run_options.hpp"
 #include "octet/config/read.hpp"
+#include "octet/config/write.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
 
@@ -19,7 +22,7 @@ namespace octet::cli {
 namespace {
 
 struct Options {
-  std::string group = "all", device = "auto", model, json, svg, trace;
+  std::string group = "all", device = "auto", model, json, svg, trace, calibrate;
   std::vector<std::string> recipes, set, bytes, quality_ranks;
   std::int64_t ranks = 0;
   std::int64_t tokens = 0, sequence = 0, accumulate = 0, repeat = 9, working_set_mib = 0;
@@ -113,27 +116,31 @@ bench::StepPlan step_plan(const Options& o) {
 }
 
 // Kinds of measurements, and the options that have an effect on them.
-enum Kind : unsigned { kernels = 1, steps = 2, scaling = 4, sums = 8, links = 16, attention = 32 };
+enum Kind : unsigned { kernels = 1, steps = 2, scaling = 4, sums = 8, links = 16, attention = 32, constants = 64 };
 Kind kind_of(const Options& o) {
+  if (!o.calibrate.empty()) return constants;
   if (o.group == "allreduce") return o.topology ? links : sums;
   if (o.group == "tp-attention") return attention;
   return o.group == "scaling" ? scaling : steps_on_ranks(o) ? steps : kernels;
 }
 std::string name_of(Kind kind, const Options& o) {
-  return kind == links ? "allreduce --topology" : kind == steps ? "step on several ranks" : printable(o.group);
+  return kind == constants ? "--calibrate"
+         : kind == links   ? "allreduce --topology"
+         : kind == steps   ? "step on several ranks"
+                           : printable(o.group);
 }
 
 void require_options(const std::vector<std::string>& given, const Options& o) {
   constexpr std::pair<std::string_view, unsigned> effects[] = {
-      {"--model", kernels | steps | scaling | attention},
-      {"--tokens", kernels | steps | scaling | attention},
-      {"--sequence", kernels | steps | scaling | attention},
-      {"--accumulate", kernels | steps | scaling},
+      {"--model", kernels | steps | scaling | attention | constants},
+      {"--tokens", kernels | steps | scaling | attention | constants},
+      {"--sequence", kernels | steps | scaling | attention | constants},
+      {"--accumulate", kernels | steps | scaling | constants},
       {"--recipe", kernels | steps | scaling | attention},
-      {"--set", kernels | steps | scaling | attention},
-      {"--working-set", kernels},
-      {"--sample-ms", kernels | sums | links},
-      {"--ranks", steps | scaling | sums | links | attention},
+      {"--set", kernels | steps | scaling | attention | constants},
+      {"--working-set", kernels | constants},
+      {"--sample-ms", kernels | sums | links | constants},
+      {"--ranks", steps | scaling | sums | links | attention | constants},
       {"--bytes", sums | links},
       {"--quality-ranks", sums},
       {"--topology", links},
@@ -156,7 +163,7 @@ void require_one_rank(const Options& o) {
 }
 
 void require_files(const Options& o) {
-  for (const std::string& file : {o.json, o.svg, o.trace})
+  for (const std::string& file : {o.json, o.svg, o.trace, o.calibrate})
     if (!file.empty()) require_writable(file);
 }
 
@@ -205,6 +212,23 @@ ExitCode measure_attention(const Options& o) {
   return result.reports ? show(o, result) : ExitCode::done;
 }
 
+// The constants of octet plan --machine, from steps of this process, and from sums of ranks that --ranks asks for.
+ExitCode measure_constants(const Options& o) {
+  require_one_rank(o);
+  if (o.group != "all") throw ConfigError(format("--calibrate measures the machine, not {}: leave one of them out", printable(o.group)));
+  const bench::Plan plan = plan_of(o);
+  const bool gpu = machine::device_named(o.device) != Device::cpu;
+  const std::int64_t bytes = std::int64_t(gpu ? 256 : 16) << 20;
+  std::optional<bench::AllReduceResult> sums;
+  if (o.ranks > 1) sums = bench::measure_all_reduce({.bytes = {bytes}, .device = o.device, .ranks = int(o.ranks), .effort = plan.effort});
+  const bench::Calibration c = bench::calibrate(plan.config, default_fp8_recipe, plan.effort, sums ? &*sums : nullptr,
+                                                machine::machine_constants(gpu ? "h100" : "cpu2"));
+  write_file(o.calibrate, config::to_toml(c.constants, config::Comments::help));
+  output::print("steps reach {}% of their floor in BF16 and {}% under {}\nnot measured here, as of {}: {}\n", fixed(100 * c.share, 0),
+                fixed(100 * c.eight_bit_share, 0), default_fp8_recipe, gpu ? "h100" : "cpu2", joined(c.kept));
+  return ExitCode::done;
+}
+
 ExitCode measure_kernels(const Options& o) {
   require_one_rank(o);
   return show(o, bench::run(plan_of(o)));
@@ -220,6 +244,7 @@ ExitCode measure(const Options& o, const std::vector<std::string>& given) {
     case scaling: return measure_scaling(o);
     case steps: return measure_steps(o);
     case attention: return measure_attention(o);
+    case constants: return measure_constants(o);
     default: return measure_kernels(o);
   }
 }
@@ -239,6 +264,7 @@ void add_bench(Program& program) {
       "  octet bench scaling --ranks 4 --svg scaling.svg   steps on 1, 2 and 4 ranks\n"
       "  octet bench allreduce --ranks 4                  sums over ranks: speed, and their error in 8 bits\n"
       "  octet bench tp-attention --ranks 4 --recipe bf16,current  attention divided among ranks: time, bytes, error\n"
+      "  octet bench --calibrate cluster.toml             constants for octet plan --machine cluster.toml\n"
       "Memory-bound rows are compared with the copy of a large tensor, GEMM and attention with the fastest matrix product, all measured "
       "in\n"
       "the same run. A step is compared with its floor: GEMM operations at the rates of their types, attention at its own measured rate,\n"
@@ -268,6 +294,8 @@ void add_bench(Program& program) {
   command.option("--quality-ranks", o->quality_ranks, "allreduce: numbers of ranks whose sums are compared with FP64", ',');
   command.option("--svg", o->svg, "scaling, allreduce: file of a picture");
   command.option("--trace", o->trace, "scaling: file of a timeline of two steps, with a row per rank and queue (Chrome, Perfetto)");
+  command.option("--calibrate", o->calibrate,
+                 "measure the constants of octet plan --machine and write them to this file; --ranks: also links");
   command.flag("--topology", o->topology,
                "allreduce: hosts, devices and links of the ranks, and the bandwidth of each pair, instead of sums");
   command.flag("--quiet", o->quiet, "print the table only");

@@ -3,6 +3,7 @@
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
+#include "octet/cli/layout_plan.hpp"
 #include "octet/cli/run_options.hpp"
 #include "octet/train/run/trainer.hpp"
 #include "octet/train/run/dry_run.hpp"
@@ -84,13 +85,21 @@ ExitCode plan_run(const RunOptions& o) {
 
 void add_plan(Program& program) {
   auto o = std::make_shared<RunOptions>();
-  Command command =
-      program.command("plan", "Estimate memory and work, and show the precision of each layer, without training",
-                      "  octet plan --set model.size=llama-3-8b --fp8 block128 --set train.batch=1\n"
-                      "  octet plan run.toml\n"
-                      "Exit code 69: the run would not fit into this machine's memory, or its GPU does not multiply the recipe's codes.");
+  auto layout = std::make_shared<LayoutOptions>();
+  Command command = program.command(
+      "plan", "Estimate memory, work and speed, or choose a layout on many GPUs, without training",
+      "  octet plan --set model.size=llama-3-8b --fp8 block128 --set train.batch=1\n"
+      "  octet plan run.toml\n"
+      "  octet plan run.toml --gpus 64 --per-node 8 --memory 80GB --write job\n"
+      "  octet plan --schedule 1f1b.svg --stages 4 --micro-batches 8\n"
+      "Exit code 69: the run would not fit into this machine's memory, or its GPU does not multiply the recipe's codes; with\n"
+      "--gpus: no layout fits. See docs/parallelism-guide.md.");
   o->add_to(command);
-  command.run([o] { return plan_run(*o); });
+  layout->add_to(command);
+  command.run([o, layout, command] {
+    layout->require_together(command.given());
+    return layout->asked() ? layout->run(o->config()) : plan_run(*o);
+  });
 }
 
 }  // namespace octet::cli

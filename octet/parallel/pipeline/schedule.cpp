@@ -99,7 +99,7 @@ class Transfers {
   PipelineShape shape_;
   std::vector<StageActions> order_;
   std::vector<std::size_t> next_;
-  std::vector<double> free_;                 // when each stage has computed what it was given
+  std::vector<double> free_;                 // when the stage has computed all of its actions so far
   std::vector<double> inputs_, gradients_;   // when they are there, by part and micro-batch; -1: not yet
   std::multimap<double, Transfer> pending_;  // by the time at which values are there
   std::vector<StageActions> out_;

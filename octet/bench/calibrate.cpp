@@ -1,0 +1,52 @@
+#include "octet/bench/calibrate.hpp"
+
+#include <algorithm>
+
+#include "octet/machine/machine.hpp"
+
+namespace octet::bench {
+namespace {
+
+double share_of(const StepResult& s) { return s.floor.seconds() / s.row.seconds.median; }
+
+double link_rate(const AllReduceResult& sums) {
+  double best = 0;
+  for (const AllReduceRow& row : sums.rows)
+    if (row.way == Wire::bf16 || row.way == Wire::f32) best = std::max(best, row.bus_rate());
+  return best;
+}
+
+}  // namespace
+
+Calibration calibrate(const train::RunConfig& config, const std::string& recipe, const Effort& effort, const AllReduceResult* sums,
+                      const machine::MachineConstants& otherwise) {
+  const Result measured = run({.config = config, .groups = {"step"}, .recipes = {"bf16", recipe}, .effort = effort});
+  const StepResult &plain = measured.steps.at(0), &eight_bit = measured.steps.at(1);
+  const Device device = machine::device_named(config.device);
+  const Work work =
+      train::dry_run(train::engine_config(config), machine::machine_target(device), config.train.batch, config.train.accumulate).step;
+  const models::ModelShape shape = config.model.shape();
+  Calibration out{.constants = otherwise, .share = share_of(plain), .eight_bit_share = share_of(eight_bit)};
+  machine::MachineConstants& c = out.constants;
+  c.name = machine::device_name(device);
+  const double rate = work.gemm_flops / plain.floor.gemm_seconds * out.share,
+               eight_bit_rate = work.gemm_flops / eight_bit.floor.gemm_seconds * out.eight_bit_share;
+  c.gemm_tflops = c.head_tflops = rate / 1e12;
+  c.eight_bit_gain = eight_bit_rate / rate;
+  // The prediction counts 6 operations per query column and token of the sequence, forward and backward.
+  const double attention = 6.0 * double(shape.layers) * double(config.data.sequence_length) * double(shape.heads * shape.head_dim) *
+                           double(config.tokens_per_step());
+  c.attention_tflops = attention / (plain.floor.attention_seconds / out.share) / 1e12;
+  c.memory_gbs = measured.copy_bytes_per_second * out.share / 1e9;
+  c.eight_bit_traffic = 1;
+  c.memory_gb = double(machine::available_bytes(device)) / 1e9;
+  out.kept = {"network_gbs", "exposed_tensor", "launch_microseconds"};
+  if (sums != nullptr && link_rate(*sums) > 0) {
+    c.link_gbs = link_rate(*sums) / 1e9, c.devices_per_node = sums->ranks;
+  } else {
+    out.kept.insert(out.kept.end(), {"link_gbs", "devices_per_node"});
+  }
+  return out;
+}
+
+}  // namespace octet::bench

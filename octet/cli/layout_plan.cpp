@@ -1,0 +1,160 @@
+#include "octet/cli/layout_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "octet/base/file.hpp"
+#include "octet/base/output.hpp"
+#include "octet/cli/run_options.hpp"
+#include "octet/plan/dry_memory.hpp"
+#include "octet/plan/job_files.hpp"
+#include "octet/plan/matrix.hpp"
+#include "octet/plan/model_file.hpp"
+#include "octet/plan/schedule_picture.hpp"
+#include "octet/plan/table.hpp"
+#include "octet/scaling/recipe.hpp"
+
+namespace octet::cli {
+namespace {
+
+// "80GB" or "80GiB".
+double bytes_of_gpu(const std::string& text) {
+  const std::size_t digits = text.find_first_not_of("0123456789.");
+  const auto number = parse_number(text.substr(0, digits));
+  const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
+  const double factor = unit == "GB" ? 1e9 : unit == "GiB" ? 1024.0 * 1024 * 1024 : 0;
+  if (!number || factor == 0 || !(*number > 0) || *number > 1e6)
+    throw ConfigError(format("--memory {}: wants the memory of one GPU, such as 80GB or 74.5GiB", printable(text)));
+  return *number * factor;
+}
+
+std::vector<optim::Level> levels_of(const std::vector<std::string>& words, optim::Level own) {
+  std::vector<optim::Level> out;
+  for (const std::string& word : words) {
+    bool found = false;
+    for (int i = 0; i < optim::levels; ++i)
+      if (optim::to_text(optim::Level(i)) == word) out.push_back(optim::Level(i)), found = true;
+    if (!found) throw ConfigError(format("--levels {}: wants O0, O1, O2 or O3", printable(word)));
+  }
+  return out.empty() ? std::vector{own} : out;
+}
+
+plan::Job job_of(const LayoutOptions& o, const train::RunConfig& c) {
+  plan::Job job{.sequence = c.data.sequence_length, .gpus = o.gpus, .machine = machine::machine_constants(o.machine)};
+  job.sequences = c.train.batch * c.train.accumulate * std::max<std::int64_t>(1, c.ranks.data);
+  if (o.per_node > 0) job.machine.devices_per_node = o.per_node;
+  job.memory = o.memory.empty() ? job.machine.memory_gb * 1e9 : bytes_of_gpu(o.memory);
+  return job;
+}
+
+// Whether a recipe quantizes operands.
+bool is_eight_bit(const scaling::PrecisionConfig& c) {
+  scaling::make_recipe(c.recipe, c.options);  // refuses unknown names
+  const auto& all = scaling::recipes();
+  return std::any_of(all.begin(), all.end(), [&](const auto& entry) { return entry.name == c.recipe && !entry.options.empty(); });
+}
+
+// Octet with the run's storage of states at the layout's level, and its format of gradients on the wire.
+plan::ProgramOf program_of(const train::RunConfig& c) {
+  return [wire = c.comm.gradients, optimizer = c.optim](const plan::Layout& l) mutable {
+    optimizer.level = l.level;
+    const optim::StateStorage storage = optimizer.storage();
+    plan::Software s = plan::octet_software(storage, l.zero, l.eight_bit);
+    const parallel::Wire sent = parallel::wire_of(wire, storage.gradients);
+    s.sent_gradient = sent == parallel::Wire::f32 ? 4 : sent == parallel::Wire::bf16 ? 2 : 1;
+    return s;
+  };
+}
+
+// The layouts of a model that has no size here, by formula.
+plan::Answer ask_for_large(const LayoutOptions& o, plan::Question& q) {
+  q.model = plan::model_named(o.model);
+  plan::FormulaMemory memory(q.model, q.job, q.program);
+  return plan::search(q, memory);
+}
+
+// Those of the run's model, by dry runs for a Hopper GPU.
+plan::Answer ask_for_run(const train::RunConfig& c, plan::Question& q) {
+  const train::EngineConfig engine = train::engine_config(c);
+  q.model = plan::planned_model(engine.shape);
+  scaling::PrecisionConfig fp8 = c.recipe, plain = c.recipe;
+  if (q.eight_bit) plain = {.recipe = "bf16"};
+  else fp8.recipe = default_fp8_recipe;
+  plan::DryMemory memory(engine, fp8, plain, Target{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132}, q.job);
+  return plan::search(q, memory);
+}
+
+ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
+  const plan::Job job = job_of(o, c);
+  plan::Question q{.job = job,
+                   .eight_bit = is_eight_bit(c.recipe),
+                   .levels = levels_of(o.levels, c.optim.level),
+                   .only_runnable = o.runnable,
+                   .program = program_of(c)};
+  if (!o.write.empty() && !o.model.empty())
+    throw ConfigError(format("--write: {} is no model.size of this version, so no run file is written", printable(o.model)));
+  const plan::Answer answer = o.model.empty() ? ask_for_run(c, q) : ask_for_large(o, q);
+  if (!o.write.empty() && !answer.best.empty()) plan::write_job(o.write, c, answer.best.front().layout, job);
+  output::print("job      {} GPUs of {}, {} per node, {} sequences of {} tokens per step\n", grouped(job.gpus), printable(job.machine.name),
+                job.per_node(), grouped(job.sequences), grouped(job.sequence));
+  output::print("model    {}, {} parameters in matrices\n", o.model.empty() ? c.model.name() : o.model,
+                grouped(std::llround(q.model.parameters())));
+  output::write(plan::answer_text(q, answer));
+  if (answer.best.empty()) return ExitCode::device;
+  if (!o.write.empty()) output::print("written  {}/plan.toml and {}/plan.sbatch\n", printable(o.write), printable(o.write));
+  return ExitCode::done;
+}
+
+ExitCode draw(const LayoutOptions& o) {
+  const parallel::PipelineShape shape{.stages = int(o.stages), .chunks = int(o.chunks), .micro_batches = int(o.micro_batches)};
+  write_file(o.schedule_file, plan::schedule_svg(parallel::schedule_named(o.schedule), shape));
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void LayoutOptions::add_to(Command& command) {
+  command.option("--gpus", gpus, "plan the run on so many GPUs: the fastest layouts that fit, without a GPU",
+                 {.at_least = 1, .at_most = 1 << 20});
+  command.option("--per-node", per_node, "with --gpus: linked GPUs of a node; default: the machine's", {.at_least = 1, .at_most = 1024});
+  command.option("--memory", memory, "with --gpus: memory of one GPU, such as 80GB; default: the machine's");
+  command.option("--machine", machine, "with --gpus: h100, h200, a100, cpu2, or a file of octet bench --calibrate");
+  command.option("--levels", levels, "with --gpus: levels to choose from, such as O0,O2; default: the run's", ',');
+  command.flag("--runnable", runnable, "with --gpus: only layouts that this version trains");
+  command.option("--model", model,
+                 "with --gpus: another model than the run's: llama-3-70b, gpt-3-175b, llama-3-405b, deepseek-v3, or a file with its shape "
+                 "and experts");
+  command.option("--write", write, "with --gpus: folder for the run file and the Slurm script of the best layout");
+  command.option("--schedule", schedule_file, "file of a picture of a pipeline schedule (SVG)");
+  command.option("--kind", schedule, "with --schedule: gpipe, 1f1b, interleaved or zero_bubble",
+                 {.one_of = {"gpipe", "1f1b", "interleaved", "zero_bubble"}});
+  command.option("--stages", stages, "with --schedule: stages", {.at_least = 1, .at_most = 64});
+  command.option("--chunks", chunks, "with --schedule: chunks per stage, of the interleaved schedule", {.at_least = 1, .at_most = 64});
+  command.option("--micro-batches", micro_batches, "with --schedule: micro-batches", {.at_least = 1, .at_most = 512});
+  command.optional_value("--matrix", matrix, matrix_file, "write the guide to layouts, by default docs/parallelism-guide.md");
+}
+
+void LayoutOptions::require_together(const std::vector<std::string>& given) const {
+  constexpr std::pair<const char*, const char*> belongs[] = {{"--per-node", "--gpus"},   {"--memory", "--gpus"},
+                                                             {"--machine", "--gpus"},    {"--levels", "--gpus"},
+                                                             {"--runnable", "--gpus"},   {"--write", "--gpus"},
+                                                             {"--model", "--gpus"},      {"--stages", "--schedule"},
+                                                             {"--chunks", "--schedule"}, {"--micro-batches", "--schedule"},
+                                                             {"--kind", "--schedule"}};
+  const auto has = [&](const std::string& name) { return std::find(given.begin(), given.end(), name) != given.end(); };
+  for (const auto& [option, with] : belongs)
+    if (has(option) && !has(with))
+      throw ConfigError(format("{} has an effect with {} only; add it, or leave {} out", option, with, option));
+  if ((gpus > 0) + matrix + !schedule_file.empty() > 1)
+    throw ConfigError("--gpus, --schedule and --matrix are different questions; ask one at a time");
+}
+
+ExitCode LayoutOptions::run(const train::RunConfig& c) const {
+  if (matrix) {
+    write_file(matrix_file.empty() ? "docs/parallelism-guide.md" : matrix_file, plan::guide_text());
+    return ExitCode::done;
+  }
+  return schedule_file.empty() ? plan_layout(*this, c) : draw(*this);
+}
+
+}  // namespace octet::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/config/fields.hpp"
+
+namespace octet::machine {
+
+/// Constants of a machine for the prediction of step times, as a TOML file. They are effective rates of whole steps, not peaks of kernels.
+/// Defaults: an H100 SXM with 80 GB, fitted to published step times (tests of octet/plan).
+struct MachineConstants {
+  std::string name = "h100";
+  double gemm_tflops = 575;           // matrix products in BF16
+  double eight_bit_gain = 1.57;       // factor for 8-bit operands
+  double attention_tflops = 600;      // useful operations of causal attention
+  double head_tflops = 600;           // products of the language head, in BF16
+  double memory_gbs = 3200;           // read and written by element-wise ops
+  double eight_bit_traffic = 1.1;     // factor of their bytes, with 8-bit operands
+  double link_gbs = 360;              // sent by one device to the others of its node
+  double network_gbs = 45;            // sent by one device to other nodes
+  double exposed_tensor = 0.2;        // share of tensor-parallel transfers that no computation hides
+  double launch_microseconds = 0;     // per block and micro-batch: starts of kernels that no computation hides
+  double memory_gb = 80;              // of one device, 10^9 bytes
+  std::int64_t devices_per_node = 8;  // that are linked
+
+  void fields(config::FieldVisitor&);
+};
+
+/// h100, h200, a100, cpu2.
+const std::vector<MachineConstants>& named_machines();
+
+/// A named machine, or those of a file that octet bench --calibrate wrote. Throws ConfigError with the names where neither exists, and as
+/// config::read_toml_file().
+MachineConstants machine_constants(const std::string& name_or_file);
+
+}  // namespace octet::machine

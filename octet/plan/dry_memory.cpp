@@ -1,0 +1,78 @@
+#include "octet/plan/dry_memory.hpp"
+
+#include <algorithm>
+
+namespace octet::plan {
+namespace {
+
+constexpr std::int64_t few = 4, more = 6;  // blocks of even and odd numbers share memory at stage 3
+
+double of(const MemoryPeak& m, Category c) { return double(m.by_category[std::size_t(c)]); }
+
+StageMemory sorted(const MemoryPeak& m) {
+  return {.weights = of(m, Category::weights),
+          .operands = of(m, Category::weight_operands),
+          .gradients = of(m, Category::gradients),
+          .optimizer = of(m, Category::optimizer),
+          .activations = of(m, Category::activations),
+          .working = of(m, Category::quantizer_state) + of(m, Category::temporaries) + of(m, Category::workspace)};
+}
+
+// a * x + b * y of every member but `overhead`.
+StageMemory combined(double a, const StageMemory& x, double b, const StageMemory& y) {
+  StageMemory out;
+  for (const auto member : {&StageMemory::weights, &StageMemory::operands, &StageMemory::gradients, &StageMemory::optimizer,
+                            &StageMemory::activations, &StageMemory::working})
+    out.*member = a * x.*member + b * y.*member;
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> recompute_words(Recomputed r) {
+  if (r == Recomputed::block) return {"block"};
+  return r == Recomputed::norms ? std::vector<std::string>{"norm", "activation"} : std::vector<std::string>{};
+}
+
+MemoryPeak DryMemory::run(const Layout& l, std::int64_t layers) const {
+  train::EngineConfig c = config_;
+  c.shape.layers = layers;
+  c.precision = l.eight_bit ? eight_bit_ : plain_;
+  c.model.recompute = nn::Recompute::named(recompute_words(l.recomputed)), c.model.recompute_layers = 0;
+  c.optimizer->level = l.level;
+  c.sequence = job_.sequence / l.context;
+  c.ranks.zero = l.zero, c.planned_ranks = int(l.shards());
+  return train::dry_run(c, target_, l.micro_batch, std::min<std::int64_t>(2, job_.micro_batches(l))).memory;
+}
+
+MemoryPeak DryMemory::arena(const Layout& l) const { return run(l, config_.shape.layers); }
+
+LayerMemory DryMemory::layer_memory(const Layout& l) {
+  const Key key{l.context, l.micro_batch, l.recomputed, l.zero, l.shards(), l.level, l.eight_bit, job_.micro_batches(l) > 1};
+  const auto found = known_.find(key);
+  LayerMemory out;
+  if (found != known_.end()) {
+    out = found->second;
+  } else {
+    const StageMemory a = sorted(run(l, few)), b = sorted(run(l, more));
+    out.layer = combined(1.0 / (more - few), b, -1.0 / (more - few), a);
+    StageMemory rest = combined(1, a, -double(few), out.layer);
+    out.layer.working = std::max(0.0, out.layer.working);
+    // States besides blocks are those of embedding and head; a tied one is on both ends.
+    const double part = config_.shape.tied ? 1 : 0.5;
+    out.embedding = out.head = {.weights = part * rest.weights,
+                                .operands = part * rest.operands,
+                                .gradients = part * rest.gradients,
+                                .optimizer = part * rest.optimizer};
+    out.rest = {.activations = rest.activations, .working = rest.working + double(config_.shape.layers) * out.layer.working};
+    out.layer.working = 0;
+    known_.emplace(key, out);
+  }
+  // Tensor parallelism divides matrices, and with sequence parallelism activations, too.
+  const double t = 1 / double(l.tensor);
+  for (StageMemory* m : {&out.layer, &out.embedding, &out.head}) *m = combined(t, *m, 0, {});
+  out.rest.activations *= t;
+  return out;
+}
+
+}  // namespace octet::plan

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <tuple>
+
+#include "octet/plan/memory.hpp"
+#include "octet/train/run/dry_run.hpp"
+
+namespace octet::plan {
+
+/// By dry runs of this program on the null device. Two runs of few blocks give the bytes per block and those besides blocks. They have the
+/// job's data axis and stage of ZeRO. Tensor, context and pipeline axes divide these bytes: this version does not train such layouts.
+class DryMemory : public MemorySource {
+ public:
+  /// `config`: of the run, with its recipe. `plain`: the recipe of layouts without 8-bit operands.
+  DryMemory(const train::EngineConfig& config, const scaling::PrecisionConfig& eight_bit, const scaling::PrecisionConfig& plain,
+            Target target, const Job& job)
+      : config_(config), eight_bit_(eight_bit), plain_(plain), target_(target), job_(job) {}
+
+  LayerMemory layer_memory(const Layout&) override;
+  /// The complete model, where this version trains the layout: the arena's peak of a real run.
+  MemoryPeak arena(const Layout&) const;
+
+ private:
+  MemoryPeak run(const Layout&, std::int64_t layers) const;
+
+  train::EngineConfig config_;
+  scaling::PrecisionConfig eight_bit_, plain_;
+  Target target_;
+  Job job_;
+  using Key = std::tuple<std::int64_t, std::int64_t, Recomputed, std::int64_t, std::int64_t, optim::Level, bool, bool>;
+  std::map<Key, LayerMemory> known_;
+};
+
+/// The keys of model.recompute.
+std::vector<std::string> recompute_words(Recomputed);
+
+}  // namespace octet::plan

@@ -1,0 +1,61 @@
+#include "octet/plan/job_files.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "octet/base/file.hpp"
+#include "octet/base/folder.hpp"
+#include "octet/config/write.hpp"
+#include "octet/plan/dry_memory.hpp"
+
+namespace octet::plan {
+
+train::RunConfig run_with(const train::RunConfig& run, const Layout& l) {
+  if (!l.runs())
+    throw ConfigError(
+        format("{}: this version trains data parallel and ZeRO alone, so no run file is written; add --runnable to plan with "
+               "these",
+               to_text(l)));
+  train::RunConfig out = run;
+  const std::int64_t sequences = run.train.batch * run.train.accumulate * std::max<std::int64_t>(1, run.ranks.data);
+  out.ranks.data = l.data, out.ranks.zero = l.zero;
+  out.train.batch = l.micro_batch, out.train.accumulate = sequences / (l.micro_batch * l.data);
+  out.model.recompute = recompute_words(l.recomputed), out.model.recompute_layers = 0;
+  out.optim.level = l.level;
+  return out;
+}
+
+std::string sbatch_text(const std::string& name, const std::string& run_file, const Job& job) {
+  const std::int64_t tasks = std::min(job.gpus, job.per_node()), nodes = ceil_div(job.gpus, tasks);
+  std::string out = "#!/bin/bash\n";
+  out += format("# {} GPUs, one task each. Written by octet plan; examples/slurm/README.md explains the lines.\n", job.gpus);
+  for (const std::string& line :
+       {format("job-name={}", name), format("nodes={}", nodes), format("ntasks-per-node={}", tasks), format("gpus-per-node={}", tasks),
+        std::string("cpus-per-task=12"), std::string("exclusive"), std::string("mem=0"), std::string("wait-all-nodes=1"),
+        std::string("time=04:00:00"), std::string("signal=USR1@180"), std::string("dependency=singleton"), std::string("output=%x-%j.out")})
+    out += "#SBATCH --" + line + "\n";
+  out += R"(set -euo pipefail
+octet=${OCTET:-octet}
+export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}  # srun does not inherit it
+export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)
+export NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+
+# Every node by itself: one that lacks a GPU or has a slow link ends the job here.
+srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --mpi=none --kill-on-bad-exit=1 \
+  "$octet" doctor ${OCTET_PREFLIGHT:---expect-gpus "${SLURM_GPUS_ON_NODE:-0}"}
+
+)";
+  return out + format("srun --kill-on-bad-exit=0 \"$octet\" train \"{}\" --name \"$SLURM_JOB_NAME-$SLURM_JOB_ID\" ", run_file) +
+         "${OCTET_ARGUMENTS:-}\n";
+}
+
+void write_job(const std::string& folder, const train::RunConfig& run, const Layout& l, const Job& job) {
+  const train::RunConfig planned = run_with(run, l);
+  if (const int error = make_folders(folder); error != 0)
+    throw IoError(format("--write {}: the folder cannot be made: {}", printable(folder), std::strerror(error)));
+  const std::string file = folder + "/plan.toml";
+  write_file(file, format("# {}. Written by octet plan.\n", to_text(l)) + config::to_toml(planned));
+  write_file(folder + "/plan.sbatch", sbatch_text(run.name.empty() ? "octet" : run.name, file, job));
+}
+
+}  // namespace octet::plan

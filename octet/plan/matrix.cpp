@@ -1,0 +1,185 @@
+#include "octet/plan/matrix.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "octet/base/text.hpp"
+#include "octet/models/registry.hpp"
+#include "octet/plan/table.hpp"
+
+namespace octet::plan {
+namespace {
+
+struct Cluster {
+  const char* name;
+  std::int64_t gpus;
+  double link_gbs, network_gbs;
+  std::int64_t per_node;
+};
+
+// Kinds of clusters of H100 with 80 GB. Links without NVLink are PCIe 5.
+std::vector<Cluster> clusters() {
+  std::vector<Cluster> out{{"1 GPU", 1, 360, 45, 8}};
+  for (const std::int64_t gpus : {8, 64, 512}) {
+    out.push_back({"NVLink and InfiniBand", gpus, 360, 45, 8});
+    if (gpus > 8) out.push_back({"NVLink, Ethernet 100 Gb/s", gpus, 360, 10, 8});
+    out.push_back({"PCIe, Ethernet 100 Gb/s", gpus, 25, 10, 8});
+  }
+  return out;
+}
+
+std::vector<NamedModel> subjects() {
+  std::vector<NamedModel> out;
+  for (const char* size : {"qwen2.5-0.5b", "qwen2.5-7b", "qwen2.5-14b"}) out.push_back({size, planned_model(models::model_size(size))});
+  out.insert(out.end(), large_models().begin(), large_models().end());
+  return out;
+}
+
+Question question(const NamedModel& s, const Cluster& c) {
+  Job job{
+      .sequence = std::min<std::int64_t>(4096, s.model.shape.max_sequence), .gpus = c.gpus, .machine = machine::machine_constants("h100")};
+  job.sequences = 1024;
+  job.memory = job.machine.memory_gb * 1e9;
+  job.machine.link_gbs = c.link_gbs, job.machine.network_gbs = c.network_gbs, job.machine.devices_per_node = c.per_node;
+  return {.model = s.model, .job = job, .levels = {optim::Level::O0, optim::Level::O2}, .program = [](const Layout& l) {
+            return octet_software(optim::storage_of(l.level), l.zero, l.eight_bit);
+          }};
+}
+
+bool fits_at_first_level(const Question& q, Layout l) {
+  l.level = q.levels.front();
+  FormulaMemory memory(q.model, q.job, q.program);
+  return stage_memory(memory.layer_memory(l), q.model, l, q.job).largest().total() <= usable_memory * q.job.memory;
+}
+
+// Why the layout has its axes, in words.
+std::string reasons(const Question& q, const Answer& a) {
+  const Candidate& best = a.best.front();
+  const Layout& l = best.layout;
+  std::vector<std::string> out;
+  if (l.tensor == 1 && l.pipeline == 1 && l.zero == 0 && q.job.gpus > 1)
+    out.push_back("the model fits on each GPU, so data parallel alone has the fewest transfers");
+  if (l.zero == 1) out.push_back("ZeRO-1 divides the optimizer at no more transfers than plain data parallel");
+  if (l.zero == 2) out.push_back("ZeRO-2 divides gradients too; they travel in every micro-batch");
+  if (l.zero == 3) out.push_back("ZeRO-3 divides weights too; large micro-batches hide their gathers");
+  if (l.tensor > 1) out.push_back("tensor parallelism stays within the links of a node");
+  if (l.pipeline > 1)
+    out.push_back(
+        format("the pipeline crosses nodes with little traffic; its bubble is {}%", fixed(100 * best.time.bubble / best.time.total(), 1)));
+  if (l.experts > 1) out.push_back("experts are divided, since they are most of the parameters");
+  if (l.recomputed != Recomputed::none) out.push_back("recomputation makes room for activations");
+  if (l.level != optim::Level::O0)
+    out.push_back(format("level {} {}", optim::to_text(l.level),
+                         fits_at_first_level(q, l) ? "sends gradients in one byte" : "makes room for states"));
+  if (out.empty()) out.push_back("it fits");
+  return joined(out, "; ");
+}
+
+std::string cell(const Question& q, const Answer& a) {
+  if (a.best.empty()) return "| none fits | | | no valid layout fits into the memory |";
+  const Candidate& best = a.best.front();
+  const double bf16 = a.other_precision ? token_rate(best.time, q.job) / token_rate(a.other_precision->time, q.job) : 0;
+  return format("| {}{} | {} | {} | {} |", to_text(best.layout), best.layout.runs() ? "" : " (*)",
+                grouped(std::llround(token_rate(best.time, q.job))), bf16 > 0 ? fixed(bf16, 2) : "BF16 does not fit", reasons(q, a));
+}
+
+std::string matrix_of(const NamedModel& s) {
+  std::string out = format("### {}\n\n{} parameters, {} of them used per token.\n\n", s.name, grouped(std::llround(s.model.parameters())),
+                           grouped(std::llround(double(s.model.layers()) * s.model.active_parameters() + s.model.end_parameters())));
+  out += "| GPUs | cluster | layout | tokens/s per GPU | FP8 over BF16 | reasons |\n|---:|---|---|---:|---:|---|\n";
+  for (const Cluster& c : clusters()) {
+    const Question q = question(s, c);
+    FormulaMemory memory(q.model, q.job, q.program);
+    out += format("| {} | {} {}\n", c.gpus, c.gpus == 1 ? "-" : c.name, cell(q, search(q, memory)));
+  }
+  return out + "\n";
+}
+
+std::string constants() {
+  std::string out = "| constant |";
+  for (const auto& m : machine::named_machines()) out += format(" {} |", m.name);
+  out += "\n|---|";
+  for (std::size_t i = 0; i < machine::named_machines().size(); ++i) out += "---:|";
+  out += "\n";
+  using machine::MachineConstants;
+  for (const auto& [name, member] : {std::pair{"GEMMs in BF16, TFLOP/s", &MachineConstants::gemm_tflops},
+                                     {"factor with 8-bit operands", &MachineConstants::eight_bit_gain},
+                                     {"attention, TFLOP/s", &MachineConstants::attention_tflops},
+                                     {"head, TFLOP/s", &MachineConstants::head_tflops},
+                                     {"element-wise, GB/s", &MachineConstants::memory_gbs},
+                                     {"links of a node, GB/s", &MachineConstants::link_gbs},
+                                     {"network, GB/s", &MachineConstants::network_gbs},
+                                     {"exposed share of tensor transfers", &MachineConstants::exposed_tensor},
+                                     {"memory, GB", &MachineConstants::memory_gb}}) {
+    out += format("| {} |", name);
+    for (const auto& m : machine::named_machines()) out += format(" {} |", shortest(m.*member));
+    out += "\n";
+  }
+  return out;
+}
+
+constexpr const char* introduction = R"(# Choose a layout
+
+This page is written by `octet plan --matrix`. It answers one question: how to divide a model of some size on some GPUs. For your own run:
+
+```
+octet plan run.toml --gpus 64 --per-node 8 --memory 80GB --machine h100
+octet plan run.toml --gpus 8 --runnable --write job       # run file and Slurm script of the best layout that Octet trains
+octet plan run.toml --gpus 8 --machine cluster.toml       # with constants that octet bench --calibrate cluster.toml measured
+octet plan --model deepseek-v3 --gpus 2048 --fp8 --set train.accumulate=2048 --set data.sequence_length=4096   # or a file: --model moe.toml
+octet plan --schedule 1f1b.svg --kind 1f1b --stages 4 --micro-batches 8
+```
+
+This version trains data parallel and ZeRO. Layouts with tensor, pipeline, context or expert axes are predictions. The command marks them
+`[not runnable by this version]`, this page marks them (*).
+
+## Rules
+
+- Ranks are tensor x context x data x pipeline, in this order. Tensor parallelism includes sequence parallelism, and stays within a node.
+- Heads, the MLP's width and the padded vocabulary are multiples of the tensor axis. Fewer key-value heads than ranks are replicated.
+- A step's sequences are a multiple of micro-batch x data. The interleaved schedule needs micro-batches in a multiple of the pipeline.
+- Layers are divided among stages by their operations, with the head counted. Stages may have unequal numbers of layers.
+- A sequence is a multiple of 2 x context. Sizes of 8-bit GEMMs are multiples of 16.
+- ZeRO-2 and ZeRO-3 exchange gradients in every micro-batch. The planner does not combine them with a pipeline.
+
+## Assumptions
+
+**Memory.** `octet plan --gpus` measures bytes per block, embedding and head in dry runs of your configuration. Tensor and context axes divide
+them. A stage has its layers, times the micro-batches that its schedule has in flight. Tensors may fill 92% of a GPU. This page uses
+formulas instead, which agree with dry runs within a tenth.
+
+**Time.** A step is the operations of its parts at effective rates, element-wise bytes at the memory's rate, and transfers that no computation
+hides. The slowest stage and the bubble are added. Gradients of ZeRO-0 and ZeRO-1 hide under one micro-batch, those of ZeRO-2 and ZeRO-3
+under all. One layer's part is never hidden. Attention in context parallelism hides all but a tenth of its transfers.
+
+**Accuracy.** The tests of `octet/plan/` compare predictions with published figures. Eight step times of H100 are within 11%, all in-sample.
+If a model is left out of the fit, it is predicted within 14%. Twelve speeds of FP8-LM are within 13%. Of its twelve memory figures eleven
+are within 10%; for 13B in FP8-LM at micro-batch 4, 14% too little is predicted. Octet's own rates on one H200 are within 12%, except 0.5B in
+FP8, for which 19% too much is predicted. Layouts within 2% count as equal, and the simpler one wins.
+
+**Not modelled.** Costs of recipes with finer scales. The smaller gain of 8 bits in narrow layers. ZeRO across groups smaller than the data
+axis. Expert transfers that computation hides.
+
+## Constants of named machines
+
+)";
+
+}  // namespace
+
+std::string guide_text() {
+  std::string out = std::string(introduction) + constants();
+  out += R"(
+The rates of h100 are fitted to published step times of whole runs. Those of a100 are scaled by published peaks, and are not validated.
+The rates of cpu2 are for tests.
+
+## Layouts by size, GPUs and network
+
+FP8, 1024 sequences of 4096 tokens per step (GPT-3: 2048), H100 with 80 GB and 8 GPUs per node. Levels O0 and O2 are allowed.
+
+)";
+  for (const NamedModel& s : subjects()) out += matrix_of(s);
+  out.pop_back();
+  return out;
+}
+
+}  // namespace octet::plan

@@ -1,0 +1,104 @@
+#include "octet/plan/memory.hpp"
+
+#include <algorithm>
+
+#include "octet/parallel/pipeline/division.hpp"
+
+namespace octet::plan {
+namespace {
+
+// Sums with a factor, member by member.
+StageMemory scaled(const StageMemory& m, double states, double activations) {
+  return {m.weights * states, m.operands * states, m.gradients * states, m.optimizer * states, m.activations * activations,
+          m.working,          m.overhead};
+}
+StageMemory operator+(const StageMemory& a, const StageMemory& b) {
+  return {a.weights + b.weights,         a.operands + b.operands, a.gradients + b.gradients, a.optimizer + b.optimizer,
+          a.activations + b.activations, a.working + b.working,   a.overhead + b.overhead};
+}
+
+// States of so many parameters on one GPU; from stage 2 on gradients, from stage 3 on weights are divided, too.
+StageMemory states(double weight, double operands, double gradient, double divided, double parameters, std::int64_t zero,
+                   std::int64_t shards) {
+  const auto part = [&](std::int64_t from) { return zero >= from ? 1 / double(shards) : 1; };
+  return {.weights = parameters * weight * part(3),
+          .operands = parameters * operands * part(3),
+          .gradients = parameters * gradient * part(2),
+          .optimizer = parameters * divided * part(1)};
+}
+
+}  // namespace
+
+double saved_bytes_per_token(const PlannedModel& m, Recomputed recomputed, bool eight_bit) {
+  const double h = double(m.shape.width), q = double(m.query_columns()), k = double(m.key_columns()), f = m.active_hidden();
+  const double code = eight_bit ? 1 : 2;
+  if (recomputed == Recomputed::block) return 2 * h;
+  const double norm_inputs = 4 * h, linear_inputs = 2 * code * h, attention = 2 * (q + 2 * k) + 2 * q + (eight_bit ? q : 0);
+  const double mlp = (m.gated ? 4 : 2) * f, down_input = code * f;
+  const double kept = norm_inputs + attention + mlp;
+  return recomputed == Recomputed::norms ? kept : kept + linear_inputs + down_input;
+}
+
+LayerMemory FormulaMemory::layer_memory(const Layout& l) {
+  const Software s = program_(l);
+  const double tensor = double(l.tensor), tokens = double(l.micro_batch) * double(job_.sequence) / (tensor * double(l.context));
+  // Experts' states are divided among other ranks: tensor x context x data / experts of them have the same.
+  const double routed = model_.routed_parameters() / double(l.experts);
+  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.shards() / l.experts);
+  LayerMemory out;
+  out.layer = states(s.weight, s.operands, s.gradient, s.divided, model_.dense_parameters() / tensor, l.zero, l.shards()) +
+              states(s.weight, s.operands, s.gradient, s.divided, routed, l.zero, same);
+  out.layer.activations = saved_bytes_per_token(model_, l.recomputed, s.eight_bit) * tokens;
+  const double ends = model_.end_parameters() / tensor;  // weights that stage 3 does not divide
+  out.embedding = out.head = states(s.end_weight, 0, 4, s.end_divided, ends, std::min<std::int64_t>(l.zero, 2), l.shards());
+  out.head_working = s.logit_bytes * tokens * double(model_.shape.padded_vocabulary());
+  // A block that is computed again is there once. Two blocks' weights are gathered; gradients of one micro-batch are those of two blocks
+  // and of an end.
+  if (l.recomputed == Recomputed::block) out.rest.working += saved_bytes_per_token(model_, Recomputed::none, s.eight_bit) * tokens;
+  if (l.zero == 3) out.rest.weights += 2 * (s.weight + s.operands) * model_.dense_parameters() / tensor;
+  if (l.zero >= 2) out.rest.gradients += 2 * s.gradient * model_.dense_parameters() / tensor + 4 * ends;
+  out.rest.overhead = s.fixed_bytes;
+  out.fragmentation = s.fragmentation;
+  return out;
+}
+
+std::vector<std::int64_t> layers_of_parts(const PlannedModel& m, const Layout& l, const Job& job) {
+  // Operations per token: three products of 2 per parameter, and attention.
+  const double layer = 6 * m.active_parameters() + 6 * double(job.sequence) * m.score_columns();
+  return parallel::divide_layers(m.layers(), int(l.pipeline * l.chunks), {.layer = layer, .embedding = 0, .head = 6 * m.end_parameters()});
+}
+
+namespace {
+
+std::int64_t layers_of_stage(const std::vector<std::int64_t>& parts, const Layout& l, std::int64_t stage) {
+  std::int64_t out = 0;
+  for (std::int64_t chunk = 0; chunk < l.chunks; ++chunk) out += parts[std::size_t(chunk * l.pipeline + stage)];
+  return out;
+}
+
+StageMemory of_stage(const LayerMemory& memory, const std::vector<std::int64_t>& parts, const Layout& l, const Job& job,
+                     std::int64_t stage) {
+  const double layers = double(layers_of_stage(parts, l, stage));
+  const double in_flight = double(parallel::chunks_in_flight(l.schedule(), pipeline_shape(l, job), int(stage))) / double(l.chunks);
+  StageMemory out = scaled(memory.layer, layers, layers * in_flight) + memory.rest;
+  if (stage == 0) out = out + memory.embedding;
+  return out;
+}
+
+StageMemory fragmented(StageMemory m, double fragmentation) {
+  m.overhead += fragmentation * (m.total() - m.overhead);
+  return m;
+}
+
+}  // namespace
+
+LayoutMemory stage_memory(const LayerMemory& memory, const PlannedModel& model, const Layout& l, const Job& job) {
+  const std::vector<std::int64_t> parts = layers_of_parts(model, l, job);
+  LayoutMemory out{of_stage(memory, parts, l, job, 0), of_stage(memory, parts, l, job, l.pipeline - 1)};
+  if (l.pipeline > 1 || !model.shape.tied) out.last = out.last + memory.head;
+  out.last.working += memory.head_working;
+  if (l.pipeline == 1) out.first = out.last;
+  return {fragmented(out.first, memory.fragmentation), fragmented(out.last, memory.fragmentation)};
+}
+
+}  // namespace octet::plan

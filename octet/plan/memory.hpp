@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+
+#include "octet/plan/layout.hpp"
+#include "octet/plan/software.hpp"
+
+namespace octet::plan {
+
+/// Bytes of one GPU of a pipeline stage.
+struct StageMemory {
+  double weights = 0, operands = 0, gradients = 0, optimizer = 0;
+  double activations = 0;  // saved for backward, of all micro-batches in flight
+  double working = 0;      // logits, temporaries, workspaces
+  double overhead = 0;     // outside of tensors
+
+  double total() const { return weights + operands + gradients + optimizer + activations + working + overhead; }
+};
+
+/// Memory of the first and of the last stage, the largest two. With one stage both are equal.
+struct LayoutMemory {
+  StageMemory first, last;
+  const StageMemory& largest() const { return first.total() >= last.total() ? first : last; }
+};
+
+/// Bytes of one GPU that do not depend on the division into stages: per layer, and of embedding and head. The source measures or computes
+/// them; stage_memory() adds them up.
+struct LayerMemory {
+  StageMemory layer;         // per layer: states, and activations of one micro-batch
+  StageMemory embedding;     // states of the first stage besides its layers
+  StageMemory head;          // of the last stage; with one stage the embedding of a tied head is not counted again
+  StageMemory rest;          // of every stage
+  double head_working = 0;   // of the last stage
+  double fragmentation = 0;  // of all tensors
+};
+
+/// Where LayerMemory comes from.
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  virtual LayerMemory layer_memory(const Layout&) = 0;
+};
+
+/// The assumptions that hold for a layout.
+using ProgramOf = std::function<Software(const Layout&)>;
+
+/// By formula, from the assumptions on a program. Source: Korthikanti et al. 2022, table 2, without dropout's masks, for any MLP and
+/// grouped heads; reference on parallel layouts, section 6.3.
+class FormulaMemory : public MemorySource {
+ public:
+  FormulaMemory(const PlannedModel& model, const Job& job, ProgramOf program) : model_(model), job_(job), program_(std::move(program)) {}
+  LayerMemory layer_memory(const Layout&) override;
+
+ private:
+  PlannedModel model_;
+  Job job_;
+  ProgramOf program_;
+};
+
+/// Bytes per token and layer that backward needs, of one GPU with tensor = context = 1.
+double saved_bytes_per_token(const PlannedModel&, Recomputed, bool eight_bit);
+
+/// The layers of each part of the pipeline, by their operations with embedding and head counted.
+std::vector<std::int64_t> layers_of_parts(const PlannedModel&, const Layout&, const Job&);
+
+/// Both ends of the pipeline: layers of the stage, and micro-batches in flight by the schedule.
+LayoutMemory stage_memory(const LayerMemory&, const PlannedModel&, const Layout&, const Job&);
+
+}  // namespace octet::plan

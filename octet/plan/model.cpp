@@ -1,0 +1,98 @@
+#include "octet/plan/model.hpp"
+
+namespace octet::plan {
+
+double PlannedModel::attention_parameters() const {
+  if (attention > 0) return double(attention);
+  return double(shape.width) * double(2 * query_columns() + 2 * key_columns());
+}
+
+namespace {
+
+double mlp(const PlannedModel& m, std::int64_t hidden) { return (m.gated ? 3.0 : 2.0) * double(m.shape.width) * double(hidden); }
+
+// The average over layers of a value of dense layers and one of layers with experts.
+double averaged(const PlannedModel& m, double dense, double expert) {
+  const double share = m.expert_layers() / double(m.layers());
+  return (1 - share) * dense + share * expert;
+}
+
+}  // namespace
+
+double PlannedModel::dense_parameters() const {
+  const double router = double(shape.width) * double(experts.count);
+  return attention_parameters() + averaged(*this, mlp(*this, shape.hidden), double(experts.shared) * mlp(*this, experts.hidden) + router);
+}
+
+double PlannedModel::routed_parameters() const { return averaged(*this, 0, double(experts.count) * mlp(*this, experts.hidden)); }
+
+double PlannedModel::active_parameters() const {
+  return dense_parameters() + averaged(*this, 0, double(experts.per_token) * mlp(*this, experts.hidden));
+}
+
+double PlannedModel::parameters() const {
+  return double(layers()) * (dense_parameters() + routed_parameters()) + (shape.tied ? 1 : 2) * end_parameters();
+}
+
+double PlannedModel::active_hidden() const {
+  return averaged(*this, double(shape.hidden), double((experts.shared + experts.per_token) * experts.hidden));
+}
+
+PlannedModel planned_model(const models::ModelShape& shape) { return {.shape = shape, .gated = shape.family != "gpt2"}; }
+
+namespace {
+
+PlannedModel llama3(std::int64_t layers, std::int64_t width, std::int64_t hidden, std::int64_t heads) {
+  return planned_model({.family = "llama",
+                        .width = width,
+                        .layers = layers,
+                        .heads = heads,
+                        .kv_heads = 8,
+                        .head_dim = 128,
+                        .hidden = hidden,
+                        .vocabulary = 128256,
+                        .max_sequence = 8192});
+}
+
+PlannedModel deepseek_v3() {
+  PlannedModel m;
+  m.shape = {.family = "deepseek",
+             .width = 7168,
+             .layers = 61,
+             .heads = 128,
+             .kv_heads = 128,
+             .head_dim = 128,
+             .hidden = 18432,
+             .vocabulary = 129280,
+             .max_sequence = 131072};
+  // Multi-head latent attention: queries through rank 1536, keys and values through rank 512, heads of 128 + 64 and 128 columns.
+  m.attention = 7168 * 1536 + 1536 * 128 * 192 + 7168 * (512 + 64) + 512 * 128 * (128 + 128) + 128 * 128 * 7168;
+  m.score_width = 128 * (192 + 128) / 2;
+  m.experts = {.count = 256, .per_token = 8, .shared = 1, .hidden = 2048, .dense_layers = 3};
+  return m;
+}
+
+}  // namespace
+
+PlannedModel gpt_model(std::int64_t layers, std::int64_t width, std::int64_t heads, std::int64_t vocabulary) {
+  return planned_model({.family = "gpt2",
+                        .width = width,
+                        .layers = layers,
+                        .heads = heads,
+                        .kv_heads = heads,
+                        .head_dim = width / heads,
+                        .hidden = 4 * width,
+                        .vocabulary = vocabulary,
+                        .max_sequence = 2048,
+                        .tied = true});
+}
+
+const std::vector<NamedModel>& large_models() {
+  static const std::vector<NamedModel> all{{"llama-3-70b", llama3(80, 8192, 28672, 64)},
+                                           {"gpt-3-175b", gpt_model(96, 12288, 96, 51200)},
+                                           {"llama-3-405b", llama3(126, 16384, 53248, 128)},
+                                           {"deepseek-v3", deepseek_v3()}};
+  return all;
+}
+
+}  // namespace octet::plan

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "octet/models/config.hpp"
+
+namespace octet::plan {
+
+/// Mixture of experts, an input of the planner: Octet does not train such models yet.
+struct Experts {
+  std::int64_t count = 0;         // routed experts per layer; 0: none
+  std::int64_t per_token = 0;     // routed experts that a token uses
+  std::int64_t shared = 0;        // experts that every token uses
+  std::int64_t hidden = 0;        // width of one
+  std::int64_t dense_layers = 0;  // first layers without experts, whose width is ModelShape::hidden
+};
+
+/// The properties of a model on which memory, transfers and time depend. Parameters are those of matrices.
+struct PlannedModel {
+  models::ModelShape shape;
+  bool gated = true;           // three matrices per MLP, else two
+  std::int64_t attention = 0;  // parameters of one layer's attention; 0: as the shape's heads say
+  double score_width = 0;      // columns of queries and values, averaged; 0: heads * head_dim
+  Experts experts = {};
+
+  std::int64_t layers() const { return shape.layers; }
+  std::int64_t query_columns() const { return shape.heads * shape.head_dim; }
+  std::int64_t key_columns() const { return shape.kv_heads * shape.head_dim; }
+  double score_columns() const { return score_width > 0 ? score_width : double(query_columns()); }
+  double attention_parameters() const;
+  double expert_layers() const { return experts.count > 0 ? double(shape.layers - experts.dense_layers) : 0; }
+  /// Averages over layers: of all parameters but routed experts', of routed ones, and of those that one token uses.
+  double dense_parameters() const;
+  double routed_parameters() const;
+  double active_parameters() const;
+  /// Of the embedding, and as many of the head if it is not tied.
+  double end_parameters() const { return double(shape.padded_vocabulary()) * double(shape.width); }
+  /// All of them.
+  double parameters() const;
+  /// The MLP columns that a token uses, averaged over layers.
+  double active_hidden() const;
+};
+
+PlannedModel planned_model(const models::ModelShape&);
+
+/// A GPT of these sizes, with tied embedding and MLPs of four times its width.
+PlannedModel gpt_model(std::int64_t layers, std::int64_t width, std::int64_t heads, std::int64_t vocabulary);
+
+/// Models that the planner knows besides the named sizes of the program. Sources: Grattafiori et al. 2024, table 3; Brown et al. 2020,
+/// table 2.1; DeepSeek-AI 2024, section 4.2.
+struct NamedModel {
+  std::string name;
+  PlannedModel model;
+};
+const std::vector<NamedModel>& large_models();  // llama-3-70b, gpt-3-175b, llama-3-405b, deepseek-v3
+
+}  // namespace octet::plan

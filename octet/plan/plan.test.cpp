@@ -1,0 +1,247 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "octet/config/read.hpp"
+#include "octet/config/write.hpp"
+#include "octet/models/registry.hpp"
+#include "octet/plan/dry_memory.hpp"
+#include "octet/plan/job_files.hpp"
+#include "octet/plan/matrix.hpp"
+#include "octet/plan/model_file.hpp"
+#include "octet/plan/schedule_picture.hpp"
+#include "octet/plan/table.hpp"
+#include "octet/telemetry/report/well_formed.test.hpp"
+#include "octet/train/step/small_model.testing.hpp"
+#include "tests/testing/scratch.hpp"
+
+namespace octet::plan {
+namespace {
+
+constexpr Target gpu{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132};
+
+Software octet_program(const Layout& l) { return octet_software(optim::storage_of(l.level), l.zero, l.eight_bit); }
+
+Job job_of(std::int64_t sequence, std::int64_t sequences, std::int64_t gpus, double memory = 80e9) {
+  return {.sequence = sequence, .sequences = sequences, .gpus = gpus, .memory = memory, .machine = machine::machine_constants("h100")};
+}
+
+// The arena's peak of every mesh that this version trains.
+TEST(PlannedMemory, IsWithinThreePercentOfTheArenaOnEveryMeshThatRuns) {
+  train::EngineConfig config = train::testing::small_engine("llama", "current");
+  config.shape.width = 512, config.shape.hidden = 1536, config.shape.head_dim = 128, config.shape.layers = 11;
+  config.shape.vocabulary = 2048, config.shape.max_sequence = 512;
+  double worst = 0;
+  for (const bool tied : {false, true})
+    for (const std::int64_t data : {1, 2, 8})
+      for (std::int64_t zero = 0; zero <= (data > 1 ? 3 : 0); ++zero)
+        for (const bool eight_bit : {true, false})
+          for (const auto& [level, recomputed, micro_batch] : {std::tuple{optim::Level::O0, Recomputed::none, 1},
+                                                               {optim::Level::O2, Recomputed::norms, 2},
+                                                               {optim::Level::O3, Recomputed::block, 4}}) {
+            config.shape.tied = tied;
+            const PlannedModel model = planned_model(config.shape);
+            const Job job = job_of(512, 64, data);
+            const Layout l{
+                .data = data, .zero = zero, .micro_batch = micro_batch, .recomputed = recomputed, .level = level, .eight_bit = eight_bit};
+            DryMemory source(config, {.recipe = "current"}, {.recipe = "bf16"}, gpu, job);
+            const double planned = stage_memory(source.layer_memory(l), model, l, job).largest().total();
+            const double error = planned / double(source.arena(l).total) - 1;
+            worst = std::max(worst, std::abs(error));
+            EXPECT_LE(std::abs(error), 0.03) << to_text(l) << (eight_bit ? " FP8 " : " BF16 ") << optim::to_text(level)
+                                             << (tied ? " tied" : "");
+          }
+  std::printf("largest difference from the arena %.2f%%\n", 100 * worst);
+}
+
+TEST(PlannedMemory, FormulasAgreeWithDryRunsWithinATenth) {
+  train::EngineConfig config = train::testing::small_engine("llama", "current");
+  config.shape = models::model_size("llama-3-8b");
+  const PlannedModel model = planned_model(config.shape);
+  for (const std::int64_t zero : {0, 1, 2, 3})
+    for (const bool eight_bit : {true, false}) {
+      const Job job = job_of(4096, 512, 8);
+      const Layout l{.data = 8, .zero = zero, .micro_batch = 2, .eight_bit = eight_bit};
+      DryMemory dry(config, {.recipe = "current"}, {.recipe = "bf16"}, gpu, job);
+      FormulaMemory formula(model, job, octet_program);
+      const double a = stage_memory(dry.layer_memory(l), model, l, job).largest().total();
+      const double b = stage_memory(formula.layer_memory(l), model, l, job).largest().total();
+      EXPECT_NEAR(b, a, 0.1 * a) << to_text(l) << (eight_bit ? " FP8" : " BF16");
+    }
+}
+
+TEST(PlannedModelOf, DeepSeekV3Has671BillionParametersOf37BillionArePerToken) {
+  const PlannedModel m = model_named("deepseek-v3");
+  EXPECT_NEAR(m.parameters(), 671e9, 1e9);
+  EXPECT_NEAR(double(m.layers()) * m.active_parameters() + m.end_parameters(), 37e9, 1e9);
+}
+
+TEST(PlannedModelOf, AFileWithExpertsIsThatModel) {
+  const testing::Scratch scratch;
+  ModelFile f;
+  f.layers = 61, f.width = 7168, f.heads = 128, f.head_width = 128, f.hidden = 18432, f.vocabulary = 129280;
+  f.attention_parameters = model_named("deepseek-v3").attention, f.score_width = 20480;
+  f.experts = 256, f.experts_per_token = 8, f.shared_experts = 1, f.expert_hidden = 2048, f.dense_layers = 3;
+  const PlannedModel read = model_named(scratch.write("v3.toml", config::to_toml(f)));
+  EXPECT_EQ(read.parameters(), model_named("deepseek-v3").parameters());
+  f.experts_per_token = 0;
+  EXPECT_THROW(f.model(), ConfigError);
+}
+
+TEST(PlannedModelOf, ParametersAreThoseOfTheProgramWithoutVectors) {
+  for (const char* size : {"llama-3-8b", "qwen2.5-0.5b", "gpt2-124m"}) {
+    train::EngineConfig config = train::testing::small_engine("llama", "bf16");
+    config.shape = models::model_size(size);
+    const double whole = double(train::dry_run(config, gpu, 1, 1).parameters);
+    EXPECT_NEAR(planned_model(config.shape).parameters(), whole, 0.01 * whole) << size;
+  }
+}
+
+TEST(LayoutRules, EveryRefusalNamesItsNumbers) {
+  const PlannedModel model = planned_model(models::model_size("qwen2.5-0.5b"));  // 14 heads, 2 of keys, 24 layers
+  const auto rule = [&](const Layout& l, std::int64_t sequence = 4096, std::int64_t sequences = 64) {
+    return broken_rule(l, model, job_of(sequence, sequences, l.gpus()));
+  };
+  EXPECT_EQ(rule({.tensor = 2, .data = 4, .zero = 1, .eight_bit = true}), "");
+  EXPECT_NE(rule({.tensor = 4}).find("model.heads = 14 is not a multiple of tensor 4"), std::string::npos);
+  EXPECT_NE(rule({.tensor = 14}).find("tensor 14 is more than the 8 GPUs of a node"), std::string::npos);
+  EXPECT_NE(rule({.pipeline = 8, .chunks = 4}).find("pipeline 8 x 4 chunks is more than the 24 layers"), std::string::npos);
+  EXPECT_NE(rule({.pipeline = 5, .chunks = 2}).find("64 micro-batches are not a multiple of pipeline 5"), std::string::npos);
+  EXPECT_NE(rule({.data = 3}).find("64 sequences per step are not a multiple of micro-batch 1 x data 3"), std::string::npos);
+  EXPECT_NE(rule({.context = 4}, 4100).find("4100 tokens is not a multiple of 2 x context 4"), std::string::npos);
+  EXPECT_NE(rule({.eight_bit = true}, 1000, 64).find("multiple of 16"), std::string::npos);
+  EXPECT_NE(rule({.zero = 1}).find("nothing to divide"), std::string::npos);
+  EXPECT_NE(rule({.pipeline = 2, .data = 2, .zero = 3}).find("does not allow"), std::string::npos);
+  EXPECT_NE(rule({.data = 2, .experts = 2}).find("has no experts"), std::string::npos);
+  EXPECT_NE(broken_rule({.data = 2}, model, job_of(4096, 64, 3)).find("3 GPUs are not"), std::string::npos);
+}
+
+PlannedModel model_of(const std::string& name) {
+  return name == "llama-3-70b" ? model_named(name) : planned_model(models::model_size(name));
+}
+
+Question question_of(const char* size, std::int64_t gpus, bool only_runnable = false) {
+  return {.model = model_of(size), .job = job_of(4096, 512, gpus), .only_runnable = only_runnable, .program = octet_program};
+}
+
+Answer ask(const Question& q) {
+  FormulaMemory memory(q.model, q.job, q.program);
+  return search(q, memory);
+}
+
+TEST(LayoutSearch, NoValidLayoutThatFitsIsFasterByMoreThanTwoPercent) {
+  const Question q = question_of("llama-3-8b", 16);
+  const Answer a = ask(q);
+  FormulaMemory memory(q.model, q.job, q.program);
+  double least = 1e300;
+  for (std::int64_t tensor = 1; tensor <= 8; ++tensor)
+    for (std::int64_t pipeline = 1; pipeline <= 16; ++pipeline)
+      for (std::int64_t data = 1; data <= 16; ++data)
+        for (std::int64_t zero = 0; zero <= 3; ++zero)
+          for (std::int64_t micro_batch = 1; micro_batch <= 64; micro_batch *= 2)
+            for (const std::int64_t chunks : {1, 2, 4, 8})
+              for (const Recomputed r : {Recomputed::none, Recomputed::norms, Recomputed::block}) {
+                const Layout l{.tensor = tensor,
+                               .pipeline = pipeline,
+                               .data = data,
+                               .chunks = chunks,
+                               .zero = zero,
+                               .micro_batch = micro_batch,
+                               .recomputed = r,
+                               .eight_bit = true};
+                if (!broken_rule(l, q.model, q.job).empty() || q.model.layers() % (pipeline * chunks) != 0) continue;
+                if (stage_memory(memory.layer_memory(l), q.model, l, q.job).largest().total() > usable_memory * q.job.memory) continue;
+                least = std::min(least, step_time(q.model, l, q.job, q.program(l)).total());
+              }
+  ASSERT_EQ(a.best.size(), 5u);
+  EXPECT_LE(a.best.front().time.total(), 1.02 * least);
+  for (std::size_t i = 1; i < 5; ++i) EXPECT_GE(a.best[i].time.total(), 0.98 * a.best[i - 1].time.total());
+  for (const Candidate& c : a.best) EXPECT_LE(c.memory.largest().total(), usable_memory * q.job.memory);
+}
+
+TEST(LayoutSearch, ChoosesByMemoryAndNetwork) {
+  EXPECT_EQ(to_text(ask(question_of("qwen2.5-0.5b", 1)).best.front().layout).substr(0, 7), "one GPU");
+  const Layout small = ask(question_of("qwen2.5-0.5b", 8)).best.front().layout;
+  EXPECT_EQ(small.data, 8);
+  const Answer large = ask(question_of("llama-3-70b", 64));
+  ASSERT_FALSE(large.best.empty());
+  EXPECT_GT(large.best.front().layout.tensor * large.best.front().layout.pipeline, 1);
+  Question tiny = question_of("llama-3-70b", 1);
+  EXPECT_TRUE(ask(tiny).best.empty());
+  EXPECT_NE(answer_text(tiny, ask(tiny)).find("no layout fits"), std::string::npos);
+  Question odd = question_of("llama-3-8b", 7, true);
+  odd.job.sequences = 3;
+  EXPECT_NE(answer_text(odd, ask(odd)).find("no layout is valid: 3 sequences per step are not a multiple"), std::string::npos);
+}
+
+TEST(LayoutSearch, ExpertsAreDividedWhereTheyAreMostOfTheModel) {
+  Question q{.model = model_named("deepseek-v3"), .job = job_of(4096, 8192, 2048), .levels = {optim::Level::O0}, .program = octet_program};
+  const Answer a = ask(q);
+  ASSERT_FALSE(a.best.empty());
+  EXPECT_GE(a.best.front().layout.experts, 8);
+  EXPECT_GT(volume(q.model, a.best.front().layout, q.job, octet_program(a.best.front().layout)).experts, 0);
+}
+
+TEST(LayoutAnswer, ShowsSplitsTheLimitTheOtherPrecisionAndWhyTheSecondLost) {
+  const Question q = question_of("llama-3-70b", 64);
+  const std::string text = answer_text(q, ask(q));
+  for (const char* part : {"1  ", "5  ", "tokens/s per GPU", "GEMMs", "first stage", "limit    ", "second   ", "BF16 instead",
+                           "[not runnable by this version]"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
+  const testing::Scratch scratch;
+  train::RunConfig run;
+  run.model.size = "qwen2.5-0.5b", run.recipe.recipe = "current", run.train.batch = 4, run.train.accumulate = 64, run.train.steps = 10;
+  run.data.sequence_length = 4096;
+  const Layout l{.data = 8, .zero = 1, .micro_batch = 2, .recomputed = Recomputed::norms, .level = optim::Level::O2, .eight_bit = true};
+  write_job(scratch.at("job"), run, l, job_of(4096, 256, 8));
+  train::RunConfig back;
+  config::read_toml_file(scratch.at("job/plan.toml"), back);
+  EXPECT_EQ(back.tokens_per_step(), run.tokens_per_step());
+  EXPECT_EQ(back.ranks.data, 8);
+  EXPECT_EQ(back.ranks.zero, 1);
+  EXPECT_EQ(back.train.batch, 2);
+  EXPECT_EQ(back.optim.level, optim::Level::O2);
+  EXPECT_NO_THROW(train::dry_run(train::engine_config(back), gpu, back.train.batch, back.train.accumulate));
+  const std::string script = testing::bytes_of(scratch.at("job/plan.sbatch"));
+  for (const char* line : {"#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=8\n", "MASTER_ADDR=", "doctor", "job/plan.toml\" --name"})
+    EXPECT_NE(script.find(line), std::string::npos) << line;
+  EXPECT_EQ(std::system(("bash -n " + scratch.at("job/plan.sbatch")).c_str()), 0);
+  EXPECT_THROW(write_job(scratch.at("other"), run, {.pipeline = 2, .data = 4}, job_of(4096, 256, 8)), ConfigError);
+}
+
+TEST(SchedulePicture, IsWellFormedWithABoxPerComputingAction) {
+  for (const parallel::Schedule schedule : parallel::schedules) {
+    const parallel::PipelineShape shape{.stages = 4, .chunks = schedule == parallel::Schedule::interleaved ? 2 : 1, .micro_batches = 8};
+    const std::string svg = schedule_svg(schedule, shape);
+    std::size_t boxes = 0, actions = 0;
+    for (std::size_t at = 0; (at = svg.find("class=\"part ", at)) != std::string::npos; ++at) ++boxes;
+    for (const auto& stage : pipeline_actions(schedule, shape))
+      actions += std::size_t(std::count_if(stage.begin(), stage.end(), [](const auto& a) { return a.computes(); }));
+    EXPECT_EQ(boxes, actions + (schedule == parallel::Schedule::zero_bubble ? 3 : 2)) << to_text(schedule);  // and the legend
+    EXPECT_NE(svg.find("waiting"), std::string::npos);
+  }
+}
+
+TEST(Guide, ThePageIsWhatTheCommandWrites) {
+  EXPECT_EQ(testing::bytes_of(OCTET_SOURCE_DIR "/docs/parallelism-guide.md"), guide_text())
+      << "run octet plan --matrix in the root of the repository";
+}
+
+TEST(MachineConstants, AFileReadsBackAndUnknownNamesAreRefused) {
+  const testing::Scratch scratch;
+  machine::MachineConstants m = machine::machine_constants("h200");
+  m.name = "cluster", m.gemm_tflops = 611.5;
+  const machine::MachineConstants back = machine::machine_constants(scratch.write("m.toml", config::to_toml(m, config::Comments::help)));
+  EXPECT_EQ(back.name, "cluster");
+  EXPECT_EQ(back.gemm_tflops, 611.5);
+  EXPECT_EQ(back.memory_gb, 141);
+  EXPECT_THROW(machine::machine_constants("h300"), ConfigError);
+}
+
+}  // namespace
+}  // namespace octet::plan

@@ -1,0 +1,252 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "octet/models/registry.hpp"
+#include "octet/plan/memory.hpp"
+#include "octet/plan/model_file.hpp"
+#include "octet/plan/time.hpp"
+
+// Predictions compared with published figures of other programs: one set of assumptions per program, no constant of a model or a row.
+
+namespace octet::plan {
+namespace {
+
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+Job job_of(std::int64_t sequence, std::int64_t sequences, std::int64_t gpus) {
+  return {.sequence = sequence, .sequences = sequences, .gpus = gpus, .memory = 80e9, .machine = machine::machine_constants("h100")};
+}
+
+// FP8-LM, second version, the table of memory, speed and volume: H100 80 GB, sequence 2048.
+struct Fp8Lm {
+  const char* model;
+  std::int64_t layers, width, heads, tensor, pipeline, data;
+  Software (*program)();
+  std::int64_t micro_batch;
+  double memory, samples, volume;  // GiB, per second, GiB
+
+  PlannedModel planned() const {
+    // The volumes of all models follow from a vocabulary of 100,352, that of cl100k_base, padded.
+    return gpt_model(layers, width, heads, 100352);
+  }
+  Layout layout() const {
+    return {.tensor = tensor, .pipeline = pipeline, .data = data, .zero = 1, .micro_batch = micro_batch, .eight_bit = program().eight_bit};
+  }
+  // The global batch is not published; the authors' script of 13B has 1280.
+  Job job() const { return job_of(2048, 1280, tensor * pipeline * data); }
+  std::string name() const { return format("{} {} micro-batch {}", model, program().name, micro_batch); }
+};
+
+const std::vector<Fp8Lm>& fp8_lm_rows() {
+  static const std::vector<Fp8Lm> rows = [] {
+    std::vector<Fp8Lm> out;
+    const auto add = [&](Fp8Lm base, std::vector<std::array<double, 3>> values) {
+      Software (*programs[])() = {megatron_bf16, megatron_transformer_engine, megatron_fp8_lm, megatron_fp8_lm};
+      for (std::size_t i = 0; i < 4; ++i) {
+        base.program = programs[i], base.memory = values[i][0], base.samples = values[i][1], base.volume = values[i][2];
+        if (i == 3) base.micro_batch = 4;
+        out.push_back(base);
+      }
+    };
+    add({"7B", 32, 4096, 32, 1, 1, 32, nullptr, 2}, {{69.6, 159.2, 37.2}, {77.3, 224.5, 37.2}, {49.4, 219.8, 13.9}, {69.3, 230.5, 13.9}});
+    add({"13B", 40, 5120, 40, 2, 1, 16, nullptr, 2}, {{68.2, 79.3, 34.3}, {76.4, 111.7, 34.3}, {48.9, 109.5, 12.4}, {67.8, 121.5, 12.4}});
+    add({"175B", 96, 12288, 96, 8, 4, 4, nullptr, 1}, {{66.1, 22.4, 23.4}, {69.6, 28.7, 23.4}, {40.3, 27.1, 8.2}, {57.7, 39.3, 8.2}});
+    return out;
+  }();
+  return rows;
+}
+
+double memory_error(const Fp8Lm& row) {
+  const PlannedModel model = row.planned();
+  const Job job = row.job();
+  FormulaMemory source(model, job, [&](const Layout&) { return row.program(); });
+  const LayoutMemory memory = stage_memory(source.layer_memory(row.layout()), model, row.layout(), job);
+  return memory.largest().total() / gib / row.memory - 1;
+}
+
+TEST(Published, MemoryOfFp8LmIsWithinATenthInElevenOfTwelveRows) {
+  for (const Fp8Lm& row : fp8_lm_rows()) {
+    const double error = memory_error(row);
+    std::printf("%-55s %5.1f GiB %+5.1f%%\n", row.name().c_str(), row.memory, 100 * error);
+    // 13B at micro-batch 4 has 9 GiB more than these assumptions explain, which hold for the same model at micro-batch 2.
+    const bool exception = std::string(row.model) == "13B" && row.micro_batch == 4;
+    EXPECT_LE(std::abs(error), exception ? 0.15 : 0.10) << row.name();
+  }
+}
+
+TEST(Published, BytesOfFp8LmOnTheDataAxisAreWithinAHundredth) {
+  for (const Fp8Lm& row : fp8_lm_rows()) {
+    // Published is the volume of a stage with an embedding.
+    const Volume sent = volume(row.planned(), row.layout(), row.job(), row.program());
+    EXPECT_NEAR(sent.data / gib, row.volume, 0.01 * row.volume) << row.name();
+  }
+}
+
+double samples_per_second(const Fp8Lm& row) {
+  return double(row.job().sequences) / step_time(row.planned(), row.layout(), row.job(), row.program()).total();
+}
+
+// The rates of "h100" were not fitted to these rows. The starts of kernels of a program without graphs, 1 ms per block, were chosen on
+// them.
+TEST(Published, SpeedsOfFp8LmAndTheirRatiosAreWithin15Percent) {
+  for (const Fp8Lm& row : fp8_lm_rows()) {
+    const double predicted = samples_per_second(row);
+    std::printf("%-55s %6.1f samples/s, predicted %6.1f, %+5.1f%%\n", row.name().c_str(), row.samples, predicted,
+                100 * (predicted / row.samples - 1));
+    EXPECT_NEAR(predicted, row.samples, 0.15 * row.samples) << row.name();
+  }
+  const auto rows = fp8_lm_rows();
+  const double bf16 = samples_per_second(rows[8]), te = samples_per_second(rows[9]), equal = samples_per_second(rows[10]),
+               large = samples_per_second(rows[11]);
+  std::printf("FP8-LM over BF16 %.2f (1.75), over Transformer Engine %.2f (1.37), at equal micro-batch %.2f (0.94)\n", large / bf16,
+              large / te, equal / te);
+  EXPECT_NEAR(large / bf16, 1.75, 0.15 * 1.75);
+  EXPECT_NEAR(large / te, 1.37, 0.15 * 1.37);
+  EXPECT_NEAR(equal / te, 0.94, 0.15 * 0.94);
+  EXPECT_LT(equal / te, 1);
+}
+
+// NVIDIA's published step times on H100 with 80 GB.
+struct StepRow {
+  std::string name;
+  PlannedModel model;
+  Layout layout;
+  std::int64_t sequence, sequences;
+  double bf16, fp8;  // seconds
+
+  Job job(const machine::MachineConstants& m) const {
+    return {.sequence = sequence, .sequences = sequences, .gpus = layout.gpus(), .memory = 80e9, .machine = m};
+  }
+  double error(bool eight_bit, const machine::MachineConstants& m) const {
+    return step_time(model, layout, job(m), megatron_core(eight_bit)).total() / (eight_bit ? fp8 : bf16) - 1;
+  }
+};
+
+models::ModelShape grouped(std::int64_t layers, std::int64_t width, std::int64_t hidden, std::int64_t heads, std::int64_t kv,
+                           std::int64_t vocabulary) {
+  return {.family = "llama",
+          .width = width,
+          .layers = layers,
+          .heads = heads,
+          .kv_heads = kv,
+          .head_dim = width / heads,
+          .hidden = hidden,
+          .vocabulary = vocabulary,
+          .max_sequence = 8192};
+}
+
+const std::vector<StepRow>& step_rows() {
+  static const std::vector<StepRow> rows = [] {
+    PlannedModel nemotron = planned_model(grouped(32, 6144, 24576, 48, 8, 256000));
+    nemotron.gated = false;
+    return std::vector<StepRow>{{"Llama 3 8B",
+                                 planned_model(grouped(32, 4096, 14336, 32, 8, 128256)),
+                                 {.context = 2, .data = 4, .zero = 1},
+                                 8192,
+                                 128,
+                                 12.78,
+                                 9.44},
+                                {"Llama 3.1 405B",
+                                 model_named("llama-3-405b"),
+                                 {.tensor = 8, .pipeline = 9, .context = 2, .data = 4, .chunks = 7, .zero = 1},
+                                 8192,
+                                 252,
+                                 17.50,
+                                 11.00},
+                                {"Nemotron-4 15B", nemotron, {.tensor = 4, .data = 4, .zero = 1, .micro_batch = 4}, 4096, 64, 2.812, 2.039},
+                                {"GPT-3 175B",
+                                 model_named("gpt-3-175b"),
+                                 {.tensor = 4, .pipeline = 8, .data = 4, .chunks = 12, .zero = 1},
+                                 2048,
+                                 256,
+                                 8.309,
+                                 5.626}};
+  }();
+  return rows;
+}
+
+// All eight are in-sample: the constants of "h100" were chosen on them and on two more models.
+TEST(Published, StepTimesOnH100AreWithin15PercentWithOneSetOfConstants) {
+  const auto h100 = machine::machine_constants("h100");
+  for (const StepRow& row : step_rows())
+    for (const bool eight_bit : {false, true}) {
+      const double error = row.error(eight_bit, h100);
+      std::printf("%-16s %s %6.2f s %+5.1f%%\n", row.name.c_str(), eight_bit ? "FP8 " : "BF16", eight_bit ? row.fp8 : row.bf16,
+                  100 * error);
+      EXPECT_LE(std::abs(error), 0.15) << row.name;
+    }
+}
+
+// The two rates of GEMMs with the least sum of squared errors on some rows.
+machine::MachineConstants fitted(const std::vector<StepRow>& rows) {
+  machine::MachineConstants best = machine::machine_constants("h100"), c = best;
+  double least = 1e300;
+  for (c.gemm_tflops = 500; c.gemm_tflops <= 660; c.gemm_tflops += 5)
+    for (c.eight_bit_gain = 1.4; c.eight_bit_gain <= 1.81; c.eight_bit_gain += 0.01) {
+      double sum = 0;
+      for (const StepRow& row : rows)
+        for (const bool eight_bit : {false, true}) sum += std::pow(row.error(eight_bit, c), 2);
+      if (sum < least) least = sum, best = c;
+    }
+  return best;
+}
+
+TEST(Published, AModelWhoseRowsAreLeftOutOfTheFitIsPredictedWithin15Percent) {
+  for (std::size_t out = 0; out < step_rows().size(); ++out) {
+    std::vector<StepRow> others = step_rows();
+    others.erase(others.begin() + std::ptrdiff_t(out));
+    const StepRow& row = step_rows()[out];
+    const auto c = fitted(others);
+    std::printf("without %-16s %3.0f TFLOP/s x %.2f: BF16 %+5.1f%%, FP8 %+5.1f%%\n", row.name.c_str(), c.gemm_tflops, c.eight_bit_gain,
+                100 * row.error(false, c), 100 * row.error(true, c));
+    for (const bool eight_bit : {false, true}) EXPECT_LE(std::abs(row.error(eight_bit, c)), 0.15) << row.name;
+  }
+}
+
+// Not used by any fit: Megatron Bridge 25.11 with FSDP, and NeMo 24.12, in FP8 on 8 H100.
+TEST(Published, RatesOfPublicationsThatNoConstantWasFittedToAreWithinAFifth) {
+  struct Row {
+    const char* name;
+    PlannedModel model;
+    Layout layout;
+    std::int64_t sequence;
+    double rate;  // tokens per second and GPU
+  };
+  const Row rows[] = {
+      {"Llama 3 8B, FSDP", planned_model(grouped(32, 4096, 14336, 32, 8, 128256)), {.data = 8, .zero = 3, .eight_bit = true}, 8192, 14451},
+      {"Llama 2 7B", planned_model(grouped(32, 4096, 11008, 32, 32, 32000)), {.data = 8, .zero = 1, .eight_bit = true}, 4096, 16934}};
+  for (const Row& row : rows) {
+    const Job job = job_of(row.sequence, 128, 8);
+    const double rate = token_rate(step_time(row.model, row.layout, job, megatron_core(true)), job);
+    std::printf("%-18s %6.0f tokens/s per GPU, predicted %6.0f, %+5.1f%%\n", row.name, row.rate, rate, 100 * (rate / row.rate - 1));
+    EXPECT_NEAR(rate, row.rate, 0.2 * row.rate) << row.name;
+  }
+}
+
+// Octet b939d1f on one H200, sequence 4096, 8 micro-batches per step: BF16 and the recipe `current`. Not used by any fit.
+TEST(Published, OctetsOwnRatesOnOneH200AreWithin15PercentExceptTheSmallestModelInFp8) {
+  struct Row {
+    const char* size;
+    std::int64_t micro_batch;
+    double bf16, fp8;  // tokens per second
+  };
+  for (const Row& row : {Row{"qwen2.5-0.5b", 8, 139.5e3, 158.5e3}, {"qwen2.5-1.5b", 4, 54.4e3, 68.6e3}, {"qwen2.5-7b", 2, 13.6e3, 19.9e3}})
+    for (const bool eight_bit : {false, true}) {
+      const PlannedModel model = planned_model(models::model_size(row.size));
+      Job job = job_of(4096, 8 * row.micro_batch, 1);
+      job.machine = machine::machine_constants("h200");
+      const double rate = token_rate(
+          step_time(model, {.micro_batch = row.micro_batch, .eight_bit = eight_bit}, job, octet_software({}, 0, eight_bit)), job);
+      const double measured = eight_bit ? row.fp8 : row.bf16;
+      std::printf("%-13s %s %7.0f tokens/s, predicted %7.0f, %+5.1f%%\n", row.size, eight_bit ? "FP8 " : "BF16", measured, rate,
+                  100 * (rate / measured - 1));
+      // Narrow layers gain less from 8 bits than the one factor of all layers says.
+      const bool exception = eight_bit && std::string(row.size) == "qwen2.5-0.5b";
+      EXPECT_NEAR(rate, measured, (exception ? 0.2 : 0.15) * measured) << row.size;
+    }
+}
+
+}  // namespace
+}  // namespace octet::plan

@@ -1,0 +1,146 @@
+#include "octet/plan/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+namespace octet::plan {
+namespace {
+
+std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t d = 1; d <= std::min(n, most); ++d)
+    if (n % d == 0) out.push_back(d);
+  return out;
+}
+
+std::vector<std::int64_t> powers_of_two(std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t x = 1; x <= most; x *= 2) out.push_back(x);
+  return out;
+}
+
+// Interleaved chunks that divide the layers evenly.
+std::vector<std::int64_t> chunk_counts(const PlannedModel& m, std::int64_t pipeline) {
+  std::vector<std::int64_t> out{1};
+  if (pipeline == 1) return out;
+  for (const std::int64_t chunks : divisors(m.layers() / pipeline, 12))
+    if (chunks > 1 && m.layers() % (pipeline * chunks) == 0) out.push_back(chunks);
+  return out;
+}
+
+class Enumeration {
+ public:
+  Enumeration(const Question& q, bool eight_bit) : q_(q), eight_bit_(eight_bit) {}
+
+  std::vector<Candidate> all() {
+    const std::int64_t gpus = q_.job.gpus;
+    for (const std::int64_t tensor : divisors(gpus, q_.only_runnable ? 1 : q_.job.per_node()))
+      for (const std::int64_t pipeline : divisors(gpus / tensor, q_.only_runnable ? 1 : q_.model.layers()))
+        for (const std::int64_t context : powers_of_two(q_.only_runnable ? 1 : std::max<std::int64_t>(1, q_.job.sequence / 4096)))
+          if (gpus / tensor / pipeline % context == 0) add_mesh({.tensor = tensor, .pipeline = pipeline, .context = context});
+    return std::move(found_);
+  }
+
+ private:
+  void add_mesh(Layout l) {
+    l.data = q_.job.gpus / (l.tensor * l.pipeline * l.context), l.eight_bit = eight_bit_;
+    if (q_.job.sequences % l.data != 0) return;
+    const std::int64_t ranks = l.tensor * l.context * l.data;
+    const std::vector<std::int64_t> experts =
+        q_.model.experts.count > 0 ? powers_of_two(std::min(ranks, q_.model.experts.count)) : std::vector<std::int64_t>{1};
+    for (l.experts = 1; const std::int64_t e : experts)
+      for (const std::int64_t chunks : chunk_counts(q_.model, l.pipeline)) {
+        l.experts = e, l.chunks = chunks;
+        for (l.zero = 0; l.zero <= 3; ++l.zero) add_batches(l);
+      }
+  }
+
+  void add_batches(Layout l) {
+    for (l.micro_batch = 1; l.micro_batch <= std::min<std::int64_t>(64, q_.job.sequences / l.data); l.micro_batch *= 2)
+      for (const Recomputed r : {Recomputed::none, Recomputed::norms, Recomputed::block})
+        for (const optim::Level level : q_.levels) {
+          l.recomputed = r, l.level = level;
+          add(l);
+        }
+  }
+
+  void add(const Layout& l) {
+    if (!broken_rule(l, q_.model, q_.job).empty()) return;
+    found_.push_back({l, step_time(q_.model, l, q_.job, q_.program(l)), {}});
+  }
+
+  const Question& q_;
+  const bool eight_bit_;
+  std::vector<Candidate> found_;
+};
+
+std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t> mesh_of(const Layout& l) {
+  return {l.tensor, l.pipeline, l.context, l.data, l.experts};
+}
+
+// Of layouts with equal times, the one with the least tuple is preferred.
+auto simplicity(const Layout& l) {
+  const int axes = (l.tensor > 1) + (l.pipeline > 1) + (l.context > 1);
+  return std::tuple(axes, l.tensor * l.pipeline * l.context, int(l.recomputed), int(l.level), l.zero, l.chunks, l.micro_batch);
+}
+
+void sort_by_time(std::vector<Candidate>& all) {
+  double least = 1e300;
+  for (const Candidate& c : all) least = std::min(least, c.time.total());
+  const auto order = [&](const Candidate& c) {
+    return std::tuple(int(std::log(c.time.total() / least) / std::log(1.02)), simplicity(c.layout), c.time.total());
+  };
+  std::sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) { return order(a) < order(b); });
+}
+
+class Fit {
+ public:
+  Fit(const Question& q, MemorySource& source) : q_(q), source_(source) {}
+  bool operator()(Candidate& c) {
+    c.memory = stage_memory(source_.layer_memory(c.layout), q_.model, c.layout, q_.job);
+    return c.memory.largest().total() <= usable_memory * q_.job.memory;
+  }
+
+ private:
+  const Question& q_;
+  MemorySource& source_;
+};
+
+std::optional<Candidate> first_that_fits(std::vector<Candidate>& sorted, Fit& fits, bool runnable) {
+  for (Candidate& c : sorted)
+    if ((!runnable || c.layout.runs()) && fits(c)) return c;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Answer search(const Question& q, MemorySource& source) {
+  Answer out;
+  std::vector<Candidate> all = Enumeration(q, q.eight_bit).all(), other = Enumeration(q, !q.eight_bit).all();
+  out.valid = std::int64_t(all.size());
+  if (all.empty()) {
+    out.rule = broken_rule({.data = q.job.gpus, .eight_bit = q.eight_bit}, q.model, q.job);
+    return out;
+  }
+  sort_by_time(all), sort_by_time(other);
+  Fit fits(q, source);
+  std::set<decltype(mesh_of({}))> seen;
+  for (Candidate& c : all) {
+    if (out.best.size() == 5) break;
+    if (seen.contains(mesh_of(c.layout))) continue;
+    if (!fits(c)) {
+      if (out.best.empty() && !out.faster_without_limit) out.faster_without_limit = c;
+      ++out.too_large;
+      continue;
+    }
+    seen.insert(mesh_of(c.layout));
+    out.best.push_back(c);
+  }
+  if (q.model.experts.count == 0) out.runnable = first_that_fits(all, fits, true);
+  out.other_precision = first_that_fits(other, fits, q.only_runnable);
+  return out;
+}
+
+}  // namespace octet::plan

@@ -1,0 +1,170 @@
+#include "octet/plan/time.hpp"
+
+#include <algorithm>
+
+#include "octet/plan/memory.hpp"
+
+namespace octet::plan {
+namespace {
+
+double share(std::int64_t ranks) { return double(ranks - 1) / double(ranks); }
+
+// Bytes per second of an axis whose neighbours are `stride` ranks apart: links within a node, else the network.
+double rate(const Job& job, std::int64_t stride, std::int64_t ranks) {
+  return (stride * ranks <= job.per_node() ? job.machine.link_gbs : job.machine.network_gbs) * 1e9;
+}
+
+// Parameters of one GPU's share of a layer.
+double local_parameters(const PlannedModel& m, const Layout& l) {
+  return m.dense_parameters() / double(l.tensor) + m.routed_parameters() / double(l.experts);
+}
+
+std::int64_t most_layers(const std::vector<std::int64_t>& parts, const Layout& l) {
+  std::int64_t most = 0;
+  for (std::int64_t stage = 0; stage < l.pipeline; ++stage) {
+    std::int64_t layers = 0;
+    for (std::int64_t c = 0; c < l.chunks; ++c) layers += parts[std::size_t(c * l.pipeline + stage)];
+    most = std::max(most, layers);
+  }
+  return most;
+}
+
+// Bytes that a step of the data axis sends at a stage of so many layers. Stages 2 and 3 send in every micro-batch.
+double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers) {
+  const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
+  const double divided = share(l.shards());
+  const std::int64_t same = std::max<std::int64_t>(1, l.tensor * l.shards() / l.experts);
+  const double routed = layers * m.routed_parameters() / double(l.experts) * share(same) / std::max(divided, 1e-9);
+  const double parameters = blocks + (divided > 0 ? routed : 0);
+  constexpr double end_gradient = 4, end_weight = 2;
+  if (l.zero == 0) return divided * 2 * (s.sent_gradient * parameters + end_gradient * ends);
+  const double micro_batches = double(job.micro_batches(l));
+  const double gradients = s.sent_gradient * parameters * (l.zero >= 2 ? micro_batches : 1);
+  const double weights = s.sent_weight * parameters * (l.zero == 3 ? 2 * micro_batches : 1);
+  return divided * (gradients + weights + (end_gradient + end_weight) * ends);
+}
+
+// Seconds of one layer and of the head, for one micro-batch on one GPU.
+struct LayerTime {
+  StepTime layer;
+  double head = 0;
+};
+
+LayerTime layer_time(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
+  const machine::MachineConstants& c = job.machine;
+  const double tokens = double(l.micro_batch) * double(job.sequence) / (double(l.tensor) * double(l.context));
+  const double h = double(m.shape.width), q = double(m.query_columns()), k = double(m.key_columns()), f = m.active_hidden();
+  const double gemm_rate = c.gemm_tflops * 1e12 * (s.eight_bit ? c.eight_bit_gain : 1), memory_rate = c.memory_gbs * 1e9;
+  LayerTime out;
+  StepTime& t = out.layer;
+  t.gemms = 6 * m.active_parameters() * tokens / gemm_rate;
+  t.attention = 6 * double(job.sequence) * m.score_columns() * tokens / (c.attention_tflops * 1e12);
+  const double bytes = (24 * h + 8 * (q + k) + (m.gated ? 16 : 12) * f) * (s.eight_bit ? c.eight_bit_traffic : 1);
+  t.elementwise = bytes * tokens / memory_rate;
+  if (l.recomputed == Recomputed::block) t.recomputed = t.gemms / 3 + t.attention / 3.5 + t.elementwise / 3;
+  if (l.recomputed == Recomputed::norms) t.recomputed = (8 * h + 6 * f) * tokens / memory_rate;
+  t.passes = s.passes * local_parameters(m, l) / memory_rate;
+  t.launches = (c.launch_microseconds + s.launch_microseconds) / 1e6;
+  out.head = 6 * m.end_parameters() * tokens / (c.head_tflops * 1e12);
+  return out;
+}
+
+// Bytes of one layer and micro-batch that a GPU sends on each axis within a block.
+Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
+  const double tokens = double(l.micro_batch) * double(job.sequence) / double(l.context);  // of a tensor group
+  const double h = double(m.shape.width), gathered = s.eight_bit ? 1.5 : 2;                // of gathers in codes and sums in BF16
+  Volume out;
+  out.tensor = 8 * h * gathered * share(l.tensor) * tokens;
+  // K and V once forward, again backward, and their gradients.
+  out.context = 6 * 2 * double(m.key_columns()) / double(l.tensor) * share(l.context) * tokens;
+  const double routed = m.expert_layers() / double(m.layers()) * double(m.experts.per_token);
+  if (l.experts > 1) out.experts = 2 * ((s.eight_bit ? 1 : 2) + 2) * h * routed * share(l.experts) * tokens / double(l.tensor);
+  return out;
+}
+
+double boundary_bytes(const PlannedModel& m, const Layout& l, const Job& job) {
+  return 2 * double(m.shape.width) * double(l.micro_batch) * double(job.sequence) / double(l.tensor * l.context);
+}
+
+// The part of the data axis that computation does not hide: that of stages 0 and 1 runs under the backward of the last micro-batch and the
+// forward of the first one, that of stages 2 and 3 under all of them.
+double exposed_data(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers, double stage_seconds) {
+  if (l.shards() == 1) return 0;
+  const double seconds = data_bytes(m, l, job, s, layers) / rate(job, l.tensor, l.shards());
+  const double hides = l.zero >= 2 ? stage_seconds * double(job.micro_batches(l)) : stage_seconds;
+  return std::max(seconds / layers, seconds - hides);  // a layer's is exposed in any case
+}
+
+}  // namespace
+
+Volume volume(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
+  const std::vector<std::int64_t> parts = layers_of_parts(m, l, job);
+  const double layers = double(most_layers(parts, l)), micro_batches = double(job.micro_batches(l));
+  Volume out = layer_volume(m, l, job, s);
+  for (double* bytes : {&out.tensor, &out.context, &out.experts}) *bytes *= layers * micro_batches;
+  if (l.pipeline > 1) out.pipeline = 2 * double(l.chunks) * boundary_bytes(m, l, job) * micro_batches;
+  out.data = data_bytes(m, l, job, s, layers);
+  return out;
+}
+
+StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
+  const LayerTime one = layer_time(m, l, job, s);
+  const Volume sent = layer_volume(m, l, job, s);
+  const std::vector<std::int64_t> parts = layers_of_parts(m, l, job);
+  const double micro_batches = double(job.micro_batches(l)), pipeline = double(l.pipeline), mean_layers = double(m.layers()) / pipeline;
+  StepTime layer = one.layer;
+  layer.tensor = (s.overlaps_tensor ? job.machine.exposed_tensor : 1) * sent.tensor / (job.machine.link_gbs * 1e9);
+  // A ring hides its transfers under attention.
+  layer.context =
+      std::max(0.1 * sent.context / rate(job, l.tensor, l.context), sent.context / rate(job, l.tensor, l.context) - layer.attention);
+  if (l.context == 1) layer.context = 0;
+  layer.experts = sent.experts / rate(job, 1, l.experts);
+  StepTime out;
+  for (const auto member : {&StepTime::gemms, &StepTime::attention, &StepTime::elementwise, &StepTime::recomputed, &StepTime::tensor,
+                            &StepTime::context, &StepTime::experts, &StepTime::passes, &StepTime::launches})
+    out.*member = layer.*member * mean_layers * micro_batches;
+  out.head = one.head / pipeline * micro_batches;
+  const double mean = out.total() / micro_batches, of_layer = (mean - one.head / pipeline) / mean_layers;
+  double slowest = 0;
+  for (std::int64_t stage = 0; stage < l.pipeline; ++stage) {
+    double seconds = stage + 1 == l.pipeline ? one.head : 0;
+    for (std::int64_t c = 0; c < l.chunks; ++c) seconds += double(parts[std::size_t(c * l.pipeline + stage)]) * of_layer;
+    slowest = std::max(slowest, seconds);
+  }
+  out.imbalance = (slowest - mean) * micro_batches;
+  out.bubble = mean * micro_batches * parallel::bubble_ratio(l.schedule(), pipeline_shape(l, job));
+  if (l.pipeline > 1) out.transfers = 2 * (pipeline - 1) * boundary_bytes(m, l, job) / rate(job, l.tensor * l.context * l.data, l.pipeline);
+  const double layers = double(most_layers(parts, l));
+  const double updated = layers * local_parameters(m, l) / (l.zero > 0 ? double(l.shards()) : 1);
+  out.optimizer = (2 * s.divided + s.gradient) * updated / (job.machine.memory_gbs * 1e9);
+  out.data = exposed_data(m, l, job, s, layers, slowest);
+  return out;
+}
+
+double token_rate(const StepTime& t, const Job& job) { return job.tokens() / t.total() / double(job.gpus); }
+
+double model_flops_rate(const StepTime& t, const PlannedModel& m, const Job& job) {
+  const double per_token =
+      double(m.layers()) * (6 * m.active_parameters() + 6 * double(job.sequence) * m.score_columns()) + 6 * m.end_parameters();
+  return per_token * token_rate(t, job);
+}
+
+std::vector<std::pair<std::string, double>> parts_of(const StepTime& t) {
+  return {{"GEMMs", t.gemms},
+          {"attention", t.attention},
+          {"head", t.head},
+          {"element-wise", t.elementwise},
+          {"recomputation", t.recomputed},
+          {"tensor transfers", t.tensor},
+          {"context transfers", t.context},
+          {"expert transfers", t.experts},
+          {"sums and casts of weights", t.passes},
+          {"kernel starts", t.launches},
+          {"unequal stages", t.imbalance},
+          {"pipeline bubble", t.bubble},
+          {"pipeline transfers", t.transfers},
+          {"optimizer", t.optimizer},
+          {"data transfers", t.data}};
+}
+
+}  // namespace octet::plan
