@@ -4,7 +4,7 @@
 
 #include "octet/health/frozen_scales.hpp"
 #include "octet/health/loss.hpp"
-#include "octet/health/loss_drop.hpp"
+#include "octet/health/loss_level.hpp"
 #include "octet/health/machine.hpp"
 #include "octet/health/maxima.hpp"
 #include "octet/health/nonfinite.hpp"
@@ -18,7 +18,7 @@ namespace octet::health {
 Monitor::Monitor(const AlertsConfig& config, const Subject& subject) : enabled_(config.enabled) {
   parts_.push_back({"nonfinite", std::make_unique<NonfiniteRules>(config, subject)});
   parts_.push_back({"loss", std::make_unique<LossRules>(config, subject)});
-  parts_.push_back({"loss_drop", std::make_unique<LossDropRules>(config)});
+  parts_.push_back({"loss_level", std::make_unique<LossLevelRules>(config)});
   parts_.push_back({"norms", std::make_unique<NormRules>(config)});
   parts_.push_back({"scales", std::make_unique<ScaleRules>(config, subject)});
   parts_.push_back({"frozen_scales", std::make_unique<FrozenScaleRules>(config, subject)});

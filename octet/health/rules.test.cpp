@@ -35,6 +35,12 @@ Disturb one_loss(double more) {
     if (at_begin(s)) s.step.loss = 2 + 2 * std::exp(-3.0) + more;
   };
 }
+// The same above, in five steps: less than a spike.
+Disturb five_losses(double more) {
+  return [more](Step& s) {
+    if (s.step.step < begin + 5) s.step.loss = 2 + 2 * std::exp(-3.0) + more;
+  };
+}
 // The same below, in two steps.
 Disturb two_losses(double less) {
   return [less](Step& s) {
@@ -76,6 +82,7 @@ Disturb held(double share) {
 std::vector<Case> cases() {
   return {
       {"loss_spike", 0, "", one_loss(0.30), one_loss(0.15)},
+      {"loss_rise", 4, "", five_losses(0.15), five_losses(0.02)},
       {"loss_drop", 1, "", two_losses(0.30), two_losses(0.10)},
       {"loss_plateau", 1050, "", slow_fall(0), slow_fall(2e-5), 2000},
       {"divergence", 15, "", [](Step& s) { s.step.loss *= 1.45; }, [](Step& s) { s.step.loss *= 1.22; }},
@@ -191,7 +198,7 @@ TEST(HealthRules, AreSilentInAHealthyRun) {
 }
 
 TEST(HealthRules, DoNotDependOnTheTextOfTheRecord) {
-  const Case c = cases()[4];
+  const Case c = cases()[5];
   Monitor live({}, testing::subject_of(c.steps)), reader({}, testing::subject_of(c.steps));
   const std::vector<telemetry::Event> events = record(c, c.above);
   std::vector<telemetry::Event> read;
@@ -267,7 +274,7 @@ TEST(HealthRules, OfADisabledMonitorAreSilentAndTheirStateHasTheSameNames) {
   AlertsConfig off;
   off.enabled = false;
   Monitor monitor(off, testing::subject_of(700)), other({}, testing::subject_of(700));
-  const Case c = cases()[4];
+  const Case c = cases()[5];
   EXPECT_TRUE(alerts_of(monitor, record(c, c.above)).empty());
   EXPECT_EQ(octet::testing::SavedState::of(monitor).names(), octet::testing::SavedState::of(other).names());
 }

@@ -1,0 +1,51 @@
+#include "octet/health/loss_level.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "octet/base/text.hpp"
+
+namespace octet::health {
+namespace {
+
+constexpr std::ptrdiff_t recent = 8;  // losses whose median is the level of a loss that falls
+constexpr std::size_t risen = 5;      // losses whose median counts as the level of a loss that rises
+
+}  // namespace
+
+LossLevelRules::LossLevelRules(const AlertsConfig& config)
+    : drop_("loss_drop", config), rise_("loss_rise", config), losses_(drop_.window()), above_(risen) {}
+
+void LossLevelRules::take(const telemetry::StepEvent& e, Alerts& out) {
+  if (e.skipped || !std::isfinite(e.loss)) return;
+  if (losses_.size() >= fewest_values) drop(e.loss, out), rise(e.loss, out);
+  losses_.add(e.loss);
+}
+
+void LossLevelRules::drop(double loss, Alerts& out) {
+  const double now = median_of({losses_.values().end() - recent, losses_.values().end()});
+  const double level = std::min(now, losses_.median()), z = (level - loss) / loss_deviation(losses_);
+  const double both = std::min(z, std::exchange(below_, z));
+  if (!drop_.fires(both >= drop_.threshold())) return;
+  out.add(drop_, "", z,
+          format("loss {} is {} robust deviations below {}, the level of the last steps, and so was the one before", digits(loss),
+                 digits(z), digits(level)));
+}
+
+void LossLevelRules::rise(double loss, Alerts& out) {
+  const double middle = losses_.median();
+  above_.add((loss - middle) / loss_deviation(losses_));
+  const double level = above_.median();
+  if (!rise_.fires(above_.full() && level >= rise_.threshold())) return;
+  out.add(rise_, "", level,
+          format("losses of {} steps, the last one {}, are {} robust deviations above {}, the median of the last {} steps", risen,
+                 digits(loss), digits(level), digits(middle), losses_.size()));
+}
+
+void LossLevelRules::visit_state(StateVisitor& v) {
+  v.section("drop", drop_), v.section("rise", rise_);
+  v.section("losses", losses_), v.section("above", above_), v.state("below", below_);
+}
+
+}  // namespace octet::health
