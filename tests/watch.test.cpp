@@ -88,6 +88,19 @@ TEST_F(Watch, ServesThePageAndDataOfRunsAndEndsBySignal) {
   EXPECT_EQ(watching.end(SIGTERM), 0);
 }
 
+TEST_F(Watch, TakesItsTokenFromAFileOrTheEnvironment) {
+  const std::string token = "0123456789abcdef0123";
+  scratch.write("token", token + "\n");
+  {
+    Watching watching("runs --token-file token", scratch.folder());
+    EXPECT_TRUE(watching.address().ends_with("/#t=" + token)) << watching.address();
+  }
+  ::setenv("OCTET_WATCH_TOKEN", token.c_str(), 1);
+  Watching watching("runs", scratch.folder());
+  ::unsetenv("OCTET_WATCH_TOKEN");
+  EXPECT_TRUE(watching.address().ends_with("/#t=" + token)) << watching.address();
+}
+
 TEST_F(Watch, WritesGaugesThatPromtoolAccepts) {
   Watching watching("runs --prometheus", scratch.folder());
   const std::string answer = watching.get("/metrics"), text = answer.substr(answer.find("\r\n\r\n") + 4);
