@@ -38,11 +38,11 @@ std::string divergence_text(const RunEnd& end, const Progress& at, const telemet
     return format(
         "run {}: {} not finite after step {}, and the weights are not saved: see the incidents in {}/metrics.jsonl, and try a lower "
         "optim.learning_rate",
-        run, end.not_finite, at.step, folder);
+        run.name, end.not_finite, at.step, folder);
   return format(
       "run {}: {} steps in a row were skipped because something was not finite, the last one step {}; see the incidents in "
       "{}/metrics.jsonl, and try a lower optim.learning_rate or recipe.name = \"bf16\"",
-      run, at.skipped_in_a_row, at.step, folder);
+      run.name, at.skipped_in_a_row, at.step, folder);
 }
 
 }  // namespace octet::train
