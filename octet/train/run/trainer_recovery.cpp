@@ -28,7 +28,7 @@ void Trainer::begin_recovery() {
 
 // After each step, by rank 0, until nothing more is asked of this run.
 void Trainer::decide() {
-  if (config_.recovery.mode == health::RecoveryConfig::Mode::off) return;
+  if (config_.recovery.mode != health::RecoveryConfig::Mode::act) return;
   for (;;) {
     const Decision d = decision_of_first(engine_->stream, ranks_.all(), recorder_->decision());
     orders_ = d.orders;
