@@ -23,8 +23,8 @@ Costs costs_of(const EngineConfig& c) {
   whole.chunks.clear();
   const auto model = models::make_model(c.shape, whole, precision);
   if (!model->has_chunks())
-    throw ConfigError(format("ranks.pipeline = {}: models of the family {} cannot be cut into stages; set it to 1", c.ranks.pipeline,
-                             c.shape.family));
+    throw ConfigError(
+        format("ranks.pipeline = {}: models of the family {} cannot be cut into stages; set it to 1", c.ranks.pipeline, c.shape.family));
   Costs out;
   model->visit(out);
   return out;
