@@ -164,8 +164,10 @@ std::vector<TensorAttentionRow> measure_on(comm::Communicator& all, const Tensor
 }  // namespace
 
 TensorAttentionResult measure_tensor_attention(const TensorAttentionPlan& plan) {
-  TensorAttentionResult out{
-      .backend = {}, .machine = {}, .model = plan.config.model.name(), .tokens = plan.config.train.batch * plan.config.data.sequence_length};
+  TensorAttentionResult out{.backend = {},
+                            .machine = {},
+                            .model = plan.config.model.name(),
+                            .tokens = plan.config.train.batch * plan.config.data.sequence_length};
   out.sequence = plan.config.data.sequence_length;
   const std::int64_t wanted = plan.ranks > 0 || machine::started_ranks() > 0 ? plan.ranks : 2;
   machine::on_ranks({.ranks = wanted, .device = plan.config.device, .limit_seconds = limit_seconds},
@@ -184,10 +186,9 @@ std::string table_text(const TensorAttentionResult& r) {
   const auto micros = [](double seconds) { return grouped((long long)(seconds * 1e6 + 0.5)); };
   for (const TensorAttentionRow& row : r.rows) {
     const auto one = std::ranges::find_if(r.rows, [&](const auto& o) { return o.recipe == row.recipe && o.ranks == 1; });
-    lines.push_back({row.recipe, to_text(row.ranks), micros(row.seconds.median),
-                     micros(row.seconds.low) + "-" + micros(row.seconds.high), fixed(one->seconds.median / row.seconds.median, 2),
-                     bytes_text(double(row.gathered)), bytes_text(double(row.reduced)), format("{}%", fixed(100 * row.y_error, 4)),
-                     format("{}%", fixed(100 * row.dx_error, 4))});
+    lines.push_back({row.recipe, to_text(row.ranks), micros(row.seconds.median), micros(row.seconds.low) + "-" + micros(row.seconds.high),
+                     fixed(one->seconds.median / row.seconds.median, 2), bytes_text(double(row.gathered)), bytes_text(double(row.reduced)),
+                     format("{}%", fixed(100 * row.y_error, 4)), format("{}%", fixed(100 * row.dx_error, 4))});
   }
   return format("attention with its projections, {}, {} tokens in sequences of {}: forward and backward on {}\n", r.model, r.tokens,
                 r.sequence, r.machine) +
@@ -206,8 +207,8 @@ json::Value to_json(const TensorAttentionResult& r) {
                                 {"reduced_bytes", row.reduced},
                                 {"y_error", row.y_error},
                                 {"dx_error", row.dx_error}});
-  return json::Object{{"machine", r.machine}, {"backend", r.backend}, {"model", r.model}, {"tokens", r.tokens}, {"sequence", r.sequence},
-                      {"rows", rows}};
+  return json::Object{{"machine", r.machine}, {"backend", r.backend},   {"model", r.model},
+                      {"tokens", r.tokens},   {"sequence", r.sequence}, {"rows", rows}};
 }
 
 }  // namespace octet::bench

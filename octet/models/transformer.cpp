@@ -225,10 +225,12 @@ void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, c
   const Chunk chunk = chunk_of({});
   const Scope scope(stream);
   const std::int64_t sequences = batch.tokens.count() / batch.sequence;
-  auto x = Norm::input(stream, stream.empty({batch.tokens.count(), shape_.width}, activations_), Lifetime::scratch);
+  auto x = own_rows(stream, batch, Lifetime::scratch);
   auto ends = Norm::input(stream, stream.empty({sequences * last, shape_.width}, activations_), Lifetime::scratch);
   run_blocks(stream, batch, chunk, x, pass);
-  for (std::int64_t s = 0; s < sequences; ++s) copy(stream, x.x.rows((s + 1) * batch.sequence - last, last), ends.x.rows(s * last, last));
+  const Tensor all = partition_.divides() ? stream.empty({batch.tokens.count(), shape_.width}, activations_) : x.x;
+  if (partition_.divides()) partition_.gather(stream, x.x, all);
+  for (std::int64_t s = 0; s < sequences; ++s) copy(stream, all.rows((s + 1) * batch.sequence - last, last), ends.x.rows(s * last, last));
   ops::Sink n = nn::plain_sink(stream, ends.x.shape, activations_, pass, false);
   norm_.forward(stream, ends, n);
   head_.logits(stream, n.plain, logits, pass);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "octet/ops/columns/columns.hpp"
 #include "octet/ops/cross_entropy/cross_entropy.hpp"
 
 namespace octet::nn {
@@ -80,9 +81,15 @@ void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& t
 }
 
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {
-  check(!partition_.divides(), "head: logits of several members are not made");
   const Scope scope(stream);
-  linear_.forward(stream, linear_.quantize_input(stream, x, pass, false), logits, pass, nullptr);
+  const QTensor operands = linear_.quantize_input(stream, x, pass, false);
+  if (!partition_.divides()) return linear_.forward(stream, operands, logits, pass, nullptr);
+  const std::int64_t rows = x.shape[0], columns = linear_.out();
+  const Tensor own = stream.empty({rows, columns}, logits.dtype), all = stream.empty({partition_.members() * rows, columns}, logits.dtype);
+  linear_.forward(stream, operands, own, pass, nullptr);
+  partition_.gather(stream, own, all);
+  for (int m = 0; m < partition_.members(); ++m)
+    ops::copy_columns(stream, {.from = all.rows(m * rows, rows), .to = logits, .to_column = m * columns, .columns = columns});
 }
 
 }  // namespace octet::nn

@@ -37,7 +37,7 @@ class LanguageHead {
   /// factor * loss, and adds to the weight's. Of several members, x and dx are their own rows, and all add the loss of all rows.
   void loss(Stream&, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass&, const LossFactor& factor,
             const Tensor& dx);
-  /// logits [T, V] of x [T, D]. For one member alone.
+  /// logits [T, V] of x [T, D], all rows and columns on every member.
   void logits(Stream&, const Tensor& x, const Tensor& logits, const scaling::Pass&);
   void visit(Visitor& visitor) { linear_.visit(visitor); }
 

@@ -70,6 +70,46 @@ Case cross_entropy(DType dtype, std::int64_t T, std::int64_t V, std::int64_t col
           }};
 }
 
+// Rows [first, first + V) of a table of 50.
+Case embedding_of_rows(DType dtype, std::int64_t first, std::int64_t V, std::int64_t D) {
+  return {
+      format("embedding {} of rows {} to {} of 50, D {}", dtype, first, first + V, D), [=](Side& side) {
+        const Tensor tokens = side.raw(ids(777, 50), {777}), out = side.poisoned({777, D}, dtype), dtable = side.gaussian({V, D}, 2);
+        const ops::TableRows rows{first, 50};
+        ops::embedding_forward(side.stream(), {.table = side.gaussian({V, D}, 1), .tokens = tokens, .out = out, .rows = rows});
+        ops::embedding_backward(side.stream(), {.dy = side.gaussian({777, D}, 3, dtype), .tokens = tokens, .dtable = dtable, .rows = rows});
+        side.result("out", out, same_bits()), side.result("dtable", dtable, same_bits());
+      }};
+}
+
+// The columns of the second of two owners: from token `first` on.
+Case cross_entropy_of_parts(DType dtype, std::int64_t T, std::int64_t V, std::int64_t columns, std::int64_t first) {
+  return {format("cross_entropy {} of parts T {} V {} of {} from {}", dtype, T, V, columns, first), [=](Side& side) {
+            const Tensor logits = side.gaussian({T, columns}, 1, dtype, 4), losses = side.poisoned({T}, DType::f32);
+            const Tensor targets = side.raw(ids(T, first + V, -1), {T}), statistics = side.poisoned({2 * T, 3}, DType::f32);
+            const Tensor sum = side.raw(std::vector<double>{0.5}, {1}), counted = side.raw(std::vector<std::int64_t>{3}, {1});
+            ops::logit_statistics(
+                side.stream(),
+                {.logits = logits, .targets = targets, .vocabulary = V, .first = first, .statistics = statistics.rows(0, T)});
+            ops::logit_statistics(side.stream(), {.logits = side.gaussian({T, first}, 8, dtype, 4),
+                                                  .targets = targets,
+                                                  .vocabulary = first,
+                                                  .first = 0,
+                                                  .statistics = statistics.rows(T, T)});
+            ops::cross_entropy(side.stream(), {.logits = logits,
+                                               .targets = targets,
+                                               .vocabulary = V,
+                                               .losses = losses,
+                                               .loss_sum = sum,
+                                               .counted = counted,
+                                               .gradient_scale = 0.25f,
+                                               .first = first,
+                                               .parts = statistics});
+            const double relative = double(V + 24) * 0x1p-24;
+            side.result("logits", logits, within(0.25 * relative)), side.result("losses", losses, within(relative + 64 * 0x1p-24));
+          }};
+}
+
 std::vector<Case> make() {
   std::vector<Case> cases;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
@@ -78,6 +118,8 @@ std::vector<Case> make() {
           cases.push_back(embedding(dtype, 960, 1000, D, 32, true));
     for (const Storage storage : {Storage::f16, Storage::e4m3_tensor})
       for (const std::int64_t D : {7, 12, 24, 896}) cases.push_back(embedding_of_codes(dtype, storage, D));
+    for (const std::int64_t D : {7, 64}) cases.push_back(embedding_of_rows(dtype, 20, 30, D));
+    cases.push_back(cross_entropy_of_parts(dtype, 37, 61, 64, 64)), cases.push_back(cross_entropy_of_parts(dtype, 20, 75968, 75968, 75968));
     cases.push_back(embedding(dtype, 5000, 3, 256, 0)), cases.push_back(embedding(dtype, 500, 3, 7, 0));
     for (const bool gradient : {false, true}) {
       cases.push_back(cross_entropy(dtype, 0, 5, 5, gradient)), cases.push_back(cross_entropy(dtype, 3, 1, 1, gradient));

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <limits>
 
 #include "octet/ops/cross_entropy/cross_entropy.kernels.hpp"
@@ -104,6 +105,48 @@ TEST(CrossEntropy, LossAndGradientAreWithinTheirBoundOfTheDefinition) {
           }
         }
       }
+}
+
+// Columns of three owners, the last of which has padding. Each owner's sum of exponentials is rescaled once more.
+TEST(CrossEntropy, OfColumnsOfSeveralOwnersIsThatOfAllColumns) {
+  constexpr std::int64_t tokens = 33, owners = 3, own = 32, vocabulary = 91;
+  const float scale = 0.125f / 7;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Problem whole(tokens, owners * own, vocabulary, dtype);
+    const auto x = whole.values();
+    std::deque<Problem> parts;
+    const Tensor statistics = whole.stream.empty({owners * tokens, 3}, DType::f32);
+    for (std::int64_t o = 0; o < owners; ++o) {
+      Problem& p = parts.emplace_back(tokens, own, std::min(own, vocabulary - o * own), dtype);
+      for (std::int64_t i = 0; i < tokens * own; ++i) p.set(i, float(x[std::size_t(i / own * owners * own + o * own + i % own)]));
+      for (std::int64_t t = 0; t < tokens; ++t) p.target(t) = whole.target(t);
+      logit_statistics(whole.stream, {.logits = p.logits,
+                                      .targets = p.targets,
+                                      .vocabulary = p.vocabulary,
+                                      .first = o * own,
+                                      .statistics = statistics.rows(o * tokens, tokens)});
+    }
+    const double unit = std::max(testing::rounding_to(dtype).unit, u);
+    for (std::int64_t o = 0; o < owners; ++o) {
+      Problem& p = parts[std::size_t(o)];
+      CrossEntropy args = p.args(scale);
+      args.first = o * own, args.parts = statistics;
+      cross_entropy(whole.stream, args);
+      const auto dx = p.values();
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        const bool counts = p.target(t) != -1;
+        const Reference want = reference(&x[std::size_t(t * owners * own)], vocabulary, counts ? p.target(t) : 0, scale);
+        EXPECT_NEAR(p.losses.f32()[t], counts ? want.loss : 0, counts ? 2 * want.loss_bound + 8 * u : 0) << o << ", " << t;
+        EXPECT_EQ(p.losses.f32()[t], parts[0].losses.f32()[t]) << "every owner finds the same loss";
+        for (std::int64_t v = 0; v < own; ++v) {
+          const bool zero = !counts || o * own + v >= vocabulary;
+          const double g = zero ? 0 : want.gradient[std::size_t(o * own + v)];
+          const double bound = zero ? 0 : 2 * want.gradient_bound[std::size_t(o * own + v)] + 4 * u * std::abs(g);
+          ASSERT_NEAR(dx[std::size_t(t * own + v)], g, bound + unit * (std::abs(g) + bound)) << o << ", " << t << ", " << v;
+        }
+      }
+    }
+  }
 }
 
 TEST(CrossEntropy, GradientFormulaIsTheDerivativeOfTheLossFormula) {

@@ -102,6 +102,26 @@ TEST(Embedding, BackwardAddsRowsInTheirOrderWhateverTheThreads) {
     }
 }
 
+// A table whose rows two owners have: sums of their rows and gradients are those of the whole table.
+TEST(Embedding, PartsOfATableAddUpToTheWholeTable) {
+  Stream s(Device::cpu);
+  const Tensor table = gaussian_tensor(s, {vocabulary, 65}, 1), tokens = some_tokens(s, 18), dy = gaussian_tensor(s, {18, 65}, 2);
+  const Tensor whole = s.empty({18, 65}, DType::f32), dtable = s.zeros(table.shape, DType::f32), dparts = s.zeros(table.shape, DType::f32);
+  embedding_forward(s, {.table = table, .tokens = tokens, .out = whole});
+  embedding_backward(s, {.dy = dy, .tokens = tokens, .dtable = dtable});
+  std::vector<double> sum(std::size_t(whole.count()), 0.0);
+  for (const auto& [first, rows] : {std::pair{0, 4}, {4, 7}}) {
+    const Tensor out = s.empty(whole.shape, DType::f32);
+    const TableRows place{first, vocabulary};
+    embedding_forward(s, {.table = table.rows(first, rows), .tokens = tokens, .out = out, .rows = place});
+    embedding_backward(s, {.dy = dy, .tokens = tokens, .dtable = dparts.rows(first, rows), .rows = place});
+    for (std::int64_t i = 0; i < out.count(); ++i) sum[std::size_t(i)] += double(out.f32()[i]);
+  }
+  EXPECT_EQ(sum, testing::values(whole));
+  EXPECT_EQ(testing::values(dparts), testing::values(dtable));
+  EXPECT_THROW(embedding_forward(s, {.table = table.rows(0, 4), .tokens = tokens, .out = whole, .rows = {9, vocabulary}}), ContractError);
+}
+
 TEST(Embedding, AnIdOutsideTheTableIsRefusedByPlaceAndValueBeforeAnythingIsWritten) {
   Stream s(Device::cpu);
   const Tensor table = s.zeros({4, 3}, DType::f32), rows = gaussian_tensor(s, {3, 3}, 1);

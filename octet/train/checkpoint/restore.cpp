@@ -81,7 +81,7 @@ std::vector<CutPiece> Restore::places_of(const StoredSlice& s) {
 }
 
 // Whether the codes of all slices with values at these places have the same meaning here: one scale per tensor must be that of all of
-// them, and blocks of scales must be whole.
+// them, and no block of values that share a scale may be cut.
 bool Restore::keeps_codes(const StateFiles::Variable& from, const std::vector<CutPiece>& places) {
   if (!has_scales(from.storage)) return true;
   const StoredVariable* first = nullptr;

@@ -53,7 +53,7 @@ void Capture::state(std::string_view name, const StoredSlice& s, Tiny) {
   whole.codes = whole.codes.reshaped(s.whole);
   add(std::string(name), whole);
 }
-// What this owner saves of a part of a larger variable: copies are saved by the first owner.
+// A part of a larger variable, without copies of values that another owner saves.
 void Capture::add_pieces(std::string_view name, const StoredSlice& s) {
   const std::int64_t n = std::clamp<std::int64_t>(s.cut->counted(s.whole.count()) - s.first, 0, s.stored.count());
   std::int64_t begin = 0;

@@ -8,6 +8,7 @@
 #include "octet/comm/threads/threads.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
+#include "octet/train/step/generate.hpp"
 #include "octet/train/step/readout.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
@@ -214,6 +215,25 @@ TEST(Tensor, InitialWeightsAreThoseOfOneRank) {
   }
   EXPECT_EQ(files[1], files[0]);
   EXPECT_EQ(files[2], files[0]);
+}
+
+// 5 tokens are no multiple of the ranks, so that rows are filled up.
+TEST(Tensor, ContinuesTextAsOneRank) {
+  std::vector<std::vector<std::int32_t>> continued;
+  for (const Mesh mesh : {Mesh{1, 1}, {2, 1}, {4, 1}, {2, 2}}) {
+    EngineConfig config = engine_of("qwen2", "fp32");
+    config.ranks.tensor = mesh.tensor, config.ranks.data = mesh.data;
+    std::vector<std::vector<std::int32_t>> ids(std::size_t(mesh.all()), {3, 14, 15, 9, 26});
+    comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 30}, [&](comm::Communicator& ranks) {
+      Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &ranks);
+      StepRunner runner = begin_steps(e);
+      for (int s = 0; s < 3; ++s) runner.run(batches_of(s, e.ranks().rank(), mesh.data), {.learning_rate = 1e-2});
+      generate(e, ids[std::size_t(ranks.rank())], {.sampling = {.temperature = 0}, .tokens = 6, .longest = 32}, [](std::int32_t) {});
+    });
+    for (const auto& of_rank : ids) continued.push_back(of_rank);
+  }
+  for (const auto& ids : continued) EXPECT_EQ(ids, continued[0]);
+  EXPECT_EQ(continued[0].size(), 11u);
 }
 
 std::string refusal(const EngineConfig& of_one, std::int64_t tensor) {

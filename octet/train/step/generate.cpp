@@ -8,13 +8,17 @@
 namespace octet::train {
 namespace {
 
-// Logits of the token after `ids`.
+// Logits of the token after `ids`. Ranks that divide each layer have equal numbers of tokens: later ones, which no token sees, fill them
+// up.
 std::vector<float> next_logits(Engine& e, std::span<const std::int32_t> ids) {
   const Scope scope(e.stream);
-  const std::int64_t n = std::int64_t(ids.size()), padded = e.model->shape().padded_vocabulary();
-  const Tensor tokens = e.stream.empty({n}, DType::i32), logits = e.stream.empty({1, padded}, e.precision.activations());
-  upload(e.stream, ids.data(), tokens);
-  e.model->last_logits(e.stream, {.tokens = tokens, .sequence = n}, {}, logits);
+  std::vector<std::int32_t> filled(ids.begin(), ids.end());
+  filled.resize(std::size_t(round_up(std::int64_t(ids.size()), e.partition().members())), 0);
+  const std::int64_t n = std::int64_t(filled.size()), last = n - std::int64_t(ids.size()) + 1;
+  const Tensor tokens = e.stream.empty({n}, DType::i32);
+  const Tensor logits = e.stream.empty({last, e.model->shape().padded_vocabulary()}, e.precision.activations());
+  upload(e.stream, filled.data(), tokens);
+  e.model->logits(e.stream, {.tokens = tokens, .sequence = n}, {}, last, logits);
   std::vector<float> out(std::size_t(e.model->shape().vocabulary));
   const HostCopy shown(e.stream, logits);
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(shown.tensor(), std::int64_t(i));

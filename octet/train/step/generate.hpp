@@ -31,7 +31,8 @@ std::string_view name(GenerationEnd);
 std::vector<std::int32_t> prompt_ids(const tokenizer::Tokenizer&, const std::string& prompt);
 
 /// Continues `ids`, which must not be empty: appends each token that is drawn and shows it to `take`. The token that ends the text is not
-/// appended. Changes no state of the engine. All ranks call it: rank 0 draws, and others compute only where ranks divide weights of blocks.
+/// appended. Changes no state of the engine. All ranks call it: the first group of those that divide each layer draws, and others compute
+/// only where ranks divide weights of blocks.
 GenerationEnd generate(Engine&, std::vector<std::int32_t>& ids, const Generation&, const std::function<void(std::int32_t)>& take);
 
 }  // namespace octet::train
