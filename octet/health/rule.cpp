@@ -17,7 +17,7 @@ constexpr Rule all[] = {
     {"loss_rise", 2.5, "the same of the median of 5 losses above the median of its window", warning, 64, 32, "steps",
      "Training loses its progress: the learning rate is too high, or weights are damaged.",
      "Lower optim.learning_rate; after damage, resume from a checkpoint before the first alert.", Rung::rate},
-    {"loss_drop", 6, "the same of a loss below the lesser median, of 8 steps or of its window, in two steps in a row", warning, 64, 32,
+    {"loss_drop", 4.5, "the same of a loss below the lesser median, of 8 steps or of its window, in two steps in a row", warning, 64, 32,
      "steps", "Batches are too easy: one text or token again and again, or targets that the input shows.",
      "Look at the batches of these steps; the weights learn them, so resume from a checkpoint before.", Rung::skip},
     {"loss_plateau", 0.003, "fall of the mean loss between the halves of its window, as a fraction", warning, 1000, 1000, "steps",

@@ -180,8 +180,11 @@ class Campaign {
     Ending e{.ran = true, .state = to_text(run.record.facts.state)};
     if (run.record.end) e.loss = run.record.end->eval_loss, e.skipped = run.record.end->skipped;
     if (undisturbed.record.end) e.gap = e.loss / undisturbed.record.end->eval_loss - 1;
-    for (const telemetry::IncidentEvent& i : run.record.incidents)
-      if (std::ranges::count(e.actions, i.kind) == 0) e.actions.push_back(i.kind);
+    for (const telemetry::RecoveryEvent& r : run.record.recoveries) {
+      if (r.result != "done" && r.result != "recovered") continue;
+      const std::string action = r.result == "done" ? r.rung : r.result;
+      if (e.actions.empty() || e.actions.back() != action) e.actions.push_back(action);
+    }
     return e;
   }
 

@@ -32,7 +32,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--steps", o.steps, "length of a run (100)");
   app.add_option("--begin", o.begin, "first disturbed step (70)");
   app.add_option("--layer", o.layer, "of the model, whose tensors are disturbed (1)");
-  app.add_option("--act", o.act, "key=value of a second run of each fault; may be repeated")->take_all();
+  app.add_option("--act", o.act, "key=value of a second run of each fault, such as recovery.mode=act; may be repeated")->take_all();
   app.add_option("--healthy", o.healthy, "count the alerts of so many undisturbed runs");
   app.add_option("--healthy-steps", o.healthy_steps, "length of these (100)");
   app.add_option("--cost", o.cost, "measure the cost of alerts in so many blocks of steps");

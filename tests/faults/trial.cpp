@@ -93,8 +93,7 @@ std::string loss_row(const Trials& row) {
 
 json::Value to_json(const Ending& e) {
   if (!e.ran) return {};
-  return json::Object{
-      {"loss", e.loss}, {"gap", e.gap}, {"state", e.state}, {"skipped", e.skipped}, {"incidents", json::array_of(e.actions)}};
+  return json::Object{{"loss", e.loss}, {"gap", e.gap}, {"state", e.state}, {"skipped", e.skipped}, {"actions", json::array_of(e.actions)}};
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct Ending {
   double gap = NAN;                    // of that loss to the undisturbed run's, as a fraction
   std::string state{};                 // of the run
   std::int64_t skipped = 0;            // steps
-  std::vector<std::string> actions{};  // kinds of incidents, in their order, each once
+  std::vector<std::string> actions{};  // of recovery, in their order, without repetitions
 };
 
 /// One fault in one run.
