@@ -17,6 +17,9 @@
 namespace octet::cli {
 namespace {
 
+// The GPU that is planned for.
+constexpr Target hopper{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132};
+
 // "80GB" or "80GiB".
 double bytes_of_gpu(const std::string& text) {
   const std::size_t digits = text.find_first_not_of("0123456789.");
@@ -80,7 +83,7 @@ plan::Answer ask_for_run(const train::RunConfig& c, plan::Question& q) {
   scaling::PrecisionConfig fp8 = c.recipe, plain = c.recipe;
   if (q.eight_bit) plain = {.recipe = "bf16"};
   else fp8.recipe = default_fp8_recipe;
-  plan::DryMemory memory(engine, fp8, plain, Target{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132}, q.job);
+  plan::DryMemory memory(engine, fp8, plain, hopper, q.job);
   return plan::search(q, memory);
 }
 
@@ -94,7 +97,7 @@ ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
   if (!o.write.empty() && !o.model.empty())
     throw ConfigError(format("--write: {} is no model.size of this version, so no run file is written", printable(o.model)));
   const plan::Answer answer = o.model.empty() ? ask_for_run(c, q) : ask_for_large(o, q);
-  if (!o.write.empty() && !answer.best.empty()) plan::write_job(o.write, c, answer.best.front().layout, job);
+  if (!o.write.empty() && !answer.best.empty()) plan::write_job(o.write, c, answer.best.front().layout, job, hopper);
   output::print("job      {} GPUs of {}, {} per node, {} sequences of {} tokens per step\n", grouped(job.gpus), printable(job.machine.name),
                 job.per_node(), grouped(job.sequences), grouped(job.sequence));
   output::print("model    {}, {} parameters in matrices\n", o.model.empty() ? c.model.name() : o.model,

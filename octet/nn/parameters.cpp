@@ -287,6 +287,7 @@ void initialize(Stream& stream, const ParameterSlice& slice, std::uint64_t seed)
     case Init::Kind::normal: break;
   }
   const std::uint64_t key = seed ^ hash_of(p.path.c_str());
+  if (p.cut && stream.device() == Device::null) return;  // a dry run has no use for values made on the host
   if (p.cut) return set_values(stream, slice, normal_part(p, key).data());
   ops::fill_normal(stream, key, p.init.standard_deviation, StoredSlice{slice.value, p.shape, slice.first});
 }

@@ -34,6 +34,14 @@ std::vector<std::string> recompute_words(Recomputed r) {
   return r == Recomputed::norms ? std::vector<std::string>{"norm", "activation"} : std::vector<std::string>{};
 }
 
+// Of a stage, whose pipeline and context axes the dry run does not have.
+bool DryMemory::has_tensor_axis(const Layout& l) const {
+  Layout stage = l;
+  stage.pipeline = stage.context = 1;
+  const bool narrow = scaling::has_narrow_range(plain_.recipe) || scaling::has_narrow_range(eight_bit_.recipe);
+  return l.tensor > 1 && !narrow && not_trained(stage, planned_model(config_.shape)).empty();
+}
+
 MemoryPeak DryMemory::run(const Layout& l, std::int64_t layers) const {
   train::EngineConfig c = config_;
   c.shape.layers = layers;
@@ -41,6 +49,7 @@ MemoryPeak DryMemory::run(const Layout& l, std::int64_t layers) const {
   c.model.recompute = nn::Recompute::named(recompute_words(l.recomputed)), c.model.recompute_layers = 0;
   c.optimizer->level = l.level;
   c.sequence = job_.sequence / l.context;
+  c.ranks.tensor = has_tensor_axis(l) ? l.tensor : 1;
   c.ranks.zero = l.zero, c.planned_ranks = int(l.shards());
   return train::dry_run(c, target_, l.micro_batch, std::min<std::int64_t>(2, job_.micro_batches(l))).memory;
 }
@@ -48,7 +57,9 @@ MemoryPeak DryMemory::run(const Layout& l, std::int64_t layers) const {
 MemoryPeak DryMemory::arena(const Layout& l) const { return run(l, config_.shape.layers); }
 
 LayerMemory DryMemory::layer_memory(const Layout& l) {
-  const Key key{l.context, l.micro_batch, l.recomputed, l.zero, l.shards(), l.level, l.eight_bit, job_.micro_batches(l) > 1};
+  const bool divided = has_tensor_axis(l);
+  const Key key{divided ? l.tensor : 1,   l.context, l.micro_batch, l.recomputed, l.zero, l.shards(), l.level, l.eight_bit,
+                job_.micro_batches(l) > 1};
   const auto found = known_.find(key);
   LayerMemory out;
   if (found != known_.end()) {
@@ -69,7 +80,7 @@ LayerMemory DryMemory::layer_memory(const Layout& l) {
     known_.emplace(key, out);
   }
   // Tensor parallelism divides matrices, and with sequence parallelism activations, too.
-  const double t = 1 / double(l.tensor);
+  const double t = divided ? 1 : 1 / double(l.tensor);
   for (StageMemory* m : {&out.layer, &out.embedding, &out.head}) *m = combined(t, *m, 0, {});
   out.rest.activations *= t;
   return out;

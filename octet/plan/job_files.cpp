@@ -11,14 +11,11 @@
 namespace octet::plan {
 
 train::RunConfig run_with(const train::RunConfig& run, const Layout& l) {
-  if (!l.runs())
-    throw ConfigError(
-        format("{}: this version trains data parallel and ZeRO alone, so no run file is written; add --runnable to plan with "
-               "these",
-               to_text(l)));
+  if (const std::string why = not_trained(l, planned_model(run.model.shape())); !why.empty())
+    throw ConfigError(format("{}: this version does not train it, because {}; so no run file is written: add --runnable", to_text(l), why));
   train::RunConfig out = run;
   const std::int64_t sequences = run.train.batch * run.train.accumulate * std::max<std::int64_t>(1, run.ranks.data);
-  out.ranks.data = l.data, out.ranks.zero = l.zero;
+  out.ranks.data = l.data, out.ranks.tensor = l.tensor, out.ranks.zero = l.zero;
   out.train.batch = l.micro_batch, out.train.accumulate = sequences / (l.micro_batch * l.data);
   out.model.recompute = recompute_words(l.recomputed), out.model.recompute_layers = 0;
   out.optim.level = l.level;
@@ -49,8 +46,10 @@ srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --mpi=none --kill-on-ba
          "${OCTET_ARGUMENTS:-}\n";
 }
 
-void write_job(const std::string& folder, const train::RunConfig& run, const Layout& l, const Job& job) {
+void write_job(const std::string& folder, const train::RunConfig& run, const Layout& l, const Job& job, Target target) {
   const train::RunConfig planned = run_with(run, l);
+  // The engine refuses what else it does not train.
+  train::dry_run(train::engine_config(planned), target, planned.train.batch, planned.train.accumulate);
   if (const int error = make_folders(folder); error != 0)
     throw IoError(format("--write {}: the folder cannot be made: {}", printable(folder), std::strerror(error)));
   const std::string file = folder + "/plan.toml";

@@ -14,7 +14,8 @@ train::RunConfig run_with(const train::RunConfig&, const Layout&);
 /// examples/slurm/ has variants.
 std::string sbatch_text(const std::string& name, const std::string& run_file, const Job&);
 
-/// Writes plan.toml and plan.sbatch into `folder`, which is created. Throws as run_with(), and IoError.
-void write_job(const std::string& folder, const train::RunConfig&, const Layout&, const Job&);
+/// Writes plan.toml and plan.sbatch into `folder`, which is created. Throws as run_with(), as an engine on
+/// `target` that refuses the run, and IoError.
+void write_job(const std::string& folder, const train::RunConfig&, const Layout&, const Job&, Target);
 
 }  // namespace octet::plan

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/text.hpp"
+#include "octet/models/registry.hpp"
 
 namespace octet::plan {
 
@@ -91,6 +92,18 @@ std::string expert_rule(const Layout& l, const PlannedModel& m) {
 }
 
 }  // namespace
+
+std::string not_trained(const Layout& l, const PlannedModel& m) {
+  if (m.experts.count > 0) return "it trains no models with experts";
+  if (l.pipeline > 1 || l.context > 1) return format("it has no {} axis", l.pipeline > 1 ? "pipeline" : "context");
+  if (l.tensor == 1) return "";
+  const auto& families = models::model_families();
+  if (std::none_of(families.begin(), families.end(), [&](const auto& f) { return f.name == m.shape.family && f.divides; }))
+    return "it does not divide layers of this family";
+  if (l.zero > 1) return format("ZeRO-{} does not divide parts of layers", l.zero);
+  if (l.tensor > m.shape.kv_heads && l.level != optim::Level::O0) return "copies of key heads need gradients of more than 8 bits";
+  return m.shape.padded_vocabulary() / l.tensor < 16 ? "a part of the vocabulary has less than 16 tokens" : "";
+}
 
 std::string broken_rule(const Layout& l, const PlannedModel& m, const Job& job) {
   if (l.gpus() != job.gpus) return format("{} GPUs are not tensor x pipeline x context x data = {}", job.gpus, l.gpus());

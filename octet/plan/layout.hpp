@@ -28,8 +28,6 @@ struct Layout {
   /// Ranks among which ZeRO divides the state.
   std::int64_t shards() const { return data * context; }
   parallel::Schedule schedule() const { return chunks > 1 ? parallel::Schedule::interleaved : parallel::Schedule::one_f_one_b; }
-  /// Whether this version of Octet trains it: data parallel and ZeRO.
-  bool runs() const { return tensor == 1 && pipeline == 1 && context == 1 && experts == 1; }
   bool operator==(const Layout&) const = default;
 };
 /// "tensor 4 x pipeline 2 x data 8, ZeRO-1, micro-batch 2", without axes of 1.
@@ -50,6 +48,9 @@ struct Job {
 
 /// The shape of its pipeline.
 parallel::PipelineShape pipeline_shape(const Layout&, const Job&);
+
+/// Why this version of Octet does not train the layout, such as "it has no pipeline"; "" where it does.
+std::string not_trained(const Layout&, const PlannedModel&);
 
 /// The rule that the layout breaks, with the numbers: "model.heads = 14 is not a multiple of tensor 4"; "" where it is valid.
 /// Source: reference on parallel layouts, section 6.2; Megatron-LM.

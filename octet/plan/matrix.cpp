@@ -79,7 +79,7 @@ std::string cell(const Question& q, const Answer& a) {
   if (a.best.empty()) return "| none fits | | | no valid layout fits into the memory |";
   const Candidate& best = a.best.front();
   const double bf16 = a.other_precision ? token_rate(best.time, q.job) / token_rate(a.other_precision->time, q.job) : 0;
-  return format("| {}{} | {} | {} | {} |", to_text(best.layout), best.layout.runs() ? "" : " (*)",
+  return format("| {}{} | {} | {} | {} |", to_text(best.layout), not_trained(best.layout, q.model).empty() ? "" : " (*)",
                 grouped(std::llround(token_rate(best.time, q.job))), bf16 > 0 ? fixed(bf16, 2) : "BF16 does not fit", reasons(q, a));
 }
 
@@ -130,8 +130,8 @@ octet plan --model deepseek-v3 --gpus 2048 --fp8 --set train.accumulate=2048 --s
 octet plan --schedule 1f1b.svg --kind 1f1b --stages 4 --micro-batches 8
 ```
 
-This version trains data parallel and ZeRO. Layouts with tensor, pipeline, context or expert axes are predictions. The command marks them
-`[not runnable by this version]`, this page marks them (*).
+This version trains data and tensor parallel layouts, and ZeRO; with a tensor axis ZeRO-1 at most. Other layouts are predictions. The command
+marks them `[not runnable by this version]`, this page marks them (*).
 
 ## Rules
 
@@ -144,8 +144,8 @@ This version trains data parallel and ZeRO. Layouts with tensor, pipeline, conte
 
 ## Assumptions
 
-**Memory.** `octet plan --gpus` measures bytes per block, embedding and head in dry runs of your configuration. Tensor and context axes divide
-them. A stage has its layers, times the micro-batches that its schedule has in flight. Tensors may fill 92% of a GPU. This page uses
+**Memory.** `octet plan --gpus` measures bytes per block, embedding and head in dry runs of your configuration, with its data axis, and
+with its tensor axis where this version trains it. Other axes divide them. A stage has its layers, times the micro-batches that its schedule has in flight. Tensors may fill 92% of a GPU. This page uses
 formulas instead, which agree with dry runs within a tenth.
 
 **Time.** A step is the operations of its parts at effective rates, element-wise bytes at the memory's rate, and transfers that no computation

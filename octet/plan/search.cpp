@@ -36,7 +36,7 @@ class Enumeration {
 
   std::vector<Candidate> all() {
     const std::int64_t gpus = q_.job.gpus;
-    for (const std::int64_t tensor : divisors(gpus, q_.only_runnable ? 1 : q_.job.per_node()))
+    for (const std::int64_t tensor : divisors(gpus, q_.job.per_node()))
       for (const std::int64_t pipeline : divisors(gpus / tensor, q_.only_runnable ? 1 : q_.model.layers()))
         for (const std::int64_t context : powers_of_two(q_.only_runnable ? 1 : std::max<std::int64_t>(1, q_.job.sequence / 4096)))
           if (gpus / tensor / pipeline % context == 0) add_mesh({.tensor = tensor, .pipeline = pipeline, .context = context});
@@ -67,7 +67,7 @@ class Enumeration {
   }
 
   void add(const Layout& l) {
-    if (!broken_rule(l, q_.model, q_.job).empty()) return;
+    if (!broken_rule(l, q_.model, q_.job).empty() || (q_.only_runnable && !not_trained(l, q_.model).empty())) return;
     found_.push_back({l, step_time(q_.model, l, q_.job, q_.program(l)), {}});
   }
 
@@ -108,9 +108,9 @@ class Fit {
   MemorySource& source_;
 };
 
-std::optional<Candidate> first_that_fits(std::vector<Candidate>& sorted, Fit& fits, bool runnable) {
+std::optional<Candidate> first_that_fits(std::vector<Candidate>& sorted, const PlannedModel& model, Fit& fits, bool runnable) {
   for (Candidate& c : sorted)
-    if ((!runnable || c.layout.runs()) && fits(c)) return c;
+    if ((!runnable || not_trained(c.layout, model).empty()) && fits(c)) return c;
   return std::nullopt;
 }
 
@@ -138,8 +138,8 @@ Answer search(const Question& q, MemorySource& source) {
     seen.insert(mesh_of(c.layout));
     out.best.push_back(c);
   }
-  if (q.model.experts.count == 0) out.runnable = first_that_fits(all, fits, true);
-  out.other_precision = first_that_fits(other, fits, q.only_runnable);
+  out.runnable = first_that_fits(all, q.model, fits, true);
+  out.other_precision = first_that_fits(other, q.model, fits, q.only_runnable);
   return out;
 }
 

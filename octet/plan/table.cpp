@@ -35,7 +35,8 @@ std::string time_text(const StepTime& t) {
 }
 
 std::string row(const Question& q, const Candidate& c, std::size_t rank) {
-  std::string out = format("{}  {}{}\n", rank, to_text(c.layout), c.layout.runs() ? "" : "  [not runnable by this version]");
+  std::string out =
+      format("{}  {}{}\n", rank, to_text(c.layout), not_trained(c.layout, q.model).empty() ? "" : "  [not runnable by this version]");
   out +=
       format("   {} tokens/s per GPU, {} per step, {} model TFLOP/s per GPU, level {}\n", grouped(std::llround(token_rate(c.time, q.job))),
              seconds_text(c.time.total()), fixed(model_flops_rate(c.time, q.model, q.job) / 1e12, 0), optim::to_text(c.layout.level));
@@ -56,12 +57,12 @@ std::string other_precision(const Question& q, const Answer& a) {
 }
 
 std::string runnable(const Question& q, const Answer& a) {
-  if (a.best.front().layout.runs()) return "";
-  if (q.model.experts.count > 0) return "this version does not train models with experts\n";
-  if (!a.runnable) return "this version trains data parallel and ZeRO alone, and no such layout fits into the memory\n";
+  const std::string why = not_trained(a.best.front().layout, q.model);
+  if (why.empty()) return "";
+  if (!a.runnable) return format("this version does not train the first, because {}; no layout that it trains fits\n", why);
   const double share = token_rate(a.runnable->time, q.job) / token_rate(a.best.front().time, q.job);
-  return format("the best that this version trains: {}, {} tokens/s per GPU, {} of the first\n", to_text(a.runnable->layout),
-                grouped(std::llround(token_rate(a.runnable->time, q.job))), fixed(share, 2));
+  return format("this version does not train the first, because {}; the best that it trains: {}, {} tokens/s per GPU, {} of the first\n",
+                why, to_text(a.runnable->layout), grouped(std::llround(token_rate(a.runnable->time, q.job))), fixed(share, 2));
 }
 
 }  // namespace
