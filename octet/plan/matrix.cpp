@@ -144,9 +144,9 @@ marks them `[not runnable by this version]`, this page marks them (*).
 
 ## Assumptions
 
-**Memory.** `octet plan --gpus` measures bytes per block, embedding and head in dry runs of your configuration, with its data axis, and
-with its tensor axis where this version trains it. Other axes divide them. A stage has its layers, times the micro-batches that its schedule has in flight. Tensors may fill 92% of a GPU. This page uses
-formulas instead, which agree with dry runs within a tenth.
+**Memory.** `octet plan --gpus` measures bytes per block, embedding and head in dry runs of your configuration. These have its data axis, and
+its tensor axis where this version trains it. Other axes divide the bytes. A stage has its layers, times the micro-batches that its schedule
+has in flight. Tensors may fill 92% of a GPU. This page uses formulas instead, which agree with dry runs within a tenth.
 
 **Time.** A step is the operations of its parts at effective rates, element-wise bytes at the memory's rate, and transfers that no computation
 hides. The slowest stage and the bubble are added. Gradients of ZeRO-0 and ZeRO-1 hide under one micro-batch, those of ZeRO-2 and ZeRO-3
