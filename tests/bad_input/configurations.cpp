@@ -177,7 +177,7 @@ std::vector<Case> of_states() {
              {"ranks.tensor = 2", "ranks.zero = 2", "set ranks.zero = 1"}),
       values("more_ranks_than_heads", "--set ranks.tensor=3",
              {"ranks.tensor = 3", "model.heads = ", "must be a multiple of it", "the nearest number for this model is 2"}),
-      values("a_family_that_ranks_do_not_divide", "--set model.family=gpt2 --set ranks.tensor=2",
+      values("a_family_that_ranks_do_not_divide", "--set model.size=gpt2-tiny --set ranks.tensor=2",
              {"ranks.tensor = 2", "family gpt2", "choose llama, qwen2 or qwen3"}),
       values("fp16_activations_in_parts_of_layers", "--set recipe.name=fp16 --set ranks.tensor=2",
              {"ranks.tensor = 2", "FP16", "choose another recipe"}),
