@@ -34,8 +34,9 @@ void print_ranks(const train::RunConfig& c, const telemetry::RanksFacts& ranks) 
   if (ranks.started == 1) return;
   const bool wide_ends = c.comm.gradients == parallel::Wire::stored && c.optim.storage().gradients != Storage::f32;
   const std::string tensor = c.ranks.tensor > 1 ? format(", {} of which divide each layer", c.ranks.tensor) : "";
-  output::print("ranks    {}{}, each {}on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n",
-                grouped(ranks.started), tensor, c.ranks.tensor > 1 ? "group " : "", ranks.gradients,
+  const std::string stages = c.ranks.pipeline > 1 ? format(", in {} stages of blocks", c.ranks.pipeline) : "";
+  output::print("ranks    {}{}{}, each {}on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n",
+                grouped(ranks.started), tensor, stages, c.ranks.of_model() > 1 ? "group " : "", ranks.gradients,
                 wide_ends ? "embedding, head and " : "");
   output::print("sent     {} per rank and step, in {} collectives\n", bytes_text(double(ranks.planned.sent_bytes)),
                 ranks.planned.collectives);
@@ -51,16 +52,33 @@ void require_data(const train::RunConfig& c) {
   const train::Corpus corpus(quick, c.train, c.model.shape().vocabulary);
 }
 
+// One for each stage of a pipeline.
+std::vector<train::DryRun> dry_runs(const train::RunConfig& c, const train::EngineConfig& engine, const Target& target) {
+  std::vector<train::DryRun> out;
+  for (int stage = 0; stage < int(c.ranks.pipeline); ++stage)
+    out.push_back(train::dry_run(engine, target, c.train.batch, c.train.accumulate, stage));
+  return out;
+}
+
+void print_stages(const std::vector<train::DryRun>& stages) {
+  std::vector<std::string> memory, work;
+  for (const train::DryRun& s : stages)
+    memory.push_back(bytes_text(double(s.memory.total))), work.push_back(fixed(s.step.gemm_flops / 1e9, 1));
+  output::print("         by stage {}; work and memory here are those of the largest\n", joined(memory));
+  output::print("         GFLOP in GEMMs by stage {}\n", joined(work));
+}
+
 ExitCode plan_run(const RunOptions& o) {
   const train::RunConfig c = o.config();
   const Device device = machine::device_named(c.device);
   const train::EngineConfig engine = train::engine_config(c);
   require_data(c);
-  const train::DryRun dry = train::dry_run(engine, machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
+  const std::vector<train::DryRun> stages = dry_runs(c, engine, machine::machine_target(device, c.deterministic));
+  const train::DryRun& dry = *std::ranges::max_element(stages, {}, [](const train::DryRun& d) { return d.memory.total; });
   output::print("model    {}, {} parameters\n", c.model.name(), grouped(dry.parameters));
   const std::int64_t count = std::max<std::int64_t>(c.ranks.data, 1);
   output::print("step     {} tokens = {}{} x {} sequences of {}\n", grouped(c.tokens_per_step()),
-                count > 1 ? format("{} {} x ", count, c.ranks.tensor > 1 ? "groups of ranks" : "ranks") : "", c.train.accumulate,
+                count > 1 ? format("{} {} x ", count, c.ranks.of_model() > 1 ? "groups of ranks" : "ranks") : "", c.train.accumulate,
                 c.train.batch, c.data.sequence_length);
   print_ranks(c, train::ranks_facts_of(c, dry));
   const bool several = c.ranks.all() > 1;
@@ -70,6 +88,7 @@ ExitCode plan_run(const RunOptions& o) {
                 fixed(100 * dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0), 1), bytes_text(dry.step.bytes), dry.step.ops);
   output::print("memory   {} {}at the peak, {} free here\n", bytes_text(double(dry.memory.total)), each,
                 bytes_text(double(machine::available_bytes(device))));
+  if (stages.size() > 1) print_stages(stages);
   for (std::size_t i = 0; i < categories; ++i)
     if (dry.memory.by_category[i] != 0)
       output::print("         {}\n", memory_row(std::string(name(Category(i))), dry.memory.by_category[i]));

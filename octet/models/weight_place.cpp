@@ -36,10 +36,9 @@ WeightPlace::WeightPlace(WeightSlice slice, Parameter& parameter) : slice_(std::
   check(parameter.shape.rank <= 2 && slice_.first >= 0 && slice_.rows > 0 && slice_.first + slice_.rows <= parameter.shape[0],
         "weight map: {} takes rows {} to {} of {} {}", slice_.name, slice_.first, slice_.first + slice_.rows, parameter.path,
         parameter.shape);
-  check(bool(parameter.value), "weight map: {} has no storage; bind the model's parameters first", parameter.path);
   stored_rows_ = slice_.rows, stored_columns_ = columns, row_step_ = columns, column_step_ = 1;
   if (slice_.transposed) std::swap(stored_rows_, stored_columns_), std::swap(row_step_, column_step_);
-  begin_ = parameter.value.values().f32() + slice_.first * columns;
+  begin_ = parameter.value ? parameter.value.values().f32() + slice_.first * columns : nullptr;
 }
 
 std::vector<std::int64_t> WeightPlace::stored_shape() const {
@@ -65,6 +64,7 @@ void WeightPlace::scatter(std::int64_t first, const std::vector<float>& values) 
 }
 
 void WeightPlace::write(io::TensorFolderWriter& writer, io::StoredDType dtype) const {
+  check(!elsewhere(), "weight map: {} has no memory here", parameter_->path);
   std::vector<float> values;
   for (std::int64_t r = 0; r < stored_rows_; r += portion()) {
     values.resize(std::size_t(std::min(portion(), stored_rows_ - r) * stored_columns_));
@@ -74,6 +74,7 @@ void WeightPlace::write(io::TensorFolderWriter& writer, io::StoredDType dtype) c
 }
 
 void WeightPlace::read(const io::TensorView& tensor) const {
+  if (elsewhere()) return;
   std::vector<float> values;
   for (std::int64_t r = 0; r < stored_rows_; r += portion()) {
     const std::int64_t shape[] = {std::min(portion(), stored_rows_ - r), stored_columns_};
@@ -84,6 +85,7 @@ void WeightPlace::read(const io::TensorView& tensor) const {
 }
 
 bool WeightPlace::holds(const io::TensorView& tensor) const {
+  if (elsewhere()) return true;
   std::vector<float> theirs, ours;
   for (std::int64_t r = 0; r < stored_rows_; r += portion()) {
     const std::int64_t shape[] = {std::min(portion(), stored_rows_ - r), stored_columns_};
@@ -112,6 +114,7 @@ std::vector<WeightPlace> placed(const std::vector<WeightSlice>& slices, const st
 void clear_padding(const std::vector<WeightSlice>& slices, const std::vector<Parameter*>& parameters) {
   const auto covered = covered_rows(slices);
   for (Parameter* p : parameters) {
+    if (!p->value) continue;
     const std::int64_t columns = columns_of(*p);
     std::fill(p->value.values().f32() + covered.at(p->path) * columns, p->value.values().f32() + p->shape.count(), 0.0f);
   }

@@ -19,14 +19,16 @@ class WeightPlace {
   const std::string& name() const { return slice_.name; }
   bool alias() const { return slice_.alias; }
   Parameter& parameter() const { return *parameter_; }
+  /// Whether the parameter has no memory, since another rank has it: nothing is read.
+  bool elsewhere() const { return begin_ == nullptr; }
   /// The shape in a file: [rows], [rows, columns] or, transposed, [columns, rows].
   std::vector<std::int64_t> stored_shape() const;
 
   /// Appends the values as F32 or BF16, rounded to nearest even.
   void write(io::TensorFolderWriter&, io::StoredDType) const;
-  /// Fills the rows from a tensor of stored_shape().
+  /// Fills the rows from a tensor of stored_shape(), unless they are elsewhere().
   void read(const io::TensorView&) const;
-  /// Whether a tensor of stored_shape() equals the rows.
+  /// Whether a tensor of stored_shape() equals the rows; true if they are elsewhere().
   bool holds(const io::TensorView&) const;
 
  private:
@@ -43,7 +45,7 @@ class WeightPlace {
 
 /// Every slice with its parameter. ContractError unless the slices cover the parameters, all of them, in order and without gaps.
 std::vector<WeightPlace> placed(const std::vector<WeightSlice>&, const std::vector<Parameter*>&);
-/// Zeros in the rows that no slice covers.
+/// Zeros in the rows that no slice covers, of parameters with memory.
 void clear_padding(const std::vector<WeightSlice>&, const std::vector<Parameter*>&);
 
 }  // namespace octet::models

@@ -24,6 +24,8 @@ class Axes {
   /// The stages of one pipeline; one alone where there is none.
   comm::Communicator& pipeline() { return mesh_ ? mesh_->along("pipeline") : self_; }
   bool divides_layers() { return tensor().size() > 1; }
+  /// Ranks of one stage of a pipeline, which are neighbours.
+  int of_stage() { return tensor().size() * data().size(); }
   bool has_stages() { return pipeline().size() > 1; }
   /// Of all groups of this rank.
   comm::Traffic traffic(comm::Collective c) const { return mesh_ ? mesh_->traffic(c) : all_->traffic(c); }

@@ -57,6 +57,43 @@ std::string of_first(Stream& stream, comm::Communicator& ranks, const std::strin
   return text;
 }
 
+namespace {
+
+constexpr std::int64_t portion = 1 << 18;
+
+// f(values of a portion, its tensor) for each of them.
+template <class T, class F>
+void each_portion(Stream& stream, std::span<T> values, const F& f) {
+  const Scope scope(stream);
+  const Tensor room = stream.empty({portion}, DType::f32);
+  for (std::size_t at = 0; at < values.size(); at += portion) {
+    const std::span<T> part = values.subspan(at, std::min<std::size_t>(portion, values.size() - at));
+    f(part.data(), room.rows(0, std::int64_t(part.size())));
+  }
+}
+
+}  // namespace
+
+void send_values(Stream& stream, comm::Communicator& ranks, std::span<const float> values, int to) {
+  each_portion(stream, values, [&](const float* from, const Tensor& room) {
+    upload(stream, from, room);
+    ranks.send(stream, room, to);
+    ranks.finish(stream);
+  });
+}
+
+void receive_values(Stream& stream, comm::Communicator& ranks, std::span<float> values, int from) {
+  each_portion(stream, values, [&](float* to, const Tensor& room) {
+    ranks.receive(stream, room, from);
+    ranks.finish(stream);
+    download(stream, room, to);
+  });
+}
+
+void reserve_for_values(Stream& stream) {
+  each_portion(stream, std::span<float>(), [](float*, const Tensor&) {});
+}
+
 void require_same(Stream& stream, comm::Communicator& ranks, std::span<const Fact> facts) {
   std::string wrong;
   for (const Fact& fact : facts) {

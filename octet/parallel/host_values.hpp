@@ -20,6 +20,12 @@ std::int64_t total(Stream&, comm::Communicator&, std::int64_t own);
 std::int64_t of_first(Stream&, comm::Communicator&, std::int64_t own);
 std::string of_first(Stream&, comm::Communicator&, const std::string& own);
 
+/// Values of the host from one rank to another, in portions, through little memory of the device. Only the two call it.
+void send_values(Stream&, comm::Communicator&, std::span<const float>, int to);
+void receive_values(Stream&, comm::Communicator&, std::span<float>, int from);
+/// Takes and gives back the memory of these, so that a dry run, which moves none, includes it.
+void reserve_for_values(Stream&);
+
 /// A fact that all ranks of a run must have alike, such as {"configuration", "9f.."}.
 struct Fact {
   std::string what, value;

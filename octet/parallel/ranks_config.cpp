@@ -8,6 +8,16 @@ void RanksConfig::fields(config::FieldVisitor& v) {
           {.at_least = 0, .at_most = 1024}, may_change);
   v.field("tensor", tensor, "ranks that divide heads, MLP and vocabulary of each layer, and train on the same sequences",
           {.at_least = 1, .at_most = 1024}, may_change);
+  v.field("pipeline", pipeline, "stages of consecutive blocks, each on ranks of its own, through which micro-batches pass",
+          {.at_least = 1, .at_most = 1024}, may_change);
+  v.choice("pipeline_schedule", schedule, "order in which a stage computes its micro-batches",
+           {{"gpipe", Schedule::gpipe},
+            {"1f1b", Schedule::one_f_one_b},
+            {"interleaved", Schedule::interleaved},
+            {"zero_bubble", Schedule::zero_bubble}},
+           may_change);
+  v.field("pipeline_chunks", chunks, "parts of consecutive blocks per stage; above 1 for the interleaved schedule",
+          {.at_least = 1, .at_most = 1024}, may_change);
   v.field("zero", zero,
           "stage of ZeRO: 0 every rank keeps the whole state; 1 divides moments and master weights, 2 also sums of gradients, 3 also "
           "weights (FSDP)",
@@ -30,6 +40,9 @@ void CommConfig::fields(config::FieldVisitor& v) {
   v.choice("mu_growth", mu_growth, "when the factor mu of e4m3_shared grows: while no sum saturates, or while few do, as published",
            {{"at_zero", ops::MuGrowth::at_zero}, {"below_threshold", ops::MuGrowth::below_threshold}}, may_change);
   v.choice("tensor", tensor, "how partial sums of activations travel between ranks.tensor ranks; bf16: as f32 under a recipe of f32",
+           {{"bf16", TensorWire::activations}, {"e4m3", TensorWire::e4m3}}, may_change);
+  v.choice("pipeline", pipeline,
+           "how activations and their gradients travel between stages of ranks.pipeline; bf16: as f32 under a recipe of f32",
            {{"bf16", TensorWire::activations}, {"e4m3", TensorWire::e4m3}}, may_change);
   v.field("overlap", overlap, "whether GPUs exchange gradients and weights while they compute; false: they wait for each exchange",
           may_change);

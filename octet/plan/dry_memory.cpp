@@ -42,19 +42,31 @@ bool DryMemory::has_tensor_axis(const Layout& l) const {
   return l.tensor > 1 && !narrow && not_trained(stage, planned_model(config_.shape)).empty();
 }
 
-MemoryPeak DryMemory::run(const Layout& l, std::int64_t layers) const {
+train::EngineConfig DryMemory::config_of(const Layout& l) const {
   train::EngineConfig c = config_;
-  c.shape.layers = layers;
   c.precision = l.eight_bit ? eight_bit_ : plain_;
   c.model.recompute = nn::Recompute::named(recompute_words(l.recomputed)), c.model.recompute_layers = 0;
   c.optimizer->level = l.level;
   c.sequence = job_.sequence / l.context;
   c.ranks.tensor = has_tensor_axis(l) ? l.tensor : 1;
   c.ranks.zero = l.zero, c.planned_ranks = int(l.shards());
+  return c;
+}
+
+MemoryPeak DryMemory::run(const Layout& l, std::int64_t layers) const {
+  train::EngineConfig c = config_of(l);
+  c.shape.layers = layers;
   return train::dry_run(c, target_, l.micro_batch, std::min<std::int64_t>(2, job_.micro_batches(l))).memory;
 }
 
-MemoryPeak DryMemory::arena(const Layout& l) const { return run(l, config_.shape.layers); }
+MemoryPeak DryMemory::arena(const Layout& l) const {
+  train::EngineConfig c = config_of(l);
+  c.ranks.pipeline = l.pipeline, c.ranks.schedule = l.schedule(), c.ranks.chunks = l.chunks;
+  MemoryPeak most;
+  for (int stage = 0; stage < int(l.pipeline); ++stage)
+    if (MemoryPeak m = train::dry_run(c, target_, l.micro_batch, job_.micro_batches(l), stage).memory; m.total > most.total) most = m;
+  return most;
+}
 
 LayerMemory DryMemory::layer_memory(const Layout& l) {
   const bool divided = has_tensor_axis(l);

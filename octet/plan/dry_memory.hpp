@@ -18,11 +18,12 @@ class DryMemory : public MemorySource {
       : config_(config), eight_bit_(eight_bit), plain_(plain), target_(target), job_(job) {}
 
   LayerMemory layer_memory(const Layout&) override;
-  /// The complete model, where this version trains the layout: the arena's peak of a real run.
+  /// The complete model, where this version trains the layout: the arena's peak of a real run, on the stage that needs most.
   MemoryPeak arena(const Layout&) const;
 
  private:
   MemoryPeak run(const Layout&, std::int64_t layers) const;
+  train::EngineConfig config_of(const Layout&) const;
   bool has_tensor_axis(const Layout&) const;
 
   train::EngineConfig config_;

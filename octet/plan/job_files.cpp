@@ -16,6 +16,7 @@ train::RunConfig run_with(const train::RunConfig& run, const Layout& l) {
   train::RunConfig out = run;
   const std::int64_t sequences = run.train.batch * run.train.accumulate * std::max<std::int64_t>(1, run.ranks.data);
   out.ranks.data = l.data, out.ranks.tensor = l.tensor, out.ranks.zero = l.zero;
+  out.ranks.pipeline = l.pipeline, out.ranks.schedule = l.schedule(), out.ranks.chunks = l.chunks;
   out.train.batch = l.micro_batch, out.train.accumulate = sequences / (l.micro_batch * l.data);
   out.model.recompute = recompute_words(l.recomputed), out.model.recompute_layers = 0;
   out.optim.level = l.level;

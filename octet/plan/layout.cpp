@@ -95,8 +95,9 @@ std::string expert_rule(const Layout& l, const PlannedModel& m) {
 
 std::string not_trained(const Layout& l, const PlannedModel& m) {
   if (m.experts.count > 0) return "it trains no models with experts";
-  if (l.pipeline > 1 || l.context > 1) return format("it has no {} axis", l.pipeline > 1 ? "pipeline" : "context");
+  if (l.context > 1) return "it has no context axis";
   if (l.tensor == 1) return "";
+  if (l.pipeline > 1 && m.shape.tied) return "a tied embedding on both ends of a pipeline has no parts";
   const auto& families = models::model_families();
   if (std::none_of(families.begin(), families.end(), [&](const auto& f) { return f.name == m.shape.family && f.divides; }))
     return "it does not divide layers of this family";

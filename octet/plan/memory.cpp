@@ -1,6 +1,7 @@
 #include "octet/plan/memory.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "octet/parallel/pipeline/division.hpp"
 
@@ -63,24 +64,33 @@ LayerMemory FormulaMemory::layer_memory(const Layout& l) {
 }
 
 std::vector<std::int64_t> layers_of_parts(const PlannedModel& m, const Layout& l, const Job& job) {
-  // Operations per token: three products of 2 per parameter, and attention.
-  const double layer = 6 * m.active_parameters() + 6 * double(job.sequence) * m.score_columns();
-  return parallel::divide_layers(m.layers(), int(l.pipeline * l.chunks), {.layer = layer, .embedding = 0, .head = 6 * m.end_parameters()});
+  return parallel::divide_layers(m.layers(), int(l.pipeline * l.chunks),
+                                 parallel::layer_costs(m.active_parameters(), m.end_parameters(), double(job.sequence), m.score_columns()));
 }
 
 namespace {
 
-std::int64_t layers_of_stage(const std::vector<std::int64_t>& parts, const Layout& l, std::int64_t stage) {
-  std::int64_t out = 0;
-  for (std::int64_t chunk = 0; chunk < l.chunks; ++chunk) out += parts[std::size_t(chunk * l.pipeline + stage)];
+// Of each chunk.
+std::vector<std::int64_t> layers_of_stage(const std::vector<std::int64_t>& parts, const Layout& l, std::int64_t stage) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t chunk = 0; chunk < l.chunks; ++chunk) out.push_back(parts[std::size_t(chunk * l.pipeline + stage)]);
   return out;
 }
 
-StageMemory of_stage(const LayerMemory& memory, const std::vector<std::int64_t>& parts, const Layout& l, const Job& job,
-                     std::int64_t stage) {
-  const double layers = double(layers_of_stage(parts, l, stage));
-  const double in_flight = double(parallel::chunks_in_flight(l.schedule(), pipeline_shape(l, job), int(stage))) / double(l.chunks);
-  StageMemory out = scaled(memory.layer, layers, layers * in_flight) + memory.rest;
+// Of a micro-batch between two parts of a pipeline, in BF16.
+double border_bytes(const PlannedModel& m, const Layout& l, const Job& job) {
+  return 2 * double(l.micro_batch) * double(job.sequence) / double(l.tensor * l.context) * double(m.shape.width);
+}
+
+StageMemory of_stage(const LayerMemory& memory, const PlannedModel& m, const std::vector<std::int64_t>& parts, const Layout& l,
+                     const Job& job, std::int64_t stage) {
+  const std::vector<std::int64_t> layers = layers_of_stage(parts, l, stage);
+  // Memory of a micro-batch in flight is kept for the next one, of whichever chunk.
+  const double in_flight = double(parallel::chunks_in_flight(l.schedule(), pipeline_shape(l, job), int(stage)));
+  const double kept = in_flight * double(*std::max_element(layers.begin(), layers.end()));
+  StageMemory out = scaled(memory.layer, double(std::accumulate(layers.begin(), layers.end(), std::int64_t(0))), kept) + memory.rest;
+  // The output of each, and the one that arrives.
+  if (l.pipeline > 1) out.activations += (in_flight + 1) * border_bytes(m, l, job);
   if (stage == 0) out = out + memory.embedding;
   return out;
 }
@@ -94,7 +104,7 @@ StageMemory fragmented(StageMemory m, double fragmentation) {
 
 LayoutMemory stage_memory(const LayerMemory& memory, const PlannedModel& model, const Layout& l, const Job& job) {
   const std::vector<std::int64_t> parts = layers_of_parts(model, l, job);
-  LayoutMemory out{of_stage(memory, parts, l, job, 0), of_stage(memory, parts, l, job, l.pipeline - 1)};
+  LayoutMemory out{of_stage(memory, model, parts, l, job, 0), of_stage(memory, model, parts, l, job, l.pipeline - 1)};
   if (l.pipeline > 1 || !model.shape.tied) out.last = out.last + memory.head;
   out.last.working += memory.head_working;
   if (l.pipeline == 1) out.first = out.last;

@@ -34,6 +34,8 @@ class StateVisitor {
   virtual bool has(std::string_view) const { return true; }
   /// An option that is not in use: restoring ignores the tensors of a file under "name.".
   virtual void unused(std::string_view) {}
+  /// State of another rank, under `name` and names that continue it: restoring leaves it to that rank.
+  virtual void elsewhere(std::string_view) {}
   /// Codes under `name` and their scales, where there are any, under scales_name(). Restoring converts values that a file stores otherwise;
   /// `tiny` is for those below the least code.
   virtual void state(std::string_view name, const StoredSlice&, Tiny tiny) = 0;

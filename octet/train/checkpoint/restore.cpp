@@ -50,6 +50,11 @@ void Restore::optional(std::string_view name, const Tensor& t) {
 bool Restore::has(std::string_view name) const { return files_.count(prefixes_.back() + std::string(name) + ".") > 0; }
 void Restore::unused(std::string_view name) { found_ += files_.count(prefixes_.back() + std::string(name) + "."); }
 
+void Restore::elsewhere(std::string_view name) {
+  const std::string full = prefixes_.back() + std::string(name);
+  found_ += files_.count(full + ".") + files_.count(full + "#") + (files_.find(full) ? 1 : 0);
+}
+
 void Restore::state(std::string_view name, const StoredSlice& slice, Tiny tiny) {
   const auto found = files_.variable(prefixes_.back() + std::string(name));
   const auto alike = [](Storage a, Storage b) { return a == b || (!has_scales(a) && code_type(a) == code_type(b)); };

@@ -22,6 +22,7 @@ class Restore final : public StateVisitor {
   void optional(std::string_view name, const Tensor&) override;
   bool has(std::string_view name) const override;
   void unused(std::string_view name) override;
+  void elsewhere(std::string_view name) override;
   void state(std::string_view name, const StoredSlice&, Tiny) override;
   void state(std::string_view name, std::int64_t&) override;
   void state(std::string_view name, double&) override;

@@ -1,8 +1,8 @@
 #include "octet/train/run/dry_run.hpp"
 
-#include "octet/comm/planned/planned.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/train/run/sent_activations.hpp"
+#include "octet/train/run/sent_borders.hpp"
 #include "octet/train/run/sent_weights.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/step.hpp"
@@ -42,8 +42,10 @@ StepCost cost_of_step(Engine& engine, StepRunner& runner, const std::vector<data
   return StepCost{engine.stream.work(), sent_so_far(engine)} - before;
 }
 
-// Micro-batches but the last are alike in work, and each gives its memory back before the next: two suffice to compute any number.
+// Micro-batches but the last are alike in work, and each gives its memory back before the next: two suffice to compute any number. Those
+// of a pipeline are in flight together.
 StepCost cost_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, std::int64_t accumulate) {
+  if (engine.pipeline) return cost_of_step(engine, runner, std::vector(std::size_t(accumulate), shape));
   const StepCost one = cost_of_step(engine, runner, std::vector{shape});
   if (accumulate == 1) return one;
   const StepCost two = cost_of_step(engine, runner, std::vector{shape, shape});
@@ -90,6 +92,7 @@ void add_loss_scale(const optim::LossScaleConfig& c, DType activations, std::vec
 
 // The parts of the state that ranks divide, and how weights travel.
 void add_division(Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& plan) {
+  for (scaling::PlanRow& row : plan_of_stages(engine, c)) plan.push_back(std::move(row));
   if (c.planned_ranks == 1) return;
   constexpr std::string_view divided[] = {"nothing: every rank has the whole state", "moments and master weights",
                                           "moments, master weights and sums of gradients",
@@ -108,8 +111,13 @@ void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
 
 }  // namespace
 
-DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate) {
-  comm::PlannedCommunicator ranks(config.planned_ranks * int(config.ranks.tensor));
+comm::PlannedCommunicator planned_rank(const EngineConfig& c, int stage) {
+  const int of_stage = c.planned_ranks * int(c.ranks.tensor);
+  return comm::PlannedCommunicator(of_stage * int(c.ranks.pipeline), of_stage * stage);
+}
+
+DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate, int stage) {
+  comm::PlannedCommunicator ranks = planned_rank(config, stage);
   Engine engine(config, Device::null, target, &ranks);
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;
@@ -119,12 +127,15 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   if (engine.optimizer) {
     const StepCost cost = cost_of_step(engine, runner, shape, accumulate);
     out.step = cost.work, out.sent = cost.sent;
-    runner.run(std::vector{shape}, {.measure = true});  // for its memory: most steps do not measure
+    const std::int64_t together = engine.pipeline ? accumulate : 1;
+    runner.run(std::vector(std::size_t(together), shape), {.measure = true});  // for its memory: most steps do not measure
   }
   out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
-  for (const Parameter* p : engine.parameters.list()) out.parameters += p->whole().count();
+  if (engine.stage_parameters) out.parameters = engine.stage_parameters->count();
+  else
+    for (const Parameter* p : engine.parameters.list()) out.parameters += p->whole().count();
   out.parameters -= config.shape.padding();
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(*config.optimizer, out.plan);

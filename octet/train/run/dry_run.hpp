@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/comm/planned/planned.hpp"
 #include "octet/train/run/run_config.hpp"
 #include "octet/train/step/engine.hpp"
 
@@ -17,8 +18,12 @@ struct DryRun {
   std::array<comm::Traffic, comm::collectives> sent{};  // by one rank in a step, by collective: in all Work::sent_bytes of it
 };
 
-/// On the null device: a step of one micro-batch, a step of two if there are more, a measuring step, and an evaluation.
-DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate);
+/// On the null device: a step of one micro-batch, a step of two if there are more, a measuring step, and an evaluation. With stages of a
+/// pipeline, that of one of them: steps have all micro-batches.
+DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate, int stage = 0);
+
+/// The first rank of a stage, among all of a run.
+comm::PlannedCommunicator planned_rank(const EngineConfig&, int stage);
 
 /// Throws DeviceError, with the largest entries of the memory table and remedies, when the run needs more than `available` bytes of the
 /// device's memory, or more of the host's beside a GPU than there is.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "octet/comm/planned/planned.hpp"
 #include "octet/health/text_state.hpp"
 #include "octet/scaling/recipe.hpp"
 #include "octet/train/checkpoint/state_files.hpp"
@@ -45,16 +44,16 @@ std::vector<std::string> safer_layers_of(const std::string& checkpoint, const Ma
   return health::texts_of(bytes);
 }
 
-LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const Engine& now, std::size_t available) {
+LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const Engine& now, int stage, std::size_t available) {
   LayerChange out;
   try {
     if (divides(now)) {
-      comm::PlannedCommunicator ranks(other.planned_ranks * int(other.ranks.tensor));
+      comm::PlannedCommunicator ranks = planned_rank(other, stage);
       if (!same_parts(Engine(other, Device::null, now.stream.target(), &ranks).parameters, now.parameters))
         out.obstacle = never_possible(now);
       if (!out.obstacle.empty()) return out;
     }
-    out.dry = dry_run(other, now.stream.target(), run.train.batch, run.train.accumulate);
+    out.dry = dry_run(other, now.stream.target(), run.train.batch, run.train.accumulate, stage);
     require_native(out.dry, other.precision);
     require_memory(out.dry, available + now.stream.arena().peak().total, run.train);
   } catch (const ConfigError& e) {

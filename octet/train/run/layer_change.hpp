@@ -17,7 +17,7 @@ struct LayerChange {
   DryRun dry{};            // of the other engine
 };
 /// `available`: bytes of the device besides those of `now`. Call it while the copy of the state exists, which needs memory, too.
-LayerChange layer_change(const EngineConfig&, const RunConfig&, const Engine& now, std::size_t available);
+LayerChange layer_change(const EngineConfig&, const RunConfig&, const Engine& now, int stage, std::size_t available);
 
 /// Why a change of layers will be refused in any case in a run of this engine; "" if it may be possible.
 std::string never_possible(const Engine&);

@@ -77,10 +77,12 @@ void RunConfig::fields(config::FieldVisitor& v) {
     v.idle(format("loss_scale.{}", key),
            loss_scale.mode == optim::LossScaleConfig::Mode::automatic && !scaling::has_narrow_range(recipe.recipe),
            format("loss_scale.mode is \"auto\", and gradients of activations have a wide range under {}", recipe.recipe));
-  const bool alone = ranks.data == 1 && ranks.tensor == 1;
+  const bool alone = ranks.data == 1 && ranks.of_model() == 1;
   for (const char* key : {"comm.gradients", "comm.mu_growth", "comm.overlap", "ranks.limit_seconds"})
     v.idle(key, alone, "ranks.data = 1: there is one rank");
   v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
+  for (const char* key : {"comm.pipeline", "ranks.pipeline_schedule", "ranks.pipeline_chunks"})
+    v.idle(key, ranks.pipeline == 1, "ranks.pipeline = 1: each rank has all blocks");
   v.idle("comm.mu_growth", !comm.has_mu(optim.storage().gradients),
          format("gradients travel as {}", parallel::wire_of(comm.gradients, optim.storage().gradients)));
   // The machine is asked only where it matters.
@@ -105,7 +107,25 @@ std::int64_t RunConfig::steps() const {
   throw ConfigError("the run has no length: set train.steps, train.tokens or train.max_seconds (--steps, --tokens, --max-time)");
 }
 
+namespace {
+
+// Rules of a pipeline beside those of an engine.
+void require_pipeline(const RunConfig& c) {
+  if (c.ranks.pipeline == 1) return;
+  if (c.train.sample_every > 0)
+    throw ConfigError(
+        format("ranks.pipeline = {}: train.sample_every = {} needs all blocks on one rank; set it to 0, and use octet generate",
+               c.ranks.pipeline, c.train.sample_every));
+  if (c.ranks.schedule == parallel::Schedule::interleaved && c.train.accumulate % c.ranks.pipeline != 0)
+    throw ConfigError(
+        format("ranks.pipeline_schedule = \"interleaved\": train.accumulate = {} must be a multiple of ranks.pipeline = {}; set it to {}",
+               c.train.accumulate, c.ranks.pipeline, round_up(c.train.accumulate, c.ranks.pipeline)));
+}
+
+}  // namespace
+
 EngineConfig engine_config(const RunConfig& c) {
+  require_pipeline(c);
   const models::ModelShape shape = c.model.shape();
   if (c.data.sequence_length > shape.max_sequence)
     throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it, or choose another model",

@@ -10,20 +10,37 @@
 
 namespace octet::train {
 
+namespace {
+
+// The axes within a model: "ranks.tensor = 2 and ranks.pipeline = 4".
+std::string axes_text(const parallel::RanksConfig& c) {
+  const std::string tensor = format("ranks.tensor = {}", c.tensor), pipeline = format("ranks.pipeline = {}", c.pipeline);
+  return c.pipeline == 1 ? tensor : c.tensor == 1 ? pipeline : tensor + " and " + pipeline;
+}
+
+[[noreturn]] void refuse_number(const parallel::RanksConfig& c, std::int64_t size, const std::string& started) {
+  const std::int64_t of_model = c.of_model();
+  const bool both = c.tensor > 1 && c.pipeline > 1;
+  const std::string other = both ? "" : format(", or set ranks.{} = {}", c.tensor > 1 ? "tensor" : "pipeline", std::gcd(size, of_model));
+  throw ConfigError(format("{}: {}, which is not a multiple of {}; start {} ranks{}", axes_text(c), started,
+                           both ? to_text(of_model) : "it", round_up(size, of_model), other));
+}
+
+}  // namespace
+
 void RunRanks::complete(parallel::RanksConfig& config) const {
   const std::string started = format("{} {} started", all_.size(), alone() ? "rank was" : "ranks were");
-  if (all_.size() % config.tensor != 0)
-    throw ConfigError(format("ranks.tensor = {}: {}, which is not a multiple of it; start {} ranks, or set ranks.tensor = {}",
-                             config.tensor, started, round_up(all_.size(), config.tensor),
-                             std::gcd(std::int64_t(all_.size()), config.tensor)));
-  const std::int64_t data = all_.size() / config.tensor;
+  const std::int64_t of_model = config.of_model();
+  if (all_.size() % of_model != 0) refuse_number(config, all_.size(), started);
+  const std::int64_t data = all_.size() / of_model;
   if (config.data != 0 && config.data != data)
-    throw ConfigError(config.tensor == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
-                                         : format("ranks.data = {} and ranks.tensor = {}: {}; start {}, or leave out ranks.data",
-                                                  config.data, config.tensor, started, config.all()));
+    throw ConfigError(of_model == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
+                                    : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data,
+                                             axes_text(config), started, config.all()));
   if (!alone()) config.data = data;
   if (data == 1 && config.zero > 0)
-    log::warn("ranks.zero = {} has no effect: one rank keeps the whole state; start several, as with octet launch", config.zero);
+    log::warn("ranks.zero = {} has no effect: {}; start more ranks, as with octet launch", config.zero,
+              of_model == 1 ? "one rank keeps the whole state" : "one rank keeps the whole state of its part of the model");
 }
 
 void RunRanks::agree(Stream& stream, const Accord& own) { agreed_ = train::agree(stream, all_, own); }

@@ -23,6 +23,8 @@ class RunRanks {
   /// ranks.data becomes the number of ranks along that axis. Throws ConfigError if another number was asked for; warns of a stage that has
   /// no effect.
   void complete(parallel::RanksConfig&) const;
+  /// Of a pipeline, by a completed configuration: the one of this rank.
+  int stage(const parallel::RanksConfig& c) const { return int(all_.rank() / (std::max<std::int64_t>(c.data, 1) * c.tensor)); }
 
   void agree(Stream&, const Accord& own);
   /// By the last agree().

@@ -52,7 +52,9 @@ health::Answer Trainer::roll_back(std::int64_t before) {
   const std::vector<std::string> layers = safer_layers_of(store.path(found.step), store.manifest(found.step));
   if (layers != layers_) {
     const EngineConfig config = with_safer_layers(config_, layers);
-    replace_engine(config, dry_run(config, engine_->stream.target(), config_.train.batch, config_.train.accumulate), layers);
+    const DryRun dry =
+        dry_run(config, engine_->stream.target(), config_.train.batch, config_.train.accumulate, ranks_.stage(config_.ranks));
+    replace_engine(config, dry, layers);
   }
   const double train_seconds = at_.train_seconds;
   checkpoints_->return_to(found.step, [this](StateVisitor& v) { visit_rolled_back(v); });
@@ -81,7 +83,7 @@ health::Answer Trainer::change_layers(const std::vector<std::string>& layers) {
   try {
     values = StateCopy::of(engine_->stream, [&](StateVisitor& v) { engine_->visit_values(v); });
     quantizers = engine_->precision.quantizer_states(engine_->stream);
-    change = layer_change(config, config_, *engine_,
+    change = layer_change(config, config_, *engine_, ranks_.stage(config_.ranks),
                           machine::available_bytes(device) / std::size_t(device == Device::cpu ? options_.ranks_here : 1));
   } catch (const std::bad_alloc&) {
     change.obstacle = "there is no memory for a copy of the run's state";

@@ -1,6 +1,7 @@
 #include "octet/train/step/engine.hpp"
 
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+#include "octet/parallel/host_values.hpp"
 #include "octet/train/step/stage.hpp"
 #include "octet/train/step/tensor_rules.hpp"
 
@@ -99,19 +100,25 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       model->set_block_weights(&*divided_weights);
     }
   }
-  if (axes.has_stages()) {
-    pipeline.emplace(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline);
-    const int stage = axes.pipeline().rank(), last = axes.pipeline().size() - 1;
-    const bool end = stage == 0 || stage == last;
-    if (c.optimizer && model->shared_by_ends() != nullptr) ends_ = axes.pipeline().split(end ? 0 : 1, stage, end ? 2 : last - 1);
-    if (!end) ends_.reset();
-  }
+  if (axes.has_stages()) make_pipeline(c);
   // Stages have other parameters, so that all of them draw as one does.
-  for (Parameter* p : parameters.list()) p->gradient.set_copy(axes.all().rank() % (axes.tensor().size() * axes.data().size()));
+  for (Parameter* p : parameters.list()) p->gradient.set_copy(axes.all().rank() % axes.of_stage());
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
   if (c.document_mask && c.optimizer) gradient_factor_ = zeros(DType::f32);
+}
+
+void Engine::make_pipeline(const EngineConfig& c) {
+  comm::Communicator& stages = axes.pipeline();
+  pipeline.emplace(stream, *model, stages, c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline);
+  stage_parameters.emplace(c, stages, parameters.list());
+  parallel::reserve_for_values(stream);
+  const int last = stages.size() - 1;
+  const bool end = stages.rank() == 0 || stages.rank() == last;
+  if (c.optimizer && model->shared_by_ends() != nullptr)
+    ends_ = stages.split(end ? 0 : 1, stages.rank() == 0 ? 0 : end ? 1 : stages.rank() - 1, end ? 2 : last - 1);
+  if (!end) ends_.reset();
 }
 
 void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_batch) {
@@ -143,15 +150,24 @@ void Engine::end_micro_batch() {
   if (last_micro_batch_) sum_shared_gradient();
 }
 
-std::vector<float> Engine::flat_gradients() {
+// Of the parameters here, in their order.
+std::vector<std::vector<float>> Engine::whole_gradients() {
   const std::vector<float> own = gradient_sums ? gradient_sums->gathered_values(stream) : nn::flat_values(stream, parameters.gradients());
-  if (!tensor_group) return own;
-  std::vector<float> out;
-  const float* at = own.data();
+  std::vector<std::vector<float>> out;
+  std::size_t at = 0;
   for (const Parameter* p : parameters.list()) {
-    const std::vector<float> all = tensor_group->whole_values(stream, p->cut, std::span(at, std::size_t(p->shape.count())));
-    out.insert(out.end(), all.begin(), all.end()), at += p->shape.count();
+    const auto values = std::span(own).subspan(at, std::size_t(p->shape.count()));
+    out.push_back(tensor_group ? tensor_group->whole_values(stream, p->cut, values) : std::vector<float>(values.begin(), values.end()));
+    at += values.size();
   }
+  return out;
+}
+
+std::vector<float> Engine::flat_gradients() {
+  std::vector<std::vector<float>> all = whole_gradients();
+  if (stage_parameters) all = stage_parameters->with_other_stages(stream, std::move(all));
+  std::vector<float> out;
+  for (const std::vector<float>& values : all) out.insert(out.end(), values.begin(), values.end());
   return out;
 }
 
@@ -186,9 +202,13 @@ void Engine::visit_values(StateVisitor& visitor) {
   if (optimizer) visitor.section("optimizer", *optimizer);
   if (loss_scale) visitor.section("loss_scale", *loss_scale);
   if (average) visitor.section("average", *average);
-  if (gradient_sums) visitor.section("gradient_sums", *gradient_sums);
+  if (gradient_sums && !pipeline) visitor.section("gradient_sums", *gradient_sums);
   else visitor.unused("gradient_sums");
   visitor.state("parameter_squares", parameter_squares_);
+  if (!stage_parameters) return;
+  stage_parameters->each_absent([&](const std::string& path) {
+    for (const char* part : {"model.", "optimizer."}) visitor.elsewhere(part + path);
+  });
 }
 
 void Engine::measure_parameters() {

@@ -2,33 +2,17 @@
 
 #include <optional>
 
-#include "octet/models/registry.hpp"
 #include "octet/nn/parameters.hpp"
-#include "octet/optim/adamw.hpp"
-#include "octet/optim/loss_scale.hpp"
 #include "octet/parallel/axes.hpp"
 #include "octet/parallel/divided_weights.hpp"
 #include "octet/parallel/gradient_sums.hpp"
 #include "octet/tensor/replay.hpp"
+#include "octet/train/step/engine_config.hpp"
 #include "octet/train/step/pipeline.hpp"
+#include "octet/train/step/stage_parameters.hpp"
 #include "octet/train/step/weight_average.hpp"
 
 namespace octet::train {
-
-/// The configuration of an engine.
-struct EngineConfig {
-  models::ModelShape shape;
-  models::ModelOptions model;
-  scaling::PrecisionConfig precision;
-  std::optional<optim::AdamWConfig> optimizer;  // none: for evaluation only, without gradients and with f32 values
-  optim::LossScaleConfig loss_scale = {};       // with an optimizer
-  std::int64_t sequence = 0;                    // longest sequence
-  bool average = false;                         // weights are averaged over some steps
-  bool document_mask = false;                   // batches tell where documents begin, and the model keeps them apart
-  parallel::CommConfig comm = {};               // of several ranks
-  parallel::RanksConfig ranks = {};             // its stage of ZeRO
-  int planned_ranks = 1;                        // of the data axis, in a dry run
-};
 
 /// A model with its precision, parameters and optimizer on one stream: everything that one training step acts on. Built the same way on
 /// the CPU and, for a dry run, on the null device. Weights are undefined until initialized or loaded.
@@ -51,6 +35,7 @@ class Engine {
   std::optional<parallel::GradientSums> gradient_sums;        // of several ranks
   std::optional<parallel::DividedWeights> divided_weights;    // from stage 1 of ZeRO on
   std::optional<Pipeline> pipeline;                           // of ranks that have some blocks each
+  std::optional<StageParameters> stage_parameters;            // of these
   Replay micro_steps;                                         // forward and backward of a micro-batch
 
   /// This step's loss: sums over micro-batches, and their mean f32 [1].
@@ -65,7 +50,7 @@ class Engine {
   comm::Communicator& all_ranks() { return axes.all(); }
   nn::Partition& partition() { return tensor_group ? static_cast<nn::Partition&>(*tensor_group) : nn::whole_partition(); }
   /// Whether ranks have parts of the state, so that each saves its own.
-  bool divides_state() const { return divided_weights || tensor_group; }
+  bool divides_state() const { return divided_weights || tensor_group || pipeline; }
   /// Of this rank's parts: false where another rank has the same and saves them.
   bool saves_parts() { return divided_weights || ranks().rank() == 0; }
   /// Before forward and backward of each micro-batch of training.
@@ -80,7 +65,8 @@ class Engine {
   std::int64_t form_of(const parallel::GradientSums::MicroBatch& m) const {
     return gradient_sums ? 1 + m.first + 2 * m.last + 4 * m.exchanges : 0;
   }
-  /// All gradients of this step as one row, in the order of parameters, of whole ones. All ranks call it.
+  /// All gradients of this step as one row, in the order of parameters, of whole ones; of stages of a pipeline the first one has them. All
+  /// ranks call it.
   std::vector<float> flat_gradients();
   /// f32 [1], or empty unless documents are masked: the factor by which gradients of this step are too small, since they were made for the
   /// number of tokens in its batches, and not of targets.
@@ -99,7 +85,9 @@ class Engine {
   void visit_values(StateVisitor&);
 
  private:
+  void make_pipeline(const EngineConfig&);
   void sum_shared_gradient();
+  std::vector<std::vector<float>> whole_gradients();
 
   bool last_micro_batch_ = true;
   std::unique_ptr<comm::Communicator> ends_;  // the first and the last stage of a pipeline, where they share a parameter

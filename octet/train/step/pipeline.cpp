@@ -11,7 +11,16 @@ namespace {
 using parallel::PipelineAction, parallel::StageActions;
 using Kind = PipelineAction::Kind;
 
-Region region_of(int slot) { return {Lifetime::micro_batch, slot}; }
+Region borders_in(int slot) { return {Lifetime::micro_batch, 2 * slot + 1}; }
+Region saved_in(int slot) { return {Lifetime::micro_batch, 2 * slot}; }
+
+int take(std::vector<bool>& slots) {
+  const auto free = std::find(slots.begin(), slots.end(), false);
+  const int slot = int(free - slots.begin());
+  if (free == slots.end()) slots.push_back(true);
+  else *free = true;
+  return slot;
+}
 
 Stored codes_for(Stream& stream, std::int64_t count) {
   const auto empty = [&](Shape s, DType d) { return stream.empty(s, d, Lifetime::scratch, Category::workspace); };
@@ -78,45 +87,45 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
 }
 
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
-  const auto free = std::find(slots_.begin(), slots_.end(), false);
-  const int slot = int(free - slots_.begin());
-  if (free == slots_.end()) slots_.push_back(true);
-  else *free = true;
+  const int slot = take(border_slots_);
   Flight& f = flights_[key];
-  f = {.slot = slot, .batch = upload(stream_, batch, region_of(slot))};
-  if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, region_of(slot));
-  f.border = model_.border(stream_, f.batch, region_of(slot));
+  f = {.borders = slot, .batch = upload(stream_, batch, borders_in(slot))};
+  if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, borders_in(slot));
+  f.border = model_.border(stream_, f.batch, borders_in(slot));
   return f;
 }
 
 void Pipeline::close(const Key& key) {
-  const int slot = flights_.at(key).slot;
-  stream_.arena().clear(region_of(slot));
-  slots_[std::size_t(slot)] = false;
+  const Flight& f = flights_.at(key);
+  stream_.arena().clear(borders_in(f.borders)), stream_.arena().clear(saved_in(f.saved));
+  border_slots_[std::size_t(f.borders)] = saved_slots_[std::size_t(f.saved)] = false;
   flights_.erase(key);
+}
+
+scaling::Pass Pipeline::pass_of(const Flight& f, const Step& step) const {
+  scaling::Pass pass = step.pass;
+  pass.keep = saved_in(f.saved);
+  return pass;
 }
 
 void Pipeline::forward(const Key& key, std::span<const data::Batch> batches, const Step& step) {
   const int chunk = key.second;
-  const Flight& f = embeds(chunk) ? open(key, batches[std::size_t(key.first)]) : flights_.at(key);
-  scaling::Pass pass = step.pass;
-  pass.keep = region_of(f.slot);
+  Flight& f = embeds(chunk) ? open(key, batches[std::size_t(key.first)]) : flights_.at(key);
+  f.saved = take(saved_slots_);
   if (step.before) step.before(key.first);
-  model_.chunk_forward(stream_, f.batch, pass, step.sums, step.factor,
+  model_.chunk_forward(stream_, f.batch, pass_of(f, step), step.sums, step.factor,
                        {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.border});
 }
 
 void Pipeline::backward(const Key& key, const Step& step) {
   const Flight& f = flights_.at(key);
-  scaling::Pass pass = step.pass;
-  pass.keep = region_of(f.slot);
   if (step.before) step.before(key.first);
-  model_.chunk_backward(stream_, f.batch, pass, f.border);
+  model_.chunk_backward(stream_, f.batch, pass_of(f, step), f.border);
   if (embeds(key.second)) close(key);
 }
 
 void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
-  const Region region = region_of(0);
+  const Region region = borders_in(0);
   const Scope scope(stream_, region);
   const models::TokenBatch on_device = upload(stream_, batch, region);
   const Tensor in = model_.border(stream_, on_device, region), out = model_.border(stream_, on_device, region);

@@ -17,7 +17,8 @@ namespace octet::train {
 ///   forward of chunk q    x[q + 1] = blocks(x[q])           x[q]: [T, D], in the type of activations
 ///   backward              d[q] = gradient of d[q + 1]       of the same shape and type
 ///
-/// A micro-batch in flight has a slot of the region of micro-batches, from its input's arrival until its gradient has left. On a stage all
+/// A micro-batch in flight has two slots of the region of micro-batches: one for its borders, from its input's arrival until its gradient
+/// has left, and one for saved activations, which begins later, at its forward. On a stage all
 /// work is in one order, so results have the bits of the same micro-batches on one rank. All stages make the same calls, with batches of
 /// the same content and shape.
 class Pipeline {
@@ -44,7 +45,7 @@ class Pipeline {
  private:
   /// A micro-batch on its way through a chunk.
   struct Flight {
-    int slot = 0;
+    int borders = 0, saved = -1;  // slots
     models::TokenBatch batch;
     Tensor in;      // empty where the chunk embeds
     Tensor border;  // the output until it is sent, then that output's gradient, which becomes the input's
@@ -55,6 +56,7 @@ class Pipeline {
   bool embeds(int chunk) const { return part(chunk) == 0; }
   bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
   Flight& open(const Key&, const data::Batch&);
+  scaling::Pass pass_of(const Flight&, const Step&) const;
   void close(const Key&);
   void run(const parallel::StageActions&, std::span<const data::Batch>, const Step&);
   void forward(const Key&, std::span<const data::Batch>, const Step&);
@@ -69,7 +71,7 @@ class Pipeline {
   int chunks_;
   Wire wire_;
   std::map<Key, Flight> flights_;
-  std::vector<bool> slots_;                        // in use
+  std::vector<bool> border_slots_, saved_slots_;   // in use
   std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches
 };
 

@@ -258,11 +258,12 @@ TEST(PipelineSteps, RefuseWhatAPipelineDoesNotHave) {
   };
   EXPECT_EQ(refusal([](EngineConfig&) {}), "");
   EXPECT_EQ(refusal([](EngineConfig& c) { c.ranks.pipeline = 8; }),
-            "ranks.pipeline = 8: model.layers = 6 cannot be divided into 8 parts; the largest number of ranks for ranks.chunks = 1 is 6");
+            "ranks.pipeline = 8: model.layers = 6 cannot be divided into 8 parts; the largest number of ranks for ranks.pipeline_chunks = "
+            "1 is 6");
   EXPECT_EQ(refusal([](EngineConfig& c) { c.ranks.zero = 2; }),
             "ranks.pipeline = 2: ranks.zero = 2: gradients and weights of micro-batches in flight cannot be divided; set ranks.zero = 1");
   EXPECT_EQ(refusal([](EngineConfig& c) { c.ranks.chunks = 2; }),
-            "ranks.pipeline = 2: ranks.chunks = 2 needs ranks.schedule = \"interleaved\"");
+            "ranks.pipeline = 2: ranks.pipeline_chunks = 2 needs ranks.pipeline_schedule = \"interleaved\"");
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ void load_weights(Engine& e, const std::string& folder) {
 void load_weights(Engine& e, const io::TensorFolder& files) {
   {
     nn::HostParameters host(e.stream, e.parameters, nullptr, e.partition(), false);  // all of them are read
-    models::load_hugging_face(files, e.model->shape(), host.list());
+    models::load_hugging_face(files, e.model->shape(), e.stage_parameters ? e.stage_parameters->completed(host.list()) : host.list());
     host.commit();
   }  // from here on, parameters are the device's again
   if (nonfinite_parameter(e).empty()) return;
@@ -59,10 +59,42 @@ data::Checksum checksum_of_weights(Engine& e) {
   return sum.sum();
 }
 
+namespace {
+
+// All parameters on the first stage of a pipeline, from the whole ones of each stage.
+class WholeModel {
+ public:
+  WholeModel(Engine& e, const nn::HostParameters& host) {
+    std::vector<std::vector<float>> own;
+    for (const Parameter* p : host.list()) {
+      const Tensor values = p->value.values();
+      own.emplace_back(values.f32(), values.f32() + values.count());
+    }
+    const std::vector<Parameter*> all = e.stage_parameters->completed(host.list());
+    values_ = e.stage_parameters->with_other_stages(e.stream, std::move(own));
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      parameters_.push_back(std::make_unique<Parameter>(all[i]->path, all[i]->whole(), all[i]->init, all[i]->role));
+      parameters_.back()->value = Stored::plain({values_[i].data(), all[i]->whole(), DType::f32});
+      list_.push_back(parameters_.back().get());
+    }
+  }
+  const std::vector<Parameter*>& list() const { return list_; }
+
+ private:
+  std::vector<std::vector<float>> values_;
+  std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<Parameter*> list_;
+};
+
+}  // namespace
+
 void save_weights(Engine& e, const std::string& folder, DType dtype, const models::Companions& companions) {
   const nn::HostParameters host(e.stream, e.parameters, e.master_weights(), e.partition());
+  std::optional<WholeModel> whole;
+  // One rank of each stage sends.
+  if (e.stage_parameters && e.all_ranks().rank() % e.axes.of_stage() == 0) whole.emplace(e, host);
   if (e.all_ranks().rank() > 0) return;
-  models::save_hugging_face(folder, e.model->shape(), host.list(), dtype, companions);
+  models::save_hugging_face(folder, e.model->shape(), whole ? whole->list() : host.list(), dtype, companions);
 }
 
 }  // namespace octet::train

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "octet/train/step/engine_config.hpp"
+
+namespace octet::train {
+
+/// The parameters of a model of which each stage of a pipeline has some, in the order of the whole model.
+class StageParameters {
+ public:
+  /// `own`: those of this stage, which outlive this, as does the communicator. Throws ConfigError as chunks_of_stage().
+  StageParameters(const EngineConfig&, comm::Communicator& stages, const std::vector<Parameter*>& own);
+
+  /// Of all parameters, without copies.
+  std::int64_t count() const;
+  /// f(path) for each parameter that this stage does not have.
+  void each_absent(const std::function<void(const std::string&)>& f) const;
+  /// All parameters: `own` of them, in the order of this stage's list, and whole ones without memory.
+  std::vector<Parameter*> completed(const std::vector<Parameter*>& own) const;
+  /// Values of all parameters on the first stage, in the order of completed(), from those of this stage's; none on other stages. All stages
+  /// call it.
+  std::vector<std::vector<float>> with_other_stages(Stream&, std::vector<std::vector<float>> own) const;
+
+ private:
+  struct Place {
+    std::unique_ptr<Parameter> whole;  // without memory
+    int stage = 0;                     // the first that has it
+    std::ptrdiff_t own = -1;           // its number on this stage
+  };
+  comm::Communicator& stages_;
+  std::vector<Place> places_;
+};
+
+}  // namespace octet::train
