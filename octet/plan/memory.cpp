@@ -62,23 +62,20 @@ LayerMemory FormulaMemory::layer_memory(const Layout& l) {
   return out;
 }
 
-std::vector<std::int64_t> layers_of_parts(const PlannedModel& m, const Layout& l, const Job& job) {
+std::vector<std::int64_t> layers_of_stages(const PlannedModel& m, const Layout& l, const Job& job) {
   // Operations per token: three products of 2 per parameter, and attention.
   const double layer = 6 * m.active_parameters() + 6 * double(job.sequence) * m.score_columns();
-  return parallel::divide_layers(m.layers(), int(l.pipeline * l.chunks), {.layer = layer, .embedding = 0, .head = 6 * m.end_parameters()});
+  const std::vector<std::int64_t> parts =
+      parallel::divide_layers(m.layers(), int(l.pipeline * l.chunks), {.layer = layer, .embedding = 0, .head = 6 * m.end_parameters()});
+  std::vector<std::int64_t> out(std::size_t(l.pipeline), 0);
+  for (std::size_t part = 0; part < parts.size(); ++part) out[part % out.size()] += parts[part];
+  return out;
 }
 
 namespace {
 
-std::int64_t layers_of_stage(const std::vector<std::int64_t>& parts, const Layout& l, std::int64_t stage) {
-  std::int64_t out = 0;
-  for (std::int64_t chunk = 0; chunk < l.chunks; ++chunk) out += parts[std::size_t(chunk * l.pipeline + stage)];
-  return out;
-}
-
-StageMemory of_stage(const LayerMemory& memory, const std::vector<std::int64_t>& parts, const Layout& l, const Job& job,
-                     std::int64_t stage) {
-  const double layers = double(layers_of_stage(parts, l, stage));
+StageMemory of_stage(const LayerMemory& memory, std::int64_t layers_of_it, const Layout& l, const Job& job, std::int64_t stage) {
+  const double layers = double(layers_of_it);
   const double in_flight = double(parallel::chunks_in_flight(l.schedule(), pipeline_shape(l, job), int(stage))) / double(l.chunks);
   StageMemory out = scaled(memory.layer, layers, layers * in_flight) + memory.rest;
   if (stage == 0) out = out + memory.embedding;
@@ -93,8 +90,8 @@ StageMemory fragmented(StageMemory m, double fragmentation) {
 }  // namespace
 
 LayoutMemory stage_memory(const LayerMemory& memory, const PlannedModel& model, const Layout& l, const Job& job) {
-  const std::vector<std::int64_t> parts = layers_of_parts(model, l, job);
-  LayoutMemory out{of_stage(memory, parts, l, job, 0), of_stage(memory, parts, l, job, l.pipeline - 1)};
+  const std::vector<std::int64_t> layers = layers_of_stages(model, l, job);
+  LayoutMemory out{of_stage(memory, layers.front(), l, job, 0), of_stage(memory, layers.back(), l, job, l.pipeline - 1)};
   if (l.pipeline > 1 || !model.shape.tied) out.last = out.last + memory.head;
   out.last.working += memory.head_working;
   if (l.pipeline == 1) out.first = out.last;
