@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "octet/comm/self/self.hpp"
+
 namespace octet::comm {
 namespace {
 
@@ -32,7 +34,9 @@ Mesh::Mesh(Communicator& world, std::vector<Axis> axes) : world_(world), axes_(s
   int stride = 1;
   for (const Axis& a : axes_) {
     const int coordinate = world.rank() / stride % a.size;
-    along_.push_back(world.split(world.rank() - coordinate * stride, coordinate, a.size));
+    // An axis of one rank exchanges nothing, so it needs no group of the backend.
+    along_.push_back(a.size == 1 ? std::make_unique<SelfCommunicator>()
+                                 : world.split(world.rank() - coordinate * stride, coordinate, a.size));
     along_.back()->report_to(world);
     stride *= a.size;
   }
