@@ -37,7 +37,9 @@ Mesh::Mesh(Communicator& world, std::vector<Axis> axes) : world_(world), axes_(s
     // An axis of one rank exchanges nothing, so it needs no group of the backend.
     along_.push_back(a.size == 1 ? std::make_unique<SelfCommunicator>()
                                  : world.split(world.rank() - coordinate * stride, coordinate, a.size));
-    along_.back()->report_to(world);
+    std::vector<int> members;
+    for (int i = 0; i < a.size; ++i) members.push_back(world.rank() + (i - coordinate) * stride);
+    along_.back()->report_to(world, std::move(members));
     stride *= a.size;
   }
 }

@@ -36,6 +36,9 @@ CopiedGradients::CopiedGradients(TensorGroup& group, const nn::Parameters& param
     }
   if (copies == 1) return;
   of_heads_ = group.ranks().split(group.member() / copies, group.member() % copies, copies);
+  std::vector<int> sharers;
+  for (int i = 0; i < copies; ++i) sharers.push_back(group.member() / copies * copies + i);
+  of_heads_->report_to(group.ranks(), std::move(sharers));
 }
 
 comm::Communicator& CopiedGradients::sharers_of(const Parameter& p) const {
