@@ -47,10 +47,11 @@ class LostRank : public ::testing::Test {
                                                                      "[recipe]\nname = \"current\"\n[checkpoint]\nevery = 3\n"
                                                                      "[ranks]\nzero = 1\nlimit_seconds = 2\n"));
   }
-  std::string command() const {
+  // `mesh`: keys of a run that begins.
+  std::string command(const std::string& mesh = "") const {
     if (fs::exists(scratch.at("runs/cut/config.toml"))) return "train --quiet --resume runs/cut";
     fs::remove_all(scratch.at("runs/cut"));
-    return "train run.toml --quiet --name cut";
+    return "train run.toml --quiet --name cut" + mesh;
   }
   std::size_t steps_done() const { return times(bytes_of(scratch.at("runs/cut/metrics.jsonl")), "\"event\":\"step\""); }
   std::string errors() const { return bytes_of(scratch.at("err")); }
@@ -77,11 +78,14 @@ class LostRank : public ::testing::Test {
     return !run.mpirun().running();
   }
 
+  void expect_named_once(const std::string& mesh);
+  void campaign(const std::string& mesh, std::int64_t wanted);
+
   Scratch scratch;
 };
 
-TEST_F(LostRank, ThatIsKilledIsNamedOnceAndTheLastCollectivesAreWritten) {
-  RankProcesses run(ranks, command() + " --steps 100000", scratch.folder(), scratch.at("err"), true);
+void LostRank::expect_named_once(const std::string& mesh) {
+  RankProcesses run(ranks, command(mesh) + " --steps 100000", scratch.folder(), scratch.at("err"), true);
   wait_for_steps(run.mpirun(), 10);
   while (run.mpirun().running() && checkpoints().empty()) std::this_thread::sleep_for(1ms);
   ASSERT_EQ(run.processes().size(), std::size_t(ranks)) << errors();
@@ -103,6 +107,11 @@ TEST_F(LostRank, ThatIsKilledIsNamedOnceAndTheLastCollectivesAreWritten) {
   EXPECT_EQ(inspected.code, 0) << inspected.err;
 }
 
+TEST_F(LostRank, ThatIsKilledIsNamedOnceAndTheLastCollectivesAreWritten) { expect_named_once(""); }
+
+// The others wait in calls of both axes: one for the lost rank, one for a rank that waits for it, one for either.
+TEST_F(LostRank, OfAMeshIsNamedOnceByItsNumberAmongAllRanks) { expect_named_once(" --set ranks.tensor=2 --set ranks.data=2"); }
+
 TEST_F(LostRank, ThatIsStoppedEndsAllWithTheCodeOfLostRanks) {
   RankProcesses run(ranks, command() + " --steps 100000", scratch.folder(), scratch.at("err"));
   wait_for_steps(run.mpirun(), 10);
@@ -113,22 +122,21 @@ TEST_F(LostRank, ThatIsStoppedEndsAllWithTheCodeOfLostRanks) {
   EXPECT_TRUE(has(errors(), "octet: rank 1 of 4, step ") && has(errors(), ": rank 0 on ")) << errors();
 }
 
-TEST_F(LostRank, AtRandomMomentsLosesNoCheckpointAndTheRunEndsAsIfNothingHadHappened) {
-  const Ended whole = testing::run_octet("train run.toml --quiet --name whole --set ranks.data=4", scratch.folder());
+// Kills ranks at random moments until so many were: no checkpoint is lost, and the run ends as if nothing had happened.
+void LostRank::campaign(const std::string& mesh, std::int64_t wanted) {
+  const Ended whole = testing::run_octet("train run.toml --quiet --name whole" + mesh, scratch.folder());
   ASSERT_EQ(whole.code, 0) << whole.err;
   const auto expect_same = [&] {
     EXPECT_TRUE(bytes_of(scratch.at("runs/whole/weights/model.safetensors")) == bytes_of(scratch.at("runs/cut/weights/model.safetensors")));
     EXPECT_EQ(testing::untimed_events(scratch.at("runs/whole")), testing::untimed_events(scratch.at("runs/cut")));
   };
-  const char* const text = std::getenv("OCTET_RANK_KILLS");
-  const std::int64_t wanted = text == nullptr ? 4 : std::strtoll(text, nullptr, 10);
   std::int64_t signals = 0, whole_runs = 0;
   for (std::uint64_t attempt = 0; signals < wanted; ++attempt) {
     ASSERT_LT(attempt, std::uint64_t(10 * wanted + 10)) << signals << " signals";
     const RandomWords r = philox(19, attempt);
     const int number = std::array{SIGKILL, SIGSTOP, SIGTERM}[r.w[0] % 3];
     const bool recovery = number == SIGKILL && r.w[1] % 2 == 0;
-    RankProcesses run(ranks, command(), scratch.folder(), scratch.at("err"), recovery);
+    RankProcesses run(ranks, command(mesh), scratch.folder(), scratch.at("err"), recovery);
     wait_for_steps(run.mpirun(), steps_done() + 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(r.w[2] % 300));
     const std::vector<std::string> before = checkpoints();
@@ -144,11 +152,21 @@ TEST_F(LostRank, AtRandomMomentsLosesNoCheckpointAndTheRunEndsAsIfNothingHadHapp
     ++whole_runs;
     fs::remove_all(scratch.at("runs/cut"));
   }
-  RankProcesses last(ranks, command(), scratch.folder(), scratch.at("err"));
+  RankProcesses last(ranks, command(mesh), scratch.folder(), scratch.at("err"));
   ASSERT_EQ(last.mpirun().end(), 0) << errors();
   expect_same();
   RecordProperty("whole_runs", int(whole_runs));
 }
+
+std::int64_t kills(std::int64_t usual) {
+  const char* const text = std::getenv("OCTET_RANK_KILLS");
+  return text == nullptr ? usual : std::strtoll(text, nullptr, 10);
+}
+
+TEST_F(LostRank, AtRandomMomentsLosesNoCheckpointAndTheRunEndsAsIfNothingHadHappened) { campaign(" --set ranks.data=4", kills(4)); }
+
+// Two tensor groups of two ranks: the lost rank is missing in both axes.
+TEST_F(LostRank, OfAMeshOfTwoAxesLosesNoCheckpointEither) { campaign(" --set ranks.tensor=2 --set ranks.data=2", kills(1)); }
 
 }  // namespace
 }  // namespace octet

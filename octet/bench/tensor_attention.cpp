@@ -146,12 +146,12 @@ void require_ranks(const TensorAttentionPlan& plan, std::int64_t n) {
 }
 
 std::vector<TensorAttentionRow> measure_on(comm::Communicator& all, const TensorAttentionPlan& plan, Device device) {
+  for (int n = 1; n <= all.size(); n *= 2) require_ranks(plan, n);
   std::vector<TensorAttentionRow> rows;
   const std::vector<std::string> recipes = plan.recipes.empty() ? std::vector{plan.config.recipe.recipe} : plan.recipes;
   const Reference exact = all.rank() == 0 ? of_one_rank(plan.config, device) : Reference{};
   Stream stream(device);
   for (int n = 1; n <= all.size(); n *= 2) {
-    require_ranks(plan, n);
     const auto part = all.split(all.rank() < n ? 0 : 1, all.rank());
     for (const std::string& recipe : recipes) {
       if (all.rank() < n) rows.push_back(measure(*part, plan, recipe, device, exact));

@@ -13,6 +13,7 @@
 #include "octet/plan/schedule_picture.hpp"
 #include "octet/plan/table.hpp"
 #include "octet/scaling/recipe.hpp"
+#include "octet/train/run/resume.hpp"
 
 namespace octet::cli {
 namespace {
@@ -43,19 +44,16 @@ std::vector<optim::Level> levels_of(const std::vector<std::string>& words, optim
 }
 
 plan::Job job_of(const LayoutOptions& o, const train::RunConfig& c) {
-  plan::Job job{.sequence = c.data.sequence_length, .gpus = o.gpus, .machine = machine::machine_constants(o.machine)};
-  job.sequences = c.train.batch * c.train.accumulate * std::max<std::int64_t>(1, c.ranks.data);
+  plan::Job job{.sequence = c.data.sequence_length,
+                .sequences = train::sequences_per_step(c),
+                .gpus = o.gpus,
+                .machine = machine::machine_constants(o.machine)};
   if (o.per_node > 0) job.machine.devices_per_node = o.per_node;
   job.memory = o.memory.empty() ? job.machine.memory_gb * 1e9 : bytes_of_gpu(o.memory);
   return job;
 }
 
-// Whether a recipe quantizes operands.
-bool is_eight_bit(const scaling::PrecisionConfig& c) {
-  scaling::make_recipe(c.recipe, c.options);  // refuses unknown names
-  const auto& all = scaling::recipes();
-  return std::any_of(all.begin(), all.end(), [&](const auto& entry) { return entry.name == c.recipe && !entry.options.empty(); });
-}
+bool is_eight_bit(const scaling::PrecisionConfig& c) { return is_fp8(scaling::make_recipe(c.recipe, c.options)->formats().forward); }
 
 // Octet with the run's storage of states at the layout's level, and its format of gradients on the wire.
 plan::ProgramOf program_of(const train::RunConfig& c) {
@@ -108,6 +106,13 @@ ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
   return ExitCode::done;
 }
 
+template <class Named>
+std::vector<std::string> names_of(const std::vector<Named>& all) {
+  std::vector<std::string> out;
+  for (const Named& one : all) out.push_back(one.name);
+  return out;
+}
+
 ExitCode draw(const LayoutOptions& o) {
   const parallel::PipelineShape shape{.stages = int(o.stages), .chunks = int(o.chunks), .micro_batches = int(o.micro_batches)};
   write_file(o.schedule_file, plan::schedule_svg(parallel::schedule_named(o.schedule), shape));
@@ -121,12 +126,13 @@ void LayoutOptions::add_to(Command& command) {
                  {.at_least = 1, .at_most = 1 << 20});
   command.option("--per-node", per_node, "with --gpus: linked GPUs of a node; default: the machine's", {.at_least = 1, .at_most = 1024});
   command.option("--memory", memory, "with --gpus: memory of one GPU, such as 80GB; default: the machine's");
-  command.option("--machine", machine, "with --gpus: h100, h200, a100, cpu2, or a file of octet bench --calibrate");
+  command.option("--machine", machine,
+                 format("with --gpus: {}, or a file of octet bench --calibrate", joined(names_of(machine::named_machines()))));
   command.option("--levels", levels, "with --gpus: levels to choose from, such as O0,O2; default: the run's", ',');
   command.flag("--runnable", runnable, "with --gpus: only layouts that this version trains");
   command.option("--model", model,
-                 "with --gpus: another model than the run's: llama-3-70b, gpt-3-175b, llama-3-405b, deepseek-v3, or a file with its shape "
-                 "and experts");
+                 format("with --gpus: another model than the run's: {}, or a file with its shape and experts",
+                        joined(names_of(plan::large_models()))));
   command.option("--write", write, "with --gpus: folder for the run file and the Slurm script of the best layout");
   command.option("--schedule", schedule_file, "file of a picture of a pipeline schedule (SVG)");
   command.option("--kind", schedule, "with --schedule: gpipe, 1f1b, interleaved or zero_bubble",

@@ -44,6 +44,20 @@ void Communicator::start(Stream& stream, const Call& call, const Call* second) {
   ended(call, sent, begin, monotonic_seconds());
 }
 
+void Communicator::report_to(Communicator& all, std::vector<int> members) {
+  check(int(members.size()) == size_ && members[std::size_t(rank_)] == all.rank(),
+        "communicator: {} members for {} ranks, of which this is {}", members.size(), size_, rank_);
+  all_ = &all, members_ = std::move(members);
+}
+
+CommError Communicator::error(const Call& call, int peer, const std::string& what) const {
+  Call named = call;
+  named.peer = name_of(call.peer);
+  const Communicator* all = this;
+  while (all->all_ != nullptr) all = all->all_;
+  return {named, all->rank_, all->size_, step(), peer, what};
+}
+
 void Communicator::begins(const Call& call, std::int64_t sent, double begin) {
   last_calls_.begin(call, step(), sent, begin);
   if (all_ != nullptr) all_->begins(call, sent, begin);

@@ -62,9 +62,9 @@ class Communicator {
   /// The same where the caller knows how many ranks have its color. Throws ContractError if there are others.
   virtual std::unique_ptr<Communicator> split(int color, int key, int size);
 
-  /// The calls of a part of all ranks also enter last_calls() and seconds() of `all`, reach its listener and have its step. It outlives
-  /// this.
-  void report_to(Communicator& all) { all_ = &all; }
+  /// The calls of a part of all ranks also enter last_calls() and seconds() of `all`, reach its listener and have its step. Errors name
+  /// ranks by their numbers there: members[i] is rank i here. `all` outlives this.
+  void report_to(Communicator& all, std::vector<int> members);
 
   /// Of the calls that the host has made. Stream::work() also counts those of a replayed part of a step.
   const Traffic& traffic(Collective c) const { return traffic_[std::size_t(c)]; }
@@ -85,8 +85,11 @@ class Communicator {
   virtual void run(Stream&, const Call&, const Call* second) = 0;
   virtual void begin_group(Stream&) {}
   virtual void end_group(Stream&) {}
-  /// The error of this rank about a peer.
-  CommError error(const Call& call, int peer, const std::string& what) const { return {call, rank_, size_, step(), peer, what}; }
+  /// The error of this rank about a peer, by its name_of(); -1: unknown.
+  CommError error(const Call& call, int peer, const std::string& what) const;
+  /// The number of one of these ranks in errors: that among all ranks, where this is a part that reports to them. -1 stays.
+  int name_of(int rank) const { return rank < 0 || all_ == nullptr ? rank : all_->name_of(members_[std::size_t(rank)]); }
+  bool reports() const { return all_ != nullptr; }
 
  private:
   void start(Stream&, const Call&, const Call* second = nullptr);
@@ -96,6 +99,7 @@ class Communicator {
 
   int rank_, size_;
   Communicator* all_ = nullptr;
+  std::vector<int> members_;  // of `all_`
   std::int64_t step_ = -1;
   std::array<Traffic, collectives> traffic_{};
   CallLog last_calls_;

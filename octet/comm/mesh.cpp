@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "octet/comm/self/self.hpp"
+
 namespace octet::comm {
 namespace {
 
@@ -32,8 +34,12 @@ Mesh::Mesh(Communicator& world, std::vector<Axis> axes) : world_(world), axes_(s
   int stride = 1;
   for (const Axis& a : axes_) {
     const int coordinate = world.rank() / stride % a.size;
-    along_.push_back(world.split(world.rank() - coordinate * stride, coordinate, a.size));
-    along_.back()->report_to(world);
+    // An axis of one rank exchanges nothing, so it needs no group of the backend.
+    along_.push_back(a.size == 1 ? std::make_unique<SelfCommunicator>()
+                                 : world.split(world.rank() - coordinate * stride, coordinate, a.size));
+    std::vector<int> members;
+    for (int i = 0; i < a.size; ++i) members.push_back(world.rank() + (i - coordinate) * stride);
+    along_.back()->report_to(world, std::move(members));
     stride *= a.size;
   }
 }

@@ -18,8 +18,8 @@ struct Axis {
 /// world's communicator.
 class Mesh {
  public:
-  /// Takes part in one split() of `world` per axis, so all ranks make their mesh at the same time. `world` must outlive the mesh.
-  /// Throws ConfigError unless the sizes' product is world.size(); ContractError for an empty or repeated name.
+  /// Takes part in one split() of `world` per axis with several ranks, so all ranks make their mesh at the same time. `world` must outlive
+  /// the mesh. Throws ConfigError unless the sizes' product is world.size(); ContractError for an empty or repeated name.
   Mesh(Communicator& world, std::vector<Axis> axes);
 
   Communicator& world() const { return world_; }

@@ -31,6 +31,24 @@ TEST(Mesh, EveryAxisJoinsTheRanksThatDifferInItsCoordinateAlone) {
   });
 }
 
+TEST(Mesh, ErrorsOfAnAxisNameRanksByTheirNumbersAmongAll) {
+  int told = 0;
+  run_on_threads({.ranks = 4, .limit_seconds = 0.2}, [&](Communicator& world) {
+    const Mesh mesh(world, {{"tensor", 2}, {"data", 2}});
+    Stream s(Device::cpu);
+    if (world.rank() != 2) return;
+    try {
+      mesh.along("tensor").broadcast(s, s.zeros({3}, DType::f32), 1);
+    } catch (const CommError& e) {
+      ++told;
+      EXPECT_STREQ(e.what(), "rank 2 of 4, before the first step: broadcast of f32 [3] from rank 3: rank 3 has not come within 0.2 s");
+      EXPECT_EQ(e.rank, 2);
+      EXPECT_EQ(e.peer, 3);
+    }
+  });
+  EXPECT_EQ(told, 1);
+}
+
 TEST(Mesh, RefusesAxesThatDoNotFit) {
   SelfCommunicator one;
   EXPECT_NO_THROW(Mesh(one, {{"data", 1}}));

@@ -22,6 +22,7 @@ struct ModelFamily {
   HuggingFaceFormat hugging_face;
   bool rotary = true;    // positions are rotations: the shape's rope_* count
   bool divides = false;  // members of ModelOptions::partition have parts of the model
+  bool gated = true;     // an MLP has three matrices, else two
 };
 
 /// All families, in the order of the documentation, then registered ones.

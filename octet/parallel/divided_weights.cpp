@@ -4,6 +4,7 @@
 
 #include "octet/ops/stored/stored.hpp"
 #include "octet/ops/stored_sum/stored_sum.hpp"
+#include "octet/parallel/host_values.hpp"
 
 namespace octet::parallel {
 namespace {
@@ -19,16 +20,8 @@ DividedWeights::DividedWeights(Stream& stream, Stream* side, comm::Communicator&
     : ranks_(ranks), parameters_(parameters), codes_(stream, ranks, parameters), gathers_(side) {
   for (const nn::Bucket& b : parameters.buckets()) {
     blocks_ = std::max(blocks_, b.block + 1);
-    const Scope scope(stream);
-    pieces_of(stream, b);  // so that a dry run, which collects no values, includes this memory
+    reserve_gather(stream, ranks, b.count / ranks.size());
   }
-}
-
-// Memory for a piece of a bucket: the own values, and those of all ranks.
-DividedWeights::Pieces DividedWeights::pieces_of(Stream& stream, const nn::Bucket& b) const {
-  const std::int64_t most = std::int64_t(1) << 20, n = std::min(b.count / ranks_.size(), std::max<std::int64_t>(most / ranks_.size(), 1));
-  const Tensor own = stream.empty({n}, DType::f32);
-  return {own, stream.empty({n * ranks_.size()}, DType::f32)};
 }
 
 void DividedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
@@ -86,22 +79,7 @@ std::vector<float> DividedWeights::own_values(Stream& stream, const nn::Bucket& 
 }
 
 void DividedWeights::get_values(Stream& stream, const nn::Bucket& b, float* host) {
-  const std::int64_t part = b.count / ranks_.size(), ranks = ranks_.size();
-  const std::vector<float> own = own_values(stream, b);
-  std::vector<float> pieces;
-  const Scope scope(stream);
-  const Pieces memory = pieces_of(stream, b);
-  const std::int64_t most = memory.own.count();
-  for (std::int64_t at = 0; at < part; at += most) {
-    const std::int64_t n = std::min(most, part - at);
-    const Tensor from = memory.own.rows(0, n), all = memory.all.rows(0, n * ranks);
-    upload(stream, own.data() + at, from);
-    ranks_.all_gather(stream, from, all);
-    ranks_.finish(stream);
-    pieces.resize(std::size_t(n * ranks));
-    download(stream, all, pieces.data());
-    for (std::int64_t r = 0; r < ranks; ++r) std::copy_n(pieces.begin() + r * n, n, host + r * part + at);
-  }
+  gather_parts(stream, ranks_, own_values(stream, b), host);
 }
 
 }  // namespace octet::parallel

@@ -29,10 +29,6 @@ class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   void get_values(Stream&, const nn::Bucket&, float* host) override;
 
  private:
-  struct Pieces {
-    Tensor own, all;
-  };
-  Pieces pieces_of(Stream&, const nn::Bucket&) const;
   void copy_own_part(Stream&, const nn::Bucket&);
   void gather(Stream&, const nn::Bucket&);
   std::vector<float> own_values(Stream&, const nn::Bucket&) const;

@@ -18,7 +18,40 @@ std::vector<T> gather(Stream& stream, comm::Communicator& ranks, std::span<const
   return out;
 }
 
+// Memory for a piece of each rank's part.
+struct Piece {
+  Tensor own, all;
+};
+Piece piece_of(Stream& stream, const comm::Communicator& ranks, std::int64_t values) {
+  constexpr std::int64_t most = std::int64_t(1) << 20;  // of all ranks together
+  const std::int64_t n = std::min(values, std::max<std::int64_t>(most / ranks.size(), 1));
+  const Tensor own = stream.empty({n}, DType::f32);
+  return {own, stream.empty({n * ranks.size()}, DType::f32)};
+}
+
 }  // namespace
+
+void reserve_gather(Stream& stream, const comm::Communicator& ranks, std::int64_t values) {
+  const Scope scope(stream);
+  piece_of(stream, ranks, values);
+}
+
+void gather_parts(Stream& stream, comm::Communicator& ranks, std::span<const float> own, float* all) {
+  const auto count = std::int64_t(own.size());
+  const Scope scope(stream);
+  const Piece memory = piece_of(stream, ranks, count);
+  const std::int64_t most = memory.own.count();
+  std::vector<float> values(std::size_t(memory.all.count()));
+  for (std::int64_t at = 0; at < count; at += most) {
+    const std::int64_t n = std::min(most, count - at);
+    const Tensor mine = memory.own.rows(0, n), every = memory.all.rows(0, n * ranks.size());
+    upload(stream, own.data() + at, mine);
+    ranks.all_gather(stream, mine, every);
+    ranks.finish(stream);
+    download(stream, every, values.data());
+    for (int r = 0; r < ranks.size(); ++r) std::copy_n(values.begin() + r * n, n, all + r * count + at);
+  }
+}
 
 std::vector<double> gathered(Stream& stream, comm::Communicator& ranks, std::span<const double> own) {
   return gather(stream, ranks, own, DType::f64);

@@ -14,6 +14,10 @@ namespace octet::parallel {
 std::vector<double> gathered(Stream&, comm::Communicator&, std::span<const double> own);
 /// The text of each rank, of which at most 1023 bytes travel.
 std::vector<std::string> gathered(Stream&, comm::Communicator&, const std::string& own);
+/// The same of large parts of equal numbers of values, into `all`: in pieces, through little memory of the device.
+void gather_parts(Stream&, comm::Communicator&, std::span<const float> own, float* all);
+/// Takes and gives back the memory of gather_parts() for so many values, so that a dry run, which gathers none, includes it.
+void reserve_gather(Stream&, const comm::Communicator&, std::int64_t values);
 /// The sum over ranks.
 std::int64_t total(Stream&, comm::Communicator&, std::int64_t own);
 /// The value of rank 0, and its text of any length.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "octet/parallel/host_values.hpp"
-
 namespace octet::parallel {
 namespace {
 
@@ -38,6 +36,9 @@ CopiedGradients::CopiedGradients(TensorGroup& group, const nn::Parameters& param
     }
   if (copies == 1) return;
   of_heads_ = group.ranks().split(group.member() / copies, group.member() % copies, copies);
+  std::vector<int> sharers;
+  for (int i = 0; i < copies; ++i) sharers.push_back(group.member() / copies * copies + i);
+  of_heads_->report_to(group.ranks(), std::move(sharers));
 }
 
 comm::Communicator& CopiedGradients::sharers_of(const Parameter& p) const {
@@ -83,36 +84,14 @@ std::vector<std::vector<CutPiece>> pieces_of_all(Stream& stream, comm::Communica
 
 std::vector<float> TensorGroup::whole_values(Stream& stream, const Cut& cut, std::span<const float> own) {
   if (!cut) return {own.begin(), own.end()};
-  comm::Communicator& group = ranks_;
-  const auto pieces = pieces_of_all(stream, group, cut);
-  const auto count = std::int64_t(own.size()), ranks = std::int64_t(group.size());
-  std::vector<float> all(own.size() * std::size_t(ranks)), piece, out(std::size_t(cut.whole.count()));
-  {
-    const Scope scope(stream);
-    const Room room = room_for(stream, count);
-    const std::int64_t most = room.own.count();
-    for (std::int64_t at = 0; at < count; at += most) {
-      const std::int64_t n = std::min(most, count - at);
-      const Tensor mine = room.own.rows(0, n), every = room.all.rows(0, n * ranks);
-      upload(stream, own.data() + at, mine);
-      group.all_gather(stream, mine, every);
-      group.finish(stream);
-      piece.resize(std::size_t(n * ranks));
-      download(stream, every, piece.data());
-      for (std::int64_t r = 0; r < ranks; ++r) std::copy_n(piece.begin() + r * n, n, all.begin() + r * count + at);
-    }
-  }
+  const auto pieces = pieces_of_all(stream, ranks_, cut);
+  std::vector<float> all(own.size() * pieces.size()), out(std::size_t(cut.whole.count()));
+  gather_parts(stream, ranks_, own, all.data());
   for (std::size_t r = pieces.size(); r-- > 0;)
     each_run(pieces[r], [&](std::int64_t begin, std::int64_t place, std::int64_t n) {
       std::copy_n(all.data() + r * own.size() + std::size_t(begin), n, out.data() + place);
     });
   return out;
-}
-
-TensorGroup::Room TensorGroup::room_for(Stream& stream, std::int64_t part) const {
-  const std::int64_t most = std::int64_t(1) << 20, n = std::min(part, std::max<std::int64_t>(most / ranks_.size(), 1));
-  const Tensor own = stream.empty({n}, DType::f32);
-  return {own, stream.empty({n * ranks_.size()}, DType::f32)};
 }
 
 }  // namespace octet::parallel

@@ -5,6 +5,7 @@
 #include "octet/nn/parameters.hpp"
 #include "octet/nn/partition.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
+#include "octet/parallel/host_values.hpp"
 #include "octet/parallel/ranks_config.hpp"
 
 namespace octet::parallel {
@@ -24,19 +25,11 @@ class TensorGroup final : public nn::Partition {
   /// Collected in pieces, through little memory of the device.
   std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) override;
   /// Takes and gives back the memory of whole_values() of a part, so that a dry run, which collects none, includes it.
-  void reserve(Stream& stream, std::int64_t part) const {
-    const Scope scope(stream);
-    room_for(stream, part);
-  }
+  void reserve(Stream& stream, std::int64_t part) const { reserve_gather(stream, ranks_, part); }
 
   comm::Communicator& ranks() const { return ranks_; }
 
  private:
-  struct Room {
-    Tensor own, all;
-  };
-  Room room_for(Stream&, std::int64_t part) const;
-
   comm::Communicator& ranks_;
   TensorWire wire_;
 };

@@ -1,23 +1,36 @@
 #include "octet/plan/job_files.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 
 #include "octet/base/file.hpp"
 #include "octet/base/folder.hpp"
 #include "octet/config/write.hpp"
 #include "octet/plan/dry_memory.hpp"
+#include "octet/train/run/resume.hpp"
 
 namespace octet::plan {
+namespace {
+
+// A word of a shell command, quoted where a shell would read more than its letters.
+std::string shell_word(const std::string& text) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) || std::strchr("._-+/:@", c) != nullptr; };
+  if (!text.empty() && std::ranges::all_of(text, plain)) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
 
 train::RunConfig run_with(const train::RunConfig& run, const Layout& l) {
   if (const std::string why = not_trained(l, planned_model(run.model.shape())); !why.empty())
     throw ConfigError(format("{}: this version does not train it, because {}; so no run file is written: add --runnable", to_text(l), why));
   train::RunConfig out = run;
-  const std::int64_t sequences = run.train.batch * run.train.accumulate * std::max<std::int64_t>(1, run.ranks.data);
   out.ranks.data = l.data, out.ranks.tensor = l.tensor, out.ranks.zero = l.zero;
   out.ranks.pipeline = l.pipeline, out.ranks.schedule = l.schedule(), out.ranks.chunks = l.chunks;
-  out.train.batch = l.micro_batch, out.train.accumulate = sequences / (l.micro_batch * l.data);
+  out.train.batch = l.micro_batch, out.train.accumulate = train::sequences_per_step(run) / (l.micro_batch * l.data);
   out.model.recompute = recompute_words(l.recomputed), out.model.recompute_layers = 0;
   out.optim.level = l.level;
   return out;
@@ -27,10 +40,10 @@ std::string sbatch_text(const std::string& name, const std::string& run_file, co
   const std::int64_t tasks = std::min(job.gpus, job.per_node()), nodes = ceil_div(job.gpus, tasks);
   std::string out = "#!/bin/bash\n";
   out += format("# {} GPUs, one task each. Written by octet plan; examples/slurm/README.md explains the lines.\n", job.gpus);
-  for (const std::string& line :
-       {format("job-name={}", name), format("nodes={}", nodes), format("ntasks-per-node={}", tasks), format("gpus-per-node={}", tasks),
-        std::string("cpus-per-task=12"), std::string("exclusive"), std::string("mem=0"), std::string("wait-all-nodes=1"),
-        std::string("time=04:00:00"), std::string("signal=USR1@180"), std::string("dependency=singleton"), std::string("output=%x-%j.out")})
+  for (const std::string& line : {format("job-name={}", shell_word(name)), format("nodes={}", nodes), format("ntasks-per-node={}", tasks),
+                                  format("gpus-per-node={}", tasks), std::string("cpus-per-task=12"), std::string("exclusive"),
+                                  std::string("mem=0"), std::string("wait-all-nodes=1"), std::string("time=04:00:00"),
+                                  std::string("signal=USR1@180"), std::string("dependency=singleton"), std::string("output=%x-%j.out")})
     out += "#SBATCH --" + line + "\n";
   out += R"(set -euo pipefail
 octet=${OCTET:-octet}
@@ -43,7 +56,7 @@ srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --mpi=none --kill-on-ba
   "$octet" doctor ${OCTET_PREFLIGHT:---expect-gpus "${SLURM_GPUS_ON_NODE:-0}"}
 
 )";
-  return out + format("srun --kill-on-bad-exit=0 \"$octet\" train \"{}\" --name \"$SLURM_JOB_NAME-$SLURM_JOB_ID\" ", run_file) +
+  return out + format("srun --kill-on-bad-exit=0 \"$octet\" train {} --name \"$SLURM_JOB_NAME-$SLURM_JOB_ID\" ", shell_word(run_file)) +
          "${OCTET_ARGUMENTS:-}\n";
 }
 

@@ -63,9 +63,25 @@ LayerMemory FormulaMemory::layer_memory(const Layout& l) {
   return out;
 }
 
+namespace {
+
+// Of each part of the pipeline.
 std::vector<std::int64_t> layers_of_parts(const PlannedModel& m, const Layout& l, const Job& job) {
   return parallel::divide_layers(m.layers(), int(l.pipeline * l.chunks),
                                  parallel::layer_costs(m.active_parameters(), m.end_parameters(), double(job.sequence), m.score_columns()));
+}
+
+}  // namespace
+
+double border_bytes(const PlannedModel& m, const Layout& l, const Job& job) {
+  return 2 * double(m.shape.width) * double(l.micro_batch) * double(job.sequence) / double(l.tensor * l.context);
+}
+
+std::vector<std::int64_t> layers_of_stages(const PlannedModel& m, const Layout& l, const Job& job) {
+  const std::vector<std::int64_t> parts = layers_of_parts(m, l, job);
+  std::vector<std::int64_t> out(std::size_t(l.pipeline), 0);
+  for (std::size_t part = 0; part < parts.size(); ++part) out[part % out.size()] += parts[part];
+  return out;
 }
 
 namespace {
@@ -75,11 +91,6 @@ std::vector<std::int64_t> layers_of_stage(const std::vector<std::int64_t>& parts
   std::vector<std::int64_t> out;
   for (std::int64_t chunk = 0; chunk < l.chunks; ++chunk) out.push_back(parts[std::size_t(chunk * l.pipeline + stage)]);
   return out;
-}
-
-// Of a micro-batch between two parts of a pipeline, in BF16.
-double border_bytes(const PlannedModel& m, const Layout& l, const Job& job) {
-  return 2 * double(l.micro_batch) * double(job.sequence) / double(l.tensor * l.context) * double(m.shape.width);
 }
 
 StageMemory of_stage(const LayerMemory& memory, const PlannedModel& m, const std::vector<std::int64_t>& parts, const Layout& l,

@@ -60,8 +60,11 @@ class FormulaMemory : public MemorySource {
 /// Bytes per token and layer that backward needs, of one GPU with tensor = context = 1.
 double saved_bytes_per_token(const PlannedModel&, Recomputed, bool eight_bit);
 
-/// The layers of each part of the pipeline, by their operations with embedding and head counted.
-std::vector<std::int64_t> layers_of_parts(const PlannedModel&, const Layout&, const Job&);
+/// Of the activations of a micro-batch between two parts of a pipeline, in BF16, on one GPU.
+double border_bytes(const PlannedModel&, const Layout&, const Job&);
+
+/// The layers of each stage of the pipeline, all its chunks together: divided by their operations, with the head counted.
+std::vector<std::int64_t> layers_of_stages(const PlannedModel&, const Layout&, const Job&);
 
 /// Both ends of the pipeline: layers of the stage, and micro-batches in flight by the schedule.
 LayoutMemory stage_memory(const LayerMemory&, const PlannedModel&, const Layout&, const Job&);

@@ -1,5 +1,7 @@
 #include "octet/plan/model.hpp"
 
+#include "octet/models/registry.hpp"
+
 namespace octet::plan {
 
 double PlannedModel::attention_parameters() const {
@@ -38,7 +40,7 @@ double PlannedModel::active_hidden() const {
   return averaged(*this, double(shape.hidden), double((experts.shared + experts.per_token) * experts.hidden));
 }
 
-PlannedModel planned_model(const models::ModelShape& shape) { return {.shape = shape, .gated = shape.family != "gpt2"}; }
+PlannedModel planned_model(const models::ModelShape& shape) { return {.shape = shape, .gated = models::model_family(shape.family).gated}; }
 
 namespace {
 

@@ -36,6 +36,8 @@ PlannedModel ModelFile::model() const {
   if (hidden == 0 && (experts == 0 || dense_layers > 0)) throw ConfigError("--model: the file must set hidden, the columns of dense MLPs");
   if (head_width == 0 && width % heads != 0)
     throw ConfigError(format("--model: width = {} is not a multiple of heads = {}; set head_width", width, heads));
+  if (kv_heads > 0 && heads % kv_heads != 0)
+    throw ConfigError(format("--model: heads = {} is not a multiple of kv_heads = {}", heads, kv_heads));
   if (experts > 0 && (experts_per_token == 0 || experts_per_token > experts || expert_hidden == 0 || dense_layers > layers))
     throw ConfigError(format("--model: experts = {} needs experts_per_token from 1 to {}, expert_hidden, and at most {} dense_layers",
                              experts, experts, layers));

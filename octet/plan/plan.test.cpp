@@ -104,8 +104,11 @@ TEST(PlannedModelOf, AFileWithExpertsIsThatModel) {
   f.experts = 256, f.experts_per_token = 8, f.shared_experts = 1, f.expert_hidden = 2048, f.dense_layers = 3;
   const PlannedModel read = model_named(scratch.write("v3.toml", config::to_toml(f)));
   EXPECT_EQ(read.parameters(), model_named("deepseek-v3").parameters());
-  f.experts_per_token = 0;
-  EXPECT_THROW(f.model(), ConfigError);
+  for (const auto& change : {+[](ModelFile& m) { m.experts_per_token = 0; }, +[](ModelFile& m) { m.kv_heads = 3; }}) {
+    ModelFile wrong = f;
+    change(wrong);
+    EXPECT_THROW(wrong.model(), ConfigError);
+  }
 }
 
 TEST(PlannedModelOf, ParametersAreThoseOfTheProgramWithoutVectors) {
@@ -226,7 +229,7 @@ TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
   EXPECT_EQ(back.optim.level, optim::Level::O2);
   EXPECT_NO_THROW(train::dry_run(train::engine_config(back), gpu, back.train.batch, back.train.accumulate));
   const std::string script = testing::bytes_of(scratch.at("job/plan.sbatch"));
-  for (const char* line : {"#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=8\n", "MASTER_ADDR=", "doctor", "job/plan.toml\" --name"})
+  for (const char* line : {"#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=8\n", "MASTER_ADDR=", "doctor", "job/plan.toml --name"})
     EXPECT_NE(script.find(line), std::string::npos) << line;
   EXPECT_EQ(std::system(("bash -n " + scratch.at("job/plan.sbatch")).c_str()), 0);
   EXPECT_THROW(write_job(scratch.at("other"), run, {.context = 2, .data = 4}, job_of(4096, 256, 8), gpu), ConfigError);
@@ -235,6 +238,9 @@ TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
   EXPECT_EQ(back.ranks.pipeline, 2);
   EXPECT_EQ(back.ranks.chunks, 3);
   EXPECT_EQ(back.ranks.schedule, parallel::Schedule::interleaved);
+  const std::string odd = sbatch_text("it's $HOME", "a \"b\"/plan.toml", job_of(4096, 256, 8));
+  EXPECT_NE(odd.find("--job-name='it'\\''s $HOME'\n"), std::string::npos) << odd;
+  EXPECT_NE(odd.find(" train 'a \"b\"/plan.toml' --name "), std::string::npos) << odd;
 }
 
 TEST(SchedulePicture, IsWellFormedWithABoxPerComputingAction) {

@@ -50,7 +50,7 @@ class Enumeration {
     const std::int64_t ranks = l.tensor * l.context * l.data;
     const std::vector<std::int64_t> experts =
         q_.model.experts.count > 0 ? powers_of_two(std::min(ranks, q_.model.experts.count)) : std::vector<std::int64_t>{1};
-    for (l.experts = 1; const std::int64_t e : experts)
+    for (const std::int64_t e : experts)
       for (const std::int64_t chunks : chunk_counts(q_.model, l.pipeline)) {
         l.experts = e, l.chunks = chunks;
         for (l.zero = 0; l.zero <= 3; ++l.zero) add_batches(l);

@@ -65,8 +65,6 @@ std::string runnable(const Question& q, const Answer& a) {
                 why, to_text(a.runnable->layout), grouped(std::llround(token_rate(a.runnable->time, q.job))), fixed(share, 2));
 }
 
-}  // namespace
-
 std::string binding_limit(const Question& q, const Answer& a) {
   const Candidate& best = a.best.front();
   if (a.faster_without_limit && a.faster_without_limit->time.total() < 0.99 * best.time.total()) {
@@ -96,6 +94,8 @@ std::string reason_lost(const Candidate& winner, const Candidate& loser) {
     out += format(", {} less for {}", seconds_text(-more.back().first), more.back().second);
   return out;
 }
+
+}  // namespace
 
 std::string answer_text(const Question& q, const Answer& a) {
   if (a.valid == 0) return format("no layout is valid: {}\n", a.rule);

@@ -6,14 +6,8 @@
 
 namespace octet::plan {
 
-/// "1st", tokens per second and GPU, memory and time of the best layouts, as lines of text: the five best with their splits, the limit that
-/// binds, the other precision, and why the second lost.
+/// Lines of text: the best layouts with tokens per second and GPU, time and memory by parts; the limit that binds the first, why the second
+/// lost, the other precision, and the best layout that this version trains.
 std::string answer_text(const Question&, const Answer&);
-
-/// The limit that binds the best layout: memory, if a faster one does not fit; else the part of the step that takes longest.
-std::string binding_limit(const Question&, const Answer&);
-
-/// Why `loser` is slower than `winner`: the parts of a step that differ most, or the rule of preference where times are equal.
-std::string reason_lost(const Candidate& winner, const Candidate& loser);
 
 }  // namespace octet::plan

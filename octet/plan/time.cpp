@@ -19,16 +19,6 @@ double local_parameters(const PlannedModel& m, const Layout& l) {
   return m.dense_parameters() / double(l.tensor) + m.routed_parameters() / double(l.experts);
 }
 
-std::int64_t most_layers(const std::vector<std::int64_t>& parts, const Layout& l) {
-  std::int64_t most = 0;
-  for (std::int64_t stage = 0; stage < l.pipeline; ++stage) {
-    std::int64_t layers = 0;
-    for (std::int64_t c = 0; c < l.chunks; ++c) layers += parts[std::size_t(c * l.pipeline + stage)];
-    most = std::max(most, layers);
-  }
-  return most;
-}
-
 // Bytes that a step of the data axis sends at a stage of so many layers. Stages 2 and 3 send in every micro-batch.
 double data_bytes(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers) {
   const double blocks = layers * m.dense_parameters() / double(l.tensor), ends = m.end_parameters() / double(l.tensor);
@@ -82,10 +72,6 @@ Volume layer_volume(const PlannedModel& m, const Layout& l, const Job& job, cons
   return out;
 }
 
-double boundary_bytes(const PlannedModel& m, const Layout& l, const Job& job) {
-  return 2 * double(m.shape.width) * double(l.micro_batch) * double(job.sequence) / double(l.tensor * l.context);
-}
-
 // The part of the data axis that computation does not hide: that of stages 0 and 1 runs under the backward of the last micro-batch and the
 // forward of the first one, that of stages 2 and 3 under all of them.
 double exposed_data(const PlannedModel& m, const Layout& l, const Job& job, const Software& s, double layers, double stage_seconds) {
@@ -98,11 +84,10 @@ double exposed_data(const PlannedModel& m, const Layout& l, const Job& job, cons
 }  // namespace
 
 Volume volume(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
-  const std::vector<std::int64_t> parts = layers_of_parts(m, l, job);
-  const double layers = double(most_layers(parts, l)), micro_batches = double(job.micro_batches(l));
+  const double layers = double(std::ranges::max(layers_of_stages(m, l, job))), micro_batches = double(job.micro_batches(l));
   Volume out = layer_volume(m, l, job, s);
   for (double* bytes : {&out.tensor, &out.context, &out.experts}) *bytes *= layers * micro_batches;
-  if (l.pipeline > 1) out.pipeline = 2 * double(l.chunks) * boundary_bytes(m, l, job) * micro_batches;
+  if (l.pipeline > 1) out.pipeline = 2 * double(l.chunks) * border_bytes(m, l, job) * micro_batches;
   out.data = data_bytes(m, l, job, s, layers);
   return out;
 }
@@ -110,7 +95,7 @@ Volume volume(const PlannedModel& m, const Layout& l, const Job& job, const Soft
 StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const Software& s) {
   const LayerTime one = layer_time(m, l, job, s);
   const Volume sent = layer_volume(m, l, job, s);
-  const std::vector<std::int64_t> parts = layers_of_parts(m, l, job);
+  const std::vector<std::int64_t> stages = layers_of_stages(m, l, job);
   const double micro_batches = double(job.micro_batches(l)), pipeline = double(l.pipeline), mean_layers = double(m.layers()) / pipeline;
   StepTime layer = one.layer;
   layer.tensor = (s.overlaps_tensor ? job.machine.exposed_tensor : 1) * sent.tensor / (job.machine.link_gbs * 1e9);
@@ -125,16 +110,11 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
     out.*member = layer.*member * mean_layers * micro_batches;
   out.head = one.head / pipeline * micro_batches;
   const double mean = out.total() / micro_batches, of_layer = (mean - one.head / pipeline) / mean_layers;
-  double slowest = 0;
-  for (std::int64_t stage = 0; stage < l.pipeline; ++stage) {
-    double seconds = stage + 1 == l.pipeline ? one.head : 0;
-    for (std::int64_t c = 0; c < l.chunks; ++c) seconds += double(parts[std::size_t(c * l.pipeline + stage)]) * of_layer;
-    slowest = std::max(slowest, seconds);
-  }
+  const double layers = double(std::ranges::max(stages));
+  const double slowest = std::max(layers * of_layer, double(stages.back()) * of_layer + one.head);
   out.imbalance = (slowest - mean) * micro_batches;
   out.bubble = mean * micro_batches * parallel::bubble_ratio(l.schedule(), pipeline_shape(l, job));
-  if (l.pipeline > 1) out.transfers = 2 * (pipeline - 1) * boundary_bytes(m, l, job) / rate(job, l.tensor * l.context * l.data, l.pipeline);
-  const double layers = double(most_layers(parts, l));
+  if (l.pipeline > 1) out.transfers = 2 * (pipeline - 1) * border_bytes(m, l, job) / rate(job, l.tensor * l.context * l.data, l.pipeline);
   const double updated = layers * local_parameters(m, l) / (l.zero > 0 ? double(l.shards()) : 1);
   out.optimizer = (2 * s.divided + s.gradient) * updated / (job.machine.memory_gbs * 1e9);
   out.data = exposed_data(m, l, job, s, layers, slowest);

@@ -14,45 +14,59 @@ Attendance::~Attendance() {
     if (p.receive != nullptr) mpi_transport().cancel(p.receive);
 }
 
-void Attendance::wait_in(std::int64_t number, bool late) {
-  hear();
-  const bool heard = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& p) { return p.latest >= number - 1 && p.latest > 0; });
-  if ((late || heard) && told_ < number) tell(number);
+void Attendance::wait(bool late) {
+  for (int r = 0; r < int(peers_.size()); ++r)
+    if (r != rank_) hear(r);
+  if (asked_ || !(late || heard_)) return;
+  asked_ = true;
+  Message& question = add(question_);
+  for (int r = 0; r < int(peers_.size()); ++r)
+    if (r != rank_) send(question, r);
 }
 
-// A transfer that MPI refuses tells nothing: its rank stays absent.
-void Attendance::hear() {
-  for (std::size_t r = 0; r < peers_.size(); ++r) {
-    Peer& p = peers_[r];
-    if (int(r) == rank_) continue;
-    if (p.receive == nullptr && mpi_transport().receive(group_, &p.incoming, sizeof p.incoming, int(r), &p.receive) != 0) continue;
-    int done = 0;
-    if (mpi_transport().test(p.receive, &done) != 0 || done == 0) continue;
-    p.latest = std::max(p.latest, p.incoming);
-    p.receive = nullptr;
+void Attendance::hear(int rank) {
+  Peer& p = peers_[std::size_t(rank)];
+  while (receive(rank)) {
+    if (p.incoming < 0) {
+      p.answered = std::max(p.answered, -p.incoming);
+    } else {
+      heard_ = true;
+      send(add(-p.incoming), rank);
+    }
   }
 }
 
-void Attendance::tell(std::int64_t number) {
-  told_ = number;
-  Note& note = notes_.emplace_back(Note{number, {}});
-  for (int r = 0; r < int(peers_.size()); ++r) {
-    MpiRequest* request = nullptr;
-    if (r != rank_ && mpi_transport().send(group_, &note.number, sizeof note.number, r, &request) == 0) note.sends.push_back(request);
-  }
-  for (auto n = notes_.begin(); n != notes_.end();) {
-    std::erase_if(n->sends, [](MpiRequest* request) {
+// Whether a message has come. A transfer that MPI refuses says nothing: its rank stays absent.
+bool Attendance::receive(int rank) {
+  Peer& p = peers_[std::size_t(rank)];
+  if (p.receive == nullptr && mpi_transport().receive(group_, &p.incoming, sizeof p.incoming, rank, &p.receive) != 0) return false;
+  int done = 0;
+  if (mpi_transport().test(p.receive, &done) != 0 || done == 0) return false;
+  p.receive = nullptr;
+  return true;
+}
+
+// Also forgets the messages that have been sent.
+Attendance::Message& Attendance::add(std::int64_t number) {
+  for (auto m = messages_.begin(); m != messages_.end();) {
+    std::erase_if(m->sends, [](MpiRequest* request) {
       int done = 0;
       return mpi_transport().test(request, &done) == 0 && done != 0;
     });
-    n = n->sends.empty() ? notes_.erase(n) : std::next(n);
+    m = m->sends.empty() ? messages_.erase(m) : std::next(m);
   }
+  return messages_.emplace_back(Message{number, {}});
 }
 
-std::vector<int> Attendance::absent(std::int64_t number) const {
+void Attendance::send(Message& m, int rank) {
+  MpiRequest* request = nullptr;
+  if (mpi_transport().send(group_, &m.number, sizeof m.number, rank, &request) == 0) m.sends.push_back(request);
+}
+
+std::vector<int> Attendance::absent() const {
   std::vector<int> out;
   for (std::size_t r = 0; r < peers_.size(); ++r)
-    if (int(r) != rank_ && (peers_[r].latest == 0 || peers_[r].latest < number - 1)) out.push_back(int(r));
+    if (int(r) != rank_ && peers_[r].answered != question_) out.push_back(int(r));
   return out;
 }
 

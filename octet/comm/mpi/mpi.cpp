@@ -154,37 +154,48 @@ class MpiCommunicator final : public Communicator {
   void require(const Call&, int code);
   [[noreturn]] void lose(const Call&, const std::string& what);
   [[noreturn]] void lose_late(const Call&, double longest_pause);
+  std::vector<int> missing(const Call&, const std::vector<int>& absent) const;
 
   std::shared_ptr<Session> session_;
   MpiGroup* group_;
-  std::int64_t meeting_ = 0;  // transfers among all ranks of the world so far: the same number on each of them
 };
+
+bool is_of_two(const Call& call) { return call.kind == Collective::send || call.kind == Collective::receive; }
 
 void MpiCommunicator::lose(const Call& call, const std::string& what) {
   session_->lost = true;
-  const bool pair = call.kind == Collective::send || call.kind == Collective::receive;
-  throw error(call, pair ? call.peer : -1, what);
+  throw error(call, is_of_two(call) ? name_of(call.peer) : -1, what);
 }
 
-// Names the ranks that have not come, as far as they are known: those of the world in a collective.
+// The ranks to blame among those that are absent: of the call's own ranks, or, where these wait, too, all of them.
+std::vector<int> MpiCommunicator::missing(const Call& call, const std::vector<int>& absent) const {
+  std::vector<int> here;
+  for (int r = 0; r < size(); ++r)
+    if ((!is_of_two(call) || r == call.peer) && std::ranges::find(absent, name_of(r)) != absent.end()) here.push_back(name_of(r));
+  return here.empty() ? absent : here;
+}
+
+// Names the ranks that have not come, as far as they are known.
 void MpiCommunicator::lose_late(const Call& call, double longest_pause) {
   session_->lost = true;
   const std::string within = format("within {} s", session_->limit_seconds);
-  const bool pair = call.kind == Collective::send || call.kind == Collective::receive;
   if (longest_pause > session_->limit_seconds / 2) {
-    CommError e = error(call, rank(), format("this process did not run for {} s, and others have not waited", fixed(longest_pause, 1)));
+    CommError e =
+        error(call, name_of(rank()), format("this process did not run for {} s, and others have not waited", fixed(longest_pause, 1)));
     e.others_tell = size() > 1;
     throw e;
   }
-  if (pair) throw error(call, call.peer, format("rank {} has not come {}", call.peer, within));
-  const std::vector<int> absent = group_ == session_->world ? session_->attendance->absent(meeting_) : std::vector<int>();
-  if (absent.empty()) throw error(call, -1, format("not all ranks have come {}", within));
+  const bool known = group_ == session_->world || reports();  // the numbers of its ranks in the world
+  const std::vector<int> absent = known ? session_->attendance->absent() : std::vector<int>(), blamed = missing(call, absent);
+  if (blamed.empty() && is_of_two(call))
+    throw error(call, name_of(call.peer), format("rank {} has not come {}", name_of(call.peer), within));
+  if (blamed.empty()) throw error(call, -1, format("not all ranks have come {}", within));
   std::vector<std::string> names;
-  for (const int r : absent) names.push_back(format("{} on {}", r, printable(session_->hosts[std::size_t(r)])));
+  for (const int r : blamed) names.push_back(format("{} on {}", r, printable(session_->hosts[std::size_t(r)])));
   CommError e =
-      error(call, absent.front(),
-            format("rank{} {} {} not come {}", absent.size() == 1 ? "" : "s", joined(names), absent.size() == 1 ? "has" : "have", within));
-  for (int r = 0; r < rank(); ++r) e.others_tell |= std::find(absent.begin(), absent.end(), r) == absent.end();
+      error(call, blamed.front(),
+            format("rank{} {} {} not come {}", blamed.size() == 1 ? "" : "s", joined(names), blamed.size() == 1 ? "has" : "have", within));
+  for (int r = 0; r < name_of(rank()); ++r) e.others_tell |= std::ranges::find(absent, r) == absent.end();
   throw e;
 }
 
@@ -194,13 +205,10 @@ void MpiCommunicator::require(const Call& call, int code) {
 
 void MpiCommunicator::complete(const Call& call, MpiRequest* request) {
   const double limit = session_->limit_seconds;
-  const bool of_all = group_ == session_->world && call.kind != Collective::send && call.kind != Collective::receive;
-  if (of_all) ++meeting_;
+  session_->attendance->begin();
   Waited waited;
   try {
-    waited = wait_for(request, limit, [&](double seconds) {
-      if (of_all) session_->attendance->wait_in(meeting_, seconds > limit / 2);
-    });
+    waited = wait_for(request, limit, [&](double seconds) { session_->attendance->wait(seconds > limit / 2); });
   } catch (const DeviceError& e) {
     lose(call, format("MPI: {}", e.what()));
   }

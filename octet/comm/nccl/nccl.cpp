@@ -120,9 +120,9 @@ class NcclCommunicator final : public Communicator {
 void NcclCommunicator::lose(const Call& call, const std::string& what) {
   const std::optional<Heartbeats::Absent> who = absent();
   if (comm_ != nullptr) nccl().abort(std::exchange(comm_, nullptr));
-  if (!who) throw error(call, call.peer, what);
+  if (!who) throw error(call, name_of(call.peer), what);
   CommError e = error(call, who->rank, format("{}: {}", who->text, what));
-  e.others_tell = rank() != 0 && who->rank != 0;
+  e.others_tell = name_of(rank()) != 0 && who->rank != 0;
   throw e;
 }
 

@@ -24,9 +24,9 @@ std::optional<Team::Failure> Team::set_failure(int peer, std::string what) {
   return failure_;
 }
 std::optional<Team::Failure> Team::late(int peer, const char* what) {
-  return set_failure(peer, format("rank {} {} within {} s", peer, what, limit_seconds_));
+  return set_failure(peer, format("{} within {} s", what, limit_seconds_));
 }
-std::optional<Team::Failure> Team::ended(int peer) { return set_failure(peer, format("rank {} has ended", peer)); }
+std::optional<Team::Failure> Team::ended(int peer) { return set_failure(peer, "has ended"); }
 
 // The number of arrivals that ends this meeting.
 std::int64_t Team::arrive(int rank) {
@@ -76,7 +76,7 @@ std::optional<Team::Failure> Team::take(int from, int to, const Tensor& x) {
   if (!wait(lock, [&] { return slot != nullptr || gone_[std::size_t(from)]; })) return late(from, "has not sent");
   if (slot == nullptr) return ended(from);
   if (slot->dtype != x.dtype || slot->count() != x.count()) {
-    return set_failure(from, format("rank {} sent {} {}, rank {} receives {} {}", from, slot->dtype, slot->shape, to, x.dtype, x.shape));
+    return set_failure(from, format("sent {} {}, but {} {} is received", slot->dtype, slot->shape, x.dtype, x.shape));
   }
   std::memcpy(x.data, slot->data, x.bytes());
   slot = nullptr;
@@ -101,7 +101,7 @@ void Team::fail(int rank, const std::string& what) {
       if (auto it = part.lock()) parts.push_back(std::move(it));
     changed_.notify_all();
   }
-  for (const auto& part : parts) part->fail(-1, what);  // their ranks have other numbers
+  for (const auto& part : parts) part->fail(-1, sentence(rank, what));  // their ranks have other numbers
 }
 
 std::shared_ptr<Team> Team::subset(int size) {

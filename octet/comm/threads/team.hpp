@@ -10,6 +10,9 @@
 
 namespace octet::comm {
 
+/// The sentence of a Failure, by a number of its rank.
+inline std::string sentence(int rank, const std::string& what) { return rank < 0 ? what : format("rank {} {}", rank, what); }
+
 /// The shared state of a communicator whose ranks are threads of one process. Thread-safe.
 class Team {
  public:
@@ -18,7 +21,7 @@ class Team {
   int size() const { return int(notes_.size()); }
   double limit_seconds() const { return limit_seconds_; }
 
-  /// The reason why the team has ended, and the rank to blame.
+  /// The reason why the team has ended: the rank to blame and its fault, "has ended"; or, with -1, a sentence.
   struct Failure {
     int peer = -1;
     std::string what;

@@ -43,7 +43,7 @@ class ThreadCommunicator final : public Communicator {
   std::optional<Team::Failure> compare() const;
 
   void require(const Call& call, const std::optional<Team::Failure>& failure) {
-    if (failure) throw error(call, failure->peer, failure->what);
+    if (failure) throw error(call, name_of(failure->peer), sentence(name_of(failure->peer), failure->what));
   }
   const Call& of(int rank) const { return *static_cast<const Call*>(team_->note(rank)); }
 
@@ -68,7 +68,7 @@ std::optional<Team::Failure> ThreadCommunicator::compare() const {
     const Call &a = of(0), &b = of(r);
     if (a.kind != b.kind || a.from.count() != b.from.count() || a.from.dtype != b.from.dtype || a.reduction != b.reduction ||
         a.peer != b.peer)
-      return Team::Failure{r, format("rank 0 calls {}, but rank {} {}", to_text(a), r, to_text(b))};
+      return Team::Failure{r, format("calls {}, but rank {} {}", to_text(b), name_of(0), to_text(a))};
   }
   return {};
 }
@@ -154,10 +154,10 @@ void run_rank(const std::shared_ptr<Team>& team, int rank, int threads, const st
     team->leave(rank);
   } catch (const CommError& e) {
     outcome.add(true);
-    team->fail(rank, format("rank {} has failed: {}", rank, e.what()));
+    team->fail(rank, format("has failed: {}", e.what()));
   } catch (const std::exception& e) {
     outcome.add(false);
-    team->fail(rank, format("rank {} has failed: {}", rank, e.what()));
+    team->fail(rank, format("has failed: {}", e.what()));
   }
 }
 
@@ -173,7 +173,7 @@ void run_on_threads(const ThreadRanks& o, const std::function<void(Communicator&
   try {
     for (int r = 0; r < o.ranks; ++r) ranks.emplace_back([&, r] { run_rank(team, r, threads, work, outcome); });
   } catch (const std::system_error& e) {
-    team->fail(int(ranks.size()), "it could not be started");
+    team->fail(int(ranks.size()), "could not be started");
     ranks.clear();
     throw DeviceError(
         format("the system refuses a thread for each of {} ranks ({}): choose fewer, or raise the limit of processes (ulimit -u)", o.ranks,

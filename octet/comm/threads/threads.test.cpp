@@ -91,7 +91,7 @@ TEST(ThreadRanks, DifferentCollectivesAreRefusedByAll) {
     c.all_reduce(s, ones(s, c.rank() == 2 ? 9 : 8), c.rank() == 1 ? Reduction::max : Reduction::sum);
   });
   EXPECT_EQ(e.peer, 1);
-  EXPECT_TRUE(has(e, "rank 0 calls all_reduce (sum) of f32 [8], but rank 1 all_reduce (max) of f32 [8]")) << e.what();
+  EXPECT_TRUE(has(e, "rank 1 calls all_reduce (max) of f32 [8], but rank 0 all_reduce (sum) of f32 [8]")) << e.what();
 }
 
 TEST(ThreadRanks, AReceiveOfAnotherSizeIsRefused) {
@@ -100,7 +100,7 @@ TEST(ThreadRanks, AReceiveOfAnotherSizeIsRefused) {
     if (c.rank() == 0) c.send(s, ones(s, 8), 1);
     else c.receive(s, ones(s, 9), 0);
   });
-  EXPECT_TRUE(has(e, "rank 0 sent f32 [8], rank 1 receives f32 [9]")) << e.what();
+  EXPECT_TRUE(has(e, "rank 0 sent f32 [8], but f32 [9] is received")) << e.what();
 }
 
 TEST(ThreadRanks, ARankThatHasEndedIsNotWaitedFor) {

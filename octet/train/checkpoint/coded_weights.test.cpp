@@ -166,7 +166,7 @@ TEST(CodedWeights, OfAnOlderWeightAreRefused) {
   EngineConfig config = config_of("current", optim::Level::O0, {2, 1});
   comm::run_on_threads({.ranks = 2, .limit_seconds = 30}, [&](comm::Communicator& c) {
     Engine e = engine_of(config, &c);
-    StepRunner runner = testing::begin_steps(e);
+    testing::begin_steps(e);
     e.publish_weights();
     EXPECT_THROW(e.model->refresh(e.stream, {}), ContractError);
     e.quantize_weights({});

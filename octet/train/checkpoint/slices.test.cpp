@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "octet/io/safetensors_writer.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
 #include "octet/train/step/weights.hpp"
 #include "tests/testing/saved_state.hpp"
@@ -72,6 +73,25 @@ TEST(Slices, OfWhichOneIsMissingAreRefused) {
   });
   Engine e(config_of({1, 0}, optim::Level::O0), Device::cpu, machine::machine_target(Device::cpu));
   EXPECT_THROW(load(e, scratch.at(".")), DataError);
+}
+
+TEST(Slices, ThatDoNotCoverTheirVariableAreRefused) {
+  const std::vector<float> values(12, 1.0f);
+  const auto variable = [&](const std::vector<std::pair<std::string, std::int64_t>>& slices) {
+    const Scratch scratch;
+    std::vector<io::TensorSpec> tensors;
+    for (const auto& [name, count] : slices) tensors.push_back({name, io::StoredDType::f32, {count}});
+    io::SafetensorsWriter file(scratch.at(state_file_name(0)), tensors);
+    for (const auto& [name, count] : slices) file.append(name, std::as_bytes(std::span(values).first(std::size_t(count))));
+    file.commit();
+    return StateFiles(scratch.at("."), {state_file_name(0)}).variable("x")->runs.size();
+  };
+  EXPECT_EQ(variable({{"x#0", 4}, {"x#4", 8}}), 2u);
+  EXPECT_EQ(variable({{"x#0:2:6", 4}, {"x#2:4:6", 8}}), 4u) << "columns of two rows";
+  EXPECT_THROW(variable({{"x#0", 4}, {"x#5", 8}}), DataError) << "a gap";
+  EXPECT_THROW(variable({{"x#0", 4}, {"x#3", 8}}), DataError) << "an overlap";
+  EXPECT_THROW(variable({{"x#0:2:6", 4}, {"x#2:4:7", 8}}), DataError) << "other columns";
+  EXPECT_THROW(variable({{"x#0:1:9007199254740992", 12}}), DataError) << "places beyond any variable";
 }
 
 TEST(Slices, AreConvertedToAnotherLevel) {

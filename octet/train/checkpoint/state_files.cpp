@@ -31,6 +31,11 @@ std::optional<std::pair<std::string, CutPiece>> slice_of(std::string_view tensor
   return std::pair(std::string(tensor.substr(0, hash)), CutPiece{0, numbers[0], numbers[1], numbers[2]});
 }
 
+// Whether the places of so many values are those of a variable; a damaged name may have numbers whose products are too large.
+bool is_within(const CutPiece& p, std::int64_t count) {
+  return p.run == 0 || double(count) / double(p.run) * double(p.stride) < double(most_values);
+}
+
 std::vector<std::string> names_of(const Manifest& manifest) {
   std::vector<std::string> out;
   for (const Manifest::File& file : manifest.files) out.push_back(file.name);
@@ -44,9 +49,7 @@ std::string slice_name(std::string_view variable, const CutPiece& p) {
   return format("{}#{}", variable, p.first) + (neighbours ? "" : format(":{}:{}", p.run, p.stride));
 }
 
-std::string state_file_name(int rank) {
-  return rank == 0 ? std::string(first_file) + std::string(extension) : format("{}-{}{}", first_file, rank, extension);
-}
+std::string state_file_name(int rank) { return format("{}{}{}", first_file, rank == 0 ? "" : format("-{}", rank), extension); }
 
 StateFiles::StateFiles(const std::string& folder, const Manifest& manifest) : StateFiles(folder, names_of(manifest)) {}
 
@@ -96,7 +99,7 @@ std::optional<StateFiles::Variable> StateFiles::variable(const std::string& name
   };
   for (const Place& at : slices->second) {
     const auto part = find_variable(files_[at.file], at.name);
-    if (!part || (out.count > 0 && part->storage != out.storage)) refuse(at);
+    if (!part || (out.count > 0 && part->storage != out.storage) || !is_within(at.place, part->codes.count())) refuse(at);
     add(out, at.place, *part);
   }
   std::ranges::sort(out.runs, {}, &Run::first);
@@ -110,9 +113,11 @@ std::optional<StateFiles::Variable> StateFiles::variable(const std::string& name
 
 std::vector<float> values_of(const StateFiles::Variable& variable) {
   std::vector<float> out(std::size_t(variable.count));
-  std::vector<std::vector<float>> parts;
-  for (const StateFiles::Slice& s : variable.slices) parts.push_back(values_of(s.part));
-  for (const StateFiles::Run& r : variable.runs) std::copy_n(parts[r.slice].begin() + r.begin, r.count, out.begin() + r.first);
+  for (const StateFiles::Slice& s : variable.slices) {
+    const std::vector<float> part = values_of(s.part);
+    each_run(std::vector{s.place},
+             [&](std::int64_t begin, std::int64_t first, std::int64_t n) { std::copy_n(part.begin() + begin, n, out.begin() + first); });
+  }
   return out;
 }
 

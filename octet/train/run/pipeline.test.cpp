@@ -134,7 +134,8 @@ TEST(PipelineRun, OfFp32HasTheLossesOfOneRank) {
   PipelineRuns runs("fp32", 20);
   const std::vector<double> one = losses_of(runs.on({}).folder);
   ASSERT_EQ(one.size(), 20u);
-  for (const Mesh& mesh : {Mesh{.pipeline = 4, .schedule = Schedule::gpipe}, interleaved, {.tensor = 2, .data = 2, .pipeline = 2, .zero = 1}}) {
+  for (const Mesh& mesh :
+       {Mesh{.pipeline = 4, .schedule = Schedule::gpipe}, interleaved, {.tensor = 2, .data = 2, .pipeline = 2, .zero = 1}}) {
     const std::vector<double> many = losses_of(runs.on(mesh).folder);
     for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(many.at(i) / one[i], 1, 1e-5) << mesh.text() << ", " << i;
   }
@@ -170,8 +171,8 @@ TEST(PipelineRun, HasTheMemoryOfItsPlanOnEveryStage) {
       Trainer trainer(runs.config, corpus, {.console = Console::Kind::quiet, .ranks = &c, .ranks_here = mesh.all()});
       const std::size_t planned = trainer.plan().memory.total, is = trainer.run().memory.total;
       // The plan is that of the first data rank; others may have fewer padded blocks.
-      if (trainer.engine().ranks().rank() == 0) EXPECT_EQ(is, planned) << mesh.text() << ", rank " << c.rank();
-      else EXPECT_LE(is, planned) << mesh.text() << ", rank " << c.rank();
+      EXPECT_LE(is, planned) << mesh.text() << ", rank " << c.rank();
+      EXPECT_TRUE(is == planned || trainer.engine().ranks().rank() > 0) << mesh.text() << ", rank " << c.rank();
     });
   }
 }
