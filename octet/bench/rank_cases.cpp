@@ -27,7 +27,7 @@ class Cases {
   Cases(Communicator& all, int here, Device device, std::vector<RankCase>& cases)
       : all_(all), here_(here), device_(device), stream_(device), cases_(cases), samples_(cases.size()) {
     for (const RankCase& c : cases_) {
-      const auto n = int(c.config.ranks.data);
+      const auto n = int(c.config.ranks.all());
       if (n != 1 && n != all_.size() && !parts_.contains(n)) parts_[n] = all_.split(all_.rank() < n ? 0 : 1, all_.rank());
     }
   }
@@ -36,7 +36,7 @@ class Cases {
     const int rounds = device_ == Device::cpu ? std::max(1, repeats / steps_in_turn) : 1;
     for (int round = 0; round < rounds; ++round)
       for (std::size_t i = 0; i < cases_.size(); ++i) {
-        log::info("measuring {} on {} of {} ranks, round {} of {} ...", cases_[i].config.recipe.recipe, cases_[i].config.ranks.data,
+        log::info("measuring {} on {} of {} ranks, round {} of {} ...", cases_[i].config.recipe.recipe, cases_[i].config.ranks.all(),
                   all_.size(), round + 1, rounds);
         if (takes_part(i)) time_steps(work(i), repeats / rounds + (round < repeats % rounds ? 1 : 0), samples_[i]);
         all_.barrier(stream_);
@@ -48,14 +48,14 @@ class Cases {
   }
   // Of the last case, which all ranks share.
   std::string trace() {
-    check(!cases_.empty() && cases_.back().config.ranks.data == all_.size(), "the last case is on all ranks");
+    check(!cases_.empty() && cases_.back().config.ranks.all() == all_.size(), "the last case is on all ranks");
     return train::trace_of_ranks(stream_, all_, traced_steps(work(cases_.size() - 1), traced));
   }
 
  private:
-  bool takes_part(std::size_t i) const { return all_.rank() < cases_[i].config.ranks.data; }
+  bool takes_part(std::size_t i) const { return all_.rank() < cases_[i].config.ranks.all(); }
   RankWork work(std::size_t i) {
-    const auto n = int(cases_[i].config.ranks.data);
+    const auto n = int(cases_[i].config.ranks.all());
     Communicator& ranks = n == all_.size() ? all_ : n == 1 ? self_ : *parts_.at(n);
     return {.config = cases_[i].config, .ranks = ranks, .device = device_, .ranks_here = std::min(n, here_)};
   }

@@ -7,7 +7,7 @@ namespace octet::bench {
 
 /// A measurement of steps on the first ranks of those that are there.
 struct RankCase {
-  train::RunConfig config;  // ranks.data: how many of them
+  train::RunConfig config;  // ranks: how many of them
   StepsOnRanks steps{};     // the result, on rank 0
 };
 

@@ -40,7 +40,9 @@ class UpdateClock final : public train::PartListener {
 class Run {
  public:
   explicit Run(const RankWork& w)
-      : work_(w), engine_(checked(w), w.device, target(w), &w.ranks), batches_(random_batches(w.config, std::uint64_t(w.ranks.rank()))) {
+      : work_(w),
+        engine_(checked(w), w.device, target(w), &w.ranks),
+        batches_(random_batches(w.config, std::uint64_t(engine_.ranks().rank()))) {
     engine_.parameters.initialize(engine_.stream, 1);
     runner_.emplace(engine_);
   }
@@ -55,7 +57,8 @@ class Run {
   static train::EngineConfig checked(const RankWork& w) {
     if (w.config.threads > 0) cpu::set_threads(int(w.config.threads));
     train::EngineConfig config = train::engine_config(w.config);
-    const train::DryRun dry = train::dry_run(config, target(w), w.config.train.batch, w.config.train.accumulate);
+    const train::DryRun dry =
+        train::dry_run(config, target(w), w.config.train.batch, w.config.train.accumulate, w.config.ranks.stage_of(w.ranks.rank()));
     const std::size_t share = machine::available_bytes(w.device) / std::size_t(w.device == Device::cpu ? w.ranks_here : 1);
     train::require_memory(dry, share, w.config.train);
     return config;

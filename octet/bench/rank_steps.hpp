@@ -38,7 +38,7 @@ struct StepsOnRanks {
 
 /// The configuration and ranks of a measurement.
 struct RankWork {
-  const train::RunConfig& config;  // of these ranks: ranks.data is their number
+  const train::RunConfig& config;  // of these ranks, all of its mesh
   comm::Communicator& ranks;
   Device device = Device::cpu;
   int ranks_here = 1;  // of these on this machine

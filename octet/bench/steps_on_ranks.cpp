@@ -39,7 +39,12 @@ StepsOnRanksResult measure_steps_on_ranks(const StepPlan& p) {
   const std::vector<std::string> recipes = recipes_of(p);
   const auto make = [&](int ranks) {
     std::vector<RankCase> out(recipes.size(), RankCase{.config = p.config});
-    for (std::size_t i = 0; i < out.size(); ++i) out[i].config.recipe.recipe = recipes[i], out[i].config.ranks.data = ranks;
+    const std::int64_t of_model = p.config.ranks.of_model();
+    if (ranks % of_model != 0)
+      throw ConfigError(
+          format("{} ranks are not a multiple of the {} that divide the model by ranks.tensor and ranks.pipeline; choose --ranks {}", ranks,
+                 of_model, round_up(ranks, of_model)));
+    for (std::size_t i = 0; i < out.size(); ++i) out[i].config.recipe.recipe = recipes[i], out[i].config.ranks.data = ranks / of_model;
     return out;
   };
   std::vector<RankCase> cases;

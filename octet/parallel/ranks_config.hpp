@@ -21,6 +21,8 @@ struct RanksConfig {
   void fields(config::FieldVisitor&);
   /// That have one copy of the model between them.
   std::int64_t of_model() const { return tensor * pipeline; }
+  /// Of a pipeline, the stage of a rank among all().
+  int stage_of(int rank) const { return int(rank / (std::max<std::int64_t>(data, 1) * tensor)); }
   /// On all axes of the mesh; data = 0 counts as one.
   std::int64_t all() const { return std::max<std::int64_t>(data, 1) * of_model(); }
 };

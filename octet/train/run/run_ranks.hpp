@@ -24,7 +24,7 @@ class RunRanks {
   /// no effect.
   void complete(parallel::RanksConfig&) const;
   /// Of a pipeline, by a completed configuration: the one of this rank.
-  int stage(const parallel::RanksConfig& c) const { return int(all_.rank() / (std::max<std::int64_t>(c.data, 1) * c.tensor)); }
+  int stage(const parallel::RanksConfig& c) const { return c.stage_of(all_.rank()); }
 
   void agree(Stream&, const Accord& own);
   /// By the last agree().
