@@ -15,9 +15,18 @@ void check_output(const QkvShape& heads, const Tensor& qkv, const Tensor& o, con
         tokens, lse.dtype, lse.shape);
 }
 
-// Of one product over the causal half of all scores, 2 per multiply-add.
+// Keys and values of whole sequences are a tensor of their own just where queries are at a part of the places.
+void check_keys(const Stream& stream, const QkvShape& heads, const Tensor& qkv, const Tensor& keys, const char* name) {
+  const Shape wanted{qkv.shape[0] / heads.sequence * heads.whole(), 2 * heads.kv_heads * heads.head_dim};
+  check(bool(keys) == bool(heads.part) && (!keys || (keys.shape == wanted && keys.dtype == qkv.dtype)),
+        "attention: {} must be {} {} for a part of each sequence, and empty for whole ones, got {} {}", name, qkv.dtype, wanted, keys.dtype,
+        keys.shape);
+  if (heads.part && stream.target().device == Device::cuda) throw DeviceError("attention has no kernel of a GPU for parts of sequences");
+}
+
+// Of one product over the causal half of all scores, 2 per multiply-add. Both segments of a balanced part have as many on average.
 double flops_of_product(const QkvShape& heads, const Tensor& qkv) {
-  return double(qkv.shape[0]) * double(heads.sequence) * double(heads.heads) * double(heads.head_dim);
+  return double(qkv.shape[0]) * double(heads.whole()) * double(heads.heads) * double(heads.head_dim);
 }
 
 using cuda::AttentionPass;
@@ -45,7 +54,8 @@ Tensor workspace(Stream& stream, const Args& a, AttentionPass pass) {
 void attention_forward(Stream& stream, const AttentionForward& a) {
   check_qkv("attention", a.heads, a.qkv);
   check_output(a.heads, a.qkv, a.o, a.lse);
-  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence);
+  check_keys(stream, a.heads, a.qkv, a.keys, "keys");
+  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence, a.heads.part);
   stream.count({.ops = 1, .flops = 2 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
   const Tensor space = workspace(stream, a, AttentionPass::forward);
@@ -57,7 +67,8 @@ void attention_backward(Stream& stream, const AttentionBackward& a) {
   check_output(a.heads, a.qkv, a.o, a.lse);
   check(a.d_o.shape == a.o.shape && a.d_o.dtype == a.o.dtype && a.dqkv.shape == a.qkv.shape && a.dqkv.dtype == a.qkv.dtype,
         "attention: d_o must be like o {} and dqkv like qkv {}, got {} and {}", a.o.shape, a.qkv.shape, a.d_o.shape, a.dqkv.shape);
-  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence);
+  check_keys(stream, a.heads, a.qkv, a.keys, "keys"), check_keys(stream, a.heads, a.qkv, a.dkeys, "dkeys");
+  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence, a.heads.part);
   stream.count({.ops = 1, .flops = 5 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
   AttentionBackward b = a;

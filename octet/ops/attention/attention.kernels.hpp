@@ -8,6 +8,13 @@
 
 namespace octet::cpu {
 
+/// Query rows in one block of places in a sequence: rows [begin, end) of the block from place `first` on, of which the first is row `row`
+/// of those that the sequence has here.
+struct QueryBlock {
+  std::int64_t first, begin, end, row;
+  OCTET_HD std::int64_t rows() const { return end - begin; }
+};
+
 /// How the CPU divides attention. Query rows and keys are processed in blocks of `block`, which is a multiple of the widest register and of
 /// the rows that multiply.hpp computes at once; head columns are padded to `padding`, so that no loop has a remainder.
 struct AttentionBlocks {
@@ -18,11 +25,31 @@ struct AttentionBlocks {
   std::int64_t scores;  // floats between two rows of scores: off a power of two, whose rows would share cache lines
 
   explicit AttentionBlocks(const ops::QkvShape& s)
-      : dim(round_up(s.head_dim, padding)), keys(round_up(s.sequence, block)), scores(keys + padding) {}
+      : dim(round_up(s.head_dim, padding)), keys(round_up(s.whole(), block)), scores(keys + padding) {}
+
+  /// Blocks with query rows, of all places or of both segments of a part: block i, in ascending order of places.
+  OCTET_HD static std::int64_t query_blocks(const ops::QkvShape& s) {
+    if (!s.part) return blocks_of(0, s.sequence);
+    return blocks_of(s.part.first, s.sequence / 2) + blocks_of(s.part.second, s.sequence / 2);
+  }
+  OCTET_HD static QueryBlock query_block(const ops::QkvShape& s, std::int64_t i) {
+    if (!s.part) return block_at(0, s.sequence, i, 0);
+    const std::int64_t segment = s.sequence / 2, n = blocks_of(s.part.first, segment);
+    return i < n ? block_at(s.part.first, segment, i, 0) : block_at(s.part.second, segment, i - n, segment);
+  }
 
   /// Floats of scratch that one thread needs.
   std::int64_t forward_floats() const { return 2 * keys * dim + 2 * block * dim + block * scores; }
   std::int64_t backward_floats() const { return 5 * keys * dim + 3 * block * dim + 2 * block * block + 2 * block; }
+
+ private:
+  // Of n places from `place` on, whose first is row `row`.
+  OCTET_HD static std::int64_t blocks_of(std::int64_t place, std::int64_t n) { return ceil_div(place + n, block) - place / block; }
+  OCTET_HD static QueryBlock block_at(std::int64_t place, std::int64_t n, std::int64_t i, std::int64_t row) {
+    const std::int64_t first = (place / block + i) * block, end = first + block, from = place > first ? place : first,
+                       to = place + n < end ? place + n : end;
+    return {first, from - first, to - first, row + from - place};
+  }
 };
 
 }  // namespace octet::cpu
