@@ -8,7 +8,7 @@ namespace octet {
 
 /// The tokens of each sequence whose rows a matrix has: all of them, or two segments of as many neighbours, one after the other.
 struct SequencePart {
-  std::int64_t whole = 0;               // tokens of a sequence; 0: the rows here are all of them
+  std::int64_t whole = 0;              // tokens of a sequence; 0: the rows here are all of them
   std::int64_t first = 0, second = 0;  // places of the first tokens of both segments
 
   /// Of 2n segments, those with the numbers m and 2n - 1 - m: with a causal mask, all n members have as many scores. `whole` is a multiple

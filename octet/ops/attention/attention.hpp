@@ -16,14 +16,14 @@ namespace octet::ops {
 /// sequences. Both take document_starts; a cuDNN that does not is named in a warning. document_starts: i32 [T] (documents.hpp) or empty. If
 /// given, j also is at least the place at which i's document begins. With heads.part, queries are at the places of the part, and read
 /// `keys`: [B W, 2 Hkv d], key and then value heads of all W tokens of every sequence, of qkv's dtype. A CPU's results then have the bits
-/// of whole sequences. A GPU has no kernel for parts. Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
+/// of whole sequences. Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
 struct AttentionForward {
   Tensor qkv, o, lse;
   QkvShape heads;
   Tensor document_starts = {};
   Tensor keys = {};  // with a part
 };
-/// Throws ContractError on other shapes or dtypes, DeviceError beyond the limits of a GPU and for parts on it.
+/// Throws ContractError on other shapes or dtypes, DeviceError beyond the limits of a GPU.
 void attention_forward(Stream&, const AttentionForward&);
 
 /// Its gradient, with p[i, j] = exp(s[i, j] - lse[i]) recomputed and delta[i] = sum_c do[i, c] o[i, c]:

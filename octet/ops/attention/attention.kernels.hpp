@@ -62,12 +62,14 @@ struct AttentionProblem {
   std::int64_t tokens = 0;
   DType dtype = DType::bf16;
   bool documents = false;  // attention ends at their borders
+  int segments() const { return heads.part ? 2 : 1; }
   friend auto operator<=>(const AttentionProblem& a, const AttentionProblem& b) { return a.key() <=> b.key(); }
   friend bool operator==(const AttentionProblem& a, const AttentionProblem& b) { return a.key() == b.key(); }
 
  private:
-  std::array<std::int64_t, 7> key() const {
-    return {heads.heads, heads.kv_heads, heads.head_dim, heads.sequence, tokens, std::int64_t(dtype), documents};
+  std::array<std::int64_t, 10> key() const {
+    return {heads.heads,      heads.kv_heads,    heads.head_dim, heads.sequence,      heads.part.whole,
+            heads.part.first, heads.part.second, tokens,         std::int64_t(dtype), documents};
   }
 };
 
@@ -81,6 +83,8 @@ enum class AttentionPass : std::uint8_t { forward, backward, deterministic_backw
 
 /// Bytes of workspace of attention on this machine's GPU.
 std::int64_t attention_workspace_bytes(const AttentionProblem&, AttentionPass);
+/// Of it, with two segments of queries, the gradients of keys from the first one, like dkeys.
+std::int64_t first_gradient_bytes(const AttentionProblem&);
 /// An upper estimate of it for an absent GPU. Octet's own kernels: delta, f32 [H, T]. cuDNN's (measured with 9.19 on an H100, plus 64 KiB):
 /// backward that sum, the gradient of q in f32, and those of k and v for every query head in bf16; when deterministic, instead of the
 /// latter, the gradients of all scores in bf16, [B, H, S, S] with S in whole tiles of 128.

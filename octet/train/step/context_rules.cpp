@@ -14,7 +14,7 @@ std::string nearest_number(std::int64_t sequence, std::int64_t n) {
 
 }  // namespace
 
-void require_context(const EngineConfig& c, std::int64_t n, bool on_gpu) {
+void require_context(const EngineConfig& c, std::int64_t n) {
   const auto refuse = [&](const std::string& why) { throw ConfigError(format("ranks.context = {}: {}", n, why)); };
   if (c.ranks.tensor > 1 || c.ranks.pipeline > 1)
     refuse(format("ranks that share sequences do not divide the model; set ranks.{} = 1", c.ranks.tensor > 1 ? "tensor" : "pipeline"));
@@ -22,12 +22,11 @@ void require_context(const EngineConfig& c, std::int64_t n, bool on_gpu) {
     refuse(format("models of the family {} have learned positions, which are not divided; choose llama, qwen2 or qwen3", c.shape.family));
   if (scaling::has_narrow_range(c.precision.recipe))
     refuse(format("recipe.name = \"{}\": sums of FP16 activations between ranks overflow; choose another recipe", c.precision.recipe));
-  if (on_gpu)
-    refuse("attention on a GPU has no kernel for parts of sequences; set ranks.context = 1, or device = \"cpu\"");
   if (!divides(c.sequence, n))
-    refuse(format("data.sequence_length = {} must be a multiple of {}, since each rank has two segments of a sequence; the nearest number "
-                  "for this length is {}",
-                  c.sequence, 2 * n, nearest_number(c.sequence, n)));
+    refuse(
+        format("data.sequence_length = {} must be a multiple of {}, since each rank has two segments of a sequence; the nearest number "
+               "for this length is {}",
+               c.sequence, 2 * n, nearest_number(c.sequence, n)));
 }
 
 }  // namespace octet::train

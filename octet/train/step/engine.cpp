@@ -57,9 +57,9 @@ std::optional<parallel::TensorGroup> make_tensor_group(parallel::Axes& axes, con
   return std::optional<parallel::TensorGroup>(std::in_place, axes.tensor(), c.comm.tensor);
 }
 
-std::optional<parallel::ContextGroup> make_context_group(parallel::Axes& axes, const EngineConfig& c, const Stream& stream) {
+std::optional<parallel::ContextGroup> make_context_group(parallel::Axes& axes, const EngineConfig& c) {
   if (!axes.divides_sequences()) return {};
-  require_context(c, axes.context().size(), stream.apart_from_host());
+  require_context(c, axes.context().size());
   return std::optional<parallel::ContextGroup>(std::in_place, axes.context());
 }
 
@@ -81,7 +81,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
     : axes(ranks, c.ranks.tensor, c.ranks.pipeline, c.ranks.context),
       tensor_group(make_tensor_group(axes, c)),
       stream(device, target),
-      context_group(make_context_group(axes, c, stream)),
+      context_group(make_context_group(axes, c)),
       precision(precision_of(c, axes.data())),
       model(make_model(stream, c, precision, tensor_group ? &*tensor_group : nullptr, context_group ? &*context_group : nullptr, axes)),
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())) {
