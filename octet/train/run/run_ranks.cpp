@@ -23,7 +23,10 @@ std::string axes_text(const parallel::RanksConfig& c) {
 
 [[noreturn]] void refuse_number(const parallel::RanksConfig& c, std::int64_t size, const std::string& started) {
   const std::int64_t of_sequence = c.of_sequence();
-  const char* const only = of_sequence == c.tensor ? "tensor" : of_sequence == c.context ? "context" : of_sequence == c.pipeline ? "pipeline" : nullptr;
+  const char* const only = of_sequence == c.tensor     ? "tensor"
+                           : of_sequence == c.context  ? "context"
+                           : of_sequence == c.pipeline ? "pipeline"
+                                                       : nullptr;
   const std::string other = only == nullptr ? "" : format(", or set ranks.{} = {}", only, std::gcd(size, of_sequence));
   throw ConfigError(format("{}: {}, which is not a multiple of {}; start {} ranks{}", axes_text(c), started,
                            only == nullptr ? to_text(of_sequence) : "it", round_up(size, of_sequence), other));
@@ -38,8 +41,8 @@ void RunRanks::complete(parallel::RanksConfig& config) const {
   const std::int64_t data = all_.size() / of_sequence;
   if (config.data != 0 && config.data != data)
     throw ConfigError(of_sequence == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
-                                    : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data,
-                                             axes_text(config), started, config.all()));
+                                       : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data,
+                                                axes_text(config), started, config.all()));
   if (!alone()) config.data = data;
   if (data * config.context == 1 && config.zero > 0)
     log::warn("ranks.zero = {} has no effect: {}; start more ranks, as with octet launch", config.zero,
