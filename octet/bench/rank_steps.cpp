@@ -42,7 +42,7 @@ class Run {
   explicit Run(const RankWork& w)
       : work_(w),
         engine_(checked(w), w.device, target(w), &w.ranks),
-        batches_(random_batches(w.config, std::uint64_t(engine_.ranks().rank()))) {
+        batches_(random_batches(w.config, std::uint64_t(engine_.axes.sequence_group()))) {
     engine_.parameters.initialize(engine_.stream, 1);
     runner_.emplace(engine_);
   }

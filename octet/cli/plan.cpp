@@ -34,9 +34,10 @@ void print_ranks(const train::RunConfig& c, const telemetry::RanksFacts& ranks) 
   if (ranks.started == 1) return;
   const bool wide_ends = c.comm.gradients == parallel::Wire::stored && c.optim.storage().gradients != Storage::f32;
   const std::string tensor = c.ranks.tensor > 1 ? format(", {} of which divide each layer", c.ranks.tensor) : "";
+  const std::string context = c.ranks.context > 1 ? format(", {} of which divide each sequence", c.ranks.context) : "";
   const std::string stages = c.ranks.pipeline > 1 ? format(", in {} stages of blocks", c.ranks.pipeline) : "";
-  output::print("ranks    {}{}{}, each {}on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n",
-                grouped(ranks.started), tensor, stages, c.ranks.of_model() > 1 ? "group " : "", ranks.gradients,
+  output::print("ranks    {}{}{}{}, each {}on its own sequences; gradients of matrices travel as {}, of {}vectors as f32\n",
+                grouped(ranks.started), tensor, context, stages, c.ranks.of_sequence() > 1 ? "group " : "", ranks.gradients,
                 wide_ends ? "embedding, head and " : "");
   output::print("sent     {} per rank and step, in {} collectives\n", bytes_text(double(ranks.planned.sent_bytes)),
                 ranks.planned.collectives);
@@ -78,7 +79,7 @@ ExitCode plan_run(const RunOptions& o) {
   output::print("model    {}, {} parameters\n", c.model.name(), grouped(dry.parameters));
   const std::int64_t count = std::max<std::int64_t>(c.ranks.data, 1);
   output::print("step     {} tokens = {}{} x {} sequences of {}\n", grouped(c.tokens_per_step()),
-                count > 1 ? format("{} {} x ", count, c.ranks.of_model() > 1 ? "groups of ranks" : "ranks") : "", c.train.accumulate,
+                count > 1 ? format("{} {} x ", count, c.ranks.of_sequence() > 1 ? "groups of ranks" : "ranks") : "", c.train.accumulate,
                 c.train.batch, c.data.sequence_length);
   print_ranks(c, train::ranks_facts_of(c, dry));
   const bool several = c.ranks.all() > 1;

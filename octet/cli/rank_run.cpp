@@ -3,7 +3,7 @@
 namespace octet::cli {
 
 std::int64_t ranks_to_start(const parallel::RanksConfig& c) {
-  const bool as_started = c.data == 0 && (c.of_model() == 1 || machine::started_ranks() > 0);
+  const bool as_started = c.data == 0 && (c.of_sequence() == 1 || machine::started_ranks() > 0);
   return as_started ? 0 : c.all();
 }
 

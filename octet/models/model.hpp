@@ -9,11 +9,12 @@
 
 namespace octet::models {
 
-/// Tokens of one micro-batch: i32 [T], sequences of `sequence` tokens one after the other.
+/// Tokens of one micro-batch: i32 [T], sequences of `sequence` tokens one after the other, or so many of each sequence with a part.
 struct TokenBatch {
   Tensor tokens, targets;  // targets: the next token of each place, -1 where none counts
   std::int64_t sequence = 0;
   Tensor document_starts = {};  // ops::check_document_starts; empty: the model reads over the borders of documents
+  SequencePart part = {};       // of each sequence that is here; others of ModelOptions::sequences have the rest
 };
 
 /// Consecutive blocks of a model, first to end - 1. The chunk with the first block also embeds the tokens, the one with the last block has
@@ -93,11 +94,12 @@ class Model {
 
 /// Options of a model besides its shape.
 struct ModelOptions {
-  nn::Recompute recompute;             // the parts that blocks' backward recomputes
-  std::int64_t recompute_layers = 0;   // number of first blocks that recompute; 0: all
-  std::vector<Chunk> chunks = {};      // of the model that are here, in ascending order; empty: all of it, as one chunk
-  bool quantize_residual = false;      // round the residual stream like a layer's input: an experiment for evaluation
-  nn::Partition* partition = nullptr;  // whose member has a part of the model, for a family that divides; it outlives the model
+  nn::Recompute recompute;               // the parts that blocks' backward recomputes
+  std::int64_t recompute_layers = 0;     // number of first blocks that recompute; 0: all
+  std::vector<Chunk> chunks = {};        // of the model that are here, in ascending order; empty: all of it, as one chunk
+  bool quantize_residual = false;        // round the residual stream like a layer's input: an experiment for evaluation
+  nn::Partition* partition = nullptr;    // whose member has a part of the model, for a family that divides; it outlives the model
+  nn::RowExchange* sequences = nullptr;  // among members that have parts of sequences, for a rotary family; it outlives the model
 };
 
 }  // namespace octet::models

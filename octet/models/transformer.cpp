@@ -65,6 +65,7 @@ template <class Block, class Norm>
 Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Block::Config& config, std::int64_t learned_positions,
                                       const ModelOptions& options, scaling::Precision& precision)
     : partition_(partition_of(options)),
+      sequences_(options.sequences),
       shape_(shape),
       chunks_(chunks_or_all(options.chunks, int(shape.layers))),
       embedding_("embedding.weight", {nn::own_part(partition_, shape.padded_vocabulary()).count, shape.width}, {}, ParameterRole::matrix,
@@ -78,6 +79,13 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
   if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
   check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
         shape.family);
+  check(sequences_ == nullptr || (!positions_ && !partition_.divides()), "model: {} takes no parts of sequences", shape.family);
+}
+
+template <class Block, class Norm>
+nn::BlockContext Transformer<Block, Norm>::context(const TokenBatch& batch) const {
+  check(!batch.part || sequences_ != nullptr, "model: a part of each sequence needs members that have the others");
+  return {batch.sequence, rope_, batch.document_starts, batch.part, batch.part ? sequences_ : nullptr};
 }
 
 template <class Block, class Norm>

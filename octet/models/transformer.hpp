@@ -57,11 +57,12 @@ class Transformer final : public Model {
   void embed(Stream&, const TokenBatch&, const Tensor& x);
   void embed_backward(Stream&, const TokenBatch&, const Tensor& d);
   void run_blocks(Stream&, const TokenBatch&, const Chunk&, typename Norm::Input& x, const scaling::Pass&);
-  nn::BlockContext context(const TokenBatch& batch) const { return {batch.sequence, rope_, batch.document_starts}; }
+  nn::BlockContext context(const TokenBatch&) const;
 
   Norm::Input own_rows(Stream&, const TokenBatch&, Region) const;
 
   nn::Partition& partition_;
+  nn::RowExchange* sequences_;
   ModelShape shape_;
   std::vector<Chunk> chunks_;             // the memory of other blocks is never bound
   Parameter embedding_;                   // [V, D], or the own rows

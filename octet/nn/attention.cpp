@@ -1,5 +1,6 @@
 #include "octet/nn/attention.hpp"
 
+#include "octet/nn/whole_keys.hpp"
 #include "octet/ops/columns/columns.hpp"
 
 namespace octet::nn {
@@ -7,8 +8,8 @@ namespace {
 
 std::int64_t qkv_width(const Attention::Config& c) { return (c.heads + 2 * c.kv_heads) * c.head_dim; }
 
-ops::QkvShape shape_of(const Attention::Config& c, std::int64_t sequence) {
-  return {.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .sequence = sequence};
+ops::QkvShape shape_of(const Attention::Config& c, const BlockContext& context) {
+  return {.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .sequence = context.sequence, .part = context.part};
 }
 
 Attention::Config with_own_heads(Attention::Config c, const Partition& p) {
@@ -101,6 +102,28 @@ void Attention::normalize_backward(Stream& stream, const Tensor& dqkv, const Sav
   apply(norms_->k, saved.k, config_.heads * config_.head_dim);
 }
 
+namespace {
+
+// Of whole sequences, or of the own parts. Backward gathers keys and values again, since all of them would be the largest saved activation.
+void attend(Stream& stream, ops::AttentionForward a, const BlockContext& context) {
+  const Scope scope(stream);
+  if (context.part) a.keys = gather_keys(stream, *context.keys, a.heads, a.qkv, Lifetime::scratch);
+  ops::attention_forward(stream, a);
+}
+void attend_backward(Stream& stream, ops::AttentionBackward a, const BlockContext& context) {
+  if (!context.part) return ops::attention_backward(stream, a);
+  const Scope scope(stream);
+  a.dkeys = stream.empty({a.qkv.shape[0] * context.keys->members(), a.heads.columns() - a.heads.key_column(0)}, a.qkv.dtype);
+  {
+    const Scope gathered(stream);
+    a.keys = gather_keys(stream, *context.keys, a.heads, a.qkv, Lifetime::scratch);
+    ops::attention_backward(stream, a);
+  }
+  reduce_key_gradients(stream, *context.keys, a.heads, a.dkeys, a.dqkv);
+}
+
+}  // namespace
+
 void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& context, const Tensor& y, const scaling::Pass& pass,
                         Saved* saved) {
   const Scope scope(stream);
@@ -108,7 +131,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const bool saves = saved != nullptr;
   const Region region = saves ? pass.keep : Region(Lifetime::scratch);
   const std::int64_t tokens = x.rows.rows();
-  const auto heads = shape_of(config_, context.sequence);
+  const auto heads = shape_of(config_, context);
   const Tensor& starts = context.document_starts;
   const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, region, Category::activations);
   const Tensor o = stream.empty({tokens, out_.in()}, dtype, saved_o_.region(pass, saves), Category::activations);
@@ -117,7 +140,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->qkv_linear : nullptr);
   if (norms_) normalize(stream, qkv, pass, saved);
   if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts});
-  ops::attention_forward(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts});
+  attend(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts}, context);
   stream.observe(out_.path(), "x", o);
   const bool keep = saves && !saved_o_.coded();
   const QTensor operands = y || keep ? out_.quantize_input(stream, o, pass, keep) : QTensor{};
@@ -130,7 +153,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
 void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& context, const Saved& saved, const Tensor& dx,
                          const scaling::Pass& pass) {
   const Scope scope(stream);
-  const auto heads = shape_of(config_, context.sequence);
+  const auto heads = shape_of(config_, context);
   const Tensor& starts = context.document_starts;
   const Tensor d_o = stream.empty(saved.o.shape, saved.o.dtype), dqkv = stream.empty(saved.qkv.shape, saved.qkv.dtype);
   {
@@ -142,8 +165,8 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
       if (saved.o.coded()) operand.x = out_.rebuild_input(stream, o, scaling::recomputing);
       out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), operand, d_o);
     }
-    ops::attention_backward(
-        stream, {.d_o = d_o, .o = o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts});
+    attend_backward(
+        stream, {.d_o = d_o, .o = o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts}, context);
   }
   if (norms_) {
     ops::Sink turned = ops::make_sink(stream, {.format = dqkv.dtype}, {.shape = dqkv.shape, .dtype = dqkv.dtype, .plain = dqkv});

@@ -1,14 +1,17 @@
 #pragma once
 
+#include "octet/nn/row_exchange.hpp"
 #include "octet/ops/rope/rope.hpp"
 
 namespace octet::nn {
 
 /// Inputs that all blocks of a pass share.
 struct BlockContext {
-  std::int64_t sequence = 0;    // tokens a sequence
+  std::int64_t sequence = 0;    // tokens that each sequence has here
   ops::RopeTable rope;          // unused by attention without rotary positions
   Tensor document_starts = {};  // ops::check_document_starts; empty: attention reads over the borders of documents
+  SequencePart part = {};       // of each sequence that is here
+  RowExchange* keys = nullptr;  // among the members that have the other parts
 };
 
 }  // namespace octet::nn

@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "octet/nn/row_exchange.hpp"
 #include "octet/tensor/cut.hpp"
-#include "octet/tensor/stream.hpp"
 
 namespace octet::nn {
 
@@ -14,31 +14,19 @@ namespace octet::nn {
 ///   forward     x [T/n, D] -> norm -> gather -> [T, D] -> columns of W1 -> rows of W2 -> partial sums [T, D] -> reduce -> [T/n, D]
 ///   backward    the same from the right: gather of dy, reduce of dx
 ///
-/// All members make the same calls in the same order. Sources: Shoeybi et al. 2019, "Megatron-LM", section 3; Korthikanti et al. 2022,
+/// Sources: Shoeybi et al. 2019, "Megatron-LM", section 3; Korthikanti et al. 2022,
 /// "Reducing Activation Recomputation in Large Transformer Models", section 4.2.
-class Partition {
+class Partition : public RowExchange {
  public:
-  virtual ~Partition() = default;
-  int member() const { return member_; }
-  int members() const { return members_; }
-  bool divides() const { return members_ > 1; }
-
-  /// all [T, C] = the own rows [T/n, C] of every member, in their order. Any dtype.
-  virtual void gather(Stream&, const Tensor& own, const Tensor& all) = 0;
-  /// own [T/n, C] = the own rows of the sum over members of `partial` [T, C]; f32 or bf16. May be rounded on its way.
+  /// RowExchange::reduce_exactly(), but sums may be rounded on their way.
   virtual void reduce(Stream&, const Tensor& partial, const Tensor& own) = 0;
-  /// The same, rounded once: of sums that have one term besides zeros, exact.
-  virtual void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) = 0;
   /// x = the maximum over members; f32.
   virtual void max(Stream&, const Tensor& x) = 0;
   /// All values of a whole tensor in the host's memory, from those that each member has of it.
   virtual std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) = 0;
 
  protected:
-  Partition(int member, int members) : member_(member), members_(members) {}
-
- private:
-  int member_, members_;
+  using RowExchange::RowExchange;
 };
 
 /// The part of a member among n: of `all` things in equal numbers, [first, first + count).

@@ -8,32 +8,40 @@
 namespace octet::parallel {
 
 /// The ranks of a run by their tasks. Ranks of one tensor group divide each layer and train on the same sequences; each data group
-/// has one rank of every tensor group. Ranks of one pipeline have some blocks each, and train on the same sequences. The tensor axis is the
-/// fast one, so a group has neighbours, which share the fastest links; stages are furthest from each other.
+/// has one rank of every tensor group. Ranks of one pipeline have some blocks each, and train on the same sequences. Ranks of one context
+/// group have parts of the same sequences, and are neighbours within a data group. The tensor axis is the fast one, so a group has
+/// neighbours, which share the fastest links; stages are furthest from each other.
 class Axes {
  public:
   /// `all` outlives this; null: this rank alone. All ranks make it at the same time. Throws ConfigError unless their number is a multiple
-  /// of `tensor` x `pipeline`.
-  Axes(comm::Communicator* all, std::int64_t tensor, std::int64_t pipeline = 1);
+  /// of `tensor` x `pipeline` x `context`.
+  Axes(comm::Communicator* all, std::int64_t tensor, std::int64_t pipeline = 1, std::int64_t context = 1);
 
   comm::Communicator& all() { return *all_; }
-  /// The ranks that have the same part of the model, each with sequences of its own.
+  /// The ranks that have the same part of the model, each with sequences, or parts of sequences, of its own.
   comm::Communicator& data() { return mesh_ ? mesh_->along("data") : *all_; }
   /// The ranks that divide the model; one alone where none does.
   comm::Communicator& tensor() { return mesh_ ? mesh_->along("tensor") : self_; }
   /// The stages of one pipeline; one alone where there is none.
   comm::Communicator& pipeline() { return mesh_ ? mesh_->along("pipeline") : self_; }
+  /// The ranks that have parts of the same sequences; one alone where ranks have whole ones.
+  comm::Communicator& context() { return context_ ? *context_ : self_; }
+  /// The context groups among data(), and the own one.
+  int sequence_groups() { return data().size() / context().size(); }
+  int sequence_group() { return data().rank() / context().size(); }
+  bool divides_sequences() { return context().size() > 1; }
   bool divides_layers() { return tensor().size() > 1; }
   /// Ranks of one stage of a pipeline, which are neighbours.
   int of_stage() { return tensor().size() * data().size(); }
   bool has_stages() { return pipeline().size() > 1; }
   /// Of all groups of this rank.
-  comm::Traffic traffic(comm::Collective c) const { return mesh_ ? mesh_->traffic(c) : all_->traffic(c); }
+  comm::Traffic traffic(comm::Collective) const;
 
  private:
   comm::SelfCommunicator self_;
   comm::Communicator* all_;
   std::optional<comm::Mesh> mesh_;
+  std::unique_ptr<comm::Communicator> context_;
 };
 
 }  // namespace octet::parallel

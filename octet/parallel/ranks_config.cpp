@@ -8,6 +8,8 @@ void RanksConfig::fields(config::FieldVisitor& v) {
           {.at_least = 0, .at_most = 1024}, may_change);
   v.field("tensor", tensor, "ranks that divide heads, MLP and vocabulary of each layer, and train on the same sequences",
           {.at_least = 1, .at_most = 1024}, may_change);
+  v.field("context", context, "ranks that have parts of the same sequences, and exchange keys and values", {.at_least = 1, .at_most = 1024},
+          may_change);
   v.field("pipeline", pipeline, "stages of consecutive blocks, each on ranks of its own, through which micro-batches pass",
           {.at_least = 1, .at_most = 1024}, may_change);
   v.choice("pipeline_schedule", schedule, "order in which a stage computes its micro-batches",

@@ -12,6 +12,7 @@ namespace octet::parallel {
 struct RanksConfig {
   std::int64_t data = 0;                      // ranks that each train on their own sequences; 0: all that were started
   std::int64_t tensor = 1;                    // ranks that divide each layer, and train on the same sequences
+  std::int64_t context = 1;                   // ranks that have parts of the same sequences
   std::int64_t pipeline = 1;                  // ranks that each have some blocks
   Schedule schedule = Schedule::one_f_one_b;  // of the pipeline's micro-batches
   std::int64_t chunks = 1;                    // of blocks, per rank of the pipeline
@@ -19,12 +20,12 @@ struct RanksConfig {
   double limit_seconds = 60;                  // how long a rank waits for another
 
   void fields(config::FieldVisitor&);
-  /// That have one copy of the model between them.
-  std::int64_t of_model() const { return tensor * pipeline; }
+  /// That train on the same sequences.
+  std::int64_t of_sequence() const { return tensor * context * pipeline; }
   /// Of a pipeline, the stage of a rank among all().
-  int stage_of(int rank) const { return int(rank / (std::max<std::int64_t>(data, 1) * tensor)); }
+  int stage_of(int rank) const { return int(rank * pipeline / all()); }
   /// On all axes of the mesh; data = 0 counts as one.
-  std::int64_t all() const { return std::max<std::int64_t>(data, 1) * of_model(); }
+  std::int64_t all() const { return std::max<std::int64_t>(data, 1) * of_sequence(); }
 };
 
 /// How activations travel: partial sums between the ranks that divide a layer, or borders between stages of a pipeline.

@@ -1,5 +1,6 @@
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/attention/attention.testing.hpp"
+#include "octet/ops/columns/columns.hpp"
 #include "tests/cuda/parity.hpp"
 #include "tests/testing/rounded.hpp"
 
@@ -57,8 +58,24 @@ Rounding rounding(const Problem& c, const std::vector<double>& qkv, const std::v
   return r;
 }
 
-Nearness twice(std::vector<double> bound, const std::vector<double>& more) {
-  for (std::size_t i = 0; i < bound.size(); ++i) bound[i] = 2 * bound[i] + more[i];
+// |gpu - cpu| of every element of whole sequences.
+struct Bounds {
+  std::vector<double> o, dqkv;
+};
+Bounds bounds_of(const Problem& c, const std::vector<float>& qkv_values, const std::vector<float>& do_values, DType dtype) {
+  const std::vector<double> q = values(qkv_values, dtype), g = values(do_values, dtype);
+  const auto f = forward(c, q);
+  const auto b = backward(c, q, g, f.o, f.lse);
+  Rounding r = rounding(c, q, g, f.o, f.lse, dtype);
+  if (dtype == DType::f32) {  // no rounding to bf16; but o, with its own error, goes into delta
+    for (double& x : r.o) x = 0;
+    for (double& x : r.dqkv) x *= double(c.heads.sequence + c.heads.head_dim) * unit_f32 / unit_bf16;
+  }
+  for (std::size_t i = 0; i < r.o.size(); ++i) r.o[i] += 2 * f.o_bound[i];
+  for (std::size_t i = 0; i < r.dqkv.size(); ++i) r.dqkv[i] += 2 * b.bound[i];
+  return {std::move(r.o), std::move(r.dqkv)};
+}
+Nearness within(std::vector<double> bound) {
   return {.bound = [bound = std::move(bound)](std::int64_t i) { return bound[std::size_t(i)]; }};
 }
 
@@ -81,19 +98,52 @@ void run(Side& side, const Problem& c, DType dtype) {
                                             .deterministic = deterministic});
   Nearness of_o, of_dqkv;
   if (side.stream().device() == Device::cpu) {  // bounds are made once: that takes longer than the op
-    const std::vector<double> q = values(qkv_values, dtype), g = values(do_values, dtype);
-    const auto f = forward(c, q);
-    const auto b = backward(c, q, g, f.o, f.lse);
-    Rounding r = rounding(c, q, g, f.o, f.lse, dtype);
-    if (dtype == DType::f32) {  // no rounding to bf16; but o, with its own error, goes into delta
-      for (double& x : r.o) x = 0;
-      for (double& x : r.dqkv) x *= double(c.heads.sequence + c.heads.head_dim) * unit_f32 / unit_bf16;
-    }
-    of_o = twice(f.o_bound, r.o), of_dqkv = twice(b.bound, r.dqkv);
+    Bounds bounds = bounds_of(c, qkv_values, do_values, dtype);
+    of_o = within(std::move(bounds.o)), of_dqkv = within(std::move(bounds.dqkv));
   }
   side.result("o", o, of_o);
   side.result("dqkv", usual, of_dqkv);
   side.result("dqkv, deterministic", same, of_dqkv);
+}
+
+// Columns [first, first + n) of rows `tokens` of x.
+template <class T>
+std::vector<T> picked(const std::vector<T>& x, std::int64_t columns, const std::vector<std::int64_t>& tokens, std::int64_t first,
+                      std::int64_t n) {
+  std::vector<T> out;
+  for (const std::int64_t t : tokens)
+    for (std::int64_t i = 0; i < n; ++i) out.push_back(x[std::size_t(t * columns + first + i)]);
+  return out;
+}
+
+// One member's part of each sequence against keys of whole ones. dkeys has the terms of some queries: the bound of all terms holds.
+void run_part(Side& side, const Problem& c, int member, int members, DType dtype) {
+  ops::QkvShape part = c.heads;
+  part.sequence /= members, part.part = SequencePart::of_member(c.heads.sequence, member, members);
+  const std::int64_t T = c.batch * part.sequence, width = part.heads * part.head_dim, columns = part.columns(), of_keys = columns - width;
+  std::vector<std::int64_t> own, all;
+  for (std::int64_t t = 0; t < T; ++t) own.push_back(t / part.sequence * part.whole() + part.place(t % part.sequence));
+  for (std::int64_t t = 0; t < c.tokens(); ++t) all.push_back(t);
+  const std::vector<float> qkv_values = gaussian(std::size_t(c.tokens() * columns), 1),
+                           do_values = gaussian(std::size_t(c.tokens() * width), 2);
+  const Tensor qkv = side.from(picked(qkv_values, columns, own, 0, columns), {T, columns}, dtype),
+               d_o = side.from(picked(do_values, width, own, 0, width), {T, width}, dtype),
+               keys = side.from(picked(qkv_values, columns, all, width, of_keys), {c.tokens(), of_keys}, dtype),
+               o = side.poisoned({T, width}, dtype), lse = side.poisoned({part.heads, T}, DType::f32),
+               dqkv = side.poisoned({T, columns}, dtype), dkeys = side.poisoned({c.tokens(), of_keys}, dtype),
+               dq = side.poisoned({T, width}, dtype), starts = c.starts.empty() ? Tensor{} : side.raw(picked(c.starts, 1, own, 0, 1), {T});
+  ops::attention_forward(side.stream(), {.qkv = qkv, .o = o, .lse = lse, .heads = part, .document_starts = starts, .keys = keys});
+  ops::attention_backward(
+      side.stream(),
+      {.d_o = d_o, .o = o, .qkv = qkv, .lse = lse, .dqkv = dqkv, .heads = part, .document_starts = starts, .keys = keys, .dkeys = dkeys});
+  ops::copy_columns(side.stream(), {.from = dqkv, .to = dq, .columns = width});
+  Nearness of_o, of_dq, of_dkeys;
+  if (side.stream().device() == Device::cpu) {
+    const Bounds bounds = bounds_of(c, qkv_values, do_values, dtype);
+    of_o = within(picked(bounds.o, width, own, 0, width)), of_dq = within(picked(bounds.dqkv, columns, own, 0, width));
+    of_dkeys = within(picked(bounds.dqkv, columns, all, width, of_keys));
+  }
+  side.result("o", o, of_o), side.result("dq", dq, of_dq), side.result("dkeys", dkeys, of_dkeys);
 }
 
 // The gradient has the same bits each time.
@@ -137,6 +187,12 @@ std::vector<Case> make() {
   for (const Problem& c : shapes())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       cases.push_back({format("attention {} {}", dtype, c.text()), [=](Side& side) { run(side, c, dtype); }});
+  for (const Problem& c :
+       {Problem{2, {4, 2, 16, 200}}, Problem{2, {4, 2, 64, 512}}, ops::attention_reference::with_documents({1, {4, 1, 64, 512}}, 90)})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+      for (const int member : {0, 1})
+        cases.push_back({format("attention of a part, member {}, {} {}", member, dtype, c.text()),
+                         [=](Side& side) { run_part(side, c, member, 2, dtype); }});
   for (const Problem& c : {Problem{4, {4, 2, 64, 200}}, Problem{2, {4, 2, 128, 512}}})
     cases.push_back({"attention twice " + c.text(), [=](Side& side) { run_twice(side, c); }});
   return cases;

@@ -15,9 +15,17 @@ void check_output(const QkvShape& heads, const Tensor& qkv, const Tensor& o, con
         tokens, lse.dtype, lse.shape);
 }
 
-// Of one product over the causal half of all scores, 2 per multiply-add.
+// Keys and values of whole sequences are a tensor of their own just where queries are at a part of the places.
+void check_keys(const QkvShape& heads, const Tensor& qkv, const Tensor& keys, const char* name) {
+  const Shape wanted{qkv.shape[0] / heads.sequence * heads.whole(), 2 * heads.kv_heads * heads.head_dim};
+  check(bool(keys) == bool(heads.part) && (!keys || (keys.shape == wanted && keys.dtype == qkv.dtype)),
+        "attention: {} must be {} {} for a part of each sequence, and empty for whole ones, got {} {}", name, qkv.dtype, wanted, keys.dtype,
+        keys.shape);
+}
+
+// Of one product over the causal half of all scores, 2 per multiply-add. Both segments of a balanced part have as many on average.
 double flops_of_product(const QkvShape& heads, const Tensor& qkv) {
-  return double(qkv.shape[0]) * double(heads.sequence) * double(heads.heads) * double(heads.head_dim);
+  return double(qkv.shape[0]) * double(heads.whole()) * double(heads.heads) * double(heads.head_dim);
 }
 
 using cuda::AttentionPass;
@@ -45,7 +53,8 @@ Tensor workspace(Stream& stream, const Args& a, AttentionPass pass) {
 void attention_forward(Stream& stream, const AttentionForward& a) {
   check_qkv("attention", a.heads, a.qkv);
   check_output(a.heads, a.qkv, a.o, a.lse);
-  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence);
+  check_keys(a.heads, a.qkv, a.keys, "keys");
+  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence, a.heads.part);
   stream.count({.ops = 1, .flops = 2 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
   const Tensor space = workspace(stream, a, AttentionPass::forward);
@@ -57,7 +66,8 @@ void attention_backward(Stream& stream, const AttentionBackward& a) {
   check_output(a.heads, a.qkv, a.o, a.lse);
   check(a.d_o.shape == a.o.shape && a.d_o.dtype == a.o.dtype && a.dqkv.shape == a.qkv.shape && a.dqkv.dtype == a.qkv.dtype,
         "attention: d_o must be like o {} and dqkv like qkv {}, got {} and {}", a.o.shape, a.qkv.shape, a.d_o.shape, a.dqkv.shape);
-  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence);
+  check_keys(a.heads, a.qkv, a.keys, "keys"), check_keys(a.heads, a.qkv, a.dkeys, "dkeys");
+  check_document_starts("attention", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence, a.heads.part);
   stream.count({.ops = 1, .flops = 5 * flops_of_product(a.heads, a.qkv)});
   const Scope scope(stream);
   AttentionBackward b = a;
@@ -80,11 +90,20 @@ namespace octet::cuda {
 
 std::int64_t attention_workspace_estimate(const AttentionProblem& p, AttentionPass pass) {
   constexpr std::int64_t slack = 1 << 16, tile = 128;
-  const std::int64_t rows = p.tokens * p.heads.heads, delta = rows * std::int64_t(sizeof(float)), dq = delta * p.heads.head_dim;
-  if (p.dtype == DType::f32) return pass == AttentionPass::forward ? 0 : delta;
+  const std::int64_t heads = p.tokens / p.heads.sequence * p.heads.heads, queries = p.heads.sequence / p.segments(),
+                     keys = p.heads.place(p.heads.sequence - 1) + 1;  // of the last segment, which has the most
+  const std::int64_t delta = heads * queries * std::int64_t(sizeof(float)), dq = delta * p.heads.head_dim;
+  if (p.dtype == DType::f32) return pass == AttentionPass::forward ? 0 : delta * p.segments();
   if (pass == AttentionPass::forward) return slack;
-  const std::int64_t keys = round_up(p.heads.sequence, tile), scores = p.tokens / p.heads.sequence * p.heads.heads * keys * keys;
-  return delta + dq + (pass == AttentionPass::deterministic_backward ? scores * std::int64_t(sizeof(Bf16)) : dq) + slack;
+  const std::int64_t scores = heads * round_up(queries, tile) * round_up(keys, tile) * std::int64_t(sizeof(Bf16)),
+                     of_keys = 2 * heads * keys * p.heads.head_dim * std::int64_t(sizeof(Bf16));
+  return delta + dq + (pass == AttentionPass::deterministic_backward ? scores : of_keys) + slack + first_gradient_bytes(p);
+}
+
+std::int64_t first_gradient_bytes(const AttentionProblem& p) {
+  constexpr std::int64_t aligned = 256;
+  const std::int64_t keys = p.tokens / p.heads.sequence * p.heads.whole() * 2 * p.heads.kv_heads * p.heads.head_dim;
+  return p.heads.part ? round_up(keys * std::int64_t(size_of(p.dtype)), aligned) : 0;
 }
 
 }  // namespace octet::cuda

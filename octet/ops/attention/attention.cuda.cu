@@ -1,4 +1,6 @@
 #include "octet/ops/attention/cudnn_attention.hpp"
+#include "octet/tensor/cuda/check.cuh"
+#include "octet/tensor/cuda/lanes.cuh"
 
 namespace octet::cuda {
 
@@ -9,6 +11,31 @@ std::string cudnn_version(std::string* why_not) {
   return "";
 }
 #endif
+
+namespace {
+
+template <class T>
+__global__ void add_key_gradients_kernel(std::int64_t n, std::int64_t columns, std::int64_t whole, const T* first, std::int64_t of_first,
+                                         T* dkeys, std::int64_t of_second) {
+  const std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  const std::int64_t token = i / columns % whole;
+  const float a = token < of_first ? load<1>(first, i).v[0] : 0.0f, b = token < of_second ? load<1>(dkeys, i).v[0] : 0.0f;
+  store(dkeys, i, Pack<1>::all(a + b));
+}
+
+}  // namespace
+
+void add_key_gradients(Queue queue, std::int64_t whole, const Tensor& first, std::int64_t of_first, const Tensor& dkeys,
+                       std::int64_t of_second) {
+  constexpr int block = 256;
+  const std::int64_t n = dkeys.count();
+  dispatch<float, Bf16, Fp16>(dkeys.dtype, "attention", [&]<class T>() {
+    add_key_gradients_kernel<T>
+        <<<unsigned(ceil_div(n, block)), block, 0, queue>>>(n, dkeys.shape[1], whole, first.as<T>(), of_first, dkeys.as<T>(), of_second);
+  });
+  launched("add_key_gradients");
+}
 
 std::int64_t attention_workspace_bytes(const AttentionProblem& p, AttentionPass pass) {
   if (auto* const cudnn = cudnn_attention(p)) return cudnn->workspace_bytes(pass);

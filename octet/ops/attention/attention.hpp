@@ -14,11 +14,14 @@ namespace octet::ops {
 /// (head_dim a multiple of 8 up to 128, 512 tokens or more, the first 64 shapes of a process). The content and order of lse are then
 /// defined by cuDNN. Everything else runs in Octet's own kernels: lse is [H, T], heads have up to 512 columns, and there are up to 65,535
 /// sequences. Both take document_starts; a cuDNN that does not is named in a warning. document_starts: i32 [T] (documents.hpp) or empty. If
-/// given, j also is at least the place at which i's document begins. Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
+/// given, j also is at least the place at which i's document begins. With heads.part, queries are at the places of the part, and read
+/// `keys`: [B W, 2 Hkv d], key and then value heads of all W tokens of every sequence, of qkv's dtype. A CPU's results then have the bits
+/// of whole sequences. Sources: Vaswani et al. 2017, eq. 1; Ainslie et al. 2023, "GQA".
 struct AttentionForward {
   Tensor qkv, o, lse;
   QkvShape heads;
   Tensor document_starts = {};
+  Tensor keys = {};  // with a part
 };
 /// Throws ContractError on other shapes or dtypes, DeviceError beyond the limits of a GPU.
 void attention_forward(Stream&, const AttentionForward&);
@@ -26,16 +29,18 @@ void attention_forward(Stream&, const AttentionForward&);
 /// Its gradient, with p[i, j] = exp(s[i, j] - lse[i]) recomputed and delta[i] = sum_c do[i, c] o[i, c]:
 ///   dv[j] = sum_i p[i, j] do[i],   ds[i, j] = p[i, j] (sum_c do[i, c] v[j, c] - delta[i]),
 ///   dq[i] = sum_j ds[i, j] k[j] / sqrt(d),   dk[j] = sum_i ds[i, j] q[i] / sqrt(d)
-/// d_o and o: [T, H d]; dqkv: [T, (H + 2 Hkv) d], overwritten; all of qkv's dtype. dk and dv are summed over the query heads that share
-/// them, in order, by one thread. On a GPU, cuDNN adds dq in no fixed order, so last bits vary between runs, unless the stream's target is
-/// deterministic: the gradients of all scores, B H S^2 values of bf16, are then workspace. Source: Dao et al. 2022, "FlashAttention",
-/// appendix B.4.
+/// d_o and o: [T, H d]; dqkv: [T, (H + 2 Hkv) d], overwritten; all of qkv's dtype. With heads.part, dk and dv go to `dkeys`, like `keys`,
+/// as sums over the queries that are here, and only the query columns of dqkv are written. dk and dv are summed over the query heads that
+/// share them, in order, by one thread. On a GPU, cuDNN adds dq in no fixed order, so last bits vary between runs, unless the stream's
+/// target is deterministic: the gradients of all scores, B H S^2 values of bf16, are then workspace. Source: Dao et al. 2022,
+/// "FlashAttention", appendix B.4.
 struct AttentionBackward {
   Tensor d_o, o, qkv, lse;
   Tensor dqkv;
   QkvShape heads;
-  Tensor document_starts = {};  // of the forward
-  bool deterministic = false;   // requested by the caller or the stream's target
+  Tensor document_starts = {};   // of the forward
+  Tensor keys = {}, dkeys = {};  // with a part
+  bool deterministic = false;    // requested by the caller or the stream's target
 };
 /// Throws as attention_forward does, and DeviceError if the target is deterministic and cuDNN has no deterministic gradient.
 void attention_backward(Stream&, const AttentionBackward&);

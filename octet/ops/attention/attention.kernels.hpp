@@ -8,6 +8,13 @@
 
 namespace octet::cpu {
 
+/// Query rows in one block of places in a sequence: rows [begin, end) of the block from place `first` on, of which the first is row `row`
+/// of those that the sequence has here.
+struct QueryBlock {
+  std::int64_t first, begin, end, row;
+  OCTET_HD std::int64_t rows() const { return end - begin; }
+};
+
 /// How the CPU divides attention. Query rows and keys are processed in blocks of `block`, which is a multiple of the widest register and of
 /// the rows that multiply.hpp computes at once; head columns are padded to `padding`, so that no loop has a remainder.
 struct AttentionBlocks {
@@ -18,11 +25,31 @@ struct AttentionBlocks {
   std::int64_t scores;  // floats between two rows of scores: off a power of two, whose rows would share cache lines
 
   explicit AttentionBlocks(const ops::QkvShape& s)
-      : dim(round_up(s.head_dim, padding)), keys(round_up(s.sequence, block)), scores(keys + padding) {}
+      : dim(round_up(s.head_dim, padding)), keys(round_up(s.whole(), block)), scores(keys + padding) {}
+
+  /// Blocks with query rows, of all places or of both segments of a part: block i, in ascending order of places.
+  OCTET_HD static std::int64_t query_blocks(const ops::QkvShape& s) {
+    if (!s.part) return blocks_of(0, s.sequence);
+    return blocks_of(s.part.first, s.sequence / 2) + blocks_of(s.part.second, s.sequence / 2);
+  }
+  OCTET_HD static QueryBlock query_block(const ops::QkvShape& s, std::int64_t i) {
+    if (!s.part) return block_at(0, s.sequence, i, 0);
+    const std::int64_t segment = s.sequence / 2, n = blocks_of(s.part.first, segment);
+    return i < n ? block_at(s.part.first, segment, i, 0) : block_at(s.part.second, segment, i - n, segment);
+  }
 
   /// Floats of scratch that one thread needs.
   std::int64_t forward_floats() const { return 2 * keys * dim + 2 * block * dim + block * scores; }
   std::int64_t backward_floats() const { return 5 * keys * dim + 3 * block * dim + 2 * block * block + 2 * block; }
+
+ private:
+  // Of n places from `place` on, whose first is row `row`.
+  OCTET_HD static std::int64_t blocks_of(std::int64_t place, std::int64_t n) { return ceil_div(place + n, block) - place / block; }
+  OCTET_HD static QueryBlock block_at(std::int64_t place, std::int64_t n, std::int64_t i, std::int64_t row) {
+    const std::int64_t first = (place / block + i) * block, end = first + block, from = place > first ? place : first,
+                       to = place + n < end ? place + n : end;
+    return {first, from - first, to - first, row + from - place};
+  }
 };
 
 }  // namespace octet::cpu
@@ -35,12 +62,14 @@ struct AttentionProblem {
   std::int64_t tokens = 0;
   DType dtype = DType::bf16;
   bool documents = false;  // attention ends at their borders
+  int segments() const { return heads.part ? 2 : 1; }
   friend auto operator<=>(const AttentionProblem& a, const AttentionProblem& b) { return a.key() <=> b.key(); }
   friend bool operator==(const AttentionProblem& a, const AttentionProblem& b) { return a.key() == b.key(); }
 
  private:
-  std::array<std::int64_t, 7> key() const {
-    return {heads.heads, heads.kv_heads, heads.head_dim, heads.sequence, tokens, std::int64_t(dtype), documents};
+  std::array<std::int64_t, 10> key() const {
+    return {heads.heads,      heads.kv_heads,    heads.head_dim, heads.sequence,      heads.part.whole,
+            heads.part.first, heads.part.second, tokens,         std::int64_t(dtype), documents};
   }
 };
 
@@ -54,6 +83,8 @@ enum class AttentionPass : std::uint8_t { forward, backward, deterministic_backw
 
 /// Bytes of workspace of attention on this machine's GPU.
 std::int64_t attention_workspace_bytes(const AttentionProblem&, AttentionPass);
+/// Of it, with two segments of queries, the gradients of keys from the first one, like dkeys.
+std::int64_t first_gradient_bytes(const AttentionProblem&);
 /// An upper estimate of it for an absent GPU. Octet's own kernels: delta, f32 [H, T]. cuDNN's (measured with 9.19 on an H100, plus 64 KiB):
 /// backward that sum, the gradient of q in f32, and those of k and v for every query head in bf16; when deterministic, instead of the
 /// latter, the gradients of all scores in bf16, [B, H, S, S] with S in whole tiles of 128.

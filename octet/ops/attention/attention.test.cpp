@@ -7,6 +7,7 @@
 
 #include "octet/ops/attention/attention.kernels.hpp"
 #include "octet/ops/attention/attention.testing.hpp"
+#include "octet/ops/columns/columns.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "tests/testing/tensors.hpp"
 
@@ -183,6 +184,69 @@ TEST(Attention, ReadsNoTokenOfAnotherDocument) {
   }
 }
 
+// The rows of a part of each sequence, of a tensor with those of whole ones.
+Tensor rows_of_part(Stream& stream, const Tensor& whole, const QkvShape& part) {
+  const std::int64_t rows = whole.shape[0] / part.whole() * part.sequence;
+  const Shape shape = whole.shape.rank == 1 ? Shape{rows} : Shape{rows, whole.shape[1]};
+  const Tensor out = stream.empty(shape, whole.dtype);
+  for (std::int64_t t = 0; t < rows; ++t)
+    copy(stream, whole.rows(t / part.sequence * part.whole() + part.place(t % part.sequence), 1), out.rows(t, 1));
+  return out;
+}
+// Columns from `first` on.
+Tensor columns_of(Stream& stream, const Tensor& x, std::int64_t first, std::int64_t columns) {
+  const Tensor out = stream.empty({x.shape[0], columns}, x.dtype);
+  copy_columns(stream, {.from = x, .from_column = first, .to = out, .columns = columns});
+  return out;
+}
+
+// Segments end within blocks and strips; one has a single token; a document begins before its segment, and one within it.
+TEST(Attention, OfPartsOfSequencesHasTheBitsOfWholeOnes) {
+  for (const Case& c :
+       {Case{2, {4, 2, 16, 200}}, Case{1, {2, 1, 64, 384}}, Case{1, {2, 2, 5, 8}}, with_documents({2, {4, 2, 16, 200}}, 31)})
+    for (const DType dtype : {DType::f32, DType::bf16})
+      for (const int members : {2, 4})
+        for (const auto& [forward, backward] : kernels()) {
+          Problem p(c, dtype);
+          forward(p.forward(), p.scratch), backward(p.backward(), p.scratch);
+          Stream& s = p.stream;
+          const std::int64_t queries = c.heads.heads * c.heads.head_dim, of_keys = c.heads.columns() - queries;
+          const Tensor keys = columns_of(s, p.qkv, queries, of_keys), dkeys = s.empty(keys.shape, dtype);
+          std::vector<double> sums(std::size_t(keys.count())), size(sums.size());
+          for (int m = 0; m < members; ++m) {
+            QkvShape part = c.heads;
+            part.sequence /= members, part.part = SequencePart::of_member(c.heads.sequence, m, members);
+            const auto own = [&](const Tensor& x) { return rows_of_part(s, x, part); };
+            const Tensor qkv = own(p.qkv), d_o = own(p.d_o), starts = p.starts ? own(p.starts) : Tensor{};
+            const Tensor o = s.zeros(d_o.shape, dtype), dqkv = s.zeros(qkv.shape, dtype),
+                         lse = s.zeros({c.heads.heads, qkv.shape[0]}, DType::f32);
+            forward({.qkv = qkv, .o = o, .lse = lse, .heads = part, .document_starts = starts, .keys = keys}, p.scratch);
+            backward({.d_o = d_o,
+                      .o = o,
+                      .qkv = qkv,
+                      .lse = lse,
+                      .dqkv = dqkv,
+                      .heads = part,
+                      .document_starts = starts,
+                      .keys = keys,
+                      .dkeys = dkeys},
+                     p.scratch);
+            EXPECT_EQ(values_of(o), values_of(own(p.o))) << c.text() << " member " << m;
+            EXPECT_EQ(values_of(columns_of(s, dqkv, 0, queries)), values_of(columns_of(s, own(p.dqkv), 0, queries))) << c.text();
+            for (std::size_t i = 0; i < sums.size(); ++i) {
+              const double x = value_at(dkeys, std::int64_t(i));
+              sums[i] += x, size[i] += std::abs(x);
+            }
+          }
+          const Tensor want = columns_of(s, p.dqkv, queries, of_keys);
+          // Each partial sum is off by its terms' roundings in FP32, and rounded to the dtype, as the whole one is.
+          for (std::size_t i = 0; i < sums.size(); ++i) {
+            const double bound = (unit_of(dtype) + 2 * double(c.heads.sequence) * unit_f32) * (size[i] + 16);
+            EXPECT_NEAR(sums[i], value_at(want, std::int64_t(i)), 2 * bound) << c.text();
+          }
+        }
+}
+
 TEST(Attention, SurvivesScoresThatOverflowTheExponential) {
   const Case c{1, {2, 1, 64, 70}};
   Problem p(c, DType::f32, 1e4);  // scores of 1e9
@@ -247,6 +311,17 @@ TEST(Attention, RefusesWrongShapes) {
     if (s.device() == Device::cpu) std::copy(values.begin(), values.end(), t.as<std::int32_t>());
     return t;
   };
+  QkvShape part = heads;  // rows 4 to 8 and 24 to 28 of 32 tokens
+  part.part = {32, 4, 24};
+  const auto apart = [&](const QkvShape& of, const Tensor& keys) {
+    attention_forward(stream, {.qkv = f32({16, 128}), .o = f32({16, 64}), .lse = f32({4, 16}), .heads = of, .keys = keys});
+  };
+  EXPECT_NO_THROW(apart(part, f32({64, 64})));
+  EXPECT_THROW(apart(part, {}), ContractError);
+  EXPECT_THROW(apart(part, f32({16, 64})), ContractError);
+  EXPECT_THROW(apart(heads, f32({16, 64})), ContractError);
+  part.part = {32, 4, 29};
+  EXPECT_THROW(apart(part, f32({64, 64})), ContractError);
   Stream cpu(Device::cpu);
   const auto with = [&](Stream& s, const Tensor& documents) {
     const auto zeros = [&](Shape shape) { return s.zeros(shape, DType::f32); };

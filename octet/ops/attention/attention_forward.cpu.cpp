@@ -16,11 +16,11 @@ template <class T>
 struct Forward {
   const ops::AttentionForward& a;
   AttentionBlocks blocks;
-  std::int64_t first_token, kv_head;
+  std::int64_t sequence, kv_head;
   float *panels, *values, *query, *out, *scores;
 
   Forward(const ops::AttentionForward& a, std::int64_t sequence, std::int64_t kv_head, float* scratch)
-      : a(a), blocks(a.heads), first_token(sequence * a.heads.sequence), kv_head(kv_head) {
+      : a(a), blocks(a.heads), sequence(sequence), kv_head(kv_head) {
     panels = scratch;                            // [keys / block][dim][block]
     values = panels + blocks.keys * blocks.dim;  // [keys][dim]
     query = values + blocks.keys * blocks.dim;   // [block][dim]
@@ -28,72 +28,78 @@ struct Forward {
     scores = out + block * blocks.dim;           // [block][blocks.scores]
   }
 
-  HeadRows<const T> rows_of(std::int64_t column, std::int64_t begin, std::int64_t n) const {
-    const std::int64_t stride = a.heads.columns();
-    return {a.qkv.as<T>() + (first_token + begin) * stride + column, stride, n, a.heads.head_dim};
+  HeadRows<const T> rows_of(const Tensor& x, std::int64_t first, std::int64_t n, std::int64_t column) const {
+    const std::int64_t stride = x.shape[1];
+    return {x.as<T>() + first * stride + column, stride, n, a.heads.head_dim};
+  }
+  std::int64_t token(std::int64_t row) const { return sequence * a.heads.sequence + row; }
+  // `n` tokens of the whole sequence; `column`: of keys or values in qkv.
+  HeadRows<const T> keys_at(std::int64_t place, std::int64_t n, std::int64_t column) const {
+    const bool apart = bool(a.keys);
+    return rows_of(apart ? a.keys : a.qkv, sequence * a.heads.whole() + place, n, column - (apart ? a.heads.key_column(0) : 0));
   }
 
-  // The first key that token i of the sequence reads.
-  std::int64_t first_key(std::int64_t i) const { return a.document_starts ? a.document_starts.as<std::int32_t>()[first_token + i] : 0; }
+  // The first key that a row reads.
+  std::int64_t first_key(std::int64_t row) const { return a.document_starts ? a.document_starts.as<std::int32_t>()[token(row)] : 0; }
   // The block of keys in which that of the first query row lies.
-  std::int64_t first_block(std::int64_t first) const { return first_key(first) / block * block; }
+  std::int64_t first_block(const QueryBlock& q) const { return first_key(q.row) / block * block; }
 
   void load_keys_and_values(std::int64_t begin, std::int64_t end) const {
     for (std::int64_t k = begin; k < end; k += block) {
       const std::int64_t n = end - k < block ? end - k : block;
-      widen_rows(rows_of(a.heads.key_column(kv_head), k, n), 1.0f, block, blocks.dim, query);
+      widen_rows(keys_at(k, n, a.heads.key_column(kv_head)), 1.0f, block, blocks.dim, query);
       transpose_block(query, block, blocks.dim, panels + k * blocks.dim);
-      widen_rows(rows_of(a.heads.value_column(kv_head), k, n), 1.0f, block, blocks.dim, values + k * blocks.dim);
+      widen_rows(keys_at(k, n, a.heads.value_column(kv_head)), 1.0f, block, blocks.dim, values + k * blocks.dim);
     }
   }
 
-  void scores_of_block(std::int64_t first, std::int64_t rows) const {
-    for (std::int64_t k = first_block(first); k <= first; k += block)
-      for (std::int64_t r = 0; r < rows; r += strip) {
-        const std::int64_t columns = k == first ? round_up(r + strip, AttentionBlocks::padding) : block;
+  void scores_of_block(const QueryBlock& q) const {
+    for (std::int64_t k = first_block(q); k <= q.first; k += block)
+      for (std::int64_t r = q.begin / strip * strip; r < q.end; r += strip) {
+        const std::int64_t columns = k == q.first ? round_up(r + strip, AttentionBlocks::padding) : block;
         multiply_strip(columns, blocks.dim, {query + r * blocks.dim, blocks.dim, 1}, {panels + k * blocks.dim, block},
                        scores + r * blocks.scores + k, blocks.scores, false);
       }
   }
 
-  // Row r of the block that starts at token `first`: exponentials from its document's start to the diagonal, zeros before, and from there
-  // to the end of its strip.
-  auto exponentials(std::int64_t first, std::int64_t r) const {
+  // Row r of the block: exponentials from its document's start to the diagonal, zeros before, and from there to the end of its strip.
+  auto exponentials(const QueryBlock& q, std::int64_t r) const {
     float* const s = scores + r * blocks.scores;
-    const std::int64_t begin = first_block(first), valid = first + r + 1, padded = round_up(valid, AttentionBlocks::padding),
-                       end = first + round_up(r + 1, strip);
-    for (std::int64_t j = begin; j < first_key(first + r); ++j) s[j] = -__builtin_inff();
+    const std::int64_t begin = first_block(q), valid = q.first + r + 1, padded = round_up(valid, AttentionBlocks::padding),
+                       end = q.first + round_up(r + 1, strip), key = first_key(q.row + r - q.begin);
+    for (std::int64_t j = begin; j < key; ++j) s[j] = -__builtin_inff();
     for (std::int64_t j = valid; j < padded; ++j) s[j] = -__builtin_inff();
     const auto row = ops::exponentials_row(Lane{}, padded - begin, s + begin);
     for (std::int64_t j = padded; j < end; ++j) s[j] = 0;
     return row;
   }
 
-  void values_of_block(std::int64_t first, std::int64_t rows) const {
-    const std::int64_t begin = first_block(first);
-    for (std::int64_t k = begin; k <= first; k += block)
-      for (std::int64_t r = 0; r < rows; r += strip) {
-        const std::int64_t depth = k == first ? r + strip : block;
+  void values_of_block(const QueryBlock& q) const {
+    const std::int64_t begin = first_block(q);
+    for (std::int64_t k = begin; k <= q.first; k += block)
+      for (std::int64_t r = q.begin / strip * strip; r < q.end; r += strip) {
+        const std::int64_t depth = k == q.first ? r + strip : block;
         multiply_strip(blocks.dim, depth, {scores + r * blocks.scores + k, blocks.scores, 1}, {values + k * blocks.dim, blocks.dim},
                        out + r * blocks.dim, blocks.dim, k > begin);
       }
   }
 
-  void query_block(std::int64_t head, std::int64_t first) const {
-    const std::int64_t d = a.heads.head_dim, rows = a.heads.sequence - first < block ? a.heads.sequence - first : block;
-    widen_rows(rows_of(a.heads.query_column(head), first, rows), 1.0f / __builtin_sqrtf(float(d)), block, blocks.dim, query);
-    scores_of_block(first, rows);
+  void query_block(std::int64_t head, const QueryBlock& q) const {
+    const std::int64_t d = a.heads.head_dim, at = q.begin * blocks.dim;
+    widen_rows(rows_of(a.qkv, token(q.row), q.rows(), a.heads.query_column(head)), 1.0f / __builtin_sqrtf(float(d)), block - q.begin,
+               blocks.dim, query + at);
+    scores_of_block(q);
     float inverse_sum[block];
-    float* const lse = a.lse.f32() + head * a.qkv.shape[0] + first_token + first;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const auto row = exponentials(first, r);
-      inverse_sum[r] = 1.0f / row.sum;
-      lse[r] = row.most + math::log(row.sum);
+    float* const lse = a.lse.f32() + head * a.qkv.shape[0] + token(q.row);
+    for (std::int64_t i = 0; i < q.rows(); ++i) {
+      const auto row = exponentials(q, q.begin + i);
+      inverse_sum[i] = 1.0f / row.sum;
+      lse[i] = row.most + math::log(row.sum);
     }
-    values_of_block(first, rows);
+    values_of_block(q);
     const std::int64_t stride = a.heads.heads * d;
-    narrow_rows<T>(out, blocks.dim, [&](std::int64_t r) { return inverse_sum[r]; },
-                   {a.o.as<T>() + (first_token + first) * stride + head * d, stride, rows, d});
+    narrow_rows<T>(out + at, blocks.dim, [&](std::int64_t r) { return inverse_sum[r]; },
+                   {a.o.as<T>() + token(q.row) * stride + head * d, stride, q.rows(), d});
   }
 };
 
@@ -102,17 +108,18 @@ struct Forward {
 void attention_forward(const ops::AttentionForward& a, const Tensor& workspace) {
   const AttentionBlocks sizes(a.heads);
   // One job is one key head of one sequence; where these are few, each part of its query blocks is one.
-  const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, query_blocks = sizes.keys / block;
+  const std::int64_t key_heads = a.qkv.shape[0] / a.heads.sequence * a.heads.kv_heads, query_blocks = sizes.query_blocks(a.heads);
   const std::int64_t wanted = key_heads == 0 ? 1 : ceil_div(4 * threads(), key_heads),
                      parts = wanted < query_blocks ? wanted : query_blocks;
   dispatch<float, Bf16, Fp16>(a.qkv.dtype, "attention", [&]<class T>() {
     for_each_uneven(key_heads * parts, [&](std::int64_t job) {
       const std::int64_t head = job % key_heads, part = parts - 1 - job / key_heads;  // the longest rows first
       const Forward<T> work(a, head / a.heads.kv_heads, head % a.heads.kv_heads, workspace.f32() + this_thread() * sizes.forward_floats());
-      const std::int64_t begin = part * query_blocks / parts * block, end = (part + 1) * query_blocks / parts * block;
-      work.load_keys_and_values(work.first_block(begin < a.heads.sequence ? begin : 0), end < a.heads.sequence ? end : a.heads.sequence);
+      const std::int64_t begin = part * query_blocks / parts, end = (part + 1) * query_blocks / parts;
+      const QueryBlock first = sizes.query_block(a.heads, begin), last = sizes.query_block(a.heads, end - 1);
+      work.load_keys_and_values(work.first_block(first), last.first + last.end);
       for (std::int64_t h = 0; h < a.heads.group(); ++h)
-        for (std::int64_t first = begin; first < end; first += block) work.query_block(work.kv_head * a.heads.group() + h, first);
+        for (std::int64_t i = begin; i < end; ++i) work.query_block(work.kv_head * a.heads.group() + h, sizes.query_block(a.heads, i));
     });
   });
 }

@@ -4,6 +4,7 @@
 
 #include <cudnn_frontend.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -53,10 +54,35 @@ Library& library() {
   return it;
 }
 
+// Where the matrices of one segment of queries lie: cuDNN's dimensions are [B, heads, S, d]. The segment ends at the last of its keys, and
+// all of a sequence is one segment.
+struct Sizes {
+  Size B, H, Hkv, S, d;
+  Size first, rows;           // its first row among those that a sequence has here, and all of these
+  Size keys, whole;           // keys that it reads, and the tokens of a whole sequence
+  Size columns, key_columns;  // of the matrices with queries, and with keys and values
+  bool documents;
+  fe::DataType_t type;
+  Sizes(const AttentionProblem& p, int segment)
+      : B(p.tokens / p.heads.sequence),
+        H(p.heads.heads),
+        Hkv(p.heads.kv_heads),
+        S(p.heads.sequence / p.segments()),
+        d(p.heads.head_dim),
+        first(segment * S),
+        rows(p.heads.sequence),
+        keys(p.heads.place(first) + S),
+        whole(p.heads.whole()),
+        columns(p.heads.columns()),
+        key_columns(p.heads.part ? 2 * Hkv * d : columns),
+        documents(p.documents),
+        type(p.dtype == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16) {}
+};
+
 // Scores of keys before a query's document become -inf, then those after the query. `starts`: i32 [B, 1, S, 1].
 std::shared_ptr<Tensor_attributes> mask_documents(const std::shared_ptr<fe::graph::Graph>& graph,
                                                   const std::shared_ptr<Tensor_attributes>& scores,
-                                                  const std::shared_ptr<Tensor_attributes>& starts) {
+                                                  const std::shared_ptr<Tensor_attributes>& starts, const Sizes& sizes) {
   using fe::graph::Pointwise_attributes;
   const auto pointwise = [](const char* name, fe::PointwiseMode_t mode) { return Pointwise_attributes().set_name(name).set_mode(mode); };
   const auto key =
@@ -67,47 +93,46 @@ std::shared_ptr<Tensor_attributes> mask_documents(const std::shared_ptr<fe::grap
   inside->set_data_type(fe::DataType_t::BOOLEAN);
   const auto lowest = std::make_shared<Tensor_attributes>(-std::numeric_limits<float>::infinity());
   const auto masked = graph->pointwise(scores, lowest, inside, pointwise("mask", fe::PointwiseMode_t::BINARY_SELECT));
-  return fe::graph::attn::score_modifiers::causal_mask(graph, masked);
+  if (sizes.keys == sizes.S) return fe::graph::attn::score_modifiers::causal_mask(graph, masked);
+  return fe::graph::attn::score_modifiers::causal_mask_bottom_right(graph, masked, sizes.S, sizes.keys, nullptr, nullptr);
 }
 
-// Where one problem's matrices lie: cuDNN's dimensions are [B, heads, S, d].
-struct Sizes {
-  Size B, H, Hkv, S, d, columns;
-  bool documents;
-  fe::DataType_t type;
-  explicit Sizes(const AttentionProblem& p)
-      : B(p.tokens / p.heads.sequence),
-        H(p.heads.heads),
-        Hkv(p.heads.kv_heads),
-        S(p.heads.sequence),
-        d(p.heads.head_dim),
-        columns(p.heads.columns()),
-        documents(p.documents),
-        type(p.dtype == DType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16) {}
+// The matrices with keys and values, or with their gradients.
+struct KeyMatrix {
+  std::byte *keys, *values;
+  KeyMatrix(const ops::QkvShape& h, const Tensor& fused, const Tensor& apart) {
+    const Size size = Size(size_of(fused.dtype));
+    keys = apart ? apart.as<std::byte>() : fused.as<std::byte>() + h.key_column(0) * size;
+    values = keys + h.kv_heads * h.head_dim * size;
+  }
+  /// Of the same form elsewhere.
+  KeyMatrix moved(std::byte* to) const {
+    KeyMatrix out = *this;
+    out.keys = to, out.values = to + (values - keys);
+    return out;
+  }
 };
 
-class Graphs final : public CudnnAttention {
+class Segment {
  public:
-  explicit Graphs(const AttentionProblem& p) : sizes_(p), forward_(build_forward()), backward_(build_backward(false)) {}
+  Segment(const AttentionProblem& p, int segment) : sizes_(p, segment), forward_(build_forward()), backward_(build_backward(false)) {}
 
-  Size workspace_bytes(AttentionPass pass) override {
+  Size workspace_bytes(AttentionPass pass) {
     return pass == AttentionPass::forward ? forward_.bytes : gradient(pass == AttentionPass::deterministic_backward).bytes;
   }
 
-  void forward(Queue queue, const ops::AttentionForward& a, void* workspace) override {
-    std::unordered_map<Size, void*> at{{o_id, a.o.data}, {stats_id, a.lse.data}};
-    add_qkv(at, a.heads, a.qkv, q_id, k_id, v_id);
-    if (a.document_starts) at[starts_id] = a.document_starts.data;
+  void forward(Queue queue, const ops::AttentionForward& a, void* workspace) {
+    std::unordered_map<Size, void*> at = inputs(a, KeyMatrix(a.heads, a.qkv, a.keys));
     run(queue, *forward_.graph, at, workspace, "attention forward");
   }
 
-  void backward(Queue queue, const ops::AttentionBackward& a, void* workspace) override {
-    std::unordered_map<Size, void*> at{{o_id, a.o.data}, {stats_id, a.lse.data}, {do_id, a.d_o.data}};
-    add_qkv(at, a.heads, a.qkv, q_id, k_id, v_id);
-    add_qkv(at, a.heads, a.dqkv, dq_id, dk_id, dv_id);
-    if (a.document_starts) at[starts_id] = a.document_starts.data;
+  void backward(Queue queue, const ops::AttentionBackward& a, const KeyMatrix& gradients, void* workspace) {
+    std::unordered_map<Size, void*> at = inputs(a, KeyMatrix(a.heads, a.qkv, a.keys));
+    at[do_id] = row(a.d_o), at[dq_id] = row(a.dqkv), at[dk_id] = gradients.keys, at[dv_id] = gradients.values;
     run(queue, *gradient(a.deterministic).graph, at, workspace, "attention backward");
   }
+
+  const Sizes& sizes() const { return sizes_; }
 
  private:
   using Graph = std::shared_ptr<fe::graph::Graph>;
@@ -122,9 +147,16 @@ class Graphs final : public CudnnAttention {
     return deterministic ? deterministic_ : backward_;
   }
 
-  static void add_qkv(std::unordered_map<Size, void*>& at, const ops::QkvShape& heads, const Tensor& qkv, Id q, Id k, Id v) {
-    const auto column = [&](std::int64_t c) { return qkv.as<std::byte>() + c * Size(size_of(qkv.dtype)); };
-    at[q] = column(heads.query_column(0)), at[k] = column(heads.key_column(0)), at[v] = column(heads.value_column(0));
+  // The segment's first row of x, in the first sequence.
+  std::byte* row(const Tensor& x) const {
+    return x.as<std::byte>() + sizes_.first * Size(size_of(x.dtype)) * (x.shape.rank == 2 ? x.shape[1] : 1);
+  }
+  template <class Args>
+  std::unordered_map<Size, void*> inputs(const Args& a, const KeyMatrix& keys) const {
+    std::unordered_map<Size, void*> at{{q_id, row(a.qkv)}, {k_id, keys.keys}, {v_id, keys.values}, {o_id, row(a.o)}};
+    at[stats_id] = a.lse.f32() + sizes_.first * sizes_.B * sizes_.H;
+    if (a.document_starts) at[starts_id] = row(a.document_starts);
+    return at;
   }
   static void run(Queue queue, fe::graph::Graph& graph, std::unordered_map<Size, void*>& at, void* workspace, const char* what) {
     if (fe::detail::set_stream(library().handle, queue) != CUDNN_STATUS_SUCCESS) throw DeviceError("cuDNN: it does not take the stream");
@@ -136,9 +168,11 @@ class Graphs final : public CudnnAttention {
     graph->set_io_data_type(sizes_.type).set_intermediate_data_type(fe::DataType_t::FLOAT).set_compute_data_type(fe::DataType_t::FLOAT);
     return graph;
   }
-  std::vector<Size> dims(Size heads) const { return {sizes_.B, heads, sizes_.S, sizes_.d}; }
-  std::vector<Size> in_qkv() const { return {sizes_.S * sizes_.columns, sizes_.d, sizes_.columns, 1}; }
-  std::vector<Size> in_o() const { return {sizes_.S * sizes_.H * sizes_.d, sizes_.d, sizes_.H * sizes_.d, 1}; }
+  std::vector<Size> dims() const { return {sizes_.B, sizes_.H, sizes_.S, sizes_.d}; }
+  std::vector<Size> key_dims() const { return {sizes_.B, sizes_.Hkv, sizes_.keys, sizes_.d}; }
+  std::vector<Size> in_qkv() const { return {sizes_.rows * sizes_.columns, sizes_.d, sizes_.columns, 1}; }
+  std::vector<Size> in_keys() const { return {sizes_.whole * sizes_.key_columns, sizes_.d, sizes_.key_columns, 1}; }
+  std::vector<Size> in_o() const { return {sizes_.rows * sizes_.H * sizes_.d, sizes_.d, sizes_.H * sizes_.d, 1}; }
   float scale() const { return 1.0f / std::sqrt(float(sizes_.d)); }
 
   static Node input(const Graph& graph, Id id, const std::vector<Size>& dims, const std::vector<Size>& strides) {
@@ -155,14 +189,16 @@ class Graphs final : public CudnnAttention {
   // The causal mask, within documents if they are masked.
   template <class Attributes>
   Attributes masked(const Graph& graph, Attributes attributes) const {
-    if (!sizes_.documents) return attributes.set_causal_mask(true);
+    if (!sizes_.documents)
+      return sizes_.keys == sizes_.S ? attributes.set_causal_mask(true) : attributes.set_causal_mask_bottom_right(true);
     const Node starts = graph->tensor(Tensor_attributes()
                                           .set_uid(starts_id)
                                           .set_name("document_starts")
                                           .set_data_type(fe::DataType_t::INT32)
                                           .set_dim({sizes_.B, 1, sizes_.S, 1})
-                                          .set_stride({sizes_.S, sizes_.S, 1, 1}));
-    return attributes.set_score_mod([starts](const Graph& part, const Node& scores) { return mask_documents(part, scores, starts); });
+                                          .set_stride({sizes_.rows, sizes_.rows, 1, 1}));
+    return attributes.set_score_mod(
+        [starts, sizes = sizes_](const Graph& part, const Node& scores) { return mask_documents(part, scores, starts, sizes); });
   }
 
   static Built built(const Graph& graph, const char* what) {
@@ -174,20 +210,20 @@ class Graphs final : public CudnnAttention {
 
   Built build_forward() const {
     const Graph graph = new_graph();
-    const auto q = input(graph, q_id, dims(sizes_.H), in_qkv()), k = input(graph, k_id, dims(sizes_.Hkv), in_qkv()),
-               v = input(graph, v_id, dims(sizes_.Hkv), in_qkv());
+    const auto q = input(graph, q_id, dims(), in_qkv()), k = input(graph, k_id, key_dims(), in_keys()),
+               v = input(graph, v_id, key_dims(), in_keys());
     const auto [o, stats] = graph->sdpa(
         q, k, v, masked(graph, fe::graph::SDPA_attributes().set_name("forward").set_generate_stats(true).set_attn_scale(scale())));
-    o->set_output(true).set_uid(o_id).set_dim(dims(sizes_.H)).set_stride(in_o());
+    o->set_output(true).set_uid(o_id).set_dim(dims()).set_stride(in_o());
     describe_stats(stats->set_output(true));
     return built(graph, "attention forward");
   }
 
   Built build_backward(bool deterministic) const {
     const Graph graph = new_graph();
-    const auto q = input(graph, q_id, dims(sizes_.H), in_qkv()), k = input(graph, k_id, dims(sizes_.Hkv), in_qkv()),
-               v = input(graph, v_id, dims(sizes_.Hkv), in_qkv()), o = input(graph, o_id, dims(sizes_.H), in_o()),
-               d_o = input(graph, do_id, dims(sizes_.H), in_o());
+    const auto q = input(graph, q_id, dims(), in_qkv()), k = input(graph, k_id, key_dims(), in_keys()),
+               v = input(graph, v_id, key_dims(), in_keys()), o = input(graph, o_id, dims(), in_o()),
+               d_o = input(graph, do_id, dims(), in_o());
     Tensor_attributes kept;
     describe_stats(kept);
     const auto [dq, dk, dv] = graph->sdpa_backward(
@@ -195,9 +231,9 @@ class Graphs final : public CudnnAttention {
         masked(
             graph,
             fe::graph::SDPA_backward_attributes().set_name("backward").set_attn_scale(scale()).set_deterministic_algorithm(deterministic)));
-    dq->set_output(true).set_uid(dq_id).set_dim(dims(sizes_.H)).set_stride(in_qkv());
-    dk->set_output(true).set_uid(dk_id).set_dim(dims(sizes_.Hkv)).set_stride(in_qkv());
-    dv->set_output(true).set_uid(dv_id).set_dim(dims(sizes_.Hkv)).set_stride(in_qkv());
+    dq->set_output(true).set_uid(dq_id).set_dim(dims()).set_stride(in_qkv());
+    dk->set_output(true).set_uid(dk_id).set_dim(key_dims()).set_stride(in_keys());
+    dv->set_output(true).set_uid(dv_id).set_dim(key_dims()).set_stride(in_keys());
     return built(graph, deterministic ? "deterministic attention backward" : "attention backward");
   }
 
@@ -205,12 +241,45 @@ class Graphs final : public CudnnAttention {
   Built forward_, backward_, deterministic_;
 };
 
+// The segments of a problem. Of two, the second one's gradients of keys go to their place, and the first one's are added to them.
+class Graphs final : public CudnnAttention {
+ public:
+  explicit Graphs(const AttentionProblem& p) : first_bytes_(first_gradient_bytes(p)) {
+    for (int i = 0; i < p.segments(); ++i) segments_.emplace_back(p, i);
+  }
+
+  Size workspace_bytes(AttentionPass pass) override {
+    Size bytes = 0;
+    for (Segment& s : segments_) bytes = std::max(bytes, s.workspace_bytes(pass));
+    return bytes + (pass == AttentionPass::forward ? 0 : first_bytes_);
+  }
+
+  void forward(Queue queue, const ops::AttentionForward& a, void* workspace) override {
+    for (Segment& s : segments_) s.forward(queue, a, workspace);
+  }
+
+  void backward(Queue queue, const ops::AttentionBackward& a, void* workspace) override {
+    const KeyMatrix whole(a.heads, a.dqkv, a.dkeys);
+    std::byte *const scratch = static_cast<std::byte*>(workspace), *const rest = scratch + first_bytes_;
+    segments_.back().backward(queue, a, whole, rest);
+    if (segments_.size() == 1) return;
+    segments_.front().backward(queue, a, whole.moved(scratch), rest);
+    const Tensor first{.data = scratch, .shape = a.dkeys.shape, .dtype = a.dkeys.dtype};
+    add_key_gradients(queue, a.heads.whole(), first, segments_.front().sizes().keys, a.dkeys, segments_.back().sizes().keys);
+  }
+
+ private:
+  std::vector<Segment> segments_;
+  Size first_bytes_;
+};
+
 constexpr Size head_dim_multiple = 8, most_head_dim = 128;  // limits in cuDNN's documentation
 constexpr Size fewest_tokens = 512;                         // fewer do not repay building the graphs
 
 bool suits(const AttentionProblem& p) {
   const Size d = p.heads.head_dim;
-  return p.dtype != DType::f32 && d % head_dim_multiple == 0 && d <= most_head_dim && p.tokens >= fewest_tokens && p.heads.sequence > 1;
+  return p.dtype != DType::f32 && d % head_dim_multiple == 0 && d <= most_head_dim && p.tokens >= fewest_tokens &&
+         p.heads.sequence > p.segments();
 }
 
 struct Known {
@@ -226,8 +295,9 @@ std::unique_ptr<Graphs> build(const AttentionProblem& p) try {
   if (library().version.empty()) throw DeviceError(library().why_not);
   return std::make_unique<Graphs>(p);
 } catch (const std::exception& e) {
-  log::warn("attention of {} heads of {}, {} tokens in sequences of {}{}: {}; Octet's own kernels, which are slow, compute it",
-            p.heads.heads, p.heads.head_dim, p.tokens, p.heads.sequence, p.documents ? ", documents masked" : "", e.what());
+  log::warn("attention of {} heads of {}, {} tokens in {} of {}{}: {}; Octet's own kernels, which are slow, compute it", p.heads.heads,
+            p.heads.head_dim, p.tokens, p.heads.part ? "parts of sequences" : "sequences", p.heads.whole(),
+            p.documents ? ", documents masked" : "", e.what());
   return nullptr;
 }
 

@@ -23,49 +23,83 @@ __device__ float row_max(float x) {
   return x;
 }
 
-// The problem as the kernels see it.
+// The problem as the kernels see it. Queries of a sequence are one segment of neighbours or two; keys and values are those of whole
+// sequences, in matrices of `key_columns` columns.
 struct Sizes {
-  std::int64_t tokens, sequence, columns;  // T, S, (H + 2 Hkv) d
-  int heads, kv_heads, d;
+  std::int64_t tokens, sequence, columns, whole, key_columns;  // T, S, (H + 2 Hkv) d, W
+  int heads, kv_heads, d, segments;
+  std::int64_t segment;  // queries of a segment
+  SequencePart part;
   float scale;
   const std::int32_t* starts;  // [T], of each token's document in its sequence; null: 0
 
-  // The first key that a query of the sequence which begins at `token` reads.
-  __device__ std::int64_t first_key(std::int64_t token, std::int64_t query) const {
-    return starts != nullptr ? starts[token + (query < sequence ? query : sequence - 1)] : 0;
-  }
+  // The first key that query `row` of the sequence which begins at `token` reads.
+  __device__ std::int64_t first_key(std::int64_t token, std::int64_t row) const { return starts != nullptr ? starts[token + row] : 0; }
   __device__ int width() const { return d | 1; }  // floats between rows in shared memory: odd, so that no two rows share banks
   __device__ std::int64_t query_column(int h) const { return std::int64_t(h) * d; }
-  __device__ std::int64_t key_column(int h) const { return std::int64_t(heads + h) * d; }
-  __device__ std::int64_t value_column(int h) const { return std::int64_t(heads + kv_heads + h) * d; }
 };
+
+// `tile` queries of a segment, whose rows in the sequence begin at `row`, and whose places at `place`.
+struct QueryTile {
+  std::int64_t row, place;
+  int count;  // of them that there are, up to `tile`
+
+  // The first key that query r reads; of those that are not there, that of the last one.
+  __device__ std::int64_t first_key(const Sizes& s, std::int64_t token, int r) const {
+    return s.first_key(token, row + (r < count ? r : count - 1));
+  }
+};
+template <int tile>
+__device__ QueryTile query_tile(const Sizes& s, std::int64_t i) {
+  const std::int64_t tiles = (s.segment + tile - 1) / tile, segment = i / tiles, first = i % tiles * tile, left = s.segment - first,
+                     row = segment * s.segment + first;
+  return {row, s.part.place(row, s.sequence), int(left < tile ? left : tile)};
+}
+
+// Keys, values or their gradients: the first element of each, of the first token.
+template <class T>
+struct Keys {
+  T *keys, *values;
+};
+template <class T>
+Keys<T> keys_of(const ops::QkvShape& h, const Tensor& fused, const Tensor& apart) {
+  T* const first = apart ? apart.as<T>() : fused.as<T>() + h.key_column(0);
+  return {first, first + h.kv_heads * h.head_dim};
+}
 
 template <class Args>
 Sizes sizes_of(const Args& a) {
   const ops::QkvShape& h = a.heads;
-  return {a.qkv.shape[0],
-          h.sequence,
-          h.columns(),
-          int(h.heads),
-          int(h.kv_heads),
-          int(h.head_dim),
-          1.0f / std::sqrt(float(h.head_dim)),
-          a.document_starts.template as<std::int32_t>()};
+  const int segments = h.part ? 2 : 1;
+  return {.tokens = a.qkv.shape[0],
+          .sequence = h.sequence,
+          .columns = h.columns(),
+          .whole = h.whole(),
+          .key_columns = h.part ? a.keys.shape[1] : h.columns(),
+          .heads = int(h.heads),
+          .kv_heads = int(h.kv_heads),
+          .d = int(h.head_dim),
+          .segments = segments,
+          .segment = h.sequence / segments,
+          .part = h.part,
+          .scale = 1.0f / std::sqrt(float(h.head_dim)),
+          .starts = a.document_starts.template as<std::int32_t>()};
 }
 
-// `tile` rows of a head from row `first` of a sequence, times `factor`; zeros past the sequence's end. x: the head's first element there.
+// `tile` rows of a head from row `first` on, times `factor`; zeros from row `end` on. x: the head's first element in the sequence.
 template <int tile, class T>
-__device__ void load_rows(const Sizes& s, const T* x, std::int64_t stride, std::int64_t first, float factor, float* to) {
+__device__ void load_rows(const Sizes& s, const T* x, std::int64_t stride, std::int64_t first, std::int64_t end, float factor, float* to) {
   for (int i = threadIdx.x; i < tile * s.d; i += tile * lanes) {
     const int r = i / s.d, c = i % s.d;
-    to[r * s.width() + c] = first + r < s.sequence ? cuda::load<1>(x, (first + r) * stride + c).v[0] * factor : 0.0f;
+    to[r * s.width() + c] = first + r < end ? cuda::load<1>(x, (first + r) * stride + c).v[0] * factor : 0.0f;
   }
 }
 template <int tile, class T>
-__device__ void store_rows(const Sizes& s, const float* from, T* x, std::int64_t stride, std::int64_t first, float factor) {
+__device__ void store_rows(const Sizes& s, const float* from, T* x, std::int64_t stride, std::int64_t first, std::int64_t end,
+                           float factor) {
   for (int i = threadIdx.x; i < tile * s.d; i += tile * lanes) {
     const int r = i / s.d, c = i % s.d;
-    if (first + r < s.sequence) cuda::store(x, (first + r) * stride + c, Pack<1>::all(from[r * s.width() + c] * factor));
+    if (first + r < end) cuda::store(x, (first + r) * stride + c, Pack<1>::all(from[r * s.width() + c] * factor));
   }
 }
 __device__ float dot(const Sizes& s, const float* x, const float* y) {
@@ -89,31 +123,32 @@ __device__ void clear_rows(const Sizes& s, float* x) {
 
 // grid: tiles of queries, H, B.
 template <int tile, class T>
-__global__ void forward_kernel(Sizes s, const T* qkv, T* o, float* lse) {
+__global__ void forward_kernel(Sizes s, const T* qkv, Keys<const T> whole, T* o, float* lse) {
   extern __shared__ float shared[];
   float *const q = shared, *const k = q + tile * s.width(), *const v = k + tile * s.width(), *const out = v + tile * s.width();
   float* const weights = out + tile * s.width();  // [tile][tile + 1]
   const int row = threadIdx.x / lanes, lane = threadIdx.x % lanes, head = blockIdx.y, kv = head / (s.heads / s.kv_heads);
-  const std::int64_t token = blockIdx.z * s.sequence, first = std::int64_t(blockIdx.x) * tile, query = first + row;
-  const T* const x = qkv + token * s.columns;
-  load_rows<tile>(s, x + s.query_column(head), s.columns, first, s.scale, q);
+  const QueryTile queries = query_tile<tile>(s, blockIdx.x);
+  const std::int64_t token = blockIdx.z * s.sequence, end = queries.row + queries.count, place = queries.place + row,
+                     of_keys = blockIdx.z * s.whole * s.key_columns + kv * s.d;
+  load_rows<tile>(s, qkv + token * s.columns + s.query_column(head), s.columns, queries.row, end, s.scale, q);
   clear_rows<tile>(s, out);
   float most = -INFINITY, sum = 0;
   float* const weight = weights + row * (tile + 1);
-  const std::int64_t begin = s.first_key(token, query);
-  for (std::int64_t keys = s.first_key(token, first) / tile * tile; keys <= first; keys += tile) {
+  const std::int64_t begin = queries.first_key(s, token, row);
+  for (std::int64_t keys = queries.first_key(s, token, 0) / tile * tile; keys < queries.place + queries.count; keys += tile) {
     __syncthreads();
-    load_rows<tile>(s, x + s.key_column(kv), s.columns, keys, 1.0f, k);
-    load_rows<tile>(s, x + s.value_column(kv), s.columns, keys, 1.0f, v);
+    load_rows<tile>(s, whole.keys + of_keys, s.key_columns, keys, s.whole, 1.0f, k);
+    load_rows<tile>(s, whole.values + of_keys, s.key_columns, keys, s.whole, 1.0f, v);
     __syncthreads();
     float tile_most = -INFINITY, tile_sum = 0;
     for (int j = lane; j < tile; j += lanes) {
-      weight[j] = keys + j >= begin && keys + j <= query ? dot(s, q + row * s.width(), k + j * s.width()) : -INFINITY;
+      weight[j] = keys + j >= begin && keys + j <= place ? dot(s, q + row * s.width(), k + j * s.width()) : -INFINITY;
       tile_most = octet::larger(weight[j], tile_most);
     }
     const float next = octet::larger(row_max(tile_most), most), keep = most == next ? 1.0f : math::exp(most - next);
     for (int j = lane; j < tile; j += lanes) {
-      weight[j] = keys + j >= begin && keys + j <= query ? math::exp(weight[j] - next) : 0.0f;
+      weight[j] = keys + j >= begin && keys + j <= place ? math::exp(weight[j] - next) : 0.0f;
       tile_sum += weight[j];
     }
     sum = sum * keep + row_sum(tile_sum);
@@ -121,11 +156,11 @@ __global__ void forward_kernel(Sizes s, const T* qkv, T* o, float* lse) {
     __syncwarp();
     add_weighted<tile>(s, weight, v, keep, out + row * s.width());
   }
-  if (query < s.sequence && lane == 0) lse[head * s.tokens + token + query] = most + math::log(sum);
+  if (row < queries.count && lane == 0) lse[head * s.tokens + token + queries.row + row] = most + math::log(sum);
   for (int c = lane; c < s.d; c += lanes) out[row * s.width() + c] *= 1.0f / sum;
   __syncthreads();
   const std::int64_t stride = std::int64_t(s.heads) * s.d;
-  store_rows<tile>(s, out, o + token * stride + s.query_column(head), stride, first, 1.0f);
+  store_rows<tile>(s, out, o + token * stride + s.query_column(head), stride, queries.row, end, 1.0f);
 }
 
 // delta[h, t] = sum_c do[t, h, c] o[t, h, c], a warp for each.
@@ -151,63 +186,66 @@ __device__ Gradient gradient(const Sizes& s, const float* q, const float* k, con
 
 // dq. grid: tiles of queries, H, B.
 template <int tile, class T>
-__global__ void query_kernel(Sizes s, const T* qkv, const T* d_o, const float* lse, const float* delta, T* dqkv) {
+__global__ void query_kernel(Sizes s, const T* qkv, Keys<const T> whole, const T* d_o, const float* lse, const float* delta, T* dqkv) {
   extern __shared__ float shared[];
   float *const q = shared, *const k = q + tile * s.width(), *const v = k + tile * s.width(), *const g = v + tile * s.width();
   float *const dq = g + tile * s.width(), *const weights = dq + tile * s.width();
   const int row = threadIdx.x / lanes, lane = threadIdx.x % lanes, head = blockIdx.y, kv = head / (s.heads / s.kv_heads);
-  const std::int64_t token = blockIdx.z * s.sequence, first = std::int64_t(blockIdx.x) * tile, query = first + row,
-                     stride = std::int64_t(s.heads) * s.d;
-  const T* const x = qkv + token * s.columns;
-  load_rows<tile>(s, x + s.query_column(head), s.columns, first, s.scale, q);
-  load_rows<tile>(s, d_o + token * stride + s.query_column(head), stride, first, 1.0f, g);
+  const QueryTile queries = query_tile<tile>(s, blockIdx.x);
+  const std::int64_t token = blockIdx.z * s.sequence, end = queries.row + queries.count, place = queries.place + row,
+                     stride = std::int64_t(s.heads) * s.d, of_keys = blockIdx.z * s.whole * s.key_columns + kv * s.d;
+  load_rows<tile>(s, qkv + token * s.columns + s.query_column(head), s.columns, queries.row, end, s.scale, q);
+  load_rows<tile>(s, d_o + token * stride + s.query_column(head), stride, queries.row, end, 1.0f, g);
   clear_rows<tile>(s, dq);
-  const std::int64_t at = head * s.tokens + token + (query < s.sequence ? query : 0);
+  const std::int64_t at = head * s.tokens + token + queries.row + (row < queries.count ? row : 0);
   const float row_lse = lse[at], row_delta = delta[at];
   float* const weight = weights + row * (tile + 1);
-  const std::int64_t begin = s.first_key(token, query);
-  for (std::int64_t keys = s.first_key(token, first) / tile * tile; keys <= first; keys += tile) {
+  const std::int64_t begin = queries.first_key(s, token, row);
+  for (std::int64_t keys = queries.first_key(s, token, 0) / tile * tile; keys < queries.place + queries.count; keys += tile) {
     __syncthreads();
-    load_rows<tile>(s, x + s.key_column(kv), s.columns, keys, 1.0f, k);
-    load_rows<tile>(s, x + s.value_column(kv), s.columns, keys, 1.0f, v);
+    load_rows<tile>(s, whole.keys + of_keys, s.key_columns, keys, s.whole, 1.0f, k);
+    load_rows<tile>(s, whole.values + of_keys, s.key_columns, keys, s.whole, 1.0f, v);
     __syncthreads();
     for (int j = lane; j < tile; j += lanes) {
       const int to = j * s.width(), from = row * s.width();
-      const bool read = keys + j >= begin && keys + j <= query && query < s.sequence;
+      const bool read = keys + j >= begin && keys + j <= place && row < queries.count;
       weight[j] = read ? gradient(s, q + from, k + to, g + from, v + to, row_lse, row_delta).ds : 0.0f;
     }
     __syncwarp();
     add_weighted<tile>(s, weight, k, 1.0f, dq + row * s.width());
   }
   __syncthreads();
-  store_rows<tile>(s, dq, dqkv + token * s.columns + s.query_column(head), s.columns, first, s.scale);
+  store_rows<tile>(s, dq, dqkv + token * s.columns + s.query_column(head), s.columns, queries.row, end, s.scale);
 }
 
 // dk and dv, the query heads that share them one after another. grid: tiles of keys, Hkv, B.
 template <int tile, class T>
-__global__ void key_kernel(Sizes s, const T* qkv, const T* d_o, const float* lse, const float* delta, T* dqkv) {
+__global__ void key_kernel(Sizes s, const T* qkv, Keys<const T> whole, const T* d_o, const float* lse, const float* delta, Keys<T> out) {
   extern __shared__ float shared[];
   float *const q = shared, *const k = q + tile * s.width(), *const v = k + tile * s.width(), *const g = v + tile * s.width();
   float *const dk = g + tile * s.width(), *const dv = dk + tile * s.width(), *const weights = dv + tile * s.width();
   const int row = threadIdx.x / lanes, lane = threadIdx.x % lanes, kv = blockIdx.y, group = s.heads / s.kv_heads;
   const std::int64_t token = blockIdx.z * s.sequence, first = std::int64_t(blockIdx.x) * tile, key = first + row,
-                     stride = std::int64_t(s.heads) * s.d;
-  const T* const x = qkv + token * s.columns;
-  load_rows<tile>(s, x + s.key_column(kv), s.columns, first, 1.0f, k);
-  load_rows<tile>(s, x + s.value_column(kv), s.columns, first, 1.0f, v);
+                     stride = std::int64_t(s.heads) * s.d, of_keys = blockIdx.z * s.whole * s.key_columns + kv * s.d,
+                     tiles = (s.segment + tile - 1) / tile * s.segments;
+  load_rows<tile>(s, whole.keys + of_keys, s.key_columns, first, s.whole, 1.0f, k);
+  load_rows<tile>(s, whole.values + of_keys, s.key_columns, first, s.whole, 1.0f, v);
   clear_rows<tile>(s, dk), clear_rows<tile>(s, dv);
   float *const p = weights + row * (tile + 1), *const ds = p + tile * (tile + 1);
   for (int head = kv * group; head < (kv + 1) * group; ++head)
-    for (std::int64_t queries = first; queries < s.sequence; queries += tile) {
-      if (s.first_key(token, queries) >= first + tile) break;  // these and all later ones are in later documents
+    for (std::int64_t t = 0; t < tiles; ++t) {
+      const QueryTile queries = query_tile<tile>(s, t);
+      const std::int64_t end = queries.row + queries.count;
+      if (queries.place + queries.count <= first) continue;       // before these keys
+      if (queries.first_key(s, token, 0) >= first + tile) break;  // these and all later ones are in later documents
       __syncthreads();
-      load_rows<tile>(s, x + s.query_column(head), s.columns, queries, s.scale, q);
-      load_rows<tile>(s, d_o + token * stride + s.query_column(head), stride, queries, 1.0f, g);
+      load_rows<tile>(s, qkv + token * s.columns + s.query_column(head), s.columns, queries.row, end, s.scale, q);
+      load_rows<tile>(s, d_o + token * stride + s.query_column(head), stride, queries.row, end, 1.0f, g);
       __syncthreads();
       for (int i = lane; i < tile; i += lanes) {
-        const std::int64_t query = queries + i, at = head * s.tokens + token + query;
+        const std::int64_t at = head * s.tokens + token + queries.row + i;
         Gradient one{};
-        if (key <= query && query < s.sequence && key >= s.first_key(token, query))
+        if (i < queries.count && key <= queries.place + i && key >= queries.first_key(s, token, i))
           one = gradient(s, q + i * s.width(), k + row * s.width(), g + i * s.width(), v + row * s.width(), lse[at], delta[at]);
         p[i] = one.p, ds[i] = one.ds;
       }
@@ -216,9 +254,8 @@ __global__ void key_kernel(Sizes s, const T* qkv, const T* d_o, const float* lse
       add_weighted<tile>(s, p, g, 1.0f, dv + row * s.width());
     }
   __syncthreads();
-  T* const out = dqkv + token * s.columns;
-  store_rows<tile>(s, dk, out + s.key_column(kv), s.columns, first, 1.0f);
-  store_rows<tile>(s, dv, out + s.value_column(kv), s.columns, first, 1.0f);
+  store_rows<tile>(s, dk, out.keys + of_keys, s.key_columns, first, s.whole, 1.0f);
+  store_rows<tile>(s, dv, out.values + of_keys, s.key_columns, first, s.whole, 1.0f);
 }
 
 // Shared memory of a kernel with so many tiles of rows and of weights.
@@ -235,43 +272,44 @@ void with_tile(const ops::QkvShape& h, const F& f) {
   else f.template operator()<16>();
 }
 
-dim3 grid_of(const ops::QkvShape& h, std::int64_t tokens, std::int64_t heads, int tile) {
+dim3 grid_of(const Sizes& s, std::int64_t tiles, int heads) {
   constexpr std::int64_t most = 65535;  // blocks along a grid's third dimension
-  const std::int64_t sequences = tokens / h.sequence;
+  const std::int64_t sequences = s.tokens / s.sequence;
   if (sequences > most) throw DeviceError(format("attention on a GPU takes up to {} sequences at once, got {}", most, sequences));
-  return dim3(unsigned(ceil_div(h.sequence, tile)), unsigned(heads), unsigned(sequences));
+  return dim3(unsigned(tiles), unsigned(heads), unsigned(sequences));
 }
+dim3 grid_of_queries(const Sizes& s, int tile) { return grid_of(s, ceil_div(s.segment, tile) * s.segments, s.heads); }
+dim3 grid_of_keys(const Sizes& s, int tile) { return grid_of(s, ceil_div(s.whole, tile), s.kv_heads); }
 
 }  // namespace
 
 void plain_attention_forward(Queue queue, const ops::AttentionForward& a) {
-  const std::int64_t tokens = a.qkv.shape[0];
   const Sizes s = sizes_of(a);
   dispatch<float, Bf16, Fp16>(a.qkv.dtype, "attention", [&]<class T>() {
+    const Keys<const T> keys = keys_of<const T>(a.heads, a.qkv, a.keys);
     with_tile(a.heads, [&]<int tile>() {
       const int bytes = shared_bytes(a.heads, tile, 4, 1);
       allow_shared(forward_kernel<tile, T>, bytes);
-      forward_kernel<tile, T>
-          <<<grid_of(a.heads, tokens, s.heads, tile), tile * lanes, bytes, queue>>>(s, a.qkv.as<T>(), a.o.as<T>(), a.lse.f32());
+      forward_kernel<tile, T><<<grid_of_queries(s, tile), tile * lanes, bytes, queue>>>(s, a.qkv.as<T>(), keys, a.o.as<T>(), a.lse.f32());
     });
   });
   launched("attention forward");
 }
 
 void plain_attention_backward(Queue queue, const ops::AttentionBackward& a, float* delta) {
-  const std::int64_t tokens = a.qkv.shape[0];
   const Sizes s = sizes_of(a);
   dispatch<float, Bf16, Fp16>(a.qkv.dtype, "attention", [&]<class T>() {
     const T *const qkv = a.qkv.as<T>(), *const d_o = a.d_o.as<T>();
+    const Keys<const T> keys = keys_of<const T>(a.heads, a.qkv, a.keys);
     constexpr int threads = 256;
-    delta_kernel<T><<<unsigned(ceil_div(tokens * s.heads, threads / 32)), threads, 0, queue>>>(s, d_o, a.o.as<T>(), delta);
+    delta_kernel<T><<<unsigned(ceil_div(s.tokens * s.heads, threads / 32)), threads, 0, queue>>>(s, d_o, a.o.as<T>(), delta);
     with_tile(a.heads, [&]<int tile>() {
       const int query_bytes = shared_bytes(a.heads, tile, 5, 1), key_bytes = shared_bytes(a.heads, tile, 6, 2);
       allow_shared(query_kernel<tile, T>, query_bytes), allow_shared(key_kernel<tile, T>, key_bytes);
       query_kernel<tile, T>
-          <<<grid_of(a.heads, tokens, s.heads, tile), tile * lanes, query_bytes, queue>>>(s, qkv, d_o, a.lse.f32(), delta, a.dqkv.as<T>());
-      key_kernel<tile, T>
-          <<<grid_of(a.heads, tokens, s.kv_heads, tile), tile * lanes, key_bytes, queue>>>(s, qkv, d_o, a.lse.f32(), delta, a.dqkv.as<T>());
+          <<<grid_of_queries(s, tile), tile * lanes, query_bytes, queue>>>(s, qkv, keys, d_o, a.lse.f32(), delta, a.dqkv.as<T>());
+      key_kernel<tile, T><<<grid_of_keys(s, tile), tile * lanes, key_bytes, queue>>>(s, qkv, keys, d_o, a.lse.f32(), delta,
+                                                                                     keys_of<T>(a.heads, a.dqkv, a.dkeys));
     });
   });
   launched("attention backward");

@@ -12,7 +12,7 @@ constexpr double two_pi = 6.283185307179586476925;
 void check_table(const RopeTable& t, const QkvShape& s) {
   const bool sound = t.cos.shape.rank == 2 && t.cos.shape == t.sin.shape && t.cos.dtype == DType::f32 && t.sin.dtype == DType::f32;
   check(sound && s.head_dim % 2 == 0 && t.cos.shape[1] * 2 == s.head_dim && t.cos.shape[0] >= s.sequence,
-        "rope: the table must be f32 [at least {}, {}] twice, got {} {} and {} {}", s.sequence, s.head_dim / 2, t.cos.shape, t.cos.dtype,
+        "rope: the table must be f32 [at least {}, {}] twice, got {} {} and {} {}", s.whole(), s.head_dim / 2, t.cos.shape, t.cos.dtype,
         t.sin.shape, t.sin.dtype);
 }
 
@@ -51,7 +51,7 @@ RopeTable rope_table(Stream& stream, std::int64_t sequence, std::int64_t head_di
 void rope_forward(Stream& stream, const RopeForward& a) {
   check_qkv("rope", a.heads, a.qkv);
   check_table(a.table, a.heads);
-  check_document_starts("rope", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence);
+  check_document_starts("rope", stream, a.document_starts, a.qkv.shape[0], a.heads.sequence, a.heads.part);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.qkv.bytes()) * double(a.heads.value_column(0)) / double(a.heads.columns())});
   OCTET_LAUNCH(stream, rope_forward, a);
 }
@@ -59,7 +59,7 @@ void rope_forward(Stream& stream, const RopeForward& a) {
 void rope_backward(Stream& stream, const RopeBackward& a) {
   check_qkv("rope", a.heads, a.dqkv);
   check_table(a.table, a.heads);
-  check_document_starts("rope", stream, a.document_starts, a.dqkv.shape[0], a.heads.sequence);
+  check_document_starts("rope", stream, a.document_starts, a.dqkv.shape[0], a.heads.sequence, a.heads.part);
   check(a.y.shape == a.dqkv.shape && a.y.dtype == a.dqkv.dtype, "rope: the sink must be like dqkv {} {}, got {} {}", a.dqkv.shape,
         a.dqkv.dtype, a.y.shape, a.y.dtype);
   stream.count({.ops = 1, .bytes = 2.0 * double(a.dqkv.bytes())});

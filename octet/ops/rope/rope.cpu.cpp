@@ -11,7 +11,7 @@ OCTET_HD void rope_token(const Args& a, std::int64_t token, const T* x, T* y) {
   const ops::QkvShape& shape = a.heads;
   const ops::RopeTable& table = a.table;
   const std::int64_t start = a.document_starts ? a.document_starts.template as<std::int32_t>()[token] : 0;
-  const std::int64_t half = shape.head_dim / 2, at = (token % shape.sequence - start) * half;
+  const std::int64_t half = shape.head_dim / 2, at = (shape.place(token % shape.sequence) - start) * half;
   for (std::int64_t h = 0; h < shape.heads + shape.kv_heads; ++h)
     ops::rope_head<opposite>(Lane{}, half, x + h * shape.head_dim, table.cos.f32() + at, table.sin.f32() + at, y + h * shape.head_dim);
 }

@@ -17,7 +17,8 @@ __global__ void rope_kernel(unsigned threads, unsigned columns, ops::QkvShape sh
   const unsigned heads = unsigned(shape.heads + shape.kv_heads), groups = (heads + heads_a_thread - 1) / heads_a_thread;
   const unsigned group = i / packs, at = (i - group * packs) * N, token = group / groups, first = (group - token * groups) * heads_a_thread;
   if (i >= threads) return;
-  const unsigned angles = (token % unsigned(shape.sequence) - (starts != nullptr ? unsigned(starts[token]) : 0)) * half;
+  const unsigned place = unsigned(shape.place(token % unsigned(shape.sequence)));
+  const unsigned angles = (place - (starts != nullptr ? unsigned(starts[token]) : 0)) * half;
   T* const row = qkv + std::int64_t(token) * columns + first * unsigned(shape.head_dim);
   Pack<N> turned[heads_a_thread][2];
 #pragma unroll
@@ -64,6 +65,7 @@ struct RopeGradient {
   const float *cos, *sin;
   const std::int32_t* starts;
   unsigned columns, turned_columns, head_dim, sequence;
+  SequencePart part;
 
   template <int N>
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
@@ -74,7 +76,8 @@ struct RopeGradient {
     }
     const unsigned half = head_dim / 2, in_head = unsigned(col) % head_dim;
     const bool first = in_head < half;
-    const std::int64_t angles = std::int64_t(unsigned(row) % sequence - (starts != nullptr ? unsigned(starts[row]) : 0)) * half;
+    const unsigned place = unsigned(part.place(unsigned(row) % sequence, sequence));
+    const std::int64_t angles = std::int64_t(place - (starts != nullptr ? unsigned(starts[row]) : 0)) * half;
     Pack<N> pair[2];
     ops::rope_head<true>(PackLanes<N>{first ? in_head : in_head - half}, half, from + col - in_head, cos + angles, sin + angles,
                          Kept<N>{&pair[0], &pair[1]});
@@ -101,7 +104,8 @@ void rope_backward(Queue queue, const ops::RopeBackward& a) {
                                unsigned(a.heads.columns()),
                                unsigned(a.heads.value_column(0)),
                                unsigned(a.heads.head_dim),
-                               unsigned(a.heads.sequence)};
+                               unsigned(a.heads.sequence),
+                               a.heads.part};
     fill_sink<T>(queue, a.y, make, aligned_pairs(a.dqkv, a.heads, a.table));
   });
 }

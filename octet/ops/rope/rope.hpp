@@ -32,14 +32,14 @@ RopeTable rope_table(Stream&, std::int64_t sequence, std::int64_t head_dim, doub
                      Region = Lifetime::run);
 
 /// Turns every query and key head of qkv [T, (H + 2 Hkv) d], f32, bf16 or f16, in place; value heads stay. For each token at position p of
-/// its sequence, or of its document where `document_starts` (i32 [T], attention/documents.hpp) is given, pair i < d/2 and
+/// its sequence (heads.part), or of its document where `document_starts` (i32 [T], attention/documents.hpp) is given, pair i < d/2 and
 /// c, s = table[p, i]:
 ///   x[i], x[i + d/2] = x[i] c - x[i + d/2] s,  x[i + d/2] c + x[i] s
 /// The pairing is Hugging Face's rotate_half, not that of the paper (2i, 2i + 1).
 struct RopeForward {
   Tensor qkv;
   QkvShape heads;
-  RopeTable table;  // of S rows or more
+  RopeTable table;  // of as many rows as a whole sequence has tokens, or more
   Tensor document_starts = {};
 };
 /// Throws ContractError on other shapes or dtypes.

@@ -77,7 +77,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
     v.idle(format("loss_scale.{}", key),
            loss_scale.mode == optim::LossScaleConfig::Mode::automatic && !scaling::has_narrow_range(recipe.recipe),
            format("loss_scale.mode is \"auto\", and gradients of activations have a wide range under {}", recipe.recipe));
-  const bool alone = ranks.data == 1 && ranks.of_model() == 1;
+  const bool alone = ranks.data == 1 && ranks.of_sequence() == 1;
   for (const char* key : {"comm.gradients", "comm.mu_growth", "comm.overlap", "ranks.limit_seconds"})
     v.idle(key, alone, "ranks.data = 1: there is one rank");
   v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
@@ -140,7 +140,7 @@ EngineConfig engine_config(const RunConfig& c) {
           .document_mask = c.data.document_mask,
           .comm = c.comm,
           .ranks = c.ranks,
-          .planned_ranks = int(std::max<std::int64_t>(c.ranks.data, 1))};
+          .planned_ranks = int(std::max<std::int64_t>(c.ranks.data, 1) * c.ranks.context)};
 }
 
 }  // namespace octet::train

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "octet/base/log.hpp"
+#include "octet/base/text.hpp"
 #include "octet/parallel/host_values.hpp"
 #include "octet/train/run/stop.hpp"
 #include "octet/train/step/nonfinite.hpp"
@@ -12,35 +13,40 @@ namespace octet::train {
 
 namespace {
 
-// The axes within a model: "ranks.tensor = 2 and ranks.pipeline = 4".
+// The axes of ranks that train on the same sequences: "ranks.tensor = 2 and ranks.pipeline = 4".
 std::string axes_text(const parallel::RanksConfig& c) {
-  const std::string tensor = format("ranks.tensor = {}", c.tensor), pipeline = format("ranks.pipeline = {}", c.pipeline);
-  return c.pipeline == 1 ? tensor : c.tensor == 1 ? pipeline : tensor + " and " + pipeline;
+  std::vector<std::string> axes;
+  for (const auto& [name, ranks] : {std::pair("tensor", c.tensor), {"context", c.context}, {"pipeline", c.pipeline}})
+    if (ranks > 1) axes.push_back(format("ranks.{} = {}", name, ranks));
+  return joined(axes, " and ");
 }
 
 [[noreturn]] void refuse_number(const parallel::RanksConfig& c, std::int64_t size, const std::string& started) {
-  const std::int64_t of_model = c.of_model();
-  const bool both = c.tensor > 1 && c.pipeline > 1;
-  const std::string other = both ? "" : format(", or set ranks.{} = {}", c.tensor > 1 ? "tensor" : "pipeline", std::gcd(size, of_model));
+  const std::int64_t of_sequence = c.of_sequence();
+  const char* const only = of_sequence == c.tensor     ? "tensor"
+                           : of_sequence == c.context  ? "context"
+                           : of_sequence == c.pipeline ? "pipeline"
+                                                       : nullptr;
+  const std::string other = only == nullptr ? "" : format(", or set ranks.{} = {}", only, std::gcd(size, of_sequence));
   throw ConfigError(format("{}: {}, which is not a multiple of {}; start {} ranks{}", axes_text(c), started,
-                           both ? to_text(of_model) : "it", round_up(size, of_model), other));
+                           only == nullptr ? to_text(of_sequence) : "it", round_up(size, of_sequence), other));
 }
 
 }  // namespace
 
 void RunRanks::complete(parallel::RanksConfig& config) const {
   const std::string started = format("{} {} started", all_.size(), alone() ? "rank was" : "ranks were");
-  const std::int64_t of_model = config.of_model();
-  if (all_.size() % of_model != 0) refuse_number(config, all_.size(), started);
-  const std::int64_t data = all_.size() / of_model;
+  const std::int64_t of_sequence = config.of_sequence();
+  if (all_.size() % of_sequence != 0) refuse_number(config, all_.size(), started);
+  const std::int64_t data = all_.size() / of_sequence;
   if (config.data != 0 && config.data != data)
-    throw ConfigError(of_model == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
-                                    : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data,
-                                             axes_text(config), started, config.all()));
+    throw ConfigError(of_sequence == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
+                                       : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data,
+                                                axes_text(config), started, config.all()));
   if (!alone()) config.data = data;
-  if (data == 1 && config.zero > 0)
+  if (data * config.context == 1 && config.zero > 0)
     log::warn("ranks.zero = {} has no effect: {}; start more ranks, as with octet launch", config.zero,
-              of_model == 1 ? "one rank keeps the whole state" : "one rank keeps the whole state of its part of the model");
+              of_sequence == 1 ? "one rank keeps the whole state" : "one rank keeps the whole state of its part of the model");
 }
 
 void RunRanks::agree(Stream& stream, const Accord& own) { agreed_ = train::agree(stream, all_, own); }

@@ -47,7 +47,20 @@ class Collect final : public nn::Visitor {
 
 }  // namespace
 
+namespace {
+
+std::vector<scaling::PlanRow> plan_of_sent_keys(Engine& engine, const EngineConfig& c) {
+  const std::string values = to_text(engine.precision.activations());
+  return {{format("sequences divided among {} ranks", c.ranks.context), 0, 0, "context",
+           format("each rank has two segments of {} tokens of each sequence", c.sequence / (2 * c.ranks.context))},
+          {"keys and values gathered by ranks", 0, 0, values, "of whole sequences, in forward and again in backward"},
+          {"sums over ranks", 0, 0, values, "gradients of keys and values, added in FP32 and rounded once"}};
+}
+
+}  // namespace
+
 std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const EngineConfig& c) {
+  if (engine.context_group) return plan_of_sent_keys(engine, c);
   if (!engine.tensor_group) return {};
   const std::string values = to_text(engine.precision.activations());
   std::vector<scaling::PlanRow> rows;

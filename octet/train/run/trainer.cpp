@@ -69,8 +69,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   open_folder();
   loader_ = std::make_unique<data::Loader>(
       corpus.training(), data::Loader::Options{.rows = config.train.batch,
-                                               .stride = config.train.batch * engine_->ranks().size(),
-                                               .offset = config.train.batch * engine_->ranks().rank(),
+                                               .stride = config.train.batch * engine_->axes.sequence_groups(),
+                                               .offset = config.train.batch * engine_->axes.sequence_group(),
                                                .seed = std::uint64_t(config.seed),
                                                .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
   recorder_ = std::make_unique<Recorder>(ranks_.leads() ? run_.folder : "", dry_.quantizers,

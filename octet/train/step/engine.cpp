@@ -2,6 +2,7 @@
 
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 #include "octet/parallel/host_values.hpp"
+#include "octet/train/step/context_rules.hpp"
 #include "octet/train/step/stage.hpp"
 #include "octet/train/step/tensor_rules.hpp"
 
@@ -56,11 +57,17 @@ std::optional<parallel::TensorGroup> make_tensor_group(parallel::Axes& axes, con
   return std::optional<parallel::TensorGroup>(std::in_place, axes.tensor(), c.comm.tensor);
 }
 
+std::optional<parallel::ContextGroup> make_context_group(parallel::Axes& axes, const EngineConfig& c) {
+  if (!axes.divides_sequences()) return {};
+  require_context(c, axes.context().size());
+  return std::optional<parallel::ContextGroup>(std::in_place, axes.context());
+}
+
 // With the tables and scales of its quantizers, which say how parameters can be stored.
 std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, nn::Partition* partition,
-                                          parallel::Axes& axes) {
+                                          nn::RowExchange* sequences, parallel::Axes& axes) {
   models::ModelOptions options = c.model;
-  options.partition = partition;
+  options.partition = partition, options.sequences = sequences;
   if (axes.has_stages()) options.chunks = chunks_of_stage(c, axes.pipeline().rank());
   std::unique_ptr<models::Model> model = models::make_model(c.shape, options, precision);
   precision.require_patterns_used();
@@ -71,11 +78,12 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
-    : axes(ranks, c.ranks.tensor, c.ranks.pipeline),
+    : axes(ranks, c.ranks.tensor, c.ranks.pipeline, c.ranks.context),
       tensor_group(make_tensor_group(axes, c)),
       stream(device, target),
+      context_group(make_context_group(axes, c)),
       precision(precision_of(c, axes.data())),
-      model(make_model(stream, c, precision, tensor_group ? &*tensor_group : nullptr, axes)),
+      model(make_model(stream, c, precision, tensor_group ? &*tensor_group : nullptr, context_group ? &*context_group : nullptr, axes)),
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())) {
   if (c.document_mask && !model->masks_documents())
     throw ConfigError(
@@ -119,6 +127,10 @@ void Engine::make_pipeline(const EngineConfig& c) {
   if (c.optimizer && model->shared_by_ends() != nullptr)
     ends_ = stages.split(end ? 0 : 1, stages.rank() == 0 ? 0 : end ? 1 : stages.rank() - 1, end ? 2 : last - 1);
   if (!end) ends_.reset();
+}
+
+models::TokenBatch Engine::upload(const data::Batch& batch, Region region) {
+  return train::upload(stream, batch, region, axes.context().rank(), axes.context().size());
 }
 
 void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_batch) {

@@ -4,12 +4,14 @@
 
 #include "octet/nn/parameters.hpp"
 #include "octet/parallel/axes.hpp"
+#include "octet/parallel/context_group.hpp"
 #include "octet/parallel/divided_weights.hpp"
 #include "octet/parallel/gradient_sums.hpp"
 #include "octet/tensor/replay.hpp"
 #include "octet/train/step/engine_config.hpp"
 #include "octet/train/step/pipeline.hpp"
 #include "octet/train/step/stage_parameters.hpp"
+#include "octet/train/step/upload.hpp"
 #include "octet/train/step/weight_average.hpp"
 
 namespace octet::train {
@@ -24,6 +26,7 @@ class Engine {
   parallel::Axes axes;
   std::optional<parallel::TensorGroup> tensor_group;  // of ranks that divide each layer
   Stream stream;
+  std::optional<parallel::ContextGroup> context_group;  // of ranks that have parts of the same sequences
   scaling::Precision precision;
   std::unique_ptr<models::Model> model;
   nn::Parameters parameters;
@@ -45,9 +48,11 @@ class Engine {
   Tensor parameter_squares() const { return parameter_squares_; }  // f64 [1]: squared norm of all parameters, when last measured
   void measure_parameters();
   nn::MasterWeights* master_weights() { return divided_weights ? &*divided_weights : nullptr; }
-  /// The ranks that train this model, or this part of it, each on its own batches.
+  /// The ranks that train this model, or this part of it, each on its own batches or, in a context group, on its part of them.
   comm::Communicator& ranks() { return axes.data(); }
   comm::Communicator& all_ranks() { return axes.all(); }
+  /// A batch, or this rank's part of it, on the device.
+  models::TokenBatch upload(const data::Batch&, Region);
   nn::Partition& partition() { return tensor_group ? static_cast<nn::Partition&>(*tensor_group) : nn::whole_partition(); }
   /// Whether ranks have parts of the state, so that each saves its own.
   bool divides_state() const { return divided_weights || tensor_group || pipeline; }

@@ -21,7 +21,7 @@ struct EngineConfig {
   bool document_mask = false;                   // batches tell where documents begin, and the model keeps them apart
   parallel::CommConfig comm = {};               // of several ranks
   parallel::RanksConfig ranks = {};             // its stage of ZeRO
-  int planned_ranks = 1;                        // of the data axis, in a dry run
+  int planned_ranks = 1;                        // of the data and context axes, in a dry run
 };
 
 }  // namespace octet::train

@@ -16,7 +16,7 @@ Evaluation run(Engine& e, const data::Batch& batch, const scaling::Pass& pass) {
     for (const Tensor& t : {sums.sum, sums.counted}) e.axes.pipeline().all_reduce(e.stream, t, comm::Reduction::sum);
     e.axes.pipeline().finish(e.stream);
   } else {
-    e.model->loss(e.stream, upload(e.stream, batch, Lifetime::step), pass, sums);
+    e.model->loss(e.stream, e.upload(batch, Lifetime::step), pass, sums);
   }
   if (e.stream.device() == Device::null) return {};
   return {read<double>(e.stream, sums.sum), read<std::int64_t>(e.stream, sums.counted)};
@@ -32,10 +32,10 @@ Evaluation evaluate_batch(Engine& e, const data::Batch& batch) {
 
 Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)()) {
   Evaluation total;
-  const auto rank = std::uint64_t(e.ranks().rank()), ranks = std::uint64_t(e.ranks().size());
-  for (std::uint64_t first = 0; first < batches.size(); first += ranks) {
+  const auto group = std::uint64_t(e.axes.sequence_group()), groups = std::uint64_t(e.axes.sequence_groups());
+  for (std::uint64_t first = 0; first < batches.size(); first += groups) {
     if (stopped != nullptr && stopped()) return {.whole = false};
-    const std::uint64_t i = first + rank;
+    const std::uint64_t i = first + group;
     if (i >= batches.size()) {
       if (e.parameters.share().weights) run(e, batches[first], {});  // other ranks gather the same blocks
       break;

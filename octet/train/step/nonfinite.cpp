@@ -72,7 +72,7 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   e.stream.set_observer(&finder);
   const scaling::Pass silent{.kind = scaling::Pass::Kind::recompute, .keep = Lifetime::micro_batch};
   for (const auto& batch : micro_batches) {
-    const nn::LossFactor factor = e.loss_factor(tokens_of(micro_batches) * e.ranks().size());
+    const nn::LossFactor factor = e.loss_factor(tokens_of(micro_batches) * e.axes.sequence_groups());
     if (e.pipeline) {
       e.begin_micro_batches(1, false);
       e.pipeline->train_one(batch,
@@ -80,11 +80,12 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
       continue;
     }
     const Scope micro_batch(e.stream, silent.keep);
-    const models::TokenBatch on_device = upload(e.stream, batch, silent.keep);
+    const models::TokenBatch on_device = e.upload(batch, silent.keep);
     e.begin_micro_batch({.exchanges = false});
     e.model->forward(e.stream, on_device, silent, e.loss_sums(), factor);
     e.model->backward(e.stream, on_device, silent);
-    if (!finder.found.empty() && !e.parameters.share().weights && !e.tensor_group) break;  // other ranks exchange the same tensors
+    if (!finder.found.empty() && !e.parameters.share().weights && !e.tensor_group && !e.context_group)
+      break;  // other ranks exchange the same tensors
   }
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;

@@ -22,7 +22,7 @@ float tokens_per_target(Engine& e, std::span<const data::Batch> micro_batches, s
   std::int64_t targets = 0;
   for (const auto& batch : micro_batches)
     targets += std::count_if(batch.targets.begin(), batch.targets.end(), [](std::int32_t target) { return target >= 0; });
-  if (e.ranks().size() > 1) targets = parallel::total(e.stream, e.ranks(), targets);
+  if (e.ranks().size() > 1) targets = parallel::total(e.stream, e.ranks(), targets) / e.axes.context().size();
   return float(double(tokens) / double(std::max<std::int64_t>(targets, 1)));
 }
 
@@ -40,7 +40,7 @@ StepRunner::StepRunner(Engine& engine) : engine_(engine) {
 }
 
 bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptions& options, const std::function<void()>& read) {
-  const std::int64_t tokens = tokens_of(micro_batches) * engine_.ranks().size();
+  const std::int64_t tokens = tokens_of(micro_batches) * engine_.axes.sequence_groups();
   const auto tell = [&](StepPart part) {
     if (options.listener != nullptr) options.listener->begins(part);
   };
@@ -84,9 +84,9 @@ bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Ba
     if (stopped != nullptr && stopped()) return false;
     if (i < accumulate) read.push_back(next());
     const data::Batch& batch = read[std::size_t(i % accumulate)];
-    run_micro_batch(
-        batch,
-        {.tokens = accumulate * batch.rows * batch.length * engine_.ranks().size(), .measured = false, .place = {.exchanges = false}});
+    run_micro_batch(batch, {.tokens = accumulate * batch.rows * batch.length * engine_.axes.sequence_groups(),
+                            .measured = false,
+                            .place = {.exchanges = false}});
     sum_maxima();
     engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
     quantize_weights_again();
@@ -116,7 +116,7 @@ void StepRunner::run_micro_batch(const data::Batch& batch, const MicroBatch& m) 
   }
   const scaling::Pass pass = of_micro_batch(m.measured);
   const Scope micro_batch(e.stream, pass.keep);
-  const models::TokenBatch on_device = upload(e.stream, batch, pass.keep);
+  const models::TokenBatch on_device = e.upload(batch, pass.keep);
   e.begin_micro_batch(m.place);
   e.micro_steps.run(e.stream, {batch.rows, batch.length, m.tokens, m.measured, e.form_of(m.place)}, [&] {
     e.model->forward(e.stream, on_device, pass, e.loss_sums(), e.loss_factor(m.tokens));

@@ -1,16 +1,30 @@
 #include "octet/train/step/upload.hpp"
 
 namespace octet::train {
+namespace {
 
-models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region) {
-  const std::int64_t n = batch.rows * batch.length;
-  const Tensor tokens = stream.empty({n}, DType::i32, region, Category::activations),
-               targets = stream.empty({n}, DType::i32, region, Category::activations);
-  octet::upload(stream, batch.inputs.data(), tokens), octet::upload(stream, batch.targets.data(), targets);
-  if (!batch.document_mask) return {tokens, targets, batch.length};
-  const Tensor starts = stream.empty({n}, DType::i32, region, Category::activations);
-  octet::upload(stream, batch.document_starts.data(), starts);
-  return {tokens, targets, batch.length, starts};
+// The own rows of `values`, which has batch.length per sequence.
+Tensor own_rows(Stream& stream, const data::Batch& batch, const std::vector<std::int32_t>& values, const SequencePart& part,
+                std::int64_t own, Region region) {
+  const Tensor out = stream.empty({batch.rows * own}, DType::i32, region, Category::activations);
+  if (stream.device() == Device::null) return out;
+  if (!part) return octet::upload(stream, values.data(), out), out;
+  const std::int64_t segment = own / 2;
+  for (std::int64_t row = 0; row < batch.rows; ++row)
+    for (const std::int64_t first : {std::int64_t(0), segment})
+      octet::upload(stream, values.data() + row * batch.length + part.place(first, own), out.rows(row * own + first, segment));
+  return out;
+}
+
+}  // namespace
+
+models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region, int member, int members) {
+  const SequencePart part = SequencePart::of_member(batch.length, member, members);
+  const std::int64_t own = batch.length / members;
+  check(members == 1 || batch.length % (2 * members) == 0, "upload: {} members share sequences of {} tokens", members, batch.length);
+  const auto rows = [&](const std::vector<std::int32_t>& values) { return own_rows(stream, batch, values, part, own, region); };
+  const Tensor tokens = rows(batch.inputs), targets = rows(batch.targets);
+  return {tokens, targets, own, batch.document_mask ? rows(batch.document_starts) : Tensor{}, part};
 }
 
 }  // namespace octet::train

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "octet/comm/communicator.hpp"
+#include "octet/nn/row_exchange.hpp"
+
+namespace octet::parallel {
+
+/// The ranks that have parts of the same sequences, which exchange keys and values. In either direction a rank sends (n - 1) / n of the
+/// bytes of these for whole sequences.
+class ContextGroup final : public nn::RowExchange {
+ public:
+  /// The communicator outlives this.
+  explicit ContextGroup(comm::Communicator& ranks) : RowExchange(ranks.rank(), ranks.size()), ranks_(ranks) {}
+
+  void gather(Stream& stream, const Tensor& own, const Tensor& all) override { ranks_.all_gather(stream, own, all); }
+  void reduce_exactly(Stream& stream, const Tensor& partial, const Tensor& own) override {
+    ranks_.reduce_scatter(stream, partial, own, comm::Reduction::sum);
+  }
+
+ private:
+  comm::Communicator& ranks_;
+};
+
+}  // namespace octet::parallel

@@ -1,0 +1,227 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "octet/base/file.hpp"
+#include "octet/comm/planned/planned.hpp"
+#include "octet/comm/threads/threads.hpp"
+#include "octet/ops/attention/documents.testing.hpp"
+#include "octet/telemetry/run_record.hpp"
+#include "octet/train/run/small_runs.testing.hpp"
+#include "octet/train/step/evaluate.hpp"
+#include "octet/train/step/readout.hpp"
+#include "octet/train/step/small_model.testing.hpp"
+
+// Steps and runs of ranks that have parts of each sequence, each a thread with an engine of its own, against one with whole sequences.
+
+namespace octet::train {
+namespace {
+
+using namespace octet::train::testing;
+
+struct Mesh {
+  int context = 1, data = 1, zero = 0;
+  int all() const { return context * data; }
+  std::string text() const { return format("context {} x data {}, stage {}", context, data, zero); }
+};
+
+// Two micro-batches of a sequence of 64 tokens, with documents if these are masked, divided among groups.
+std::vector<data::Batch> batches_of(const EngineConfig& c, int step, int group, int groups) {
+  std::vector<data::Batch> out;
+  for (int i = group; i < 2; i += groups) {
+    out.push_back(random_batch(1, 64, 61, 700 + std::uint64_t(2 * step + i)));
+    if (!c.document_mask) continue;
+    data::Batch& b = out.back();
+    b.document_mask = true, b.document_starts = ops::random_document_starts(64, 64, 11, std::uint64_t(2 * step + i));
+    for (std::size_t t = 0; t < 63; ++t)
+      if (b.document_starts[t + 1] == std::int32_t(t + 1)) b.targets[t] = -1;
+  }
+  return out;
+}
+
+struct Result {
+  std::vector<float> gradients, losses;  // of the first step; of all
+  double norm = 0;                       // of the gradients of the first step
+  Evaluation evaluation;
+};
+
+Result steps_on(const EngineConfig& of_one, const Mesh& mesh, int steps = 1) {
+  EngineConfig config = of_one;
+  config.ranks.context = mesh.context, config.ranks.data = mesh.data, config.ranks.zero = mesh.zero;
+  Result out;
+  comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 30}, [&](comm::Communicator& c) {
+    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
+    StepRunner runner = begin_steps(e);
+    for (int s = 0; s < steps; ++s)
+      runner.run(batches_of(config, s, e.axes.sequence_group(), mesh.data), {.learning_rate = 1e-2}, [&] {
+        const std::vector<float> flat = s == 0 && !e.parameters.share().gradients ? e.flat_gradients() : std::vector<float>();
+        const Readout shown = read_out(e);
+        if (c.rank() > 0) return;
+        if (s == 0) out.gradients = flat, out.norm = shown.step.gradient_norm;
+        out.losses.push_back(shown.loss);
+      });
+  });
+  return out;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0, of_a = 0;
+  EXPECT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    squares += (double(a[i]) - b[i]) * (double(a[i]) - b[i]), of_a += double(a[i]) * a[i];
+  return std::sqrt(squares / of_a);
+}
+
+EngineConfig engine_of(const std::string& family, const std::string& recipe, bool documents = false) {
+  EngineConfig config = small_engine(family, recipe);
+  config.sequence = 64, config.document_mask = documents;
+  return config;
+}
+
+TEST(Context, Fp32HasTheGradientsAndLossesOfOneRank) {
+  for (const auto& [family, documents] : {std::pair<std::string, bool>{"llama", false}, {"qwen3", false}, {"qwen2", true}}) {
+    const EngineConfig config = engine_of(family, "fp32", documents);
+    const Result one = steps_on(config, {}, 20);
+    for (const Mesh mesh : {Mesh{2}, {4}, {2, 2}, {2, 1, 1}, {2, 2, 1}, {2, 1, 2}, {2, 2, 3}}) {
+      const Result many = steps_on(config, mesh, 20);
+      if (mesh.zero < 2) EXPECT_LT(distance(one.gradients, many.gradients), 1e-5) << family << ", " << mesh.text();
+      EXPECT_NEAR(many.norm / one.norm, 1, 1e-5) << family << ", " << mesh.text();
+      for (std::size_t s = 0; s < one.losses.size(); ++s)
+        EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << family << ", " << mesh.text() << ", step " << s;
+    }
+  }
+}
+
+class ContextRecipe : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Recipes, ContextRecipe, ::testing::Values("bf16", "current", "delayed", "rowwise", "block128", "mxfp8", "global"));
+
+// One rank's gradients differ from FP32's by the rounding of the recipe. n ranks round n parts of the gradients of keys and values and
+// have scales for their own tokens: their distance is at most that of one rank, and a quarter more.
+TEST_P(ContextRecipe, IsAsNearToFp32AsOneRank) {
+  const std::vector<float> exact = steps_on(engine_of("qwen2", "fp32", true), {}).gradients;
+  const EngineConfig config = engine_of("qwen2", GetParam(), true);
+  const Result one = steps_on(config, {});
+  for (const Mesh mesh : {Mesh{2}, {2, 2, 1}}) {
+    const Result many = steps_on(config, mesh);
+    EXPECT_LT(distance(exact, many.gradients), 1.25 * distance(exact, one.gradients)) << mesh.text();
+    EXPECT_NEAR(many.losses[0] / one.losses[0], 1, 2e-3);
+  }
+}
+
+TEST(Context, RecomputedPartsGiveTheSameBits) {
+  for (const std::string part : {"norm", "attention", "block"}) {
+    EngineConfig config = engine_of("qwen3", "current");
+    const Result plain = steps_on(config, {2});
+    config.model.recompute = nn::Recompute::named(std::vector{part});
+    EXPECT_EQ(steps_on(config, {2}).gradients, plain.gradients) << part;
+  }
+}
+
+// Per block a rank sends (n - 1) / n of the keys and values of whole sequences in forward, and twice in backward.
+TEST(Context, SendsTheBytesOfTheFormula) {
+  for (const auto& [recipe, size] : {std::pair<std::string, double>{"fp32", 4}, {"current", 2}})
+    for (const int n : {2, 4}) {
+      EngineConfig config = engine_of("qwen2", recipe);
+      config.ranks.context = n;
+      comm::PlannedCommunicator planned(n);
+      Engine e(config, Device::null, {}, &planned);
+      StepRunner runner = begin_steps(e);
+      data::Batch batch;
+      batch.rows = 3, batch.length = 64;
+      const auto sent = [&](comm::Collective c) { return double(e.axes.context().traffic(c).bytes); };
+      runner.run(std::vector{batch}, {});
+      const double layers = 2, bytes = layers * 3 * 64 * (2 * 2 * 16) * size * (n - 1) / n;
+      EXPECT_EQ(sent(comm::Collective::all_gather), 2 * bytes) << recipe << " " << n;
+      EXPECT_EQ(sent(comm::Collective::reduce_scatter), bytes) << recipe << " " << n;
+    }
+}
+
+std::string refusal(EngineConfig config, std::int64_t context) {
+  config.ranks.context = context;
+  comm::PlannedCommunicator planned{int(config.ranks.all())};
+  try {
+    Engine(config, Device::null, {}, &planned);
+  } catch (const ConfigError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Context, RefusalsNameTheRuleAndTheNearestNumber) {
+  const EngineConfig config = engine_of("qwen2", "bf16");
+  EXPECT_EQ(refusal(config, 3),
+            "ranks.context = 3: data.sequence_length = 64 must be a multiple of 6, since each rank has two segments of a sequence; the "
+            "nearest number for this length is 2");
+  EngineConfig divided = config;
+  divided.ranks.tensor = 2;
+  EXPECT_NE(refusal(divided, 2).find("set ranks.tensor = 1"), std::string::npos);
+}
+
+// Eight sequences: workspaces of a GPU are then a small share.
+TEST(Context, IsPlannedForAGpuWithLessMemoryThanOneRank) {
+  EngineConfig config = engine_of("qwen2", "bf16");
+  config.sequence = config.shape.max_sequence = 8192;
+  const Target gpu{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132};
+  const std::size_t one = dry_run(config, gpu, 8, 1).memory.total;
+  config.ranks.context = config.planned_ranks = 4;
+  EXPECT_LT(dry_run(config, gpu, 8, 1).memory.total, one / 2);
+}
+
+std::vector<double> losses_of(const std::string& folder) {
+  std::vector<double> out;
+  for (const telemetry::StepEvent& e : telemetry::read_run(folder).steps) out.push_back(e.loss);
+  return out;
+}
+
+struct ContextRuns : Runs {
+  ContextRuns(const std::string& recipe, std::int64_t steps) : Runs(recipe) {
+    config.train.steps = steps, config.train.eval_every = 0, config.checkpoint.every = 0, config.telemetry.tensorboard = false;
+  }
+  // 4 sequences per step on any mesh.
+  Outcome on(const Mesh& mesh, const std::string& resume = "") {
+    config.ranks.context = mesh.context, config.ranks.data = mesh.data, config.ranks.zero = mesh.zero;
+    config.train.batch = 2, config.train.accumulate = 2 / mesh.data;
+    return train_on(mesh.all(), resume);
+  }
+};
+
+// Evaluation and exported weights, too.
+TEST(ContextRun, ResumesOnAnyMeshWithTheNextLosses) {
+  ContextRuns runs("fp32", 6);
+  runs.config.data.document_mask = true, runs.config.checkpoint.every = 4, runs.config.train.eval_every = 3,
+  runs.config.train.sample_every = 5;
+  const std::string whole = runs.on({2}).folder;
+  const std::vector<double> losses = losses_of(whole);
+  for (const Mesh mesh : {Mesh{2}, {1}, {4}, {2, 2, 1}, {1, 2}}) {
+    const std::string cut = runs.copy_of(whole, "cut " + mesh.text());
+    std::filesystem::remove_all(CheckpointStore(checkpoint_folder(cut)).path(6));
+    runs.on(mesh, cut);
+    const std::vector<double> resumed = losses_of(cut);
+    ASSERT_EQ(resumed.size(), 6u);
+    const bool same = mesh.all() == 2 && mesh.context == 2;
+    for (std::size_t i = 4; i < 6; ++i) EXPECT_NEAR(resumed[i] / losses[i], 1, same ? 0 : 1e-6) << mesh.text();
+    EXPECT_NEAR(telemetry::read_run(cut).end->eval_loss / telemetry::read_run(whole).end->eval_loss, 1, same ? 0 : 1e-6) << mesh.text();
+    if (same) EXPECT_EQ(read_file(cut + "/weights/model.safetensors", 1 << 24), read_file(whole + "/weights/model.safetensors", 1 << 24));
+  }
+}
+
+// The arena and the exchanges are the plan's; a rank saves its share of one rank's activations.
+TEST(ContextRun, HasTheMemoryOfItsPlanAndItsShareOfActivations) {
+  for (const std::string recipe : {"bf16", "current"}) {
+    ContextRuns runs(recipe, 2);
+    runs.config.data.sequence_length = 128, runs.config.model.layers = 2;
+    const auto saved_of = [&](const Mesh& mesh) {
+      const Outcome outcome = runs.on(mesh);
+      const telemetry::RunFacts facts = telemetry::read_run(outcome.folder).facts;
+      EXPECT_EQ(outcome.memory.total, std::size_t(facts.memory.peak)) << recipe << ", " << mesh.text();
+      EXPECT_TRUE(mesh.all() == 1 || (facts.ranks.ran && *facts.ranks.ran == facts.ranks.planned)) << recipe << ", " << mesh.text();
+      EngineConfig config = engine_config(runs.config);
+      return double(dry_run(config, machine::machine_target(Device::cpu), 2, 1).saved.at(0));
+    };
+    const double one = saved_of({});
+    for (const Mesh mesh : {Mesh{2}, {4, 1, 1}}) EXPECT_NEAR(saved_of(mesh), one / mesh.context, 0.02 * one / mesh.context) << recipe;
+  }
+}
+
+}  // namespace
+}  // namespace octet::train
