@@ -48,7 +48,8 @@ std::vector<bool> ways(const train::RunConfig& c, int ranks) {
 Plan plan_of(const StepPlan& p, int ranks) {
   if (p.config.ranks.of_sequence() > 1)
     throw ConfigError(
-        "octet bench scaling measures data parallel ranks: set ranks.tensor, ranks.context and ranks.pipeline to 1, or choose octet bench step");
+        "octet bench scaling measures data parallel ranks: set ranks.tensor, ranks.context and ranks.pipeline to 1, or choose octet bench "
+        "step");
   const std::vector<int> counts = counts_up_to(ranks);
   const std::int64_t whole = p.config.train.accumulate > 0 ? p.config.train.accumulate : fewest_micro_batches(ranks);
   require_divisible(whole, counts);
