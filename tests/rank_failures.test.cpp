@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using testing::BegunOctet, testing::bytes_of, testing::Ended, testing::has, testing::RankProcesses, testing::Scratch;
 
-constexpr int ranks = 4;
+constexpr int four = 4;
 constexpr double limit = 2, slack = 20;  // seconds; machines that test may be busy
 
 std::size_t times(const std::string& text, const std::string& part) {
@@ -79,16 +79,16 @@ class LostRank : public ::testing::Test {
   }
 
   void expect_named_once(const std::string& mesh);
-  void campaign(const std::string& mesh, std::int64_t wanted);
+  void campaign(const std::string& mesh, int ranks, std::int64_t wanted);
 
   Scratch scratch;
 };
 
 void LostRank::expect_named_once(const std::string& mesh) {
-  RankProcesses run(ranks, command(mesh) + " --steps 100000", scratch.folder(), scratch.at("err"), true);
+  RankProcesses run(four, command(mesh) + " --steps 100000", scratch.folder(), scratch.at("err"), true);
   wait_for_steps(run.mpirun(), 10);
   while (run.mpirun().running() && checkpoints().empty()) std::this_thread::sleep_for(1ms);
-  ASSERT_EQ(run.processes().size(), std::size_t(ranks)) << errors();
+  ASSERT_EQ(run.processes().size(), std::size_t(four)) << errors();
   const auto begin = Clock::now();
   ::kill(run.processes().at(2), SIGKILL);
   ASSERT_TRUE(ends_in_time(run)) << errors();
@@ -113,9 +113,9 @@ TEST_F(LostRank, ThatIsKilledIsNamedOnceAndTheLastCollectivesAreWritten) { expec
 TEST_F(LostRank, OfAMeshIsNamedOnceByItsNumberAmongAllRanks) { expect_named_once(" --set ranks.tensor=2 --set ranks.data=2"); }
 
 TEST_F(LostRank, ThatIsStoppedEndsAllWithTheCodeOfLostRanks) {
-  RankProcesses run(ranks, command() + " --steps 100000", scratch.folder(), scratch.at("err"));
+  RankProcesses run(four, command() + " --steps 100000", scratch.folder(), scratch.at("err"));
   wait_for_steps(run.mpirun(), 10);
-  ASSERT_EQ(run.processes().size(), std::size_t(ranks)) << errors();
+  ASSERT_EQ(run.processes().size(), std::size_t(four)) << errors();
   ::kill(run.processes().at(0), SIGSTOP);
   ASSERT_TRUE(ends_in_time(run)) << errors();
   EXPECT_EQ(run.mpirun().end(), int(ExitCode::ranks)) << errors();
@@ -123,7 +123,7 @@ TEST_F(LostRank, ThatIsStoppedEndsAllWithTheCodeOfLostRanks) {
 }
 
 // Kills ranks at random moments until so many were: no checkpoint is lost, and the run ends as if nothing had happened.
-void LostRank::campaign(const std::string& mesh, std::int64_t wanted) {
+void LostRank::campaign(const std::string& mesh, int ranks, std::int64_t wanted) {
   const Ended whole = testing::run_octet("train run.toml --quiet --name whole" + mesh, scratch.folder());
   ASSERT_EQ(whole.code, 0) << whole.err;
   const auto expect_same = [&] {
@@ -142,7 +142,7 @@ void LostRank::campaign(const std::string& mesh, std::int64_t wanted) {
     const std::vector<std::string> before = checkpoints();
     const std::map<int, pid_t> all = run.processes();
     const bool sent = all.size() == std::size_t(ranks);
-    if (sent) ::kill(all.at(int(r.w[3] % ranks)), number), ++signals;
+    if (sent) ::kill(all.at(int(r.w[3] % std::uint32_t(ranks))), number), ++signals;
     ASSERT_TRUE(ends_in_time(run)) << "attempt " << attempt << ", signal " << number << ": " << errors();
     const std::vector<std::string> after = checkpoints();
     ASSERT_TRUE(before.empty() || (!after.empty() && after.back() >= before.back())) << "attempt " << attempt << " lost " << before.back();
@@ -163,10 +163,12 @@ std::int64_t kills(std::int64_t usual) {
   return text == nullptr ? usual : std::strtoll(text, nullptr, 10);
 }
 
-TEST_F(LostRank, AtRandomMomentsLosesNoCheckpointAndTheRunEndsAsIfNothingHadHappened) { campaign(" --set ranks.data=4", kills(4)); }
+TEST_F(LostRank, AtRandomMomentsLosesNoCheckpointAndTheRunEndsAsIfNothingHadHappened) { campaign(" --set ranks.data=4", four, kills(4)); }
 
-// Two tensor groups of two ranks: the lost rank is missing in both axes.
-TEST_F(LostRank, OfAMeshOfTwoAxesLosesNoCheckpointEither) { campaign(" --set ranks.tensor=2 --set ranks.data=2", kills(1)); }
+// Two stages of two tensor groups of two ranks: the lost rank is missing in all three axes.
+TEST_F(LostRank, OfAMeshOfThreeAxesLosesNoCheckpointEither) {
+  campaign(" --set ranks.tensor=2 --set ranks.data=2 --set ranks.pipeline=2 --set model.layers=2", 2 * four, kills(1));
+}
 
 }  // namespace
 }  // namespace octet

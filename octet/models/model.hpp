@@ -70,6 +70,10 @@ class Model {
                              const ChunkBorders&) {
     no_chunks();
   }
+  /// logits() of one chunk: that with the head fills them, others their output.
+  virtual void chunk_logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t, const Tensor&, const ChunkBorders&) {
+    no_chunks();
+  }
   /// The parameter that the first and the last chunk both have: a tied embedding. Null if there is none.
   virtual Parameter* shared_by_ends() { return nullptr; }
   /// d [T, D]: the gradient of the chunk's output on entry, of its input on return.

@@ -139,10 +139,13 @@ typename Norm::Input Transformer<Block, Norm>::own_rows(Stream& stream, const To
   return Norm::input(stream, border(stream, batch, region), region);
 }
 
-// Without saved activations, x is the residual stream from the first block to the last.
+// Without saved activations, one tensor is the residual stream from the first block to the last: the output, or scratch.
 template <class Block, class Norm>
-void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, const Chunk& chunk, typename Norm::Input& x,
-                                          const scaling::Pass& pass) {
+typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batch, const ChunkBorders& place,
+                                                          const scaling::Pass& pass) {
+  const Chunk chunk = chunk_of(place);
+  auto x = place.out ? Norm::input(stream, place.out, Lifetime::scratch) : own_rows(stream, batch, Lifetime::scratch);
+  if (place.in) copy(stream, place.in, x.x);
   if (embeds(chunk)) {
     embed(stream, batch, x.x);
     residual_.apply(stream, x.x, pass);
@@ -152,17 +155,15 @@ void Transformer<Block, Norm>::run_blocks(Stream& stream, const TokenBatch& batc
     block(i).forward(stream, context(batch), x, x, pass, nullptr);
     if (residual_.apply(stream, x.x, pass)) x.known = false;
   }
+  return x;
 }
 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::chunk_loss(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
                                           const ChunkBorders& place) {
-  const Chunk chunk = chunk_of(place);
   const Scope scope(stream);
-  auto x = place.out ? Norm::input(stream, place.out, Lifetime::scratch) : own_rows(stream, batch, Lifetime::scratch);
-  if (place.in) copy(stream, place.in, x.x);
-  run_blocks(stream, batch, chunk, x, pass);
-  if (!has_head(chunk)) return;
+  const auto x = run_blocks(stream, batch, place, pass);
+  if (!has_head(chunk_of(place))) return;
   ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, x, n);
   head_.loss(stream, n.plain, batch.targets, sums, pass, {}, {});
@@ -227,15 +228,14 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
-                                      const Tensor& logits) {
+void Transformer<Block, Norm>::chunk_logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
+                                            const Tensor& logits, const ChunkBorders& place) {
   check(last >= 1 && last <= batch.sequence, "logits: {} tokens of sequences of {}", last, batch.sequence);
-  const Chunk chunk = chunk_of({});
   const Scope scope(stream);
+  const auto x = run_blocks(stream, batch, place, pass);
+  if (!has_head(chunk_of(place))) return;
   const std::int64_t sequences = batch.tokens.count() / batch.sequence;
-  auto x = own_rows(stream, batch, Lifetime::scratch);
   auto ends = Norm::input(stream, stream.empty({sequences * last, shape_.width}, activations_), Lifetime::scratch);
-  run_blocks(stream, batch, chunk, x, pass);
   const Tensor all = partition_.divides() ? stream.empty({batch.tokens.count(), shape_.width}, activations_) : x.x;
   if (partition_.divides()) partition_.gather(stream, x.x, all);
   for (std::int64_t s = 0; s < sequences; ++s) copy(stream, all.rows((s + 1) * batch.sequence - last, last), ends.x.rows(s * last, last));

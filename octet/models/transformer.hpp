@@ -35,7 +35,11 @@ class Transformer final : public Model {
   void chunk_forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&,
                      const ChunkBorders&) override;
   void chunk_backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& d) override;
-  void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits) override;
+  void chunk_logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits,
+                    const ChunkBorders&) override;
+  void logits(Stream& s, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last, const Tensor& logits) override {
+    chunk_logits(s, batch, pass, last, logits, {});
+  }
   std::vector<std::size_t> saved_bytes() const override { return saved_.empty() ? std::vector<std::size_t>() : saved_[0].bytes; }
   void visit(nn::Visitor&) override;
 
@@ -56,7 +60,7 @@ class Transformer final : public Model {
   Saved& saved_in(Region);
   void embed(Stream&, const TokenBatch&, const Tensor& x);
   void embed_backward(Stream&, const TokenBatch&, const Tensor& d);
-  void run_blocks(Stream&, const TokenBatch&, const Chunk&, typename Norm::Input& x, const scaling::Pass&);
+  typename Norm::Input run_blocks(Stream&, const TokenBatch&, const ChunkBorders&, const scaling::Pass&);
   nn::BlockContext context(const TokenBatch&) const;
 
   Norm::Input own_rows(Stream&, const TokenBatch&, Region) const;

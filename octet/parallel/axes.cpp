@@ -29,7 +29,9 @@ Axes::Axes(comm::Communicator* all, std::int64_t tensor, std::int64_t pipeline, 
   if (context == 1) return;
   const int n = int(context), rank = data().rank();
   context_ = data().split(rank / n, rank % n, n);
-  context_->report_to(*all_);
+  std::vector<int> members;
+  for (int i = 0; i < n; ++i) members.push_back(all_->rank() + (i - rank % n) * int(tensor));
+  context_->report_to(*all_, std::move(members));
 }
 
 comm::Traffic Axes::traffic(comm::Collective c) const {

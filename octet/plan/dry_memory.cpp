@@ -34,12 +34,12 @@ std::vector<std::string> recompute_words(Recomputed r) {
   return r == Recomputed::norms ? std::vector<std::string>{"norm", "activation"} : std::vector<std::string>{};
 }
 
-// Of a stage, whose pipeline and context axes the dry run does not have.
-bool DryMemory::has_tensor_axis(const Layout& l) const {
+// Of a stage, whose pipeline the dry run does not have.
+bool DryMemory::runs(const Layout& l) const {
   Layout stage = l;
-  stage.pipeline = stage.context = 1;
+  stage.pipeline = stage.chunks = 1;
   const bool narrow = scaling::has_narrow_range(plain_.recipe) || scaling::has_narrow_range(eight_bit_.recipe);
-  return l.tensor > 1 && !narrow && not_trained(stage, planned_model(config_.shape)).empty();
+  return !narrow && not_trained(stage, planned_model(config_.shape)).empty();
 }
 
 train::EngineConfig DryMemory::config_of(const Layout& l) const {
@@ -47,8 +47,9 @@ train::EngineConfig DryMemory::config_of(const Layout& l) const {
   c.precision = l.eight_bit ? eight_bit_ : plain_;
   c.model.recompute = nn::Recompute::named(recompute_words(l.recomputed)), c.model.recompute_layers = 0;
   c.optimizer->level = l.level;
-  c.sequence = job_.sequence / l.context;
-  c.ranks.tensor = has_tensor_axis(l) ? l.tensor : 1;
+  const bool divided = runs(l);
+  c.sequence = divided ? job_.sequence : job_.sequence / l.context;
+  c.ranks.context = divided ? l.context : 1, c.ranks.tensor = divided ? l.tensor : 1;
   c.ranks.zero = l.zero, c.planned_ranks = int(l.shards());
   return c;
 }
@@ -69,8 +70,8 @@ MemoryPeak DryMemory::arena(const Layout& l) const {
 }
 
 LayerMemory DryMemory::layer_memory(const Layout& l) {
-  const bool divided = has_tensor_axis(l);
-  const Key key{divided ? l.tensor : 1,   l.context, l.micro_batch, l.recomputed, l.zero, l.shards(), l.level, l.eight_bit,
+  const bool divided = runs(l);
+  const Key key{divided ? l.tensor : 1,   divided, l.context, l.micro_batch, l.recomputed, l.zero, l.shards(), l.level, l.eight_bit,
                 job_.micro_batches(l) > 1};
   const auto found = known_.find(key);
   LayerMemory out;

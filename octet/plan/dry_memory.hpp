@@ -9,7 +9,7 @@
 namespace octet::plan {
 
 /// By dry runs of this program on the null device. Two runs of few blocks give the bytes per block and those besides blocks. They have the
-/// job's data axis and stage of ZeRO, and its tensor axis where this version trains it. Other axes divide these bytes.
+/// job's data axis and stage of ZeRO, and its tensor and context axes where this version trains them. Other axes divide these bytes.
 class DryMemory : public MemorySource {
  public:
   /// `config`: of the run, with its recipe. `plain`: the recipe of layouts without 8-bit operands.
@@ -24,13 +24,13 @@ class DryMemory : public MemorySource {
  private:
   MemoryPeak run(const Layout&, std::int64_t layers) const;
   train::EngineConfig config_of(const Layout&) const;
-  bool has_tensor_axis(const Layout&) const;
+  bool runs(const Layout&) const;
 
   train::EngineConfig config_;
   scaling::PrecisionConfig eight_bit_, plain_;
   Target target_;
   Job job_;
-  using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, Recomputed, std::int64_t, std::int64_t, optim::Level, bool, bool>;
+  using Key = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, Recomputed, std::int64_t, std::int64_t, optim::Level, bool, bool>;
   std::map<Key, LayerMemory> known_;
 };
 

@@ -95,12 +95,12 @@ std::string expert_rule(const Layout& l, const PlannedModel& m) {
 
 std::string not_trained(const Layout& l, const PlannedModel& m) {
   if (m.experts.count > 0) return "it trains no models with experts";
-  if (l.context > 1) return "it has no context axis";
+  const auto& families = models::model_families();
+  const auto family = std::find_if(families.begin(), families.end(), [&](const auto& f) { return f.name == m.shape.family; });
+  if (l.context > 1 && (family == families.end() || !family->rotary)) return "it does not divide sequences of this family";
   if (l.tensor == 1) return "";
   if (l.pipeline > 1 && m.shape.tied) return "a tied embedding on both ends of a pipeline has no parts";
-  const auto& families = models::model_families();
-  if (std::none_of(families.begin(), families.end(), [&](const auto& f) { return f.name == m.shape.family && f.divides; }))
-    return "it does not divide layers of this family";
+  if (family == families.end() || !family->divides) return "it does not divide layers of this family";
   if (l.zero > 1) return format("ZeRO-{} does not divide parts of layers", l.zero);
   if (l.tensor > m.shape.kv_heads && l.level != optim::Level::O0) return "copies of key heads need gradients of more than 8 bits";
   return m.shape.padded_vocabulary() / l.tensor < 16 ? "a part of the vocabulary has less than 16 tokens" : "";

@@ -130,8 +130,8 @@ octet plan --model deepseek-v3 --gpus 2048 --fp8 --set train.accumulate=2048 --s
 octet plan --schedule 1f1b.svg --kind 1f1b --stages 4 --micro-batches 8
 ```
 
-This version trains data, tensor and pipeline axes, and ZeRO; with a tensor or a pipeline axis ZeRO-1 at most. Other layouts are predictions. The command
-marks them `[not runnable by this version]`, this page marks them (*).
+This version trains all four axes; with a tensor or a pipeline axis ZeRO-1 at most. Other layouts are predictions. The command marks them
+`[not runnable by this version]`, this page marks them (*).
 
 ## Rules
 
@@ -145,7 +145,7 @@ marks them `[not runnable by this version]`, this page marks them (*).
 ## Assumptions
 
 **Memory.** `octet plan --gpus` measures bytes per block, embedding and head in dry runs of your configuration. These have its data axis, and
-its tensor axis where this version trains it. Other axes divide the bytes. A stage has its layers, times the micro-batches that its schedule
+its tensor and context axes where this version trains them. Other axes divide the bytes. A stage has its layers, times the micro-batches that its schedule
 has in flight. Tensors may fill 92% of a GPU. This page uses formulas instead, which agree with dry runs within a tenth.
 
 **Time.** A step is the operations of its parts at effective rates, element-wise bytes at the memory's rate, and transfers that no computation

@@ -36,26 +36,31 @@ TEST(PlannedMemory, IsWithinThreePercentOfTheArenaOnEveryMeshThatRuns) {
   config.shape.vocabulary = 2048, config.shape.max_sequence = 512;
   double worst = 0;
   for (const bool tied : {false, true})
-    for (const auto& [tensor, data, pipeline, chunks] : {std::array{1, 1, 1, 1},
-                                                         {1, 2, 1, 1},
-                                                         {1, 8, 1, 1},
-                                                         {2, 1, 1, 1},
-                                                         {2, 4, 1, 1},
-                                                         {4, 2, 1, 1},
-                                                         {1, 1, 2, 1},
-                                                         {1, 2, 4, 1},
-                                                         {2, 2, 2, 1},
-                                                         {1, 1, 2, 2}})
-      for (std::int64_t zero = 0; zero <= (data == 1 ? 0 : tensor * pipeline > 1 ? 1 : 3); ++zero)
+    for (const auto& [tensor, data, pipeline, chunks, context] : {std::array{1, 1, 1, 1, 1},
+                                                                  {1, 2, 1, 1, 1},
+                                                                  {1, 8, 1, 1, 1},
+                                                                  {2, 1, 1, 1, 1},
+                                                                  {2, 4, 1, 1, 1},
+                                                                  {4, 2, 1, 1, 1},
+                                                                  {1, 1, 2, 1, 1},
+                                                                  {1, 2, 4, 1, 1},
+                                                                  {2, 2, 2, 1, 1},
+                                                                  {1, 1, 2, 2, 1},
+                                                                  {1, 1, 1, 1, 2},
+                                                                  {1, 2, 1, 1, 4},
+                                                                  {2, 1, 1, 1, 2},
+                                                                  {1, 1, 2, 1, 2}})
+      for (std::int64_t zero = 0; zero <= (data * context == 1 ? 0 : tensor * pipeline > 1 ? 1 : 3); ++zero)
         for (const bool eight_bit : {true, false})
           for (const auto& [level, recomputed, micro_batch] : {std::tuple{optim::Level::O0, Recomputed::none, 1},
                                                                {optim::Level::O2, Recomputed::norms, 2},
                                                                {optim::Level::O3, Recomputed::block, 4}}) {
             config.shape.tied = tied;
             const PlannedModel model = planned_model(config.shape);
-            const Job job = job_of(512, 64, tensor * data * pipeline);
+            const Job job = job_of(512, 64, tensor * data * pipeline * context);
             const Layout l{.tensor = tensor,
                            .pipeline = pipeline,
+                           .context = context,
                            .data = data,
                            .chunks = chunks,
                            .zero = zero,
@@ -232,7 +237,7 @@ TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
   for (const char* line : {"#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=8\n", "MASTER_ADDR=", "doctor", "job/plan.toml --name"})
     EXPECT_NE(script.find(line), std::string::npos) << line;
   EXPECT_EQ(std::system(("bash -n " + scratch.at("job/plan.sbatch")).c_str()), 0);
-  EXPECT_THROW(write_job(scratch.at("other"), run, {.context = 2, .data = 4}, job_of(4096, 256, 8), gpu), ConfigError);
+  EXPECT_THROW(write_job(scratch.at("other"), run, {.tensor = 2, .data = 4, .zero = 3}, job_of(4096, 256, 8), gpu), ConfigError);
   write_job(scratch.at("stages"), run, {.pipeline = 2, .data = 4, .chunks = 3}, job_of(4096, 256, 8), gpu);
   config::read_toml_file(scratch.at("stages/plan.toml"), back);
   EXPECT_EQ(back.ranks.pipeline, 2);

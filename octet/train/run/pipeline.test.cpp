@@ -6,6 +6,7 @@
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
+#include "octet/train/step/generate.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 #include "octet/train/step/weights.hpp"
 #include "tests/testing/saved_state.hpp"
@@ -110,6 +111,22 @@ TEST(PipelineState, GradientsAreOneRowOfTheWholeModel) {
   EXPECT_EQ(rows[2], rows[0]);
 }
 
+TEST(PipelineState, ContinuesTextAsOneRank) {
+  std::vector<std::vector<std::int32_t>> continued;
+  for (const Mesh& mesh : {Mesh{}, {.data = 2, .pipeline = 2}, interleaved}) {
+    EngineConfig config = small_engine("qwen2", "fp32");
+    config.shape.layers = 4;
+    std::vector<std::vector<std::int32_t>> ids(std::size_t(mesh.all()), {3, 14, 15, 9, 26});
+    on(config, mesh, [&](Engine& e, int rank) {
+      begin_steps(e);
+      generate(e, ids[std::size_t(rank)], {.sampling = {.temperature = 0}, .tokens = 6, .longest = 32}, [](std::int32_t) {});
+    });
+    continued.insert(continued.end(), ids.begin(), ids.end());
+  }
+  for (const auto& ids : continued) EXPECT_EQ(ids, continued[0]);
+  EXPECT_EQ(continued[0].size(), 11u);
+}
+
 std::vector<double> losses_of(const std::string& folder) {
   std::vector<double> out;
   for (const telemetry::StepEvent& e : telemetry::read_run(folder).steps) out.push_back(e.loss);
@@ -190,8 +207,6 @@ TEST(PipelineRun, RefusesWhatItDoesNotHave) {
     return "";
   };
   EXPECT_EQ(refusal([](RunConfig&) {}), "");
-  EXPECT_EQ(refusal([](RunConfig& c) { c.train.sample_every = 5; }),
-            "ranks.pipeline = 2: train.sample_every = 5 needs all blocks on one rank; set it to 0, and use octet generate");
   EXPECT_EQ(refusal([](RunConfig& c) { c.ranks.schedule = Schedule::interleaved, c.ranks.chunks = 2, c.train.accumulate = 3; }),
             "ranks.pipeline_schedule = \"interleaved\": train.accumulate = 3 must be a multiple of ranks.pipeline = 2; set it to 4");
 }

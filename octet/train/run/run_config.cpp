@@ -112,10 +112,6 @@ namespace {
 // Rules of a pipeline beside those of an engine.
 void require_pipeline(const RunConfig& c) {
   if (c.ranks.pipeline == 1) return;
-  if (c.train.sample_every > 0)
-    throw ConfigError(
-        format("ranks.pipeline = {}: train.sample_every = {} needs all blocks on one rank; set it to 0, and use octet generate",
-               c.ranks.pipeline, c.train.sample_every));
   if (c.ranks.schedule == parallel::Schedule::interleaved && c.train.accumulate % c.ranks.pipeline != 0)
     throw ConfigError(
         format("ranks.pipeline_schedule = \"interleaved\": train.accumulate = {} must be a multiple of ranks.pipeline = {}; set it to {}",

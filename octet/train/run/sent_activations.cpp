@@ -66,7 +66,7 @@ std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const Eng
   std::vector<scaling::PlanRow> rows;
   rows.push_back({format("layers divided among {} ranks", c.ranks.tensor), 0, 0, "tensor",
                   "each rank has its heads, columns of the MLP and tokens of the vocabulary, and rows of activations between them"});
-  Collect layers(c.sequence, engine.precision.activations());
+  Collect layers(c.sequence / c.ranks.context, engine.precision.activations());
   engine.model->visit(layers);
   for (const Group& g : layers.all) rows.push_back({"rows gathered by ranks", 0, 0, g.precision, joined(g.tensors) + ": " + g.why});
   rows.push_back({"rows gathered by ranks", 0, 0, values, "input of the head, gradient of the embedding: GEMMs and sums read values"});

@@ -119,7 +119,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
 
 void Engine::make_pipeline(const EngineConfig& c) {
   comm::Communicator& stages = axes.pipeline();
-  pipeline.emplace(stream, *model, stages, c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline);
+  pipeline.emplace(stream, *model, stages, c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline, sequence_member());
   stage_parameters.emplace(c, stages, parameters.list());
   parallel::reserve_for_values(stream);
   const int last = stages.size() - 1;
@@ -130,7 +130,7 @@ void Engine::make_pipeline(const EngineConfig& c) {
 }
 
 models::TokenBatch Engine::upload(const data::Batch& batch, Region region) {
-  return train::upload(stream, batch, region, axes.context().rank(), axes.context().size());
+  return train::upload(stream, batch, region, sequence_member());
 }
 
 void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_batch) {

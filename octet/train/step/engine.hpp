@@ -89,6 +89,8 @@ class Engine {
   /// The part of it that does not depend on the precision plan: all but the state of quantizers.
   void visit_values(StateVisitor&);
 
+  SequenceMember sequence_member() { return {axes.context().rank(), axes.context().size()}; }
+
  private:
   void make_pipeline(const EngineConfig&);
   void sum_shared_gradient();

@@ -18,7 +18,9 @@ std::vector<float> next_logits(Engine& e, std::span<const std::int32_t> ids) {
   const Tensor tokens = e.stream.empty({n}, DType::i32);
   const Tensor logits = e.stream.empty({last, e.model->shape().padded_vocabulary()}, e.precision.activations());
   upload(e.stream, filled.data(), tokens);
-  e.model->logits(e.stream, {.tokens = tokens, .sequence = n}, {}, last, logits);
+  const models::TokenBatch batch{.tokens = tokens, .sequence = n};
+  if (e.pipeline) e.pipeline->logits(batch, {}, last, logits);
+  else e.model->logits(e.stream, batch, {}, last, logits);
   std::vector<float> out(std::size_t(e.model->shape().vocabulary));
   const HostCopy shown(e.stream, logits);
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(shown.tensor(), std::int64_t(i));

@@ -50,8 +50,9 @@ StageActions in_turn(int stage, int stages, int chunks) {
 
 }  // namespace
 
-Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire)
-    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire) {
+Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire,
+                   const SequenceMember& member)
+    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire), member_(member) {
   check(stages.size() > 1, "pipeline: one stage needs none");
   check(schedule != parallel::Schedule::zero_bubble, "pipeline: gradients of weights are not computed apart");
 }
@@ -89,7 +90,7 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   const int slot = take(border_slots_);
   Flight& f = flights_[key];
-  f = {.borders = slot, .batch = upload(stream_, batch, borders_in(slot))};
+  f = {.borders = slot, .batch = upload(stream_, batch, borders_in(slot), member_)};
   if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, borders_in(slot));
   f.border = model_.border(stream_, f.batch, borders_in(slot));
   return f;
@@ -124,17 +125,28 @@ void Pipeline::backward(const Key& key, const Step& step) {
   if (embeds(key.second)) close(key);
 }
 
-void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
-  const Region region = borders_in(0);
-  const Scope scope(stream_, region);
-  const models::TokenBatch on_device = upload(stream_, batch, region);
-  const Tensor in = model_.border(stream_, on_device, region), out = model_.border(stream_, on_device, region);
+template <class F>
+void Pipeline::each_chunk(const models::TokenBatch& batch, const F& f) {
+  const Scope scope(stream_, borders_in(0));
+  const Tensor in = model_.border(stream_, batch, borders_in(0)), out = model_.border(stream_, batch, borders_in(0));
   const int stage = stages_.rank(), stages = stages_.size();
   for (int c = 0; c < chunks_; ++c) {
     if (!embeds(c)) receive(in, (stage + stages - 1) % stages);
-    model_.chunk_loss(stream_, on_device, pass, sums, {.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
+    f(models::ChunkBorders{.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
     if (!has_head(c)) send(out, (stage + 1) % stages);
   }
+}
+
+void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
+  const Scope scope(stream_, borders_in(0));
+  const models::TokenBatch on_device = upload(stream_, batch, borders_in(0), member_);
+  each_chunk(on_device, [&](const models::ChunkBorders& place) { model_.chunk_loss(stream_, on_device, pass, sums, place); });
+}
+
+void Pipeline::logits(const models::TokenBatch& batch, const scaling::Pass& pass, std::int64_t last, const Tensor& logits) {
+  each_chunk(batch, [&](const models::ChunkBorders& place) { model_.chunk_logits(stream_, batch, pass, last, logits, place); });
+  stages_.broadcast(stream_, logits, stages_.size() - 1);
+  stages_.finish(stream_);
 }
 
 void Pipeline::send(const Tensor& x, int to) {

@@ -9,6 +9,7 @@
 #include "octet/data/windows.hpp"
 #include "octet/models/model.hpp"
 #include "octet/parallel/ranks_config.hpp"
+#include "octet/train/step/upload.hpp"
 
 namespace octet::train {
 
@@ -26,7 +27,8 @@ class Pipeline {
   /// The format in which border tensors travel: as they are, or as codes with a power-of-two scale per 128 values.
   using Wire = parallel::TensorWire;
   /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. All outlive this.
-  Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations);
+  Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations,
+           const SequenceMember& = {});
 
   /// The facts of a step that hold for each of its micro-batches.
   struct Step {
@@ -41,6 +43,8 @@ class Pipeline {
   void train_one(const data::Batch&, const Step&);
   /// Adds the loss of a batch to `sums` on the last stage, without saved activations.
   void loss(const data::Batch&, const scaling::Pass&, const nn::LossSums& sums);
+  /// models::Model::logits(), on every stage.
+  void logits(const models::TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits);
 
  private:
   /// A micro-batch on its way through a chunk.
@@ -61,6 +65,9 @@ class Pipeline {
   void run(const parallel::StageActions&, std::span<const data::Batch>, const Step&);
   void forward(const Key&, std::span<const data::Batch>, const Step&);
   void backward(const Key&, const Step&);
+  /// f(borders) for each chunk of this stage, without saved activations.
+  template <class F>
+  void each_chunk(const models::TokenBatch&, const F& f);
   void send(const Tensor&, int to);
   void receive(const Tensor&, int from);
 
@@ -70,6 +77,7 @@ class Pipeline {
   parallel::Schedule schedule_;
   int chunks_;
   Wire wire_;
+  SequenceMember member_;
   std::map<Key, Flight> flights_;
   std::vector<bool> border_slots_, saved_slots_;   // in use
   std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches

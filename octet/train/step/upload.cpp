@@ -18,7 +18,8 @@ Tensor own_rows(Stream& stream, const data::Batch& batch, const std::vector<std:
 
 }  // namespace
 
-models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region, int member, int members) {
+models::TokenBatch upload(Stream& stream, const data::Batch& batch, Region region, const SequenceMember& m) {
+  const auto [member, members] = m;
   const SequencePart part = SequencePart::of_member(batch.length, member, members);
   const std::int64_t own = batch.length / members;
   check(members == 1 || batch.length % (2 * members) == 0, "upload: {} members share sequences of {} tokens", members, batch.length);

@@ -5,8 +5,13 @@
 
 namespace octet::train {
 
-/// A batch of the loader on the stream's device, in a region: of `members` that share its sequences, the part of one. Places of documents
+/// One of those that share sequences.
+struct SequenceMember {
+  int member = 0, members = 1;
+};
+
+/// A batch of the loader on the stream's device, in a region: the part of one member. Places of documents
 /// are those in whole sequences.
-models::TokenBatch upload(Stream&, const data::Batch&, Region, int member = 0, int members = 1);
+models::TokenBatch upload(Stream&, const data::Batch&, Region, const SequenceMember& = {});
 
 }  // namespace octet::train
