@@ -189,7 +189,6 @@ std::vector<Case> of_states() {
              {"optim.m = \"e4m3\"", "a scale per 128 values", "set optim.m = \"bf16\""}),
       values("a_sequence_that_ranks_do_not_divide", "--set ranks.context=3",
              {"ranks.context = 3", "data.sequence_length = ", "must be a multiple of 6", "the nearest number for this length is 2"}),
-      values("sequences_and_layers_in_parts", "--set ranks.context=2 --set ranks.tensor=2", {"ranks.context = 2", "set ranks.tensor = 1"}),
       values("a_family_with_learned_positions_in_parts", "--set model.size=gpt2-tiny --set ranks.context=2",
              {"ranks.context = 2", "family gpt2", "learned positions", "choose llama, qwen2 or qwen3"}),
       values("fp16_activations_in_parts_of_sequences", "--set recipe.name=fp16 --set ranks.context=2",

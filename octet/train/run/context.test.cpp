@@ -20,9 +20,12 @@ namespace {
 using namespace octet::train::testing;
 
 struct Mesh {
-  int context = 1, data = 1, zero = 0;
-  int all() const { return context * data; }
-  std::string text() const { return format("context {} x data {}, stage {}", context, data, zero); }
+  int context = 1, data = 1, zero = 0, tensor = 1, pipeline = 1;
+  int all() const { return context * data * tensor * pipeline; }
+  std::string text() const {
+    return format("tensor {} x context {} x data {} x pipeline {}, stage {}", tensor, context, data, pipeline, zero);
+  }
+  void set(parallel::RanksConfig& c) const { c.context = context, c.data = data, c.zero = zero, c.tensor = tensor, c.pipeline = pipeline; }
 };
 
 // Two micro-batches of a sequence of 64 tokens, with documents if these are masked, divided among groups.
@@ -47,7 +50,7 @@ struct Result {
 
 Result steps_on(const EngineConfig& of_one, const Mesh& mesh, int steps = 1) {
   EngineConfig config = of_one;
-  config.ranks.context = mesh.context, config.ranks.data = mesh.data, config.ranks.zero = mesh.zero;
+  mesh.set(config.ranks);
   Result out;
   comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 30}, [&](comm::Communicator& c) {
     Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
@@ -89,6 +92,22 @@ TEST(Context, Fp32HasTheGradientsAndLossesOfOneRank) {
       for (std::size_t s = 0; s < one.losses.size(); ++s)
         EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << family << ", " << mesh.text() << ", step " << s;
     }
+  }
+}
+
+// Of untied embeddings, which stages and parts of layers do not share.
+TEST(Context, TogetherWithOtherAxesHasTheLossesOfOneRank) {
+  const EngineConfig config = engine_of("llama", "fp32", true);
+  const Result one = steps_on(config, {}, 8);
+  for (const Mesh mesh : {Mesh{.context = 2, .tensor = 2},
+                          {.context = 2, .data = 2, .zero = 1, .tensor = 2},
+                          {.context = 2, .pipeline = 2},
+                          {.context = 2, .zero = 1, .tensor = 2, .pipeline = 2}}) {
+    const Result many = steps_on(config, mesh, 8);
+    EXPECT_LT(distance(one.gradients, many.gradients), 1e-5) << mesh.text();
+    EXPECT_NEAR(many.norm / one.norm, 1, 1e-5) << mesh.text();
+    for (std::size_t s = 0; s < one.losses.size(); ++s)
+      EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << mesh.text() << ", step " << s;
   }
 }
 
@@ -153,8 +172,10 @@ TEST(Context, RefusalsNameTheRuleAndTheNearestNumber) {
             "ranks.context = 3: data.sequence_length = 64 must be a multiple of 6, since each rank has two segments of a sequence; the "
             "nearest number for this length is 2");
   EngineConfig divided = config;
-  divided.ranks.tensor = 2;
-  EXPECT_NE(refusal(divided, 2).find("set ranks.tensor = 1"), std::string::npos);
+  divided.sequence = 32, divided.ranks.tensor = 4, divided.shape.heads = divided.shape.kv_heads = 4;
+  EXPECT_EQ(refusal(divided, 4), "");
+  divided.sequence = 24;
+  EXPECT_NE(refusal(divided, 4).find("data.sequence_length / ranks.context = 6 must be a multiple of it"), std::string::npos);
 }
 
 // Eight sequences: workspaces of a GPU are then a small share.
@@ -179,7 +200,7 @@ struct ContextRuns : Runs {
   }
   // 4 sequences per step on any mesh.
   Outcome on(const Mesh& mesh, const std::string& resume = "") {
-    config.ranks.context = mesh.context, config.ranks.data = mesh.data, config.ranks.zero = mesh.zero;
+    mesh.set(config.ranks);
     config.train.batch = 2, config.train.accumulate = 2 / mesh.data;
     return train_on(mesh.all(), resume);
   }
@@ -192,7 +213,7 @@ TEST(ContextRun, ResumesOnAnyMeshWithTheNextLosses) {
   runs.config.train.sample_every = 5;
   const std::string whole = runs.on({2}).folder;
   const std::vector<double> losses = losses_of(whole);
-  for (const Mesh mesh : {Mesh{2}, {1}, {4}, {2, 2, 1}, {1, 2}}) {
+  for (const Mesh mesh : {Mesh{2}, {1}, {4}, {2, 2, 1}, {1, 2}, {.context = 2, .tensor = 2}}) {
     const std::string cut = runs.copy_of(whole, "cut " + mesh.text());
     std::filesystem::remove_all(CheckpointStore(checkpoint_folder(cut)).path(6));
     runs.on(mesh, cut);
@@ -220,6 +241,8 @@ TEST(ContextRun, HasTheMemoryOfItsPlanAndItsShareOfActivations) {
     };
     const double one = saved_of({});
     for (const Mesh mesh : {Mesh{2}, {4, 1, 1}}) EXPECT_NEAR(saved_of(mesh), one / mesh.context, 0.02 * one / mesh.context) << recipe;
+    for (const Mesh& mesh : {Mesh{.context = 2, .tensor = 2}, Mesh{.context = 2, .pipeline = 2}})
+      EXPECT_LT(saved_of(mesh), one / 2) << recipe;
   }
 }
 

@@ -16,8 +16,6 @@ std::string nearest_number(std::int64_t sequence, std::int64_t n) {
 
 void require_context(const EngineConfig& c, std::int64_t n) {
   const auto refuse = [&](const std::string& why) { throw ConfigError(format("ranks.context = {}: {}", n, why)); };
-  if (c.ranks.tensor > 1 || c.ranks.pipeline > 1)
-    refuse(format("ranks that share sequences do not divide the model; set ranks.{} = 1", c.ranks.tensor > 1 ? "tensor" : "pipeline"));
   if (!models::model_family(c.shape.family).rotary)
     refuse(format("models of the family {} have learned positions, which are not divided; choose llama, qwen2 or qwen3", c.shape.family));
   if (scaling::has_narrow_range(c.precision.recipe))

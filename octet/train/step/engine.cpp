@@ -119,7 +119,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
 
 void Engine::make_pipeline(const EngineConfig& c) {
   comm::Communicator& stages = axes.pipeline();
-  pipeline.emplace(stream, *model, stages, c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline);
+  pipeline.emplace(stream, *model, stages, c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline,
+                   context_group ? &*context_group : nullptr);
   stage_parameters.emplace(c, stages, parameters.list());
   parallel::reserve_for_values(stream);
   const int last = stages.size() - 1;

@@ -50,8 +50,9 @@ StageActions in_turn(int stage, int stages, int chunks) {
 
 }  // namespace
 
-Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire)
-    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire) {
+Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire,
+                   const nn::RowExchange* sequences)
+    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire), sequences_(sequences) {
   check(stages.size() > 1, "pipeline: one stage needs none");
   check(schedule != parallel::Schedule::zero_bubble, "pipeline: gradients of weights are not computed apart");
 }
@@ -86,10 +87,15 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
 }
 
+models::TokenBatch Pipeline::on_device(const data::Batch& batch, Region region) {
+  return sequences_ != nullptr ? upload(stream_, batch, region, sequences_->member(), sequences_->members())
+                               : upload(stream_, batch, region);
+}
+
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   const int slot = take(border_slots_);
   Flight& f = flights_[key];
-  f = {.borders = slot, .batch = upload(stream_, batch, borders_in(slot))};
+  f = {.borders = slot, .batch = on_device(batch, borders_in(slot))};
   if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, borders_in(slot));
   f.border = model_.border(stream_, f.batch, borders_in(slot));
   return f;
@@ -127,12 +133,12 @@ void Pipeline::backward(const Key& key, const Step& step) {
 void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
   const Region region = borders_in(0);
   const Scope scope(stream_, region);
-  const models::TokenBatch on_device = upload(stream_, batch, region);
-  const Tensor in = model_.border(stream_, on_device, region), out = model_.border(stream_, on_device, region);
+  const models::TokenBatch own = on_device(batch, region);
+  const Tensor in = model_.border(stream_, own, region), out = model_.border(stream_, own, region);
   const int stage = stages_.rank(), stages = stages_.size();
   for (int c = 0; c < chunks_; ++c) {
     if (!embeds(c)) receive(in, (stage + stages - 1) % stages);
-    model_.chunk_loss(stream_, on_device, pass, sums, {.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
+    model_.chunk_loss(stream_, own, pass, sums, {.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
     if (!has_head(c)) send(out, (stage + 1) % stages);
   }
 }

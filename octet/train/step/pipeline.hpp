@@ -8,6 +8,7 @@
 #include "octet/comm/communicator.hpp"
 #include "octet/data/windows.hpp"
 #include "octet/models/model.hpp"
+#include "octet/nn/row_exchange.hpp"
 #include "octet/parallel/ranks_config.hpp"
 
 namespace octet::train {
@@ -25,8 +26,10 @@ class Pipeline {
  public:
   /// The format in which border tensors travel: as they are, or as codes with a power-of-two scale per 128 values.
   using Wire = parallel::TensorWire;
-  /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. All outlive this.
-  Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations);
+  /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. `sequences`: the members that have
+  /// parts of each sequence, or null. All outlive this.
+  Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations,
+           const nn::RowExchange* sequences = nullptr);
 
   /// The facts of a step that hold for each of its micro-batches.
   struct Step {
@@ -55,6 +58,7 @@ class Pipeline {
   int part(int chunk) const { return chunk * stages_.size() + stages_.rank(); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
   bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
+  models::TokenBatch on_device(const data::Batch&, Region);
   Flight& open(const Key&, const data::Batch&);
   scaling::Pass pass_of(const Flight&, const Step&) const;
   void close(const Key&);
@@ -70,6 +74,7 @@ class Pipeline {
   parallel::Schedule schedule_;
   int chunks_;
   Wire wire_;
+  const nn::RowExchange* sequences_;
   std::map<Key, Flight> flights_;
   std::vector<bool> border_slots_, saved_slots_;   // in use
   std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches

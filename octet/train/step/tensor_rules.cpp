@@ -20,11 +20,11 @@ std::string broken_rule(const EngineConfig& c, std::int64_t n) {
   };
   const bool heads = s.kv_heads % n == 0 || n % s.kv_heads == 0;
   const std::int64_t tokens = s.padded_vocabulary();
-  return first({multiple("model.heads", s.heads),
-                heads ? "" : format("model.kv_heads = {} must be a multiple or a divisor of it", s.kv_heads),
-                multiple("model.hidden", s.hidden), multiple("the vocabulary, padded to 16 tokens,", tokens),
-                tokens / n < least_tokens ? format("each rank needs {} of the {} tokens of the vocabulary", least_tokens, tokens) : "",
-                multiple("data.sequence_length", c.sequence)});
+  return first(
+      {multiple("model.heads", s.heads), heads ? "" : format("model.kv_heads = {} must be a multiple or a divisor of it", s.kv_heads),
+       multiple("model.hidden", s.hidden), multiple("the vocabulary, padded to 16 tokens,", tokens),
+       tokens / n < least_tokens ? format("each rank needs {} of the {} tokens of the vocabulary", least_tokens, tokens) : "",
+       multiple(c.ranks.context == 1 ? "data.sequence_length" : "data.sequence_length / ranks.context", c.sequence / c.ranks.context)});
 }
 
 // The nearest number that breaks no rule; of two equally near ones the smaller.
@@ -46,11 +46,11 @@ void require_options(const EngineConfig& c, std::int64_t n) {
   if (c.average) refuse("train.average keeps means of whole weights; set it to 0");
   if (c.optimizer && c.comm.has_mu(c.optimizer->storage().gradients))
     refuse("factors mu of e4m3_shared are kept for whole tensors; set comm.gradients = \"e4m3\" and optim.gradients to another storage");
-  if (c.comm.tensor == parallel::TensorWire::e4m3 && c.sequence / n * c.shape.width % storage_block != 0)
+  if (c.comm.tensor == parallel::TensorWire::e4m3 && c.sequence / c.ranks.context / n * c.shape.width % storage_block != 0)
     refuse(
         format("comm.tensor = \"e4m3\" has a scale per {} values, and a rank has {} tokens of a sequence x model.width = {}; set "
                "comm.tensor = \"bf16\"",
-               storage_block, c.sequence / n, c.shape.width));
+               storage_block, c.sequence / c.ranks.context / n, c.shape.width));
 }
 
 }  // namespace
