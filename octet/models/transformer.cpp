@@ -79,7 +79,7 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
   if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
   check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
         shape.family);
-  check(sequences_ == nullptr || (!positions_ && !partition_.divides()), "model: {} takes no parts of sequences", shape.family);
+  check(sequences_ == nullptr || !positions_, "model: {} takes no parts of sequences", shape.family);
 }
 
 template <class Block, class Norm>

@@ -49,21 +49,21 @@ class Collect final : public nn::Visitor {
 
 namespace {
 
-std::vector<scaling::PlanRow> plan_of_sent_keys(Engine& engine, const EngineConfig& c) {
+void add_sent_keys(Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& rows) {
   const std::string values = to_text(engine.precision.activations());
-  return {{format("sequences divided among {} ranks", c.ranks.context), 0, 0, "context",
-           format("each rank has two segments of {} tokens of each sequence", c.sequence / (2 * c.ranks.context))},
-          {"keys and values gathered by ranks", 0, 0, values, "of whole sequences, in forward and again in backward"},
-          {"sums over ranks", 0, 0, values, "gradients of keys and values, added in FP32 and rounded once"}};
+  rows.push_back({format("sequences divided among {} ranks", c.ranks.context), 0, 0, "context",
+                  format("each rank has two segments of {} tokens of each sequence", c.sequence / (2 * c.ranks.context))});
+  rows.push_back({"keys and values gathered by ranks", 0, 0, values, "of whole sequences, in forward and again in backward"});
+  rows.push_back({"sums over ranks", 0, 0, values, "gradients of keys and values, added in FP32 and rounded once"});
 }
 
 }  // namespace
 
 std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const EngineConfig& c) {
-  if (engine.context_group) return plan_of_sent_keys(engine, c);
-  if (!engine.tensor_group) return {};
-  const std::string values = to_text(engine.precision.activations());
   std::vector<scaling::PlanRow> rows;
+  if (engine.context_group) add_sent_keys(engine, c, rows);
+  if (!engine.tensor_group) return rows;
+  const std::string values = to_text(engine.precision.activations());
   rows.push_back({format("layers divided among {} ranks", c.ranks.tensor), 0, 0, "tensor",
                   "each rank has its heads, columns of the MLP and tokens of the vocabulary, and rows of activations between them"});
   Collect layers(c.sequence / c.ranks.context, engine.precision.activations());
