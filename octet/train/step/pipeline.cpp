@@ -87,11 +87,6 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
 }
 
-models::TokenBatch Pipeline::on_device(const data::Batch& batch, Region region) {
-  return sequences_ != nullptr ? upload(stream_, batch, region, sequences_->member(), sequences_->members())
-                               : upload(stream_, batch, region);
-}
-
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   const int slot = take(border_slots_);
   Flight& f = flights_[key];

@@ -8,7 +8,6 @@
 #include "octet/comm/communicator.hpp"
 #include "octet/data/windows.hpp"
 #include "octet/models/model.hpp"
-#include "octet/nn/row_exchange.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/train/step/upload.hpp"
 
@@ -60,7 +59,6 @@ class Pipeline {
   int part(int chunk) const { return chunk * stages_.size() + stages_.rank(); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
   bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
-  models::TokenBatch on_device(const data::Batch&, Region);
   Flight& open(const Key&, const data::Batch&);
   scaling::Pass pass_of(const Flight&, const Step&) const;
   void close(const Key&);
