@@ -49,11 +49,11 @@ void LossRules::take(const telemetry::StepEvent& e, Alerts& out) {
 
 void LossRules::spike(const telemetry::StepEvent& e, Alerts& out) {
   if (losses_.size() >= fewest_values) {
-    const double middle = losses_.median(), z = (e.loss - middle) / loss_deviation(losses_);
+    const double z = deviations_above(losses_, e.loss);
     if (spike_.fires(z >= spike_.threshold()))
       out.add(spike_, "", z,
-              format("loss {} is {} robust deviations above {}, the median of the last {} steps", digits(e.loss), digits(z), digits(middle),
-                     losses_.size()));
+              format("loss {} is {} robust deviations above {}, the median of the last {} steps", digits(e.loss), digits(z),
+                     digits(losses_.median()), losses_.size()));
   }
   if (!e.skipped) losses_.add(e.loss);
 }

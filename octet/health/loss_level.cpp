@@ -10,12 +10,11 @@ namespace octet::health {
 namespace {
 
 constexpr std::ptrdiff_t recent = 8;  // losses whose median is the level of a loss that falls
-constexpr std::size_t risen = 5;      // losses whose median counts as the level of a loss that rises
 
 }  // namespace
 
 LossLevelRules::LossLevelRules(const AlertsConfig& config)
-    : drop_("loss_drop", config), rise_("loss_rise", config), losses_(drop_.window()), above_(risen) {}
+    : drop_("loss_drop", config), rise_("loss_rise", config), losses_(drop_.window()), above_(losses_of_level) {}
 
 void LossLevelRules::take(const telemetry::StepEvent& e, Alerts& out) {
   if (e.skipped || !std::isfinite(e.loss)) return;
@@ -34,13 +33,12 @@ void LossLevelRules::drop(double loss, Alerts& out) {
 }
 
 void LossLevelRules::rise(double loss, Alerts& out) {
-  const double middle = losses_.median();
-  above_.add((loss - middle) / loss_deviation(losses_));
+  above_.add(deviations_above(losses_, loss));
   const double level = above_.median();
   if (!rise_.fires(above_.full() && level >= rise_.threshold())) return;
   out.add(rise_, "", level,
-          format("losses of {} steps, the last one {}, are {} robust deviations above {}, the median of the last {} steps", risen,
-                 digits(loss), digits(level), digits(middle), losses_.size()));
+          format("losses of {} steps, the last one {}, are {} robust deviations above {}, the median of the last {} steps", losses_of_level,
+                 digits(loss), digits(level), digits(losses_.median()), losses_.size()));
 }
 
 void LossLevelRules::visit_state(StateVisitor& v) {

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::size_t most_layers = 8;  // that one incident takes to the safer recipe
 
-// Rules about many steps fire when these are over.
-std::int64_t lead_of(const Rule& r) { return r.first == Rung::rate ? r.window : 0; }
-
 }  // namespace
 
 Policy::Policy(const RecoveryConfig& config, const AlertsConfig& alerts)
-    : config_(config), divergence_(alerts.threshold(rule("divergence"))), reference_(config.skip) {}
+    : config_(config),
+      divergence_(alerts.threshold(rule("divergence"))),
+      rise_(alerts.threshold(rule("loss_rise"))),
+      reference_(config.skip) {}
 
 const RungLimit& Policy::limit(Rung r) const {
   static constexpr RungLimit once{.most = 1, .within = 1};
@@ -53,10 +53,17 @@ void Policy::take(const telemetry::AlertEvent& a) {
 
 Policy::Events Policy::take(const telemetry::StepEvent& e) {
   Events out;
-  if (!enabled()) return out;
   now_ = e, step_ = e.step;
   const Limits limits = armed(), good = reference_.limits();
   ++clock_;
+  if (enabled()) decide(e, limits, good, out);
+  if (!e.skipped && std::isfinite(e.loss) && std::isfinite(e.grad_norm))
+    reference_.add(e.loss, e.grad_norm, !good.exceeded(e.loss, e.grad_norm));
+  alerts_.clear();
+  return out;
+}
+
+void Policy::decide(const telemetry::StepEvent& e, const Limits& limits, const Limits& good, Events& out) {
   const bool limited = acts() ? e.limited : !e.skipped && limits.exceeded(e.loss, e.grad_norm);
   const bool begins = !incident_.open && (!alerts_.empty() || limited || good.exceeded(e.loss, e.grad_norm));
   if (begins) open(e);
@@ -64,17 +71,13 @@ Policy::Events Policy::take(const telemetry::StepEvent& e) {
   skipped(e, limits, limited, out);
   end_windows(out);
   if (incident_.open) proceed(e, begins, limited, out);
-  if (!e.skipped && std::isfinite(e.loss) && std::isfinite(e.grad_norm) && !good.exceeded(e.loss, e.grad_norm))
-    reference_.add(e.loss, e.grad_norm);
-  alerts_.clear();
-  return out;
 }
 
 void Policy::open(const telemetry::StepEvent& e) {
   const std::string limit = e.loss > reference_.limits().loss ? "loss_spike" : "grad_norm_spike";
   incident_ = {.open = true, .rule = alerts_.empty() ? limit : alerts_[0].rule, .alert_step = e.step, .since = clock_};
   if (!alerts_.empty()) incident_.path = alerts_[0].path;
-  incident_.first = std::max<std::int64_t>(1, e.step - lead_of(rule(incident_.rule)) - config_.roll_back.before);
+  incident_.first = first_of(e.step - rule(incident_.rule).lead);
 }
 
 void Policy::note_layers() {
@@ -111,6 +114,7 @@ void Policy::end_windows(Events& out) {
 
 bool Policy::ill(const telemetry::StepEvent& e) const {
   if (e.skipped || !std::isfinite(e.loss) || !std::isfinite(e.grad_norm)) return true;
+  if (incident_.rule == "loss_rise" && rise_ > 0 && reference_.level() >= rise_) return true;
   if (incident_.rule == "divergence" && divergence_ > 0 && e.loss > divergence_ * reference_.best_loss()) return true;
   return reference_.limits().exceeded(e.loss, e.grad_norm);
 }
@@ -227,8 +231,11 @@ void Policy::answer_layers(const Request& asked, const Answer& a, Events& out) {
   safer_ = out.back().layers = asked.layers, safer_since_ = clock_;
 }
 
+// Without a checkpoint from before the time in which the cause may have begun, one from before the alert is better than none.
 void Policy::answer_roll_back(const Answer& a, Events& out) {
   tell(Rung::roll_back, a.done ? Result::done : Result::refused, a.text, out);
+  const std::int64_t latest = first_of(incident_.alert_step);
+  if (!a.done && incident_.first < latest) return incident_.first = latest, void(roll_back(out));
   if (!a.done) return climb(out);
   out.back().back_to = a.back_to;
   use(Rung::roll_back);

@@ -34,8 +34,9 @@ struct Answer {
 /// The recovery ladder of a run: decides after each step what happens about alerts of the training itself. Decisions are a pure function
 /// of the events, in their order, and of answers, which are events, too. Its state is bounded.
 ///
-/// An incident begins with an alert, or with a step beyond the limits of Reference. Its alert's rule says the first rung. A rung that is
-/// used up, impossible, or has no effect for RecoveryConfig::patience steps leads to the next. As many good steps end the incident.
+/// An incident begins with an alert, or with a step beyond the limits of Reference, which follows the run in every mode: one that is
+/// resumed in another mode has limits at once. Its alert's rule says the first rung. A rung that is used up, impossible, or has no effect
+/// for RecoveryConfig::patience steps leads to the next. As many good steps end the incident.
 class Policy {
  public:
   using Events = std::vector<telemetry::RecoveryEvent>;
@@ -62,6 +63,9 @@ class Policy {
   bool used_up(Rung r) const { return uses_[std::size_t(r)].used_up(clock_, limit(r)); }
   void use(Rung r) { uses_[std::size_t(r)].add(clock_, limit(r)); }
   bool ill(const telemetry::StepEvent&) const;
+  /// The first step of an incident whose cause is of this one.
+  std::int64_t first_of(std::int64_t cause) const { return std::max<std::int64_t>(1, cause - config_.roll_back.before); }
+  void decide(const telemetry::StepEvent&, const Limits& limits, const Limits& good, Events&);
   void open(const telemetry::StepEvent&);
   void note_layers();
   void skipped(const telemetry::StepEvent&, const Limits&, bool limited, Events&);
@@ -80,7 +84,7 @@ class Policy {
   void tell(Rung, Result, const std::string& text, Events&);
 
   RecoveryConfig config_;
-  double divergence_;
+  double divergence_, rise_;  // thresholds of these rules
   Reference reference_;
   Incident incident_;
   Uses uses_[rungs];

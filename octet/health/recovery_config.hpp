@@ -41,7 +41,7 @@ struct RecoveryConfig {
 
   Mode mode = Mode::off;
   std::int64_t patience = 8;
-  Skip skip{{.most = 4, .within = 100}};
+  Skip skip{{.most = 8, .within = 100}};
   Rate rate{{.most = 2}};
   Layers layers{{.most = 2}};
   RollBack roll_back{{.most = 2}};

@@ -4,7 +4,9 @@
 
 namespace octet::health {
 
-void Reference::add(double loss, double grad_norm) {
+void Reference::add(double loss, double grad_norm, bool good) {
+  if (losses_.size() >= fewest_values) above_.add(deviations_above(losses_, loss));
+  if (!good) return;
   losses_.add(loss), norms_.add(grad_norm);
   if (losses_.full()) best_ = std::min(best_, losses_.median());
 }
@@ -17,6 +19,8 @@ Limits Reference::limits() const {
   return out;
 }
 
-void Reference::visit_state(StateVisitor& v) { v.section("losses", losses_), v.section("norms", norms_), v.state("best", best_); }
+void Reference::visit_state(StateVisitor& v) {
+  v.section("losses", losses_), v.section("norms", norms_), v.section("above", above_), v.state("best", best_);
+}
 
 }  // namespace octet::health

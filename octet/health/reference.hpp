@@ -22,8 +22,11 @@ class Reference {
  public:
   explicit Reference(const RecoveryConfig::Skip& config) : config_(config) {}
 
-  void add(double loss, double grad_norm);
+  /// A step that was applied. Good: its loss and norm belong to the next limits.
+  void add(double loss, double grad_norm, bool good);
   Limits limits() const;
+  /// Of the last losses, good or not: the median of their robust deviations above that of the good ones before each. 0 of too few.
+  double level() const { return above_.full() ? above_.median() : 0; }
   /// The least median of the losses of a full window so far; a very large number before.
   double best_loss() const { return best_; }
   void visit_state(StateVisitor&);
@@ -31,7 +34,7 @@ class Reference {
  private:
   static constexpr std::size_t length = 64;
   RecoveryConfig::Skip config_;
-  Window losses_{length}, norms_{length};
+  Window losses_{length}, norms_{length}, above_{losses_of_level};
   double best_ = 1e30;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/check.hpp"
+#include "octet/health/window.hpp"
 
 namespace octet::health {
 namespace {
@@ -16,17 +17,17 @@ constexpr Rule all[] = {
      Rung::skip},
     {"loss_rise", 2.5, "the same of the median of 5 losses above the median of its window", warning, 64, 32, "steps",
      "Training loses its progress: the learning rate is too high, or weights are damaged.",
-     "Lower optim.learning_rate; after damage, resume from a checkpoint before the first alert.", Rung::rate},
+     "Lower optim.learning_rate; after damage, resume from a checkpoint before the first alert.", Rung::rate, losses_of_level - 1},
     {"loss_drop", 4.5, "the same of a loss below the lesser median, of 8 steps or of its window, in two steps in a row", warning, 64, 32,
      "steps", "Batches are too easy: one text or token again and again, or targets that the input shows.",
      "Look at the batches of these steps; the weights learn them, so resume from a checkpoint before.", Rung::skip},
     {"loss_plateau", 0.003, "fall of the mean loss between the halves of its window, as a fraction", warning, 1000, 1000, "steps",
      "The loss does not fall, while gradients are as large as before and the learning rate has not decayed: updates are noise.",
-     "Change optim.learning_rate; look for layers with a low SQNR, or compare some steps with recipe.name = \"bf16\".", Rung::rate},
+     "Change optim.learning_rate; look for layers with a low SQNR, or compare some steps with recipe.name = \"bf16\".", Rung::rate, 1000},
     {"divergence", 1.3, "loss above the run's best one, as a factor, in every step of its window", critical, 16, 64, "steps",
      "Training was lost and does not recover by itself.",
      "Stop, resume from a checkpoint before the first alert with a lower optim.learning_rate, or with offending layers in BF16.",
-     Rung::rate},
+     Rung::rate, 16},
     {"nonfinite", 1, "skipped steps in a row, without those that lower the loss scale", critical, 1, 32, "steps",
      "An overflow, a damaged weight or damaged data. The path is the tensor where the value began.",
      "Look at the named tensor; lower optim.learning_rate, or keep its layer in BF16 by recipe.keep_bf16.", Rung::skip},
@@ -35,9 +36,9 @@ constexpr Rule all[] = {
      "Look at the batch; lower optim.max_grad_norm if spikes return, and optim.learning_rate if the loss follows.", Rung::skip},
     {"grad_norm_growth", 4, "gradient norm above the lowest block of 32 steps in its window, as a factor, while it rises", warning, 256,
      256, "steps", "Slow loss of stability, often hundreds of steps before the loss rises.",
-     "Lower optim.learning_rate, or raise optim.weight_decay.", Rung::rate},
+     "Lower optim.learning_rate, or raise optim.weight_decay.", Rung::rate, 256},
     {"param_norm_growth", 1.5, "parameter norm above that of the begin of its window, as a factor", warning, 100, 100, "steps",
-     "The learning rate is too high for this model, or weight decay does not act.", "Lower optim.learning_rate.", Rung::rate},
+     "The learning rate is too high for this model, or weight decay does not act.", "Lower optim.learning_rate.", Rung::rate, 100},
     {"scale_drop", 16, "fall of the scale that a tensor's maximum allows within its window, as a factor, squared for gradients (dy)",
      warning, 10, 32, "steps", "An outlier entered the tensor. Its other values lose their bits, and NaN may follow.",
      "Look at the named tensor; use a recipe with blocks for its layer (recipe.rules), or keep it in BF16.", Rung::skip},
@@ -64,10 +65,10 @@ constexpr Rule all[] = {
      "Look at the layer's gradient: if it is 0, the layer died. Otherwise report a defect, with the run's folder.", Rung::layers},
     {"loss_scale_falls", 4, "times that the loss scale fell in its window", warning, 50, 50, "steps",
      "Gradients overflow at any scale: the model diverges, or a layer does not fit the format.",
-     "Lower optim.learning_rate, or use recipe.name = \"bf16\".", Rung::rate},
+     "Lower optim.learning_rate, or use recipe.name = \"bf16\".", Rung::rate, 50},
     {"mu_falls", 4, "measurements of its window in which a tensor's mu had fallen (comm.gradients = \"e4m3_shared\")", warning, 10, 10,
      "measurements", "Sums of this gradient overflow again and again: it grows, or its values agree on all ranks.",
-     "Look at the gradient norm; lower optim.learning_rate, or send gradients by another comm.gradients.", Rung::rate},
+     "Look at the gradient norm; lower optim.learning_rate, or send gradients by another comm.gradients.", Rung::rate, 10},
     {"throughput", 0.8, "tokens per second below the run's own median, as a fraction, for 20 steps and a minute", warning, 20, 60, "steps",
      "Another process, a hot or throttled device, a slow disk.", "Look at data_wait, other processes and clocks of the device.",
      Rung::none},

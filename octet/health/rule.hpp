@@ -21,7 +21,8 @@ struct Rule {
   const char* unit;         // of both: "steps", "measurements"
   const char* explanation;  // possible causes
   const char* remedy;
-  Rung first;  // of the recovery ladder that answers the alert; none for alerts of the machine and of data
+  Rung first;             // of the recovery ladder that answers the alert; none for alerts of the machine and of data
+  std::int64_t lead = 0;  // steps before the alert in which its cause may have begun
 };
 
 /// In the order of docs/health.md.

@@ -22,6 +22,8 @@ double loss_deviation(const Window& losses) {
   return std::max(losses.deviation(), least_share * std::fabs(losses.median()));
 }
 
+double deviations_above(const Window& losses, double loss) { return (loss - losses.median()) / loss_deviation(losses); }
+
 void Window::visit_state(StateVisitor& v) {
   v.state("values", values_);
   if (v.restoring() && values_.size() > length_) values_.erase(values_.begin(), values_.end() - std::ptrdiff_t(length_));

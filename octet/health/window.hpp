@@ -36,5 +36,9 @@ class Window {
 inline constexpr std::size_t fewest_values = 24;
 /// deviation() of a window of losses, and at least 0.5% of their median.
 double loss_deviation(const Window&);
+/// loss_deviation()s of `loss` above the median.
+double deviations_above(const Window&, double loss);
+/// Losses whose median is the level of a loss that rises.
+inline constexpr std::size_t losses_of_level = 5;
 
 }  // namespace octet::health

@@ -53,14 +53,18 @@ train::RunConfig config_of(const Options& o, const testing::Scratch& scratch) {
     data::tokenize({"/usr/include/**/*.h", "/usr/include/c++/**"}, config.data.path, tokenize);
   }
   if (o.healthy == 0 && o.cost == 0)
-    config.data.sequence_length = 64, config.train.eval_tokens = 8192;  // shorter steps: there are many runs
+    config.model.layers = 3, config.data.sequence_length = 64, config.train.eval_tokens = 8192;  // shorter steps: there are many runs
   config.output = o.output.empty() ? scratch.at("runs") : o.output;
   config.train.max_seconds = 0, config.train.save_weights = false, config.threads = 1, config.device = "cpu";
   for (const std::string& assignment : o.set) config::apply_override(config, assignment, origins);
   return config;
 }
 
-void print(const json::Value& value) { std::printf("%s\n", value.dump(json::Layout::line, json::Invalid::replace).c_str()); }
+// At once: a campaign that is stopped has told its trials.
+void print(const json::Value& value) {
+  std::printf("%s\n", value.dump(json::Layout::line, json::Invalid::replace).c_str());
+  std::fflush(stdout);
+}
 
 std::string interval(const telemetry::PairedGap& g) {
   return format("{}% ± {}", fixed(100 * g.mean, 2), fixed(100 * telemetry::half_width(g, 0.95), 2));
