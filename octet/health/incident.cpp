@@ -5,11 +5,11 @@
 namespace octet::health {
 
 void Incident::visit_state(StateVisitor& v) {
-  auto is_open = std::int64_t(open), at = std::int64_t(rung);
-  v.state("open", is_open), v.state("rung", at), v.state("alert_step", alert_step), v.state("first", first);
+  auto is_open = std::int64_t(open), at = std::int64_t(rung), has_risen = std::int64_t(rises);
+  v.state("open", is_open), v.state("rung", at), v.state("rises", has_risen), v.state("alert_step", alert_step), v.state("first", first);
   v.state("since", since), v.state("calm", calm);
   visit_text(v, "rule", rule), visit_text(v, "path", path), visit_texts(v, "layers", layers);
-  if (v.restoring()) open = is_open != 0, rung = Rung(at);
+  if (v.restoring()) open = is_open != 0, rung = Rung(at), rises = has_risen != 0;
 }
 
 std::string layer_of(const std::string& path) {

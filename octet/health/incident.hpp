@@ -14,6 +14,7 @@ struct Incident {
   bool open = false;
   std::string rule, path;  // of the first alert
   std::int64_t alert_step = 0;
+  bool rises = false;               // an alert is loss_rise: the level of the loss must return, too
   std::int64_t first = 0;           // step at which it began
   Rung rung = Rung::none;           // used last
   std::int64_t since = 0;           // when, in steps that the run has made

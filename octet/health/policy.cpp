@@ -10,6 +10,7 @@ namespace octet::health {
 namespace {
 
 constexpr std::size_t most_layers = 8;  // that one incident takes to the safer recipe
+constexpr double returned = 0.5;        // of the threshold of loss_rise: a level below it is as before
 
 }  // namespace
 
@@ -67,7 +68,7 @@ void Policy::decide(const telemetry::StepEvent& e, const Limits& limits, const L
   const bool limited = acts() ? e.limited : !e.skipped && limits.exceeded(e.loss, e.grad_norm);
   const bool begins = !incident_.open && (!alerts_.empty() || limited || good.exceeded(e.loss, e.grad_norm));
   if (begins) open(e);
-  if (incident_.open) note_layers();
+  if (incident_.open) note_alerts();
   skipped(e, limits, limited, out);
   end_windows(out);
   if (incident_.open) proceed(e, begins, limited, out);
@@ -80,12 +81,14 @@ void Policy::open(const telemetry::StepEvent& e) {
   incident_.first = first_of(e.step - rule(incident_.rule).lead);
 }
 
-void Policy::note_layers() {
+void Policy::note_alerts() {
   std::vector<std::string>& layers = incident_.layers;
-  for (const telemetry::AlertEvent& a : alerts_)
+  for (const telemetry::AlertEvent& a : alerts_) {
+    if (a.rule == "loss_rise") incident_.rises = true, incident_.first = std::min(incident_.first, first_of(a.step - rule(a.rule).lead));
     if (const std::string layer = layer_of(a.path);
         !layer.empty() && layers.size() < most_layers && std::ranges::find(layers, layer) == layers.end())
       layers.push_back(layer);
+  }
 }
 
 void Policy::skipped(const telemetry::StepEvent& e, const Limits& limits, bool limited, Events& out) {
@@ -112,12 +115,13 @@ void Policy::end_windows(Events& out) {
   if (!safer_.empty() && clock_ - safer_since_ >= config_.layers.steps) request_ = {.rung = Rung::layers};
 }
 
-bool Policy::ill(const telemetry::StepEvent& e) const {
+bool Policy::lost(const telemetry::StepEvent& e) const {
   if (e.skipped || !std::isfinite(e.loss) || !std::isfinite(e.grad_norm)) return true;
-  if (incident_.rule == "loss_rise" && rise_ > 0 && reference_.level() >= rise_) return true;
   if (incident_.rule == "divergence" && divergence_ > 0 && e.loss > divergence_ * reference_.best_loss()) return true;
   return reference_.limits().exceeded(e.loss, e.grad_norm);
 }
+
+bool Policy::ill(const telemetry::StepEvent& e) const { return lost(e) || (incident_.rises && reference_.level() >= returned * rise_); }
 
 // One step of an open incident.
 void Policy::proceed(const telemetry::StepEvent& e, bool begins, bool limited, Events& out) {
@@ -150,8 +154,8 @@ void Policy::climb(Events& out) {
 
 // Whether the ladder is left there for now.
 bool Policy::try_rung(Rung r, Events& out) {
-  const bool harsh = r == Rung::roll_back || r == Rung::stop;
-  if (harsh && !ill(now_)) return true;  // a run whose loss is good is not ended
+  // A run whose loss is good is not ended, nor one whose loss is higher, and may be that of other data.
+  if ((r == Rung::roll_back && !ill(now_)) || (r == Rung::stop && !lost(now_))) return true;
   acted(r);
   if (r != Rung::stop && used_up(r)) {
     tell(r, Result::refused,

@@ -62,12 +62,14 @@ class Policy {
   const RungLimit& limit(Rung) const;
   bool used_up(Rung r) const { return uses_[std::size_t(r)].used_up(clock_, limit(r)); }
   void use(Rung r) { uses_[std::size_t(r)].add(clock_, limit(r)); }
+  /// The step must not stay as it is; and: it is no good one of its incident.
+  bool lost(const telemetry::StepEvent&) const;
   bool ill(const telemetry::StepEvent&) const;
   /// The first step of an incident whose cause is of this one.
   std::int64_t first_of(std::int64_t cause) const { return std::max<std::int64_t>(1, cause - config_.roll_back.before); }
   void decide(const telemetry::StepEvent&, const Limits& limits, const Limits& good, Events&);
   void open(const telemetry::StepEvent&);
-  void note_layers();
+  void note_alerts();
   void skipped(const telemetry::StepEvent&, const Limits&, bool limited, Events&);
   void end_windows(Events&);
   void proceed(const telemetry::StepEvent&, bool begins, bool limited, Events&);

@@ -185,6 +185,24 @@ TEST(Policy, ALossThatStaysHighLeadsToACheckpointAndOneFromBeforeTheAlertIsBette
   EXPECT_LE(asked[0], begin);
 }
 
+TEST(Policy, ASpikeAfterWhichTheLossStaysHighLeadsToACheckpoint) {
+  AlertsConfig alerts;
+  alerts.set_threshold("loss_rise", 1.5);
+  WatchedRun run{.alerts = alerts};
+  run.disturb = [](Step& s) { loss_of(1, begin, 1)(s), loss_of(0.1, begin + 1, 1000)(s); };  // the latter is good by its limits
+  run.can = [&](const Request& r) { return r.rung == Rung::roll_back; };
+  for (std::int64_t s = 1; s <= 400 && (run.events.empty() || run.events.back().rung != "roll_back"); ++s) run.step(s);
+  EXPECT_EQ(run.story(), (Story{"skip done", "rate done", "layers refused", "roll_back done"}));
+  EXPECT_LT(run.events.back().back_to, begin);
+}
+
+TEST(Policy, ALossThatIsHigherButWithinTheLimitsEndsNoRun) {
+  WatchedRun run{.disturb = loss_of(0.12, begin, 1000)};
+  run.steps(1, 600);
+  EXPECT_FALSE(run.stopped);
+  EXPECT_EQ(run.events.at(0).rule, "loss_rise");
+}
+
 TEST(Policy, ThatWasOffHasLimitsAtOnce) {
   WatchedRun run;
   run.config.mode = Mode::off;

@@ -23,7 +23,9 @@ std::string identity_of(const RunFacts& run) { return run.name + " " + run.start
 std::string kind_of(const IncidentEvent& e) { return e.kind; }
 std::string kind_of(const AlertEvent& e) { return format("{} {}", name(e.severity), e.rule); }
 
-std::string kind_of(const RecoveryEvent& e) { return format("recovery: {} {}", e.rung, e.result); }
+std::string kind_of(const RecoveryEvent& e) {
+  return e.rung == "none" ? format("recovery: {} without an action", e.result) : format("recovery: {} {}", e.rung, e.result);
+}
 
 std::string incident_address(const std::string& watch_address, const RunFacts& run, std::int64_t step, const std::string& kind) {
   return format("{}#identity={}&view=Incidents&step={}&kind={}", watch_address, encoded(identity_of(run)), step, encoded(kind));
