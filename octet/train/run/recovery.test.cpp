@@ -192,17 +192,24 @@ TEST(RunRecovery, FollowsFromTheRecordAlone) {
   EXPECT_EQ(made, written);
 }
 
+// Two ranks, with the data of a step of one.
+struct Two {
+  std::int64_t tensor = 1, zero = 0;
+  void use(RunConfig& c) const { c.ranks.tensor = tensor, c.ranks.zero = zero, c.train.accumulate = tensor; }
+};
+
 TEST(RunRecovery, OnRanksIsDecidedByOneAndDoneByAll) {
-  for (const std::int64_t stage : {0, 2}) {
+  for (const Two two : {Two{}, {.zero = 2}, {.tensor = 2}}) {
     SeveralRungs runs;
-    runs.config.train.accumulate = 1, runs.config.ranks.zero = stage;
-    const std::string whole = runs.train_on(2).folder, cut = runs.copy_of(whole, format("cut-{}", stage));
+    two.use(runs.config);
+    const std::string what = format("tensor {}, zero {}", two.tensor, two.zero);
+    const std::string whole = runs.train_on(2).folder, cut = runs.copy_of(whole, "cut");
     const std::vector<RecoveryEvent> back = recoveries(whole, "roll_back", "done");
-    ASSERT_FALSE(back.empty()) << stage;
-    EXPECT_EQ(recoveries(whole, "rate", "done").size(), 1u);
+    ASSERT_FALSE(back.empty()) << what;
+    EXPECT_EQ(recoveries(whole, "rate", "done").size(), 1u) << what;
     CheckpointStore(checkpoint_folder(cut)).forget_after(back[0].back_to);
     runs.train_on(2, cut);
-    EXPECT_EQ(octet::testing::untimed_events(whole), octet::testing::untimed_events(cut)) << stage;
+    EXPECT_EQ(octet::testing::untimed_events(whole), octet::testing::untimed_events(cut)) << what;
   }
 }
 
@@ -275,14 +282,17 @@ TEST(RunRecovery, TakesTheLayersOfAnAlertToBf16AndBack) {
 
 TEST(RunRecovery, ChangesLayersOnRanksAlikeAndRefusesWhereTheirCodesAreDivided) {
   Clipped runs;
-  runs.config.train.accumulate = 1;
-  const std::string whole = runs.train_on(2).folder, cut = runs.copy_of(whole, "cut");
-  const std::vector<RecoveryEvent> done = recoveries(whole, "layers", "done");
-  ASSERT_EQ(done.size(), 1u);
-  CheckpointStore(checkpoint_folder(cut)).forget_after(done[0].step / 10 * 10 + 10);
-  runs.train_on(2, cut);
-  EXPECT_TRUE(octet::testing::untimed_events(whole) == octet::testing::untimed_events(cut));
-  runs.config.ranks.zero = 1;
+  for (const Two two : {Two{}, {.tensor = 2}}) {
+    two.use(runs.config);
+    const std::string whole = runs.train_on(2).folder, cut = runs.copy_of(whole, format("cut-{}", two.tensor));
+    const std::vector<RecoveryEvent> done = recoveries(whole, "layers", "done");
+    ASSERT_EQ(done.size(), 1u) << two.tensor;
+    EXPECT_EQ(recoveries(whole, "layers", "ended").size(), 1u) << two.tensor;
+    CheckpointStore(checkpoint_folder(cut)).forget_after(done[0].step / 10 * 10 + 10);
+    runs.train_on(2, cut);
+    EXPECT_TRUE(octet::testing::untimed_events(whole) == octet::testing::untimed_events(cut)) << two.tensor;
+  }
+  Two{.zero = 1}.use(runs.config);
   const std::vector<RecoveryEvent> refused = recoveries(runs.train_on(2).folder, "layers", "refused");
   ASSERT_FALSE(refused.empty());
   EXPECT_TRUE(has(refused[0].text, "travel as 8-bit codes")) << refused[0].text;
