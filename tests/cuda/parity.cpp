@@ -45,14 +45,16 @@ Worst worst_of(const Tensor& cpu, const Tensor& gpu, const Nearness& how) {
   if (how.share > 0) return share_of(cpu, gpu, how.share);
   Worst w;
   const std::size_t size = size_of(cpu.dtype);
+  double largest = 0;
+  for (std::int64_t i = 0; how.of_largest > 0 && i < cpu.count(); ++i) largest = std::max(largest, std::fabs(number_at(cpu, i)));
   for (std::int64_t i = 0; i < cpu.count(); ++i) {
     if (std::memcmp(cpu.as<char>() + std::size_t(i) * size, gpu.as<char>() + std::size_t(i) * size, size) == 0) continue;
     const double a = number_at(cpu, i), b = number_at(gpu, i);
     if (size > 1 && std::isnan(a) && std::isnan(b)) continue;  // its payload is the machine's choice; codes of 8 bits have one NaN
     double ratio = INFINITY;
     if (!how.exact)
-      ratio =
-          std::fabs(a - b) / (how.bound(i) + 2 * unit(cpu.dtype) * std::max(std::fabs(a), std::fabs(b)) + 2 * smallest(cpu.dtype) + 1e-37);
+      ratio = std::fabs(a - b) / (how.bound(i) + how.of_largest * largest + 2 * unit(cpu.dtype) * std::max(std::fabs(a), std::fabs(b)) +
+                                  2 * smallest(cpu.dtype) + 1e-37);
     if (!(ratio <= w.ratio)) w = {ratio, i, format("{} on the CPU, {} on the GPU", a, b)};
   }
   return w;

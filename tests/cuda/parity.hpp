@@ -19,12 +19,18 @@ struct Nearness {
   bool exact = false;
   double share = 0;                           // where not 0: elements that may differ, of all
   std::function<double(std::int64_t)> bound;  // of element i, in absolute terms; without rounding
+  double of_largest = 0;                      // added to it: this share of the result's largest magnitude on the CPU
 };
 inline Nearness same_bits() { return {.exact = true}; }
 inline Nearness same_bits_but(double share) { return {.share = share}; }
 /// The same for every element.
 inline Nearness within(double bound) {
   return {.bound = [bound](std::int64_t) { return bound; }};
+}
+
+/// All elements within this share of the largest one.
+inline Nearness within_share_of_largest(double share) {
+  return {.bound = [](std::int64_t) { return 0.0; }, .of_largest = share};
 }
 
 /// One device's side of a case.

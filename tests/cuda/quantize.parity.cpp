@@ -20,7 +20,7 @@ void add_cases(std::vector<Case>& cases, const Kind& kind, Types types, Shape sh
                        want.keep_plain = false, want.noise = want.noise && !odd;
                        SinkOnSide s(side, kind, shape, types.sink, want);
                        for (int again = 0; again < 2; ++again) ops::quantize(side.stream(), x, s.sink);  // counts add up
-                       s.declare(side, format("{}", i++), false, 32);
+                       s.declare(side, format("{}", i++), false);
                      }
                    }});
 }

@@ -92,8 +92,8 @@ struct SinkOnSide {
                            .keep_plain = want.keep_plain});
   }
 
-  /// Values and codes bit by bit. `largest` bounds the values, for the sums that noise is measured by.
-  void declare(Side& side, const std::string& name, bool has_plain, double largest = 8) const {
+  /// Values and codes bit by bit.
+  void declare(Side& side, const std::string& name, bool has_plain) const {
     if (!sink.spec.quantizes()) return side.result(name + " plain", sink.plain, same_bits());
     if (has_plain) side.result(name + " plain", sink.plain, same_bits());
     for (const bool rows : {true, false}) {
@@ -107,10 +107,9 @@ struct SinkOnSide {
     side.result(name + " range of scales", {at + offsetof(ops::QuantizeHealth, scale_min), {2}, DType::f32}, same_bits());
     side.result(name + " values, saturated, flushed, nonfinite", {at + offsetof(ops::QuantizeHealth, values), {4}, DType::i64},
                 same_bits());
-    // n additions of doubles in another order.
-    const double n = double(sink.shape.count()), sum = n * largest * largest;
+    // A thread adds up to 128 squares in f32; x * scale and the distance to its code are rounded by 2^-24 of x * scale.
     side.result(name + " signal and noise", {at + offsetof(ops::QuantizeHealth, signal), {2}, DType::f64},
-                within(2 * (n + 2) * 0x1p-53 * sum));
+                within_share_of_largest(0x1p-17));
   }
 };
 
@@ -132,7 +131,7 @@ void each_sink(Side& side, Shape shape, DType dtype, const Fill& fill,
       s.declare(side,
                 kind.name + (want.rows ? want.cols ? " both" : " rows" : " columns") + (want.count ? "" : " uncounted") +
                     (want.keep_plain ? " and plain" : ""),
-                want.keep_plain, 512);
+                want.keep_plain);
     }
 }
 

@@ -18,6 +18,26 @@ __device__ __forceinline__ unsigned encode_two(float low, float high) {
   return codes;
 }
 
+/// The values of the two low codes of a word, two FP16 in a word: every code is one.
+template <class Format>
+__device__ __forceinline__ unsigned halves_of(unsigned codes) {
+  unsigned halves;
+  if constexpr (std::is_same_v<Format, E4M3>) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(codes)));
+  else asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(codes)));
+  return halves;
+}
+template <class Format>
+__device__ __forceinline__ void decode_two(unsigned codes, float& low, float& high) {
+  fp16_values(halves_of<Format>(codes), low, high);
+}
+/// The value of the code in the low byte.
+template <class Format>
+__device__ __forceinline__ float decode_one(unsigned code) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(std::uint16_t(halves_of<Format>(code) & 0xFFFF)));
+  return value;
+}
+
 /// Codes of x[j] * scale(j) in the bytes of two words.
 template <class Format, class T, class Scale>
 __device__ __forceinline__ uint2 encode_eight(const Eight<T>& x, const Scale& scale) {

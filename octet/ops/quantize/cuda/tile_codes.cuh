@@ -2,97 +2,10 @@
 
 // Only for *.cuda.cu files: encoding and storing of a tile in the registers of a block. See tile.cuh.
 
-#include "octet/ops/quantize/cuda/tile_scales.cuh"
+#include "octet/ops/quantize/cuda/tile_health.cuh"
 #include "octet/ops/quantize/cuda/tile_values.cuh"
 
 namespace octet::cuda {
-
-/// Health counts of one thread's values.
-struct Tally {
-  int saturated = 0, flushed = 0, nonfinite = 0;
-  double signal = 0, noise = 0;
-};
-
-/// The value of the code in the low byte, exact: every code is a half.
-template <class Format>
-__device__ __forceinline__ float decode_one(unsigned code) {
-  unsigned halves;
-  if constexpr (std::is_same_v<Format, E4M3>) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
-  else asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(std::uint16_t(code)));
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(std::uint16_t(halves & 0xFFFF)));
-  return value;
-}
-
-/// Counts of saturated, non-finite and flushed values among eight of a row.
-template <class Format, class T, class Scale>
-__device__ __forceinline__ void count_each(const Eight<T>& x, uint2 codes, const Scale& scale, Tally& tally) {
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    const float v = x[j];
-    tally.saturated += fabsf(v * scale(j)) > Format::nearest_to_max;
-    tally.nonfinite += !(fabsf(v) < INFINITY);
-    tally.flushed += v != 0.0f && (byte_of(codes, j) & 0x7F) == 0;
-  }
-}
-/// And the squared errors of the codes.
-template <class Format, class T, class Scale>
-__device__ __forceinline__ void measure_noise(const TileJob& job, const Eight<T>& x, uint2 codes, const Scale& scale, Tally& tally) {
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    const float v = x[j];
-    if (!(fabsf(v) < INFINITY)) continue;
-    const float descale = job.descale ? *job.descale : 1.0f / scale(j);
-    const double a = v, d = double(decode_one<Format>(byte_of(codes, j)) * descale);
-    tally.signal += a * a, tally.noise += (a - d) * (a - d);
-  }
-}
-
-/// scale(i, j) is that of v[i][j]. `beyond`: some value of the tile may be infinite or land beyond the format's largest. Otherwise it is
-/// enough to count bytes, except where there are NaN or noise is measured: rare, so a loop over eight rows shares the registers of one.
-template <class Format, class T, class Scale>
-__device__ __forceinline__ void count(const TileJob& job, Eight<T> (&v)[8], uint2 (&codes)[8], bool beyond, const Scale& scale,
-                                      Tally& tally) {
-  unsigned nan = 0;
-#pragma unroll
-  for (int i = 0; i < 8; ++i) nan |= nan_of(codes[i]);
-  const bool exact = beyond || nan != 0;
-  if (!exact && job.count) {
-    unsigned values = 0;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) values += v[i].nonzero();
-    tally.flushed += sum_of_halves(values) - nonzero_of(codes) - nonzero_of(codes + 4);
-  }
-  if (!exact && !job.noise) return;
-#pragma unroll 1
-  for (int i = 0; i < 8; ++i) {
-    const auto scale_of = [&](int j) { return scale(i, j); };
-    if (exact) count_each<Format>(v[0], codes[0], scale_of, tally);
-    if (job.noise) measure_noise<Format>(job, v[0], codes[0], scale_of, tally);
-    const Eight<T> x = v[0];
-    const uint2 c = codes[0];
-#pragma unroll
-    for (int k = 0; k < 7; ++k) v[k] = v[k + 1], codes[k] = codes[k + 1];
-    v[7] = x, codes[7] = c;
-  }
-}
-
-__device__ __forceinline__ void add_count(std::int64_t* to, int n) {
-  n = __reduce_add_sync(~0u, n);
-  if (n != 0 && threadIdx.x % 32 == 0) atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(n));
-}
-__device__ __forceinline__ void add_sum(double* to, double x) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(~0u, x, step);
-  if (threadIdx.x % 32 == 0) atomicAdd(to, x);
-}
-__device__ __forceinline__ void report(const TileJob& job, const Spot& at, const Tally& tally) {
-  if (job.count) add_count(&job.health->saturated, tally.saturated), add_count(&job.health->flushed, tally.flushed);
-  add_count(&job.health->nonfinite, tally.nonfinite);
-  if (job.noise) add_sum(&job.health->signal, tally.signal), add_sum(&job.health->noise, tally.noise);
-  if (at.row0 == 0 && at.col0 == 0 && threadIdx.x == 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(&job.health->values), static_cast<unsigned long long>(job.rows * job.cols));
-}
 
 /// How many of n rows (or columns) that begin at `at` lie in a matrix that has `all`.
 __device__ __forceinline__ int inside(std::int64_t all, std::int64_t at, int n) {
@@ -125,14 +38,16 @@ __device__ __forceinline__ void make_rows(const Make& make, int rows, int width,
 
 inline constexpr unsigned infinity_bits = 0x7F800000;
 
-/// Maximum and count of a thread with NaN or infinity in its `rows` rows, recomputed value by value: rare.
+/// Maximum and counts of a thread whose `rows` rows have NaN, infinity or values that fast sums do not suit, recomputed value by value:
+/// rare.
 struct Odd {
-  int nonfinite = 0;
+  Tally tally;
   float top = 0;  // NaN is ignored
 };
-template <class Make>
-__device__ __forceinline__ Odd look_again(const TileJob& job, const Make& make, const Spot& at, int rows) {
+template <class Format, bool measures, class Make>
+__device__ __forceinline__ Odd look_again(const TileJob& job, const Make& make, const Spot& at, float scale, int rows) {
   const int width = int(job.cols) / Make::outputs, row = int(at.row0) + at.r, col = int(at.col0) + at.c;
+  const auto scale_of = [scale](int) { return scale; };
   Odd odd;
   Tops<Bf16> tops;
   rows = col < width ? inside(job.rows, row, rows) : 0;
@@ -143,8 +58,14 @@ __device__ __forceinline__ Odd look_again(const TileJob& job, const Make& make, 
 #pragma unroll
     for (int k = 0; k < Make::outputs; ++k) {
       tops.raise(v[k]);
+      if constexpr (measures) {
+        const uint2 codes = encode_eight<Format>(v[k], scale_of);
+        count_each<Format>(v[k], codes, scale_of, odd.tally);
+        measure_noise<Format>(job, v[k], codes, scale_of, odd.tally);
+      } else {
 #pragma unroll
-      for (int j = 0; j < 8; ++j) odd.nonfinite += !(fabsf(v[k][j]) < INFINITY);
+        for (int j = 0; j < 8; ++j) odd.tally.nonfinite += !(fabsf(v[k][j]) < INFINITY);
+      }
     }
   }
   odd.top = tops.top();
@@ -237,7 +158,7 @@ __device__ __forceinline__ void encode_tile(const TileJob& job, const Spot& at, 
     }
     store_rows<aligned>(job, at, codes);
     if (job.health && job.row.counts)
-      count<Format>(
+      count<Format, true>(
           job, v, codes, beyond, [&](int i, int) { return scales[i * step]; }, tally);
     if (job.same) store_columns(job, at, codes, shared.codes);
   }
@@ -250,11 +171,12 @@ __device__ __forceinline__ void encode_tile(const TileJob& job, const Spot& at, 
 #pragma unroll
     for (int i = 0; i < 8; ++i) codes[i] = encode_eight<Format>(v[i], [&s](int j) { return s[j]; });
     if (job.health && job.col.counts)
-      count<Format>(
+      count<Format, false>(
           job, v, codes, beyond, [&s](int, int j) { return s[j]; }, tally);
     store_columns(job, at, codes, shared.codes);
   }
-  if (job.health && ((job.row.counts && encodes(job.row.part)) || (job.col.counts && encodes(job.col.part)))) report(job, at, tally);
+  if (job.health && ((job.row.counts && encodes(job.row.part)) || (job.col.counts && encodes(job.col.part))))
+    report(job, at, tally, shared.reported);
 }
 
 /// The values of `held` rows, `beside` columns to the right.

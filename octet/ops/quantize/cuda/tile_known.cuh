@@ -9,12 +9,12 @@
 
 namespace octet::cuda {
 
-/// Whether a pass is of this kind. Plain values of two outputs need too many registers, and counting needs all values.
+/// Whether a pass is of this kind, and health counts these codes, if any. Plain values of two outputs need too many registers.
 template <class Make>
 bool encodes_as_made(const TileJob& job) {
   const auto fits = [](const Side& side) { return side.part == Part::nothing || side.part == Part::constant; };
-  return (job.plain == nullptr || Make::outputs == 1) && !job.count && !job.noise && fits(job.row) && fits(job.col) &&
-         (encodes(job.row.part) || encodes(job.col.part));
+  return (job.plain == nullptr || Make::outputs == 1) && fits(job.row) && fits(job.col) &&
+         (encodes(job.row.part) || (encodes(job.col.part) && (job.health == nullptr || job.col.counts)));
 }
 
 /// Maxima of magnitudes, two BF16; NaN where one was met.
@@ -29,10 +29,23 @@ struct Seen {
   __device__ __forceinline__ unsigned top() const { return max(most & 0x7FFFu, most >> 16 & 0x7FFFu) << 16; }
 };
 
+/// Results of one thread.
+template <bool measures>
+struct Collected {
+  Seen seen;
+};
+template <>
+struct Collected<true> {
+  Seen seen;
+  Squares squares;
+  unsigned values = 0;  // that are not 0, in two halves
+  int codes = 0;        // that are not 0
+};
+
 /// Rows `first` to first + 3 of this thread's eight: their codes to memory by rows, and to `turned` (see take_columns).
-template <class Format, bool keeps_plain, class Make>
-__device__ __forceinline__ void encode_four_rows(const TileJob& job, const Make& make, const Spot& at, int first, float scale, Seen& seen,
-                                                 unsigned (*turned)[tile_side * tile_side / 4]) {
+template <class Format, bool keeps_plain, bool measures, class Make>
+__device__ __forceinline__ void encode_four_rows(const TileJob& job, const Make& make, const Spot& at, int first, float scale,
+                                                 Collected<measures>& all, unsigned (*turned)[tile_side * tile_side / 4]) {
   const int width = int(job.cols) / Make::outputs, row = int(at.row0) + at.r + first, col = int(at.col0) + at.c;
   const int last = int(job.rows) - 1, bounded_col = col < width ? col : width - 8;
   uint2 codes[Make::outputs][4];
@@ -43,8 +56,13 @@ __device__ __forceinline__ void encode_four_rows(const TileJob& job, const Make&
     make_eight<Bf16>(make, min(row + i, last), bounded_col, v);
 #pragma unroll
     for (int k = 0; k < Make::outputs; ++k) {
-      seen.add(v[k]);
+      if (measures && (row + i > last || col >= width)) v[k] = {};  // outside the matrix
+      all.seen.add(v[k]);
       codes[k][i] = encode_eight<Format>(v[k], [scale](int) { return scale; });
+      if constexpr (measures) {
+        all.squares.template add<Format>(v[k], codes[k][i], scale);
+        all.values += v[k].nonzero();
+      }
     }
     if (keeps_plain) plain[i] = v[0];
   }
@@ -63,53 +81,83 @@ __device__ __forceinline__ void encode_four_rows(const TileJob& job, const Make&
         if (row + i <= last) *reinterpret_cast<uint2*>(to + i * job.cols) = codes[k][i];
     }
     if (job.col.part != Part::nothing) put_columns(codes[k], at, first / 4, turned[k]);
+    if constexpr (measures) all.codes += nonzero_of(codes[k]);
   }
 }
 
-template <class Format, bool keeps_plain, class Make>
+/// Shared memory of a block.
+template <int outputs, bool measures>
+struct KnownShared {
+  __align__(16) unsigned turned[outputs][tile_side * tile_side / 4];
+};
+template <int outputs>
+struct KnownShared<outputs, true> {
+  __align__(16) unsigned turned[outputs][tile_side * tile_side / 4];
+  Reported reported;
+};
+
+template <class Format, bool keeps_plain, bool measures, class Make>
 __device__ __forceinline__ void encode_as_made(const TileJob& job, const Make& make, const Spot& at,
-                                               unsigned (*turned)[tile_side * tile_side / 4]) {
+                                               KnownShared<Make::outputs, measures>& shared) {
   const std::int64_t width = job.cols / Make::outputs;
   const float scale = fabsf(*(job.row.part == Part::constant ? job.row.scale : job.col.scale));
-  Seen seen;
+  Collected<measures> all;
   if (job.rows > 0 && width > 0) {
 #pragma unroll 1
-    for (int first = 0; first < 8; first += 4) encode_four_rows<Format, keeps_plain>(job, make, at, first, scale, seen, turned);
+    for (int first = 0; first < 8; first += 4)
+      encode_four_rows<Format, keeps_plain, measures>(job, make, at, first, scale, all, shared.turned);
   }
   if (job.col.part != Part::nothing) {
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < Make::outputs; ++k)
-      take_columns<true>(job, at, int(threadIdx.x), k * width, width, reinterpret_cast<const uint4*>(turned[k]));
+      take_columns<true>(job, at, int(threadIdx.x), k * width, width, reinterpret_cast<const uint4*>(shared.turned[k]));
   }
-  unsigned top = seen.top();
-  int nonfinite = 0;
-  if (top >= infinity_bits) {
-    const Odd odd = look_again(job, make, at, 8);
-    top = __float_as_uint(odd.top), nonfinite = odd.nonfinite;
+  unsigned top = all.seen.top();
+  const float scaled = __uint_as_float(top) * scale;
+  const bool fast = top < infinity_bits && (!measures || (scaled <= Format::nearest_to_max && !squares_vanish(scaled)));
+  Tally tally;
+  if (!fast) {
+    const Odd odd = look_again<Format, measures>(job, make, at, scale, 8);
+    top = __float_as_uint(odd.top), tally = odd.tally;
+  } else if constexpr (measures) {
+    tally.flushed = sum_of_halves(all.values) - all.codes;
+    all.squares.add_to(tally, descale_of(job, scale));
   }
   top = __reduce_max_sync(~0u, top);
   if (job.amax && threadIdx.x % 32 == 0) raise(job.amax, __uint_as_float(top));
   if (!job.health) return;
-  report(job, at, {.nonfinite = nonfinite});
+  if constexpr (measures) report(job, at, tally, shared.reported);
+  else report_values(job, at, tally.nonfinite);
   if (blockIdx.x == 0 && threadIdx.x == 0) widen_range(job.health, scale, scale);
 }
 
-template <bool keeps_plain, class Make>
-__global__ void __launch_bounds__(tile_threads, Make::outputs == 1 && !keeps_plain ? 4 : 3)
+/// Blocks that share a multiprocessor.
+template <bool keeps_plain, bool measures, class Make>
+inline constexpr int known_blocks = keeps_plain&& measures                            ? 2
+                                    : Make::outputs == 1 && !keeps_plain && !measures ? 4
+                                                                                      : 3;
+
+template <bool keeps_plain, bool measures, class Make>
+__global__ void __launch_bounds__(tile_threads, known_blocks<keeps_plain, measures, Make>)
     known_tile_kernel(const __grid_constant__ TileJob job, const __grid_constant__ Make make) {
-  __shared__ __align__(16) unsigned turned[Make::outputs][tile_side * tile_side / 4];
+  __shared__ KnownShared<Make::outputs, measures> shared;
   const Spot at = spot_of(job, job.cols / Make::outputs);
-  if (job.e5m2) encode_as_made<E5M2, keeps_plain>(job, make, at, turned);
-  else encode_as_made<E4M3, keeps_plain>(job, make, at, turned);
+  if (job.e5m2) encode_as_made<E5M2, keeps_plain, measures>(job, make, at, shared);
+  else encode_as_made<E4M3, keeps_plain, measures>(job, make, at, shared);
 }
 
-template <class Make>
+template <bool measures, class Make>
 void run_known_tiles(Queue queue, unsigned blocks, const TileJob& job, const Make& make) {
   if constexpr (Make::outputs == 1) {
-    if (job.plain != nullptr) return known_tile_kernel<true><<<blocks, tile_threads, 0, queue>>>(job, make);
+    if (job.plain != nullptr) return known_tile_kernel<true, measures><<<blocks, tile_threads, 0, queue>>>(job, make);
   }
-  known_tile_kernel<false><<<blocks, tile_threads, 0, queue>>>(job, make);
+  known_tile_kernel<false, measures><<<blocks, tile_threads, 0, queue>>>(job, make);
+}
+template <class Make>
+void run_known_tiles(Queue queue, unsigned blocks, const TileJob& job, const Make& make) {
+  if (job.count || job.noise) run_known_tiles<true>(queue, blocks, job, make);
+  else run_known_tiles<false>(queue, blocks, job, make);
 }
 
 /// Whether a pass stores plain values and needs at most the maximum of all: two outputs would occupy too many registers until the end.

@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(line_tile_threads<Make::outputs>, 4 / Make::ou
     take_columns<true>(job, at, int(threadIdx.x) % tile_threads, std::int64_t(output) * width, width,
                        reinterpret_cast<const uint4*>(shared.turned[output]));
   }
-  if (job.health) report(job, at, {.nonfinite = nonfinite});
+  if (job.health) report_values(job, at, nonfinite);
 }
 
 template <class Make>

@@ -14,6 +14,7 @@ struct TileShared {
   uint4 codes[tile_side * tile_side / 16];  // before that: maxima of columns, 128 of each warp's 16 rows
   float row_scale[4 * tile_side], col_scale[4 * tile_side];
   float warp_top[tile_threads / 32];
+  double reported[4][tile_threads / 32];  // see report()
 
   __device__ __forceinline__ float* column_tops(int warp) { return reinterpret_cast<float*>(codes) + warp * tile_side; }
 };
@@ -81,14 +82,17 @@ __device__ __forceinline__ void collect_tops(const TileJob& job, const Spot& at,
   }
 }
 
+/// Whether the squares of scaled values of a maximum are 0 in f32, or lose most of their bits: of a known scale that does not fit at all.
+__device__ __forceinline__ bool squares_vanish(float scaled_amax) { return scaled_amax > 0 && scaled_amax < 0x1p-40f; }
+
 /// Results of one thread that turns maxima into scales.
 struct Found {
   float least = INFINITY, greatest = 0;
-  bool beyond = false;
+  bool beyond = false;  // some value may be infinite or land beyond the format's largest, or squares vanish
 
   __device__ __forceinline__ void add(float amax, float scale, float format_max) {
     see(scale);
-    beyond |= !(amax * scale <= format_max);  // an infinite maximum too: its scale is 1
+    beyond |= !(amax * scale <= format_max) || squares_vanish(amax * scale);  // an infinite maximum too: its scale is 1
   }
   __device__ __forceinline__ void see(float scale) { least = fminf(least, scale), greatest = fmaxf(greatest, scale); }
 };
@@ -160,8 +164,8 @@ __device__ __forceinline__ void find_side(const TileJob& job, const Side& side, 
   if (blockIdx.x == 0 && (side.part == Part::square || side.part == Part::blocks)) fill_padding(side);
 }
 
-/// Maxima of the tile to scales, or to where they are collected. True when some value of the counted orientation may be infinite or land
-/// beyond the format's largest. All threads of the block must call.
+/// Maxima of the tile to scales, or to where they are collected. True when some value of the counted orientation is as Found::beyond says.
+/// All threads of the block must call.
 __device__ __forceinline__ bool find_scales(const TileJob& job, const Spot& at, TileShared& shared) {
   float top = shared.warp_top[0];
 #pragma unroll
