@@ -168,7 +168,7 @@ TEST(Context, RefusalsNameTheRuleAndTheNearestNumber) {
             "ranks.context = 3: data.sequence_length = 64 must be a multiple of 6, since each rank has two segments of a sequence; the "
             "nearest number for this length is 2");
   EngineConfig divided = config;
-  divided.ranks.tensor = 2, divided.sequence = 36;
+  divided.ranks.tensor = 4, divided.sequence = 36;
   EXPECT_NE(refusal(divided, 6).find("data.sequence_length / ranks.context = 6 must be"), std::string::npos) << refusal(divided, 6);
 }
 
