@@ -187,13 +187,14 @@ void expect_as_configured(const RunConfig& wanted, const std::string& folder, co
   config::read_toml_file(folder + "/config.toml", effective, config::Written::by_program);
   const std::vector<config::Difference> differences = config::differences(wanted, effective);
   ASSERT_EQ(differences.size(), 1u);
-  EXPECT_EQ(differences[0].key + " = " + differences[0].b, format("ranks.data = {}", 2 / wanted.ranks.tensor));
+  EXPECT_EQ(differences[0].key + " = " + differences[0].b, format("ranks.data = {}", 2 / wanted.ranks.of_sequence()));
   EXPECT_EQ(facts.config_json, json::parse({.text = config::to_json_text(effective), .file = "config"}).dump(json::Layout::line));
   std::map<std::string, std::string> plan;
   for (const telemetry::PlanEntry& row : facts.plan) plan[row.path] = row.precision;
-  const bool tensor = wanted.ranks.tensor > 1;
-  EXPECT_EQ(plan[tensor ? "layers divided among 2 ranks" : "divided among 2 ranks"],
-            tensor ? "tensor" : format("ZeRO-{}", wanted.ranks.zero));
+  const auto& [row, precision] = wanted.ranks.tensor > 1     ? std::pair("layers divided among 2 ranks", std::string("tensor"))
+                                 : wanted.ranks.pipeline > 1 ? std::pair("stage 0 of 2", std::string("1f1b"))
+                                                             : std::pair("divided among 2 ranks", format("ZeRO-{}", wanted.ranks.zero));
+  EXPECT_EQ(plan[row], precision);
   EXPECT_EQ(plan["master weights"], name(wanted.optim.storage().master));
   EXPECT_EQ(facts.recipe, wanted.recipe.recipe);
 }
@@ -201,7 +202,7 @@ void expect_as_configured(const RunConfig& wanted, const std::string& folder, co
 // Of two ranks, each sends the half of every gradient that it does not own, and its half of the sums. Maxima and sums of the loss are few.
 TEST(ExampleOnRanks, RunsItsEightBitProductsAndSendsItsBytesAsPlanned) {
   const std::vector<std::string> paths = example_configurations();
-  for (const char* name : {"single", "ddp", "zero1", "zero2", "fsdp", "tensor"})
+  for (const char* name : {"single", "ddp", "zero1", "zero2", "fsdp", "tensor", "context", "pipeline"})
     EXPECT_EQ(std::ranges::count_if(paths, [&](const auto& p) { return p.ends_with(format("distributed-training/{}.toml", name)); }), 1);
   for (const std::string& path : paths)
     for (const char* recipe : {"bf16", "current"}) {
