@@ -136,7 +136,8 @@ __device__ __forceinline__ void report(const TileJob& job, const Spot& at, const
   for (const double one : shared[thread]) sum += one;
   ops::QuantizeHealth* const h = job.health;
   if (sum == 0) return;
-  if (thread < 2) atomicAdd(reinterpret_cast<unsigned long long*>(thread == 0 ? &h->saturated : &h->flushed), static_cast<unsigned long long>(sum));
+  if (thread < 2)
+    atomicAdd(reinterpret_cast<unsigned long long*>(thread == 0 ? &h->saturated : &h->flushed), static_cast<unsigned long long>(sum));
   else atomicAdd(thread == 2 ? &h->signal : &h->noise, sum);
 }
 
