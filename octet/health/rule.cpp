@@ -15,7 +15,7 @@ constexpr Rule all[] = {
      warning, 64, 32, "steps", "A bad batch, a learning rate that is too high, or a value that left the range of its format.",
      "Look at the batch and at scale alerts of the same step; if it returns, lower optim.learning_rate or optim.max_grad_norm.",
      Rung::skip},
-    {"loss_rise", 2.5, "the same of the median of 5 losses above the median of its window", warning, 64, 32, "steps",
+    {"loss_rise", 2, "the same of the median of 5 losses above the median of its window", warning, 64, 32, "steps",
      "Training loses its progress: the learning rate is too high, or weights are damaged.",
      "Lower optim.learning_rate; after damage, resume from a checkpoint before the first alert.", Rung::rate, losses_of_level - 1},
     {"loss_drop", 4.5, "the same of a loss below the lesser median, of 8 steps or of its window, in two steps in a row", warning, 64, 32,
