@@ -162,7 +162,7 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::chunk_loss(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
                                           const ChunkBorders& place) {
   const Scope scope(stream);
-  const auto x = run_blocks(stream, batch, place, pass);
+  auto x = run_blocks(stream, batch, place, pass);
   if (!has_head(chunk_of(place))) return;
   ops::Sink n = nn::plain_sink(stream, x.x.shape, activations_, pass, false);
   norm_.forward(stream, x, n);
@@ -232,7 +232,7 @@ void Transformer<Block, Norm>::chunk_logits(Stream& stream, const TokenBatch& ba
                                             const Tensor& logits, const ChunkBorders& place) {
   check(last >= 1 && last <= batch.sequence, "logits: {} tokens of sequences of {}", last, batch.sequence);
   const Scope scope(stream);
-  const auto x = run_blocks(stream, batch, place, pass);
+  auto x = run_blocks(stream, batch, place, pass);
   if (!has_head(chunk_of(place))) return;
   const std::int64_t sequences = batch.tokens.count() / batch.sequence;
   auto ends = Norm::input(stream, stream.empty({sequences * last, shape_.width}, activations_), Lifetime::scratch);

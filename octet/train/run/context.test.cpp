@@ -25,6 +25,7 @@ struct Mesh {
   std::string text() const {
     return format("tensor {} x context {} x data {} x pipeline {}, stage {}", tensor, context, data, pipeline, zero);
   }
+  void set(parallel::RanksConfig& c) const { c.context = context, c.data = data, c.zero = zero, c.tensor = tensor, c.pipeline = pipeline; }
 };
 
 // Two micro-batches of a sequence of 64 tokens, with documents if these are masked, divided among groups.
@@ -49,8 +50,7 @@ struct Result {
 
 Result steps_on(const EngineConfig& of_one, const Mesh& mesh, int steps = 1) {
   EngineConfig config = of_one;
-  config.ranks.context = mesh.context, config.ranks.data = mesh.data, config.ranks.zero = mesh.zero;
-  config.ranks.tensor = mesh.tensor, config.ranks.pipeline = mesh.pipeline;
+  mesh.set(config.ranks);
   Result out;
   comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 30}, [&](comm::Communicator& c) {
     Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);

@@ -131,9 +131,8 @@ TEST(RunRecovery, TakesSeveralRungsInOneRun) {
   EXPECT_EQ(again->step, back[0].step);
   const std::int64_t next = back[0].back_to + 1, first = back[0].alert_step - runs.config.recovery.roll_back.before;
   EXPECT_EQ((again + 1)->step, next);
-  if (next < first) EXPECT_EQ((again + 1)->loss, std::ranges::find(steps, next, &telemetry::StepEvent::step)->loss);
-  for (const telemetry::StepEvent& e : telemetry::read_run(folder).steps)
-    if (e.step > first) EXPECT_LT(e.loss, 2) << e.step;
+  EXPECT_TRUE(next >= first || (again + 1)->loss == std::ranges::find(steps, next, &telemetry::StepEvent::step)->loss);
+  for (const telemetry::StepEvent& e : telemetry::read_run(folder).steps) EXPECT_TRUE(e.step <= first || e.loss < 2) << e.step;
 }
 
 TEST(RunRecovery, OfAResumedRunIsThatOfOneThatNeverStopped) {
@@ -164,8 +163,8 @@ TEST(RunRecovery, ThatAdvisesHasTheBitsOfARunWithoutIt) {
   };
   const auto a = state_of(advised), b = state_of(off);
   for (const io::TensorView& t : a.tensors())
-    if (!t.name.starts_with("recovery.") && !testing::is_time(t.name))
-      EXPECT_TRUE(std::ranges::equal(t.bytes, b.find(t.name)->bytes)) << t.name;
+    EXPECT_TRUE(t.name.starts_with("recovery.") || testing::is_time(t.name) || std::ranges::equal(t.bytes, b.find(t.name)->bytes))
+        << t.name;
 }
 
 TEST(RunRecovery, FollowsFromTheRecordAlone) {
