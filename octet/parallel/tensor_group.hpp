@@ -44,6 +44,8 @@ class CopiedGradients {
 
   /// g = sum over the ranks that have a copy, of all such values of a bucket.
   void sum(Stream&, const nn::Bucket&);
+  /// Of the ranks with the same heads.
+  comm::Traffic traffic(comm::Collective c) const { return of_heads_ ? of_heads_->traffic(c) : comm::Traffic{}; }
 
  private:
   comm::Communicator& sharers_of(const Parameter&) const;

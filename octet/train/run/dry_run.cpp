@@ -13,7 +13,7 @@ namespace {
 using Sent = std::array<comm::Traffic, comm::collectives>;
 Sent sent_so_far(Engine& engine) {
   Sent out;
-  for (std::size_t c = 0; c < out.size(); ++c) out[c] = engine.axes.traffic(comm::Collective(c));
+  for (std::size_t c = 0; c < out.size(); ++c) out[c] = engine.traffic(comm::Collective(c));
   return out;
 }
 

@@ -127,6 +127,14 @@ void Engine::make_pipeline(const EngineConfig& c) {
   if (c.optimizer && model->shared_by_ends() != nullptr)
     ends_ = stages.split(end ? 0 : 1, stages.rank() == 0 ? 0 : end ? 1 : stages.rank() - 1, end ? 2 : last - 1);
   if (!end) ends_.reset();
+  const int first = axes.all().rank() % axes.of_stage();
+  if (ends_) ends_->report_to(axes.all(), {first, first + last * axes.of_stage()});
+}
+
+comm::Traffic Engine::traffic(comm::Collective c) const {
+  comm::Traffic sum = axes.traffic(c);
+  if (ends_) sum = sum + ends_->traffic(c);
+  return copied_gradients ? sum + copied_gradients->traffic(c) : sum;
 }
 
 models::TokenBatch Engine::upload(const data::Batch& batch, Region region) {

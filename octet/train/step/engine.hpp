@@ -89,6 +89,8 @@ class Engine {
   /// The part of it that does not depend on the precision plan: all but the state of quantizers.
   void visit_values(StateVisitor&);
 
+  /// Of all groups of this rank.
+  comm::Traffic traffic(comm::Collective) const;
   SequenceMember sequence_member() { return {axes.context().rank(), axes.context().size()}; }
 
  private:
