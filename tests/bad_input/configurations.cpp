@@ -193,7 +193,7 @@ std::vector<Case> of_states() {
              {"ranks.context = 2", "family gpt2", "learned positions", "choose llama, qwen2 or qwen3"}),
       values("fp16_activations_in_parts_of_sequences", "--set recipe.name=fp16 --set ranks.context=2",
              {"ranks.context = 2", "FP16", "choose another recipe"}),
-      values("a_schedule_that_is_only_planned", "--set ranks.pipeline=2 --set ranks.pipeline_schedule=zero_bubble",
+      values("a_schedule_that_is_only_planned", "--set model.layers=2 --set ranks.pipeline=2 --set ranks.pipeline_schedule=zero_bubble",
              {"ranks.pipeline = 2", "zero_bubble", "choose 1f1b or interleaved"}),
       values("more_stages_than_blocks", "--set ranks.pipeline=1000", {"ranks.pipeline = 1000", "model.layers = ", "the largest number"}),
       values("a_stage_of_zero_that_does_not_exist", "--set ranks.zero=4", {"`ranks.zero` must be an integer in [0, 3]", "got 4"}),
