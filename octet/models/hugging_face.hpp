@@ -40,7 +40,7 @@ void load_hugging_face(const std::string& folder, const ModelShape&, const std::
 inline void load_hugging_face(const std::string& folder, const ModelShape& shape, nn::Parameters& parameters) {
   load_hugging_face(folder, shape, parameters.list());
 }
-/// The same from a folder whose weights are already open.
+/// The same from a folder whose weights are already open. Parameters without memory are those of other ranks, and are not filled.
 void load_hugging_face(const io::TensorFolder&, const ModelShape&, const std::vector<Parameter*>&);
 
 }  // namespace octet::models
