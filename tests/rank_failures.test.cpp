@@ -167,7 +167,7 @@ TEST_F(LostRank, AtRandomMomentsLosesNoCheckpointAndTheRunEndsAsIfNothingHadHapp
 
 // Two stages of two tensor groups of two ranks: the lost rank is missing in all three axes.
 TEST_F(LostRank, OfAMeshOfThreeAxesLosesNoCheckpointEither) {
-  campaign(" --set ranks.tensor=2 --set ranks.data=2 --set ranks.pipeline=2 --set model.layers=2", 2 * four, kills(1));
+  campaign(" --set ranks.tensor=2 --set ranks.data=2 --set ranks.pipeline=2 --set model.layers=2", 2 * four, kills(3));
 }
 
 }  // namespace
