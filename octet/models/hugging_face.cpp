@@ -154,6 +154,8 @@ std::vector<std::optional<io::TensorView>> tensors_of(const io::TensorFolder& fi
 void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
   const auto slices = format_of(shape).weights(shape);
   const auto places = placed(slices, parameters);
+  check(std::ranges::any_of(places, [](const WeightPlace& p) { return !p.elsewhere(); }),
+        "load_hugging_face: no parameter has memory; bind the model's parameters first");
   const auto tensors = tensors_of(files, shape, places);
   for (std::size_t i = 0; i < places.size(); ++i)
     if (!places[i].alias()) places[i].read(*tensors[i]);

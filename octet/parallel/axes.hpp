@@ -4,6 +4,7 @@
 
 #include "octet/comm/mesh.hpp"
 #include "octet/comm/self/self.hpp"
+#include "octet/parallel/ranks_config.hpp"
 
 namespace octet::parallel {
 
@@ -14,8 +15,8 @@ namespace octet::parallel {
 class Axes {
  public:
   /// `all` outlives this; null: this rank alone. All ranks make it at the same time. Throws ConfigError unless their number is a multiple
-  /// of `tensor` x `pipeline` x `context`.
-  Axes(comm::Communicator* all, std::int64_t tensor, std::int64_t pipeline = 1, std::int64_t context = 1);
+  /// of RanksConfig::of_sequence().
+  Axes(comm::Communicator* all, const RanksConfig&);
 
   comm::Communicator& all() { return *all_; }
   /// The ranks that have the same part of the model, each with sequences, or parts of sequences, of its own.

@@ -1,5 +1,7 @@
 #include "octet/parallel/ranks_config.hpp"
 
+#include "octet/base/text.hpp"
+
 namespace octet::parallel {
 
 void RanksConfig::fields(config::FieldVisitor& v) {
@@ -26,6 +28,13 @@ void RanksConfig::fields(config::FieldVisitor& v) {
           {.at_least = 0, .at_most = 3}, may_change);
   v.field("limit_seconds", limit_seconds, "how long a rank waits for another before the run ends", {.at_least = 0.1, .at_most = 86400},
           may_change);
+}
+
+std::string RanksConfig::axes_text() const {
+  std::vector<std::string> axes;
+  for (const auto& [name, ranks] : {std::pair("tensor", tensor), {"context", context}, {"pipeline", pipeline}})
+    if (ranks > 1) axes.push_back(format("ranks.{} = {}", name, ranks));
+  return joined(axes, " and ");
 }
 
 void CommConfig::fields(config::FieldVisitor& v) {

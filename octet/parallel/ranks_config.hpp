@@ -22,6 +22,8 @@ struct RanksConfig {
   void fields(config::FieldVisitor&);
   /// That train on the same sequences.
   std::int64_t of_sequence() const { return tensor * context * pipeline; }
+  /// Their axes: "ranks.tensor = 2 and ranks.pipeline = 4", without axes of one rank.
+  std::string axes_text() const;
   /// Of a pipeline, the stage of a rank among all().
   int stage_of(int rank) const { return int(rank * pipeline / all()); }
   /// On all axes of the mesh; data = 0 counts as one.

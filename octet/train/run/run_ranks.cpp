@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "octet/base/log.hpp"
-#include "octet/base/text.hpp"
 #include "octet/parallel/host_values.hpp"
 #include "octet/train/run/stop.hpp"
 #include "octet/train/step/nonfinite.hpp"
@@ -13,14 +12,6 @@ namespace octet::train {
 
 namespace {
 
-// The axes of ranks that train on the same sequences: "ranks.tensor = 2 and ranks.pipeline = 4".
-std::string axes_text(const parallel::RanksConfig& c) {
-  std::vector<std::string> axes;
-  for (const auto& [name, ranks] : {std::pair("tensor", c.tensor), {"context", c.context}, {"pipeline", c.pipeline}})
-    if (ranks > 1) axes.push_back(format("ranks.{} = {}", name, ranks));
-  return joined(axes, " and ");
-}
-
 [[noreturn]] void refuse_number(const parallel::RanksConfig& c, std::int64_t size, const std::string& started) {
   const std::int64_t of_sequence = c.of_sequence();
   const char* const only = of_sequence == c.tensor     ? "tensor"
@@ -28,7 +19,7 @@ std::string axes_text(const parallel::RanksConfig& c) {
                            : of_sequence == c.pipeline ? "pipeline"
                                                        : nullptr;
   const std::string other = only == nullptr ? "" : format(", or set ranks.{} = {}", only, std::gcd(size, of_sequence));
-  throw ConfigError(format("{}: {}, which is not a multiple of {}; start {} ranks{}", axes_text(c), started,
+  throw ConfigError(format("{}: {}, which is not a multiple of {}; start {} ranks{}", c.axes_text(), started,
                            only == nullptr ? to_text(of_sequence) : "it", round_up(size, of_sequence), other));
 }
 
@@ -42,7 +33,7 @@ void RunRanks::complete(parallel::RanksConfig& config) const {
   if (config.data != 0 && config.data != data)
     throw ConfigError(of_sequence == 1 ? format("ranks.data = {}: {}; start as many, or leave the key out", config.data, started)
                                        : format("ranks.data = {} and {}: {}; start {}, or leave out ranks.data", config.data,
-                                                axes_text(config), started, config.all()));
+                                                config.axes_text(), started, config.all()));
   if (!alone()) config.data = data;
   if (data * config.context == 1 && config.zero > 0)
     log::warn("ranks.zero = {} has no effect: {}; start more ranks, as with octet launch", config.zero,

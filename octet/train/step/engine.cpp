@@ -78,7 +78,7 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
-    : axes(ranks, c.ranks.tensor, c.ranks.pipeline, c.ranks.context),
+    : axes(ranks, c.ranks),
       tensor_group(make_tensor_group(axes, c)),
       stream(device, target),
       context_group(make_context_group(axes, c)),
