@@ -11,7 +11,7 @@ constexpr double two_pi = 6.283185307179586476925;
 
 void check_table(const RopeTable& t, const QkvShape& s) {
   const bool sound = t.cos.shape.rank == 2 && t.cos.shape == t.sin.shape && t.cos.dtype == DType::f32 && t.sin.dtype == DType::f32;
-  check(sound && s.head_dim % 2 == 0 && t.cos.shape[1] * 2 == s.head_dim && t.cos.shape[0] >= s.sequence,
+  check(sound && s.head_dim % 2 == 0 && t.cos.shape[1] * 2 == s.head_dim && t.cos.shape[0] >= s.whole(),
         "rope: the table must be f32 [at least {}, {}] twice, got {} {} and {} {}", s.whole(), s.head_dim / 2, t.cos.shape, t.cos.dtype,
         t.sin.shape, t.sin.dtype);
 }

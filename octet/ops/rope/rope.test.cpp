@@ -240,6 +240,9 @@ TEST(Rope, RunsDryAndRefusesWrongShapes) {
     rope_backward(stream, {.dqkv = qkv, .heads = heads, .table = table, .y = sink});
     EXPECT_THROW(rope_forward(stream, {.qkv = qkv, .heads = heads, .table = table_of_others}), ContractError);
     EXPECT_THROW(rope_forward(stream, {.qkv = qkv.rows(0, 15), .heads = heads, .table = table}), ContractError);
+    QkvShape part = heads;  // 8 rows of 16 tokens, so the table needs 16
+    part.part = SequencePart::of_member(16, 0, 2);
+    EXPECT_THROW(rope_forward(stream, {.qkv = qkv, .heads = part, .table = table}), ContractError);
     EXPECT_THROW(rope_table(stream, 8, 15, 10000), ContractError);
     peak[device == Device::null] = stream.arena().peak().total;
   }
