@@ -29,18 +29,7 @@ struct Backward {
     p = take(block * block), ds = take(block * block), lse = take(block), delta = take(block);
   }
 
-  template <class U>
-  HeadRows<U> rows_of(const Tensor& x, std::int64_t first, std::int64_t n, std::int64_t column) const {
-    const std::int64_t stride = x.shape[1];
-    return {x.as<U>() + first * stride + column, stride, n, a.heads.head_dim};
-  }
   std::int64_t token(std::int64_t row) const { return sequence * a.heads.sequence + row; }
-  // `n` tokens of the whole sequence, in the tensor that is given for these or else in that of queries; `column`: of keys or values in qkv.
-  template <class U>
-  HeadRows<U> keys_at(const Tensor& apart, const Tensor& fused, std::int64_t place, std::int64_t n, std::int64_t column) const {
-    return rows_of<U>(apart ? apart : fused, sequence * a.heads.whole() + place, n, column - (apart ? a.heads.key_column(0) : 0));
-  }
-
   // The first key that a row reads.
   std::int64_t first_key(std::int64_t row) const { return a.document_starts ? a.document_starts.as<std::int32_t>()[token(row)] : 0; }
 
@@ -48,9 +37,11 @@ struct Backward {
     const std::int64_t whole = a.heads.whole();
     for (std::int64_t k = 0; k < whole; k += block) {
       const std::int64_t at = k * blocks.dim, n = whole - k < block ? whole - k : block;
-      widen_rows(keys_at<const T>(a.keys, a.qkv, k, n, a.heads.value_column(kv_head)), 1.0f, block, blocks.dim, keys + at);
+      widen_rows(key_rows<const T>(a.heads, a.keys, a.qkv, sequence, k, n, a.heads.value_column(kv_head)), 1.0f, block, blocks.dim,
+                 keys + at);
       transpose_block(keys + at, block, blocks.dim, value_panels + at);
-      widen_rows(keys_at<const T>(a.keys, a.qkv, k, n, a.heads.key_column(kv_head)), 1.0f, block, blocks.dim, keys + at);
+      widen_rows(key_rows<const T>(a.heads, a.keys, a.qkv, sequence, k, n, a.heads.key_column(kv_head)), 1.0f, block, blocks.dim,
+                 keys + at);
       transpose_block(keys + at, block, blocks.dim, key_panels + at);
     }
     __builtin_memset(dkeys, 0, std::size_t(2 * blocks.keys * blocks.dim) * sizeof(float));
@@ -58,10 +49,10 @@ struct Backward {
 
   void load_queries(std::int64_t head, const QueryBlock& q) const {
     const std::int64_t d = a.heads.head_dim, rows = q.rows(), dim = blocks.dim, at = q.begin * dim, space = block - q.begin;
-    widen_rows(rows_of<const T>(a.qkv, token(q.row), rows, a.heads.query_column(head)), 1.0f / __builtin_sqrtf(float(d)), space, dim,
-               query + at);
-    widen_rows(rows_of<const T>(a.d_o, token(q.row), rows, head * d), 1.0f, space, dim, dout + at);
-    const auto o = rows_of<const T>(a.o, token(q.row), rows, head * d);
+    widen_rows(rows_of<const T>(a.heads, a.qkv, token(q.row), rows, a.heads.query_column(head)), 1.0f / __builtin_sqrtf(float(d)), space,
+               dim, query + at);
+    widen_rows(rows_of<const T>(a.heads, a.d_o, token(q.row), rows, head * d), 1.0f, space, dim, dout + at);
+    const auto o = rows_of<const T>(a.heads, a.o, token(q.row), rows, head * d);
     for (std::int64_t i = 0; i < rows; ++i) {
       lse[q.begin + i] = a.lse.f32()[head * a.qkv.shape[0] + token(q.row) + i];
       delta[q.begin + i] = ops::dot_row(Lane{}, d, dout + at + i * dim, o.data + i * o.stride);
@@ -110,13 +101,14 @@ struct Backward {
     const float scale = 1.0f / __builtin_sqrtf(float(a.heads.head_dim));
     narrow_rows(
         dquery + q.begin * blocks.dim, blocks.dim, [&](std::int64_t) { return scale; },
-        rows_of<T>(a.dqkv, token(q.row), q.rows(), a.heads.query_column(head)));
+        rows_of<T>(a.heads, a.dqkv, token(q.row), q.rows(), a.heads.query_column(head)));
   }
 
   void store_keys_and_values() const {
     const auto one = [](std::int64_t) { return 1.0f; };
-    narrow_rows(dkeys, blocks.dim, one, keys_at<T>(a.dkeys, a.dqkv, 0, a.heads.whole(), a.heads.key_column(kv_head)));
-    narrow_rows(dvalues, blocks.dim, one, keys_at<T>(a.dkeys, a.dqkv, 0, a.heads.whole(), a.heads.value_column(kv_head)));
+    narrow_rows(dkeys, blocks.dim, one, key_rows<T>(a.heads, a.dkeys, a.dqkv, sequence, 0, a.heads.whole(), a.heads.key_column(kv_head)));
+    narrow_rows(dvalues, blocks.dim, one,
+                key_rows<T>(a.heads, a.dkeys, a.dqkv, sequence, 0, a.heads.whole(), a.heads.value_column(kv_head)));
   }
 };
 

@@ -28,15 +28,9 @@ struct Forward {
     scores = out + block * blocks.dim;           // [block][blocks.scores]
   }
 
-  HeadRows<const T> rows_of(const Tensor& x, std::int64_t first, std::int64_t n, std::int64_t column) const {
-    const std::int64_t stride = x.shape[1];
-    return {x.as<T>() + first * stride + column, stride, n, a.heads.head_dim};
-  }
   std::int64_t token(std::int64_t row) const { return sequence * a.heads.sequence + row; }
-  // `n` tokens of the whole sequence; `column`: of keys or values in qkv.
   HeadRows<const T> keys_at(std::int64_t place, std::int64_t n, std::int64_t column) const {
-    const bool apart = bool(a.keys);
-    return rows_of(apart ? a.keys : a.qkv, sequence * a.heads.whole() + place, n, column - (apart ? a.heads.key_column(0) : 0));
+    return key_rows<const T>(a.heads, a.keys, a.qkv, sequence, place, n, column);
   }
 
   // The first key that a row reads.
@@ -86,8 +80,8 @@ struct Forward {
 
   void query_block(std::int64_t head, const QueryBlock& q) const {
     const std::int64_t d = a.heads.head_dim, at = q.begin * blocks.dim;
-    widen_rows(rows_of(a.qkv, token(q.row), q.rows(), a.heads.query_column(head)), 1.0f / __builtin_sqrtf(float(d)), block - q.begin,
-               blocks.dim, query + at);
+    widen_rows(rows_of<const T>(a.heads, a.qkv, token(q.row), q.rows(), a.heads.query_column(head)), 1.0f / __builtin_sqrtf(float(d)),
+               block - q.begin, blocks.dim, query + at);
     scores_of_block(q);
     float inverse_sum[block];
     float* const lse = a.lse.f32() + head * a.qkv.shape[0] + token(q.row);

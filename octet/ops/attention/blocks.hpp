@@ -2,6 +2,7 @@
 
 // Only for *.cpu.cpp files: blocks of a head's rows as f32, in the layouts that multiply.hpp reads.
 
+#include "octet/ops/attention/qkv.hpp"
 #include "octet/tensor/cpu/lanes.hpp"
 
 namespace octet::cpu::OCTET_ISA {
@@ -12,6 +13,19 @@ struct HeadRows {
   T* data;
   std::int64_t stride, rows, columns;
 };
+/// Rows [first, first + n) of x, from column `column` on.
+template <class T>
+HeadRows<T> rows_of(const ops::QkvShape& heads, const Tensor& x, std::int64_t first, std::int64_t n, std::int64_t column) {
+  return {x.as<T>() + first * x.shape[1] + column, x.shape[1], n, heads.head_dim};
+}
+/// Keys or values, or their gradients, of `n` tokens of whole sequence `sequence`: in `apart` if that is given, else in `fused`, which has
+/// the columns of queries, too. `column`: in `fused`.
+template <class T>
+HeadRows<T> key_rows(const ops::QkvShape& heads, const Tensor& apart, const Tensor& fused, std::int64_t sequence, std::int64_t place,
+                     std::int64_t n, std::int64_t column) {
+  const std::int64_t first = sequence * heads.whole() + place;
+  return apart ? rows_of<T>(heads, apart, first, n, column - heads.key_column(0)) : rows_of<T>(heads, fused, first, n, column);
+}
 
 /// out [padded_rows, dim] = x * scale, and 0 in padding rows and columns.
 template <class T>
