@@ -87,7 +87,8 @@ std::int64_t attention_workspace_bytes(const AttentionProblem&, AttentionPass);
 std::int64_t first_gradient_bytes(const AttentionProblem&);
 /// An upper estimate of it for an absent GPU. Octet's own kernels: delta, f32 [H, T]. cuDNN's (measured with 9.19 on an H100, plus 64 KiB):
 /// backward that sum, the gradient of q in f32, and those of k and v for every query head in bf16; when deterministic, instead of the
-/// latter, the gradients of all scores in bf16, [B, H, S, S] with S in whole tiles of 128.
+/// latter, the gradients of all scores in bf16, [B, H, S, S] with S in whole tiles of 128. Of two segments of queries, the larger need, and
+/// first_gradient_bytes().
 std::int64_t attention_workspace_estimate(const AttentionProblem&, AttentionPass);
 
 /// Attention by Octet's own kernels: any head_dim up to 512, up to 65,535 sequences, f32, bf16 or f16, the same bits in every run. `delta`:
