@@ -50,6 +50,7 @@ train::EngineConfig DryMemory::config_of(const Layout& l) const {
   const bool divided = runs(l);
   c.sequence = divided ? job_.sequence : job_.sequence / l.context;
   c.ranks.context = divided ? l.context : 1, c.ranks.tensor = divided ? l.tensor : 1;
+  c.ranks.pipeline = c.ranks.chunks = 1, c.ranks.schedule = parallel::Schedule::one_f_one_b;  // not those of the run
   c.ranks.zero = l.zero, c.planned_ranks = int(l.shards());
   return c;
 }
