@@ -39,7 +39,9 @@ bool DryMemory::runs(const Layout& l) const {
   Layout stage = l;
   stage.pipeline = stage.chunks = 1;
   const bool narrow = scaling::has_narrow_range(plain_.recipe) || scaling::has_narrow_range(eight_bit_.recipe);
-  return !narrow && not_trained(stage, planned_model(config_.shape)).empty();
+  // Options that tensor ranks do not have: then its axis divides the bytes.
+  const bool whole = config_.average || (config_.optimizer && config_.comm.has_mu(config_.optimizer->storage().gradients));
+  return !narrow && !(whole && l.tensor > 1) && not_trained(stage, planned_model(config_.shape)).empty();
 }
 
 train::EngineConfig DryMemory::config_of(const Layout& l) const {
