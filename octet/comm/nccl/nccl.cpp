@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <thread>
+#include <vector>
 
 #include "octet/base/clock.hpp"
 #include "octet/comm/nccl/library.hpp"
@@ -86,11 +87,23 @@ ncclResult_t settle(ncclComm_t comm, double limit_seconds, const std::shared_ptr
   }
 }
 
+class NcclCommunicator;
+// A communicator and those split off it: when a rank is lost, queued work of all of them waits for it.
+using Family = std::vector<NcclCommunicator*>;
+
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(ncclComm_t comm, int rank, int size, double limit_seconds, std::shared_ptr<Heartbeats> heartbeats)
-      : Communicator(rank, size), comm_(comm), limit_seconds_(limit_seconds), heartbeats_(std::move(heartbeats)) {}
+  NcclCommunicator(ncclComm_t comm, int rank, int size, double limit_seconds, std::shared_ptr<Heartbeats> heartbeats,
+                   std::shared_ptr<Family> family)
+      : Communicator(rank, size),
+        comm_(comm),
+        limit_seconds_(limit_seconds),
+        heartbeats_(std::move(heartbeats)),
+        family_(std::move(family)) {
+    family_->push_back(this);
+  }
   ~NcclCommunicator() override {
+    std::erase(*family_, this);
     if (comm_ == nullptr) return;
     if (std::uncaught_exceptions() > 0) nccl().abort(comm_);  // ending in order would wait for queued work of all ranks
     else nccl().destroy(comm_);
@@ -109,17 +122,27 @@ class NcclCommunicator final : public Communicator {
   void finish(Stream&, const Call&);
   void require(const Call&, ncclResult_t);
   [[noreturn]] void lose(const Call&, const std::string& what);
+  void begin_abort();
   std::optional<Heartbeats::Absent> absent() const;
 
   ncclComm_t comm_;
   double limit_seconds_;
   std::shared_ptr<Heartbeats> heartbeats_;  // or null
+  std::shared_ptr<Family> family_;
   Call last_;
+  std::jthread aborting_;
 };
+
+// The library's abort ends queued kernels, then waits until recorded graphs with its collectives are destroyed: their owner goes on
+// meanwhile.
+void NcclCommunicator::begin_abort() {
+  if (comm_ == nullptr) return;
+  aborting_ = std::jthread([comm = std::exchange(comm_, nullptr)] { nccl().abort(comm); });
+}
 
 void NcclCommunicator::lose(const Call& call, const std::string& what) {
   const std::optional<Heartbeats::Absent> who = absent();
-  if (comm_ != nullptr) nccl().abort(std::exchange(comm_, nullptr));
+  for (NcclCommunicator* c : *family_) c->begin_abort();
   if (!who) throw error(call, name_of(call.peer), what);
   CommError e = error(call, who->rank, format("{}: {}", who->text, what));
   e.others_tell = name_of(rank()) != 0 && who->rank != 0;
@@ -231,7 +254,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   require({}, settle(part, limit_seconds_, heartbeats_));
   int rank = 0, size = 0;
   require({}, nccl().rank(part, &rank)), require({}, nccl().size(part, &size));
-  auto made = std::make_unique<NcclCommunicator>(part, rank, size, limit_seconds_, heartbeats_);
+  auto made = std::make_unique<NcclCommunicator>(part, rank, size, limit_seconds_, heartbeats_, family_);
   made->set_step(step());
   return made;
 }
@@ -254,7 +277,8 @@ std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string
   ncclComm_t comm = nullptr;
   ncclResult_t result = nccl().init(&comm, size, bytes, rank, &config);
   if (result == ncclInProgress || result == ncclSuccess) result = settle(comm, limit_seconds, heartbeats);
-  if (result == ncclSuccess) return std::make_unique<NcclCommunicator>(comm, rank, size, limit_seconds, std::move(heartbeats));
+  if (result == ncclSuccess)
+    return std::make_unique<NcclCommunicator>(comm, rank, size, limit_seconds, std::move(heartbeats), std::make_shared<Family>());
   const std::string what = result == ncclInProgress ? format("not all ranks have come within {} s", limit_seconds) : text_of(result, comm);
   if (comm != nullptr) nccl().abort(comm);
   throw CommError({}, rank, size, -1, -1, what);
