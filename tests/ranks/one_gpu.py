@@ -231,8 +231,9 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             list(pool.map(lambda j: j.run(o.octet, folder), wanted))
         failed += table(wanted)
-        for how, keys, ranks in [(signal.SIGKILL, ["ranks.zero=1"], 2), (signal.SIGSTOP, [], 2), (signal.SIGKILL, ["ranks.zero=3", "train.accumulate=2"], 2),
-                                 (signal.SIGKILL, ["ranks.tensor=2", "ranks.data=2", "train.accumulate=2"], 4)]:
+        few = "train.accumulate=2"
+        for how, keys, ranks in [(signal.SIGKILL, ["ranks.zero=1"], 2), (signal.SIGSTOP, [], 2), (signal.SIGKILL, ["ranks.zero=3", few], 2),
+                                 (signal.SIGKILL, ["ranks.tensor=2", "ranks.data=2", few], 4)]:
             failed += lose_a_rank(o.octet, folder, how, keys, ranks)
     print(f"{failed} failed" if failed else "all right")
     return int(failed > 0)
