@@ -140,8 +140,8 @@ class NcclCommunicator final : public Communicator, public cuda::Waiter {
   std::jthread aborting_;
 };
 
-// The library's abort ends queued kernels, then waits until recorded graphs with its collectives are destroyed: their owner goes on
-// meanwhile.
+// The library's abort ends queued kernels, then waits until recorded graphs with its collectives are destroyed. The owner of
+// these continues meanwhile.
 void NcclCommunicator::begin_abort() {
   if (comm_ == nullptr) return;
   aborting_ = std::jthread([comm = std::exchange(comm_, nullptr)] { nccl().abort(comm); });

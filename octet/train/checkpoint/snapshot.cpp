@@ -1,5 +1,7 @@
 #include "octet/train/checkpoint/snapshot.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -13,6 +15,18 @@ template <class T>
 std::vector<std::byte> bytes_of(const T* values, std::size_t count) {
   const auto* first = reinterpret_cast<const std::byte*>(values);
   return {first, first + count * sizeof(T)};
+}
+
+constexpr std::size_t large_bytes = std::size_t(64) << 10;  // of a variable that is copied beside the next step
+
+// In large pages where the system has them, since new pages take longer than the copy.
+std::unique_ptr<std::byte[]> memory_for(std::size_t bytes) {
+  constexpr std::uintptr_t page = std::uintptr_t(2) << 20;
+  auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.get());
+  const std::uintptr_t begin = (address + page - 1) / page * page, end = (address + bytes) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  return memory;
 }
 
 }  // namespace
@@ -77,6 +91,13 @@ void Capture::enter(std::string_view name) { prefixes_.push_back(prefixes_.back(
 void Capture::leave() { prefixes_.pop_back(); }
 
 Snapshot Capture::take() {
+  Snapshot whole = begin();
+  whole.missing->run();
+  whole.missing.reset();
+  return whole;
+}
+
+Snapshot Capture::begin() {
   std::vector<io::TensorSpec> specs;
   std::map<std::string_view, const Item*> by_name;
   for (const Item& item : items_) specs.push_back(item.spec), by_name.emplace(item.spec.name, &item);
@@ -84,14 +105,17 @@ Snapshot Capture::take() {
   const std::string header = io::header_bytes(layout, {});
   Snapshot out;
   out.bytes = header.size() + std::size_t(layout.empty() ? 0 : layout.back().end);
-  out.file = std::make_unique_for_overwrite<std::byte[]>(out.bytes);
+  out.file = memory_for(out.bytes);
   std::memcpy(out.file.get(), header.data(), header.size());
+  std::vector<HostCopies::Part> large;
   for (const io::TensorEntry& entry : layout) {
     const Item& item = *by_name.at(entry.spec.name);
     std::byte* to = out.file.get() + header.size() + entry.begin;
-    if (item.device) download(stream_, item.device, to);
+    if (item.device && item.device.bytes() >= large_bytes) large.push_back({item.device, to});
+    else if (item.device) download(stream_, item.device, to);
     else if (!item.host.empty()) std::memcpy(to, item.host.data(), item.host.size());
   }
+  out.missing = std::make_unique<HostCopies>(stream_, std::move(large));
   return out;
 }
 

@@ -7,7 +7,7 @@
 
 #include "octet/io/safetensors_header.hpp"
 #include "octet/tensor/state.hpp"
-#include "octet/tensor/stream.hpp"
+#include "octet/tensor/host_copies.hpp"
 
 namespace octet::train {
 
@@ -17,11 +17,12 @@ struct Snapshot {
   std::string config, text;  // as in Manifest
   std::unique_ptr<std::byte[]> file;
   std::size_t bytes = 0;
+  std::unique_ptr<HostCopies> missing;  // large variables that are not in `file` yet
 
   std::span<const std::byte> span() const { return {file.get(), bytes}; }
 };
 
-/// Collects the state that it is shown; take() then copies it. Tensors must not change in between.
+/// Collects the state that it is shown; take() or begin() then copies it. Tensors must not change in between.
 class Capture final : public StateVisitor {
  public:
   /// Which state: all of it, or, of a rank other than the first, the slices that it keeps of divided variables. None: another rank has
@@ -37,6 +38,8 @@ class Capture final : public StateVisitor {
 
   /// Waits for the stream's work. `step`, `config` and `text` are left to the caller.
   Snapshot take();
+  /// The same, except for large variables, which Snapshot::missing copies later: they must not change until then.
+  Snapshot begin();
 
  private:
   void enter(std::string_view name) override;

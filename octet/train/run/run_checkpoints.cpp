@@ -96,7 +96,7 @@ void RunCheckpoints::save(std::int64_t step) {
   due_ = false, last_save_ = monotonic_seconds();
   if (!contents_.divided && !leads()) return void(saved_step_ = step);
   Snapshot snapshot;
-  std::string error = take_snapshot(snapshot, step);
+  std::string error = begin_snapshot(snapshot, step);
   if (contents_.divided) save_part(std::move(snapshot), std::move(error));
   else if (error.empty()) save_whole(std::move(snapshot));
   else not_saved(step, error);
@@ -110,12 +110,23 @@ bool RunCheckpoints::all_ranks(bool own) {
 
 void RunCheckpoints::save_whole(Snapshot snapshot) {
   saved_step_ = snapshot.step;
-  auto whole = std::make_shared<const Snapshot>(std::move(snapshot));
+  auto whole = std::make_shared<Snapshot>(std::move(snapshot));
+  copying_ = true;
   saver_.begin(whole->step, [this, whole] {
+    complete(*whole);
     recorder_.metrics().make_durable();  // before the checkpoint gets its name, since the state holds its length
     store_.write(*whole);
     store_.retain(whole->step, config_.keep);
   });
+}
+
+// In the saver's thread.
+void RunCheckpoints::complete(Snapshot& snapshot) {
+  struct Copied {
+    std::atomic<bool>& copying;
+    ~Copied() { copying = false, copying.notify_all(); }
+  } const copied{copying_};
+  snapshot.missing->run();
 }
 
 // A text of each rank. One that begins with "!" is an error, which rank 0 reports; then there are none.
@@ -136,8 +147,12 @@ void RunCheckpoints::save_part(Snapshot snapshot, std::string error) {
   if (error.empty()) error = prepare(step);
   if (told_by_ranks(error.empty() ? "" : failure_text(error), step).empty()) return;
   saved_step_ = written_step_ = step;
-  auto part = std::make_shared<const Snapshot>(std::move(snapshot));
-  saver_.begin(step, [this, part] { own_file_ = store_.write_file(*part, contents_.ranks->rank()); });
+  auto part = std::make_shared<Snapshot>(std::move(snapshot));
+  copying_ = true;
+  saver_.begin(step, [this, part] {
+    complete(*part);
+    own_file_ = store_.write_file(*part, contents_.ranks->rank());
+  });
 }
 
 std::string RunCheckpoints::prepare(std::int64_t step) {
@@ -179,13 +194,13 @@ void RunCheckpoints::write_manifest(std::int64_t step, std::vector<Manifest::Fil
 }
 
 // "", or the reason why there is none.
-std::string RunCheckpoints::take_snapshot(Snapshot& snapshot, std::int64_t step) {
+std::string RunCheckpoints::begin_snapshot(Snapshot& snapshot, std::int64_t step) {
   snapshot.step = step, snapshot.config = contents_.config, snapshot.text = contents_.text;
   try {
     Capture capture(*stream_, leads() ? Capture::What::all : contents_.own);
     contents_.state(capture);
-    Snapshot taken = capture.take();
-    snapshot.file = std::move(taken.file), snapshot.bytes = taken.bytes;
+    Snapshot taken = capture.begin();
+    snapshot.file = std::move(taken.file), snapshot.bytes = taken.bytes, snapshot.missing = std::move(taken.missing);
     if (leads()) store_gemm_algorithms(folder_, stream_->device());  // now with the forms of evaluation
   } catch (const IoError& e) {
     return e.what();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 
 #include "octet/train/checkpoint/saver.hpp"
@@ -39,6 +40,8 @@ class RunCheckpoints {
   Found newest_before(std::int64_t step);
   /// Restores `state` from that one, and removes newer ones. All ranks call it. Throws DataError, IoError.
   void return_to(std::int64_t step, const std::function<void(StateVisitor&)>& state);
+  /// Returns when variables of the state may change again: before an update, and before the engine ends.
+  void wait_copied() { copying_.wait(true); }
   /// The stream of another engine, from now on.
   void use(Stream& stream) { stream_ = &stream; }
   /// Time since the last checkpoint counts from now on.
@@ -50,7 +53,8 @@ class RunCheckpoints {
   bool busy() const { return saver_.busy(); }
   /// When no rank is busy(): begins to commit files that all have written. Whether there were some.
   bool commit();
-  /// Copies the state of `step` and begins to write it. A failure is an incident in the record, and training continues.
+  /// Begins to copy the state of `step`, beside the next step until its wait_copied(), and to write it. A failure is an incident in the
+  /// record, and training continues.
   void save(std::int64_t step);
   /// save(), unless the step has one already, and waits until nothing is being written.
   void save_last(std::int64_t step);
@@ -67,7 +71,8 @@ class RunCheckpoints {
   std::vector<std::string> told_by_ranks(const std::string& own, std::int64_t step);
   std::string prepare(std::int64_t step);
   void write_manifest(std::int64_t step, std::vector<Manifest::File>);
-  std::string take_snapshot(Snapshot&, std::int64_t step);
+  std::string begin_snapshot(Snapshot&, std::int64_t step);
+  void complete(Snapshot&);
   void report();
   void not_saved(std::int64_t step, const std::string& why);
 
@@ -82,6 +87,7 @@ class RunCheckpoints {
   std::int64_t written_step_ = -1;  // of files of ranks that are not committed
   Manifest::File own_file_;         // of these
   CheckpointStore store_;
+  std::atomic<bool> copying_ = false;
   CheckpointSaver saver_;  // last: it uses the recorder
 };
 

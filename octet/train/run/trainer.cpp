@@ -245,6 +245,7 @@ telemetry::RunState Trainer::train() {
 
 // The run's last results and files.
 telemetry::RunState Trainer::settle(telemetry::RunState state) {
+  checkpoints_->wait_copied();
   if (state == telemetry::RunState::finished && !ranks_.stopping())
     evaluate_now(), evaluations_.run_average(*engine_, *recorder_, at_, ranks_.stopped_in_step());
   if (state == telemetry::RunState::finished && !result_is_finite()) state = telemetry::RunState::diverged;
@@ -357,8 +358,12 @@ void Trainer::one_step() {
                       .measure = measured(step),
                       .measure_next = measured(step + 1),
                       .stopped = ranks_.stopped_in_step(),
-                      .listener = tracer_ ? &*tracer_ : nullptr};
-  if (options_.hook != nullptr) options_.hook->before({step, *engine_, micro_batches, options});
+                      .listener = tracer_ ? &*tracer_ : nullptr,
+                      .before_update = [this] { checkpoints_->wait_copied(); }};
+  if (options_.hook != nullptr) {
+    checkpoints_->wait_copied();  // it may change weights
+    options_.hook->before({step, *engine_, micro_batches, options});
+  }
   const bool whole = runner_->run(micro_batches, options, [&] {
     at_.step = step;
     const Work updated = engine_->stream.work();

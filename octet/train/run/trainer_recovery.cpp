@@ -102,6 +102,7 @@ health::Answer Trainer::change_layers(const std::vector<std::string>& layers) {
 void Trainer::replace_engine(const EngineConfig& config, const DryRun& dry, const std::vector<std::string>& layers) {
   const Device device = engine_->stream.device();
   const Target target = engine_->stream.target();
+  checkpoints_->wait_copied();
   runner_.reset();
   engine_.reset();
   engine_ = std::make_unique<Engine>(config, device, target, &ranks_.all());

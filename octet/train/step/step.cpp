@@ -67,6 +67,7 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
   }
   sum_results();
   tell(StepPart::update);
+  if (options.before_update) options.before_update();
   update(options);
   tell(StepPart::read_out);
   if (read) read();

@@ -33,6 +33,7 @@ struct StepOptions {
   bool measure_next = false;    // the next step measures: weights are quantized for it at the end of this one
   bool (*stopped)() = nullptr;  // asked between micro-batches whether to abandon this step
   PartListener* listener = nullptr;
+  std::function<void()> before_update{};  // returns when weights and moments may change
 };
 
 /// The training steps of one engine, from initialized or loaded weights on. Owns the order of a step: forward and
