@@ -207,7 +207,7 @@ TEST(ContextRun, ResumesOnAnyMeshWithTheNextLosses) {
   runs.config.train.sample_every = 5;
   const std::string whole = runs.on({2}).folder;
   const std::vector<double> losses = losses_of(whole);
-  for (const Mesh mesh : {Mesh{2}, {1}, {4}, {2, 2, 1}, {1, 2}, {.context = 2, .tensor = 2}}) {
+  for (const Mesh mesh : {Mesh{2}, {1}, {4}, {2, 2, 1}, {1, 2}, {.context = 2, .tensor = 2}, {.context = 2, .zero = 3, .tensor = 2}}) {
     const std::string cut = runs.copy_of(whole, "cut " + mesh.text());
     std::filesystem::remove_all(CheckpointStore(checkpoint_folder(cut)).path(6));
     runs.on(mesh, cut);
@@ -236,7 +236,8 @@ TEST(ContextRun, HasTheMemoryOfItsPlanAndItsShareOfActivations) {
     };
     const double one = saved_of({});
     for (const Mesh mesh : {Mesh{2}, {4, 1, 1}}) EXPECT_NEAR(saved_of(mesh), one / mesh.context, 0.02 * one / mesh.context) << recipe;
-    for (const Mesh& mesh : {Mesh{.context = 2, .tensor = 2}, Mesh{.context = 2, .pipeline = 2}})
+    for (const Mesh& mesh :
+         {Mesh{.context = 2, .tensor = 2}, Mesh{.context = 2, .zero = 3, .tensor = 2}, Mesh{.context = 2, .pipeline = 2}})
       EXPECT_LT(saved_of(mesh), one / 2) << recipe;
   }
 }
