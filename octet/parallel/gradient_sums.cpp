@@ -69,7 +69,7 @@ GradientSums::~GradientSums() {
 }
 
 void GradientSums::begin_micro_batch(const MicroBatch& micro_batch) {
-  micro_batch_ = micro_batch;
+  micro_batch_ = micro_batch, exchanged_ = false;
   for (auto& [memory, exchange] : exchanges_) exchange.begun = false;
   for (Part& part : parts_) part.pending = part.bucket->parameters.size() * std::size_t(micro_batch.times);
 }
@@ -94,7 +94,7 @@ void GradientSums::complete(Stream& stream, const Gradient& gradient) {
   if (!part.bucket->gradient_part && !micro_batch_.last) return;
   Stream& queue = side_ ? *side_ : stream;
   follow(queue, stream);
-  exchange(queue, part);
+  exchange(queue, part), exchanged_ = true;
   if (!part.bucket->gradient_part) return;
   Exchange& last = exchanges_[part.bucket->gradient.codes.data];
   last.begun = true, last.end.set(queue);
@@ -106,8 +106,9 @@ void GradientSums::exchange(Stream& stream, Part& part) {
   else sum(stream, part);
 }
 
+// A recorded micro-batch cannot wait for a side queue that has none of its work.
 void GradientSums::join(Stream& stream) {
-  if (side_) follow(stream, *side_);
+  if (side_ && exchanged_) follow(stream, *side_);
 }
 
 void GradientSums::sum(Stream& stream, Part& part) {

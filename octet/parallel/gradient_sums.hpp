@@ -82,6 +82,7 @@ class GradientSums final : public GradientListener {
   std::unordered_map<const Gradient*, std::size_t> part_of_;
   MicroBatch micro_batch_;
   Stream* side_;
+  bool exchanged_ = false;  // in this micro-batch
   CopiedGradients* copied_;
   EightBitSum eight_bit_sum_;
   struct Exchange {

@@ -1,6 +1,8 @@
 // Ranks on GPUs, one process each: every collective compared with plain loops, the 8-bit sum, its speed beside NCCL's own, a lost rank.
 //   for r in 0 1; do CUDA_VISIBLE_DEVICES=$r RANK=$r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29611 octet_nccl_ranks & done; wait
-// With the argument "lost" rank 1 ends before the last collective, and the others must say so within 5 seconds.
+// With the argument "lost" rank 1 ends before the last collective, with "replay" before the last launch of a recorded graph. The others
+// must say so within 5 seconds. With "check" nothing is timed: ranks may then share a GPU, with NCCL_MULTI_RANK_GPU_ENABLE=1 or with
+// another NCCL_HOSTID each.
 
 #include <cmath>
 #include <cstdio>
@@ -140,30 +142,35 @@ void measure(Stream& s, Communicator& c) {
   }
 }
 
-int lose_a_rank(Stream& s, Communicator& c) {
+int lose_a_rank(Stream& s, Communicator& c, bool recorded) {
   const Tensor x = s.zeros({1 << 20}, DType::f32);
-  c.all_reduce(s, x, Reduction::sum), c.barrier(s);
+  Replay replay;
+  const auto sum = [&] { c.all_reduce(s, x, Reduction::sum); };
+  const auto step = [&] { recorded ? replay.run(s, {}, sum) : sum(); };
+  for (int i = 0; i < 5; ++i) step();
+  c.barrier(s);
   if (c.rank() == 1) std::_Exit(0);
   const double start = monotonic_seconds();
   try {
-    c.all_reduce(s, x, Reduction::sum), c.finish(s);
+    step(), c.finish(s);
     expect(false, "a lost rank was not noticed");
   } catch (const comm::CommError& e) {
     std::printf("after %.1f s: %s\n", monotonic_seconds() - start, e.what());
     expect(monotonic_seconds() - start < 8, "the time limit");
   }
-  std::fflush(stdout);
-  std::_Exit(failures == 0 ? 0 : 1);
+  return failures == 0 ? 0 : 1;
 }
 
-int run(bool lost) {
+int run(std::string_view part) {
+  const bool lost = part == "lost" || part == "replay";
   const comm::Place p = comm::place_from_environment();
   comm::Met met = comm::meet({p.rank, p.size, p.host, p.port}, "nccl test", p.rank == 0 ? comm::make_nccl_id() : "");
   auto heartbeats = std::make_shared<comm::Heartbeats>(p.rank, std::move(met.connections));
   const auto c = comm::connect_nccl(p.rank, p.size, met.message, lost ? 5 : 60, std::move(heartbeats));
   Stream s(Device::cuda, {.device = Device::cuda});
-  if (lost) return lose_a_rank(s, *c);
-  check_collectives(s, *c), check_eight_bits(s, *c), check_chunks(s, *c), measure(s, *c);
+  if (lost) return lose_a_rank(s, *c, part == "replay");
+  check_collectives(s, *c), check_eight_bits(s, *c), check_chunks(s, *c);
+  if (part != "check") measure(s, *c);
   c->barrier(s);
   if (p.rank == 0) std::printf(failures == 0 ? "all right\n" : "%d failures\n", failures);
   return failures == 0 ? 0 : 1;
@@ -174,7 +181,7 @@ int run(bool lost) {
 
 int main(int argc, char** argv) {
   try {
-    return octet::run(argc > 1 && std::string_view(argv[1]) == "lost");
+    return octet::run(argc > 1 ? argv[1] : "");
   } catch (const octet::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return int(e.code());

@@ -2,18 +2,19 @@
 
 #if defined(OCTET_HAS_CUDA) && __has_include(<nccl.h>)
 
-#include <cuda_runtime.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <thread>
+#include <vector>
 
 #include "octet/base/clock.hpp"
 #include "octet/comm/nccl/library.hpp"
 #include "octet/tensor/cuda/device.hpp"
+#include "octet/tensor/cuda/waiter.hpp"
 
 namespace octet::comm {
 
@@ -86,16 +87,33 @@ ncclResult_t settle(ncclComm_t comm, double limit_seconds, const std::shared_ptr
   }
 }
 
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator;
+// A communicator and those split off it: when a rank is lost, queued work of all of them waits for it.
+using Family = std::vector<NcclCommunicator*>;
+
+class NcclCommunicator final : public Communicator, public cuda::Waiter {
  public:
-  NcclCommunicator(ncclComm_t comm, int rank, int size, double limit_seconds, std::shared_ptr<Heartbeats> heartbeats)
-      : Communicator(rank, size), comm_(comm), limit_seconds_(limit_seconds), heartbeats_(std::move(heartbeats)) {}
+  NcclCommunicator(ncclComm_t comm, int rank, int size, double limit_seconds, std::shared_ptr<Heartbeats> heartbeats,
+                   std::shared_ptr<Family> family)
+      : Communicator(rank, size),
+        comm_(comm),
+        limit_seconds_(limit_seconds),
+        heartbeats_(std::move(heartbeats)),
+        family_(std::move(family)) {
+    family_->push_back(this);
+  }
   ~NcclCommunicator() override {
+    if (waits_) cuda::set_waiter(nullptr);
+    std::erase(*family_, this);
     if (comm_ == nullptr) return;
     if (std::uncaught_exceptions() > 0) nccl().abort(comm_);  // ending in order would wait for queued work of all ranks
     else nccl().destroy(comm_);
   }
   void finish(Stream& stream) override { finish(stream, last_); }
+  /// Errors of the library come before those of the queue, whose kernels wait for the lost rank.
+  void until(const std::function<bool()>& done) override { until(last_, done); }
+  /// From now on this thread waits for the GPU no longer than for a rank.
+  void end_long_waits() { cuda::set_waiter(this), waits_ = true; }
   using Communicator::split;
   std::unique_ptr<Communicator> split(int color, int key) override;
 
@@ -107,19 +125,31 @@ class NcclCommunicator final : public Communicator {
   ncclResult_t start_all_to_all(Stream&, const Call&);
   void start_barrier(Stream&, const Call&);
   void finish(Stream&, const Call&);
+  void until(const Call&, const std::function<bool()>& done);
   void require(const Call&, ncclResult_t);
   [[noreturn]] void lose(const Call&, const std::string& what);
+  void begin_abort();
   std::optional<Heartbeats::Absent> absent() const;
 
   ncclComm_t comm_;
   double limit_seconds_;
   std::shared_ptr<Heartbeats> heartbeats_;  // or null
+  std::shared_ptr<Family> family_;
+  bool waits_ = false;  // for the GPU, in place of CUDA
   Call last_;
+  std::jthread aborting_;
 };
+
+// The library's abort ends queued kernels, then waits until recorded graphs with its collectives are destroyed: their owner goes on
+// meanwhile.
+void NcclCommunicator::begin_abort() {
+  if (comm_ == nullptr) return;
+  aborting_ = std::jthread([comm = std::exchange(comm_, nullptr)] { nccl().abort(comm); });
+}
 
 void NcclCommunicator::lose(const Call& call, const std::string& what) {
   const std::optional<Heartbeats::Absent> who = absent();
-  if (comm_ != nullptr) nccl().abort(std::exchange(comm_, nullptr));
+  for (NcclCommunicator* c : *family_) c->begin_abort();
   if (!who) throw error(call, name_of(call.peer), what);
   CommError e = error(call, who->rank, format("{}: {}", who->text, what));
   e.others_tell = name_of(rank()) != 0 && who->rank != 0;
@@ -197,19 +227,23 @@ void NcclCommunicator::end_group(Stream& stream) {
   if (stream.device() == Device::cuda && comm_ != nullptr) require(last_, nccl().end_group());
 }
 
-// Errors of the library come before those of the queue, whose kernels wait for the lost rank.
 void NcclCommunicator::finish(Stream& stream, const Call& call) {
-  if (stream.device() != Device::cuda) return;
+  if (stream.device() == Device::cuda) until(call, [&] { return cuda::is_done(stream.queue()); });
+}
+
+void NcclCommunicator::until(const Call& call, const std::function<bool()>& done) {
   if (comm_ == nullptr) throw error(call, -1, "NCCL has failed before");
   const double start = monotonic_seconds();
   for (;;) {
-    const cudaError_t queue = cudaStreamQuery(stream.queue());
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = nccl().state(comm_, &state);
     if (asked != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
       lose(call, text_of(asked != ncclSuccess ? asked : state, comm_));
-    if (queue == cudaSuccess) return;
-    if (queue != cudaErrorNotReady) lose(call, format("CUDA: {}", cudaGetErrorString(queue)));
+    try {
+      if (done()) return;
+    } catch (const DeviceError& e) {
+      lose(call, e.what());
+    }
     const double waited = monotonic_seconds() - start;
     if (has_lost(heartbeats_, waited)) lose(call, "the queued work cannot end");
     if (waited > limit_seconds_) lose(call, format("the queued work has not ended within {} s: a rank is late or lost", limit_seconds_));
@@ -231,7 +265,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   require({}, settle(part, limit_seconds_, heartbeats_));
   int rank = 0, size = 0;
   require({}, nccl().rank(part, &rank)), require({}, nccl().size(part, &size));
-  auto made = std::make_unique<NcclCommunicator>(part, rank, size, limit_seconds_, heartbeats_);
+  auto made = std::make_unique<NcclCommunicator>(part, rank, size, limit_seconds_, heartbeats_, family_);
   made->set_step(step());
   return made;
 }
@@ -254,7 +288,11 @@ std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string
   ncclComm_t comm = nullptr;
   ncclResult_t result = nccl().init(&comm, size, bytes, rank, &config);
   if (result == ncclInProgress || result == ncclSuccess) result = settle(comm, limit_seconds, heartbeats);
-  if (result == ncclSuccess) return std::make_unique<NcclCommunicator>(comm, rank, size, limit_seconds, std::move(heartbeats));
+  if (result == ncclSuccess) {
+    auto made = std::make_unique<NcclCommunicator>(comm, rank, size, limit_seconds, std::move(heartbeats), std::make_shared<Family>());
+    made->end_long_waits();
+    return made;
+  }
   const std::string what = result == ncclInProgress ? format("not all ranks have come within {} s", limit_seconds) : text_of(result, comm);
   if (comm != nullptr) nccl().abort(comm);
   throw CommError({}, rank, size, -1, -1, what);

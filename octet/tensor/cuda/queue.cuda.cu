@@ -15,13 +15,6 @@ Queue make_queue() {
   return queue;
 }
 
-void end_queue(Queue queue) {
-  cudaStreamSynchronize(queue);
-  cudaStreamDestroy(queue);
-}
-
-void wait(Queue queue) { require(cudaStreamSynchronize(queue), "work on the GPU"); }
-
 void copy(Queue queue, const void* from, void* to, std::size_t bytes) {
   require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue), "copy on the GPU");
 }

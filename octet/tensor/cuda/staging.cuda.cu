@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "octet/tensor/cuda/check.cuh"
+#include "octet/tensor/cuda/waiter.hpp"
 
 namespace octet::cuda {
 
@@ -21,7 +22,7 @@ Staging::Slot& Staging::next() {
     require(cudaMallocHost(&s.data, slot_bytes), "pinned memory");
     s.copied = make_event();
   }
-  require(cudaEventSynchronize(s.copied), "work on the GPU");
+  wait(s.copied);
   return s;
 }
 
@@ -41,7 +42,7 @@ void Staging::download(Queue queue, const void* from, void* host, std::size_t by
   std::size_t taken = 0;
   const auto take = [&](std::size_t end) {
     if (before == nullptr) return;
-    require(cudaEventSynchronize(before->copied), "work on the GPU");
+    wait(before->copied);
     std::memcpy(static_cast<std::byte*>(host) + taken, before->data, end - taken);
     taken = end;
   };

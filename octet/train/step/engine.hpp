@@ -70,7 +70,7 @@ class Engine {
   void end_micro_batch();
   /// A number that differs where the work of micro-batches does, by their places.
   std::int64_t form_of(const parallel::GradientSums::MicroBatch& m) const {
-    return gradient_sums ? 1 + m.first + 2 * m.last + 4 * m.exchanges : 0;
+    return gradient_sums || copied_gradients ? 1 + m.first + 2 * m.last + 4 * m.exchanges : 0;
   }
   /// All gradients of this step as one row, in the order of parameters, of whole ones; of stages of a pipeline the first one has them. All
   /// ranks call it.

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Ranks that share one GPU, compared with one rank: every axis of the mesh and stage of ZeRO, with and without overlap; and lost ranks.
+
+  tests/ranks/one_gpu.py OCTET NCCL_RANKS [--all] [--jobs N] [--only TEXT]
+
+NCCL takes processes with another NCCL_HOSTID each for ranks on different hosts, so they may have the same GPU and exchange over sockets.
+Results are those of ranks on GPUs of their own; times are not. Every run is deterministic, so that equal work has equal bits.
+Exit code 77: no GPU. --all runs every recipe on every axis.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+MODEL = """seed = 3
+device = "gpu"
+deterministic = true
+[model]
+size = "llama-tiny"
+layers = 4
+width = 512
+heads = 8
+kv_heads = 4
+head_width = 64
+hidden = 1536
+tied = "no"
+[data]
+path = "data"
+sequence_length = 256
+[train]
+steps = 12
+batch = 2
+eval_every = 0
+eval_tokens = 8192
+save_weights = false
+[optim]
+learning_rate = 1e-3
+"""
+MICRO_BATCHES = 8  # per step of one rank; each holds 2 sequences
+ports = itertools.count(20000 + os.getpid() % 8000)
+
+
+def free_port():
+    for port in ports:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+class Job:
+    """A run: its ranks, their logs, the losses of its steps."""
+
+    def __init__(self, name, ranks, keys, same_as, within):
+        self.name, self.ranks, self.keys = name, ranks, keys
+        self.same_as, self.within = same_as, within  # another run, and the largest relative difference of losses
+        self.code, self.seconds, self.losses = None, 0, []
+
+    def start(self, octet, folder):
+        port, processes = free_port(), []
+        words = [octet, "train", "run.toml", "--output", f"runs/{self.name}"]
+        for key in self.keys:
+            words += ["--set", key]
+        for rank in range(self.ranks):
+            env = dict(os.environ, CUDA_VISIBLE_DEVICES=os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0])
+            if self.ranks > 1:
+                env |= dict(NCCL_HOSTID=f"{port}.{rank}", NCCL_SOCKET_IFNAME="lo", NCCL_IB_DISABLE="1", NCCL_NVLS_ENABLE="0",
+                            RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(self.ranks), LOCAL_WORLD_SIZE=str(self.ranks),
+                            MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+            log = open(f"{folder}/{self.name}.{rank}.log", "w")
+            processes.append(subprocess.Popen(words, cwd=folder, env=env, stdout=log, stderr=subprocess.STDOUT))
+        return processes
+
+    def run(self, octet, folder, limit=150):
+        begin = time.time()
+        processes = self.start(octet, folder)
+        codes = []
+        for p in processes:
+            try:
+                codes.append(p.wait(max(1, begin + limit - time.time())))
+            except subprocess.TimeoutExpired:
+                p.kill()
+                codes.append("timeout")
+        self.code, self.seconds = next((c for c in codes if c != 0), 0), time.time() - begin
+        self.losses = losses(folder, self.name)
+
+
+def losses(folder, name):
+    found = list(pathlib.Path(folder, "runs", name).glob("**/metrics.jsonl"))
+    lines = found[0].read_text().splitlines() if found else []
+    steps = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+    return [e["loss"] for e in steps if e.get("event") == "step"]
+
+
+def jobs(everything):
+    recipes = ["fp32", "bf16", "current", "delayed", "block128"]
+    few = recipes if everything else ["fp32", "current"]
+    out = []
+
+    def add(name, ranks, micro_batches, keys, same_as=None, within=0.0):
+        out.append(Job(name, ranks, [f"train.accumulate={micro_batches}", *keys], same_as, within))
+
+    # Sums of gradients in another order: the last bits in FP32. Elsewhere codes differ where a value was near the middle of two.
+    def band(recipe):
+        return 1e-5 if recipe == "fp32" else 1e-2
+
+    for r in recipes:
+        add(f"one-{r}", 1, MICRO_BATCHES, [f"recipe.name={r}"])
+    add("one-O3", 1, MICRO_BATCHES, ["recipe.name=current", "optim.level=O3"])
+    half = MICRO_BATCHES // 2
+    for r, stage in itertools.product(few, range(4)):
+        keys = [f"recipe.name={r}", f"ranks.zero={stage}"]
+        add(f"data-{stage}-{r}", 2, half, keys, f"one-{r}", band(r))
+        add(f"data-{stage}-{r}-in-order", 2, half, [*keys, "comm.overlap=false"], f"data-{stage}-{r}")
+    for stage in range(4):
+        keys = ["recipe.name=current", "optim.level=O3", "comm.gradients=e4m3", f"ranks.zero={stage}"]
+        add(f"O3-{stage}", 2, half, keys, "one-O3", 1e-2)
+        add(f"O3-{stage}-in-order", 2, half, [*keys, "comm.overlap=false"], f"O3-{stage}")
+    add("offload", 2, half, ["recipe.name=current", "ranks.zero=1", "optim.offload=true"], "data-1-current")
+    add("again", 2, half, ["recipe.name=current", "ranks.zero=1"], "data-1-current")
+    for r in recipes if everything else ["fp32", "current", "block128"]:
+        keys = [f"recipe.name={r}"]
+        add(f"tensor-{r}", 2, MICRO_BATCHES, [*keys, "ranks.tensor=2"], f"one-{r}", band(r))
+        add(f"context-{r}", 2, MICRO_BATCHES, [*keys, "ranks.context=2"], f"one-{r}", band(r))
+        add(f"pipeline-{r}", 2, MICRO_BATCHES, [*keys, "ranks.pipeline=2"], f"one-{r}")
+    add("tensor-8-bits", 2, MICRO_BATCHES, ["recipe.name=current", "ranks.tensor=2", "comm.tensor=e4m3"], "one-current", 1e-2)
+    add("pipeline-8-bits", 2, MICRO_BATCHES, ["recipe.name=current", "ranks.pipeline=2", "comm.pipeline=e4m3"], "one-current", 1e-2)
+    two = ["recipe.name=fp32", "ranks.pipeline=2"]
+    add("gpipe", 2, MICRO_BATCHES, [*two, "ranks.pipeline_schedule=gpipe"], "one-fp32")
+    add("interleaved", 2, MICRO_BATCHES, [*two, "ranks.pipeline_schedule=interleaved", "ranks.pipeline_chunks=2"], "one-fp32")
+    add("tensor-data", 4, half, ["recipe.name=fp32", "ranks.tensor=2", "ranks.data=2", "ranks.zero=1"], "one-fp32", 1e-5)
+    add("tensor-pipeline", 4, MICRO_BATCHES, ["recipe.name=fp32", "ranks.tensor=2", "ranks.pipeline=2"], "one-fp32", 1e-5)
+    add("context-data", 4, half, ["recipe.name=fp32", "ranks.context=2", "ranks.data=2", "ranks.zero=3"], "one-fp32", 1e-5)
+    if everything:
+        cube = ["ranks.tensor=2", "ranks.data=2", "ranks.pipeline=2", "ranks.zero=1"]
+        for r in ["fp32", "current"]:
+            add(f"cube-{r}", 8, half, [f"recipe.name={r}", *cube], f"one-{r}", band(r))
+    return out
+
+
+def table(done):
+    """Prints a line per run; returns the number of failed ones."""
+    failed, by_name = 0, {j.name: j for j in done}
+    for j in done:
+        text, other = "", by_name.get(j.same_as)
+        good = j.code == 0 and len(j.losses) == 12
+        if good and other and len(other.losses) == 12:
+            largest = max(abs(a - b) / abs(b) for a, b in zip(j.losses, other.losses))
+            good = largest <= j.within
+            text = f"{largest:.1e} from {other.name}, at most {j.within:.0e}"
+        failed += not good
+        print(f"{'ok    ' if good else 'FAILED'} {j.name:28} exit {j.code}, {j.seconds:5.1f} s, loss {(j.losses or [0])[-1]:.7f}  {text}", flush=True)
+    return failed
+
+
+def lose_a_rank(octet, folder, how, keys, ranks):
+    """One rank is killed or stopped while graphs are replayed: the others end within the limit and name it."""
+    limit, name = 8, f"{how.name}-{len(keys)}-{ranks}"
+    job = Job(name, ranks, [*keys, f"ranks.limit_seconds={limit}", "train.steps=100000", "recipe.name=current"], None, 0)
+    processes = job.start(octet, folder)
+    begin = time.time()
+    while len(losses(folder, name)) < 8 and time.time() - begin < 90 and processes[0].poll() is None:
+        time.sleep(0.2)
+    processes[-1].send_signal(how)
+    begin, late = time.time(), []
+    for p in processes[:-1]:
+        try:
+            p.wait(max(1, begin + limit + 20 - time.time()))
+        except subprocess.TimeoutExpired:
+            late.append(p)
+            p.kill()
+    seconds = time.time() - begin
+    processes[-1].kill()
+    told = pathlib.Path(folder, f"{name}.0.log").read_text().strip().splitlines()
+    good = not late and all(p.returncode == 76 for p in processes[:-1]) and f"rank {ranks - 1}" in (told or [""])[-1]
+    print(f"{'ok    ' if good else 'FAILED'} {name:28} exit {processes[0].returncode} after {seconds:.1f} s: {(told or [''])[-1][:160]}", flush=True)
+    return not good
+
+
+def collectives(program, folder, part):
+    port, processes = free_port(), []
+    for rank in range(2):
+        env = dict(os.environ, CUDA_VISIBLE_DEVICES="0", NCCL_HOSTID=f"{port}.{rank}", NCCL_SOCKET_IFNAME="lo", NCCL_IB_DISABLE="1",
+                   RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        log = open(f"{folder}/nccl-{part}.{rank}.log", "w")
+        processes.append(subprocess.Popen([program, part], env=env, stdout=log, stderr=subprocess.STDOUT))
+    codes = []
+    for p in processes:
+        try:
+            codes.append(p.wait(40))
+        except subprocess.TimeoutExpired:
+            p.kill()
+            codes.append("timeout")
+    print(f"{'FAILED' if any(codes) else 'ok    '} nccl {part}: exit {codes}", flush=True)
+    if any(codes):
+        print(*pathlib.Path(folder, f"nccl-{part}.0.log").read_text().splitlines()[-2:], sep="\n")
+    return int(any(codes))
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("octet", type=os.path.abspath)
+    options.add_argument("nccl_ranks", type=os.path.abspath)
+    options.add_argument("--all", action="store_true")
+    options.add_argument("--jobs", type=int, default=5)
+    options.add_argument("--only", default="", help="runs whose name has this text, and those of one rank")
+    options.add_argument("--folder", default="", help="keep runs and logs there")
+    o = options.parse_args()
+    if not os.path.exists("/dev/nvidia0"):
+        print("no NVIDIA GPU here")
+        return 77
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = os.path.abspath(o.folder or temporary)
+        os.makedirs(folder, exist_ok=True)
+        pathlib.Path(folder, "run.toml").write_text(MODEL)
+        subprocess.run([o.octet, "tokenize", "--input", "/usr/include/**/*.h", "--max-mb", "8", "--output", "data", "--force"], cwd=folder,
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        failed = sum(collectives(o.nccl_ranks, folder, part) for part in ("check", "lost", "replay"))
+        wanted = [j for j in jobs(o.all) if j.ranks == 1 or o.only in j.name]
+        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+            list(pool.map(lambda j: j.run(o.octet, folder), wanted))
+        failed += table(wanted)
+        few = "train.accumulate=2"
+        for how, keys, ranks in [(signal.SIGKILL, ["ranks.zero=1"], 2), (signal.SIGSTOP, [], 2), (signal.SIGKILL, ["ranks.zero=3", few], 2),
+                                 (signal.SIGKILL, ["ranks.tensor=2", "ranks.data=2", few], 4)]:
+            failed += lose_a_rank(o.octet, folder, how, keys, ranks)
+    print(f"{failed} failed" if failed else "all right")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
