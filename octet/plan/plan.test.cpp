@@ -198,9 +198,22 @@ TEST(LayoutSearch, ChoosesByMemoryAndNetwork) {
   Question tiny = question_of("llama-3-70b", 1);
   EXPECT_TRUE(ask(tiny).best.empty());
   EXPECT_NE(answer_text(tiny, ask(tiny)).find("no layout fits"), std::string::npos);
-  Question odd = question_of("llama-3-8b", 7, true);
+  Question odd = question_of("llama-3-8b", 37, true);
   odd.job.sequences = 3;
   EXPECT_NE(answer_text(odd, ask(odd)).find("no layout is valid: 3 sequences per step are not a multiple"), std::string::npos);
+}
+
+// With few sequences per step data ranks have nothing to do, so stages of a pipeline are among the best.
+TEST(LayoutSearch, OfRunnableLayoutsHasTheBestOneThatIsTrained) {
+  const auto question = [](bool only_runnable) {
+    Question q = question_of("llama-3-8b", 64, only_runnable);
+    q.job.sequences = 16;
+    return q;
+  };
+  const Answer all = ask(question(false)), runnable = ask(question(true));
+  ASSERT_TRUE(all.runnable);
+  EXPECT_GT(all.runnable->layout.pipeline, 1) << to_text(all.runnable->layout);
+  EXPECT_EQ(to_text(runnable.best.front().layout), to_text(all.runnable->layout));
 }
 
 TEST(LayoutSearch, ExpertsAreDividedWhereTheyAreMostOfTheModel) {
