@@ -10,6 +10,7 @@
 #include "octet/machine/ranks.hpp"
 #include "octet/nn/attention.hpp"
 #include "octet/nn/host_values.hpp"
+#include "octet/nn/weight_scales.hpp"
 #include "octet/ops/normal/normal.hpp"
 #include "octet/parallel/host_values.hpp"
 #include "octet/parallel/tensor_group.hpp"
@@ -34,6 +35,7 @@ class Layer {
         precision_(with_recipe(c.recipe, recipe)),
         layer_("attn", config_of(c.model.shape()), precision_, {.layers = 1}, group_),
         parameters_((precision_.allocate(stream_), stream_), layer_, true),
+        scales_(stream_, group_, layer_),
         context_{.sequence = c.data.sequence_length} {
     const models::ModelShape s = c.model.shape();
     context_.rope = ops::rope_table(stream_, context_.sequence, s.head_dim, s.rope_theta, s.rope_scaling);
@@ -92,6 +94,7 @@ class Layer {
   scaling::Precision precision_;
   nn::Attention layer_;
   nn::Parameters parameters_;
+  nn::WeightScales scales_;
   nn::BlockContext context_;
   Tensor x_, dy_, y_, dx_;
 };

@@ -143,7 +143,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   attend(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts}, context);
   stream.observe(out_.path(), "x", o);
   const bool keep = saves && !saved_o_.coded();
-  const QTensor operands = y || keep ? out_.quantize_input(stream, o, pass, keep) : QTensor{};
+  const QTensor operands = y || keep ? quantize_divided_input(stream, out_, partition_, o, pass, keep) : QTensor{};
   if (y) out_.forward(stream, operands, y, pass, nullptr);
   if (!saves) return;
   saved->out_linear.x = operands.cols, saved->qkv = qkv, saved->lse = lse;
@@ -162,7 +162,7 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
     {
       const Scope product(stream), rebuilding(stream, scaling::recomputing.keep);
       Linear::Saved operand = saved.out_linear;
-      if (saved.o.coded()) operand.x = out_.rebuild_input(stream, o, scaling::recomputing);
+      if (saved.o.coded()) operand.x = rebuild_divided_input(stream, out_, partition_, o, scaling::recomputing);
       out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), operand, d_o);
     }
     attend_backward(
@@ -173,13 +173,15 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
     if (config_.rope)
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = turned, .document_starts = starts});
     normalize_backward(stream, dqkv, saved);
-    qkv_.backward(stream, qkv_.quantize_gradient(stream, dqkv, pass), saved.qkv_linear, dx);
+    qkv_.backward(stream, quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass), saved.qkv_linear, dx);
   } else if (config_.rope) {
     ops::Sink sink = qkv_.gradient_sink(stream, dqkv.shape[0], pass, dqkv);
-    ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = sink, .document_starts = starts});
+    fill_divided(stream, partition_, sink, [&](ops::Sink& y) {
+      ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = y, .document_starts = starts});
+    });
     qkv_.backward(stream, sink, saved.qkv_linear, dx);
   } else {
-    qkv_.backward(stream, qkv_.quantize_gradient(stream, dqkv, pass), saved.qkv_linear, dx);
+    qkv_.backward(stream, quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass), saved.qkv_linear, dx);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "octet/nn/block_context.hpp"
+#include "octet/nn/divided.hpp"
 #include "octet/nn/gathered.hpp"
 #include "octet/nn/norm.hpp"
 #include "octet/nn/saved_activation.hpp"

@@ -1,5 +1,6 @@
 #include "octet/nn/gathered.hpp"
 
+#include "octet/nn/divided.hpp"
 #include "octet/ops/quantize/from_codes.hpp"
 #include "octet/ops/quantize/slice.hpp"
 
@@ -23,11 +24,7 @@ Quantized gathered_codes(Stream& stream, Partition& p, const Tensor& own, const 
   const Tensor descale = spec.scale_known() ? spec.descale : stream.empty({1}, DType::f32, of_descale, Category::activations);
   const Scope scope(stream);
   const Tensor scale = spec.scale_known() ? spec.scale : stream.empty({1}, DType::f32);
-  if (!spec.scale_known()) {
-    ops::slice_maxima(stream, slice, spec.rows, scale);
-    p.max(stream, scale);
-    ops::scales_of_maxima(stream, spec, own.dtype, scale, scale, descale);
-  }
+  if (!spec.scale_known()) find_scale(stream, p, slice, spec, scale, descale);
   const Tensor own_codes = codes.rows(own.shape[0] * p.member(), own.shape[0]);
   ops::quantize_slice(stream, slice, spec, scale, own_codes.reshaped({own.count()}));
   p.gather(stream, own_codes, codes);

@@ -75,7 +75,8 @@ void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& t
                                 .gradient = train,
                                 .first = first_token(),
                                 .parts = divides ? statistics_of_all(stream, logits, targets.rows(begin, n)) : Tensor{}});
-    if (train) linear_.backward_part(stream, linear_.quantize_gradient(stream, logits, chunk_pass), saved, dx.rows(begin, n));
+    if (train)
+      linear_.backward_part(stream, quantize_divided_gradient(stream, linear_, partition_, logits, chunk_pass), saved, dx.rows(begin, n));
   }
   if (train) linear_.backward_done(stream);
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "octet/nn/gathered.hpp"
+#include "octet/nn/divided.hpp"
 
 namespace octet::nn {
 

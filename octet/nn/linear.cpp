@@ -1,5 +1,6 @@
 #include "octet/nn/linear.hpp"
 
+#include "octet/nn/weight_scales.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/gemm/gemm.hpp"
@@ -45,40 +46,40 @@ Linear::Linear(const std::string& path, const Config& c, scaling::Precision& pre
 Linear::Linear(const std::string& path, Parameter& weight, scaling::Precision& precision, const scaling::Site& site)
     : Linear(path, &weight, false, precision, site) {}
 
-ops::Sink Linear::sink_of_input(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, bool rows, bool cols) const {
+// x: empty where a producer makes it, in the type of activations.
+ops::Sink Linear::sink_of_input(Stream& stream, const Tensor& x, std::int64_t tokens, const scaling::Pass& pass, bool rows,
+                                bool cols) const {
   return ops::make_sink(stream, plan_.x->spec(pass),
                         {.shape = {tokens, in()},
-                         .dtype = activations_,
+                         .dtype = x ? x.dtype : activations_,
                          .rows = rows,
                          .cols = cols,
                          .cols_region = cols ? pass.keep : Region(Lifetime::scratch),
+                         .plain = x,
                          .for_gemm = true});
 }
 
 ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, bool keep) const {
-  return sink_of_input(stream, tokens, pass, true, keep);
+  return sink_of_input(stream, {}, tokens, pass, true, keep);
 }
 
 ops::Sink Linear::rebuilt_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass) const {
-  return sink_of_input(stream, tokens, pass, false, true);
+  return sink_of_input(stream, {}, tokens, pass, false, true);
+}
+
+ops::Sink Linear::input_sink_of(Stream& stream, const Tensor& x, const scaling::Pass& pass, bool rows, bool cols) const {
+  check(x.shape.rank == 2 && x.shape[1] == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.shape);
+  return sink_of_input(stream, x, x.shape[0], pass, rows, cols);
 }
 
 QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const scaling::Pass& pass, bool keep) const {
-  check(x.shape.rank == 2 && x.shape[1] == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.shape);
-  const ops::QuantizeSpec spec = plan_.x->spec(pass);
-  if (!spec.quantizes()) return views(x, keep);
-  ops::Sink sink = ops::make_sink(
-      stream, spec, {.shape = x.shape, .dtype = x.dtype, .cols = keep, .cols_region = pass.keep, .plain = x, .for_gemm = true});
+  ops::Sink sink = input_sink_of(stream, x, pass, true, keep);
   ops::quantize(stream, x, sink);
   return sink.codes;
 }
 
 Quantized Linear::rebuild_input(Stream& stream, const Tensor& x, const scaling::Pass& pass) const {
-  const ops::QuantizeSpec spec = plan_.x->spec(pass);
-  if (!spec.quantizes()) return views(x, true).cols;
-  ops::Sink sink = ops::make_sink(
-      stream, spec,
-      {.shape = x.shape, .dtype = x.dtype, .rows = false, .cols = true, .cols_region = pass.keep, .plain = x, .for_gemm = true});
+  ops::Sink sink = input_sink_of(stream, x, pass, false, true);
   ops::quantize(stream, x, sink);
   return sink.codes.cols;
 }
@@ -109,12 +110,15 @@ ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const scali
                          .cols_left = true});
 }
 
-ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
+ops::Sink Linear::gradient_sink_of(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
   check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
-  const ops::QuantizeSpec spec = plan_.dy->spec(pass);
-  ops::Sink sink =
-      ops::make_sink(stream, spec, {.shape = dy.shape, .dtype = dy.dtype, .cols = true, .plain = dy, .for_gemm = true, .cols_left = true});
-  if (spec.quantizes()) ops::quantize(stream, dy, sink);
+  return ops::make_sink(stream, plan_.dy->spec(pass),
+                        {.shape = dy.shape, .dtype = dy.dtype, .cols = true, .plain = dy, .for_gemm = true, .cols_left = true});
+}
+
+ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
+  ops::Sink sink = gradient_sink_of(stream, dy, pass);
+  ops::quantize(stream, dy, sink);
   return sink;
 }
 
@@ -148,6 +152,12 @@ void Linear::add_product(Stream& stream, const Quantized& dy, const Quantized& x
     ops::accumulate(stream, {.x = dw, .sum = gradient.stored(), .draws = gradient.draws(), .key = key_of_draws(*weight_)});
 }
 
+ops::QuantizeSpec Linear::weight_spec(const scaling::Pass& pass) const {
+  ops::QuantizeSpec spec = plan_.w->spec(pass);
+  if (shared_scale_.owner != nullptr) spec.scale = shared_scale_.scale, spec.descale = shared_scale_.descale;
+  return spec;
+}
+
 // Operands cached from step to step. Those of an unquantized weight in the master's own dtype are views of it.
 void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
   const Stored& value = weight_->value;
@@ -174,7 +184,7 @@ ops::Sink Linear::sink_from_codes(Stream& stream, const ops::SinkRequest& orient
   ops::SinkRequest want = orientations;
   want.shape = weight_->shape, want.dtype = DType::f32, want.category = Category::weight_operands;
   want.codes = weight_->codes, want.for_gemm = true;
-  return ops::make_sink(stream, plan_.w->spec(scaling::recomputing), want);
+  return ops::make_sink(stream, weight_spec(scaling::recomputing), want);
 }
 
 void Linear::refresh_from_codes(Stream& stream) {
@@ -187,16 +197,17 @@ void Linear::refresh_from_codes(Stream& stream) {
 
 bool Linear::refresh_reads_weight(const scaling::Pass& pass) const {
   if (weight_->codes || quantized_version_ == weight_->version) return false;
-  const ops::QuantizeSpec spec = plan_.w->spec(pass);
+  const ops::QuantizeSpec spec = weight_spec(pass);
   return spec.quantizes() || weight_->value.scales || spec.format != weight_->value.codes.dtype;
 }
 
 void Linear::refresh(Stream& stream, const scaling::Pass& pass) {
   if (quantized_version_ == weight_->version) return;
   check(weight_->value || weight_->codes, "linear {}: its weight has no storage; bind the model's parameters first", path_);
+  if (shared_scale_.owner != nullptr) shared_scale_.owner->find(stream);
   if (weight_->codes) {
     refresh_from_codes(stream);
-  } else if (const ops::QuantizeSpec spec = plan_.w->spec(pass); plan_.caches_weight || !spec.quantizes()) {
+  } else if (const ops::QuantizeSpec spec = weight_spec(pass); plan_.caches_weight || !spec.quantizes()) {
     refresh_kept(stream, spec);
   } else {
     measure(stream, spec);
@@ -229,7 +240,7 @@ Quantized Linear::weight_operand(Stream& stream, Side side) const {
     return rows ? made.codes.rows : made.codes.cols;
   }
   const Stored& value = weight_->value;
-  ops::QuantizeSpec spec = plan_.w->spec(scaling::recomputing);
+  ops::QuantizeSpec spec = weight_spec(scaling::recomputing);
   if (scale_) spec.scale = scale_, spec.descale = descale_;
   ops::Sink made = ops::make_sink(stream, spec,
                                   {.shape = value.shape(),

@@ -9,6 +9,8 @@
 
 namespace octet::nn {
 
+class WeightScales;
+
 /// A dense layer whose three GEMMs run in the precision that its plan says.
 ///
 ///   forward    y [T, out]   = x [T, in] W^T + b
@@ -42,6 +44,9 @@ class Linear {
   ops::Sink input_sink(Stream&, std::int64_t tokens, const scaling::Pass&, bool keep) const;
   /// Where a producer of x puts it once more, for backward alone: forward ran without `keep`.
   ops::Sink rebuilt_sink(Stream&, std::int64_t tokens, const scaling::Pass&) const;
+  /// The sink whose plain values are x already, for the orientations that are wanted; and that of dy in both.
+  ops::Sink input_sink_of(Stream&, const Tensor& x, const scaling::Pass&, bool rows, bool cols) const;
+  ops::Sink gradient_sink_of(Stream&, const Tensor& dy, const scaling::Pass&) const;
   /// x as operands; where the layer is not quantized, views of x, which must live as long as they are used.
   QTensor quantize_input(Stream&, const Tensor& x, const scaling::Pass&, bool keep) const;
   /// Backward's operand of x alone, once more: forward ran without `keep`. Not quantized, it is a view of x.
@@ -68,7 +73,14 @@ class Linear {
   ops::QuantizeSpec input_spec(const scaling::Pass& pass) const { return plan_.x->spec(pass); }
   ops::QuantizeSpec gradient_spec(const scaling::Pass& pass) const { return plan_.dy->spec(pass); }
   /// How a pass quantizes the weight.
-  ops::QuantizeSpec weight_spec(const scaling::Pass& pass) const { return plan_.w->spec(pass); }
+  ops::QuantizeSpec weight_spec(const scaling::Pass&) const;
+  /// A weight's scale, f32 [1] each, that others find, since the weight is a part of a matrix.
+  struct SharedScale {
+    WeightScales* owner = nullptr;
+    Tensor scale, descale;
+  };
+  /// Before the weight is first quantized. The owner outlives the layer's use.
+  void share_weight_scale(const SharedScale& s) { shared_scale_ = s; }
   enum class Side : std::uint8_t { rows, cols };  // of the weight: forward's and backward's operand
   /// The weight as the GEMM of that side reads it: cached, or encoded in scratch. After refresh().
   Quantized weight_operand(Stream&, Side) const;
@@ -86,7 +98,7 @@ class Linear {
 
  private:
   Linear(const std::string& path, Parameter* weight, bool owns, scaling::Precision&, scaling::Site site);
-  ops::Sink sink_of_input(Stream&, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
+  ops::Sink sink_of_input(Stream&, const Tensor& x, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
   void add_product(Stream&, const Quantized& dy, const Quantized& x);
   void refresh_kept(Stream&, const ops::QuantizeSpec&);
   void refresh_from_codes(Stream&);
@@ -101,7 +113,8 @@ class Linear {
   DType activations_;
   scaling::LinearPlan plan_;
   std::optional<ops::Sink> operands_;  // of the weight, in the run's region
-  Tensor scale_, descale_;             // f32 [1], of a weight whose codes are made for each GEMM by one scale from its own maximum
+  SharedScale shared_scale_;
+  Tensor scale_, descale_;  // f32 [1], of a weight whose codes are made for each GEMM by one scale from its own maximum
   std::uint64_t quantized_version_ = 0;
 };
 

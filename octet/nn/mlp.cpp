@@ -61,10 +61,10 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y,
   ops::Sink hidden = y ? out_.input_sink(stream, tokens, pass, keep) : out_.rebuilt_sink(stream, tokens, pass);
   if (saved != nullptr && h_.coded()) {
     ops::Sink codes = h_.sink(stream, h, pass);
-    Activation::forward(stream, h, hidden, &codes);
+    fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { Activation::forward(stream, h, f, &codes); });
     saved->h = {codes.codes.rows, h.dtype};
   } else {
-    Activation::forward(stream, h, hidden);
+    fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { Activation::forward(stream, h, f); });
     if (saved != nullptr) saved->h = h;
   }
   if (keep) saved->out_linear.x = hidden.codes.cols;
@@ -81,13 +81,13 @@ void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& sa
     Linear::Saved hidden = saved.out_linear;
     if (recompute_activation_) {
       ops::Sink again = out_.rebuilt_sink(stream, tokens, scaling::recomputing);
-      Activation::forward(stream, saved.h, again);
+      fill_divided(stream, partition_, again, [&](ops::Sink& f) { Activation::forward(stream, saved.h, f); });
       hidden.x = again.codes.cols;
     }
     out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), hidden, dhidden);
   }
   ops::Sink dh = in_.gradient_sink(stream, tokens, pass);
-  Activation::backward(stream, dhidden, saved.h, dh);
+  fill_divided(stream, partition_, dh, [&](ops::Sink& d) { Activation::backward(stream, dhidden, saved.h, d); });
   in_.backward(stream, dh, saved.in_linear, dx);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/nn/divided.hpp"
 #include "octet/nn/gathered.hpp"
 #include "octet/nn/saved_activation.hpp"
 

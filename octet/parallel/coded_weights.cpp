@@ -23,9 +23,11 @@ Shape table_of(const Quantized& codes) { return descale_shape(codes.block, DType
 
 }  // namespace
 
-CodedWeights::CodedWeights(Stream& stream, comm::Communicator& ranks, nn::Parameters& parameters) : ranks_(ranks), parameters_(parameters) {
+CodedWeights::CodedWeights(Stream& stream, comm::Communicator& ranks, nn::Parameters& parameters, nn::Partition& partition)
+    : ranks_(ranks), parameters_(parameters), partition_(partition) {
   for (const nn::Bucket& b : parameters.buckets())
     for (std::size_t i = 0; i < b.layers.size(); ++i) weights_.push_back({b.layers[i], &b, i, {}});
+  std::ranges::stable_partition(weights_, [](const Weight& w) { return w.layer->weight().codes.block.whole_tensor(); });
   bind_scales(stream);
 }
 
@@ -38,6 +40,7 @@ void CodedWeights::bind_scales(Stream& stream) {
     if (spec.scale_known()) continue;
     codes.descales = stream.zeros(table_of(codes), DType::f32, Lifetime::run, Category::weight_operands);
     count += codes.descales.count();
+    if (codes.block.whole_tensor()) of_tensors_ = count;
   }
   if (count == 0) return;
   scales_ = stream.zeros({count}, DType::f32, Lifetime::run, Category::weight_operands);
@@ -70,6 +73,7 @@ void CodedWeights::find_scales(Stream& stream) {
   for (const Weight& w : weights_)
     if (w.scales) ops::slice_maxima(stream, own_values(*w.bucket, w.number, parameters_.share()), w.layer->weight().codes.block, w.scales);
   ranks_.all_reduce(stream, scales_, comm::Reduction::max);
+  if (of_tensors_ > 0) partition_.max(stream, scales_.rows(0, of_tensors_));
   for (const Weight& w : weights_)
     if (w.scales)
       ops::scales_of_maxima(stream, w.layer->weight_spec(scaling::recomputing),

@@ -16,8 +16,9 @@ void share_maxima(Stream& stream, comm::Communicator& ranks, const Tensor& scala
 
 }  // namespace
 
-DividedWeights::DividedWeights(Stream& stream, Stream* side, comm::Communicator& ranks, nn::Parameters& parameters)
-    : ranks_(ranks), parameters_(parameters), codes_(stream, ranks, parameters), gathers_(side) {
+DividedWeights::DividedWeights(Stream& stream, Stream* side, comm::Communicator& ranks, nn::Parameters& parameters,
+                               nn::Partition& partition)
+    : ranks_(ranks), parameters_(parameters), codes_(stream, ranks, parameters, partition), gathers_(side) {
   for (const nn::Bucket& b : parameters.buckets()) {
     blocks_ = std::max(blocks_, b.block + 1);
     reserve_gather(stream, ranks, b.count / ranks.size());

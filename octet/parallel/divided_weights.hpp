@@ -12,8 +12,9 @@ namespace octet::parallel {
 /// Source: Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", section 5.
 class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
  public:
-  /// Parameters whose masters are divided among these ranks; both outlive this. side: as GradientSums.
-  DividedWeights(Stream&, Stream* side, comm::Communicator& ranks, nn::Parameters&);
+  /// Parameters whose masters are divided among these ranks, and the partition whose member has them; all outlive this. side: as
+  /// GradientSums.
+  DividedWeights(Stream&, Stream* side, comm::Communicator& ranks, nn::Parameters&, nn::Partition& = nn::whole_partition());
 
   /// Masters became new: copies that are values do, too, on every rank, in one collective per bucket. `scalars`: f32 [n, 2] each, or empty,
   /// {descale, max} of divided variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.

@@ -26,13 +26,13 @@ CopiedGradients::CopiedGradients(TensorGroup& group, const nn::Parameters& param
   int copies = 1;
   for (const nn::Bucket& b : parameters.buckets())
     for (const Parameter* p : b.parameters) {
-      if (p->cut.copies == 1 || p->cut.copies == group.members()) continue;
-      copies = p->cut.copies;
-      if (has_scales(b.gradients))
+      if (p->cut.copies == 1) continue;
+      if (has_scales(b.gradient.storage))
         throw ConfigError(
             format("ranks.tensor = {}: {} ranks share each key and value head, and gradients in {} cannot be summed among "
-                   "them; set optim.gradients = \"bf16\" or \"f32\"",
-                   group.members(), copies, b.gradients));
+                   "them; set optim.gradients = \"bf16\" or \"f32\", or with several data ranks ranks.zero = 2",
+                   group.members(), p->cut.copies, b.gradients));
+      if (p->cut.copies < group.members()) copies = p->cut.copies;
     }
   if (copies == 1) return;
   of_heads_ = group.ranks().split(group.member() / copies, group.member() % copies, copies);

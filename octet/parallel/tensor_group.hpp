@@ -39,7 +39,7 @@ class TensorGroup final : public nn::Partition {
 class CopiedGradients {
  public:
   /// All ranks make it at the same time. The group and the parameters outlive this. Throws ConfigError for shared heads whose gradients
-  /// have scales.
+  /// have scales; where sums are divided (nn::Share::gradients), these are values of one micro-batch, which have none.
   CopiedGradients(TensorGroup&, const nn::Parameters&);
 
   /// g = sum over the ranks that have a copy, of all such values of a bucket.

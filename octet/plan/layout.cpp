@@ -101,8 +101,9 @@ std::string not_trained(const Layout& l, const PlannedModel& m) {
   if (l.tensor == 1) return "";
   if (l.pipeline > 1 && m.shape.tied) return "a tied embedding on both ends of a pipeline has no parts";
   if (family == families.end() || !family->divides) return "it does not divide layers of this family";
-  if (l.zero > 1) return format("ZeRO-{} does not divide parts of layers", l.zero);
-  if (l.tensor > m.shape.kv_heads && l.level != optim::Level::O0) return "copies of key heads need gradients of more than 8 bits";
+  // From stage 2 on, values of one micro-batch are summed.
+  if (l.tensor > m.shape.kv_heads && l.level != optim::Level::O0 && l.zero < 2)
+    return "copies of key heads need gradients of more than 8 bits";
   return m.shape.padded_vocabulary() / l.tensor < 16 ? "a part of the vocabulary has less than 16 tokens" : "";
 }
 

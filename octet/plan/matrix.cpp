@@ -130,7 +130,7 @@ octet plan --model deepseek-v3 --gpus 2048 --fp8 --set train.accumulate=2048 --s
 octet plan --schedule 1f1b.svg --kind 1f1b --stages 4 --micro-batches 8
 ```
 
-This version trains all four axes; with a tensor or a pipeline axis ZeRO-1 at most. Other layouts are predictions. The command marks them
+This version trains all four axes; with a pipeline axis ZeRO-1 at most. Other layouts are predictions. The command marks them
 `[not runnable by this version]`, this page marks them (*).
 
 ## Rules

@@ -51,7 +51,7 @@ TEST(PlannedMemory, IsWithinThreePercentOfTheArenaOnEveryMeshThatRuns) {
                                                                   {1, 2, 1, 1, 4},
                                                                   {2, 1, 1, 1, 2},
                                                                   {1, 1, 2, 1, 2}})
-      for (std::int64_t zero = 0; zero <= (data * context == 1 ? 0 : tensor * pipeline > 1 ? 1 : 3); ++zero)
+      for (std::int64_t zero = 0; zero <= (data * context == 1 ? 0 : pipeline > 1 ? 1 : 3); ++zero)
         for (const bool eight_bit : {true, false})
           for (const auto& [level, recomputed, micro_batch] : {std::tuple{optim::Level::O0, Recomputed::none, 1},
                                                                {optim::Level::O2, Recomputed::norms, 2},
@@ -198,9 +198,22 @@ TEST(LayoutSearch, ChoosesByMemoryAndNetwork) {
   Question tiny = question_of("llama-3-70b", 1);
   EXPECT_TRUE(ask(tiny).best.empty());
   EXPECT_NE(answer_text(tiny, ask(tiny)).find("no layout fits"), std::string::npos);
-  Question odd = question_of("llama-3-8b", 7, true);
+  Question odd = question_of("llama-3-8b", 37, true);
   odd.job.sequences = 3;
   EXPECT_NE(answer_text(odd, ask(odd)).find("no layout is valid: 3 sequences per step are not a multiple"), std::string::npos);
+}
+
+// With few sequences per step data ranks have nothing to do, so stages of a pipeline are among the best.
+TEST(LayoutSearch, OfRunnableLayoutsHasTheBestOneThatIsTrained) {
+  const auto question = [](bool only_runnable) {
+    Question q = question_of("llama-3-8b", 64, only_runnable);
+    q.job.sequences = 16;
+    return q;
+  };
+  const Answer all = ask(question(false)), runnable = ask(question(true));
+  ASSERT_TRUE(all.runnable);
+  EXPECT_GT(all.runnable->layout.pipeline, 1) << to_text(all.runnable->layout);
+  EXPECT_EQ(to_text(runnable.best.front().layout), to_text(all.runnable->layout));
 }
 
 TEST(LayoutSearch, ExpertsAreDividedWhereTheyAreMostOfTheModel) {
@@ -214,9 +227,15 @@ TEST(LayoutSearch, ExpertsAreDividedWhereTheyAreMostOfTheModel) {
 TEST(LayoutAnswer, ShowsSplitsTheLimitTheOtherPrecisionAndWhyTheSecondLost) {
   const Question q = question_of("llama-3-70b", 64);
   const std::string text = answer_text(q, ask(q));
-  for (const char* part : {"1  ", "5  ", "tokens/s per GPU", "GEMMs", "first stage", "limit    ", "second   ", "BF16 instead",
-                           "[not runnable by this version]"})
+  for (const char* part : {"1  ", "5  ", "tokens/s per GPU", "GEMMs", "first stage", "limit    ", "second   ", "BF16 instead"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(text.find("[not runnable by this version]"), std::string::npos) << text;
+}
+
+TEST(LayoutAnswer, MarksLayoutsThatThisVersionDoesNotTrain) {
+  const Question q{.model = model_named("deepseek-v3"), .job = job_of(4096, 8192, 2048), .program = octet_program};
+  const std::string text = answer_text(q, ask(q));
+  EXPECT_NE(text.find("[not runnable by this version]"), std::string::npos) << text;
 }
 
 TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
@@ -238,7 +257,7 @@ TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
   for (const char* line : {"#SBATCH --nodes=1\n", "#SBATCH --ntasks-per-node=8\n", "MASTER_ADDR=", "doctor", "job/plan.toml --name"})
     EXPECT_NE(script.find(line), std::string::npos) << line;
   EXPECT_EQ(std::system(("bash -n " + scratch.at("job/plan.sbatch")).c_str()), 0);
-  EXPECT_THROW(write_job(scratch.at("other"), run, {.tensor = 2, .data = 4, .zero = 3}, job_of(4096, 256, 8), gpu), ConfigError);
+  EXPECT_THROW(write_job(scratch.at("other"), run, {.tensor = 2, .pipeline = 2, .data = 2}, job_of(4096, 256, 8), gpu), ConfigError);
   write_job(scratch.at("stages"), run, {.pipeline = 2, .data = 4, .chunks = 3}, job_of(4096, 256, 8), gpu);
   config::read_toml_file(scratch.at("stages/plan.toml"), back);
   EXPECT_EQ(back.ranks.pipeline, 2);

@@ -37,8 +37,8 @@ class Enumeration {
   std::vector<Candidate> all() {
     const std::int64_t gpus = q_.job.gpus;
     for (const std::int64_t tensor : divisors(gpus, q_.job.per_node()))
-      for (const std::int64_t pipeline : divisors(gpus / tensor, q_.only_runnable ? 1 : q_.model.layers()))
-        for (const std::int64_t context : powers_of_two(q_.only_runnable ? 1 : std::max<std::int64_t>(1, q_.job.sequence / 4096)))
+      for (const std::int64_t pipeline : divisors(gpus / tensor, q_.model.layers()))
+        for (const std::int64_t context : powers_of_two(std::max<std::int64_t>(1, q_.job.sequence / 4096)))
           if (gpus / tensor / pipeline % context == 0) add_mesh({.tensor = tensor, .pipeline = pipeline, .context = context});
     return std::move(found_);
   }

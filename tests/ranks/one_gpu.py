@@ -139,7 +139,10 @@ def jobs(everything):
     two = ["recipe.name=fp32", "ranks.pipeline=2"]
     add("gpipe", 2, MICRO_BATCHES, [*two, "ranks.pipeline_schedule=gpipe"], "one-fp32")
     add("interleaved", 2, MICRO_BATCHES, [*two, "ranks.pipeline_schedule=interleaved", "ranks.pipeline_chunks=2"], "one-fp32")
-    add("tensor-data", 4, half, ["recipe.name=fp32", "ranks.tensor=2", "ranks.data=2", "ranks.zero=1"], "one-fp32", 1e-5)
+    for r, stage in itertools.product(few, range(1, 4)):
+        keys = [f"recipe.name={r}", "ranks.tensor=2", "ranks.data=2", f"ranks.zero={stage}"]
+        add(f"tensor-data-{stage}-{r}", 4, half, keys, f"one-{r}", band(r))
+        add(f"tensor-data-{stage}-{r}-in-order", 4, half, [*keys, "comm.overlap=false"], f"tensor-data-{stage}-{r}")
     add("tensor-pipeline", 4, MICRO_BATCHES, ["recipe.name=fp32", "ranks.tensor=2", "ranks.pipeline=2"], "one-fp32", 1e-5)
     add("context-data", 4, half, ["recipe.name=fp32", "ranks.context=2", "ranks.data=2", "ranks.zero=3"], "one-fp32", 1e-5)
     if everything:

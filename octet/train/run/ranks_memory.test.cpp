@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "octet/comm/planned/planned.hpp"
 #include "octet/train/run/dry_run.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 
@@ -10,10 +11,14 @@ namespace {
 
 using optim::Level;
 
-EngineConfig config_of(const std::string& recipe, Level level, int ranks, std::int64_t zero) {
+// Of as large parts at any number of tensor ranks.
+EngineConfig config_of(const std::string& recipe, Level level, int ranks, std::int64_t zero, int tensor) {
   EngineConfig config = testing::small_engine("llama", recipe);
-  config.shape.width = 512, config.shape.hidden = 1536, config.shape.layers = 48, config.shape.vocabulary = 256;
+  config.shape.width = 512, config.shape.head_dim = 128, config.shape.layers = 48;
+  config.shape.heads = 4 * tensor, config.shape.kv_heads = 2 * tensor, config.shape.hidden = 1536 * tensor,
+  config.shape.vocabulary = 256 * tensor;
   config.optimizer->level = level, config.ranks.zero = zero, config.planned_ranks = ranks;
+  config.ranks.tensor = tensor;
   return config;
 }
 
@@ -40,20 +45,25 @@ Bytes formula(Level level, double ranks, std::int64_t zero, const Counts& n, dou
   return out;
 }
 
-class MemoryAt : public ::testing::TestWithParam<std::tuple<int, int>> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, MemoryAt, ::testing::Combine(::testing::Values(0, 1, 2, 3), ::testing::Values(2, 8, 64)),
-                         [](const auto& info) { return format("Stage{}On{}Ranks", std::get<0>(info.param), std::get<1>(info.param)); });
+// Stage, data ranks, tensor ranks.
+class MemoryAt : public ::testing::TestWithParam<std::tuple<int, int, int>> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, MemoryAt,
+                         ::testing::Combine(::testing::Values(0, 1, 2, 3), ::testing::Values(2, 8, 64), ::testing::Values(1, 2)),
+                         [](const auto& info) {
+                           return format("Stage{}On{}x{}Ranks", std::get<0>(info.param), std::get<2>(info.param), std::get<1>(info.param));
+                         });
 
 // Scales are up to 0.8% of codes of one byte. Memory that buckets share in turn is that of two blocks: from stage 2 on for the gradients of
 // one micro-batch, at stage 3 also for weights. These are codes of one byte, or BF16 where codes cannot be made of parts.
 TEST_P(MemoryAt, IsThatOfTheFormulasWithinThreePercent) {
-  const auto [zero, ranks] = GetParam();
+  const auto [zero, ranks, tensor] = GetParam();
   for (const auto& [recipe, level] :
        {std::pair{"current", Level::O0}, {"current", Level::O1}, {"current", Level::O2}, {"current", Level::O3}, {"rowwise", Level::O3}}) {
-    const EngineConfig config = config_of(recipe, level, ranks, zero);
+    const EngineConfig config = config_of(recipe, level, ranks, zero, tensor);
     const double copy = recipe == std::string("current") ? 1 : 2;
     const Target target = machine::machine_target(Device::cpu);
-    Engine e(config, Device::null, target);
+    comm::PlannedCommunicator parts(tensor);
+    Engine e(config, Device::null, target, &parts);
     Counts n;
     double block = 0;
     for (const nn::Bucket& b : e.parameters.buckets()) {
@@ -76,11 +86,12 @@ TEST_P(MemoryAt, IsThatOfTheFormulasWithinThreePercent) {
 
 // Of a GPU, which reads codes in both orientations. Those of the rows are the copies.
 TEST_P(MemoryAt, OfOperandsFromCodesIsTheirTransposeWhereItIsCached) {
-  const auto [zero, ranks] = GetParam();
+  const auto [zero, ranks, tensor] = GetParam();
   const Target gpu{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132};
   for (const char* recipe : {"current", "block128"}) {
-    const EngineConfig config = config_of(recipe, Level::O0, ranks, zero);
-    Engine e(config, Device::null, gpu);
+    const EngineConfig config = config_of(recipe, Level::O0, ranks, zero, tensor);
+    comm::PlannedCommunicator parts(tensor);
+    Engine e(config, Device::null, gpu, &parts);
     double blocks = 0;
     for (const nn::Bucket& b : e.parameters.buckets()) blocks += b.block >= 0 ? double(b.count) : 0;
     const double operands = double(dry_run(config, gpu, 1, 2).memory.by_category[std::size_t(Category::weight_operands)]);

@@ -102,12 +102,13 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
     if (c.comm.overlap && stream.apart_from_host()) exchanges.emplace(stream);
     Stream* const side = exchanges ? &*exchanges : nullptr;
     gradient_sums.emplace(stream, side, axes.data(), parameters, c.comm, copied_gradients ? &*copied_gradients : nullptr);
-    if (parameters.share().masters) divided_weights.emplace(stream, side, axes.data(), parameters);
+    if (parameters.share().masters) divided_weights.emplace(stream, side, axes.data(), parameters, partition());
     if (parameters.share().weights) {
       require_dividable(c, *model, precision.activations());
       model->set_block_weights(&*divided_weights);
     }
   }
+  if (tensor_group) weight_scales.emplace(stream, *tensor_group, *model);
   if (axes.has_stages()) make_pipeline(c);
   // Stages have other parameters, so that all of them draw as one does.
   for (Parameter* p : parameters.list()) p->gradient.set_copy(axes.all().rank() % axes.of_stage());

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "octet/nn/parameters.hpp"
+#include "octet/nn/weight_scales.hpp"
 #include "octet/parallel/axes.hpp"
 #include "octet/parallel/context_group.hpp"
 #include "octet/parallel/divided_weights.hpp"
@@ -37,6 +38,7 @@ class Engine {
   std::optional<parallel::CopiedGradients> copied_gradients;  // of a tensor group
   std::optional<parallel::GradientSums> gradient_sums;        // of several ranks
   std::optional<parallel::DividedWeights> divided_weights;    // from stage 1 of ZeRO on
+  std::optional<nn::WeightScales> weight_scales;              // of a tensor group
   std::optional<Pipeline> pipeline;                           // of ranks that have some blocks each
   std::optional<StageParameters> stage_parameters;            // of these
   Replay micro_steps;                                         // forward and backward of a micro-batch

@@ -41,8 +41,6 @@ void require_options(const EngineConfig& c, std::int64_t n) {
                   c.shape.family));
   if (scaling::has_narrow_range(c.precision.recipe))
     refuse(format("recipe.name = \"{}\": sums of FP16 activations between ranks overflow; choose another recipe", c.precision.recipe));
-  if (c.ranks.zero > 1)
-    refuse(format("ranks.zero = {} does not divide gradients or weights of parts of layers; set ranks.zero = 1", c.ranks.zero));
   if (c.average) refuse("train.average keeps means of whole weights; set it to 0");
   if (c.optimizer && c.comm.has_mu(c.optimizer->storage().gradients))
     refuse("factors mu of e4m3_shared are kept for whole tensors; set comm.gradients = \"e4m3\" and optim.gradients to another storage");

@@ -1,0 +1,59 @@
+#include "octet/nn/divided.hpp"
+
+#include "octet/ops/quantize/quantize.hpp"
+#include "octet/ops/quantize/slice.hpp"
+
+namespace octet::nn {
+
+bool finds_scale_together(const Partition& p, const ops::QuantizeSpec& spec) {
+  return p.divides() && spec.encodes_slices() && spec.rows.whole_tensor() && !spec.scale_known();
+}
+
+void find_scale(Stream& stream, Partition& p, const StoredSlice& x, const ops::QuantizeSpec& spec, const Tensor& scale,
+                const Tensor& descale) {
+  ops::slice_maxima(stream, x, spec.rows, scale);
+  p.max(stream, scale);
+  ops::scales_of_maxima(stream, spec, x.stored.value_type(), scale, scale, descale);
+}
+
+namespace {
+
+// For its maximum alone: rows without values fill it up to a shape whose maxima are found.
+StoredSlice slice_of(const Tensor& x) {
+  constexpr std::int64_t rows = 16;
+  return {Stored::plain(x.reshaped({x.count()})), {round_up(x.shape[0], rows), x.shape[1]}, 0};
+}
+
+}  // namespace
+
+void encode_divided(Stream& stream, Partition& p, const ops::Sink& sink) {
+  ops::Sink known = sink;
+  const Scope scope(stream);
+  if (finds_scale_together(p, sink.spec)) {
+    const Quantized& operand = sink.codes.rows ? sink.codes.rows : sink.codes.cols;
+    known.spec.scale = stream.empty({1}, DType::f32);
+    known.spec.descale = operand.descales ? operand.descales : stream.empty({1}, DType::f32);  // decoded codes may have it in them
+    find_scale(stream, p, slice_of(sink.plain), sink.spec, known.spec.scale, known.spec.descale);
+  }
+  ops::quantize(stream, sink.plain, known);
+}
+
+QTensor quantize_divided_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& x, const scaling::Pass& pass, bool keep) {
+  const ops::Sink sink = layer.input_sink_of(stream, x, pass, true, keep);
+  encode_divided(stream, p, sink);
+  return sink.codes;
+}
+
+Quantized rebuild_divided_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& x, const scaling::Pass& pass) {
+  const ops::Sink sink = layer.input_sink_of(stream, x, pass, false, true);
+  encode_divided(stream, p, sink);
+  return sink.codes.cols;
+}
+
+ops::Sink quantize_divided_gradient(Stream& stream, const Linear& layer, Partition& p, const Tensor& dy, const scaling::Pass& pass) {
+  const ops::Sink sink = layer.gradient_sink_of(stream, dy, pass);
+  encode_divided(stream, p, sink);
+  return sink;
+}
+
+}  // namespace octet::nn
