@@ -76,7 +76,8 @@ class Model {
   }
   /// The parameter that the first and the last chunk both have: a tied embedding. Null if there is none.
   virtual Parameter* shared_by_ends() { return nullptr; }
-  /// d [T, D]: the gradient of the chunk's output on entry, of its input on return.
+  /// d [T, D]: the gradient of the chunk's output on entry, of its input on return. Pass::later gets the products of blocks' weights. Until
+  /// it is run, these gradients are not complete; the pass's region is not read any more. The head's product is part of chunk_forward().
   virtual void chunk_backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor&) { no_chunks(); }
 
   /// Whether open() is called before each use of a block. Without it, weights of blocks cannot be divided.

@@ -173,6 +173,10 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::chunk_forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
                                              const nn::LossFactor& factor, const ChunkBorders& place) {
   const auto rows = [&](const Tensor& given) { return given ? Norm::input(stream, given, pass.keep) : own_rows(stream, batch, pass.keep); };
+  const auto kept = [&] {
+    const std::size_t operands = pass.later != nullptr ? stream.arena().mark(pass.forward_operands()).bytes : 0;
+    return stream.arena().mark(pass.keep).bytes + operands;
+  };
   Saved& saved = saved_in(pass.keep);
   const Chunk chunk = saved.chunk = chunk_of(place);
   const std::size_t count = std::size_t(chunk.end - chunk.first);
@@ -181,11 +185,11 @@ void Transformer<Block, Norm>::chunk_forward(Stream& stream, const TokenBatch& b
   if (embeds(chunk)) embed(stream, batch, x.x);
   for (std::size_t i = 0; i < count; ++i) {
     const int number = chunk.first + int(i);
-    const std::size_t begin = stream.arena().mark(pass.keep).bytes;
+    const std::size_t begin = kept();
     auto y = rows(i + 1 == count ? place.out : Tensor{});
     open(stream, number);
     block(number).forward(stream, context(batch), x, y, pass, &saved.blocks[i]);
-    saved.ends[i] = stream.arena().mark(pass.keep), saved.bytes[i] = saved.ends[i].bytes - begin;
+    saved.ends[i] = stream.arena().mark(pass.keep), saved.bytes[i] = kept() - begin;
     x = y;
   }
   if (!has_head(chunk)) return;

@@ -134,7 +134,9 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const auto heads = shape_of(config_, context);
   const Tensor& starts = context.document_starts;
   const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, region, Category::activations);
-  const Tensor o = stream.empty({tokens, out_.in()}, dtype, saved_o_.region(pass, saves), Category::activations);
+  const bool keep = saves && !saved_o_.coded();
+  const Region region_of_o = keep && !out_.quantizes(pass) ? pass.forward_operands() : saved_o_.region(pass, saves);
+  const Tensor o = stream.empty({tokens, out_.in()}, dtype, region_of_o, Category::activations);
   const Tensor lse = stream.empty({config_.heads, tokens}, DType::f32, region, Category::activations);
 
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->qkv_linear : nullptr);
@@ -142,7 +144,6 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts});
   attend(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts}, context);
   stream.observe(out_.path(), "x", o);
-  const bool keep = saves && !saved_o_.coded();
   const QTensor operands = y || keep ? quantize_divided_input(stream, out_, partition_, o, pass, keep) : QTensor{};
   if (y) out_.forward(stream, operands, y, pass, nullptr);
   if (!saves) return;
@@ -155,15 +156,19 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
   const Scope scope(stream);
   const auto heads = shape_of(config_, context);
   const Tensor& starts = context.document_starts;
-  const Tensor d_o = stream.empty(saved.o.shape, saved.o.dtype), dqkv = stream.empty(saved.qkv.shape, saved.qkv.dtype);
+  const Tensor d_o = stream.empty(saved.o.shape, saved.o.dtype),
+               dqkv = stream.empty(saved.qkv.shape, saved.qkv.dtype, qkv_.gradient_region(pass));
   {
     const Scope inner(stream);
     const Tensor o = values_of(stream, saved.o);
     {
       const Scope product(stream), rebuilding(stream, scaling::recomputing.keep);
       Linear::Saved operand = saved.out_linear;
-      if (saved.o.coded()) operand.x = rebuild_divided_input(stream, out_, partition_, o, scaling::recomputing);
-      out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), operand, d_o);
+      if (saved.o.coded()) {
+        const Tensor x = out_.quantizes(pass) ? o : lasting(stream, o, pass.backward_operands());
+        operand.x = rebuild_divided_input(stream, out_, partition_, x, scaling::recomputing_for(pass));
+      }
+      out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), operand, d_o, pass.later);
     }
     attend_backward(
         stream, {.d_o = d_o, .o = o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts}, context);
@@ -173,15 +178,15 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
     if (config_.rope)
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = turned, .document_starts = starts});
     normalize_backward(stream, dqkv, saved);
-    qkv_.backward(stream, quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass), saved.qkv_linear, dx);
+    qkv_.backward(stream, quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass), saved.qkv_linear, dx, pass.later);
   } else if (config_.rope) {
     ops::Sink sink = qkv_.gradient_sink(stream, dqkv.shape[0], pass, dqkv);
     fill_divided(stream, partition_, sink, [&](ops::Sink& y) {
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = y, .document_starts = starts});
     });
-    qkv_.backward(stream, sink, saved.qkv_linear, dx);
+    qkv_.backward(stream, sink, saved.qkv_linear, dx, pass.later);
   } else {
-    qkv_.backward(stream, quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass), saved.qkv_linear, dx);
+    qkv_.backward(stream, quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass), saved.qkv_linear, dx, pass.later);
   }
 }
 

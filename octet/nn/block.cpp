@@ -44,15 +44,16 @@ QTensor Block<Norm, Activation>::normalized(Stream& stream, Norm& norm, Input& x
 // Backward's operand alone, once more.
 template <class Norm, class Activation>
 template <class Branch>
-Quantized Block<Norm, Activation>::normalized_again(Stream& stream, Norm& norm, Input& x, const Branch& branch) const {
+Quantized Block<Norm, Activation>::normalized_again(Stream& stream, Norm& norm, Input& x, const Branch& branch,
+                                                    const scaling::Pass& again) const {
   if (!partition_.divides()) {
-    ops::Sink n = branch.rebuilt_sink(stream, x.x.shape[0], scaling::recomputing);
+    ops::Sink n = branch.rebuilt_sink(stream, x.x.shape[0], again);
     norm.forward(stream, x, n);
     return n.codes.cols;
   }
-  ops::Sink own = plain_sink(stream, x.x.shape, x.x.dtype, scaling::recomputing, false);
+  ops::Sink own = plain_sink(stream, x.x.shape, x.x.dtype, again, false);
   norm.forward(stream, x, own);
-  return gather_rebuilt_input(stream, branch.first(), partition_, own.plain, scaling::recomputing);
+  return gather_rebuilt_input(stream, branch.first(), partition_, own.plain, again);
 }
 
 // run(all) fills y [T, D] for the own part of a branch; y becomes the own rows of the sum over members.
@@ -103,43 +104,43 @@ void Block<Norm, Activation>::forward(Stream& stream, const BlockContext& contex
 
 // Recomputes the parts of attention that were not kept, and z if it was not.
 template <class Norm, class Activation>
-void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockContext& context, Saved& s) {
+void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockContext& context, Saved& s, const scaling::Pass& again) {
   if (recompute_.block) {
-    s.z = Norm::input(stream, stream.empty(s.x.x.shape, s.x.x.dtype, scaling::recomputing.keep, Category::activations),
-                      scaling::recomputing.keep);
-    attend(stream, context, s.x, s.z.x, scaling::recomputing, &s, true);
+    s.z = Norm::input(stream, stream.empty(s.x.x.shape, s.x.x.dtype, again.keep, Category::activations), again.keep);
+    attend(stream, context, s.x, s.z.x, again, &s, true);
     norm2_.add(stream, s.x.x, s.z.x, s.z);
   } else if (recompute_.attention) {
-    attend(stream, context, s.x, {}, scaling::recomputing, &s, true);
+    attend(stream, context, s.x, {}, again, &s, true);
   } else if (recompute_.norm) {
-    s.attention.qkv_linear.x = normalized_again(stream, norm1_, s.x, attention_);
+    s.attention.qkv_linear.x = normalized_again(stream, norm1_, s.x, attention_, again);
   }
 }
 
 template <class Norm, class Activation>
-void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s) {
+void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s, const scaling::Pass& again) {
   if (recompute_.mlp) {
-    feed(stream, s.z, {}, scaling::recomputing, &s, true);
+    feed(stream, s.z, {}, again, &s, true);
   } else if (recompute_.norm) {
-    s.mlp.in_linear.x = normalized_again(stream, norm2_, s.z, mlp_);
+    s.mlp.in_linear.x = normalized_again(stream, norm2_, s.z, mlp_, again);
   }
 }
 
 template <class Norm, class Activation>
 void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& context, const Tensor& d, const Saved& saved,
                                        const scaling::Pass& pass) {
-  const Scope scope(stream), rebuilding(stream, scaling::recomputing.keep);
+  const scaling::Pass again = scaling::recomputing_for(pass);
+  const Scope scope(stream), rebuilding(stream, again.keep);
   Saved s = saved;
   const Tensor dn = stream.empty(d.shape, d.dtype);
-  if (recompute_.block) rebuild_attention(stream, context, s);  // z must be there before the MLP's part
+  if (recompute_.block) rebuild_attention(stream, context, s, again);  // z must be there before the MLP's part
   {
-    const Scope part(stream), rebuilt(stream, scaling::recomputing.keep);
-    rebuild_mlp(stream, s);
+    const Scope part(stream), rebuilt(stream, again.keep);
+    rebuild_mlp(stream, s, again);
     reduced(stream, dn, [&](const Tensor& all) { mlp_.backward(stream, d, s.mlp, all, pass); });
     norm2_.backward(stream, dn, s.z, d, true);
   }
   const Scope part(stream);
-  if (!recompute_.block) rebuild_attention(stream, context, s);
+  if (!recompute_.block) rebuild_attention(stream, context, s, again);
   reduced(stream, dn, [&](const Tensor& all) { attention_.backward(stream, d, context, s.attention, all, pass); });
   norm1_.backward(stream, dn, s.x, d, true);
 }

@@ -43,11 +43,11 @@ class Block {
   template <class Branch>
   QTensor normalized(Stream&, Norm&, Input& x, const Branch&, const scaling::Pass&, bool keep) const;
   template <class Branch>
-  Quantized normalized_again(Stream&, Norm&, Input& x, const Branch&) const;
+  Quantized normalized_again(Stream&, Norm&, Input& x, const Branch&, const scaling::Pass& again) const;
   template <class Run>
   void reduced(Stream&, const Tensor& y, const Run&) const;
-  void rebuild_attention(Stream&, const BlockContext&, Saved&);
-  void rebuild_mlp(Stream&, Saved&);
+  void rebuild_attention(Stream&, const BlockContext&, Saved&, const scaling::Pass& again);
+  void rebuild_mlp(Stream&, Saved&, const scaling::Pass& again);
 
   Partition& partition_;
   std::string path_;

@@ -47,9 +47,16 @@ bool gathers_codes(const ops::QuantizeSpec& spec, const Shape& whole) {
   return ops::can_quantize_slices(spec, whole) && spec.rows.whole_tensor();
 }
 
+Tensor lasting(Stream& stream, const Tensor& x, Region region) {
+  if (region.lifetime == Lifetime::scratch) return x;
+  const Tensor out = stream.empty(x.shape, x.dtype, region, Category::activations);
+  copy(stream, x, out);
+  return out;
+}
+
 QTensor gather_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass, bool keep) {
   const ops::QuantizeSpec spec = layer.input_spec(pass);
-  const Region region = keep ? pass.keep : Region(Lifetime::scratch);
+  const Region region = keep ? pass.forward_operands() : Region(Lifetime::scratch);
   if (!spec.quantizes()) return layer.quantize_input(stream, gathered_values(stream, p, own, region), pass, keep);
   if (!gathers_codes(spec, all_rows(p, own)))
     return layer.quantize_input(stream, gathered_values(stream, p, own, Lifetime::scratch), pass, keep);
@@ -58,17 +65,18 @@ QTensor gather_input(Stream& stream, const Linear& layer, Partition& p, const Te
 
 Quantized gather_rebuilt_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
   const ops::QuantizeSpec spec = layer.input_spec(pass);
-  if (!spec.quantizes()) return layer.rebuild_input(stream, gathered_values(stream, p, own, pass.keep), pass);
+  if (!spec.quantizes()) return layer.rebuild_input(stream, gathered_values(stream, p, own, pass.forward_operands()), pass);
   if (!gathers_codes(spec, all_rows(p, own))) return layer.rebuild_input(stream, gathered_values(stream, p, own, Lifetime::scratch), pass);
-  return sink_of_codes(stream, p, own, spec, {.rows = false, .cols = true, .cols_region = pass.keep}).codes.cols;
+  return sink_of_codes(stream, p, own, spec, {.rows = false, .cols = true, .cols_region = pass.forward_operands()}).codes.cols;
 }
 
 ops::Sink gather_gradient(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
-  if (!p.divides()) return layer.quantize_gradient(stream, own, pass);
+  const Region region = layer.gradient_region(pass);
+  if (!p.divides()) return layer.quantize_gradient(stream, lasting(stream, own, region), pass);
   const ops::QuantizeSpec spec = layer.gradient_spec(pass);
   if (!gathers_codes(spec, all_rows(p, own)) || layer.has_bias())
-    return layer.quantize_gradient(stream, gathered_values(stream, p, own, Lifetime::scratch), pass);
-  return sink_of_codes(stream, p, own, spec, {.cols = true, .cols_left = true});
+    return layer.quantize_gradient(stream, gathered_values(stream, p, own, region), pass);
+  return sink_of_codes(stream, p, own, spec, {.cols = true, .cols_region = pass.backward_operands(), .cols_left = true});
 }
 
 }  // namespace octet::nn

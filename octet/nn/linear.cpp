@@ -54,7 +54,7 @@ ops::Sink Linear::sink_of_input(Stream& stream, const Tensor& x, std::int64_t to
                          .dtype = x ? x.dtype : activations_,
                          .rows = rows,
                          .cols = cols,
-                         .cols_region = cols ? pass.keep : Region(Lifetime::scratch),
+                         .cols_region = cols ? pass.forward_operands() : Region(Lifetime::scratch),
                          .plain = x,
                          .for_gemm = true});
 }
@@ -100,12 +100,15 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const sc
 
 ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, const Tensor& in_place) const {
   const ops::QuantizeSpec spec = plan_.dy->spec(pass);
+  Tensor plain = in_place;
+  // A bias reads values at once, so they do not wait for the weight's product.
+  if (spec.quantizes()) plain = bias_ ? stream.empty({tokens, out()}, activations_, Lifetime::scratch, Category::activations) : Tensor{};
   return ops::make_sink(stream, spec,
                         {.shape = {tokens, out()},
                          .dtype = activations_,
                          .cols = true,
-                         .keep_plain = bias_ != nullptr,
-                         .plain = spec.quantizes() ? Tensor{} : in_place,
+                         .cols_region = pass.backward_operands(),
+                         .plain = plain,
                          .for_gemm = true,
                          .cols_left = true});
 }
@@ -113,7 +116,13 @@ ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const scali
 ops::Sink Linear::gradient_sink_of(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
   check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
   return ops::make_sink(stream, plan_.dy->spec(pass),
-                        {.shape = dy.shape, .dtype = dy.dtype, .cols = true, .plain = dy, .for_gemm = true, .cols_left = true});
+                        {.shape = dy.shape,
+                         .dtype = dy.dtype,
+                         .cols = true,
+                         .cols_region = pass.backward_operands(),
+                         .plain = dy,
+                         .for_gemm = true,
+                         .cols_left = true});
 }
 
 ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
@@ -122,9 +131,18 @@ ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scal
   return sink;
 }
 
-void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
-  backward_part(stream, dy, saved, dx);
-  backward_done(stream);
+void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx, DeferredWork* later) {
+  if (later == nullptr) {
+    backward_part(stream, dy, saved, dx);
+    return backward_done(stream);
+  }
+  input_gradient(stream, dy, dx);
+  if (dx) stream.observe(path_, "dx", dx);
+  if (bias_) bias_->gradient.done(stream);
+  later->add([this, dy = dy.codes.cols, x = saved.x](Stream& queue) {
+    add_product(queue, dy, x);
+    weight_->gradient.done(queue);
+  });
 }
 
 void Linear::backward_done(Stream& stream) {
@@ -133,13 +151,18 @@ void Linear::backward_done(Stream& stream) {
 }
 
 void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
+  input_gradient(stream, dy, dx);
+  add_product(stream, dy.codes.cols, saved.x);
+  if (dx) stream.observe(path_, "dx", dx);
+}
+
+// And the bias's.
+void Linear::input_gradient(Stream& stream, const ops::Sink& dy, const Tensor& dx) {
   if (dx) {
     const Scope scope(stream);
     ops::gemm(stream, {.a = dy.codes.rows, .b = weight_operand(stream, Side::cols), .d = dx});
   }
-  add_product(stream, dy.codes.cols, saved.x);
   if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(stream, GradientUse::sum).data);
-  if (dx) stream.observe(path_, "dx", dx);
 }
 
 // dW (+)= dy^T x. 8-bit gradients: the product is stored in scratch, then added.

@@ -30,7 +30,7 @@ class Linear {
     Cut cut = {}, bias_cut = {};  // of weight and bias, where they are parts of larger ones
   };
 
-  /// Saved by forward for backward; in the pass's region.
+  /// Saved by forward for backward; in Pass::forward_operands().
   struct Saved {
     Quantized x;  // transposed orientation, [in, T]
   };
@@ -47,18 +47,24 @@ class Linear {
   /// The sink whose plain values are x already, for the orientations that are wanted; and that of dy in both.
   ops::Sink input_sink_of(Stream&, const Tensor& x, const scaling::Pass&, bool rows, bool cols) const;
   ops::Sink gradient_sink_of(Stream&, const Tensor& dy, const scaling::Pass&) const;
-  /// x as operands; where the layer is not quantized, views of x, which must live as long as they are used.
+  /// x as operands; where the layer is not quantized, views of x, which must live as long as they are used: that of backward in
+  /// Pass::forward_operands().
   QTensor quantize_input(Stream&, const Tensor& x, const scaling::Pass&, bool keep) const;
   /// Backward's operand of x alone, once more: forward ran without `keep`. Not quantized, it is a view of x.
   Quantized rebuild_input(Stream&, const Tensor& x, const scaling::Pass&) const;
   /// y: [T, out], overwritten. saved = nullptr when no backward follows. Throws ContractError unless x has `in` columns.
   void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved* saved);
 
+  /// Where a dy must live that is not quantized, so that operands are views of it.
+  Region gradient_region(const scaling::Pass& pass) const {
+    return gradient_spec(pass).quantizes() ? Region(Lifetime::scratch) : pass.backward_operands();
+  }
   /// Where a producer of dy [tokens, out] puts it: `in_place`, which it may overwrite, where nothing is quantized.
   ops::Sink gradient_sink(Stream&, std::int64_t tokens, const scaling::Pass&, const Tensor& in_place = {}) const;
   ops::Sink quantize_gradient(Stream&, const Tensor& dy, const scaling::Pass&) const;
-  /// dx: [T, in], overwritten; empty if it is not needed. Adds to the gradients of weight and bias.
-  void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
+  /// dx: [T, in], overwritten; empty if it is not needed. Adds to the gradients of weight and bias; with `later`, which is that of the
+  /// pass, to the weight's when this work is run.
+  void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx, DeferredWork* later = nullptr);
   /// The same by chunks of tokens: one part per chunk, then backward_done() once.
   void backward_part(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
   void backward_done(Stream&);
@@ -98,6 +104,7 @@ class Linear {
 
  private:
   Linear(const std::string& path, Parameter* weight, bool owns, scaling::Precision&, scaling::Site site);
+  void input_gradient(Stream&, const ops::Sink& dy, const Tensor& dx);
   ops::Sink sink_of_input(Stream&, const Tensor& x, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
   void add_product(Stream&, const Quantized& dy, const Quantized& x);
   void refresh_kept(Stream&, const ops::QuantizeSpec&);

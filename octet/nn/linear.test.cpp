@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "octet/nn/parameters.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "tests/testing/tensors.hpp"
 
 namespace octet::nn {
@@ -144,6 +145,55 @@ TEST(Linear, OneScaleForAllTensorsFlushesSmallGradients) {
   const Result shared = run(stream, {.recipe = "global"}, 1e-5), own = run(stream, {.recipe = "current"}, 1e-5);
   const Reference exact(own.x, own.w, own.dy);
   EXPECT_LT(sqnr_db(exact.dw, shared.dw) + 3, sqnr_db(exact.dw, own.dw));
+}
+
+// Gradients of a layer with a bias, whose product is deferred or not: dx, dW and db of two micro-batches.
+std::vector<std::vector<std::uint8_t>> gradients(const std::string& recipe, bool fused, bool defers) {
+  Stream stream(Device::cpu);
+  scaling::Precision precision({.recipe = recipe});
+  Linear linear("layer", {.in = 256, .out = 192, .bias = true}, precision);
+  Parameters parameters(stream, linear, true);
+  parameters.initialize(stream, 3);
+  precision.allocate(stream);
+  const DType dtype = precision.activations();
+  const Tensor y = stream.empty({130, 192}, dtype, Lifetime::run), dx = stream.empty({130, 256}, dtype, Lifetime::run);
+  for (std::uint64_t micro_batch = 0; micro_batch < 2; ++micro_batch) {
+    DeferredWork work(Region(Lifetime::micro_batch, 1));
+    const scaling::Pass pass{.kind = scaling::Pass::Kind::train, .later = defers ? &work : nullptr};
+    const Scope kept(stream, pass.keep), operands(stream, work.region());
+    const auto given = [&](std::int64_t columns, Region region) {
+      const std::uint64_t seed = 2 * micro_batch + std::uint64_t(columns);
+      const Tensor values = octet::testing::gaussian_tensor(stream, {130, columns}, seed, dtype, 1e-2);
+      const Tensor t = stream.empty(values.shape, dtype, region);
+      copy(stream, values, t);
+      return t;
+    };
+    {
+      const Scope scope(stream);
+      Linear::Saved saved;
+      const Region region_of_x = linear.quantizes(pass) ? Region(Lifetime::scratch) : pass.forward_operands();
+      linear.forward(stream, linear.quantize_input(stream, given(256, region_of_x), pass, true), y, pass, &saved);
+      const Tensor dy = given(192, linear.gradient_region(pass));
+      ops::Sink sink = fused ? linear.gradient_sink(stream, 130, pass, dy) : linear.quantize_gradient(stream, dy, pass);
+      if (fused && linear.gradient_spec(pass).quantizes()) ops::quantize(stream, dy, sink);
+      linear.backward(stream, sink, saved, dx, pass.later);
+    }
+    const Scope scope(stream);
+    std::memset(stream.empty({1 << 20}, DType::f32).data, 0xff, 4 << 20);  // all scratch, and values saved for the input's gradient
+    stream.arena().clear(pass.keep);
+    std::memset(stream.empty({1 << 20}, DType::f32, pass.keep).data, 0xff, 4 << 20);
+    if (defers) work.run(stream);
+  }
+  using octet::testing::bytes;
+  std::vector<std::vector<std::uint8_t>> out{bytes(dx)};
+  for (const Parameter* p : parameters.list()) out.push_back(bytes(p->gradient.stored().codes));
+  return out;
+}
+
+TEST(Linear, ADeferredProductHasTheBitsOfOneInBackward) {
+  for (const auto& entry : scaling::recipes())
+    for (const bool fused : {false, true})
+      EXPECT_EQ(gradients(std::string(entry.name), fused, true), gradients(std::string(entry.name), fused, false)) << entry.name << fused;
 }
 
 TEST(Linear, TheWeightIsQuantizedOncePerChange) {

@@ -80,15 +80,15 @@ void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& sa
     const Scope inner(stream), rebuilding(stream, scaling::recomputing.keep);
     Linear::Saved hidden = saved.out_linear;
     if (recompute_activation_) {
-      ops::Sink again = out_.rebuilt_sink(stream, tokens, scaling::recomputing);
+      ops::Sink again = out_.rebuilt_sink(stream, tokens, scaling::recomputing_for(pass));
       fill_divided(stream, partition_, again, [&](ops::Sink& f) { Activation::forward(stream, saved.h, f); });
       hidden.x = again.codes.cols;
     }
-    out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), hidden, dhidden);
+    out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), hidden, dhidden, pass.later);
   }
   ops::Sink dh = in_.gradient_sink(stream, tokens, pass);
   fill_divided(stream, partition_, dh, [&](ops::Sink& d) { Activation::backward(stream, dhidden, saved.h, d); });
-  in_.backward(stream, dh, saved.in_linear, dx);
+  in_.backward(stream, dh, saved.in_linear, dx, pass.later);
 }
 
 template class Mlp<SwiGlu>;

@@ -20,6 +20,7 @@ std::string to_text(const Layout& l) {
   axis("tensor", l.tensor), axis("pipeline", l.pipeline), axis("context", l.context), axis("data", l.data);
   if (out.empty()) out = "one GPU";
   if (l.chunks > 1) out += format(", {} chunks", l.chunks);
+  if (l.deferred) out += ", zero bubble";
   if (l.experts > 1) out += format(", experts over {}", l.experts);
   if (l.zero > 0) out += format(", ZeRO-{}", l.zero);
   out += format(", micro-batch {}", l.micro_batch);
@@ -79,6 +80,9 @@ std::string pipeline_rule(const Layout& l, const PlannedModel& m, const Job& job
   if (l.chunks > 1 && job.micro_batches(l) % l.pipeline != 0)
     return format("{} micro-batches are not a multiple of pipeline {}, as the interleaved schedule needs", job.micro_batches(l),
                   l.pipeline);
+  if (l.deferred && (l.pipeline == 1 || l.chunks > 1)) return "the zero_bubble schedule needs a pipeline with one chunk per stage";
+  if (l.deferred && job.micro_batches(l) < l.pipeline)
+    return format("{} micro-batches are less than pipeline {}, as the zero_bubble schedule needs", job.micro_batches(l), l.pipeline);
   if (l.pipeline > 1 && l.zero > 1)
     return format("ZeRO-{} exchanges gradients in every micro-batch, which a pipeline does not allow", l.zero);
   return "";

@@ -18,6 +18,7 @@ struct Layout {
   std::int64_t tensor = 1, pipeline = 1, context = 1, data = 1;
   std::int64_t experts = 1;  // ranks that divide the routed experts
   std::int64_t chunks = 1;   // of a pipeline stage
+  bool deferred = false;     // gradients of weights, of a pipeline with one chunk per stage
   std::int64_t zero = 0;
   std::int64_t micro_batch = 1;  // sequences
   Recomputed recomputed = Recomputed::none;
@@ -27,7 +28,10 @@ struct Layout {
   std::int64_t gpus() const { return tensor * pipeline * context * data; }
   /// Ranks among which ZeRO divides the state.
   std::int64_t shards() const { return data * context; }
-  parallel::Schedule schedule() const { return chunks > 1 ? parallel::Schedule::interleaved : parallel::Schedule::one_f_one_b; }
+  parallel::Schedule schedule() const {
+    if (deferred) return parallel::Schedule::zero_bubble;
+    return chunks > 1 ? parallel::Schedule::interleaved : parallel::Schedule::one_f_one_b;
+  }
   bool operator==(const Layout&) const = default;
 };
 /// "tensor 4 x pipeline 2 x data 8, ZeRO-1, micro-batch 2", without axes of 1.

@@ -138,6 +138,7 @@ This version trains all four axes; with a pipeline axis ZeRO-1 at most. Other la
 - Ranks are tensor x context x data x pipeline, in this order. Tensor parallelism includes sequence parallelism, and stays within a node.
 - Heads, the MLP's width and the padded vocabulary are multiples of the tensor axis. Fewer key-value heads than ranks are replicated.
 - A step's sequences are a multiple of micro-batch x data. The interleaved schedule needs micro-batches in a multiple of the pipeline.
+- Layouts with one chunk per stage have the schedule 1f1b or, where they say zero bubble, zero_bubble, which needs as many micro-batches as stages.
 - Layers are divided among stages by their operations, with the head counted. Stages may have unequal numbers of layers.
 - A sequence is a multiple of 2 x context. Sizes of 8-bit GEMMs are multiples of 16.
 - ZeRO-2 and ZeRO-3 exchange gradients in every micro-batch. The planner does not combine them with a pipeline.
@@ -150,7 +151,8 @@ has in flight. Tensors may fill 92% of a GPU. This page uses formulas instead, w
 
 **Time.** A step is the operations of its parts at effective rates, element-wise bytes at the memory's rate, and transfers that no computation
 hides. The slowest stage and the bubble are added. Gradients of ZeRO-0 and ZeRO-1 hide under one micro-batch, those of ZeRO-2 and ZeRO-3
-under all. One layer's part is never hidden. Attention in context parallelism hides all but a tenth of its transfers.
+under all. One layer's part is never hidden. Under zero_bubble, products of weights' gradients
+are a third of GEMMs. What a forward takes longer is lost in each micro-batch beyond the number of stages. Attention in context parallelism hides all but a tenth of its transfers.
 
 **Accuracy.** The tests of `octet/plan/` compare predictions with published figures. Eight step times of H100 are within 11%, all in-sample.
 If a model is left out of the fit, it is predicted within 14%. Two rates of other publications, which no constant was fitted to, are within

@@ -40,6 +40,16 @@ double saved_bytes_per_token(const PlannedModel& m, Recomputed recomputed, bool 
   return recomputed == Recomputed::norms ? kept : kept + linear_inputs + down_input;
 }
 
+DeferredBytes deferred_bytes_per_token(const PlannedModel& m, const Layout& l) {
+  const double t = double(l.tensor), q = double(m.query_columns()) / t, k = double(m.key_columns()) / t, f = m.active_hidden() / t;
+  const double code = l.eight_bit ? 1 : 2, both_norms = code * 2 * double(m.shape.width);
+  const double inputs = both_norms + code * (q + f), wide = code * (m.gated ? 2 : 1) * f;
+  DeferredBytes out{.saved = inputs, .all = inputs + both_norms + code * (q + 2 * k) + wide, .at_once = wide};
+  if (l.recomputed == Recomputed::norms) out.saved = code * q, out.at_once += both_norms / 2 + code * f;
+  if (l.recomputed == Recomputed::block) out.saved = 0, out.at_once += inputs;
+  return out;
+}
+
 LayerMemory FormulaMemory::layer_memory(const Layout& l) {
   const Software s = program_(l);
   const double tensor = double(l.tensor), tokens = double(l.micro_batch) * double(job_.sequence) / (tensor * double(l.context));
@@ -96,10 +106,18 @@ std::vector<std::int64_t> layers_of_stage(const std::vector<std::int64_t>& parts
 StageMemory of_stage(const LayerMemory& memory, const PlannedModel& m, const std::vector<std::int64_t>& parts, const Layout& l,
                      const Job& job, std::int64_t stage) {
   const std::vector<std::int64_t> layers = layers_of_stage(parts, l, stage);
-  // Memory of a micro-batch in flight is kept for the next one, of whichever chunk.
-  const double in_flight = double(parallel::chunks_in_flight(l.schedule(), pipeline_shape(l, job), int(stage)));
-  const double kept = in_flight * double(*std::max_element(layers.begin(), layers.end()));
+  const auto chunks_in_flight = [&](parallel::Schedule s) {
+    return double(parallel::chunks_in_flight(s, pipeline_shape(l, job), int(stage)));
+  };
+  // Memory of a micro-batch in flight is kept for the next one, of whichever chunk. Deferred products read their operands alone.
+  const double in_flight = chunks_in_flight(l.deferred ? parallel::Schedule::one_f_one_b : l.schedule());
+  const double most_layers = double(*std::max_element(layers.begin(), layers.end())), kept = in_flight * most_layers;
   StageMemory out = scaled(memory.layer, double(std::accumulate(layers.begin(), layers.end(), std::int64_t(0))), kept) + memory.rest;
+  if (l.deferred) {
+    const DeferredBytes operands = deferred_bytes_per_token(m, l);
+    const double of_layers = most_layers * (chunks_in_flight(l.schedule()) * operands.all - in_flight * operands.saved);
+    out.activations += double(l.micro_batch) * double(job.sequence) / double(l.context) * (of_layers - operands.at_once);
+  }
   // The output of each, and the one that arrives.
   if (l.pipeline > 1) out.activations += (in_flight + 1) * border_bytes(m, l, job);
   if (stage == 0) out = out + memory.embedding;

@@ -60,6 +60,17 @@ class FormulaMemory : public MemorySource {
 /// Bytes per token and layer that backward needs, of one GPU with tensor = context = 1.
 double saved_bytes_per_token(const PlannedModel&, Recomputed, bool eight_bit);
 
+/// Operands of the products of weights' gradients, bytes per token and layer of one GPU: those that forward saves; all of them, with those
+/// that are recomputed and the gradients of outputs; and those that backward makes and would have at one time if it deferred none. Tensor
+/// ranks gather rows of D columns:
+///
+///   queries, keys, values; MLP's first layer    x: D, D              dy: (H + 2 Hkv) d / t, 2 F / t (F with GELU)
+///   attention's output; MLP's second layer      x: H d / t, F / t    dy: D, D
+struct DeferredBytes {
+  double saved = 0, all = 0, at_once = 0;
+};
+DeferredBytes deferred_bytes_per_token(const PlannedModel&, const Layout&);
+
 /// Of the activations of a micro-batch between two parts of a pipeline, in BF16, on one GPU.
 double border_bytes(const PlannedModel&, const Layout&, const Job&);
 

@@ -53,7 +53,11 @@ class Enumeration {
     for (const std::int64_t e : experts)
       for (const std::int64_t chunks : chunk_counts(q_.model, l.pipeline)) {
         l.experts = e, l.chunks = chunks;
-        for (l.zero = 0; l.zero <= 3; ++l.zero) add_batches(l);
+        for (const bool deferred : {false, true}) {
+          if (deferred && (l.pipeline == 1 || chunks > 1)) continue;
+          l.deferred = deferred;
+          for (l.zero = 0; l.zero <= 3; ++l.zero) add_batches(l);
+        }
       }
   }
 
@@ -83,7 +87,7 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>
 // Of layouts with equal times, the one with the least tuple is preferred.
 auto simplicity(const Layout& l) {
   const int axes = (l.tensor > 1) + (l.pipeline > 1) + (l.context > 1);
-  return std::tuple(axes, l.tensor * l.pipeline * l.context, int(l.recomputed), int(l.level), l.zero, l.chunks, l.micro_batch);
+  return std::tuple(axes, l.tensor * l.pipeline * l.context, int(l.recomputed), int(l.level), l.zero, l.deferred, l.chunks, l.micro_batch);
 }
 
 void sort_by_time(std::vector<Candidate>& all) {

@@ -123,6 +123,38 @@ Case saved(const std::string& recipe) {
           }};
 }
 
+// Of two micro-batches. Deferred products are computed after the other memory of the micro-batch got other contents.
+std::vector<float> gradients_of(const train::EngineConfig& config, Device device, bool defers) {
+  const auto e = make_engine(config, device);
+  const train::StepRunner quantizes_weights(*e);
+  for (int i = 0; i < 2; ++i) {
+    DeferredWork later(Region(Lifetime::micro_batch, 1));
+    const scaling::Pass pass{.kind = scaling::Pass::Kind::train, .later = defers ? &later : nullptr};
+    const Region input(Lifetime::micro_batch, 2);
+    const Scope kept(e->stream, pass.keep), operands(e->stream, later.region()), given(e->stream, input);
+    const models::TokenBatch batch = e->upload(random_batch(2, 32, 61, std::uint64_t(i)), input);
+    e->begin_in_flight(i);
+    e->model->forward(e->stream, batch, pass, e->loss_sums(), e->loss_factor(64));
+    e->model->backward(e->stream, batch, pass);
+    e->stream.arena().clear(pass.keep);
+    for (const Region region : {pass.keep, Region(Lifetime::scratch)}) {
+      const Scope scope(e->stream, region);
+      clear(e->stream, e->stream.empty({1 << 20}, DType::f32, region));
+    }
+    later.run(e->stream);
+  }
+  return nn::flat_values(e->stream, e->parameters.gradients());
+}
+
+Case deferred(const std::string& recipe, const std::vector<std::string>& recomputed) {
+  return {format("way {} with deferred products, recomputing {}", recipe, recomputed.empty() ? "nothing" : recomputed.back()),
+          [=](Side& side) {
+            train::EngineConfig config = config_of(recipe);
+            config.model.recompute = nn::Recompute::named(recomputed);
+            expect_none(side, "deferred", differing(gradients_of(config, side.device(), false), gradients_of(config, side.device(), true)));
+          }};
+}
+
 std::vector<Case> make() {
   const auto recompute = [](std::vector<std::string> parts) -> Change {
     return [parts](auto& c) { c.model.recompute = nn::Recompute::named(parts); };
@@ -149,6 +181,7 @@ std::vector<Case> make() {
         cases.push_back(same_weights(recipe, format("saving 8 bits, recomputing {}", parts.empty() ? "nothing" : parts.back()),
                                      coded(recompute(parts)), coded(recompute({}))));
     cases.push_back(resumed(recipe)), cases.push_back(moved(recipe)), cases.push_back(saved(recipe));
+    cases.push_back(deferred(recipe, {})), cases.push_back(deferred(recipe, {"block"}));
   }
   return cases;
 }

@@ -151,6 +151,19 @@ TEST(PipelineSchedule, HasTheBubbleOfItsFormulaWithUnitCosts) {
   }
 }
 
+TEST(PipelineSchedule, WithTwoPartsOfBackwardHasTheBubbleOfItsFormulaWithAnyCosts) {
+  const PipelineCosts all[] = {{1, 1, 1}, {1, 1.4, 0.8}, {1, 2.2, 0.8}, {1, 0.9, 1.1}, {1, 1.2, 1.3}, {2, 1, 1.5}, {1, 3, 0.2}, {3, 1, 1}};
+  for (const PipelineCosts& costs : all)
+    for (int p = 2; p <= 6; ++p)
+      for (const int m : {p, p + 1, 2 * p, 5 * p}) {
+        const PipelineShape shape{p, 1, m};
+        const double work = m * costs.total();
+        const PipelineTimes times = simulate(shape, pipeline_actions(Schedule::zero_bubble, shape), costs, Sends::blocking);
+        EXPECT_NEAR((times.seconds - work) / work, bubble_ratio(Schedule::zero_bubble, shape, costs), 1e-9)
+            << format("p {} m {} costs {} {} {}", p, m, costs.forward, costs.input_gradient, costs.weight_gradient);
+      }
+}
+
 TEST(PipelineSchedule, TheSimulationFindsADeadlock) {
   // Both stages send first.
   const std::vector<StageActions> crossed{

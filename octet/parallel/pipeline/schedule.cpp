@@ -1,6 +1,7 @@
 #include "octet/parallel/pipeline/schedule.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -153,10 +154,12 @@ int chunks_in_flight(Schedule schedule, const PipelineShape& s, int stage) {
   return m;
 }
 
-double bubble_ratio(Schedule schedule, const PipelineShape& s) {
-  const double waits = double(s.stages - 1) / double(s.micro_batches);
-  if (schedule == Schedule::interleaved) return waits / s.chunks;
-  return schedule == Schedule::zero_bubble ? waits / 3 : waits;
+double bubble_ratio(Schedule schedule, const PipelineShape& s, const PipelineCosts& c) {
+  const double others = double(s.stages - 1), m = double(s.micro_batches);
+  if (schedule == Schedule::interleaved) return others / (m * s.chunks);
+  if (schedule != Schedule::zero_bubble) return others / m;
+  const double f = c.forward, b = c.input_gradient, w = c.weight_gradient;
+  return (others * std::max({f, b, w, f + b - w}) + (m - s.stages) * std::abs(f - w)) / (m * c.total());
 }
 
 }  // namespace octet::parallel

@@ -67,8 +67,19 @@ std::vector<StageActions> pipeline_actions(Schedule, const PipelineShape&);
 /// weights. gpipe: m. one_f_one_b: min(m, p - stage). interleaved: min(m v, 2 (p - stage - 1) + (v - 1) p + 1). zero_bubble: min(m, p).
 int chunks_in_flight(Schedule, const PipelineShape&, int stage);
 
-/// The time in which a stage waits, divided by the time in which it computes, with equal stages and free transfers. gpipe, one_f_one_b:
-/// (p - 1) / m. interleaved: (p - 1) / (v m). zero_bubble: (p - 1) / (3 m), if forward and both gradients take equal times and m >= p.
-double bubble_ratio(Schedule, const PipelineShape&);
+/// Seconds of the actions of one chunk; transfers take no time of their own.
+struct PipelineCosts {
+  double forward = 1;
+  double input_gradient = 1, weight_gradient = 1;  // `backward` takes both
+  double total() const { return forward + input_gradient + weight_gradient; }
+};
+
+/// The time in which a stage waits, divided by the time in which it computes, with equal stages and free transfers. Costs matter to
+/// zero_bubble alone, whose sends wait for their receives. f, b and w are those of forward, input_gradient and weight_gradient:
+///
+///   gpipe, one_f_one_b    (p - 1) / m
+///   interleaved           (p - 1) / (v m)
+///   zero_bubble           ((p - 1) max(f, b, w, f + b - w) + (m - p) |f - w|) / (m (f + b + w)), for m >= p: (p - 1) / (3 m) if f = b = w
+double bubble_ratio(Schedule, const PipelineShape&, const PipelineCosts& = {});
 
 }  // namespace octet::parallel

@@ -4,12 +4,6 @@
 
 namespace octet::parallel {
 
-/// Seconds of the actions of one chunk; transfers take no time of their own.
-struct PipelineCosts {
-  double forward = 1;
-  double input_gradient = 1, weight_gradient = 1;  // `backward` takes both
-};
-
 /// Whether a send returns at once, or waits until its receive begins.
 enum class Sends : std::uint8_t { buffered, blocking };
 

@@ -22,15 +22,19 @@ using parallel::Schedule;
 struct Mesh {
   std::int64_t tensor = 1, data = 1, pipeline = 1, chunks = 1, zero = 0;
   Schedule schedule = Schedule::one_f_one_b;
+  std::int64_t context = 1;
 
-  int all() const { return int(tensor * data * pipeline); }
+  int all() const { return int(tensor * context * data * pipeline); }
   parallel::RanksConfig ranks() const {
-    return {.data = data, .tensor = tensor, .pipeline = pipeline, .schedule = schedule, .chunks = chunks, .zero = zero};
+    return {.data = data, .tensor = tensor, .context = context, .pipeline = pipeline, .schedule = schedule, .chunks = chunks, .zero = zero};
   }
-  std::string text() const { return format("{} x {} x {}, {} chunks, stage {}", tensor, data, pipeline, chunks, zero); }
+  std::string text() const {
+    return format("{} x {} x {} x {}, {}, {} chunks, stage {}", tensor, context, data, pipeline, to_text(schedule), chunks, zero);
+  }
 };
 
 constexpr Mesh interleaved{.pipeline = 2, .chunks = 2, .schedule = Schedule::interleaved};
+constexpr Mesh deferred{.pipeline = 2, .schedule = Schedule::zero_bubble};
 
 // Four sequences of 32 tokens in a step, divided among data ranks.
 std::vector<data::Batch> batches_of(int step, int rank, int data) {
@@ -162,10 +166,12 @@ TEST(PipelineRun, ResumesOnAnyMeshWithTheNextLosses) {
   PipelineRuns runs("delayed", 6);
   runs.config.checkpoint.every = 4, runs.config.train.eval_every = 3;
   const Mesh first{.data = 2, .pipeline = 2, .zero = 1};
+  Mesh other = first;
+  other.schedule = Schedule::zero_bubble;
   const std::string whole = runs.on(first).folder;
   const std::vector<double> losses = losses_of(whole);
-  for (const Mesh& mesh : {first, Mesh{}, interleaved, {.tensor = 2, .pipeline = 2}}) {
-    const std::string cut = runs.copy_of(whole, format("cut-{}-{}-{}", mesh.tensor, mesh.data, mesh.pipeline));
+  for (const Mesh& mesh : {first, other, Mesh{}, interleaved, deferred, {.tensor = 2, .pipeline = 2}}) {
+    const std::string cut = runs.copy_of(whole, format("cut-{}-{}-{}-{}", mesh.tensor, mesh.data, mesh.pipeline, to_text(mesh.schedule)));
     std::filesystem::remove_all(CheckpointStore(checkpoint_folder(cut)).path(6));
     runs.on(mesh, cut);
     const std::vector<double> resumed = losses_of(cut);
@@ -178,9 +184,45 @@ TEST(PipelineRun, ResumesOnAnyMeshWithTheNextLosses) {
   }
 }
 
+// Beside every other axis: deferred products change no bit of the run. A run of them that was cut and resumed has the same bits, too.
+TEST(PipelineRun, WithDeferredProductsHasTheBitsOfThoseInBackward) {
+  for (Mesh mesh : {Mesh{.tensor = 2, .data = 2, .pipeline = 2, .zero = 1}, {.pipeline = 2, .context = 2}}) {
+    PipelineRuns runs("current", 4);
+    runs.config.optim.gradients = Storage::e4m3, runs.config.checkpoint.every = 2, runs.config.model.recompute = {"norm"};
+    const std::string at_once = runs.on(mesh).folder;
+    mesh.schedule = Schedule::zero_bubble;
+    const std::string later = runs.on(mesh).folder, cut = runs.copy_of(later, "cut");
+    std::filesystem::remove_all(CheckpointStore(checkpoint_folder(cut)).path(4));
+    runs.on(mesh, cut);
+    EXPECT_EQ(losses_of(at_once).size(), 4u);
+    for (const std::string& other : {later, cut}) {
+      EXPECT_EQ(losses_of(other), losses_of(at_once)) << mesh.text();
+      EXPECT_EQ(read_file(other + "/weights/model.safetensors", 1 << 24), read_file(at_once + "/weights/model.safetensors", 1 << 24))
+          << mesh.text();
+    }
+  }
+}
+
+// More micro-batches than stages need no more memory, and operands of deferred products are a part of it.
+TEST(PipelineRun, WithDeferredProductsKeepsMicroBatchesOfAsManyAsThereAreStages) {
+  const auto memory = [](Schedule schedule, std::int64_t micro_batches, int stage) {
+    EngineConfig c = small_engine("llama", "current");
+    c.shape.layers = 6, c.ranks = {.data = 1, .pipeline = 3, .schedule = schedule};
+    return dry_run(c, machine::machine_target(Device::cpu), 4, micro_batches, stage).memory;
+  };
+  for (int stage = 0; stage < 3; ++stage) {
+    const MemoryPeak later = memory(Schedule::zero_bubble, 3, stage);
+    EXPECT_GT(memory(Schedule::zero_bubble, 3, stage).total, memory(Schedule::zero_bubble, 2, stage).total) << stage;
+    EXPECT_EQ(memory(Schedule::zero_bubble, 9, stage).total, later.total) << stage;
+    EXPECT_GT(later.total, memory(Schedule::one_f_one_b, 9, stage).total) << stage;
+  }
+}
+
 // Of every stage, to the byte. Each step's work and exchanges are compared with the plan by each rank.
 TEST(PipelineRun, HasTheMemoryOfItsPlanOnEveryStage) {
-  for (const Mesh& mesh : {Mesh{.pipeline = 3}, interleaved, {.tensor = 2, .data = 2, .pipeline = 2, .zero = 1}}) {
+  Mesh all{.tensor = 2, .data = 2, .pipeline = 2, .zero = 1}, deferred_of_all = all;
+  deferred_of_all.schedule = Schedule::zero_bubble;
+  for (const Mesh& mesh : {Mesh{.pipeline = 3}, interleaved, {.pipeline = 3, .schedule = Schedule::zero_bubble}, all, deferred_of_all}) {
     PipelineRuns runs("current", 2);
     runs.config.ranks = mesh.ranks(), runs.config.train.batch = 1, runs.config.train.accumulate = 4;
     comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 60}, [&](comm::Communicator& c) {

@@ -1,6 +1,7 @@
 #include "octet/train/step/pipeline.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "octet/ops/stored_sum/stored_sum.hpp"
 #include "octet/train/step/upload.hpp"
@@ -10,17 +11,6 @@ namespace {
 
 using parallel::PipelineAction, parallel::StageActions;
 using Kind = PipelineAction::Kind;
-
-Region borders_in(int slot) { return {Lifetime::micro_batch, 2 * slot + 1}; }
-Region saved_in(int slot) { return {Lifetime::micro_batch, 2 * slot}; }
-
-int take(std::vector<bool>& slots) {
-  const auto free = std::find(slots.begin(), slots.end(), false);
-  const int slot = int(free - slots.begin());
-  if (free == slots.end()) slots.push_back(true);
-  else *free = true;
-  return slot;
-}
 
 Stored codes_for(Stream& stream, std::int64_t count) {
   const auto empty = [&](Shape s, DType d) { return stream.empty(s, d, Lifetime::scratch, Category::workspace); };
@@ -54,7 +44,6 @@ Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& sta
                    const SequenceMember& member)
     : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire), member_(member) {
   check(stages.size() > 1, "pipeline: one stage needs none");
-  check(schedule != parallel::Schedule::zero_bubble, "pipeline: gradients of weights are not computed apart");
 }
 
 void Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
@@ -78,57 +67,80 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
       case Kind::forward: forward(key, batches, step); break;
       case Kind::send_activation: send(flights_.at(key).border, a.peer); break;
       case Kind::receive_gradient: receive(flights_.at(key).border, a.peer); break;
-      case Kind::backward: backward(key, step); break;
-      case Kind::send_gradient: send(flights_.at(key).border, a.peer), close(key); break;
-      case Kind::input_gradient:
-      case Kind::weight_gradient: check(false, "pipeline: {} is not an action of {}", to_text(a.kind), to_text(schedule_));
+      case Kind::backward:
+        backward(key, step);
+        if (defers()) weight_gradient(key, step);
+        break;
+      case Kind::send_gradient: send(flights_.at(key).border, a.peer), give_back(key, Use::borders); break;
+      case Kind::input_gradient: backward(key, step); break;
+      case Kind::weight_gradient: weight_gradient(key, step); break;
     }
   }
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
 }
 
+// The first free slot, so that few have memory.
+Region Pipeline::take(Flight& f, Use use) {
+  std::vector<bool>& taken = taken_[std::size_t(use)];
+  const auto free = std::find(taken.begin(), taken.end(), false);
+  const int slot = f.slots[std::size_t(use)] = int(free - taken.begin());
+  if (free == taken.end()) taken.push_back(true);
+  else *free = true;
+  return region(use, slot);
+}
+
+void Pipeline::give_back(const Key& key, Use use) {
+  Flight& f = flights_.at(key);
+  const int slot = std::exchange(f.slots[std::size_t(use)], -1);
+  stream_.arena().clear(region(use, slot));
+  taken_[std::size_t(use)][std::size_t(slot)] = false;
+  if (std::ranges::all_of(f.slots, [](int s) { return s < 0; })) flights_.erase(key);
+}
+
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
-  const int slot = take(border_slots_);
   Flight& f = flights_[key];
-  f = {.borders = slot, .batch = upload(stream_, batch, borders_in(slot), member_)};
-  if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, borders_in(slot));
-  f.border = model_.border(stream_, f.batch, borders_in(slot));
+  const Region borders = take(f, Use::borders);
+  f.batch = upload(stream_, batch, borders, member_);
+  if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, borders);
+  f.border = model_.border(stream_, f.batch, borders);
   return f;
 }
 
-void Pipeline::close(const Key& key) {
-  const Flight& f = flights_.at(key);
-  stream_.arena().clear(borders_in(f.borders)), stream_.arena().clear(saved_in(f.saved));
-  border_slots_[std::size_t(f.borders)] = saved_slots_[std::size_t(f.saved)] = false;
-  flights_.erase(key);
-}
-
-scaling::Pass Pipeline::pass_of(const Flight& f, const Step& step) const {
+scaling::Pass Pipeline::pass_of(Flight& f, const Step& step) {
   scaling::Pass pass = step.pass;
-  pass.keep = saved_in(f.saved);
+  pass.keep = region(Use::saved, f.slots[std::size_t(Use::saved)]);
+  pass.later = f.later ? &*f.later : nullptr;
   return pass;
 }
 
 void Pipeline::forward(const Key& key, std::span<const data::Batch> batches, const Step& step) {
   const int chunk = key.second;
   Flight& f = embeds(chunk) ? open(key, batches[std::size_t(key.first)]) : flights_.at(key);
-  f.saved = take(saved_slots_);
+  take(f, Use::saved);
+  if (defers()) f.later.emplace(take(f, Use::operands));
   if (step.before) step.before(key.first);
   model_.chunk_forward(stream_, f.batch, pass_of(f, step), step.sums, step.factor,
                        {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.border});
 }
 
 void Pipeline::backward(const Key& key, const Step& step) {
-  const Flight& f = flights_.at(key);
+  Flight& f = flights_.at(key);
   if (step.before) step.before(key.first);
   model_.chunk_backward(stream_, f.batch, pass_of(f, step), f.border);
-  if (embeds(key.second)) close(key);
+  give_back(key, Use::saved);
+  if (embeds(key.second)) give_back(key, Use::borders);
+}
+
+void Pipeline::weight_gradient(const Key& key, const Step& step) {
+  if (step.before) step.before(key.first);
+  flights_.at(key).later->run(stream_);
+  give_back(key, Use::operands);
 }
 
 template <class F>
 void Pipeline::each_chunk(const models::TokenBatch& batch, const F& f) {
-  const Scope scope(stream_, borders_in(0));
-  const Tensor in = model_.border(stream_, batch, borders_in(0)), out = model_.border(stream_, batch, borders_in(0));
+  const Scope scope(stream_, region(Use::borders, 0));
+  const Tensor in = model_.border(stream_, batch, region(Use::borders, 0)), out = model_.border(stream_, batch, region(Use::borders, 0));
   const int stage = stages_.rank(), stages = stages_.size();
   for (int c = 0; c < chunks_; ++c) {
     if (!embeds(c)) receive(in, (stage + stages - 1) % stages);
@@ -138,8 +150,8 @@ void Pipeline::each_chunk(const models::TokenBatch& batch, const F& f) {
 }
 
 void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
-  const Scope scope(stream_, borders_in(0));
-  const models::TokenBatch on_device = upload(stream_, batch, borders_in(0), member_);
+  const Scope scope(stream_, region(Use::borders, 0));
+  const models::TokenBatch on_device = upload(stream_, batch, region(Use::borders, 0), member_);
   each_chunk(on_device, [&](const models::ChunkBorders& place) { model_.chunk_loss(stream_, on_device, pass, sums, place); });
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,10 +20,15 @@ namespace octet::train {
 ///   forward of chunk q    x[q + 1] = blocks(x[q])           x[q]: [T, D], in the type of activations
 ///   backward              d[q] = gradient of d[q + 1]       of the same shape and type
 ///
-/// A micro-batch in flight has two slots of the region of micro-batches: one for its borders, from its input's arrival until its gradient
-/// has left, and one for saved activations, which begins later, at its forward. On a stage all
-/// work is in one order, so results have the bits of the same micro-batches on one rank. All stages make the same calls, with batches of
-/// the same content and shape.
+/// A micro-batch in flight has slots of the region of micro-batches, each of which it gives back as soon as it can:
+///
+///   borders    from its input's arrival until its gradient has left
+///   saved      activations, from its forward to the end of the gradient of its input
+///   operands   of weights' gradients, from its forward to the end of these. Of zero_bubble alone, which computes them later; other
+///              schedules have operands beside the activations
+///
+/// On a stage all work is in one order, and each gradient gets the sums of micro-batches in their order. So results have the bits of the
+/// same micro-batches on one rank. All stages make the same calls, with batches of the same content and shape.
 class Pipeline {
  public:
   /// The format in which border tensors travel: as they are, or as codes with a power-of-two scale per 128 values.
@@ -35,7 +42,7 @@ class Pipeline {
     scaling::Pass pass;  // in whichever slot
     nn::LossSums sums;   // used by the last stage
     nn::LossFactor factor;
-    std::function<void(int micro_batch)> before;  // each forward and backward of a chunk
+    std::function<void(int micro_batch)> before;  // each forward and backward of a chunk, and the gradients of its weights
   };
   /// Forward and backward of all micro-batches in the order of the schedule.
   void train(std::span<const data::Batch>, const Step&);
@@ -47,9 +54,14 @@ class Pipeline {
   void logits(const models::TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits);
 
  private:
+  /// The purpose of a slot.
+  enum class Use : std::uint8_t { saved, borders, operands };
+  static constexpr int uses = 3;
+
   /// A micro-batch on its way through a chunk.
   struct Flight {
-    int borders = 0, saved = -1;  // slots
+    std::array<int, uses> slots{-1, -1, -1};  // by use; -1: none
+    std::optional<DeferredWork> later;        // the products of weights' gradients
     models::TokenBatch batch;
     Tensor in;      // empty where the chunk embeds
     Tensor border;  // the output until it is sent, then that output's gradient, which becomes the input's
@@ -59,12 +71,18 @@ class Pipeline {
   int part(int chunk) const { return chunk * stages_.size() + stages_.rank(); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
   bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
+  /// Whether gradients of weights are computed apart from those of inputs.
+  bool defers() const { return schedule_ == parallel::Schedule::zero_bubble; }
+  static Region region(Use use, int slot) { return {Lifetime::micro_batch, uses * slot + int(use)}; }
+  Region take(Flight&, Use);
+  /// The flight ends with its last slot.
+  void give_back(const Key&, Use);
   Flight& open(const Key&, const data::Batch&);
-  scaling::Pass pass_of(const Flight&, const Step&) const;
-  void close(const Key&);
+  scaling::Pass pass_of(Flight&, const Step&);
   void run(const parallel::StageActions&, std::span<const data::Batch>, const Step&);
   void forward(const Key&, std::span<const data::Batch>, const Step&);
   void backward(const Key&, const Step&);
+  void weight_gradient(const Key&, const Step&);
   /// f(borders) for each chunk of this stage, without saved activations.
   template <class F>
   void each_chunk(const models::TokenBatch&, const F& f);
@@ -79,7 +97,7 @@ class Pipeline {
   Wire wire_;
   SequenceMember member_;
   std::map<Key, Flight> flights_;
-  std::vector<bool> border_slots_, saved_slots_;   // in use
+  std::array<std::vector<bool>, uses> taken_;      // slots, by use
   std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches
 };
 

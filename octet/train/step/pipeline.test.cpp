@@ -120,7 +120,8 @@ void expect_same(const Result& a, const Result& b, const std::string& tied, cons
 
 constexpr Shape shapes[] = {{Schedule::gpipe, 2, 1, 3},       {Schedule::gpipe, 3, 1, 4},       {Schedule::one_f_one_b, 2, 1, 1},
                             {Schedule::one_f_one_b, 2, 1, 5}, {Schedule::one_f_one_b, 4, 1, 6}, {Schedule::interleaved, 2, 3, 4},
-                            {Schedule::interleaved, 3, 2, 6}};
+                            {Schedule::interleaved, 3, 2, 6}, {Schedule::zero_bubble, 2, 1, 1}, {Schedule::zero_bubble, 2, 1, 5},
+                            {Schedule::zero_bubble, 4, 1, 2}, {Schedule::zero_bubble, 4, 1, 6}};
 
 TEST(Pipeline, HasTheBitsOfOneRankUnderEverySchedule) {
   for (const Shape& s : shapes)
@@ -135,24 +136,50 @@ TEST(Pipeline, HasTheBitsOfOneRankForEveryFamily) {
     expect_same(on_one_rank(config_of(family, "delayed"), 3), on_stages(config_of(family, "delayed"), s), "embedding.weight", family);
 }
 
+// Operands of deferred products: codes and values, saved by forward, recomputed or decoded, with and without biases and norms of heads.
+TEST(Pipeline, WithDeferredProductsHasTheBitsOfOneRankForEveryKindOfOperand) {
+  const Shape s{Schedule::zero_bubble, 3, 1, 4};
+  const auto expect = [&](const EngineConfig& c, const std::string& where) {
+    expect_same(on_one_rank(c, s.micro_batches), on_stages(c, s), "embedding.weight", where);
+  };
+  for (const char* recipe : {"bf16", "block128", "mxfp8", "fp16"}) expect(config_of("gpt2", recipe), recipe);
+  for (const char* family : {"qwen2", "qwen3"})
+    for (const char* recipe : {"bf16", "delayed"}) expect(config_of(family, recipe), format("{} {}", family, recipe));
+  for (const nn::Recompute& r : {nn::Recompute{.norm = true, .activation = true}, {.mlp = true}, {.attention = true}, {.block = true}})
+    for (const char* recipe : {"bf16", "block128"}) {
+      EngineConfig c = config_of("qwen3", recipe);
+      c.model.recompute = r, c.model.recompute_layers = 5;
+      if (r.block) c.model.recompute.attention = c.model.recompute.mlp = true;
+      expect(c, format("{} recomputing {}{}{}{}", recipe, r.norm, r.mlp, r.attention, r.block));
+    }
+  for (const char* unquantized : {"", "*.attn.out"}) {
+    EngineConfig c = config_of("llama", "current");
+    c.precision.activations = scaling::SavedActivations::fp8;
+    if (*unquantized != '\0') c.precision.keep_bf16 = {unquantized};
+    expect(c, format("saved codes, {} in BF16", unquantized));
+  }
+}
+
 TEST(Pipeline, InOneTurnHasTheSameBits) {
   const EngineConfig config = config_of("llama", "mxfp8");
   const Result one = on_one_rank(config, 1);
-  double loss = 0;
-  comm::run_on_threads({.ranks = 2}, [&](comm::Communicator& stages) {
-    EngineConfig c = config;
-    c.model.chunks = chunks_of({Schedule::interleaved, 2, 3, 2}, stages.rank());
-    Engine e(c, Device::cpu, machine::machine_target(Device::cpu));
-    begin_steps(e);
-    Pipeline pipeline(e.stream, *e.model, stages, Schedule::interleaved, 3);
-    pipeline.train_one(batch_of(0), {.pass = training, .sums = e.loss_sums(), .factor = e.loss_factor(rows * length)});
-    for (const Parameter* p : e.parameters.list()) {
-      const Tensor values = p->gradient.stored().values();
-      EXPECT_EQ(std::vector<float>(values.f32(), values.f32() + values.count()), one.gradients.at(p->path)) << p->path;
-    }
-    if (stages.rank() == 1) loss = *e.loss_sums().sum.as<double>();
-  });
-  EXPECT_EQ(loss, one.loss);
+  for (const Shape& s : {Shape{Schedule::interleaved, 2, 3, 2}, {Schedule::zero_bubble, 2, 1, 2}}) {
+    double loss = 0;
+    comm::run_on_threads({.ranks = 2}, [&](comm::Communicator& stages) {
+      EngineConfig c = config;
+      c.model.chunks = chunks_of(s, stages.rank());
+      Engine e(c, Device::cpu, machine::machine_target(Device::cpu));
+      begin_steps(e);
+      Pipeline pipeline(e.stream, *e.model, stages, s.schedule, s.chunks);
+      pipeline.train_one(batch_of(0), {.pass = training, .sums = e.loss_sums(), .factor = e.loss_factor(rows * length)});
+      for (const Parameter* p : e.parameters.list()) {
+        const Tensor values = p->gradient.stored().values();
+        EXPECT_EQ(std::vector<float>(values.f32(), values.f32() + values.count()), one.gradients.at(p->path)) << p->path;
+      }
+      if (stages.rank() == 1) loss = *e.loss_sums().sum.as<double>();
+    });
+    EXPECT_EQ(loss, one.loss) << to_text(s.schedule);
+  }
 }
 
 // 8-bit codes of activations have an error of about 2.6% per value, of which a block's blend with its residual stream keeps a part.
@@ -235,6 +262,25 @@ TEST(PipelineSteps, TrainWithDataRanksZeroAndEightBitStates) {
       expect_near(trained_on(c, {.data = 2, .pipeline = 2, .zero = zero}), trained_on(c, {.data = 2, .zero = zero}), 1e-6,
                   format("{} zero {}", to_text(level), zero));
   }
+}
+
+// Sums over data ranks, 8-bit gradients with their draws, and clipping included.
+TEST(PipelineSteps, WithDeferredProductsHaveTheBitsOfThoseInBackward) {
+  const auto expect = [](const EngineConfig& c, Mesh m, const std::string& where) {
+    const Trained at_once = trained_on(c, m);
+    m.schedule = Schedule::zero_bubble;
+    const Trained later = trained_on(c, m);
+    EXPECT_EQ(later.losses, at_once.losses) << where;
+    EXPECT_EQ(later.weights, at_once.weights) << where;
+  };
+  EngineConfig c = config_of("llama", "current");
+  for (const std::int64_t zero : {0, 1})
+    for (const optim::Level level : {optim::Level::O0, optim::Level::O3}) {
+      c.optimizer->level = level;
+      expect(c, {.data = 2, .pipeline = 2, .zero = zero}, format("{} zero {}", to_text(level), zero));
+    }
+  expect(c, {.pipeline = 4}, "O3 on 4 stages");
+  expect(config_of("qwen3", "delayed"), {.pipeline = 3}, "tied");
 }
 
 // Its gradient is a sum of two, which one rank adds per micro-batch.

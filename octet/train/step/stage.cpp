@@ -28,8 +28,6 @@ void require_options(const EngineConfig& c) {
   if (c.shape.layers < parts)
     refuse(format("model.layers = {} cannot be divided into {} parts; the largest number of ranks for ranks.pipeline_chunks = {} is {}",
                   c.shape.layers, parts, c.ranks.chunks, c.shape.layers / c.ranks.chunks));
-  if (c.ranks.schedule == parallel::Schedule::zero_bubble)
-    refuse("ranks.pipeline_schedule = \"zero_bubble\" can be planned, but not run; choose 1f1b or interleaved");
   if (c.ranks.schedule == parallel::Schedule::interleaved && c.ranks.chunks == 1)
     refuse("ranks.pipeline_schedule = \"interleaved\" needs ranks.pipeline_chunks of at least 2");
   if (c.ranks.schedule != parallel::Schedule::interleaved && c.ranks.chunks > 1)
