@@ -104,6 +104,7 @@ class Trainer {
   void decide();
   health::Answer perform(const health::Request&);
   void begin_recovery();
+  void warn_of_layers();
   health::Answer roll_back(std::int64_t before);
   void visit_rolled_back(StateVisitor&);
   health::Answer change_layers(const std::vector<std::string>& layers);

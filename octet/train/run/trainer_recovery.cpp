@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <new>
 
 #include "octet/base/log.hpp"
@@ -17,13 +18,20 @@ namespace octet::train {
 void Trainer::begin_recovery() {
   using Mode = health::RecoveryConfig::Mode;
   const health::RecoveryConfig& c = config_.recovery;
-  const std::string never = c.mode == Mode::act && c.layers.most > 0 ? never_possible(*engine_) : "";
-  if (!never.empty() && ranks_.leads()) log::warn("recovery.layers: layers cannot change their precision in this run: {}", never);
+  if (c.mode == Mode::act && c.layers.most > 0) warn_of_layers();
   if (layers_.empty() || c.mode == Mode::act) return;
   const health::Answer back = change_layers({});
   if (!back.done)
     throw DeviceError(format("recovery.mode = \"act\" must stay: layers cannot return to their own precision: {}", back.text));
   recorder_->forget_layers(at_.step, back.text);
+}
+
+// Stages of a pipeline have different layers.
+void Trainer::warn_of_layers() {
+  const std::string own = never_possible(config_, *engine_, ranks_.stage(config_.ranks));
+  const std::vector<std::string> all = parallel::gathered(engine_->stream, ranks_.all(), own);
+  const auto found = std::ranges::find_if(all, [](const std::string& obstacle) { return !obstacle.empty(); });
+  if (found != all.end() && ranks_.leads()) log::warn("recovery.layers: layers cannot change their precision in this run: {}", *found);
 }
 
 // After each step, by rank 0, until nothing more is asked of this run.
