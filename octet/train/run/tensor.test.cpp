@@ -93,24 +93,6 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(squares / of_a);
 }
 
-class TensorRecipe : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Recipes, TensorRecipe, ::testing::Values("bf16", "current", "delayed", "rowwise", "block128", "mxfp8", "global"));
-
-// One rank's gradients differ from FP32's by the rounding of the recipe. n ranks round each sum of a branch once more, in BF16 (2^-9 of the
-// value, in n terms), forward and backward, in two blocks: their distance from FP32 is at most that of one rank, and a quarter more.
-TEST_P(TensorRecipe, IsAsNearToFp32AsOneRank) {
-  const std::vector<float> exact = steps_on(engine_of("qwen2", "fp32"), {}).gradients;
-  EngineConfig config = engine_of("qwen2", GetParam());
-  const Result one = steps_on(config, {});
-  for (const auto& [mesh, zero] : {std::pair{Mesh{2, 1}, 0}, {{4, 1}, 0}, {{2, 2}, 0}, {{2, 2}, 1}}) {
-    config.ranks.zero = zero;
-    const Result many = steps_on(config, mesh);
-    EXPECT_LT(distance(exact, many.gradients), 1.25 * distance(exact, one.gradients))
-        << mesh.tensor << " x " << mesh.data << ", stage " << zero;
-    EXPECT_NEAR(many.losses[0] / one.losses[0], 1, 1e-3);
-  }
-}
-
 // Rows that travel as codes give the bits of rows that travel as values: the scale is that of all rows, and so are the codes.
 TEST(Tensor, SumsInEightBitsAreNearThoseInBf16) {
   EngineConfig config = engine_of("qwen2", "bf16");
