@@ -40,8 +40,8 @@ std::vector<Mesh> meshes() {
   return out;
 }
 
-// With eight blocks, heads and segments of 8 tokens, eight ranks fit on any axis: parts of 32 columns have blocks of every recipe. Copies of
-// key heads have parts of their gradients, which one scale for the whole model takes to 0 more often than the sum: a loss of that recipe.
+// With eight blocks, heads and segments of 8 tokens, eight ranks fit on any axis: parts of 32 columns have blocks of every recipe. Copies
+// of key heads have parts of their gradients, which one scale for the whole model takes to 0 more often than their sum.
 EngineConfig engine_of(const std::string& recipe) {
   EngineConfig c = small_engine("llama", recipe);
   c.sequence = 64, c.document_mask = true, c.optimizer->master = Storage::bf16;
