@@ -54,16 +54,17 @@ std::vector<std::string> safer_layers_of(const std::string& checkpoint, const Ma
   return health::texts_of(bytes);
 }
 
-LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const Engine& now, int stage, std::size_t available) {
+LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const Engine& now, const PlannedRank& rank,
+                         std::size_t available) {
   LayerChange out;
   try {
     if (divides(now)) {
-      comm::PlannedCommunicator ranks = planned_rank(other, stage);
+      comm::PlannedCommunicator ranks = communicator_of(other, rank);
       const Engine planned(other, Device::null, now.stream.target(), &ranks);
       if (!same_parts(planned.parameters, now.parameters)) out.obstacle = about_codes(now, run);
       if (!out.obstacle.empty()) return out;
     }
-    out.dry = dry_run(other, now.stream.target(), run.train.batch, run.train.accumulate, stage);
+    out.dry = dry_run(other, now.stream.target(), run.train.batch, run.train.accumulate, rank);
     require_native(out.dry, other.precision);
     require_memory(out.dry, available + now.stream.arena().peak().total, run.train);
   } catch (const ConfigError& e) {
@@ -74,10 +75,10 @@ LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const 
   return out;
 }
 
-std::string never_possible(const RunConfig& run, const Engine& now, int stage) {
+std::string never_possible(const RunConfig& run, const Engine& now, const PlannedRank& rank) {
   if (!divides(now)) return "";
   const EngineConfig safer = with_safer_layers(run, std::vector<std::string>{"*"});
-  comm::PlannedCommunicator ranks = planned_rank(safer, stage);
+  comm::PlannedCommunicator ranks = communicator_of(safer, rank);
   const bool codes = has_codes(now) || has_codes(Engine(safer, Device::null, now.stream.target(), &ranks));
   return codes ? about_codes(now, run) : "";
 }

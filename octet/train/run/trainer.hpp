@@ -76,6 +76,7 @@ class Trainer {
 
  private:
   Accord own_accord();
+  PlannedRank planned_rank() const { return {ranks_.stage(config_.ranks), comm::workspace_of(options_.backend)}; }
   bool out_of_time() const;
   void open_checkpoint();
   void open_folder();
