@@ -116,6 +116,20 @@ TEST(Context, RecomputedPartsGiveTheSameBits) {
   }
 }
 
+TEST(Context, LogitsAreThoseOfWholeSequences) {
+  comm::run_on_threads({.ranks = 2, .limit_seconds = 30}, [&](comm::Communicator& c) {
+    EngineConfig config = engine_of("qwen3", "bf16");
+    config.ranks.context = 2;
+    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
+    begin_steps(e);
+    const data::Batch batch = batches_of(config, 0, 0, 2)[0];
+    const Tensor out = e.stream.empty({1, 64}, DType::f32);
+    const std::string error =
+        octet::testing::error_of<ContractError>([&] { e.model->last_logits(e.stream, e.upload(batch, Lifetime::scratch), {}, out); });
+    EXPECT_TRUE(octet::testing::has(error, "the batch has 32 of 64 tokens of each sequence")) << error;
+  });
+}
+
 // Per block a rank sends (n - 1) / n of the keys and values of whole sequences in forward, and twice in backward.
 TEST(Context, SendsTheBytesOfTheFormula) {
   for (const auto& [recipe, size] : {std::pair<std::string, double>{"fp32", 4}, {"current", 2}})
