@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/text.hpp"
+#include "octet/models/division.hpp"
 #include "octet/models/registry.hpp"
 
 namespace octet::plan {
@@ -39,14 +40,9 @@ std::string multiple(const char* name, std::int64_t value, const char* axis, std
 }
 
 std::string tensor_rule(const Layout& l, const PlannedModel& m, const Job& job) {
-  const models::ModelShape& s = m.shape;
   if (l.tensor > job.per_node()) return format("tensor {} is more than the {} GPUs of a node", l.tensor, job.per_node());
-  for (const auto& [name, value] :
-       {std::pair("model.heads", s.heads), {"model.hidden", s.hidden}, {"the padded vocabulary", s.padded_vocabulary()}})
-    if (const std::string fault = multiple(name, value, "tensor", l.tensor); !fault.empty()) return fault;
-  if (s.kv_heads % l.tensor != 0 && l.tensor % s.kv_heads != 0)
-    return format("model.kv_heads = {} and tensor {}: one must be a multiple of the other", s.kv_heads, l.tensor);
-  return "";
+  const std::string fault = models::broken_division(m.shape, l.tensor);
+  return fault.empty() ? "" : format("tensor {}: {}", l.tensor, fault);
 }
 
 std::string tokens_rule(const Layout& l, const Job& job) {
@@ -102,8 +98,7 @@ std::string not_trained(const Layout& l, const PlannedModel& m) {
   if (l.pipeline > 1 && m.shape.tied) return "a tied embedding on both ends of a pipeline has no parts";
   if (family == families.end() || !family->divides) return "it does not divide layers of this family";
   if (l.zero > 1) return format("ZeRO-{} does not divide parts of layers", l.zero);
-  if (l.tensor > m.shape.kv_heads && l.level != optim::Level::O0) return "copies of key heads need gradients of more than 8 bits";
-  return m.shape.padded_vocabulary() / l.tensor < 16 ? "a part of the vocabulary has less than 16 tokens" : "";
+  return l.tensor > m.shape.kv_heads && l.level != optim::Level::O0 ? "copies of key heads need gradients of more than 8 bits" : "";
 }
 
 std::string broken_rule(const Layout& l, const PlannedModel& m, const Job& job) {
