@@ -277,6 +277,7 @@ TEST_F(ProgramOverMpi, ContinuesWhereTheDiskOfARankIsFullAndSavesOnceItIsNot) {
   const std::size_t at = events.find("training continues: rank 1 on ");
   ASSERT_NE(at, events.npos) << errors();
   EXPECT_TRUE(has(events.substr(at, 200), "/state-1.safetensors")) << events.substr(at, 200);
+  wait_until([&] { return has(errors(), "training continues: rank 1 on "); });  // mpirun passes it on
   EXPECT_TRUE(has(errors(), "training continues: rank 1 on ")) << errors();
   wait_for_steps(run.mpirun(), steps_done() + 10);
   EXPECT_EQ(newest(), good) << "no incomplete checkpoint has its name";
