@@ -170,5 +170,15 @@ TEST_F(LostRank, OfAMeshOfThreeAxesLosesNoCheckpointEither) {
   campaign(" --set ranks.tensor=2 --set ranks.data=2 --set ranks.pipeline=2 --set model.layers=2", 2 * four, kills(3));
 }
 
+// Parts of sequences with data ranks, and with parts of layers.
+TEST_F(LostRank, OfAMeshThatDividesSequencesLosesNoCheckpointEither) {
+  campaign(" --set ranks.context=2 --set ranks.data=2", four, kills(1));
+}
+
+TEST_F(LostRank, OfAMeshThatDividesSequencesAndLayersLosesNoCheckpointEither) {
+  if (kills(0) == 0) GTEST_SKIP() << "OCTET_RANK_KILLS is not set";
+  campaign(" --set ranks.tensor=2 --set ranks.context=2", four, kills(0));
+}
+
 }  // namespace
 }  // namespace octet

@@ -13,6 +13,7 @@
 #include "octet/base/error.hpp"
 #include "octet/base/text.hpp"
 #include "octet/json/value.hpp"
+#include "octet/telemetry/run_record.hpp"
 #include "tests/testing/octet.hpp"
 #include "tests/testing/rank_processes.hpp"
 #include "tests/testing/run_events.hpp"
@@ -188,6 +189,17 @@ TEST_F(ProgramOverMpi, HasTheBitsOfThreads) {
   expect_same();
 }
 
+// Gradients are summed over all ranks, or for the part of each.
+TEST_F(ProgramOverMpi, HasTheMemoryOfItsPlan) {
+  for (const char* zero : {"0", "2"}) {
+    const std::string name = format("zero{}", zero), keys = format(" --set train.eval_every=1 --set ranks.zero={}", zero);
+    RankProcesses ranks(2, "train run.toml --quiet --steps 2 --name " + name + keys, scratch.folder(), scratch.at("err"));
+    ASSERT_EQ(ranks.mpirun().end(), 0) << errors();
+    const telemetry::RunRecord run = telemetry::read_run(scratch.at("runs/" + name));
+    EXPECT_EQ(run.steps.back().memory_bytes, run.facts.memory.peak) << zero;
+  }
+}
+
 // Two hosts, each with files of its own under the same names.
 TEST_F(ProgramOverMpi, RefusesAnotherModelFolderOnARank) {
   ASSERT_EQ(octet("train run.toml --quiet --name first --steps 1").code, 0);
@@ -265,6 +277,7 @@ TEST_F(ProgramOverMpi, ContinuesWhereTheDiskOfARankIsFullAndSavesOnceItIsNot) {
   const std::size_t at = events.find("training continues: rank 1 on ");
   ASSERT_NE(at, events.npos) << errors();
   EXPECT_TRUE(has(events.substr(at, 200), "/state-1.safetensors")) << events.substr(at, 200);
+  wait_until([&] { return has(errors(), "training continues: rank 1 on "); });  // mpirun passes it on
   EXPECT_TRUE(has(errors(), "training continues: rank 1 on ")) << errors();
   wait_for_steps(run.mpirun(), steps_done() + 10);
   EXPECT_EQ(newest(), good) << "no incomplete checkpoint has its name";

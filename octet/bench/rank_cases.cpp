@@ -24,8 +24,8 @@ constexpr int steps_in_turn = 3;        // of a case on a CPU
 // One rank's part of all measurements.
 class Cases {
  public:
-  Cases(Communicator& all, int here, Device device, std::vector<RankCase>& cases)
-      : all_(all), here_(here), device_(device), stream_(device), cases_(cases), samples_(cases.size()) {
+  Cases(Communicator& all, const machine::RankPlace& place, Device device, std::vector<RankCase>& cases)
+      : all_(all), place_(place), device_(device), stream_(device), cases_(cases), samples_(cases.size()) {
     for (const RankCase& c : cases_) {
       const auto n = int(c.config.ranks.all());
       if (n != 1 && n != all_.size() && !parts_.contains(n)) parts_[n] = all_.split(all_.rank() < n ? 0 : 1, all_.rank());
@@ -57,13 +57,17 @@ class Cases {
   RankWork work(std::size_t i) {
     const auto n = int(cases_[i].config.ranks.all());
     Communicator& ranks = n == all_.size() ? all_ : n == 1 ? self_ : *parts_.at(n);
-    return {.config = cases_[i].config, .ranks = ranks, .device = device_, .ranks_here = std::min(n, here_)};
+    return {.config = cases_[i].config,
+            .ranks = ranks,
+            .device = device_,
+            .ranks_here = std::min(n, place_.here),
+            .workspace = comm::workspace_of(place_.backend)};
   }
 
   Communicator& all_;
   comm::SelfCommunicator self_;
   std::map<int, std::unique_ptr<Communicator>> parts_;
-  int here_;
+  const machine::RankPlace& place_;
   Device device_;
   Stream stream_;
   std::vector<RankCase>& cases_;
@@ -87,7 +91,7 @@ RankFacts measure_cases(const RankPlan& plan, const std::function<std::vector<Ra
                     [&](Communicator& all, const machine::RankPlace& place) {
                       const Device device = machine::device_named(plan.device);
                       std::vector<RankCase> cases = make(all.size());
-                      Cases own(all, place.here, device, cases);
+                      Cases own(all, place, device, cases);
                       own.measure(plan.repeats);
                       const std::string trace = plan.trace ? own.trace() : "";
                       const bool first = all.rank() == 0;

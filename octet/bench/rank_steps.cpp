@@ -57,8 +57,8 @@ class Run {
   static train::EngineConfig checked(const RankWork& w) {
     if (w.config.threads > 0) cpu::set_threads(int(w.config.threads));
     train::EngineConfig config = train::engine_config(w.config);
-    const train::DryRun dry =
-        train::dry_run(config, target(w), w.config.train.batch, w.config.train.accumulate, w.config.ranks.stage_of(w.ranks.rank()));
+    const train::DryRun dry = train::dry_run(config, target(w), w.config.train.batch, w.config.train.accumulate,
+                                             {w.config.ranks.stage_of(w.ranks.rank()), w.workspace});
     const std::size_t share = machine::available_bytes(w.device) / std::size_t(w.device == Device::cpu ? w.ranks_here : 1);
     train::require_memory(dry, share, w.config.train);
     return config;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/bench/timing.hpp"
-#include "octet/comm/communicator.hpp"
+#include "octet/comm/planned/planned.hpp"
 #include "octet/telemetry/trace_file.hpp"
 #include "octet/train/run/run_config.hpp"
 
@@ -41,7 +41,8 @@ struct RankWork {
   const train::RunConfig& config;  // of these ranks, all of its mesh
   comm::Communicator& ranks;
   Device device = Device::cpu;
-  int ranks_here = 1;  // of these on this machine
+  int ranks_here = 1;                   // of these on this machine
+  comm::Workspace workspace = nullptr;  // of their backend
 };
 
 /// Trains on random tokens, on all ranks: steps to warm up, then `repeats` timed ones, which begin together. Adds their times. Throws

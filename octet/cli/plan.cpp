@@ -55,9 +55,11 @@ void require_data(const train::RunConfig& c) {
 
 // One for each stage of a pipeline.
 std::vector<train::DryRun> dry_runs(const train::RunConfig& c, const train::EngineConfig& engine, const Target& target) {
+  // Ranks of a CPU are processes over MPI, unless one process has them all as threads.
+  const comm::Workspace workspace = comm::workspace_of(target.device == Device::cpu ? "mpi" : "nccl");
   std::vector<train::DryRun> out;
   for (int stage = 0; stage < int(c.ranks.pipeline); ++stage)
-    out.push_back(train::dry_run(engine, target, c.train.batch, c.train.accumulate, stage));
+    out.push_back(train::dry_run(engine, target, c.train.batch, c.train.accumulate, {stage, workspace}));
   return out;
 }
 

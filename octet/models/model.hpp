@@ -84,8 +84,8 @@ class Model {
   virtual bool opens_blocks() const { return false; }
   /// Told before a block is used; it outlives the model's use. Null: all blocks are in memory.
   void set_block_weights(nn::BlockWeights* weights) { block_weights_ = weights; }
-  void open(Stream& stream, int block) {
-    if (block_weights_ != nullptr && block >= 0) block_weights_->open(stream, block);
+  void open(Stream& stream, int block, nn::BlockWeights::Needed needed = nn::BlockWeights::Needed::all) {
+    if (block_weights_ != nullptr && block >= 0) block_weights_->open(stream, block, needed);
   }
 
   /// Quantizes every weight that changed; with a pass that records, right after each optimizer step.

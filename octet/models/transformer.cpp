@@ -235,6 +235,8 @@ template <class Block, class Norm>
 void Transformer<Block, Norm>::chunk_logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
                                             const Tensor& logits, const ChunkBorders& place) {
   check(last >= 1 && last <= batch.sequence, "logits: {} tokens of sequences of {}", last, batch.sequence);
+  check(!batch.part, "logits: the batch has {} of {} tokens of each sequence; all of them are needed here", batch.sequence,
+        batch.part.whole);
   const Scope scope(stream);
   auto x = run_blocks(stream, batch, place, pass);
   if (!has_head(chunk_of(place))) return;

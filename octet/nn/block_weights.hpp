@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "octet/tensor/stream.hpp"
 
 namespace octet::nn {
@@ -8,9 +10,13 @@ namespace octet::nn {
 /// parity is opened.
 class BlockWeights {
  public:
+  enum class Needed : std::uint8_t {
+    all,     // before a block's forward and backward
+    values,  // before its weights are quantized: all but those that ranks encode before they are gathered
+  };
   virtual ~BlockWeights() = default;
-  /// Before a block's forward, backward, or quantization of its weights: always in the same order in the same pass.
-  virtual void open(Stream&, int block) = 0;
+  /// Always in the same order in the same pass.
+  virtual void open(Stream&, int block, Needed) = 0;
 };
 
 }  // namespace octet::nn

@@ -46,10 +46,12 @@ void DividedWeights::encode(Stream& stream, const scaling::Pass& pass) {
 
 void DividedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.all_gather(stream, b.copies_part, b.all_copies()); }
 
-void DividedWeights::open(Stream& stream, int block) {
-  gathers_.open(stream, block, blocks_, [this](Stream& queue, int which) {
+void DividedWeights::open(Stream& stream, int block, Needed needed) {
+  if (gathered_ != needed) gathers_.forget();
+  gathered_ = needed;
+  gathers_.open(stream, block, blocks_, [&](Stream& queue, int which) {
     for (const nn::Bucket& b : parameters_.buckets())
-      if (b.in_turn && b.block == which) gather(queue, b);
+      if (b.in_turn && b.block == which && (needed == Needed::all || !b.codes)) gather(queue, b);
   });
 }
 

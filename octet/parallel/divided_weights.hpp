@@ -23,7 +23,7 @@ class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   /// and one per bucket. With a pass that records, quantizers measure the own part. Before layers are refreshed with this pass.
   void encode(Stream&, const scaling::Pass&);
   /// Where copies are divided, too: gathers those of a block, and with a side queue those of the next one.
-  void open(Stream&, int block) override;
+  void open(Stream&, int block, Needed) override;
   /// Before and after each micro-batch: no block is in memory.
   void forget_blocks() { gathers_.forget(); }
   /// Collected in pieces, through little memory of the device.
@@ -38,6 +38,7 @@ class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   nn::Parameters& parameters_;
   CodedWeights codes_;
   int blocks_ = 0;
+  Needed gathered_ = Needed::all;  // of the blocks in memory
   BlockGathers gathers_;
 };
 

@@ -68,7 +68,8 @@ MemoryPeak DryMemory::arena(const Layout& l) const {
   c.ranks.pipeline = l.pipeline, c.ranks.schedule = l.schedule(), c.ranks.chunks = l.chunks;
   MemoryPeak most;
   for (int stage = 0; stage < int(l.pipeline); ++stage)
-    if (MemoryPeak m = train::dry_run(c, target_, l.micro_batch, job_.micro_batches(l), stage).memory; m.total > most.total) most = m;
+    if (MemoryPeak m = train::dry_run(c, target_, l.micro_batch, job_.micro_batches(l), {.stage = stage}).memory; m.total > most.total)
+      most = m;
   return most;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/base/text.hpp"
+#include "octet/models/division.hpp"
 #include "octet/models/registry.hpp"
 
 namespace octet::plan {
@@ -40,14 +41,9 @@ std::string multiple(const char* name, std::int64_t value, const char* axis, std
 }
 
 std::string tensor_rule(const Layout& l, const PlannedModel& m, const Job& job) {
-  const models::ModelShape& s = m.shape;
   if (l.tensor > job.per_node()) return format("tensor {} is more than the {} GPUs of a node", l.tensor, job.per_node());
-  for (const auto& [name, value] :
-       {std::pair("model.heads", s.heads), {"model.hidden", s.hidden}, {"the padded vocabulary", s.padded_vocabulary()}})
-    if (const std::string fault = multiple(name, value, "tensor", l.tensor); !fault.empty()) return fault;
-  if (s.kv_heads % l.tensor != 0 && l.tensor % s.kv_heads != 0)
-    return format("model.kv_heads = {} and tensor {}: one must be a multiple of the other", s.kv_heads, l.tensor);
-  return "";
+  const std::string fault = models::broken_division(m.shape, l.tensor);
+  return fault.empty() ? "" : format("tensor {}: {}", l.tensor, fault);
 }
 
 std::string tokens_rule(const Layout& l, const Job& job) {
@@ -108,7 +104,7 @@ std::string not_trained(const Layout& l, const PlannedModel& m) {
   // From stage 2 on, values of one micro-batch are summed.
   if (l.tensor > m.shape.kv_heads && l.level != optim::Level::O0 && l.zero < 2)
     return "copies of key heads need gradients of more than 8 bits";
-  return m.shape.padded_vocabulary() / l.tensor < 16 ? "a part of the vocabulary has less than 16 tokens" : "";
+  return "";
 }
 
 std::string broken_rule(const Layout& l, const PlannedModel& m, const Job& job) {

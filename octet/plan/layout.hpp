@@ -56,7 +56,7 @@ parallel::PipelineShape pipeline_shape(const Layout&, const Job&);
 /// Why this version of Octet does not train the layout, such as "it has no pipeline"; "" where it does.
 std::string not_trained(const Layout&, const PlannedModel&);
 
-/// The rule that the layout breaks, with the numbers: "model.heads = 14 is not a multiple of tensor 4"; "" where it is valid.
+/// The rule that the layout breaks, with the numbers: "tensor 4: model.heads = 14 must be a multiple of it"; "" where it is valid.
 /// Source: reference on parallel layouts, section 6.2; Megatron-LM.
 std::string broken_rule(const Layout&, const PlannedModel&, const Job&);
 

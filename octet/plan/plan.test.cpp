@@ -137,7 +137,7 @@ TEST(LayoutRules, EveryRefusalNamesItsNumbers) {
     return broken_rule(l, model, job_of(sequence, sequences, l.gpus()));
   };
   EXPECT_EQ(rule({.tensor = 2, .data = 4, .zero = 1, .eight_bit = true}), "");
-  EXPECT_NE(rule({.tensor = 4}).find("model.heads = 14 is not a multiple of tensor 4"), std::string::npos);
+  EXPECT_NE(rule({.tensor = 4}).find("tensor 4: model.heads = 14 must be a multiple of it"), std::string::npos);
   EXPECT_NE(rule({.tensor = 14}).find("tensor 14 is more than the 8 GPUs of a node"), std::string::npos);
   EXPECT_NE(rule({.pipeline = 8, .chunks = 4}).find("pipeline 8 x 4 chunks is more than the 24 layers"), std::string::npos);
   EXPECT_NE(rule({.pipeline = 5, .chunks = 2}).find("64 micro-batches are not a multiple of pipeline 5"), std::string::npos);

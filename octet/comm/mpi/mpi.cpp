@@ -18,6 +18,7 @@
 #include "octet/comm/combine.hpp"
 #include "octet/comm/mpi/attendance.hpp"
 #include "octet/comm/mpi/module.hpp"
+#include "octet/comm/mpi/workspace.hpp"
 #include "octet/comm/rendezvous/place.hpp"
 
 namespace octet::comm {
@@ -235,21 +236,16 @@ void MpiCommunicator::add(const Call& call, const Tensor& parts, const Tensor& t
 
 void MpiCommunicator::reduce_scatter(Stream& stream, const Call& call) {
   const Scope scope(stream);
-  const Tensor parts = stream.empty({call.from.count()}, call.from.dtype, Lifetime::scratch, Category::workspace);
+  const Tensor parts = mpi_workspace(stream, call, size()).parts;
   if (stream.device() == Device::null) return;
   exchange_parts(call, call.from, parts);
   add(call, parts, call.to);
 }
 
-// Few values are added by every rank, many by the rank whose share they are. Shares are of equal size: the last may be padded.
 void MpiCommunicator::all_reduce(Stream& stream, const Call& call) {
-  constexpr std::size_t few_bytes = 4096;
   const Tensor& x = call.to;
   const Scope scope(stream);
-  const bool few = x.bytes() <= few_bytes;
-  const std::int64_t share = few ? x.count() : ceil_div(x.count(), std::int64_t(size()));
-  const Tensor parts = stream.empty({size() * share}, x.dtype, Lifetime::scratch, Category::workspace);
-  const Tensor padded = stream.empty({few ? 0 : size() * share}, x.dtype, Lifetime::scratch, Category::workspace);
+  const auto& [share, few, parts, padded] = mpi_workspace(stream, call, size());
   if (stream.device() == Device::null) return;
   if (few) {
     gather_parts(call, x.data, parts);

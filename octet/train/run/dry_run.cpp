@@ -111,13 +111,13 @@ void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {
 
 }  // namespace
 
-comm::PlannedCommunicator planned_rank(const EngineConfig& c, int stage) {
+comm::PlannedCommunicator communicator_of(const EngineConfig& c, const PlannedRank& rank) {
   const int of_stage = c.planned_ranks * int(c.ranks.tensor);
-  return comm::PlannedCommunicator(of_stage * int(c.ranks.pipeline), of_stage * stage);
+  return comm::PlannedCommunicator(of_stage * int(c.ranks.pipeline), of_stage * rank.stage, rank.workspace);
 }
 
-DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate, int stage) {
-  comm::PlannedCommunicator ranks = planned_rank(config, stage);
+DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, std::int64_t accumulate, const PlannedRank& rank) {
+  comm::PlannedCommunicator ranks = communicator_of(config, rank);
   Engine engine(config, Device::null, target, &ranks);
   data::Batch shape;
   shape.rows = batch, shape.length = config.sequence, shape.document_mask = config.document_mask;

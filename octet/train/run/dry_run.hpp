@@ -18,12 +18,18 @@ struct DryRun {
   std::array<comm::Traffic, comm::collectives> sent{};  // by one rank in a step, by collective: in all Work::sent_bytes of it
 };
 
+/// One of the ranks of a dry run: the first one of a stage.
+struct PlannedRank {
+  int stage = 0;
+  comm::Workspace workspace = nullptr;  // of the backend by which ranks exchange tensors
+};
+
 /// On the null device: a step of one micro-batch, a step of two if there are more, a measuring step, and an evaluation. With stages of a
 /// pipeline, that of one of them: steps have all micro-batches.
-DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate, int stage = 0);
+DryRun dry_run(const EngineConfig&, Target, std::int64_t batch, std::int64_t accumulate, const PlannedRank& rank = {});
 
-/// The first rank of a stage, among all of a run.
-comm::PlannedCommunicator planned_rank(const EngineConfig&, int stage);
+/// That rank among all of a run.
+comm::PlannedCommunicator communicator_of(const EngineConfig&, const PlannedRank&);
 
 /// Throws DeviceError, with the largest entries of the memory table and remedies, when the run needs more than `available` bytes of the
 /// device's memory, or more of the host's beside a GPU than there is.

@@ -12,6 +12,16 @@ namespace {
 
 bool divides(const Engine& e) { return e.parameters.share().masters; }
 
+// Copies that are 8-bit codes are neighbours, and those that are values.
+bool has_codes(const Engine& e) {
+  return std::ranges::any_of(e.parameters.buckets(), [](const nn::Bucket& b) { return !b.layers.empty(); });
+}
+
+std::string about_codes(const Engine& now, const RunConfig& run) {
+  return format("ranks.zero divides weights by the precision of their layers, as they travel as 8-bit codes{}",
+                has_codes(now) ? "" : format(" under recovery.layers.recipe = \"{}\"", run.recovery.layers.recipe));
+}
+
 // Which parameters are neighbours, and how ranks cut them.
 bool same_parts(const nn::Parameters& a, const nn::Parameters& b) {
   return std::ranges::equal(a.buckets(), b.buckets(), [](const nn::Bucket& x, const nn::Bucket& y) {
@@ -44,16 +54,17 @@ std::vector<std::string> safer_layers_of(const std::string& checkpoint, const Ma
   return health::texts_of(bytes);
 }
 
-LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const Engine& now, int stage, std::size_t available) {
+LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const Engine& now, const PlannedRank& rank,
+                         std::size_t available) {
   LayerChange out;
   try {
     if (divides(now)) {
-      comm::PlannedCommunicator ranks = planned_rank(other, stage);
-      if (!same_parts(Engine(other, Device::null, now.stream.target(), &ranks).parameters, now.parameters))
-        out.obstacle = never_possible(now);
+      comm::PlannedCommunicator ranks = communicator_of(other, rank);
+      const Engine planned(other, Device::null, now.stream.target(), &ranks);
+      if (!same_parts(planned.parameters, now.parameters)) out.obstacle = about_codes(now, run);
       if (!out.obstacle.empty()) return out;
     }
-    out.dry = dry_run(other, now.stream.target(), run.train.batch, run.train.accumulate, stage);
+    out.dry = dry_run(other, now.stream.target(), run.train.batch, run.train.accumulate, rank);
     require_native(out.dry, other.precision);
     require_memory(out.dry, available + now.stream.arena().peak().total, run.train);
   } catch (const ConfigError& e) {
@@ -64,9 +75,12 @@ LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const 
   return out;
 }
 
-std::string never_possible(const Engine& e) {
-  const bool codes = divides(e) && std::ranges::any_of(e.parameters.buckets(), [](const nn::Bucket& b) { return !b.layers.empty(); });
-  return codes ? "ranks.zero divides weights by the precision of their layers, as they travel as 8-bit codes" : "";
+std::string never_possible(const RunConfig& run, const Engine& now, const PlannedRank& rank) {
+  if (!divides(now)) return "";
+  const EngineConfig safer = with_safer_layers(run, std::vector<std::string>{"*"});
+  comm::PlannedCommunicator ranks = communicator_of(safer, rank);
+  const bool codes = has_codes(now) || has_codes(Engine(safer, Device::null, now.stream.target(), &ranks));
+  return codes ? about_codes(now, run) : "";
 }
 
 std::string plan_changes(std::span<const std::string> layers, const std::vector<scaling::PlanRow>& before,

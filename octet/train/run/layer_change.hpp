@@ -17,10 +17,10 @@ struct LayerChange {
   DryRun dry{};            // of the other engine
 };
 /// `available`: bytes of the device besides those of `now`. Call it while the copy of the state exists, which needs memory, too.
-LayerChange layer_change(const EngineConfig&, const RunConfig&, const Engine& now, int stage, std::size_t available);
+LayerChange layer_change(const EngineConfig&, const RunConfig&, const Engine& now, const PlannedRank&, std::size_t available);
 
-/// Why a change of layers will be refused in any case in a run of this engine; "" if it may be possible.
-std::string never_possible(const Engine&);
+/// Why this rank will refuse a change of layers in any case in a run of this engine; "" if it may be possible.
+std::string never_possible(const RunConfig&, const Engine& now, const PlannedRank&);
 
 /// "layers.0.mlp.down: x e4m3, ... -> bf16" for each layer.
 std::string plan_changes(std::span<const std::string> layers, const std::vector<scaling::PlanRow>& before,

@@ -208,7 +208,7 @@ TEST(PipelineRun, WithDeferredProductsKeepsMicroBatchesOfAsManyAsThereAreStages)
   const auto memory = [](Schedule schedule, std::int64_t micro_batches, int stage) {
     EngineConfig c = small_engine("llama", "current");
     c.shape.layers = 6, c.ranks = {.data = 1, .pipeline = 3, .schedule = schedule};
-    return dry_run(c, machine::machine_target(Device::cpu), 4, micro_batches, stage).memory;
+    return dry_run(c, machine::machine_target(Device::cpu), 4, micro_batches, {.stage = stage}).memory;
   };
   for (int stage = 0; stage < 3; ++stage) {
     const MemoryPeak later = memory(Schedule::zero_bubble, 3, stage);

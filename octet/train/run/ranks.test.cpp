@@ -266,6 +266,15 @@ TEST(RunOnRanks, ThatReadsCodesOfDividedWeightsHasTheLossesOfTheRunThatDividesNo
   expect_same_losses(blocks.at_stage(3), whole_of_blocks, "blocks, stage 3");
 }
 
+// Blocks in memory to quantize their values do not have their codes, which the evaluation after a step reads.
+TEST(RunOnRanks, ThatReadsCodesAndValuesOfABlockHasTheSameLossesWhereBlocksAreGathered) {
+  CodedRuns runs("block128");
+  runs.config.model.layers = 2;
+  runs.config.recipe.rules = {{.path = "layers.*.mlp.*", .operands = {}, .recipe = "rowwise"}};
+  const std::string whole = runs.at_stage(2);  // the same copies, all of them in memory
+  expect_same_losses(runs.at_stage(3), whole, "blocks and rows");
+}
+
 TEST(RunOnRanks, ThatReadsCodesResumesAtAnyStageWithTheSameLosses) {
   CodedRuns runs("delayed");
   const std::string whole = runs.at_stage(1);

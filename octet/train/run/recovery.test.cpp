@@ -5,60 +5,20 @@
 #include <fstream>
 #include <set>
 
-#include "octet/nn/host_values.hpp"
 #include "octet/telemetry/event_line.hpp"
-#include "octet/telemetry/run_record.hpp"
 #include "octet/train/checkpoint/state_copy.hpp"
-#include "octet/train/run/small_runs.testing.hpp"
+#include "octet/train/run/recovery.testing.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 #include "tests/testing/saved_state.hpp"
 
-// Recovery in whole runs: text with a few damaged passages makes spikes, and damaged weights an incident that only a checkpoint ends.
+// Recovery in whole runs.
 
 namespace octet::train {
 namespace {
-namespace fs = std::filesystem;
 using octet::testing::error_of, octet::testing::has;
 using telemetry::RecoveryEvent;
-using testing::Runs;
+using namespace octet::train::testing;
 using Mode = health::RecoveryConfig::Mode;
-
-// Text from which a model learns, and passages of noise.
-std::vector<std::string> damaged_texts() {
-  std::vector<std::string> texts;
-  for (int i = 0; i < 12; ++i) {
-    texts.emplace_back();
-    for (int k = 0; k < 16; ++k) texts.back() += format("document {} counts to {}\n", i, k * k);
-    if (i % 4 == 3) texts.push_back(data::noise(40, std::uint64_t(i)));
-  }
-  return texts;
-}
-
-struct Damaged : Runs {
-  octet::testing::Scratch learnable;
-  explicit Damaged(const std::string& recipe = "delayed") : Runs(recipe) {
-    config.data.path = data::make_dataset(learnable, damaged_texts());
-    config.data.eval_fraction = 0, config.train.eval_every = 0;
-    config.train.steps = 100, config.train.batch = 1, config.train.accumulate = 2;
-    config.optim.schedule.kind = optim::ScheduleConfig::Kind::constant;
-    config.checkpoint.every = 10, config.checkpoint.keep = 100;
-    config.train.save_weights = false;
-    config.recovery.mode = Mode::act, config.recovery.patience = 3;
-    config.recovery.rate.steps = 20;
-  }
-  // Continues a run with damaged weights.
-  template <class Damage>
-  Outcome damage(const std::string& folder, const Damage& change) const {
-    const Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-    Trainer trainer(config, corpus, {.console = Console::Kind::quiet, .resume = folder});
-    Engine& e = trainer.engine();
-    for (std::size_t i = 0; i < e.parameters.list().size(); ++i) {
-      std::vector<float> values = nn::flat_values(e.stream, {e.parameters.list().at(i)->value});
-      if (change(e.parameters.list().at(i)->path, values)) e.parameters.set_values(e.stream, i, values.data());
-    }
-    return trainer.run();
-  }
-};
 
 bool is_recovery(const std::string& line) { return has(line, "\"event\":\"recovery\""); }
 
@@ -66,12 +26,6 @@ std::vector<std::string> without_recovery(const std::string& folder) {
   std::vector<std::string> events = octet::testing::untimed_events(folder);
   std::erase_if(events, is_recovery);
   return events;
-}
-
-std::vector<RecoveryEvent> recoveries(const std::string& folder, const std::string& rung, const std::string& result) {
-  std::vector<RecoveryEvent> out = telemetry::read_run(folder).recoveries;
-  std::erase_if(out, [&](const RecoveryEvent& e) { return e.rung != rung || e.result != result; });
-  return out;
 }
 
 // Every step of the record, also those that follow again.
@@ -82,16 +36,6 @@ std::vector<telemetry::StepEvent> all_steps(const std::string& folder) {
     if (has(line, "\"event\":\"step\"")) out.push_back(std::get<telemetry::StepEvent>(telemetry::parse_event(line, "")));
   return out;
 }
-
-// The first spike is skipped, the second one halves the rate, and further ones lead back to a checkpoint.
-struct SeveralRungs : Damaged {
-  SeveralRungs() {
-    health::RecoveryConfig& r = config.recovery;
-    r.skip.loss = 3, r.skip.most = 1, r.skip.within = 1000, r.rate.most = 1, r.roll_back.most = 10;
-    r.patience = 1, config.train.steps = 120;
-    config.alerts.set_threshold("saturated", 0);
-  }
-};
 
 TEST(RunRecovery, SkipsASpikeAndNothingElse) {
   Damaged runs;
@@ -212,13 +156,6 @@ TEST(RunRecovery, OnRanksIsDecidedByOneAndDoneByAll) {
   }
 }
 
-// A value of the embedding becomes NaN: every step is skipped, and no lower rung can help.
-bool poison(const std::string& path, std::vector<float>& values) {
-  if (path != "embedding.weight") return false;
-  std::ranges::fill(values, NAN);
-  return true;
-}
-
 TEST(RunRecovery, ReturnsToTheCheckpointBeforeDamageThatOffDoesNotSurvive) {
   Damaged runs;
   runs.config.train.steps = 40;
@@ -241,15 +178,6 @@ TEST(RunRecovery, ReturnsToTheCheckpointBeforeDamageThatOffDoesNotSurvive) {
   runs.config.recovery.mode = Mode::off;
   EXPECT_THROW(runs.damage(off, poison), DivergedError);
 }
-
-// A history of one step lets values of the growing activations be clipped, which an alert names.
-struct Clipped : Damaged {
-  explicit Clipped(const std::string& recipe = "delayed") : Damaged(recipe) {
-    config.train.steps = 40;
-    config.alerts.set_threshold("saturated", 1e-4);
-    config.recovery.layers.steps = 15, config.recovery.layers.most = 1;
-  }
-};
 
 std::vector<telemetry::ScalesEvent> scales_of(const std::string& folder) { return telemetry::read_run(folder).scales; }
 
@@ -292,9 +220,12 @@ TEST(RunRecovery, ChangesLayersOnRanksAlikeAndRefusesWhereTheirCodesAreDivided) 
     EXPECT_TRUE(octet::testing::untimed_events(whole) == octet::testing::untimed_events(cut)) << two.tensor;
   }
   Two{.zero = 1}.use(runs.config);
+  ::testing::internal::CaptureStderr();
   const std::vector<RecoveryEvent> refused = recoveries(runs.train_on(2).folder, "layers", "refused");
+  const std::string warned = ::testing::internal::GetCapturedStderr();
   ASSERT_FALSE(refused.empty());
   EXPECT_TRUE(has(refused[0].text, "travel as 8-bit codes")) << refused[0].text;
+  EXPECT_TRUE(has(warned, "recovery.layers: layers cannot change their precision in this run: ranks.zero")) << warned;
 }
 
 TEST(RunRecovery, ChangesLayersOfDividedWeightsThatTravelAsValues) {
@@ -305,6 +236,18 @@ TEST(RunRecovery, ChangesLayersOfDividedWeightsThatTravelAsValues) {
   EXPECT_EQ(outcome.state, telemetry::RunState::finished);
   EXPECT_EQ(recoveries(outcome.folder, "layers", "done").size(), 1u);
   EXPECT_EQ(recoveries(outcome.folder, "layers", "ended").size(), 1u);
+}
+
+// A recipe whose codes are divided would divide these layers' weights otherwise.
+TEST(RunRecovery, RefusesARecipeWhoseCodesWouldBeDivided) {
+  Clipped runs("rowwise");
+  runs.config.alerts.set_threshold("sqnr", 0.01), runs.config.alerts.set_threshold("saturated", 0);
+  runs.config.train.accumulate = 1, runs.config.ranks.zero = 1, runs.config.recovery.layers.recipe = "current";
+  ::testing::internal::CaptureStderr();
+  const std::vector<RecoveryEvent> refused = recoveries(runs.train_on(2).folder, "layers", "refused");
+  EXPECT_TRUE(has(::testing::internal::GetCapturedStderr(), "layers cannot change their precision in this run: ranks.zero"));
+  ASSERT_FALSE(refused.empty());
+  EXPECT_TRUE(has(refused[0].text, "ranks.zero") && has(refused[0].text, "recovery.layers.recipe = \"current\"")) << refused[0].text;
 }
 
 TEST(RunRecovery, ReturnsLayersIfARunIsResumedInAnotherMode) {

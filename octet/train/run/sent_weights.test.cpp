@@ -31,8 +31,8 @@ struct Sent {
   double gathered = 0, gradients = 0;
 };
 
-/// Of one rank in a step of so many micro-batches; `copy`: bytes of a value of a block's matrix; `to_quantize`: whether blocks that are
-/// gathered are gathered once more per step. Backward begins with the two blocks that forward ended with.
+/// Of one rank in a step of so many micro-batches; `copy`: bytes of a value of a block's matrix that is no code; `to_quantize`: whether
+/// those that are gathered are gathered once more per step. Backward begins with the two blocks that forward ended with.
 Sent formula(const EngineConfig& config, double micro_batches, double copy, bool to_quantize) {
   comm::PlannedCommunicator planned(config.planned_ranks);
   const Engine e(config, Device::null, target, &planned);
@@ -42,8 +42,9 @@ Sent formula(const EngineConfig& config, double micro_batches, double copy, bool
   for (const nn::Bucket& b : e.parameters.buckets()) {
     const Kind kind = kind_of(b);
     const double passes = b.block < config.shape.layers - 2 ? 2 : 1;
-    const double n = others * double(b.count), gathers = kind == Kind::block && zero == 3 ? passes * micro_batches + to_quantize : 1;
-    out.gathered += n * gathers * (kind == Kind::block ? copy : kind == Kind::matrix ? 2 : 4);
+    const double n = others * double(b.count), once_more = to_quantize && !b.codes;
+    const double gathers = kind == Kind::block && zero == 3 ? passes * micro_batches + once_more : 1;
+    out.gathered += n * gathers * (kind == Kind::block ? b.codes ? 1 : copy : kind == Kind::matrix ? 2 : 4);
     const Storage stored = kind == Kind::block ? config.optimizer->storage().gradients : Storage::f32;
     const double bytes = stored == Storage::f32 ? 4 : stored == Storage::bf16 ? 2 : 1 + 1.0 / 128;
     out.gradients += n * bytes * (zero >= 2 && kind != Kind::vectors ? micro_batches : 1);
@@ -61,24 +62,28 @@ Sent counted(const EngineConfig& config, std::int64_t micro_batches) {
 TEST(SentWeights, AndGradientsHaveTheBytesOfTheFormulasAtEveryLevelAndStage) {
   struct Recipe {
     const char* name;
-    double copy;
     bool to_quantize;
   };
-  for (const Recipe& recipe : {Recipe{"current", 1, false},
-                               {"delayed", 1, false},
-                               {"block128", 1, false},
-                               {"rowwise", 2, true},
-                               {"mxfp8", 2, true},
-                               {"bf16", 2, false}})
+  for (const Recipe& recipe :
+       {Recipe{"current", false}, {"delayed", false}, {"block128", false}, {"rowwise", true}, {"mxfp8", true}, {"bf16", false}})
     for (const Level level : {Level::O0, Level::O1, Level::O2, Level::O3})
       for (const int zero : {1, 2, 3})
         for (const auto& [ranks, micro_batches] : {std::pair{2, 3}, {8, 1}}) {
           const EngineConfig config = config_of(recipe.name, level, ranks, zero);
-          const Sent got = counted(config, micro_batches), wanted = formula(config, micro_batches, recipe.copy, recipe.to_quantize);
+          const Sent got = counted(config, micro_batches), wanted = formula(config, micro_batches, 2, recipe.to_quantize);
           const std::string what = format("{} at {}, stage {} on {} ranks", recipe.name, level, zero, ranks);
           EXPECT_EQ(got.gathered, wanted.gathered) << what;
           EXPECT_EQ(got.gradients, wanted.gradients) << what;
         }
+}
+
+// Codes are encoded before they are gathered: only values are gathered to be quantized.
+TEST(SentWeights, OfBlocksWithCodesAndValuesGatherCodesForTheirPassesAlone) {
+  for (const auto& [recipe, other] : {std::pair{"current", "rowwise"}, {"rowwise", "block128"}}) {
+    EngineConfig config = config_of(recipe, Level::O0, 4, 3);
+    config.precision.rules = {{.path = "layers.*.mlp.*", .operands = {}, .recipe = other}};
+    EXPECT_EQ(counted(config, 3).gathered, formula(config, 3, 2, true).gathered) << recipe << ", " << other;
+  }
 }
 
 // A value of a matrix of a block sends one byte of gradient and one of weight, where a BF16 run sends 4 or 2, and 2.

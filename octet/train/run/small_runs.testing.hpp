@@ -66,15 +66,21 @@ inline bool is_time(std::string_view name) {
          name == "metrics.bytes";
 }
 
-/// Every bit of two checkpoints but what tells the time.
+/// Every bit of two checkpoints but what tells the time: of the files of all ranks.
 inline void expect_same_state(const std::string& a, const std::string& b) {
-  const auto left = io::SafetensorsFile::open(a + "/state.safetensors"), right = io::SafetensorsFile::open(b + "/state.safetensors");
-  ASSERT_EQ(left.tensors().size(), right.tensors().size());
-  for (const io::TensorView& t : left.tensors()) {
-    const auto other = right.find(t.name);
-    ASSERT_TRUE(other) << t.name;
-    if (is_time(t.name)) continue;
-    EXPECT_TRUE(t.bytes.size() == other->bytes.size() && std::equal(t.bytes.begin(), t.bytes.end(), other->bytes.begin())) << t.name;
+  const std::vector<Manifest::File> files = read_manifest(a).files, others = read_manifest(b).files;
+  ASSERT_EQ(files.size(), others.size());
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    ASSERT_EQ(files[f].name, others[f].name);
+    const auto left = io::SafetensorsFile::open(a + "/" + files[f].name), right = io::SafetensorsFile::open(b + "/" + files[f].name);
+    ASSERT_EQ(left.tensors().size(), right.tensors().size()) << files[f].name;
+    for (const io::TensorView& t : left.tensors()) {
+      const auto other = right.find(t.name);
+      ASSERT_TRUE(other) << t.name;
+      if (is_time(t.name)) continue;
+      EXPECT_TRUE(t.bytes.size() == other->bytes.size() && std::equal(t.bytes.begin(), t.bytes.end(), other->bytes.begin()))
+          << files[f].name << ": " << t.name;
+    }
   }
 }
 

@@ -97,22 +97,6 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(squares / of_a);
 }
 
-class TensorRecipe : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Recipes, TensorRecipe, ::testing::Values("bf16", "current", "delayed", "rowwise", "block128", "mxfp8", "global"));
-
-// One rank's gradients differ from FP32's by the rounding of the recipe. n ranks round each sum of a branch once more, in BF16 (2^-9 of the
-// value, in n terms), forward and backward, in two blocks: their distance from FP32 is at most that of one rank, and a quarter more.
-TEST_P(TensorRecipe, IsAsNearToFp32AsOneRank) {
-  const std::vector<float> exact = steps_on(engine_of("qwen2", "fp32"), {}).gradients;
-  const EngineConfig config = engine_of("qwen2", GetParam());
-  const Result one = steps_on(config, {});
-  for (const Mesh mesh : {Mesh{2, 1}, {4, 1}, {2, 2}, {2, 2, 1}, {2, 2, 2}, {2, 2, 3}, {4, 2, 3}}) {
-    const Result many = steps_on(config, mesh);
-    EXPECT_LT(distance(exact, many.gradients), 1.25 * distance(exact, one.gradients)) << mesh.text();
-    EXPECT_NEAR(many.losses[0] / one.losses[0], 1, 1e-3) << mesh.text();
-  }
-}
-
 // At stages 2 and 3 gradients of heads that ranks share are summed as values, before they become codes. Sums of four micro-batches are
 // rounded stochastically, by at most half of E4M3's step, 2^-4, per addition.
 TEST(Tensor, SharedHeadsHaveGradientsInEightBitsWhereSumsAreDivided) {

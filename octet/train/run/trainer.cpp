@@ -48,9 +48,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   const Device device = machine::device_named(config.device);
   if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps, ranks_.all());
   const Target target = machine::machine_target(device, config.deterministic);
-  const int stage = ranks_.stage(config_.ranks);
-  dry_ = dry_run(engine_config(config_), target, config.train.batch, config.train.accumulate, stage);
-  const DryRun now = layers_.empty() ? dry_ : dry_run(engine, target, config.train.batch, config.train.accumulate, stage);
+  dry_ = dry_run(engine_config(config_), target, config.train.batch, config.train.accumulate, planned_rank());
+  const DryRun now = layers_.empty() ? dry_ : dry_run(engine, target, config.train.batch, config.train.accumulate, planned_rank());
   planned_ = promised_part(now.step);
   require_native(now, engine.precision);
   require_memory(now, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);

@@ -76,6 +76,7 @@ class Trainer {
 
  private:
   Accord own_accord();
+  PlannedRank planned_rank() const { return {ranks_.stage(config_.ranks), comm::workspace_of(options_.backend)}; }
   bool out_of_time() const;
   void open_checkpoint();
   void open_folder();
@@ -104,6 +105,7 @@ class Trainer {
   void decide();
   health::Answer perform(const health::Request&);
   void begin_recovery();
+  void warn_of_layers();
   health::Answer roll_back(std::int64_t before);
   void visit_rolled_back(StateVisitor&);
   health::Answer change_layers(const std::vector<std::string>& layers);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <new>
 
 #include "octet/base/log.hpp"
@@ -17,13 +18,20 @@ namespace octet::train {
 void Trainer::begin_recovery() {
   using Mode = health::RecoveryConfig::Mode;
   const health::RecoveryConfig& c = config_.recovery;
-  const std::string never = c.mode == Mode::act && c.layers.most > 0 ? never_possible(*engine_) : "";
-  if (!never.empty() && ranks_.leads()) log::warn("recovery.layers: layers cannot change their precision in this run: {}", never);
+  if (c.mode == Mode::act && c.layers.most > 0) warn_of_layers();
   if (layers_.empty() || c.mode == Mode::act) return;
   const health::Answer back = change_layers({});
   if (!back.done)
     throw DeviceError(format("recovery.mode = \"act\" must stay: layers cannot return to their own precision: {}", back.text));
   recorder_->forget_layers(at_.step, back.text);
+}
+
+// Stages of a pipeline have different layers.
+void Trainer::warn_of_layers() {
+  const std::string own = never_possible(config_, *engine_, planned_rank());
+  const std::vector<std::string> all = parallel::gathered(engine_->stream, ranks_.all(), own);
+  const auto found = std::ranges::find_if(all, [](const std::string& obstacle) { return !obstacle.empty(); });
+  if (found != all.end() && ranks_.leads()) log::warn("recovery.layers: layers cannot change their precision in this run: {}", *found);
 }
 
 // After each step, by rank 0, until nothing more is asked of this run.
@@ -52,8 +60,7 @@ health::Answer Trainer::roll_back(std::int64_t before) {
   const std::vector<std::string> layers = safer_layers_of(store.path(found.step), store.manifest(found.step));
   if (layers != layers_) {
     const EngineConfig config = with_safer_layers(config_, layers);
-    const DryRun dry =
-        dry_run(config, engine_->stream.target(), config_.train.batch, config_.train.accumulate, ranks_.stage(config_.ranks));
+    const DryRun dry = dry_run(config, engine_->stream.target(), config_.train.batch, config_.train.accumulate, planned_rank());
     replace_engine(config, dry, layers);
   }
   const double train_seconds = at_.train_seconds;
@@ -83,7 +90,7 @@ health::Answer Trainer::change_layers(const std::vector<std::string>& layers) {
   try {
     values = StateCopy::of(engine_->stream, [&](StateVisitor& v) { engine_->visit_values(v); });
     quantizers = engine_->precision.quantizer_states(engine_->stream);
-    change = layer_change(config, config_, *engine_, ranks_.stage(config_.ranks),
+    change = layer_change(config, config_, *engine_, planned_rank(),
                           machine::available_bytes(device) / std::size_t(device == Device::cpu ? options_.ranks_here : 1));
   } catch (const std::bad_alloc&) {
     change.obstacle = "there is no memory for a copy of the run's state";

@@ -2,29 +2,17 @@
 
 #include <algorithm>
 
+#include "octet/models/division.hpp"
+
 namespace octet::train {
 namespace {
 
-constexpr std::int64_t least_tokens = 16;  // of a rank's part of the vocabulary: padding alone would be no part
-
 // The first rule that n ranks break: "model.heads = 6 must be a multiple of it"; "" for none.
 std::string broken_rule(const EngineConfig& c, std::int64_t n) {
-  const models::ModelShape& s = c.shape;
-  const auto multiple = [&](std::string_view key, std::int64_t value) {
-    return value % n == 0 ? "" : format("{} = {} must be a multiple of it", key, value);
-  };
-  const auto first = [](std::initializer_list<std::string> rules) {
-    for (const std::string& r : rules)
-      if (!r.empty()) return r;
-    return std::string();
-  };
-  const bool heads = s.kv_heads % n == 0 || n % s.kv_heads == 0;
-  const std::int64_t tokens = s.padded_vocabulary();
-  return first(
-      {multiple("model.heads", s.heads), heads ? "" : format("model.kv_heads = {} must be a multiple or a divisor of it", s.kv_heads),
-       multiple("model.hidden", s.hidden), multiple("the vocabulary, padded to 16 tokens,", tokens),
-       tokens / n < least_tokens ? format("each rank needs {} of the {} tokens of the vocabulary", least_tokens, tokens) : "",
-       multiple(c.ranks.context > 1 ? "data.sequence_length / ranks.context" : "data.sequence_length", c.sequence / c.ranks.context)});
+  if (const std::string rule = models::broken_division(c.shape, n); !rule.empty()) return rule;
+  const std::int64_t tokens = c.sequence / c.ranks.context;
+  if (tokens % n == 0) return "";
+  return format("data.sequence_length{} = {} must be a multiple of it", c.ranks.context > 1 ? " / ranks.context" : "", tokens);
 }
 
 // The nearest number that breaks no rule; of two equally near ones the smaller.

@@ -5,11 +5,8 @@
 namespace octet::train {
 
 /// Throws ConfigError, naming the rule and the nearest number of ranks that keeps all of them, unless so many ranks can divide each layer
-/// of this run's model:
-///
-///   heads % n = 0,   kv_heads % n = 0 or n % kv_heads = 0,   hidden % n = 0,   padded vocabulary % n = 0,   sequence % n = 0
-///
-/// and for options that a tensor group does not have. Source: Shoeybi et al. 2019, "Megatron-LM"; Korthikanti et al. 2022 for sequences.
+/// of this run's model (models::broken_division) and rows of its sequences, sequence % n = 0, and for options that a tensor group does not
+/// have. Source: Korthikanti et al. 2022 for sequences.
 void require_tensor(const EngineConfig&, std::int64_t ranks);
 
 /// Throws ConfigError where a variable of these parts of parameters has a scale per 128 values, and a part does not have whole blocks of

@@ -96,19 +96,20 @@ std::int64_t steps_within(const StudyConfig& study, const Corpus& corpus, StudyR
   return std::int64_t(steps);
 }
 
-void require_possible(const RunConfig& c, Device device, int here) {
+void require_possible(const RunConfig& c, Device device, const StudyRanks& ranks) {
   if (!c.model.init.empty()) require_weights(io::TensorFolder::open(c.model.init), engine_config(c));
-  const DryRun dry = dry_run(engine_config(c), machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate);
+  const DryRun dry = dry_run(engine_config(c), machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate,
+                             {.workspace = comm::workspace_of(ranks.backend())});
   require_native(dry, c.recipe);
-  require_memory(dry, machine::available_bytes(device) / std::size_t(device == Device::cpu ? here : 1), c.train);
+  require_memory(dry, machine::available_bytes(device) / std::size_t(device == Device::cpu ? ranks.here() : 1), c.train);
 }
 
 // Refuses an arm that this machine cannot run before hours are spent on the others.
-void require_possible(const StudyConfig& study, int here) {
+void require_possible(const StudyConfig& study, const StudyRanks& ranks) {
   const Device device = machine::device_named(study.run.device);
   for (const StudyRun& run : of_each_arm(study)) {
     try {
-      require_possible(study.config_of(run), device, here);
+      require_possible(study.config_of(run), device, ranks);
     } catch (const Error& e) {
       throw Error(e.code(), format("arm {}: {}", run.arm, e.what()));
     }
@@ -203,7 +204,7 @@ CompareOutcome compare(StudyConfig asked, Console::Kind console, const CompareRa
   StudyRanks ranks(on, asked.run.device);
   ranks.count_in(asked.run);
   const Corpus corpus(asked.run.data, asked.run.train, asked.run.model.shape().vocabulary);
-  require_possible(asked, ranks.here());
+  require_possible(asked, ranks);
   fix_steps(asked, corpus, ranks);
   asked.compare.text = to_text(corpus.dataset().fingerprint());
   std::optional<Study> study;
