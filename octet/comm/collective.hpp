@@ -28,7 +28,8 @@ struct Call {
   Collective kind = Collective::barrier;
   Tensor from, to;  // the same tensor for all_reduce and broadcast
   Reduction reduction = Reduction::sum;
-  int peer = -1;  // of send, receive; the root of broadcast
+  int peer = -1;        // of send, receive; the root of broadcast
+  bool begins = false;  // of send: it need not wait for its receive
 
   /// The larger of the two tensors: all ranks' values.
   const Tensor& whole() const { return from.count() > to.count() ? from : to; }

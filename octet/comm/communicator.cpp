@@ -19,6 +19,7 @@ void check_parts(const char* who, const Tensor& whole, const Tensor& part, int s
 
 Communicator::Communicator(int rank, int size) : rank_(rank), size_(size) {
   check(size >= 1 && rank >= 0 && rank < size, "communicator: rank {} of {}", rank, size);
+  sends_.assign(std::size_t(size), 0);
 }
 
 Traffic Communicator::traffic() const {
@@ -31,6 +32,7 @@ void Communicator::count(Stream& stream, const Call& c) {
   Traffic& t = traffic_[std::size_t(c.kind)];
   const std::int64_t bytes = bytes_sent(c, rank_, size_);
   t = t + Traffic{1, bytes};
+  if (c.kind == Collective::send && stream.device() != Device::null) ++sends_[std::size_t(c.peer)];
   stream.count({.collectives = 1, .sent_bytes = bytes});
 }
 
@@ -99,9 +101,26 @@ void Communicator::broadcast(Stream& stream, const Tensor& x, int root) {
   start(stream, {Collective::broadcast, x, x, Reduction::sum, root});
 }
 
-void Communicator::send(Stream& stream, const Tensor& x, int to) {
-  check(to >= 0 && to < size_ && to != rank_, "send: rank {} of {} cannot send to rank {}", rank_, size_, to);
-  start(stream, {Collective::send, x, {}, Reduction::sum, to});
+Call Communicator::send_call(const Tensor& x, int to, const char* who) const {
+  check(to >= 0 && to < size_ && to != rank_, "{}: rank {} of {} cannot send to rank {}", who, rank_, size_, to);
+  return {Collective::send, x, {}, Reduction::sum, to};
+}
+
+void Communicator::send(Stream& stream, const Tensor& x, int to) { start(stream, send_call(x, to, "send")); }
+
+BegunSend Communicator::begin_send(Stream& stream, const Tensor& x, int to) {
+  Call call = send_call(x, to, "begin_send");
+  call.begins = true;
+  start(stream, call);
+  return stream.device() == Device::null ? BegunSend{} : BegunSend{x, to, sends_to(to)};
+}
+
+void Communicator::finish_send(const BegunSend& begun) {
+  if (begun.to < 0) return;
+  const double begin = monotonic_seconds();
+  await_send(send_call(begun.x, begun.to, "finish_send"), begun.number);
+  const double waited = monotonic_seconds() - begin;
+  for (Communicator* c = this; c != nullptr; c = c->all_) c->seconds_ += waited;
 }
 
 void Communicator::receive(Stream& stream, const Tensor& x, int from) {

@@ -10,6 +10,13 @@
 
 namespace octet::comm {
 
+/// A send that was begun, by its number among all sends to that rank. Without one: `to` is negative.
+struct BegunSend {
+  Tensor x;
+  int to = -1;
+  std::int64_t number = 0;
+};
+
 /// Ranks that exchange tensors. All ranks call the same collectives in the same order, each with tensors of equal size and dtype.
 ///
 /// - Tensors are flat: shapes matter only by their count. Callers own the memory. Workspace comes from the stream's scratch.
@@ -42,6 +49,12 @@ class Communicator {
   /// One tensor to, or from, another rank. A send may wait for its receive, so two ranks that send to each other call exchange().
   void send(Stream&, const Tensor& x, int to);
   void receive(Stream&, const Tensor& x, int from);
+  /// A send in two parts: between them x is not changed. Threads send no bytes before their receive, and begin_send() returns at once.
+  /// Other backends send in begin_send(). Sends to one rank are received in the order in which they were begun.
+  BegunSend begin_send(Stream&, const Tensor& x, int to);
+  void finish_send(const BegunSend&);
+  /// Before memory of sends that were not finished is freed, after an error: no other rank reads it any more.
+  virtual void withdraw_sends() {}
   /// A send and a receive at once; counted as one of each.
   void exchange(Stream&, const Tensor& out, int to, const Tensor& in, int from);
   /// Returns when all ranks have come, and on a GPU when their queued work is done.
@@ -83,6 +96,10 @@ class Communicator {
   Communicator(int rank, int size);
   /// Carries out a checked call. `second` is the receive of an exchange, else null.
   virtual void run(Stream&, const Call&, const Call* second) = 0;
+  /// Returns when the begun send of that number is received.
+  virtual void await_send(const Call&, std::int64_t) {}
+  /// Sends to a rank so far, without those of the null device.
+  std::int64_t sends_to(int rank) const { return sends_[std::size_t(rank)]; }
   virtual void begin_group(Stream&) {}
   virtual void end_group(Stream&) {}
   /// The error of this rank about a peer, by its name_of(); -1: unknown.
@@ -93,6 +110,7 @@ class Communicator {
 
  private:
   void start(Stream&, const Call&, const Call* second = nullptr);
+  Call send_call(const Tensor& x, int to, const char* who) const;
   void count(Stream&, const Call&);
   void begins(const Call&, std::int64_t sent, double begin);
   void ended(const Call&, std::int64_t sent, double begin, double end);
@@ -102,6 +120,7 @@ class Communicator {
   std::vector<int> members_;  // of `all_`
   std::int64_t step_ = -1;
   std::array<Traffic, collectives> traffic_{};
+  std::vector<std::int64_t> sends_;  // to each rank
   CallLog last_calls_;
   CallListener* listener_ = nullptr;
   double seconds_ = 0;

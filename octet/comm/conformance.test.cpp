@@ -116,6 +116,17 @@ void expect_transfers(Communicator& c) {
     if (c.rank() == 1)
       for (std::int64_t i = 0; i < n; ++i) expect_equal(in, i, value<float>(0, i), "receive");
     c.barrier(s);
+    if (c.rank() == 0) {
+      const Tensor other = filled<float>(s, n, 7);
+      const BegunSend first = c.begin_send(s, out, 1), second = c.begin_send(s, other, 1);
+      c.finish_send(second), c.finish_send(first);
+    }
+    for (const int origin : {0, 7}) {
+      if (c.rank() != 1) break;
+      c.receive(s, in, 0);
+      for (std::int64_t i = 0; i < n; ++i) expect_equal(in, i, value<float>(origin, i), "receive of a begun send");
+    }
+    c.barrier(s);
   }
 }
 

@@ -52,36 +52,42 @@ void Team::part(int rank) {
 }
 
 std::optional<Team::Failure> Team::post(int from, int to, const Tensor& x) {
-  std::unique_lock lock(mutex_);
-  const Tensor*& slot = posted_[{from, to}];
-  if (!wait(lock, [&] { return slot == nullptr || gone_[std::size_t(to)]; })) return late(to, "has not received");
+  const std::lock_guard lock(mutex_);
+  if (failure_) return failure_;
   if (gone_[std::size_t(to)]) return ended(to);
-  slot = &x;
+  posts_[{from, to}].waiting.push_back(x);
   changed_.notify_all();
   return {};
 }
 
-std::optional<Team::Failure> Team::taken(int from, int to) {
+std::optional<Team::Failure> Team::taken(int from, int to, std::int64_t number) {
   std::unique_lock lock(mutex_);
-  const Tensor*& slot = posted_[{from, to}];
-  const bool in_time = wait(lock, [&] { return slot == nullptr || gone_[std::size_t(to)]; });
-  if (slot == nullptr) return {};
-  slot = nullptr;
+  Post& post = posts_[{from, to}];
+  const bool in_time = wait(lock, [&] { return post.taken >= number || gone_[std::size_t(to)]; });
+  if (post.taken >= number) return {};
+  post.waiting.clear();
   return in_time ? ended(to) : late(to, "has not received");
 }
 
 std::optional<Team::Failure> Team::take(int from, int to, const Tensor& x) {
   std::unique_lock lock(mutex_);
-  const Tensor*& slot = posted_[{from, to}];
-  if (!wait(lock, [&] { return slot != nullptr || gone_[std::size_t(from)]; })) return late(from, "has not sent");
-  if (slot == nullptr) return ended(from);
-  if (slot->dtype != x.dtype || slot->count() != x.count()) {
-    return set_failure(from, format("sent {} {}, but {} {} is received", slot->dtype, slot->shape, x.dtype, x.shape));
+  Post& post = posts_[{from, to}];
+  if (!wait(lock, [&] { return !post.waiting.empty() || gone_[std::size_t(from)]; })) return late(from, "has not sent");
+  if (post.waiting.empty()) return ended(from);
+  const Tensor& sent = post.waiting.front();
+  if (sent.dtype != x.dtype || sent.count() != x.count()) {
+    return set_failure(from, format("sent {} {}, but {} {} is received", sent.dtype, sent.shape, x.dtype, x.shape));
   }
-  std::memcpy(x.data, slot->data, x.bytes());
-  slot = nullptr;
+  std::memcpy(x.data, sent.data, x.bytes());
+  post.waiting.pop_front(), ++post.taken;
   changed_.notify_all();
   return {};
+}
+
+void Team::withdraw(int from) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [ranks, post] : posts_)
+    if (ranks.first == from) post.waiting.clear();
 }
 
 void Team::leave(int rank) {

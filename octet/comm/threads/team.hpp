@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -33,11 +34,14 @@ class Team {
   void part(int rank);
   const void* note(int rank) const { return notes_[std::size_t(rank)]; }
 
-  /// Puts a tensor where rank `to` finds it; it must live until taken() has returned.
+  /// Puts a tensor where rank `to` finds it, after those that wait there. It must live until taken(), or withdraw(), has returned.
   std::optional<Failure> post(int from, int to, const Tensor&);
-  std::optional<Failure> taken(int from, int to);
-  /// Copies the posted tensor to this one.
+  /// Returns when rank `to` has taken so many of the tensors of `from`.
+  std::optional<Failure> taken(int from, int to, std::int64_t number);
+  /// Copies the first of the posted tensors to this one.
   std::optional<Failure> take(int from, int to, const Tensor&);
+  /// No rank takes a tensor that this one has posted so far.
+  void withdraw(int from);
 
   /// The rank will not come again: waits for it end at once.
   void leave(int rank);
@@ -63,7 +67,11 @@ class Team {
   std::vector<std::int64_t> meetings_;  // of each rank
   std::vector<bool> gone_;              // ranks that have left
   std::int64_t arrived_ = 0;            // at all meetings
-  std::map<std::pair<int, int>, const Tensor*> posted_;
+  struct Post {
+    std::deque<Tensor> waiting;
+    std::int64_t taken = 0;
+  };
+  std::map<std::pair<int, int>, Post> posts_;  // by sender and receiver
   std::vector<std::weak_ptr<Team>> subsets_;
 };
 

@@ -34,9 +34,11 @@ class ThreadCommunicator final : public Communicator {
   ThreadCommunicator(std::shared_ptr<Team> team, int rank) : Communicator(rank, team->size()), team_(std::move(team)) {}
   using Communicator::split;
   std::unique_ptr<Communicator> split(int color, int key) override;
+  void withdraw_sends() override { team_->withdraw(rank()); }
 
  private:
   void run(Stream&, const Call&, const Call* second) override;
+  void await_send(const Call& call, std::int64_t number) override { require(call, team_->taken(rank(), call.peer, number)); }
   void transfer(const Call&, const Call* second);
   void compute(const Call&);
   void reduce(const Call&);
@@ -77,7 +79,7 @@ void ThreadCommunicator::transfer(const Call& call, const Call* second) {
   if (call.kind == Collective::receive) return require(call, team_->take(call.peer, rank(), call.to));
   require(call, team_->post(rank(), call.peer, call.from));
   if (second != nullptr) require(*second, team_->take(second->peer, rank(), second->to));
-  require(call, team_->taken(rank(), call.peer));
+  if (!call.begins) await_send(call, sends_to(call.peer));
 }
 
 void ThreadCommunicator::reduce(const Call& call) {

@@ -132,6 +132,50 @@ TEST(ThreadRanks, ASendThatIsNotReceivedEndsWithinTheLimit) {
   EXPECT_EQ(e.collective, Collective::send);
 }
 
+// Two ranks begin sends to each other, and meet before either receives; blocking sends would wait forever.
+TEST(ThreadRanks, ABegunSendDoesNotWaitForItsReceive) {
+  run_on_threads({.ranks = 2, .limit_seconds = 20}, [](Communicator& c) {
+    Stream s(Device::cpu);
+    const Tensor first = ones(s), second = ones(s);
+    std::fill_n(first.f32(), 8, float(c.rank())), std::fill_n(second.f32(), 8, float(10 + c.rank()));
+    const int other = 1 - c.rank();
+    const BegunSend begun = c.begin_send(s, first, other), next = c.begin_send(s, second, other);
+    c.barrier(s);
+    const Tensor got = ones(s);
+    c.receive(s, got, other);
+    EXPECT_EQ(got.f32()[7], float(other));
+    c.finish_send(begun);
+    c.receive(s, got, other);
+    EXPECT_EQ(got.f32()[7], float(10 + other));
+    c.finish_send(next);
+    EXPECT_EQ(c.traffic(Collective::send), (Traffic{2, 64}));
+    c.finish_send({});
+  });
+}
+
+TEST(ThreadRanks, ABegunSendThatIsNotReceivedEndsWithinTheLimitWhenItIsFinished) {
+  for (const bool withdrawn : {false, true}) {
+    const CommError e = error_of({.ranks = 2, .limit_seconds = 0.1}, [&](Communicator& c) {
+      Stream s(Device::cpu);
+      if (c.rank() == 0) {
+        const BegunSend begun = c.begin_send(s, ones(s), 1);
+        if (withdrawn) c.withdraw_sends();
+        c.barrier(s);
+        if (!withdrawn) c.finish_send(begun);
+        else std::this_thread::sleep_for(milliseconds(300));
+      } else {
+        c.barrier(s);
+        if (withdrawn) c.receive(s, ones(s), 0);
+        else std::this_thread::sleep_for(milliseconds(300));
+      }
+    });
+    EXPECT_EQ(e.peer, withdrawn ? 0 : 1);
+    EXPECT_EQ(e.collective, withdrawn ? Collective::receive : Collective::send);
+    EXPECT_TRUE(has(e, withdrawn ? "rank 0 has not sent within 0.1 s" : "send of f32 [8] to rank 1: rank 1 has not received within 0.1 s"))
+        << e.what();
+  }
+}
+
 TEST(ThreadRanks, EveryScheduleGivesTheSameBits) {
   std::vector<std::vector<float>> results(6);
   for (std::size_t trial = 0; trial < results.size(); ++trial)

@@ -65,17 +65,22 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
     switch (a.kind) {
       case Kind::receive_activation: receive(open(key, batches[std::size_t(a.micro_batch)]).in, a.peer); break;
       case Kind::forward: forward(key, batches, step); break;
-      case Kind::send_activation: send(flights_.at(key).border, a.peer); break;
-      case Kind::receive_gradient: receive(flights_.at(key).border, a.peer); break;
+      case Kind::send_activation: flights_.at(key).output = begin_send(flights_.at(key).border, a.peer); break;
+      case Kind::receive_gradient:
+        stages_.finish_send(flights_.at(key).output);
+        receive(flights_.at(key).border, a.peer);
+        break;
       case Kind::backward:
         backward(key, step);
         if (defers()) weight_gradient(key, step);
         break;
-      case Kind::send_gradient: send(flights_.at(key).border, a.peer), give_back(key, Use::borders); break;
+      case Kind::send_gradient: send_gradient(key, a.peer); break;
       case Kind::input_gradient: backward(key, step); break;
       case Kind::weight_gradient: weight_gradient(key, step); break;
     }
   }
+  for (const auto& [slot, begun] : leaving_) stages_.finish_send(begun);
+  leaving_.clear();
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
 }
 
@@ -100,6 +105,7 @@ void Pipeline::give_back(const Key& key, Use use) {
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   Flight& f = flights_[key];
   const Region borders = take(f, Use::borders);
+  if (const auto last = leaving_.extract(f.slots[std::size_t(Use::borders)])) stages_.finish_send(last.mapped());
   f.batch = upload(stream_, batch, borders, member_);
   if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, borders);
   f.border = model_.border(stream_, f.batch, borders);
@@ -159,6 +165,18 @@ void Pipeline::logits(const models::TokenBatch& batch, const scaling::Pass& pass
   each_chunk(batch, [&](const models::ChunkBorders& place) { model_.chunk_logits(stream_, batch, pass, last, logits, place); });
   stages_.broadcast(stream_, logits, stages_.size() - 1);
   stages_.finish(stream_);
+}
+
+void Pipeline::send_gradient(const Key& key, int to) {
+  const Flight& f = flights_.at(key);
+  leaving_[f.slots[std::size_t(Use::borders)]] = begin_send(f.border, to);
+  give_back(key, Use::borders);
+}
+
+comm::BegunSend Pipeline::begin_send(const Tensor& x, int to) {
+  if (wire_ == Wire::activations) return stages_.begin_send(stream_, x, to);
+  send(x, to);
+  return {};
 }
 
 void Pipeline::send(const Tensor& x, int to) {

@@ -22,7 +22,7 @@ namespace octet::train {
 ///
 /// A micro-batch in flight has slots of the region of micro-batches, each of which it gives back as soon as it can:
 ///
-///   borders    from its input's arrival until its gradient has left
+///   borders    from its input's arrival until its gradient leaves; the next micro-batch there waits until it has left
 ///   saved      activations, from its forward to the end of the gradient of its input
 ///   operands   of weights' gradients, from its forward to the end of these. Of zero_bubble alone, which computes them later; other
 ///              schedules have operands beside the activations
@@ -36,6 +36,9 @@ class Pipeline {
   /// The model's chunks are those of this rank of `stages`, in the order of parallel::PipelineShape. All outlive this.
   Pipeline(Stream&, models::Model&, comm::Communicator& stages, parallel::Schedule, int chunks, Wire = Wire::activations,
            const SequenceMember& = {});
+  ~Pipeline() { stages_.withdraw_sends(); }
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
 
   /// The facts of a step that hold for each of its micro-batches.
   struct Step {
@@ -65,6 +68,7 @@ class Pipeline {
     models::TokenBatch batch;
     Tensor in;      // empty where the chunk embeds
     Tensor border;  // the output until it is sent, then that output's gradient, which becomes the input's
+    comm::BegunSend output;
   };
   using Key = std::pair<int, int>;  // micro-batch, chunk
 
@@ -87,6 +91,9 @@ class Pipeline {
   template <class F>
   void each_chunk(const models::TokenBatch&, const F& f);
   void send(const Tensor&, int to);
+  /// As tensors, a border leaves while this stage computes. Codes are in scratch, and wait for their receive.
+  comm::BegunSend begin_send(const Tensor&, int to);
+  void send_gradient(const Key&, int to);
   void receive(const Tensor&, int from);
 
   Stream& stream_;
@@ -98,6 +105,7 @@ class Pipeline {
   SequenceMember member_;
   std::map<Key, Flight> flights_;
   std::array<std::vector<bool>, uses> taken_;      // slots, by use
+  std::map<int, comm::BegunSend> leaving_;         // gradients of inputs, by their slot of borders
   std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches
 };
 

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "octet/comm/threads/threads.hpp"
 #include "octet/parallel/pipeline/division.hpp"
@@ -180,6 +182,40 @@ TEST(Pipeline, InOneTurnHasTheSameBits) {
     });
     EXPECT_EQ(loss, one.loss) << to_text(s.schedule);
   }
+}
+
+struct SlowEnd {
+  ~SlowEnd() { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
+};
+
+// The next stage asks for borders that it has not received after their memory was freed, and before it is told of the failure.
+TEST(Pipeline, AStageThatFailsEndsTheOthersWithItsError) {
+  const Shape s{Schedule::gpipe, 2, 1, 6};
+  int ended_by_other = 0;
+  const auto train = [&](comm::Communicator& stages) {
+    EngineConfig c = config_of("llama", "fp32");
+    c.model.chunks = chunks_of(s, stages.rank());
+    const SlowEnd after_memory_is_freed;
+    Engine e(c, Device::cpu, machine::machine_target(Device::cpu));
+    begin_steps(e);
+    Pipeline pipeline(e.stream, *e.model, stages, s.schedule, s.chunks);
+    const auto before = [&](int micro_batch) {
+      if (stages.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      else if (micro_batch == 4) throw DataError("the file is torn");
+    };
+    pipeline.train(batches_of(s.micro_batches), {.pass = training, .sums = e.loss_sums(), .factor = {}, .before = before});
+  };
+  EXPECT_THROW(comm::run_on_threads({.ranks = s.stages, .limit_seconds = 20},
+                                    [&](comm::Communicator& stages) {
+                                      try {
+                                        train(stages);
+                                      } catch (const comm::CommError&) {
+                                        ++ended_by_other;
+                                        throw;
+                                      }
+                                    }),
+               DataError);
+  EXPECT_EQ(ended_by_other, 1);
 }
 
 // 8-bit codes of activations have an error of about 2.6% per value, of which a block's blend with its residual stream keeps a part.
