@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "octet/health/batches.hpp"
 #include "octet/health/frozen_scales.hpp"
 #include "octet/health/loss.hpp"
 #include "octet/health/loss_level.hpp"
@@ -19,6 +20,7 @@ Monitor::Monitor(const AlertsConfig& config, const Subject& subject) : enabled_(
   parts_.push_back({"nonfinite", std::make_unique<NonfiniteRules>(config, subject)});
   parts_.push_back({"loss", std::make_unique<LossRules>(config, subject)});
   parts_.push_back({"loss_level", std::make_unique<LossLevelRules>(config)});
+  parts_.push_back({"batches", std::make_unique<BatchRules>(config)});
   parts_.push_back({"norms", std::make_unique<NormRules>(config)});
   parts_.push_back({"scales", std::make_unique<ScaleRules>(config, subject)});
   parts_.push_back({"frozen_scales", std::make_unique<FrozenScaleRules>(config, subject)});
@@ -46,7 +48,8 @@ std::vector<telemetry::AlertEvent> Monitor::take(const telemetry::Event& event) 
 }
 
 void Monitor::visit_state(StateVisitor& v) {
-  for (const Part& part : parts_) v.section(part.name, *part.rules);
+  for (const Part& part : parts_)
+    if (v.has(part.name)) v.section(part.name, *part.rules);
 }
 
 }  // namespace octet::health

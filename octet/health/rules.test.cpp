@@ -84,6 +84,7 @@ std::vector<Case> cases() {
       {"loss_spike", 0, "", one_loss(0.30), one_loss(0.15)},
       {"loss_rise", 4, "", five_losses(0.15), five_losses(0.02)},
       {"loss_drop", 1, "", two_losses(0.30), two_losses(0.03)},
+      {"one_token", 0, "", [](Step& s) { s.step.one_token = 0.8; }, [](Step& s) { s.step.one_token = 0.7; }},
       {"loss_plateau", 1050, "", slow_fall(0), slow_fall(2e-5), 2000},
       {"divergence", 15, "", [](Step& s) { s.step.loss *= 1.45; }, [](Step& s) { s.step.loss *= 1.22; }},
       {"nonfinite", 0, "layers.0.mlp.down.y", skips(false), skips(true)},

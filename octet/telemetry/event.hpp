@@ -31,6 +31,7 @@ struct StepEvent {
   bool skipped = false;           // the weights were not changed
   bool limited = false;           // because loss or gradient norm was above the limit of recovery
   double loss_scale = NAN;        // factor of this step's loss; NaN where there is none
+  double one_token = 0;           // share of rank 0's targets that are the same token, where it is more than a half
 };
 
 /// Maxima and scales of every quantizer in one step; entry i belongs to quantizer i of RunFacts. Block layouts have many scales.

@@ -29,6 +29,7 @@ json::Object to_json(const StepEvent& e) {
                      {"skipped", e.skipped}});
   if (std::isfinite(e.loss_scale)) o.push_back({"loss_scale", e.loss_scale});
   if (e.limited) o.push_back({"limited", true});
+  if (e.one_token > 0) o.push_back({"one_token", e.one_token});
   return o;
 }
 
@@ -141,7 +142,8 @@ StepEvent step_event(const json::Fields& f) {
           .memory_bytes = f.count("memory"),
           .skipped = f.boolean("skipped"),
           .limited = f.has("limited") && f.boolean("limited"),
-          .loss_scale = f.has("loss_scale") ? f.number_or_nan("loss_scale") : NAN};
+          .loss_scale = f.has("loss_scale") ? f.number_or_nan("loss_scale") : NAN,
+          .one_token = f.has("one_token") ? f.number_or_nan("one_token") : 0};
 }
 
 ScalesEvent scales_event(const json::Fields& f) {

@@ -9,6 +9,7 @@
 #include "octet/base/new_file.hpp"
 #include "octet/base/path.hpp"
 #include "octet/config/write.hpp"
+#include "octet/data/majority.hpp"
 #include "octet/machine/limits.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/tensor/cpu/threads.hpp"
@@ -387,6 +388,7 @@ void Trainer::one_step() {
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;
   e.limit_share = machine::least_seconds(engine_->stream.work() - before, machine::machine_limits(engine_->stream.device())) / e.seconds;
   e.data_wait = loader_->wait_seconds() - waited;
+  e.one_token = data::majority_share(micro_batches);
   record_step(e);
 }
 
