@@ -4,7 +4,7 @@
 
 namespace octet::health {
 
-/// one_token: what a step was trained on, whatever its loss.
+/// one_token: the data of a step, independent of its loss.
 class BatchRules final : public Family {
  public:
   explicit BatchRules(const AlertsConfig& config) : one_token_("one_token", config) {}
