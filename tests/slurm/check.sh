@@ -75,6 +75,9 @@ expect() {
   echo "$name: $(state "$job")"
 }
 
+# write_timed RUN_FILE SECONDS: timed.toml, the same run with a limit of time.
+write_timed() { sed "s/^steps = .*/&\nmax_seconds = $2/" "$1" > timed.toml; }
+
 submit_all() {
   local scripts=$sources/examples/slurm files=$sources/examples/distributed-training single nodes requeued spare stage
   local -A node
@@ -90,12 +93,14 @@ submit_all() {
   expect nodes "$nodes" "4 ranks over mpi" "all steps done: 20 steps"
 
   spare=$(submit "$scripts/experimental-spare-node.sh" spare --nodes=2 --ntasks-per-node=2 -- "$files/ddp.toml")
-  # A run by time, not by steps, so that no machine is too fast for the signal to find it.
-  OCTET_ARGUMENTS="$tiny --set train.steps=0 --set train.max_seconds=6 --set checkpoint.every=1000"
-  requeued=$(submit "$scripts/preemptible.sh" preemptible --ntasks-per-node=2 -- "$files/ddp.toml")
+  # On a busy machine seconds pass until the signal is sent, so only the signal ends the first part.
+  OCTET_ARGUMENTS="$tiny --set train.steps=0 --set checkpoint.every=1000"
+  write_timed "$files/ddp.toml" 600
+  requeued=$(submit "$scripts/preemptible.sh" preemptible --ntasks-per-node=2 -- timed.toml)
   wait_for 30 has_steps "runs/preemptible-$requeued" || fail "preemptible does not train: $(contents preemptible)"
   scancel --signal=USR1 "$requeued"
   wait_for 30 is_queued_again "$requeued" || fail "preemptible is not queued again: $(state "$requeued"); $(contents preemptible)"
+  write_timed "$files/ddp.toml" 1
   sleep 2  # slurmd refuses a job that starts in the second in which it was ended
   scontrol update jobid="$requeued" starttime=now  # not after Slurm's two minutes
   expect spare "$spare" "attempt 1 on node" "2 ranks over mpi" "all steps done: 20 steps"
