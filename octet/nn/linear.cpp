@@ -98,14 +98,10 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const sc
   stream.observe(path_, "y", y);
 }
 
-ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, const Tensor& in_place) const {
-  const ops::QuantizeSpec spec = plan_.dy->spec(pass);
-  Tensor plain = in_place;
-  // A bias reads values at once, so they do not wait for the weight's product.
-  if (spec.quantizes()) plain = bias_ ? stream.empty({tokens, out()}, activations_, Lifetime::scratch, Category::activations) : Tensor{};
-  return ops::make_sink(stream, spec,
+ops::Sink Linear::sink_of_gradient(Stream& stream, std::int64_t tokens, DType dtype, const Tensor& plain, const scaling::Pass& pass) const {
+  return ops::make_sink(stream, plan_.dy->spec(pass),
                         {.shape = {tokens, out()},
-                         .dtype = activations_,
+                         .dtype = dtype,
                          .cols = true,
                          .cols_region = pass.backward_operands(),
                          .plain = plain,
@@ -113,16 +109,17 @@ ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const scali
                          .cols_left = true});
 }
 
+ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, const Tensor& in_place) const {
+  Tensor plain = in_place;
+  // A bias reads values at once, so they do not wait for the weight's product.
+  if (gradient_spec(pass).quantizes())
+    plain = bias_ ? stream.empty({tokens, out()}, activations_, Lifetime::scratch, Category::activations) : Tensor{};
+  return sink_of_gradient(stream, tokens, activations_, plain, pass);
+}
+
 ops::Sink Linear::gradient_sink_of(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
   check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
-  return ops::make_sink(stream, plan_.dy->spec(pass),
-                        {.shape = dy.shape,
-                         .dtype = dy.dtype,
-                         .cols = true,
-                         .cols_region = pass.backward_operands(),
-                         .plain = dy,
-                         .for_gemm = true,
-                         .cols_left = true});
+  return sink_of_gradient(stream, dy.shape[0], dy.dtype, dy, pass);
 }
 
 ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {

@@ -106,6 +106,7 @@ class Linear {
   Linear(const std::string& path, Parameter* weight, bool owns, scaling::Precision&, scaling::Site site);
   void input_gradient(Stream&, const ops::Sink& dy, const Tensor& dx);
   ops::Sink sink_of_input(Stream&, const Tensor& x, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
+  ops::Sink sink_of_gradient(Stream&, std::int64_t tokens, DType, const Tensor& plain, const scaling::Pass&) const;
   void add_product(Stream&, const Quantized& dy, const Quantized& x);
   void refresh_kept(Stream&, const ops::QuantizeSpec&);
   void refresh_from_codes(Stream&);

@@ -1,16 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "octet/base/file.hpp"
 #include "octet/comm/planned/planned.hpp"
-#include "octet/comm/threads/threads.hpp"
 #include "octet/ops/attention/documents.testing.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
 #include "octet/train/step/evaluate.hpp"
-#include "octet/train/step/readout.hpp"
-#include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/meshes.testing.hpp"
 
 // Steps and runs of ranks that have parts of each sequence, each a thread with an engine of its own, against one with whole sequences.
 
@@ -19,19 +15,17 @@ namespace {
 
 using namespace octet::train::testing;
 
-struct Mesh {
-  int context = 1, data = 1, zero = 0, tensor = 1, pipeline = 1;
-  int all() const { return context * data * tensor * pipeline; }
-  std::string text() const {
-    return format("tensor {} x context {} x data {} x pipeline {}, stage {}", tensor, context, data, pipeline, zero);
-  }
-  void set(parallel::RanksConfig& c) const { c.context = context, c.data = data, c.zero = zero, c.tensor = tensor, c.pipeline = pipeline; }
+// By the axes that these tests vary.
+struct ContextMesh : Mesh {
+  ContextMesh(std::int64_t of_context = 1, std::int64_t of_data = 1, std::int64_t stage = 0, std::int64_t of_tensor = 1,
+              std::int64_t of_pipeline = 1)
+      : Mesh{.tensor = of_tensor, .context = of_context, .data = of_data, .pipeline = of_pipeline, .zero = stage} {}
 };
 
 // Two micro-batches of a sequence of 64 tokens, with documents if these are masked, divided among groups.
-std::vector<data::Batch> batches_of(const EngineConfig& c, int step, int group, int groups) {
+std::vector<data::Batch> batches_of(const EngineConfig& c, int step, int group, std::int64_t groups) {
   std::vector<data::Batch> out;
-  for (int i = group; i < 2; i += groups) {
+  for (int i = group; i < 2; i += int(groups)) {
     out.push_back(random_batch(1, 64, 61, 700 + std::uint64_t(2 * step + i)));
     if (!c.document_mask) continue;
     data::Batch& b = out.back();
@@ -42,37 +36,8 @@ std::vector<data::Batch> batches_of(const EngineConfig& c, int step, int group, 
   return out;
 }
 
-struct Result {
-  std::vector<float> gradients, losses;  // of the first step; of all
-  double norm = 0;                       // of the gradients of the first step
-  Evaluation evaluation;
-};
-
-Result steps_on(const EngineConfig& of_one, const Mesh& mesh, int steps = 1) {
-  EngineConfig config = of_one;
-  mesh.set(config.ranks);
-  Result out;
-  comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 30}, [&](comm::Communicator& c) {
-    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
-    StepRunner runner = begin_steps(e);
-    for (int s = 0; s < steps; ++s)
-      runner.run(batches_of(config, s, e.axes.sequence_group(), mesh.data), {.learning_rate = 1e-2}, [&] {
-        const std::vector<float> flat = s == 0 ? e.flat_gradients() : std::vector<float>();
-        const Readout shown = read_out(e);
-        if (c.rank() > 0) return;
-        if (s == 0) out.gradients = flat, out.norm = shown.step.gradient_norm;
-        out.losses.push_back(shown.loss);
-      });
-  });
-  return out;
-}
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double squares = 0, of_a = 0;
-  EXPECT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    squares += (double(a[i]) - b[i]) * (double(a[i]) - b[i]), of_a += double(a[i]) * a[i];
-  return std::sqrt(squares / of_a);
+MeshSteps steps_on(const EngineConfig& config, const ContextMesh& mesh, int steps = 1) {
+  return steps_on_mesh(config, mesh, steps, 1e-2, [&](int step, int group) { return batches_of(config, step, group, mesh.data); });
 }
 
 EngineConfig engine_of(const std::string& family, const std::string& recipe, bool documents = false) {
@@ -84,9 +49,9 @@ EngineConfig engine_of(const std::string& family, const std::string& recipe, boo
 TEST(Context, Fp32HasTheGradientsAndLossesOfOneRank) {
   for (const auto& [family, documents] : {std::pair<std::string, bool>{"llama", false}, {"qwen3", false}, {"qwen2", true}}) {
     const EngineConfig config = engine_of(family, "fp32", documents);
-    const Result one = steps_on(config, {}, 20);
-    for (const Mesh mesh : {Mesh{2}, {4}, {2, 2}, {2, 1, 1}, {2, 2, 1}, {2, 1, 2}, {2, 2, 3}}) {
-      const Result many = steps_on(config, mesh, 20);
+    const MeshSteps one = steps_on(config, {}, 20);
+    for (const ContextMesh mesh : {ContextMesh{2}, {4}, {2, 2}, {2, 1, 1}, {2, 2, 1}, {2, 1, 2}, {2, 2, 3}}) {
+      const MeshSteps many = steps_on(config, mesh, 20);
       EXPECT_LT(distance(one.gradients, many.gradients), 1e-5) << family << ", " << mesh.text();
       EXPECT_NEAR(many.norm / one.norm, 1, 1e-5) << family << ", " << mesh.text();
       for (std::size_t s = 0; s < one.losses.size(); ++s)
@@ -98,9 +63,10 @@ TEST(Context, Fp32HasTheGradientsAndLossesOfOneRank) {
 // Parts of layers, stages of blocks and parts of sequences at once; with masked documents.
 TEST(Context, IsOneAxisOfAnyMesh) {
   const EngineConfig config = engine_of("llama", "fp32", true);
-  const Result one = steps_on(config, {}, 5);
-  for (const Mesh mesh : {Mesh{2, 1, 0, 2}, {2, 1, 2, 2}, {2, 1, 3, 2}, {2, 2, 3, 2}, {2, 1, 0, 1, 2}, {2, 1, 0, 2, 2}, {2, 2, 1, 1, 2}}) {
-    const Result many = steps_on(config, mesh, 5);
+  const MeshSteps one = steps_on(config, {}, 5);
+  for (const ContextMesh mesh :
+       {ContextMesh{2, 1, 0, 2}, {2, 1, 2, 2}, {2, 1, 3, 2}, {2, 2, 3, 2}, {2, 1, 0, 1, 2}, {2, 1, 0, 2, 2}, {2, 2, 1, 1, 2}}) {
+    const MeshSteps many = steps_on(config, mesh, 5);
     EXPECT_LT(distance(one.gradients, many.gradients), 1e-5) << mesh.text();
     for (std::size_t s = 0; s < one.losses.size(); ++s)
       EXPECT_NEAR(many.losses[s] / one.losses[s], 1, 1e-5) << mesh.text() << ", step " << s;
@@ -110,7 +76,7 @@ TEST(Context, IsOneAxisOfAnyMesh) {
 TEST(Context, RecomputedPartsGiveTheSameBits) {
   for (const std::string part : {"norm", "attention", "block"}) {
     EngineConfig config = engine_of("qwen3", "current");
-    const Result plain = steps_on(config, {2});
+    const MeshSteps plain = steps_on(config, {2});
     config.model.recompute = nn::Recompute::named(std::vector{part});
     EXPECT_EQ(steps_on(config, {2}).gradients, plain.gradients) << part;
   }
@@ -191,7 +157,7 @@ struct ContextRuns : Runs {
     config.train.steps = steps, config.train.eval_every = 0, config.checkpoint.every = 0, config.telemetry.tensorboard = false;
   }
   // 4 sequences per step on any mesh.
-  Outcome on(const Mesh& mesh, const std::string& resume = "") {
+  Outcome on(const ContextMesh& mesh, const std::string& resume = "") {
     mesh.set(config.ranks);
     config.train.batch = 2, config.train.accumulate = 2 / mesh.data;
     return train_on(mesh.all(), resume);
@@ -205,7 +171,7 @@ TEST(ContextRun, ResumesOnAnyMeshWithTheNextLosses) {
   runs.config.train.sample_every = 5;
   const std::string whole = runs.on({2}).folder;
   const std::vector<double> losses = losses_of(whole);
-  for (const Mesh mesh : {Mesh{2}, {1}, {4}, {2, 2, 1}, {1, 2}, {.context = 2, .tensor = 2}, {.context = 2, .zero = 3, .tensor = 2}}) {
+  for (const ContextMesh mesh : {ContextMesh{2}, {1}, {4}, {2, 2, 1}, {1, 2}, {2, 1, 0, 2}, {2, 1, 3, 2}}) {
     const std::string cut = runs.copy_of(whole, "cut " + mesh.text());
     std::filesystem::remove_all(CheckpointStore(checkpoint_folder(cut)).path(6));
     runs.on(mesh, cut);
@@ -224,7 +190,7 @@ TEST(ContextRun, HasTheMemoryOfItsPlanAndItsShareOfActivations) {
   for (const std::string recipe : {"bf16", "current"}) {
     ContextRuns runs(recipe, 2);
     runs.config.data.sequence_length = 128, runs.config.model.layers = 2;
-    const auto saved_of = [&](const Mesh& mesh) {
+    const auto saved_of = [&](const ContextMesh& mesh) {
       const Outcome outcome = runs.on(mesh);
       const telemetry::RunFacts facts = telemetry::read_run(outcome.folder).facts;
       EXPECT_EQ(outcome.memory.total, std::size_t(facts.memory.peak)) << recipe << ", " << mesh.text();
@@ -233,9 +199,9 @@ TEST(ContextRun, HasTheMemoryOfItsPlanAndItsShareOfActivations) {
       return double(dry_run(config, machine::machine_target(Device::cpu), 2, 1).saved.at(0));
     };
     const double one = saved_of({});
-    for (const Mesh mesh : {Mesh{2}, {4, 1, 1}}) EXPECT_NEAR(saved_of(mesh), one / mesh.context, 0.02 * one / mesh.context) << recipe;
-    for (const Mesh& mesh :
-         {Mesh{.context = 2, .tensor = 2}, Mesh{.context = 2, .zero = 3, .tensor = 2}, Mesh{.context = 2, .pipeline = 2}})
+    for (const ContextMesh mesh : {ContextMesh{2}, {4, 1, 1}})
+      EXPECT_NEAR(saved_of(mesh), one / mesh.context, 0.02 * one / mesh.context) << recipe;
+    for (const ContextMesh mesh : {ContextMesh{2, 1, 0, 2}, ContextMesh{2, 1, 3, 2}, ContextMesh{2, 1, 0, 1, 2}})
       EXPECT_LT(saved_of(mesh), one / 2) << recipe;
   }
 }

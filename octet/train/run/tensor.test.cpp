@@ -5,12 +5,10 @@
 
 #include "octet/base/file.hpp"
 #include "octet/comm/planned/planned.hpp"
-#include "octet/comm/threads/threads.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
 #include "octet/train/step/generate.hpp"
-#include "octet/train/step/readout.hpp"
-#include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/meshes.testing.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
 #include "octet/train/step/weights.hpp"
 #include "tests/testing/saved_state.hpp"
@@ -23,42 +21,17 @@ namespace {
 
 using namespace octet::train::testing;
 
-struct Mesh {
-  int tensor = 1, data = 1, zero = 0;
-  int all() const { return tensor * data; }
-  std::string text() const { return format("tensor {} x data {}, stage {}", tensor, data, zero); }
-  void set(parallel::RanksConfig& c) const { c.tensor = tensor, c.data = data, c.zero = zero; }
-};
+using Mesh = TensorMesh;
 
 // Four micro-batches of 32 tokens in a step, divided among data ranks.
-std::vector<data::Batch> batches_of(int step, int rank, int data) {
+std::vector<data::Batch> batches_of(int step, int rank, std::int64_t data) {
   std::vector<data::Batch> out;
-  for (int i = rank; i < 4; i += data) out.push_back(random_batch(1, 32, 61, 900 + std::uint64_t(4 * step + i)));
+  for (int i = rank; i < 4; i += int(data)) out.push_back(random_batch(1, 32, 61, 900 + std::uint64_t(4 * step + i)));
   return out;
 }
 
-struct Result {
-  std::vector<float> gradients, losses;  // of the first step; of all
-  double norm = 0;                       // of the gradients of the first step
-};
-
-Result steps_on(const EngineConfig& of_one, const Mesh& mesh, int steps = 1, double rate = 1e-2) {
-  EngineConfig config = of_one;
-  mesh.set(config.ranks);
-  Result out;
-  comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 30}, [&](comm::Communicator& c) {
-    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
-    StepRunner runner = begin_steps(e);
-    for (int s = 0; s < steps; ++s)
-      runner.run(batches_of(s, e.ranks().rank(), mesh.data), {.learning_rate = rate}, [&] {
-        const std::vector<float> flat = s == 0 ? e.flat_gradients() : std::vector<float>();
-        const Readout shown = read_out(e);
-        if (c.rank() > 0) return;
-        if (s == 0) out.gradients = flat, out.norm = shown.step.gradient_norm;
-        out.losses.push_back(shown.loss);
-      });
-  });
-  return out;
+MeshSteps steps_on(const EngineConfig& config, const Mesh& mesh, int steps = 1, double rate = 1e-2) {
+  return steps_on_mesh(config, mesh, steps, rate, [&](int step, int group) { return batches_of(step, group, mesh.data); });
 }
 
 // The largest difference of two gradients over the root mean square of the first.
@@ -79,10 +52,10 @@ EngineConfig engine_of(const std::string& family, const std::string& recipe) {
 TEST(Tensor, Fp32HasTheGradientsAndLossesOfOneRank) {
   for (const std::string family : {"llama", "qwen2", "qwen3"}) {
     const EngineConfig config = engine_of(family, "fp32");
-    const Result one = steps_on(config, {}, 5);
+    const MeshSteps one = steps_on(config, {}, 5);
     for (const Mesh mesh :
          {Mesh{2, 1}, {4, 1}, {1, 2}, {2, 2}, {2, 2, 1}, {2, 2, 2}, {2, 2, 3}, {4, 2, 1}, {4, 2, 2}, {4, 2, 3}, {2, 4, 2}, {2, 4, 3}}) {
-      const Result many = steps_on(config, mesh, 5);
+      const MeshSteps many = steps_on(config, mesh, 5);
       EXPECT_LT(difference(one.gradients, many.gradients), 1e-4) << family << ", " << mesh.text();
       EXPECT_NEAR(many.norm / one.norm, 1, 1e-5) << family << ", " << mesh.text();
       for (std::size_t s = 0; s < one.losses.size(); ++s)
@@ -91,17 +64,11 @@ TEST(Tensor, Fp32HasTheGradientsAndLossesOfOneRank) {
   }
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double squares = 0, of_a = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) squares += (double(a[i]) - b[i]) * (double(a[i]) - b[i]), of_a += double(a[i]) * a[i];
-  return std::sqrt(squares / of_a);
-}
-
 // At stages 2 and 3 gradients of heads that ranks share are summed as values, before they become codes. Sums of four micro-batches are
 // rounded stochastically, by at most half of E4M3's step, 2^-4, per addition.
 TEST(Tensor, SharedHeadsHaveGradientsInEightBitsWhereSumsAreDivided) {
   EngineConfig config = engine_of("qwen2", "fp32");
-  const Result exact = steps_on(config, {});
+  const MeshSteps exact = steps_on(config, {});
   config.optimizer->gradients = Storage::e4m3;
   for (const Mesh mesh : {Mesh{4, 2, 2}, {4, 2, 3}}) {
     const double error = distance(exact.gradients, steps_on(config, mesh).gradients);
@@ -114,9 +81,9 @@ TEST(Tensor, SharedHeadsHaveGradientsInEightBitsWhereSumsAreDivided) {
 // Rows that travel as codes give the bits of rows that travel as values: the scale is that of all rows, and so are the codes.
 TEST(Tensor, SumsInEightBitsAreNearThoseInBf16) {
   EngineConfig config = engine_of("qwen2", "bf16");
-  const Result wide = steps_on(config, {2, 1});
+  const MeshSteps wide = steps_on(config, {2, 1});
   config.comm.tensor = parallel::TensorWire::e4m3;
-  const Result narrow = steps_on(config, {2, 1});
+  const MeshSteps narrow = steps_on(config, {2, 1});
   const double error = distance(wide.gradients, narrow.gradients);
   EXPECT_GT(error, 1e-3) << "nothing was rounded";
   EXPECT_LT(error, 0.2) << "a few roundings of 4% each";
@@ -125,7 +92,7 @@ TEST(Tensor, SumsInEightBitsAreNearThoseInBf16) {
 TEST(Tensor, RecomputedPartsGiveTheSameBits) {
   for (const std::string part : {"norm", "activation", "mlp", "attention", "block"}) {
     EngineConfig config = engine_of("qwen3", "current");
-    const Result plain = steps_on(config, {2, 1});
+    const MeshSteps plain = steps_on(config, {2, 1});
     config.model.recompute = nn::Recompute::named(std::vector{part});
     EXPECT_EQ(steps_on(config, {2, 1}).gradients, plain.gradients) << part;
   }

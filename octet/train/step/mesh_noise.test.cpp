@@ -3,12 +3,9 @@
 #include <array>
 #include <cmath>
 
-#include "octet/comm/threads/threads.hpp"
 #include "octet/ops/attention/documents.testing.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
 #include "octet/train/step/meshes.testing.hpp"
-#include "octet/train/step/readout.hpp"
-#include "octet/train/step/small_model.testing.hpp"
 #include "tests/testing/floats.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -56,30 +53,13 @@ std::vector<data::Batch> batches_of(const EngineConfig& c, int step, int group, 
 constexpr int steps_before = 3, steps = 6;
 constexpr double rate = 3e-3;
 
-struct Steps {
-  std::vector<float> gradients;  // of the first one
-  std::vector<double> losses;
-};
-
-Steps steps_on(const EngineConfig& of_one, const std::string& checkpoint, const Mesh& mesh, int twin = 0) {
-  EngineConfig config = of_one;
-  config.ranks = mesh.ranks();
-  Steps out;
-  comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 60}, [&](comm::Communicator& c) {
-    Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &c);
+MeshSteps steps_on(const EngineConfig& config, const std::string& checkpoint, const Mesh& mesh, int twin = 0) {
+  const auto batches = [&](int step, int group) { return batches_of(config, steps_before + step, group, mesh.data); };
+  return steps_on_mesh(config, mesh, steps, rate, batches, [&](Engine& e) {
     load(e, checkpoint);
     if (twin > 0) e.parameters.nudge(e.stream, 7, twin);
-    StepRunner runner(e);
-    for (int s = 0; s < steps; ++s)
-      runner.run(batches_of(config, steps_before + s, e.axes.sequence_group(), e.axes.sequence_groups()), {.learning_rate = rate}, [&] {
-        std::vector<float> flat = s == 0 ? e.flat_gradients() : std::vector<float>();
-        const double loss = read_out(e).loss;
-        if (c.rank() > 0) return;
-        if (s == 0) out.gradients = std::move(flat);
-        out.losses.push_back(loss);
-      });
+    return StepRunner(e);
   });
-  return out;
 }
 
 template <class T>
@@ -93,7 +73,7 @@ double distance(std::span<const T> a, std::span<const T> b) {
 struct One {
   octet::testing::Scratch scratch;
   std::vector<std::pair<std::string, std::size_t>> tensors;  // in the order of gradients
-  Steps steps;
+  MeshSteps steps;
 
   explicit One(const EngineConfig& config) {
     Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
@@ -104,14 +84,14 @@ struct One {
     steps = steps_on(config, scratch.at("."), {});
   }
   // Of all gradients, then of each tensor's.
-  std::vector<double> distances(const Steps& s) const {
+  std::vector<double> distances(const MeshSteps& s) const {
     const std::span<const float> a(steps.gradients), b(s.gradients);
     std::vector<double> out{distance(a, b)};
     std::size_t at = 0;
     for (const auto& [path, count] : tensors) out.push_back(distance(a.subspan(at, count), b.subspan(at, count))), at += count;
     return out;
   }
-  double distance_of_losses(const Steps& s) const { return distance<double>(steps.losses, s.losses); }
+  double distance_of_losses(const MeshSteps& s) const { return distance<double>(steps.losses, s.losses); }
 };
 
 constexpr std::size_t twins = 6;
@@ -143,14 +123,14 @@ TEST_P(OnMeshes, AStepAndATrainingDifferFromOneRankAsItsTwinsDo) {
   std::vector<OfTwins> gradients(one.tensors.size() + 1);
   OfTwins losses{};
   for (std::size_t t = 0; t < twins; ++t) {
-    const Steps twin = steps_on(config, one.scratch.at("."), {}, int(t) + 1);
+    const MeshSteps twin = steps_on(config, one.scratch.at("."), {}, int(t) + 1);
     const std::vector<double> distances = one.distances(twin);
     for (std::size_t i = 0; i < distances.size(); ++i) gradients[i][t] = distances[i];
     losses[t] = one.distance_of_losses(twin);
   }
   EXPECT_LT(one.steps.losses.back(), one.steps.losses.front()) << "it learns";
   for (const Mesh& mesh : meshes()) {
-    const Steps many = steps_on(config, one.scratch.at("."), mesh);
+    const MeshSteps many = steps_on(config, one.scratch.at("."), mesh);
     const std::vector<double> distances = one.distances(many);
     const double of_all = distances[0] / limit_of(gradients[0]), of_losses = one.distance_of_losses(many) / band_of(losses);
     double worst = 0;

@@ -2,10 +2,8 @@
 
 #include <map>
 
-#include "octet/comm/threads/threads.hpp"
 #include "octet/nn/linear.hpp"
-#include "octet/train/step/readout.hpp"
-#include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/meshes.testing.hpp"
 
 // Scales and codes of operands of which tensor parallel ranks have parts, against those that one rank makes of the same values.
 
@@ -14,22 +12,18 @@ namespace {
 
 using namespace octet::train::testing;
 
-struct Mesh {
-  int tensor = 1, data = 1, zero = 0;
-  int all() const { return tensor * data; }
-  std::string text() const { return format("tensor {} x data {}, stage {}", tensor, data, zero); }
-};
+using Mesh = TensorMesh;
 
 EngineConfig config_of(const std::string& recipe, const Mesh& mesh) {
   EngineConfig config = small_engine("qwen3", recipe);
   config.shape.hidden = 128, config.precision.options.history = 4;
-  config.ranks.tensor = mesh.tensor, config.ranks.data = mesh.data, config.ranks.zero = mesh.zero;
+  mesh.set(config.ranks);
   return config;
 }
 
-std::vector<data::Batch> batches_of(int step, int rank, int data) {
+std::vector<data::Batch> batches_of(int step, int rank, std::int64_t data) {
   std::vector<data::Batch> out;
-  for (int i = rank; i < 2; i += data) out.push_back(random_batch(1, 32, 61, 900 + std::uint64_t(2 * step + i)));
+  for (int i = rank; i < 2; i += int(data)) out.push_back(random_batch(1, 32, 61, 900 + std::uint64_t(2 * step + i)));
   return out;
 }
 
