@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "octet/base/text.hpp"
+#include "octet/health/line.hpp"
 
 namespace octet::health {
 namespace {
 
-constexpr std::ptrdiff_t recent = 8;  // losses whose median is the level of a loss that falls
+constexpr std::size_t recent = 8, of_line = 16;  // losses whose median, and whose line, is the level of a loss that falls
+static_assert(of_line <= fewest_values);
 
 }  // namespace
 
@@ -23,8 +25,10 @@ void LossLevelRules::take(const telemetry::StepEvent& e, Alerts& out) {
 }
 
 void LossLevelRules::drop(double loss, Alerts& out) {
-  const double now = median_of({losses_.values().end() - recent, losses_.values().end()});
-  const double level = std::min(now, losses_.median()), z = (level - loss) / loss_deviation(losses_);
+  const std::span<const double> all(losses_.values());
+  const std::span<const double> last = all.last(recent);
+  const double now = median_of({last.begin(), last.end()});
+  const double level = std::min({now, losses_.median(), next_of_line(all.last(of_line))}), z = (level - loss) / loss_deviation(losses_);
   const double both = std::min(z, std::exchange(below_, z));
   if (!drop_.fires(both >= drop_.threshold())) return;
   out.add(drop_, "", z,

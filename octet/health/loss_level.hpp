@@ -8,8 +8,9 @@ namespace octet::health {
 /// loss_drop and loss_rise: the level of the loss over a few steps, in robust deviations from that of the window. Skipped steps do not
 /// count.
 ///
-/// loss_drop: two losses in a row are far below the lesser of two medians, of the last 8 losses and of the window: the latter lags behind a
-/// loss that falls, the former is high after bad batches. loss_rise: the median of 5 losses is above the median of the window before each.
+/// loss_drop: two losses in a row are far below the least of three levels: the medians of the window and of the last 8 losses, and the
+/// next value of the line through the last 16. The medians lag behind a loss that falls; the last 8 are high after bad batches. loss_rise:
+/// the median of 5 losses is above the median of the window before each.
 class LossLevelRules final : public Family {
  public:
   explicit LossLevelRules(const AlertsConfig&);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "octet/health/ranges.hpp"
@@ -183,6 +184,21 @@ TEST_P(Rules, GiveTheSameAlertsInARunThatWasResumed) {
     testing::append(alerts, alerts_of(after, std::span(events).subspan(cut)));
     EXPECT_EQ(lines_of(alerts), wanted) << "cut at event " << cut;
   }
+}
+
+// Ever faster, and more per step than the noise, as at the begin of training.
+TEST(HealthRules, TellADropFromALossThatFallsFast) {
+  const auto drops_in = [](const std::vector<std::int64_t>& low) {
+    Monitor monitor({}, testing::subject_of(120));
+    const auto story = record_of(120, [&](Step& s) {
+      s.step.loss = 8 - 4e-4 * std::pow(double(s.step.step), 2) + 0.2 * std::fmod(s.step.loss, 0.1);
+      if (std::ranges::count(low, s.step.step)) s.step.loss *= 0.9;
+    });
+    return of_rule(alerts_of(monitor, story), "loss_drop").size();
+  };
+  EXPECT_EQ(drops_in({}), 0u);
+  EXPECT_EQ(drops_in({100}), 0u);
+  EXPECT_EQ(drops_in({100, 101}), 1u);
 }
 
 TEST(HealthRules, AllHaveACaseHere) {
