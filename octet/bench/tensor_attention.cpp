@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "octet/base/aligned.hpp"
 #include "octet/base/clock.hpp"
@@ -28,7 +29,7 @@ nn::Attention::Config config_of(const models::ModelShape& s) {
 // One rank's part of the layer, with its rows of input and of the output's gradient.
 class Layer {
  public:
-  Layer(comm::Communicator& ranks, const train::RunConfig& c, const std::string& recipe, Device device)
+  Layer(comm::Communicator& ranks, const train::RunConfig& c, const std::string& recipe, Device device, bool overlaps)
       : stream_(device, machine::machine_target(device)),
         ranks_(ranks),
         group_(ranks, c.comm.tensor),
@@ -37,6 +38,7 @@ class Layer {
         parameters_((precision_.allocate(stream_), stream_), layer_, true),
         scales_(stream_, group_, layer_),
         context_{.sequence = c.data.sequence_length} {
+    if (overlaps) group_.set_beside(&beside_.emplace(side_.emplace(stream_)));
     const models::ModelShape s = c.model.shape();
     context_.rope = ops::rope_table(stream_, context_.sequence, s.head_dim, s.rope_theta, s.rope_scaling);
     const std::int64_t rows = c.train.batch * c.data.sequence_length / ranks.size();
@@ -53,13 +55,10 @@ class Layer {
     nn::Attention::Saved saved;
     const bool divides = group_.divides();
     const Shape all{x_.shape[0] * group_.members(), x_.shape[1]};
-    const Tensor y = divides ? stream_.empty(all, y_.dtype) : y_, dx = divides ? stream_.empty(all, dx_.dtype) : dx_;
-    const QTensor x = divides ? nn::gather_input(stream_, layer_.first(), group_, x_, pass, true)
-                              : layer_.first().quantize_input(stream_, x_, pass, true);
-    layer_.forward(stream_, x, context_, y, pass, &saved);
+    const Tensor y = divides ? stream_.empty(all, y_.dtype) : y_;
+    layer_.forward(stream_, divides ? gathered(pass) : layer_.first().quantize_input(stream_, x_, pass, true), context_, y, pass, &saved);
     if (divides) group_.reduce(stream_, y, y_);
-    layer_.backward(stream_, dy_, context_, saved, dx, pass);
-    if (divides) group_.reduce(stream_, dx, dx_);
+    layer_.backward(stream_, dy_, context_, saved, dx_, pass);
   }
   double seconds() {
     ranks_.barrier(stream_);
@@ -77,6 +76,11 @@ class Layer {
   }
 
  private:
+  QTensor gathered(const scaling::Pass& pass) {
+    const nn::Gather all = nn::gather_input(stream_, layer_.first(), group_, x_, pass, true);
+    all.fill(stream_);
+    return all.operands.codes;
+  }
   static scaling::PrecisionConfig with_recipe(scaling::PrecisionConfig c, const std::string& recipe) {
     c.recipe = recipe;
     return c;
@@ -89,6 +93,8 @@ class Layer {
   }
 
   Stream stream_;
+  std::optional<Stream> side_;
+  std::optional<QueuedWork> beside_;
   comm::Communicator& ranks_;
   parallel::TensorGroup group_;
   scaling::Precision precision_;
@@ -113,19 +119,26 @@ struct Reference {
 };
 Reference of_one_rank(const train::RunConfig& c, Device device) {
   comm::SelfCommunicator self;
-  Layer layer(self, c, "fp32", device);
+  Layer layer(self, c, "fp32", device, false);
   layer.run();
   return {layer.y(), layer.dx()};
 }
 
+// Whether exchanges overlap, in the order in which both ways are measured. On a CPU they cannot.
+std::vector<bool> ways(const train::RunConfig& c, int ranks, Device device) {
+  if (ranks == 1 || device == Device::cpu || !c.comm.overlap) return {false};
+  return {false, true};
+}
+
 // The ranks up to `n` of all, and this one among them.
 TensorAttentionRow measure(comm::Communicator& ranks, const TensorAttentionPlan& plan, const std::string& recipe, Device device,
-                           const Reference& exact) {
-  Layer layer(ranks, plan.config, recipe, device);
+                           bool overlaps, const Reference& exact) {
+  Layer layer(ranks, plan.config, recipe, device, overlaps);
   layer.run();  // allocates, and chooses algorithms
   const auto sent = [&](comm::Collective c) { return ranks.traffic(c).bytes; };
   TensorAttentionRow row{.recipe = recipe,
                          .ranks = ranks.size(),
+                         .overlaps = overlaps,
                          .seconds = {},
                          .gathered = -sent(comm::Collective::all_gather),
                          .reduced = -sent(comm::Collective::reduce_scatter) - sent(comm::Collective::all_to_all)};
@@ -157,8 +170,10 @@ std::vector<TensorAttentionRow> measure_on(comm::Communicator& all, const Tensor
   for (int n = 1; n <= all.size(); n *= 2) {
     const auto part = all.split(all.rank() < n ? 0 : 1, all.rank());
     for (const std::string& recipe : recipes) {
-      if (all.rank() < n) rows.push_back(measure(*part, plan, recipe, device, exact));
-      all.barrier(stream);
+      for (const bool overlaps : ways(plan.config, n, device)) {
+        if (all.rank() < n) rows.push_back(measure(*part, plan, recipe, device, overlaps, exact));
+        all.barrier(stream);
+      }
     }
   }
   return rows;
@@ -185,11 +200,15 @@ TensorAttentionResult measure_tensor_attention(const TensorAttentionPlan& plan) 
 }
 
 std::string table_text(const TensorAttentionResult& r) {
-  TextTable lines{{"recipe", "ranks", "median us", "quartiles", "x 1 rank", "gathered", "reduced", "error of y", "error of dx"}};
+  TextTable lines{{"recipe", "ranks", "overlap", "median us", "quartiles", "x 1 rank", "gathered", "reduced", "error of y", "error of dx"}};
   const auto micros = [](double seconds) { return grouped((long long)(seconds * 1e6 + 0.5)); };
   for (const TensorAttentionRow& row : r.rows) {
     const auto one = std::ranges::find_if(r.rows, [&](const auto& o) { return o.recipe == row.recipe && o.ranks == 1; });
-    lines.push_back({row.recipe, to_text(row.ranks), micros(row.seconds.median), micros(row.seconds.low) + "-" + micros(row.seconds.high),
+    lines.push_back({row.recipe, to_text(row.ranks),
+                     row.ranks == 1 ? "-"
+                     : row.overlaps ? "yes"
+                                    : "no",
+                     micros(row.seconds.median), micros(row.seconds.low) + "-" + micros(row.seconds.high),
                      fixed(one->seconds.median / row.seconds.median, 2), bytes_text(double(row.gathered)), bytes_text(double(row.reduced)),
                      format("{}%", fixed(100 * row.y_error, 4)), format("{}%", fixed(100 * row.dx_error, 4))});
   }
@@ -203,6 +222,7 @@ json::Value to_json(const TensorAttentionResult& r) {
   for (const TensorAttentionRow& row : r.rows)
     rows.push_back(json::Object{{"recipe", row.recipe},
                                 {"ranks", std::int64_t(row.ranks)},
+                                {"overlap", row.overlaps},
                                 {"seconds", row.seconds.median},
                                 {"seconds_low", row.seconds.low},
                                 {"seconds_high", row.seconds.high},

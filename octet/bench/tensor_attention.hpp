@@ -18,6 +18,7 @@ struct TensorAttentionPlan {
 struct TensorAttentionRow {
   std::string recipe;
   int ranks = 1;
+  bool overlaps = false;                   // exchanges run beside products: on GPUs, by comm.overlap
   Timing seconds;                          // of the slowest rank
   std::int64_t gathered = 0, reduced = 0;  // bytes sent by a rank, from its counters
   double y_error = 0, dx_error = 0;        // |x - x1| / |x1| over all values, x1: of one rank in FP32

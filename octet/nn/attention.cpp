@@ -163,30 +163,36 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
     const Tensor o = values_of(stream, saved.o);
     {
       const Scope product(stream), rebuilding(stream, scaling::recomputing.keep);
+      SideWork& beside = partition_.beside();
+      const Gather gradient = gather_gradient(stream, out_, partition_, dy, pass);
+      const SideWork::Piece gathered = beside.begin(stream, gradient.fill);
       Linear::Saved operand = saved.out_linear;
       if (saved.o.coded()) {
         const Tensor x = out_.quantizes(pass) ? o : lasting(stream, o, pass.backward_operands());
         operand.x = rebuild_divided_input(stream, out_, partition_, x, scaling::recomputing_for(pass));
       }
-      out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), operand, d_o, pass.later);
+      if (saved.gather_x) beside.begin(stream, saved.gather_x);
+      beside.join(stream, gathered);
+      out_.backward(stream, gradient.operands, operand, d_o, pass.later);
     }
     attend_backward(
         stream, {.d_o = d_o, .o = o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts}, context);
   }
+  const auto product = [&](const ops::Sink& g) { backward_and_reduce(stream, qkv_, partition_, g, saved.qkv_linear, dx, pass); };
   if (norms_) {
     ops::Sink turned = ops::make_sink(stream, {.format = dqkv.dtype}, {.shape = dqkv.shape, .dtype = dqkv.dtype, .plain = dqkv});
     if (config_.rope)
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = turned, .document_starts = starts});
     normalize_backward(stream, dqkv, saved);
-    qkv_.backward(stream, quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass), saved.qkv_linear, dx, pass.later);
+    product(quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass));
   } else if (config_.rope) {
     ops::Sink sink = qkv_.gradient_sink(stream, dqkv.shape[0], pass, dqkv);
     fill_divided(stream, partition_, sink, [&](ops::Sink& y) {
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = y, .document_starts = starts});
     });
-    qkv_.backward(stream, sink, saved.qkv_linear, dx, pass.later);
+    product(sink);
   } else {
-    qkv_.backward(stream, quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass), saved.qkv_linear, dx, pass.later);
+    product(quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass));
   }
 }
 

@@ -37,8 +37,9 @@ class Attention {
   struct Saved {
     Linear::Saved qkv_linear, out_linear;
     Tensor qkv, lse;
-    ops::Saved o;    // saved as codes, backward makes the operand of out_linear from them
-    HeadInput q, k;  // empty without norms of heads
+    ops::Saved o;                  // saved as codes, backward makes the operand of out_linear from them
+    HeadInput q, k;                // empty without norms of heads
+    SideWork::Work gather_x = {};  // where backward gathers the input again: fills qkv_linear.x
   };
 
   /// A member of the partition has its own heads, and their columns of the output's weight. It outlives this.
@@ -51,7 +52,7 @@ class Attention {
   const Linear& first() const { return qkv_; }
   /// x: operands of [T, D]; y: [T, D], of the own heads alone, empty when only backward's operands are wanted.
   void forward(Stream&, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass&, Saved*);
-  /// dy: [T / members, D], the own rows; dx: [T, D], of the own heads alone.
+  /// dy, dx: [T / members, D], the own rows.
   void backward(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
   void visit(Visitor&);
 

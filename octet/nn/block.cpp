@@ -38,22 +38,27 @@ QTensor Block<Norm, Activation>::normalized(Stream& stream, Norm& norm, Input& x
   }
   ops::Sink own = plain_sink(stream, x.x.shape, x.x.dtype, pass, false);
   norm.forward(stream, x, own);
-  return gather_input(stream, branch.first(), partition_, own.plain, pass, keep);
+  const Gather all = gather_input(stream, branch.first(), partition_, own.plain, pass, keep);
+  all.fill(stream);
+  return all.operands.codes;
 }
 
-// Backward's operand alone, once more.
+// Backward's operand alone, once more. Where members gather it: its memory, and the work that fills it.
 template <class Norm, class Activation>
 template <class Branch>
-Quantized Block<Norm, Activation>::normalized_again(Stream& stream, Norm& norm, Input& x, const Branch& branch,
-                                                    const scaling::Pass& again) const {
+SideWork::Work Block<Norm, Activation>::normalized_again(Stream& stream, Norm& norm, Input& x, const Branch& branch,
+                                                         const scaling::Pass& again, Linear::Saved& saved) const {
   if (!partition_.divides()) {
     ops::Sink n = branch.rebuilt_sink(stream, x.x.shape[0], again);
     norm.forward(stream, x, n);
-    return n.codes.cols;
+    saved.x = n.codes.cols;
+    return {};
   }
   ops::Sink own = plain_sink(stream, x.x.shape, x.x.dtype, again, false);
   norm.forward(stream, x, own);
-  return gather_rebuilt_input(stream, branch.first(), partition_, own.plain, again);
+  const Gather all = gather_rebuilt_input(stream, branch.first(), partition_, own.plain, again);
+  saved.x = all.operands.codes.cols;
+  return all.fill;
 }
 
 // run(all) fills y [T, D] for the own part of a branch; y becomes the own rows of the sum over members.
@@ -112,7 +117,7 @@ void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockConte
   } else if (recompute_.attention) {
     attend(stream, context, s.x, {}, again, &s, true);
   } else if (recompute_.norm) {
-    s.attention.qkv_linear.x = normalized_again(stream, norm1_, s.x, attention_, again);
+    s.attention.gather_x = normalized_again(stream, norm1_, s.x, attention_, again, s.attention.qkv_linear);
   }
 }
 
@@ -121,7 +126,7 @@ void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s, const scalin
   if (recompute_.mlp) {
     feed(stream, s.z, {}, again, &s, true);
   } else if (recompute_.norm) {
-    s.mlp.in_linear.x = normalized_again(stream, norm2_, s.z, mlp_, again);
+    s.mlp.gather_x = normalized_again(stream, norm2_, s.z, mlp_, again, s.mlp.in_linear);
   }
 }
 
@@ -136,12 +141,12 @@ void Block<Norm, Activation>::backward(Stream& stream, const BlockContext& conte
   {
     const Scope part(stream), rebuilt(stream, again.keep);
     rebuild_mlp(stream, s, again);
-    reduced(stream, dn, [&](const Tensor& all) { mlp_.backward(stream, d, s.mlp, all, pass); });
+    mlp_.backward(stream, d, s.mlp, dn, pass);
     norm2_.backward(stream, dn, s.z, d, true);
   }
   const Scope part(stream);
   if (!recompute_.block) rebuild_attention(stream, context, s, again);
-  reduced(stream, dn, [&](const Tensor& all) { attention_.backward(stream, d, context, s.attention, all, pass); });
+  attention_.backward(stream, d, context, s.attention, dn, pass);
   norm1_.backward(stream, dn, s.x, d, true);
 }
 

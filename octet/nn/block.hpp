@@ -43,7 +43,7 @@ class Block {
   template <class Branch>
   QTensor normalized(Stream&, Norm&, Input& x, const Branch&, const scaling::Pass&, bool keep) const;
   template <class Branch>
-  Quantized normalized_again(Stream&, Norm&, Input& x, const Branch&, const scaling::Pass& again) const;
+  SideWork::Work normalized_again(Stream&, Norm&, Input& x, const Branch&, const scaling::Pass& again, Linear::Saved&) const;
   template <class Run>
   void reduced(Stream&, const Tensor& y, const Run&) const;
   void rebuild_attention(Stream&, const BlockContext&, Saved&, const scaling::Pass& again);

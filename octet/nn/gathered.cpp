@@ -2,6 +2,7 @@
 
 #include "octet/nn/divided.hpp"
 #include "octet/ops/quantize/from_codes.hpp"
+#include "octet/ops/quantize/quantize.hpp"
 #include "octet/ops/quantize/slice.hpp"
 
 namespace octet::nn {
@@ -9,36 +10,45 @@ namespace {
 
 Shape all_rows(const Partition& p, const Tensor& own) { return {own.shape[0] * p.members(), own.shape[1]}; }
 
-Tensor gathered_values(Stream& stream, Partition& p, const Tensor& own, Region region) {
+// Values are gathered, then encoded. make(all) gives the sink of all rows.
+template <class Make>
+Gather gather_values(Stream& stream, Partition& p, const Tensor& own, Region region, const Make& make) {
   const Tensor all = stream.empty(all_rows(p, own), own.dtype, region, Category::activations);
-  p.gather(stream, own, all);
-  return all;
+  const ops::Sink sink = make(all);
+  return {sink, [&p, own, all, sink](Stream& queue) {
+            ops::Sink operands = sink;
+            p.gather(queue, own, all);
+            ops::quantize(queue, all, operands);
+          }};
 }
 
-// All rows as codes, encoded by the scale of all of them. Regions of the codes and of the descale, which lives as long as the operands.
-Quantized gathered_codes(Stream& stream, Partition& p, const Tensor& own, const ops::QuantizeSpec& spec, Region of_codes,
-                         Region of_descale) {
-  const Shape all = all_rows(p, own);
-  const StoredSlice slice{Stored::plain(own.reshaped({own.count()})), all, own.count() * p.member()};
-  const Tensor codes = stream.empty(all, spec.format, of_codes, Category::activations);
-  const Tensor descale = spec.scale_known() ? spec.descale : stream.empty({1}, DType::f32, of_descale, Category::activations);
+// The own rows are encoded by the scale of all rows, and their codes are gathered.
+void fill_codes(Stream& stream, Partition& p, const Tensor& own, const ops::QuantizeSpec& spec, const Quantized& all) {
+  const StoredSlice slice{Stored::plain(own.reshaped({own.count()})), all.codes.shape, own.count() * p.member()};
   const Scope scope(stream);
   const Tensor scale = spec.scale_known() ? spec.scale : stream.empty({1}, DType::f32);
-  if (!spec.scale_known()) find_scale(stream, p, slice, spec, scale, descale);
-  const Tensor own_codes = codes.rows(own.shape[0] * p.member(), own.shape[0]);
+  if (!spec.scale_known()) find_scale(stream, p, slice, spec, scale, all.descales);
+  const Tensor own_codes = all.codes.rows(own.shape[0] * p.member(), own.shape[0]);
   ops::quantize_slice(stream, slice, spec, scale, own_codes.reshaped({own.count()}));
-  p.gather(stream, own_codes, codes);
-  return {.codes = codes, .descales = descale, .block = spec.rows, .power_of_two = spec.rule != ScaleRule::quotient};
+  p.gather(stream, own_codes, all.codes);
 }
 
-ops::Sink sink_of_codes(Stream& stream, Partition& p, const Tensor& own, const ops::QuantizeSpec& spec, ops::SinkRequest want) {
+// The descale lives as long as the operands.
+Gather gather_codes(Stream& stream, Partition& p, const Tensor& own, const ops::QuantizeSpec& spec, ops::SinkRequest want) {
   const Region longest = want.cols ? want.cols_region : want.rows_region;
   want.for_gemm = true;
-  want.codes = gathered_codes(stream, p, own, spec, ops::columns_view_codes(stream, want) ? longest : Lifetime::scratch, longest);
   want.shape = all_rows(p, own), want.dtype = own.dtype;
-  ops::Sink sink = ops::make_sink(stream, spec, want);
-  ops::fill_from_codes(stream, want.codes, sink);
-  return sink;
+  const Region of_codes = ops::columns_view_codes(stream, want) ? longest : Lifetime::scratch;
+  want.codes = {.codes = stream.empty(want.shape, spec.format, of_codes, Category::activations),
+                .descales = spec.scale_known() ? spec.descale : stream.empty({1}, DType::f32, longest, Category::activations),
+                .block = spec.rows,
+                .power_of_two = spec.rule != ScaleRule::quotient};
+  const ops::Sink sink = ops::make_sink(stream, spec, want);
+  return {sink, [&p, own, spec, codes = want.codes, sink](Stream& queue) {
+            ops::Sink operands = sink;
+            fill_codes(queue, p, own, spec, codes);
+            ops::fill_from_codes(queue, codes, operands);
+          }};
 }
 
 }  // namespace
@@ -54,29 +64,47 @@ Tensor lasting(Stream& stream, const Tensor& x, Region region) {
   return out;
 }
 
-QTensor gather_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass, bool keep) {
+Gather gather_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass, bool keep) {
   const ops::QuantizeSpec spec = layer.input_spec(pass);
   const Region region = keep ? pass.forward_operands() : Region(Lifetime::scratch);
-  if (!spec.quantizes()) return layer.quantize_input(stream, gathered_values(stream, p, own, region), pass, keep);
-  if (!gathers_codes(spec, all_rows(p, own)))
-    return layer.quantize_input(stream, gathered_values(stream, p, own, Lifetime::scratch), pass, keep);
-  return sink_of_codes(stream, p, own, spec, {.cols = keep, .cols_region = region}).codes;
+  if (gathers_codes(spec, all_rows(p, own))) return gather_codes(stream, p, own, spec, {.cols = keep, .cols_region = region});
+  return gather_values(stream, p, own, spec.quantizes() ? Region(Lifetime::scratch) : region,
+                       [&](const Tensor& all) { return layer.input_sink_of(stream, all, pass, true, keep); });
 }
 
-Quantized gather_rebuilt_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
+Gather gather_rebuilt_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
   const ops::QuantizeSpec spec = layer.input_spec(pass);
-  if (!spec.quantizes()) return layer.rebuild_input(stream, gathered_values(stream, p, own, pass.forward_operands()), pass);
-  if (!gathers_codes(spec, all_rows(p, own))) return layer.rebuild_input(stream, gathered_values(stream, p, own, Lifetime::scratch), pass);
-  return sink_of_codes(stream, p, own, spec, {.rows = false, .cols = true, .cols_region = pass.forward_operands()}).codes.cols;
+  if (gathers_codes(spec, all_rows(p, own)))
+    return gather_codes(stream, p, own, spec, {.rows = false, .cols = true, .cols_region = pass.forward_operands()});
+  return gather_values(stream, p, own, spec.quantizes() ? Region(Lifetime::scratch) : pass.forward_operands(),
+                       [&](const Tensor& all) { return layer.input_sink_of(stream, all, pass, false, true); });
 }
 
-ops::Sink gather_gradient(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
+Gather gather_gradient(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
   const Region region = layer.gradient_region(pass);
-  if (!p.divides()) return layer.quantize_gradient(stream, lasting(stream, own, region), pass);
   const ops::QuantizeSpec spec = layer.gradient_spec(pass);
-  if (!gathers_codes(spec, all_rows(p, own)) || layer.has_bias())
-    return layer.quantize_gradient(stream, gathered_values(stream, p, own, region), pass);
-  return sink_of_codes(stream, p, own, spec, {.cols = true, .cols_region = pass.backward_operands(), .cols_left = true});
+  if (p.divides() && gathers_codes(spec, all_rows(p, own)) && !layer.has_bias())
+    return gather_codes(stream, p, own, spec, {.cols = true, .cols_region = pass.backward_operands(), .cols_left = true});
+  const auto make = [&](const Tensor& all) { return layer.gradient_sink_of(stream, all, pass); };
+  if (p.divides()) return gather_values(stream, p, own, region, make);
+  const Tensor dy = lasting(stream, own, region);
+  const ops::Sink sink = make(dy);
+  return {sink, [dy, sink](Stream& queue) {
+            ops::Sink operands = sink;
+            ops::quantize(queue, dy, operands);
+          }};
+}
+
+void backward_and_reduce(Stream& stream, Linear& layer, Partition& p, const ops::Sink& dy, const Linear::Saved& saved, const Tensor& dx,
+                         const scaling::Pass& pass) {
+  if (!p.divides()) return layer.backward(stream, dy, saved, dx, pass.later);
+  const Scope scope(stream);
+  const Tensor all = stream.empty(all_rows(p, dx), dx.dtype);
+  layer.backward_input(stream, dy, all);
+  p.beside().join(stream);
+  const SideWork::Piece reduce = p.beside().begin(stream, [&p, all, dx](Stream& queue) { p.reduce(queue, all, dx); });
+  layer.backward_weight(stream, dy, saved, pass.later);
+  p.beside().join(stream, reduce);
 }
 
 }  // namespace octet::nn

@@ -129,12 +129,15 @@ ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scal
 }
 
 void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx, DeferredWork* later) {
+  backward_input(stream, dy, dx);
+  backward_weight(stream, dy, saved, later);
+}
+
+void Linear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, DeferredWork* later) {
   if (later == nullptr) {
-    backward_part(stream, dy, saved, dx);
+    add_product(stream, dy.codes.cols, saved.x);
     return backward_done(stream);
   }
-  input_gradient(stream, dy, dx);
-  if (dx) stream.observe(path_, "dx", dx);
   if (bias_) bias_->gradient.done(stream);
   later->add([this, dy = dy.codes.cols, x = saved.x](Stream& queue) {
     add_product(queue, dy, x);
@@ -148,16 +151,15 @@ void Linear::backward_done(Stream& stream) {
 }
 
 void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
-  input_gradient(stream, dy, dx);
+  backward_input(stream, dy, dx);
   add_product(stream, dy.codes.cols, saved.x);
-  if (dx) stream.observe(path_, "dx", dx);
 }
 
-// And the bias's.
-void Linear::input_gradient(Stream& stream, const ops::Sink& dy, const Tensor& dx) {
+void Linear::backward_input(Stream& stream, const ops::Sink& dy, const Tensor& dx) {
   if (dx) {
     const Scope scope(stream);
     ops::gemm(stream, {.a = dy.codes.rows, .b = weight_operand(stream, Side::cols), .d = dx});
+    stream.observe(path_, "dx", dx);
   }
   if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(stream, GradientUse::sum).data);
 }

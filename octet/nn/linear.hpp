@@ -65,6 +65,9 @@ class Linear {
   /// dx: [T, in], overwritten; empty if it is not needed. Adds to the gradients of weight and bias; with `later`, which is that of the
   /// pass, to the weight's when this work is run.
   void backward(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx, DeferredWork* later = nullptr);
+  /// Its two parts, in this order: dx and the bias's gradient, then the weight's.
+  void backward_input(Stream&, const ops::Sink& dy, const Tensor& dx);
+  void backward_weight(Stream&, const ops::Sink& dy, const Saved&, DeferredWork* later);
   /// The same by chunks of tokens: one part per chunk, then backward_done() once.
   void backward_part(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
   void backward_done(Stream&);
@@ -104,7 +107,6 @@ class Linear {
 
  private:
   Linear(const std::string& path, Parameter* weight, bool owns, scaling::Precision&, scaling::Site site);
-  void input_gradient(Stream&, const ops::Sink& dy, const Tensor& dx);
   ops::Sink sink_of_input(Stream&, const Tensor& x, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
   ops::Sink sink_of_gradient(Stream&, std::int64_t tokens, DType, const Tensor& plain, const scaling::Pass&) const;
   void add_product(Stream&, const Quantized& dy, const Quantized& x);

@@ -78,17 +78,22 @@ void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& sa
   const Tensor dhidden = stream.empty({tokens, out_.in()}, dy.dtype);
   {
     const Scope inner(stream), rebuilding(stream, scaling::recomputing.keep);
+    SideWork& beside = partition_.beside();
+    const Gather gradient = gather_gradient(stream, out_, partition_, dy, pass);
+    const SideWork::Piece gathered = beside.begin(stream, gradient.fill);
     Linear::Saved hidden = saved.out_linear;
     if (recompute_activation_) {
       ops::Sink again = out_.rebuilt_sink(stream, tokens, scaling::recomputing_for(pass));
       fill_divided(stream, partition_, again, [&](ops::Sink& f) { Activation::forward(stream, saved.h, f); });
       hidden.x = again.codes.cols;
     }
-    out_.backward(stream, gather_gradient(stream, out_, partition_, dy, pass), hidden, dhidden, pass.later);
+    if (saved.gather_x) beside.begin(stream, saved.gather_x);
+    beside.join(stream, gathered);
+    out_.backward(stream, gradient.operands, hidden, dhidden, pass.later);
   }
   ops::Sink dh = in_.gradient_sink(stream, tokens, pass);
   fill_divided(stream, partition_, dh, [&](ops::Sink& d) { Activation::backward(stream, dhidden, saved.h, d); });
-  in_.backward(stream, dh, saved.in_linear, dx, pass.later);
+  backward_and_reduce(stream, in_, partition_, dh, saved.in_linear, dx, pass);
 }
 
 template class Mlp<SwiGlu>;

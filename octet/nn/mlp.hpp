@@ -34,6 +34,7 @@ class Mlp {
   struct Saved {
     Linear::Saved in_linear, out_linear;
     ops::Saved h;
+    SideWork::Work gather_x = {};  // where backward gathers the input again: fills in_linear.x
   };
 
   /// A member of the partition has its own columns of h. It outlives this.
@@ -45,7 +46,7 @@ class Mlp {
   const Linear& first() const { return in_; }
   /// y: [T, D], of the own columns alone; empty when only backward's operands are wanted.
   void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved*);
-  /// dy: [T / members, D], the own rows; dx: [T, D], of the own columns alone.
+  /// dy, dx: [T / members, D], the own rows.
   void backward(Stream&, const Tensor& dy, const Saved&, const Tensor& dx, const scaling::Pass&);
   void visit(Visitor& visitor) { in_.visit(visitor), out_.visit(visitor); }
 

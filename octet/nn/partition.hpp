@@ -5,6 +5,7 @@
 
 #include "octet/nn/row_exchange.hpp"
 #include "octet/tensor/cut.hpp"
+#include "octet/tensor/side_work.hpp"
 
 namespace octet::nn {
 
@@ -25,8 +26,17 @@ class Partition : public RowExchange {
   /// All values of a whole tensor in the host's memory, from those that each member has of it.
   virtual std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) = 0;
 
+  /// Where exchanges run beside products that do not need them.
+  SideWork& beside() { return *beside_; }
+  /// Outlives this; null: exchanges run in their stream.
+  void set_beside(SideWork* s) { beside_ = s != nullptr ? s : &in_stream_; }
+
  protected:
   using RowExchange::RowExchange;
+
+ private:
+  SideWork in_stream_;
+  SideWork* beside_ = &in_stream_;
 };
 
 /// The part of a member among n: of `all` things in equal numbers, [first, first + count).

@@ -55,8 +55,8 @@ void CommConfig::fields(config::FieldVisitor& v) {
   v.choice("pipeline", pipeline,
            "how activations and their gradients travel between stages of ranks.pipeline; bf16: as f32 under a recipe of f32",
            {{"bf16", TensorWire::activations}, {"e4m3", TensorWire::e4m3}}, may_change);
-  v.field("overlap", overlap, "whether GPUs exchange gradients and weights while they compute; false: they wait for each exchange",
-          may_change);
+  v.field("overlap", overlap,
+          "whether GPUs exchange gradients, weights and activations while they compute; false: they wait for each exchange", may_change);
 }
 
 bool CommConfig::has_mu(Storage of) const { return wire_of(gradients, of) == Wire::e4m3_shared; }

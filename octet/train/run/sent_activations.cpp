@@ -57,6 +57,15 @@ void add_sent_keys(Engine& engine, const EngineConfig& c, std::vector<scaling::P
   rows.push_back({"sums over ranks", 0, 0, values, "gradients of keys and values, added in FP32 and rounded once"});
 }
 
+// As nn::Mlp and nn::Attention begin and join them.
+void add_overlap(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
+  if (!engine.activation_exchanges) return;
+  rows.push_back(
+      {"exchanges beside products", 0, 0, "overlap",
+       "in backward: sums of dx beside the weight's gradient; dy beside recomputed activations; x of recomputed norms beside the "
+       "products of the branch's second matrix"});
+}
+
 }  // namespace
 
 std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const EngineConfig& c) {
@@ -74,6 +83,7 @@ std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const Eng
   rows.push_back({"sums over ranks", 0, 0, coded ? "e4m3" : values,
                   coded ? "comm.tensor: parts of branches and of the head's gradient, with a scale per 128 values, added in FP32"
                         : "parts of branches and of the head's gradient, added in FP32 and rounded once"});
+  add_overlap(engine, rows);
   return rows;
 }
 

@@ -98,6 +98,10 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
     for (const Parameter* p : parameters.list()) tensor_group->reserve(stream, p->shape.count());
   if (c.optimizer && tensor_group) require_whole_blocks(parameters, c.optimizer->storage());
   if (c.optimizer && tensor_group) copied_gradients.emplace(*tensor_group, parameters);
+  if (c.optimizer && tensor_group && c.comm.overlap && stream.apart_from_host()) {
+    beside_products_.emplace(activation_exchanges.emplace(stream));
+    tensor_group->set_beside(&*beside_products_);
+  }
   if (c.optimizer && axes.data().size() > 1) {
     if (c.comm.overlap && stream.apart_from_host()) exchanges.emplace(stream);
     Stream* const side = exchanges ? &*exchanges : nullptr;

@@ -35,6 +35,7 @@ class Engine {
   std::optional<optim::LossScale> loss_scale;
   std::optional<WeightAverage> average;
   std::optional<Stream> exchanges;                            // of several ranks whose exchanges overlap: the side queue of these
+  std::optional<Stream> activation_exchanges;                 // the same of a tensor group
   std::optional<parallel::CopiedGradients> copied_gradients;  // of a tensor group
   std::optional<parallel::GradientSums> gradient_sums;        // of several ranks
   std::optional<parallel::DividedWeights> divided_weights;    // from stage 1 of ZeRO on
@@ -101,7 +102,8 @@ class Engine {
   std::vector<std::vector<float>> whole_gradients();
 
   bool last_micro_batch_ = true;
-  std::unique_ptr<comm::Communicator> ends_;  // the first and the last stage of a pipeline, where they share a parameter
+  std::optional<QueuedWork> beside_products_;  // in activation_exchanges
+  std::unique_ptr<comm::Communicator> ends_;   // the first and the last stage of a pipeline, where they share a parameter
   Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;
 };
 

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "octet/tensor/point.hpp"
+
+namespace octet {
+
+/// Work beside that of a stream. Each piece begins after all work that the stream has then, and after the pieces before it. It ends before
+/// work that is put into the stream after join(). In between the stream does not read what the piece writes, and does not write or free
+/// what it reads. A piece allocates nothing but scratch of its queue.
+///
+/// This class itself runs each piece in its stream, at once: nothing is beside.
+class SideWork {
+ public:
+  using Work = std::function<void(Stream& queue)>;
+  /// A piece that has begun. Its end; null: it was at once.
+  using Piece = std::shared_ptr<const Point>;
+
+  SideWork() = default;
+  virtual ~SideWork() = default;
+  SideWork(const SideWork&) = delete;
+  SideWork& operator=(const SideWork&) = delete;
+
+  virtual Piece begin(Stream& stream, const Work& work) {
+    work(stream);
+    return {};
+  }
+  /// Of this piece and those before it.
+  virtual void join(Stream&, const Piece&) {}
+  /// Of all pieces.
+  virtual void join(Stream&) {}
+};
+
+/// Of pieces in a side queue of the stream of all calls, which outlives this.
+class QueuedWork final : public SideWork {
+ public:
+  explicit QueuedWork(Stream& side) : side_(side) {}
+  Piece begin(Stream&, const Work&) override;
+  void join(Stream&, const Piece&) override;
+  void join(Stream&) override;
+
+ private:
+  Stream& side_;
+  Piece last_;  // until it is joined: a recorded graph cannot wait for work outside of it
+};
+
+}  // namespace octet
