@@ -47,6 +47,7 @@ std::vector<data::Batch> random_batches(const train::RunConfig& c, std::uint64_t
 
 std::int64_t warm_up_steps(const train::RunConfig& c) {
   constexpr std::int64_t micro_steps = 4;
+  if (c.ranks.pipeline > 1) return micro_steps;  // some parts run once per step
   return std::max<std::int64_t>(2, ceil_div(micro_steps, c.train.accumulate));
 }
 

@@ -103,6 +103,14 @@ auto Transformer<Block, Norm>::saved_in(Region region) -> Saved& {
   return saved_[std::size_t(region.slot)];
 }
 
+// Slots before the first one may be of something else.
+template <class Block, class Norm>
+std::vector<std::size_t> Transformer<Block, Norm>::saved_bytes() const {
+  for (const Saved& s : saved_)
+    if (!s.bytes.empty()) return s.bytes;
+  return {};
+}
+
 template <class Block, class Norm>
 void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
   check(sequence >= 1 && sequence <= shape_.max_sequence, "model: sequences of {} tokens; {} allows 1 to {}", sequence, shape_.family,

@@ -40,7 +40,7 @@ class Transformer final : public Model {
   void logits(Stream& s, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last, const Tensor& logits) override {
     chunk_logits(s, batch, pass, last, logits, {});
   }
-  std::vector<std::size_t> saved_bytes() const override { return saved_.empty() ? std::vector<std::size_t>() : saved_[0].bytes; }
+  std::vector<std::size_t> saved_bytes() const override;
   void visit(nn::Visitor&) override;
 
  private:

@@ -69,9 +69,9 @@ GradientSums::~GradientSums() {
 }
 
 void GradientSums::begin_micro_batch(const MicroBatch& micro_batch) {
-  micro_batch_ = micro_batch, exchanged_ = false;
+  micro_batch_ = micro_batch, exchanged_ = false, completes_ = true;
   for (auto& [memory, exchange] : exchanges_) exchange.begun = false;
-  for (Part& part : parts_) part.pending = part.bucket->parameters.size() * std::size_t(micro_batch.times);
+  for (Part& part : parts_) part.pending = part.bucket->parameters.size();
 }
 
 void GradientSums::require_done() const {
@@ -88,6 +88,7 @@ void GradientSums::begin(Stream& stream, const Gradient& gradient) {
 }
 
 void GradientSums::complete(Stream& stream, const Gradient& gradient) {
+  if (!completes_) return;
   Part& part = parts_[part_of_.at(&gradient)];
   check(part.pending > 0, "a gradient of {}'s bucket was completed too often in a micro-batch", part.bucket->parameters.front()->path);
   if (--part.pending > 0 || !micro_batch_.exchanges) return;

@@ -36,10 +36,12 @@ class GradientSums final : public GradientListener {
   struct MicroBatch {
     bool first = true, last = true;
     bool exchanges = true;  // false: gradients stay those of this rank
-    int times = 1;          // backwards after which gradients are complete: of a pipeline, whose micro-batches are in flight together
   };
   /// Before each micro-batch.
   void begin_micro_batch(const MicroBatch&);
+  /// Then of a pipeline, whose micro-batches are in flight together: before each of their forwards and backwards. Those of the step's last
+  /// micro-batch complete the gradients.
+  void begin_in_flight(bool last) { completes_ = last; }
   /// After backward of each micro-batch: work put into the stream from now on finds the sums.
   void join(Stream&);
   /// After the step's last micro-batch: throws ContractError unless every bucket was summed.
@@ -81,6 +83,7 @@ class GradientSums final : public GradientListener {
   std::vector<Part> parts_;
   std::unordered_map<const Gradient*, std::size_t> part_of_;
   MicroBatch micro_batch_;
+  bool completes_ = true;  // what backward reports now
   Stream* side_;
   bool exchanged_ = false;  // in this micro-batch
   CopiedGradients* copied_;

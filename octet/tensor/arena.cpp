@@ -1,6 +1,7 @@
 #include "octet/tensor/arena.hpp"
 
 #include "octet/base/check.hpp"
+#include "octet/tensor/allocation_trace.hpp"
 #include "octet/tensor/cpu/memory.hpp"
 #include "octet/tensor/cuda/memory.hpp"
 #include "octet/tensor/shape.hpp"
@@ -66,6 +67,7 @@ void* Arena::allocate(std::size_t bytes, Region region, Category category) {
         format("out of memory: {} more bytes asked of a region that holds {} of {}; use a smaller batch, a shorter sequence, or recompute",
                bytes, bytes_text(double(s.used)), bytes_text(double(s.capacity))));
   void* const address = s.base + s.used;
+  if (region.lifetime != Lifetime::run && region.lifetime != Lifetime::host) AllocationTrace::note(address, rounded);
   s.used += rounded;
   s.entries.push_back({rounded, category});
   s.now[std::size_t(category)] += rounded;

@@ -1,57 +1,68 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <vector>
 
 #include "octet/tensor/cuda/graph.hpp"
 #include "octet/tensor/stream.hpp"
 
 namespace octet {
 
-/// A part of a step with the same ops, shapes and addresses every time; only values in memory change. On a GPU it runs twice normally, is
-/// then recorded as a CUDA graph, and afterwards replayed with one launch. On other devices, and while an observer is installed, it runs
-/// normally. Earlier work must leave the arena in the same state each time.
+/// Parts of a step with the same ops, shapes and addresses every time; only values in memory change. On a GPU they run twice normally, are
+/// then recorded as CUDA graphs, and afterwards replayed with one launch each. On other devices, and while an observer is installed, they
+/// run normally. Earlier work must leave the arena in the same state each time.
 class Replay {
- public:
-  /// The key of a recording: shapes, and the measurements made.
-  using Form = std::array<std::int64_t, 5>;
-
-  /// Runs body() or replays its recording.
-  template <class Body>
-  void run(Stream& stream, const Form& form, const Body& body) {
-    if (stream.device() != Device::cuda || stream.observed()) return body();
-    Record& r = records_[form];
-    if (r.seen++ < eager_runs) return body();
-    if (!r.recorded) record(stream, r, body);
-    else stream.count(r.work);
-    r.graph.launch(stream.queue());
-  }
-
- private:
-  static constexpr int eager_runs = 2;
-  struct Record {
-    int seen = 0;
+  struct Part {
+    int runs = 0;
+    std::uint64_t allocations = 0;  // of the last run
     bool recorded = false;
     cuda::Graph graph;
     Work work;
   };
+  struct Record {
+    int seen = 0;
+    std::map<int, Part> parts;
+  };
+  enum class Mode : std::uint8_t { plain, record, replay };
 
-  template <class Body>
-  static void record(Stream& stream, Record& r, const Body& body) {
-    const Work before = stream.work();
-    cuda::Graph::begin(stream.queue());
-    try {
-      body();
-    } catch (...) {
-      cuda::Graph::abandon(stream.queue());
-      throw;
-    }
-    r.graph = cuda::Graph::end(stream.queue()), r.recorded = true;
-    r.work = stream.work() - before;
-  }
+ public:
+  /// The key of a recording: all that its work depends on but values in memory, such as shapes, the measurements made, and addresses.
+  using Form = std::vector<std::int64_t>;
+  using Body = std::function<void()>;
+
+  /// Runs body() or replays its recording.
+  void run(Stream&, const Form&, const Body&);
+
+  /// One time of a form whose parts have other work between them. All parts run, or all are recorded, or all are replayed: a replayed part
+  /// leaves no state of the host that the body of a later one would need. Two of one form do not overlap. On every device ContractError if
+  /// the body of a part counts other work or allocates elsewhere than the last one of that form: then the form does not tell them apart.
+  class Turn {
+   public:
+    /// Of parts that are never recorded.
+    Turn() = default;
+
+   private:
+    friend Replay;
+    Record* record_ = nullptr;
+    Mode mode_ = Mode::plain;
+    bool compares_ = true;
+  };
+  Turn begin(const Stream&, const Form&);
+  void part(Stream&, const Turn&, int number, const Body&);
+
+  /// For tests: on the null device, too, parts are recorded and replayed. A replay counts its work and does nothing else.
+  void pretend() { pretends_ = true; }
+  /// Forms that are recorded.
+  int recorded() const;
+
+ private:
+  static constexpr int eager_runs = 2;
+  void run(Stream&, const Turn&, Part&, const Body&);
 
   std::map<Form, Record> records_;
+  bool pretends_ = false;
 };
 
 }  // namespace octet

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "octet/tensor/point.hpp"
-#include "octet/tensor/replay.hpp"
 #include "octet/tensor/timer.hpp"
 
 namespace octet {
@@ -129,16 +128,6 @@ TEST(Stream, AnObserverSeesTensorsUntilItIsTakenAway) {
   stream.set_observer(nullptr);
   stream.observe("c", "z", t);
   EXPECT_EQ(seen.names, std::vector<std::string>{"b/y [2]"});
-}
-
-TEST(Replay, OutsideOfAGpuTheBodyRunsEveryTime) {
-  for (const Device device : {Device::cpu, Device::null}) {
-    Stream stream(device);
-    Replay replay;
-    int runs = 0;
-    for (int i = 0; i < 5; ++i) replay.run(stream, {8, 16, 0, i % 2}, [&] { ++runs; });
-    EXPECT_EQ(runs, 5);
-  }
 }
 
 TEST(Timer, MeasuresOnTheCpuAndNothingOnTheNullDevice) {

@@ -150,6 +150,22 @@ def jobs(everything):
     for r in ["fp32", "current"]:
         add(f"zero-bubble-{r}", 2, MICRO_BATCHES, [f"recipe.name={r}", "ranks.pipeline=2", "ranks.pipeline_schedule=zero_bubble"], f"one-{r}")
     add("interleaved", 2, MICRO_BATCHES, [*two, "ranks.pipeline_schedule=interleaved", "ranks.pipeline_chunks=2"], "one-fp32")
+    # Graphs of a stage have other forms under each schedule: slots, recomputed activations, draws of 8-bit gradients. One rank has one graph
+    # per micro-batch. Stages of `interleaved` have other blocks, so squares of gradients are added in another order.
+    recomputed = [["norm"], ["mlp", "attention"], ["block"]]
+    for schedule in ["gpipe", "1f1b", "interleaved", "zero_bubble"]:
+        keys = ["recipe.name=current", "ranks.pipeline=2", f"ranks.pipeline_schedule={schedule}"]
+        keys += ["ranks.pipeline_chunks=2"] * (schedule == "interleaved")
+        add(f"stages-{schedule}", 2, MICRO_BATCHES, keys, "one-current")
+        for parts in recomputed if everything else recomputed[1:2]:
+            add(f"stages-{schedule}-{'-'.join(parts)}", 2, MICRO_BATCHES, [*keys, f"model.recompute={json.dumps(parts)}"], "one-current")
+        for name, ranks, micro_batches, more, whole in [("O3", 2, MICRO_BATCHES, ["optim.level=O3"], "one-O3"),
+                                                        ("data", 4, half, ["ranks.data=2", "ranks.zero=1"], "data-1-current")]:
+            same_as = whole if schedule == "gpipe" else f"stages-gpipe-{name}"
+            add(f"stages-{schedule}-{name}", ranks, micro_batches, [*keys, *more], same_as, 1e-2 if schedule in ["gpipe", "interleaved"] else 0)
+        if schedule in ["1f1b", "zero_bubble"]:
+            add(f"stages-{schedule}-data-in-order", 4, half, [*keys, "ranks.data=2", "ranks.zero=1", "comm.overlap=false"],
+                f"stages-{schedule}-data")
     for r, stage in itertools.product(few, range(1, 4)):
         keys = [f"recipe.name={r}", "ranks.tensor=2", "ranks.data=2", f"ranks.zero={stage}"]
         add(f"tensor-data-{stage}-{r}", 4, half, keys, f"one-{r}", band(r))

@@ -25,6 +25,10 @@ std::vector<scaling::PlanRow> plan_of_stages(Engine& engine, const EngineConfig&
   rows.push_back({"borders of stages", 0, 0, coded ? "e4m3" : to_text(engine.precision.activations()),
                   coded ? "comm.pipeline: activations and their gradients, with a scale per 128 values"
                         : "activations and their gradients, as they are"});
+  if (engine.optimizer && engine.stream.apart_from_host())
+    rows.push_back(
+        {"computation of stages", 0, 0, "CUDA graphs",
+         engine.gradient_sums ? "all micro-batches but a step's last one, beside which gradients are exchanged" : "all micro-batches"});
   return rows;
 }
 

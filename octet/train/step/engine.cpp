@@ -154,12 +154,13 @@ void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_b
 }
 
 void Engine::begin_micro_batches(int count, bool exchanges) {
-  last_micro_batch_ = exchanges;
-  if (gradient_sums) gradient_sums->begin_micro_batch({.exchanges = exchanges, .times = count});
+  last_micro_batch_ = exchanges, in_flight_ = count;
+  if (gradient_sums) gradient_sums->begin_micro_batch({.exchanges = exchanges});
 }
 
 void Engine::begin_in_flight(int micro_batch) {
   parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{}, micro_batch);
+  if (gradient_sums) gradient_sums->begin_in_flight(micro_batch + 1 == in_flight_);
 }
 
 // Sums over data ranks are there: of divided gradients, those of the own part, which is the same on both stages.

@@ -102,6 +102,7 @@ class Engine {
   std::vector<std::vector<float>> whole_gradients();
 
   bool last_micro_batch_ = true;
+  int in_flight_ = 0;                          // micro-batches of a pipeline's step
   std::optional<QueuedWork> beside_products_;  // in activation_exchanges
   std::unique_ptr<comm::Communicator> ends_;   // the first and the last stage of a pipeline, where they share a parameter
   Tensor loss_sum_, counted_, mean_loss_, nonfinite_, parameter_squares_, gradient_factor_;

@@ -1,6 +1,7 @@
 #include "octet/train/step/pipeline.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "octet/ops/stored_sum/stored_sum.hpp"
@@ -11,6 +12,11 @@ namespace {
 
 using parallel::PipelineAction, parallel::StageActions;
 using Kind = PipelineAction::Kind;
+
+// Of a flight's recording.
+enum Part : int { forward_part, backward_part, weights_part };
+
+std::int64_t address(const Tensor& t) { return std::int64_t(reinterpret_cast<std::uintptr_t>(t.data)); }
 
 Stored codes_for(Stream& stream, std::int64_t count) {
   const auto empty = [&](Shape s, DType d) { return stream.empty(s, d, Lifetime::scratch, Category::workspace); };
@@ -119,27 +125,55 @@ scaling::Pass Pipeline::pass_of(Flight& f, const Step& step) {
   return pass;
 }
 
+// Everything that decides the work of a micro-batch in a chunk but values in memory. Saved activations and operands begin with their slots.
+// On a CPU the first products of a step store.
+Replay::Form Pipeline::form_of(const Key& key, const Flight& f, const Step& step) const {
+  const models::TokenBatch& b = f.batch;
+  Replay::Form form{key.second,
+                    key.first == 0 && !stream_.apart_from_host(),
+                    b.tokens.count(),
+                    b.sequence,
+                    std::int64_t(step.pass.kind),
+                    step.pass.count,
+                    step.pass.measure_noise,
+                    std::bit_cast<std::int32_t>(step.factor.constant),
+                    std::int64_t(stream_.arena().mark(stream_.own(Lifetime::scratch)).bytes)};
+  form.insert(form.end(), f.slots.begin(), f.slots.end());
+  for (const Tensor& t : {b.tokens, b.targets, b.document_starts, f.in, f.border, step.factor.loss_scale, step.sums.sum, step.sums.counted})
+    form.push_back(address(t));
+  return form;
+}
+
+Replay::Turn Pipeline::turn_of(const Key& key, const Flight& f, int micro_batches, const Step& step) {
+  if (step.last_begins_exchanges && key.first + 1 == micro_batches) return {};
+  return recordings_.begin(stream_, form_of(key, f, step));
+}
+
 void Pipeline::forward(const Key& key, std::span<const data::Batch> batches, const Step& step) {
   const int chunk = key.second;
   Flight& f = embeds(chunk) ? open(key, batches[std::size_t(key.first)]) : flights_.at(key);
   take(f, Use::saved);
   if (defers()) f.later.emplace(take(f, Use::operands));
   if (step.before) step.before(key.first);
-  model_.chunk_forward(stream_, f.batch, pass_of(f, step), step.sums, step.factor,
-                       {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.border});
+  f.turn = turn_of(key, f, int(batches.size()), step);
+  recordings_.part(stream_, f.turn, forward_part, [&] {
+    model_.chunk_forward(stream_, f.batch, pass_of(f, step), step.sums, step.factor,
+                         {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.border});
+  });
 }
 
 void Pipeline::backward(const Key& key, const Step& step) {
   Flight& f = flights_.at(key);
   if (step.before) step.before(key.first);
-  model_.chunk_backward(stream_, f.batch, pass_of(f, step), f.border);
+  recordings_.part(stream_, f.turn, backward_part, [&] { model_.chunk_backward(stream_, f.batch, pass_of(f, step), f.border); });
   give_back(key, Use::saved);
   if (embeds(key.second)) give_back(key, Use::borders);
 }
 
 void Pipeline::weight_gradient(const Key& key, const Step& step) {
+  Flight& f = flights_.at(key);
   if (step.before) step.before(key.first);
-  flights_.at(key).later->run(stream_);
+  recordings_.part(stream_, f.turn, weights_part, [&] { f.later->run(stream_); });
   give_back(key, Use::operands);
 }
 

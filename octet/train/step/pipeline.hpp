@@ -11,6 +11,7 @@
 #include "octet/data/windows.hpp"
 #include "octet/models/model.hpp"
 #include "octet/parallel/ranks_config.hpp"
+#include "octet/tensor/replay.hpp"
 #include "octet/train/step/upload.hpp"
 
 namespace octet::train {
@@ -26,6 +27,9 @@ namespace octet::train {
 ///   saved      activations, from its forward to the end of the gradient of its input
 ///   operands   of weights' gradients, from its forward to the end of these. Of zero_bubble alone, which computes them later; other
 ///              schedules have operands beside the activations
+///
+/// The computation of a chunk is recorded and replayed by parts (tensor/replay.hpp): forward, backward, gradients of weights. A form of it
+/// is a combination of slots, since each has addresses of its own. Transfers are launched between these parts.
 ///
 /// On a stage all work is in one order, and each gradient gets the sums of micro-batches in their order. So results have the bits of the
 /// same micro-batches on one rank. All stages make the same calls, with batches of the same content and shape.
@@ -46,6 +50,9 @@ class Pipeline {
     nn::LossSums sums;   // used by the last stage
     nn::LossFactor factor;
     std::function<void(int micro_batch)> before;  // each forward and backward of a chunk, and the gradients of its weights
+    // Work of other queues begins as the last micro-batch completes gradients. A recorded part would wait for its end, and the border's
+    // gradient with it, so this micro-batch runs normally.
+    bool last_begins_exchanges = false;
   };
   /// Forward and backward of all micro-batches in the order of the schedule.
   void train(std::span<const data::Batch>, const Step&);
@@ -55,6 +62,7 @@ class Pipeline {
   void loss(const data::Batch&, const scaling::Pass&, const nn::LossSums& sums);
   /// models::Model::logits(), on every stage.
   void logits(const models::TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits);
+  Replay& recordings() { return recordings_; }
 
  private:
   /// The purpose of a slot.
@@ -69,6 +77,7 @@ class Pipeline {
     Tensor in;      // empty where the chunk embeds
     Tensor border;  // the output until it is sent, then that output's gradient, which becomes the input's
     comm::BegunSend output;
+    Replay::Turn turn;
   };
   using Key = std::pair<int, int>;  // micro-batch, chunk
 
@@ -77,12 +86,15 @@ class Pipeline {
   bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
   /// Whether gradients of weights are computed apart from those of inputs.
   bool defers() const { return schedule_ == parallel::Schedule::zero_bubble; }
-  static Region region(Use use, int slot) { return {Lifetime::micro_batch, uses * slot + int(use)}; }
+  // The region's first slot is left to recomputed activations, which then have the same place for each micro-batch in flight.
+  static Region region(Use use, int slot) { return {Lifetime::micro_batch, scaling::recomputing.keep.slot + 1 + uses * slot + int(use)}; }
   Region take(Flight&, Use);
   /// The flight ends with its last slot.
   void give_back(const Key&, Use);
   Flight& open(const Key&, const data::Batch&);
   scaling::Pass pass_of(Flight&, const Step&);
+  Replay::Form form_of(const Key&, const Flight&, const Step&) const;
+  Replay::Turn turn_of(const Key&, const Flight&, int micro_batches, const Step&);
   void run(const parallel::StageActions&, std::span<const data::Batch>, const Step&);
   void forward(const Key&, std::span<const data::Batch>, const Step&);
   void backward(const Key&, const Step&);
@@ -104,6 +116,7 @@ class Pipeline {
   Wire wire_;
   SequenceMember member_;
   std::map<Key, Flight> flights_;
+  Replay recordings_;
   std::array<std::vector<bool>, uses> taken_;      // slots, by use
   std::map<int, comm::BegunSend> leaving_;         // gradients of inputs, by their slot of borders
   std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches

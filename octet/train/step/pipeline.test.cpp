@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "octet/comm/planned/planned.hpp"
 #include "octet/comm/threads/threads.hpp"
 #include "octet/parallel/pipeline/division.hpp"
 #include "octet/train/step/evaluate.hpp"
@@ -324,6 +325,57 @@ TEST(PipelineSteps, TrainATiedEmbeddingOnBothEnds) {
   const EngineConfig c = config_of("qwen3", "fp32");
   expect_near(trained_on(c, {.pipeline = 3}), trained_on(c, {}), 1e-4, "qwen3");
   expect_near(trained_on(c, {.data = 2, .pipeline = 2, .zero = 1}), trained_on(c, {.data = 2, .zero = 1}), 1e-4, "qwen3 zero 1");
+}
+
+struct Counted {
+  Work work;
+  std::size_t in_use = 0, peak = 0;
+  int recorded = 0;
+};
+
+// Steps of a stage without values; if replays are pretended, their bodies do not run. Some steps measure, as those of runs do.
+Counted counted_on_gpu(EngineConfig c, const Mesh& m, int stage, bool pretends) {
+  c.ranks = {.data = m.data, .pipeline = m.pipeline, .schedule = m.schedule, .chunks = m.chunks, .zero = m.zero};
+  c.planned_ranks = int(m.data);
+  comm::PlannedCommunicator ranks(int(m.data * m.pipeline), int(m.data) * stage);
+  Engine e(c, Device::null, {.device = Device::cuda, .multiprocessors = 132}, &ranks);
+  StepRunner runner = begin_steps(e);
+  if (pretends) e.pipeline->recordings().pretend();
+  const std::vector<data::Batch> batches = batches_of(8);
+  runner.calibrate(8, [] { return batch_of(1); });
+  for (int step = 0; step < 8; ++step)
+    runner.run(batches, {.learning_rate = 1e-2, .measure = step % 2 == 0, .measure_next = step % 2 == 1});
+  return {e.stream.work(), e.stream.arena().in_use(), e.stream.arena().peak().total, e.pipeline->recordings().recorded()};
+}
+
+// A replay leaves no state of the host behind. Work that follows, such as sums over data ranks and deferred products, does not need it.
+TEST(PipelineSteps, ThatAreReplayedHaveTheSameWorkAndMemory) {
+  constexpr Mesh meshes[] = {{.pipeline = 4, .schedule = Schedule::gpipe},
+                             {.pipeline = 4},
+                             {.pipeline = 2, .schedule = Schedule::interleaved, .chunks = 3},
+                             {.pipeline = 4, .schedule = Schedule::zero_bubble},
+                             {.data = 2, .pipeline = 2, .zero = 1},
+                             {.data = 2, .pipeline = 2, .schedule = Schedule::interleaved, .chunks = 2},
+                             {.data = 2, .pipeline = 3, .schedule = Schedule::zero_bubble, .zero = 1}};
+  for (const Mesh& m : meshes)
+    for (const char* recipe : {"current", "delayed"})
+      for (const bool recomputes : {false, true}) {
+        EngineConfig c = config_of("qwen3", recipe);
+        c.optimizer->level = recomputes ? optim::Level::O3 : optim::Level::O0;
+        c.model.recompute.norm = c.model.recompute.attention = recomputes;
+        for (int stage = 0; stage < m.pipeline; ++stage) {
+          const Counted plain = counted_on_gpu(c, m, stage, false), replayed = counted_on_gpu(c, m, stage, true);
+          const std::string where =
+              format("{} {} stage {} of {}, {} data ranks, {}", to_text(m.schedule), recipe, stage, m.pipeline, m.data, recomputes);
+          EXPECT_EQ(plain.recorded, 0) << where;
+          EXPECT_GT(replayed.recorded, 0) << where;
+          EXPECT_EQ(replayed.work.ops, plain.work.ops) << where;
+          EXPECT_EQ(replayed.work.collectives, plain.work.collectives) << where;
+          EXPECT_EQ(replayed.work.sent_bytes, plain.work.sent_bytes) << where;
+          EXPECT_EQ(replayed.in_use, plain.in_use) << where;
+          EXPECT_EQ(replayed.peak, plain.peak) << where;
+        }
+      }
 }
 
 TEST(PipelineSteps, RefuseWhatAPipelineDoesNotHave) {

@@ -95,16 +95,18 @@ bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Ba
   return true;
 }
 
-Pipeline::Step StepRunner::in_flight(std::int64_t tokens, bool measured) {
+Pipeline::Step StepRunner::in_flight(std::int64_t tokens, bool measured, bool exchanges) {
   Engine& e = engine_;
-  return {.pass = of_micro_batch(measured), .sums = e.loss_sums(), .factor = e.loss_factor(tokens), .before = [&e](int micro_batch) {
-            e.begin_in_flight(micro_batch);
-          }};
+  return {.pass = of_micro_batch(measured),
+          .sums = e.loss_sums(),
+          .factor = e.loss_factor(tokens),
+          .before = [&e](int micro_batch) { e.begin_in_flight(micro_batch); },
+          .last_begins_exchanges = exchanges && e.gradient_sums};
 }
 
 void StepRunner::run_pipeline(std::span<const data::Batch> micro_batches, std::int64_t tokens, bool measured) {
   engine_.begin_micro_batches(int(micro_batches.size()), true);
-  engine_.pipeline->train(micro_batches, in_flight(tokens, measured));
+  engine_.pipeline->train(micro_batches, in_flight(tokens, measured, true));
   engine_.end_micro_batch();
 }
 
@@ -112,7 +114,7 @@ void StepRunner::run_micro_batch(const data::Batch& batch, const MicroBatch& m) 
   Engine& e = engine_;
   if (e.pipeline) {
     e.begin_micro_batches(1, false);
-    e.pipeline->train_one(batch, in_flight(m.tokens, m.measured));
+    e.pipeline->train_one(batch, in_flight(m.tokens, m.measured, m.place.exchanges));
     return e.end_micro_batch();
   }
   const scaling::Pass pass = of_micro_batch(m.measured);

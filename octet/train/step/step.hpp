@@ -66,7 +66,7 @@ class StepRunner {
     bool measured;
     parallel::GradientSums::MicroBatch place;
   };
-  Pipeline::Step in_flight(std::int64_t tokens, bool measured);
+  Pipeline::Step in_flight(std::int64_t tokens, bool measured, bool exchanges);
   void run_pipeline(std::span<const data::Batch>, std::int64_t tokens, bool measured);
   void run_micro_batch(const data::Batch&, const MicroBatch&);
   void sum_results();
