@@ -333,8 +333,8 @@ struct Counted {
   int recorded = 0;
 };
 
-// Steps of a stage without values; if replays are pretended, their bodies do not run. Some steps measure, as those of runs do.
-Counted counted_on_gpu(EngineConfig c, const Mesh& m, int stage, bool pretends) {
+// Eight steps of a stage without values; if replays are pretended, their bodies do not run.
+Counted counted_on_gpu(EngineConfig c, const Mesh& m, int stage, bool pretends, bool every_other_measures) {
   c.ranks = {.data = m.data, .pipeline = m.pipeline, .schedule = m.schedule, .chunks = m.chunks, .zero = m.zero};
   c.planned_ranks = int(m.data);
   comm::PlannedCommunicator ranks(int(m.data * m.pipeline), int(m.data) * stage);
@@ -343,8 +343,9 @@ Counted counted_on_gpu(EngineConfig c, const Mesh& m, int stage, bool pretends) 
   if (pretends) e.pipeline->recordings().pretend();
   const std::vector<data::Batch> batches = batches_of(8);
   runner.calibrate(8, [] { return batch_of(1); });
+  const auto measures = [&](int step) { return every_other_measures && step % 2 == 0; };
   for (int step = 0; step < 8; ++step)
-    runner.run(batches, {.learning_rate = 1e-2, .measure = step % 2 == 0, .measure_next = step % 2 == 1});
+    runner.run(batches, {.learning_rate = 1e-2, .measure = measures(step), .measure_next = measures(step + 1)});
   return {e.stream.work(), e.stream.arena().in_use(), e.stream.arena().peak().total, e.pipeline->recordings().recorded()};
 }
 
@@ -364,11 +365,12 @@ TEST(PipelineSteps, ThatAreReplayedHaveTheSameWorkAndMemory) {
         c.optimizer->level = recomputes ? optim::Level::O3 : optim::Level::O0;
         c.model.recompute.norm = c.model.recompute.attention = recomputes;
         for (int stage = 0; stage < m.pipeline; ++stage) {
-          const Counted plain = counted_on_gpu(c, m, stage, false), replayed = counted_on_gpu(c, m, stage, true);
+          const Counted plain = counted_on_gpu(c, m, stage, false, true), replayed = counted_on_gpu(c, m, stage, true, true);
           const std::string where =
               format("{} {} stage {} of {}, {} data ranks, {}", to_text(m.schedule), recipe, stage, m.pipeline, m.data, recomputes);
           EXPECT_EQ(plain.recorded, 0) << where;
           EXPECT_GT(replayed.recorded, 0) << where;
+          EXPECT_GT(replayed.recorded, counted_on_gpu(c, m, stage, true, false).recorded) << where << ": measured ones apart";
           EXPECT_EQ(replayed.work.ops, plain.work.ops) << where;
           EXPECT_EQ(replayed.work.collectives, plain.work.collectives) << where;
           EXPECT_EQ(replayed.work.sent_bytes, plain.work.sent_bytes) << where;
