@@ -10,7 +10,7 @@
 
 namespace octet::comm {
 
-/// Transfers that go on while their rank computes. MPI may move bytes only within its calls: between hosts, and within a host where a
+/// Transfers under way while their rank computes. MPI may move bytes only within its calls: between hosts, and within a host where a
 /// process may not read another's memory. So a thread tests them, from the first one on. Thread-safe.
 class Progress {
  public:
