@@ -112,6 +112,11 @@ TEST_F(LostRank, ThatIsKilledIsNamedOnceAndTheLastCollectivesAreWritten) { expec
 // The others wait in calls of both axes: one for the lost rank, one for a rank that waits for it, one for either.
 TEST_F(LostRank, OfAMeshIsNamedOnceByItsNumberAmongAllRanks) { expect_named_once(" --set ranks.tensor=2 --set ranks.data=2"); }
 
+// Borders on their way to the lost rank.
+TEST_F(LostRank, OfStagesIsNamedOnceWhileBordersAreOnTheirWay) {
+  expect_named_once(" --set ranks.pipeline=4 --set model.layers=4 --set train.accumulate=8 --set comm.pipeline=e4m3");
+}
+
 TEST_F(LostRank, ThatIsStoppedEndsAllWithTheCodeOfLostRanks) {
   RankProcesses run(four, command() + " --steps 100000", scratch.folder(), scratch.at("err"));
   wait_for_steps(run.mpirun(), 10);

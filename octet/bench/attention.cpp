@@ -61,7 +61,7 @@ void measure_rope(Subject& s, std::vector<Row>& rows) {
 
 }  // namespace
 
-void measure_attention(Subject& s, std::vector<Row>& rows) {
+void measure_attention_products(Subject& s, std::vector<Row>& rows) {
   Row forward = attention_row(s, "attention forward", 2), backward = attention_row(s, "attention backward", 5);
   const ops::QkvShape heads = s.heads();
   forward.seconds = measure(s.stream, s.effort, [&](Stream& stream) -> Launch {
@@ -76,6 +76,10 @@ void measure_attention(Subject& s, std::vector<Row>& rows) {
     };
   });
   rows.push_back(forward), rows.push_back(backward);
+}
+
+void measure_attention(Subject& s, std::vector<Row>& rows) {
+  measure_attention_products(s, rows);
   measure_rope(s, rows);
 }
 

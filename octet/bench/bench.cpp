@@ -43,7 +43,7 @@ std::vector<Row> attention_rows(Subject& s, const std::vector<Row>& rows) {
   std::vector<Row> out;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(out),
                [](const Row& r) { return r.group == "attention" && r.unit == Unit::flops; });
-  if (out.empty()) measure_attention(s, out);
+  if (out.empty()) measure_attention_products(s, out);
   return out;
 }
 

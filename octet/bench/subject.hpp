@@ -42,6 +42,8 @@ void measure_gemms(Subject&, std::vector<Row>&);
 /// Quantizing activations and gradients, rows alone and with the transpose, and a weight.
 void measure_quantize(Subject&, std::vector<Row>&);
 void measure_attention(Subject&, std::vector<Row>&);
+/// Of these rows those with products: attention itself, forward and backward.
+void measure_attention_products(Subject&, std::vector<Row>&);
 void measure_norms(Subject&, std::vector<Row>&);
 /// Element by element or row by row: activation functions, rotation, residual sum, embedding, cross-entropy.
 void measure_activations(Subject&, std::vector<Row>&);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "octet/tensor/stream.hpp"
 
@@ -28,5 +29,8 @@ using Prepare = std::function<Launch(Stream&)>;
 /// Prepares set after set until they fill the working set, runs each of them once to warm up, then times launches that rotate over the
 /// sets, so that no launch finds its buffers in a cache. Frees everything it allocated.
 Timing measure(Stream&, const Effort&, const Prepare&);
+/// Several ways of the same work on the same buffers, which are filled and warmed up once. Times by way, each as measure() has it.
+using PrepareWays = std::function<std::vector<Launch>(Stream&)>;
+std::vector<Timing> measure_ways(Stream&, const Effort&, const PrepareWays&);
 
 }  // namespace octet::bench

@@ -117,10 +117,11 @@ BegunSend Communicator::begin_send(Stream& stream, const Tensor& x, int to) {
 
 void Communicator::finish_send(const BegunSend& begun) {
   if (begun.to < 0) return;
+  const Call call = send_call(begun.x, begun.to, "finish_send");
   const double begin = monotonic_seconds();
-  await_send(send_call(begun.x, begun.to, "finish_send"), begun.number);
-  const double waited = monotonic_seconds() - begin;
-  for (Communicator* c = this; c != nullptr; c = c->all_) c->seconds_ += waited;
+  begins(call, 0, begin);
+  await_send(call, begun.number);
+  ended(call, 0, begin, monotonic_seconds());
 }
 
 void Communicator::receive(Stream& stream, const Tensor& x, int from) {

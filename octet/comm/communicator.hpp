@@ -49,11 +49,13 @@ class Communicator {
   /// One tensor to, or from, another rank. A send may wait for its receive, so two ranks that send to each other call exchange().
   void send(Stream&, const Tensor& x, int to);
   void receive(Stream&, const Tensor& x, int from);
-  /// A send in two parts: between them x is not changed. Threads send no bytes before their receive, and begin_send() returns at once.
-  /// Other backends send in begin_send(). Sends to one rank are received in the order in which they were begun.
+  /// A send in two parts: between them x is not changed, and begin_send() returns at once. On a CPU finish_send() waits for the receive,
+  /// and ranks may begin sends to each other before they receive. Logs have each part as a call, the second one without bytes.
+  /// On a GPU the send is queued in the order of the stream, so work after it waits for its receive, and finish_send() does nothing.
+  /// Sends to one rank are received in the order in which they were begun.
   BegunSend begin_send(Stream&, const Tensor& x, int to);
   void finish_send(const BegunSend&);
-  /// Before memory of sends that were not finished is freed, after an error: no other rank reads it any more.
+  /// Before memory of sends that were not finished is freed, after an error: this rank sends nothing of it any more.
   virtual void withdraw_sends() {}
   /// A send and a receive at once; counted as one of each.
   void exchange(Stream&, const Tensor& out, int to, const Tensor& in, int from);

@@ -130,6 +130,23 @@ void expect_transfers(Communicator& c) {
   }
 }
 
+// All ranks send before any receives, also more bytes than a backend buffers.
+void expect_sends_beside_each_other(Communicator& c) {
+  if (c.size() < 2) return;
+  const int next = (c.rank() + 1) % c.size(), last = (c.rank() + c.size() - 1) % c.size();
+  for (const std::int64_t n : {0, 7, 5000, 1 << 20}) {
+    Stream s(Device::cpu);
+    const Tensor out = filled<float>(s, n, c.rank()), later = filled<float>(s, n, 10 + c.rank()), in = s.empty({n}, DType::f32);
+    const BegunSend begun = c.begin_send(s, out, next), other = c.begin_send(s, later, next);
+    c.barrier(s);
+    for (const int origin : {last, 10 + last}) {
+      c.receive(s, in, last);
+      for (std::int64_t i = 0; i < n; ++i) expect_equal(in, i, value<float>(origin, i), "receive from a rank that receives, too");
+    }
+    c.finish_send(begun), c.finish_send(other);
+  }
+}
+
 // Even and odd ranks apart, each in descending order.
 void expect_split(Communicator& c) {
   const auto part = c.split(c.rank() % 2, -c.rank());
@@ -152,6 +169,7 @@ void expect_collectives(Communicator& c) {
   expect_reductions<std::int32_t>(c), expect_reductions<std::int64_t>(c);
   expect_moves<float>(c), expect_moves<std::uint8_t>(c), expect_moves<Bf16>(c), expect_moves<double>(c);
   expect_transfers(c);
+  expect_sends_beside_each_other(c);
   expect_split(c);
 }
 

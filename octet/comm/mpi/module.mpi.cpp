@@ -3,6 +3,7 @@
 #include <climits>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 
 #include "octet/comm/mpi/transport.hpp"
 
@@ -18,6 +19,9 @@ struct MpiRequest {
 namespace {
 
 constexpr int tag = 19;
+
+// Of every call: a rank has a second thread that tests its transfers, and MPI serves one thread at a time.
+std::mutex mutex;
 
 // `bytes` bytes as a count of a type, since MPI counts in int: above 16 MiB one element of a type of that size.
 class Bytes {
@@ -60,6 +64,7 @@ int begin(MpiRequest** out, Start start) {
 
 template <class Make>
 int wrap(MpiGroup** out, Make make) {
+  const std::lock_guard lock(mutex);
   MPI_Comm comm = MPI_COMM_NULL;
   if (const int code = make(&comm); code != MPI_SUCCESS) return code;
   *out = new MpiGroup{comm};
@@ -73,14 +78,19 @@ int open(MpiGroup** world) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   return wrap(world, [](MPI_Comm* copy) { return MPI_Comm_dup(MPI_COMM_WORLD, copy); });
 }
-int close() { return MPI_Finalize(); }
+int close() {
+  const std::lock_guard lock(mutex);
+  return MPI_Finalize();
+}
 
 int rank(MpiGroup* g) {
+  const std::lock_guard lock(mutex);
   int rank = 0;
   MPI_Comm_rank(g->comm, &rank);
   return rank;
 }
 int size(MpiGroup* g) {
+  const std::lock_guard lock(mutex);
   int size = 0;
   MPI_Comm_size(g->comm, &size);
   return size;
@@ -89,44 +99,53 @@ int split(MpiGroup* g, int color, int key, MpiGroup** part) {
   return wrap(part, [&](MPI_Comm* comm) { return MPI_Comm_split(g->comm, color, key, comm); });
 }
 int free_group(MpiGroup* g) {
+  const std::lock_guard lock(mutex);
   const int code = MPI_Comm_free(&g->comm);
   delete g;
   return code;
 }
 
 int all_to_all(MpiGroup* g, const void* from, void* to, std::size_t bytes, MpiRequest** out) {
+  const std::lock_guard lock(mutex);
   const Bytes b(bytes);
   return begin(out, [&](MPI_Request* r) { return MPI_Ialltoall(from, b.count, b.type, to, b.count, b.type, g->comm, r); });
 }
 int all_gather(MpiGroup* g, const void* from, void* to, std::size_t bytes, MpiRequest** out) {
+  const std::lock_guard lock(mutex);
   const Bytes b(bytes);
   return begin(out, [&](MPI_Request* r) {
     return MPI_Iallgather(from == nullptr ? MPI_IN_PLACE : from, b.count, b.type, to, b.count, b.type, g->comm, r);
   });
 }
 int broadcast(MpiGroup* g, void* x, std::size_t bytes, int root, MpiRequest** out) {
+  const std::lock_guard lock(mutex);
   const Bytes b(bytes);
   return begin(out, [&](MPI_Request* r) { return MPI_Ibcast(x, b.count, b.type, root, g->comm, r); });
 }
 int send(MpiGroup* g, const void* from, std::size_t bytes, int peer, MpiRequest** out) {
+  const std::lock_guard lock(mutex);
   const Bytes b(bytes);
   return begin(out, [&](MPI_Request* r) { return MPI_Isend(from, b.count, b.type, peer, tag, g->comm, r); });
 }
 int receive(MpiGroup* g, void* to, std::size_t bytes, int peer, MpiRequest** out) {
+  const std::lock_guard lock(mutex);
   const Bytes b(bytes);
   return begin(out, [&](MPI_Request* r) { return MPI_Irecv(to, b.count, b.type, peer, tag, g->comm, r); });
 }
 int barrier(MpiGroup* g, MpiRequest** out) {
+  const std::lock_guard lock(mutex);
   return begin(out, [&](MPI_Request* r) { return MPI_Ibarrier(g->comm, r); });
 }
 
 int test(MpiRequest* r, int* done) {
+  const std::lock_guard lock(mutex);
   const int code = MPI_Test(&r->request, done, MPI_STATUS_IGNORE);
   if (code == MPI_SUCCESS && *done != 0) delete r;
   return code;
 }
 
 int cancel(MpiRequest* r) {
+  const std::lock_guard lock(mutex);
   MPI_Cancel(&r->request);
   const int code = MPI_Request_free(&r->request);
   delete r;
@@ -134,6 +153,7 @@ int cancel(MpiRequest* r) {
 }
 
 void describe(int code, char* text, std::size_t most) {
+  const std::lock_guard lock(mutex);
   char whole[MPI_MAX_ERROR_STRING + 1] = {};
   int length = 0;
   MPI_Error_string(code, whole, &length);

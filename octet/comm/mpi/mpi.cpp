@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "octet/comm/combine.hpp"
 #include "octet/comm/mpi/attendance.hpp"
 #include "octet/comm/mpi/module.hpp"
+#include "octet/comm/mpi/progress.hpp"
 #include "octet/comm/mpi/workspace.hpp"
 #include "octet/comm/rendezvous/place.hpp"
 
@@ -87,6 +89,7 @@ class Session {
   }
   // Finalizing waits for all ranks, so they come to a barrier first. A rank that has failed ends at once.
   ~Session() {
+    progress.reset();
     if (lost || std::uncaught_exceptions() > 0) return;
     try {
       MpiRequest* request = nullptr;
@@ -100,11 +103,15 @@ class Session {
   }
   Session(const Session&) = delete;
 
+  // No call of MPI follows.
+  void lose() { lost = true, progress->forget(); }
+
   MpiGroup* world = nullptr;
   double limit_seconds;
   bool lost = false;
   std::optional<Attendance> attendance;
-  std::vector<std::string> hosts;  // of ranks
+  std::optional<Progress> progress{std::in_place};  // of begun sends
+  std::vector<std::string> hosts;                   // of ranks
 
  private:
   void meet() {
@@ -133,9 +140,11 @@ class MpiCommunicator final : public Communicator {
   }
   using Communicator::split;
   std::unique_ptr<Communicator> split(int color, int key) override;
+  void withdraw_sends() override;
 
  private:
   void run(Stream&, const Call&, const Call* second) override;
+  void await_send(const Call&, std::int64_t number) override;
   void all_reduce(Stream&, const Call&);
   void reduce_scatter(Stream&, const Call&);
   void add(const Call&, const Tensor& parts, const Tensor& to) const;
@@ -152,6 +161,13 @@ class MpiCommunicator final : public Communicator {
     complete(call, request);
   }
   void complete(const Call&, MpiRequest*);
+  /// Starts a send that await_send() completes.
+  template <class Start>
+  void begin(const Call& call, Start start) {
+    MpiRequest* request = nullptr;
+    require(call, start(&request));
+    begun_[{call.peer, sends_to(call.peer)}] = session_->progress->add(request);
+  }
   void require(const Call&, int code);
   [[noreturn]] void lose(const Call&, const std::string& what);
   [[noreturn]] void lose_late(const Call&, double longest_pause);
@@ -159,12 +175,13 @@ class MpiCommunicator final : public Communicator {
 
   std::shared_ptr<Session> session_;
   MpiGroup* group_;
+  std::map<std::pair<int, std::int64_t>, std::int64_t> begun_;  // sends under way, by receiver and number
 };
 
 bool is_of_two(const Call& call) { return call.kind == Collective::send || call.kind == Collective::receive; }
 
 void MpiCommunicator::lose(const Call& call, const std::string& what) {
-  session_->lost = true;
+  session_->lose();
   throw error(call, is_of_two(call) ? name_of(call.peer) : -1, what);
 }
 
@@ -178,7 +195,7 @@ std::vector<int> MpiCommunicator::missing(const Call& call, const std::vector<in
 
 // Names the ranks that have not come, as far as they are known.
 void MpiCommunicator::lose_late(const Call& call, double longest_pause) {
-  session_->lost = true;
+  session_->lose();
   const std::string within = format("within {} s", session_->limit_seconds);
   if (longest_pause > session_->limit_seconds / 2) {
     CommError e =
@@ -264,10 +281,26 @@ void MpiCommunicator::transfer(const Call& call, const Call* second) {
   const auto send = [&](MpiRequest** r) { return mpi_transport().send(group_, call.from.data, call.from.bytes(), call.peer, r); };
   const auto receive = [&](const Call& c, MpiRequest** r) { return mpi_transport().receive(group_, c.to.data, c.to.bytes(), c.peer, r); };
   if (call.kind == Collective::receive) return complete(call, [&](MpiRequest** r) { return receive(call, r); });
+  if (call.begins) return begin(call, send);
   MpiRequest* incoming = nullptr;
   if (second != nullptr) require(*second, receive(*second, &incoming));
   complete(call, send);
   if (incoming != nullptr) complete(*second, incoming);
+}
+
+void MpiCommunicator::await_send(const Call& call, std::int64_t number) {
+  if (session_->lost) throw error(call, -1, "MPI has failed before");
+  const auto begun = begun_.extract({call.peer, number});
+  check(!begun.empty(), "finish_send: rank {} has not begun send {} to rank {}, or has finished it", rank(), number, call.peer);
+  const auto [request, code] = session_->progress->take(begun.mapped());
+  require(call, code);
+  if (request != nullptr) complete(call, request);
+}
+
+// MPI cannot take a send back, and would read freed memory in its next call. So there is none.
+void MpiCommunicator::withdraw_sends() {
+  if (!begun_.empty()) session_->lose();
+  begun_.clear();
 }
 
 void MpiCommunicator::run(Stream& stream, const Call& call, const Call* second) {

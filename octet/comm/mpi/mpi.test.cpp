@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <thread>
@@ -24,12 +25,13 @@ struct Ended {
   std::string output;
 };
 
-Ended mpirun(int ranks, const std::string& test) {
+// `copies`: how a process of this machine gets the bytes of another, by Open MPI's names.
+Ended mpirun(int ranks, const std::string& test, const std::string& copies = "cma") {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command =
       "timeout 60 mpirun --allow-run-as-root --oversubscribe --bind-to none --mca btl self,vader,tcp"
-      " --mca mpi_yield_when_idle 1 -n " +
-      std::to_string(ranks) + " '" + program + "' --gtest_brief=1 --gtest_filter=" + test + " 2>&1";
+      " --mca mpi_yield_when_idle 1 --mca btl_vader_single_copy_mechanism " +
+      copies + " -n " + std::to_string(ranks) + " '" + program + "' --gtest_brief=1 --gtest_filter=" + test + " 2>&1";
   Ended out;
   FILE* const pipe = popen(command.c_str(), "r");
   char buffer[4096];
@@ -96,6 +98,68 @@ TEST_F(MpiRank, ARankIsLate) {
   }
 }
 
+// Where no process reads another's memory, MPI moves large tensors only in calls of both ranks.
+TEST_F(MpiRank, ABegunSend) {
+  Stream s(Device::cpu);
+  const auto c = connect_mpi(20);
+  const Tensor x = s.empty({8 << 20}, DType::u8);
+  for (std::int64_t i = 0; i < x.count(); ++i) x.u8()[i] = std::uint8_t(c->rank() == 0 ? i * 7 + i / 1000 : 0);
+  c->barrier(s);
+  if (c->rank() == 0) {
+    const BegunSend begun = c->begin_send(s, x, 1);
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // without a call
+    c->finish_send(begun);
+    EXPECT_EQ(c->last_calls().calls().back().sent_bytes, 0);
+    c->begin_send(s, x, 1);  // one that is not finished holds up neither rank at the end
+    return;
+  }
+  const double start = monotonic_seconds();
+  c->receive(s, x, 0);
+  EXPECT_LT(monotonic_seconds() - start, 0.8);
+  std::int64_t different = 0;
+  for (std::int64_t i = 0; i < x.count(); ++i) different += x.u8()[i] != std::uint8_t(i * 7 + i / 1000);
+  EXPECT_EQ(different, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  c->receive(s, x, 0);
+  std::printf("received\n");
+}
+
+TEST_F(MpiRank, ABegunSendIsNotReceived) {
+  const auto c = connect_mpi(0.5);
+  Stream s(Device::cpu);
+  const Tensor x = s.zeros({8 << 20}, DType::u8);
+  c->barrier(s);
+  if (c->rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(1)), std::_Exit(0);
+  const BegunSend begun = c->begin_send(s, x, 1);
+  try {
+    c->finish_send(begun);
+    ADD_FAILURE() << "rank 1 does not receive";
+  } catch (const CommError& e) {
+    const std::string what = e.what();
+    EXPECT_NE(what.find("send of u8 [8388608] to rank 1: rank 1 on "), what.npos) << what;
+    EXPECT_NE(what.find(" has not come within 0.5 s"), what.npos) << what;
+    EXPECT_EQ(e.peer, 1);
+    EXPECT_TRUE(std::isnan(c->last_calls().calls().back().end)) << "the log has the call that did not end";
+    std::printf("rank %d gave up\n", c->rank());
+  }
+}
+
+TEST_F(MpiRank, AWithdrawnSend) {
+  const auto c = connect_mpi(5);
+  Stream s(Device::cpu);
+  const Tensor x = s.zeros({8 << 20}, DType::u8);
+  c->barrier(s);
+  c->withdraw_sends();
+  c->barrier(s);  // nothing was withdrawn
+  const BegunSend begun = c->begin_send(s, x, 1 - c->rank());
+  c->withdraw_sends();
+  EXPECT_THROW(c->finish_send(begun), CommError);
+  EXPECT_THROW(c->barrier(s), CommError);
+  std::printf("rank %d ended\n", c->rank());
+  std::fflush(stdout);
+  std::_Exit(HasFailure());  // MPI is not finalized
+}
+
 TEST_F(Mpi, GivesTheBitsOfPlainLoops) {
   for (const int ranks : {1, 3}) {
     const Ended e = mpirun(ranks, "MpiRank.Collectives");
@@ -113,6 +177,25 @@ TEST_F(Mpi, ALateRankEndsTheOthersWithinTheLimit) {
   const Ended e = mpirun(3, "MpiRank.ARankIsLate");
   EXPECT_NE(e.output.find("rank 0 gave up"), e.output.npos) << e.output;
   EXPECT_NE(e.output.find("rank 2 gave up"), e.output.npos) << e.output;
+  EXPECT_EQ(e.output.find("Failure"), e.output.npos) << e.output;
+}
+
+TEST_F(Mpi, ABegunSendArrivesWhileItsRankMakesNoCalls) {
+  const Ended e = mpirun(2, "MpiRank.ABegunSend", "none");
+  EXPECT_EQ(e.code, 0) << e.output;
+  EXPECT_NE(e.output.find("received"), e.output.npos) << e.output;
+}
+
+TEST_F(Mpi, ABegunSendThatIsNotReceivedEndsWithinTheLimit) {
+  const Ended e = mpirun(2, "MpiRank.ABegunSendIsNotReceived");
+  EXPECT_NE(e.output.find("rank 0 gave up"), e.output.npos) << e.output;
+  EXPECT_EQ(e.output.find("Failure"), e.output.npos) << e.output;
+}
+
+TEST_F(Mpi, CallsNothingAfterASendIsWithdrawn) {
+  const Ended e = mpirun(2, "MpiRank.AWithdrawnSend");
+  EXPECT_NE(e.output.find("rank 0 ended"), e.output.npos) << e.output;
+  EXPECT_NE(e.output.find("rank 1 ended"), e.output.npos) << e.output;
   EXPECT_EQ(e.output.find("Failure"), e.output.npos) << e.output;
 }
 

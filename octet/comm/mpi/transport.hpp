@@ -3,7 +3,7 @@
 #include <cstddef>
 
 // The functions of liboctet_mpi.so, the module that is linked with MPI. Bytes only: the module knows nothing else of Octet. Every int that
-// is returned is 0 or an error code of MPI.
+// is returned is 0 or an error code of MPI. Thread-safe: one call at a time enters MPI.
 
 namespace octet::comm {
 
@@ -11,10 +11,10 @@ struct MpiGroup;    // a communicator of MPI
 struct MpiRequest;  // a transfer under way
 
 struct MpiTransport {
-  static constexpr int current_version = 2;
+  static constexpr int current_version = 3;
   int version;
 
-  /// MPI_Init_thread and a copy of MPI_COMM_WORLD; MPI is used by one thread at a time. Once per process.
+  /// MPI_Init_thread and a copy of MPI_COMM_WORLD. Once per process.
   int (*open)(MpiGroup** world);
   /// MPI_Finalize.
   int (*close)();

@@ -222,9 +222,10 @@ TEST(PipelineRun, WithDeferredProductsKeepsMicroBatchesOfAsManyAsThereAreStages)
 TEST(PipelineRun, HasTheMemoryOfItsPlanOnEveryStage) {
   Mesh all{.tensor = 2, .data = 2, .pipeline = 2, .zero = 1}, deferred_of_all = all;
   deferred_of_all.schedule = Schedule::zero_bubble;
-  for (const Mesh& mesh : {Mesh{.pipeline = 3}, interleaved, {.pipeline = 3, .schedule = Schedule::zero_bubble}, all, deferred_of_all}) {
+  const auto expect = [](const Mesh& mesh, parallel::TensorWire wire) {
     PipelineRuns runs("current", 2);
     runs.config.ranks = mesh.ranks(), runs.config.train.batch = 1, runs.config.train.accumulate = 4;
+    runs.config.comm.pipeline = wire;
     comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 60}, [&](comm::Communicator& c) {
       const Corpus corpus(runs.config.data, runs.config.train, runs.config.model.shape().vocabulary);
       Trainer trainer(runs.config, corpus, {.console = Console::Kind::quiet, .ranks = &c, .ranks_here = mesh.all()});
@@ -233,7 +234,10 @@ TEST(PipelineRun, HasTheMemoryOfItsPlanOnEveryStage) {
       EXPECT_LE(is, planned) << mesh.text() << ", rank " << c.rank();
       EXPECT_TRUE(is == planned || trainer.engine().ranks().rank() > 0) << mesh.text() << ", rank " << c.rank();
     });
-  }
+  };
+  for (const Mesh& mesh : {Mesh{.pipeline = 3}, interleaved, {.pipeline = 3, .schedule = Schedule::zero_bubble}, all, deferred_of_all})
+    expect(mesh, parallel::TensorWire::activations);
+  for (const Mesh& mesh : {interleaved, all}) expect(mesh, parallel::TensorWire::e4m3);
 }
 
 TEST(PipelineRun, RefusesWhatItDoesNotHave) {

@@ -18,12 +18,14 @@ enum Part : int { forward_part, backward_part, weights_part };
 
 std::int64_t address(const Tensor& t) { return std::int64_t(reinterpret_cast<std::uintptr_t>(t.data)); }
 
-Stored codes_for(Stream& stream, std::int64_t count) {
-  const auto empty = [&](Shape s, DType d) { return stream.empty(s, d, Lifetime::scratch, Category::workspace); };
+Stored codes_for(Stream& stream, std::int64_t count, Region region = Lifetime::scratch) {
+  const auto empty = [&](Shape s, DType d) { return stream.empty(s, d, region, Category::workspace); };
   return {.codes = empty({count}, code_type(Storage::e4m3)),
           .scales = empty(scales_shape(Storage::e4m3, count), scales_type(Storage::e4m3)),
           .storage = Storage::e4m3};
 }
+
+Stored flat(const Tensor& x) { return Stored::plain(x.reshaped({x.count()})); }
 
 // One micro-batch through all chunks of all stages and back.
 StageActions in_turn(int stage, int stages, int chunks) {
@@ -71,9 +73,9 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
     switch (a.kind) {
       case Kind::receive_activation: receive(open(key, batches[std::size_t(a.micro_batch)]).in, a.peer); break;
       case Kind::forward: forward(key, batches, step); break;
-      case Kind::send_activation: flights_.at(key).output = begin_send(flights_.at(key).border, a.peer); break;
+      case Kind::send_activation: flights_.at(key).output = begin_send(flights_.at(key), a.peer); break;
       case Kind::receive_gradient:
-        stages_.finish_send(flights_.at(key).output);
+        finish_send(flights_.at(key).output);
         receive(flights_.at(key).border, a.peer);
         break;
       case Kind::backward:
@@ -85,7 +87,7 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
       case Kind::weight_gradient: weight_gradient(key, step); break;
     }
   }
-  for (const auto& [slot, begun] : leaving_) stages_.finish_send(begun);
+  for (const auto& [slot, border] : leaving_) finish_send(border);
   leaving_.clear();
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
 }
@@ -111,10 +113,11 @@ void Pipeline::give_back(const Key& key, Use use) {
 Pipeline::Flight& Pipeline::open(const Key& key, const data::Batch& batch) {
   Flight& f = flights_[key];
   const Region borders = take(f, Use::borders);
-  if (const auto last = leaving_.extract(f.slots[std::size_t(Use::borders)])) stages_.finish_send(last.mapped());
+  if (const auto last = leaving_.extract(f.slots[std::size_t(Use::borders)])) finish_send(last.mapped());
   f.batch = upload(stream_, batch, borders, member_);
   if (!embeds(key.second)) f.in = model_.border(stream_, f.batch, borders);
   f.border = model_.border(stream_, f.batch, borders);
+  if (wire_ == Wire::e4m3) f.codes = codes_for(stream_, f.border.count(), borders);
   return f;
 }
 
@@ -203,21 +206,28 @@ void Pipeline::logits(const models::TokenBatch& batch, const scaling::Pass& pass
 
 void Pipeline::send_gradient(const Key& key, int to) {
   const Flight& f = flights_.at(key);
-  leaving_[f.slots[std::size_t(Use::borders)]] = begin_send(f.border, to);
+  leaving_[f.slots[std::size_t(Use::borders)]] = begin_send(f, to);
   give_back(key, Use::borders);
 }
 
-comm::BegunSend Pipeline::begin_send(const Tensor& x, int to) {
-  if (wire_ == Wire::activations) return stages_.begin_send(stream_, x, to);
-  send(x, to);
-  return {};
+Pipeline::Leaving Pipeline::begin_send(const Flight& f, int to) {
+  if (wire_ == Wire::activations) return {.values = stages_.begin_send(stream_, f.border, to), .scales = {}};
+  ops::stored_sum(stream_, {.parts = flat(f.border), .sum = f.codes});
+  Leaving out;
+  stages_.together(stream_, [&] {
+    out.values = stages_.begin_send(stream_, f.codes.codes, to);
+    out.scales = stages_.begin_send(stream_, f.codes.scales, to);
+  });
+  return out;
 }
+
+void Pipeline::finish_send(const Leaving& border) { stages_.finish_send(border.values), stages_.finish_send(border.scales); }
 
 void Pipeline::send(const Tensor& x, int to) {
   if (wire_ == Wire::activations) return stages_.send(stream_, x, to);
   const Scope scope(stream_);
   const Stored codes = codes_for(stream_, x.count());
-  ops::stored_sum(stream_, {.parts = Stored::plain(x.reshaped({x.count()})), .sum = codes});
+  ops::stored_sum(stream_, {.parts = flat(x), .sum = codes});
   stages_.together(stream_, [&] { stages_.send(stream_, codes.codes, to), stages_.send(stream_, codes.scales, to); });
 }
 
@@ -226,7 +236,7 @@ void Pipeline::receive(const Tensor& x, int from) {
   const Scope scope(stream_);
   const Stored codes = codes_for(stream_, x.count());
   stages_.together(stream_, [&] { stages_.receive(stream_, codes.codes, from), stages_.receive(stream_, codes.scales, from); });
-  ops::stored_sum(stream_, {.parts = codes, .sum = Stored::plain(x.reshaped({x.count()}))});
+  ops::stored_sum(stream_, {.parts = codes, .sum = flat(x)});
 }
 
 }  // namespace octet::train

@@ -69,6 +69,11 @@ class Pipeline {
   enum class Use : std::uint8_t { saved, borders, operands };
   static constexpr int uses = 3;
 
+  /// A border that leaves, as values or as codes and their scales.
+  struct Leaving {
+    comm::BegunSend values, scales;
+  };
+
   /// A micro-batch on its way through a chunk.
   struct Flight {
     std::array<int, uses> slots{-1, -1, -1};  // by use; -1: none
@@ -76,7 +81,8 @@ class Pipeline {
     models::TokenBatch batch;
     Tensor in;      // empty where the chunk embeds
     Tensor border;  // the output until it is sent, then that output's gradient, which becomes the input's
-    comm::BegunSend output;
+    Stored codes;   // of a border while it is sent, if codes travel: the output's have arrived before the gradient's are made
+    Leaving output;
     Replay::Turn turn;
   };
   using Key = std::pair<int, int>;  // micro-batch, chunk
@@ -103,8 +109,9 @@ class Pipeline {
   template <class F>
   void each_chunk(const models::TokenBatch&, const F& f);
   void send(const Tensor&, int to);
-  /// As tensors, a border leaves while this stage computes. Codes are in scratch, and wait for their receive.
-  comm::BegunSend begin_send(const Tensor&, int to);
+  /// The border leaves while this stage computes.
+  Leaving begin_send(const Flight&, int to);
+  void finish_send(const Leaving&);
   void send_gradient(const Key&, int to);
   void receive(const Tensor&, int from);
 
@@ -118,7 +125,7 @@ class Pipeline {
   std::map<Key, Flight> flights_;
   Replay recordings_;
   std::array<std::vector<bool>, uses> taken_;      // slots, by use
-  std::map<int, comm::BegunSend> leaving_;         // gradients of inputs, by their slot of borders
+  std::map<int, Leaving> leaving_;                 // gradients of inputs, by their slot of borders
   std::map<int, parallel::StageActions> actions_;  // of this stage, by the number of micro-batches
 };
 
