@@ -28,9 +28,16 @@ void accumulate_blocks(const ops::Accumulate& a) {
     for_each_piece_of_groups(sum.count, sizeof(T) + 2, [&](std::int64_t first, std::int64_t end) {
       std::uint16_t halves[draw_room(ops::accumulate_piece)];
       draw(draws.key, draws.stream, first * storage_block, (end - first) * storage_block, halves);
-      for (std::int64_t group = first; group < end; ++group)
-        ops::accumulate_group(ops::E4m3Codec{}, GroupLane{}, a.x.as<T>(), sum, draws.adds, group,
-                              DrawnHalves{halves, first * storage_block});
+      const std::int64_t whole = end * storage_block <= sum.count ? end : end - 1;
+      const auto add = [&](auto lanes, std::int64_t group) [[gnu::always_inline]] {
+        ops::accumulate_group(ops::E4m3Codec{}, lanes, a.x.as<T>(), sum, draws.adds, group, DrawnHalves{halves, first * storage_block});
+      };
+      for (std::int64_t group = first; group < whole; ++group) {
+        GroupLane{}.prefetch(a.x.as<T>(), sizeof(T), group + groups_ahead);
+        if (draws.adds) GroupLane{}.prefetch<Storage::e4m3>(sum, group + groups_ahead);
+        add(GroupLaneOf<true>{}, group);
+      }
+      if (whole < end) add(GroupLane{}, whole);
     });
   });
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "octet/numerics/drawn.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/accumulate/accumulate.kernels.hpp"
 #include "octet/ops/stored/stored.hpp"
@@ -147,6 +148,35 @@ TEST(Accumulate, EveryThreadCountAndInstructionSetGivesTheSameBits) {
         if (storage == Storage::e4m3_tensor) run([&](const Accumulate& a) { kernel(a, maxima); });
       for (const auto& bytes : found) EXPECT_EQ(bytes, found.front()) << to_text(storage);
     }
+}
+
+// Codes under their block's scale: normal and subnormal ones, those below every code, zeros and what is not finite. Every fourth value is
+// the least subnormal one that its draw raises to the next code, and the one after it is just below its own.
+TEST(Accumulate, ValuesOfEverySizeHaveTheCodesOfTheirDraws) {
+  constexpr std::int64_t n = 128 * 64;
+  constexpr std::uint64_t key = 9, update = 3;
+  const auto draw = [](std::int64_t i) {
+    return std::int32_t(philox(key, std::uint64_t(i / 8), update << 24).w[i % 8 / 2] >> (i % 2 * 16) & 0xFFFF);
+  };
+  for (auto* const kernel : testing::kernels(cpu::v3::accumulate_blocks, cpu::v4::accumulate_blocks)) {
+    Stream s(Device::cpu);
+    Sum sum(s, n, Storage::e4m3, key, update);
+    const Tensor x = testing::gaussian_tensor(s, {n}, 4);
+    const std::vector<float> wide = testing::gaussian(n, 5, 6);
+    for (std::int64_t i = 0; i < n; ++i) x.f32()[i] *= std::exp(wide[std::size_t(i)]);
+    for (std::int64_t i = 0; i < n; i += 128) x.f32()[i] = 448, x.f32()[i + 1] = -0.0f;
+    for (std::int64_t i = 0; i < n; ++i) x.f32()[i] = std::fmin(std::fmax(x.f32()[i], -448.0f), 448.0f);  // so every scale is 1
+    for (std::int64_t i = 2; i < n; i += i % 4 == 2 ? 1 : 3) {
+      const float raised = float(i / 4 % 8 * 65536 + 65536 - draw(i)) * 0x1p-25f;
+      x.f32()[i] = i % 4 == 2 ? raised : -std::nextafter(raised, 0.0f);
+    }
+    x.f32()[300] = NAN, x.f32()[400] = -INFINITY;
+    kernel({.x = x, .sum = sum.sum, .draws = {sum.numbers, {2}, DType::i64}, .key = key});
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float value = std::isfinite(x.f32()[i]) ? x.f32()[i] : NAN;
+      ASSERT_EQ(int(sum.sum.codes.u8()[i]), int(encode_drawn_lanes<E4M3>(value, draw(i)))) << i << " " << value;
+    }
+  }
 }
 
 TEST(Accumulate, DrawsFollowFromParameterUpdateAndMicroBatch) {

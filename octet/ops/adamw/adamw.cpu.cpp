@@ -68,6 +68,40 @@ void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece)
   ops::store_group(GroupLane{}, s, group, x, draws);
 }
 
+/// The groups first .. end of a piece whose storages are known, all of 128 values.
+template <class Storages>
+[[gnu::noinline]] void update_known(ops::AdamWViews p, const ops::AdamWConstants& constants, const ops::AdamWStep& step, float (&most)[3],
+                                    const PieceDraws& draws, std::int64_t first, std::int64_t end) {
+  Storages::set(p);
+  const GroupLaneOf<true> lanes;
+  for (std::int64_t group = first; group < end; ++group) {
+    lanes.prefetch<Storages::grad>(p.grad, group + groups_ahead), lanes.prefetch<Storages::value>(p.value, group + groups_ahead);
+    lanes.prefetch<Storages::m>(p.m, group + groups_ahead), lanes.prefetch<Storages::v>(p.v, group + groups_ahead);
+    ops::adamw_group(
+        lanes, p, constants, step, most,
+        [&]<int variable>(const ops::StoredView& s, auto& x, std::integral_constant<int, variable>)
+            [[gnu::always_inline]] { ops::load_group(ops::codec_of<Storages::of_variable[variable]>(), lanes, s, group, x); },
+        [&]<int variable>(const ops::StoredView& s, const auto& x, std::integral_constant<int, variable>) [[gnu::always_inline]] {
+          constexpr Storage storage = Storages::of_variable[variable];
+          if constexpr (ops::rounds_stochastically(storage, ops::AdamWVariable(variable)))
+            ops::store_group(ops::codec_of<storage>(), lanes, s, group, x, DrawnHalves{draws.halves[variable], first * storage_block});
+          else ops::store_group(ops::codec_of<storage>(), lanes, s, group, x, ops::Nearest{});
+        });
+  }
+}
+/// Those of any storages.
+void update_any(const ops::AdamWViews& p, const ops::AdamWConstants& constants, const ops::AdamWStep& step, float (&most)[3],
+                const PieceDraws& draws, std::int64_t begin, std::int64_t first, std::int64_t end) {
+  for (std::int64_t group = first; group < end; ++group)
+    ops::adamw_group(
+        GroupLane{}, p, constants, step, most, [&](const ops::StoredView& s, GroupLane::Group& x, int) { load_any(s, group, x); },
+        [&](const ops::StoredView& s, const GroupLane::Group& x, int variable) {
+          if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable)))
+            store_drawn(s, group, x, {draws.halves[variable], begin});
+          else store_nearest(s, group, x);
+        });
+}
+
 /// most: of this piece's new value, m and v.
 void update_stored(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece, float (&most)[3]) {
   ops::AdamWViews p = ops::views_of(*piece.of, 0, {});
@@ -78,14 +112,12 @@ void update_stored(const ops::AdamW& a, const ops::AdamWStep& step, const Piece&
     if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable))) draws.make({p.key, step.updates, p.first}, piece, variable);
     if (scales_tensor(s.storage)) s.next_scale = ops::reciprocal_of_power(ops::next_descale(p, variable, constants, step));
   }
-  for (std::int64_t group = piece.begin / storage_block; group * storage_block < piece.begin + piece.count; ++group)
-    ops::adamw_group(
-        GroupLane{}, p, constants, step, most, [&](const ops::StoredView& s, GroupLane::Group& x) { load_any(s, group, x); },
-        [&](const ops::StoredView& s, const GroupLane::Group& x, int variable) {
-          if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable)))
-            store_drawn(s, group, x, {draws.halves[variable], piece.begin});
-          else store_nearest(s, group, x);
-        });
+  const std::int64_t first = piece.begin / storage_block, whole = first + piece.count / storage_block;
+  std::int64_t done = first;
+  ops::for_storages_of_levels([&]<class Storages>(Storages) {
+    if (Storages::is(p)) update_known<Storages>(p, constants, step, most, draws, first, whole), done = whole;
+  });
+  update_any(p, constants, step, most, draws, piece.begin, done, first + ops::groups_of(piece.count));
 }
 
 /// The scales of the next update, of storages with one per tensor.

@@ -28,24 +28,14 @@ struct Any {
   static constexpr int blocks_at_once = 2;  // on a multiprocessor
   __device__ static void set(ops::AdamWViews&) {}
 };
-template <Storage value, Storage grad, Storage first, Storage second>
-struct Known {
+/// Those of a level, for parameters of whole pairs of groups. The loads of all variables are in flight at once.
+template <class Storages>
+struct Known : Storages {
   // f32 moments alone fill the memory's queues.
-  static constexpr bool whole = true, prefetches = first == Storage::e4m3;
-  static constexpr int blocks_at_once = value == Storage::f32 && first == Storage::e4m3 ? 4 : 3;
-  __device__ static void set(ops::AdamWViews& p) {
-    p.value.storage = value, p.grad.storage = grad, p.m.storage = first, p.v.storage = second;
-  }
-  static bool is(const ops::AdamWViews& p) {
-    return p.value.storage == value && p.grad.storage == grad && p.m.storage == first && p.v.storage == second &&
-           p.value.count % (2 * storage_block) == 0;
-  }
+  static constexpr bool whole = true, prefetches = Storages::m == Storage::e4m3;
+  static constexpr int blocks_at_once = Storages::value == Storage::f32 && prefetches ? 4 : 3;
+  static bool is(const ops::AdamWViews& p) { return Storages::is(p) && p.value.count % (2 * storage_block) == 0; }
 };
-// Those of the levels: 8-bit gradients; 8-bit moments also, with f32 and with FP16 values; and the same with the f32 gradients of embedding
-// and head. The loads of all variables are in flight at once.
-using WideMoments = Known<Storage::f32, Storage::e4m3, Storage::f32, Storage::f32>;
-template <Storage value, Storage grad>
-using NarrowMoments = Known<value, grad, Storage::e4m3, Storage::f16>;
 
 /// Asks the L2 cache for the codes of a group.
 __device__ __forceinline__ void prefetch(const ops::StoredView& s, std::int64_t group) {
@@ -80,7 +70,7 @@ __global__ void __launch_bounds__(threads, Storages::blocks_at_once)
       prefetch(p.m, group + at_once), prefetch(p.v, group + at_once);
     }
     ops::adamw_group(
-        lanes, p, constants, s, most, [&](const ops::StoredView& view, auto& x) { ops::load_group(lanes, view, group, x); },
+        lanes, p, constants, s, most, [&](const ops::StoredView& view, auto& x, int) { ops::load_group(lanes, view, group, x); },
         [&](const ops::StoredView& view, const auto& x, int variable) {
           if (ops::rounds_stochastically(view.storage, ops::AdamWVariable(variable)))
             ops::store_group(lanes, view, group, x, DrawnWords{p.key, ops::AdamWDraws{p.key, s.updates}.stream(variable), p.first});
@@ -144,11 +134,7 @@ void update_stored(Queue queue, const ops::AdamW& a, const Tensor& maxima) {
   std::vector<ops::AdamWViews> left;
   for (std::size_t i = 0; i < a.parameters.size(); ++i)
     if (!ops::is_plain(a.parameters[i])) left.push_back(ops::views_of(a.parameters[i], i, maxima));
-  launch_known<WideMoments>(queue, a, left);
-  launch_known<NarrowMoments<Storage::f32, Storage::e4m3>>(queue, a, left);
-  launch_known<NarrowMoments<Storage::f32, Storage::f32>>(queue, a, left);
-  launch_known<NarrowMoments<Storage::f16, Storage::e4m3>>(queue, a, left);
-  launch_known<NarrowMoments<Storage::f16, Storage::f32>>(queue, a, left);
+  ops::for_storages_of_levels([&]<class Storages>(Storages) { launch_known<Known<Storages>>(queue, a, left); });
   launch<Any>(queue, a, left);
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include "octet/numerics/math.hpp"
 #include "octet/ops/adamw/adamw.math.hpp"
 #include "octet/ops/stored/codec.math.hpp"
@@ -51,17 +53,45 @@ OCTET_HD void keep_tensor_scale(const AdamWViews& p, int variable, const AdamWCo
 }
 
 /// One group; most[variable]: the largest new magnitude among the values of this lane, where a scale is per tensor.
-/// load(view, x) and store(view, x, variable) are load_group() and store_group().
+/// load(view, x, variable) and store(view, x, variable) are load_group() and store_group(). The variable is a constant: 0 value, 1 m, 2 v,
+/// 3 the gradient.
 template <class Lanes, class Load, class Store>
 OCTET_HD void adamw_group(Lanes lanes, const AdamWViews& p, const AdamWConstants& c, const AdamWStep& step, float (&most)[3],
                           const Load& load, const Store& store) {
   typename Lanes::Group g, x, m, v;
-  load(p.grad, g), load(p.m, m), load(p.v, v), load(p.value, x);
+  constexpr std::integral_constant<int, 0> of_value{};
+  constexpr std::integral_constant<int, 1> of_m{};
+  constexpr std::integral_constant<int, 2> of_v{};
+  constexpr std::integral_constant<int, 3> of_grad{};
+  load(p.grad, g, of_grad), load(p.m, m, of_m), load(p.v, v, of_v), load(p.value, x, of_value);
   for (int i = 0; i < Lanes::packs; ++i) adamw_values(lanes, c, step, g.v[i], x.v[i], m.v[i], v.v[i]);
   if (scales_tensor(p.value.storage)) most[0] = larger(lanes.own_amax(x), most[0]);
   if (scales_tensor(p.m.storage)) most[1] = larger(lanes.own_amax(m), most[1]);
   if (scales_tensor(p.v.storage)) most[2] = larger(lanes.own_amax(v), most[2]);
-  store(p.value, x, 0), store(p.m, m, 1), store(p.v, v, 2);
+  store(p.value, x, of_value), store(p.m, m, of_m), store(p.v, v, of_v);
+}
+
+/// The storages of one combination, known to the compiler.
+template <Storage value_, Storage grad_, Storage m_, Storage v_>
+struct KnownStorages {
+  static constexpr Storage value = value_, grad = grad_, m = m_, v = v_;
+  static constexpr Storage of_variable[] = {value, m, v, grad};
+  OCTET_HD static void set(AdamWViews& p) { p.value.storage = value, p.grad.storage = grad, p.m.storage = m, p.v.storage = v; }
+  OCTET_HD static bool is(const AdamWViews& p) {
+    return p.value.storage == value && p.grad.storage == grad && p.m.storage == m && p.v.storage == v;
+  }
+};
+// Those of the levels: 8-bit gradients; 8-bit moments also, with f32 and with FP16 values; and the same with the f32 gradients of embedding
+// and head.
+using WideMoments = KnownStorages<Storage::f32, Storage::e4m3, Storage::f32, Storage::f32>;
+template <Storage value, Storage grad>
+using NarrowMoments = KnownStorages<value, grad, Storage::e4m3, Storage::f16>;
+/// f(KnownStorages<..>{}) for each of these.
+template <class F>
+void for_storages_of_levels(const F& f) {
+  f(WideMoments{});
+  f(NarrowMoments<Storage::f32, Storage::e4m3>{}), f(NarrowMoments<Storage::f32, Storage::f32>{});
+  f(NarrowMoments<Storage::f16, Storage::e4m3>{}), f(NarrowMoments<Storage::f16, Storage::f32>{});
 }
 
 }  // namespace octet::ops

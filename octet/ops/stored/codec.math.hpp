@@ -24,18 +24,29 @@
 
 namespace octet::ops {
 
+/// The codec of a storage.
+template <Storage s>
+OCTET_HD constexpr auto codec_of() {
+  if constexpr (s == Storage::f32) return PlainCodec<float>{};
+  else if constexpr (s == Storage::bf16 || s == Storage::bf16_nearest) return PlainCodec<Bf16>{};
+  else if constexpr (s == Storage::f16) return F16Codec{};
+  else if constexpr (s == Storage::e4m3) return E4m3Codec{};
+  else if constexpr (s == Storage::e4m3_tensor) return E4m3TensorCodec{};
+  else if constexpr (s == Storage::e4m3_expanded) return ExpandedCodec{};
+  else return RootCodec{};
+}
 /// f(codec) for the codec of a storage.
 template <class F>
 OCTET_HD void with_codec(Storage s, const F& f) {
   switch (s) {
-    case Storage::f32: return f(PlainCodec<float>{});
+    case Storage::f32: return f(codec_of<Storage::f32>());
     case Storage::bf16:
-    case Storage::bf16_nearest: return f(PlainCodec<Bf16>{});
-    case Storage::f16: return f(F16Codec{});
-    case Storage::e4m3: return f(E4m3Codec{});
-    case Storage::e4m3_tensor: return f(E4m3TensorCodec{});
-    case Storage::e4m3_expanded: return f(ExpandedCodec{});
-    case Storage::e4m3_root: return f(RootCodec{});
+    case Storage::bf16_nearest: return f(codec_of<Storage::bf16>());
+    case Storage::f16: return f(codec_of<Storage::f16>());
+    case Storage::e4m3: return f(codec_of<Storage::e4m3>());
+    case Storage::e4m3_tensor: return f(codec_of<Storage::e4m3_tensor>());
+    case Storage::e4m3_expanded: return f(codec_of<Storage::e4m3_expanded>());
+    case Storage::e4m3_root: return f(codec_of<Storage::e4m3_root>());
   }
 }
 

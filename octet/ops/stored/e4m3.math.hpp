@@ -19,7 +19,9 @@ struct E4m3Codec {
 
   template <class Lanes, class Cursor>
   OCTET_HD static auto decode(Lanes lanes, const StoredView& s, const Scalars& k, Cursor at) {
-    return lanes.load(s.as<std::uint8_t>(), at) * k.descale;
+    const auto* const codes = s.as<std::uint8_t>();
+    if constexpr (requires { lanes.load_times(codes, at, k.descale); }) return lanes.load_times(codes, at, k.descale);
+    else return lanes.load(codes, at) * k.descale;
   }
   template <class Lanes, class Cursor, class Draws>
   OCTET_HD static void encode(Lanes lanes, const StoredView& s, const Scalars& k, Cursor at, const typename Lanes::Value& x,

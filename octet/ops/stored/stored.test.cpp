@@ -84,6 +84,20 @@ TEST(Stored, DecodedValuesAreThoseOfTheHost) {
       }
 }
 
+TEST(Stored, EveryCodeHasTheBitsOfItsValueUnderEveryScaleOfABlock) {
+  for (auto* const kernel : testing::kernels(cpu::v3::decode_stored, cpu::v4::decode_stored))
+    for (const int scale : {0, 1, 2, 118, 127, 240, 246}) {
+      Stream s(Device::cpu);
+      const Stored codes = storage_for(s, {256}, Storage::e4m3);
+      for (int i = 0; i < 256; ++i) codes.codes.u8()[i] = std::uint8_t(i);
+      std::fill_n(codes.scales.u8(), 2, std::uint8_t(scale));
+      const Tensor out = s.empty({256}, DType::f32);
+      kernel(codes, out);
+      for (int i = 0; i < 256; ++i)
+        ASSERT_EQ(bits_of(out.f32()[i]), bits_of(decode<E4M3>(std::uint8_t(i)) * power_of(std::uint8_t(scale)))) << i << " " << scale;
+    }
+}
+
 // The scale by its definition in double, and the nearest code by a search through all of them.
 TEST(Stored, BlockCodesAreTheNearestUnderTheLeastPowerOfTwo) {
   const CodeTable& table = CodeTable::e4m3();

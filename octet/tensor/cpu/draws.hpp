@@ -22,6 +22,22 @@ OCTET_HD Words product_of_lower_halves(Words a, Words b) {
 #endif
 }
 
+/// The upper halves as lower ones; by a shuffle, because shifts compete with products for one port.
+OCTET_HD Words upper_halves(Words v) {
+#ifdef OCTET_ISA_v4
+  return (Words)_mm512_shuffle_epi32((__m512i)v, _MM_PERM_ENUM(0b11'11'01'01));
+#else
+  return (Words)_mm256_shuffle_epi32((__m256i)v, 0b11'11'01'01);
+#endif
+}
+OCTET_HD Words exclusive_or(Words a, Words b, Words c) {
+#ifdef OCTET_ISA_v4
+  return (Words)_mm512_ternarylogic_epi64((__m512i)a, (__m512i)b, (__m512i)c, 0b10010110);
+#else
+  return a ^ b ^ c;
+#endif
+}
+
 /// out[8 k ..]: the eight halves of the words of counter first + k, in their order in memory.
 OCTET_HD void draw_counters(std::uint64_t key, std::uint64_t high, std::uint64_t first, std::uint16_t* out) {
   Words number, c0[at_once], c1[at_once], c2[at_once], c3[at_once], k0 = Words{} + (key & 0xFFFFFFFFu), k1 = Words{} + (key >> 32);
@@ -34,7 +50,7 @@ OCTET_HD void draw_counters(std::uint64_t key, std::uint64_t high, std::uint64_t
     for (int r = 0; r < at_once; ++r) {
       const Words p0 = product_of_lower_halves(c0[r], Words{} + philox_multiplier0);
       const Words p1 = product_of_lower_halves(c2[r], Words{} + philox_multiplier1);
-      c0[r] = (p1 >> 32) ^ c1[r] ^ k0, c1[r] = p1, c2[r] = (p0 >> 32) ^ c3[r] ^ k1, c3[r] = p0;
+      c0[r] = exclusive_or(upper_halves(p1), c1[r], k0), c1[r] = p1, c2[r] = exclusive_or(upper_halves(p0), c3[r], k1), c3[r] = p0;
     }
   }
   Words in_turn;  // low[0], upper[0], low[1], ..
