@@ -94,6 +94,7 @@ class Job:
                 codes.append("timeout")
         self.code, self.seconds = next((c for c in codes if c != 0), 0), time.time() - begin
         self.losses = losses(folder, self.name)
+        print(f"{self.name}: exit {self.code} after {self.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def losses(folder, name):
