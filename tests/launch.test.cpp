@@ -86,6 +86,31 @@ TEST_F(Launch, WithoutMpiRanksAreThreadsAndTheFirstLineSaysSo) {
   EXPECT_EQ(octet("launch --ranks 3 " + sums + " --ranks 2").code, int(ExitCode::usage)) << "two numbers of ranks";
 }
 
+// Ranks over MPI need memory for the parts of others; a plan names the ways in which ranks may run here.
+TEST_F(LaunchMpi, APlanHasTheMemoryOfProcessesAndOfThreads) {
+  const std::string plan =
+      "plan --set device=cpu --set model.size=llama-tiny --set train.batch=1 --set data.sequence_length=64 --set ranks.data=2";
+  const std::string over_mpi = " over MPI", in_threads = " in threads of one process", per_rank = " MiB per rank at the peak";
+  const auto mib_before = [](const std::string& text, const std::string& part) {
+    const std::size_t end = text.find(part);
+    return end == text.npos ? 0 : std::stod(text.substr(text.rfind(' ', end - 1) + 1));
+  };
+  const Ended both = octet(plan);
+  ASSERT_EQ(both.code, 0) << both.err;
+  const double threads = mib_before(both.out, " MiB" + in_threads), processes = mib_before(both.out, per_rank + over_mpi);
+  EXPECT_GT(threads, 0) << both.out;
+  EXPECT_GT(processes, threads) << both.out;
+  ::setenv("OCTET_THREAD_RANKS", "2", 1);
+  const Ended asked = octet(plan);
+  ::unsetenv("OCTET_THREAD_RANKS");
+  ::setenv("OCTET_MPI_MODULE", "/nowhere/liboctet_mpi.so", 1);
+  const Ended without_mpi = octet(plan);
+  for (const Ended* e : {&asked, &without_mpi}) {
+    EXPECT_EQ(mib_before(e->out, per_rank + in_threads), threads) << e->out << e->err;
+    EXPECT_FALSE(has(e->out, "over MPI")) << e->out;
+  }
+}
+
 TEST_F(LaunchMpi, AnErrorOfRanksIsShownAndIsTheExitCode) {
   const Ended ended = octet("launch --ranks 2 --restarts 3 bench allreduce --bytes 3");
   EXPECT_EQ(ended.code, int(ExitCode::usage));

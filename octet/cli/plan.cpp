@@ -5,9 +5,11 @@
 #include "octet/base/path.hpp"
 #include "octet/cli/layout_plan.hpp"
 #include "octet/cli/run_options.hpp"
+#include "octet/launch/way.hpp"
 #include "octet/train/run/trainer.hpp"
 #include "octet/train/run/dry_run.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/machine/ranks.hpp"
 #include "octet/train/run/run_folder.hpp"
 
 namespace octet::cli {
@@ -53,14 +55,43 @@ void require_data(const train::RunConfig& c) {
   const train::Corpus corpus(quick, c.train, c.model.shape().vocabulary);
 }
 
-// One for each stage of a pipeline.
-std::vector<train::DryRun> dry_runs(const train::RunConfig& c, const train::EngineConfig& engine, const Target& target) {
-  // Ranks of a CPU are processes over MPI, unless one process has them all as threads.
-  const comm::Workspace workspace = comm::workspace_of(target.device == Device::cpu ? "mpi" : "nccl");
-  std::vector<train::DryRun> out;
+// Backends that the run's ranks may have here: that of ranks that were started; else those of octet launch and octet train, the one that
+// needs more memory first.
+std::vector<std::string> backends_here(const train::RunConfig& c, Device device) {
+  const std::string started = machine::started_backend(c.device);
+  if (!started.empty()) return {started};
+  if (device != Device::cpu) return {"nccl"};
+  const launch::Choice launched =
+      launch::choose(int(std::max<std::int64_t>(c.ranks.all(), 1)), launch::Devices::cpu, launch::this_machine());
+  return launched.way == launch::Way::mpi ? std::vector<std::string>{"mpi", "threads"} : std::vector<std::string>{"threads"};
+}
+
+// Of a run whose ranks have this backend, one for each stage of a pipeline.
+struct Planned {
+  std::string backend;
+  std::vector<train::DryRun> stages;
+
+  const train::DryRun& largest() const {
+    return *std::ranges::max_element(stages, {}, [](const train::DryRun& d) { return d.memory.total; });
+  }
+};
+
+Planned planned(const train::RunConfig& c, const train::EngineConfig& engine, const Target& target, const std::string& backend) {
+  Planned out{.backend = backend, .stages = {}};
   for (int stage = 0; stage < int(c.ranks.pipeline); ++stage)
-    out.push_back(train::dry_run(engine, target, c.train.batch, c.train.accumulate, {stage, workspace}));
+    out.stages.push_back(train::dry_run(engine, target, c.train.batch, c.train.accumulate, {stage, comm::workspace_of(backend)}));
   return out;
+}
+
+// The memory of a rank, by the way in which ranks may run here: "9 MiB per rank at the peak over MPI, 8 MiB in threads of one process".
+std::string memory_text(const std::vector<Planned>& ways, bool several) {
+  std::vector<std::string> out;
+  for (const Planned& p : ways) {
+    const std::string per_rank = !out.empty() ? "" : several ? " per rank at the peak" : " at the peak";
+    const std::string way = p.backend == "mpi" ? " over MPI" : p.backend == "threads" ? " in threads of one process" : "";
+    out.push_back(bytes_text(double(p.largest().memory.total)) + per_rank + way);
+  }
+  return joined(out);
 }
 
 void print_stages(const std::vector<train::DryRun>& stages) {
@@ -76,21 +107,23 @@ ExitCode plan_run(const RunOptions& o) {
   const Device device = machine::device_named(c.device);
   const train::EngineConfig engine = train::engine_config(c);
   require_data(c);
-  const std::vector<train::DryRun> stages = dry_runs(c, engine, machine::machine_target(device, c.deterministic));
-  const train::DryRun& dry = *std::ranges::max_element(stages, {}, [](const train::DryRun& d) { return d.memory.total; });
+  const Target target = machine::machine_target(device, c.deterministic);
+  const bool several = c.ranks.all() > 1;
+  std::vector<Planned> ways;
+  for (const std::string& backend : several ? backends_here(c, device) : std::vector<std::string>{""})
+    ways.push_back(planned(c, engine, target, backend));
+  const std::vector<train::DryRun>& stages = ways.front().stages;
+  const train::DryRun& dry = ways.front().largest();
   output::print("model    {}, {} parameters\n", c.model.name(), grouped(dry.parameters));
   const std::int64_t count = std::max<std::int64_t>(c.ranks.data, 1);
   output::print("step     {} tokens = {}{} x {} sequences of {}\n", grouped(c.tokens_per_step()),
                 count > 1 ? format("{} {} x ", count, c.ranks.of_sequence() > 1 ? "groups of ranks" : "ranks") : "", c.train.accumulate,
                 c.train.batch, c.data.sequence_length);
   print_ranks(c, train::ranks_facts_of(c, dry));
-  const bool several = c.ranks.all() > 1;
-  const std::string each = several ? "per rank " : "";
   output::print("work     {} GFLOP {} step ({} in GEMMs, {}% of these with 8-bit operands), {} of other memory traffic, {} ops\n",
                 fixed(dry.step.flops / 1e9, 1), several ? "per rank and" : "per", fixed(dry.step.gemm_flops / 1e9, 1),
                 fixed(100 * dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0), 1), bytes_text(dry.step.bytes), dry.step.ops);
-  output::print("memory   {} {}at the peak, {} free here\n", bytes_text(double(dry.memory.total)), each,
-                bytes_text(double(machine::available_bytes(device))));
+  output::print("memory   {}, {} free here\n", memory_text(ways, several), bytes_text(double(machine::available_bytes(device))));
   if (stages.size() > 1) print_stages(stages);
   for (std::size_t i = 0; i < categories; ++i)
     if (dry.memory.by_category[i] != 0)

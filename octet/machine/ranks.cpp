@@ -63,9 +63,9 @@ std::unique_ptr<Communicator> connect_cpus(const Place& place, const RankWish& w
 
 void on_process(const Place& place, const RankWish& wish, const Work& work) {
   require_number(wish, place.size, comm::name(place.launcher));
-  const bool gpu = device_named(wish.device) == Device::cuda;
-  const auto comm = gpu ? connect_gpus(place, wish) : connect_cpus(place, wish);
-  run_rank(*comm, {.here = place.local_size, .backend = gpu ? "nccl" : "mpi"}, work);
+  const std::string backend = started_backend(wish.device);
+  const auto comm = backend == "nccl" ? connect_gpus(place, wish) : connect_cpus(place, wish);
+  run_rank(*comm, {.here = place.local_size, .backend = backend}, work);
 }
 
 void on_threads(int ranks, const RankWish& wish, const Work& work) {
@@ -81,6 +81,12 @@ void on_threads(int ranks, const RankWish& wish, const Work& work) {
 std::int64_t started_ranks() {
   const Place place = comm::place_from_environment();
   return place.launcher != Launcher::none ? place.size : comm::thread_ranks_from_environment();
+}
+
+std::string started_backend(const std::string& device) {
+  if (started_ranks() == 0) return "";
+  if (comm::thread_ranks_from_environment() > 0) return "threads";
+  return device_named(device) == Device::cuda ? "nccl" : "mpi";
 }
 
 void choose_own_gpu() {

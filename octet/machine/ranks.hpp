@@ -23,6 +23,9 @@ struct RankPlace {
 /// The number of ranks that a launcher has started or OCTET_THREAD_RANKS wants; 0: neither. Throws ConfigError as on_ranks().
 std::int64_t started_ranks();
 
+/// The backend of these, as in RankPlace, where they compute on `device`; "" where none were started. Throws as started_ranks().
+std::string started_backend(const std::string& device);
+
 /// Of a process that a launcher has started on a machine with GPUs: it uses the one of its local rank, where CUDA_VISIBLE_DEVICES leaves it
 /// several. Call it before anything asks for the GPU. Throws ConfigError as on_ranks().
 void choose_own_gpu();
