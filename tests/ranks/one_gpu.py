@@ -133,18 +133,21 @@ def jobs(everything):
     for r in recipes if everything else ["fp32", "current", "block128"]:
         keys = [f"recipe.name={r}"]
         add(f"tensor-{r}", 2, MICRO_BATCHES, [*keys, "ranks.tensor=2"], f"one-{r}", band(r))
-        add(f"tensor-{r}-in-order", 2, MICRO_BATCHES, [*keys, "ranks.tensor=2", "comm.overlap=false"], f"tensor-{r}")
         add(f"context-{r}", 2, MICRO_BATCHES, [*keys, "ranks.context=2"], f"one-{r}", band(r))
         add(f"pipeline-{r}", 2, MICRO_BATCHES, [*keys, "ranks.pipeline=2"], f"one-{r}")
     for r in ["current", "block128"]:
-        for parts in [["norm"], ["norm", "activation"], ["mlp"], ["block"]]:
-            keys = [f"recipe.name={r}", "ranks.tensor=2", f"model.recompute={json.dumps(parts)}"]
+        few_keys = [f"recipe.name={r}", "ranks.tensor=2"]  # tensor ranks that share a GPU wait often: fewer micro-batches
+        add(f"tensor-few-{r}", 2, 2, few_keys)
+        add(f"tensor-few-{r}-in-order", 2, 2, [*few_keys, "comm.overlap=false"], f"tensor-few-{r}")
+        for parts in [["norm"], ["norm", "activation"], ["mlp"], ["block"]] if everything else [["norm", "activation"]]:
+            keys = [*few_keys, f"model.recompute={json.dumps(parts)}"]
             name = f"tensor-{'-'.join(parts)}-{r}"
-            add(name, 2, MICRO_BATCHES, keys, f"tensor-{r}")
-            add(f"{name}-in-order", 2, MICRO_BATCHES, [*keys, "comm.overlap=false"], name)
+            add(name, 2, 2, keys, f"tensor-few-{r}")
+            add(f"{name}-in-order", 2, 2, [*keys, "comm.overlap=false"], name)
     add("tensor-8-bits", 2, MICRO_BATCHES, ["recipe.name=current", "ranks.tensor=2", "comm.tensor=e4m3"], "one-current", 1e-2)
-    add("tensor-8-bits-in-order", 2, MICRO_BATCHES,
-        ["recipe.name=current", "ranks.tensor=2", "comm.tensor=e4m3", "comm.overlap=false"], "tensor-8-bits")
+    coded = ["recipe.name=current", "ranks.tensor=2", "comm.tensor=e4m3"]
+    add("tensor-few-8-bits", 2, 2, coded)
+    add("tensor-few-8-bits-in-order", 2, 2, [*coded, "comm.overlap=false"], "tensor-few-8-bits")
     add("pipeline-8-bits", 2, MICRO_BATCHES, ["recipe.name=current", "ranks.pipeline=2", "comm.pipeline=e4m3"], "one-current", 1e-2)
     two = ["recipe.name=fp32", "ranks.pipeline=2"]
     add("gpipe", 2, MICRO_BATCHES, [*two, "ranks.pipeline_schedule=gpipe"], "one-fp32")
