@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "octet/numerics/drawn.hpp"
 #include "octet/ops/adamw/adamw.kernels.hpp"
 #include "octet/ops/adamw/stored_update.math.hpp"
 #include "octet/ops/stored/stored.hpp"
@@ -120,6 +121,34 @@ TEST(AdamWStates, StatesOfEverySizeHaveTheSameBitsOnEveryInstructionSet) {
       }
       EXPECT_EQ(found.front(), found.back()) << to_text(s) << " " << finite;
     }
+}
+
+// Second moments around FP16's least normal number: a draw may raise a subnormal one to it.
+TEST(AdamWStates, SecondMomentsAtTheLeastNormalNumberHaveTheCodesOfTheirDraws) {
+  constexpr std::int64_t n = 128 * 64;
+  for (auto* const kernel : testing::kernels(cpu::v3::adamw, cpu::v4::adamw)) {
+    Case c(n, {f32, f32, e4m3, f16}, {.learning_rate = 1e-3f, .bias_correction1 = 1, .bias_correction2 = 1});
+    AdamWParameter& p = c.parameter;
+    const AdamW args = c.args();
+    const AdamWConstants constants(args, p.weight_decay);
+    const auto gradient_of = [&](double v) { return float(std::sqrt(v / constants.one_minus_beta2)); };
+    std::vector<float> grad = testing::gaussian(n, 1);
+    for (float& g : grad) g = gradient_of((1023.5 + g) * 0x1p-24);
+    grad[0] = gradient_of(60000);  // so the scale is 1
+    p.grad = encoded(c.stream, grad, f32);
+    p.moments.v = encoded(c.stream, std::vector<float>(n), f16);
+    p.gradient_amax.f32()[0] = grad[0];
+    kernel(args, c.stream.zeros({3}, DType::f32));
+    ASSERT_EQ(p.moments.v.scales.f32()[0], 1);
+    const AdamWDraws draws{p.key, c.step.as<AdamWStep>()->updates, 0};
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::size_t at = std::size_t(i);
+      const std::uint32_t word = philox(draws.key, std::uint64_t(i / 8), draws.stream(2)).w[i % 8 / 2];
+      const std::int32_t code =
+          encode_fp16_drawn_lanes(grad[at] * grad[at] * constants.one_minus_beta2, std::int32_t(word >> (i % 2 * 16) & 0xFFFF));
+      ASSERT_EQ(std::int32_t(p.moments.v.codes.as<std::uint16_t>()[i]), code) << i;
+    }
+  }
 }
 
 // The kernel for any storage on plain values: each variable has the bits that the kernels for plain values give it.
