@@ -131,6 +131,7 @@ ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scal
 void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx, DeferredWork* later) {
   backward_input(stream, dy, dx);
   backward_weight(stream, dy, saved, later);
+  if (dx) stream.observe(path_, "dx", dx);
 }
 
 void Linear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, DeferredWork* later) {
@@ -153,13 +154,13 @@ void Linear::backward_done(Stream& stream) {
 void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
   backward_input(stream, dy, dx);
   add_product(stream, dy.codes.cols, saved.x);
+  if (dx) stream.observe(path_, "dx", dx);
 }
 
 void Linear::backward_input(Stream& stream, const ops::Sink& dy, const Tensor& dx) {
   if (dx) {
     const Scope scope(stream);
     ops::gemm(stream, {.a = dy.codes.rows, .b = weight_operand(stream, Side::cols), .d = dx});
-    stream.observe(path_, "dx", dx);
   }
   if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(stream, GradientUse::sum).data);
 }

@@ -8,8 +8,8 @@
 namespace octet {
 
 /// Work beside that of a stream. Each piece begins after all work that the stream has then, and after the pieces before it. It ends before
-/// work that is put into the stream after join(). In between the stream does not read what the piece writes, and does not write or free
-/// what it reads. A piece allocates nothing but scratch of its queue.
+/// work that is put into the stream after join(). In between the stream does not read results of the piece, and does not write or free its
+/// inputs. A piece allocates nothing but scratch of its queue.
 ///
 /// This class itself runs each piece in its stream, at once: nothing is beside.
 class SideWork {
