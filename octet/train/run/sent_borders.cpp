@@ -27,7 +27,7 @@ std::vector<scaling::PlanRow> plan_of_stages(Engine& engine, const EngineConfig&
                         : "activations and their gradients, as they are"});
   if (engine.optimizer && engine.stream.apart_from_host())
     rows.push_back(
-        {"computation of stages", 0, 0, "CUDA graphs",
+        {"computation of stages", 0, 0, "recorded graphs",
          engine.gradient_sums ? "all micro-batches but a step's last one, beside which gradients are exchanged" : "all micro-batches"});
   return rows;
 }
