@@ -37,6 +37,10 @@ class Parameters {
   std::vector<Stored> gradients() const;
   std::int64_t count() const { return count_; }
 
+  /// Every master has changed, or is to take another scale: copies of it in other types are stale.
+  void mark_changed() {
+    for (Parameter* p : list_) ++p->version;
+  }
   /// All values of a parameter, list()[i], from the host's floats, its master rounded to nearest.
   void set_values(Stream&, std::size_t i, const float* host);
   /// Every parameter from its own Init. Where masters are divided, only these: their copies are made from all parts.

@@ -33,7 +33,7 @@ void DividedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
     if (!b.master_is_copy()) copy_own_part(stream, b);
     if (!b.in_turn) gather(stream, b);
   }
-  for (Parameter* p : parameters_.list()) ++p->version;
+  parameters_.mark_changed();
   gathers_.forget();
 }
 

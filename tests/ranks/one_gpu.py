@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks that share one GPU, compared with one rank: every axis of the mesh and stage of ZeRO, with and without overlap; and lost ranks.
+"""Ranks that share one GPU, compared with one rank: every axis of the mesh and stage of ZeRO, with and without overlap; and faults of one rank.
 
   tests/ranks/one_gpu.py OCTET NCCL_RANKS [--all] [--jobs N] [--only TEXT]
 
@@ -14,95 +14,13 @@ import itertools
 import json
 import os
 import pathlib
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-MODEL = """seed = 3
-device = "gpu"
-deterministic = true
-[model]
-size = "llama-tiny"
-layers = 4
-width = 512
-heads = 8
-kv_heads = 4
-head_width = 64
-hidden = 1536
-tied = "no"
-[data]
-path = "data"
-sequence_length = 256
-[train]
-steps = 12
-batch = 2
-eval_every = 0
-eval_tokens = 8192
-save_weights = false
-[optim]
-learning_rate = 1e-3
-"""
-MICRO_BATCHES = 8  # per step of one rank; each holds 2 sequences
-ports = itertools.count(20000 + os.getpid() % 8000)
-
-
-def free_port():
-    for port in ports:
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-
-
-class Job:
-    """A run: its ranks, their logs, the losses of its steps."""
-
-    def __init__(self, name, ranks, keys, same_as, within):
-        self.name, self.ranks, self.keys = name, ranks, keys
-        self.same_as, self.within = same_as, within  # another run, and the largest relative difference of losses
-        self.code, self.seconds, self.losses = None, 0, []
-
-    def start(self, octet, folder):
-        port, processes = free_port(), []
-        words = [octet, "train", "run.toml", "--output", f"runs/{self.name}"]
-        for key in self.keys:
-            words += ["--set", key]
-        for rank in range(self.ranks):
-            env = dict(os.environ, CUDA_VISIBLE_DEVICES=os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0])
-            if self.ranks > 1:
-                env |= dict(NCCL_HOSTID=f"{port}.{rank}", NCCL_SOCKET_IFNAME="lo", NCCL_IB_DISABLE="1", NCCL_NVLS_ENABLE="0",
-                            RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(self.ranks), LOCAL_WORLD_SIZE=str(self.ranks),
-                            MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-            log = open(f"{folder}/{self.name}.{rank}.log", "w")
-            processes.append(subprocess.Popen(words, cwd=folder, env=env, stdout=log, stderr=subprocess.STDOUT))
-        return processes
-
-    def run(self, octet, folder, limit=150):
-        begin = time.time()
-        processes = self.start(octet, folder)
-        codes = []
-        for p in processes:
-            try:
-                codes.append(p.wait(max(1, begin + limit - time.time())))
-            except subprocess.TimeoutExpired:
-                p.kill()
-                codes.append("timeout")
-        self.code, self.seconds = next((c for c in codes if c != 0), 0), time.time() - begin
-        self.losses = losses(folder, self.name)
-        print(f"{self.name}: exit {self.code} after {self.seconds:.1f} s", file=sys.stderr, flush=True)
-
-
-def losses(folder, name):
-    found = list(pathlib.Path(folder, "runs", name).glob("**/metrics.jsonl"))
-    lines = found[0].read_text().splitlines() if found else []
-    steps = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-    return [e["loss"] for e in steps if e.get("event") == "step"]
-
+sys.dont_write_bytecode = True
+from faults import faults
+from job import MICRO_BATCHES, MODEL, Job, free_port
 
 def jobs(everything):
     recipes = ["fp32", "bf16", "current", "delayed", "block128"]
@@ -199,30 +117,6 @@ def table(done):
     return failed
 
 
-def lose_a_rank(octet, folder, how, keys, ranks):
-    """One rank is killed or stopped while graphs are replayed: the others end within the limit and name it."""
-    limit, name = 8, f"{how.name}-{len(keys)}-{ranks}"
-    job = Job(name, ranks, [*keys, f"ranks.limit_seconds={limit}", "train.steps=100000", "recipe.name=current"], None, 0)
-    processes = job.start(octet, folder)
-    begin = time.time()
-    while len(losses(folder, name)) < 8 and time.time() - begin < 90 and processes[0].poll() is None:
-        time.sleep(0.2)
-    processes[-1].send_signal(how)
-    begin, late = time.time(), []
-    for p in processes[:-1]:
-        try:
-            p.wait(max(1, begin + limit + 20 - time.time()))
-        except subprocess.TimeoutExpired:
-            late.append(p)
-            p.kill()
-    seconds = time.time() - begin
-    processes[-1].kill()
-    told = pathlib.Path(folder, f"{name}.0.log").read_text().strip().splitlines()
-    good = not late and all(p.returncode == 76 for p in processes[:-1]) and f"rank {ranks - 1}" in (told or [""])[-1]
-    print(f"{'ok    ' if good else 'FAILED'} {name:28} exit {processes[0].returncode} after {seconds:.1f} s: {(told or [''])[-1][:160]}", flush=True)
-    return not good
-
-
 def collectives(program, folder, part):
     port, processes = free_port(), []
     for rank in range(2):
@@ -266,10 +160,9 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             list(pool.map(lambda j: j.run(o.octet, folder), wanted))
         failed += table(wanted)
-        few = "train.accumulate=2"
-        for how, keys, ranks in [(signal.SIGKILL, ["ranks.zero=1"], 2), (signal.SIGSTOP, [], 2), (signal.SIGKILL, ["ranks.zero=3", few], 2),
-                                 (signal.SIGKILL, ["ranks.tensor=2", "ranks.data=2", few], 4)]:
-            failed += 0 if o.only else lose_a_rank(o.octet, folder, how, keys, ranks)
+        chosen = [f for f in faults() if not o.only or any(text in f.run for text in o.only.split(","))]
+        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+            failed += sum(pool.map(lambda f: f.check(o.octet, folder), chosen))
     print(f"{failed} failed" if failed else "all right")
     return int(failed > 0)
 

@@ -66,7 +66,7 @@ health::Answer Trainer::roll_back(std::int64_t before) {
   const double train_seconds = at_.train_seconds;
   checkpoints_->return_to(found.step, [this](StateVisitor& v) { visit_rolled_back(v); });
   at_.train_seconds = train_seconds, end_.not_finite.clear();
-  for (Parameter* p : engine_->parameters.list()) ++p->version;
+  engine_->parameters.mark_changed();
   runner_.emplace(*engine_);
   return {
       .done = true, .text = format("the run went back to the checkpoint of step {}", found.step), .back_to = found.step, .layers = layers};

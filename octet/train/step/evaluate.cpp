@@ -76,7 +76,7 @@ void calibrate(Engine& e, const data::EvalBatches& batches, std::uint64_t count)
     run(e, batches[i], recording);
     if (e.precision.slots().amax()) keep_largest(e.stream, e.precision.slots().amax(), seen);
     e.precision.end_step(e.stream, apply);
-    for (Parameter* p : e.parameters.list()) ++p->version;  // so that the weights take their new scales
+    e.parameters.mark_changed();  // so that the weights take their new scales
   }
 }
 

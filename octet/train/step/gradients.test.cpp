@@ -184,7 +184,7 @@ TEST_P(EveryStorage, AnOverflowInOneGradientSkipsTheStepAndIsNamed) {
   EXPECT_TRUE(std::isfinite(*e.mean_loss().f32()));
   EXPECT_EQ(nn::flat_values(e.stream, e.parameters.values()), before);
   enlarge(-1);
-  for (Parameter* p : e.parameters.list()) ++p->version;
+  e.parameters.mark_changed();
   StepRunner(e).run(batches, {.learning_rate = 1e-3});
   EXPECT_EQ(e.optimizer->last(e.stream).skip, 0) << "the next step stores over what was not finite";
 }

@@ -61,16 +61,11 @@ class Finder final : public Observer {
   Stream& stream_;
 };
 
-}  // namespace
-
-std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batches) {
-  // No skipped step reaches the moments. One that is not finite has therefore been first, and its parameter followed.
-  if (const std::string moment = nonfinite_moment(e); !moment.empty()) return moment;
-  if (const std::string parameter = nonfinite_parameter(e); !parameter.empty()) return parameter;
+// Forward and backward once more, watched. Their weights are refreshed.
+std::string found_again(Engine& e, std::span<const data::Batch> micro_batches, const scaling::Pass& silent) {
   e.parameters.clear_gradients(e.stream);
   Finder finder(e.stream);
   e.stream.set_observer(&finder);
-  const scaling::Pass silent{.kind = scaling::Pass::Kind::recompute, .keep = Lifetime::micro_batch};
   for (const auto& batch : micro_batches) {
     const nn::LossFactor factor = e.loss_factor(tokens_of(micro_batches) * e.axes.sequence_groups());
     if (e.pipeline) {
@@ -92,6 +87,19 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   if (e.parameters.share().gradients) return "";  // they share memory in turn
   const auto gradient = nonfinite_variable(e.stream, e.parameters.gradients());
   return gradient ? e.parameters.list()[*gradient]->path + ".grad" : "";
+}
+
+}  // namespace
+
+std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batches) {
+  // No skipped step reaches the moments. One that is not finite has therefore been first, and its parameter followed.
+  if (const std::string moment = nonfinite_moment(e); !moment.empty()) return moment;
+  if (const std::string parameter = nonfinite_parameter(e); !parameter.empty()) return parameter;
+  const scaling::Pass silent{.kind = scaling::Pass::Kind::recompute, .keep = Lifetime::micro_batch};
+  e.quantize_weights(silent);
+  const std::string found = found_again(e, micro_batches, silent);
+  e.parameters.mark_changed();  // so that the next step measures weights, and they take their new scales
+  return found;
 }
 
 std::string nonfinite_parameter(Engine& e) {

@@ -280,6 +280,40 @@ TEST(Ranks, ThatReadCodesOfDividedMastersComputeTheBitsOfThoseThatDivideNothing)
   }
 }
 
+// Steps, one of which is skipped, on two ranks. diagnosed: its forward and backward run again, to find what was not finite.
+std::vector<SavedState> states_after_a_skip(const EngineConfig& config, bool diagnosed) {
+  std::vector<SavedState> out(2);
+  comm::run_on_threads({.ranks = 2, .limit_seconds = 30}, [&](comm::Communicator& c) {
+    Engine e = engine_of(config, &c);
+    StepRunner runner = begin_steps(e);
+    const bool alike = config.ranks.of_sequence() > 1;  // they train on the same sequences
+    const std::vector<data::Batch> batches = batches_of(alike ? 0 : c.rank(), alike ? 1 : 2);
+    for (int s = 1; s <= 5; ++s) {
+      StepOptions options{.learning_rate = 1e-2};
+      options.before_update = [&] { *static_cast<std::int64_t*>(e.nonfinite().data) = s == 3; };
+      runner.run(batches, options, [&] {
+        EXPECT_EQ(e.optimizer->last(e.stream).skip, s == 3 ? 1.0f : 0.0f);
+        if (s == 3 && diagnosed) EXPECT_EQ(first_nonfinite(e, batches), "");
+      });
+    }
+    out[std::size_t(c.rank())] = SavedState::of(e);
+  });
+  return out;
+}
+
+class SkipOnRanks : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, SkipOnRanks, ::testing::Values("bf16", "current", "delayed", "rowwise", "block128", "mxfp8"));
+
+TEST_P(SkipOnRanks, ADiagnosisChangesNoBit) {
+  for (const parallel::RanksConfig& ranks : {parallel::RanksConfig{}, parallel::RanksConfig{.zero = 1}, parallel::RanksConfig{.zero = 2},
+                                             parallel::RanksConfig{.zero = 3}, parallel::RanksConfig{.tensor = 2},
+                                             parallel::RanksConfig{.pipeline = 2}}) {
+    EngineConfig config = small_engine("llama", GetParam());
+    config.precision.options.history = 4, config.ranks = ranks;
+    EXPECT_TRUE(states_after_a_skip(config, true) == states_after_a_skip(config, false)) << ranks.axes_text() << ", stage " << ranks.zero;
+  }
+}
+
 // Sums of gradients in 8 bits are rounded once more, into those of the own part, by at most a spacing of E4M3 each time.
 TEST(Ranks, ThatDivideSumsOfGradientsHaveThemInEveryStorage) {
   for (const auto& [storage, most] : {std::pair{Storage::f32, 1e-6}, {Storage::bf16, 8 * 0x1p-9}, {Storage::e4m3, 0.15}}) {

@@ -69,7 +69,7 @@ Step step_at(const EngineConfig& config, const std::vector<std::vector<float>>& 
   StepRunner runner = begin_steps(e);
   const auto values = e.parameters.values();
   for (std::size_t i = 0; i < values.size(); ++i) nn::set_values(e.stream, values[i], weights[i].data());
-  for (Parameter* p : e.parameters.list()) ++p->version;
+  e.parameters.mark_changed();
   Step out;
   runner.run(std::vector{text_batch(1000)}, {.learning_rate = 0}, [&] {
     out.loss = read_out(e).loss;

@@ -163,7 +163,7 @@ void StepRunner::quantize_weights(bool measured) { engine_.quantize_weights(of_w
 // Weights did not change, but their scales may be new, and their maxima are to be measured.
 void StepRunner::quantize_weights_again() {
   clear_sums();
-  for (Parameter* p : engine_.parameters.list()) ++p->version;
+  engine_.parameters.mark_changed();
   quantize_weights(true);
 }
 

@@ -423,7 +423,7 @@ TEST(Step, TheGradientIsTheSlopeOfTheLoss) {
       std::size_t i = 0;
       for (Parameter* p : e.parameters.list())
         for (std::int64_t j = 0; j < p->value.count(); ++j, ++i) p->value.values().f32()[j] = float(w[i] + step * g[i]);
-      for (Parameter* p : e.parameters.list()) ++p->version;
+      e.parameters.mark_changed();
       return evaluate_batch(e, batch).loss;
     };
     const double slope = (loss_at(h) - loss_at(-h)) / (2 * h);
