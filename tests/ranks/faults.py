@@ -80,10 +80,12 @@ class Fault:
     def saves_and_ends(self):
         """After a stop signal to one rank all save and end; the newest checkpoint is good."""
         self.processes[self.bad].send_signal(signal.SIGTERM)
+        begin = time.time()
         try:
             codes = [p.wait(LIMIT + SLACK) for p in self.processes]
         except subprocess.TimeoutExpired:
             return "a rank does not end"
+        self.seconds = time.time() - begin
         if codes != [INTERRUPTED] * self.ranks:
             return f"exit codes {codes}; {self.told(0)}"
         done = subprocess.run([self.octet, "inspect", self.saved()[-1]], cwd=self.folder, capture_output=True, text=True)
@@ -106,10 +108,7 @@ class Terminated(Fault):
     name = "terminated"
 
     def fails(self):
-        begin = time.time()
-        why = self.saves_and_ends()
-        self.seconds = time.time() - begin
-        return why
+        return self.saves_and_ends()
 
 
 class FullDisk(Fault):

@@ -305,9 +305,9 @@ class SkipOnRanks : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, SkipOnRanks, ::testing::Values("bf16", "current", "delayed", "rowwise", "block128", "mxfp8"));
 
 TEST_P(SkipOnRanks, ADiagnosisChangesNoBit) {
-  for (const parallel::RanksConfig& ranks : {parallel::RanksConfig{}, parallel::RanksConfig{.zero = 1}, parallel::RanksConfig{.zero = 2},
-                                             parallel::RanksConfig{.zero = 3}, parallel::RanksConfig{.tensor = 2},
-                                             parallel::RanksConfig{.pipeline = 2}}) {
+  for (const parallel::RanksConfig& ranks :
+       {parallel::RanksConfig{}, parallel::RanksConfig{.zero = 1}, parallel::RanksConfig{.zero = 2}, parallel::RanksConfig{.zero = 3},
+        parallel::RanksConfig{.tensor = 2}, parallel::RanksConfig{.pipeline = 2}}) {
     EngineConfig config = small_engine("llama", GetParam());
     config.precision.options.history = 4, config.ranks = ranks;
     EXPECT_TRUE(states_after_a_skip(config, true) == states_after_a_skip(config, false)) << ranks.axes_text() << ", stage " << ranks.zero;
