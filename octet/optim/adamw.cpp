@@ -78,6 +78,9 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<ParameterSli
     counted_.push_back(s.counted() < s.gradient.count() ? s.gradient.part(0, s.counted()) : s.gradient);
   }
   allocate_moments(stream);
+  for (std::size_t i = 0; i < slices_.size(); ++i)
+    if (slices_[i].counted() < gradients_[i].count() && (scales_tensor(moments_[i].m.storage) || scales_tensor(moments_[i].v.storage)))
+      copies_.push_back(i);
   state_ = zeros({ops::adamw_step_floats}, DType::f32);
   const ops::AdamWStep start;
   upload(stream, &start, state_);
@@ -129,6 +132,11 @@ void AdamW::measure(Stream& stream) {
     check(s.parameter->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update",
           s.parameter->path);
   ops::sum_of_squares(stream, {.x = counted_, .sums = squares_, .total = total_, .maxima = maxima_});
+  const Scope scope(stream);
+  for (const std::size_t i : copies_)
+    ops::sum_of_squares(stream, {.x = std::span(&gradients_[i], 1),
+                                 .sums = stream.empty({1}, DType::f64, Lifetime::scratch, Category::workspace),
+                                 .maxima = maxima_.rows(std::int64_t(i), 1)});
 }
 
 void AdamW::apply(Stream& stream, double learning_rate, const Tensor& loss, const Tensor& nonfinite, const Tensor& gradient_factor,

@@ -82,6 +82,8 @@ class AdamW {
   std::vector<ops::Moments> moments_;
   std::vector<Stored> gradients_;
   std::vector<Stored> counted_;  // of these, the values that are counted here
+  /// Numbers of slices with values that another owner counts, and with a moment's scale per tensor, which holds all values.
+  std::vector<std::size_t> copies_;
   Tensor state_, squares_, maxima_, total_, scalars_, limits_;
 };
 

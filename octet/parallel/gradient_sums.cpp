@@ -171,7 +171,8 @@ void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
 void GradientSums::add_to_part(Stream& stream, const nn::Bucket& b, const Tensor& sums, const Tensor& both) {
   const std::string& path = b.parameters.front()->path;
   if (has_scales(b.gradients)) {
-    const std::uint64_t key = hash_of(path.c_str()) ^ hash_of("part") ^ std::uint64_t(b.parameters.front()->gradient.copy());
+    // Of this part, on every tensor rank: those of copied key heads round their equal sums alike.
+    const std::uint64_t key = hash_of(path.c_str()) ^ hash_of("part") ^ std::uint64_t(ranks_.rank());
     return ops::accumulate(stream, {.x = sums, .sum = b.gradient_part, .draws = parameters_.draws(), .key = key});
   }
   if (micro_batch_.first) return ops::stored_sum(stream, {.parts = Stored::plain(sums), .sum = b.gradient_part});

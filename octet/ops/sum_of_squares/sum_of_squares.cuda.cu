@@ -68,6 +68,8 @@ __device__ __forceinline__ OwnSum own_sum(const ops::StoredView& x, std::int64_t
     case Storage::f16: add_decoded(ops::F16Codec{}, x, begin, n, sum); break;
     case Storage::e4m3: add_decoded(ops::E4m3Codec{}, x, begin, n, sum); break;
     case Storage::e4m3_tensor: add_decoded(ops::E4m3TensorCodec{}, x, begin, n, sum); break;
+    case Storage::e4m3_expanded: add_decoded(ops::ExpandedCodec{}, x, begin, n, sum); break;
+    case Storage::e4m3_root: add_decoded(ops::RootCodec{}, x, begin, n, sum); break;
     default: add_plain(x.as<Bf16>() + begin, n, sum);
   }
   return sum;

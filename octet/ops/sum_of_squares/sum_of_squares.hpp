@@ -8,7 +8,7 @@
 namespace octet::ops {
 
 /// sums[i] (+)= sum of x[i]^2,   total (+)= sum_i of the new sums' increments, in order,   maxima[i] = max |x[i]|, with `accumulate` also
-/// of its old value. x: variables of any shape in f32, bf16, f16, e4m3 or e4m3_tensor, which are decoded in the pass; sums: f64 [x.size()];
+/// of its old value. x: variables of any shape and storage, which are decoded in the pass; sums: f64 [x.size()];
 /// total: f64 [1] or empty; maxima: f32 [x.size()] or empty. Squares are exact and added in FP64 over pieces of 16384 values whose sums are
 /// added in order: the same bits for any number of threads; on a GPU in another order, always the same. NaN and infinity go through to the
 /// sums; NaN is no part of a maximum, which has the same bits everywhere.

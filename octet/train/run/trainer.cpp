@@ -267,7 +267,7 @@ void Trainer::save_if_due() {
   const bool due = ranks_.alone() ? checkpoints_->due(at_.step) : ranks_.agreed().save;
   // Recovery returns to a checkpoint: then its step must not depend on the speed of the disk.
   if (!due || ((saving || committed) && !orders_.acts)) return;
-  if (saving) checkpoints_->finish();
+  if (saving || committed) checkpoints_->finish();
   if (!weights_are_finite()) return;
   at_.elapsed = recorder_->seconds();
   checkpoints_->save(at_.step);
