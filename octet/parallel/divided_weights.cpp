@@ -59,7 +59,9 @@ void DividedWeights::open(Stream& stream, int block, Needed needed) {
 void DividedWeights::copy_own_part(Stream& stream, const nn::Bucket& b) {
   const std::int64_t part = b.count / ranks_.size(), begin = ranks_.rank() * part;
   const Stored own{.codes = b.copies_part, .storage = b.copies};
-  if (!scales_tensor(b.values)) return ops::stored_sum(stream, {.parts = b.master, .sum = own});
+  Stored master = b.master;
+  if (master.storage == Storage::bf16_nearest) master.storage = Storage::bf16;  // whose codes mean the same
+  if (!scales_tensor(b.values)) return ops::stored_sum(stream, {.parts = master, .sum = own});
   const Scope scope(stream);
   const Tensor values = stream.zeros({part}, DType::f32, Lifetime::scratch, Category::workspace);
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "octet/ops/stored/stored.hpp"
 #include "octet/ops/sum_of_squares/sum_of_squares.kernels.hpp"
 #include "tests/testing/tensors.hpp"
 
@@ -63,6 +66,24 @@ TEST(SumOfSquares, ManyTensorsHaveTheirOwnSumsAndATotal) {
   sum_of_squares(s, {.x = x, .sums = sums, .total = total, .accumulate = true});
   EXPECT_EQ(*total.as<double>(), 2 * in_order);
   EXPECT_EQ(sums.as<double>()[5], 2 * first);
+}
+
+// Of each storage, as of the f32 values that its codes hold.
+TEST(SumOfSquares, OfCodesIsThatOfTheirValues) {
+  Stream s(Device::cpu);
+  constexpr std::int64_t n = 20000;
+  const Tensor x = gaussian_tensor(s, {n}, 1, DType::f32, 1e-3);
+  for (std::int64_t i = 0; i < n; ++i) x.f32()[i] = std::fabs(x.f32()[i]);
+  for (const Storage storage : {Storage::bf16, Storage::bf16_nearest, Storage::e4m3, Storage::e4m3_expanded, Storage::e4m3_root}) {
+    Stored codes{.codes = s.empty({n}, code_type(storage)), .storage = storage};
+    if (scales_blocks(storage)) codes.scales = s.empty(scales_shape(storage, n), scales_type(storage));
+    encode_stored(s, x, codes);
+    const Tensor values = s.empty({n}, DType::f32), squares = s.empty({1}, DType::f64);
+    decode_stored(s, codes, values);
+    sum_of_squares(s, {.x = std::span(&codes, 1), .sums = squares});
+    EXPECT_EQ(*squares.as<double>(), sum(s, values)) << name(storage);
+    EXPECT_GT(*squares.as<double>(), 0) << name(storage);
+  }
 }
 
 TEST(SumOfSquares, AnEmptyListHasTotalZero) {

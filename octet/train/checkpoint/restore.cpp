@@ -108,7 +108,7 @@ void Restore::assemble(const StateFiles::Variable& from, const StoredSlice& to, 
   const bool blocks = scales_blocks(to.stored.storage);
   const std::int64_t scale_size = blocks && count > 0 ? std::int64_t(to.stored.scales.bytes()) / ceil_div(count, storage_block) : 0;
   std::vector<std::byte> codes(to.stored.codes.bytes()), scales(blocks ? to.stored.scales.bytes() : 0);
-  const StoredVariable* any = from.slices.empty() ? nullptr : &from.slices[0].part;
+  const StoredVariable* any = nullptr;
   from.each_overlap(places, [&](const StateFiles::Run& run, std::int64_t begin, std::int64_t at, std::int64_t n) {
     const StoredVariable& part = from.slices[run.slice].part;
     std::memcpy(codes.data() + at * size, part.codes.bytes.data() + begin * size, std::size_t(n * size));
@@ -119,7 +119,10 @@ void Restore::assemble(const StateFiles::Variable& from, const StoredSlice& to, 
   });
   if (count > 0) upload(stream_, codes.data(), to.stored.codes);
   if (blocks && count > 0) upload(stream_, scales.data(), to.stored.scales);
-  if (scales_tensor(to.stored.storage) && any != nullptr) upload(stream_, any->scales->bytes.data(), to.stored.scales);
+  if (!scales_tensor(to.stored.storage)) return;
+  // Where no value is here, other owners of the same tensor have larger ones: they are shared before they are used.
+  const float none[2] = {};
+  upload(stream_, any != nullptr ? static_cast<const void*>(any->scales->bytes.data()) : none, to.stored.scales);
 }
 
 void Restore::convert(const StateFiles::Variable& from, const StoredSlice& to, Tiny tiny) {

@@ -2,18 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "octet/parallel/host_values.hpp"
 
 namespace octet::train {
 namespace {
 
-// Logits of the token after `ids`. Ranks that divide each layer have equal numbers of tokens: later ones, which no token sees, fill them
-// up.
+// Ranks that divide each layer have equal numbers of tokens, in whole blocks of values if these travel in 8 bits.
+std::int64_t tokens_together(Engine& e) {
+  const std::int64_t members = e.partition().members();
+  return members == 1 ? 1 : members * storage_block / std::gcd(storage_block, e.model->shape().width);
+}
+
+// Logits of the token after `ids`. Later tokens, which no token sees, fill up those of all ranks.
 std::vector<float> next_logits(Engine& e, std::span<const std::int32_t> ids) {
   const Scope scope(e.stream);
   std::vector<std::int32_t> filled(ids.begin(), ids.end());
-  filled.resize(std::size_t(round_up(std::int64_t(ids.size()), e.partition().members())), 0);
+  filled.resize(std::size_t(round_up(std::int64_t(ids.size()), tokens_together(e))), 0);
   const std::int64_t n = std::int64_t(filled.size()), last = n - std::int64_t(ids.size()) + 1;
   const Tensor tokens = e.stream.empty({n}, DType::i32);
   const Tensor logits = e.stream.empty({last, e.model->shape().padded_vocabulary()}, e.precision.activations());

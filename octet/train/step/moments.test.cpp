@@ -68,5 +68,17 @@ TEST_P(EveryFault, IsNamedByTheFirstSkippedStepWhichChangesNothing) {
   EXPECT_EQ(0, std::memcmp(before.data(), after.data(), before.size() * sizeof(float)));
 }
 
+// In any storage, a step that is skipped for another reason finds them finite.
+TEST(Moments, InEveryStorageAreReadByADiagnosis) {
+  for (const Storage m : {Storage::f32, Storage::bf16, Storage::e4m3, Storage::e4m3_tensor, Storage::e4m3_expanded})
+    for (const Storage v : {Storage::f32, Storage::bf16, Storage::f16, Storage::e4m3_tensor, Storage::e4m3_expanded, Storage::e4m3_root}) {
+      EngineConfig config = small_engine("llama", "bf16");
+      config.optimizer->m = m, config.optimizer->v = v, config.optimizer->allow_unsafe = true;
+      Engine e(config, Device::cpu, machine::machine_target(Device::cpu));
+      train_steps(e, 2);
+      EXPECT_EQ(first_nonfinite(e, std::vector{random_batch(4, 32, 61, 9)}), "") << name(m) << " " << name(v);
+    }
+}
+
 }  // namespace
 }  // namespace octet::train

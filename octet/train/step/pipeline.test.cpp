@@ -327,6 +327,24 @@ TEST(PipelineSteps, TrainATiedEmbeddingOnBothEnds) {
   expect_near(trained_on(c, {.data = 2, .pipeline = 2, .zero = 1}), trained_on(c, {.data = 2, .zero = 1}), 1e-4, "qwen3 zero 1");
 }
 
+// One stage counts its gradient, but both update it, also where a moment's scale holds all values of a tensor.
+TEST(PipelineSteps, UpdateBothCopiesOfATiedEmbeddingAlikeInEveryStorage) {
+  EngineConfig c = config_of("qwen3", "bf16");
+  c.ranks.pipeline = 2, c.optimizer->allow_unsafe = true;
+  for (const optim::Level level : {optim::Level::O0, optim::Level::O1, optim::Level::O2, optim::Level::O3})
+    for (const std::optional<Storage> m : {std::optional<Storage>(), std::optional(Storage::e4m3_tensor)}) {
+      c.optimizer->level = level, c.optimizer->m = m;
+      std::vector<float> copies[2];
+      comm::run_on_threads({.ranks = 2}, [&](comm::Communicator& all) {
+        Engine e(c, Device::cpu, machine::machine_target(Device::cpu), &all);
+        StepRunner runner = begin_steps(e);
+        for (int step = 0; step < 4; ++step) runner.run(batches_of(4), {.learning_rate = 1e-2});
+        copies[all.rank()] = nn::flat_values(e.stream, {e.model->shared_by_ends()->value});
+      });
+      EXPECT_TRUE(copies[0] == copies[1]) << to_text(level) << (m ? " e4m3_tensor" : "");
+    }
+}
+
 struct Counted {
   Work work;
   std::size_t in_use = 0, peak = 0;

@@ -314,6 +314,26 @@ TEST_P(SkipOnRanks, ADiagnosisChangesNoBit) {
   }
 }
 
+// Two tensor ranks share the only key head: their copies take equal sums, which 8-bit gradients of a part round by draws.
+TEST(Ranks, UpdateCopiedKeyHeadsAlikeUnderDividedGradientsOfEightBits) {
+  EngineConfig config = small_engine("llama", "bf16");
+  config.shape.kv_heads = 1, config.optimizer->gradients = Storage::e4m3;
+  config.ranks = {.data = 2, .tensor = 2, .zero = 2};
+  std::vector<std::vector<float>> copies(4);
+  comm::run_on_threads({.ranks = 4, .limit_seconds = 30}, [&](comm::Communicator& c) {
+    Engine e = engine_of(config, &c);
+    StepRunner runner = begin_steps(e);
+    for (int s = 0; s < 3; ++s) runner.run(batches_of(e.ranks().rank(), 2), {.learning_rate = 1e-2});
+    for (const Parameter* p : e.parameters.list()) {
+      if (p->cut.copies == 1 || p->cut.alone == 0) continue;
+      const std::vector<float> values = read_values(e, *p);
+      copies[std::size_t(c.rank())].insert(copies[std::size_t(c.rank())].end(), values.begin() + p->cut.alone, values.end());
+    }
+  });
+  ASSERT_FALSE(copies[0].empty());
+  for (const std::vector<float>& c : copies) EXPECT_TRUE(c == copies[0]);
+}
+
 // Sums of gradients in 8 bits are rounded once more, into those of the own part, by at most a spacing of E4M3 each time.
 TEST(Ranks, ThatDivideSumsOfGradientsHaveThemInEveryStorage) {
   for (const auto& [storage, most] : {std::pair{Storage::f32, 1e-6}, {Storage::bf16, 8 * 0x1p-9}, {Storage::e4m3, 0.15}}) {
