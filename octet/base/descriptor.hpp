@@ -12,6 +12,8 @@ class Descriptor {
   Descriptor() = default;
   /// open(2) with O_CLOEXEC, repeated after EINTR. Not ok() on failure: errno has the reason.
   Descriptor(const std::string& path, int flags, unsigned mode = 0);
+  /// Takes over a number that is open, or negative.
+  explicit Descriptor(int number) : number_(number) {}
   ~Descriptor() { close(); }
   Descriptor(Descriptor&& from) noexcept : number_(from.number_) { from.number_ = -1; }
   Descriptor& operator=(Descriptor&& from) noexcept;

@@ -15,6 +15,7 @@ struct AllReducePlan {
   std::vector<int> quality_ranks;   // numbers of ranks whose sums are compared with FP64
   Effort effort;
   double limit_seconds = 60;  // how long a rank waits for others
+  bool peer_memory = true;    // comm.peer_memory
   bool limit = false;         // whether to measure the limit of the machine, too
 };
 

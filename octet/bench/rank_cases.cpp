@@ -87,7 +87,7 @@ RankFacts facts_of(const Communicator& all, const machine::RankPlace& place, Dev
 RankFacts measure_cases(const RankPlan& plan, const std::function<std::vector<RankCase>(int ranks)>& make, std::vector<RankCase>& results) {
   RankFacts facts;
   const std::int64_t wanted = plan.ranks > 0 || machine::started_ranks() > 0 ? plan.ranks : 2;
-  machine::on_ranks({.ranks = wanted, .device = plan.device, .limit_seconds = limit_seconds},
+  machine::on_ranks({.ranks = wanted, .device = plan.device, .limit_seconds = limit_seconds, .peer_memory = plan.peer_memory},
                     [&](Communicator& all, const machine::RankPlace& place) {
                       const Device device = machine::device_named(plan.device);
                       std::vector<RankCase> cases = make(all.size());

@@ -28,6 +28,7 @@ struct RankPlan {
   int ranks = 0;       // 0: those that were started, or 2
   int repeats = 9;     // timed steps of each case
   bool trace = false;  // whether the last case is traced, too
+  bool peer_memory = true;  // comm.peer_memory
 };
 
 /// Measures steps on the ranks of machine::on_ranks(). `cases` makes the cases from the number of ranks that are there; the last one is on

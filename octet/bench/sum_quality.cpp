@@ -44,7 +44,7 @@ void sum_shared(Stream& stream, Communicator& comm, const Tensor& x, SumQuality&
 // x becomes the sum.
 void sum_by(Stream& stream, Communicator& comm, const Tensor& x, SumQuality& q) {
   if (q.way == Wire::f32) return comm.all_reduce(stream, x, Reduction::sum);
-  if (q.way == Wire::e4m3) return parallel::EightBitSum(stream, comm, false).all_reduce(stream, x);
+  if (q.way == Wire::e4m3) return parallel::EightBitSum(comm).all_reduce(stream, x);
   if (q.way != Wire::bf16) return sum_shared(stream, comm, x, q);
   const Scope scope(stream);
   const Tensor half = stream.empty({count}, DType::bf16);

@@ -89,7 +89,10 @@ ExitCode train_model(const Options& o) {
   const train::RunConfig config = o.resume ? o.resumed(folder) : o.config();
   heed_signals();
   return run_on_ranks(
-      {.ranks = ranks_to_start(config.ranks), .device = config.device, .limit_seconds = config.ranks.limit_seconds},
+      {.ranks = ranks_to_start(config.ranks),
+       .device = config.device,
+       .limit_seconds = config.ranks.limit_seconds,
+       .peer_memory = config.comm.peer_memory},
       [&](comm::Communicator& ranks, const machine::RankPlace& place) { return train_rank(o, config, folder, ranks, place); });
 }
 

@@ -10,4 +10,10 @@ void combine(Reduction reduction, std::span<const void* const> in, const Tensor&
   OCTET_RUN(combine, reduction, in.data(), std::int64_t(in.size()), to);
 }
 
+void combine(cuda::Queue queue, std::span<const void* const> in, const Tensor& to) {
+  check(!in.empty() && in.size() <= most_combined, "combine: {} inputs, wanted 1 to {}", in.size(), most_combined);
+  dispatch<float, Bf16>(to.dtype, "combine", []<class T>() {});
+  cuda::combine_sums(queue, in.data(), int(in.size()), to);
+}
+
 }  // namespace octet::comm

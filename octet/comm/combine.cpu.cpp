@@ -1,4 +1,5 @@
 #include "octet/comm/combine.kernels.hpp"
+#include "octet/comm/combine.math.hpp"
 #include "octet/tensor/cpu/parallel.hpp"
 
 namespace octet::cpu::OCTET_ISA {
@@ -7,17 +8,7 @@ namespace {
 // Values whose sum is made at once, in registers or the first cache.
 constexpr int block = 256;
 
-OCTET_HD float wide(float x) { return x; }
-OCTET_HD float wide(Bf16 x) { return to_float(x); }
-OCTET_HD double wide(double x) { return x; }
-OCTET_HD std::uint32_t wide(std::int32_t x) { return std::uint32_t(x); }
-OCTET_HD std::uint64_t wide(std::int64_t x) { return std::uint64_t(x); }
-
-template <class T, class Sum>
-OCTET_HD T narrow(Sum s) {
-  if constexpr (std::is_same_v<T, Bf16>) return to_bf16(s);
-  else return T(s);
-}
+using comm::narrow, comm::wide;
 
 template <class T>
 OCTET_HD void add_block(const void* const* in, std::int64_t inputs, std::int64_t at, int n, T* to) {

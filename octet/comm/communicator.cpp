@@ -37,12 +37,17 @@ void Communicator::count(Stream& stream, const Call& c) {
 }
 
 void Communicator::start(Stream& stream, const Call& call, const Call* second) {
+  start_by(stream, call, second, [&] { run(stream, call, second); });
+}
+
+template <class Run>
+void Communicator::start_by(Stream& stream, const Call& call, const Call* second, const Run& run) {
   count(stream, call);
   if (second != nullptr) count(stream, *second);
   const double begin = monotonic_seconds();
   const std::int64_t sent = bytes_sent(call, rank_, size_);
   begins(call, sent, begin);
-  run(stream, call, second);
+  run();
   ended(call, sent, begin, monotonic_seconds());
 }
 
@@ -96,6 +101,23 @@ void Communicator::all_to_all(Stream& stream, const Tensor& from, const Tensor& 
   start(stream, {Collective::all_to_all, from, to});
 }
 
+void Communicator::all_to_all(Stream& stream, const Tensor& from, const UseParts& use) {
+  check(from.count() % size_ == 0, "all_to_all: {} {} is no multiple of {} ranks", from.dtype, from.shape, size_);
+  const Call call{Collective::all_to_all, from, from};
+  start_by(stream, call, nullptr, [&] { run_parts(stream, call, use); });
+}
+
+void Communicator::run_parts(Stream& stream, const Call& call, const UseParts& use) {
+  const Scope scope(stream);
+  const std::int64_t n = call.from.count() / size_;
+  const Tensor from = call.from.reshaped({call.from.count()});
+  const Tensor to = size_ == 1 ? from : stream.empty(from.shape, from.dtype, Lifetime::scratch, Category::workspace);
+  if (size_ > 1) run(stream, {Collective::all_to_all, from, to}, nullptr);
+  std::vector<Tensor> parts;
+  for (int r = 0; r < size_; ++r) parts.push_back(to.rows(r * n, n));
+  if (n > 0) use(0, parts);
+}
+
 void Communicator::broadcast(Stream& stream, const Tensor& x, int root) {
   check(root >= 0 && root < size_, "broadcast: there is no rank {} of {}", root, size_);
   start(stream, {Collective::broadcast, x, x, Reduction::sum, root});
@@ -112,7 +134,7 @@ BegunSend Communicator::begin_send(Stream& stream, const Tensor& x, int to) {
   Call call = send_call(x, to, "begin_send");
   call.begins = true;
   start(stream, call);
-  return stream.device() == Device::null ? BegunSend{} : BegunSend{x, to, sends_to(to)};
+  return stream.device() == Device::null ? BegunSend{} : BegunSend{x, to, sends_to(to), &stream};
 }
 
 void Communicator::finish_send(const BegunSend& begun) {
@@ -120,7 +142,7 @@ void Communicator::finish_send(const BegunSend& begun) {
   const Call call = send_call(begun.x, begun.to, "finish_send");
   const double begin = monotonic_seconds();
   begins(call, 0, begin);
-  await_send(call, begun.number);
+  await_send(call, begun);
   ended(call, 0, begin, monotonic_seconds());
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <span>
 
 #include "octet/comm/call_listener.hpp"
 #include "octet/comm/call_log.hpp"
@@ -15,6 +17,7 @@ struct BegunSend {
   Tensor x;
   int to = -1;
   std::int64_t number = 0;
+  Stream* stream = nullptr;  // of the send
 };
 
 /// Ranks that exchange tensors. All ranks call the same collectives in the same order, each with tensors of equal size and dtype.
@@ -44,6 +47,11 @@ class Communicator {
   void all_gather(Stream&, const Tensor& from, const Tensor& to);
   /// to[r * n + i] = from[rank() * n + i] of rank r, where n is a size()-th of either count. Any dtype; the two do not overlap.
   void all_to_all(Stream&, const Tensor& from, const Tensor& to);
+  /// use(begin, parts), in pieces that together are the part for this rank: parts[r] is values [begin, begin + n) of from[rank() * count + i]
+  /// of rank r, and is read until use() returns, by work of the stream. Pieces but the last are multiples of 2^18 values. The parts are
+  /// where they have arrived: in workspace, or in memory of the backend.
+  using UseParts = std::function<void(std::int64_t begin, std::span<const Tensor> parts)>;
+  void all_to_all(Stream&, const Tensor& from, const UseParts& use);
   /// x = x of rank `root`. Any dtype.
   void broadcast(Stream&, const Tensor& x, int root);
   /// One tensor to, or from, another rank. A send may wait for its receive, so two ranks that send to each other call exchange().
@@ -51,7 +59,8 @@ class Communicator {
   void receive(Stream&, const Tensor& x, int from);
   /// A send in two parts: between them x is not changed, and begin_send() returns at once. On a CPU finish_send() waits for the receive,
   /// and ranks may begin sends to each other before they receive. Logs have each part as a call, the second one without bytes.
-  /// On a GPU the send is queued in the order of the stream, so work after it waits for its receive, and finish_send() does nothing.
+  /// On a GPU work of the stream after finish_send() begins when x may change. Between GPUs without peer memory the send is in the order of
+  /// the stream, so work after it waits for its receive, and finish_send() does nothing.
   /// Sends to one rank are received in the order in which they were begun.
   BegunSend begin_send(Stream&, const Tensor& x, int to);
   void finish_send(const BegunSend&);
@@ -98,8 +107,10 @@ class Communicator {
   Communicator(int rank, int size);
   /// Carries out a checked call. `second` is the receive of an exchange, else null.
   virtual void run(Stream&, const Call&, const Call* second) = 0;
-  /// Returns when the begun send of that number is received.
-  virtual void await_send(const Call&, std::int64_t) {}
+  /// Returns when the begun send is received, or makes its stream wait.
+  virtual void await_send(const Call&, const BegunSend&) {}
+  /// Carries out an all_to_all() in pieces; the backend's own way, if it has a shorter one than through workspace.
+  virtual void run_parts(Stream&, const Call&, const UseParts& use);
   /// Sends to a rank so far, without those of the null device.
   std::int64_t sends_to(int rank) const { return sends_[std::size_t(rank)]; }
   virtual void begin_group(Stream&) {}
@@ -112,6 +123,8 @@ class Communicator {
 
  private:
   void start(Stream&, const Call&, const Call* second = nullptr);
+  template <class Run>
+  void start_by(Stream&, const Call&, const Call* second, const Run& run);
   Call send_call(const Tensor& x, int to, const char* who) const;
   void count(Stream&, const Call&);
   void begins(const Call&, std::int64_t sent, double begin);

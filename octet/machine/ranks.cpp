@@ -44,7 +44,7 @@ std::unique_ptr<Communicator> connect_gpus(const Place& place, const RankWish& w
       .rank = place.rank, .size = place.size, .host = place.host, .port = place.port, .limit_seconds = wish.limit_seconds};
   comm::Met met = comm::meet(meeting, "nccl", place.rank == 0 ? comm::make_nccl_id() : "");
   auto heartbeats = std::make_shared<comm::Heartbeats>(place.rank, std::move(met.connections));
-  return comm::connect_nccl(place.rank, place.size, met.message, wish.limit_seconds, std::move(heartbeats));
+  return comm::connect_nccl(place.rank, place.size, met.message, {wish.limit_seconds, wish.peer_memory}, std::move(heartbeats));
 }
 
 std::unique_ptr<Communicator> connect_cpus(const Place& place, const RankWish& wish) {

@@ -12,6 +12,7 @@ struct RankWish {
   std::int64_t ranks = 0;       // 0: as many as a launcher has started, or one
   std::string device = "auto";  // auto | cpu | gpu, on which they compute
   double limit_seconds = 60;    // how long a rank waits for another
+  bool peer_memory = true;      // of GPUs of one machine: large exchanges go through it
 };
 
 /// How they are there.

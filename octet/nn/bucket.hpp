@@ -42,8 +42,8 @@ struct Bucket {
   // parity share in turn.
   bool in_turn = false;
   // Where sums of gradients are divided: those of the own part [count / parts], over micro-batches, in the storage `gradients`. `gradient`
-  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets with complete sums: vectors, and
-  // parameters with several uses.
+  // is then memory that buckets share in turn, of values of one micro-batch. Empty for buckets with complete sums: all outside of blocks,
+  // vectors, and parameters with several uses.
   Stored gradient_part;
   Stored master;  // [count / parts]: where masters are divided, those of the own part; else empty. May be a view of `value`
 

@@ -201,7 +201,7 @@ void Parameters::bind_shared_gradients(Stream& stream) {
   int turn = 0;
   for (Bucket& b : buckets_) {
     const bool once = std::ranges::all_of(b.parameters, [](const Parameter* p) { return p->gradient.uses() == 1; });
-    if (!once || b.parameters.front()->role == ParameterRole::vector) continue;
+    if (!once || b.block < 0) continue;
     check(!scales_tensor(b.gradients), "gradients in {} cannot be divided: they have one scale per tensor", b.gradients);
     const Storage values =
         has_scales(b.gradients) ? Gradient::scratch_type(stream) == DType::bf16 ? Storage::bf16 : Storage::f32 : b.gradients;

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <optional>
-
 #include "octet/comm/communicator.hpp"
-#include "octet/tensor/point.hpp"
 #include "octet/tensor/storage.hpp"
 
 namespace octet::parallel {
@@ -14,51 +11,41 @@ namespace octet::parallel {
 /// goes back (4.0% at two ranks, where sums are often half way between codes). A rank sends 8.0625 bits per value and direction. NaN and
 /// infinity become NaN in every rank's sum.
 ///
-/// On a GPU, with `overlap`, large tensors go in chunks: collectives are work of a side queue, beside the encoding and adding of other
-/// chunks. The results have the same bits.
+/// Large tensors go in chunks, one after the other, so that their codes take little workspace. The results have the same bits.
 class EightBitSum {
  public:
-  static constexpr std::int64_t least_chunk = std::int64_t(1) << 24;
+  static constexpr std::int64_t most_in_chunk = std::int64_t(1) << 27;
 
-  /// Of calls on this stream or its side queues. Stream and communicator must outlive this. `least`: values of a chunk, at least.
-  EightBitSum(Stream&, comm::Communicator&, bool overlap, std::int64_t least = least_chunk);
+  /// The communicator must outlive this. `chunk`: values of a chunk, at most.
+  explicit EightBitSum(comm::Communicator& ranks, std::int64_t chunk = most_in_chunk) : ranks_(ranks), chunk_(chunk) {}
 
-  /// to[i] = sum over ranks of from[rank * n + i]. from: f32 or bf16 [ranks * n]; to: f32, bf16 or e4m3 [n]; n is a multiple of 128.
-  /// `to` may be the own part of `from`. Throws ContractError on other shapes or storages. Workspace: at most two bytes per value of
-  /// `from`.
-  void reduce_scatter(Stream&, const Tensor& from, const Stored& to);
+  /// to[i] = sum over ranks of from[rank * n + i]; with `adds`, to[i] is added to, where it is f32 or bf16. from: f32 or bf16 [ranks * n]; to:
+  /// f32, bf16 or e4m3 [n]; n is a multiple of 128. `to` may be the own part of `from`. Throws ContractError on other shapes or storages.
+  /// Workspace: at most two bytes per value of a chunk.
+  void reduce_scatter(Stream&, const Tensor& from, const Stored& to, bool adds = false);
   /// The same of e4m3 codes, which are sent as they are, in one piece.
   void reduce_scatter(Stream&, const Stored& from, const Stored& to);
 
   /// x[i] = sum over ranks of x[i], where the owner's sum is encoded, too: the same bits on every rank. x: f32 or bf16 of any count.
-  /// Workspace: at most two bytes per value.
+  /// Workspace: at most two bytes per value of a chunk.
   void all_reduce(Stream&, const Tensor& x);
-  /// The same for e4m3 codes, which are sent as they are.
+  /// The same for e4m3 codes, which are sent as they are, in one piece.
   void all_reduce(Stream&, const Stored& x);
 
  private:
-  static constexpr int in_flight = 3;  // chunks: one is encoded, one added, one on its way back
-  // Memory of a chunk, and the ends of its collectives.
-  struct Slot {
-    Stored codes, parts;
-    Point sent, gathered;
-  };
-  // A piece of the values: [begin, begin + count), with padding ranks * share.
-  struct Chunk {
-    std::int64_t begin = 0, count = 0, share = 0;
-    Stored codes;
-    Slot* slot = nullptr;
-  };
   std::int64_t chunk_of(std::int64_t count) const;
-  template <class Encode, class Decode>
-  void all_reduce_chunks(Stream&, std::int64_t count, const Stored& own, const Encode&, const Decode&);
-  void send(Stream&, const Stored& from, const Stored& to, Point& sent);
-  void sum_share(Stream&, const Chunk&);
-  Stream& wire(Stream& stream) { return side_ ? *side_ : stream; }
+  void sum_parts(Stream&, const Stored& codes, const Stored& to, bool adds = false);
+  void all_reduce_codes(Stream&, const Stored& codes);
 
   comm::Communicator& ranks_;
-  std::int64_t least_;
-  std::optional<Stream> side_;
+  std::int64_t chunk_;
 };
+
+/// sum[i] = (adds: sum[i]) + parts[0][i] + parts[1][i] + ..., as ops::stored_sum(), of any number of parts where they are neighbours in
+/// memory, and else of at most 1 + ops::StoredSum::most_more.
+void sum_of_parts(Stream&, std::span<const Stored> parts, const Stored& sum, bool adds = false);
+
+/// Values [begin, begin + n) of a flat tensor, where begin is a multiple of 128.
+Stored part_of(const Stored& x, std::int64_t begin, std::int64_t n);
 
 }  // namespace octet::parallel

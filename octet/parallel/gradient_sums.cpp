@@ -50,7 +50,7 @@ void clear_padding(Stream& stream, const nn::Bucket& b) {
 
 GradientSums::GradientSums(Stream& stream, Stream* side, comm::Communicator& ranks, const nn::Parameters& parameters,
                            const CommConfig& config, CopiedGradients* copied)
-    : ranks_(ranks), parameters_(parameters), side_(side), copied_(copied), eight_bit_sum_(stream, ranks, side != nullptr) {
+    : ranks_(ranks), parameters_(parameters), side_(side), copied_(copied), eight_bit_sum_(ranks) {
   for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
@@ -150,35 +150,33 @@ Stored GradientSums::own_part(const Stored& whole) const {
 // The values of one micro-batch, exchanged in FP32 sums of the own part.
 void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
   const nn::Bucket& b = *part.bucket;
-  const std::int64_t n = b.count / ranks_.size();
   const Scope scope(stream);
-  const Tensor both = stream.empty({2 * n}, DType::f32, Lifetime::scratch, Category::workspace), sums = both.rows(0, n);
-  const Scope exchange(stream);
   clear_padding(stream, b);
   Tensor values = b.gradient.codes;
   if (const DType type = travelling_type(part.wire, b.gradient.storage); type != values.dtype) {
     values = stream.empty({b.count}, type, Lifetime::scratch, Category::workspace);
     ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
   }
-  if (part.wire == Wire::e4m3) eight_bit_sum_.reduce_scatter(stream, values, Stored::plain(sums));
-  else if (part.shared) part.shared->all_reduce(stream, ranks_, tensors_of(b, values));
-  else ranks_.reduce_scatter(stream, values, own_part(Stored::plain(values)).codes, comm::Reduction::sum);
-  if (part.wire != Wire::e4m3) ops::stored_sum(stream, {.parts = own_part(Stored::plain(values)), .sum = Stored::plain(sums)});
-  add_to_part(stream, b, sums, both);
+  if (!has_scales(b.gradients)) return add_parts(stream, part, values, b.gradient_part, !micro_batch_.first);
+  const Tensor sums = stream.empty({b.count / ranks_.size()}, DType::f32, Lifetime::scratch, Category::workspace);
+  add_parts(stream, part, values, Stored::plain(sums), false);
+  // Of this part, on every tensor rank: those of copied key heads round their equal sums alike.
+  const std::uint64_t key = hash_of(b.parameters.front()->path.c_str()) ^ hash_of("part") ^ std::uint64_t(ranks_.rank());
+  ops::accumulate(stream, {.x = sums, .sum = b.gradient_part, .draws = parameters_.draws(), .key = key});
 }
 
-// `both` begins with the sums and has room for as many more.
-void GradientSums::add_to_part(Stream& stream, const nn::Bucket& b, const Tensor& sums, const Tensor& both) {
-  const std::string& path = b.parameters.front()->path;
-  if (has_scales(b.gradients)) {
-    // Of this part, on every tensor rank: those of copied key heads round their equal sums alike.
-    const std::uint64_t key = hash_of(path.c_str()) ^ hash_of("part") ^ std::uint64_t(ranks_.rank());
-    return ops::accumulate(stream, {.x = sums, .sum = b.gradient_part, .draws = parameters_.draws(), .key = key});
+// sum = the sum over ranks of the own part, or that added to it: in FP32, rounded once where values travel as they are.
+void GradientSums::add_parts(Stream& stream, Part& part, const Tensor& values, const Stored& sum, bool adds) {
+  if (part.wire == Wire::e4m3) return eight_bit_sum_.reduce_scatter(stream, values, sum, adds);
+  if (part.shared) {
+    part.shared->all_reduce(stream, ranks_, tensors_of(*part.bucket, values));
+    return ops::stored_sum(stream, {.parts = own_part(Stored::plain(values)), .sum = sum, .adds = adds});
   }
-  if (micro_batch_.first) return ops::stored_sum(stream, {.parts = Stored::plain(sums), .sum = b.gradient_part});
-  const std::int64_t n = sums.count();
-  ops::stored_sum(stream, {.parts = b.gradient_part, .sum = Stored::plain(both.rows(n, n))});
-  ops::stored_sum(stream, {.parts = Stored::plain(both), .sum = b.gradient_part});
+  std::vector<Stored> parts(std::size_t(ranks_.size()));
+  ranks_.all_to_all(stream, values, [&](std::int64_t begin, std::span<const Tensor> arrived) {
+    for (std::size_t r = 0; r < parts.size(); ++r) parts[r] = Stored::plain(arrived[r]);
+    sum_of_parts(stream, parts, part_of(sum, begin, arrived[0].count()), adds);
+  });
 }
 
 bool GradientSums::has_own_sums_only(const Part& part) const {

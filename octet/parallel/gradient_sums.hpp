@@ -73,7 +73,7 @@ class GradientSums final : public GradientListener {
   Stored own_part(const Stored&) const;
   void sum_own_part(Stream&, const Part&, const Tensor& values);
   void sum_of_micro_batch(Stream&, Part&);
-  void add_to_part(Stream&, const nn::Bucket&, const Tensor& sums, const Tensor& both);
+  void add_parts(Stream&, Part&, const Tensor& values, const Stored& sum, bool adds);
   bool divides() const { return parameters_.share().masters; }  // masters
   bool has_own_sums_only(const Part&) const;
   Stored gathered(Stream&, const nn::Bucket&);

@@ -57,6 +57,9 @@ void CommConfig::fields(config::FieldVisitor& v) {
            {{"bf16", TensorWire::activations}, {"e4m3", TensorWire::e4m3}}, may_change);
   v.field("overlap", overlap,
           "whether GPUs exchange gradients, weights and activations while they compute; false: they wait for each exchange", may_change);
+  v.field("peer_memory", peer_memory,
+          "whether GPUs of one machine exchange large tensors through each other's memory, by copy engines; false: through NCCL",
+          may_change);
 }
 
 bool CommConfig::has_mu(Storage of) const { return wire_of(gradients, of) == Wire::e4m3_shared; }

@@ -41,7 +41,8 @@ struct CommConfig {
   Wire gradients = Wire::stored;
   ops::MuGrowth mu_growth = ops::MuGrowth::at_zero;  // when the factor mu of e4m3_shared grows
   TensorWire tensor = TensorWire::activations, pipeline = TensorWire::activations;
-  bool overlap = true;  // on GPUs, ranks exchange gradients, weights and activations while they compute
+  bool overlap = true;      // on GPUs, ranks exchange gradients, weights and activations while they compute
+  bool peer_memory = true;  // GPUs of one machine exchange large tensors through each other's memory
 
   void fields(config::FieldVisitor&);
   /// Whether a factor mu is in use.

@@ -13,7 +13,7 @@ void TensorGroup::gather(Stream& stream, const Tensor& own, const Tensor& all) {
 
 void TensorGroup::reduce(Stream& stream, const Tensor& partial, const Tensor& own) {
   if (wire_ == TensorWire::activations) return reduce_exactly(stream, partial, own);
-  EightBitSum(stream, ranks_, false).reduce_scatter(stream, flat(partial), Stored::plain(flat(own)));
+  EightBitSum(ranks_).reduce_scatter(stream, flat(partial), Stored::plain(flat(own)));
 }
 
 void TensorGroup::reduce_exactly(Stream& stream, const Tensor& partial, const Tensor& own) {

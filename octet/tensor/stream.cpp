@@ -26,7 +26,7 @@ Stream::Stream(Device device, Target target)
 }
 
 Stream::Stream(Stream& main) : main_(main.main_), arena_(main.arena_), scratch_slot_(++main_->sides_), target_(main.target_) {
-  if (device() == Device::cuda) queue_ = cuda::make_queue();
+  if (device() == Device::cuda) queue_ = cuda::make_queue(true);
 }
 
 Stream::~Stream() {

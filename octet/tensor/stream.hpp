@@ -76,6 +76,8 @@ class Stream {
   cuda::Staging& staging() { return staging_; }
   Arena& arena() { return *arena_; }
   const Arena& arena() const { return *arena_; }
+  /// 0, or a side queue's number among those of its main one, in the order in which they were made.
+  int number() const { return scratch_slot_; }
   /// Where this queue's allocations of a region are.
   Region own(Region region) const { return region.lifetime == Lifetime::scratch ? Region(Lifetime::scratch, scratch_slot_) : region; }
 

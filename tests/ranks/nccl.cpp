@@ -82,7 +82,7 @@ void check_collectives(Stream& s, Communicator& c) {
 void check_eight_bits(Stream& s, Communicator& c) {
   const std::int64_t n = 1'000'003;
   const Tensor x = filled(s, c.rank(), n);
-  parallel::EightBitSum(s, c, false).all_reduce(s, x);
+  parallel::EightBitSum(c).all_reduce(s, x);
   c.finish(s);
   const HostCopy host(s, x);
   double error = 0, energy = 0;
@@ -95,13 +95,13 @@ void check_eight_bits(Stream& s, Communicator& c) {
   expect(std::sqrt(error / energy) < 0.045, "the error of the 8-bit sum");
 }
 
-// Chunks on a side queue, also in a recorded graph: the bits of one piece.
+// Chunks, also in a recorded graph: the bits of one piece.
 void check_chunks(Stream& s, Communicator& c) {
   const std::int64_t n = 1'000'003;
   const Scope scope(s);
   const Tensor whole = filled(s, c.rank(), n), chunks = s.empty({n}, DType::f32);
-  parallel::EightBitSum(s, c, false).all_reduce(s, whole);
-  parallel::EightBitSum sum(s, c, true, 1 << 16);
+  parallel::EightBitSum(c).all_reduce(s, whole);
+  parallel::EightBitSum sum(c, 1 << 16);
   Replay replay;
   for (int i = 0; i < 5; ++i) {
     copy(s, filled(s, c.rank(), n), chunks);
@@ -125,8 +125,8 @@ double seconds_of(Stream& s, Communicator& c, const F& f) {
   return best;
 }
 
-double seconds_in_8_bits(Stream& s, Communicator& c, const Tensor& x, bool overlap) {
-  parallel::EightBitSum sum(s, c, overlap);
+double seconds_in_8_bits(Stream& s, Communicator& c, const Tensor& x) {
+  parallel::EightBitSum sum(c);
   return seconds_of(s, c, [&] { sum.all_reduce(s, x); });
 }
 
@@ -135,10 +135,9 @@ void measure(Stream& s, Communicator& c) {
     const Scope scope(s);
     const Tensor x = s.zeros({mib << 19}, DType::bf16);
     const double plain = seconds_of(s, c, [&] { c.all_reduce(s, x, Reduction::sum); });
-    const double coded = seconds_in_8_bits(s, c, x, false), overlapped = seconds_in_8_bits(s, c, x, true);
+    const double coded = seconds_in_8_bits(s, c, x);
     if (c.rank() == 0)
-      std::printf("%lld MiB of BF16: NCCL %.3f ms, 8 bits %.3f ms, %.2fx, overlapped %.3f ms, %.2fx\n", (long long)(mib), plain * 1e3,
-                  coded * 1e3, plain / coded, overlapped * 1e3, plain / overlapped);
+      std::printf("%lld MiB: BF16 %.3f ms, 8 bits %.3f ms, %.2fx\n", (long long)(mib), plain * 1e3, coded * 1e3, plain / coded);
   }
 }
 
@@ -166,7 +165,7 @@ int run(std::string_view part) {
   const comm::Place p = comm::place_from_environment();
   comm::Met met = comm::meet({p.rank, p.size, p.host, p.port}, "nccl test", p.rank == 0 ? comm::make_nccl_id() : "");
   auto heartbeats = std::make_shared<comm::Heartbeats>(p.rank, std::move(met.connections));
-  const auto c = comm::connect_nccl(p.rank, p.size, met.message, lost ? 5 : 60, std::move(heartbeats));
+  const auto c = comm::connect_nccl(p.rank, p.size, met.message, {.limit_seconds = lost ? 5.0 : 60.0, .peer_memory = part != "nccl"}, std::move(heartbeats));
   Stream s(Device::cuda, {.device = Device::cuda});
   if (lost) return lose_a_rank(s, *c, part == "replay");
   check_collectives(s, *c), check_eight_bits(s, *c), check_chunks(s, *c);

@@ -144,7 +144,7 @@ class MpiCommunicator final : public Communicator {
 
  private:
   void run(Stream&, const Call&, const Call* second) override;
-  void await_send(const Call&, std::int64_t number) override;
+  void await_send(const Call&, const BegunSend&) override;
   void all_reduce(Stream&, const Call&);
   void reduce_scatter(Stream&, const Call&);
   void add(const Call&, const Tensor& parts, const Tensor& to) const;
@@ -288,10 +288,10 @@ void MpiCommunicator::transfer(const Call& call, const Call* second) {
   if (incoming != nullptr) complete(*second, incoming);
 }
 
-void MpiCommunicator::await_send(const Call& call, std::int64_t number) {
+void MpiCommunicator::await_send(const Call& call, const BegunSend& send) {
   if (session_->lost) throw error(call, -1, "MPI has failed before");
-  const auto begun = begun_.extract({call.peer, number});
-  check(!begun.empty(), "finish_send: rank {} has not begun send {} to rank {}, or has finished it", rank(), number, call.peer);
+  const auto begun = begun_.extract({call.peer, send.number});
+  check(!begun.empty(), "finish_send: rank {} has not begun send {} to rank {}, or has finished it", rank(), send.number, call.peer);
   const auto [request, code] = session_->progress->take(begun.mapped());
   require(call, code);
   if (request != nullptr) complete(call, request);

@@ -8,11 +8,15 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <map>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "octet/base/clock.hpp"
+#include "octet/comm/combine.hpp"
 #include "octet/comm/nccl/library.hpp"
+#include "octet/comm/peer/peer_calls.hpp"
 #include "octet/tensor/cuda/device.hpp"
 #include "octet/tensor/cuda/waiter.hpp"
 
@@ -93,18 +97,22 @@ using Family = std::vector<NcclCommunicator*>;
 
 class NcclCommunicator final : public Communicator, public cuda::Waiter {
  public:
-  NcclCommunicator(ncclComm_t comm, int rank, int size, double limit_seconds, std::shared_ptr<Heartbeats> heartbeats,
+  NcclCommunicator(ncclComm_t comm, int rank, int size, const NcclOptions& options, std::shared_ptr<Heartbeats> heartbeats,
                    std::shared_ptr<Family> family)
       : Communicator(rank, size),
         comm_(comm),
-        limit_seconds_(limit_seconds),
+        options_(options),
+        limit_seconds_(options.limit_seconds),
         heartbeats_(std::move(heartbeats)),
-        family_(std::move(family)) {
+        family_(std::move(family)),
+        has_boxes_(options.peer_memory && size > 1 && size <= most_combined) {
     family_->push_back(this);
   }
   ~NcclCommunicator() override {
     if (waits_) cuda::set_waiter(nullptr);
     std::erase(*family_, this);
+    boxes_.clear();
+    for (const auto& [send, end] : begun_) cuda::end_event(end);
     if (comm_ == nullptr) return;
     if (std::uncaught_exceptions() > 0) nccl().abort(comm_);  // ending in order would wait for queued work of all ranks
     else nccl().destroy(comm_);
@@ -119,6 +127,12 @@ class NcclCommunicator final : public Communicator, public cuda::Waiter {
 
  private:
   void run(Stream&, const Call&, const Call* second) override;
+  void run_parts(Stream&, const Call&, const UseParts&) override;
+  void await_send(const Call&, const BegunSend&) override;
+  Mailboxes* boxes_for(Stream&, const Call&);
+  std::vector<std::byte> gathered(Stream&, std::span<const std::byte> own);
+  void called(const Call&);
+  void run_by_boxes(Mailboxes&, Stream&, const Call&, const Call* second);
   void begin_group(Stream&) override;
   void end_group(Stream&) override;
   ncclResult_t start(Stream&, const Call&, const Call* second);
@@ -132,17 +146,22 @@ class NcclCommunicator final : public Communicator, public cuda::Waiter {
   std::optional<Heartbeats::Absent> absent() const;
 
   ncclComm_t comm_;
+  NcclOptions options_;
   double limit_seconds_;
   std::shared_ptr<Heartbeats> heartbeats_;  // or null
   std::shared_ptr<Family> family_;
   bool waits_ = false;  // for the GPU, in place of CUDA
   Call last_;
   std::jthread aborting_;
+  bool has_boxes_;                                   // unless a rank has no access to another's memory
+  std::map<int, std::unique_ptr<Mailboxes>> boxes_;  // of each queue that has needed them, by Stream::number()
+  std::map<std::pair<int, std::int64_t>, cuda::Event> begun_;  // the ends of begun sends, by rank and number
 };
 
 // The library's abort ends queued kernels, then waits until recorded graphs with its collectives are destroyed. The owner of
 // these continues meanwhile.
 void NcclCommunicator::begin_abort() {
+  for (auto& [number, boxes] : boxes_) boxes->abandon();
   if (comm_ == nullptr) return;
   aborting_ = std::jthread([comm = std::exchange(comm_, nullptr)] { nccl().abort(comm); });
 }
@@ -208,14 +227,66 @@ void NcclCommunicator::start_barrier(Stream& stream, const Call& call) {
   finish(stream, call);
 }
 
+void NcclCommunicator::called(const Call& call) {
+  if (comm_ == nullptr) throw error(call, -1, "NCCL has failed before");
+  last_ = call;
+  if (heartbeats_ != nullptr) heartbeats_->called();
+}
+
 void NcclCommunicator::run(Stream& stream, const Call& call, const Call* second) {
   check(stream.device() != Device::cpu, "the NCCL communicator exchanges tensors of a GPU, not of the host");
   if (comm_ == nullptr) throw error(call, -1, "NCCL has failed before");
   if (call.kind == Collective::barrier) return start_barrier(stream, call);
   if (stream.device() == Device::null) return;
-  last_ = call;
-  if (heartbeats_ != nullptr) heartbeats_->called();
+  called(call);
+  if (Mailboxes* const boxes = boxes_for(stream, call)) return run_by_boxes(*boxes, stream, call, second);
   if (call.whole().count() > 0 || second != nullptr) require(call, start(stream, call, second));
+}
+
+void NcclCommunicator::run_by_boxes(Mailboxes& boxes, Stream& stream, const Call& call, const Call* second) {
+  if (!call.begins) return peer::run(boxes, stream.queue(), call, second);
+  peer::begin_send(boxes, stream.queue(), call.from, call.peer);
+  const cuda::Event end = begun_[{call.peer, sends_to(call.peer)}] = cuda::make_event(false);
+  cuda::record(boxes.sender(), end);
+}
+
+void NcclCommunicator::run_parts(Stream& stream, const Call& call, const UseParts& use) {
+  Mailboxes* const boxes = stream.device() == Device::cuda ? boxes_for(stream, call) : nullptr;
+  if (boxes == nullptr) return Communicator::run_parts(stream, call, use);
+  called(call);
+  peer::all_to_all(*boxes, stream.queue(), call.from, use);
+}
+
+void NcclCommunicator::await_send(const Call&, const BegunSend& begun) {
+  const auto at = begun_.find({begun.to, begun.number});
+  if (at == begun_.end()) return;
+  cuda::hold(begun.stream->queue(), at->second);
+  cuda::end_event(at->second);
+  begun_.erase(at);
+}
+
+// All ranks make the same calls on queues of the same numbers, so they connect together. Recorded work cannot wait for that.
+Mailboxes* NcclCommunicator::boxes_for(Stream& stream, const Call& call) {
+  if (!has_boxes_ || !peer::carries(call)) return nullptr;
+  const auto at = boxes_.find(stream.number());
+  if (at != boxes_.end()) return at->second.get();
+  if (cuda::is_recording(stream.queue())) return nullptr;
+  std::string why;
+  auto made = Mailboxes::connect(rank(), size(), [&](std::span<const std::byte> own) { return gathered(stream, own); }, why);
+  has_boxes_ = made != nullptr;
+  return has_boxes_ ? (boxes_[stream.number()] = std::move(made)).get() : nullptr;
+}
+
+std::vector<std::byte> NcclCommunicator::gathered(Stream& stream, std::span<const std::byte> own) {
+  const Scope scope(stream);
+  const auto n = std::int64_t(own.size());
+  const Tensor one = stream.empty({n}, DType::u8), all = stream.empty({size() * n}, DType::u8);
+  upload(stream, own.data(), one);
+  require(last_, nccl().all_gather(one.data, all.data, own.size(), ncclUint8, comm_, stream.queue()));
+  finish(stream, last_);
+  std::vector<std::byte> out(all.bytes());
+  download(stream, all, out.data());
+  return out;
 }
 
 void NcclCommunicator::begin_group(Stream& stream) {
@@ -265,7 +336,7 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
   require({}, settle(part, limit_seconds_, heartbeats_));
   int rank = 0, size = 0;
   require({}, nccl().rank(part, &rank)), require({}, nccl().size(part, &size));
-  auto made = std::make_unique<NcclCommunicator>(part, rank, size, limit_seconds_, heartbeats_, family_);
+  auto made = std::make_unique<NcclCommunicator>(part, rank, size, options_, heartbeats_, family_);
   made->set_step(step());
   return made;
 }
@@ -278,8 +349,9 @@ std::string make_nccl_id() {
   return {id.internal, sizeof id.internal};
 }
 
-std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string& id, double limit_seconds,
+std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string& id, const NcclOptions& options,
                                            std::shared_ptr<Heartbeats> heartbeats) {
+  const double limit_seconds = options.limit_seconds;
   ncclUniqueId bytes;
   check(id.size() == sizeof bytes.internal, "connect_nccl: an id has {} bytes, got {}", sizeof bytes.internal, id.size());
   std::memcpy(bytes.internal, id.data(), id.size());
@@ -289,7 +361,7 @@ std::unique_ptr<Communicator> connect_nccl(int rank, int size, const std::string
   ncclResult_t result = nccl().init(&comm, size, bytes, rank, &config);
   if (result == ncclInProgress || result == ncclSuccess) result = settle(comm, limit_seconds, heartbeats);
   if (result == ncclSuccess) {
-    auto made = std::make_unique<NcclCommunicator>(comm, rank, size, limit_seconds, std::move(heartbeats), std::make_shared<Family>());
+    auto made = std::make_unique<NcclCommunicator>(comm, rank, size, options, std::move(heartbeats), std::make_shared<Family>());
     made->end_long_waits();
     return made;
   }
@@ -310,7 +382,7 @@ namespace {
 }  // namespace
 
 std::string make_nccl_id() { not_built(); }
-std::unique_ptr<Communicator> connect_nccl(int, int, const std::string&, double, std::shared_ptr<Heartbeats>) { not_built(); }
+std::unique_ptr<Communicator> connect_nccl(int, int, const std::string&, const NcclOptions&, std::shared_ptr<Heartbeats>) { not_built(); }
 
 }  // namespace octet::comm
 

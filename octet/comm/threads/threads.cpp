@@ -38,7 +38,7 @@ class ThreadCommunicator final : public Communicator {
 
  private:
   void run(Stream&, const Call&, const Call* second) override;
-  void await_send(const Call& call, std::int64_t number) override { require(call, team_->taken(rank(), call.peer, number)); }
+  void await_send(const Call& call, const BegunSend& begun) override { require(call, team_->taken(rank(), call.peer, begun.number)); }
   void transfer(const Call&, const Call* second);
   void compute(const Call&);
   void reduce(const Call&);
@@ -79,7 +79,7 @@ void ThreadCommunicator::transfer(const Call& call, const Call* second) {
   if (call.kind == Collective::receive) return require(call, team_->take(call.peer, rank(), call.to));
   require(call, team_->post(rank(), call.peer, call.from));
   if (second != nullptr) require(*second, team_->take(second->peer, rank(), second->to));
-  if (!call.begins) await_send(call, sends_to(call.peer));
+  if (!call.begins) require(call, team_->taken(rank(), call.peer, sends_to(call.peer)));
 }
 
 void ThreadCommunicator::reduce(const Call& call) {

@@ -29,13 +29,13 @@ void count_group(const ops::StoredView& sum, std::int64_t group, const GroupLane
 }
 
 template <class In, class Out>
-void sum_groups(In in, Out out, const ops::StoredView& parts, const ops::StoredView& sum, std::int64_t* counts) {
+void sum_groups(In in, Out out, const ops::Addends& parts, const ops::StoredView& sum, bool adds, std::int64_t* counts) {
   const std::int64_t groups = ops::groups_of(sum.count);
   for_each(ceil_div(groups, piece_groups), piece_groups * storage_block * 8, [&](std::int64_t piece) {
     Counts own;
     for (std::int64_t g = piece * piece_groups; g < std::min(groups, (piece + 1) * piece_groups); ++g) {
       GroupLane::Group x;
-      ops::sum_parts(in, GroupLane{}, parts, sum.count, g, x);
+      ops::sum_parts(in, out, GroupLane{}, parts, sum, adds, g, x);
       ops::store_group(out, GroupLane{}, sum, g, x, ops::Nearest{});
       if (counts != nullptr) count_group(sum, g, x, own);
     }
@@ -48,11 +48,11 @@ void sum_groups(In in, Out out, const ops::StoredView& parts, const ops::StoredV
 }  // namespace
 
 void stored_sum(const ops::StoredSum& a) {
-  const ops::StoredView parts = ops::view_of(a.parts);
+  const ops::Addends parts = ops::addends_of(a);
   ops::StoredView sum = ops::view_of(a.sum);
   if (sum.storage == Storage::e4m3_tensor) sum.next_scale = 1.0f / sum.tensor_descale();
-  ops::with_sum_codec(parts.storage, [&](auto in) {
-    ops::with_sum_codec(sum.storage, [&](auto out) { sum_groups(in, out, parts, sum, a.counts.as<std::int64_t>()); });
+  ops::with_sum_codec(parts.parts.storage, [&](auto in) {
+    ops::with_sum_codec(sum.storage, [&](auto out) { sum_groups(in, out, parts, sum, a.adds, a.counts.as<std::int64_t>()); });
   });
 }
 

@@ -19,11 +19,12 @@ __device__ __forceinline__ void add_counts(unsigned largest, unsigned flushed, C
 }
 
 template <class In, class Out>
-__global__ void __launch_bounds__(threads) stored_sum_kernel(ops::StoredView parts, ops::StoredView sum, Counter* counts) {
+__global__ void __launch_bounds__(threads) stored_sum_kernel(const __grid_constant__ ops::Addends parts, ops::StoredView sum,
+                                                              bool adds, Counter* counts) {
   const std::int64_t group = std::int64_t(blockIdx.x) * groups_a_block + threadIdx.x / GroupLanes::threads;
   if (sum.storage == Storage::e4m3_tensor) sum.next_scale = 1.0f / sum.tensor_descale();
   GroupLanes::Group x;
-  ops::sum_parts(In{}, GroupLanes{}, parts, sum.count, group, x);
+  ops::sum_parts(In{}, Out{}, GroupLanes{}, parts, sum, adds, group, x);
   ops::store_group(Out{}, GroupLanes{}, sum, group, x, ops::Nearest{});
   if (counts == nullptr) return;
   unsigned largest = 0, flushed = 0;
@@ -39,12 +40,13 @@ __global__ void __launch_bounds__(threads) stored_sum_kernel(ops::StoredView par
 }  // namespace
 
 void stored_sum(Queue queue, const ops::StoredSum& a) {
-  const ops::StoredView parts = ops::view_of(a.parts), sum = ops::view_of(a.sum);
+  const ops::Addends parts = ops::addends_of(a);
+  const ops::StoredView sum = ops::view_of(a.sum);
   if (sum.count == 0) return;
   const unsigned blocks = unsigned(ceil_div(ops::groups_of(sum.count), std::int64_t(groups_a_block)));
-  ops::with_sum_codec(parts.storage, [&](auto in) {
+  ops::with_sum_codec(parts.parts.storage, [&](auto in) {
     ops::with_sum_codec(sum.storage, [&](auto out) {
-      stored_sum_kernel<decltype(in), decltype(out)><<<blocks, threads, 0, queue>>>(parts, sum, a.counts.as<Counter>());
+      stored_sum_kernel<decltype(in), decltype(out)><<<blocks, threads, 0, queue>>>(parts, sum, a.adds, a.counts.as<Counter>());
     });
   });
   launched("stored_sum");

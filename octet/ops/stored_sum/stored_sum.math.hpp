@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/ops/stored/codec.math.hpp"
+#include "octet/ops/stored_sum/stored_sum.hpp"
 
 namespace octet::ops {
 
@@ -25,17 +26,35 @@ OCTET_HD StoredView part_of(const StoredView& parts, std::int64_t r, std::int64_
   return part;
 }
 
-/// total = the sum of a group over all parts. Formula in stored_sum.hpp.
+/// The parts of a sum: one after the other, then single ones.
+struct Addends {
+  StoredView parts;
+  StoredView more[StoredSum::most_more];
+  int count = 0;  // of `more`
+};
+inline Addends addends_of(const StoredSum& a) {
+  Addends out{.parts = view_of(a.parts), .more = {}};
+  for (const Stored& m : a.more) out.more[out.count++] = view_of(m);
+  return out;
+}
+
+/// total += a group of values.
 template <class Codec, class Lanes>
-OCTET_HD void sum_parts(Codec codec, Lanes lanes, const StoredView& parts, std::int64_t n, std::int64_t group,
+OCTET_HD void add_group(Codec codec, Lanes lanes, const StoredView& values, std::int64_t group, typename Lanes::Group& total) {
+  typename Lanes::Group x;
+  load_group(codec, lanes, values, group, x);
+  for (int i = 0; i < Lanes::packs; ++i) total.v[i] = total.v[i] + x.v[i];
+}
+
+/// total = the sum of a group over all parts, and before them over `sum` if it is added to. Formula in stored_sum.hpp.
+template <class Codec, class SumCodec, class Lanes>
+OCTET_HD void sum_parts(Codec codec, SumCodec sum_codec, Lanes lanes, const Addends& a, const StoredView& sum, bool adds, std::int64_t group,
                         typename Lanes::Group& total) {
-  load_group(codec, lanes, part_of(parts, 0, n), group, total);
-  const std::int64_t count = parts.count / (n > 0 ? n : 1);
-  for (std::int64_t r = 1; r < count; ++r) {
-    typename Lanes::Group x;
-    load_group(codec, lanes, part_of(parts, r, n), group, x);
-    for (int i = 0; i < Lanes::packs; ++i) total.v[i] = total.v[i] + x.v[i];
-  }
+  const std::int64_t n = sum.count, count = a.parts.count / (n > 0 ? n : 1);
+  if (adds) load_group(sum_codec, lanes, sum, group, total);
+  else load_group(codec, lanes, part_of(a.parts, 0, n), group, total);
+  for (std::int64_t r = adds ? 0 : 1; r < count; ++r) add_group(codec, lanes, part_of(a.parts, r, n), group, total);
+  for (int m = 0; m < a.count; ++m) add_group(codec, lanes, a.more[m], group, total);
 }
 
 /// Whether a code is the largest, and whether one of a value other than 0 is 0.

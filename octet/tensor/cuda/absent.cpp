@@ -7,6 +7,7 @@
 #include "octet/tensor/cuda/event.hpp"
 #include "octet/tensor/cuda/graph.hpp"
 #include "octet/tensor/cuda/memory.hpp"
+#include "octet/tensor/cuda/peer.hpp"
 #include "octet/tensor/cuda/staging.hpp"
 #include "octet/tensor/cuda/trace.hpp"
 
@@ -25,7 +26,7 @@ void* open_library(const char*) { not_built(); }
 std::string library_path(const char*) { return ""; }
 void* function_in(void*, const char*) { not_built(); }
 
-Queue make_queue() { not_built(); }
+Queue make_queue(bool) { not_built(); }
 void end_queue(Queue) {}
 void wait(Queue) { not_built(); }
 void copy(Queue, const void*, void*, std::size_t) { not_built(); }
@@ -57,6 +58,17 @@ void Pages::take(std::size_t) { not_built(); }
 HostPages HostPages::reserve() { not_built(); }
 HostPages::~HostPages() = default;
 void HostPages::take(std::size_t) { not_built(); }
+
+SharedMemory::SharedMemory(std::size_t) { not_built(); }
+SharedMemory::~SharedMemory() = default;
+SharedMemory::Handle SharedMemory::handle() const { not_built(); }
+PeerMemory::PeerMemory(const SharedMemory::Handle&) { not_built(); }
+PeerMemory::~PeerMemory() = default;
+PinnedMemory::PinnedMemory(void* at, std::size_t) : at_(at) { not_built(); }
+PinnedMemory::~PinnedMemory() = default;
+void await_flag(Queue, const std::byte*, std::uint32_t) { not_built(); }
+void set_flag(Queue, std::byte*, std::uint32_t) { not_built(); }
+bool is_recording(Queue) { not_built(); }
 
 }  // namespace octet::cuda
 

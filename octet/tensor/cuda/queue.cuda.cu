@@ -8,10 +8,12 @@ namespace octet::cuda {
 
 void not_built() { throw ContractError("this program has a CUDA backend"); }
 
-Queue make_queue() {
+Queue make_queue(bool first) {
   facts();  // throws the reason if there is no GPU
+  int least = 0, most = 0;
+  require(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange");
   cudaStream_t queue;
-  require(cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking), "cudaStreamCreate");
+  require(cudaStreamCreateWithPriority(&queue, cudaStreamNonBlocking, first ? most : least), "cudaStreamCreate");
   return queue;
 }
 

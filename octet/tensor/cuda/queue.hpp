@@ -9,8 +9,8 @@ namespace octet::cuda {
 /// An ordered queue of work on the GPU: a CUDA stream, declared without CUDA's headers.
 using Queue = CUstream_st*;
 
-/// The caller destroys it. Throws DeviceError if no GPU works.
-Queue make_queue();
+/// The caller destroys it. `first`: its kernels start before waiting ones of other queues. Throws DeviceError if no GPU works.
+Queue make_queue(bool first = false);
 /// Waits for its work first.
 void end_queue(Queue);
 /// Returns when all work put into the queue is done. Throws DeviceError when some of it failed.

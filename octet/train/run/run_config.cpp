@@ -78,7 +78,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
            loss_scale.mode == optim::LossScaleConfig::Mode::automatic && !scaling::has_narrow_range(recipe.recipe),
            format("loss_scale.mode is \"auto\", and gradients of activations have a wide range under {}", recipe.recipe));
   const bool alone = ranks.data == 1 && ranks.of_sequence() == 1;
-  for (const char* key : {"comm.gradients", "comm.mu_growth", "comm.overlap", "ranks.limit_seconds"})
+  for (const char* key : {"comm.gradients", "comm.mu_growth", "comm.overlap", "comm.peer_memory", "ranks.limit_seconds"})
     v.idle(key, alone, "ranks.data = 1: there is one rank");
   v.idle("comm.tensor", ranks.tensor == 1, "ranks.tensor = 1: each rank has whole layers");
   for (const char* key : {"comm.pipeline", "ranks.pipeline_schedule", "ranks.pipeline_chunks"})
@@ -88,6 +88,7 @@ void RunConfig::fields(config::FieldVisitor& v) {
   // The machine is asked only where it matters.
   const auto on_cpu = [&] { return device == "cpu" || (device == "auto" && machine::device_named(device) == Device::cpu); };
   v.idle("comm.overlap", !comm.overlap && on_cpu(), "on the CPU an exchange is done when its call returns");
+  v.idle("comm.peer_memory", !comm.peer_memory && on_cpu(), "CPU ranks exchange through MPI, or as threads");
   v.idle("optim.offload", optim.offload && on_cpu(), "on the CPU everything is in the host's memory");
 }
 
