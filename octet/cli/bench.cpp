@@ -100,6 +100,7 @@ bench::AllReducePlan all_reduce_plan(const Options& o) {
   for (const std::string& n : o.quality_ranks) plan.quality_ranks.push_back(ranks_of(n));
   plan.effort.repeats = int(o.repeat);
   if (o.sample_ms > 0) plan.effort.sample_seconds = o.sample_ms / 1e3;
+  plan.peer_memory = config_of(o).comm.peer_memory;
   return plan;
 }
 
@@ -111,7 +112,11 @@ bench::StepPlan step_plan(const Options& o) {
   if (sets(o, "ranks.data")) throw ConfigError("--set ranks.data has no effect on octet bench; choose the number of ranks with --ranks");
   machine::choose_own_gpu();
   bench::StepPlan plan{.config = config_of(o), .recipes = o.recipes};
-  plan.ranks = {.device = plan.config.device, .ranks = int(o.ranks), .repeats = int(o.repeat), .trace = !o.trace.empty()};
+  plan.ranks = {.device = plan.config.device,
+                .ranks = int(o.ranks),
+                .repeats = int(o.repeat),
+                .trace = !o.trace.empty(),
+                .peer_memory = plan.config.comm.peer_memory};
   return plan;
 }
 

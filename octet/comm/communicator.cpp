@@ -118,6 +118,22 @@ void Communicator::run_parts(Stream& stream, const Call& call, const UseParts& u
   if (n > 0) use(0, parts);
 }
 
+// Only the count of the received tensor enters counters and logs.
+void Communicator::all_gather(Stream& stream, const Tensor& from, const UsePart& use) {
+  const Call call{Collective::all_gather, from, {from.data, {from.count() * size_}, from.dtype}};
+  start_by(stream, call, nullptr, [&] { run_part(stream, call, use); });
+}
+
+void Communicator::run_part(Stream& stream, const Call& call, const UsePart& use) {
+  if (size_ == 1) return;
+  const Scope scope(stream);
+  const std::int64_t n = call.from.count();
+  const Tensor to = stream.empty(call.to.shape, call.to.dtype, Lifetime::scratch, Category::workspace);
+  run(stream, {Collective::all_gather, call.from, to}, nullptr);
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_ && n > 0) use(r, 0, to.rows(r * n, n));
+}
+
 void Communicator::broadcast(Stream& stream, const Tensor& x, int root) {
   check(root >= 0 && root < size_, "broadcast: there is no rank {} of {}", root, size_);
   start(stream, {Collective::broadcast, x, x, Reduction::sum, root});

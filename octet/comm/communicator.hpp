@@ -47,11 +47,14 @@ class Communicator {
   void all_gather(Stream&, const Tensor& from, const Tensor& to);
   /// to[r * n + i] = from[rank() * n + i] of rank r, where n is a size()-th of either count. Any dtype; the two do not overlap.
   void all_to_all(Stream&, const Tensor& from, const Tensor& to);
-  /// use(begin, parts), in pieces that together are the part for this rank: parts[r] is values [begin, begin + n) of from[rank() * count + i]
-  /// of rank r, and is read until use() returns, by work of the stream. Pieces but the last are multiples of 2^18 values. The parts are
+  /// use(begin, parts), in pieces that together are the part for this rank: parts[r] is values [begin, begin + n) of from[rank() * count +
+  /// i] of rank r, and is read until use() returns, by work of the stream. Pieces but the last are multiples of 2^18 values. The parts are
   /// where they have arrived: in workspace, or in memory of the backend.
   using UseParts = std::function<void(std::int64_t begin, std::span<const Tensor> parts)>;
   void all_to_all(Stream&, const Tensor& from, const UseParts& use);
+  /// The same of all_gather(): use(r, begin, part) of each piece of `from` of each other rank r.
+  using UsePart = std::function<void(int rank, std::int64_t begin, const Tensor& part)>;
+  void all_gather(Stream&, const Tensor& from, const UsePart& use);
   /// x = x of rank `root`. Any dtype.
   void broadcast(Stream&, const Tensor& x, int root);
   /// One tensor to, or from, another rank. A send may wait for its receive, so two ranks that send to each other call exchange().
@@ -111,6 +114,7 @@ class Communicator {
   virtual void await_send(const Call&, const BegunSend&) {}
   /// Carries out an all_to_all() in pieces; the backend's own way, if it has a shorter one than through workspace.
   virtual void run_parts(Stream&, const Call&, const UseParts& use);
+  virtual void run_part(Stream&, const Call&, const UsePart& use);
   /// Sends to a rank so far, without those of the null device.
   std::int64_t sends_to(int rank) const { return sends_[std::size_t(rank)]; }
   virtual void begin_group(Stream&) {}

@@ -103,6 +103,33 @@ void expect_moves(Communicator& c) {
   }
 }
 
+// Each value of each other rank's part is shown once, and those of the own part where all are needed.
+template <class T>
+void expect_pieces(Communicator& c) {
+  for (const std::int64_t n : counts) {
+    Stream s(Device::cpu);
+    const Tensor all = filled<T>(s, n * c.size(), c.rank()), own = filled<T>(s, n, c.rank());
+    std::vector<std::int64_t> seen(std::size_t(c.size()), 0);
+    c.all_to_all(s, all, [&](std::int64_t begin, std::span<const Tensor> parts) {
+      ASSERT_EQ(int(parts.size()), c.size());
+      for (int r = 0; r < c.size(); ++r) {
+        const Tensor& part = parts[std::size_t(r)];
+        for (std::int64_t i = 0; i < part.count(); ++i)
+          expect_equal(part, i, value<T>(r, c.rank() * n + begin + i), "all_to_all in pieces");
+        seen[std::size_t(r)] += part.count();
+      }
+    });
+    for (const std::int64_t count : seen) EXPECT_EQ(count, n);
+    std::fill(seen.begin(), seen.end(), 0);
+    c.all_gather(s, own, [&](int r, std::int64_t begin, const Tensor& part) {
+      EXPECT_NE(r, c.rank());
+      for (std::int64_t i = 0; i < part.count(); ++i) expect_equal(part, i, value<T>(r, begin + i), "all_gather in pieces");
+      seen[std::size_t(r)] += part.count();
+    });
+    for (int r = 0; r < c.size(); ++r) EXPECT_EQ(seen[std::size_t(r)], r == c.rank() ? 0 : n);
+  }
+}
+
 void expect_transfers(Communicator& c) {
   if (c.size() < 2) return;
   const int next = (c.rank() + 1) % c.size(), last = (c.rank() + c.size() - 1) % c.size();
@@ -168,6 +195,7 @@ void expect_collectives(Communicator& c) {
   expect_reductions<float>(c), expect_reductions<Bf16>(c), expect_reductions<double>(c);
   expect_reductions<std::int32_t>(c), expect_reductions<std::int64_t>(c);
   expect_moves<float>(c), expect_moves<std::uint8_t>(c), expect_moves<Bf16>(c), expect_moves<double>(c);
+  expect_pieces<float>(c), expect_pieces<std::uint8_t>(c), expect_pieces<Bf16>(c);
   expect_transfers(c);
   expect_sends_beside_each_other(c);
   expect_split(c);

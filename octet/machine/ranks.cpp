@@ -92,6 +92,7 @@ std::string started_backend(const std::string& device) {
 void choose_own_gpu() {
   const Place place = comm::place_from_environment();
   if (place.launcher == Launcher::none) return;
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // a queue that waits for another rank holds up those of its channel
   std::string chosen = to_text(std::int64_t(place.local_rank));
   if (comm::environment_variable(comm::gpus_variable)) {
     const std::vector<std::string> gpus = comm::visible_gpus(comm::environment_variable);

@@ -86,9 +86,24 @@ void EightBitSum::all_reduce(Stream& stream, const Tensor& x) {
     const Stored padded = part_of(codes, 0, round_up(n, storage_block * ranks_.size())), used = part_of(padded, 0, n);
     if (n < padded.count()) clear(stream, padded.codes), clear(stream, padded.scales);
     convert(stream, part_of(values, begin, n), used);
-    all_reduce_codes(stream, padded);
-    convert(stream, used, part_of(values, begin, n));
+    decode_sums(stream, padded, part_of(values, begin, n));
   }
+}
+
+// values = the sums of all ranks' codes. Those of other owners are decoded where they arrive.
+void EightBitSum::decode_sums(Stream& stream, const Stored& codes, const Stored& values) {
+  const std::int64_t share = codes.count() / ranks_.size(), n = values.count();
+  const Stored own = part_of(codes, ranks_.rank() * share, share);
+  sum_parts(stream, codes, own);
+  ranks_.all_gather(stream, own.scales, codes.scales);
+  const auto decode = [&](std::int64_t first, const Tensor& arrived) {
+    const std::int64_t count = std::clamp<std::int64_t>(n - first, 0, arrived.count());
+    if (count == 0) return;
+    const Stored sums{.codes = arrived, .scales = part_of(codes, first, arrived.count()).scales, .storage = Storage::e4m3};
+    convert(stream, part_of(sums, 0, count), part_of(values, first, count));
+  };
+  ranks_.all_gather(stream, own.codes, [&](int rank, std::int64_t begin, const Tensor& part) { decode(rank * share + begin, part); });
+  decode(ranks_.rank() * share, own.codes);
 }
 
 void EightBitSum::all_reduce(Stream& stream, const Stored& x) {

@@ -19,9 +19,9 @@ class EightBitSum {
   /// The communicator must outlive this. `chunk`: values of a chunk, at most.
   explicit EightBitSum(comm::Communicator& ranks, std::int64_t chunk = most_in_chunk) : ranks_(ranks), chunk_(chunk) {}
 
-  /// to[i] = sum over ranks of from[rank * n + i]; with `adds`, to[i] is added to, where it is f32 or bf16. from: f32 or bf16 [ranks * n]; to:
-  /// f32, bf16 or e4m3 [n]; n is a multiple of 128. `to` may be the own part of `from`. Throws ContractError on other shapes or storages.
-  /// Workspace: at most two bytes per value of a chunk.
+  /// to[i] = sum over ranks of from[rank * n + i]; with `adds`, to[i] is added to, where it is f32 or bf16. from: f32 or bf16 [ranks * n];
+  /// to: f32, bf16 or e4m3 [n]; n is a multiple of 128. `to` may be the own part of `from`. Throws ContractError on other shapes or
+  /// storages. Workspace: at most two bytes per value of a chunk.
   void reduce_scatter(Stream&, const Tensor& from, const Stored& to, bool adds = false);
   /// The same of e4m3 codes, which are sent as they are, in one piece.
   void reduce_scatter(Stream&, const Stored& from, const Stored& to);
@@ -36,6 +36,7 @@ class EightBitSum {
   std::int64_t chunk_of(std::int64_t count) const;
   void sum_parts(Stream&, const Stored& codes, const Stored& to, bool adds = false);
   void all_reduce_codes(Stream&, const Stored& codes);
+  void decode_sums(Stream&, const Stored& codes, const Stored& values);
 
   comm::Communicator& ranks_;
   std::int64_t chunk_;

@@ -107,7 +107,7 @@ TEST(EightBitSum, ReduceScatterHasTheErrorOfOneRounding) {
       comm::run_on_threads({.ranks = ranks}, [&](Communicator& c) {
         Stream s(Device::cpu);
         const Tensor from = testing::tensor_of(s, values_of(c.rank(), n, coherent), {n}), to = s.empty({n / ranks}, DType::f32);
-        EightBitSum(s, c, false).reduce_scatter(s, from, Stored::plain(to));
+        EightBitSum(c).reduce_scatter(s, from, Stored::plain(to));
         const std::lock_guard lock(mutex);
         squares += squared_error(testing::values(to), wanted, c.rank() * (n / ranks));
       });
@@ -130,7 +130,7 @@ TEST(EightBitSum, AllReduceAddsOneRoundingAndGivesAllRanksTheSameBits) {
         comm::run_on_threads({.ranks = ranks}, [&](Communicator& c) {
           Stream s(Device::cpu);
           const Tensor x = testing::tensor_of(s, values_of(c.rank(), n, coherent), {n}, dtype);
-          EightBitSum(s, c, false).all_reduce(s, x);
+          EightBitSum(c).all_reduce(s, x);
           const std::lock_guard lock(mutex);
           bytes.push_back(testing::bytes(x));
           if (dtype == DType::f32 && c.rank() == 0) relative = std::sqrt(squared_error(testing::values(x), wanted, 0) / wanted.energy);
@@ -157,9 +157,9 @@ TEST(EightBitSum, CodesAreNotEncodedAgain) {
       Stream s(Device::cpu);
       const Tensor x = testing::tensor_of(s, values_of(c.rank(), n, false), {n}), back = s.empty({n}, DType::f32);
       const Stored codes = encoded(s, x);
-      EightBitSum(s, c, false).all_reduce(s, codes);
+      EightBitSum(c).all_reduce(s, codes);
       ops::decode_stored(s, codes, back);
-      EightBitSum(s, c, false).all_reduce(s, x);
+      EightBitSum(c).all_reduce(s, x);
       EXPECT_EQ(testing::bytes(back), testing::bytes(x)) << n;
     });
   }
@@ -173,7 +173,7 @@ TEST(EightBitSum, SendsAQuarterOfTheBytesOfF32) {
     const Tensor x = s.zeros({n}, DType::f32);
     c.all_reduce(s, x, comm::Reduction::sum);
     const std::int64_t plain = c.traffic().bytes;
-    EightBitSum(s, c, false).all_reduce(s, x);
+    EightBitSum(c).all_reduce(s, x);
     EXPECT_EQ(plain, 2 * 3 * n);
     EXPECT_EQ(c.traffic().bytes - plain, 2 * 3 * (n + n / 128) / 4);
   });
@@ -184,7 +184,7 @@ TEST(EightBitSum, NanReachesAllRanks) {
     Stream s(Device::cpu);
     const Tensor x = s.zeros({1000}, DType::f32);
     if (c.rank() == 1) x.f32()[700] = INFINITY;
-    EightBitSum(s, c, false).all_reduce(s, x);
+    EightBitSum(c).all_reduce(s, x);
     EXPECT_TRUE(std::isnan(x.f32()[700]));
     EXPECT_EQ(x.f32()[699], 0);
   });
@@ -193,19 +193,19 @@ TEST(EightBitSum, NanReachesAllRanks) {
 TEST(EightBitSum, DryRunNeedsTheSameMemory) {
   comm::run_on_threads({.ranks = 2}, [](Communicator& c) {
     Stream real(Device::cpu), dry(Device::null);
-    for (Stream* s : {&real, &dry}) EightBitSum(*s, c, false).all_reduce(*s, s->zeros({1000}, DType::f32));
+    for (Stream* s : {&real, &dry}) EightBitSum(c).all_reduce(*s, s->zeros({1000}, DType::f32));
     EXPECT_EQ(real.arena().peak().total, dry.arena().peak().total);
     EXPECT_EQ(c.traffic(comm::Collective::all_to_all).calls, 4);
   });
 }
 
-// Chunks of 1,024 values and a side queue: the bits of one piece, for sizes with and without padding, and the memory of three chunks.
+// Chunks of at most 1,024 values: the bits of one piece, for sizes with and without padding.
 TEST(EightBitSum, ChunksHaveTheBitsOfOnePiece) {
   for (const std::int64_t n : {0, 5, 1536, 8 * 384, 9 * 1024 + 77})
     for (const int ranks : {2, 3})
       comm::run_on_threads({.ranks = ranks}, [&](Communicator& c) {
         Stream s(Device::cpu);
-        EightBitSum whole(s, c, false), chunks(s, c, true, 1024);
+        EightBitSum whole(c), chunks(c, 1024);
         const auto fresh = [&](std::int64_t count) { return testing::tensor_of(s, values_of(c.rank(), count, false), {count}); };
         const Tensor a = fresh(n), b = fresh(n);
         whole.all_reduce(s, a), chunks.all_reduce(s, b);
@@ -221,17 +221,37 @@ TEST(EightBitSum, ChunksHaveTheBitsOfOnePiece) {
       });
 }
 
-TEST(EightBitSum, ThreeChunksAreInMemoryAtATime) {
+TEST(EightBitSum, OneChunkIsInMemoryAtATime) {
   comm::run_on_threads({.ranks = 2}, [](Communicator& c) {
     Stream s(Device::null);
-    const std::int64_t n = 100 * 1024;
+    const std::int64_t n = 100 * 1024, chunk = 1024, codes = chunk + round_up(chunk / 128, 256);
     const Tensor x = s.zeros({n}, DType::bf16, Lifetime::run);
     const std::size_t before = s.arena().peak().total;
-    EightBitSum(s, c, true, 1024).all_reduce(s, x);
-    const std::int64_t chunk = round_up(n / 8, 256), codes = chunk + round_up(chunk / 128, 256);
-    EXPECT_EQ(s.arena().peak().total - before, std::size_t(3 * 2 * codes));
-    EXPECT_EQ(c.traffic(comm::Collective::all_to_all).calls, 2 * 8) << "codes and scales of eight chunks";
+    EightBitSum(c, chunk).all_reduce(s, x);
+    EXPECT_EQ(s.arena().peak().total - before, std::size_t(2 * codes)) << "sent and received";
+    EXPECT_EQ(c.traffic(comm::Collective::all_to_all).calls, 2 * 100) << "codes and scales of each chunk";
   });
+}
+
+// The same codes reach the owner, whether it stores their sum or adds it.
+TEST(EightBitSum, AddsToWhatASumHas) {
+  for (const Storage storage : {Storage::f32, Storage::bf16})
+    comm::run_on_threads({.ranks = 3}, [&](Communicator& c) {
+      Stream s(Device::cpu);
+      const std::int64_t n = 640;
+      const Tensor from = testing::tensor_of(s, values_of(c.rank(), 3 * n, false), {3 * n});
+      const Tensor sum = s.empty({n}, DType::f32), old = testing::tensor_of(s, values_of(7, n, true), {n}, code_type(storage));
+      const std::vector<float> before = testing::values(old);
+      EightBitSum(c).reduce_scatter(s, from, Stored::plain(sum));
+      EightBitSum(c).reduce_scatter(s, from, Stored::plain(old), true);
+      const std::vector<float> after = testing::values(old);
+      const double unit = storage == Storage::f32 ? 0x1p-23 : 0x1p-8;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const double wanted = double(before[std::size_t(i)]) + sum.f32()[i];
+        EXPECT_NEAR(after[std::size_t(i)], wanted,
+                    unit * (std::abs(wanted) + 4 * std::abs(before[std::size_t(i)]) + 4 * std::abs(sum.f32()[i])));
+      }
+    });
 }
 
 }  // namespace

@@ -29,5 +29,17 @@ TEST(ExchangeTime, IsCutAtTheEndsOfTheSpan) {
   EXPECT_DOUBLE_EQ(exchange_time(sample(), {"read-out", 9000, 12000}).seconds, 0);
 }
 
+// A copy to another GPU from 6 to 8 us, whose receiver waits until 9 us.
+TEST(ExchangeTime, OfACopyToAnotherGpuIncludesTheGapsBesideIt) {
+  const StepTrace trace{.activities = {{Kind::kernel, "gemm", 0, 5000, 0, 7},
+                                       {Kind::copy, TracedActivity::to_other_device, 6000, 8000, 64, 9},
+                                       {Kind::kernel, "combine", 9000, 10000, 0, 7},
+                                       {Kind::kernel, "gemm", 10500, 12000, 0, 7}},
+                        .gpu = true};
+  const ExchangeTime all = exchange_time(trace, {"step 4", 0, 20000});
+  EXPECT_DOUBLE_EQ(all.seconds, 4e-6);
+  EXPECT_DOUBLE_EQ(all.exposed, 4e-6);
+}
+
 }  // namespace
 }  // namespace octet::telemetry

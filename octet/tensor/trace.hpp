@@ -9,6 +9,8 @@ namespace octet {
 /// One activity of a GPU. Times are nanoseconds of one clock.
 struct TracedActivity {
   enum class Kind : std::uint8_t { kernel, copy, clear };
+  // Names of copies. That of a rank to another one's GPU is either of them, as the driver tells.
+  static constexpr const char *between_devices = "device to device", *to_other_device = "device to other device";
   Kind kind = Kind::kernel;
   std::string name;  // of a kernel: its C++ name; of a copy: its direction, "host to device"
   std::int64_t begin = 0, end = 0;

@@ -13,6 +13,7 @@
 #include "octet/comm/rendezvous/place.hpp"
 #include "octet/comm/rendezvous/rendezvous.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
+#include "octet/tensor/point.hpp"
 #include "octet/tensor/replay.hpp"
 
 namespace octet {
@@ -77,6 +78,53 @@ void check_collectives(Stream& s, Communicator& c) {
   const auto part = c.split(0, -rank);
   expect(part->size() == size && part->rank() == size - 1 - rank, "split");
   part->barrier(s);
+}
+
+// Many pieces of peer memory, normally and in a recorded graph, with work of another queue that uses the same ranks.
+void check_pieces(Stream& s, Communicator& c) {
+  const std::int64_t n = 50'000'003;  // per rank
+  Stream side(s);
+  const Scope scope(s);
+  const Tensor own = filled(s, c.rank(), n), all = s.empty({n * c.size()}, DType::f32), parts = filled(s, c.rank(), n * c.size());
+  const Tensor sums = s.empty({n}, DType::f32), added = s.zeros({n}, DType::f32);
+  Replay replay;
+  for (int i = 0; i < 5; ++i) {
+    clear(s, all), clear(s, sums);
+    replay.run(s, {}, [&] {
+      follow(side, s);
+      c.reduce_scatter(side, parts, sums, Reduction::sum);
+      c.all_gather(s, own, all);
+      c.all_to_all(s, parts, [&](std::int64_t begin, std::span<const Tensor> arrived) {
+        for (int r = 0; r < c.size(); ++r)
+          if (r == (c.rank() + 1) % c.size()) copy(s, arrived[std::size_t(r)], added.rows(begin, arrived[std::size_t(r)].count()));
+      });
+      follow(s, side);
+    });
+    c.finish(s);
+  }
+  const int next = (c.rank() + 1) % c.size();
+  compare(s, all, "all_gather in pieces", [&](std::int64_t i) { return value(int(i / n), i % n); });
+  compare(s, added, "all_to_all in pieces", [&](std::int64_t i) { return value(next, c.rank() * n + i); });
+  compare(s, sums, "reduce_scatter in pieces", [&](std::int64_t i) {
+    float out = 0;
+    for (int r = 0; r < c.size(); ++r) out += value(r, c.rank() * n + i);
+    return out;
+  });
+}
+
+// Sends that are begun before either rank receives, larger than all boxes.
+void check_begun_sends(Stream& s, Communicator& c) {
+  if (c.size() < 2) return;
+  const std::int64_t n = 10'000'000;
+  const Scope scope(s);
+  const int next = (c.rank() + 1) % c.size(), before = (c.rank() + c.size() - 1) % c.size();
+  const Tensor out[2] = {filled(s, c.rank(), n), filled(s, c.rank() + 8, n)}, in = s.empty({n}, DType::f32);
+  const comm::BegunSend sends[2] = {c.begin_send(s, out[0], next), c.begin_send(s, out[1], next)};
+  for (int i = 0; i < 2; ++i) {
+    c.receive(s, in, before);
+    c.finish_send(sends[i]);
+    compare(s, in, "begun sends", [&](std::int64_t k) { return value(before + 8 * i, k); });
+  }
 }
 
 void check_eight_bits(Stream& s, Communicator& c) {
@@ -165,10 +213,12 @@ int run(std::string_view part) {
   const comm::Place p = comm::place_from_environment();
   comm::Met met = comm::meet({p.rank, p.size, p.host, p.port}, "nccl test", p.rank == 0 ? comm::make_nccl_id() : "");
   auto heartbeats = std::make_shared<comm::Heartbeats>(p.rank, std::move(met.connections));
-  const auto c = comm::connect_nccl(p.rank, p.size, met.message, {.limit_seconds = lost ? 5.0 : 60.0, .peer_memory = part != "nccl"}, std::move(heartbeats));
+  const auto c = comm::connect_nccl(p.rank, p.size, met.message, {.limit_seconds = lost ? 5.0 : 60.0, .peer_memory = part != "nccl"},
+                                    std::move(heartbeats));
   Stream s(Device::cuda, {.device = Device::cuda});
   if (lost) return lose_a_rank(s, *c, part == "replay");
-  check_collectives(s, *c), check_eight_bits(s, *c), check_chunks(s, *c);
+  check_collectives(s, *c), check_eight_bits(s, *c), check_chunks(s, *c), check_pieces(s, *c);
+  if (part != "nccl") check_begun_sends(s, *c);  // NCCL's wait for their receives
   if (part != "check") measure(s, *c);
   c->barrier(s);
   if (p.rank == 0) std::printf(failures == 0 ? "all right\n" : "%d failures\n", failures);

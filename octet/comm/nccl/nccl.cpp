@@ -128,6 +128,7 @@ class NcclCommunicator final : public Communicator, public cuda::Waiter {
  private:
   void run(Stream&, const Call&, const Call* second) override;
   void run_parts(Stream&, const Call&, const UseParts&) override;
+  void run_part(Stream&, const Call&, const UsePart&) override;
   void await_send(const Call&, const BegunSend&) override;
   Mailboxes* boxes_for(Stream&, const Call&);
   std::vector<std::byte> gathered(Stream&, std::span<const std::byte> own);
@@ -153,8 +154,8 @@ class NcclCommunicator final : public Communicator, public cuda::Waiter {
   bool waits_ = false;  // for the GPU, in place of CUDA
   Call last_;
   std::jthread aborting_;
-  bool has_boxes_;                                   // unless a rank has no access to another's memory
-  std::map<int, std::unique_ptr<Mailboxes>> boxes_;  // of each queue that has needed them, by Stream::number()
+  bool has_boxes_;                                             // unless a rank has no access to another's memory
+  std::map<int, std::unique_ptr<Mailboxes>> boxes_;            // of each queue that has needed them, by Stream::number()
   std::map<std::pair<int, std::int64_t>, cuda::Event> begun_;  // the ends of begun sends, by rank and number
 };
 
@@ -246,8 +247,7 @@ void NcclCommunicator::run(Stream& stream, const Call& call, const Call* second)
 void NcclCommunicator::run_by_boxes(Mailboxes& boxes, Stream& stream, const Call& call, const Call* second) {
   if (!call.begins) return peer::run(boxes, stream.queue(), call, second);
   peer::begin_send(boxes, stream.queue(), call.from, call.peer);
-  const cuda::Event end = begun_[{call.peer, sends_to(call.peer)}] = cuda::make_event(false);
-  cuda::record(boxes.sender(), end);
+  begun_[{call.peer, sends_to(call.peer)}] = boxes.end_of_puts();
 }
 
 void NcclCommunicator::run_parts(Stream& stream, const Call& call, const UseParts& use) {
@@ -255,6 +255,13 @@ void NcclCommunicator::run_parts(Stream& stream, const Call& call, const UsePart
   if (boxes == nullptr) return Communicator::run_parts(stream, call, use);
   called(call);
   peer::all_to_all(*boxes, stream.queue(), call.from, use);
+}
+
+void NcclCommunicator::run_part(Stream& stream, const Call& call, const UsePart& use) {
+  Mailboxes* const boxes = stream.device() == Device::cuda ? boxes_for(stream, call) : nullptr;
+  if (boxes == nullptr) return Communicator::run_part(stream, call, use);
+  called(call);
+  peer::all_gather(*boxes, stream.queue(), call.from, use);
 }
 
 void NcclCommunicator::await_send(const Call&, const BegunSend& begun) {
@@ -272,7 +279,8 @@ Mailboxes* NcclCommunicator::boxes_for(Stream& stream, const Call& call) {
   if (at != boxes_.end()) return at->second.get();
   if (cuda::is_recording(stream.queue())) return nullptr;
   std::string why;
-  auto made = Mailboxes::connect(rank(), size(), [&](std::span<const std::byte> own) { return gathered(stream, own); }, why);
+  auto made = Mailboxes::connect(
+      rank(), size(), [&](std::span<const std::byte> own) { return gathered(stream, own); }, why);
   has_boxes_ = made != nullptr;
   return has_boxes_ ? (boxes_[stream.number()] = std::move(made)).get() : nullptr;
 }

@@ -41,7 +41,8 @@ HostMemory::HostMemory(const Place& p, std::size_t bytes) : bytes_(bytes) {
   file_ = Descriptor(path_of(p), O_RDWR);
   struct stat found {};
   if (!file_.ok() || fstat(file_.number(), &found) != 0) refuse_file("open", path_of(p), errno);
-  if (std::size_t(found.st_size) != bytes) throw IoError(format("{} has {} bytes, wanted {}", path_of(p), std::int64_t(found.st_size), bytes));
+  if (std::size_t(found.st_size) != bytes)
+    throw IoError(format("{} has {} bytes, wanted {}", path_of(p), std::int64_t(found.st_size), bytes));
   map();
 }
 

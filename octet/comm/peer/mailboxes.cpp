@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "octet/base/check.hpp"
 #include "octet/base/clock.hpp"
@@ -16,10 +17,10 @@ constexpr std::size_t flag_stride = 64;  // a cache line each
 constexpr std::uint32_t empty = 0, full = 1;
 constexpr double closing_seconds = 1;
 
-// Together at most 64 MiB for two ranks, and 112 MiB for many.
+// Together 64 MiB, and at most 80 MiB for many ranks, whose pieces are at least 2 MiB.
 std::size_t piece_of(int size) {
-  std::size_t mib = 16;
-  while (mib > 1 && mib * std::size_t(size - 1) > 16) mib /= 2;
+  std::size_t mib = 32;
+  while (mib > 2 && mib * std::size_t(size - 1) > 32) mib /= 2;
   return mib << 20;
 }
 
@@ -82,6 +83,7 @@ std::unique_ptr<Mailboxes> Mailboxes::connect(int rank, int size, const Gather& 
 
 Mailboxes::Card Mailboxes::make_card() {
   sender_ = cuda::make_queue(true), order_ = cuda::make_event(false);
+  for (cuda::Event& e : marks_) e = cuda::make_event(false);
   own_.emplace(piece_ * boxes * std::size_t(size_ - 1));
   if (rank_ == 0) made_ = std::make_unique<HostMemory>(flag_bytes(size_));
   return {.memory = own_->handle(), .flags = made_ ? made_->place() : HostMemory::Place{}, .works = 1};
@@ -102,13 +104,13 @@ std::size_t Mailboxes::box(int from, int to, int number) const {
   return (std::size_t(from < to ? from : from - 1) * boxes + std::size_t(number)) * piece_;
 }
 
-void Mailboxes::put(int to, const std::byte* from, std::size_t bytes) {
+void Mailboxes::put(cuda::Queue queue, int to, const std::byte* from, std::size_t bytes) {
   check(bytes <= piece_, "mailboxes: a piece of {} bytes is larger than a box", bytes);
   int& number = puts_[std::size_t(to)];
   std::byte* const flag_at = state(flag(rank_, to, number));
-  cuda::await_flag(sender_, flag_at, empty);
-  cuda::copy(sender_, from, peers_[std::size_t(to)]->data() + box(rank_, to, number), bytes);
-  cuda::set_flag(sender_, flag_at, full);
+  cuda::await_flag(queue, flag_at, empty);
+  cuda::copy(queue, from, peers_[std::size_t(to)]->data() + box(rank_, to, number), bytes);
+  cuda::set_flag(queue, flag_at, full);
   number = (number + 1) % boxes;
 }
 
@@ -126,8 +128,17 @@ void Mailboxes::give_back(cuda::Queue queue, int from) {
   number = (number + 1) % boxes;
 }
 
+void Mailboxes::mark(std::size_t number) { cuda::record(sender_, marks_[number % boxes]); }
+
+void Mailboxes::hold(cuda::Queue queue, std::size_t number) { cuda::hold(queue, marks_[number % boxes]); }
+
+cuda::Event Mailboxes::end_of_puts() {
+  const cuda::Event end = cuda::make_event(false);
+  cuda::record(sender_, end);
+  return end;
+}
+
 void Mailboxes::follow(cuda::Queue later, cuda::Queue earlier) {
-  if (later == earlier) return;
   cuda::record(earlier, order_);
   cuda::hold(later, order_);
 }
@@ -146,8 +157,7 @@ void Mailboxes::abandon() {
 }
 
 void Mailboxes::close() {
-  if (sender_ != nullptr) cuda::end_queue(sender_);
-  sender_ = nullptr;
+  if (sender_ != nullptr) cuda::end_queue(std::exchange(sender_, nullptr));
   for (auto& peer : peers_) peer.reset();
 }
 
@@ -163,6 +173,8 @@ Mailboxes::~Mailboxes() {
       else std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   if (order_ != nullptr) cuda::end_event(order_);
+  for (const cuda::Event e : marks_)
+    if (e != nullptr) cuda::end_event(e);
 }
 
 }  // namespace octet::comm

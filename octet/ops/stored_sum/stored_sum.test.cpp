@@ -44,6 +44,29 @@ TEST(StoredSum, IsTheSumOfDecodedPartsInOrder) {
         }
 }
 
+// The same addition of values by a plain loop: parts one after the other, parts anywhere, and what the sum has before them.
+TEST(StoredSum, AddsPartsAnywhereToWhatItHas) {
+  for (const Storage in : {Storage::f32, Storage::bf16, Storage::e4m3})
+    for (const Storage out : {Storage::f32, Storage::bf16})
+      for (const bool adds : {false, true})
+        for (const std::size_t parts : {1, 2, 16}) {
+          Stream s(Device::cpu);
+          constexpr std::int64_t n = 1024;
+          std::vector<Stored> all;
+          for (std::size_t r = 0; r < parts; ++r) all.push_back(filled(s, in, n, 10 + r));
+          const Stored sum = filled(s, out, n, 3);
+          std::vector<float> wanted(n);
+          for (std::int64_t i = 0; i < n; ++i) {
+            float& w = wanted[std::size_t(i)];
+            if (adds) w = value_at(sum, i);
+            for (std::size_t r = 0; r < parts; ++r) w = r == 0 && !adds ? value_at(all[r], i) : w + value_at(all[r], i);
+            if (out == Storage::bf16) w = to_float(to_bf16(w));
+          }
+          stored_sum(s, {.parts = all[0], .sum = sum, .more = std::span(all).subspan(1), .adds = adds});
+          for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(value_at(sum, i), wanted[std::size_t(i)]) << name(in) << name(out) << i;
+        }
+}
+
 TEST(StoredSum, ConvertsAnyCountOfOnePart) {
   for (const std::int64_t n : {0, 1, 7, 127, 129, 5000}) {
     Stream s(Device::cpu);
@@ -112,6 +135,10 @@ TEST(StoredSum, RefusesTensorsThatDoNotFit) {
   EXPECT_THROW(stored_sum(s, {.parts = x, .sum = x, .counts = s.empty({2}, DType::i64)}), ContractError);
   EXPECT_THROW(stored_sum(s, {.parts = half, .sum = half, .counts = s.empty({1}, DType::i64)}), ContractError);
   EXPECT_NO_THROW(stored_sum(s, {.parts = half, .sum = half, .counts = s.empty({2}, DType::i64)}));
+  const std::vector<Stored> short_part{half}, many(16, x);
+  EXPECT_THROW(stored_sum(s, {.parts = x, .sum = x, .more = short_part}), ContractError);
+  EXPECT_THROW(stored_sum(s, {.parts = x, .sum = x, .more = many}), ContractError);
+  EXPECT_THROW(stored_sum(s, {.parts = half, .sum = half, .adds = true}), ContractError) << "8-bit sums are rounded by ops::accumulate";
 }
 
 }  // namespace

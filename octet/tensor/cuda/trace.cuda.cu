@@ -58,7 +58,8 @@ const Cupti& cupti() {
   return functions;
 }
 
-constexpr CUpti_ActivityKind recorded[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
+constexpr CUpti_ActivityKind recorded[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                           CUPTI_ACTIVITY_KIND_MEMSET};
 constexpr std::size_t buffer_bytes = std::size_t(4) << 20;
 
 // CUPTI delivers buffers on a thread of its own.
@@ -75,7 +76,7 @@ const char* direction(std::uint8_t kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD: return "host to device";
     case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH: return "device to host";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD: return "device to device";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD: return TracedActivity::between_devices;
     default: return "copy";
   }
 }
@@ -89,6 +90,10 @@ void add(const CUpti_Activity* record) {
     const auto* c = reinterpret_cast<const CopyRecord*>(record);
     records.push_back(
         {Kind::copy, direction(c->copyKind), std::int64_t(c->start), std::int64_t(c->end), std::int64_t(c->bytes), c->streamId});
+  } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY2) {
+    const auto* c = reinterpret_cast<const CUpti_ActivityMemcpyPtoP4*>(record);
+    records.push_back(
+        {Kind::copy, TracedActivity::to_other_device, std::int64_t(c->start), std::int64_t(c->end), std::int64_t(c->bytes), c->streamId});
   } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
     const auto* s = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
     records.push_back({Kind::clear, "clear", std::int64_t(s->start), std::int64_t(s->end), std::int64_t(s->bytes), s->streamId});
