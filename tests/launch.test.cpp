@@ -54,6 +54,11 @@ class Launch : public ::testing::Test {
 
 class LaunchMpi : public Launch {
  protected:
+  /// The only child of the launcher.
+  static pid_t mpirun_of(BegunOctet& launcher) {
+    const std::string self = std::to_string(launcher.process());
+    return pid_t(std::atoi(bytes_of("/proc/" + self + "/task/" + self + "/children").c_str()));
+  }
   void SetUp() override {
     Launch::SetUp();
     if (comm::mpi_module_path().empty() || launch::find_program("mpirun").empty()) GTEST_SKIP() << "MPI is not installed";
@@ -134,6 +139,32 @@ TEST_F(LaunchMpi, AKilledRankEndsTheOthersAndStartsAgainWhileRestartsAreLeft) {
   EXPECT_EQ(count(err, "octet launch: rank 2 was killed by signal 9 (SIGKILL)"), 2u) << err;
   EXPECT_TRUE(has(err, "no restart is left")) << err;
   EXPECT_TRUE(left_nothing());
+}
+
+TEST_F(LaunchMpi, AKilledMpirunIsNamedAndStartsAgain) {
+  BegunOctet launcher("launch --ranks 2 --restarts 1 " + long_sums, scratch.folder(), scratch.at("err"));
+  pid_t rank = 0;
+  for (int start = 0; start < 2; ++start) {
+    rank = rank_process(launcher, 1, rank);
+    ASSERT_GT(rank, 0) << bytes_of(scratch.at("err"));
+    ASSERT_EQ(::kill(mpirun_of(launcher), SIGKILL), 0);
+    if (start == 0) wait_for(launcher, "err", "starting again; 0 restarts are left after this");
+  }
+  EXPECT_EQ(launcher.end(), 128 + SIGKILL);
+  const std::string err = bytes_of(scratch.at("err"));
+  EXPECT_EQ(count(err, "mpirun was killed by signal 9 (SIGKILL), and the ranks with it"), 2u) << err;
+  EXPECT_FALSE(has(err, "have not started")) << err;
+}
+
+// A process that stops as soon as it begins: MPI_Init of the other waits for it.
+TEST_F(LaunchMpi, ARankThatStopsWhileMpiStartsIsLost) {
+  testing::write_dataset(scratch);
+  scratch.write("run.toml", testing::tiny_config("steps = 400\nbatch = 2\n[ranks]\nlimit_seconds = 2\n"));
+  BegunOctet launcher("launch --ranks 2 --grace 1 train run.toml --quiet", scratch.folder(), scratch.at("err"));
+  const pid_t rank = rank_process(launcher, 1);
+  ASSERT_GT(rank, 0);
+  ::kill(rank, SIGSTOP);
+  EXPECT_EQ(launcher.end(), int(ExitCode::ranks)) << bytes_of(scratch.at("err"));
 }
 
 TEST_F(LaunchMpi, SignalsReachEveryRank) {
@@ -231,6 +262,17 @@ TEST_F(LaunchMpiTraining, ARankThatDoesNotComeBackIsLeftOut) {
   const std::string config = bytes_of(scratch.at("runs/fewer/config.toml"));
   EXPECT_TRUE(has(config, "\naccumulate = 3\n") && has(config, "[ranks]\ndata = 2\n")) << config;
   EXPECT_TRUE(has(bytes_of(scratch.at("runs/fewer/run.json")), "\"finished\""));
+}
+
+TEST_F(LaunchMpiTraining, ARemovedFolderOfTheLauncherEndsInOrderAndStartsAgain) {
+  BegunOctet launcher("launch --ranks 2 --restarts 1 train run.toml --steps 300 --name swept", scratch.folder(), scratch.at("err"));
+  while (launcher.running() && !has_checkpoint("swept")) std::this_thread::sleep_for(1ms);
+  for (const auto& entry : fs::directory_iterator(scratch.folder()))
+    if (has(entry.path().string(), "octet-launch-")) fs::remove_all(entry.path());
+  EXPECT_EQ(launcher.end(), 0) << bytes_of(scratch.at("err"));
+  const std::string err = bytes_of(scratch.at("err"));
+  EXPECT_TRUE(has(err, "was removed while the ranks ran") && has(err, "starting again, resuming runs/swept")) << err;
+  EXPECT_TRUE(has(bytes_of(scratch.at("runs/swept/run.json")), "\"finished\""));
 }
 
 TEST_F(LaunchMpiTraining, ASignalSavesARunOfSeveralRanks) {

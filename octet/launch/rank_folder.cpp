@@ -9,6 +9,7 @@
 #include "octet/base/file.hpp"
 #include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
+#include "octet/launch/run_note.hpp"
 
 namespace octet::launch {
 namespace {
@@ -38,6 +39,10 @@ std::optional<RankEnd> RankFolder::end(int rank) const {
   const auto text = read(file(rank, "end"));
   return text ? std::optional(rank_end_of(rank, *text)) : std::nullopt;
 }
+
+bool RankFolder::is_there() const { return exists(path_); }
+bool RankFolder::has_begun() const { return exists(begun_note(run_note())); }
+std::string RankFolder::run() const { return read(run_note()).value_or(""); }
 
 void RankFolder::release() const { write_file(path_ + "/released", ""); }
 bool RankFolder::released() const { return exists(path_ + "/released"); }

@@ -16,6 +16,8 @@ class RankFolder {
 
   explicit RankFolder(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
+  /// Whether it is there: cleaners of temporary files may remove it.
+  bool is_there() const;
 
   void tell_process(int rank, pid_t) const;
   /// The process of a rank, or none before it has started.
@@ -28,8 +30,12 @@ class RankFolder {
   void release() const;
   bool released() const;
 
-  /// The file to which rank 0 writes its run's folder (run_note.hpp).
+  /// The file by which rank 0 tells what it has begun (run_note.hpp).
   std::string run_note() const { return path_ + "/run"; }
+  /// Whether all ranks have met, and may have work to save.
+  bool has_begun() const;
+  /// The folder of the run that they train, or "".
+  std::string run() const;
 
  private:
   std::string file(int rank, const char* what) const;

@@ -55,8 +55,8 @@ Waited wait_for(MpiRequest* request, double limit_seconds, const Waiting& waitin
   }
 }
 
-// Ends this process, with the code of lost ranks and a line that says `what` has not happened, unless it is gone within the limit: for calls
-// of MPI that wait for other ranks and cannot be left.
+// Ends this process, with the code of lost ranks and a line that says `what` has not happened, unless it is gone within the limit: for
+// calls of MPI that wait for other ranks and cannot be left.
 class EndWithin {
  public:
   EndWithin(double limit_seconds, std::string what)
@@ -66,7 +66,8 @@ class EndWithin {
           std::unique_lock lock(mutex);
           changed.wait_for(lock, stop, std::chrono::duration<double>(limit_seconds), [] { return false; });
           if (stop.stop_requested()) return;
-          const std::string line = format("octet: {} within {} s: a rank is stopped, has ended or is no rank of Octet\n", what, limit_seconds);
+          const std::string line =
+              format("octet: {} within {} s: a rank is stopped, has ended or is no rank of Octet\n", what, limit_seconds);
           std::fwrite(line.data(), 1, line.size(), stderr);
           std::fflush(nullptr);
           std::_Exit(int(ExitCode::ranks));
