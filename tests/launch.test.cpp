@@ -54,6 +54,19 @@ class Launch : public ::testing::Test {
 
 class LaunchMpi : public Launch {
  protected:
+  bool rank_has_begun() const {
+    for (const auto& entry : fs::directory_iterator(scratch.folder()))
+      if (fs::exists(entry.path() / "run-begun")) return true;
+    return false;
+  }
+  /// The folders in shared memory that its mpirun was given.
+  static std::vector<std::string> folders_of_memory(BegunOctet& launcher) {
+    std::istringstream words(bytes_of("/proc/" + std::to_string(mpirun_of(launcher)) + "/cmdline"));
+    std::vector<std::string> out;
+    for (std::string word; std::getline(words, word, '\0');)
+      if (word.starts_with("/dev/shm/") && fs::exists(word)) out.push_back(word);
+    return out;
+  }
   /// The only child of the launcher.
   static pid_t mpirun_of(BegunOctet& launcher) {
     const std::string self = std::to_string(launcher.process());
@@ -114,6 +127,42 @@ TEST_F(LaunchMpi, APlanHasTheMemoryOfProcessesAndOfThreads) {
     EXPECT_EQ(mib_before(e->out, per_rank + in_threads), threads) << e->out << e->err;
     EXPECT_FALSE(has(e->out, "over MPI")) << e->out;
   }
+}
+
+// The local addresses, in hexadecimal, on which a process listens.
+std::vector<std::string> listens_on(pid_t process) {
+  std::string sockets;
+  std::error_code none;
+  const std::string folder = "/proc/" + std::to_string(process);
+  for (fs::directory_iterator at(folder + "/fd", none), end; !none && at != end; at.increment(none)) {
+    std::error_code closed;
+    sockets += fs::read_symlink(at->path(), closed).string() + "\n";
+  }
+  std::vector<std::string> out;
+  for (const char* table : {"/net/tcp", "/net/tcp6"}) {
+    std::istringstream lines(bytes_of(folder + table));
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::vector<std::string> row;
+      for (std::string word; words >> word;) row.push_back(word);
+      if (row.size() > 9 && row[3] == "0A" && has(sockets, "socket:[" + row[9] + "]")) out.push_back(row[1].substr(0, row[1].find(':')));
+    }
+  }
+  return out;
+}
+
+TEST_F(LaunchMpi, RanksListenNowhereAndMpirunOnLoopbackAlone) {
+  testing::write_dataset(scratch);
+  scratch.write("run.toml", testing::tiny_config("steps = 100000\nbatch = 2\n"));
+  BegunOctet launcher("launch --ranks 2 train run.toml --quiet", scratch.folder(), scratch.at("err"));
+  const pid_t ranks[] = {rank_process(launcher, 0), rank_process(launcher, 1)};
+  ASSERT_GT(ranks[0] * ranks[1], 0);
+  while (launcher.running() && !rank_has_begun()) std::this_thread::sleep_for(5ms);
+  for (const pid_t rank : ranks) EXPECT_TRUE(listens_on(rank).empty()) << listens_on(rank)[0];
+  for (const std::string& address : listens_on(mpirun_of(launcher)))
+    EXPECT_TRUE(address == "0100007F" || address == "00000000000000000000000001000000") << address << " is not loopback";
+  launcher.signal(SIGTERM);
+  launcher.end();
 }
 
 TEST_F(LaunchMpi, AnErrorOfRanksIsShownAndIsTheExitCode) {
@@ -181,6 +230,8 @@ TEST_F(LaunchMpi, RanksDoNotOutliveTheLauncher) {
   BegunOctet launcher("launch --ranks 2 " + long_sums, scratch.folder());
   const pid_t first = rank_process(launcher, 0), second = rank_process(launcher, 1);
   ASSERT_GT(first * second, 0);
+  const std::vector<std::string> memory = folders_of_memory(launcher);
+  EXPECT_EQ(memory.size(), 1u);
   launcher.signal(SIGKILL);
   launcher.end();
   const auto start = std::chrono::steady_clock::now();
@@ -188,6 +239,10 @@ TEST_F(LaunchMpi, RanksDoNotOutliveTheLauncher) {
     ASSERT_LT(std::chrono::steady_clock::now() - start, 20s);
     std::this_thread::sleep_for(5ms);
   }
+  EXPECT_FALSE(left_nothing());
+  EXPECT_EQ(octet("launch --ranks 2 " + sums).code, 0);
+  EXPECT_TRUE(left_nothing()) << "the next launcher removes the files of the killed one";
+  for (const std::string& folder : memory) EXPECT_FALSE(fs::exists(folder)) << folder;
 }
 
 class LaunchTraining : public Launch {

@@ -55,8 +55,9 @@ TEST(Commands, MpirunOnOneHostWithMoreRanksThanProcessors) {
   EXPECT_EQ(told_ranks(p.choice), 5);
   EXPECT_EQ(starts[0].program, "/usr/bin/mpirun");
   for (const Words& part : {Words{"--allow-run-as-root"}, Words{"--oversubscribe"}, Words{"--bind-to", "none"},
-                            Words{"--mca", "mpi_yield_when_idle", "1"}, Words{"--mca", "btl_tcp_if_include", "lo"}, Words{"-n", "5"}})
+                            Words{"--mca", "mpi_yield_when_idle", "1"}, Words{"--mca", "btl", "self,vader"}, Words{"-n", "5"}})
     EXPECT_TRUE(has(starts[0].words, part)) << part.back();
+  EXPECT_TRUE(has(commands(p, "/folder", 0, "/memory")[0].words, {"--mca", "btl_vader_backing_directory", "/memory"}));
   EXPECT_TRUE(has(starts[0].words, {"launch", "train", "run.toml"}));
   EXPECT_EQ(variable(starts[0], "CUDA_VISIBLE_DEVICES"), "") << "ranks on CPUs do not see the GPUs";
 }

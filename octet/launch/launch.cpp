@@ -1,5 +1,7 @@
 #include "octet/launch/launch.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 
@@ -103,10 +105,18 @@ void leave_out(Plan& plan, int rank, const std::string& run) {
   say(format("{} and is left out: the run continues on {} {}", lost, plan.choice.ranks, plan.choice.ranks == 1 ? "rank" : "ranks"));
 }
 
+// The memory that processes of MPI share stays when they are killed, so it is in a folder of ours.
+std::optional<TemporaryFolder> shared_memory(const Plan& plan) {
+  constexpr const char* place = "/dev/shm";
+  if (plan.choice.way != Way::mpi || ::access(place, W_OK | X_OK) != 0) return {};
+  return std::optional<TemporaryFolder>(std::in_place, place);
+}
+
 Ended run_once(const Plan& plan, const std::string& folder) {
+  const std::optional<TemporaryFolder> memory = shared_memory(plan);
   const int port = plan.choice.way == Way::gpus ? free_port() : 0;
   Supervisor supervisor(RankFolder(folder), told_ranks(plan.choice), plan.grace_seconds);
-  return supervisor.run(commands(plan, folder, port));
+  return supervisor.run(commands(plan, folder, port, memory ? memory->path() : ""));
 }
 
 std::string left(int restarts) { return restarts == 1 ? "1 restart is left" : format("{} restarts are left", restarts); }

@@ -99,7 +99,7 @@ void Supervisor::find_processes() {
       if (const auto process = folder_.process(rank)) begun.emplace(*process);
 }
 
-// Those whose starter was killed, and which the system kills: another start needs what they hold.
+// Those that the system kills after their starter: another start needs the files that they hold.
 void Supervisor::await_processes() {
   const auto left = [](const auto& rank) { return rank && !rank->has_ended(); };
   for (const double begin = monotonic_seconds(); monotonic_seconds() - begin < leave_seconds;) {
