@@ -1,8 +1,14 @@
 #include "octet/launch/commands.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
+#include "octet/base/error.hpp"
 #include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 #include "octet/comm/rendezvous/place.hpp"
@@ -30,6 +36,17 @@ void share_threads(const Plan& plan, Start& s) {
 
 void hide_gpus(const Plan& plan, Start& s) {
   if (!plan.machine.gpus.empty()) s.variables.emplace_back("CUDA_VISIBLE_DEVICES", "");
+}
+
+// By which the ranks of one start know each other.
+std::string new_token() {
+  std::array<unsigned char, 16> bytes;
+  if (::getentropy(bytes.data(), bytes.size()) != 0)
+    throw DeviceError(format("the system gives no random numbers: {}", std::strerror(errno)));
+  constexpr const char* digits = "0123456789abcdef";
+  std::string out;
+  for (const unsigned char b : bytes) out += digits[b >> 4], out += digits[b & 15];
+  return out;
 }
 
 Start of_gpu(const Plan& plan, Start s, int rank, int port) {
@@ -80,6 +97,7 @@ std::vector<Start> commands(const Plan& plan, const std::string& folder, int por
     return {of_mpirun(plan, s, folder, memory)};
   }
   std::vector<Start> out;
+  s.variables.emplace_back(comm::token_variable, new_token());
   for (int rank = 0; rank < plan.choice.ranks; ++rank) out.push_back(of_gpu(plan, s, rank, port));
   return out;
 }

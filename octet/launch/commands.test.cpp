@@ -41,6 +41,9 @@ TEST(Commands, AProcessPerGpuWithTorchrunsVariables) {
     EXPECT_EQ(variable(s, "MASTER_PORT"), "29500");
     EXPECT_EQ(variable(s, "CUDA_VISIBLE_DEVICES"), rank == 0 ? "4" : "GPU-5");
     EXPECT_EQ(variable(s, "OCTET_LAUNCH_FOLDER"), "/folder");
+    EXPECT_EQ(variable(s, "OCTET_TOKEN").size(), 32u);
+    EXPECT_EQ(variable(s, "OCTET_TOKEN"), variable(starts[0], "OCTET_TOKEN"));
+    EXPECT_NE(variable(s, "OCTET_TOKEN"), variable(commands(p, "/folder", 29500)[0], "OCTET_TOKEN")) << "of another start";
     EXPECT_EQ(variable(s, "OCTET_RANK_LOGS"), "/logs");
     EXPECT_GE(std::stoi(variable(s, "OMP_NUM_THREADS")), 1);
     EXPECT_EQ(s.removed, Words{"SLURM_STEP_ID"}) << "a step around the launcher is not that of its ranks";

@@ -105,7 +105,7 @@ void leave_out(Plan& plan, int rank, const std::string& run) {
   say(format("{} and is left out: the run continues on {} {}", lost, plan.choice.ranks, plan.choice.ranks == 1 ? "rank" : "ranks"));
 }
 
-// The memory that processes of MPI share stays when they are killed, so it is in a folder of ours.
+// The memory that processes of MPI share stays when they are killed, so it is in a folder of the launcher.
 std::optional<TemporaryFolder> shared_memory(const Plan& plan) {
   constexpr const char* place = "/dev/shm";
   if (plan.choice.way != Way::mpi || ::access(place, W_OK | X_OK) != 0) return {};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+
 #include <memory>
 
 #include "octet/base/clock.hpp"
@@ -97,6 +99,41 @@ TEST(Heartbeats, ARankThatSendsNothingOrAnOldNumberIsLate) {
   });
   ASSERT_TRUE(behind);
   EXPECT_EQ(behind->text, format("rank 1 on {} has made 3 calls, this rank 5", host_name()));
+}
+
+// A message as it travels.
+struct Message {
+  std::int32_t kind = 1, rank = 0;
+  std::int64_t calls = 0;
+  char host[64] = {};
+};
+
+TEST(Heartbeats, ALostRankThatDoesNotExistIsIgnored) {
+  Wires wires(3);
+  const auto ranks = wires.start(2);
+  for (const std::int32_t rank : {7, -1, 1 << 30, 1}) {
+    const Message forged{.kind = 3, .rank = rank};
+    EXPECT_TRUE(send_all(wires.of_others[2], &forged, sizeof forged, monotonic_seconds() + 5));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(ranks[0]->lost());
+  EXPECT_FALSE(ranks[1]->lost());
+}
+
+// The rank reads nothing until the wire is full in the middle of a message.
+TEST(Heartbeats, ARankThatReadsLateGetsWholeMessages) {
+  Wires wires(2);
+  const int little = 1;
+  setsockopt(wires.of_zero[1].number(), SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
+  setsockopt(wires.of_others[1].number(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+  const Heartbeats zero(0, std::move(wires.of_zero), 0.0002);
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  for (int i = 0; i < 80; ++i) {
+    Message m;
+    ASSERT_TRUE(receive_all(wires.of_others[1], &m, sizeof m, monotonic_seconds() + 5)) << i;
+    ASSERT_EQ(m.kind, 1) << "message " << i;
+    ASSERT_EQ(std::string(m.host), host_name()) << "message " << i;
+  }
 }
 
 TEST(Heartbeats, NonsenseOnTheWireIsNoRank) {
