@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-// liboctet_loopback.so, which the dynamic linker loads before mpirun: that listens on all addresses of the host, whatever interface it is
-// told, although all ranks are on this host. Here it listens on loopback.
+// liboctet_loopback.so, which the dynamic linker loads before mpirun: that listens on all addresses of the host with any of
+// its options, although all ranks are on this host. Here it listens on loopback.
 
 namespace {
 

@@ -55,7 +55,7 @@ void Heartbeats::run(const std::stop_token& stop) {
   }
 }
 
-// A rank that does not read gets no more beats, but every other message. What is begun is finished first, so a message is never cut off.
+// A rank that does not read gets no more beats, but every other message. A begun message is finished first, so none is cut off.
 void Heartbeats::send(const Beat& beat) {
   for (Other& o : others_)
     if (o.socket.ok() && (o.unsent.empty() || beat.kind != Beat::here)) o.unsent.append(reinterpret_cast<const char*>(&beat), sizeof beat);
@@ -94,7 +94,7 @@ bool Heartbeats::listen_to(Other& o) {
     std::memcpy(&beat, o.received.data(), sizeof beat);
     o.received.clear(), beat.host[host_room - 1] = 0;
     if (beat.kind == Beat::lost) {
-      // Rank 0 tells it, and nobody tells rank 0.
+      // Rank 0 tells it to the others.
       if (rank_ != 0 && beat.rank > 0) lose({beat.rank, format("rank {} on {} has ended", beat.rank, printable(beat.host))}, beat.host);
       continue;
     }

@@ -6,7 +6,7 @@
 
 namespace octet::comm {
 
-/// The variable with the secret that ranks share, by which they are told from strangers. `octet launch` makes one.
+/// The variable with the secret that ranks share, by which rank 0 recognizes them. `octet launch` makes one.
 inline constexpr const char* token_variable = "OCTET_TOKEN";
 
 /// The program that started the ranks.
