@@ -15,12 +15,6 @@ class Descriptor {
   /// Takes over a number that is open, or negative.
   explicit Descriptor(int number) : number_(number) {}
   ~Descriptor() { close(); }
-  /// Of a number that a system call has returned; below 0: it has failed.
-  static Descriptor owning(int number) {
-    Descriptor out;
-    out.number_ = number;
-    return out;
-  }
   Descriptor(Descriptor&& from) noexcept : number_(from.number_) { from.number_ = -1; }
   Descriptor& operator=(Descriptor&& from) noexcept;
 

@@ -6,7 +6,7 @@
 
 namespace octet::launch {
 
-RankHandle::RankHandle(pid_t process) : handle_(Descriptor::owning(int(::syscall(SYS_pidfd_open, process, 0)))) {}
+RankHandle::RankHandle(pid_t process) : handle_(int(::syscall(SYS_pidfd_open, process, 0))) {}
 
 void RankHandle::signal(int number) const {
   if (handle_.ok()) ::syscall(SYS_pidfd_send_signal, handle_.number(), number, nullptr, 0);
