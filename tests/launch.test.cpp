@@ -320,8 +320,9 @@ TEST_F(LaunchMpiTraining, ARankThatDoesNotComeBackIsLeftOut) {
 }
 
 TEST_F(LaunchMpiTraining, ARemovedFolderOfTheLauncherEndsInOrderAndStartsAgain) {
-  BegunOctet launcher("launch --ranks 2 --restarts 1 train run.toml --steps 300 --name swept", scratch.folder(), scratch.at("err"));
+  BegunOctet launcher("launch --ranks 2 --restarts 1 train run.toml --steps 1200 --name swept", scratch.folder(), scratch.at("err"));
   while (launcher.running() && !has_checkpoint("swept")) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(200ms);  // by then the launcher knows the run
   for (const auto& entry : fs::directory_iterator(scratch.folder()))
     if (has(entry.path().string(), "octet-launch-")) fs::remove_all(entry.path());
   EXPECT_EQ(launcher.end(), 0) << bytes_of(scratch.at("err"));
