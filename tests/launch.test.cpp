@@ -54,6 +54,24 @@ class Launch : public ::testing::Test {
 
 class LaunchMpi : public Launch {
  protected:
+  bool rank_has_begun() const {
+    for (const auto& entry : fs::directory_iterator(scratch.folder()))
+      if (fs::exists(entry.path() / "run-begun")) return true;
+    return false;
+  }
+  /// The folders in shared memory that its mpirun was given.
+  static std::vector<std::string> folders_of_memory(BegunOctet& launcher) {
+    std::istringstream words(bytes_of("/proc/" + std::to_string(mpirun_of(launcher)) + "/cmdline"));
+    std::vector<std::string> out;
+    for (std::string word; std::getline(words, word, '\0');)
+      if (word.starts_with("/dev/shm/") && fs::exists(word)) out.push_back(word);
+    return out;
+  }
+  /// The only child of the launcher.
+  static pid_t mpirun_of(BegunOctet& launcher) {
+    const std::string self = std::to_string(launcher.process());
+    return pid_t(std::atoi(bytes_of("/proc/" + self + "/task/" + self + "/children").c_str()));
+  }
   void SetUp() override {
     Launch::SetUp();
     if (comm::mpi_module_path().empty() || launch::find_program("mpirun").empty()) GTEST_SKIP() << "MPI is not installed";
@@ -111,6 +129,42 @@ TEST_F(LaunchMpi, APlanHasTheMemoryOfProcessesAndOfThreads) {
   }
 }
 
+// The local addresses, in hexadecimal, on which a process listens.
+std::vector<std::string> listens_on(pid_t process) {
+  std::string sockets;
+  std::error_code none;
+  const std::string folder = "/proc/" + std::to_string(process);
+  for (fs::directory_iterator at(folder + "/fd", none), end; !none && at != end; at.increment(none)) {
+    std::error_code closed;
+    sockets += fs::read_symlink(at->path(), closed).string() + "\n";
+  }
+  std::vector<std::string> out;
+  for (const char* table : {"/net/tcp", "/net/tcp6"}) {
+    std::istringstream lines(bytes_of(folder + table));
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::vector<std::string> row;
+      for (std::string word; words >> word;) row.push_back(word);
+      if (row.size() > 9 && row[3] == "0A" && has(sockets, "socket:[" + row[9] + "]")) out.push_back(row[1].substr(0, row[1].find(':')));
+    }
+  }
+  return out;
+}
+
+TEST_F(LaunchMpi, RanksListenNowhereAndMpirunOnLoopbackAlone) {
+  testing::write_dataset(scratch);
+  scratch.write("run.toml", testing::tiny_config("steps = 100000\nbatch = 2\n"));
+  BegunOctet launcher("launch --ranks 2 train run.toml --quiet", scratch.folder(), scratch.at("err"));
+  const pid_t ranks[] = {rank_process(launcher, 0), rank_process(launcher, 1)};
+  ASSERT_GT(ranks[0] * ranks[1], 0);
+  while (launcher.running() && !rank_has_begun()) std::this_thread::sleep_for(5ms);
+  for (const pid_t rank : ranks) EXPECT_TRUE(listens_on(rank).empty()) << listens_on(rank)[0];
+  for (const std::string& address : listens_on(mpirun_of(launcher)))
+    EXPECT_TRUE(address == "0100007F" || address == "00000000000000000000000001000000") << address << " is not loopback";
+  launcher.signal(SIGTERM);
+  launcher.end();
+}
+
 TEST_F(LaunchMpi, AnErrorOfRanksIsShownAndIsTheExitCode) {
   const Ended ended = octet("launch --ranks 2 --restarts 3 bench allreduce --bytes 3");
   EXPECT_EQ(ended.code, int(ExitCode::usage));
@@ -136,6 +190,32 @@ TEST_F(LaunchMpi, AKilledRankEndsTheOthersAndStartsAgainWhileRestartsAreLeft) {
   EXPECT_TRUE(left_nothing());
 }
 
+TEST_F(LaunchMpi, AKilledMpirunIsNamedAndStartsAgain) {
+  BegunOctet launcher("launch --ranks 2 --restarts 1 " + long_sums, scratch.folder(), scratch.at("err"));
+  pid_t rank = 0;
+  for (int start = 0; start < 2; ++start) {
+    rank = rank_process(launcher, 1, rank);
+    ASSERT_GT(rank, 0) << bytes_of(scratch.at("err"));
+    ASSERT_EQ(::kill(mpirun_of(launcher), SIGKILL), 0);
+    if (start == 0) wait_for(launcher, "err", "starting again; 0 restarts are left after this");
+  }
+  EXPECT_EQ(launcher.end(), 128 + SIGKILL);
+  const std::string err = bytes_of(scratch.at("err"));
+  EXPECT_EQ(count(err, "mpirun was killed by signal 9 (SIGKILL), and the ranks with it"), 2u) << err;
+  EXPECT_FALSE(has(err, "have not started")) << err;
+}
+
+// A process that stops as soon as it begins: MPI_Init of the other waits for it.
+TEST_F(LaunchMpi, ARankThatStopsWhileMpiStartsIsLost) {
+  testing::write_dataset(scratch);
+  scratch.write("run.toml", testing::tiny_config("steps = 400\nbatch = 2\n[ranks]\nlimit_seconds = 2\n"));
+  BegunOctet launcher("launch --ranks 2 --grace 1 train run.toml --quiet", scratch.folder(), scratch.at("err"));
+  const pid_t rank = rank_process(launcher, 1);
+  ASSERT_GT(rank, 0);
+  ::kill(rank, SIGSTOP);
+  EXPECT_EQ(launcher.end(), int(ExitCode::ranks)) << bytes_of(scratch.at("err"));
+}
+
 TEST_F(LaunchMpi, SignalsReachEveryRank) {
   BegunOctet launcher("launch --ranks 2 " + long_sums, scratch.folder());
   const pid_t first = rank_process(launcher, 0), second = rank_process(launcher, 1);
@@ -150,6 +230,8 @@ TEST_F(LaunchMpi, RanksDoNotOutliveTheLauncher) {
   BegunOctet launcher("launch --ranks 2 " + long_sums, scratch.folder());
   const pid_t first = rank_process(launcher, 0), second = rank_process(launcher, 1);
   ASSERT_GT(first * second, 0);
+  const std::vector<std::string> memory = folders_of_memory(launcher);
+  EXPECT_EQ(memory.size(), 1u);
   launcher.signal(SIGKILL);
   launcher.end();
   const auto start = std::chrono::steady_clock::now();
@@ -157,6 +239,10 @@ TEST_F(LaunchMpi, RanksDoNotOutliveTheLauncher) {
     ASSERT_LT(std::chrono::steady_clock::now() - start, 20s);
     std::this_thread::sleep_for(5ms);
   }
+  EXPECT_FALSE(left_nothing());
+  EXPECT_EQ(octet("launch --ranks 2 " + sums).code, 0);
+  EXPECT_TRUE(left_nothing()) << "the next launcher removes the files of the killed one";
+  for (const std::string& folder : memory) EXPECT_FALSE(fs::exists(folder)) << folder;
 }
 
 class LaunchTraining : public Launch {
@@ -231,6 +317,18 @@ TEST_F(LaunchMpiTraining, ARankThatDoesNotComeBackIsLeftOut) {
   const std::string config = bytes_of(scratch.at("runs/fewer/config.toml"));
   EXPECT_TRUE(has(config, "\naccumulate = 3\n") && has(config, "[ranks]\ndata = 2\n")) << config;
   EXPECT_TRUE(has(bytes_of(scratch.at("runs/fewer/run.json")), "\"finished\""));
+}
+
+TEST_F(LaunchMpiTraining, ARemovedFolderOfTheLauncherEndsInOrderAndStartsAgain) {
+  BegunOctet launcher("launch --ranks 2 --restarts 1 train run.toml --steps 1200 --name swept", scratch.folder(), scratch.at("err"));
+  while (launcher.running() && !has_checkpoint("swept")) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(200ms);  // by then the launcher knows the run
+  for (const auto& entry : fs::directory_iterator(scratch.folder()))
+    if (has(entry.path().string(), "octet-launch-")) fs::remove_all(entry.path());
+  EXPECT_EQ(launcher.end(), 0) << bytes_of(scratch.at("err"));
+  const std::string err = bytes_of(scratch.at("err"));
+  EXPECT_TRUE(has(err, "was removed while the ranks ran") && has(err, "starting again, resuming runs/swept")) << err;
+  EXPECT_TRUE(has(bytes_of(scratch.at("runs/swept/run.json")), "\"finished\""));
 }
 
 TEST_F(LaunchMpiTraining, ASignalSavesARunOfSeveralRanks) {

@@ -36,5 +36,7 @@ class Silence {
  private:
   bool before_;
 };
+/// Whether this thread says nothing.
+bool silent();
 
 }  // namespace octet::log

@@ -9,6 +9,8 @@
 #include "octet/config/read.hpp"
 #include "octet/data/dataset.hpp"
 #include "octet/cli/rank_run.hpp"
+#include "octet/machine/machine.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/train/run/alike.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/step/evaluate.hpp"
@@ -95,9 +97,14 @@ void require_alike(train::Engine& engine, const data::Dataset& dataset) {
 // Each rank has a share of the batches; the first one prints.
 ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Communicator& ranks) {
   if (!o.logits.empty()) return ranks.rank() == 0 ? store_logits(o, given) : ExitCode::done;
-  const ModelSource& model = o.source();  // a model that is none is refused first
-  o.set.complete(o.folder, given);
-  const data::Dataset dataset(o.set.data, data::Verify::everything, o.set.key());
+  std::optional<data::Dataset> read;
+  parallel::long_work(machine::device_named(o.device), ranks, [&] {
+    o.source();  // a model that is none is refused first
+    o.set.complete(o.folder, given);
+    read.emplace(o.set.data, data::Verify::everything, o.set.key());
+  });
+  const ModelSource& model = o.source();
+  const data::Dataset& dataset = *read;
   const data::EvalBatches batches = o.set.batches(dataset);
   const bool known = data::require_same_tokenizer(dataset, model.companions_folder, model.shape.vocabulary);
   const auto engine = o.load(o.set.sequence, &ranks);

@@ -110,7 +110,8 @@ void add_launch(Program& program) {
                  "fewest ranks of a restart of train: a rank that is lost in two starts in a row is left out; 0: all ranks start again",
                  {.at_least = 0, .at_most = 1024});
   command.option("--rank-logs", o->logs, "folder for the output of ranks other than 0, as rank-N.log");
-  command.option("--grace", o->grace, "seconds from SIGTERM to SIGKILL for the other ranks, once one has failed",
+  command.option("--grace", o->grace,
+                 "seconds from SIGTERM to SIGKILL for the other ranks, once one has failed, and for ranks that have not met",
                  {.at_least = 1, .at_most = 3600});
   command.rest(o->words);
   command.run([o] { return run(*o); });

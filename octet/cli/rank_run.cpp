@@ -1,5 +1,7 @@
 #include "octet/cli/rank_run.hpp"
 
+#include "octet/launch/run_note.hpp"
+
 namespace octet::cli {
 
 std::int64_t ranks_to_start(const parallel::RanksConfig& c) {
@@ -11,6 +13,7 @@ ExitCode run_on_ranks(const machine::RankWish& wish, const std::function<ExitCod
   ExitCode code = ExitCode::done;
   try {
     machine::on_ranks(wish, [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+      if (ranks.rank() == 0) launch::note_begun();
       const ExitCode own = work(ranks, place);
       if (ranks.rank() == 0 || place.backend != "threads") code = own;
     });

@@ -7,6 +7,8 @@
 #include "octet/base/output.hpp"
 #include "octet/base/path.hpp"
 #include "octet/launch/run_note.hpp"
+#include "octet/machine/machine.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/step_line.hpp"
@@ -50,8 +52,10 @@ struct Options : RunOptions {
 
 ExitCode train_rank(const Options& o, const train::RunConfig& config, const std::string& folder, comm::Communicator& ranks,
                     const machine::RankPlace& place) {
-  const train::Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-  train::Trainer trainer(config, corpus,
+  std::optional<train::Corpus> corpus;
+  parallel::long_work(machine::device_named(config.device), ranks,
+                      [&] { corpus.emplace(config.data, config.train, config.model.shape().vocabulary); });
+  train::Trainer trainer(config, *corpus,
                          {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic,
                           .resume = folder,
                           .trace_steps = o.trace,
@@ -64,8 +68,10 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
             bytes_text(double(trainer.plan().memory.total)), fixed(trainer.plan().step.flops / 1e9, 1));
   log::info("{}", train::plan_text(trainer.plan().plan));
   const auto report = [&] {
-    if (ranks.rank() > 0) return;
-    telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
+    parallel::long_work(trainer.engine().stream, ranks, [&] {
+      if (ranks.rank() > 0) return;
+      telemetry::write_report(trainer.folder() + "/report.html", std::vector{telemetry::read_run(trainer.folder())});
+    });
   };
   const train::Outcome outcome = [&] {
     try {

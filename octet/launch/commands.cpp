@@ -1,8 +1,15 @@
 #include "octet/launch/commands.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
+#include "octet/base/error.hpp"
+#include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 #include "octet/comm/rendezvous/place.hpp"
 #include "octet/comm/rendezvous/socket.hpp"
@@ -31,6 +38,17 @@ void hide_gpus(const Plan& plan, Start& s) {
   if (!plan.machine.gpus.empty()) s.variables.emplace_back("CUDA_VISIBLE_DEVICES", "");
 }
 
+// By which the ranks of one start know each other.
+std::string new_token() {
+  std::array<unsigned char, 16> bytes;
+  if (::getentropy(bytes.data(), bytes.size()) != 0)
+    throw DeviceError(format("the system gives no random numbers: {}", std::strerror(errno)));
+  constexpr const char* digits = "0123456789abcdef";
+  std::string out;
+  for (const unsigned char b : bytes) out += digits[b >> 4], out += digits[b & 15];
+  return out;
+}
+
 Start of_gpu(const Plan& plan, Start s, int rank, int port) {
   const std::string number = std::to_string(rank), size = std::to_string(plan.choice.ranks);
   for (const char* name : {"RANK", "LOCAL_RANK"}) s.variables.emplace_back(name, number);
@@ -40,23 +58,33 @@ Start of_gpu(const Plan& plan, Start s, int rank, int port) {
   return s;
 }
 
+// The library that keeps mpirun on loopback is beside the module for MPI. Where it is missing, mpirun listens on all addresses.
+void keep_on_loopback(const Plan& plan, Start& s) {
+  const std::string library = (std::filesystem::path(plan.machine.mpi_module).parent_path() / "liboctet_loopback.so").string();
+  if (!exists(library)) return;
+  const auto others = comm::environment_variable("LD_PRELOAD");
+  s.variables.emplace_back("LD_PRELOAD", library + (others && !others->empty() ? ":" + *others : ""));
+}
+
 // Open MPI's options, as of version 4.1: root and more ranks than processors are allowed, ranks are bound to no processor and yield it
-// while they wait, all traffic stays on the loopback interface, and a batch system is not asked for hosts.
-// Its own files are in the launcher's folder.
-Start of_mpirun(const Plan& plan, Start s, const std::string& folder) {
+// while they wait, they share memory and open no port, mpirun's own port is on the loopback interface, and a batch system is not asked for
+// hosts. Its files are in the launcher's folders.
+Start of_mpirun(const Plan& plan, Start s, const std::string& folder, const std::string& memory) {
   std::vector<std::string> words{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--quiet"};
   const auto set = [&](const char* key, const std::string& value) { words.insert(words.end(), {"--mca", key, value}); };
-  set("mpi_yield_when_idle", "1"), set("btl", "self,vader,tcp"), set("btl_tcp_if_include", "lo"), set("oob_tcp_if_include", "lo");
+  set("mpi_yield_when_idle", "1"), set("btl", "self,vader"), set("oob_tcp_if_include", "lo"), set("oob_tcp_disable_ipv6_family", "1");
   set("orte_tmpdir_base", folder), set("plm", "^slurm"), set("ras", "^slurm");
+  if (!memory.empty()) set("btl_vader_backing_directory", memory);
   words.insert(words.end(), {"-n", std::to_string(plan.choice.ranks), std::filesystem::read_symlink(this_program).string()});
   words.insert(words.end(), s.words.begin(), s.words.end());
+  keep_on_loopback(plan, s);
   s.program = plan.machine.mpirun, s.words = std::move(words);
   return s;
 }
 
 }  // namespace
 
-std::vector<Start> commands(const Plan& plan, const std::string& folder, int port) {
+std::vector<Start> commands(const Plan& plan, const std::string& folder, int port, const std::string& memory) {
   Start s = common(plan, folder);
   if (plan.choice.way == Way::threads) {
     hide_gpus(plan, s);
@@ -66,9 +94,10 @@ std::vector<Start> commands(const Plan& plan, const std::string& folder, int por
   share_threads(plan, s);
   if (plan.choice.way == Way::mpi) {
     hide_gpus(plan, s);
-    return {of_mpirun(plan, s, folder)};
+    return {of_mpirun(plan, s, folder, memory)};
   }
   std::vector<Start> out;
+  s.variables.emplace_back(comm::token_variable, new_token());
   for (int rank = 0; rank < plan.choice.ranks; ++rank) out.push_back(of_gpu(plan, s, rank, port));
   return out;
 }

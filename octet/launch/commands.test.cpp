@@ -41,6 +41,9 @@ TEST(Commands, AProcessPerGpuWithTorchrunsVariables) {
     EXPECT_EQ(variable(s, "MASTER_PORT"), "29500");
     EXPECT_EQ(variable(s, "CUDA_VISIBLE_DEVICES"), rank == 0 ? "4" : "GPU-5");
     EXPECT_EQ(variable(s, "OCTET_LAUNCH_FOLDER"), "/folder");
+    EXPECT_EQ(variable(s, "OCTET_TOKEN").size(), 32u);
+    EXPECT_EQ(variable(s, "OCTET_TOKEN"), variable(starts[0], "OCTET_TOKEN"));
+    EXPECT_NE(variable(s, "OCTET_TOKEN"), variable(commands(p, "/folder", 29500)[0], "OCTET_TOKEN")) << "of another start";
     EXPECT_EQ(variable(s, "OCTET_RANK_LOGS"), "/logs");
     EXPECT_GE(std::stoi(variable(s, "OMP_NUM_THREADS")), 1);
     EXPECT_EQ(s.removed, Words{"SLURM_STEP_ID"}) << "a step around the launcher is not that of its ranks";
@@ -55,8 +58,9 @@ TEST(Commands, MpirunOnOneHostWithMoreRanksThanProcessors) {
   EXPECT_EQ(told_ranks(p.choice), 5);
   EXPECT_EQ(starts[0].program, "/usr/bin/mpirun");
   for (const Words& part : {Words{"--allow-run-as-root"}, Words{"--oversubscribe"}, Words{"--bind-to", "none"},
-                            Words{"--mca", "mpi_yield_when_idle", "1"}, Words{"--mca", "btl_tcp_if_include", "lo"}, Words{"-n", "5"}})
+                            Words{"--mca", "mpi_yield_when_idle", "1"}, Words{"--mca", "btl", "self,vader"}, Words{"-n", "5"}})
     EXPECT_TRUE(has(starts[0].words, part)) << part.back();
+  EXPECT_TRUE(has(commands(p, "/folder", 0, "/memory")[0].words, {"--mca", "btl_vader_backing_directory", "/memory"}));
   EXPECT_TRUE(has(starts[0].words, {"launch", "train", "run.toml"}));
   EXPECT_EQ(variable(starts[0], "CUDA_VISIBLE_DEVICES"), "") << "ranks on CPUs do not see the GPUs";
 }

@@ -1,12 +1,12 @@
 #include "octet/launch/launch.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 
 #include "octet/base/error.hpp"
-#include "octet/base/file.hpp"
 #include "octet/base/log.hpp"
-#include "octet/base/path.hpp"
 #include "octet/launch/commands.hpp"
 #include "octet/launch/fewer_ranks.hpp"
 #include "octet/launch/supervisor.hpp"
@@ -34,7 +34,7 @@ std::string shown_by(const std::vector<RankEnd>& ends) {
 
 // The last lines but one, which the sentence about the rank has. Rank 0 has shown its own.
 void say_tail(const RankEnd& e) {
-  if (e.rank == 0) return;
+  if (e.rank <= 0) return;
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < e.tail.size();) {
     const std::size_t end = std::min(e.tail.find('\n', at), e.tail.size());
@@ -58,26 +58,39 @@ void say_others(const std::vector<RankEnd>& ends, const RankEnd& first) {
     say(sentence(reason.second, shown_by(ends)) + (reason.first > 1 ? format(" ({} more ranks: the same)", reason.first - 1) : ""));
 }
 
-RankEnd require_told(const Plan& plan, const Ended& ended) {
+std::string starter_of(const Plan& plan) { return plan.choice.way == Way::mpi ? plan.machine.mpirun : "octet"; }
+
+// Why no rank could tell its end. Another start may succeed: the cause was outside of the ranks.
+RankEnd end_without_ranks(const Plan& plan, const std::string& folder, const Ended& ended) {
+  const int lost = int(ExitCode::ranks);
+  if (ended.folder_lost)
+    return {.rank = -1,
+            .code = lost,
+            .tail = format("the launcher's folder {} was removed while the ranks ran; set TMPDIR to a folder that nothing clears", folder)};
+  if (ended.starter_signal > 0)
+    return {.rank = -1,
+            .signal = ended.starter_signal,
+            .tail = format("{} was killed by {}, and the ranks with it", starter_of(plan), signal_text(ended.starter_signal))};
+  if (ended.started > 0)
+    return {.rank = -1,
+            .code = lost,
+            .tail = format("{} ended with status {} before {} of {} ranks told their ends", starter_of(plan), ended.starter_status,
+                           ended.silent, told_ranks(plan.choice))};
+  throw DeviceError(format("{} of {} ranks have not started: {} ended with status {}", ended.silent, told_ranks(plan.choice),
+                           starter_of(plan), ended.starter_status));
+}
+
+RankEnd first_end(const Plan& plan, const std::string& folder, const Ended& ended) {
   const auto c = cause(ended.ranks);
-  if (ended.silent > 0 && (!c || !c->failed())) {
-    if (ended.stopped) return {.rank = 0, .code = int(ExitCode::interrupted)};
-    throw DeviceError(format("{} of {} ranks have not started: {} ended with status {}", ended.silent, told_ranks(plan.choice),
-                             plan.choice.way == Way::mpi ? plan.machine.mpirun : "octet", ended.starter_status));
-  }
-  return c.value_or(RankEnd{});
+  if (ended.silent == 0 || (c && c->failed())) return c.value_or(RankEnd{});
+  if (ended.stopped) return {.rank = 0, .code = int(ExitCode::interrupted)};
+  return end_without_ranks(plan, folder, ended);
 }
 
 void say_failures(const std::vector<RankEnd>& ends, const RankEnd& first) {
   say(sentence(first, shown_by(ends)));
   say_tail(first);
   say_others(ends, first);
-}
-
-// The folder of the run that the ranks had begun, or "".
-std::string noted_run(const std::string& folder) {
-  const std::string note = RankFolder(folder).run_note();
-  return exists(note) ? read_file(note, 4096) : "";
 }
 
 void leave_out(Plan& plan, int rank, const std::string& run) {
@@ -92,10 +105,18 @@ void leave_out(Plan& plan, int rank, const std::string& run) {
   say(format("{} and is left out: the run continues on {} {}", lost, plan.choice.ranks, plan.choice.ranks == 1 ? "rank" : "ranks"));
 }
 
+// The memory that processes of MPI share stays when they are killed, so it is in a folder of the launcher.
+std::optional<TemporaryFolder> shared_memory(const Plan& plan) {
+  constexpr const char* place = "/dev/shm";
+  if (plan.choice.way != Way::mpi || ::access(place, W_OK | X_OK) != 0) return {};
+  return std::optional<TemporaryFolder>(std::in_place, place);
+}
+
 Ended run_once(const Plan& plan, const std::string& folder) {
+  const std::optional<TemporaryFolder> memory = shared_memory(plan);
   const int port = plan.choice.way == Way::gpus ? free_port() : 0;
   Supervisor supervisor(RankFolder(folder), told_ranks(plan.choice), plan.grace_seconds);
-  return supervisor.run(commands(plan, folder, port));
+  return supervisor.run(commands(plan, folder, port, memory ? memory->path() : ""));
 }
 
 std::string left(int restarts) { return restarts == 1 ? "1 restart is left" : format("{} restarts are left", restarts); }
@@ -124,7 +145,7 @@ int launch(const Plan& given) {
   for (int restarts = plan.restarts;; --restarts) {
     const TemporaryFolder folder;
     const Ended ended = run_once(plan, folder.path());
-    const RankEnd first = require_told(plan, ended);
+    const RankEnd first = first_end(plan, folder.path(), ended);
     if (first.failed()) say_failures(ended.ranks, first);
     const std::optional<int> lost = lost_rank(ended.ranks);
     const bool gone = plan.fewest_ranks > 0 && lost && lost == lost_before;
@@ -133,7 +154,7 @@ int launch(const Plan& given) {
       say("no restart is left");
       return first.status();
     }
-    if (const std::string noted = noted_run(folder.path()); !noted.empty()) run = noted;
+    if (!ended.run.empty()) run = ended.run;
     if (!run.empty()) plan.words = resumed(plan.words, run);
     if (gone) leave_out(plan, *lost, run);
     lost_before = gone ? std::nullopt : lost;

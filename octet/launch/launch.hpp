@@ -25,10 +25,13 @@ struct Plan {
 /// Starts the ranks and waits for them; returns the exit code of this program.
 ///
 /// - SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that this process gets are passed to every rank.
-/// - Once a rank has failed (RankEnd::failed()), the others get SIGTERM, and SIGKILL after the grace time.
+/// - Once a rank has failed (RankEnd::failed()), the others get SIGTERM, and SIGKILL after the grace time. After a signal to this process
+///   the grace time counts for ranks that have not met yet (note_begun()); others may save their work however long that takes.
 /// - The result is that of cause(): 0, an exit code of base/error.hpp, or 128 + the number of the signal that killed a rank. One line
 ///   names the rank and the reason, and the last lines of its standard error follow, unless it is rank 0, which has shown them.
-/// - After a lost peer or a killed rank it starts again while restarts are left, unless a signal asked to stop. `train` then resumes the
+/// - If mpirun is killed, or the folder removed by which ranks tell their ends, the result is 128 + the signal, or 76.
+/// - After a lost peer, a killed rank or one of these it starts again while restarts are left, unless a signal asked to stop. `train` then
+/// resumes the
 ///   run that it had begun (note_run_folder()) from its newest checkpoint.
 /// - A rank that is lost in two starts in a row counts as gone: with Plan::fewest_ranks the next start leaves it out (fewer_ranks.hpp).
 /// - If this process is killed, the system kills the ranks.

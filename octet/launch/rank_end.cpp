@@ -19,12 +19,12 @@ std::string last_line(std::string_view text) {
   return std::string(text.substr(text.rfind('\n') + 1));
 }
 
-std::string signal_name(int number) {
-  const char* const name = ::sigabbrev_np(number);
-  return name == nullptr ? "" : format(" (SIG{})", name);
-}
-
 }  // namespace
+
+std::string signal_text(int number) {
+  const char* const name = ::sigabbrev_np(number);
+  return format("signal {}", number) + (name == nullptr ? "" : format(" (SIG{})", name));
+}
 
 bool RankEnd::failed() const { return !is(*this, ExitCode::done) && !is(*this, ExitCode::gap) && !is(*this, ExitCode::interrupted); }
 bool RankEnd::lost_a_peer() const { return is(*this, ExitCode::ranks); }
@@ -40,7 +40,8 @@ RankEnd rank_end_of(int rank, const std::string& text) {
 }
 
 std::string sentence(const RankEnd& e, const std::string& shown) {
-  if (e.signal > 0) return format("rank {} was killed by signal {}{}", e.rank, e.signal, signal_name(e.signal));
+  if (e.rank < 0) return e.tail;
+  if (e.signal > 0) return format("rank {} was killed by {}", e.rank, signal_text(e.signal));
   const std::string line = last_line(e.tail);
   const bool told = line.empty() || ("\n" + shown + "\n").find("\n" + line + "\n") != std::string::npos;
   return format("rank {} ended with exit code {}{}{}", e.rank, e.code, told ? "" : ": ", told ? "" : line);

@@ -8,7 +8,7 @@ namespace octet::launch {
 
 /// How the process of a rank ended.
 struct RankEnd {
-  int rank = 0;
+  int rank = 0;        // below 0: not a rank but the process that should have started them, and `tail` says what happened
   int code = 0;        // its exit code, where no signal ended it
   int signal = 0;      // that ended it; 0: none
   double seconds = 0;  // monotonic_seconds() of its end
@@ -25,6 +25,9 @@ struct RankEnd {
 /// Text of a file, and back. Throws DataError when it is no such text.
 std::string to_file(const RankEnd&);
 RankEnd rank_end_of(int rank, const std::string& text);
+
+/// "signal 9 (SIGKILL)".
+std::string signal_text(int number);
 
 /// "rank 2 was killed by signal 9 (SIGKILL)", "rank 1 ended with exit code 64: <its last line>", without a line that is among those of
 /// `shown`.

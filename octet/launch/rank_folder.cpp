@@ -1,14 +1,21 @@
 #include "octet/launch/rank_folder.hpp"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
+#include <vector>
 
 #include "octet/base/descriptor.hpp"
 #include "octet/base/file.hpp"
 #include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
+#include "octet/launch/run_note.hpp"
 
 namespace octet::launch {
 namespace {
@@ -39,18 +46,58 @@ std::optional<RankEnd> RankFolder::end(int rank) const {
   return text ? std::optional(rank_end_of(rank, *text)) : std::nullopt;
 }
 
+bool RankFolder::is_there() const { return exists(path_); }
+bool RankFolder::has_begun() const { return exists(begun_note(run_note())); }
+std::string RankFolder::run() const { return read(run_note()).value_or(""); }
+
 void RankFolder::release() const { write_file(path_ + "/released", ""); }
 bool RankFolder::released() const { return exists(path_ + "/released"); }
 
-TemporaryFolder::TemporaryFolder() {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr double settle_seconds = 60;  // a younger folder without a lock is one that another launcher makes now
+
+Descriptor lock_of(const std::string& folder, int flags) {
+  Descriptor file(folder + "/.lock", O_RDWR | O_NOFOLLOW | flags, 0600);
+  return file.ok() && ::flock(file.number(), LOCK_EX | LOCK_NB) == 0 ? std::move(file) : Descriptor();
+}
+
+// Of a process of this user that was killed: it would hold the lock.
+bool is_left(const std::string& folder) {
+  struct stat s {};
+  if (::lstat(folder.c_str(), &s) != 0 || !S_ISDIR(s.st_mode) || s.st_uid != ::geteuid()) return false;
+  if (lock_of(folder, 0).ok()) return true;
+  struct stat lock {};
+  return ::lstat((folder + "/.lock").c_str(), &lock) != 0 && double(::time(nullptr) - s.st_mtime) > settle_seconds;
+}
+
+void remove_left(const std::string& place) {
+  std::error_code ignored;
+  std::vector<std::string> left;
+  for (fs::directory_iterator at(place, ignored), end; !ignored && at != end; at.increment(ignored))
+    if (at->path().filename().string().starts_with(TemporaryFolder::prefix) && is_left(at->path().string()))
+      left.push_back(at->path().string());
+  for (const std::string& folder : left) fs::remove_all(folder, ignored);
+}
+
+}  // namespace
+
+std::string TemporaryFolder::place() {
   const char* const place = ::getenv("TMPDIR");
-  path_ = format("{}/octet-launch-XXXXXX", place == nullptr || *place == 0 ? "/tmp" : place);
+  return place == nullptr || *place == 0 ? "/tmp" : place;
+}
+
+TemporaryFolder::TemporaryFolder(const std::string& place) {
+  remove_left(place);
+  path_ = format("{}/{}XXXXXX", place, prefix);
   if (::mkdtemp(path_.data()) == nullptr) refuse_file("make the folder", path_, errno);
+  lock_ = lock_of(path_, O_CREAT);
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
 }
 
 }  // namespace octet::launch

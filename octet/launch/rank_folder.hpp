@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "octet/base/descriptor.hpp"
 #include "octet/launch/rank_end.hpp"
 
 namespace octet::launch {
@@ -16,6 +17,8 @@ class RankFolder {
 
   explicit RankFolder(std::string path) : path_(std::move(path)) {}
   const std::string& path() const { return path_; }
+  /// Whether it is there: cleaners of temporary files may remove it.
+  bool is_there() const;
 
   void tell_process(int rank, pid_t) const;
   /// The process of a rank, or none before it has started.
@@ -28,8 +31,12 @@ class RankFolder {
   void release() const;
   bool released() const;
 
-  /// The file to which rank 0 writes its run's folder (run_note.hpp).
+  /// The file by which rank 0 tells of its run (run_note.hpp).
   std::string run_note() const { return path_ + "/run"; }
+  /// Whether all ranks have met, and may have work to save.
+  bool has_begun() const;
+  /// The folder of the run that they train, or "".
+  std::string run() const;
 
  private:
   std::string file(int rank, const char* what) const;
@@ -37,16 +44,23 @@ class RankFolder {
   std::string path_;
 };
 
-/// A new one below TMPDIR or /tmp, removed with the object. Throws IoError.
+/// A new folder of this process, removed with the object. If the process is killed, the next one of the same user removes it.
 class TemporaryFolder {
  public:
-  TemporaryFolder();
+  static constexpr std::string_view prefix = "octet-launch-";
+
+  /// Below TMPDIR or /tmp. Throws IoError.
+  TemporaryFolder() : TemporaryFolder(place()) {}
+  explicit TemporaryFolder(const std::string& place);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
 
  private:
+  static std::string place();
+
   std::string path_;
+  Descriptor lock_;  // held while the folder is in use
 };
 
 }  // namespace octet::launch

@@ -99,7 +99,7 @@ RankEnd await(int rank, pid_t process, const RankFolder& folder, const std::stri
   }
   RankEnd end{.rank = rank, .seconds = monotonic_seconds(), .tail = tail};
   (info.si_code == CLD_EXITED ? end.code : end.signal) = info.si_status;
-  folder.tell_end(end);
+  if (folder.is_there()) folder.tell_end(end);
   ::waitpid(process, nullptr, 0);
   return end;
 }
@@ -136,7 +136,7 @@ int run_around_rank(const std::vector<std::string>& words) {
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
   const RankEnd end = run_rank(start_of(words, rank, folder), rank, folder, before);
-  while (end.failed() && !folder.released()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (end.failed() && folder.is_there() && !folder.released()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   return 0;
 }
 

@@ -4,15 +4,20 @@
 
 #include "octet/launch/process.hpp"
 #include "octet/launch/rank_folder.hpp"
+#include "octet/launch/rank_handle.hpp"
 
 namespace octet::launch {
 
 /// How the ranks of one start ended.
 struct Ended {
   std::vector<RankEnd> ranks;  // those that told their end
-  int silent = 0;              // ranks that did not: the process that should have started them failed
+  int silent = 0;              // ranks that did not
+  int started = 0;             // ranks that had told their processes
   int starter_status = 0;      // of the first started process that ended with another status than 0
+  int starter_signal = 0;      // that ended it
+  bool folder_lost = false;    // RankFolder was removed
   bool stopped = false;        // by a signal to this process
+  std::string run = {};        // folder of the run that the ranks had begun, or ""
 };
 
 /// Watches the processes of one start from their start to their end.
@@ -28,6 +33,9 @@ class Supervisor {
 
  private:
   void reap();
+  void watch_folder();
+  void find_processes();
+  void await_processes();
   void take(int signal);
   void pass_on();
   void watch_ends();
@@ -35,6 +43,7 @@ class Supervisor {
   void end_others();
   void signal_others(int signal) const;
   bool all_ended() const;
+  std::optional<double> grace_begin() const;
   void release();
   void kill_all();
 
@@ -46,10 +55,12 @@ class Supervisor {
   std::vector<int> signals_{};       // that came, in order
   std::vector<std::size_t> passed_;  // how many of them each rank has got
   std::vector<bool> asked_;          // ranks that have got SIGTERM from us
+  std::vector<std::optional<RankHandle>> ranks_begun_;
   std::vector<std::optional<RankEnd>> ends_;
-  std::optional<double> failed_at_{}, asked_at_{}, released_at_{};
-  bool killed_ = false;
-  int starter_status_ = 0;
+  std::optional<double> failed_at_{}, stopped_at_{}, asked_at_{}, released_at_{};
+  bool killed_ = false, folder_lost_ = false;
+  int starter_status_ = 0, starter_signal_ = 0;
+  std::string run_{};
 };
 
 }  // namespace octet::launch

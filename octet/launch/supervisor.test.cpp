@@ -68,11 +68,45 @@ TEST(Supervisor, ARankThatNeverStartsIsSilent) {
   EXPECT_EQ(e.ranks.size(), 1u);
 }
 
-TEST(Supervisor, PassesSignalsOnAndSaysThatItWasStopped) {
-  const std::jthread other([] {
+// Sends this process a signal after 0.3 s.
+std::jthread signal_soon(int number) {
+  return std::jthread([number] {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    ::kill(::getpid(), SIGUSR1);
+    ::kill(::getpid(), number);
   });
+}
+
+TEST(Supervisor, AfterASignalRanksThatHaveNotMetAreKilledAfterTheGraceTime) {
+  const std::jthread other = signal_soon(SIGTERM);
+  const Ended e = supervised({is_deaf, is_deaf}, 0.3);
+  EXPECT_TRUE(e.stopped);
+  ASSERT_EQ(e.ranks.size(), 2u);
+  for (const RankEnd& end : e.ranks) EXPECT_EQ(end.signal, SIGKILL);
+}
+
+TEST(Supervisor, AfterASignalRanksThatHaveMetMaySaveForLonger) {
+  const std::string saves =
+      "touch \"$1/run-begun\"; trap '' TERM; sleep 1.5; printf $$ > \"$1/rank-$2.process\"; printf '75 0 1\\n' > \"$1/new-$2\"; "
+      "mv \"$1/new-$2\" \"$1/rank-$2.end\"";
+  const std::jthread other = signal_soon(SIGTERM);
+  const Ended e = supervised({saves, saves}, 0.3);
+  ASSERT_EQ(e.ranks.size(), 2u);
+  for (const RankEnd& end : e.ranks) EXPECT_EQ(end.status(), 75);
+}
+
+TEST(Supervisor, ARemovedFolderEndsRanksWhoseProcessesAreKnown) {
+  const double start = monotonic_seconds();
+  const std::string removes = "printf r > \"$1/run\"; sleep 0.5; rm -r \"$1\"";
+  const Ended e = supervised({"sleep 20 > /dev/null 2>&1 & p=$!; printf $p > \"$1/rank-$2.process\"; wait $p", removes}, 5);
+  EXPECT_TRUE(e.folder_lost);
+  EXPECT_EQ(e.run, "r");
+  EXPECT_EQ(e.started, 1);
+  EXPECT_EQ(e.silent, 2);
+  EXPECT_LT(monotonic_seconds() - start, 4) << "they heed SIGTERM";
+}
+
+TEST(Supervisor, PassesSignalsOnAndSaysThatItWasStopped) {
+  const std::jthread other = signal_soon(SIGUSR1);
   const Ended e = supervised({waits, waits});
   EXPECT_TRUE(e.stopped);
   ASSERT_EQ(e.ranks.size(), 2u);

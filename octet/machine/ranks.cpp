@@ -40,8 +40,12 @@ void run_rank(Communicator& comm, const RankPlace& place, const Work& work) {
 }
 
 std::unique_ptr<Communicator> connect_gpus(const Place& place, const RankWish& wish) {
-  const comm::Meeting meeting{
-      .rank = place.rank, .size = place.size, .host = place.host, .port = place.port, .limit_seconds = wish.limit_seconds};
+  const comm::Meeting meeting{.rank = place.rank,
+                              .size = place.size,
+                              .host = place.host,
+                              .port = place.port,
+                              .limit_seconds = wish.limit_seconds,
+                              .token = place.token};
   comm::Met met = comm::meet(meeting, "nccl", place.rank == 0 ? comm::make_nccl_id() : "");
   auto heartbeats = std::make_shared<comm::Heartbeats>(place.rank, std::move(met.connections));
   return comm::connect_nccl(place.rank, place.size, met.message, {wish.limit_seconds, wish.peer_memory}, std::move(heartbeats));

@@ -193,6 +193,22 @@ TEST_F(Servers, SendANewLineWithinASecond) {
   EXPECT_LT(monotonic_seconds() - begin, 1);
 }
 
+TEST_F(Servers, KeepAnEventOnOneLineWhateverBlanksItsRunHas) {
+  start();
+  const Client client(server->port());
+  client.send("GET /api/runs/0/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  ASSERT_NE(client.receive("event: condition").find("text/event-stream"), std::string::npos);
+  std::string line = telemetry::event_line(telemetry::StepEvent{.step = 61, .loss = 2.125});
+  line.insert(1, "\revent: forged\r");
+  line.insert(1, "\r\r");
+  line.erase(line.find("event: forged"), 13);
+  std::ofstream(folder + "/metrics.jsonl", std::ios::app) << line << "\n";
+  const std::string news = client.receive("2.125", 3);
+  const std::size_t data = news.find("data: {");
+  ASSERT_NE(data, std::string::npos) << news;
+  EXPECT_EQ(news.substr(data, news.find("2.125") - data).find('\r'), std::string::npos) << news;
+}
+
 TEST_F(Servers, RefuseHostileRequestsWithFlatMemory) {
   start({.limits = {.header_seconds = 0.5, .write_seconds = 0.5}});
   EXPECT_EQ(status(get("/api/runs/0/heat")), 200);

@@ -194,6 +194,16 @@ void Session::watch_for_end() {
   stream_.async_read_some(net::buffer(ignored_), [self = shared_from_this()](error_code, std::size_t) { self->close(); });
 }
 
+namespace {
+
+// JSON, where a carriage return between words is a blank; in a stream of events it ends the line, and the rest would be another field.
+std::string on_one_line(std::string json) {
+  std::ranges::replace(json, '\r', ' ');
+  return json;
+}
+
+}  // namespace
+
 std::string Session::news_since() {
   WatchedRun& run = hall_.runs.loaded(*run_);
   const double now = monotonic_seconds();
@@ -212,7 +222,7 @@ std::string Session::news_since() {
     next_ = news.next();
   }
   for (std::size_t i = 0; i < events_per_write && next_ < news.next(); ++i, ++next_)
-    text += format("id: {}\nevent: {}\ndata: {}\n\n", next_ + 1, news.at(next_).name, news.at(next_).text);
+    text += format("id: {}\nevent: {}\ndata: {}\n\n", next_ + 1, news.at(next_).name, on_one_line(news.at(next_).text));
   return text;
 }
 

@@ -55,17 +55,20 @@ Waited wait_for(MpiRequest* request, double limit_seconds, const Waiting& waitin
   }
 }
 
-// Ends this process unless it is gone within the limit: MPI's own end has none, and its work is done.
+// Ends this process, with the code of lost ranks and a line that says `what` has not happened, unless it is gone within the limit: for
+// calls of MPI that wait for other ranks and cannot be left.
 class EndWithin {
  public:
-  explicit EndWithin(double limit_seconds)
-      : thread_([limit_seconds](const std::stop_token& stop) {
+  EndWithin(double limit_seconds, std::string what)
+      : thread_([limit_seconds, what = std::move(what)](const std::stop_token& stop) {
           std::mutex mutex;
           std::condition_variable_any changed;
           std::unique_lock lock(mutex);
           changed.wait_for(lock, stop, std::chrono::duration<double>(limit_seconds), [] { return false; });
           if (stop.stop_requested()) return;
-          log::warn("MPI has not ended within {} s: a rank is lost", limit_seconds);
+          const std::string line =
+              format("octet: {} within {} s: a rank is stopped, has ended or is no rank of Octet\n", what, limit_seconds);
+          std::fwrite(line.data(), 1, line.size(), stderr);
           std::fflush(nullptr);
           std::_Exit(int(ExitCode::ranks));
         }) {}
@@ -77,10 +80,12 @@ class EndWithin {
 // MPI from its start to its end.
 class Session {
  public:
-  explicit Session(double limit_seconds) : limit_seconds(limit_seconds) {
+  Session(const Place& place, double limit_seconds) : limit_seconds(limit_seconds) {
     static bool used = false;
     check(!used, "connect_mpi: MPI can be started once per process");
     used = true;
+    const EndWithin watch(limit_seconds,
+                          format("rank {} of {} on {}: MPI has not started on all ranks", place.rank, place.size, host_name()));
     if (const int code = mpi_transport().open(&world); code != 0) throw DeviceError(format("MPI cannot be started: {}", text_of(code)));
     MpiGroup* notes = nullptr;
     if (const int code = mpi_transport().split(world, 0, 0, &notes); code != 0) throw DeviceError(format("MPI: {}", text_of(code)));
@@ -95,7 +100,7 @@ class Session {
       MpiRequest* request = nullptr;
       if (mpi_transport().barrier(world, &request) != 0 || !wait_for(request, limit_seconds, [](double) {}).done) return;
       attendance.reset();
-      const EndWithin watch(limit_seconds);
+      const EndWithin watch(limit_seconds, format("rank {}: MPI has not ended on all ranks", mpi_transport().rank(world)));
       mpi_transport().close();
     } catch (const Error& e) {
       log::warn("MPI is not finalized: {}", e.what());
@@ -321,6 +326,7 @@ void MpiCommunicator::run(Stream& stream, const Call& call, const Call* second) 
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
   MpiGroup* part = nullptr;
+  const EndWithin watch(session_->limit_seconds, format("rank {} of {}: not all ranks have divided themselves", name_of(rank()), size()));
   require({}, mpi_transport().split(group_, color, key, &part));
   auto made = std::make_unique<MpiCommunicator>(session_, part);
   made->set_step(step());
@@ -331,8 +337,9 @@ std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
 
 std::unique_ptr<Communicator> connect_mpi(double limit_seconds) {
   if (!(limit_seconds > 0)) throw ConfigError(format("ranks cannot wait {} s for each other; choose more than 0", limit_seconds));
-  require_mpi_start(place_from_environment(), environment_variable);
-  auto session = std::make_shared<Session>(limit_seconds);
+  const Place place = place_from_environment();
+  require_mpi_start(place, environment_variable);
+  auto session = std::make_shared<Session>(place, limit_seconds);
   MpiGroup* const world = session->world;
   return std::make_unique<MpiCommunicator>(std::move(session), world);
 }

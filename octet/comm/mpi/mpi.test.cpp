@@ -208,6 +208,32 @@ TEST_F(Mpi, CallsNothingAfterASendIsWithdrawn) {
   EXPECT_EQ(e.output.find("Failure"), e.output.npos) << e.output;
 }
 
+TEST_F(MpiRank, Starts) { connect_mpi(1); }
+
+// Its second program is none that starts MPI.
+TEST_F(Mpi, ARankThatNeverStartsMpiEndsTheOthersWithinTheLimit) {
+  const double start = monotonic_seconds();
+  const Ended e = mpirun(1, "MpiRank.Starts : -n 1 sleep 30");
+  EXPECT_EQ(e.code, int(ExitCode::ranks)) << e.output;
+  EXPECT_NE(e.output.find("octet: rank 0 of 2 on "), e.output.npos) << e.output;
+  EXPECT_NE(e.output.find("MPI has not started on all ranks within 1 s"), e.output.npos) << e.output;
+  EXPECT_LT(monotonic_seconds() - start, 20);
+}
+
+TEST_F(MpiRank, DividesAlone) {
+  const auto c = connect_mpi(1);
+  if (c->rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(30));
+  c->split(0, 0);
+}
+
+TEST_F(Mpi, ARankThatDoesNotDivideItselfEndsTheOthersWithinTheLimit) {
+  const double start = monotonic_seconds();
+  const Ended e = mpirun(2, "MpiRank.DividesAlone");
+  EXPECT_EQ(e.code, int(ExitCode::ranks)) << e.output;
+  EXPECT_NE(e.output.find("rank 0 of 2: not all ranks have divided themselves within 1 s"), e.output.npos) << e.output;
+  EXPECT_LT(monotonic_seconds() - start, 20);
+}
+
 TEST_F(Mpi, AMissingModuleIsAnError) {
   setenv("OCTET_MPI_MODULE", "/nowhere/liboctet_mpi.so", 1);
   EXPECT_EQ(mpi_module_path(), "");

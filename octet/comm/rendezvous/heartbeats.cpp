@@ -14,7 +14,7 @@ namespace octet::comm {
 namespace {
 
 constexpr std::size_t host_room = 64;
-constexpr double send_seconds = 0.2;  // a rank that does not read its beats is stopped or lost, and must not stop this one
+constexpr double end_seconds = 0.2;  // for the last message: a rank that does not read is stopped or lost, and must not stop this one
 
 }  // namespace
 
@@ -36,8 +36,9 @@ Heartbeats::~Heartbeats() {
   thread_.request_stop();
   thread_.join();
   if (std::uncaught_exceptions() > 0) return;
-  Beat last{.kind = Beat::ended, .rank = rank_, .calls = calls_};
-  send(last);
+  send({.kind = Beat::ended, .rank = rank_, .calls = calls_});
+  for (const Other& o : others_)
+    if (o.socket.ok()) send_all(o.socket, o.unsent.data(), o.unsent.size(), monotonic_seconds() + end_seconds);
 }
 
 void Heartbeats::run(const std::stop_token& stop) {
@@ -49,13 +50,24 @@ void Heartbeats::run(const std::stop_token& stop) {
       send(beat);
       next = monotonic_seconds() + every_;
     }
+    flush();
     listen();
   }
 }
 
+// A rank that does not read gets no more beats, but every other message. A begun message is finished first, so none is cut off.
 void Heartbeats::send(const Beat& beat) {
-  for (const Other& o : others_)
-    if (o.socket.ok()) send_all(o.socket, &beat, sizeof beat, monotonic_seconds() + send_seconds);
+  for (Other& o : others_)
+    if (o.socket.ok() && (o.unsent.empty() || beat.kind != Beat::here)) o.unsent.append(reinterpret_cast<const char*>(&beat), sizeof beat);
+  flush();
+}
+
+void Heartbeats::flush() {
+  for (Other& o : others_) {
+    if (!o.socket.ok() || o.unsent.empty()) continue;
+    const std::ptrdiff_t n = send_some(o.socket, o.unsent.data(), o.unsent.size());
+    if (n > 0) o.unsent.erase(0, std::size_t(n));
+  }
 }
 
 // Until something comes, or a tenth of the time between beats has passed.
@@ -66,7 +78,7 @@ void Heartbeats::listen() {
   for (Other& o : others_) {
     if (!o.socket.ok() || listen_to(o)) continue;
     o.socket.close();
-    if (!o.ended) lose({o.rank, name_of(o) + " has ended"});
+    if (!o.ended) lose({o.rank, name_of(o) + " has ended"}, o.host);
   }
 }
 
@@ -82,7 +94,8 @@ bool Heartbeats::listen_to(Other& o) {
     std::memcpy(&beat, o.received.data(), sizeof beat);
     o.received.clear(), beat.host[host_room - 1] = 0;
     if (beat.kind == Beat::lost) {
-      lose({beat.rank, format("rank {} on {} has ended", beat.rank, printable(beat.host))});
+      // Rank 0 tells it to the others.
+      if (rank_ != 0 && beat.rank > 0) lose({beat.rank, format("rank {} on {} has ended", beat.rank, printable(beat.host))}, beat.host);
       continue;
     }
     if (beat.kind != Beat::here && beat.kind != Beat::ended) continue;
@@ -92,16 +105,15 @@ bool Heartbeats::listen_to(Other& o) {
 }
 
 // The first one, which rank 0 tells all others.
-void Heartbeats::lose(const Absent& who) {
+void Heartbeats::lose(const Absent& who, const std::string& host) {
   {
     const std::lock_guard lock(mutex_);
     if (lost_) return;
     lost_ = who;
   }
   if (rank_ != 0) return;
-  const auto at = std::find_if(others_.begin(), others_.end(), [&](const Other& o) { return o.rank == who.rank; });
   Beat beat{.kind = Beat::lost, .rank = who.rank};
-  at->host.copy(beat.host, host_room - 1);
+  host.copy(beat.host, host_room - 1);
   send(beat);
 }
 

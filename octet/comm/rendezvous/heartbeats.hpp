@@ -43,15 +43,17 @@ class Heartbeats {
     int rank = -1;
     Socket socket;
     std::string host{}, received{};
-    double last = 0;  // when something came from it
+    std::string unsent{};  // the rest of messages, of which the first may be begun
+    double last = 0;       // when something came from it
     std::int64_t calls = 0;
     bool ended = false;  // in order
   };
   void run(const std::stop_token&);
   void send(const Beat&);
+  void flush();
   void listen();
   bool listen_to(Other&);
-  void lose(const Absent&);
+  void lose(const Absent&, const std::string& host);
   std::string name_of(const Other&) const;
 
   int rank_;

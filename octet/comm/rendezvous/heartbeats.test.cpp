@@ -1,7 +1,12 @@
 #include "octet/comm/rendezvous/heartbeats.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
 #include <memory>
 
 #include "octet/base/clock.hpp"
@@ -9,6 +14,24 @@
 #include "octet/base/text.hpp"
 
 namespace octet::comm {
+namespace {
+
+// A socket that takes `room` bytes and no more until it is another one.
+std::atomic<int> full = -1;
+std::atomic<std::ptrdiff_t> room = 0;
+
+}  // namespace
+
+// The linker takes this for the program's calls of the same name.
+extern "C" ssize_t send(int socket, const void* bytes, size_t n, int flags) {
+  static const auto next = reinterpret_cast<ssize_t (*)(int, const void*, size_t, int)>(::dlsym(RTLD_NEXT, "send"));
+  if (socket != full) return next(socket, bytes, n, flags);
+  if (room == 0) return errno = EAGAIN, -1;
+  const ssize_t sent = next(socket, bytes, std::min(n, std::size_t(room)), flags);
+  if (sent > 0) room -= sent;
+  return sent;
+}
+
 namespace {
 
 constexpr double every = 0.01;
@@ -97,6 +120,40 @@ TEST(Heartbeats, ARankThatSendsNothingOrAnOldNumberIsLate) {
   });
   ASSERT_TRUE(behind);
   EXPECT_EQ(behind->text, format("rank 1 on {} has made 3 calls, this rank 5", host_name()));
+}
+
+// A message as it travels.
+struct Message {
+  std::int32_t kind = 1, rank = 0;
+  std::int64_t calls = 0;
+  char host[64] = {};
+};
+
+TEST(Heartbeats, ALostRankThatDoesNotExistIsIgnored) {
+  Wires wires(3);
+  const auto ranks = wires.start(2);
+  for (const std::int32_t rank : {7, -1, 1 << 30, 1}) {
+    const Message forged{.kind = 3, .rank = rank};
+    EXPECT_TRUE(send_all(wires.of_others[2], &forged, sizeof forged, monotonic_seconds() + 5));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(ranks[0]->lost());
+  EXPECT_FALSE(ranks[1]->lost());
+}
+
+// The wire is full for half a second, from the middle of the second message on.
+TEST(Heartbeats, ARankThatReadsLateGetsWholeMessages) {
+  Wires wires(2);
+  room = sizeof(Message) + sizeof(Message) / 2, full = wires.of_zero[1].number();
+  const Heartbeats zero(0, std::move(wires.of_zero), every);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  full = -1;
+  for (int i = 0; i < 20; ++i) {
+    Message m;
+    ASSERT_TRUE(receive_all(wires.of_others[1], &m, sizeof m, monotonic_seconds() + 5)) << i;
+    ASSERT_EQ(m.kind, 1) << "message " << i;
+    ASSERT_EQ(std::string(m.host), host_name()) << "message " << i;
+  }
 }
 
 TEST(Heartbeats, NonsenseOnTheWireIsNoRank) {

@@ -165,6 +165,7 @@ Place place_among(const Variables& get) {
     set_srun_address(r, p);
   }
   if (const auto port = r.number("OCTET_PORT", 1, 65535); port && p.launcher != Launcher::none) p.port = *port;
+  if (p.launcher != Launcher::none) p.token = r.text(token_variable).value_or("");
   return p;
 }
 

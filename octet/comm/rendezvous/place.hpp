@@ -6,6 +6,9 @@
 
 namespace octet::comm {
 
+/// The variable with the secret that ranks share, by which rank 0 recognizes them. `octet launch` makes one.
+inline constexpr const char* token_variable = "OCTET_TOKEN";
+
 /// The program that started the ranks.
 enum class Launcher : std::uint8_t { none, torchrun, mpirun, srun };
 constexpr std::string_view name(Launcher l) {
@@ -20,6 +23,7 @@ struct Place {
   int local_rank = 0, local_size = 1;  // among the ranks of this host
   std::string host;                    // of rank 0; "": not known, and not needed under mpirun
   int port = 0;                        // on which rank 0 listens for Octet's rendezvous; 0: none
+  std::string token = {};              // of token_variable
 };
 
 /// The value of an environment variable, or none.

@@ -1,6 +1,8 @@
 #include "octet/comm/rendezvous/rendezvous.hpp"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <chrono>
@@ -10,6 +12,7 @@
 
 #include "octet/base/clock.hpp"
 #include "octet/base/error.hpp"
+#include "octet/base/host_name.hpp"
 #include "octet/base/log.hpp"
 #include "octet/comm/rendezvous/socket.hpp"
 
@@ -22,7 +25,7 @@ struct Party {
       : listener(listen_on("", 0)), size(size), limit(limit), messages(std::size_t(size)), errors(std::size_t(size)) {}
   ~Party() { ranks.clear(); }
 
-  Meeting meeting(int rank) const { return {rank, size, "", port_of(listener), limit}; }
+  Meeting meeting(int rank) const { return {rank, size, "", port_of(listener), limit, token}; }
   void start(int rank, std::string agreement = "same") {
     ranks.emplace_back([this, rank, agreement] {
       try {
@@ -39,6 +42,7 @@ struct Party {
   Socket listener;
   int size;
   double limit;
+  std::string token = "secret";
   std::vector<std::string> messages, errors;
   std::vector<std::jthread> ranks;
 };
@@ -137,13 +141,14 @@ TEST_F(Rendezvous, HostilePeersDoNotDisturbTheRanks) {
   for (int i = 0; i < 40; ++i) strangers.push_back(p.stranger());
   say("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
   struct {
-    std::uint64_t magic = 0x31307A7674636F6Fu;
+    std::uint64_t magic = 0x32307A7674636F6Fu;
     std::int32_t rank = 1, size = 3, length = 4;
+    char token[64] = "secret";
   } hello;
   say(&hello, 7);
-  hello.length = 1 << 30, say(&hello, 20);
-  hello.length = -1, say(&hello, 20);
-  hello.length = 4, hello.rank = -5, say(&hello, 20);
+  hello.length = 1 << 30, say(&hello, 84);
+  hello.length = -1, say(&hello, 84);
+  hello.length = 4, hello.rank = -5, say(&hello, 84);
   const std::string flood(1 << 20, 'x');
   strangers.push_back(p.stranger());
   send_all(strangers.back(), flood.data(), flood.size(), monotonic_seconds() + 0.2);
@@ -151,6 +156,62 @@ TEST_F(Rendezvous, HostilePeersDoNotDisturbTheRanks) {
   p.start(1), p.start(2);
   p.join();
   for (const std::string& m : p.messages) EXPECT_EQ(m, "the id");
+}
+
+TEST_F(Rendezvous, AStrangerWithoutTheTokenIsDroppedAndGetsNothing) {
+  Party p(2);
+  p.start(0);
+  Meeting stranger = p.meeting(1), other_size = p.meeting(1);
+  stranger.token = "guess", stranger.limit_seconds = 0.3;
+  EXPECT_THROW(meet(stranger, "same", ""), IoError);
+  other_size.token = "", other_size.size = 4, other_size.limit_seconds = 0.3;
+  EXPECT_THROW(meet(other_size, "same", ""), IoError);
+  p.start(1);
+  p.join();
+  for (const std::string& m : p.messages) EXPECT_EQ(m, "the id");
+}
+
+TEST_F(Rendezvous, WithoutATokenAWrongHelloIsRefusedAndEndsNothing) {
+  Party p(2);
+  p.token = "";
+  p.start(0);
+  Meeting other_size = p.meeting(1);
+  other_size.size = 4;
+  EXPECT_THROW(meet(other_size, "same", ""), ConfigError);
+  p.start(1);
+  p.join();
+  for (const std::string& m : p.messages) EXPECT_EQ(m, "the id");
+}
+
+TEST_F(Rendezvous, ManySilentConnectionsDoNotOutlastTheLimit) {
+  Party p(2, 4);
+  std::vector<Socket> silent;
+  for (int i = 0; i < 300; ++i) silent.push_back(p.stranger());
+  p.start(0), p.start(1);
+  p.join();
+  for (int r = 0; r < 2; ++r) EXPECT_EQ(p.messages[std::size_t(r)], "the id") << p.errors[std::size_t(r)];
+}
+
+TEST_F(Rendezvous, ATokenThatIsTooLongIsRefused) {
+  EXPECT_THROW(meet({.rank = 0, .size = 2, .port = 0, .limit_seconds = 1, .token = std::string(65, 'x')}, "", ""), ConfigError);
+}
+
+// Debian gives a host's own name to 127.0.1.1, others know it by its address.
+TEST_F(Rendezvous, RankZeroIsReachedByItsAddressWhereItsOwnNameIsOfLoopback) {
+  Socket listener;
+  try {
+    listener = listen_on(host_name(), 0);
+  } catch (const IoError&) {
+    GTEST_SKIP() << "this host does not know its own name";
+  }
+  sockaddr_storage a{};
+  socklen_t size = sizeof a;
+  ASSERT_EQ(getsockname(listener.number(), reinterpret_cast<sockaddr*>(&a), &size), 0);
+  const auto* four = reinterpret_cast<const sockaddr_in*>(&a);
+  const auto* six = reinterpret_cast<const sockaddr_in6*>(&a);
+  EXPECT_FALSE(a.ss_family == AF_INET && ntohl(four->sin_addr.s_addr) >> 24 == 127);
+  EXPECT_FALSE(a.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&six->sin6_addr));
+  EXPECT_TRUE(connect_to("127.0.0.1", port_of(listener), monotonic_seconds() + 5).ok());
 }
 
 // A server that is no rank 0.

@@ -1,5 +1,6 @@
 #include "octet/comm/rendezvous/socket.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -68,13 +69,45 @@ void Socket::close() {
   number_ = -1;
 }
 
+namespace {
+
+bool is_loopback(const addrinfo& a) {
+  if (a.ai_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(a.ai_addr)->sin6_addr);
+  return ntohl(reinterpret_cast<const sockaddr_in*>(a.ai_addr)->sin_addr.s_addr) >> 24 == 127;
+}
+
+bool is_number(const std::string& host) {
+  in6_addr any;
+  return inet_pton(AF_INET, host.c_str(), &any) == 1 || inet_pton(AF_INET6, host.c_str(), &any) == 1;
+}
+
+// 0, or the reason why it does not listen.
+int try_listen(const Socket& s, const sockaddr* address, socklen_t size) {
+  const int on = 1, off = 0;
+  if (address->sa_family == AF_INET6) setsockopt(s.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  const bool listens = s.ok() && setsockopt(s.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                       bind(s.number(), address, size) == 0 && listen(s.number(), 1024) == 0;
+  return listens ? 0 : errno;
+}
+
+// Of both families where there are both.
+Socket listen_everywhere(int port) {
+  const sockaddr_in6 both{.sin6_family = AF_INET6, .sin6_port = htons(std::uint16_t(port)), .sin6_addr = in6addr_any};
+  const sockaddr_in one{.sin_family = AF_INET, .sin_port = htons(std::uint16_t(port)), .sin_addr = {INADDR_ANY}};
+  const int kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+  Socket s(socket(AF_INET6, kind, 0));
+  if (try_listen(s, reinterpret_cast<const sockaddr*>(&both), sizeof both) == 0) return s;
+  s = Socket(socket(AF_INET, kind, 0));
+  return try_listen(s, reinterpret_cast<const sockaddr*>(&one), sizeof one) == 0 ? std::move(s) : Socket();
+}
+
+}  // namespace
+
 Socket listen_on(const std::string& host, int port) {
   const Addresses list = addresses_of(host, port);
-  Socket s = socket_for(*list);
-  const int on = 1;
-  if (s.ok() && setsockopt(s.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-      bind(s.number(), list->ai_addr, list->ai_addrlen) == 0 && listen(s.number(), 1024) == 0)
-    return s;
+  const bool everywhere = !is_loopback(host) && !is_number(host) && (list->ai_next != nullptr || is_loopback(*list));
+  Socket s = everywhere ? listen_everywhere(port) : socket_for(*list);
+  if (s.ok() && (everywhere || try_listen(s, list->ai_addr, list->ai_addrlen) == 0)) return s;
   throw IoError(format("rank 0 cannot listen on {}:{}: {}; choose another port with OCTET_PORT, or an address of this host in MASTER_ADDR",
                        is_loopback(host) ? "127.0.0.1" : printable(host), port, std::strerror(errno)));
 }
@@ -109,6 +142,15 @@ std::ptrdiff_t receive_some(const Socket& s, void* to, std::size_t most) {
     const ssize_t n = recv(s.number(), to, most, 0);
     if (n > 0) return n;
     if (n == 0) return -1;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno != EINTR) return -1;
+  }
+}
+
+std::ptrdiff_t send_some(const Socket& s, const void* from, std::size_t bytes) {
+  for (;;) {
+    const ssize_t n = send(s.number(), from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n >= 0) return n;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
     if (errno != EINTR) return -1;
   }

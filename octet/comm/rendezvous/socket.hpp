@@ -26,7 +26,9 @@ class Socket {
   int number_ = -1;
 };
 
-/// A socket that listens on a host's address: on loopback for "" and "localhost". Port 0: any free one. Throws IoError with the remedy.
+/// A socket that listens on a host's address: on loopback for "" and "localhost". On all addresses of this host for a name that has
+/// several, or that this host gives to loopback, as some systems do with their own name: others reach it by another. Port 0: any free one.
+/// Throws IoError with the remedy.
 Socket listen_on(const std::string& host, int port);
 /// The port that a socket is bound to.
 int port_of(const Socket&);
@@ -37,6 +39,8 @@ Socket connect_to(const std::string& host, int port, double deadline);
 
 /// Bytes that have arrived, at most `most`; 0 if none have; -1 if the other side has closed or failed.
 std::ptrdiff_t receive_some(const Socket&, void* to, std::size_t most);
+/// Bytes that could be sent at once; -1 if the other side has closed or failed.
+std::ptrdiff_t send_some(const Socket&, const void* from, std::size_t bytes);
 /// Whether all bytes could be sent, or received, before the deadline.
 bool send_all(const Socket&, const void* from, std::size_t bytes, double deadline);
 bool receive_all(const Socket&, void* to, std::size_t bytes, double deadline);

@@ -62,6 +62,24 @@ data::Checksum checksum_of_file(const io::InputFile& file) {
   return sum.sum();
 }
 
+io::InputFile file_of_size(const std::string& folder, const Manifest::File& file) {
+  io::InputFile in(folder + "/" + file.name, io::Link::refuse);
+  if (in.size() != file.bytes)
+    throw DataError(
+        format("{}: it has {} bytes, {} were written: the file was cut off or replaced", printable(in.path()), in.size(), file.bytes));
+  return in;
+}
+
+// check(); of files that were just written, damage is a failure of the disk.
+template <class Check>
+void read_back(const Check& check) {
+  try {
+    check();
+  } catch (const DataError& e) {
+    throw IoError(format("the written files do not read back: {}", e.what()));
+  }
+}
+
 }  // namespace
 
 std::string CheckpointStore::path(std::int64_t step) const { return folder_ + "/" + name_of(step); }
@@ -80,7 +98,11 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
   return out;
 }
 
-Manifest CheckpointStore::verify(std::int64_t step) const { return verify_folder(path(step), step); }
+Manifest CheckpointStore::verify(std::int64_t step) const {
+  Manifest all = manifest(step);
+  for (const Manifest::File& file : all.files) verify_file(step, file);
+  return all;
+}
 
 Manifest CheckpointStore::read_manifest(const std::string& folder, std::int64_t step) const {
   Manifest manifest = train::read_manifest(folder);
@@ -90,17 +112,10 @@ Manifest CheckpointStore::read_manifest(const std::string& folder, std::int64_t 
   return manifest;
 }
 
-Manifest CheckpointStore::verify_folder(const std::string& folder, std::int64_t step) const {
-  Manifest manifest = read_manifest(folder, step);
-  for (const Manifest::File& file : manifest.files) {
-    const io::InputFile in(folder + "/" + file.name, io::Link::refuse);
-    if (in.size() != file.bytes)
-      throw DataError(
-          format("{}: it has {} bytes, {} were written: the file was cut off or replaced", printable(in.path()), in.size(), file.bytes));
-    if (!(checksum_of_file(in) == file.checksum))
-      throw DataError(format("{}: its checksum does not fit: the file was damaged or replaced", printable(in.path())));
-  }
-  return manifest;
+void CheckpointStore::verify_file(const std::string& folder, const Manifest::File& file) const {
+  const io::InputFile in = file_of_size(folder, file);
+  if (!(checksum_of_file(in) == file.checksum))
+    throw DataError(format("{}: its checksum does not fit: the file was damaged or replaced", printable(in.path())));
 }
 
 std::string CheckpointStore::working_folder(std::int64_t step) const { return format("{}/{}{}", folder_, temporary, step); }
@@ -126,17 +141,17 @@ Manifest::File CheckpointStore::write_file(const Snapshot& snapshot, int rank) c
   }
   state.publish();
   forget_cached(path);
-  return {name, snapshot.bytes, sum.sum()};
+  const Manifest::File written{name, snapshot.bytes, sum.sum()};
+  read_back([&] { verify_file(working_folder(snapshot.step), written); });
+  return written;
 }
 
 void CheckpointStore::commit(const Snapshot& facts, const std::vector<Manifest::File>& files) const {
   const std::string working = working_folder(facts.step), place = path(facts.step);
   octet::write_file(working + "/" + Manifest::file_name, manifest_text({facts.step, facts.config, facts.text, files}));
-  try {
-    verify_folder(working, facts.step);
-  } catch (const DataError& e) {
-    throw IoError(format("the written files do not read back: {}", e.what()));
-  }
+  read_back([&] {
+    for (const Manifest::File& file : read_manifest(working, facts.step).files) file_of_size(working, file);
+  });
   std::error_code ignored;
   if (fs::exists(place, ignored)) remove(place);  // it was refused when this run was resumed
   move(working, place);

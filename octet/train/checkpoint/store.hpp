@@ -23,10 +23,13 @@ class CheckpointStore {
   Manifest verify(std::int64_t step) const;
   /// Its manifest alone, for a reader of files that another has verified. Throws DataError or IoError.
   Manifest manifest(std::int64_t step) const { return read_manifest(path(step), step); }
+  /// Reads every byte of one file of a checkpoint. Throws as verify().
+  void verify_file(std::int64_t step, const Manifest::File& file) const { verify_file(path(step), file); }
   /// Throws IoError when it could not be written whole or did not read back; earlier checkpoints stay, unless of the same step.
   void write(const Snapshot&) const;
 
-  // The same in parts, by several ranks on one file system: rank 0 prepares, then each writes its file, then rank 0 commits all of them.
+  // The same in parts, by several ranks on one file system: rank 0 prepares, then each writes its file and reads it back, then rank 0
+  // commits all of them, of which it reads no byte.
   void prepare(std::int64_t step) const;
   Manifest::File write_file(const Snapshot&, int rank) const;
   void commit(const Snapshot& facts, const std::vector<Manifest::File>&) const;
@@ -43,7 +46,7 @@ class CheckpointStore {
  private:
   std::string working_folder(std::int64_t step) const;
   Manifest read_manifest(const std::string& folder, std::int64_t step) const;
-  Manifest verify_folder(const std::string& folder, std::int64_t step) const;
+  void verify_file(const std::string& folder, const Manifest::File&) const;
   void remove(const std::string& path) const;
 
   std::string folder_;

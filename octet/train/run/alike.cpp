@@ -6,6 +6,7 @@
 #include "octet/config/write.hpp"
 #include "octet/io/tensor_folder.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/tensor/cpu/isa.hpp"
 
 namespace octet::train {
@@ -22,8 +23,11 @@ void require_alike(Stream& stream, comm::Communicator& ranks, const RankInputs& 
                                        {"type of GEMMs", own.gemm_type},
                                        {"checksum of config.json and tokenizer files", to_text(models::checksum_of(own.companions))}};
   std::ranges::copy(facts_of_program(), std::back_inserter(facts));
-  if (!own.weights.empty())
-    facts.push_back({"checksum of the weights in model.init", to_text(io::checksum_of(io::TensorFolder::open(own.weights)))});
+  std::string weights;
+  parallel::long_work(stream, ranks, [&] {
+    if (!own.weights.empty()) weights = to_text(io::checksum_of(io::TensorFolder::open(own.weights)));
+  });
+  facts.push_back({"checksum of the weights in model.init", weights});
   parallel::require_same(stream, ranks, facts);
 }
 

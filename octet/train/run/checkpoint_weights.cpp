@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "octet/nn/host_values.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/train/checkpoint/snapshot.hpp"
 #include "octet/train/checkpoint/state_files.hpp"
 
@@ -25,11 +26,13 @@ StateFiles::Variable weights_of(const StateFiles& files, const Parameter& p) {
 }  // namespace
 
 void load_checkpoint_weights(Engine& e, const std::string& checkpoint) {
-  const StateFiles files(checkpoint, read_manifest(checkpoint));
-  for (Parameter* p : e.parameters.list()) {
-    nn::set_values(e.stream, p->value, values_of(weights_of(files, *p)).data());
-    ++p->version;
-  }
+  parallel::long_work(e.stream.device(), e.all_ranks(), [&] {
+    const StateFiles files(checkpoint, read_manifest(checkpoint));
+    for (Parameter* p : e.parameters.list()) {
+      nn::set_values(e.stream, p->value, values_of(weights_of(files, *p)).data());
+      ++p->version;
+    }
+  });
 }
 
 }  // namespace octet::train

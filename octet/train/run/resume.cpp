@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "octet/base/host_name.hpp"
 #include "octet/base/log.hpp"
 #include "octet/config/attributes.hpp"
 #include "octet/config/write.hpp"
+#include "octet/parallel/host_values.hpp"
+#include "octet/parallel/long_work.hpp"
 
 namespace octet::train {
 namespace {
@@ -78,24 +81,83 @@ void require_same_run(const RunConfig& now, const std::string& text, const Manif
                            printable(now.data.path), printable(checkpoint)));
 }
 
-std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<std::string>* damaged, std::int64_t before) {
-  std::vector<std::string> wrong;
+namespace {
+
+std::vector<std::int64_t> steps_before(const CheckpointStore& store, std::int64_t before) {
   std::vector<std::int64_t> steps = store.steps();
   std::erase_if(steps, [&](std::int64_t step) { return step >= before; });
+  return steps;
+}
+
+// The newest of `steps`, which rise, in which fault_of(step) finds none.
+template <class FaultOf>
+std::optional<std::int64_t> newest_without_fault(const std::vector<std::int64_t>& steps, std::vector<std::string>* damaged,
+                                                 const FaultOf& fault_of) {
+  std::vector<std::string> wrong;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    try {
-      Manifest good = store.verify(*step);
-      for (const auto& sentence : wrong) log::warn("{}", sentence);
-      if (damaged != nullptr) *damaged = wrong;
-      return good;
-    } catch (const Error& e) {
-      wrong.push_back(format("the checkpoint of step {} cannot be used: {}", *step, e.what()));
+    if (const std::string fault = fault_of(*step); !fault.empty()) {
+      wrong.push_back(format("the checkpoint of step {} cannot be used: {}", *step, fault));
+      continue;
     }
+    for (const auto& sentence : wrong) log::warn("{}", sentence);
+    if (damaged != nullptr) *damaged = wrong;
+    return *step;
   }
   if (steps.empty()) return std::nullopt;
   throw DataError(format("{}{}; restore it from a copy, or {}",
                          steps.size() == 1 ? "" : format("none of the {} checkpoints of this run is intact; ", steps.size()), wrong.front(),
                          new_run));
+}
+
+// The text of an Error of f(), or "".
+template <class F>
+std::string error_text(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+
+std::vector<std::int64_t> steps_of_first(Stream& stream, comm::Communicator& ranks, const CheckpointStore& store, std::int64_t before) {
+  std::vector<std::int64_t> own = ranks.rank() == 0 ? steps_before(store, before) : std::vector<std::int64_t>(), out;
+  const std::int64_t count = parallel::of_first(stream, ranks, std::int64_t(own.size()));
+  own.resize(std::size_t(count));
+  for (const std::int64_t step : own) out.push_back(parallel::of_first(stream, ranks, step));
+  return out;
+}
+
+// Of the first rank that finds one in its share of a checkpoint's files.
+std::string fault_of_any(Stream& stream, comm::Communicator& ranks, const CheckpointStore& store, std::int64_t step) {
+  std::string own;
+  parallel::long_work(stream, ranks, [&] {
+    own = error_text([&] {
+      const Manifest manifest = store.manifest(step);
+      for (std::size_t i = std::size_t(ranks.rank()); i < manifest.files.size(); i += std::size_t(ranks.size()))
+        store.verify_file(step, manifest.files[i]);
+    });
+  });
+  if (!own.empty() && ranks.rank() > 0) own = format("rank {} on {}: {}", ranks.rank(), host_name(), own);
+  for (const std::string& fault : parallel::gathered(stream, ranks, own))
+    if (!fault.empty()) return fault;
+  return "";
+}
+
+}  // namespace
+
+std::optional<Manifest> newest_good(const CheckpointStore& store, std::vector<std::string>* damaged, std::int64_t before) {
+  Manifest good;
+  const auto step = newest_without_fault(steps_before(store, before), damaged,
+                                         [&](std::int64_t candidate) { return error_text([&] { good = store.verify(candidate); }); });
+  return step ? std::optional(good) : std::nullopt;
+}
+
+std::optional<Manifest> newest_good(Stream& stream, comm::Communicator& ranks, const CheckpointStore& store,
+                                    std::vector<std::string>* damaged, std::int64_t before) {
+  const auto step = newest_without_fault(steps_of_first(stream, ranks, store, before), damaged,
+                                         [&](std::int64_t candidate) { return fault_of_any(stream, ranks, store, candidate); });
+  return step ? std::optional(store.manifest(*step)) : std::nullopt;
 }
 
 std::string difference_of(const telemetry::MachineFacts& before, const telemetry::MachineFacts& now) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "octet/comm/communicator.hpp"
 #include "octet/telemetry/run_facts.hpp"
 #include "octet/train/checkpoint/store.hpp"
 #include "octet/train/run/run_config.hpp"
@@ -32,6 +33,11 @@ void require_same_run(const RunConfig&, const std::string& text, const Manifest&
 /// is added to `damaged` where there is one. None when there is no checkpoint at all. Throws DataError when there are some and all are
 /// damaged. With `before`: of steps before that one.
 std::optional<Manifest> newest_good(const CheckpointStore&, std::vector<std::string>* damaged = nullptr,
+                                    std::int64_t before = std::numeric_limits<std::int64_t>::max());
+
+/// The same by ranks together, which all call it: each reads a share of the files, and all find the same checkpoint, or throw the same
+/// DataError. A fault that another rank than the first one finds names that rank.
+std::optional<Manifest> newest_good(Stream&, comm::Communicator&, const CheckpointStore&, std::vector<std::string>* damaged = nullptr,
                                     std::int64_t before = std::numeric_limits<std::int64_t>::max());
 
 /// How this machine computes otherwise than the one that the run ran on so far, as a sentence; "" where the resumed run has the bits of an

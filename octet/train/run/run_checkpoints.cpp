@@ -8,6 +8,7 @@
 #include "octet/base/host_name.hpp"
 #include "octet/base/log.hpp"
 #include "octet/parallel/host_values.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/run/gemm_algorithms_file.hpp"
 #include "octet/train/run/resume.hpp"
@@ -47,40 +48,36 @@ std::string RunCheckpoints::restore(const Manifest& manifest) {
 }
 
 std::string RunCheckpoints::read_state(const Manifest& manifest, const std::function<void(StateVisitor&)>& state) {
-  const StateFiles files(store_.path(manifest.step), manifest);
   std::string converted;
-  for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
-    Restore visitor(*stream_, files, mode);
-    state(visitor);
-    visitor.finish();
-    converted = text_of(visitor.conversions(), manifest.step);
-  }
+  parallel::long_work(stream_->device(), *contents_.ranks, [&] {
+    const StateFiles files(store_.path(manifest.step), manifest);
+    for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
+      Restore visitor(*stream_, files, mode);
+      state(visitor);
+      visitor.finish();
+      converted = text_of(visitor.conversions(), manifest.step);
+    }
+  });
   saved_step_ = manifest.step;
   return converted;
 }
 
 RunCheckpoints::Found RunCheckpoints::newest_before(std::int64_t step) {
   finish();
-  Found found;
-  const std::int64_t own = leads() ? step_before(step, found.why) : -1;
-  found.step = parallel::of_first(*stream_, *contents_.ranks, own);
-  return found;
+  try {
+    if (const auto good = newest_good(*stream_, *contents_.ranks, store_, nullptr, step)) return {.step = good->step};
+  } catch (const DataError& e) {
+    return {.why = e.what()};
+  }
+  return {.why = format("there is no checkpoint of a step before {}", step)};
 }
 
 void RunCheckpoints::return_to(std::int64_t step, const std::function<void(StateVisitor&)>& state) {
   read_state(store_.manifest(step), state);
-  all_ranks(true);  // no rank reads any more
-  if (leads()) store_.forget_after(step);
-}
-
-std::int64_t RunCheckpoints::step_before(std::int64_t before, std::string& why) {
-  try {
-    if (const auto good = newest_good(store_, nullptr, before)) return good->step;
-    why = format("there is no checkpoint of a step before {}", before);
-  } catch (const DataError& e) {
-    why = e.what();
-  }
-  return -1;
+  // No rank reads any more.
+  parallel::long_work(*stream_, *contents_.ranks, [&] {
+    if (leads()) store_.forget_after(step);
+  });
 }
 
 bool RunCheckpoints::due(std::int64_t step) {
@@ -211,17 +208,20 @@ std::string RunCheckpoints::begin_snapshot(Snapshot& snapshot, std::int64_t step
 }
 
 void RunCheckpoints::save_last(std::int64_t step) {
-  const bool saved = saved_step_ == step;
-  if (contents_.divided ? all_ranks(saved) : saved) return;
+  if (all_ranks(saved_step_ == step)) return;  // the first one alone knows that its checkpoint failed
   save(step);
   finish();
 }
 
 void RunCheckpoints::finish() {
-  saver_.wait();
+  wait_saved();
   commit();
-  saver_.wait();
+  wait_saved();
   report();
+}
+
+void RunCheckpoints::wait_saved() {
+  parallel::until_idle(*stream_, *contents_.ranks, [this] { return busy(); });
 }
 
 void RunCheckpoints::report() {

@@ -13,7 +13,7 @@ namespace octet::train {
 /// The checkpoints of one run: schedule, saving in the background, failures, restoring.
 ///
 /// Of several ranks the first one writes. Where variables are divided, each rank writes its slices into a file of its own, and the first
-/// one commits them together; save(), commit(), save_last() and finish() are then called by all ranks alike. If a rank cannot write, as on
+/// one commits them together; All ranks call save(), commit(), save_last() and finish() alike. If a rank cannot write, as on
 /// a full disk, none of the files is committed, and the incident names rank, host and file.
 class RunCheckpoints {
  public:
@@ -31,7 +31,7 @@ class RunCheckpoints {
   /// Reads the state of a checkpoint that was found good. Returns a sentence that tells which variables it stores otherwise than this run,
   /// so that their values were converted; "" where there are none. Throws DataError, IoError.
   std::string restore(const Manifest&);
-  /// The newest intact checkpoint of a step before `step`, or -1 and on rank 0 the reason. Waits until nothing is being written. All ranks
+  /// The newest intact checkpoint of a step before `step`, or -1 and the reason. Waits until nothing is being written. All ranks
   /// call it and get the same step.
   struct Found {
     std::int64_t step = -1;
@@ -58,14 +58,14 @@ class RunCheckpoints {
   void save(std::int64_t step);
   /// save(), unless the step has one already, and waits until nothing is being written.
   void save_last(std::int64_t step);
-  /// Waits until nothing is being written, and reports a failure.
+  /// Waits until no rank writes any more, however long one does, and reports a failure.
   void finish();
 
  private:
   bool leads() const { return contents_.ranks->rank() == 0; }
   bool all_ranks(bool own);
   std::string read_state(const Manifest&, const std::function<void(StateVisitor&)>& state);
-  std::int64_t step_before(std::int64_t step, std::string& why);
+  void wait_saved();
   void save_whole(Snapshot);
   void save_part(Snapshot, std::string error);
   std::vector<std::string> told_by_ranks(const std::string& own, std::int64_t step);

@@ -14,6 +14,7 @@
 #include "octet/machine/machine.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/parallel/host_values.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/train/run/alike.hpp"
 #include "octet/train/run/call_log_file.hpp"
 #include "octet/train/run/first_gradient.hpp"
@@ -89,18 +90,14 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
 }
 
-// Before anything of the resumed run is changed. Rank 0 verifies every byte; the others read the one that it has chosen.
+// Before anything of the resumed run is changed.
 void Trainer::open_checkpoint() {
   const CheckpointStore store(checkpoint_folder(options_.resume));
   std::vector<std::string> damaged;
-  if (ranks_.leads()) {
-    run_.lock.emplace(options_.resume);
-    run_.checkpoint = newest_good(store, &damaged);
-  }
+  if (ranks_.leads()) run_.lock.emplace(options_.resume);
   const Device device = machine::device_named(config_.device);
   Stream stream(device, machine::machine_target(device));
-  const std::int64_t step = parallel::of_first(stream, ranks_.all(), run_.checkpoint ? run_.checkpoint->step : -1);
-  if (!ranks_.leads() && step >= 0) run_.checkpoint = store.manifest(step);
+  run_.checkpoint = newest_good(stream, ranks_.all(), store, &damaged);
   for (const auto& sentence : damaged) run_.told.emplace_back("checkpoint", sentence);
   if (!run_.checkpoint) return;
   require_same_run(config_, to_text(corpus_.dataset().fingerprint()), *run_.checkpoint, store.path(run_.checkpoint->step));
@@ -113,7 +110,9 @@ void Trainer::open_folder() {
   facts.ranks.wanted = ranks_wanted_, facts.ranks.here = options_.ranks_here, facts.ranks.backend = options_.backend;
   facts.arm = options_.arm, facts.twin = int(options_.twin), facts.baseline = options_.baseline;
   if (!options_.baseline_folder.empty()) facts.gradient_cosine = NAN;  // until the first step
-  if (ranks_.leads()) make_folder();
+  parallel::long_work(engine_->stream, ranks_.all(), [this] {
+    if (ranks_.leads()) make_folder();  // it also removes what killed writers have left
+  });
   run_.folder = parallel::of_first(engine_->stream, ranks_.all(), run_.folder);
 }
 
@@ -452,11 +451,13 @@ void Trainer::record_step(const telemetry::StepEvent& e) {
 void Trainer::keep_gradient() {
   if (!options_.keep_first_gradient && options_.baseline_folder.empty()) return;
   const std::vector<float> flat = engine_->flat_gradients();
-  if (!ranks_.leads()) return;
-  if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
-  if (options_.baseline_folder.empty()) return;
-  run_.facts.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);
-  telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
+  parallel::long_work(engine_->stream, ranks_.all(), [&] {
+    if (!ranks_.leads()) return;
+    if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
+    if (options_.baseline_folder.empty()) return;
+    run_.facts.gradient_cosine = cosine_with_first_gradient(options_.baseline_folder, flat);
+    telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
+  });
 }
 
 bool Trainer::averages(std::int64_t step) const { return engine_->average && progress(step) > 1 - config_.train.average; }

@@ -5,6 +5,7 @@
 
 #include "octet/models/hugging_face.hpp"
 #include "octet/nn/host_parameters.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/train/step/nonfinite.hpp"
 
 namespace octet::train {
@@ -31,11 +32,11 @@ void load_weights(Engine& e, const std::string& folder) {
 }
 
 void load_weights(Engine& e, const io::TensorFolder& files) {
-  {
+  parallel::long_work(e.stream.device(), e.all_ranks(), [&] {
     nn::HostParameters host(e.stream, e.parameters, nullptr, e.partition(), false);  // all of them are read
     models::load_hugging_face(files, e.model->shape(), e.stage_parameters ? e.stage_parameters->completed(host.list()) : host.list());
     host.commit();
-  }  // from here on, parameters are the device's again
+  });  // from here on, parameters are the device's again
   if (nonfinite_parameter(e).empty()) return;
   throw DataError(
       format("{}: tensor \"{}\" has values that are not finite, and so would be all that the model computes; fetch the weights again, or "
@@ -93,8 +94,10 @@ void save_weights(Engine& e, const std::string& folder, DType dtype, const model
   std::optional<WholeModel> whole;
   // One rank of each stage sends.
   if (e.stage_parameters && e.all_ranks().rank() % e.axes.of_stage() == 0) whole.emplace(e, host);
-  if (e.all_ranks().rank() > 0) return;
-  models::save_hugging_face(folder, e.model->shape(), whole ? whole->list() : host.list(), dtype, companions);
+  parallel::long_work(e.stream, e.all_ranks(), [&] {
+    if (e.all_ranks().rank() > 0) return;
+    models::save_hugging_face(folder, e.model->shape(), whole ? whole->list() : host.list(), dtype, companions);
+  });
 }
 
 }  // namespace octet::train

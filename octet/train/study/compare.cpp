@@ -154,7 +154,9 @@ void train(const Study& study, const StudyRun& run, const Corpus& corpus, Consol
   options.keep_first_gradient = study.is_baseline(run);
   if (has_baselines_parameters(study, run)) options.baseline_folder = study.folder_of(study.baseline_of(run));
   // Its first step needs the baseline's gradient: refused now rather than after the model is made.
-  if (options.resume.empty() && !options.baseline_folder.empty() && ranks.leads()) read_first_gradient(options.baseline_folder);
+  ranks.long_work([&] {
+    if (options.resume.empty() && !options.baseline_folder.empty() && ranks.leads()) read_first_gradient(options.baseline_folder);
+  });
   const RunConfig config = stored_model(study.config_of(run), study.folder_of(run));
   const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(config, corpus, options); });
   if (run.seed == study.config().run.seed) log::info("{}", plan_text(trainer->plan().plan));
@@ -175,25 +177,30 @@ CompareOutcome carry_out(const Study& study, const Corpus* corpus, Console::Kind
     const bool over = ranks.of_first(std::int64_t(ranks.leads() && with_files_of(study, run, [&] { return study.is_over(run); }))) != 0;
     log::info("run {} of {}: {}{}", names.size() + 1, runs.size(), run.name, over ? " is over" : "");
     if (!over) train(study, run, *corpus, console, ranks);
-    if (ranks.leads()) {
+    ranks.long_work([&] {
+      if (!ranks.leads()) return;
       records.push_back(with_files_of(study, run, [&] { return telemetry::read_run(study.folder_of(run)); }));
       names.push_back(run.name);
       study.clear(run);
-    }
+    });
     const bool failed = study.is_baseline(run) && ranks.leads() && records.back().facts.state == telemetry::RunState::diverged;
     if (ranks.of_first(std::int64_t(failed)) == 0) continue;
+    ranks.long_work([&] {
+      if (ranks.leads()) telemetry::write_report(study.folder() + "/report.html", records);
+    });
     if (!ranks.leads()) return out;
-    telemetry::write_report(study.folder() + "/report.html", records);
     throw DivergedError(
         format("run {}, the baseline, diverged, and nothing can be compared with it; see the incidents in {}/metrics.jsonl, "
                "and begin a new comparison with a lower optim.learning_rate",
                run.name, printable(study.folder_of(run))));
   }
-  if (!ranks.leads()) return out;
-  out.comparison = telemetry::compare_runs(records, study.config().compare.baseline, study.config().compare.tolerance);
-  out.comparison.runs = names;
-  telemetry::write_comparison(study.folder() + "/compare.json", out.comparison);
-  telemetry::write_report(study.folder() + "/report.html", records, &out.comparison);
+  ranks.long_work([&] {
+    if (!ranks.leads()) return;
+    out.comparison = telemetry::compare_runs(records, study.config().compare.baseline, study.config().compare.tolerance);
+    out.comparison.runs = names;
+    telemetry::write_comparison(study.folder() + "/compare.json", out.comparison);
+    telemetry::write_report(study.folder() + "/report.html", records, &out.comparison);
+  });
   return out;
 }
 
@@ -203,15 +210,16 @@ CompareOutcome compare(StudyConfig asked, Console::Kind console, const CompareRa
   asked.runs();  // arms that cannot be are refused before the data is read
   StudyRanks ranks(on, asked.run.device);
   ranks.count_in(asked.run);
-  const Corpus corpus(asked.run.data, asked.run.train, asked.run.model.shape().vocabulary);
+  std::optional<Corpus> corpus;
+  ranks.long_work([&] { corpus.emplace(asked.run.data, asked.run.train, asked.run.model.shape().vocabulary); });
   require_possible(asked, ranks);
-  fix_steps(asked, corpus, ranks);
-  asked.compare.text = to_text(corpus.dataset().fingerprint());
+  fix_steps(asked, *corpus, ranks);
+  asked.compare.text = to_text(corpus->dataset().fingerprint());
   std::optional<Study> study;
   if (ranks.leads()) study = Study::begin(asked);
   const std::string folder = ranks.of_first(study ? study->folder() : "");
   if (!study) study = Study::attend(folder);
-  return carry_out(*study, &corpus, console, ranks);
+  return carry_out(*study, &*corpus, console, ranks);
 }
 
 CompareOutcome resume_compare(const std::string& folder, Console::Kind console, const CompareRanks& on) {
@@ -223,13 +231,14 @@ CompareOutcome resume_compare(const std::string& folder, Console::Kind console, 
   const auto over = [&](const StudyRun& run) { return with_files_of(study, run, [&] { return study.is_over(run); }); };
   if (ranks.of_first(std::int64_t(leads && std::all_of(runs.begin(), runs.end(), over))) != 0)
     return carry_out(study, nullptr, console, ranks);
-  const Corpus corpus(asked.data, asked.train, asked.model.shape().vocabulary);
-  if (to_text(corpus.dataset().fingerprint()) != study.config().compare.text)
+  std::optional<Corpus> corpus;
+  ranks.long_work([&] { corpus.emplace(asked.data, asked.train, asked.model.shape().vocabulary); });
+  if (to_text(corpus->dataset().fingerprint()) != study.config().compare.text)
     throw DataError(format("data.path = \"{}\" holds another text than the one that the comparison in {} began with; put that one there",
                            printable(asked.data.path), printable(study.folder())));
   // Runs that come later multiply as the earlier ones did.
   for (const StudyRun& run : runs) replay_gemm_algorithms(study.folder_of(run), machine::device_named(asked.device));
-  return carry_out(study, &corpus, console, ranks);
+  return carry_out(study, &*corpus, console, ranks);
 }
 
 }  // namespace octet::train

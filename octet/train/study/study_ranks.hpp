@@ -3,6 +3,7 @@
 #include <string>
 
 #include "octet/comm/self/self.hpp"
+#include "octet/parallel/long_work.hpp"
 #include "octet/train/run/run_config.hpp"
 
 namespace octet::train {
@@ -32,6 +33,8 @@ class StudyRanks {
   std::string of_first(const std::string& own);
   /// True where a rank says so.
   bool any(bool own);
+  /// parallel::long_work(), for which all ranks come.
+  void long_work(const std::function<void()>& work) { parallel::long_work(stream_, ranks_, work); }
 
  private:
   comm::SelfCommunicator self_;

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+
+#include "octet/comm/communicator.hpp"
+
+namespace octet::parallel {
+
+/// Returns when busy() is false on every rank. Meanwhile the ranks exchange a number again and again, so that each hears the others: a rank
+/// that is lost is noticed within the limit, and one that works may take any time. All ranks call it; with one rank it is a plain wait.
+void until_idle(Stream&, comm::Communicator&, const std::function<bool()>& busy);
+
+/// Work of this rank's host that may take long, such as reading a file: a thread does it, and the ranks wait for each other as in
+/// until_idle(). All ranks call it, also those whose work() does nothing. `work` makes no collectives, and leaves `stream` alone. It logs
+/// and computes as the calling thread. Throws what work() throws, once all ranks are done; with one rank it is a plain call.
+void long_work(Stream& stream, comm::Communicator&, const std::function<void()>& work);
+/// The same with a stream of its own on that device, where work() uses the caller's.
+void long_work(Device, comm::Communicator&, const std::function<void()>& work);
+
+}  // namespace octet::parallel
