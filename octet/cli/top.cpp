@@ -38,9 +38,8 @@ ExitCode show(const Options& o) {
   const std::size_t number = newest(runs);
   const bool live = !o.once && ::isatty(STDOUT_FILENO) == 1;
   for (;;) {
-    watch::WatchedRun& run = runs.loaded(number);
+    const watch::WatchedRun& run = runs.fresh(number);
     while (runs.read(slice_bytes) && !live) continue;
-    run.refresh();
     const std::string text = watch::screen_text(run, terminal_size());
     // Home, each line erased to its end before the newline, and the rest of the screen erased: no flicker.
     if (live) {

@@ -27,7 +27,7 @@ struct DataRoute {
 constexpr std::array<DataRoute, 8> data_routes = {{
     {"/api/runs", false, [](Runs& runs, std::size_t, const Target&) { return runs_answer(runs); }},
     {"/api/compare", false, [](Runs& runs, std::size_t, const Target& t) { return compare_answer(runs, t); }},
-    {"summary", true, [](Runs& runs, std::size_t i, const Target&) { return summary_answer(runs.loaded(i)); }},
+    {"summary", true, [](Runs& runs, std::size_t i, const Target&) { return summary_answer(runs.fresh(i)); }},
     {"series", true, [](Runs& runs, std::size_t i, const Target& t) { return series_answer(runs.loaded(i), t); }},
     {"heat", true, [](Runs& runs, std::size_t i, const Target& t) { return heat_answer(runs.loaded(i), t); }},
     {"tensor", true, [](Runs& runs, std::size_t i, const Target& t) { return tensor_answer(runs.loaded(i), t); }},

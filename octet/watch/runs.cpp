@@ -62,6 +62,11 @@ WatchedRun& Runs::loaded(std::size_t i) {
   return run;
 }
 
+WatchedRun& Runs::fresh(std::size_t i) {
+  runs_[i]->refresh();
+  return loaded(i);
+}
+
 bool Runs::read(std::int64_t most_bytes) {
   bool more = false;
   for (const std::size_t i : used_) more = runs_[i]->read(most_bytes / std::int64_t(used_.size())) || more;

@@ -25,6 +25,8 @@ class Runs {
   /// The run with its history loaded or being loaded; of other runs the history that was used longest ago is dropped beyond 16.
   /// Throws DataError where the files of the run do not allow it.
   WatchedRun& loaded(std::size_t i);
+  /// The same after refresh(): what is read then fits the facts of the run as they are now.
+  WatchedRun& fresh(std::size_t i);
   /// Reads new events of loaded runs, about `most_bytes` in all; returns whether more wait.
   bool read(std::int64_t most_bytes);
 

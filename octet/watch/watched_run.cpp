@@ -107,11 +107,19 @@ double WatchedRun::share_read() const {
   return caught_up_ || tail_.size() == 0 ? 1 : double(tail_.offset()) / double(tail_.size());
 }
 
+void WatchedRun::unload() {
+  exact_ = RunHistory(0), tail_ = telemetry::RunTail(metrics_path());
+  loaded_ = caught_up_ = false, line_problem_.clear();
+  end_preview();
+}
+
+void WatchedRun::end_preview() { preview_ = RunHistory(0), previewing_ = false; }
+
 void WatchedRun::begin() {
-  exact_ = std::make_unique<RunHistory>(facts_.quantizers.size());
+  exact_ = RunHistory(facts_.quantizers.size()), loaded_ = true;
   if (!exists(metrics_path()) || std::int64_t(RegularFile::open(metrics_path()).size) < large_file) return;
-  preview_ = std::make_unique<RunHistory>(facts_.quantizers.size());
-  sample_lines(metrics_path(), sample_places, sample_bytes, [&](std::string_view line, std::int64_t at) { take(*preview_, line, at); });
+  preview_ = RunHistory(facts_.quantizers.size()), previewing_ = true;
+  sample_lines(metrics_path(), sample_places, sample_bytes, [&](std::string_view line, std::int64_t at) { take(preview_, line, at); });
 }
 
 bool WatchedRun::read(std::int64_t most_bytes) {
@@ -120,18 +128,20 @@ bool WatchedRun::read(std::int64_t most_bytes) {
   try {
     if (!loaded()) {
       begin();
-      if (preview_) return true;
+      if (previewing_) return true;
     }
     const RunTail::Progress progress =
-        tail_.poll([&](std::string_view line, std::int64_t offset) { take(*exact_, line, offset); }, most_bytes);
+        tail_.poll([&](std::string_view line, std::int64_t offset) { take(exact_, line, offset); }, most_bytes);
     if (progress.skipped > 0)
       line_problem_ = format("{}: {} lines longer than 1 MiB were passed over", printable(metrics_path()), progress.skipped);
     if (progress.restarted) {
-      exact_->clear(), preview_.reset(), caught_up_ = false;
+      exact_.clear(), caught_up_ = false;
+      end_preview();
       return true;
     }
     if (progress.at_end && !caught_up_) {
-      caught_up_ = true, preview_.reset();
+      caught_up_ = true;
+      end_preview();
       news_.add({"reload", "{}"});
     }
     return !progress.at_end;
