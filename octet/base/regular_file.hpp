@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "octet/base/descriptor.hpp"
 
@@ -25,5 +26,10 @@ struct RegularFile {
   /// Same file, same size, same time of change.
   bool same_as(const RegularFile&) const;
 };
+
+/// Opens a regular file by open(2) with `flags` and the mode 0666 less the umask. A symbolic link at `path` is never followed, and opening
+/// never waits. Throws DataError for a link and for anything but a regular file; where the system refuses, an IoError that says it
+/// cannot `verb` the file.
+Descriptor open_own_file(const std::string& path, int flags, std::string_view verb);
 
 }  // namespace octet

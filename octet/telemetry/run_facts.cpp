@@ -98,7 +98,7 @@ MachineFacts machine_facts(const json::Fields& f) {
 }
 
 RunFacts facts_of_file(const std::string& path) {
-  const json::Value file = json::load(path, limits);
+  const json::Value file = json::load(path, limits, Link::refuse);
   const json::Fields f(file, printable(path));
   if (f.count("format") != format_number) f.refuse("format", format("{}, the one that this version of octet reads", format_number));
   RunFacts run;
@@ -154,7 +154,7 @@ void write_run_facts(const std::string& path, const RunFacts& run) {
                                         {"plan", plan_json(run.plan)},
                                         {"quantizers", quantizers_json(run.quantizers)},
                                         {"config", config_of(run)}};
-  write_file(path, file.dump(json::Layout::indented, json::Invalid::replace) + '\n');
+  write_own_file(path, file.dump(json::Layout::indented, json::Invalid::replace) + '\n');
 }
 
 RunFacts read_run_facts(const std::string& path) {

@@ -46,7 +46,8 @@ void Runs::discover_in(const std::string& folder, const std::string& name, int d
   if (depth == most_depth) return;
   std::vector<std::string> inner;
   for (fs::directory_iterator entry(folder, ignored), end; entry != end && inner.size() < most_entries; entry.increment(ignored))
-    if (const std::string file = entry->path().filename().string(); !file.starts_with('.') && entry->is_directory(ignored))
+    if (const std::string file = entry->path().filename().string();
+        !file.starts_with('.') && !entry->is_symlink(ignored) && entry->is_directory(ignored))
       inner.push_back(file);
   std::sort(inner.begin(), inner.end());
   for (const std::string& file : inner) discover_in(folder + "/" + file, depth == 0 ? file : name + "/" + file, depth + 1);

@@ -11,8 +11,9 @@ namespace octet::watch {
 /// The runs in some folders, numbered from 0. A number never changes its run; a run that appears later gets the next one.
 class Runs {
  public:
-  /// `folders`: runs, comparisons, or folders that contain such folders; a folder without any run may get them later. Throws ConfigError
-  /// for a path that is not a folder.
+  /// `folders`: runs, comparisons, or folders that contain such folders; a folder without any run may get them later. Links below them are
+  /// not followed, since other users may write there, and readers of the page see what this process may read. Throws ConfigError for a path
+  /// that is not a folder.
   explicit Runs(std::vector<std::string> folders);
 
   /// Adds runs that appeared since the last call, up to 1000 in all.

@@ -87,10 +87,10 @@ class Servers : public ::testing::Test {
   std::unique_ptr<Server> server;
   std::thread thread;
 
-  void start(ServerOptions options = {}) {
+  void start(ServerOptions options = {}, const std::string& watched = "") {
     std::filesystem::create_directories(folder);
     testing::write_sample(folder, testing::sample_run(testing::sample_recipes()[1], 1, {.layers = 3, .steps = 60}));
-    runs = std::make_unique<Runs>(std::vector<std::string>{folder});
+    runs = std::make_unique<Runs>(std::vector<std::string>{watched.empty() ? folder : watched});
     server = std::make_unique<Server>(*runs, options);
     thread = std::thread([this] { server->run(); });
   }
@@ -135,6 +135,35 @@ TEST_F(Servers, ShowTheReportOfARunWithoutItsScripts) {
   std::filesystem::remove(scratch.at("run/report.html"));
   std::filesystem::create_directory(scratch.at("run/report.html"));
   EXPECT_EQ(status(get("/api/runs/0/report")), 500);
+}
+
+TEST_F(Servers, FollowNoLinksInTheFoldersOfRuns) {
+  const std::string secret = "{\"event\":\"incident\",\"step\":1,\"time\":0,\"kind\":\"x\",\"path\":\"\",\"text\":\"secret\"}\n";
+  folder = scratch.at("shared/cmp/run");
+  scratch.write("shared/cmp/compare.json", "{}");
+  scratch.write("secret", secret), scratch.write("private/run.json", "{}");
+  std::filesystem::create_directory_symlink(scratch.at("private"), scratch.at("shared/link"));
+  std::filesystem::create_directories(folder);
+  const auto link = [&](const std::string& name) {
+    std::filesystem::remove(scratch.at(name));
+    std::filesystem::create_symlink(scratch.at("secret"), scratch.at(name));
+  };
+  const auto is_hidden = [&](const std::string& path) {
+    const std::string answer = get(path);
+    EXPECT_EQ(answer.find("secret"), std::string::npos) << path << answer;
+    return answer;
+  };
+  start({}, scratch.at("shared"));
+  EXPECT_EQ(runs->size(), 1u) << "a link to a folder is no folder of runs";
+  link("shared/cmp/report.html");
+  EXPECT_EQ(status(is_hidden("/api/runs/0/report")), 500);
+  link("shared/cmp/run/report.html");
+  EXPECT_NE(is_hidden("/api/runs/0/report").find("symbolic link is not followed"), std::string::npos);
+  for (const char* name : {"metrics.jsonl", "run.json", ".lock"}) {
+    link(std::string("shared/cmp/run/") + name);
+    for (const char* path : {"/api/runs", "/api/runs/0/summary", "/api/runs/0/incidents", "/api/runs/0/incidents?incident=0"})
+      is_hidden(path);
+  }
 }
 
 TEST_F(Servers, RefuseEveryRouteToOtherHostsOriginsMethodsAndWithoutTheToken) {

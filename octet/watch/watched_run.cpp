@@ -117,7 +117,7 @@ void WatchedRun::end_preview() { preview_ = RunHistory(0), previewing_ = false; 
 
 void WatchedRun::begin() {
   exact_ = RunHistory(facts_.quantizers.size()), loaded_ = true;
-  if (!exists(metrics_path()) || std::int64_t(RegularFile::open(metrics_path()).size) < large_file) return;
+  if (!exists(metrics_path()) || std::int64_t(RegularFile::open(metrics_path(), Link::refuse).size) < large_file) return;
   preview_ = RunHistory(facts_.quantizers.size()), previewing_ = true;
   sample_lines(metrics_path(), sample_places, sample_bytes, [&](std::string_view line, std::int64_t at) { take(preview_, line, at); });
 }

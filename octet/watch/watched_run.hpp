@@ -33,8 +33,8 @@ class WatchedRun {
   /// The path below the folder that was named on the command line.
   const std::string& name() const { return name_; }
 
-  /// Reads run.json, the lock and the end of metrics.jsonl where they changed. Where run.json is now that of a run with other quantizers, the
-  /// history is dropped and read again: refresh before you read.
+  /// Reads run.json, the lock and the end of metrics.jsonl where they changed. Where run.json is now that of a run with other quantizers,
+  /// the history is dropped and read again: refresh before you read.
   void refresh();
   const telemetry::RunFacts& facts() const { return facts_; }
   const Glance& glance() const { return glance_; }
