@@ -27,7 +27,7 @@ Descriptor open_at_once(const std::string& path, int flags, Link link) {
   return file;
 }
 
-// Refuses what is open, or could not be opened, unless it is a regular file.
+// Of an open regular file. Refuses any other, and one that could not be opened.
 struct stat facts_of(const Descriptor& file, const std::string& path, std::string_view verb) {
   struct stat facts {};
   if (!file.ok() && errno == ENXIO && ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) errno = 0;

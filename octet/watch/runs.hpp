@@ -12,8 +12,8 @@ namespace octet::watch {
 class Runs {
  public:
   /// `folders`: runs, comparisons, or folders that contain such folders; a folder without any run may get them later. Links below them are
-  /// not followed, since other users may write there, and readers of the page see what this process may read. Throws ConfigError for a path
-  /// that is not a folder.
+  /// not followed, since other users may write there, and readers of the page see all that this process may read. Throws ConfigError for a
+  /// path that is not a folder.
   explicit Runs(std::vector<std::string> folders);
 
   /// Adds runs that appeared since the last call, up to 1000 in all.
@@ -26,7 +26,7 @@ class Runs {
   /// The run with its history loaded or being loaded; of other runs the history that was used longest ago is dropped beyond 16.
   /// Throws DataError where the files of the run do not allow it.
   WatchedRun& loaded(std::size_t i);
-  /// The same after refresh(): what is read then fits the facts of the run as they are now.
+  /// The same after refresh(), so that the history fits the facts of the run as they are now.
   WatchedRun& fresh(std::size_t i);
   /// Reads new events of loaded runs, about `most_bytes` in all; returns whether more wait.
   bool read(std::int64_t most_bytes);

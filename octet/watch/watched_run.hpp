@@ -49,7 +49,7 @@ class WatchedRun {
   /// Reads about `most_bytes` of new events into the history; returns whether more wait. The first call on a large file reads samples of
   /// it, which history() shows until every event was read.
   bool read(std::int64_t most_bytes);
-  /// It is empty before a read() and after unload(). The reference stays valid as long as this run; each call may empty what it refers to.
+  /// It is empty before a read() and after unload(). The reference stays valid as long as this run; each call may empty the history.
   const RunHistory& history() const { return previewing_ ? preview_ : exact_; }
   bool complete() const { return caught_up_; }
   /// The part of metrics.jsonl that was read, from 0 to 1.

@@ -16,22 +16,21 @@ namespace fs = std::filesystem;
 
 constexpr const char* resume = "train --resume run --steps 3 --quiet";
 
-// `name` becomes a link to what it was, outside the folder.
+// `name` becomes a link to its file, which moves out of the folder.
 void lead_outside(const Place& p, const std::string& name) {
   if (fs::exists(p.at(name))) fs::rename(p.at(name), p.at("outside"));
   else p.write("outside", "kept");
   fs::create_symlink(p.at("outside"), p.at(name));
 }
 
-Case linked(std::string name, std::string line, const std::string& file, std::vector<std::string> says = {"symbolic link is not followed"}) {
+Case linked(std::string name, std::string line, const std::string& file,
+            std::vector<std::string> says = {"symbolic link is not followed"}) {
   says.push_back(file);
   return {"link_" + std::move(name), std::move(line), ExitCode::data, std::move(says),
           [file](const Place& p) { p.take("run"), lead_outside(p, file); }};
 }
 
-void write_command(const Place& p) {
-  p.take("run"), p.edit("run/config.toml", "command = []", "command = [\"touch\", \"ran\"]");
-}
+void write_command(const Place& p) { p.take("run"), p.edit("run/config.toml", "command = []", "command = [\"touch\", \"ran\"]"); }
 
 std::vector<Case> of_links() {
   std::vector<Case> all;
@@ -44,11 +43,13 @@ std::vector<Case> of_links() {
   all.push_back(linked("of_the_facts", "report run", "run/run.json"));
   all.push_back(linked("of_the_metrics", "report run", "run/metrics.jsonl"));
   for (const char* file : {"tokenizer.json", "tokenizer_config.json"})
-    all.push_back({"link_of_" + std::string(file).substr(0, std::string(file).find('.')), "tokenize --input text/*.txt --output there --tokenizer t",
+    all.push_back({"link_of_" + std::string(file).substr(0, std::string(file).find('.')),
+                   "tokenize --input text/*.txt --output there --tokenizer t",
                    ExitCode::data,
                    {"t: '" + std::string(file) + "' is a symbolic link out of the folder", "put the file itself there"},
                    [file](const Place& p) {
-                     p.write("t/tokenizer.json", tokenizer::tokenizer_json({tokenizer::byte_tokens(), {}}, std::string(tokenizer::default_pattern), {"<|end|>"}));
+                     p.write("t/tokenizer.json", tokenizer::tokenizer_json({tokenizer::byte_tokens(), {}},
+                                                                           std::string(tokenizer::default_pattern), {"<|end|>"}));
                      p.write("t/tokenizer_config.json", "{}");
                      lead_outside(p, std::string("t/") + file);
                    }});

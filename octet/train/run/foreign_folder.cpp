@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Some systems give each user a group of the same name and files that it may write: nobody else is in it.
+// Some systems give each user a group of the same name, with write access and no other members.
 bool is_own_group(gid_t group) {
   const passwd* user = ::getpwuid(::geteuid());
   if (user == nullptr || user->pw_gid != group) return false;
@@ -27,7 +27,7 @@ bool is_own_group(gid_t group) {
   return entry != nullptr && entry->gr_name == name && entry->gr_mem[0] == nullptr;
 }
 
-// "belongs to another user", or ""; a link counts as what it is, not as what it leads to.
+// "belongs to another user", or "". Of a link itself, not of its target.
 std::string foreign(const std::string& path) {
   struct stat facts {};
   if (::lstat(path.c_str(), &facts) != 0) refuse_file("read", path, errno);
