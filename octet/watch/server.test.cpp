@@ -278,6 +278,39 @@ TEST_F(Servers, EndureAThousandConnectionsAndRecover) {
   EXPECT_EQ(answer, 200);
 }
 
+TEST_F(Servers, GiveTheirPlacesInTurn) {
+  start({.limits = {.connections = 4, .streams = 2, .share_seconds = 0.3, .stream_seconds = 0.3}});
+  const std::string request = "GET /api/runs HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::vector<Client> all;
+  for (int i = 0; i < 4; ++i) {  // all places are taken by clients that keep their connection
+    all.emplace_back(server->port());
+    all.back().send(request);
+    ASSERT_EQ(status(all.back().receive("]}")), 200);
+  }
+  EXPECT_EQ(status(get("/api/runs")), 200);
+  EXPECT_EQ(all[0].receive("", 0.2), "") << "the one that has waited longest gave its place";
+  for (int i = 1; i < 4; ++i) {
+    all[std::size_t(i)].send(request);
+    EXPECT_EQ(status(all[std::size_t(i)].receive("]}")), 200) << i;
+  }
+  all.clear();
+  for (int i = 0; i < 4; ++i) all.emplace_back(server->port()), all.back().send("GET /");
+  EXPECT_EQ(status(get("/api/runs")), 503) << "they may still be about to ask";
+  std::this_thread::sleep_for(std::chrono::milliseconds(350));
+  EXPECT_EQ(status(get("/api/runs")), 200);
+  all.clear();
+  const auto stream = [&] {
+    all.emplace_back(server->port());
+    all.back().send("GET /api/runs/0/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return status(all.back().receive("\r\n\r\n"));
+  };
+  EXPECT_EQ(stream(), 200);
+  EXPECT_EQ(stream(), 200);
+  EXPECT_EQ(stream(), 503);
+  std::this_thread::sleep_for(std::chrono::milliseconds(350));
+  EXPECT_EQ(stream(), 200);
+}
+
 TEST_F(Servers, ListenElsewhereOnlyWithAToken) {
   std::filesystem::create_directories(folder);
   Runs none({folder});
