@@ -36,7 +36,7 @@ std::string read_file(const std::string& path, std::size_t max_bytes, Link link)
   const auto refuse_size = [&](std::string_view size) {
     throw DataError(format("{}: the file may have at most {} bytes, it has {}", printable(path), grouped((long long)max_bytes), size));
   };
-  if (link == Link::refuse && is_link(path)) refuse_link(path);
+  if (link != Link::follow && is_link(path)) refuse_link(path);
   if (is_folder(path)) refuse_file("read", path, EISDIR);
   const RegularFile in = RegularFile::open(path, link);
   const std::size_t expected = std::size_t(in.size);

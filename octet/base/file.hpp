@@ -10,7 +10,7 @@ namespace octet {
 
 /// The bytes of the regular file at `path`. Never holds more than `max_bytes` + 1 bytes, independent of the file's stated size.
 /// Throws IoError when the system refuses or `path` is a folder (names the path and the reason), DataError when there are more than
-/// `max_bytes`, or if `path` is a pipe, a device or a socket, or a symbolic link with Link::refuse.
+/// `max_bytes`, or if `path` is a pipe, a device or a socket, or a symbolic link that is refused.
 std::string read_file(const std::string& path, std::size_t max_bytes, Link = Link::follow);
 
 /// Writes `bytes` to `path`, following symbolic links. A regular file is replaced atomically: after a crash or power loss it has either the

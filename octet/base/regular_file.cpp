@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
 #include "octet/base/error.hpp"
 #include "octet/base/path.hpp"
@@ -20,10 +21,18 @@ const char* kind_of(mode_t mode) {
   return "device";
 }
 
+std::string place_of(const Descriptor& file) {
+  char place[PATH_MAX];
+  const ssize_t n = ::readlink(format("/proc/self/fd/{}", file.number()).c_str(), place, sizeof place);
+  return n < 0 ? "" : std::string(place, std::size_t(n));
+}
+
 // O_NONBLOCK: opening a pipe must not wait for a writer. O_NOCTTY: a terminal must not become this process's own.
 Descriptor open_at_once(const std::string& path, int flags, Link link) {
-  Descriptor file(path, flags | O_NONBLOCK | O_NOCTTY | (link == Link::refuse ? O_NOFOLLOW : 0), 0666);
-  if (!file.ok() && errno == ELOOP && link == Link::refuse) refuse_link(path);
+  Descriptor file(path, flags | O_NONBLOCK | O_NOCTTY | (link == Link::follow ? 0 : O_NOFOLLOW), 0666);
+  if (!file.ok() && errno == ELOOP && link != Link::follow) refuse_link(path);
+  // By the place of the open file, so that no folder can become a link between a look and the opening.
+  if (file.ok() && link == Link::refuse_all && place_of(file) != path) refuse_link(path);
   return file;
 }
 

@@ -51,7 +51,7 @@ Answer error_answer(int status, std::string_view what) {
 Answer report_answer(const WatchedRun& run) {
   const std::string path = run.report_path();
   if (path.empty()) return error_answer(404, "this run has no report.html yet: octet report writes one");
-  const RegularFile file = RegularFile::open(path, Link::refuse);
+  const RegularFile file = RegularFile::open(path, Link::refuse_all);
   if (file.size > most_report_bytes)
     throw DataError(
         format("{}: a report of more than {} is not served: open the file", printable(path), bytes_text(double(most_report_bytes))));

@@ -32,7 +32,7 @@ class Runs {
   bool read(std::int64_t most_bytes);
 
  private:
-  void discover_in(const std::string& folder, const std::string& name, int depth);
+  void discover_in(const std::string& root, const std::string& inner, const std::string& name, int depth);
 
   std::vector<std::string> folders_;
   std::vector<std::unique_ptr<WatchedRun>> runs_;

@@ -155,6 +155,14 @@ TEST_F(Servers, FollowNoLinksInTheFoldersOfRuns) {
   };
   start({}, scratch.at("shared"));
   EXPECT_EQ(runs->size(), 1u) << "a link to a folder is no folder of runs";
+  // Folders become links after the run was found.
+  std::filesystem::rename(scratch.at("shared/cmp"), scratch.at("moved"));
+  std::filesystem::create_directory_symlink(scratch.at("moved"), scratch.at("shared/cmp"));
+  std::ofstream(scratch.at("moved/run/run.json"), std::ios::app) << "\n";  // so that it is read again
+  EXPECT_NE(get("/api/runs").find("symbolic link is not followed"), std::string::npos) << get("/api/runs");
+  std::filesystem::remove(scratch.at("shared/cmp"));
+  std::filesystem::rename(scratch.at("moved"), scratch.at("shared/cmp"));
+  EXPECT_EQ(get("/api/runs").find("symbolic link"), std::string::npos);
   link("shared/cmp/report.html");
   EXPECT_EQ(status(is_hidden("/api/runs/0/report")), 500);
   link("shared/cmp/run/report.html");

@@ -27,7 +27,8 @@ struct Glance {
 /// a file may be half copied.
 class WatchedRun {
  public:
-  WatchedRun(std::string folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)), tail_(metrics_path()) {}
+  /// The run in the folder `inner`, a path, of `root`, or in `root` itself where that is "". Only `root` may be or pass a symbolic link.
+  WatchedRun(std::string root, const std::string& inner, std::string name);
 
   const std::string& folder() const { return folder_; }
   /// The path below the folder that was named on the command line.
@@ -57,9 +58,10 @@ class WatchedRun {
   /// The report in the run's folder, or that of the comparison it belongs to; "" where there is none.
   std::string report_path() const;
   const News& news() const { return news_; }
-  std::string metrics_path() const { return folder_ + "/metrics.jsonl"; }
+  std::string metrics_path() const { return place_ + "/metrics.jsonl"; }
 
  private:
+  void find_place();
   void refresh_facts();
   void refresh_glance();
   void begin();
@@ -67,7 +69,8 @@ class WatchedRun {
   void take(RunHistory& into, std::string_view line, std::int64_t offset);
   void tell(std::string_view line, const telemetry::Event& event);
 
-  std::string folder_, name_, folder_problem_, line_problem_;
+  std::string root_, inner_, folder_, name_, folder_problem_, line_problem_;
+  std::string place_;  // the folder's real path, as it should be
   telemetry::RunFacts facts_;
   bool has_facts_ = false, caught_up_ = false;
   struct Seen {  // of a file
