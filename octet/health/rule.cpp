@@ -34,7 +34,7 @@ constexpr Rule all[] = {
     {"nonfinite", 1, "skipped steps in a row, without those that lower the loss scale", critical, 1, 32, "steps",
      "An overflow, a damaged weight or damaged data. The path is the tensor where the value began.",
      "Look at the named tensor; lower optim.learning_rate, or keep its layer in BF16 by recipe.keep_bf16.", Rung::skip},
-    {"grad_norm_spike", 5, "gradient norm above the median of its window, as a factor, and 6 robust deviations of its logarithm", warning,
+    {"grad_norm_spike", 5, "gradient norm above the median of its window, as a factor, and 10 robust deviations of its logarithm", warning,
      64, 32, "steps", "A bad batch, or an outlier in activations or gradients.",
      "Look at the batch; lower optim.max_grad_norm if spikes return, and optim.learning_rate if the loss follows.", Rung::skip},
     {"grad_norm_growth", 4, "gradient norm above the lowest block of 32 steps in its window, as a factor, while it rises", warning, 256,
