@@ -9,7 +9,7 @@ namespace octet::health {
 namespace {
 
 constexpr std::size_t block_steps = 32;
-constexpr double rising = 1.05;         // from block to block
+constexpr double rising = 1.05;          // from block to block
 constexpr double least_deviations = 10;  // robust ones, of the logarithm of a norm that is a spike
 
 // Norms vary by factors, so that their deviation is that of their logarithms.

@@ -28,7 +28,7 @@ std::string run_sentence(const RunRecord& run) {
   return out + (std::isfinite(train) ? format(" with a training loss of {}.", fixed(train, 4)) : ".");
 }
 
-/// "5 alerts, 2 of them critical; the first is loss_spike in step 9." of one run, "5 alerts in current, 1 in mxfp8." of several; "" of
+/// "5 alerts, 2 of them critical; the first is loss_spike in step 9." of one run, "5 alerts in a, 1 in b." of several; "" of
 /// none.
 std::string alerts_sentence(const Study& study) {
   std::vector<std::string> parts;
