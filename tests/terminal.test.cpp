@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -128,6 +130,37 @@ TEST_F(Terminal, QuietPrintsTheResultAlone) {
   EXPECT_EQ(ended.err, "");
   EXPECT_TRUE(ended.out.starts_with("all steps done: 12 steps, ") && has(ended.out, "report runs/bf16/report.html\n")) << ended.out;
   EXPECT_EQ(std::count(ended.out.begin(), ended.out.end(), '\n'), 1);
+}
+
+TEST_F(Terminal, IsRestoredWhenAKeyOrASignalEndsTop) {
+  ASSERT_EQ(testing::run_octet("train run.toml --quiet --steps 1", scratch.folder()).code, 0);
+  for (const char key : {'q', '\x03'}) {  // the second is Ctrl-C
+    const Descriptor ours("/dev/ptmx", O_RDWR | O_NOCTTY);
+    if (!ours.ok() || ::grantpt(ours.number()) != 0 || ::unlockpt(ours.number()) != 0) throw std::runtime_error("no pseudo-terminal");
+    const std::string theirs = ::ptsname(ours.number());
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ::setsid();  // the terminal that it opens next is then its own
+      const int terminal = ::open(theirs.c_str(), O_RDWR);
+      for (int i = 0; i < 3; ++i) ::dup2(terminal, i);
+      if (::chdir(scratch.folder().c_str()) == 0) ::execl(OCTET_PROGRAM, OCTET_PROGRAM, "top", "runs/bf16", nullptr);
+      ::_exit(127);
+    }
+    const Descriptor held(theirs, O_RDWR | O_NOCTTY);  // so that its modes last
+    char block[4096];
+    const ssize_t first = ::read(ours.number(), block, sizeof block);
+    ASSERT_GT(first, 0);
+    EXPECT_TRUE(has(std::string(block, std::size_t(first)), "\x1b[H"));
+    EXPECT_EQ(::write(ours.number(), &key, 1), 1);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    if (key == 'q') EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    else EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
+    termios modes{};
+    ASSERT_EQ(::tcgetattr(held.number(), &modes), 0);
+    EXPECT_TRUE((modes.c_lflag & ICANON) != 0 && (modes.c_lflag & ECHO) != 0);
+  }
 }
 
 TEST(Console, LinesOfALongRunGrowFewer) {

@@ -32,12 +32,13 @@ void write_in_place(const std::string& path, std::string_view bytes) {
 
 }  // namespace
 
-std::string read_file(const std::string& path, std::size_t max_bytes) {
+std::string read_file(const std::string& path, std::size_t max_bytes, Link link) {
   const auto refuse_size = [&](std::string_view size) {
     throw DataError(format("{}: the file may have at most {} bytes, it has {}", printable(path), grouped((long long)max_bytes), size));
   };
+  if (link != Link::follow && is_link(path)) refuse_link(path);
   if (is_folder(path)) refuse_file("read", path, EISDIR);
-  const RegularFile in = RegularFile::open(path);
+  const RegularFile in = RegularFile::open(path, link);
   const std::size_t expected = std::size_t(in.size);
   if (expected > max_bytes) refuse_size(grouped((long long)expected));
 
@@ -62,6 +63,14 @@ void write_file(const std::string& path, std::string_view bytes) {
   struct stat facts {};
   if (::stat(target.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) return write_in_place(target, bytes);
   NewFile file(target, bytes.size());
+  file.write(0, std::as_bytes(std::span(bytes)));
+  file.publish();
+}
+
+void write_own_file(const std::string& path, std::string_view bytes) {
+  if (is_link(path)) refuse_link(path);
+  if (exists(path) && !is_folder(path)) RegularFile::open(path, Link::refuse);
+  NewFile file(path, bytes.size());  // its rename replaces a link that came since, and does not follow it
   file.write(0, std::as_bytes(std::span(bytes)));
   file.publish();
 }

@@ -1,6 +1,7 @@
 #include "octet/base/file.hpp"
 
 #include <gtest/gtest.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -79,6 +80,24 @@ TEST_F(File, LinksAreKeptAndWhatIsBehindThemIsWritten) {
   fs::create_symlink("b", at("a")), fs::create_symlink("a", at("b"));
   EXPECT_TRUE(testing::has(error_of<IoError>([&] { write_file(at("a"), "x"); }), "links lead in a circle"));
   EXPECT_TRUE(testing::has(error_of<IoError>([&] { read_file(at("a"), 10); }), "links lead in a circle"));
+}
+
+TEST_F(File, AnOwnFileIsARegularOneBehindNoLink) {
+  write_own_file(at("x"), "old");
+  write_own_file(at("x"), "new");
+  EXPECT_EQ(testing::bytes_of(at("x")), "new");
+  fs::create_symlink("x", at("link")), fs::create_symlink("none", at("dangling"));
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  for (const char* name : {"link", "dangling"}) {
+    const std::string message = at(name) + ": a symbolic link is not followed here; put the file itself in its place";
+    EXPECT_EQ(error_of<DataError>([&] { write_own_file(at(name), "changed"); }), message);
+    EXPECT_EQ(error_of<DataError>([&] { open_own_file(at(name), O_RDWR | O_CREAT | O_TRUNC, "open"); }), message);
+    EXPECT_EQ(error_of<DataError>([&] { read_file(at(name), 10, Link::refuse); }), message);
+  }
+  EXPECT_EQ(error_of<DataError>([&] { write_own_file(at("pipe"), "changed"); }), at("pipe") + ": is a pipe, not a regular file");
+  EXPECT_EQ(error_of<DataError>([&] { open_own_file(at("pipe"), O_RDWR, "open"); }), at("pipe") + ": is a pipe, not a regular file");
+  EXPECT_EQ(testing::bytes_of(at("x")), "new");
+  EXPECT_FALSE(fs::exists(at("none")));
 }
 
 TEST_F(File, AMissingFileSaysThePathAndTheReason) {

@@ -47,7 +47,7 @@ bool is_about(const char* line, const struct stat& facts, long long process) {
 }  // namespace
 
 LockState lock_state(const std::string& path) {
-  const Descriptor file(path, O_RDONLY | O_NONBLOCK);
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   if (!file.ok()) return errno == ENOENT ? LockState::missing : LockState::unknown;
   struct stat facts {};
   if (::fstat(file.number(), &facts) != 0) return LockState::unknown;

@@ -24,9 +24,10 @@ ExitCode write(const Options& o) {
     octet::output::print("{}\n", o.svg);
     if (o.output.empty()) return ExitCode::done;
   }
-  const std::string output = o.output.empty() ? o.folders.front() + "/report.html" : o.output;
-  telemetry::write_report(output, selection.runs, comparison, o.watch);
-  octet::output::print("{}\n", output);
+  const std::string own = o.folders.front() + "/report.html";
+  if (o.output.empty()) telemetry::write_report(own, selection.runs, comparison, o.watch);
+  else write_file(o.output, telemetry::report_html(selection.runs, comparison, o.watch));
+  octet::output::print("{}\n", o.output.empty() ? own : o.output);
   return ExitCode::done;
 }
 

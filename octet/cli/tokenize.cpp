@@ -47,7 +47,7 @@ void add_tokenize(Program& program) {
   command.option("--model", o->model, "Hugging Face folder whose tokenizer to use");
   command.option("--end-of-document", o->tokenize.end_of_document,
                  "token that ends each document; without it, eos_token of the tokenizer's folder");
-  command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes, as stored; 0: all",
+  command.option("--max-mb", o->max_mb, "stop before the file that would pass this many megabytes of text, decompressed; 0: all",
                  {.at_least = 0, .at_most = 1e12});
   command.option("--field", o->tokenize.field, "member of each object in JSON lines (.jsonl, .ndjson) that has the text");
   command.flag("--skip-bad-lines", o->tokenize.skip_bad_lines, "leave out JSON lines without such a text, and count them");

@@ -206,7 +206,7 @@ void add_tokenizer(Program& program) {
                  "train: a special token, may be repeated; the first one ends documents. Without it: <|endoftext|>");
   command.option("--least-count", o->least_count, "train: occurrences that a new token needs", {.at_least = 1});
   command.option("--field", o->field, "train: member of each object in JSON lines (.jsonl, .ndjson) that has the text");
-  command.option("--max-mb", o->max_mb, "train: stop before the file that would pass this many megabytes, as stored; 0: all",
+  command.option("--max-mb", o->max_mb, "train: stop before the file that would pass this many megabytes of text, decompressed; 0: all",
                  {.at_least = 0, .at_most = 1e12});
   command.option("--threads", o->threads, "train: threads that count words; 0: one for each processor", {.at_least = 0, .at_most = 256});
   command.run([o] {

@@ -1,10 +1,12 @@
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include <optional>
 
 #include "octet/base/error.hpp"
 #include "octet/base/output.hpp"
 #include "octet/cli/command.hpp"
+#include "octet/cli/keys.hpp"
 #include "octet/watch/screen.hpp"
 #include "octet/watch/runs.hpp"
 
@@ -37,10 +39,11 @@ ExitCode show(const Options& o) {
   if (runs.size() == 0) throw ConfigError(format("{}: there is no run in this folder; name the folder of a run", printable(o.folder)));
   const std::size_t number = newest(runs);
   const bool live = !o.once && ::isatty(STDOUT_FILENO) == 1;
+  std::optional<Keys> keys;
+  if (live) keys.emplace();
   for (;;) {
-    watch::WatchedRun& run = runs.loaded(number);
+    const watch::WatchedRun& run = runs.fresh(number);
     while (runs.read(slice_bytes) && !live) continue;
-    run.refresh();
     const std::string text = watch::screen_text(run, terminal_size());
     // Home, each line erased to its end before the newline, and the rest of the screen erased: no flicker.
     if (live) {
@@ -52,7 +55,7 @@ ExitCode show(const Options& o) {
     }
     output::finish();
     if (!live) return ExitCode::done;
-    ::poll(nullptr, 0, run.complete() ? 1000 : 10);
+    if (keys->quits(run.complete() ? 1000 : 10)) return ExitCode::done;
   }
 }
 
@@ -61,7 +64,7 @@ ExitCode show(const Options& o) {
 void add_top(Program& program) {
   auto o = std::make_shared<Options>();
   Command command =
-      program.command("top", "Show a run in the terminal, refreshed every second, from its folder alone",
+      program.command("top", "Show a run in the terminal, refreshed every second, from its folder alone; q ends it",
                       "  octet top runs/current\n"
                       "  octet top runs                                    the run in the folder that began last\n"
                       "  octet top runs/current --once                     print once; also when the output is not a terminal");

@@ -12,6 +12,7 @@
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/step_line.hpp"
+#include "octet/train/run/foreign_folder.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/study/study.hpp"
@@ -42,11 +43,16 @@ struct Options : RunOptions {
     if (exists(folder + "/" + train::Study::file_name))
       throw ConfigError(
           format("--resume: {} is a comparison; resume it with octet compare --resume {}", printable(folder), printable(folder)));
+    train::require_no_links(folder);
     if (options.file.empty()) options.file = folder + "/config.toml", options.written = config::Written::by_program;
     if (!exists(options.file))
       throw ConfigError(
           format("--resume: there is no {}, so {} is no run's folder; name that of a run", printable(options.file), printable(folder)));
-    return train::stored_model(on_started_ranks(options), folder);
+    const train::RunConfig config = train::stored_model(on_started_ranks(options), folder);
+    const bool named = std::any_of(set.begin(), set.end(), [](const auto& s) { return s.starts_with("alerts.command"); });
+    if (options.written == config::Written::by_program && !named && config.alerts.enabled && !config.alerts.command.empty())
+      train::require_own_command(folder, options.file, config.alerts.command);
+    return config;
   }
 };
 

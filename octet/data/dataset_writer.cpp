@@ -56,7 +56,7 @@ void DatasetWriter::add(const ShardBuilder::Finished& shard) {
   const std::string name = shard_name(manifest_.shards.size(), identity), path = (fs::path(folder_) / name).string();
   std::error_code ignored;
   const bool fresh = !fs::exists(path, ignored);  // else the dataset that is there has the same one
-  write_file(path, shard.bytes);
+  write_own_file(path, shard.bytes);
   if (fresh) uncommitted_.push_back(path);
   const ShardHeader& h = shard.header;
   manifest_.shards.push_back({name, h.token_count, h.document_count, to_text(identity)});
@@ -67,8 +67,9 @@ void DatasetWriter::add(const ShardBuilder::Finished& shard) {
 void DatasetWriter::set_tokenizer(const tokenizer::Tokenizer& tokenizer, const std::string& path) {
   if (tokenizer.source().empty()) return;
   files_[tokenizer::file_name] = tokenizer.source();
-  const std::string config = (is_folder(path) ? path : folder_of(path)) + "/" + tokenizer::config_file_name;
-  if (exists(config)) files_[tokenizer::config_file_name] = read_file(config, most_config_bytes);
+  const std::string folder = is_folder(path) ? path : folder_of(path);
+  if (exists(folder + "/" + tokenizer::config_file_name))
+    files_[tokenizer::config_file_name] = read_file(path_within(folder, tokenizer::config_file_name), most_config_bytes, Link::refuse);
 }
 
 /// Removes a tokenizer's files that are not those of this dataset; whether there were any.
@@ -86,7 +87,7 @@ bool DatasetWriter::remove_other_files() const {
 }
 
 void DatasetWriter::write_files() const {
-  for (const auto& [name, bytes] : files_) write_file((fs::path(folder_) / name).string(), bytes);
+  for (const auto& [name, bytes] : files_) write_own_file((fs::path(folder_) / name).string(), bytes);
 }
 
 /// A folder never has a manifest and the tokenizer of another dataset: if the program is killed, the tokenizer may be missing.

@@ -178,7 +178,7 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
   for (const Manifest::Entry& entry : manifest.shards)
     text += format("\n[[shard]]\nfile = \"{}\"\ntokens = {}\ndocuments = {}\nchecksum = \"{}\"\n", entry.file, entry.tokens,
                    entry.documents, entry.checksum);
-  write_file((fs::path(folder) / Manifest::file_name).string(), text);
+  write_own_file((fs::path(folder) / Manifest::file_name).string(), text);
 }
 
 }  // namespace octet::data

@@ -34,22 +34,41 @@ std::vector<std::string> sorted_paths(const std::vector<std::string>& inputs) {
   return paths;
 }
 
+/// The bytes of a file's content; of a compressed file at most a little more than `most`.
+std::uint64_t content_bytes(const TextFile& file, std::uint64_t most) {
+  if (without_compression(file.path) == file.path) return file.bytes;
+  const auto stream = open_bytes(file);
+  std::uint64_t bytes = 0;
+  for (std::string block; bytes <= most; bytes += block.size()) {
+    block.clear();
+    stream->read(PieceReader::piece_bytes, block);
+    if (block.empty()) break;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max_bytes) {
   if (inputs.empty()) throw ConfigError("nothing to tokenize: name the text with --input, such as --input 'docs/**/*.txt'");
   Selection selection;
   const auto paths = sorted_paths(inputs);
+  std::uint64_t content = 0;
   for (std::size_t i = 0; i < paths.size(); ++i) {
     std::error_code error;
     const std::uint64_t bytes = std::filesystem::file_size(paths[i], error);
     if (error) refuse(paths[i], error.value());
-    if (max_bytes > 0 && bytes > max_bytes - selection.bytes) {
-      if (selection.files.empty())
-        throw ConfigError(format("the first file '{}' has {} bytes, the limit is {}; raise --max-bytes or choose other files",
-                                 printable(paths[i]), bytes, max_bytes));
-      selection.left_out_files = paths.size() - i;
-      break;
+    if (max_bytes > 0) {
+      const std::uint64_t own = content_bytes({paths[i], bytes}, max_bytes - content);
+      if (own > max_bytes - content) {
+        if (selection.files.empty())
+          throw ConfigError(
+              format("the content of the first file '{}' has more bytes than the limit, {}; raise --max-mb or choose other files",
+                     printable(paths[i]), max_bytes));
+        selection.left_out_files = paths.size() - i;
+        break;
+      }
+      content += own;
     }
     if (bytes == 0) {
       ++selection.empty_files;

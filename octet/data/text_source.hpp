@@ -11,14 +11,16 @@
 
 namespace octet::data {
 
-/// The files that `inputs` name, sorted by the bytes of their paths, each once; empty files are separate.
+/// The files that `inputs` name, sorted by the bytes of their paths, each once; empty files are separate. `bytes`: of the files as they are
+/// stored.
 struct Selection {
   std::vector<TextFile> files;
   std::uint64_t bytes = 0, empty_files = 0, left_out_files = 0;
 };
 
-/// Resolves the patterns; with `max_bytes` > 0 the list ends before the first file that would pass it. Throws ConfigError when a pattern
-/// matches nothing or the first file alone passes `max_bytes`, DataError when every file is empty, IoError when one cannot be looked at.
+/// Resolves the patterns; with `max_bytes` > 0 the list ends before the first file whose content, decompressed, would pass it. Throws
+/// ConfigError when a pattern matches nothing or the first file alone passes `max_bytes`, DataError when every file is empty, IoError when
+/// one cannot be looked at.
 Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max_bytes);
 
 /// A part of a file's content, small enough to encode in one go. Of plain text: a document or a part of one. Of JSON lines: whole lines.

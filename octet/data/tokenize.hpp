@@ -40,7 +40,7 @@ struct TokenizeResult {
 /// sorted by the bytes of their paths. Each file is one document; of JSON lines (names that end with .jsonl or .ndjson) each line is one.
 /// Files whose names end with .gz or .zst are decompressed. One thread reads while the others encode; the bytes written do not depend on
 /// their number, and memory does not grow with the text. `max_bytes` ends the selection before the first file that would pass it, counting
-/// files as they are stored.
+/// content, decompressed.
 /// The manifest is replaced last: if the process is killed, `output` is either the old or the new dataset.
 /// Throws ConfigError (no match, output is there already and not `force`, a bad option), IoError (an unreadable file, a folder that
 /// cannot be written), DataError (no text, a bad line, damaged compressed data, a file that changes while it is read).

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 
+#include "octet/data/compressed.testing.hpp"
 #include "octet/data/corpus.testing.hpp"
 #include "octet/data/text_source.hpp"
 
@@ -72,8 +73,8 @@ TEST(Tokenize, MaxBytesTakesWholeFilesFromTheFrontOfTheList) {
   const auto documents = [&](std::uint64_t max_bytes) {
     TokenizeOptions options;
     options.max_bytes = max_bytes, options.force = true;
-    const auto result = tokenize({scratch.at("text/*.txt")}, scratch.at("data"), options);
-    EXPECT_EQ(result.documents + result.left_out_files, 4u);
+    const auto result = tokenize({scratch.at("text/*")}, scratch.at("data"), options);
+    EXPECT_EQ(result.documents + result.left_out_files, std::filesystem::exists(scratch.at("text/0001.txt.zst")) ? 5u : 4u);
     return result.documents;
   };
   EXPECT_EQ(documents(5), 1u);
@@ -82,8 +83,12 @@ TEST(Tokenize, MaxBytesTakesWholeFilesFromTheFrontOfTheList) {
   EXPECT_EQ(documents(10), 3u);
   EXPECT_EQ(documents(11), 4u);
   EXPECT_EQ(documents(0), 4u);
-  EXPECT_EQ(error_of<ConfigError>([&] { documents(4); }),
-            "the first file '" + scratch.at("text/0000.txt") + "' has 5 bytes, the limit is 4; raise --max-bytes or choose other files");
+  EXPECT_EQ(error_of<ConfigError>([&] { documents(4); }), "the content of the first file '" + scratch.at("text/0000.txt") +
+                                                              "' has more bytes than the limit, 4; raise --max-mb or choose other files");
+  // A file of a few bytes whose content is large.
+  scratch.write("text/0001.txt.zst", zstd(std::string(3'000'000, 'a')));
+  EXPECT_EQ(documents(3'000'007), 2u);
+  EXPECT_EQ(documents(3'000'008), 3u);
 }
 
 TEST(Tokenize, ProgressRisesToTheTotal) {

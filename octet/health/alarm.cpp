@@ -54,8 +54,9 @@ void Alarm::visit_state(StateVisitor& v) {
   if (v.restoring()) calm_.resize(subjects, double(rule_->rest));
 }
 
-void Alerts::add(const Alarm& alarm, const std::string& path, double value, const std::string& text) {
+void Alerts::add(const Alarm& alarm, const std::string& path, double value, const std::string& text, const std::string& remedy) {
   events_.push_back(alarm.event(path, value, text));
+  if (!remedy.empty()) events_.back().remedy = remedy;
   events_.back().step = step_, events_.back().time = time_;
 }
 

@@ -46,7 +46,8 @@ class Alarm {
 class Alerts {
  public:
   Alerts(std::int64_t step, double time) : step_(step), time_(time) {}
-  void add(const Alarm&, const std::string& path, double value, const std::string& text);
+  /// `remedy`: instead of the rule's, where the subject decides which help.
+  void add(const Alarm&, const std::string& path, double value, const std::string& text, const std::string& remedy = "");
   std::vector<telemetry::AlertEvent> take() { return std::move(events_); }
 
  private:

@@ -12,10 +12,11 @@ void Incident::visit_state(StateVisitor& v) {
   if (v.restoring()) open = is_open != 0, rung = Rung(at), rises = has_risen != 0;
 }
 
-std::string layer_of(const std::string& path) {
-  for (const std::string_view operand : {".x", ".w", ".dy"})
-    if (path.ends_with(operand)) return path.substr(0, path.size() - operand.size());
-  return "";
+std::string layer_of(const std::string& path, std::span<const std::string> layers) {
+  std::string found;
+  for (const std::string& layer : layers)
+    if (path.starts_with(layer) && (path.size() == layer.size() || path[layer.size()] == '.') && layer.size() > found.size()) found = layer;
+  return found;
 }
 
 }  // namespace octet::health

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct Incident {
   void visit_state(StateVisitor&);
 };
 
-/// Of the path of an alert: "layers.3.mlp.down" of "layers.3.mlp.down.x"; "" of one that names no operand of a layer.
-std::string layer_of(const std::string& path);
+/// The one of `layers` that the path of an alert names, by itself, an operand, its output or its parameter: "layers.3.mlp.down" of
+/// "layers.3.mlp.down.x", "...down.y" and "...down.weight.grad"; "" where there is none.
+std::string layer_of(const std::string& path, std::span<const std::string> layers);
 
 }  // namespace octet::health

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t blocks = 20;
 constexpr double above_any_loss = 1e30;
+constexpr std::size_t fewest_early = 4;
+constexpr double early_share = 0.05;  // of the lowest loss, that deviations of the first losses have at least
 constexpr double kept_norm = 0.98, kept_rate = 0.5;
 
 struct Half {
@@ -48,7 +50,9 @@ void LossRules::take(const telemetry::StepEvent& e, Alerts& out) {
 }
 
 void LossRules::spike(const telemetry::StepEvent& e, Alerts& out) {
-  if (losses_.size() >= fewest_values) {
+  if (losses_.size() < fewest_values) {
+    early_spike(e.loss, out);
+  } else {
     const double z = deviations_above(losses_, e.loss);
     if (spike_.fires(z >= spike_.threshold()))
       out.add(spike_, "", z,
@@ -56,6 +60,17 @@ void LossRules::spike(const telemetry::StepEvent& e, Alerts& out) {
                      digits(losses_.median()), losses_.size()));
   }
   if (!e.skipped) losses_.add(e.loss);
+}
+
+// The first losses fall, so they have no level: a loss must be far above the lowest of them.
+void LossRules::early_spike(double loss, Alerts& out) {
+  if (losses_.size() < fewest_early) return;
+  const double lowest = *std::ranges::min_element(losses_.values());
+  const double z = (loss - lowest) / std::max(losses_.deviation(), early_share * std::fabs(lowest));
+  if (spike_.fires(z >= spike_.threshold()))
+    out.add(spike_, "", z,
+            format("loss {} is {} robust deviations above {}, the lowest of the first {} steps", digits(loss), digits(z), digits(lowest),
+                   losses_.size()));
 }
 
 void LossRules::divergence(double loss, Alerts& out) {

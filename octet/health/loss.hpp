@@ -16,6 +16,7 @@ class LossRules final : public Family {
 
  private:
   void spike(const telemetry::StepEvent&, Alerts&);
+  void early_spike(double loss, Alerts&);
   void divergence(double loss, Alerts&);
   void plateau(const telemetry::StepEvent&, Alerts&);
   bool at_rest(double& fall) const;

@@ -9,7 +9,15 @@ namespace octet::health {
 namespace {
 
 constexpr std::size_t block_steps = 32;
-constexpr double rising = 1.05;  // from block to block
+constexpr double rising = 1.05;          // from block to block
+constexpr double least_deviations = 10;  // robust ones, of the logarithm of a norm that is a spike
+
+// Norms vary by factors, so that their deviation is that of their logarithms.
+double log_deviation(const Window& norms) {
+  Window logs(norms.size());
+  for (const double x : norms.values()) logs.add(std::log(std::max(x, 1e-30)));
+  return logs.deviation();
+}
 
 }  // namespace
 
@@ -31,11 +39,11 @@ void NormRules::take(const telemetry::StepEvent& e, Alerts& out) {
 void NormRules::spike(const telemetry::StepEvent& e, Alerts& out) {
   const double norm = e.grad_norm;
   if (norms_.size() >= fewest_values) {
-    const double middle = norms_.median(), factor = norm / middle;
-    if (spike_.fires(factor >= spike_.threshold()))
+    const double middle = norms_.median(), factor = norm / middle, deviation = log_deviation(norms_);
+    if (spike_.fires(factor >= spike_.threshold() && std::log(factor) >= least_deviations * deviation))
       out.add(spike_, "", factor,
-              format("gradient norm {} is {} times the median of the last {} steps, {}", digits(norm), digits(factor), norms_.size(),
-                     digits(middle)));
+              format("gradient norm {} is {} times the median of the last {} steps, {}, whose logarithms have a robust deviation of {}",
+                     digits(norm), digits(factor), norms_.size(), digits(middle), digits(deviation)));
   }
   if (!e.skipped) norms_.add(norm);
 }

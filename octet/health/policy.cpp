@@ -14,11 +14,14 @@ constexpr double returned = 0.5;        // of the threshold of loss_rise: a leve
 
 }  // namespace
 
-Policy::Policy(const RecoveryConfig& config, const AlertsConfig& alerts)
+Policy::Policy(const RecoveryConfig& config, const AlertsConfig& alerts, const Subject& subject)
     : config_(config),
       divergence_(alerts.threshold(rule("divergence"))),
       rise_(alerts.threshold(rule("loss_rise"))),
-      reference_(config.skip) {}
+      reference_(config.skip) {
+  for (const telemetry::QuantizerFacts& q : subject.quantizers)
+    if (std::ranges::find(layers_, q.path) == layers_.end()) layers_.push_back(q.path);
+}
 
 const RungLimit& Policy::limit(Rung r) const {
   static constexpr RungLimit once{.most = 1, .within = 1};
@@ -85,7 +88,7 @@ void Policy::note_alerts() {
   std::vector<std::string>& layers = incident_.layers;
   for (const telemetry::AlertEvent& a : alerts_) {
     if (a.rule == "loss_rise") incident_.rises = true, incident_.first = std::min(incident_.first, first_of(a.step - rule(a.rule).lead));
-    if (const std::string layer = layer_of(a.path);
+    if (const std::string layer = layer_of(a.path, layers_);
         !layer.empty() && layers.size() < most_layers && std::ranges::find(layers, layer) == layers.end())
       layers.push_back(layer);
   }
@@ -181,7 +184,8 @@ bool Policy::lower_rate(Events& out) {
 }
 
 bool Policy::change_layers(Events& out) {
-  if (incident_.layers.empty()) return tell(Rung::layers, Result::refused, "no alert of this incident names a layer", out), false;
+  if (incident_.layers.empty())
+    return tell(Rung::layers, Result::refused, "no alert of this incident names a layer with 8-bit operands", out), false;
   std::vector<std::string> layers = safer_;
   for (const std::string& l : incident_.layers)
     if (std::ranges::find(layers, l) == layers.end()) layers.push_back(l);

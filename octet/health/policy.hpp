@@ -1,6 +1,7 @@
 #pragma once
 
 #include "octet/health/alerts_config.hpp"
+#include "octet/health/family.hpp"
 #include "octet/health/incident.hpp"
 #include "octet/health/passed_data.hpp"
 #include "octet/health/reference.hpp"
@@ -40,7 +41,7 @@ struct Answer {
 class Policy {
  public:
   using Events = std::vector<telemetry::RecoveryEvent>;
-  Policy(const RecoveryConfig&, const AlertsConfig&);
+  Policy(const RecoveryConfig&, const AlertsConfig&, const Subject&);
 
   bool enabled() const { return config_.mode != RecoveryConfig::Mode::off; }
   /// An alert of the step whose event follows.
@@ -86,7 +87,8 @@ class Policy {
   void tell(Rung, Result, const std::string& text, Events&);
 
   RecoveryConfig config_;
-  double divergence_, rise_;  // thresholds of these rules
+  std::vector<std::string> layers_;  // that have quantizers
+  double divergence_, rise_;         // thresholds of these rules
   Reference reference_;
   Incident incident_;
   Uses uses_[rungs];

@@ -31,7 +31,7 @@ struct WatchedRun {
   std::function<bool(const Request&)> can = [](const Request&) { return false; };
 
   Monitor monitor{alerts, testing::subject_of(700)};
-  Policy policy{config, alerts};
+  Policy policy{config, alerts, testing::subject_of(700)};
   std::vector<telemetry::RecoveryEvent> events{};
   std::vector<double> rates{};        // factors of the learning rate, per step
   std::vector<std::int64_t> skips{};  // steps
@@ -142,7 +142,7 @@ TEST(Policy, GoesBackBeforeTheIncidentAndPassesOverItsData) {
 TEST(Policy, TakesTheLayersOfAlertsAndReturnsThemThoughTheLossIsGood) {
   WatchedRun run;
   run.config.layers.steps = 50;
-  run.policy = Policy(run.config, run.alerts);
+  run.policy = Policy(run.config, run.alerts, testing::subject_of(700));
   run.disturb = [](Step& s) {
     if (s.step.step >= begin && s.step.step < begin + 40) s.health.saturated[1] = 0.002f;
   };
@@ -161,7 +161,7 @@ TEST(Policy, TakesTheLayersOfAlertsAndReturnsThemThoughTheLossIsGood) {
 TEST(Policy, SkippedStepsThatPersistLeadToTheCheckpoint) {
   WatchedRun run;
   run.config.patience = 3;
-  run.policy = Policy(run.config, run.alerts);
+  run.policy = Policy(run.config, run.alerts, testing::subject_of(700));
   run.disturb = [](Step& s) {
     if (s.step.step < begin) return;
     s.step.skipped = true, s.step.loss = NAN;
@@ -171,6 +171,26 @@ TEST(Policy, SkippedStepsThatPersistLeadToTheCheckpoint) {
   run.steps(1, begin + 3);
   EXPECT_EQ(run.story(), (Story{"skip done", "rate refused", "layers refused", "roll_back done"}));
   EXPECT_EQ(run.events[0].path, "embedding.weight");
+}
+
+TEST(Policy, ALayerIsNamedByItsOutputsAndItsParametersToo) {
+  const std::vector<std::string> layers = {"layers.1", "layers.1.attn.out", "layers.1.attn"};
+  for (const char* end : {"", ".x", ".w", ".dy", ".y", ".dx", ".saved", ".weight", ".weight.grad", ".weight.m"})
+    EXPECT_EQ(layer_of("layers.1.attn.out" + std::string(end), layers), "layers.1.attn.out") << end;
+  for (const char* other : {"layers.10.attn.out.x", "norm.y", "embedding.weight", "layers.1x", ""}) EXPECT_EQ(layer_of(other, layers), "");
+  WatchedRun run;
+  run.config.patience = 3;
+  run.policy = Policy(run.config, run.alerts, testing::subject_of(700));
+  run.disturb = [](Step& s) {
+    if (s.step.step < begin) return;
+    s.step.skipped = true, s.step.loss = NAN;
+    s.incidents.push_back({.kind = "skipped", .path = "layers.0.mlp.down.y", .text = "not finite"});
+  };
+  std::vector<std::vector<std::string>> asked;
+  run.can = [&](const Request& r) { return asked.push_back(r.layers), true; };
+  run.steps(1, begin + 3);
+  EXPECT_EQ(run.story(), (Story{"skip done", "rate refused", "layers done"}));
+  EXPECT_EQ(asked, (std::vector<std::vector<std::string>>{{"layers.0.mlp.down"}}));
 }
 
 TEST(Policy, ALossThatStaysHighLeadsToACheckpointAndOneFromBeforeTheAlertIsBetterThanNone) {
@@ -206,11 +226,11 @@ TEST(Policy, ALossThatIsHigherButWithinTheLimitsEndsNoRun) {
 TEST(Policy, ThatWasOffHasLimitsAtOnce) {
   WatchedRun run;
   run.config.mode = Mode::off;
-  run.policy = Policy(run.config, run.alerts);
+  run.policy = Policy(run.config, run.alerts, testing::subject_of(700));
   run.steps(1, begin - 1);
   EXPECT_TRUE(std::isinf(run.policy.orders().limits.loss) && run.events.empty());
   const SavedState off = SavedState::of(run.policy);
-  run.policy = Policy(acting(), run.alerts);
+  run.policy = Policy(acting(), run.alerts, testing::subject_of(700));
   off.restore(run.policy);
   run.disturb = loss_of(1, begin, 1);
   run.steps(begin, begin + 20);
@@ -220,7 +240,7 @@ TEST(Policy, ThatWasOffHasLimitsAtOnce) {
 TEST(Policy, AdvisesTheSameAndChangesNothing) {
   WatchedRun run{.disturb = loss_of(1, begin, 1000)};
   run.config.mode = Mode::advise;
-  run.policy = Policy(run.config, run.alerts);
+  run.policy = Policy(run.config, run.alerts, testing::subject_of(700));
   run.steps(1, 700);
   EXPECT_TRUE(run.skips.empty());
   EXPECT_TRUE(std::ranges::all_of(run.rates, [](double r) { return r == 1; }));

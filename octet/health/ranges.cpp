@@ -6,8 +6,31 @@
 
 #include "octet/base/text.hpp"
 #include "octet/tensor/dtype.hpp"
+#include "octet/tensor/tensor.hpp"
 
 namespace octet::health {
+namespace {
+
+// By the steps that the tensor has not taken yet. A scale of the whole tensor or of rows cancels a loss scale, so that is none of them.
+std::string advice(const std::vector<std::string>& left) {
+  if (left.empty()) return "Keep its layer in BF16 (recipe.keep_bf16).";
+  return format("Use {} for this operand (recipe.rules), or keep its layer in BF16.", joined(left, " or "));
+}
+
+bool has_blocks(const telemetry::QuantizerFacts& q) { return q.block != to_text(ScaleBlock{}) && q.block != to_text(ScaleBlock{1, 0}); }
+
+std::string finer_scales(const telemetry::QuantizerFacts& q) {
+  return advice(has_blocks(q) ? std::vector<std::string>{} : std::vector<std::string>{"blocks"});
+}
+
+std::string wider_range(const telemetry::QuantizerFacts& q) {
+  std::vector<std::string> left;
+  if (q.format == name(DType::e4m3)) left.emplace_back("E5M2");
+  if (!has_blocks(q)) left.emplace_back("blocks");
+  return advice(left);
+}
+
+}  // namespace
 
 double rounding_sqnr(const std::string& format) {
   const int bits = format == name(DType::e4m3) ? E4M3::mantissa_bits : format == name(DType::e5m2) ? E5M2::mantissa_bits : -1;
@@ -31,13 +54,14 @@ void RangeRules::take(const telemetry::HealthEvent& e, Alerts& out) {
     saturated[i] = e.saturated[i] / saturated_.alarm.threshold(), flushed[i] = e.flushed[i] / flushed_.alarm.threshold();
     sqnr[i] = (rounding_[i] - e.sqnr_db[i]) / sqnr_.alarm.threshold();
   }
-  observe(saturated_, std::move(saturated), e.saturated, "{}: {}% of its values were clipped in two measurements{}", 100, out);
-  observe(flushed_, std::move(flushed), e.flushed, "{}: {}% of its non-zero values became 0 in two measurements{}", 100, out);
-  observe(sqnr_, std::move(sqnr), e.sqnr_db, "{}: the SQNR is {} dB in two measurements{}", 1, out);
+  const auto own = [](const telemetry::QuantizerFacts&) { return std::string(); };
+  observe(saturated_, std::move(saturated), e.saturated, {"{}: {}% of its values were clipped in two measurements{}", 100, own}, out);
+  observe(flushed_, std::move(flushed), e.flushed, {"{}: {}% of its non-zero values became 0 in two measurements{}", 100, wider_range},
+          out);
+  observe(sqnr_, std::move(sqnr), e.sqnr_db, {"{}: the SQNR is {} dB in two measurements{}", 1, finer_scales}, out);
 }
 
-void RangeRules::observe(Measured& m, std::vector<double> excess, const std::vector<float>& values, const char* text, double unit,
-                         Alerts& out) {
+void RangeRules::observe(Measured& m, std::vector<double> excess, const std::vector<float>& values, const Words& words, Alerts& out) {
   std::vector<double> both(excess.size());
   for (std::size_t i = 0; i < both.size(); ++i) both[i] = std::min(std::isnan(excess[i]) ? 0 : excess[i], m.last[i]);
   m.last = std::move(excess);
@@ -45,7 +69,8 @@ void RangeRules::observe(Measured& m, std::vector<double> excess, const std::vec
   const auto worst = m.alarm.fires(both);
   if (!worst) return;
   const std::string path = path_of(quantizers_[*worst]);
-  out.add(m.alarm, path, values[*worst], format(text, path, digits(unit * values[*worst]), and_more(m.alarm.holding() - 1)));
+  out.add(m.alarm, path, values[*worst], format(words.text, path, digits(words.unit * values[*worst]), and_more(m.alarm.holding() - 1)),
+          words.remedy(quantizers_[*worst]));
 }
 
 void RangeRules::Measured::visit_state(StateVisitor& v) {

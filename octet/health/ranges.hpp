@@ -23,7 +23,13 @@ class RangeRules final : public Family {
     std::vector<double> last;
     void visit_state(StateVisitor&);
   };
-  void observe(Measured&, std::vector<double> excess, const std::vector<float>& values, const char* text, double unit, Alerts&);
+  /// The words of one of the rules; `remedy` of a tensor, or "" for the rule's own.
+  struct Words {
+    const char* text;
+    double unit;
+    std::string (*remedy)(const telemetry::QuantizerFacts&);
+  };
+  void observe(Measured&, std::vector<double> excess, const std::vector<float>& values, const Words&, Alerts&);
 
   const std::vector<telemetry::QuantizerFacts> quantizers_;
   std::vector<double> rounding_;  // rounding_sqnr of each

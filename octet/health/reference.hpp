@@ -17,7 +17,7 @@ struct Limits {
 
 /// Losses and gradient norms of good steps, from which the limits of the next one come:
 ///   loss limit = median + z max(deviation, 0.5% of the median),   norm limit = factor x median
-/// over 64 steps; none before 24. The formulas are those of the rules loss_spike and grad_norm_spike.
+/// over 64 steps; none before 24. The loss limit is the formula of the rule loss_spike.
 class Reference {
  public:
   explicit Reference(const RecoveryConfig::Skip& config) : config_(config) {}

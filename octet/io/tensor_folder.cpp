@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "octet/base/error.hpp"
+#include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 #include "octet/io/weight_index.hpp"
 
@@ -37,20 +38,6 @@ WeightIndex read_index(const std::string& folder) {
 }
 
 }  // namespace
-
-std::string path_within(const std::string& folder, const std::string& name) {
-  const fs::path path = fs::path(folder) / name;
-  std::error_code reason;
-  const fs::file_status status = fs::symlink_status(path, reason);
-  if (!fs::exists(status)) throw DataError(format("{}: the file '{}' is missing; fetch it again", printable(folder), printable(name)));
-  if (!fs::is_symlink(status)) return path.string();
-  const fs::path target = fs::canonical(path, reason), home = fs::canonical(folder, reason);
-  const fs::path snapshots = home.parent_path();
-  if (!target.empty() && snapshots.filename() == "snapshots" && target.parent_path() == snapshots.parent_path() / "blobs")
-    return target.string();
-  throw DataError(format("{}: '{}' is a symbolic link out of the folder, which is not followed; put the file itself there",
-                         printable(folder), printable(name)));
-}
 
 TensorFolder TensorFolder::open(const std::string& folder) {
   const bool single = stands_in(folder, single_name), sharded = stands_in(folder, index_name);

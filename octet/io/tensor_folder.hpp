@@ -12,10 +12,6 @@
 
 namespace octet::io {
 
-/// Where the file `name` of `folder` really is. A symbolic link is followed only in the layout of the Hugging Face cache, where
-/// snapshots/<revision>/x points into blobs/ beside snapshots/. Throws DataError when it is missing or leads elsewhere.
-std::string path_within(const std::string& folder, const std::string& name);
-
 /// The weights of a Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json names. Everything is checked
 /// when the folder is opened: every listed tensor is in its file, none is in two, and no file lies outside the folder. Symbolic links
 /// are refused, except in the layout of the Hugging Face cache, where snapshots/<revision>/x points into blobs/ beside snapshots/.

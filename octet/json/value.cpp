@@ -151,8 +151,8 @@ Value parse(const Source& source) {
   return builder.result();
 }
 
-Value load(const std::string& path, const Limits& limits) {
-  const std::string text = read_file(path, limits.bytes);
+Value load(const std::string& path, const Limits& limits, Link link) {
+  const std::string text = read_file(path, limits.bytes, link);
   return parse({.text = text, .file = printable(path), .limits = limits});
 }
 

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "octet/base/regular_file.hpp"
 #include "octet/json/text.hpp"
 
 namespace octet::json {
@@ -90,6 +91,6 @@ Value array_of(const Range& range) {
 /// The object that `source` contains; see read(). Names within an object must be unique. Throws DataError "<file>: ...".
 Value parse(const Source& source);
 /// The same for the file at `path`. Throws IoError when it cannot be read.
-Value load(const std::string& path, const Limits& = {});
+Value load(const std::string& path, const Limits& = {}, Link = Link::follow);
 
 }  // namespace octet::json

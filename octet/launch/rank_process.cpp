@@ -14,6 +14,7 @@
 
 #include "octet/base/clock.hpp"
 #include "octet/base/descriptor.hpp"
+#include "octet/base/regular_file.hpp"
 #include "octet/base/text.hpp"
 #include "octet/comm/rendezvous/place.hpp"
 #include "octet/launch/process.hpp"
@@ -74,9 +75,7 @@ Descriptor open_log(int rank) {
   const auto folder = comm::environment_variable(log_variable);
   if (!folder) return {};
   const std::string path = format("{}/rank-{}.log", *folder, rank);
-  Descriptor log(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
-  if (!log.ok()) refuse_file("write to", path, errno);
-  return log;
+  return open_own_file(path, O_WRONLY | O_CREAT | O_APPEND, "write to");
 }
 
 // Until the process has ended and all that it wrote is read. A process that it left behind may hold the pipes: it is not waited for.

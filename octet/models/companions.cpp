@@ -6,7 +6,6 @@
 
 #include "octet/base/file.hpp"
 #include "octet/base/path.hpp"
-#include "octet/io/tensor_folder.hpp"
 #include "octet/json/fields.hpp"
 #include "octet/tokenizer/special_tokens.hpp"
 #include "octet/tokenizer/tokenizer.hpp"
@@ -29,7 +28,7 @@ constexpr std::array<std::string_view, 9> names{"added_tokens.json",
 constexpr json::Limits tokenizer_limits{.bytes = tokenizer::most_source_bytes, .values = std::size_t(1) << 22};
 
 std::string text_of(const std::string& folder, const std::string& name, std::size_t most) {
-  return with_remedy("fetch it again", [&] { return read_file(io::path_within(folder, name), most); });
+  return with_remedy("fetch it again", [&] { return read_file(path_within(folder, name), most, Link::refuse); });
 }
 
 /// The id of an added token of tokenizer.json.
@@ -72,8 +71,8 @@ Companions read_companions(const std::string& folder) {
 }
 
 void write_companions(const std::string& folder, const Companions& companions) {
-  if (!companions.config.empty()) write_file(folder + "/" + config_name, companions.config);
-  for (const auto& file : companions.files) write_file(folder + "/" + file.name, file.text);
+  if (!companions.config.empty()) write_own_file(folder + "/" + config_name, companions.config);
+  for (const auto& file : companions.files) write_own_file(folder + "/" + file.name, file.text);
 }
 
 data::Checksum checksum_of(const Companions& companions) {

@@ -77,15 +77,28 @@ std::vector<Group> grouped_runs(std::span<const RunRecord> runs, const std::stri
   return groups;
 }
 
-/// Gives each row its gap and interval, and judges the arms.
+/// The root mean square of the gaps of all twins, whose true gap is 0: the deviation of a pair that differs by rounding alone. 0 of none.
+double deviation_of_twins(const Comparison& c, const std::vector<Measured>& all) {
+  double squares = 0;
+  int n = 0;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const double gap : all[i].gaps)
+      if (c.rows[i].twin > 0 && std::isfinite(gap)) squares += gap * gap, ++n;
+  return n > 0 ? std::sqrt(squares / n) : 0;
+}
+
+/// Gives each row its gap and interval, and judges the arms. The gaps of few seeds can be close to each other by chance, so an arm's
+/// interval is at least that of gaps that scatter like the twins'.
 void judge_rows(Comparison& c, const std::vector<Measured>& all) {
+  const double least = deviation_of_twins(c, all);
   std::vector<PairedGap> judged;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < all.size(); ++i) {
     ComparisonRow& row = c.rows[i];
-    const PairedGap gap = gap_of_all(all[i]);
+    PairedGap gap = gap_of_all(all[i]);
     row.gap = gap.mean, row.gap_deviation = gap.deviation, row.gap_half_width = half_width(gap, c.confidence);
     if (row.arm == c.baseline) continue;
+    if (gap.pairs > 1) gap.deviation = std::max(gap.deviation, least);
     row.verdict = row.state == RunState::diverged ? Verdict::diverged : Verdict::not_resolved;
     if (row.verdict == Verdict::not_resolved) judged.push_back(gap), places.push_back(i);
   }

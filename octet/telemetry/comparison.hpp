@@ -21,14 +21,14 @@ struct ComparisonRow {
   double average_loss = 0;               // the same of the averaged weights
   double gap = 0;                        // mean over seeds of gap_of() to the baseline of the same seed
   double gap_deviation = 0;              // standard deviation of one seed's gap; NaN of fewer than 2 seeds
-  double gap_half_width = 0;             // the gap's interval is gap +- this, as judged (Judged::half_width)
-  double gradient_cosine = 0;            // of the first step's gradient with the baseline's, mean over seeds
-  double tokens_per_second = 0;          // median over steps, mean over seeds
-  double speed_ratio = 0;                // to the baseline's
-  MemoryUse memory;                      // of the first seed
-  std::int64_t skipped = 0;              // steps, all seeds together
-  RunState state = RunState::finished;   // the worst of the seeds
-  Verdict verdict = Verdict::baseline;   // a twin's is `baseline`
+  double gap_half_width = 0;     // the gap's interval is gap +- this, as judged (Judged::half_width): by the gaps' or the twins' deviation
+  double gradient_cosine = 0;    // of the first step's gradient with the baseline's, mean over seeds
+  double tokens_per_second = 0;  // median over steps, mean over seeds
+  double speed_ratio = 0;        // to the baseline's
+  MemoryUse memory;              // of the first seed
+  std::int64_t skipped = 0;      // steps, all seeds together
+  RunState state = RunState::finished;  // the worst of the seeds
+  Verdict verdict = Verdict::baseline;  // a twin's is `baseline`
 };
 
 /// Arms trained from the same initial weights on the same data, with a baseline and its twins.
@@ -52,8 +52,8 @@ const std::string& arm_of(const RunFacts&);
 /// The row of that name; null where there is none.
 const ComparisonRow* find_row(const Comparison&, std::string_view row_name);
 
-/// Compares `runs`, in the order in which their arms first appear, the baseline first, then its twins. Twins are measured, not judged.
-/// Throws ContractError when none of them is the baseline's.
+/// Compares `runs`, in the order in which their arms first appear, the baseline first, then its twins. Twins are measured, not judged; an
+/// arm is judged as if its gaps scattered at least like theirs. Throws ContractError when none of them is the baseline's.
 Comparison compare_runs(std::span<const RunRecord> runs, const std::string& baseline, double tolerance, double confidence = 0.95);
 
 /// (loss - other's) / other's, final losses: of the averaged weights where both have that, else of the weights, else of training. NaN if

@@ -57,7 +57,7 @@ bool is_plain_name(const std::string& name) {
 
 Comparison comparison_of_file(const std::string& path) {
   constexpr json::Limits limits{.bytes = std::size_t(4) << 20};
-  const json::Value file = json::load(path, limits);
+  const json::Value file = json::load(path, limits, Link::refuse);
   const json::Fields f(file, printable(path));
   if (f.count("format") != format_number) f.refuse("format", format("{}, the one that this version of octet reads", format_number));
   Comparison c{.baseline = f.text("baseline"), .tolerance = f.number_or_nan("tolerance"), .confidence = f.number_or_nan("confidence")};
@@ -77,7 +77,7 @@ void write_comparison(const std::string& path, const Comparison& c) {
   for (const auto& run : c.runs) runs.push_back(run);
   const json::Value file = json::Object{{"format", format_number},    {"baseline", c.baseline},  {"tolerance", c.tolerance},
                                         {"confidence", c.confidence}, {"runs", std::move(runs)}, {"rows", std::move(rows)}};
-  write_file(path, file.dump(json::Layout::indented, json::Invalid::replace) + '\n');
+  write_own_file(path, file.dump(json::Layout::indented, json::Invalid::replace) + '\n');
 }
 
 Comparison read_comparison(const std::string& path) {

@@ -249,7 +249,7 @@ std::string event_line(const Event& event) {
 std::string alert_message(const AlertEvent& event, const std::string& run, const std::string& folder) {
   json::Object o = to_json(event);
   o.insert(o.end(), {{"run", run}, {"folder", folder}});
-  return json::Value(std::move(o)).dump(json::Layout::line, json::Invalid::replace);
+  return json::Value(std::move(o)).dump(json::Layout::line, json::Invalid::replace) + '\n';
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "octet/base/error.hpp"
+#include "octet/base/regular_file.hpp"
 #include "octet/base/text.hpp"
 #include "octet/telemetry/event_line.hpp"
 
@@ -37,11 +38,10 @@ off_t end_of_last_line(int file) {
 
 MetricsWriter::MetricsWriter(std::string path, std::chrono::seconds sync_every)
     : path_(std::move(path)),
-      file_(path_.empty() ? Descriptor() : Descriptor(path_, O_RDWR | O_CREAT | O_APPEND, 0666)),
+      file_(path_.empty() ? Descriptor() : open_own_file(path_, O_RDWR | O_CREAT | O_APPEND, "open")),
       sync_every_(sync_every),
       last_sync_(std::chrono::steady_clock::now()) {
   if (path_.empty()) return;
-  if (!file_.ok()) refuse_file("open", path_, errno);
   // On file systems without locks (some NFS) the call fails with another error, and the run continues without a lock.
   if (::flock(file_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw IoError(

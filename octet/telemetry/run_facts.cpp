@@ -97,8 +97,8 @@ MachineFacts machine_facts(const json::Fields& f) {
   return {f.text("cpu"), int(f.integer("threads", 0, most_stated)), f.text("gemm_compute"), f.number_or_nan("gemm_limit_flops")};
 }
 
-RunFacts facts_of_file(const std::string& path) {
-  const json::Value file = json::load(path, limits);
+RunFacts facts_of_file(const std::string& path, Link link) {
+  const json::Value file = json::load(path, limits, link);
   const json::Fields f(file, printable(path));
   if (f.count("format") != format_number) f.refuse("format", format("{}, the one that this version of octet reads", format_number));
   RunFacts run;
@@ -154,11 +154,11 @@ void write_run_facts(const std::string& path, const RunFacts& run) {
                                         {"plan", plan_json(run.plan)},
                                         {"quantizers", quantizers_json(run.quantizers)},
                                         {"config", config_of(run)}};
-  write_file(path, file.dump(json::Layout::indented, json::Invalid::replace) + '\n');
+  write_own_file(path, file.dump(json::Layout::indented, json::Invalid::replace) + '\n');
 }
 
-RunFacts read_run_facts(const std::string& path) {
-  return with_remedy(file_remedy, [&] { return facts_of_file(path); });
+RunFacts read_run_facts(const std::string& path, Link link) {
+  return with_remedy(file_remedy, [&] { return facts_of_file(path, link); });
 }
 
 }  // namespace octet::telemetry

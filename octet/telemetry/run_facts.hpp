@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "octet/base/regular_file.hpp"
 #include "octet/base/text.hpp"
 #include "octet/telemetry/memory_use.hpp"
 #include "octet/telemetry/ranks_facts.hpp"
@@ -69,6 +70,7 @@ struct RunFacts {
 /// Replaces `path` atomically. Throws IoError; ContractError unless config_json is a JSON object.
 void write_run_facts(const std::string& path, const RunFacts&);
 /// Throws IoError, DataError (file, field, expected value, actual value).
-RunFacts read_run_facts(const std::string& path);
+/// No link is followed.
+RunFacts read_run_facts(const std::string& path, Link = Link::refuse);
 
 }  // namespace octet::telemetry

@@ -141,7 +141,7 @@ bool each_line(std::FILE* file, const std::string& path, std::size_t limit, Take
 
 void read_metrics(const std::string& path, const ReadLimits& limits, RunRecord& run) {
   const std::string shown = printable(path);
-  RegularFile opened = RegularFile::open(path);
+  RegularFile opened = RegularFile::open(path, Link::refuse);
   if (opened.size > std::uint64_t(limits.file_bytes))
     throw DataError(format("{}: the file may have at most {}, it has {}", shown, bytes_text(double(limits.file_bytes)),
                            bytes_text(double(opened.size))));

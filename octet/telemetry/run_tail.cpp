@@ -17,7 +17,7 @@ bool RunTail::open() {
     file_ = {}, size_ = 0;
     return false;
   }
-  RegularFile now = RegularFile::open(path_);
+  RegularFile now = RegularFile::open(path_, link_);
   size_ = std::int64_t(now.size);
   if (file_.file.ok() && file_.device == now.device && file_.inode == now.inode) return true;
   const bool first = !file_.file.ok() && offset_ == 0;
@@ -76,8 +76,8 @@ void RunTail::pass_lines(const Take& take, Progress& progress) {
   if (waiting_.size() > longest_) dropped_ += std::int64_t(waiting_.size()), waiting_.clear();
 }
 
-void sample_lines(const std::string& path, std::size_t count, std::size_t window, const RunTail::Take& take) {
-  const RegularFile file = RegularFile::open(path);
+void sample_lines(const std::string& path, std::size_t count, std::size_t window, const RunTail::Take& take, Link link) {
+  const RegularFile file = RegularFile::open(path, link);
   const std::int64_t size = std::int64_t(file.size), last = std::max<std::int64_t>(size - std::int64_t(window), 0);
   std::string block;
   std::int64_t passed = 0;

@@ -24,7 +24,8 @@ class RunTail {
     std::int64_t skipped = 0;  // lines longer than the limit, which are not passed on
   };
 
-  explicit RunTail(std::string path, std::size_t longest_line = std::size_t(1) << 20) : path_(std::move(path)), longest_(longest_line) {}
+  explicit RunTail(std::string path, Link link = Link::refuse, std::size_t longest_line = std::size_t(1) << 20)
+      : path_(std::move(path)), link_(link), longest_(longest_line) {}
 
   /// Reads at most about `most_bytes` of lines that are new since the last call. A file that is not there yet has no lines. Throws IoError
   /// and DataError (not a regular file). After `restarted` is returned no line was passed: the next call begins at the first one.
@@ -42,6 +43,7 @@ class RunTail {
   void pass_lines(const Take& take, Progress& progress);
 
   std::string path_;
+  Link link_;
   std::size_t longest_;
   RegularFile file_;
   std::int64_t offset_ = 0, size_ = 0;
@@ -52,6 +54,6 @@ class RunTail {
 
 /// Lines of a file at `count` evenly spaced places: at each, the complete lines within `window` bytes. For a look at a file that is too
 /// large to read at once. Places and lines rise. Throws as RunTail does.
-void sample_lines(const std::string& path, std::size_t count, std::size_t window, const RunTail::Take& take);
+void sample_lines(const std::string& path, std::size_t count, std::size_t window, const RunTail::Take& take, Link = Link::refuse);
 
 }  // namespace octet::telemetry

@@ -14,7 +14,7 @@ class RunTails : public ::testing::Test {
  protected:
   testing::Scratch scratch;
   std::string path = scratch.at("metrics.jsonl");
-  RunTail tail{path, 40};
+  RunTail tail{path, Link::refuse, 40};
   std::vector<std::string> lines;
   std::vector<std::int64_t> offsets;
 

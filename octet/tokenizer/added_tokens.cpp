@@ -12,7 +12,7 @@ namespace octet::tokenizer {
 namespace {
 
 constexpr std::size_t longest_content = 1024;
-constexpr std::int64_t most_ids = std::int64_t(1) << 24;
+constexpr std::size_t most_content = std::size_t(1) << 21;  // of all; each byte has a node in the finder
 
 /// The beginning of the white space at the end of `text`.
 std::size_t trailing_space(std::string_view text) {
@@ -48,6 +48,7 @@ std::vector<AddedToken> read_added_tokens(const json::Fields& fields) {
   std::vector<AddedToken> out;
   if (!fields.has("added_tokens")) return out;
   std::set<std::string_view> seen;
+  std::size_t all = 0;
   for (const auto& f : fields.objects("added_tokens")) {
     require_keys(f, {"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
     const bool special = f.boolean_or("special", false);
@@ -55,6 +56,8 @@ std::vector<AddedToken> read_added_tokens(const json::Fields& fields) {
                    f.boolean_or("lstrip", false), f.boolean_or("rstrip", false), f.boolean_or("normalized", !special), special});
     const std::string& content = f.text("content");
     if (content.empty() || content.size() > longest_content) f.refuse("content", format("a text of 1 to {} bytes", longest_content));
+    if ((all += content.size()) > most_content)
+      f.refuse("content", format("shorter: all added tokens may have {} bytes together", grouped((long long)most_content)));
     if (!seen.insert(content).second) f.refuse("content", "different from those of other added tokens");
   }
   return out;

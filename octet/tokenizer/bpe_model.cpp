@@ -11,8 +11,6 @@
 namespace octet::tokenizer {
 namespace {
 
-constexpr std::int64_t most_ids = std::int64_t(1) << 24;
-
 /// "<0x0A>"
 std::string byte_token(unsigned byte) {
   constexpr const char* digits = "0123456789ABCDEF";

@@ -122,7 +122,8 @@ class BpeTokenizer::Lease {
   std::unique_ptr<Work> work_;
 };
 
-BpeTokenizer::BpeTokenizer(std::string source, const std::string& file) : source_(std::move(source)), name_(identity_of(source_)) {
+BpeTokenizer::BpeTokenizer(std::string source, const std::string& file)
+    : source_(std::move(source)), name_(identity_of(source_)), file_(file) {
   const json::Value root = json::parse({.text = source_, .file = file, .limits = limits()});
   const json::Fields fields(root, file);
   // Truncation and padding are for batches of short texts: a dataset has neither.
@@ -164,8 +165,7 @@ void BpeTokenizer::add_tokens(const std::string& file) {
     tokens_[std::size_t(added.id)] = added.content;
     if (added.special) special_[std::size_t(added.id)] = true;
     std::string content = added.content;
-    if (added.normalized)
-      for (const auto& normalizer : normalizers_) normalizer->apply(content, false, scratch);
+    if (added.normalized) normalizers_.apply(content, false, scratch);
     (added.normalized ? normalized_finder_ : raw_finder_).add(content, added);
   }
 }
@@ -195,7 +195,7 @@ BpeTokenizer::Cuts BpeTokenizer::possible_cuts() const {
 void BpeTokenizer::encode_section(std::string_view section, bool at_start, bool continued, Work& work) const {
   if (normalizers_.empty() && normalized_finder_.empty()) return work.first->add(section, at_start);
   work.normalized = section;
-  for (const auto& normalizer : normalizers_) normalizer->apply(work.normalized, continued, work.scratch);
+  normalizers_.apply(work.normalized, continued, work.scratch);
   const std::string_view text = work.normalized;
   normalized_finder_.divide(
       text, [&](std::string_view part) { work.first->add(part, at_start && part.data() == text.data()); },
@@ -224,7 +224,15 @@ std::string BpeTokenizer::decode(std::span<const std::int32_t> ids) const {
   for (const std::int32_t id : ids)
     if (id >= 0 && id < vocab_size() && !special_[std::size_t(id)] && !tokens_[std::size_t(id)].empty())
       tokens.push_back(tokens_[std::size_t(id)]);
-  for (const auto& decoder : decoders_) decoder->apply(tokens);
+  std::size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  const std::size_t most = most_grown(bytes);
+  for (const auto& decoder : decoders_) {
+    decoder->apply(tokens, most);
+    std::size_t now = 0;
+    for (const std::string& token : tokens) now += token.size();
+    if (now > most) refuse_growth(file_, "decoder", bytes);
+  }
   return joined(tokens, has_decoder_ ? "" : " ");
 }
 

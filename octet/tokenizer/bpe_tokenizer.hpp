@@ -49,7 +49,7 @@ class BpeTokenizer final : public Tokenizer {
   bool added_tokens_allow_cuts() const;
   void encode_section(std::string_view section, bool at_start, bool continued, Work&) const;
 
-  std::string source_, name_;
+  std::string source_, name_, file_;
   std::vector<AddedToken> added_;
   Normalizers normalizers_;
   PreTokenizers pre_tokenizers_;

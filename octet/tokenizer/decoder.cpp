@@ -23,12 +23,12 @@ std::string fused(const Tokens& tokens) {
 
 class Fuse final : public Decoder {
  public:
-  void apply(Tokens& tokens) const override { tokens = {fused(tokens)}; }
+  void apply(Tokens& tokens, std::size_t) const override { tokens = {fused(tokens)}; }
 };
 
 class ByteLevel final : public Decoder {
  public:
-  void apply(Tokens& tokens) const override {
+  void apply(Tokens& tokens, std::size_t) const override {
     std::string bytes, storage;
     for (const std::string& token : tokens) bytes += bytes_of_token(token).value_or(token);
     std::size_t replaced = 0;
@@ -38,7 +38,7 @@ class ByteLevel final : public Decoder {
 
 class ByteFallback final : public Decoder {
  public:
-  void apply(Tokens& tokens) const override {
+  void apply(Tokens& tokens, std::size_t) const override {
     Tokens out;
     std::string bytes;
     const auto flush = [&] {
@@ -70,17 +70,18 @@ class ByteFallback final : public Decoder {
 class Replace final : public Decoder {
  public:
   Replace(Regex pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  void apply(Tokens& tokens) const override {
+  void apply(Tokens& tokens, std::size_t most) const override {
     Regex::Scratch scratch;
+    std::size_t all = 0;
     for (std::string& token : tokens) {
       std::string out;
       std::size_t at = 0;
       Match match;
-      while (pattern_.find(token, at, scratch, match)) {
+      while (all + out.size() <= most && pattern_.find(token, at, scratch, match)) {
         out.append(token, at, match.begin - at).append(content_);
         at = match.end;
       }
-      token = std::move(out.append(token, at));
+      token = std::move(out.append(token, at)), all += token.size();
     }
   }
 
@@ -92,7 +93,7 @@ class Replace final : public Decoder {
 class Strip final : public Decoder {
  public:
   Strip(std::string content, std::int64_t start, std::int64_t stop) : content_(std::move(content)), start_(start), stop_(stop) {}
-  void apply(Tokens& tokens) const override {
+  void apply(Tokens& tokens, std::size_t) const override {
     for (std::string& token : tokens) {
       for (std::int64_t i = 0; i < start_ && token.starts_with(content_); ++i) token.erase(0, content_.size());
       for (std::int64_t i = 0; i < stop_ && token.ends_with(content_); ++i) token.resize(token.size() - content_.size());
@@ -107,7 +108,7 @@ class Strip final : public Decoder {
 class Metaspace final : public Decoder {
  public:
   Metaspace(std::string mark, bool prepends) : mark_(std::move(mark)), prepends_(prepends) {}
-  void apply(Tokens& tokens) const override {
+  void apply(Tokens& tokens, std::size_t) const override {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       std::string out;
       std::size_t at = 0;

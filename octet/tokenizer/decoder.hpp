@@ -12,7 +12,8 @@ namespace octet::tokenizer {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  virtual void apply(std::vector<std::string>& tokens) const = 0;
+  /// May stop when the tokens have more than `most` bytes together.
+  virtual void apply(std::vector<std::string>& tokens, std::size_t most) const = 0;
 };
 
 using Decoders = std::vector<std::unique_ptr<const Decoder>>;

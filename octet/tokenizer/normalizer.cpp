@@ -13,7 +13,7 @@ namespace {
 class ToForm final : public Normalizer {
  public:
   explicit ToForm(Form form) : form_(form) {}
-  void apply(std::string& text, bool, Regex::Scratch&) const override { form_.apply(text); }
+  void apply(std::string& text, bool, std::size_t, Regex::Scratch&) const override { form_.apply(text); }
 
  private:
   UnicodeForm form_;
@@ -21,7 +21,7 @@ class ToForm final : public Normalizer {
 
 class Lowercase final : public Normalizer {
  public:
-  void apply(std::string& text, bool, Regex::Scratch&) const override {
+  void apply(std::string& text, bool, std::size_t, Regex::Scratch&) const override {
     std::string out;
     for (std::string_view rest = text; !rest.empty();) {
       const Character c = first_character(rest);
@@ -35,7 +35,7 @@ class Lowercase final : public Normalizer {
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(std::string prefix) : prefix_(std::move(prefix)) {}
-  void apply(std::string& text, bool continued, Regex::Scratch&) const override {
+  void apply(std::string& text, bool continued, std::size_t, Regex::Scratch&) const override {
     if (!text.empty() && !continued) text.insert(0, prefix_);
   }
 
@@ -47,11 +47,11 @@ class Replace final : public Normalizer {
  public:
   Replace(Regex pattern, std::string content, bool marks_spaces)
       : pattern_(std::move(pattern)), content_(std::move(content)), marks_spaces_(marks_spaces) {}
-  void apply(std::string& text, bool, Regex::Scratch& scratch) const override {
+  void apply(std::string& text, bool, std::size_t most, Regex::Scratch& scratch) const override {
     std::string out;
     std::size_t at = 0;
     Match match;
-    while (pattern_.find(text, at, scratch, match)) {
+    while (out.size() <= most && pattern_.find(text, at, scratch, match)) {
       out.append(text, at, match.begin - at).append(content_);
       at = match.end;
     }
@@ -70,7 +70,7 @@ class Replace final : public Normalizer {
 class Strip final : public Normalizer {
  public:
   Strip(bool left, bool right) : left_(left), right_(right) {}
-  void apply(std::string& text, bool, Regex::Scratch&) const override {
+  void apply(std::string& text, bool, std::size_t, Regex::Scratch&) const override {
     std::string_view kept = text;
     while (left_ && !kept.empty() && is_white_space(first_character(kept).code)) kept.remove_prefix(first_character(kept).bytes);
     while (right_ && !kept.empty() && is_white_space(last_character(kept).code)) kept.remove_suffix(last_character(kept).bytes);
@@ -89,25 +89,22 @@ void add(const json::Fields& fields, const std::string& file, Normalizers& out) 
     for (const auto& each : fields.objects("normalizers")) add(each, file, out);
   } else if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
     require_keys(fields, {"type"});
-    out.push_back(std::make_unique<ToForm>(type == "NFC"    ? Form::nfc
-                                           : type == "NFD"  ? Form::nfd
-                                           : type == "NFKC" ? Form::nfkc
-                                                            : Form::nfkd));
+    out.add(std::make_unique<ToForm>(type == "NFC" ? Form::nfc : type == "NFD" ? Form::nfd : type == "NFKC" ? Form::nfkc : Form::nfkd));
   } else if (type == "Lowercase") {
     require_keys(fields, {"type"});
-    out.push_back(std::make_unique<Lowercase>());
+    out.add(std::make_unique<Lowercase>());
   } else if (type == "Prepend") {
     require_keys(fields, {"type", "prepend"});
-    out.push_back(std::make_unique<Prepend>(fields.text("prepend")));
+    out.add(std::make_unique<Prepend>(fields.text("prepend")));
   } else if (type == "Replace") {
     require_keys(fields, {"type", "pattern", "content"});
     const std::string& content = fields.text("content");
     Regex pattern = read_pattern(fields, file);
     const bool space = pattern.pattern() == " " && content == space_mark;
-    out.push_back(std::make_unique<Replace>(std::move(pattern), content, space));
+    out.add(std::make_unique<Replace>(std::move(pattern), content, space));
   } else if (type == "Strip") {
     require_keys(fields, {"type", "strip_left", "strip_right"});
-    out.push_back(std::make_unique<Strip>(fields.boolean("strip_left"), fields.boolean("strip_right")));
+    out.add(std::make_unique<Strip>(fields.boolean("strip_left"), fields.boolean("strip_right")));
   } else {
     fields.refuse("type", "NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, Strip or Sequence (other normalizers are not supported)");
   }
@@ -117,8 +114,22 @@ void add(const json::Fields& fields, const std::string& file, Normalizers& out) 
 
 Normalizers read_normalizers(const json::Fields& fields, const std::string& file) {
   Normalizers out;
+  out.file_ = file;
   add(fields, file, out);
   return out;
+}
+
+void Normalizers::apply(std::string& text, bool continued, Regex::Scratch& scratch) const {
+  const std::size_t bytes = text.size(), most = most_grown(bytes);
+  for (const auto& normalizer : all_) {
+    normalizer->apply(text, continued, most, scratch);
+    if (text.size() > most) refuse_growth(file_, "normalizer", bytes);
+  }
+}
+
+void refuse_growth(const std::string& file, std::string_view part, std::size_t bytes) {
+  throw DataError(format("{}: {} makes more than {} bytes of a text of {} bytes; choose a tokenizer that does not lengthen text so much",
+                         file, part, grouped((long long)most_grown(bytes)), grouped((long long)bytes)));
 }
 
 void require_keys(const json::Fields& fields, std::initializer_list<std::string_view> known) {

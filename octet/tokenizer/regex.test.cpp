@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/base/error.hpp"
+#include "octet/base/text.hpp"
 #include "octet/tokenizer/pre_tokenizer.hpp"
 #include "octet/tokenizer/unicode.hpp"
 #include "tests/testing/scratch.hpp"
@@ -54,6 +55,14 @@ TEST(Regex, SyntaxWithoutOneMeaningIsRefusedByName) {
       {"a{,3}", "lower limit"},     {"(?<n>a)", "the group (?<n"}, {"(?i)a", "the group (?i)"},        {"\\xFF", "the escape \\xFF"},
       {"[]a]", "begins with ]"},    {"\\h", "the escape \\h"},     {"\\p{^L}", "the property \\p{^L"}, {"a\\", "a backslash"},
       {"a*", "empty text"},         {"(a", "is invalid"},          {"\\p{Nothing}", "is invalid"},     {"[a", "a class without its end"}};
+  for (const char* verb : {"FAIL",   "F",           "ACCEPT",   "COMMIT",       "PRUNE",  "SKIP",         "THEN",
+                           "MARK:x", ":x",          "UCP",      "UTF",          "NO_JIT", "LIMIT_HEAP=1", "LIMIT_MATCH=1",
+                           "CRLF",   "BSR_ANYCRLF", "NOTEMPTY", "NO_START_OPT", "pla:a",  "sr:a",         "x"})
+    for (const char* before : {"", "a|", "(?:a)|b"})
+      EXPECT_TRUE(has(refusal(format("{}(*{})a", before, verb)), "the verb (*"))
+          << verb << ": " << refusal(format("{}(*{})a", before, verb));
+  EXPECT_EQ(matches("[(*]+", "a(*b"), Texts{"(*"});
+  EXPECT_EQ(matches("\\(\\*", "a(*b"), Texts{"(*"});
   for (const auto& [pattern, part] : table) {
     EXPECT_TRUE(has(refusal(pattern), part)) << pattern << ": " << refusal(pattern);
     EXPECT_TRUE(has(refusal(pattern), "tokenizer.json: pattern.Regex")) << pattern;

@@ -66,6 +66,7 @@ class Translation {
   }
 
   void group() {
+    if (next_is("(*")) refuse(format("the verb {}...", in_.substr(at_, 8)));
     if (!next_is("(?")) return copy(1);
     for (const std::string_view known : {"(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!", "(?>"})
       if (next_is(known)) return copy(known.size());

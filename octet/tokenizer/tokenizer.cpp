@@ -19,7 +19,9 @@ constexpr std::size_t most_config_bytes = std::size_t(16) << 20;
 std::optional<json::Value> config_in(const std::string& folder, const char* name) {
   const std::string path = folder + "/" + name;
   if (!exists(path)) return std::nullopt;
-  return json::parse({.text = read_file(path, most_config_bytes), .file = path, .limits = {.bytes = most_config_bytes}});
+  return json::parse({.text = read_file(path_within(folder, name), most_config_bytes, Link::refuse),
+                      .file = path,
+                      .limits = {.bytes = most_config_bytes}});
 }
 
 /// The eos_token of tokenizer_config.json, or "".
@@ -77,7 +79,7 @@ std::string identity_of(std::string_view source) { return "bpe:" + to_text(data:
 std::optional<std::string> identity_in(const std::string& folder) {
   const std::string path = folder + "/" + file_name;
   if (folder.empty() || !exists(path)) return std::nullopt;
-  return identity_of(read_source(path));
+  return identity_of(read_source(path_within(folder, file_name)));
 }
 
 std::unique_ptr<const Tokenizer> open_tokenizer(const std::string& name_or_path, const OpenOptions& options) {
@@ -86,9 +88,9 @@ std::unique_ptr<const Tokenizer> open_tokenizer(const std::string& name_or_path,
       throw ConfigError("--end-of-document is for a tokenizer.json; the byte tokenizer ends each document with id 256");
     return std::make_unique<ByteTokenizer>();
   }
-  const std::string path = source_path(name_or_path);
+  const std::string path = source_path(name_or_path), source = is_folder(name_or_path) ? path_within(name_or_path, file_name) : path;
   auto tokenizer = with_remedy("fetch the file again, or choose a tokenizer of the parts that docs/tokenizers.md lists",
-                               [&] { return std::make_unique<BpeTokenizer>(read_source(path), printable(path)); });
+                               [&] { return std::make_unique<BpeTokenizer>(read_source(source), printable(path)); });
   set_separator(*tokenizer, path, options.end_of_document);
   return tokenizer;
 }

@@ -11,6 +11,19 @@ namespace {
 
 constexpr char32_t first_unlisted = 0x20000;
 
+struct Span {
+  char32_t first, last;
+};
+// Between two of one span there is no other character that a form changes.
+constexpr Span newer[] = {{0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
+                          {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},
+                          {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},   {0xA82C, 0xA82C},   {0xAB69, 0xAB69},   {0x10781, 0x107BA},
+                          {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070},
+                          {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A}, {0x11938, 0x11938}, {0x1193D, 0x1193E},
+                          {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34}, {0x11A47, 0x11A47}, {0x11A99, 0x11A99},
+                          {0x11D42, 0x11D45}, {0x11D97, 0x11D97}, {0x16FF0, 0x16FF1}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE},
+                          {0x1E2EC, 0x1E2EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
+
 bool composes(Form form) { return form == Form::nfc || form == Form::nfkc; }
 
 /// utf8proc's options for the decomposition.
@@ -20,13 +33,16 @@ int options_of(Form form) {
 }
 
 void decompose(char32_t code, Form form, std::vector<utf8proc_int32_t>& out) {
+  if (is_newer_than_forms(code)) return out.push_back(utf8proc_int32_t(code));
   utf8proc_int32_t buffer[64];  // the longest decomposition has 18 characters
   int boundary = 0;
   const auto n = utf8proc_decompose_char(utf8proc_int32_t(code), buffer, 64, utf8proc_option_t(options_of(form)), &boundary);
   out.insert(out.end(), buffer, buffer + std::clamp<utf8proc_ssize_t>(n, 0, 64));
 }
 
-int combining_class(utf8proc_int32_t code) { return utf8proc_get_property(code)->combining_class; }
+int combining_class(utf8proc_int32_t code) {
+  return is_newer_than_forms(char32_t(code)) ? 0 : utf8proc_get_property(code)->combining_class;
+}
 
 /// Sorts each run of marks by their class, as the canonical order requires.
 void order_marks(std::vector<utf8proc_int32_t>& codes) {
@@ -43,6 +59,11 @@ void compose(std::vector<utf8proc_int32_t>& codes) {
 }
 
 }  // namespace
+
+bool is_newer_than_forms(char32_t code) {
+  const auto* const span = std::ranges::upper_bound(newer, code, {}, &Span::first);
+  return span != std::begin(newer) && code <= (span - 1)->last;
+}
 
 UnicodeForm::UnicodeForm(Form form) : form_(form), inert_(first_unlisted, true) {
   std::vector<utf8proc_int32_t> parts;

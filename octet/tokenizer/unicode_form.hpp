@@ -9,7 +9,12 @@ namespace octet::tokenizer {
 
 enum class Form : std::uint8_t { nfc, nfd, nfkc, nfkd };
 
-/// A Unicode normalization form. Source: Unicode Standard Annex 15; data of utf8proc. Time is linear in the text, apart from sorting.
+/// Whether the forms leave a character as it is because Unicode had no data for it in version 9, that of PyPI `tokenizers` (0.23): marks
+/// that came later are not sorted, and other characters not decomposed. Of those to version 14; found by comparing with that package.
+bool is_newer_than_forms(char32_t code);
+
+/// A Unicode normalization form. Source: Unicode Standard Annex 15; data of utf8proc, as they were in Unicode 9. Time is linear in the
+/// text, apart from sorting.
 class UnicodeForm {
  public:
   explicit UnicodeForm(Form form);

@@ -16,7 +16,7 @@ void append_number(json::Array&, double x);
 /// All runs: number, name, recipe, condition, the last step.
 json::Value runs_answer(Runs&);
 /// One run: facts, condition, the last events, progress of reading, the limits of its machine.
-json::Value summary_answer(WatchedRun&);
+json::Value summary_answer(const WatchedRun&);
 /// All curves of a run: parameters `from`, `to` (steps) and `points`. Each curve is five lists: first and last step, mean, low and high of
 /// each bucket.
 json::Value series_answer(const WatchedRun&, const Target&);

@@ -54,7 +54,7 @@ class Pass {
 }  // namespace
 
 Around read_around(const std::string& path, std::int64_t offset, std::int64_t step, std::int64_t reach, std::int64_t window) {
-  const RegularFile file = RegularFile::open(path);
+  const RegularFile file = RegularFile::open(path, Link::refuse_all);
   const std::int64_t begin = std::max<std::int64_t>(offset - window, 0), end = std::min(offset + window, std::int64_t(file.size));
   std::string bytes;
   file.read(path, begin, std::size_t(std::max<std::int64_t>(end - begin, 0)), bytes);

@@ -98,8 +98,7 @@ Value compare_answer(Runs& runs, const Target& target) {
   std::vector<Table> configs, plans;
   const std::vector<std::size_t> numbers = numbers_of(target, "runs", runs.size(), most_compared);
   for (const std::size_t i : numbers) {
-    WatchedRun& run = runs.loaded(i);
-    run.refresh();
+    WatchedRun& run = runs.fresh(i);
     configs.push_back(config_of(run)), plans.push_back(plan_of(run));
     const RunHistory &history = run.history(), &reference = runs.loaded(numbers.front()).history();
     const auto& step = history.last_step();

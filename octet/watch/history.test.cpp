@@ -5,6 +5,7 @@
 #include "octet/telemetry/event_line.hpp"
 #include "octet/telemetry/sample_run.test.hpp"
 #include "octet/watch/answers.hpp"
+#include "octet/watch/screen.hpp"
 #include "tests/testing/scratch.hpp"
 
 namespace octet::watch {
@@ -77,6 +78,10 @@ class Watched : public ::testing::Test {
   void SetUp() override {
     std::filesystem::create_directories(folder);
     testing::write_sample(folder, record);
+  }
+  void replace_by(const telemetry::RunRecord& other) {
+    std::filesystem::remove(folder + "/metrics.jsonl");
+    testing::write_sample(folder, other);
   }
   void append(const std::string& line) { std::ofstream(folder + "/metrics.jsonl", std::ios::app) << line << "\n"; }
 };
@@ -160,6 +165,29 @@ TEST_F(Watched, BeginsAgainAfterAResumeCutTheFile) {
   EXPECT_EQ(run.history().last_step()->loss, 9);
   EXPECT_EQ(run.history().curves().find("loss")->second.all().size(), 1u);
   EXPECT_EQ(run.news().at(before).name, "reload");
+}
+
+TEST_F(Watched, ARunReplacedByOneWithOtherQuantizersIsReadAgain) {
+  Runs runs({folder});
+  WatchedRun& run = runs.loaded(0);
+  const RunHistory& held = run.history();
+  const std::optional<StepEvent>& last = held.last_step();
+  ASSERT_TRUE(last);
+  const telemetry::RunRecord other = testing::sample_run(testing::sample_recipes()[1], 1, {.layers = 3, .steps = 30});
+  ASSERT_NE(other.facts.quantizers.size(), record.facts.quantizers.size());
+  replace_by(other);
+  run.refresh();
+  EXPECT_FALSE(last) << "the history is empty until it is read again";
+  EXPECT_EQ(&held, &run.history());
+  screen_text(run, {});
+  series_answer(run, {}), heat_answer(run, {}), tensor_answer(run, {}), samples_answer(run), incidents_answer(run, {});
+  EXPECT_EQ(*summary_answer(runs.fresh(0)).find("last")->find("step")->integer(), 30);
+  replace_by(record);
+  EXPECT_EQ(*(*compare_answer(runs, *parse_target("/x?runs=0")).find("runs")->array())[0].find("step")->integer(), 120);
+  replace_by(other);
+  EXPECT_EQ(*summary_answer(runs.fresh(0)).find("last")->find("step")->integer(), 30);
+  EXPECT_EQ(held.health().tensors(), other.facts.quantizers.size());
+  EXPECT_EQ(run.problem(), "");
 }
 
 TEST_F(Watched, ListsRunsThatAppearLaterAndOnesWithDamagedFiles) {

@@ -27,7 +27,7 @@ struct DataRoute {
 constexpr std::array<DataRoute, 8> data_routes = {{
     {"/api/runs", false, [](Runs& runs, std::size_t, const Target&) { return runs_answer(runs); }},
     {"/api/compare", false, [](Runs& runs, std::size_t, const Target& t) { return compare_answer(runs, t); }},
-    {"summary", true, [](Runs& runs, std::size_t i, const Target&) { return summary_answer(runs.loaded(i)); }},
+    {"summary", true, [](Runs& runs, std::size_t i, const Target&) { return summary_answer(runs.fresh(i)); }},
     {"series", true, [](Runs& runs, std::size_t i, const Target& t) { return series_answer(runs.loaded(i), t); }},
     {"heat", true, [](Runs& runs, std::size_t i, const Target& t) { return heat_answer(runs.loaded(i), t); }},
     {"tensor", true, [](Runs& runs, std::size_t i, const Target& t) { return tensor_answer(runs.loaded(i), t); }},
@@ -51,7 +51,7 @@ Answer error_answer(int status, std::string_view what) {
 Answer report_answer(const WatchedRun& run) {
   const std::string path = run.report_path();
   if (path.empty()) return error_answer(404, "this run has no report.html yet: octet report writes one");
-  const RegularFile file = RegularFile::open(path);
+  const RegularFile file = RegularFile::open(path, Link::refuse_all);
   if (file.size > most_report_bytes)
     throw DataError(
         format("{}: a report of more than {} is not served: open the file", printable(path), bytes_text(double(most_report_bytes))));

@@ -155,8 +155,7 @@ Value samples_answer(const WatchedRun& run) {
   return Object{{"samples", std::move(list)}};
 }
 
-Value summary_answer(WatchedRun& run) {
-  run.refresh();
+Value summary_answer(const WatchedRun& run) {
   const telemetry::RunFacts& facts = run.facts();
   const RunHistory& history = run.history();
   const auto& step = history.last_step() && run.complete() ? history.last_step() : run.glance().step;

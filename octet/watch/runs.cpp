@@ -32,24 +32,27 @@ Runs::Runs(std::vector<std::string> folders) : folders_(std::move(folders)) {
 }
 
 void Runs::discover() {
-  for (const std::string& folder : folders_) discover_in(folder, last_part(folder), 0);
+  for (const std::string& folder : folders_) discover_in(folder, "", last_part(folder), 0);
 }
 
-void Runs::discover_in(const std::string& folder, const std::string& name, int depth) {
+void Runs::discover_in(const std::string& root, const std::string& inner, const std::string& name, int depth) {
+  const std::string folder = inner.empty() ? root : root + "/" + inner;
   const auto known = [&](const auto& run) { return run->folder() == folder; };
   std::error_code ignored;
   if (fs::is_regular_file(folder + "/run.json", ignored)) {
     if (runs_.size() < most_runs && std::none_of(runs_.begin(), runs_.end(), known))
-      runs_.push_back(std::make_unique<WatchedRun>(folder, name)), runs_.back()->refresh();
+      runs_.push_back(std::make_unique<WatchedRun>(root, inner, name)), runs_.back()->refresh();
     return;
   }
   if (depth == most_depth) return;
-  std::vector<std::string> inner;
-  for (fs::directory_iterator entry(folder, ignored), end; entry != end && inner.size() < most_entries; entry.increment(ignored))
-    if (const std::string file = entry->path().filename().string(); !file.starts_with('.') && entry->is_directory(ignored))
-      inner.push_back(file);
-  std::sort(inner.begin(), inner.end());
-  for (const std::string& file : inner) discover_in(folder + "/" + file, depth == 0 ? file : name + "/" + file, depth + 1);
+  std::vector<std::string> found;
+  for (fs::directory_iterator entry(folder, ignored), end; entry != end && found.size() < most_entries; entry.increment(ignored))
+    if (const std::string file = entry->path().filename().string();
+        !file.starts_with('.') && !entry->is_symlink(ignored) && entry->is_directory(ignored))
+      found.push_back(file);
+  std::sort(found.begin(), found.end());
+  for (const std::string& file : found)
+    discover_in(root, inner.empty() ? file : inner + "/" + file, depth == 0 ? file : name + "/" + file, depth + 1);
 }
 
 WatchedRun& Runs::loaded(std::size_t i) {
@@ -60,6 +63,11 @@ WatchedRun& Runs::loaded(std::size_t i) {
   if (!run.loaded()) run.read(first_bytes);
   if (!run.loaded()) throw DataError(run.problem());
   return run;
+}
+
+WatchedRun& Runs::fresh(std::size_t i) {
+  runs_[i]->refresh();
+  return loaded(i);
 }
 
 bool Runs::read(std::int64_t most_bytes) {

@@ -93,8 +93,8 @@ struct Server::State {
     if (reading) net::post(context, [this] { reading = false, read(); });
   }
 
+  Hall hall;  // before the context, whose end destroys the sessions that refer to it
   net::io_context context{1};
-  Hall hall;
   tcp::acceptor acceptor;
   net::steady_timer retry, timer;
   int ticks = 0;

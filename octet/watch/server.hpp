@@ -11,8 +11,10 @@ namespace octet::watch {
 
 /// Bounds on the memory and the time that requests cost. A request beyond one of them is refused and its connection closed.
 struct ServerLimits {
-  std::size_t connections = 64;  // further ones get status 503
+  std::size_t connections = 64;  // a further one takes the place of another that has had its share; without one it gets status 503
   std::size_t streams = 16;      // of these, server-sent events; each may need the history of another run
+  double share_seconds = 1;      // the share of a connection that was not answered yet; an answered one that waits has had it
+  double stream_seconds = 10;    // the share of a stream
   std::uint32_t header_bytes = 16 << 10;
   std::size_t answer_bytes = std::size_t(32) << 20;  // of all answers that are being written
   double header_seconds = 10;                        // until a request has its header, also the first byte of the next one

@@ -87,10 +87,10 @@ class Servers : public ::testing::Test {
   std::unique_ptr<Server> server;
   std::thread thread;
 
-  void start(ServerOptions options = {}) {
+  void start(ServerOptions options = {}, const std::string& watched = "") {
     std::filesystem::create_directories(folder);
     testing::write_sample(folder, testing::sample_run(testing::sample_recipes()[1], 1, {.layers = 3, .steps = 60}));
-    runs = std::make_unique<Runs>(std::vector<std::string>{folder});
+    runs = std::make_unique<Runs>(std::vector<std::string>{watched.empty() ? folder : watched});
     server = std::make_unique<Server>(*runs, options);
     thread = std::thread([this] { server->run(); });
   }
@@ -135,6 +135,43 @@ TEST_F(Servers, ShowTheReportOfARunWithoutItsScripts) {
   std::filesystem::remove(scratch.at("run/report.html"));
   std::filesystem::create_directory(scratch.at("run/report.html"));
   EXPECT_EQ(status(get("/api/runs/0/report")), 500);
+}
+
+TEST_F(Servers, FollowNoLinksInTheFoldersOfRuns) {
+  const std::string secret = "{\"event\":\"incident\",\"step\":1,\"time\":0,\"kind\":\"x\",\"path\":\"\",\"text\":\"secret\"}\n";
+  folder = scratch.at("shared/cmp/run");
+  scratch.write("shared/cmp/compare.json", "{}");
+  scratch.write("secret", secret), scratch.write("private/run.json", "{}");
+  std::filesystem::create_directory_symlink(scratch.at("private"), scratch.at("shared/link"));
+  std::filesystem::create_directories(folder);
+  const auto link = [&](const std::string& name) {
+    std::filesystem::remove(scratch.at(name));
+    std::filesystem::create_symlink(scratch.at("secret"), scratch.at(name));
+  };
+  const auto is_hidden = [&](const std::string& path) {
+    const std::string answer = get(path);
+    EXPECT_EQ(answer.find("secret"), std::string::npos) << path << answer;
+    return answer;
+  };
+  start({}, scratch.at("shared"));
+  EXPECT_EQ(runs->size(), 1u) << "a link to a folder is no folder of runs";
+  // Folders become links after the run was found.
+  std::filesystem::rename(scratch.at("shared/cmp"), scratch.at("moved"));
+  std::filesystem::create_directory_symlink(scratch.at("moved"), scratch.at("shared/cmp"));
+  std::ofstream(scratch.at("moved/run/run.json"), std::ios::app) << "\n";  // so that it is read again
+  EXPECT_NE(get("/api/runs").find("symbolic link is not followed"), std::string::npos) << get("/api/runs");
+  std::filesystem::remove(scratch.at("shared/cmp"));
+  std::filesystem::rename(scratch.at("moved"), scratch.at("shared/cmp"));
+  EXPECT_EQ(get("/api/runs").find("symbolic link"), std::string::npos);
+  link("shared/cmp/report.html");
+  EXPECT_EQ(status(is_hidden("/api/runs/0/report")), 500);
+  link("shared/cmp/run/report.html");
+  EXPECT_NE(is_hidden("/api/runs/0/report").find("symbolic link is not followed"), std::string::npos);
+  for (const char* name : {"metrics.jsonl", "run.json", ".lock"}) {
+    link(std::string("shared/cmp/run/") + name);
+    for (const char* path : {"/api/runs", "/api/runs/0/summary", "/api/runs/0/incidents", "/api/runs/0/incidents?incident=0"})
+      is_hidden(path);
+  }
 }
 
 TEST_F(Servers, RefuseEveryRouteToOtherHostsOriginsMethodsAndWithoutTheToken) {
@@ -263,6 +300,39 @@ TEST_F(Servers, EndureAThousandConnectionsAndRecover) {
   int answer = 0;
   while (answer != 200 && monotonic_seconds() - begin < patience) answer = status(get("/api/runs"));
   EXPECT_EQ(answer, 200);
+}
+
+TEST_F(Servers, GiveTheirPlacesInTurn) {
+  start({.limits = {.connections = 4, .streams = 2, .share_seconds = 0.3, .stream_seconds = 0.3}});
+  const std::string request = "GET /api/runs HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  std::vector<Client> all;
+  for (int i = 0; i < 4; ++i) {  // all places are taken by clients that keep their connection
+    all.emplace_back(server->port());
+    all.back().send(request);
+    ASSERT_EQ(status(all.back().receive("]}")), 200);
+  }
+  EXPECT_EQ(status(get("/api/runs")), 200);
+  EXPECT_EQ(all[0].receive("", 0.2), "") << "the one that has waited longest gave its place";
+  for (int i = 1; i < 4; ++i) {
+    all[std::size_t(i)].send(request);
+    EXPECT_EQ(status(all[std::size_t(i)].receive("]}")), 200) << i;
+  }
+  all.clear();
+  for (int i = 0; i < 4; ++i) all.emplace_back(server->port()), all.back().send("GET /");
+  EXPECT_EQ(status(get("/api/runs")), 503) << "they may still be about to ask";
+  std::this_thread::sleep_for(std::chrono::milliseconds(350));
+  EXPECT_EQ(status(get("/api/runs")), 200);
+  all.clear();
+  const auto stream = [&] {
+    all.emplace_back(server->port());
+    all.back().send("GET /api/runs/0/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return status(all.back().receive("\r\n\r\n"));
+  };
+  EXPECT_EQ(stream(), 200);
+  EXPECT_EQ(stream(), 200);
+  EXPECT_EQ(stream(), 503);
+  std::this_thread::sleep_for(std::chrono::milliseconds(350));
+  EXPECT_EQ(stream(), 200);
 }
 
 TEST_F(Servers, ListenElsewhereOnlyWithAToken) {

@@ -1,5 +1,6 @@
 #include "octet/watch/session.hpp"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -67,10 +68,10 @@ int status_of(const error_code& error) {
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(Hall& hall, tcp::socket socket) : hall_(hall), stream_(std::move(socket)), buffer_(2 * hall.options.limits.header_bytes) {
-    ++hall_.connections;
+    hall_.connections.push_back(this);
   }
   ~Session() {
-    --hall_.connections;
+    hall_.connections.remove(this);
     release();
   }
 
@@ -78,6 +79,7 @@ class Session : public std::enable_shared_from_this<Session> {
     parser_.emplace();
     parser_->header_limit(hall_.options.limits.header_bytes);
     parser_->body_limit(0);
+    since_ = monotonic_seconds(), waits_ = true;
     stream_.expires_after(duration(hall_.options.limits.header_seconds));
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = shared_from_this()](error_code error, std::size_t) { self->on_header(error); });
@@ -85,6 +87,18 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Writes the events that came since the last call.
   void wake();
+
+  // For how long it has had its place beyond its share; negative where that is not over.
+  double beyond_share() const {
+    const ServerLimits& limits = hall_.options.limits;
+    const bool idle = waits_ && answered_;
+    return monotonic_seconds() - since_ - (run_ ? limits.stream_seconds : idle ? 0 : limits.share_seconds);
+  }
+  bool streams() const { return run_.has_value(); }
+  void give_place() {
+    hall_.connections.remove(this);
+    close();
+  }
 
  private:
   void on_header(const error_code&);
@@ -107,7 +121,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<Request> parser_;
   Answer answer_;
   std::string head_;
-  std::size_t counted_ = 0;  // of the answer, in Hall::answer_bytes
+  std::size_t counted_ = 0;                // of the answer, in Hall::answer_bytes
+  double since_ = 0;                       // the time at which it began to wait for a request, to write an answer, or to be a stream
+  bool waits_ = false, answered_ = false;  // for a request; at least one
   // Of a stream of events:
   std::optional<std::size_t> run_;
   std::uint64_t next_ = 0;
@@ -157,6 +173,7 @@ void Session::on_header(const error_code& error) {
 void Session::answer(Answer made, bool close_after) {
   answer_ = std::move(made);
   counted_ = answer_.made ? answer_.made->size() : 0;
+  since_ = monotonic_seconds(), waits_ = false;
   hall_.answer_bytes += counted_;
   const bool body = parser_->get().method() != http::verb::head;
   head_ = format("{}Content-Length: {}\r\nConnection: {}\r\n\r\n", head(answer_.status, answer_.type, answer_.policy), answer_.bytes.size(),
@@ -167,6 +184,7 @@ void Session::answer(Answer made, bool close_after) {
     self->release();
     self->answer_ = {};
     if (error) return;
+    self->answered_ = true;
     if (close_after) self->close();
     else self->read();
   });
@@ -175,14 +193,15 @@ void Session::answer(Answer made, bool close_after) {
 void Session::begin_stream(std::size_t run, const Target& target) {
   std::erase_if(hall_.streams, [](const auto& stream) { return stream.expired(); });
   if (run >= hall_.runs.size()) return answer(text_answer(404, "there is no such run"), true);
-  if (hall_.streams.size() >= hall_.options.limits.streams) return answer(text_answer(503, "too many streams of events are open"), true);
+  if (hall_.streams.size() >= hall_.options.limits.streams && !hall_.make_room_for_stream())
+    return answer(text_answer(503, "too many streams of events are open"), true);
   try {
     const std::uint64_t newest = hall_.runs.loaded(run).news().next();
     next_ = std::uint64_t(number_of(target, "from", std::int64_t(newest), 0, std::numeric_limits<std::int64_t>::max()));
   } catch (const Error& e) {
     return answer(text_answer(e.code() == ExitCode::usage ? 400 : 500, printable(e.what(), most_of_a_message)), true);
   }
-  run_ = run;
+  run_ = run, since_ = monotonic_seconds();
   hall_.streams.push_back(weak_from_this());
   watch_for_end();
   write_stream(head(200, "text/event-stream; charset=utf-8") + "Connection: close\r\n\r\n");
@@ -254,8 +273,26 @@ void Hall::wake() {
     if (const auto session = stream.lock()) session->wake();
 }
 
+bool Hall::make_room() {
+  Session* longest = nullptr;
+  for (Session* session : connections)
+    if (!session->streams() && (longest == nullptr || session->beyond_share() > longest->beyond_share())) longest = session;
+  if (longest == nullptr || longest->beyond_share() < 0) return false;
+  longest->give_place();
+  return true;
+}
+
+bool Hall::make_room_for_stream() {
+  const auto first = std::ranges::find_if(streams, [](const auto& stream) { return !stream.expired(); });  // that began first
+  if (first == streams.end() || first->lock()->beyond_share() < 0) return false;
+  first->lock()->give_place();
+  streams.erase(first);
+  return true;
+}
+
 void begin_session(Hall& hall, tcp::socket socket) {
-  if (hall.connections < hall.options.limits.connections) return std::make_shared<Session>(hall, std::move(socket))->read();
+  if (hall.connections.size() < hall.options.limits.connections || hall.make_room())
+    return std::make_shared<Session>(hall, std::move(socket))->read();
   constexpr std::string_view refused = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
   error_code ignored;
   socket.non_blocking(true, ignored);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "octet/base/error.hpp"
+#include "octet/base/folder.hpp"
 #include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
 #include "octet/telemetry/event_line.hpp"
@@ -34,11 +36,25 @@ double now() { return std::chrono::duration<double>(std::chrono::system_clock::n
 
 }  // namespace
 
+WatchedRun::WatchedRun(std::string root, const std::string& inner, std::string name)
+    : root_(std::move(root)), inner_(inner.empty() ? "" : "/" + inner), folder_(root_ + inner_), name_(std::move(name)), tail_("") {
+  find_place();
+  unload();
+}
+
+// The root may be a link, which may lead elsewhere now; below it no part may be one.
+void WatchedRun::find_place() {
+  std::error_code reason;
+  const std::string real = std::filesystem::canonical(root_, reason).string();
+  if (std::string place = (reason ? root_ : real) + inner_; place != place_) place_ = std::move(place), unload();
+}
+
 void WatchedRun::refresh() {
   folder_problem_.clear();
+  find_place();
   try {
     refresh_facts();
-    lock_ = lock_state(folder_ + "/.lock");
+    lock_ = lock_state(place_ + "/.lock");
     refresh_glance();
   } catch (const Error& e) {
     folder_problem_ = e.what();
@@ -47,12 +63,12 @@ void WatchedRun::refresh() {
 
 void WatchedRun::refresh_facts() {
   struct stat facts {};
-  const std::string path = folder_ + "/run.json";
+  const std::string path = place_ + "/run.json";
   if (::stat(path.c_str(), &facts) != 0) facts.st_size = -1;
   const Seen seen{facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec};
   if (has_facts_ && seen == facts_seen_) return;
   const std::size_t tensors = facts_.quantizers.size();
-  facts_ = read_run_facts(path);
+  facts_ = read_run_facts(path, Link::refuse_all);
   facts_seen_ = seen;
   if (has_facts_ && tensors != facts_.quantizers.size()) unload();
   has_facts_ = true;
@@ -69,16 +85,19 @@ void WatchedRun::refresh_glance() {
   metrics_seen_ = seen;
   Glance last;
   if (seen.size >= glance_.size_of_rare) last.eval = glance_.eval, last.health = glance_.health, last.machine = glance_.machine;
-  sample_lines(metrics_path(), 1, glance_bytes, [&](std::string_view line, std::int64_t) {
-    if (line.find("\"scales\"") < 16) return;  // the largest lines, of which none is needed
-    const std::optional<Event> event = event_in(line, printable(metrics_path()), line_problem_);
-    if (!event) return;
-    if (const auto* step = std::get_if<StepEvent>(&*event)) last.step = *step, last.end.reset();
-    if (const auto* eval = std::get_if<EvalEvent>(&*event)) last.eval = *eval;
-    if (const auto* health = std::get_if<HealthEvent>(&*event)) last.health = *health;
-    if (const auto* machine = std::get_if<MachineEvent>(&*event)) last.machine = *machine;
-    if (const auto* end = std::get_if<EndEvent>(&*event)) last.end = *end;
-  });
+  sample_lines(
+      metrics_path(), 1, glance_bytes,
+      [&](std::string_view line, std::int64_t) {
+        if (line.find("\"scales\"") < 16) return;  // the largest lines, of which none is needed
+        const std::optional<Event> event = event_in(line, printable(metrics_path()), line_problem_);
+        if (!event) return;
+        if (const auto* step = std::get_if<StepEvent>(&*event)) last.step = *step, last.end.reset();
+        if (const auto* eval = std::get_if<EvalEvent>(&*event)) last.eval = *eval;
+        if (const auto* health = std::get_if<HealthEvent>(&*event)) last.health = *health;
+        if (const auto* machine = std::get_if<MachineEvent>(&*event)) last.machine = *machine;
+        if (const auto* end = std::get_if<EndEvent>(&*event)) last.end = *end;
+      },
+      Link::refuse_all);
   last.size_of_rare = seen.size;
   glance_ = std::move(last);
 }
@@ -96,7 +115,7 @@ Condition WatchedRun::condition() const {
 }
 
 std::string WatchedRun::report_path() const {
-  const std::string own = folder_ + "/report.html", comparison = folder_ + "/..";
+  const std::string own = place_ + "/report.html", comparison = folder_of(place_);
   if (exists(own)) return own;
   if (exists(comparison + "/compare.json") && exists(comparison + "/report.html")) return comparison + "/report.html";
   return "";
@@ -107,11 +126,21 @@ double WatchedRun::share_read() const {
   return caught_up_ || tail_.size() == 0 ? 1 : double(tail_.offset()) / double(tail_.size());
 }
 
+void WatchedRun::unload() {
+  exact_ = RunHistory(0), tail_ = telemetry::RunTail(metrics_path(), Link::refuse_all);
+  loaded_ = caught_up_ = false, line_problem_.clear();
+  end_preview();
+}
+
+void WatchedRun::end_preview() { preview_ = RunHistory(0), previewing_ = false; }
+
 void WatchedRun::begin() {
-  exact_ = std::make_unique<RunHistory>(facts_.quantizers.size());
-  if (!exists(metrics_path()) || std::int64_t(RegularFile::open(metrics_path()).size) < large_file) return;
-  preview_ = std::make_unique<RunHistory>(facts_.quantizers.size());
-  sample_lines(metrics_path(), sample_places, sample_bytes, [&](std::string_view line, std::int64_t at) { take(*preview_, line, at); });
+  exact_ = RunHistory(facts_.quantizers.size()), loaded_ = true;
+  if (!exists(metrics_path()) || std::int64_t(RegularFile::open(metrics_path(), Link::refuse_all).size) < large_file) return;
+  preview_ = RunHistory(facts_.quantizers.size()), previewing_ = true;
+  sample_lines(
+      metrics_path(), sample_places, sample_bytes, [&](std::string_view line, std::int64_t at) { take(preview_, line, at); },
+      Link::refuse_all);
 }
 
 bool WatchedRun::read(std::int64_t most_bytes) {
@@ -120,18 +149,20 @@ bool WatchedRun::read(std::int64_t most_bytes) {
   try {
     if (!loaded()) {
       begin();
-      if (preview_) return true;
+      if (previewing_) return true;
     }
     const RunTail::Progress progress =
-        tail_.poll([&](std::string_view line, std::int64_t offset) { take(*exact_, line, offset); }, most_bytes);
+        tail_.poll([&](std::string_view line, std::int64_t offset) { take(exact_, line, offset); }, most_bytes);
     if (progress.skipped > 0)
       line_problem_ = format("{}: {} lines longer than 1 MiB were passed over", printable(metrics_path()), progress.skipped);
     if (progress.restarted) {
-      exact_->clear(), preview_.reset(), caught_up_ = false;
+      exact_.clear(), caught_up_ = false;
+      end_preview();
       return true;
     }
     if (progress.at_end && !caught_up_) {
-      caught_up_ = true, preview_.reset();
+      caught_up_ = true;
+      end_preview();
       news_.add({"reload", "{}"});
     }
     return !progress.at_end;

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <ctime>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -28,13 +27,15 @@ struct Glance {
 /// a file may be half copied.
 class WatchedRun {
  public:
-  WatchedRun(std::string folder, std::string name) : folder_(std::move(folder)), name_(std::move(name)), tail_(metrics_path()) {}
+  /// The run in the folder `inner`, a path, of `root`, or in `root` itself where that is "". Only `root` may be or pass a symbolic link.
+  WatchedRun(std::string root, const std::string& inner, std::string name);
 
   const std::string& folder() const { return folder_; }
   /// The path below the folder that was named on the command line.
   const std::string& name() const { return name_; }
 
-  /// Reads run.json, the lock and the end of metrics.jsonl where they changed.
+  /// Reads run.json, the lock and the end of metrics.jsonl where they changed. Where run.json is now that of a run with other quantizers,
+  /// the history is dropped and read again: refresh before you read.
   void refresh();
   const telemetry::RunFacts& facts() const { return facts_; }
   const Glance& glance() const { return glance_; }
@@ -44,28 +45,32 @@ class WatchedRun {
   const std::string& problem() const { return folder_problem_.empty() ? line_problem_ : folder_problem_; }
 
   /// Whether the history is loaded: it begins to be with the first read(), and ends with unload().
-  bool loaded() const { return bool(exact_); }
-  void unload() { exact_.reset(), preview_.reset(), tail_ = telemetry::RunTail(metrics_path()), caught_up_ = false; }
+  bool loaded() const { return loaded_; }
+  void unload();
   /// Reads about `most_bytes` of new events into the history; returns whether more wait. The first call on a large file reads samples of
   /// it, which history() shows until every event was read.
   bool read(std::int64_t most_bytes);
-  const RunHistory& history() const { return caught_up_ || !preview_ ? *exact_ : *preview_; }
+  /// It is empty before a read() and after unload(). The reference stays valid as long as this run; each call may empty the history.
+  const RunHistory& history() const { return previewing_ ? preview_ : exact_; }
   bool complete() const { return caught_up_; }
   /// The part of metrics.jsonl that was read, from 0 to 1.
   double share_read() const;
   /// The report in the run's folder, or that of the comparison it belongs to; "" where there is none.
   std::string report_path() const;
   const News& news() const { return news_; }
-  std::string metrics_path() const { return folder_ + "/metrics.jsonl"; }
+  std::string metrics_path() const { return place_ + "/metrics.jsonl"; }
 
  private:
+  void find_place();
   void refresh_facts();
   void refresh_glance();
   void begin();
+  void end_preview();
   void take(RunHistory& into, std::string_view line, std::int64_t offset);
   void tell(std::string_view line, const telemetry::Event& event);
 
-  std::string folder_, name_, folder_problem_, line_problem_;
+  std::string root_, inner_, folder_, name_, folder_problem_, line_problem_;
+  std::string place_;  // the folder's real path, as it should be
   telemetry::RunFacts facts_;
   bool has_facts_ = false, caught_up_ = false;
   struct Seen {  // of a file
@@ -75,7 +80,8 @@ class WatchedRun {
   Glance glance_;
   LockState lock_ = LockState::missing;
   telemetry::RunTail tail_;
-  std::unique_ptr<RunHistory> exact_, preview_;
+  bool loaded_ = false, previewing_ = false;
+  RunHistory exact_{0}, preview_{0};  // emptied in place: what refers to them stays valid
   News news_;
 };
 

@@ -80,6 +80,7 @@ std::vector<Case> model_folders();
 std::vector<Case> checkpoints();
 std::vector<Case> run_folders();
 std::vector<Case> studies();
+std::vector<Case> foreign_folders();
 std::vector<Case> surroundings();
 
 }  // namespace octet::bad_input

@@ -34,6 +34,14 @@ std::string repeated(std::string_view part, std::size_t times) {
   return out;
 }
 
+/// A tokenizer of that many added tokens of 1000 bytes.
+std::string with_added(int count) {
+  std::string text = good(), all;
+  for (int i = 0; i < count; ++i) all += format("{\"id\": {}, \"content\": \"{}{}\"},", 256 + i, 10000 + i, repeated("x", 995));
+  const std::string list = "\"added_tokens\": [";
+  return text.insert(text.find(list) + list.size(), all);
+}
+
 std::vector<Case> of_files() {
   const std::string pattern = "\"Regex\": \"";
   return {
@@ -52,9 +60,24 @@ std::vector<Case> of_files() {
       edited("of_a_huge_repetition", pattern, pattern + "(?:(?:(?:a{1000}){1000}){1000})|", {"is invalid", "large"}),
       edited("of_an_id_twice", "\"!\": 0", "\"!\": 1", {"model.vocab must be tokens of different ids"}),
       edited("of_a_huge_id", "\"!\": 0", "\"!\": 4000000000", {"model.vocab must be ids from 0 to"}),
+      edited("of_an_id_beyond_all", "\"!\": 0", "\"!\": 16777215", {"model.vocab must be ids from 0 to 2097151"}),
+      edited("of_an_added_token_beyond_all", "\"id\": 256", "\"id\": 16777215", {"id must be an integer from 0 to 2097151"}),
+      of_text("of_long_added_tokens", with_added(2'200), {"all added tokens may have 2,097,152 bytes together", "fetch the file again"}),
       edited("of_an_added_token_elsewhere", "\"id\": 256", "\"id\": 300", {"must have the id 256", "got 300"}),
       edited("of_merges_without_tokens", "\"merges\": []", "\"merges\": [\"a b\"]", {"model.merges must be"}),
   };
+}
+
+/// Four entries of 100 each under `key` make 10^8 letters of one.
+std::string lengthening(const std::string& key, const std::string& list) {
+  std::string each;
+  for (int i = 0; i < 4; ++i)
+    each += (i > 0 ? "," : "") + ("{\"type\": \"Replace\", \"pattern\": {\"String\": \"a\"}, \"content\": \"" + repeated("a", 100) + "\"}");
+  std::string text = good();
+  const std::size_t at = text.find("\"" + key + "\": "), value = at + key.size() + 4;
+  const std::size_t end = key == "normalizer" ? text.find(',', value) : text.find('}', value) + 1;
+  if (at == text.npos) throw std::runtime_error("the tokenizer has no " + key);
+  return text.replace(value, end - value, "{\"type\": \"Sequence\", \"" + list + "\": [" + each + "]}");
 }
 
 std::vector<Case> of_uses() {
@@ -70,6 +93,16 @@ std::vector<Case> of_uses() {
        ExitCode::data,
        {"needs too much work", "simplify the pattern"},
        with_text(evil, format("{}cb", std::string(60, 'a')))},
+      {"tokenizer_that_lengthens_text",
+       tokenize + " --end-of-document <|end|>",
+       ExitCode::data,
+       {"t/tokenizer.json: normalizer makes more than", "choose a tokenizer"},
+       with_text(lengthening("normalizer", "normalizers"), std::string(2'000'000, 'a'))},
+      {"tokenizer_that_lengthens_decoded_text",
+       "tokenizer decode --tokenizer t --input text/evil.txt",
+       ExitCode::data,
+       {"t/tokenizer.json: decoder makes more than", "choose a tokenizer"},
+       with_text(lengthening("decoder", "decoders"), "64 64 64 64")},
       {"tokenizer_without_an_end", tokenize, ExitCode::usage, {"which token ends a document", "--end-of-document"}, with_text(good(), "x")},
       {"tokenizer_with_another_end",
        tokenize + " --end-of-document <|stop|>",

@@ -28,6 +28,39 @@ std::string run_sentence(const RunRecord& run) {
   return out + (std::isfinite(train) ? format(" with a training loss of {}.", fixed(train, 4)) : ".");
 }
 
+/// "5 alerts, 2 of them critical; the first is loss_spike in step 9." of one run, "5 alerts in a, 1 in b." of several; "" of
+/// none.
+std::string alerts_sentence(const Study& study) {
+  std::vector<std::string> parts;
+  const AlertEvent* first = nullptr;
+  std::int64_t critical = 0, runs = 0;
+  for (const auto* groups : {&study.groups, &study.twins})
+    for (const Group& g : *groups) {
+      std::int64_t count = 0;
+      for (const RunRecord* run : g.runs) {
+        ++runs, count += std::int64_t(run->alerts.size()) + run->alerts_left_out;
+        for (const AlertEvent& a : run->alerts) {
+          critical += a.severity == Severity::critical;
+          if (first == nullptr) first = &a;
+        }
+      }
+      if (count == 0) continue;
+      const std::string words = parts.empty() ? (count == 1 ? " alert" : " alerts") : "";
+      parts.push_back(grouped(count) + words + (study.groups.size() + study.twins.size() > 1 ? " in " + g.name : ""));
+    }
+  if (parts.empty()) return "";
+  std::string out = joined(parts);
+  if (runs > 1 || first == nullptr) return out + ".";
+  if (critical > 0) out += format(", {} of them critical", critical);
+  return out + format("; the first is {} in step {}.", first->rule, grouped(first->step));
+}
+
+// The headline of a run with alerts must not read like that of one without.
+std::string with_alerts(const std::string& text, const Study& study) {
+  const std::string alerts = alerts_sentence(study);
+  return text + (text.empty() || alerts.empty() ? "" : " ") + alerts;
+}
+
 void fact(Markup& m, const std::string& name, const std::string& value) {
   const auto pair = m.in("div");
   m.element("dt", name);
@@ -88,10 +121,11 @@ void write_header(Markup& m, const Study& study) {
     const std::size_t arms = study.groups.size() - (study.baseline() ? 1 : 0);
     m.element("h1", format("{}: {} {} beside {}", one_model(study) ? model_name(study.groups[0].first().facts.model) : "Several models",
                            arms, arms == 1 ? "arm" : "arms", study.comparison->baseline));
-    m.element("p", findings(*study.comparison), {{"class", "verdict"}});
+    m.element("p", with_alerts(findings(*study.comparison), study), {{"class", "verdict"}});
   } else {
     m.element("h1", study.groups.size() == 1 ? study.groups[0].name : format("{} runs", study.groups.size()));
-    if (study.groups.size() == 1) m.element("p", run_sentence(study.groups[0].first()), {{"class", "verdict"}});
+    const std::string went = with_alerts(study.groups.size() == 1 ? run_sentence(study.groups[0].first()) : "", study);
+    if (!went.empty()) m.element("p", went, {{"class", "verdict"}});
   }
   write_facts(m, study);
 }

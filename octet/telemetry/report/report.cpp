@@ -66,7 +66,7 @@ std::string report_html(std::span<const RunRecord> runs, const Comparison* compa
 
 void write_report(const std::string& path, std::span<const RunRecord> runs, const Comparison* comparison,
                   const std::string& watch_address) {
-  write_file(path, report_html(runs, comparison, watch_address));
+  write_own_file(path, report_html(runs, comparison, watch_address));
 }
 
 std::string report_svg(std::span<const RunRecord> runs, const Comparison* comparison) {

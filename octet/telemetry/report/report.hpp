@@ -17,7 +17,7 @@ namespace octet::telemetry {
 std::string report_html(std::span<const RunRecord> runs, const Comparison* comparison = nullptr,
                         const std::string& watch_address = default_watch_address());
 
-/// Writes report_html to `path` atomically. Throws IoError.
+/// Writes report_html to `path` atomically. Throws IoError, and DataError for a symbolic link.
 void write_report(const std::string& path, std::span<const RunRecord> runs, const Comparison* comparison = nullptr,
                   const std::string& watch_address = default_watch_address());
 

@@ -205,6 +205,22 @@ TEST(Report, ShowsHostileTextsAsTexts) {
   }
 }
 
+TEST(Report, ItsHeadlineCountsAlerts) {
+  std::vector<RunRecord> runs{testing::sample_run(testing::sample_recipes()[1], 1, small)};
+  const auto headline = [&] {
+    const std::string html = report_html(runs), begin = "class=\"verdict\">";
+    const std::size_t at = html.find(begin);
+    return at == html.npos ? "" : html.substr(at + begin.size(), html.find("</p>", at) - at - begin.size());
+  };
+  EXPECT_TRUE(headline().starts_with("Finished after 60 steps with") && headline().find("alert") == std::string::npos) << headline();
+  runs[0].alerts = {{.step = 9, .rule = "loss_spike"}, {.step = 12, .rule = "divergence", .severity = Severity::critical}};
+  EXPECT_TRUE(headline().ends_with(". 2 alerts, 1 of them critical; the first is loss_spike in step 9.")) << headline();
+  runs[0].alerts_left_out = 1000;
+  EXPECT_NE(headline().find(" 1,002 alerts, "), std::string::npos) << headline();
+  runs.push_back(testing::sample_run(testing::sample_recipes()[0], 1, small));
+  EXPECT_EQ(headline(), "1,002 alerts in " + runs[0].facts.name + ".");
+}
+
 TEST(Report, CopesWithRunsThatHoldLittleOrNonsense) {
   std::vector<RunRecord> runs(1);
   EXPECT_EQ(report::WellFormed::fault(body_of(report_html(runs))), "");

@@ -124,8 +124,9 @@ void write_summary(Markup& m, const Study& study) {
     m.element(
         "p",
         format("Losses in nats per token, means over seeds; \"averaged\": of the mean of the last weights. The gap is that of the last of "
-               "these losses to the baseline's of the same seed; ± is its interval at {}%, Student's t over the seeds, corrected for "
-               "several arms (Holm). Within or over: the whole interval is below or above {}%. The cosine is that of the first step's "
+               "these losses to the baseline's of the same seed; ± is its interval at {}%, Student's t over the seeds, with at least the "
+               "twins' deviation, corrected for several arms (Holm). Within or over: the whole interval is below or above {}%. The cosine "
+               "is that of the first step's "
                "gradient with the baseline's. Tokens/s is the median over steps.",
                fixed(100 * study.comparison->confidence, 0), fixed(100 * study.comparison->tolerance, 2)),
         {{"class", "soft"}});

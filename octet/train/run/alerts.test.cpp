@@ -82,7 +82,8 @@ TEST(RunAlerts, AreTheSameInARunThatWasResumed) {
 
 TEST(RunAlerts, ReachTheProgramWithTheNameOfTheRun) {
   Calm runs;
-  runs.config.alerts.command = {"sh", "-c", "printf '%s\\n' \"$(cat)\" >> \"$1\"", "sh", runs.scratch.at("got")};
+  runs.config.alerts.command = {"sh", "-c", "while read -r line; do printf '%s\\n' \"$line\" >> \"$1\"; done", "sh",
+                                runs.scratch.at("got")};
   const telemetry::RunRecord run = telemetry::read_run(runs.resume_wildly(runs.train().folder));
   const std::string got = bytes_of(runs.scratch.at("got"));
   EXPECT_EQ(std::size_t(std::count(got.begin(), got.end(), '\n')), run.alerts.size()) << got;

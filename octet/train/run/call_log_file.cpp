@@ -27,9 +27,9 @@ void write_last_calls(const std::string& run_folder, const comm::Communicator& r
                                         {"step", ranks.step()},
                                         {"calls", calls}};
   try {
-    write_file(format("{}/collectives-{}.json", run_folder, ranks.rank()),
-               file.dump(json::Layout::indented, json::Invalid::replace) + '\n');
-  } catch (const IoError& e) {
+    write_own_file(format("{}/collectives-{}.json", run_folder, ranks.rank()),
+                   file.dump(json::Layout::indented, json::Invalid::replace) + '\n');
+  } catch (const Error& e) {
     log::warn("{}", e.what());
   }
 }

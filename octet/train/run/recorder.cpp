@@ -34,7 +34,7 @@ Recorder::Recorder(std::string folder, const std::vector<scaling::Slot>& quantiz
       started_(monotonic_seconds()),
       surroundings_(folder_),
       monitor_(applied(watch.alerts, !folder_.empty()), watch.subject),
-      policy_(applied(watch.recovery, !folder_.empty()), watch.alerts) {
+      policy_(applied(watch.recovery, !folder_.empty()), watch.alerts, watch.subject) {
   use(quantizers);
   const health::AlertsConfig& alerts = watch.alerts;
   if (alerts.enabled && !folder_.empty() && !alerts.command.empty())

@@ -114,8 +114,9 @@ TEST(RunRecovery, ThatAdvisesHasTheBitsOfARunWithoutIt) {
 TEST(RunRecovery, FollowsFromTheRecordAlone) {
   const SeveralRungs runs;
   const std::string folder = runs.train().folder;
-  health::Monitor monitor(runs.config.alerts, watch_of(runs.config, telemetry::read_run_facts(folder + "/run.json")).subject);
-  health::Policy policy(runs.config.recovery, runs.config.alerts);
+  const health::Subject subject = watch_of(runs.config, telemetry::read_run_facts(folder + "/run.json")).subject;
+  health::Monitor monitor(runs.config.alerts, subject);
+  health::Policy policy(runs.config.recovery, runs.config.alerts, subject);
   std::vector<std::string> made, written;
   const auto add = [&](const health::Policy::Events& events) {
     for (const RecoveryEvent& e : events) made.push_back(telemetry::event_line(e));

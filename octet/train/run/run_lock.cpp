@@ -8,11 +8,11 @@
 #include <cerrno>
 
 #include "octet/base/check.hpp"
+#include "octet/base/regular_file.hpp"
 
 namespace octet::train {
 
-RunLock::RunLock(const std::string& folder) : path_(folder + "/.lock"), file_(path_, O_RDWR | O_CREAT | O_NONBLOCK, 0666) {
-  if (!file_.ok()) refuse_file("lock", path_, errno);
+RunLock::RunLock(const std::string& folder) : path_(folder + "/.lock"), file_(open_own_file(path_, O_RDWR | O_CREAT, "lock")) {
   if (::flock(file_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     char holder[32] = {};
     const ssize_t n = ::pread(file_.number(), holder, sizeof holder - 1, 0);

@@ -18,6 +18,7 @@
 #include "octet/train/run/alike.hpp"
 #include "octet/train/run/call_log_file.hpp"
 #include "octet/train/run/first_gradient.hpp"
+#include "octet/train/run/foreign_folder.hpp"
 #include "octet/train/run/gemm_algorithms_file.hpp"
 #include "octet/train/run/layer_change.hpp"
 #include "octet/train/run/planned_work.hpp"
@@ -38,7 +39,11 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       samples_(config, corpus.dataset()) {
   ranks_wanted_ = config_.ranks.data;
   ranks_.complete(config_.ranks);
-  if (ranks_.leads() && config.alerts.enabled) health::require_program(config.alerts.command);
+  if (ranks_.leads() && config.alerts.enabled) {
+    health::require_program(config.alerts.command);
+    if (!options.resume.empty() && !config.alerts.command.empty())
+      log::info("alerts start: {}", printable(joined(config.alerts.command, " ")));
+  }
   require_recovery(config);
   steps_ = config_.steps();
   if (config.threads > 0) cpu::set_threads(int(config.threads));
@@ -94,7 +99,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
 void Trainer::open_checkpoint() {
   const CheckpointStore store(checkpoint_folder(options_.resume));
   std::vector<std::string> damaged;
-  if (ranks_.leads()) run_.lock.emplace(options_.resume);
+  if (ranks_.leads()) require_no_links(options_.resume), run_.lock.emplace(options_.resume);
   const Device device = machine::device_named(config_.device);
   Stream stream(device, machine::machine_target(device));
   run_.checkpoint = newest_good(stream, ranks_.all(), store, &damaged);
@@ -136,7 +141,7 @@ void Trainer::make_folder() {
     }
   }
   store_companions(run_.folder, companions_);
-  write_file(run_.folder + "/config.toml", config::to_toml(config_));
+  write_own_file(run_.folder + "/config.toml", config::to_toml(config_));
   telemetry::write_run_facts(run_.folder + "/run.json", facts);
 }
 
@@ -336,7 +341,7 @@ void Trainer::end_trace() {
   if (trace.steps.empty()) return log::warn("--trace: the run ended before its {}th step, so no step was traced", StepTracer::left_out + 1);
   const std::string path = run_.folder + "/" + StepTracer::file_name, text = trace_of_ranks(engine_->stream, ranks_.all(), trace);
   if (!ranks_.leads()) return;
-  write_file(path, text);
+  write_own_file(path, text);
   log::info("{} steps traced: {}\n{}", trace.steps.size(), path, telemetry::trace_table(telemetry::trace_rows(trace), 12));
 }
 

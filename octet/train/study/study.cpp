@@ -14,6 +14,7 @@
 #include "octet/config/write.hpp"
 #include "octet/telemetry/run_facts.hpp"
 #include "octet/train/run/first_gradient.hpp"
+#include "octet/train/run/foreign_folder.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"
 
@@ -123,7 +124,7 @@ RunConfig StudyConfig::config_of(const StudyRun& r) const {
 Study Study::begin(const StudyConfig& config) {
   Study study(make_run_folder(config.run.output, config.run.name.empty() ? "compare" : config.run.name), config);
   study.lock_.emplace(study.folder_);
-  write_file(study.folder_ + "/" + file_name, config::to_toml(config));
+  write_own_file(study.folder_ + "/" + file_name, config::to_toml(config));
   return study;
 }
 
@@ -135,7 +136,9 @@ Study Study::attend(std::string folder) {
     throw ConfigError(
         format("--resume: there is no {}, so {} is no comparison's folder; name that of one, or resume a run by octet train --resume",
                printable(path), printable(folder)));
+  require_no_links(folder);
   StudyConfig config = read_study(path);
+  if (config.run.alerts.enabled && !config.run.alerts.command.empty()) require_own_command(folder, path, config.run.alerts.command);
   return Study(std::move(folder), std::move(config));
 }
 
