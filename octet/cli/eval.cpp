@@ -30,13 +30,6 @@ struct RecipeKeys {
   void fields(config::FieldVisitor& v) { v.section("recipe", recipe, "in which precision its linear layers run"); }
 };
 
-// Whether the plan names 8-bit formats: not under fp32 and bf16 alone.
-bool plans_formats(const scaling::PrecisionConfig& c) {
-  const auto& all = scaling::recipes();
-  const auto entry = std::ranges::find(all, c.recipe, &scaling::RecipeEntry::name);
-  return !c.rules.empty() || (entry != all.end() && !entry->options.empty());
-}
-
 void set_recipe_keys(Options& o) {
   config::Origins origins;
   RecipeKeys keys{o.precision};
@@ -105,7 +98,7 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   data::require_vocabulary(dataset, model.shape.vocabulary);
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(model.folder), tokenizer::file_name);
   const Layers layers = layers_of(engine->precision);
-  const bool formats = plans_formats(o.precision);
+  const bool formats = scaling::names_eight_bits(o.precision);
   if (formats) require_recipe_used(o, layers);
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));

@@ -101,6 +101,7 @@ telemetry::RunFacts facts_of(const RunConfig& c, const models::ModelShape& s, co
     f.quantizers.push_back({slot.path, std::string(name(slot.operand)), to_text(slot.format), to_text(slot.block)});
   f.memory = memory_use_of(dry.memory);
   f.ranks = ranks_facts_of(c, dry);
+  if (scaling::names_eight_bits(c.recipe)) f.eight_bit_share = dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0);
   f.flops_per_step = dry.step.flops, f.tokens_per_step = c.tokens_per_step(), f.steps = c.steps();
   f.started = now_utc();
   f.config_json = config::to_json_text(c);
