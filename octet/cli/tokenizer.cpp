@@ -13,6 +13,7 @@
 #include "octet/base/path.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/data/json_lines.hpp"
+#include "octet/data/text_check.hpp"
 #include "octet/data/text_source.hpp"
 #include "octet/json/value.hpp"
 #include "octet/tokenizer/bpe_tokenizer.hpp"
@@ -101,6 +102,7 @@ ExitCode train(Options o) {
                                       "the vocabulary of bytes");
   const tokenizer::Regex regex(pattern, "the pattern", "train");
   const data::Selection selection = data::select_files(o.inputs, std::uint64_t(o.max_mb * 1e6));
+  data::require_text(selection);
   const int threads = o.threads > 0 ? int(o.threads) : std::max(1, int(std::thread::hardware_concurrency()));
   tokenizer::WordCounts words(regex);
   data::PieceReader reader(selection.files, bytes);
