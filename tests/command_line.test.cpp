@@ -44,6 +44,9 @@ TEST_F(CommandLine, PlansOnGpusWithoutOneAndTheWrittenRunIsPlannedAgain) {
       run("plan --set model.size=llama-3-8b --set train.batch=64 --set data.sequence_length=8192 --gpus 64 --write there");
   EXPECT_TRUE(pipeline.code == 0 || (pipeline.code == 2 && has(pipeline.err, "--runnable"))) << pipeline.err;
   EXPECT_EQ(run("plan --set model.size=llama-3-8b --gpus 1").code, 69) << "states need more than 80 GB";
+  const Ended emulated = succeed("plan tiny.toml --fp8 mxfp8 --set recipe.emulation=true --gpus 4 --machine h200");
+  EXPECT_TRUE(has(emulated.out, "layout")) << emulated.out;
+  EXPECT_FALSE(has(succeed("plan tiny.toml --gpus 4 --machine a100").out, "FP8 instead")) << "it has no FP8";
   succeed("plan --schedule zb.svg --kind zero_bubble");
   EXPECT_TRUE(testing::bytes_of(scratch.at("zb.svg")).starts_with("<svg"));
 }
