@@ -164,6 +164,31 @@ TEST_F(CommandLine, TrainsATokenizerAndUsesItFromTextToText) {
   EXPECT_TRUE(succeed("generate bare --tokenizer own --prompt count --tokens 4").out.starts_with("count"));
 }
 
+TEST_F(CommandLine, RefusesToTrainWithAnotherTokenizerThanTheDatasets) {
+  succeed("tokenizer train --input text/*.txt --vocabulary 300 --least-count 1 --output own/tokenizer.json");
+  succeed("tokenize --input text/*.txt --model own --output own-data");
+  const std::string train = "train tiny.toml --data own-data --set model.vocabulary=300 --set data.sequence_length=8 --name own --quiet ";
+  succeed(train + "--set checkpoint.every=1");
+  const std::string right = testing::bytes_of(scratch.at("own-data/tokenizer.json"));
+  scratch.write("own-data/tokenizer.json", right + " ");
+  const Ended altered = run(train);
+  EXPECT_EQ(altered.code, int(ExitCode::data));
+  EXPECT_TRUE(has(altered.err, "own-data/tokenizer.json: it must be the tokenizer bpe:")) << altered.err;
+  fs::remove(scratch.at("own-data/tokenizer.json"));
+  const Ended missing = run(train);
+  EXPECT_EQ(missing.code, int(ExitCode::data));
+  EXPECT_TRUE(has(missing.err, "own-data: tokenizer.json of the tokenizer bpe:")) << missing.err;
+  EXPECT_FALSE(fs::exists(scratch.at("runs/own-2"))) << "refused before the run has a folder";
+  // The run has the dataset's file.
+  scratch.write("own-data/tokenizer.json", right);
+  scratch.write("runs/own/model/tokenizer.json", right + " ");
+  const Ended resumed = run("train --resume runs/own --steps 3 --quiet");
+  EXPECT_EQ(resumed.code, int(ExitCode::data));
+  EXPECT_TRUE(has(resumed.err, "runs/own/model/tokenizer.json: it must be the tokenizer bpe:")) << resumed.err;
+  scratch.write("runs/own/model/tokenizer.json", right);
+  succeed("train --resume runs/own --steps 3 --quiet");
+}
+
 TEST_F(CommandLine, ComparesRecipes) {
   const Ended ended = run("compare tiny.toml --recipes current,block128 --quiet");
   EXPECT_TRUE(ended.code == int(ExitCode::done) || ended.code == int(ExitCode::gap)) << ended.err;

@@ -143,7 +143,7 @@ void Trainer::make_folder() {
 }
 
 void Trainer::require_model(const EngineConfig& engine) {
-  companions_ = companions_of(config_, options_.resume);
+  companions_ = companions_of(config_, options_.resume, corpus_.dataset().tokenizer());
   if (const std::string dropout = models::dropout_of(companions_); !dropout.empty())
     log::warn("{}/config.json: {}: Octet trains without dropout", printable(config_.model.folder()), dropout);
   if (options_.save_weights && config_.train.save_weights) models::require_exportable(engine.shape, companions_);
