@@ -7,8 +7,8 @@
 
 namespace octet {
 
-/// Where the values of a part are in the whole, as kernels read it: the pieces of a Cut, places rising, then end_of_places. In the memory of
-/// the device.
+/// Where the values of a part are in the whole, as kernels read it: the pieces of a Cut, places rising, then end_of_places. In the memory
+/// of the device.
 struct Places {
   const CutPiece* pieces = nullptr;
 

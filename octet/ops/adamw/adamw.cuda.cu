@@ -33,7 +33,7 @@ constexpr int most_parameters = 52;
 using Batch = ParameterBatch<Parameter, most_parameters>;
 
 template <class P, class G, class M, int N, class Draws>
-__global__ void __launch_bounds__(threads, 4)
+__global__ void __launch_bounds__(threads, std::is_same_v<Draws, ops::AdamWDraws> ? 4 : 2)  // places take registers
     adamw_kernel(const __grid_constant__ Batch batch, ops::AdamWConstants constants, const ops::AdamWStep* step) {
   const ops::AdamWStep s = *step;
   if (s.skip != 0) return;

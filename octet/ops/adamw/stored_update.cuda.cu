@@ -40,21 +40,21 @@ struct Known : Storages {
 
 /// The draws of one variable of a whole parameter, and of a part of a larger one.
 struct OfWhole {
+  static constexpr int blocks_of(int at_once) { return at_once; }
   static bool is(const ops::AdamWViews& p) { return p.places.pieces == nullptr; }
-  __device__ __forceinline__ static DrawnWords draws(const ops::AdamWViews& p, std::uint64_t stream) { return {p.key, stream, p.first}; }
+  __device__ __forceinline__ static DrawnWords draws(const ops::AdamWViews& p, std::uint64_t stream, std::int64_t) {
+    return {p.key, stream, p.first};
+  }
 };
 struct OfPart {
-  struct Words {
-    std::uint64_t key, stream;
-    std::int64_t first;
-    Places places;
-    __device__ __forceinline__ DrawnWords::Eight eight(std::int64_t at) const {
-      return {ops::words_at(places, first + at, [&](std::int64_t e) { return philox_words(key, std::uint64_t(e), stream); })};
-    }
+  static constexpr int blocks_of(int at_once) { return at_once > 2 ? 2 : 1; }  // places take registers
+  struct Held {
+    DrawnWords::Eight words;  // of the thread's eight values, in one place for all storages
+    __device__ __forceinline__ const DrawnWords::Eight& eight(std::int64_t) const { return words; }
   };
   static bool is(const ops::AdamWViews& p) { return !OfWhole::is(p); }
-  __device__ __forceinline__ static Words draws(const ops::AdamWViews& p, std::uint64_t stream) {
-    return {p.key, stream, p.first, p.places};
+  __device__ __forceinline__ static Held draws(const ops::AdamWViews& p, std::uint64_t stream, std::int64_t at) {
+    return {{ops::words_at(p.places, p.first + at, [&](std::int64_t e) { return philox_words(p.key, std::uint64_t(e), stream); })}};
   }
 };
 
@@ -66,7 +66,7 @@ __device__ __forceinline__ void prefetch(const ops::StoredView& s, std::int64_t 
 }
 
 template <class Storages, class Extent>
-__global__ void __launch_bounds__(threads, Storages::blocks_at_once)
+__global__ void __launch_bounds__(threads, Extent::blocks_of(Storages::blocks_at_once))
     stored_adamw_kernel(const __grid_constant__ Batch batch, ops::AdamWConstants constants, const ops::AdamWStep* step) {
   constexpr UpdateLanes<Storages::whole> lanes;
   const ops::AdamWStep s = *step;
@@ -94,7 +94,9 @@ __global__ void __launch_bounds__(threads, Storages::blocks_at_once)
         lanes, p, constants, s, most, [&](const ops::StoredView& view, auto& x, int) { ops::load_group(lanes, view, group, x); },
         [&](const ops::StoredView& view, const auto& x, int variable) {
           if (ops::rounds_stochastically(view.storage, ops::AdamWVariable(variable)))
-            ops::store_group(lanes, view, group, x, Extent::draws(p, ops::AdamWDraws{p.key, s.updates}.stream(variable)));
+            ops::store_group(
+                lanes, view, group, x,
+                Extent::draws(p, ops::AdamWDraws{p.key, s.updates}.stream(variable), group * storage_block + lanes.lane() * 8));
           else ops::store_group(lanes, view, group, x, ops::Nearest{});
         });
   }
