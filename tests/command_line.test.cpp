@@ -117,6 +117,7 @@ TEST_F(CommandLine, EvaluationSaysWhichLayersRunInTheRecipe) {
   EXPECT_EQ(none.code, int(ExitCode::usage));
   EXPECT_TRUE(has(none.err, "none of the model's 5 linear layers runs in it") && has(none.err, "is not a multiple of 32")) << none.err;
   EXPECT_EQ(none.out, "");
+  EXPECT_EQ(run("generate runs/odd --recipe mxfp8 --tokens 2").err, none.err);
 }
 
 // The first step of a run has no speed, since it also touches its memory for the first time.

@@ -36,28 +36,6 @@ void set_recipe_keys(Options& o) {
   for (const std::string& assignment : o.keys) config::apply_override(keys, assignment, origins);
 }
 
-/// The linear layers, and those of them that run otherwise than the recipe says.
-struct Layers {
-  std::size_t count = 0;
-  std::vector<scaling::PlanRow> others;
-};
-Layers layers_of(const scaling::Precision& precision) {
-  Layers out;
-  for (const scaling::PlanRow& row : precision.rows()) {
-    if (row.out == 0) continue;
-    ++out.count;
-    if (!row.by_recipe) out.others.push_back(row);
-  }
-  return out;
-}
-
-// A loss under the name of a recipe in which nothing runs would be that of BF16.
-void require_recipe_used(const Options& o, const Layers& layers) {
-  if (!o.precision.rules.empty() || layers.others.size() < layers.count) return;
-  throw ConfigError(format("--recipe {}: none of the model's {} linear layers runs in it:\n{}choose another recipe", o.precision.recipe,
-                           layers.count, train::plan_text(layers.others)));
-}
-
 // --ids, or the first sequence of the text.
 TokenRows token_rows(Options& o, const std::vector<std::string>& given) {
   if (!o.ids.empty()) return read_token_rows(o.ids);
@@ -97,9 +75,8 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   require_alike(*engine, dataset);
   data::require_vocabulary(dataset, model.shape.vocabulary);
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(model.folder), tokenizer::file_name);
-  const Layers layers = layers_of(engine->precision);
+  const RecipeLayers layers = layers_of(engine->precision);
   const bool formats = scaling::names_eight_bits(o.precision);
-  if (formats) require_recipe_used(o, layers);
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);

@@ -7,8 +7,8 @@
 
 namespace octet::data {
 
-/// Why a file of this name and with these first bytes is no text, and what to do: "a Parquet table; write its text as JSON lines ..."; "" of
-/// text. `lines`: of JSON lines, whose parser refuses bytes of 0 itself.
+/// The kind of a file of this name and with these first bytes, and the remedy: "it is a Parquet table: write ..."; "" of text. `lines`: of
+/// JSON lines, whose parser refuses bytes of 0 itself.
 std::string why_no_text(const std::string& path, std::string_view begin, bool lines = false);
 
 /// Throws DataError for the first file that is no text, by its name or its first bytes, decompressed where its name says so. Their bytes
