@@ -44,6 +44,9 @@ TEST_F(CommandLine, PlansOnGpusWithoutOneAndTheWrittenRunIsPlannedAgain) {
       run("plan --set model.size=llama-3-8b --set train.batch=64 --set data.sequence_length=8192 --gpus 64 --write there");
   EXPECT_TRUE(pipeline.code == 0 || (pipeline.code == 2 && has(pipeline.err, "--runnable"))) << pipeline.err;
   EXPECT_EQ(run("plan --set model.size=llama-3-8b --gpus 1").code, 69) << "states need more than 80 GB";
+  const Ended emulated = succeed("plan tiny.toml --fp8 mxfp8 --set recipe.emulation=true --gpus 4 --machine h200");
+  EXPECT_TRUE(has(emulated.out, "layout")) << emulated.out;
+  EXPECT_FALSE(has(succeed("plan tiny.toml --gpus 4 --machine a100").out, "FP8 instead")) << "it has no FP8";
   succeed("plan --schedule zb.svg --kind zero_bubble");
   EXPECT_TRUE(testing::bytes_of(scratch.at("zb.svg")).starts_with("<svg"));
 }
@@ -114,6 +117,7 @@ TEST_F(CommandLine, EvaluationSaysWhichLayersRunInTheRecipe) {
   EXPECT_EQ(none.code, int(ExitCode::usage));
   EXPECT_TRUE(has(none.err, "none of the model's 5 linear layers runs in it") && has(none.err, "is not a multiple of 32")) << none.err;
   EXPECT_EQ(none.out, "");
+  EXPECT_EQ(run("generate runs/odd --recipe mxfp8 --tokens 2").err, none.err);
 }
 
 // The first step of a run has no speed, since it also touches its memory for the first time.
@@ -159,6 +163,31 @@ TEST_F(CommandLine, TrainsATokenizerAndUsesItFromTextToText) {
   EXPECT_TRUE(has(unknown.err, "its tokenizer is unknown")) << unknown.err;
   EXPECT_TRUE(has(succeed("eval bare --data own-data --sequence 8 --held-out 0.25").err, "is unknown"));
   EXPECT_TRUE(succeed("generate bare --tokenizer own --prompt count --tokens 4").out.starts_with("count"));
+}
+
+TEST_F(CommandLine, RefusesToTrainWithAnotherTokenizerThanTheDatasets) {
+  succeed("tokenizer train --input text/*.txt --vocabulary 300 --least-count 1 --output own/tokenizer.json");
+  succeed("tokenize --input text/*.txt --model own --output own-data");
+  const std::string train = "train tiny.toml --data own-data --set model.vocabulary=300 --set data.sequence_length=8 --name own --quiet ";
+  succeed(train + "--set checkpoint.every=1");
+  const std::string right = testing::bytes_of(scratch.at("own-data/tokenizer.json"));
+  scratch.write("own-data/tokenizer.json", right + " ");
+  const Ended altered = run(train);
+  EXPECT_EQ(altered.code, int(ExitCode::data));
+  EXPECT_TRUE(has(altered.err, "own-data/tokenizer.json: it must be the tokenizer bpe:")) << altered.err;
+  fs::remove(scratch.at("own-data/tokenizer.json"));
+  const Ended missing = run(train);
+  EXPECT_EQ(missing.code, int(ExitCode::data));
+  EXPECT_TRUE(has(missing.err, "own-data: tokenizer.json of the tokenizer bpe:")) << missing.err;
+  EXPECT_FALSE(fs::exists(scratch.at("runs/own-2"))) << "refused before the run has a folder";
+  // The run has the dataset's file.
+  scratch.write("own-data/tokenizer.json", right);
+  scratch.write("runs/own/model/tokenizer.json", right + " ");
+  const Ended resumed = run("train --resume runs/own --steps 3 --quiet");
+  EXPECT_EQ(resumed.code, int(ExitCode::data));
+  EXPECT_TRUE(has(resumed.err, "runs/own/model/tokenizer.json: it must be the tokenizer bpe:")) << resumed.err;
+  scratch.write("runs/own/model/tokenizer.json", right);
+  succeed("train --resume runs/own --steps 3 --quiet");
 }
 
 TEST_F(CommandLine, ComparesRecipes) {

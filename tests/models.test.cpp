@@ -114,6 +114,25 @@ TEST_F(FetchedModel, WhatItCameWithComesOutOfTheRunItsCheckpointsAndExports) {
   EXPECT_TRUE(has(octet("eval step4 --step 3" + eval).err, "is no run's folder"));
 }
 
+TEST_F(FetchedModel, AnExportReplacesAModelOnlyWhenForcedAndNeverTheOneThatItBeganFrom) {
+  succeed(std::string(train) + "--steps 2 --set model.init=model --set checkpoint.every=2");
+  const auto weights = [&](const std::string& folder) { return testing::bytes_of(scratch.at(folder + "/model.safetensors")); };
+  const std::string base = weights("model");
+  for (const char* line : {"runs/bf16 --output model --force", "runs/bf16/weights --output model --force",
+                           "runs/bf16/checkpoints/step-000000002 --output model/ --force", "runs/bf16 --output runs/bf16/model --force"}) {
+    const Ended ended = octet(std::string("export ") + line);
+    EXPECT_EQ(ended.code, int(ExitCode::usage)) << line;
+    EXPECT_TRUE(has(ended.err, "which is never replaced")) << line << ": " << ended.err;
+  }
+  EXPECT_EQ(weights("model"), base);
+  fs::create_directory(scratch.at("other"));
+  succeed("export model --output other");  // an empty folder
+  EXPECT_EQ(octet("export runs/bf16 --output other").code, int(ExitCode::usage));
+  EXPECT_EQ(weights("other"), base);
+  succeed("export runs/bf16 --output other --force");
+  EXPECT_NE(weights("other"), base);
+}
+
 TEST_F(FetchedModel, LogitsOfNamedTokensGoToAFile) {
   const std::int32_t ids[] = {1, 2, 258, 4, 5, 6};
   io::SafetensorsWriter writer(scratch.at("ids.safetensors"), {{"ids", io::StoredDType::i32, {2, 3}}});

@@ -29,6 +29,7 @@ Calibration calibrate(const train::RunConfig& config, const std::string& recipe,
   Calibration out{.constants = otherwise, .share = share_of(plain), .eight_bit_share = share_of(eight_bit)};
   machine::MachineConstants& c = out.constants;
   c.name = machine::device_name(device);
+  c.generation = device == Device::cuda ? machine::machine_target(device).generation : 0;
   const double rate = work.gemm_flops / plain.floor.gemm_seconds * out.share,
                eight_bit_rate = work.gemm_flops / eight_bit.floor.gemm_seconds * out.eight_bit_share;
   c.gemm_tflops = c.head_tflops = rate / 1e12;

@@ -32,39 +32,10 @@ struct RecipeKeys {
   void fields(config::FieldVisitor& v) { v.section("recipe", recipe, "in which precision its linear layers run"); }
 };
 
-// Whether the plan names 8-bit formats: not under fp32 and bf16 alone.
-bool plans_formats(const scaling::PrecisionConfig& c) {
-  const auto& all = scaling::recipes();
-  const auto entry = std::ranges::find(all, c.recipe, &scaling::RecipeEntry::name);
-  return !c.rules.empty() || (entry != all.end() && !entry->options.empty());
-}
-
 void set_recipe_keys(Options& o) {
   config::Origins origins;
   RecipeKeys keys{o.precision};
   for (const std::string& assignment : o.keys) config::apply_override(keys, assignment, origins);
-}
-
-/// The linear layers, and those of them that run otherwise than the recipe says.
-struct Layers {
-  std::size_t count = 0;
-  std::vector<scaling::PlanRow> others;
-};
-Layers layers_of(const scaling::Precision& precision) {
-  Layers out;
-  for (const scaling::PlanRow& row : precision.rows()) {
-    if (row.out == 0) continue;
-    ++out.count;
-    if (!row.by_recipe) out.others.push_back(row);
-  }
-  return out;
-}
-
-// A loss under the name of a recipe in which nothing runs would be that of BF16.
-void require_recipe_used(const Options& o, const Layers& layers) {
-  if (!o.precision.rules.empty() || layers.others.size() < layers.count) return;
-  throw ConfigError(format("--recipe {}: none of the model's {} linear layers runs in it:\n{}choose another recipe", o.precision.recipe,
-                           layers.count, train::plan_text(layers.others)));
 }
 
 // --ids, or the first sequence of the text.
@@ -111,9 +82,8 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   require_alike(*engine, dataset);
   data::require_vocabulary(dataset, model.shape.vocabulary);
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(model.folder), tokenizer::file_name);
-  const Layers layers = layers_of(engine->precision);
-  const bool formats = plans_formats(o.precision);
-  if (formats) require_recipe_used(o, layers);
+  const RecipeLayers layers = layers_of(engine->precision);
+  const bool formats = scaling::names_eight_bits(o.precision);
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);

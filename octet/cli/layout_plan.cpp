@@ -18,9 +18,6 @@
 namespace octet::cli {
 namespace {
 
-// The GPU that is planned for.
-constexpr Target hopper{.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = 132};
-
 // "80GB" or "80GiB".
 double bytes_of_gpu(const std::string& text) {
   const std::size_t digits = text.find_first_not_of("0123456789.");
@@ -67,6 +64,35 @@ plan::ProgramOf program_of(const train::RunConfig& c) {
   };
 }
 
+// One GPU's step of the run, with its recipe.
+train::DryRun dry_run_of(const train::RunConfig& c, const scaling::PrecisionConfig& recipe, const Target& target) {
+  train::EngineConfig engine = train::engine_config(c);
+  engine.ranks = {}, engine.planned_ranks = 1, engine.precision = recipe;
+  return train::dry_run(engine, target, c.train.batch, 1);
+}
+
+// The recipe on the machine as training has it: refused, or emulated at the rate of BF16.
+void require_precision(const LayoutOptions& o, const train::RunConfig& c, plan::Question& q) {
+  const Target target = machine::target_of(q.job.machine);
+  if (!q.eight_bit) {
+    q.has_other_precision = dry_run_of(c, {.recipe = default_fp8_recipe}, target).step.emulated_flops == 0;
+    return;
+  }
+  scaling::PrecisionConfig recipe = c.recipe;
+  if (!o.model.empty())
+    recipe = {.recipe = c.recipe.recipe, .options = c.recipe.options, .emulation = c.recipe.emulation};  // no layer's names
+  const train::DryRun dry = dry_run_of(c, recipe, target);
+  try {
+    train::require_native(dry, recipe);
+    if (o.model.empty()) train::require_eight_bits(dry, recipe);
+  } catch (const Error& e) {
+    throw Error(e.code(), format("--machine {}: {}", printable(o.machine), e.what()));
+  }
+  const double emulated = dry.step.emulated_flops / std::max(dry.step.fp8_flops, 1.0);
+  double& gain = q.job.machine.eight_bit_gain;
+  gain = 1 / ((1 - emulated) / gain + emulated);
+}
+
 // The layouts of a model that has no size here, by formula.
 plan::Answer ask_for_large(const LayoutOptions& o, plan::Question& q) {
   q.model = plan::model_named(o.model);
@@ -74,14 +100,14 @@ plan::Answer ask_for_large(const LayoutOptions& o, plan::Question& q) {
   return plan::search(q, memory);
 }
 
-// Those of the run's model, by dry runs for a Hopper GPU.
+// Those of the run's model, by dry runs for the machine.
 plan::Answer ask_for_run(const train::RunConfig& c, plan::Question& q) {
   const train::EngineConfig engine = train::engine_config(c);
   q.model = plan::planned_model(engine.shape);
   scaling::PrecisionConfig fp8 = c.recipe, plain = c.recipe;
   if (q.eight_bit) plain = {.recipe = "bf16"};
   else fp8.recipe = default_fp8_recipe;
-  plan::DryMemory memory(engine, fp8, plain, hopper, q.job);
+  plan::DryMemory memory(engine, fp8, plain, machine::target_of(q.job.machine), q.job);
   return plan::search(q, memory);
 }
 
@@ -94,8 +120,10 @@ ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
                    .program = program_of(c)};
   if (!o.write.empty() && !o.model.empty())
     throw ConfigError(format("--write: {} is no model.size of this version, so no run file is written", printable(o.model)));
+  require_precision(o, c, q);
   const plan::Answer answer = o.model.empty() ? ask_for_run(c, q) : ask_for_large(o, q);
-  if (!o.write.empty() && !answer.best.empty()) plan::write_job(o.write, c, answer.best.front().layout, job, hopper);
+  if (!o.write.empty() && !answer.best.empty())
+    plan::write_job(o.write, c, answer.best.front().layout, job, machine::target_of(job.machine));
   output::print("job      {} GPUs of {}, {} per node, {} sequences of {} tokens per step\n", grouped(job.gpus), printable(job.machine.name),
                 job.per_node(), grouped(job.sequences), grouped(job.sequence));
   output::print("model    {}, {} parameters in matrices\n", o.model.empty() ? c.model.name() : o.model,

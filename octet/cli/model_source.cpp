@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "octet/base/file.hpp"
 #include "octet/base/path.hpp"
 #include "octet/config/read.hpp"
 #include "octet/models/hugging_face.hpp"
@@ -14,9 +15,25 @@
 namespace octet::cli {
 namespace {
 
-ModelSource of_folder(const std::string& folder) {
+// The model from which a run began, of its configuration's file; "" where it is not known.
+std::string init_of_run(const std::string& run) {
+  const std::string file = run + "/config.toml";
+  try {
+    train::RunConfig config;
+    if (exists(file)) config::read_toml(read_file(file, std::size_t(1) << 20), file, config, config::Written::by_program);
+    return config.model.init;
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+// `run`: whose final weights the folder has, or "".
+ModelSource of_folder(const std::string& folder, const std::string& run) {
   const models::ModelShape shape = models::read_hugging_face_shape(folder);  // its errors come first
-  return {.folder = folder, .companions_folder = folder, .companions = models::read_companions(folder), .shape = shape};
+  ModelSource out{.folder = folder, .companions_folder = folder, .companions = models::read_companions(folder), .shape = shape};
+  out.origins = {folder};
+  if (!run.empty()) out.origins.push_back(init_of_run(run));
+  return out;
 }
 
 /// Of a checkpoint that was found good.
@@ -28,6 +45,7 @@ ModelSource of_checkpoint(const std::string& run, const std::string& checkpoint,
   if (exists(train::model_folder(run))) out.companions_folder = train::model_folder(run);
   out.companions = out.companions_folder.empty() ? models::Companions() : models::read_companions(out.companions_folder);
   out.shape = config.model.shape();
+  out.origins = {out.companions_folder, init_of_run(run)};
   return out;
 }
 
@@ -41,7 +59,7 @@ ModelSource of_run(const std::string& run, std::int64_t step) {
                              steps.empty() ? std::string("it has none") : format("there are {}", joined(words))));
   if (step >= 0) return of_checkpoint(run, store.path(step), store.verify(step));
   const auto newest = train::newest_good(store, nullptr);
-  if (!newest) return of_folder(run + "/weights");
+  if (!newest) return of_folder(run + "/weights", run);
   return of_checkpoint(run, store.path(newest->step), *newest);
 }
 
@@ -66,7 +84,7 @@ ModelSource ModelSource::find(const std::string& folder, std::int64_t step) {
   if (step >= 0 && !run)
     throw ConfigError(
         format("--step {}: {} is no run's folder, so it has no checkpoints; name a run, or leave out --step", step, printable(folder)));
-  if (exists(folder + "/config.json")) return of_folder(folder);
+  if (exists(folder + "/config.json")) return of_folder(folder, exists(folder + "/../config.toml") ? folder + "/.." : "");
   if (is_checkpoint(folder)) return of_checkpoint_folder(folder);
   if (run &&
       (step >= 0 || exists(folder + "/weights/config.json") || !train::CheckpointStore(train::checkpoint_folder(folder)).steps().empty()))

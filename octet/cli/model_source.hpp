@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "octet/models/companions.hpp"
 #include "octet/train/step/engine.hpp"
@@ -16,6 +17,7 @@ struct ModelSource {
   std::string companions_folder;  // with the tokenizer's files and generation_config.json, where there are any
   models::Companions companions;
   models::ModelShape shape;
+  std::vector<std::string> origins;  // folders that it is made of: its own, and that of the model from which its run began
 
   /// `folder`: a Hugging Face folder; a checkpoint; or a run's folder, of which the checkpoint of `step` (-1: the newest) is meant, or
   /// where there is none its `weights`. Every byte of a checkpoint is verified. Throws ConfigError when it is none of these or there is no

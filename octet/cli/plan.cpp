@@ -132,6 +132,7 @@ ExitCode plan_run(const RunOptions& o) {
   if (dry.memory.host != 0) output::print("         and {} of the host's memory (optim.offload)\n", bytes_text(double(dry.memory.host)));
   output::print("layers\n{}", train::plan_text(dry.plan));
   train::require_native(dry, c.recipe);
+  train::require_eight_bits(dry, c.recipe);
   train::require_memory(dry, machine::available_bytes(device), c.train);
   return ExitCode::done;
 }

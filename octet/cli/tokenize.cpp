@@ -52,6 +52,8 @@ void add_tokenize(Program& program) {
   command.option("--field", o->tokenize.field, "member of each object in JSON lines (.jsonl, .ndjson) that has the text");
   command.flag("--skip-bad-lines", o->tokenize.skip_bad_lines, "leave out JSON lines without such a text, and count them");
   command.option("--shard-bytes", o->shard_bytes, "largest size of a shard file", {.at_least = 1024});
+  command.flag("--any-bytes", o->tokenize.any_bytes,
+               "take files that are no text as they are, such as images and tables: their bytes become tokens");
   command.flag("--force", o->tokenize.force, "replace an existing token folder");
   command.run([o] {
     if (o->max_mb > 0 && o->max_mb < least_mb) throw ConfigError(format("--max-mb {}: less than one byte; 0 takes all files", o->max_mb));

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "octet/base/path.hpp"
 #include "octet/cli/command.hpp"
 #include "octet/data/json_lines.hpp"
+#include "octet/data/text_check.hpp"
 #include "octet/data/text_source.hpp"
 #include "octet/json/value.hpp"
 #include "octet/tokenizer/bpe_tokenizer.hpp"
@@ -29,6 +31,7 @@ struct Options {
   std::vector<std::string> inputs, special;
   std::int64_t vocabulary = 32000, least_count = 2, threads = 0;
   double max_mb = 0;
+  bool force = false;
   std::string field = "text", digits{tokenizer::pattern_digits[0]};
 };
 
@@ -91,6 +94,11 @@ void require_train_options(const Options& o) {
     throw ConfigError(format("--vocabulary must be at least {}: the bytes and the special tokens, got {}", least, o.vocabulary));
   if (const int reason = make_folders(folder_of(o.output))) refuse_file("create", folder_of(o.output), reason);
   require_writable(o.output);
+  if (std::error_code ignored; !o.force && std::filesystem::is_regular_file(o.output, ignored))
+    throw ConfigError(
+        format("--output {}: the file is there already, and datasets and models are bound to it; give --force to replace it, or "
+               "name another file",
+               printable(o.output)));
 }
 
 ExitCode train(Options o) {
@@ -101,6 +109,7 @@ ExitCode train(Options o) {
                                       "the vocabulary of bytes");
   const tokenizer::Regex regex(pattern, "the pattern", "train");
   const data::Selection selection = data::select_files(o.inputs, std::uint64_t(o.max_mb * 1e6));
+  data::require_text(selection);
   const int threads = o.threads > 0 ? int(o.threads) : std::max(1, int(std::thread::hardware_concurrency()));
   tokenizer::WordCounts words(regex);
   data::PieceReader reader(selection.files, bytes);
@@ -208,6 +217,7 @@ void add_tokenizer(Program& program) {
   command.option("--field", o->field, "train: member of each object in JSON lines (.jsonl, .ndjson) that has the text");
   command.option("--max-mb", o->max_mb, "train: stop before the file that would pass this many megabytes of text, decompressed; 0: all",
                  {.at_least = 0, .at_most = 1e12});
+  command.flag("--force", o->force, "train: replace a file that is there");
   command.option("--threads", o->threads, "train: threads that count words; 0: one for each processor", {.at_least = 0, .at_most = 256});
   command.run([o] {
     if (o->action == "train") return train(*o);

@@ -6,6 +6,7 @@
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/tokenizer/byte_tokenizer.hpp"
 #include "octet/machine/machine.hpp"
+#include "octet/train/run/run_folder.hpp"
 #include "octet/train/step/weights.hpp"
 
 namespace octet::cli {
@@ -40,6 +41,16 @@ std::unique_ptr<const tokenizer::Tokenizer> TrainedModel::open_tokenizer(const s
                            printable(source().folder), tokenizer::file_name));
 }
 
+RecipeLayers layers_of(const scaling::Precision& precision) {
+  RecipeLayers out;
+  for (const scaling::PlanRow& row : precision.rows()) {
+    if (row.out == 0) continue;
+    ++out.count;
+    if (!row.by_recipe) out.others.push_back(row);
+  }
+  return out;
+}
+
 std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence, comm::Communicator* ranks) const {
   if (threads > 0) cpu::set_threads(int(threads));
   const models::ModelShape& shape = source().shape;
@@ -57,6 +68,10 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence, comm::C
   auto engine = std::make_unique<train::Engine>(
       train::EngineConfig{.shape = shape, .model = {.quantize_residual = quantize_residual}, .precision = wanted, .sequence = sequence}, on,
       machine::machine_target(on), ranks);
+  const RecipeLayers layers = layers_of(engine->precision);
+  if (scaling::names_eight_bits(wanted) && wanted.rules.empty() && layers.others.size() == layers.count)
+    throw ConfigError(format("--recipe {}: none of the model's {} linear layers runs in it:\n{}choose another recipe", wanted.recipe,
+                             layers.count, train::plan_text(layers.others)));
   source().load(*engine);
   return engine;
 }

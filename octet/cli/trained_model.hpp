@@ -7,6 +7,13 @@
 
 namespace octet::cli {
 
+/// The linear layers, and those of them that run otherwise than the recipe says.
+struct RecipeLayers {
+  std::size_t count = 0;
+  std::vector<scaling::PlanRow> others;
+};
+RecipeLayers layers_of(const scaling::Precision&);
+
 /// A trained model, to be evaluated or sampled under any recipe: the options and the engine they make.
 struct TrainedModel {
   std::string folder;      // as ModelSource::find() takes it
@@ -26,7 +33,8 @@ struct TrainedModel {
   std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer(const std::string& wanted) const;
   /// The longest sequence that the model takes.
   std::int64_t max_sequence() const { return source().shape.max_sequence; }
-  /// Without gradients, for sequences up to `sequence`. `ranks`: that evaluate together, each with an engine; null: this one alone.
+  /// Without gradients, for sequences up to `sequence`. `ranks`: that evaluate together, each with an engine; null: this one alone. Throws
+  /// ConfigError when 8-bit formats are asked for and no layer runs in the recipe: results would be those of BF16 under its name.
   std::unique_ptr<train::Engine> load(std::int64_t sequence, comm::Communicator* ranks = nullptr) const;
 
  private:

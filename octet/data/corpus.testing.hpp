@@ -19,10 +19,10 @@ using testing::error_of;
 using testing::has;
 using testing::Scratch;
 
-/// `bytes` bytes of every value, the same for one seed.
+/// `bytes` bytes of every value but 0, which no text has, the same for one seed.
 inline std::string noise(std::size_t bytes, std::uint64_t seed) {
   std::string text;
-  for (std::size_t i = 0; i < bytes; ++i) text += char(philox(seed, i).w[0]);
+  for (std::size_t i = 0; i < bytes; ++i) text += char(1 + philox(seed, i).w[0] % 255);
   return text;
 }
 
@@ -45,6 +45,7 @@ inline std::vector<std::string> some_texts(std::size_t documents, std::size_t le
 inline std::string make_dataset(const Scratch& scratch, const std::vector<std::string>& texts, std::uint64_t shard_bytes = 1 << 20) {
   write_corpus(scratch, texts);
   TokenizeOptions options;
+  options.any_bytes = true;
   options.shard_bytes = shard_bytes, options.threads = 1;
   tokenize({scratch.at("text/*.txt")}, scratch.at("data"), options);
   return scratch.at("data");

@@ -50,6 +50,9 @@ class Dataset {
 /// of another tokenizer.
 std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer_of(const std::string& identity, const std::string& folder);
 
+/// Throws the DataError of open_tokenizer_of() unless `source` is the text of that tokenizer.json, which `folder` has; null: it has none.
+void require_tokenizer_of(const std::string& identity, const std::string& folder, const std::string* source);
+
 /// Throws ConfigError when the model's folder has a tokenizer.json that is not the dataset's. False when the folder has none, so that its
 /// tokenizer is unknown; a model with the vocabulary of the byte tokenizer has that one.
 bool require_same_tokenizer(const Dataset&, const std::string& model_folder, std::int64_t model_vocabulary);

@@ -12,18 +12,26 @@ std::string shown(const std::string& identity) {
   return identity == tokenizer::ByteTokenizer::tokenizer_name ? "the byte tokenizer" : "the tokenizer " + printable(identity);
 }
 
-}  // namespace
-
-std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer_of(const std::string& identity, const std::string& folder) {
-  if (identity == tokenizer::ByteTokenizer::tokenizer_name) return tokenizer::open_tokenizer(identity);
-  const auto found = tokenizer::identity_in(folder);
+void require_identity(const std::string& identity, const std::string& folder, const std::optional<std::string>& found) {
   if (!found)
     throw DataError(format("{}: {} of {} is missing; copy it into this folder, or run `octet tokenize` again", printable(folder),
                            tokenizer::file_name, shown(identity)));
   if (*found != identity)
     throw DataError(format("{}/{}: it must be {}, it is {}; copy the right one, or run `octet tokenize` again", printable(folder),
                            tokenizer::file_name, shown(identity), shown(*found)));
+}
+
+}  // namespace
+
+std::unique_ptr<const tokenizer::Tokenizer> open_tokenizer_of(const std::string& identity, const std::string& folder) {
+  if (identity == tokenizer::ByteTokenizer::tokenizer_name) return tokenizer::open_tokenizer(identity);
+  require_identity(identity, folder, tokenizer::identity_in(folder));
   return tokenizer::open_tokenizer(folder);
+}
+
+void require_tokenizer_of(const std::string& identity, const std::string& folder, const std::string* source) {
+  if (source != nullptr) require_identity(identity, folder, tokenizer::identity_of(*source));
+  else if (identity != tokenizer::ByteTokenizer::tokenizer_name) require_identity(identity, folder, std::nullopt);
 }
 
 std::unique_ptr<const tokenizer::Tokenizer> Dataset::open_tokenizer() const { return open_tokenizer_of(tokenizer(), folder_); }

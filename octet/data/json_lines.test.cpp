@@ -74,7 +74,7 @@ std::string lines_of(const std::vector<std::string>& texts) {
 std::vector<std::string> printable_texts(std::size_t documents, std::size_t least) {
   std::vector<std::string> texts = some_texts(documents, least);
   for (std::string& text : texts)
-    for (char& c : text) c = char(c & 0x7f);
+    for (char& c : text) c = char((c & 0x7f) == 0 ? ' ' : c & 0x7f);
   return texts;
 }
 

@@ -11,6 +11,7 @@
 #include "octet/base/folder.hpp"
 #include "octet/base/path.hpp"
 #include "octet/base/text.hpp"
+#include "octet/data/text_check.hpp"
 
 namespace octet::data {
 namespace {
@@ -132,6 +133,8 @@ Manifest parse(std::string_view text, const std::string& path) {
                              : key.starts_with("--") ? key + " "
                                                      : key + " = ",
                              printable(folder)));
+  if (const std::string why = why_no_text(path); !why.empty())
+    throw ConfigError(format("{}: '{}' is a file, not a token folder, and octet tokenize does not read it: {}", key, printable(path), why));
   throw ConfigError(format("{}: '{}' is a file, not a token folder; tokenize it first: octet tokenize --input {} --output data/tokens", key,
                            printable(path), printable(path)));
 }

@@ -12,6 +12,7 @@
 #include "octet/base/text.hpp"
 #include "octet/data/dataset_writer.hpp"
 #include "octet/data/json_lines.hpp"
+#include "octet/data/text_check.hpp"
 #include "octet/data/text_source.hpp"
 
 namespace octet::data {
@@ -170,6 +171,7 @@ TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::strin
     throw ConfigError(format("--shard-bytes must be at least {}, got {}", ShardBuilder::least_shard_bytes, options.shard_bytes));
   const Selection selection = select_files(inputs, options.max_bytes);
   refuse_own_output(selection, output);
+  if (!options.any_bytes) require_text(selection, "; --any-bytes takes its bytes as they are");
 
   DatasetWriter writer(output, options.force);
   writer.set_tokenizer(*tokenizer, options.tokenizer);

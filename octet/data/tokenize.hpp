@@ -13,6 +13,7 @@ struct TokenizeOptions {
   std::uint64_t shard_bytes = std::uint64_t(256) << 20;  // no shard's file is larger; also roughly the memory used
   int threads = 0;                                       // 0 = one per CPU
   bool force = false;                                    // replace an existing dataset
+  bool any_bytes = false;                                // take files that are no text, too, as they are
   std::string field = "text";                            // of JSON lines
   bool skip_bad_lines = false;                           // of JSON lines: leave them out and count them
 };
@@ -43,7 +44,8 @@ struct TokenizeResult {
 /// content, decompressed.
 /// The manifest is replaced last: if the process is killed, `output` is either the old or the new dataset.
 /// Throws ConfigError (no match, output is there already and not `force`, a bad option), IoError (an unreadable file, a folder that
-/// cannot be written), DataError (no text, a bad line, damaged compressed data, a file that changes while it is read).
+/// cannot be written), DataError (no text, a file of another kind, a bad line, damaged compressed data, a file that changes while it is
+/// read).
 TokenizeResult tokenize(const std::vector<std::string>& inputs, const std::string& output, const TokenizeOptions& options,
                         TokenizeProgress* progress = nullptr);
 

@@ -12,7 +12,7 @@
 
 #include "octet/data/compressed.testing.hpp"
 #include "octet/data/corpus.testing.hpp"
-#include "octet/data/text_source.hpp"
+#include "octet/data/text_check.hpp"
 
 namespace octet::data {
 namespace {
@@ -217,6 +217,42 @@ TEST(Tokenize, OptionsOutOfRangeAreRefused) {
 }
 
 /// Text may be cut before a line only: like tokenizers whose words must not be torn.
+TEST(Tokenize, RefusesFilesThatAreNoText) {
+  using namespace std::string_view_literals;
+  struct File {
+    std::string_view name, bytes, says;
+  };
+  for (const auto& [name, bytes, says] : {
+           File{"a.parquet", "PAR1\x15\x04\x15"sv, "a Parquet table: write its texts as JSON lines"},
+           {"a.txt", "PAR1\x15\x04\x15"sv, "a Parquet table"},
+           {"a.npy", "\x93NUMPY\x01"sv, "a NumPy array"},
+           {"a", "PK\x03\x04"sv, "an archive: unpack it"},
+           {"a.txt.xz", "\xFD\x37zXZ"sv, "compressed with xz, bzip2 or lz4: decompress it"},
+           {"a.PNG", "\x89PNG\r\n\x1A\n"sv, "an image"},
+           {"train.bin", "any"sv, "tokens or weights of another program: tokens of other programs are not read"},
+           {"a.txt", "\x1F\x8B\x08"sv, "end its name with .gz or .zst"},
+           {"a.txt", "\xFF\xFE\x61\0"sv, "iconv -f UTF-16 -t UTF-8"},
+           {"a.txt", "words\0and more"sv, "since byte 5 is 0"},
+       }) {
+    const Scratch scratch;
+    write_corpus(scratch, {"a text"});
+    scratch.write("text/" + std::string(name), std::string(bytes));
+    TokenizeOptions options;
+    const std::string error = error_of<DataError>([&] { tokenize({scratch.at("text/**/*")}, scratch.at("data"), options); });
+    EXPECT_TRUE(has(error, std::string(name) + ": it is ") && has(error, std::string(says)) && has(error, "; --any-bytes takes")) << error;
+    EXPECT_FALSE(std::filesystem::exists(scratch.at("data")));
+    options.any_bytes = true;
+    EXPECT_EQ(tokenize({scratch.at("text/**/*")}, scratch.at("data"), options).documents, 2u);
+  }
+}
+
+TEST(Tokenize, TakesTextsOfEveryKind) {
+  for (const char* text : {"PAR1 is a magic number", "GGUF and ORC, too", "%PDF", "ID3", "\xEF\xBB\xBFwith a mark", "\xE4 in Latin 1"})
+    EXPECT_EQ(why_no_text("a.txt", text), "") << text;
+  EXPECT_EQ(why_no_text("a.jsonl", std::string_view("{\0", 2), true), "") << "its parser names the line";
+  EXPECT_NE(why_no_text("a.bin.gz", "text"), "");
+}
+
 class LineTokenizer final : public tokenizer::Tokenizer {
  public:
   std::string_view name() const override { return "line"; }

@@ -8,6 +8,9 @@ namespace octet::machine {
 
 void MachineConstants::fields(config::FieldVisitor& v) {
   v.field("name", name, "name of the machine");
+  v.field("generation", generation,
+          "of its GPUs, which says what codes they multiply: 8 is A100, 9 Hopper, 10 Blackwell; 0: processors, which decode codes",
+          {.at_least = 0, .at_most = 99});
   v.field("gemm_tflops", gemm_tflops, "matrix products in BF16, 10^12 operations per second of whole steps", {.above = 0});
   v.field("eight_bit_gain", eight_bit_gain, "factor of that rate with 8-bit operands", {.above = 0});
   v.field("attention_tflops", attention_tflops, "useful operations of causal attention, 10^12 per second", {.above = 0});
@@ -27,6 +30,7 @@ void MachineConstants::fields(config::FieldVisitor& v) {
 const std::vector<MachineConstants>& named_machines() {
   static const std::vector<MachineConstants> all = [] {
     MachineConstants h100, h200, a100, cpu;
+    a100.generation = 8, cpu.generation = 0;
     h200.name = "h200", h200.memory_gbs = 4200, h200.memory_gb = 141;
     a100.name = "a100", a100.gemm_tflops = 210, a100.eight_bit_gain = 1, a100.attention_tflops = 170, a100.head_tflops = 220;
     a100.memory_gbs = 1700, a100.eight_bit_traffic = 1, a100.link_gbs = 220, a100.network_gbs = 22;
@@ -36,6 +40,12 @@ const std::vector<MachineConstants>& named_machines() {
     return std::vector{h100, h200, a100, cpu};
   }();
   return all;
+}
+
+Target target_of(const MachineConstants& m) {
+  constexpr int multiprocessors = 132;  // of a Hopper GPU: sizes of workspaces
+  if (m.generation == 0) return {.gemm_compute = DType::bf16};
+  return {.gemm_compute = DType::bf16, .device = Device::cuda, .multiprocessors = multiprocessors, .generation = int(m.generation)};
 }
 
 MachineConstants machine_constants(const std::string& name_or_file) {

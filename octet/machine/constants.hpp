@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "octet/config/fields.hpp"
+#include "octet/tensor/stream.hpp"
 
 namespace octet::machine {
 
@@ -11,6 +12,7 @@ namespace octet::machine {
 /// Defaults: an H100 SXM with 80 GB, fitted to published step times (tests of octet/plan).
 struct MachineConstants {
   std::string name = "h100";
+  std::int64_t generation = 9;        // of its GPUs: the major number of the compute capability, as Target's; 0: processors
   double gemm_tflops = 575;           // matrix products in BF16
   double eight_bit_gain = 1.57;       // factor for 8-bit operands
   double attention_tflops = 600;      // useful operations of causal attention
@@ -26,6 +28,9 @@ struct MachineConstants {
 
   void fields(config::FieldVisitor&);
 };
+
+/// The devices, as dry runs take them.
+Target target_of(const MachineConstants&);
 
 /// h100, h200, a100, cpu2.
 const std::vector<MachineConstants>& named_machines();

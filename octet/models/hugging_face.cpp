@@ -194,6 +194,26 @@ void save_hugging_face(const std::string& folder, const ModelShape& shape, const
   made.commit();
 }
 
+void require_export_folder(const std::string& folder, Existing existing) {
+  namespace fs = std::filesystem;
+  std::string path = folder;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  std::error_code ignored;
+  if (fs::is_symlink(path, ignored))
+    throw ConfigError(
+        octet::format("{}: is a symbolic link, and an export replaces no folder through one; name the folder itself", printable(folder)));
+  refuse_other_files(folder);
+  for (const auto& entry : fs::directory_iterator(path, ignored)) {
+    const std::string name = printable(entry.path().filename().string());
+    if (entry.is_symlink(ignored))
+      throw ConfigError(
+          octet::format("{}: contains the symbolic link '{}', as caches of models do; name another folder", printable(folder), name));
+    if (existing == Existing::refuse)
+      throw ConfigError(octet::format("{}: already holds a model ('{}'); give --force to replace it, or another --output folder",
+                                      printable(folder), name));
+  }
+}
+
 ModelShape read_hugging_face_shape(const std::string& folder) {
   const std::string path = folder + "/" + config_name;
   try {

@@ -25,6 +25,12 @@ inline void save_hugging_face(const std::string& folder, const ModelShape& shape
   save_hugging_face(folder, shape, parameters.list(), dtype, companions);
 }
 
+/// A model that is in the folder of an export already.
+enum class Existing : std::uint8_t { refuse, replace };
+/// Throws ConfigError, before anything is computed, where a user's export must not go: a symbolic link, a folder with links or with other
+/// files, and, with Existing::refuse, a folder that is not empty.
+void require_export_folder(const std::string& folder, Existing);
+
 /// The shape that a folder's config.json describes. Throws DataError naming file and key for anything that Octet cannot run, and the
 /// supported families for a model of another family; IoError when there is no such file.
 ModelShape read_hugging_face_shape(const std::string& folder);

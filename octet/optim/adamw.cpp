@@ -78,6 +78,7 @@ AdamW::AdamW(Stream& stream, const AdamWConfig& config, std::vector<ParameterSli
     counted_.push_back(s.counted() < s.gradient.count() ? s.gradient.part(0, s.counted()) : s.gradient);
   }
   allocate_moments(stream);
+  place(stream);
   for (std::size_t i = 0; i < slices_.size(); ++i)
     if (slices_[i].counted() < gradients_[i].count() && (scales_tensor(moments_[i].m.storage) || scales_tensor(moments_[i].v.storage)))
       copies_.push_back(i);
@@ -127,6 +128,22 @@ void AdamW::allocate_moments(Stream& stream) {
   take_all();
 }
 
+// Draws follow the place in the whole parameter, so that a rank of several rounds as one rank does.
+void AdamW::place(Stream& stream) {
+  using enum ops::AdamWVariable;
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    const Cut& cut = slices_[i].parameter->cut;
+    const bool drawn = ops::rounds_stochastically(slices_[i].value.storage, value) ||
+                       ops::rounds_stochastically(moments_[i].m.storage, m) || ops::rounds_stochastically(moments_[i].v.storage, v);
+    Tensor& places = places_.emplace_back();
+    if (!drawn || !cut || cut.whole.count() == slices_[i].parameter->shape.count()) continue;  // a copy is the whole
+    std::vector<CutPiece> pieces = cut.pieces;
+    pieces.push_back(end_of_places);
+    places = stream.empty({std::int64_t(pieces.size()), 4}, DType::i64, Lifetime::run, Category::optimizer);
+    upload(stream, pieces.data(), places);
+  }
+}
+
 void AdamW::measure(Stream& stream) {
   for (const ParameterSlice& s : slices_)
     check(s.parameter->gradient.complete(), "adamw: the gradient of {} is not complete; run backward to its end before the update",
@@ -164,6 +181,7 @@ void AdamW::apply(Stream& stream, double learning_rate, const Tensor& loss, cons
                        .weight_decay = p.decays() ? config_.weight_decay : 0.0,
                        .key = hash_of(p.path.c_str()),
                        .first = slices_[i].first,
+                       .places = places_[i],
                        .gradient_amax = maxima_.rows(std::int64_t(i), 1)});
     ++p.version;
   }

@@ -76,6 +76,7 @@ class AdamW {
 
  private:
   void allocate_moments(Stream&);
+  void place(Stream&);
 
   AdamWConfig config_;
   std::vector<ParameterSlice> slices_;
@@ -84,6 +85,7 @@ class AdamW {
   std::vector<Stored> counted_;  // of these, the values that are counted here
   /// Numbers of slices with values that another owner counts, and with a moment's scale per tensor, which holds all values.
   std::vector<std::size_t> copies_;
+  std::vector<Tensor> places_;  // of slices of a part: see ops::AdamWParameter
   Tensor state_, squares_, maxima_, total_, scalars_, limits_;
 };
 

@@ -63,14 +63,21 @@ MemoryPeak DryMemory::run(const Layout& l, std::int64_t layers) const {
   return train::dry_run(c, target_, l.micro_batch, std::min<std::int64_t>(2, job_.micro_batches(l))).memory;
 }
 
-MemoryPeak DryMemory::arena(const Layout& l) const {
+MemoryPeak DryMemory::arena(const Layout& l) const { return arena(l, job_.micro_batches(l)); }
+
+MemoryPeak DryMemory::arena(const Layout& l, std::int64_t micro_batches) const {
   train::EngineConfig c = config_of(l);
   c.ranks.pipeline = l.pipeline, c.ranks.schedule = l.schedule(), c.ranks.chunks = l.chunks;
   MemoryPeak most;
   for (int stage = 0; stage < int(l.pipeline); ++stage)
-    if (MemoryPeak m = train::dry_run(c, target_, l.micro_batch, job_.micro_batches(l), {.stage = stage}).memory; m.total > most.total)
-      most = m;
+    if (MemoryPeak m = train::dry_run(c, target_, l.micro_batch, micro_batches, {.stage = stage}).memory; m.total > most.total) most = m;
   return most;
+}
+
+double DryMemory::needed(const Layout& l) {
+  if (!runs(l) || !not_trained(l, planned_model(config_.shape)).empty()) return 0;
+  // Without a pipeline, later micro-batches need no more.
+  return double(arena(l, l.pipeline > 1 ? job_.micro_batches(l) : std::min<std::int64_t>(2, job_.micro_batches(l))).total);
 }
 
 LayerMemory DryMemory::layer_memory(const Layout& l) {

@@ -18,11 +18,14 @@ class DryMemory : public MemorySource {
       : config_(config), eight_bit_(eight_bit), plain_(plain), target_(target), job_(job) {}
 
   LayerMemory layer_memory(const Layout&) override;
+  /// arena()'s, where this version trains the layout.
+  double needed(const Layout&) override;
   /// The complete model, where this version trains the layout: the arena's peak of a real run, on the stage that needs most.
   MemoryPeak arena(const Layout&) const;
 
  private:
   MemoryPeak run(const Layout&, std::int64_t layers) const;
+  MemoryPeak arena(const Layout&, std::int64_t micro_batches) const;
   train::EngineConfig config_of(const Layout&) const;
   bool runs(const Layout&) const;
 

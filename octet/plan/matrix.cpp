@@ -147,7 +147,12 @@ This version trains all four axes; with a pipeline axis ZeRO-1 at most. Other la
 
 **Memory.** `octet plan --gpus` measures bytes per block, embedding and head in dry runs of your configuration. These have its data axis, and
 its tensor and context axes where this version trains them. Other axes divide the bytes. A stage has its layers, times the micro-batches that its schedule
-has in flight. Tensors may fill 92% of a GPU. This page uses formulas instead, which agree with dry runs within a tenth.
+has in flight. A layout of the answer is then run dry as a whole, so its memory is at least that of a real run. Tensors may fill 92% of a
+GPU. This page uses formulas instead, which agree with dry runs within a tenth.
+
+**Precision.** Codes that the machine does not multiply are refused, as by `octet train`: all FP8 on A100, scales per
+1x32 block on Hopper. With
+`recipe.emulation = true` they are planned at the rate of BF16.
 
 **Time.** A step is the operations of its parts at effective rates, element-wise bytes at the memory's rate, and transfers that no computation
 hides. The slowest stage and the bubble are added. Gradients of ZeRO-0 and ZeRO-1 hide under one micro-batch, those of ZeRO-2 and ZeRO-3

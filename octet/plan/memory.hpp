@@ -39,6 +39,8 @@ class MemorySource {
  public:
   virtual ~MemorySource() = default;
   virtual LayerMemory layer_memory(const Layout&) = 0;
+  /// Bytes of one GPU that a run of this layout needs to the byte; 0 where the source cannot tell.
+  virtual double needed(const Layout&) { return 0; }
 };
 
 /// The assumptions that hold for a layout.

@@ -202,6 +202,33 @@ TEST(LayoutSearch, NoValidLayoutThatFitsIsFasterByMoreThanTwoPercent) {
   for (const Candidate& c : a.best) EXPECT_LE(c.memory.largest().total(), usable_memory * q.job.memory);
 }
 
+// The sum of parts is below the dry run's bytes by up to 1% with stages of a pipeline.
+TEST(LayoutSearch, SaysNoLessMemoryThanALayoutNeeds) {
+  struct Larger : FormulaMemory {
+    using FormulaMemory::FormulaMemory;
+    double needed(const Layout& l) override { return 3e9 * double(l.micro_batch) + 60e9; }
+  };
+  const Question q = question_of("qwen2.5-0.5b", 8);
+  Larger source(q.model, q.job, q.program);
+  const Answer a = search(q, source);
+  ASSERT_FALSE(a.best.empty());
+  for (const Candidate& c : a.best) {
+    EXPECT_GE(c.memory.largest().total(), source.needed(c.layout)) << to_text(c.layout);
+    EXPECT_LE(source.needed(c.layout), usable_memory * q.job.memory) << to_text(c.layout);
+  }
+}
+
+TEST(PlannedMemory, KnowsTheBytesThatALayoutNeeds) {
+  train::EngineConfig config = train::testing::small_engine("llama", "current");
+  config.shape.layers = 7, config.shape.tied = false;
+  for (const Layout& l : {Layout{}, Layout{.tensor = 2, .data = 2, .zero = 2}, Layout{.pipeline = 2, .deferred = true},
+                          Layout{.pipeline = 4, .data = 2, .deferred = true, .zero = 1}, Layout{.pipeline = 3, .chunks = 2},
+                          Layout{.pipeline = 2, .micro_batch = 2, .recomputed = Recomputed::block}}) {
+    DryMemory source(config, {.recipe = "current"}, {.recipe = "bf16"}, gpu, job_of(32, 96, l.gpus()));
+    EXPECT_EQ(source.needed(l), double(source.arena(l).total)) << to_text(l);
+  }
+}
+
 TEST(LayoutSearch, ChoosesByMemoryAndNetwork) {
   EXPECT_EQ(to_text(ask(question_of("qwen2.5-0.5b", 1)).best.front().layout).substr(0, 7), "one GPU");
   const Layout small = ask(question_of("qwen2.5-0.5b", 8)).best.front().layout;
@@ -330,6 +357,9 @@ TEST(MachineConstants, AFileReadsBackAndUnknownNamesAreRefused) {
   EXPECT_EQ(back.name, "cluster");
   EXPECT_EQ(back.gemm_tflops, 611.5);
   EXPECT_EQ(back.memory_gb, 141);
+  EXPECT_EQ(back.generation, 9);
+  EXPECT_EQ(machine::target_of(machine::machine_constants("a100")).generation, 8);
+  EXPECT_EQ(machine::target_of(machine::machine_constants("cpu2")).device, Device::cpu);
   EXPECT_THROW(machine::machine_constants("h300"), ConfigError);
 }
 

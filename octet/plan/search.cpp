@@ -102,12 +102,18 @@ void sort_by_time(std::vector<Candidate>& all) {
 class Fit {
  public:
   Fit(const Question& q, MemorySource& source) : q_(q), source_(source) {}
+  // The sum of parts sorts out most layouts; the bytes that a run needs decide about the others.
   bool operator()(Candidate& c) {
     c.memory = stage_memory(source_.layer_memory(c.layout), q_.model, c.layout, q_.job);
-    return c.memory.largest().total() <= usable_memory * q_.job.memory;
+    if (!fits(c)) return false;
+    StageMemory& most = c.memory.first.total() >= c.memory.last.total() ? c.memory.first : c.memory.last;
+    most.working += std::max(0.0, source_.needed(c.layout) - most.total());
+    return fits(c);
   }
 
  private:
+  bool fits(const Candidate& c) const { return c.memory.largest().total() <= usable_memory * q_.job.memory; }
+
   const Question& q_;
   MemorySource& source_;
 };
@@ -143,7 +149,7 @@ Answer search(const Question& q, MemorySource& source) {
     out.best.push_back(c);
   }
   out.runnable = first_that_fits(all, q.model, fits, true);
-  out.other_precision = first_that_fits(other, q.model, fits, q.only_runnable);
+  if (q.has_other_precision) out.other_precision = first_that_fits(other, q.model, fits, q.only_runnable);
   return out;
 }
 

@@ -12,7 +12,8 @@ namespace octet::plan {
 struct Question {
   PlannedModel model;
   Job job;
-  bool eight_bit = true;  // the precision asked for; the other one is found as an alternative
+  bool eight_bit = true;            // the precision asked for; the other one is found as an alternative,
+  bool has_other_precision = true;  // unless the machine does not have it
   std::vector<optim::Level> levels = {optim::Level::O0};
   bool only_runnable = false;  // layouts that this version trains
   ProgramOf program;

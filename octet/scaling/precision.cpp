@@ -54,6 +54,12 @@ class SavedCodes final : public Quantizer {
 
 }  // namespace
 
+bool names_eight_bits(const PrecisionConfig& c) {
+  const auto& all = recipes();
+  const auto entry = std::ranges::find(all, c.recipe, &RecipeEntry::name);
+  return !c.rules.empty() || (entry != all.end() && !entry->options.empty());
+}
+
 void PrecisionRule::fields(config::FieldVisitor& v) {
   v.field("path", path, "layers that the rule is about; * and ? match, as in layers.*.mlp.down");
   v.choices("operands", operands, "operands that it is about; none: all", {"x", "w", "dy"});
@@ -250,11 +256,13 @@ std::string Precision::reason_text(const std::array<Choice, 3>& chosen) const {
 
 LinearPlan Precision::plan(const Site& site) {
   const std::array<Choice, 3> chosen = choices(site);
-  bool by_recipe = std::ranges::all_of(chosen, [](const Choice& c) { return c.rule == nullptr; });
+  const std::string reason = unfit(site, chosen);
+  PlanRow row{.path = site.path, .out = site.out, .in = site.in, .unfit = !reason.empty()};
+  row.by_recipe = !row.unfit && std::ranges::all_of(chosen, [](const Choice& c) { return c.rule == nullptr; });
+  row.eight_bits = !row.unfit && std::ranges::any_of(chosen, [&](const Choice& c) { return quantizes(c); });
   LinearPlan plan;
-  if (const std::string reason = unfit(site, chosen); !reason.empty()) {
+  if (row.unfit) {
     plan = scaling::plan_unquantized(DType::bf16, reason);
-    by_recipe = false;
   } else {
     std::unique_ptr<Quantizer>* const quantizers[] = {&plan.x, &plan.w, &plan.dy};
     for (const Operand o : operands) {
@@ -272,7 +280,8 @@ LinearPlan Precision::plan(const Site& site) {
   }
   plan.caches_weight = config_.weights == WeightCodes::cached;
   if (plan.fast_forward) plan.precision += "; fast accumulation in forward on a GPU";
-  rows_.push_back({site.path, site.out, site.in, plan.precision, plan.why, by_recipe});
+  row.precision = plan.precision, row.why = plan.why;
+  rows_.push_back(std::move(row));
   return plan;
 }
 

@@ -45,6 +45,9 @@ struct PrecisionConfig {
   void fields(config::FieldVisitor&);
 };
 
+/// Whether a configuration names 8-bit formats of linear layers: not fp32 or bf16 alone.
+bool names_eight_bits(const PrecisionConfig&);
+
 /// The state of one quantizer, which its recipe keeps from step to step.
 struct QuantizerState {
   Slot slot;
@@ -57,7 +60,9 @@ struct PlanRow {
   std::string path;
   std::int64_t out = 0, in = 0;  // 0, 0 unless it is a linear layer
   std::string precision, why;
-  bool by_recipe = false;  // a linear layer whose operands are all as the model's recipe says
+  bool by_recipe = false;   // a linear layer whose operands are all as the model's recipe says
+  bool eight_bits = false;  // of some operand
+  bool unfit = false;       // its shape keeps it from the precision that was chosen
 };
 
 /// Decides, before the first step, in which precision each linear layer runs; afterwards holds the state of all quantizers. Nothing

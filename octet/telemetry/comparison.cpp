@@ -42,7 +42,7 @@ Measured measure(const Group& runs, const Group& baselines) {
   ComparisonRow& row = out.row;
   row.arm = arm_of(runs[0]->facts), row.recipe = runs[0]->facts.recipe, row.twin = runs[0]->facts.twin;
   row.seeds = int(runs.size());
-  row.memory = runs[0]->facts.memory;
+  row.memory = runs[0]->facts.memory, row.eight_bit_share = runs[0]->facts.eight_bit_share;
   for (const RunRecord* run : runs) {
     train.add(final_train_loss(*run)), eval.add(final_eval_loss(*run)), average.add(final_average_loss(*run));
     speed.add(median_tokens_per_second(*run)), cosine.add(run->facts.gradient_cosine);

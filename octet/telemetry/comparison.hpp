@@ -26,6 +26,7 @@ struct ComparisonRow {
   double tokens_per_second = 0;  // median over steps, mean over seeds
   double speed_ratio = 0;        // to the baseline's
   MemoryUse memory;              // of the first seed
+  double eight_bit_share = NAN;  // RunFacts'
   std::int64_t skipped = 0;      // steps, all seeds together
   RunState state = RunState::finished;  // the worst of the seeds
   Verdict verdict = Verdict::baseline;  // a twin's is `baseline`

@@ -26,6 +26,7 @@ json::Value row_json(const ComparisonRow& r) {
                       {"tokens_per_second", r.tokens_per_second},
                       {"speed_ratio", r.speed_ratio},
                       {"memory", memory_json(r.memory)},
+                      {"eight_bit_share", r.eight_bit_share},
                       {"skipped", r.skipped},
                       {"state", to_text(r.state)},
                       {"verdict", to_text(r.verdict)}};
@@ -47,6 +48,7 @@ ComparisonRow row_of(const json::Fields& f) {
   r.gradient_cosine = f.number_or_nan("gradient_cosine");
   r.tokens_per_second = f.number_or_nan("tokens_per_second"), r.speed_ratio = f.number_or_nan("speed_ratio");
   r.memory = memory_use(f.object("memory"));
+  if (f.has("eight_bit_share")) r.eight_bit_share = f.number_or_nan("eight_bit_share");  // files of earlier versions have none
   r.skipped = f.count("skipped"), r.state = run_state(f, "state"), r.verdict = verdict_field(f);
   return r;
 }

@@ -36,6 +36,20 @@ std::vector<std::string> arms_with(const Comparison& c, Verdict verdict, bool ga
   return out;
 }
 
+// Arms that run little or nothing in FP8, so that their gaps say little about it.
+std::string about_eight_bits(const Comparison& c) {
+  std::vector<std::string> none, few;
+  for (const ComparisonRow& row : c.rows) {
+    if (row.twin > 0 || few_eight_bits(row.eight_bit_share).empty()) continue;
+    if (row.eight_bit_share == 0) none.push_back(row.arm);
+    else few.push_back(format("{} ({})", row.arm, few_eight_bits(row.eight_bit_share)));
+  }
+  std::string out;
+  if (!none.empty()) out += format("No layer of {} runs in FP8: the plan has the reasons. ", list_of(none));
+  if (!few.empty()) out += format("Less than half of the work of matrix products runs in FP8: {}. ", list_of(few));
+  return out;
+}
+
 std::string sentence(const std::vector<std::string>& arms, const std::string& one, const std::string& many) {
   return arms.empty() ? "" : list_of(arms) + (arms.size() == 1 ? one : many) + ". ";
 }
@@ -83,19 +97,26 @@ std::string about_seeds(const Comparison& c) {
 
 std::string verdict_text(const ComparisonRow& row) {
   if (row.twin > 0) return row.state == RunState::diverged ? to_text(Verdict::diverged) : "twin";
-  if (row.verdict != Verdict::not_resolved || !std::isfinite(row.gap_half_width)) return to_text(row.verdict);
-  return format("{} (±{})", to_text(row.verdict), percent(row.gap_half_width));
+  std::string out = to_text(row.verdict);
+  if (row.verdict == Verdict::not_resolved && std::isfinite(row.gap_half_width)) out += format(" (±{})", percent(row.gap_half_width));
+  const std::string few = few_eight_bits(row.eight_bit_share);
+  return few.empty() ? out : out + ", " + few;
+}
+
+std::string few_eight_bits(double share) {
+  if (!(share < 0.5)) return "";
+  return share == 0 ? "no layer in FP8" : format("{}% of FLOP in FP8", fixed(100 * share, share < 0.01 ? 2 : 0));
 }
 
 std::string findings(const Comparison& c) {
   const std::string limit = percent(c.tolerance) + " of " + c.baseline;
   const auto open = arms_with(c, Verdict::not_resolved, true), beyond = arms_with(c, Verdict::over, true);
-  std::string out = sentence(arms_with(c, Verdict::within, false), " is within " + limit, " are within " + limit);
-  out += sentence(beyond, " is over " + limit, " are over " + limit);
-  out += sentence(arms_with(c, Verdict::diverged, false), " diverged", " diverged");
-  out += sentence(open, " is not resolved against " + limit, " are not resolved against " + limit);
-  if (out.empty()) out = c.baseline + " alone was trained. ";
-  out += about_zero(c) + about_twins(c);
+  std::string verdicts = sentence(arms_with(c, Verdict::within, false), " is within " + limit, " are within " + limit);
+  verdicts += sentence(beyond, " is over " + limit, " are over " + limit);
+  verdicts += sentence(arms_with(c, Verdict::diverged, false), " diverged", " diverged");
+  verdicts += sentence(open, " is not resolved against " + limit, " are not resolved against " + limit);
+  if (verdicts.empty()) verdicts = c.baseline + " alone was trained. ";
+  std::string out = about_eight_bits(c) + verdicts + about_zero(c) + about_twins(c);
   if (!open.empty()) out += about_seeds(c);
   while (out.ends_with(' ')) out.pop_back();
   return out;

@@ -6,11 +6,15 @@
 
 namespace octet::telemetry {
 
-/// "within", "over", "not resolved (±1.20%)", "diverged", "baseline", and "twin" for a twin.
+/// "within", "over", "not resolved (±1.20%)", "diverged", "baseline", and "twin" for a twin. After it few_eight_bits(), where there are
+/// few.
 std::string verdict_text(const ComparisonRow&);
 
-/// The result of a comparison in a few sentences: arms by verdict, arms that differ significantly from the baseline, the gaps of the twins,
-/// and the number of seeds that would resolve the rest.
+/// "no layer in FP8", or "23% of FLOP in FP8" of a share below one half; "" otherwise, and of NaN. The share is RunFacts::eight_bit_share.
+std::string few_eight_bits(double share);
+
+/// The result of a comparison in a few sentences: arms that run little or nothing in FP8, arms by verdict, arms that differ significantly
+/// from the baseline, the gaps of the twins, and the number of seeds that would resolve the rest.
 std::string findings(const Comparison&);
 
 /// Seeds with which Student's interval around a gap is at most +-`width`, where one pair's gap has standard deviation `deviation` and

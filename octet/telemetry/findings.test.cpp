@@ -45,6 +45,21 @@ TEST(Findings, OfOneSeedDistinguishNothing) {
             "a (+2.00%) is not resolved against 0.50% of bf16. One seed distinguishes no arm from bf16.");
 }
 
+TEST(Findings, BeginWithArmsThatRunLittleOrNothingInEightBits) {
+  Comparison c{.baseline = "bf16",
+               .tolerance = 0.005,
+               .rows = {row("bf16", Verdict::baseline), row("a", Verdict::within), row("b", Verdict::within), row("c", Verdict::within),
+                        row("d", Verdict::within)}};
+  c.rows[1].eight_bit_share = c.rows[2].eight_bit_share = 0, c.rows[3].eight_bit_share = 0.231, c.rows[4].eight_bit_share = 0.5;
+  EXPECT_TRUE(
+      findings(c).starts_with("No layer of a and b runs in FP8: the plan has the reasons. Less than half of the work of matrix products "
+                              "runs in FP8: c (23% of FLOP in FP8). a, b, c and d are within 0.50% of bf16. "))
+      << findings(c);
+  EXPECT_EQ(verdict_text(c.rows[1]), "within, no layer in FP8");
+  EXPECT_EQ(verdict_text(c.rows[3]), "within, 23% of FLOP in FP8");
+  for (const int i : {0, 4}) EXPECT_EQ(few_eight_bits(c.rows[std::size_t(i)].eight_bit_share), "");
+}
+
 TEST(Findings, OfTheBaselineAloneSaySo) {
   EXPECT_EQ(findings({.baseline = "fp32", .tolerance = 0.005, .rows = {row("fp32", Verdict::baseline)}}), "fp32 alone was trained.");
 }

@@ -112,6 +112,7 @@ RunFacts facts_of_file(const std::string& path, Link link) {
   if (f.has("arm")) run.arm = f.text("arm");
   if (f.has("twin")) run.twin = int(f.integer("twin", 0, most_twins));
   if (f.has("ranks")) run.ranks = ranks_facts(f.object("ranks"));
+  if (f.has("eight_bit_share")) run.eight_bit_share = f.number_or_nan("eight_bit_share");
   run.memory = memory_use(f.object("memory"));
   run.flops_per_step = f.number_or_nan("flops_per_step"), run.tokens_per_step = f.count("tokens_per_step"), run.steps = f.count("steps");
   if (!f.value("baseline").is_null()) run.baseline = f.text("baseline");
@@ -149,6 +150,7 @@ void write_run_facts(const std::string& path, const RunFacts& run) {
                                         {"memory", memory_json(run.memory)},
                                         {"ranks", ranks_json(run.ranks)},
                                         {"flops_per_step", run.flops_per_step},
+                                        {"eight_bit_share", run.eight_bit_share},
                                         {"tokens_per_step", run.tokens_per_step},
                                         {"steps", run.steps},
                                         {"plan", plan_json(run.plan)},

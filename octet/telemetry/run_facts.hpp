@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -59,10 +60,11 @@ struct RunFacts {
   RanksFacts ranks;
   double flops_per_step = 0;
   std::int64_t tokens_per_step = 0;
-  std::int64_t steps = 0;      // planned; 0 if time or tokens limit the run
-  std::string baseline{};      // arm that this run is compared with, or ""
-  double gradient_cosine = 1;  // of the first step's gradient with the baseline's; NaN where there is none
-  std::string started{};       // UTC, "2026-01-31T12:00:00Z"
+  std::int64_t steps = 0;        // planned; 0 if time or tokens limit the run
+  double eight_bit_share = NAN;  // of the FLOP of matrix products, those with an 8-bit operand; NaN where none was to have one
+  std::string baseline{};        // arm that this run is compared with, or ""
+  double gradient_cosine = 1;    // of the first step's gradient with the baseline's; NaN where there is none
+  std::string started{};         // UTC, "2026-01-31T12:00:00Z"
   RunState state = RunState::running;
   std::string config_json = "{}";  // the resolved configuration, a JSON object
 };

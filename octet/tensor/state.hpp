@@ -26,8 +26,10 @@ class StateVisitor {
   /// Whether this visitor changes the state, so that a component can update derived values.
   virtual bool restoring() const = 0;
 
-  /// In the memory of the stream's device; shape and dtype follow from the configuration.
+  /// In the memory of the stream's device; shape and dtype follow from the configuration. May change at any time of a step.
   virtual void state(std::string_view name, const Tensor&) = 0;
+  /// The same of a tensor that neither forward nor backward changes: a checkpoint may copy it beside them.
+  virtual void until_update(std::string_view name, const Tensor& t) { state(name, t); }
   /// The same of an option that a file may not have been written with: restoring then leaves the tensor as it is.
   virtual void optional(std::string_view name, const Tensor& t) { state(name, t); }
   /// Whether there can be state under "name.": false while restoring from a file that has none, since an earlier version wrote it.
@@ -36,8 +38,8 @@ class StateVisitor {
   virtual void unused(std::string_view) {}
   /// State of another rank, under `name` and names that continue it: restoring leaves it to that rank.
   virtual void elsewhere(std::string_view) {}
-  /// Codes under `name` and their scales, where there are any, under scales_name(). Restoring converts values that a file stores otherwise;
-  /// `tiny` is for those below the least code.
+  /// Codes under `name` and their scales, where there are any, under scales_name(). As until_update(). Restoring converts values that a
+  /// file stores otherwise; `tiny` is for those below the least code.
   virtual void state(std::string_view name, const StoredSlice&, Tiny tiny) = 0;
   /// In the host's memory.
   virtual void state(std::string_view name, std::int64_t&) = 0;

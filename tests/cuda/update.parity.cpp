@@ -28,11 +28,23 @@ ops::AdamWParameter parameter(Side& side, std::int64_t n, DType dtype, std::uint
           .key = key};
 }
 
+// Of every second parameter: columns of a larger one, from and of a multiple of 8 or not.
+Tensor places_of_part(Side& side, std::int64_t n, std::size_t i) {
+  if (i % 2 == 0 || n < 100) return {};
+  const std::int64_t columns = i % 4 == 1 ? 64 : 13;
+  const CutPiece pieces[] = {{n / 3, 8 * std::int64_t(i), columns, 3 * columns}, {n - n / 3, 3 * n, n, n}, end_of_places};
+  const auto* const words = reinterpret_cast<const std::int64_t*>(pieces);
+  return side.raw(std::vector<std::int64_t>(words, words + 12), {3, 4});
+}
+
 Case update(std::vector<std::int64_t> counts, float skip, std::vector<DType> types) {
   return {
       format("adamw {} {} x {} skip {}", types.front(), counts.back(), counts.size(), skip), [=](Side& side) {
         std::vector<ops::AdamWParameter> all;
-        for (std::size_t i = 0; i < counts.size(); ++i) all.push_back(parameter(side, counts[i], types[i % types.size()], 10 * i));
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+          all.push_back(parameter(side, counts[i], types[i % types.size()], 10 * i));
+          all.back().places = places_of_part(side, counts[i], i);
+        }
         const ops::AdamWStep s{
             .learning_rate = 1e-3f, .bias_correction1 = 3.3f, .bias_correction2 = 10, .gradient_scale = 0.7f, .skip = skip, .updates = 5};
         ops::adamw(side.stream(), {.parameters = all, .step = step_of(side, s)});
@@ -68,6 +80,7 @@ Case stored_update(std::vector<std::int64_t> counts, float skip, Storages a, Sto
                              .moments = {encoded(s.m, 3, 1e-3, false), encoded(s.v, 4, 1e-2, true)},
                              .weight_decay = 1e-3 * double(i),
                              .key = i,
+                             .places = places_of_part(side, counts[i], i),
                              .gradient_amax = side.from({0}, {1})});
               ops::sum_of_squares(
                   side.stream(),
@@ -197,7 +210,7 @@ std::vector<Case> make() {
       root{bf16_nearest, f32, bf16, e4m3_root}, mixed{f16, bf16, f32, bf16};
   for (const std::int64_t n : {0, 1, 129, 4096, 100003})
     for (const float skip : {0.0f, 1.0f})
-      cases.push_back(stored_update({n, n}, skip, wide, narrow)), cases.push_back(stored_update({n, n}, skip, tensors, expanded)),
+      cases.push_back(stored_update({n, n, n, n}, skip, wide, narrow)), cases.push_back(stored_update({n, n}, skip, tensors, expanded)),
           cases.push_back(stored_update({n, n}, skip, root, mixed)), cases.push_back(stored_update({n, n}, skip, gradients, wide));
   for (const auto& [a, b] : {std::pair{wide, narrow}, {expanded, tensors}}) cases.push_back(stored_update(many, 0, a, b));
   for (const double squares : {0.0, 0.25, 16.0, double(INFINITY)}) cases.push_back(clipping(squares, 1, 0));

@@ -17,6 +17,8 @@ void check_parameter(const AdamWParameter& p) {
   const auto& [m, v] = p.moments;
   const Shape& shape = p.value.shape();
   check(p.first >= 0 && p.first % 8 == 0, "adamw: a slice begins at a multiple of 8, got {}", p.first);
+  check(!p.places || (p.places.shape.rank == 2 && p.places.shape[1] == 4 && p.places.dtype == DType::i64),
+        "adamw: places must be i64 [n, 4], got {} {}", p.places.dtype, p.places.shape);
   check(p.grad.shape() == shape && m.shape() == shape && v.shape() == shape, "adamw: grad, m and v must be {}, got {}, {} and {}", shape,
         p.grad.shape(), m.shape(), v.shape());
   check_storage("value", p.value, {f32, bf16, bf16_nearest, f16, e4m3_tensor});

@@ -29,8 +29,19 @@ std::vector<Piece> pieces_of(const ops::AdamW& a) {
 struct PieceDraws {
   std::uint16_t halves[3][draw_room(piece_values)];
 
-  void make(const ops::AdamWDraws& draws, const Piece& piece, int variable) {
-    draw(draws.key, draws.stream(variable), draws.first + piece.begin, piece.count, halves[variable]);
+  void make(const ops::AdamWStep& step, const Piece& piece, int variable) {
+    const ops::AdamWParameter& p = *piece.of;
+    const std::uint64_t high = ops::AdamWDraws{p.key, step.updates}.stream(variable);
+    const std::int64_t first = p.first + piece.begin;
+    if (!p.places) return draw(p.key, high, first, piece.count, halves[variable]);
+    const Places places = ops::places_of(p);
+    std::uint16_t of_run[draw_room(piece_values + 8)];
+    for (std::int64_t i = 0, n = 0; i < piece.count; i += n) {
+      const std::int64_t place = places(first + i), skipped = place % 8, most = places.neighbours(first + i);
+      n = most < piece.count - i ? most : piece.count - i;
+      draw(p.key, high, place - skipped, skipped + n, of_run);
+      __builtin_memcpy(halves[variable] + i, of_run + skipped, std::size_t(n) * sizeof *of_run);
+    }
   }
   template <class Lanes, class Cursor>
   OCTET_HD void store(Lanes lanes, Bf16* p, Cursor at, typename Lanes::Value x, int variable) const {
@@ -43,7 +54,7 @@ void update(const ops::AdamW& a, const ops::AdamWStep& step, const Piece& piece)
   const ops::AdamWConstants constants(a, p.weight_decay);
   PieceDraws draws;
   for (int variable = 0; variable < 3; ++variable)
-    if ((variable == 0 ? p.value : p.moments.m).storage == Storage::bf16) draws.make({p.key, step.updates, p.first}, piece, variable);
+    if ((variable == 0 ? p.value : p.moments.m).storage == Storage::bf16) draws.make(step, piece, variable);
   ops::with_adamw_types(p, [&]<class P, class G, class M>() {
     const G* const grad = p.grad.codes.as<G>() + piece.begin;
     P* const value = p.value.codes.as<P>() + piece.begin;
@@ -109,7 +120,7 @@ void update_stored(const ops::AdamW& a, const ops::AdamWStep& step, const Piece&
   PieceDraws draws;
   for (int variable = 0; variable < 3; ++variable) {
     ops::StoredView& s = p.of(variable);
-    if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable))) draws.make({p.key, step.updates, p.first}, piece, variable);
+    if (ops::rounds_stochastically(s.storage, ops::AdamWVariable(variable))) draws.make(step, piece, variable);
     if (scales_tensor(s.storage)) s.next_scale = ops::reciprocal_of_power(ops::next_descale(p, variable, constants, step));
   }
   const std::int64_t first = piece.begin / storage_block, whole = first + piece.count / storage_block;

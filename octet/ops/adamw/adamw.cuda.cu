@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "octet/ops/adamw/adamw.kernels.hpp"
@@ -18,20 +19,29 @@ struct Parameter {
   std::int64_t count;
   std::uint64_t key;
   std::int64_t first;
+  Places places;
   float weight_decay;
+
+  __device__ void set(ops::AdamWDraws& draws, const ops::AdamWStep& s) const {
+    draws.key = key, draws.update = s.updates, draws.first = first;
+  }
+  __device__ void set(ops::AdamWPlacedDraws& draws, const ops::AdamWStep& s) const {
+    set(static_cast<ops::AdamWDraws&>(draws), s), draws.places = places;
+  }
 };
-constexpr int most_parameters = 60;
+constexpr int most_parameters = 52;
 using Batch = ParameterBatch<Parameter, most_parameters>;
 
-template <class P, class G, class M, int N>
-__global__ void __launch_bounds__(threads, 4)
+template <class P, class G, class M, int N, class Draws>
+__global__ void __launch_bounds__(threads, std::is_same_v<Draws, ops::AdamWDraws> ? 4 : 2)  // places take registers
     adamw_kernel(const __grid_constant__ Batch batch, ops::AdamWConstants constants, const ops::AdamWStep* step) {
   const ops::AdamWStep s = *step;
   if (s.skip != 0) return;
   const int i = batch.of_block(blockIdx.x);
   const Parameter& p = batch.parameter[i];
   constants.weight_decay = p.weight_decay;
-  const ops::AdamWDraws draws{p.key, s.updates, p.first};
+  Draws draws;
+  p.set(draws, s);
   std::int64_t at = (std::int64_t(blockIdx.x - batch.first_block[i]) * packs_a_thread * threads + threadIdx.x) * N;
 #pragma unroll 1
   for (int k = 0; k < packs_a_thread && at < p.count; ++k, at += threads * N)
@@ -41,7 +51,7 @@ __global__ void __launch_bounds__(threads, 4)
 
 using Parameters = std::vector<const ops::AdamWParameter*>;
 
-template <class P, class G, class M, int N>
+template <class P, class G, class M, int N, class Draws>
 void launch(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
   for (std::size_t begin = 0; begin < parameters.size(); begin += most_parameters) {
     Batch batch{};
@@ -49,14 +59,24 @@ void launch(Queue queue, const ops::AdamW& a, const Parameters& parameters) {
     for (int i = 0; i < batch.n; ++i) {
       const ops::AdamWParameter& p = *parameters[begin + std::size_t(i)];
       const std::int64_t count = p.value.count(), blocks = ceil_div(count, std::int64_t(threads) * packs_a_thread * N);
-      batch.parameter[i] = {p.grad.codes.data, p.value.codes.data,   p.moments.m.codes.data, p.moments.v.codes.data, count, p.key,
-                            p.first,           float(p.weight_decay)};
+      batch.parameter[i] = {p.grad.codes.data, p.value.codes.data, p.moments.m.codes.data, p.moments.v.codes.data, count, p.key,
+                            p.first,           ops::places_of(p),  float(p.weight_decay)};
       batch.first_block[i + 1] = batch.first_block[i] + unsigned(blocks);
     }
-    adamw_kernel<P, G, M, N>
+    adamw_kernel<P, G, M, N, Draws>
         <<<batch.first_block[batch.n], threads, 0, queue>>>(batch, ops::AdamWConstants(a, 0), a.step.as<ops::AdamWStep>());
     launched("adamw");
   }
+}
+
+template <class P, class G, class M, int N>
+void launch(Queue queue, const ops::AdamW& a, Parameters parameters) {
+  if constexpr (std::is_same_v<P, Bf16> || std::is_same_v<M, Bf16>) {
+    const auto whole = std::stable_partition(parameters.begin(), parameters.end(), [](const auto* p) { return bool(p->places); });
+    launch<P, G, M, N, ops::AdamWPlacedDraws>(queue, a, Parameters(parameters.begin(), whole));
+    parameters.erase(parameters.begin(), whole);
+  }
+  launch<P, G, M, N, ops::AdamWDraws>(queue, a, parameters);
 }
 
 bool same_storages(const ops::AdamWParameter& a, const ops::AdamWParameter& b) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 
+#include "octet/tensor/places.hpp"
 #include "octet/tensor/storage.hpp"
 #include "octet/tensor/stream.hpp"
 
@@ -63,6 +64,7 @@ struct AdamWParameter {
   double weight_decay = 0.1;
   std::uint64_t key = 0;      // of this parameter's draws
   std::int64_t first = 0;     // of a slice: its first element's number in the parameter, a multiple of 8
+  Tensor places = {};         // i64 [n, 4]: of a part of a larger parameter, the pieces of `Places`; none: it is the whole
   Tensor gradient_amax = {};  // f32 [1]: max |grad|; needed if a moment has a scale per tensor
 };
 
@@ -71,9 +73,9 @@ struct AdamWParameter {
 ///   value -= learning_rate * (m bias_correction1 / (sqrt(v bias_correction2) + eps) + weight_decay * value).
 /// step: f32 [12], see AdamWStep. The arithmetic is FP32, with moments before they are rounded; codes and scales are stored in the same
 /// pass over memory, with the same bits on every backend. Values that rounds_stochastically() names take draws of Philox, keyed by (key,
-/// update, variable, element of the parameter). A value of v that is not 0 is not stored as 0. With step.skip != 0, value, m and v keep
-/// their bits for any grad, scales included. Source: Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2, where
-/// the learning rate is the product of the schedule multiplier and alpha, as in PyTorch.
+/// update, variable, element of the whole parameter). A value of v that is not 0 is not stored as 0. With step.skip != 0, value, m and v
+/// keep their bits for any grad, scales included. Source: Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2,
+/// where the learning rate is the product of the schedule multiplier and alpha, as in PyTorch.
 ///
 /// A scale per tensor is the least power of two that holds a bound of the new values, so that one pass is enough and no value saturates:
 ///   |m| <= beta1 max |m| + (1 - beta1) max |g|,   |v| <= beta2 max v + (1 - beta2) max |g|^2,

@@ -38,6 +38,39 @@ struct AdamWDraws {
   }
 };
 
+/// draw(e / 8) of the eight values from number `at` of a part on, each with the bits of its element e of the whole.
+template <class Draw>
+OCTET_HD RandomWords words_at(const Places& places, std::int64_t at, const Draw& draw) {
+  const std::int64_t first = places(at);
+  if (first % 8 == 0 && places(at + 7) == first + 7) return draw(first / 8);
+  RandomWords out{}, drawn{};
+  std::int64_t counter = -1;
+#ifdef __CUDACC__
+#pragma unroll 1
+#endif
+  for (int i = 0; i < 8; ++i) {
+    const std::int64_t e = places(at + i);
+    if (e / 8 != counter) counter = e / 8, drawn = draw(counter);
+    const int from = int(e % 8) / 2;  // words are chosen, not indexed, so that they stay in registers
+    const std::uint32_t word = from < 2 ? (from == 0 ? drawn.w[0] : drawn.w[1]) : (from == 2 ? drawn.w[2] : drawn.w[3]);
+    const std::uint32_t half = (word >> (e % 2 * 16) & 0xFFFF) << (i % 2 * 16);
+    for (int to = 0; to < 4; ++to) out.w[to] |= i / 2 == to ? half : 0;
+  }
+  return out;
+}
+
+/// Those of a part of a larger parameter.
+struct AdamWPlacedDraws : AdamWDraws {
+  Places places;
+
+  template <class Lanes, class Cursor, class X>
+  OCTET_HD void store(Lanes lanes, Bf16* p, Cursor at, X x, int variable) const {
+    lanes.store_drawn(p, at, x, [&](std::int64_t eight) {
+      return words_at(places, first + 8 * eight, [&](std::int64_t e) { return philox(key, std::uint64_t(e), stream(variable)); });
+    });
+  }
+};
+
 /// Stores x: exactly in f32, stochastically rounded in bf16.
 template <class Lanes, class P, class Cursor, class X, class Draws>
 OCTET_HD void store_state(Lanes lanes, P* p, Cursor at, X x, const Draws&, int) {

@@ -26,6 +26,7 @@ struct UpdateLanes : GroupLanesOf<whole> {
 struct Any {
   static constexpr bool whole = false, prefetches = false;
   static constexpr int blocks_at_once = 2;  // on a multiprocessor
+  static bool is(const ops::AdamWViews&) { return true; }
   __device__ static void set(ops::AdamWViews&) {}
 };
 /// Those of a level, for parameters of whole pairs of groups. The loads of all variables are in flight at once.
@@ -37,6 +38,26 @@ struct Known : Storages {
   static bool is(const ops::AdamWViews& p) { return Storages::is(p) && p.value.count % (2 * storage_block) == 0; }
 };
 
+/// The draws of one variable of a whole parameter, and of a part of a larger one.
+struct OfWhole {
+  static constexpr int blocks_of(int at_once) { return at_once; }
+  static bool is(const ops::AdamWViews& p) { return p.places.pieces == nullptr; }
+  __device__ __forceinline__ static DrawnWords draws(const ops::AdamWViews& p, std::uint64_t stream, std::int64_t) {
+    return {p.key, stream, p.first};
+  }
+};
+struct OfPart {
+  static constexpr int blocks_of(int at_once) { return at_once > 2 ? 2 : 1; }  // places take registers
+  struct Held {
+    DrawnWords::Eight words;  // of the thread's eight values, in one place for all storages
+    __device__ __forceinline__ const DrawnWords::Eight& eight(std::int64_t) const { return words; }
+  };
+  static bool is(const ops::AdamWViews& p) { return !OfWhole::is(p); }
+  __device__ __forceinline__ static Held draws(const ops::AdamWViews& p, std::uint64_t stream, std::int64_t at) {
+    return {{ops::words_at(p.places, p.first + at, [&](std::int64_t e) { return philox_words(p.key, std::uint64_t(e), stream); })}};
+  }
+};
+
 /// Asks the L2 cache for the codes of a group.
 __device__ __forceinline__ void prefetch(const ops::StoredView& s, std::int64_t group) {
   const int bytes = s.storage == Storage::f32 ? 4 : s.storage == Storage::f16 || s.storage == Storage::bf16 ? 2 : 1;
@@ -44,8 +65,8 @@ __device__ __forceinline__ void prefetch(const ops::StoredView& s, std::int64_t 
   asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 
-template <class Storages>
-__global__ void __launch_bounds__(threads, Storages::blocks_at_once)
+template <class Storages, class Extent>
+__global__ void __launch_bounds__(threads, Extent::blocks_of(Storages::blocks_at_once))
     stored_adamw_kernel(const __grid_constant__ Batch batch, ops::AdamWConstants constants, const ops::AdamWStep* step) {
   constexpr UpdateLanes<Storages::whole> lanes;
   const ops::AdamWStep s = *step;
@@ -73,7 +94,9 @@ __global__ void __launch_bounds__(threads, Storages::blocks_at_once)
         lanes, p, constants, s, most, [&](const ops::StoredView& view, auto& x, int) { ops::load_group(lanes, view, group, x); },
         [&](const ops::StoredView& view, const auto& x, int variable) {
           if (ops::rounds_stochastically(view.storage, ops::AdamWVariable(variable)))
-            ops::store_group(lanes, view, group, x, DrawnWords{p.key, ops::AdamWDraws{p.key, s.updates}.stream(variable), p.first});
+            ops::store_group(
+                lanes, view, group, x,
+                Extent::draws(p, ops::AdamWDraws{p.key, s.updates}.stream(variable), group * storage_block + lanes.lane() * 8));
           else ops::store_group(lanes, view, group, x, ops::Nearest{});
         });
   }
@@ -97,7 +120,7 @@ __global__ void adamw_scales_kernel(const __grid_constant__ Batch batch, ops::Ad
     if (scales_tensor(p.of(variable).storage)) ops::keep_tensor_scale(p, variable, constants, s);
 }
 
-template <class Storages>
+template <class Storages, class Extent>
 void launch(Queue queue, const ops::AdamW& a, const std::vector<ops::AdamWViews>& parameters) {
   const ops::AdamWConstants constants(a, 0);
   const auto* const step = a.step.as<ops::AdamWStep>();
@@ -112,7 +135,7 @@ void launch(Queue queue, const ops::AdamW& a, const std::vector<ops::AdamWViews>
       batch.first_block[i + 1] = batch.first_block[i] + unsigned(std::max<std::int64_t>(blocks, 1));
       for (int variable = 0; variable < 3; ++variable) tensors |= scales_tensor(p.of(variable).storage);
     }
-    stored_adamw_kernel<Storages><<<batch.first_block[batch.n], threads, 0, queue>>>(batch, constants, step);
+    stored_adamw_kernel<Storages, Extent><<<batch.first_block[batch.n], threads, 0, queue>>>(batch, constants, step);
     launched("adamw");
     if (!tensors) continue;
     adamw_scales_kernel<<<1, 32, 0, queue>>>(batch, constants, step);
@@ -121,10 +144,11 @@ void launch(Queue queue, const ops::AdamW& a, const std::vector<ops::AdamWViews>
 }
 
 /// Those of these storages, which are then no longer left.
-template <class Storages>
+template <class Storages, class Extent>
 void launch_known(Queue queue, const ops::AdamW& a, std::vector<ops::AdamWViews>& left) {
-  const auto others = std::stable_partition(left.begin(), left.end(), Storages::is);
-  launch<Storages>(queue, a, std::vector<ops::AdamWViews>(left.begin(), others));
+  const auto others =
+      std::stable_partition(left.begin(), left.end(), [](const ops::AdamWViews& p) { return Storages::is(p) && Extent::is(p); });
+  launch<Storages, Extent>(queue, a, std::vector<ops::AdamWViews>(left.begin(), others));
   left.erase(left.begin(), others);
 }
 
@@ -134,8 +158,10 @@ void update_stored(Queue queue, const ops::AdamW& a, const Tensor& maxima) {
   std::vector<ops::AdamWViews> left;
   for (std::size_t i = 0; i < a.parameters.size(); ++i)
     if (!ops::is_plain(a.parameters[i])) left.push_back(ops::views_of(a.parameters[i], i, maxima));
-  ops::for_storages_of_levels([&]<class Storages>(Storages) { launch_known<Known<Storages>>(queue, a, left); });
-  launch<Any>(queue, a, left);
+  ops::for_storages_of_levels([&]<class Storages>(Storages) { launch_known<Known<Storages>, OfWhole>(queue, a, left); });
+  ops::for_storages_of_levels([&]<class Storages>(Storages) { launch_known<Known<Storages>, OfPart>(queue, a, left); });
+  launch_known<Any, OfWhole>(queue, a, left);
+  launch<Any, OfPart>(queue, a, left);
 }
 
 }  // namespace octet::cuda

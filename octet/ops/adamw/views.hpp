@@ -1,5 +1,6 @@
 #pragma once
 
+#include "octet/ops/adamw/adamw.kernels.hpp"
 #include "octet/ops/adamw/stored_update.math.hpp"
 
 namespace octet::ops {
@@ -14,6 +15,7 @@ namespace octet::ops {
           .maxima = maxima ? maxima.f32() + 3 * i : nullptr,
           .key = p.key,
           .first = p.first,
+          .places = places_of(p),
           .weight_decay = float(p.weight_decay)};
 }
 

@@ -86,7 +86,7 @@ void run(const Gemm& g, DType compute, const GemmReady& a, const GemmReady& b, c
 GemmWay way_on_gpu(const Gemm& g, int generation) {
   const DType ta = g.a.codes.dtype, tb = g.b.codes.dtype;
   if (!is_fp8(ta) && !is_fp8(tb)) return ta == tb ? GemmWay::as_is : GemmWay::decoded;
-  if (!is_fp8(ta) || !is_fp8(tb)) return GemmWay::decoded;
+  if (!is_fp8(ta) || !is_fp8(tb) || generation < 9) return GemmWay::decoded;  // A100 and older have no products of such codes
   using enum GemmScale;
   const auto a = gemm_scale(g.a), b = gemm_scale(g.b);
   const auto blocks = [](auto scale) { return scale == row_128 || scale == square_128; };

@@ -24,8 +24,10 @@ std::string run_sentence(const RunRecord& run) {
   std::string out = how_it_went(run);
   if (!run.steps.empty()) out += format(" after {} steps", grouped(run.steps.back().step));
   const double loss = final_eval_loss(run), train = final_train_loss(run);
-  if (std::isfinite(loss)) return out + format(" with an evaluation loss of {}.", fixed(loss, 4));
-  return out + (std::isfinite(train) ? format(" with a training loss of {}.", fixed(train, 4)) : ".");
+  if (std::isfinite(loss)) out += format(" with an evaluation loss of {}", fixed(loss, 4));
+  else if (std::isfinite(train)) out += format(" with a training loss of {}", fixed(train, 4));
+  const std::string few = few_eight_bits(run.facts.eight_bit_share);
+  return out + (few.empty() ? "." : ", " + few + ".");
 }
 
 /// "5 alerts, 2 of them critical; the first is loss_spike in step 9." of one run, "5 alerts in a, 1 in b." of several; "" of

@@ -47,6 +47,7 @@ void gap_cell(Markup& m, const std::string& name, const ComparisonRow& row, cons
   m.text(signed_percent(row.gap));
   if (std::isfinite(row.gap_half_width)) m.element("span", " ± " + fixed(100 * row.gap_half_width, 2), {{"class", "soft"}});
   m.element("span", row.twin > 0 ? verdict_text(row) : to_text(row.verdict), {{"class", badge_of(row)}});
+  if (const std::string few = few_eight_bits(row.eight_bit_share); !few.empty()) m.element("span", " " + few, {{"class", "soft"}});
 }
 
 void head_row(Markup& m, const std::vector<std::string>& names) {

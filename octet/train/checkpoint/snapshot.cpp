@@ -49,15 +49,18 @@ io::StoredDType stored_type(DType t) {
 
 std::vector<std::int64_t> stored_shape(const Shape& s) { return {s.dims.begin(), s.dims.begin() + s.rank}; }
 
-void Capture::add(const std::string& name, const Tensor& t) {
-  items_.push_back({{prefixes_.back() + name, stored_type(t.dtype), stored_shape(t.shape)}, t, {}});
+void Capture::add(const std::string& name, const Tensor& t, bool waits) {
+  items_.push_back({{prefixes_.back() + name, stored_type(t.dtype), stored_shape(t.shape)}, t, waits, {}});
 }
 void Capture::state(std::string_view name, const Tensor& t) {
-  if (what_ == What::all) add(std::string(name), t);
+  if (what_ == What::all) add(std::string(name), t, false);
+}
+void Capture::until_update(std::string_view name, const Tensor& t) {
+  if (what_ == What::all) add(std::string(name), t, true);
 }
 void Capture::add(const std::string& name, const Stored& s) {
-  add(name, s.codes);
-  if (s.scales) add(scales_name(name, s.storage), s.scales);
+  add(name, s.codes, true);
+  if (s.scales) add(scales_name(name, s.storage), s.scales, true);
 }
 void Capture::state(std::string_view name, const StoredSlice& s, Tiny) {
   if (s.stored.count() == 0 || what_ == What::none) return;
@@ -77,15 +80,15 @@ void Capture::add_pieces(std::string_view name, const StoredSlice& s) {
   }
 }
 void Capture::state(std::string_view name, std::int64_t& x) {
-  if (what_ == What::all) items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::i64, {}}, {}, bytes_of(&x, 1)});
+  if (what_ == What::all) items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::i64, {}}, {}, false, bytes_of(&x, 1)});
 }
 void Capture::state(std::string_view name, double& x) {
-  if (what_ == What::all) items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::f64, {}}, {}, bytes_of(&x, 1)});
+  if (what_ == What::all) items_.push_back({{prefixes_.back() + std::string(name), io::StoredDType::f64, {}}, {}, false, bytes_of(&x, 1)});
 }
 void Capture::state(std::string_view name, std::vector<double>& x) {
   if (what_ != What::all) return;
   items_.push_back(
-      {{prefixes_.back() + std::string(name), io::StoredDType::f64, {std::int64_t(x.size())}}, {}, bytes_of(x.data(), x.size())});
+      {{prefixes_.back() + std::string(name), io::StoredDType::f64, {std::int64_t(x.size())}}, {}, false, bytes_of(x.data(), x.size())});
 }
 void Capture::enter(std::string_view name) { prefixes_.push_back(prefixes_.back() + std::string(name) + "."); }
 void Capture::leave() { prefixes_.pop_back(); }
@@ -111,7 +114,7 @@ Snapshot Capture::begin() {
   for (const io::TensorEntry& entry : layout) {
     const Item& item = *by_name.at(entry.spec.name);
     std::byte* to = out.file.get() + header.size() + entry.begin;
-    if (item.device && item.device.bytes() >= large_bytes) large.push_back({item.device, to});
+    if (item.waits && item.device.bytes() >= large_bytes) large.push_back({item.device, to});
     else if (item.device) download(stream_, item.device, to);
     else if (!item.host.empty()) std::memcpy(to, item.host.data(), item.host.size());
   }

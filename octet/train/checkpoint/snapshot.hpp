@@ -17,7 +17,7 @@ struct Snapshot {
   std::string config, text;  // as in Manifest
   std::unique_ptr<std::byte[]> file;
   std::size_t bytes = 0;
-  std::unique_ptr<HostCopies> missing;  // large variables that are not in `file` yet
+  std::unique_ptr<HostCopies> missing;  // large variables that only the update changes, and that are not in `file` yet
 
   std::span<const std::byte> span() const { return {file.get(), bytes}; }
 };
@@ -31,6 +31,7 @@ class Capture final : public StateVisitor {
   explicit Capture(Stream& stream, What what = What::all) : stream_(stream), what_(what) {}
   bool restoring() const override { return false; }
   void state(std::string_view name, const Tensor&) override;
+  void until_update(std::string_view name, const Tensor&) override;
   void state(std::string_view name, const StoredSlice&, Tiny) override;
   void state(std::string_view name, std::int64_t&) override;
   void state(std::string_view name, double&) override;
@@ -38,7 +39,7 @@ class Capture final : public StateVisitor {
 
   /// Waits for the stream's work. `step`, `config` and `text` are left to the caller.
   Snapshot take();
-  /// The same, except for large variables, which Snapshot::missing copies later: they must not change until then.
+  /// The same, except for large variables that only the update changes: Snapshot::missing copies them later, before the update.
   Snapshot begin();
 
  private:
@@ -48,9 +49,10 @@ class Capture final : public StateVisitor {
   struct Item {
     io::TensorSpec spec;
     Tensor device;                // where it is a tensor
-    std::vector<std::byte> host;  // where it is not
+    bool waits = false;           // as until_update()
+    std::vector<std::byte> host;  // where it is none
   };
-  void add(const std::string& name, const Tensor&);
+  void add(const std::string& name, const Tensor&, bool waits);
   void add(const std::string& name, const Stored&);
   void add_pieces(std::string_view name, const StoredSlice&);
 

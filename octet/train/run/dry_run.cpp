@@ -203,4 +203,14 @@ void require_native(const DryRun& dry, const scaling::PrecisionConfig& config) {
              config.recipe, config.rules.empty() ? "" : " with recipe.rules"));
 }
 
+void require_eight_bits(const DryRun& dry, const scaling::PrecisionConfig& config) {
+  const auto unfit = std::ranges::find_if(dry.plan, &scaling::PlanRow::unfit);
+  if (unfit == dry.plan.end() || std::ranges::any_of(dry.plan, &scaling::PlanRow::eight_bits)) return;
+  const auto layers = std::ranges::count_if(dry.plan, [](const scaling::PlanRow& row) { return row.out != 0; });
+  throw ConfigError(
+      format("recipe.name = \"{}\"{}: none of the model's {} linear layers would run in 8 bits ({}: {}); choose a model of such multiples, "
+             "set recipe.name = \"bf16\", or set recipe.keep_bf16 = [\"*\"] to train in BF16 under this name",
+             config.recipe, config.rules.empty() ? "" : " with recipe.rules", layers, unfit->path, unfit->why));
+}
+
 }  // namespace octet::train

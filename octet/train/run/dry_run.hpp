@@ -38,4 +38,7 @@ void require_memory(const DryRun&, std::size_t available, const LoopConfig&);
 /// Throws DeviceError, with remedies, when the device would only emulate 8-bit GEMMs of the run and recipe.emulation is false.
 void require_native(const DryRun&, const scaling::PrecisionConfig&);
 
+/// Throws ConfigError, with remedies, when 8-bit formats are asked for and no linear layer runs in one, because of the layers' shapes.
+void require_eight_bits(const DryRun&, const scaling::PrecisionConfig&);
+
 }  // namespace octet::train

@@ -80,5 +80,28 @@ TEST(DryRun, ACombinationThatIsKnownToFailIsRefusedUnlessItIsAllowed) {
   }
 }
 
+TEST(DryRun, ARecipeInWhichNoLayerFitsIsRefusedUnlessLayersAreKeptByName) {
+  const auto refusal = [](std::int64_t width, std::int64_t hidden, const scaling::PrecisionConfig& config) -> std::string {
+    try {
+      EngineConfig engine = testing::small_engine("llama", config.recipe);
+      engine.shape.width = width, engine.shape.hidden = hidden, engine.precision = config;
+      require_eight_bits(dry_run(engine, {}, 2, 1), config);
+    } catch (const ConfigError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  for (const char* recipe : {"current", "delayed", "mxfp8"}) {
+    const std::string all = refusal(36, 92, {.recipe = recipe});
+    EXPECT_NE(all.find(format("recipe.name = \"{}\": none of the model's", recipe)), std::string::npos) << all;
+    EXPECT_NE(all.find("is not a multiple of"), std::string::npos) << all;
+    EXPECT_EQ(refusal(36, 92, {.recipe = recipe, .keep_bf16 = {"*"}}), "");
+    EXPECT_EQ(refusal(64, 92, {.recipe = recipe}), "") << "attention fits";
+  }
+  EXPECT_EQ(refusal(36, 92, {.recipe = "bf16"}), "");
+  EXPECT_NE(refusal(36, 92, {.recipe = "bf16", .rules = {{.path = "layers.0.*", .recipe = "current"}}}).find("with recipe.rules"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace octet::train

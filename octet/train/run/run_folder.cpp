@@ -9,6 +9,7 @@
 #include "octet/base/folder.hpp"
 #include "octet/base/log.hpp"
 #include "octet/config/write.hpp"
+#include "octet/data/dataset.hpp"
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/base/path.hpp"
 #include "octet/io/new_folder.hpp"
@@ -50,10 +51,15 @@ std::string make_run_folder(const std::string& output, const std::string& name) 
 
 std::string model_folder(const std::string& run_folder) { return run_folder + "/model"; }
 
-models::Companions companions_of(const RunConfig& config, const std::string& run_folder) {
-  if (!run_folder.empty() && exists(model_folder(run_folder))) return models::read_companions(model_folder(run_folder));
-  if (!config.model.init.empty()) return models::read_companions(config.model.init);
-  return {.config = "", .files = models::read_companions(config.data.path).files};
+models::Companions companions_of(const RunConfig& config, const std::string& run_folder, const std::string& tokenizer) {
+  const bool resumed = !run_folder.empty() && exists(model_folder(run_folder)), own = !resumed && config.model.init.empty();
+  const std::string folder = resumed ? model_folder(run_folder) : own ? config.data.path : config.model.init;
+  models::Companions out = models::read_companions(folder);
+  if (own) out.config.clear();
+  // A model's folder may have none: then its tokenizer is unknown.
+  if (const std::string* source = out.find(tokenizer::file_name); own || source != nullptr)
+    data::require_tokenizer_of(tokenizer, folder, source);
+  return out;
 }
 
 void store_companions(const std::string& run_folder, const models::Companions& companions) {
@@ -101,6 +107,7 @@ telemetry::RunFacts facts_of(const RunConfig& c, const models::ModelShape& s, co
     f.quantizers.push_back({slot.path, std::string(name(slot.operand)), to_text(slot.format), to_text(slot.block)});
   f.memory = memory_use_of(dry.memory);
   f.ranks = ranks_facts_of(c, dry);
+  if (scaling::names_eight_bits(c.recipe)) f.eight_bit_share = dry.step.fp8_flops / std::max(dry.step.gemm_flops, 1.0);
   f.flops_per_step = dry.step.flops, f.tokens_per_step = c.tokens_per_step(), f.steps = c.steps();
   f.started = now_utc();
   f.config_json = config::to_json_text(c);

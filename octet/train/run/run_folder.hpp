@@ -15,8 +15,9 @@ std::string make_run_folder(const std::string& output, const std::string& name);
 /// The folder of a run that keeps its model's companions.
 std::string model_folder(const std::string& run_folder);
 /// The companions of a run's model: those that its folder keeps; in a new run (`run_folder` empty) those of model.init, or else those that
-/// the token folder has.
-models::Companions companions_of(const RunConfig&, const std::string& run_folder);
+/// the token folder has. `tokenizer`: the identity of the dataset's, which a tokenizer.json among them must have, since final weights go
+/// out with it. Throws DataError when it is another one, or when the token folder lacks it.
+models::Companions companions_of(const RunConfig&, const std::string& run_folder, const std::string& tokenizer);
 /// Writes them into the run's model_folder(), unless they are there already or there are none. Throws IoError.
 void store_companions(const std::string& run_folder, const models::Companions&);
 /// `config` as a run in that folder needs it: its model is described by model_folder(), where that has a config.json.

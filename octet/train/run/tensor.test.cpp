@@ -5,6 +5,7 @@
 
 #include "octet/base/file.hpp"
 #include "octet/comm/planned/planned.hpp"
+#include "octet/nn/host_values.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
 #include "octet/train/step/generate.hpp"
@@ -164,6 +165,40 @@ TEST_P(TensorState, IsTheSameOnEveryOtherMesh) {
       save_weights(e, scratch.at("again"));
     });
     EXPECT_EQ(read_file(scratch.at("again/model.safetensors"), 1 << 24), read_file(scratch.at("of one/model.safetensors"), 1 << 24));
+  }
+}
+
+// Sums of other orders turn a draw now and then; draws of other places would turn a third of them.
+TEST(Tensor, StochasticRoundingFollowsThePlaceInTheWholeParameter) {
+  EngineConfig config = engine_of("qwen2", "fp32");
+  config.optimizer->master = Storage::f16, config.optimizer->m = Storage::bf16;
+  const auto masters_on = [&](const Mesh& mesh) {
+    std::vector<float> out;
+    const octet::testing::Scratch scratch;
+    EngineConfig c = config;
+    mesh.set(c.ranks);
+    comm::run_on_threads({.ranks = mesh.all(), .limit_seconds = 30}, [&](comm::Communicator& ranks) {
+      Engine e(c, Device::cpu, machine::machine_target(Device::cpu), &ranks);
+      StepRunner runner = begin_steps(e);
+      runner.run(batches_of(0, e.axes.sequence_group(), mesh.data), {.learning_rate = 1e-2});
+      save(e, ranks.rank(), scratch.at("."));
+    });
+    Engine one(config, Device::cpu, machine::machine_target(Device::cpu));
+    load(one, scratch.at("."));
+    for (const Stored& value : one.parameters.values()) {
+      std::vector<float> values(std::size_t(value.count()));
+      nn::get_values(one.stream, value, values.data());
+      out.insert(out.end(), values.begin(), values.end());
+    }
+    return out;
+  };
+  const std::vector<float> one = masters_on({});
+  for (const Mesh mesh : {Mesh{2}, {4}, {2, 2, 2}}) {
+    const std::vector<float> divided = masters_on(mesh);
+    ASSERT_EQ(divided.size(), one.size());
+    std::size_t other = 0;
+    for (std::size_t i = 0; i < one.size(); ++i) other += one[i] != divided[i];
+    EXPECT_LE(double(other), 5e-3 * double(one.size())) << mesh.text();
   }
 }
 

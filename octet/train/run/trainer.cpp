@@ -59,6 +59,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   const DryRun now = layers_.empty() ? dry_ : dry_run(engine, target, config.train.batch, config.train.accumulate, planned_rank());
   planned_ = promised_part(now.step);
   require_native(now, engine.precision);
+  if (options.resume.empty()) require_eight_bits(dry_, config.recipe);
   require_memory(now, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);
   machine::machine_limits(device);  // measured while there is memory for it
   engine_ = std::make_unique<Engine>(engine, device, target, &ranks_.all());
@@ -146,7 +147,7 @@ void Trainer::make_folder() {
 }
 
 void Trainer::require_model(const EngineConfig& engine) {
-  companions_ = companions_of(config_, options_.resume);
+  companions_ = companions_of(config_, options_.resume, corpus_.dataset().tokenizer());
   if (const std::string dropout = models::dropout_of(companions_); !dropout.empty())
     log::warn("{}/config.json: {}: Octet trains without dropout", printable(config_.model.folder()), dropout);
   if (options_.save_weights && config_.train.save_weights) models::require_exportable(engine.shape, companions_);

@@ -101,6 +101,7 @@ void require_possible(const RunConfig& c, Device device, const StudyRanks& ranks
   const DryRun dry = dry_run(engine_config(c), machine::machine_target(device, c.deterministic), c.train.batch, c.train.accumulate,
                              {.workspace = comm::workspace_of(ranks.backend())});
   require_native(dry, c.recipe);
+  require_eight_bits(dry, c.recipe);
   require_memory(dry, machine::available_bytes(device) / std::size_t(device == Device::cpu ? ranks.here() : 1), c.train);
 }
 

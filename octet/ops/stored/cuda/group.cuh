@@ -116,7 +116,8 @@ struct GroupLanesOf {
     if (c.count == 8) return cuda::store(p, c.at, x);
     put(c, [&](int i) { p[c.at + i] = to_bf16(x.v[i]); });
   }
-  __device__ __forceinline__ void store(Bf16* p, EightCursor c, const Value& x, const DrawnWords& draws) const {
+  template <class Draws>
+  __device__ __forceinline__ void store(Bf16* p, EightCursor c, const Value& x, const Draws& draws) const {
     const auto eight = draws.eight(c.at);
     if (c.count == 8) return RowLanes<32, 8>{}.store_drawn(p, c.at, x, [&](std::int64_t) { return eight.words; });
     put(c, [&](int i) { p[c.at + i] = to_bf16_stochastic(x.v[i], unsigned(eight.half(i)) << 16); });
@@ -125,7 +126,8 @@ struct GroupLanesOf {
     const Value y = x.most <= Fp16::max ? x.value : cuda::map(x.value, [](float v) { return ops::saturated(v, Fp16::max); });
     store_halves(p, c, [&](int j) { return fp16_pair(y.v[2 * j], y.v[2 * j + 1]); });
   }
-  __device__ __forceinline__ void store(Fp16* p, EightCursor c, const Scaled& x, const DrawnWords& draws) const {
+  template <class Draws>
+  __device__ __forceinline__ void store(Fp16* p, EightCursor c, const Scaled& x, const Draws& draws) const {
     const auto eight = draws.eight(c.at);
     const Value& y = x.value;
     if (x.most <= most_drawn)
@@ -141,7 +143,8 @@ struct GroupLanesOf {
     for (int j = 0; j < 4; ++j) two[j] = encode_two<E4M3>(y.v[2 * j], y.v[2 * j + 1]);
     store_codes(p, c, make_uint2(__byte_perm(two[0], two[1], 0x5410), __byte_perm(two[2], two[3], 0x5410)));
   }
-  __device__ __forceinline__ void store(std::uint8_t* p, EightCursor c, const Scaled& x, const DrawnWords& draws) const {
+  template <class Draws>
+  __device__ __forceinline__ void store(std::uint8_t* p, EightCursor c, const Scaled& x, const Draws& draws) const {
     const auto eight = draws.eight(c.at);
     const Value& y = x.value;
     if (x.most <= most_drawn) return store_codes(p, c, make_uint2(drawn_codes(y.v, eight, 0), drawn_codes(y.v + 4, eight, 4)));
