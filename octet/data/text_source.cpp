@@ -37,7 +37,7 @@ std::vector<std::string> sorted_paths(const std::vector<std::string>& inputs) {
 }  // namespace
 
 Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max_bytes) {
-  if (inputs.empty()) throw ConfigError("nothing to tokenize: name the text with --input, such as --input 'docs/**/*.txt'");
+  if (inputs.empty()) throw ConfigError("nothing to tokenize: name the text with --input, such as --input 'docs/**/*.md'");
   Selection selection;
   const auto paths = sorted_paths(inputs);
   for (std::size_t i = 0; i < paths.size(); ++i) {
