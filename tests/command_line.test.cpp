@@ -49,7 +49,7 @@ TEST_F(CommandLine, PlansOnGpusWithoutOneAndTheWrittenRunIsPlannedAgain) {
 }
 
 TEST_F(CommandLine, APlanWithoutALayoutSaysWhyOnStandardError) {
-  const Ended ended = octet("plan --gpus 7919");
+  const Ended ended = run("plan --gpus 7919");
   EXPECT_EQ(ended.code, int(ExitCode::device));
   EXPECT_TRUE(ended.err.starts_with("octet: no layout is valid on 7,919 GPUs: 4 sequences") && has(ended.err, "choose another --gpus"))
       << ended.err;

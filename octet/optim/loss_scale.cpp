@@ -67,7 +67,7 @@ std::string to_text(Mode mode) {
   return names[std::size_t(mode)];
 }
 
-std::string scale_text(double scale) { return scale >= 1 ? fixed(scale, 0) : format("{}", scale); }
+std::string scale_text(double scale) { return scale >= 1 ? fixed(scale, 0) : shortest(scale); }
 
 LossScale::LossScale(Stream& stream, const LossScaleConfig& c, bool fixed)
     : rule_{.growth = float(c.growth),
