@@ -12,8 +12,8 @@
 #include "octet/io/safetensors_writer.hpp"
 #include "tests/testing/octet.hpp"
 
-// Every command of README.md, docs/ and the examples' pages, as a reader would type it: run on small sizes (tests/pages/octet), or marked here
-// with the reason why it is not.
+// Every command of README.md, docs/ and the examples' pages, as a reader would type it: run on small sizes (tests/pages/octet), or marked
+// here with the reason why it is not.
 
 namespace octet {
 namespace {
@@ -133,9 +133,10 @@ void make_clone(const Scratch& scratch) {
   std::string lines;
   for (int i = 0; i < 200; ++i) lines += format("{\"text\": \"document {} of a corpus with some more words in it, {}\"}\n", i, i * i);
   scratch.write("corpus/a.jsonl.zst", data::zstd(lines)), scratch.write("text/a.txt", lines);
-  scratch.write("run.toml",
-                "[model]\nsize = \"llama-tiny\"\n[data]\npath = \"data/docs\"\neval_fraction = 0.1\n[train]\nsteps = 4\nbatch = 2\naccumulate = 2\n"
-                "[ranks]\ndata = 0\n");
+  scratch.write(
+      "run.toml",
+      "[model]\nsize = \"llama-tiny\"\n[data]\npath = \"data/docs\"\neval_fraction = 0.1\n[train]\nsteps = 4\nbatch = 2\naccumulate = 2\n"
+      "[ranks]\ndata = 0\n");
   io::SafetensorsWriter ids(scratch.at("ids.safetensors"), {{"ids", io::StoredDType::i32, {2, 8}}});
   ids.append("ids", std::vector<std::byte>(64));
   ids.commit();
@@ -173,6 +174,16 @@ TEST(Pages, EveryBlockOfCodeSaysWhatItIs) {
       EXPECT_TRUE(std::find(std::begin(known), std::end(known), block.kind) != std::end(known))
           << page << " has a block of the kind \"" << block.kind << "\", which begins with\n"
           << (block.lines.empty() ? "" : block.lines[0]) << "\nthe kinds are " << joined(known);
+}
+
+TEST(Pages, TheFirstRunQuotesItsPlan) {
+  const Scratch scratch;
+  const Ended ended = testing::run_octet("plan --steps 150 --fp8 --set device=cpu", scratch.folder());
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const std::string page = bytes_of(OCTET_SOURCE_DIR "/docs/first-run.md");
+  std::istringstream lines(ended.out);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("model ") || line.starts_with("step ")) EXPECT_TRUE(testing::has(page, line + "\n")) << line;
 }
 
 TEST(Pages, EveryMarkIsThatOfACommand) {
