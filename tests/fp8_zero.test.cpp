@@ -15,7 +15,8 @@ Ended rules_of(const Scratch& scratch, const char* recipes) {
   scratch.write("tiny.toml", testing::tiny_config("steps = 2\nbatch = 8\naccumulate = 2\n"));
   ::setenv("OCTET", OCTET_PROGRAM, 1), ::setenv("OCTET_RULES", "only", 1), ::setenv("OCTET_RECIPES", recipes, 1);
   ::setenv("OCTET_ARGUMENTS", "--set device=cpu", 1), ::setenv("SLURM_NTASKS", "4", 1);
-  Ended ended = testing::run_child({"/bin/bash", OCTET_SOURCE_DIR "/examples/slurm/experimental-fp8-zero.sh", "tiny.toml"}, scratch.folder());
+  Ended ended =
+      testing::run_child({"/bin/bash", OCTET_SOURCE_DIR "/examples/slurm/experimental-fp8-zero.sh", "tiny.toml"}, scratch.folder());
   for (const char* name : {"OCTET", "OCTET_RULES", "OCTET_RECIPES", "OCTET_ARGUMENTS", "SLURM_NTASKS"}) ::unsetenv(name);
   return ended;
 }
