@@ -51,6 +51,14 @@ TEST_F(CommandLine, PlansOnGpusWithoutOneAndTheWrittenRunIsPlannedAgain) {
   EXPECT_TRUE(testing::bytes_of(scratch.at("zb.svg")).starts_with("<svg"));
 }
 
+TEST_F(CommandLine, APlanWithoutALayoutSaysWhyOnStandardError) {
+  const Ended ended = run("plan --gpus 7919");
+  EXPECT_EQ(ended.code, int(ExitCode::device));
+  EXPECT_TRUE(ended.err.starts_with("octet: no layout is valid on 7,919 GPUs: 4 sequences") && has(ended.err, "choose another --gpus"))
+      << ended.err;
+  EXPECT_TRUE(has(ended.out, "model    llama-tiny")) << ended.out;
+}
+
 TEST_F(CommandLine, LeadsFromTextToAReport) {
   succeed("train tiny.toml --fp8 --name fp8 --quiet");
   expect_files("runs/fp8", {"run.json", "metrics.jsonl", "config.toml", "report.html", "weights/config.json", "weights/model.safetensors"});

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <regex>
 
 #include "octet/config/attributes.hpp"
+#include "octet/config/read.hpp"
 #include "octet/config/write.hpp"
 #include "octet/health/rule.hpp"
 #include "octet/models/registry.hpp"
@@ -79,6 +82,46 @@ TEST(Documents, TheErrorPageHasEveryExitCode) {
   for (const ExitCode code : {ExitCode::done, ExitCode::usage, ExitCode::gap, ExitCode::data, ExitCode::device, ExitCode::internal,
                               ExitCode::io, ExitCode::interrupted, ExitCode::diverged})
     EXPECT_EQ(lines_that_begin_with(text, format("| {} |", int(code))), 1u) << int(code);
+}
+
+// Fields whose key is `name`, or ends with it behind a section.
+std::vector<config::FieldText> fields_named(const std::string& name) {
+  std::vector<config::FieldText> out;
+  for (const auto& field : config::describe(train::RunConfig{}))
+    if (field.key == name || field.key.ends_with("." + name)) out.push_back(field);
+  return out;
+}
+
+// Rows such as "| `weights` | `cached` (default): ..." of tables of keys.
+TEST(Documents, DefaultsInTablesOfKeysAreThoseOfTheProgram) {
+  const std::regex row(R"re(\n\| `([a-z_0-9.]+)` \|[^\n]*?`"?([a-z_0-9]+)"?` \(default\))re");
+  std::size_t rows = 0;
+  for (const char* name : {"recipes.md", "parallel.md", "health.md", "compare.md"}) {
+    const std::string text = page(name);
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), row); it != std::sregex_iterator(); ++it, ++rows) {
+      const std::string key = (*it)[1], value = (*it)[2];
+      const auto fields = fields_named(key);
+      EXPECT_TRUE(std::ranges::any_of(fields, [&](const auto& f) { return f.value == value || f.value == "\"" + value + "\""; }))
+          << name << ": " << value << " is not the default of " << key;
+    }
+  }
+  EXPECT_GE(rows, 3u);
+}
+
+// "`recipe.weights = "on_demand"`" anywhere: the key exists and takes the value.
+TEST(Documents, EveryKeyWithAValueOnAPageIsTakenByTheProgram) {
+  const std::regex assignment(R"re(`([a-z_0-9]+(?:\.[a-z_0-9]+)+) = ("[^"`]*"|[0-9][0-9.e+-]*|true|false|\[[^`]*\])`)re");
+  std::size_t found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(OCTET_SOURCE_DIR "/docs")) {
+    const std::string text = testing::bytes_of(entry.path());
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), assignment); it != std::sregex_iterator(); ++it, ++found) {
+      train::RunConfig c;
+      config::Origins origins;
+      const std::string set = std::string((*it)[1]) + "=" + std::string((*it)[2]);
+      EXPECT_NO_THROW(config::apply_override(c, set, origins)) << entry.path() << ": " << set;
+    }
+  }
+  EXPECT_GE(found, 50u);
 }
 
 // "train.*" on a page means all keys with that prefix.

@@ -125,6 +125,13 @@ TEST_F(ProgramOnRanks, EndByTheClock) {
   EXPECT_GE(steps_done(), 2);
 }
 
+TEST_F(ProgramOnRanks, OneRankOfALauncherNeedsNoMpiOnACpu) {
+  ::setenv("RANK", "0", 1), ::setenv("WORLD_SIZE", "1", 1);
+  const Ended ended = octet("train run.toml --quiet --steps 2 --set device=cpu");
+  ::unsetenv("RANK"), ::unsetenv("WORLD_SIZE");
+  EXPECT_EQ(ended.code, 0) << ended.err;
+}
+
 TEST_F(ProgramOnRanks, EvaluateAShareEach) {
   whole_run(2);
   const auto loss_of = [&](const Ended& e) {

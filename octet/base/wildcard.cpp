@@ -40,9 +40,10 @@ std::size_t matched(std::string_view pattern, char c) {
   return pattern[0] == c ? 1 : 0;
 }
 
-}  // namespace
+std::size_t matched_plainly(std::string_view pattern, char c) { return !pattern.empty() && (pattern[0] == '?' || pattern[0] == c) ? 1 : 0; }
 
-bool wildcard_match(std::string_view pattern, std::string_view text) {
+template <class Matched>
+bool match(std::string_view pattern, std::string_view text, const Matched& matched) {
   constexpr std::size_t none = std::string_view::npos;
   std::size_t p = 0, t = 0, star = none, resume = 0;
   while (t < text.size()) {
@@ -54,5 +55,10 @@ bool wildcard_match(std::string_view pattern, std::string_view text) {
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
 }
+
+}  // namespace
+
+bool wildcard_match(std::string_view pattern, std::string_view text) { return match(pattern, text, matched); }
+bool star_match(std::string_view pattern, std::string_view text) { return match(pattern, text, matched_plainly); }
 
 }  // namespace octet

@@ -9,4 +9,7 @@ namespace octet {
 /// and so are a backslash in a set and one at the end. At most |pattern| |text| comparisons.
 bool wildcard_match(std::string_view pattern, std::string_view text);
 
+/// The same without sets and backslashes: "*" any run of characters, "?" one, and every other character is itself.
+bool star_match(std::string_view pattern, std::string_view text);
+
 }  // namespace octet

@@ -26,6 +26,14 @@ TEST(Wildcard, AgreesWithTheSystem) {
       EXPECT_EQ(wildcard_match(pattern, text), ::fnmatch(pattern, text, 0) == 0) << pattern << " and " << text;
 }
 
+TEST(Wildcard, AStarMatchHasNoSetsAndNoBackslashes) {
+  EXPECT_TRUE(star_match("layers.*.mlp.?p", "layers.11.mlp.up"));
+  EXPECT_FALSE(star_match("layers.[0].mlp.up", "layers.0.mlp.up"));
+  EXPECT_TRUE(star_match("layers.[0].*", "layers.[0].mlp.up"));
+  EXPECT_FALSE(star_match("\\*", "*"));
+  EXPECT_TRUE(star_match("\\*", "\\a"));
+}
+
 TEST(Wildcard, ManyStarsCostNoMoreThanTheProductOfTheLengths) {
   std::string pattern, text(4000, 'a');
   for (int i = 0; i < 400; ++i) pattern += "*a";

@@ -93,6 +93,13 @@ std::string number_error(const std::string& text) {
   return value && std::isfinite(*value) ? "" : format("must be a number, got {}", text);
 }
 
+// CLI11 takes an empty value of an option that may have none for none.
+void require_value_if_given(const std::string& option, int argc, char** argv) {
+  for (int i = 2; i < argc; ++i)
+    if (argv[i] == option + "=" || (argv[i] == option && i + 1 < argc && argv[i + 1][0] == 0))
+      throw ConfigError(format("{}: must not be empty; see octet {} --help", option, argv[1]));
+}
+
 // "a,b" -> a, b.
 std::vector<std::string> split(const std::vector<std::string>& texts, char separator) {
   std::vector<std::string> out;
@@ -140,6 +147,10 @@ struct Command::Parser {
   void complete() const {
     for (const auto& [option, named] : optional) *named = option->count() > 0;
     for (const auto& [values, separator] : lists) *values = split(*values, separator);
+  }
+
+  void require_values(int argc, char** argv) const {
+    for (const auto& [option, named] : optional) require_value_if_given(option->get_name(), argc, argv);
   }
 
   CLI::Option* add(CLI::Option* option, const Accept& accept) {
@@ -226,6 +237,8 @@ int Program::run(int argc, char** argv) {
   try {
     require_known_command(state_->app, argc, argv);
     if (argc > 1 && command_named(state_->app, argv[1]).get_prefix_command()) argc = without_mark(argc, argv);
+    for (const auto& parser : state_->parsers)
+      if (argc > 1 && parser->app->get_name() == argv[1]) parser->require_values(argc, argv);
     state_->app.parse(argc, argv);
     output::finish();
   } catch (const CLI::Success& e) {

@@ -14,6 +14,7 @@
 #include "octet/train/run/alike.hpp"
 #include "octet/train/run/run_folder.hpp"
 #include "octet/train/step/evaluate.hpp"
+#include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/weights.hpp"
 
 namespace octet::cli {
@@ -65,6 +66,14 @@ void require_alike(train::Engine& engine, const data::Dataset& dataset) {
   parallel::require_same(engine.stream, engine.ranks(), facts);
 }
 
+// Overflow in a norm makes zeros, whose loss is that of equal probabilities: it says nothing about the model.
+void require_finite(train::Engine& engine, const data::EvalBatches& batches, const train::Evaluation& e, const std::string& model) {
+  const std::string norm = train::overflowing_norm(engine, batches[0]);
+  if (norm.empty() && std::isfinite(e.loss)) return;
+  throw DataError(format("{}: {} not finite, so there is no loss: the weights are damaged or of another scale; fetch the model again",
+                         printable(model), norm.empty() ? "the loss is" : "the values before " + norm + ", or their squares, are"));
+}
+
 // Each rank has a share of the batches; the first one prints.
 ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Communicator& ranks) {
   if (!o.logits.empty()) return ranks.rank() == 0 ? store_logits(o, given) : ExitCode::done;
@@ -87,6 +96,7 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);
+  require_finite(*engine, batches, e, model.folder);
   if (ranks.rank() > 0) return ExitCode::done;
   output::print("{}{}: loss {}, perplexity {}, {} tokens in sequences of {}{}", o.precision.recipe,
                 o.quantize_residual ? " with its residual stream" : "", fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens),

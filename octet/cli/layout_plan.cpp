@@ -129,7 +129,7 @@ ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
   output::print("model    {}, {} parameters in matrices\n", o.model.empty() ? c.model.name() : o.model,
                 grouped(std::llround(q.model.parameters())));
   output::write(plan::answer_text(q, answer));
-  if (answer.best.empty()) return ExitCode::device;
+  if (const std::string why = plan::nothing_fits(q, answer); !why.empty()) throw DeviceError(why);
   if (!o.write.empty()) output::print("written  {}/plan.toml and {}/plan.sbatch\n", printable(o.write), printable(o.write));
   return ExitCode::done;
 }

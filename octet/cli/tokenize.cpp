@@ -36,7 +36,7 @@ class Bar final : public data::TokenizeProgress {
 void add_tokenize(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command("tokenize", "Convert text files and JSON lines to a token folder",
-                                    "  octet tokenize --input 'docs/**/*.txt' --output data/docs\n"
+                                    "  octet tokenize --input 'docs/**/*.md' --output data/docs\n"
                                     "  octet tokenize --input '/usr/include/**/*.h' --max-mb 20 --output data/headers --force\n"
                                     "  octet tokenize --input 'web-*.jsonl.zst' --field content --output data/web",
                                     Result::file);

@@ -86,7 +86,7 @@ std::string config_text(const std::string& end) {
 }
 
 void require_train_options(const Options& o) {
-  if (o.inputs.empty()) throw ConfigError("nothing to train on: name the text with --input, such as --input 'docs/**/*.txt'");
+  if (o.inputs.empty()) throw ConfigError("nothing to train on: name the text with --input, such as --input 'docs/**/*.md'");
   if (o.output.empty()) throw ConfigError("--output is missing: name the tokenizer.json to write");
   if (!o.tokenizer.empty()) throw ConfigError("--tokenizer is for encode, decode and inspect; train makes a new one");
   const auto least = std::int64_t(tokenizer::byte_tokens().size() + o.special.size());
@@ -200,7 +200,7 @@ ExitCode inspect_tokenizer(const Options& o) {
 void add_tokenizer(Program& program) {
   auto o = std::make_shared<Options>();
   Command command = program.command("tokenizer", "Train or inspect a tokenizer, encode or decode text",
-                                    "  octet tokenizer train --input 'docs/**/*.txt' --vocabulary 32000 --output tokenizer/tokenizer.json\n"
+                                    "  octet tokenizer train --input 'docs/**/*.md' --vocabulary 32000 --output tokenizer/tokenizer.json\n"
                                     "  octet tokenizer inspect --tokenizer tokenizer/tokenizer.json\n"
                                     "  octet tokenizer encode --tokenizer tokenizer/tokenizer.json --input text.txt\n"
                                     "  echo 72 105 | octet tokenizer decode --tokenizer byte");

@@ -220,7 +220,7 @@ TEST(Dataset, AModelWithTooFewIdsIsToldHowManyItNeeds) {
 TEST(Dataset, AFolderWithoutAFinishedDatasetSaysWhatToRun) {
   const Scratch scratch;
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Dataset(scratch.at("none")); }),
-                  "there is no folder '" + scratch.at("none") + "'; make one with `octet tokenize"));
+                  "there is no folder '" + scratch.at("none") + "'; name another with --data, or make it with `octet tokenize"));
   EXPECT_TRUE(has(error_of<ConfigError>([&] { Dataset(scratch.folder()); }), "holds no dataset.toml, so it is no finished dataset"));
 }
 

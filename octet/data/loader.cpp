@@ -84,7 +84,7 @@ void Loader::seek(std::uint64_t position) {
 
 void Loader::visit_state(StateVisitor& visitor) {
   auto position = std::int64_t(position_);
-  visitor.state("next_sample", position);
+  visitor.count("next_sample", position);
   if (visitor.restoring()) seek(std::uint64_t(position));
 }
 

@@ -166,8 +166,9 @@ Manifest read_manifest(const std::string& folder, const std::string& key) {
   if (folder.empty()) throw ConfigError("data.path is not set; name a token folder with --data, or make one with `octet tokenize`");
   const std::string path = (fs::path(folder) / Manifest::file_name).string();
   if (!exists(folder))
-    throw ConfigError(format("{}: there is no folder '{}'; make one with `octet tokenize --input 'docs/**/*.txt' --output {}`", key,
-                             printable(folder), printable(folder)));
+    throw ConfigError(
+        format("{}: there is no folder '{}'; name another with --data, or make it with `octet tokenize --input 'docs/**/*.md' --output {}`",
+               key, printable(folder), printable(folder)));
   if (!is_folder(folder)) refuse_file_for_folder(folder, key);
   if (!exists(path)) refuse_unfinished(folder, key);
   return parse(with_remedy("copy the dataset again, or run `octet tokenize` again", [&] { return read_file(path, most_bytes); }), path);

@@ -50,7 +50,7 @@ std::uint64_t content_bytes(const TextFile& file, std::uint64_t most) {
 }  // namespace
 
 Selection select_files(const std::vector<std::string>& inputs, std::uint64_t max_bytes) {
-  if (inputs.empty()) throw ConfigError("nothing to tokenize: name the text with --input, such as --input 'docs/**/*.txt'");
+  if (inputs.empty()) throw ConfigError("nothing to tokenize: name the text with --input, such as --input 'docs/**/*.md'");
   Selection selection;
   const auto paths = sorted_paths(inputs);
   std::uint64_t content = 0;

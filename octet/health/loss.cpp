@@ -118,7 +118,7 @@ void LossRules::visit_state(StateVisitor& v) {
   v.section("spike", spike_), v.section("plateau", plateau_), v.section("divergence", divergence_);
   v.section("losses", losses_), v.section("recent", recent_), v.state("best", best_);
   v.section("block_losses", block_losses_), v.section("block_norms", block_norms_), v.section("block_rates", block_rates_);
-  v.state("sum_loss", sums_[0]), v.state("sum_norm", sums_[1]), v.state("sum_rate", sums_[2]), v.state("summed", summed_);
+  v.state("sum_loss", sums_[0]), v.state("sum_norm", sums_[1]), v.state("sum_rate", sums_[2]), v.count("summed", summed_);
 }
 
 }  // namespace octet::health

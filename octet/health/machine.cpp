@@ -120,7 +120,7 @@ void MachineRules::visit_state(StateVisitor& v) {
   v.section("recent_rates", recent_rates_), v.section("rates", rates_), v.section("seconds", seconds_);
   v.section("free", free_), v.section("free_steps", free_steps_);
   v.state("slow_since", slow_since_), v.state("held", held_);
-  v.state("slowest", slowest_), v.state("times_slowest", times_slowest_);
+  v.count("slowest", slowest_, {.least = -1}), v.count("times_slowest", times_slowest_);
 }
 
 }  // namespace octet::health

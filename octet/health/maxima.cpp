@@ -45,8 +45,8 @@ void MaximaRules::take(const telemetry::StepEvent& e, Alerts&) {
 
 void MaximaRules::visit_state(StateVisitor& v) {
   v.section("stuck", stuck_), v.state("last", last_), v.state("equal", equal_);
-  v.state("highest_rate", highest_rate_), v.state("moved", moved_);
-  if (!v.restoring() || last_.size() == quantizers_.size()) return;
+  v.state("highest_rate", highest_rate_), v.count("moved", moved_);
+  if (!v.restoring() || (last_.size() == quantizers_.size() && equal_.size() == quantizers_.size())) return;
   last_.assign(quantizers_.size(), -1), equal_.assign(quantizers_.size(), 0);
 }
 

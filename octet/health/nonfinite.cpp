@@ -49,7 +49,7 @@ void NonfiniteRules::loss_scale(double scale, Alerts& out) {
 
 void NonfiniteRules::visit_state(StateVisitor& v) {
   v.section("nonfinite", nonfinite_), v.section("falls", falls_);
-  v.state("in_a_row", in_a_row_), v.section("scales", scales_);
+  v.count("in_a_row", in_a_row_), v.section("scales", scales_);
 }
 
 }  // namespace octet::health

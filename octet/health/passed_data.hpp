@@ -27,7 +27,10 @@ class PassedData {
     for (std::size_t i = 0; i < at_.size(); ++i) sum += at_[i] == double(step) ? std::int64_t(steps_[i]) : 0;
     return sum;
   }
-  void visit_state(StateVisitor& v) { v.state("at", at_), v.state("steps", steps_); }
+  void visit_state(StateVisitor& v) {
+    v.state("at", at_), v.state("steps", steps_);
+    if (v.restoring()) steps_.resize(at_.size(), 0);
+  }
 
  private:
   static constexpr std::size_t most = 64;

@@ -74,8 +74,8 @@ void ScaleRules::report(const Alarm& alarm, std::size_t tensor, double before, c
 
 void ScaleRules::visit_state(StateVisitor& v) {
   v.section("drop", drop_), v.section("rise", rise_);
-  v.state("ring", ring_), v.state("small", small_), v.state("seen", seen_);
-  if (!v.restoring() || ring_.size() == length_ * quantizers_.size()) return;
+  v.state("ring", ring_), v.state("small", small_), v.count("seen", seen_);
+  if (!v.restoring() || (ring_.size() == length_ * quantizers_.size() && small_.size() == quantizers_.size())) return;
   ring_.assign(length_ * quantizers_.size(), 0), small_.assign(quantizers_.size(), 0), seen_ = 0;
 }
 

@@ -29,8 +29,8 @@ void SharedScaleRules::take(const telemetry::SharedScalesEvent& e, Alerts& out) 
 }
 
 void SharedScaleRules::visit_state(StateVisitor& v) {
-  v.section("falls", falls_), v.state("last", last_), v.state("fell", fell_), v.state("seen", seen_);
-  if (!v.restoring() || last_.size() == tensors_.size()) return;
+  v.section("falls", falls_), v.state("last", last_), v.state("fell", fell_), v.count("seen", seen_);
+  if (!v.restoring() || (last_.size() == tensors_.size() && fell_.size() == falls_.window() * tensors_.size())) return;
   last_.assign(tensors_.size(), 0), fell_.assign(falls_.window() * tensors_.size(), 0), seen_ = 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "octet/base/error.hpp"
 #include "octet/base/log.hpp"
+#include "octet/comm/mpi/file_size.hpp"
 #include "octet/launch/commands.hpp"
 #include "octet/launch/fewer_ranks.hpp"
 #include "octet/launch/supervisor.hpp"
@@ -139,6 +140,7 @@ std::vector<std::string> resumed(std::vector<std::string> words, const std::stri
 
 int launch(const Plan& given) {
   Plan plan = given;
+  if (plan.choice.way == Way::mpi) comm::require_mpi_file_size();
   say_way(plan);
   std::optional<int> lost_before;
   std::string run;  // that has begun, in this start or an earlier one

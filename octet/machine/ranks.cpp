@@ -65,9 +65,15 @@ std::unique_ptr<Communicator> connect_cpus(const Place& place, const RankWish& w
   return comm;
 }
 
+void on_one(const Work& work) {
+  comm::SelfCommunicator self;
+  work(self, {});
+}
+
 void on_process(const Place& place, const RankWish& wish, const Work& work) {
   require_number(wish, place.size, comm::name(place.launcher));
   const std::string backend = started_backend(wish.device);
+  if (backend.empty()) return on_one(work);
   const auto comm = backend == "nccl" ? connect_gpus(place, wish) : connect_cpus(place, wish);
   run_rank(*comm, {.here = place.local_size, .backend = backend}, work);
 }
@@ -88,9 +94,11 @@ std::int64_t started_ranks() {
 }
 
 std::string started_backend(const std::string& device) {
-  if (started_ranks() == 0) return "";
+  const std::int64_t started = started_ranks();
+  if (started == 0) return "";
   if (comm::thread_ranks_from_environment() > 0) return "threads";
-  return device_named(device) == Device::cuda ? "nccl" : "mpi";
+  if (device_named(device) == Device::cuda) return "nccl";
+  return started > 1 ? "mpi" : "";  // one rank exchanges nothing
 }
 
 void choose_own_gpu() {
@@ -116,8 +124,7 @@ void on_ranks(const RankWish& wish, const Work& work) {
   if (threads > 0) require_number(wish, threads, "OCTET_THREAD_RANKS");
   const std::int64_t ranks = threads > 0 ? threads : std::max<std::int64_t>(wish.ranks, 1);
   if (ranks > 1) return on_threads(int(ranks), wish, work);
-  comm::SelfCommunicator self;
-  work(self, {});
+  on_one(work);
 }
 
 }  // namespace octet::machine

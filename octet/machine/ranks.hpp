@@ -24,7 +24,8 @@ struct RankPlace {
 /// The number of ranks that a launcher has started or OCTET_THREAD_RANKS wants; 0: neither. Throws ConfigError as on_ranks().
 std::int64_t started_ranks();
 
-/// The backend of these, as in RankPlace, where they compute on `device`; "" where none were started. Throws as started_ranks().
+/// The backend of these, as in RankPlace, where they compute on `device`; "" where none were started, or one
+/// on a CPU. Throws as started_ranks().
 std::string started_backend(const std::string& device);
 
 /// Of a process that a launcher has started on a machine with GPUs: it uses the one of its local rank, where CUDA_VISIBLE_DEVICES leaves it
@@ -33,7 +34,7 @@ void choose_own_gpu();
 
 /// Runs work(communicator, place) on every rank that is part of this process, and returns when they are done:
 ///   one rank                                            here
-///   a process of torchrun, mpirun or srun               its rank, over NCCL if it computes on a GPU, else over MPI
+///   a process of torchrun, mpirun or srun               its rank, over NCCL if it computes on a GPU, else over MPI if there are others
 ///   several on a CPU, or OCTET_THREAD_RANKS=n is set    each in a thread, over memory
 /// Only rank 0 speaks: log lines of other ranks' threads are dropped. Throws ConfigError if another number of ranks was started than
 /// wished, or several are wished on a GPU and none were started; DeviceError, IoError and CommError if they do not find each other; and

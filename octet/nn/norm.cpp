@@ -29,6 +29,7 @@ void RmsNorm::add(Stream& stream, const Tensor& a, const Tensor& b, Input& sum) 
 void RmsNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
   ops::rmsnorm_forward(stream, {.x = x.x, .w = weight.value.values(), .y = y, .inv_rms = x.inv_rms, .eps = eps_, .known = x.known});
   x.known = true;
+  stream.observe(weight.path, row_factor, x.inv_rms);
 }
 
 void RmsNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {
@@ -69,6 +70,7 @@ void LayerNorm::forward(Stream& stream, Input& x, ops::Sink& y) const {
                                   .eps = eps_,
                                   .known = x.known});
   x.known = true;
+  stream.observe(weight.path, row_factor, x.inv_std);
 }
 
 void LayerNorm::backward(Stream& stream, const Tensor& dy, const Input& x, const Tensor& dx, bool accumulate) {

@@ -7,6 +7,10 @@
 
 namespace octet::nn {
 
+/// The name by which observers see a norm's factor per row, 1 / rms or 1 / standard deviation, f32, with the path of its weight. The factor
+/// is 0 where the squares of a row overflow.
+inline constexpr std::string_view row_factor = "row_factor";
+
 /// y = x / rms(x) * w over the columns of x [T, D]. Source: Zhang & Sennrich 2019, eq. 4.
 class RmsNorm {
  public:

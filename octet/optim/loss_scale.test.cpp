@@ -61,6 +61,28 @@ TEST(LossScaleConfig, RefusesFactorsThatAreNoPowersOfTwoAndAStartOutsideTheBound
   EXPECT_NE(refusal({.start = 1000}, true), "");
 }
 
+TEST(LossScaleConfig, ProposesAPowerOfTwoThatItsKeyTakes) {
+  Stream s(Device::cpu);
+  for (const auto& [key, value, proposed] : {std::tuple{"largest", 1e18, "576460752303423488"},
+                                             {"largest", 1e6, "1048576"},
+                                             {"growth", 9e8, "536870912"},
+                                             {"smallest", 1e-9, "1.862645149230957e-09"},
+                                             {"backoff", 1.5e-9, "1.862645149230957e-09"},
+                                             {"backoff", 0.3, "0.25"}}) {
+    LossScaleConfig c;
+    config::Origins origins;
+    config::apply_override(c, format("{}={}", key, value), origins);
+    try {
+      LossScale scale(s, c, false);
+      FAIL() << key << " = " << value << " must be refused";
+    } catch (const ConfigError& e) {
+      const std::string wanted = format("loss_scale.{} = {}: must be a power of two such as {},", key, value, proposed);
+      EXPECT_TRUE(std::string(e.what()).starts_with(wanted)) << e.what();
+    }
+    EXPECT_NO_THROW(config::apply_override(c, format("{}={}", key, proposed), origins)) << key;
+  }
+}
+
 TEST(LossScale, MovesAsItsConfigurationSays) {
   Steps steps({.start = 16, .growth = 4, .backoff = 0.25, .growth_steps = 2, .smallest = 2, .largest = 0x1p8});
   EXPECT_EQ(steps.after(".."), 64);

@@ -122,7 +122,7 @@ constexpr const char* introduction = R"(# Choose a layout
 
 This page is written by `octet plan --matrix`. It answers one question: how to divide a model of some size on some GPUs. For your own run:
 
-```
+```sh
 octet plan run.toml --gpus 64 --per-node 8 --memory 80GB --machine h100
 octet plan run.toml --gpus 8 --runnable --write job       # run file and Slurm script of the best layout that Octet trains
 octet plan run.toml --gpus 8 --machine cluster.toml       # with constants that octet bench --calibrate cluster.toml measured

@@ -238,10 +238,10 @@ TEST(LayoutSearch, ChoosesByMemoryAndNetwork) {
   EXPECT_GT(large.best.front().layout.tensor * large.best.front().layout.pipeline, 1);
   Question tiny = question_of("llama-3-70b", 1);
   EXPECT_TRUE(ask(tiny).best.empty());
-  EXPECT_NE(answer_text(tiny, ask(tiny)).find("no layout fits"), std::string::npos);
+  EXPECT_NE(nothing_fits(tiny, ask(tiny)).find("no layout fits on 1 GPU: use more GPUs"), std::string::npos);
   Question odd = question_of("llama-3-8b", 37, true);
   odd.job.sequences = 3;
-  EXPECT_NE(answer_text(odd, ask(odd)).find("no layout is valid: 3 sequences per step are not a multiple"), std::string::npos);
+  EXPECT_NE(nothing_fits(odd, ask(odd)).find("no layout is valid on 37 GPUs: 3 sequences per step are not a multiple"), std::string::npos);
 }
 
 // With few sequences per step data ranks have nothing to do, so stages of a pipeline are among the best.

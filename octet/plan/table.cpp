@@ -97,11 +97,19 @@ std::string reason_lost(const Candidate& winner, const Candidate& loser) {
 
 }  // namespace
 
+std::string nothing_fits(const Question& q, const Answer& a) {
+  if (!a.best.empty()) return "";
+  const std::string gpus = format("{} {}", grouped(q.job.gpus), q.job.gpus == 1 ? "GPU" : "GPUs");
+  if (a.valid == 0)
+    return format("no layout is valid on {}: {}; choose another --gpus, or change train.batch or train.accumulate", gpus, a.rule);
+  return format("no layout fits on {}: use more GPUs, a shorter data.sequence_length, or --levels O0,O2,O3", gpus);
+}
+
 std::string answer_text(const Question& q, const Answer& a) {
-  if (a.valid == 0) return format("no layout is valid: {}\n", a.rule);
+  if (a.valid == 0) return "";
   std::string out = format("layouts  {} valid, {} of the fastest do not fit into {} x {}\n", grouped(a.valid), grouped(a.too_large),
                            usable_memory, gb(q.job.memory));
-  if (a.best.empty()) return out + "no layout fits: use more GPUs, a shorter data.sequence_length, or --levels O0,O2,O3\n";
+  if (a.best.empty()) return out;
   for (std::size_t i = 0; i < a.best.size(); ++i) out += row(q, a.best[i], i + 1);
   out += format("limit    {}\n", binding_limit(q, a));
   if (a.best.size() > 1) out += format("second   {}\n", reason_lost(a.best[0], a.best[1]));

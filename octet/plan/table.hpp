@@ -10,4 +10,7 @@ namespace octet::plan {
 /// lost, the other precision, and the best layout that this version trains.
 std::string answer_text(const Question&, const Answer&);
 
+/// Why there is no best layout, and what to change; "" where there is one.
+std::string nothing_fits(const Question&, const Answer&);
+
 }  // namespace octet::plan

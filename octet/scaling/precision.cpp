@@ -131,7 +131,7 @@ Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(sl
 
 bool Precision::Rule::matches(const Site& site) const {
   switch (layers) {
-    case Layers::path: return wildcard_match(pattern, site.path);
+    case Layers::path: return star_match(pattern, site.path);
     case Layers::first: return site.layer >= 0 && site.layer < blocks;
     case Layers::last: return site.layer >= 0 && site.layer >= site.layers - blocks;
     case Layers::head: return site.head;

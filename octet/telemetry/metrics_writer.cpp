@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 #include "octet/base/error.hpp"
 #include "octet/base/regular_file.hpp"
@@ -114,6 +116,27 @@ void MetricsWriter::cut_back(std::int64_t bytes) {
                            printable(path_), end_, bytes));
   if (::ftruncate(file_.number(), off_t(bytes)) != 0) refuse_file("cut back", path_, errno);
   end_ = bytes;
+}
+
+std::optional<std::int64_t> MetricsWriter::last_step(std::int64_t bytes) {
+  constexpr std::int64_t most_read = std::int64_t(16) << 20;
+  constexpr std::string_view start = "{\"event\":\"step\",\"step\":";
+  const std::scoped_lock lock(mutex_);
+  if (path_.empty() || bytes < 0 || bytes > end_) return {};  // cut_back() refuses the latter
+  std::string tail(std::size_t(std::min(bytes, most_read)), 0);
+  const off_t begin = off_t(bytes) - off_t(tail.size());
+  for (std::size_t at = 0; at < tail.size();) {
+    const ssize_t n = ::pread(file_.number(), tail.data() + at, tail.size() - at, begin + off_t(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) refuse_file("read", path_, n < 0 ? errno : EIO);
+    at += std::size_t(n);
+  }
+  if (!tail.empty() && tail.back() != '\n')
+    throw DataError(format("{}: no line ends after {} bytes, where the checkpoint's events end; restore the file or the checkpoint",
+                           printable(path_), bytes));
+  const std::size_t at = tail.rfind(start);
+  if (at == tail.npos) return begin == 0 ? std::optional<std::int64_t>(0) : std::nullopt;
+  return std::atoll(tail.c_str() + at + start.size());
 }
 
 void MetricsWriter::visit_state(StateVisitor& visitor) {

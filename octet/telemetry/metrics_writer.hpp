@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "octet/base/descriptor.hpp"
@@ -28,6 +29,9 @@ class MetricsWriter {
   /// From now on every event is also passed to `show`, after its line was written or queued; one at a time, in the order of the lines.
   void mirror(std::function<void(const Event&)> show);
 
+  /// The step of the last step event in the first `bytes`, 0 if there is none; none if they have too long lines to find it. Throws
+  /// DataError if they do not end with a line, IoError.
+  std::optional<std::int64_t> last_step(std::int64_t bytes);
   /// Truncates to the first `bytes`, which end with a line. Throws DataError when there are fewer, IoError.
   void cut_back(std::int64_t bytes);
   /// Bytes of complete lines so far; restoring truncates the file to them. Throws IoError while lines wait for disk space.

@@ -1,5 +1,7 @@
 #include "octet/tensor/arena.hpp"
 
+#include <atomic>
+
 #include "octet/base/check.hpp"
 #include "octet/tensor/allocation_trace.hpp"
 #include "octet/tensor/cpu/memory.hpp"
@@ -19,6 +21,18 @@ std::string_view name(Device d) {
   return names[std::size_t(d)];
 }
 
+namespace {
+
+constexpr std::size_t null_bytes = std::size_t(1) << 46;
+
+// Of the null device, where nothing is reserved. No two regions have the same ones: work compares addresses to find tensors that overlap.
+std::byte* unused_addresses() {
+  static std::atomic<std::size_t> regions{0};
+  return reinterpret_cast<std::byte*>((1 + regions++ % 65536) * null_bytes);
+}
+
+}  // namespace
+
 // One region: a reserved span of addresses, and the list of its allocations.
 struct Arena::Stack {
   struct Entry {
@@ -27,7 +41,7 @@ struct Arena::Stack {
   };
 
   Stack(Device device, Lifetime lifetime) : device(device), on_host(lifetime == Lifetime::host) {
-    if (device == Device::null) base = reinterpret_cast<std::byte*>(std::size_t(1) << 46), capacity = std::size_t(1) << 46;
+    if (device == Device::null) base = unused_addresses(), capacity = null_bytes;
     if (device == Device::cpu) pages = cpu::Pages::reserve(), base = pages.data(), capacity = pages.bytes();
     if (device == Device::cuda && on_host) host_pages = cuda::HostPages::reserve(), base = host_pages.data(), capacity = host_pages.bytes();
     if (device == Device::cuda && !on_host) gpu_pages = cuda::Pages::reserve(), base = gpu_pages.data(), capacity = gpu_pages.bytes();

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
 #include "octet/tensor/stream.hpp"
 #include "tests/testing/scratch.hpp"
@@ -51,6 +53,17 @@ TEST(Arena, RegionsDoNotShareBytes) {
   for (std::size_t i = 0; i < parts.size(); ++i)
     for (int k = 0; k < 600; ++k) ASSERT_EQ(parts[i][k], i + 1) << "region " << i;
   EXPECT_EQ(arena.in_use(), 4u * 768);
+}
+
+TEST(Arena, RegionsOfTheNullDeviceDoNotShareAddresses) {
+  Arena arena(Device::null), other(Device::null);
+  constexpr std::size_t bytes = std::size_t(1) << 45;
+  std::vector<std::uintptr_t> begins;
+  for (Arena* a : {&arena, &other})
+    for (const Region region : {Region(Lifetime::run), Region(Lifetime::step), Region(Lifetime::scratch)})
+      begins.push_back(address(a->allocate(bytes, region, Category::temporaries)));
+  std::ranges::sort(begins);
+  for (std::size_t i = 1; i < begins.size(); ++i) EXPECT_GE(begins[i] - begins[i - 1], bytes);
 }
 
 TEST(Arena, TwoReleasesOutOfOrderAreRefused) {

@@ -46,6 +46,18 @@ class StateVisitor {
   virtual void state(std::string_view name, double&) = 0;
   virtual void state(std::string_view name, std::vector<double>&) = 0;  // of any length
 
+  /// Values that a number of a component can have.
+  struct Bounds {
+    std::int64_t least = 0, most = std::int64_t(1) << 53;
+  };
+  /// A number that an altered file could make another: a reader refuses it outside the bounds, before it restores anything. Returns the
+  /// number of the file, or x where nothing is read.
+  virtual std::int64_t count(std::string_view name, std::int64_t& x, const Bounds&) {
+    state(name, x);
+    return x;
+  }
+  std::int64_t count(std::string_view name, std::int64_t& x) { return count(name, x, {}); }
+
   /// The state of `part`, under "name.".
   template <class Part>
   void section(std::string_view name, Part& part) {

@@ -1,5 +1,7 @@
+#include <cstring>
 #include <filesystem>
 
+#include "octet/io/safetensors_file.hpp"
 #include "octet/io/safetensors_writer.hpp"
 #include "octet/train/checkpoint/manifest.hpp"
 #include "tests/bad_input/case.hpp"
@@ -35,6 +37,19 @@ Case stated(std::string name, std::vector<std::string> says, std::function<void(
   return forged(std::move(name), std::move(says), [change](const Place& p, train::Manifest& m) {
     change(p);
     m.files[0].bytes = p.bytes(state).size(), m.files[0].checksum = data::checksum_of(p.bytes(state));
+  });
+}
+
+/// The same, with another value of one number of the state.
+Case numbered(std::string name, const std::string& tensor, std::int64_t value, std::vector<std::string> says) {
+  return stated(std::move(name), std::move(says), [tensor, value](const Place& p) {
+    const auto file = io::SafetensorsFile::open(p.at(state));
+    const auto offset = file.find(tensor)->bytes.data() - file.tensors().front().bytes.data();
+    std::string bytes = p.bytes(state);
+    std::uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    std::memcpy(bytes.data() + sizeof header + header + offset, &value, sizeof value);
+    p.write(state, bytes);
   });
 }
 
@@ -96,6 +111,17 @@ std::vector<Case> of_other_origin() {
   };
 }
 
+std::vector<Case> of_other_numbers() {
+  return {
+      numbered("state_before_the_first_sample", "data.next_sample", -1, {state, "data.next_sample = -1: must be from 0", restore}),
+      numbered("state_of_no_record", "metrics.bytes", 0, {state, "metrics.bytes = 0", "of step 2", restore}),
+      numbered("state_of_half_a_line", "metrics.bytes", 100, {"run/metrics.jsonl", "no line ends after 100 bytes", "restore"}),
+      numbered("state_of_another_number", "run.step", 1, {state, "run.step = 1", "of step 2", restore}),
+      numbered("state_below_zero", "run.skipped", -7, {state, "run.skipped = -7: must be from 0", restore}),
+      numbered("state_without_width", "run.rates.width", 0, {state, "run.rates.width = 0: must be from 1", restore}),
+  };
+}
+
 std::vector<Case> of_runs() {
   constexpr ExitCode usage = ExitCode::usage, data = ExitCode::data, io = ExitCode::io;
   const auto run = [](const Place& p) { p.take("run"); };
@@ -134,6 +160,6 @@ std::vector<Case> of_runs() {
 
 }  // namespace
 
-std::vector<Case> checkpoints() { return all_of({damaged(), of_other_origin(), of_runs()}); }
+std::vector<Case> checkpoints() { return all_of({damaged(), of_other_origin(), of_other_numbers(), of_runs()}); }
 
 }  // namespace octet::bad_input

@@ -69,6 +69,19 @@ void put_nan(const Place& p) {
   p.write("model/model.safetensors", bytes.replace(bytes.size() - 4, 4, nan));
 }
 
+/// Weights that are finite, and whose products are not.
+void put_largest(const Place& p) {
+  p.take("model");
+  const std::string name = "model/model.safetensors";
+  std::string bytes = p.bytes(name);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const float largest = 3e38f;
+  for (std::size_t at = sizeof header + header; at + sizeof largest <= bytes.size(); at += sizeof largest)
+    std::memcpy(bytes.data() + at, &largest, sizeof largest);
+  p.write(name, bytes);
+}
+
 std::vector<Case> of_descriptors() {
   std::vector<Case> all;
   for (const Printing& p : printing) {
@@ -204,9 +217,10 @@ std::vector<Case> of_paths() {
       {"name_with_a_line_break", "train bad.toml", usage, {"name = \"a\\x0ab\"", "without control characters"}, [](const Place& p) {
          p.write("bad.toml", "name = \"a\\nb\"\n" + p.bytes("tiny.toml"));
        }});
-  for (const char* line : {"train \"\"", "plan \"\"", "compare \"\"", "eval \"\" --data data", "generate \"\"", "export \"\" -o there",
-                           "report \"\"", "inspect \"\"", "train tiny.toml --data \"\"", "tokenize -i \"\" -o there",
-                           "tokenize -i text/0.txt -o \"\"", "train tiny.toml --name \"\"", "bench \"\""})
+  for (const char* line : {"train \"\"", "train tiny.toml --fp8 \"\"", "train tiny.toml --fp8=", "train --resume \"\"",
+                           "plan --matrix \"\"", "plan \"\"", "compare \"\"", "eval \"\" --data data", "generate \"\"",
+                           "export \"\" -o there", "report \"\"", "inspect \"\"", "train tiny.toml --data \"\"",
+                           "tokenize -i \"\" -o there", "tokenize -i text/0.txt -o \"\"", "train tiny.toml --name \"\"", "bench \"\""})
     all.push_back({"empty_path_" + std::to_string(all.size()), line, usage, {"must not be empty", "--help"}});
   return all;
 }
@@ -236,6 +250,12 @@ std::vector<Case> of_limits() {
   all.push_back({"address_space", "train tiny.toml", device, {"address space", "ulimit -v"}, nullptr, "ulimit -v 400000; octet"});
   all.push_back({"file_size_of_a_run", "train tiny.toml --quiet", io, {"runs/bf16/", "ulimit -f"}, nullptr, "ulimit -f 1; octet"});
   all.push_back({"file_size_of_a_report", "report run -o page.html", io, {"page.html", "ulimit -f"}, take_run, "ulimit -f 4; octet"});
+  all.push_back({"file_size_of_ranks",
+                 "launch --device cpu --ranks 2 train tiny.toml",
+                 io,
+                 {"8.00 MiB", "ulimit -f"},
+                 nullptr,
+                 "ulimit -f 1; octet"});
   all.push_back({"file_size_of_weights", "export run -o there", io, {"there", "ulimit -f"}, take_run, "ulimit -f 16; octet"});
   return all;
 }
@@ -303,6 +323,14 @@ std::vector<Case> of_values() {
        "plan tiny.toml --fp8 --set recipe.keep_bf16=[\"layers.*.mpl.down\"]",
        usage,
        {"\"layers.*.mpl.down\" matches no layer", "did you mean \"layers.*.mlp.down\"?"}},
+      {"pattern_with_a_range",
+       "train tiny.toml --fp8 --set recipe.keep_bf16=[\"layers.[0-12].mlp.down\"]",
+       usage,
+       {"\"layers.[0-12].mlp.down\" matches no layer", "did you mean \"layers.*.mlp.down\"?"}},
+      {"rule_with_a_set",
+       "train tiny.toml --fp8 --set recipe.rules=[{path=\"layers.[0].mlp.down\",format=\"e4m3\"}]",
+       usage,
+       {"\"layers.[0].mlp.down\" matches no layer", "did you mean \"layers.*.mlp.down\"?"}},
       {"pattern_of_a_comparison",
        "compare tiny.toml --recipes current --set recipe.keep_bf16=[\"head\"]",
        usage,
@@ -345,6 +373,16 @@ std::vector<Case> of_values() {
        data,
        {"model: tensor \"", "not finite", "fetch"},
        put_nan},
+      {"weights_whose_squares_are_not_finite",
+       "eval model --data data --sequence 32 --held-out 0.25",
+       data,
+       {"model: the values before layers.0.norm1.weight", "not finite", "fetch"},
+       put_largest},
+      {"evaluation_of_a_run_without_its_data",
+       "eval run",
+       usage,
+       {"data.path: there is no folder 'data'", "--data", "octet tokenize"},
+       [](const Place& p) { take_run(p), fs::remove_all(p.at("data")); }},
       {"weight_that_is_no_number_generate", "generate model", data, {"model: tensor \"", "not finite", "fetch"}, put_nan},
       {"weight_that_is_no_number_export", "export model -o there", data, {"model: tensor \"", "not finite", "fetch"}, put_nan},
   };

@@ -79,18 +79,20 @@ expect() {
 write_timed() { sed "s/^steps = .*/&\nmax_seconds = $2/" "$1" > timed.toml; }
 
 submit_all() {
-  local scripts=$sources/examples/slurm files=$sources/examples/distributed-training single nodes requeued spare stage
+  local scripts=$sources/examples/slurm files=$sources/examples/distributed-training single nodes requeued spare rules stage
   local -A node
   single=$(submit "$scripts/single-gpu.sh" single --ntasks-per-node=1 -- "$files/single.toml")
   for stage in "${stages[@]}"; do
     node[$stage]=$(submit "$scripts/one-node.sh" "$stage" --ntasks-per-node=2 -- "$files/$stage.toml")
   done
   nodes=$(submit "$scripts/many-nodes.sh" nodes --nodes=2 --ntasks-per-node=2 -- "$files/ddp.toml")
+  rules=$(OCTET_RECIPES=current submit "$scripts/experimental-fp8-zero.sh" rules --ntasks-per-node=2 -- "$files/zero1.toml")
   expect single "$single" "all steps done: 20 steps"
   for stage in "${!node[@]}"; do
     expect "$stage" "${node[$stage]}" "bus bandwidth of a sum in bf16 over 2 ranks" "2 ranks over mpi" "all steps done: 20 steps"
   done
   expect nodes "$nodes" "4 ranks over mpi" "all steps done: 20 steps"
+  expect rules "$rules" "ZeRO-3, current" "refused: " "2 ranks over mpi" "all steps done: 20 steps"
 
   spare=$(submit "$scripts/experimental-spare-node.sh" spare --nodes=2 --ntasks-per-node=2 -- "$files/ddp.toml")
   # On a busy machine seconds pass until the signal is sent, so only the signal ends the first part.

@@ -18,6 +18,7 @@
 #include "octet/base/log.hpp"
 #include "octet/comm/combine.hpp"
 #include "octet/comm/mpi/attendance.hpp"
+#include "octet/comm/mpi/file_size.hpp"
 #include "octet/comm/mpi/module.hpp"
 #include "octet/comm/mpi/progress.hpp"
 #include "octet/comm/mpi/workspace.hpp"
@@ -339,6 +340,7 @@ std::unique_ptr<Communicator> connect_mpi(double limit_seconds) {
   if (!(limit_seconds > 0)) throw ConfigError(format("ranks cannot wait {} s for each other; choose more than 0", limit_seconds));
   const Place place = place_from_environment();
   require_mpi_start(place, environment_variable);
+  require_mpi_file_size();
   auto session = std::make_shared<Session>(place, limit_seconds);
   MpiGroup* const world = session->world;
   return std::make_unique<MpiCommunicator>(std::move(session), world);

@@ -139,6 +139,17 @@ void Restore::state(std::string_view name, std::int64_t& x) {
   const auto bytes = find(name, io::StoredDType::i64, {});
   if (restoring()) std::memcpy(&x, bytes.data(), sizeof x);
 }
+std::int64_t Restore::count(std::string_view name, std::int64_t& x, const Bounds& b) {
+  std::int64_t stored = 0;
+  const auto bytes = find(name, io::StoredDType::i64, {});
+  std::memcpy(&stored, bytes.data(), sizeof stored);
+  if (stored < b.least || stored > b.most)
+    throw DataError(
+        format("{}: {}{} = {}: must be from {} to {}; the file was altered, restore it from a copy, or start a new run without --resume",
+               printable(files_.path()), prefixes_.back(), name, stored, b.least, b.most));
+  if (restoring()) x = stored;
+  return stored;
+}
 void Restore::state(std::string_view name, double& x) {
   const auto bytes = find(name, io::StoredDType::f64, {});
   if (restoring()) std::memcpy(&x, bytes.data(), sizeof x);

@@ -27,6 +27,8 @@ class Restore final : public StateVisitor {
   void state(std::string_view name, std::int64_t&) override;
   void state(std::string_view name, double&) override;
   void state(std::string_view name, std::vector<double>&) override;
+  using StateVisitor::count;
+  std::int64_t count(std::string_view name, std::int64_t&, const Bounds&) override;
   /// Throws when the file has tensors that were not visited.
   void finish() const;
 

@@ -100,6 +100,8 @@ void add_division(Engine& engine, const EngineConfig& c, std::vector<scaling::Pl
   plan.push_back({format("divided among {} ranks", c.planned_ranks), 0, 0, format("ZeRO-{}", c.ranks.zero),
                   std::string(divided[std::size_t(c.ranks.zero)])});
   for (scaling::PlanRow& row : plan_of_sent_weights(engine, c)) plan.push_back(std::move(row));
+  if (c.ranks.zero == 3 && c.precision.weights == scaling::WeightCodes::cached && engine.precision.slots().size() > 0)
+    plan.push_back({"weight codes", 0, 0, "on demand", "ZeRO-3: cached codes, as recipe.weights says, would be those of all weights"});
 }
 
 void add_emulation(const Work& step, std::vector<scaling::PlanRow>& plan) {

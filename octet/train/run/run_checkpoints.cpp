@@ -1,6 +1,7 @@
 #include "octet/train/run/run_checkpoints.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <sstream>
 
@@ -22,6 +23,29 @@ std::string text_of(const std::vector<Restore::Conversion>& conversions, std::in
   for (const auto& c : conversions)
     out += format("{}{} tensors from {} to {} ({} values)", out.empty() ? "" : ", ", c.variables, c.from, c.to, grouped(c.values));
   return out.empty() ? "" : format("the checkpoint of step {} stores values otherwise than this run; converted {}", step, out);
+}
+
+// A number of the state, or none. Its type is checked where its owner reads it.
+std::optional<std::int64_t> number_in(const StateFiles& files, std::string_view name) {
+  const auto tensor = files.find(name);
+  std::int64_t x = 0;
+  if (!tensor || tensor->bytes.size() != sizeof x) return {};
+  std::memcpy(&x, tensor->bytes.data(), sizeof x);
+  return x;
+}
+
+// An altered state must not cut the run's record, or continue at another step than its name says.
+void require_own_step(const StateFiles& files, std::int64_t step, telemetry::MetricsWriter& metrics) {
+  const auto refuse = [&](const char* name, std::int64_t value, const std::string& leads_to) {
+    throw DataError(
+        format("{}: {} = {} leads to {}, and the checkpoint is of step {}; restore it from a copy, or start a new run without "
+               "--resume",
+               printable(files.path()), name, value, leads_to, step));
+  };
+  if (const auto own = number_in(files, "run.step"); own && *own != step) refuse("run.step", *own, format("step {}", *own));
+  const auto bytes = number_in(files, "metrics.bytes");
+  const auto last = bytes ? metrics.last_step(*bytes) : std::nullopt;
+  if (last && *last != step) refuse("metrics.bytes", *bytes, format("step {} of metrics.jsonl", *last));
 }
 
 // As one rank tells it to the others.
@@ -51,6 +75,7 @@ std::string RunCheckpoints::read_state(const Manifest& manifest, const std::func
   std::string converted;
   parallel::long_work(stream_->device(), *contents_.ranks, [&] {
     const StateFiles files(store_.path(manifest.step), manifest);
+    require_own_step(files, manifest.step, recorder_.metrics());
     for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
       Restore visitor(*stream_, files, mode);
       state(visitor);

@@ -34,7 +34,8 @@ double StepHistory::median() const {
 }
 
 void StepHistory::visit_state(StateVisitor& v) {
-  v.state("means", means_), v.state("width", width_), v.state("partial_sum", partial_sum_), v.state("partial_count", partial_count_);
+  v.state("means", means_), v.count("width", width_, {.least = 1}), v.state("partial_sum", partial_sum_);
+  v.count("partial_count", partial_count_);
 }
 
 }  // namespace octet::train

@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
+#include "octet/nn/norm.hpp"
 #include "octet/parallel/host_values.hpp"
+#include "octet/train/step/evaluate.hpp"
 
 namespace octet::train {
 namespace {
@@ -53,6 +55,7 @@ class Finder final : public Observer {
  public:
   explicit Finder(Stream& stream) : stream_(stream) {}
   void observe(std::string_view path, std::string_view what, const Tensor& t) override {
+    if (what == nn::row_factor) return;  // follows from the row
     if (found.empty() && t && !all_finite(stream_, t)) found = format("{}.{}", path, what);
   }
   std::string found;
@@ -100,6 +103,33 @@ std::string first_nonfinite(Engine& e, std::span<const data::Batch> micro_batche
   const std::string found = found_again(e, micro_batches, silent);
   e.parameters.mark_changed();  // so that the next step measures weights, and they take their new scales
   return found;
+}
+
+namespace {
+
+class NormFinder final : public Observer {
+ public:
+  explicit NormFinder(Stream& stream) : stream_(stream) {}
+  void observe(std::string_view path, std::string_view what, const Tensor& t) override {
+    if (!found.empty() || what != nn::row_factor || !t) return;
+    const HostCopy copy(stream_, t);
+    for (std::int64_t i = 0; i < t.count() && found.empty(); ++i)
+      if (const float factor = copy.as<float>()[i]; !std::isfinite(factor) || factor == 0) found = path;
+  }
+  std::string found;
+
+ private:
+  Stream& stream_;
+};
+
+}  // namespace
+
+std::string overflowing_norm(Engine& e, const data::Batch& batch) {
+  NormFinder finder(e.stream);
+  e.stream.set_observer(&finder);
+  evaluate_batch(e, batch);
+  e.stream.set_observer(nullptr);
+  return finder.found;
 }
 
 std::string nonfinite_parameter(Engine& e) {

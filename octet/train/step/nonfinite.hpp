@@ -16,4 +16,8 @@ std::string first_nonfinite(Engine&, std::span<const data::Batch> micro_batches)
 /// The path of the first parameter with a value that is not finite; "" when all are. Reads each once, and changes nothing.
 std::string nonfinite_parameter(Engine&);
 
+/// The path of the weight of the first norm of a forward of `batch` in which a row is not finite, or too large for its squares; "" if there
+/// is none. Such a row becomes zeros, so the loss alone looks sound. Changes no state.
+std::string overflowing_norm(Engine&, const data::Batch& batch);
+
 }  // namespace octet::train

@@ -18,7 +18,7 @@ void WeightAverage::add(Stream& stream) {
 }
 
 void WeightAverage::visit_state(StateVisitor& visitor) {
-  visitor.state("count", count_);
+  visitor.count("count", count_);
   for (std::size_t i = 0; i < means_.size(); ++i) visitor.until_update(parameters_.list()[i]->path, means_[i]);
 }
 
