@@ -24,8 +24,7 @@ DType type_of(Wire way) { return way == Wire::f32 ? DType::f32 : DType::bf16; }
 // One sum of a tensor, which may be repeated.
 class Sum {
  public:
-  Sum(Stream& stream, Communicator& comm, Wire way, std::int64_t count)
-      : stream_(stream), comm_(comm), way_(way), codes_(comm) {
+  Sum(Stream& stream, Communicator& comm, Wire way, std::int64_t count) : stream_(stream), comm_(comm), way_(way), codes_(comm) {
     x_ = stream.empty({count}, type_of(way), Lifetime::run);
     ops::fill_normal(stream, std::uint64_t(comm.rank()), 1e-3, x_);  // sums of sums stay finite
     if (way == Wire::e4m3_shared) shared_.emplace(stream, comm.size(), std::vector{count}, parallel::SumRoom::adapted_at_zero);
@@ -98,14 +97,15 @@ AllReduceResult measure_all_reduce(const AllReducePlan& plan) {
   check_plan(plan);
   machine::choose_own_gpu();
   AllReduceResult out;
-  machine::on_ranks({.ranks = wanted_ranks(plan), .device = plan.device, .limit_seconds = plan.limit_seconds, .peer_memory = plan.peer_memory},
-                    [&](Communicator& comm, const machine::RankPlace& place) {
-                      const Device device = place.backend == "nccl" ? Device::cuda : Device::cpu;
-                      const bool first = comm.rank() == 0;
-                      if (first) out.backend = place.backend, out.machine = machine::device_name(device), out.ranks = comm.size();
-                      if (place.backend != "threads") out.reports = first;
-                      measure_rows(comm, device, plan, out);
-                    });
+  machine::on_ranks(
+      {.ranks = wanted_ranks(plan), .device = plan.device, .limit_seconds = plan.limit_seconds, .peer_memory = plan.peer_memory},
+      [&](Communicator& comm, const machine::RankPlace& place) {
+        const Device device = place.backend == "nccl" ? Device::cuda : Device::cpu;
+        const bool first = comm.rank() == 0;
+        if (first) out.backend = place.backend, out.machine = machine::device_name(device), out.ranks = comm.size();
+        if (place.backend != "threads") out.reports = first;
+        measure_rows(comm, device, plan, out);
+      });
   if (out.reports && plan.limit && out.backend != "nccl") out.copy_bytes_per_second = machine::machine_limits(Device::cpu).bytes_per_second;
   if (out.reports) out.quality = measure_sum_quality(plan.quality_ranks, plan.limit_seconds);
   return out;

@@ -25,9 +25,9 @@ struct RankFacts {
 /// Which ranks measure, and how often.
 struct RankPlan {
   std::string device = "auto";
-  int ranks = 0;       // 0: those that were started, or 2
-  int repeats = 9;     // timed steps of each case
-  bool trace = false;  // whether the last case is traced, too
+  int ranks = 0;            // 0: those that were started, or 2
+  int repeats = 9;          // timed steps of each case
+  bool trace = false;       // whether the last case is traced, too
   bool peer_memory = true;  // comm.peer_memory
 };
 

@@ -188,14 +188,15 @@ TensorAttentionResult measure_tensor_attention(const TensorAttentionPlan& plan) 
                             .tokens = plan.config.train.batch * plan.config.data.sequence_length};
   out.sequence = plan.config.data.sequence_length;
   const std::int64_t wanted = plan.ranks > 0 || machine::started_ranks() > 0 ? plan.ranks : 2;
-  machine::on_ranks({.ranks = wanted, .device = plan.config.device, .limit_seconds = limit_seconds, .peer_memory = plan.config.comm.peer_memory},
-                    [&](comm::Communicator& all, const machine::RankPlace& place) {
-                      const Device device = machine::device_named(plan.config.device);
-                      std::vector<TensorAttentionRow> rows = measure_on(all, plan, device);
-                      if (place.backend == "mpi" || place.backend == "nccl") out.reports = all.rank() == 0;
-                      if (all.rank() > 0) return;
-                      out.backend = place.backend, out.machine = machine::device_name(device), out.rows = std::move(rows);
-                    });
+  machine::on_ranks(
+      {.ranks = wanted, .device = plan.config.device, .limit_seconds = limit_seconds, .peer_memory = plan.config.comm.peer_memory},
+      [&](comm::Communicator& all, const machine::RankPlace& place) {
+        const Device device = machine::device_named(plan.config.device);
+        std::vector<TensorAttentionRow> rows = measure_on(all, plan, device);
+        if (place.backend == "mpi" || place.backend == "nccl") out.reports = all.rank() == 0;
+        if (all.rank() > 0) return;
+        out.backend = place.backend, out.machine = machine::device_name(device), out.rows = std::move(rows);
+      });
   return out;
 }
 

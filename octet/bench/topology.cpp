@@ -122,14 +122,15 @@ Topology measure_topology(const AllReducePlan& plan) {
   machine::choose_own_gpu();
   Topology t;
   t.bytes = *std::max_element(plan.bytes.begin(), plan.bytes.end());
-  machine::on_ranks({.ranks = wanted_ranks(plan), .device = plan.device, .limit_seconds = plan.limit_seconds, .peer_memory = plan.peer_memory},
-                    [&](Communicator& comm, const machine::RankPlace& place) {
-                      const Device device = place.backend == "nccl" ? Device::cuda : Device::cpu;
-                      const bool first = comm.rank() == 0;
-                      if (first) t.backend = place.backend, t.machine = machine::device_name(device);
-                      if (place.backend != "threads") t.reports = first;
-                      measure_pairs(comm, device, plan, t);
-                    });
+  machine::on_ranks(
+      {.ranks = wanted_ranks(plan), .device = plan.device, .limit_seconds = plan.limit_seconds, .peer_memory = plan.peer_memory},
+      [&](Communicator& comm, const machine::RankPlace& place) {
+        const Device device = place.backend == "nccl" ? Device::cuda : Device::cpu;
+        const bool first = comm.rank() == 0;
+        if (first) t.backend = place.backend, t.machine = machine::device_name(device);
+        if (place.backend != "threads") t.reports = first;
+        measure_pairs(comm, device, plan, t);
+      });
   return t;
 }
 

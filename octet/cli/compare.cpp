@@ -84,14 +84,13 @@ ExitCode compare_recipes(const Options& o, const std::vector<std::string>& given
   machine::choose_own_gpu();
   const train::StudyConfig study = resume ? train::Study::attend(o.resume).config() : study_of(o, is_given("--recipes"));
   heed_signals();
-  return run_on_ranks(
-      {.ranks = ranks_to_start(study.run.ranks),
-       .device = study.run.device,
-       .limit_seconds = study.run.ranks.limit_seconds,
-       .peer_memory = study.run.comm.peer_memory},
-      [&](comm::Communicator& ranks, const machine::RankPlace& place) {
-        return compare_on(o, study, {&ranks, place.here, place.backend});
-      });
+  return run_on_ranks({.ranks = ranks_to_start(study.run.ranks),
+                       .device = study.run.device,
+                       .limit_seconds = study.run.ranks.limit_seconds,
+                       .peer_memory = study.run.comm.peer_memory},
+                      [&](comm::Communicator& ranks, const machine::RankPlace& place) {
+                        return compare_on(o, study, {&ranks, place.here, place.backend});
+                      });
 }
 
 }  // namespace

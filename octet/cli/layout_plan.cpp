@@ -81,7 +81,9 @@ void require_precision(const LayoutOptions& o, const train::RunConfig& c, plan::
   scaling::PrecisionConfig recipe = c.recipe;
   if (!o.model.empty())
     recipe = {.recipe = c.recipe.recipe, .options = c.recipe.options, .emulation = c.recipe.emulation};  // no layer's names
-  const train::DryRun dry = dry_run_of(c, recipe, target);
+  train::RunConfig small = c;  // in place of a model that has no size here
+  if (!o.model.empty()) small.model = {}, small.data.sequence_length = 128, small.train.batch = 1;
+  const train::DryRun dry = dry_run_of(small, recipe, target);
   try {
     train::require_native(dry, recipe);
     if (o.model.empty()) train::require_eight_bits(dry, recipe);

@@ -102,7 +102,7 @@ void Communicator::all_to_all(Stream& stream, const Tensor& from, const Tensor& 
 }
 
 void Communicator::all_to_all(Stream& stream, const Tensor& from, const UseParts& use) {
-  check(from.count() % size_ == 0, "all_to_all: {} {} is no multiple of {} ranks", from.dtype, from.shape, size_);
+  check(from.count() % size_ == 0, "all_to_all: {} {} is not a multiple of {} ranks", from.dtype, from.shape, size_);
   const Call call{Collective::all_to_all, from, from};
   start_by(stream, call, nullptr, [&] { run_parts(stream, call, use); });
 }

@@ -39,7 +39,7 @@ std::vector<Case> command_lines() {
       {"plan_of_a_large_model_in_a_recipe_of_another_gpu",
        "plan --model deepseek-v3 --fp8 mxfp8 --gpus 2048 --set train.batch=4096",
        ExitCode::device,
-       {"--machine h100: recipe.name = \"mxfp8\""}},
+       {"--machine h100: recipe.name = \"mxfp8\"", "set recipe.emulation = true"}},
       {"plan_with_an_unknown_level", "plan tiny.toml --gpus 8 --levels O4", usage, {"--levels O4", "O0, O1, O2 or O3"}},
       {"plan_with_memory_alone", "plan tiny.toml --memory 80GB", usage, {"--memory", "--gpus"}},
       {"plan_that_is_not_runnable_and_written",

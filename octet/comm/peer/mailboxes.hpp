@@ -53,7 +53,7 @@ class Mailboxes {
   const std::byte* take(cuda::Queue, int from);
   void give_back(cuda::Queue, int from);
 
-  /// From now on no queue of this rank waits for another one, whatever the boxes have: a rank is lost.
+  /// From now on no queue of this rank waits for another one, because a rank is lost.
   void abandon();
 
  private:

@@ -29,7 +29,7 @@ void each_other(const Mailboxes& m, const F& f) {
 // A call's way through the mailboxes, from its begin to its end in the given queue.
 class Passage {
  public:
-  /// `bytes`: the most that goes to a rank; 0: nothing is sent, and sends that are under way go on.
+  /// `bytes`: the most that goes to a rank; 0: nothing is sent, and begun sends continue.
   Passage(Mailboxes& m, cuda::Queue queue, std::size_t bytes)
       : boxes_(m), queue_(queue), sender_(queue), recorded_(cuda::is_recording(queue)) {
     // An edge between branches of a graph takes longer than the copies that it lets overlap.

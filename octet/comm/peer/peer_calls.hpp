@@ -3,8 +3,8 @@
 #include "octet/comm/communicator.hpp"
 #include "octet/comm/peer/mailboxes.hpp"
 
-// Collectives of the ranks of one machine through mailboxes. What a rank sends is moved by sending queues beside the given one, which takes
-// pieces as they arrive. When a call is done in the given queue, its tensors may change.
+// Collectives of the ranks of one machine through mailboxes. A sending queue copies tensors beside the given one, which takes pieces as
+// they arrive. When a call is done in the given queue, its tensors may change.
 
 namespace octet::comm::peer {
 

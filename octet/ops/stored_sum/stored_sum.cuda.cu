@@ -19,8 +19,8 @@ __device__ __forceinline__ void add_counts(unsigned largest, unsigned flushed, C
 }
 
 template <class In, class Out>
-__global__ void __launch_bounds__(threads) stored_sum_kernel(const __grid_constant__ ops::Addends parts, ops::StoredView sum,
-                                                              bool adds, Counter* counts) {
+__global__ void __launch_bounds__(threads)
+    stored_sum_kernel(const __grid_constant__ ops::Addends parts, ops::StoredView sum, bool adds, Counter* counts) {
   const std::int64_t group = std::int64_t(blockIdx.x) * groups_a_block + threadIdx.x / GroupLanes::threads;
   if (sum.storage == Storage::e4m3_tensor) sum.next_scale = 1.0f / sum.tensor_descale();
   GroupLanes::Group x;

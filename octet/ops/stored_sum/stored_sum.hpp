@@ -7,9 +7,9 @@
 namespace octet::ops {
 
 /// sum[i] = parts[0, i] + parts[1, i] + ... + parts[R-1, i] + more[0][i] + ..., decoded, added in FP32 in this order, and stored to nearest
-/// even. With one part it converts one storage to another. `adds`: what `sum` has comes first, in f32 or bf16. parts: [R * n] values of f32, bf16, e4m3 or e4m3_tensor, part after part; R > 1 parts of e4m3 have a
-/// multiple of 128 values each. sum: [n]. e4m3 gets scales of the sums. e4m3_tensor has its descale in sum.scales[0] already: larger values
-/// saturate, NaN and infinity become NaN.
+/// even. With one part it converts one storage to another. `adds`: what `sum` has comes first, in f32 or bf16. parts: [R * n] values of
+/// f32, bf16, e4m3 or e4m3_tensor, part after part; R > 1 parts of e4m3 have a multiple of 128 values each. sum: [n]. e4m3 gets scales of
+/// the sums. e4m3_tensor has its descale in sum.scales[0] already: larger values saturate, NaN and infinity become NaN.
 struct StoredSum {
   static constexpr std::size_t most_more = 15;
 

@@ -48,8 +48,8 @@ OCTET_HD void add_group(Codec codec, Lanes lanes, const StoredView& values, std:
 
 /// total = the sum of a group over all parts, and before them over `sum` if it is added to. Formula in stored_sum.hpp.
 template <class Codec, class SumCodec, class Lanes>
-OCTET_HD void sum_parts(Codec codec, SumCodec sum_codec, Lanes lanes, const Addends& a, const StoredView& sum, bool adds, std::int64_t group,
-                        typename Lanes::Group& total) {
+OCTET_HD void sum_parts(Codec codec, SumCodec sum_codec, Lanes lanes, const Addends& a, const StoredView& sum, bool adds,
+                        std::int64_t group, typename Lanes::Group& total) {
   const std::int64_t n = sum.count, count = a.parts.count / (n > 0 ? n : 1);
   if (adds) load_group(sum_codec, lanes, sum, group, total);
   else load_group(codec, lanes, part_of(a.parts, 0, n), group, total);

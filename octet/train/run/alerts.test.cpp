@@ -23,11 +23,11 @@ constexpr std::int64_t calm_steps = 80;
 struct Calm : Runs {
   Calm() : Runs("current") {
     config.train.steps = calm_steps, config.train.accumulate = 1, config.train.eval_every = 0;
-    config.optim.learning_rate = 3e-3, config.optim.schedule.kind = optim::ScheduleConfig::Kind::constant;
+    config.optim.learning_rate = 2e-3, config.optim.schedule.kind = optim::ScheduleConfig::Kind::constant;
     config.checkpoint.every = 0;
   }
   std::string resume_wildly(const std::string& folder) {
-    config.optim.learning_rate = 0.09, config.train.steps = calm_steps + 40;
+    config.optim.learning_rate = 0.06, config.train.steps = calm_steps + 40;
     return train(folder).folder;
   }
 };

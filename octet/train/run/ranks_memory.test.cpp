@@ -39,7 +39,7 @@ Bytes formula(Level level, double ranks, std::int64_t zero, const Counts& n, dou
   Bytes out{
       .weights = masters * all, .gradients = size(is.gradients) * n.blocks + 4 * n.others, .optimizer = moments * all + 8 * n.vectors};
   if (zero >= 1) out.weights = copy * n.blocks + 2 * n.others + masters * all / ranks, out.optimizer /= ranks;
-  if (zero >= 2) out.gradients /= ranks;
+  if (zero >= 2) out.gradients -= size(is.gradients) * n.blocks * (1 - 1 / ranks);
   if (zero >= 3) out.weights -= copy * n.blocks * (1 - 1 / ranks);
   out.weights += 4 * n.vectors, out.gradients += 4 * n.vectors;
   return out;

@@ -47,7 +47,7 @@ Sent formula(const EngineConfig& config, double micro_batches, double copy, bool
     out.gathered += n * gathers * (kind == Kind::block ? b.codes ? 1 : copy : kind == Kind::matrix ? 2 : 4);
     const Storage stored = kind == Kind::block ? config.optimizer->storage().gradients : Storage::f32;
     const double bytes = stored == Storage::f32 ? 4 : stored == Storage::bf16 ? 2 : 1 + 1.0 / 128;
-    out.gradients += n * bytes * (zero >= 2 && kind != Kind::vectors ? micro_batches : 1);
+    out.gradients += n * bytes * (zero >= 2 && kind == Kind::block ? micro_batches : 1);
   }
   return out;
 }

@@ -93,11 +93,12 @@ def check_training(octet, folder, paths):
 
     size, taken, total = 1500, [], 0
     for path in paths:
-        if total < 1_000_000:
+        if total < 1_000_000 and b"\0" not in path.read_bytes():  # a text, as training takes them
             taken.append(path)
             total += path.stat().st_size
     inputs = [word for path in taken for word in ("--input", str(path))]
-    command = [octet, "tokenizer", "train", *inputs, "--vocabulary", str(size + 1), "--least-count", "1", "--output", str(folder / "tokenizer.json")]
+    command = [octet, "tokenizer", "train", *inputs, "--vocabulary", str(size + 1), "--least-count", "1", "--force", "--output",
+               str(folder / "tokenizer.json")]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = constructions.split_then_bytes(constructions.LLAMA_3)
@@ -152,7 +153,7 @@ def main():
         tokenizer, end = make(sample, options.vocabulary)
         constructions.save(tokenizer, end, folder)
         before = time.monotonic()
-        subprocess.run([octet, "tokenize", "--input", str(text / "*.txt"), "--model", str(folder), "--output", str(data), "--force"], check=True,
+        subprocess.run([octet, "tokenize", "--input", str(text / "*.txt"), "--model", str(folder), "--output", str(data), "--force", "--any-bytes"], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         octet_seconds = time.monotonic() - before
         difference, seconds = compare(name, tokenizer, end, paths, stream_of(data))
