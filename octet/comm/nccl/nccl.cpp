@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "octet/base/clock.hpp"
+#include "octet/base/log.hpp"
 #include "octet/comm/combine.hpp"
 #include "octet/comm/nccl/library.hpp"
 #include "octet/comm/peer/peer_calls.hpp"
@@ -130,6 +131,11 @@ class NcclCommunicator final : public Communicator, public cuda::Waiter {
   void run_parts(Stream&, const Call&, const UseParts&) override;
   void run_part(Stream&, const Call&, const UsePart&) override;
   void await_send(const Call&, const BegunSend&) override;
+  // Their memory is freed once the device has ended them, so they wait for no box.
+  void withdraw_sends() override {
+    for (auto& [number, boxes] : boxes_)
+      if (!begun_.empty()) boxes->abandon();
+  }
   Mailboxes* boxes_for(Stream&, const Call&);
   std::vector<std::byte> gathered(Stream&, std::span<const std::byte> own);
   void called(const Call&);
@@ -282,6 +288,9 @@ Mailboxes* NcclCommunicator::boxes_for(Stream& stream, const Call& call) {
   auto made = Mailboxes::connect(
       rank(), size(), [&](std::span<const std::byte> own) { return gathered(stream, own); }, why);
   has_boxes_ = made != nullptr;
+  if (!has_boxes_ && rank() == 0)
+    log::info("{} ranks exchange large tensors through NCCL, not through peer memory: {}", size(),
+              why.empty() ? "a rank has no access to another's memory" : why);
   return has_boxes_ ? (boxes_[stream.number()] = std::move(made)).get() : nullptr;
 }
 

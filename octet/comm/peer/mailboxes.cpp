@@ -17,7 +17,7 @@ constexpr std::size_t flag_stride = 64;  // a cache line each
 constexpr std::uint32_t empty = 0, full = 1;
 constexpr double closing_seconds = 1;
 
-// Together 64 MiB, and at most 80 MiB for many ranks, whose pieces are at least 2 MiB.
+// All boxes of a rank have at most 64 MiB.
 std::size_t piece_of(int size) {
   std::size_t mib = 32;
   while (mib > 2 && mib * std::size_t(size - 1) > 32) mib /= 2;
