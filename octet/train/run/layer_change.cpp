@@ -54,19 +54,20 @@ std::vector<std::string> safer_layers_of(const std::string& checkpoint, const Ma
   return health::texts_of(bytes);
 }
 
-LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const Engine& now, const PlannedRank& rank,
-                         std::size_t available) {
+LayerChange layer_change(const EngineConfig& other, const RunConfig& run, RunEngine& engine) {
+  const EnginePlace& place = engine.place();
+  const Engine& now = engine.engine();
   LayerChange out;
   try {
     if (divides(now)) {
-      comm::PlannedCommunicator ranks = communicator_of(other, rank);
-      const Engine planned(other, Device::null, now.stream.target(), &ranks);
+      comm::PlannedCommunicator ranks = communicator_of(other, place.planned);
+      const Engine planned(other, Device::null, place.target, &ranks);
       if (!same_parts(planned.parameters, now.parameters)) out.obstacle = about_codes(now, run);
       if (!out.obstacle.empty()) return out;
     }
-    out.dry = dry_run(other, now.stream.target(), run.train.batch, run.train.accumulate, rank);
+    out.dry = place.dry_run(other);
     require_native(out.dry, other.precision);
-    require_memory(out.dry, available + now.stream.arena().peak().total, run.train);
+    require_memory(out.dry, place.available_bytes() + now.stream.arena().peak().total, run.train);
   } catch (const ConfigError& e) {
     out.obstacle = e.what();
   } catch (const DeviceError& e) {
@@ -75,11 +76,13 @@ LayerChange layer_change(const EngineConfig& other, const RunConfig& run, const 
   return out;
 }
 
-std::string never_possible(const RunConfig& run, const Engine& now, const PlannedRank& rank) {
+std::string never_possible(const RunConfig& run, RunEngine& engine) {
+  const EnginePlace& place = engine.place();
+  const Engine& now = engine.engine();
   if (!divides(now)) return "";
   const EngineConfig safer = with_safer_layers(run, std::vector<std::string>{"*"});
-  comm::PlannedCommunicator ranks = communicator_of(safer, rank);
-  const bool codes = has_codes(now) || has_codes(Engine(safer, Device::null, now.stream.target(), &ranks));
+  comm::PlannedCommunicator ranks = communicator_of(safer, place.planned);
+  const bool codes = has_codes(now) || has_codes(Engine(safer, Device::null, place.target, &ranks));
   return codes ? about_codes(now, run) : "";
 }
 

@@ -53,31 +53,26 @@ std::string failure_text(const std::string& error) { return format("!{}: {}", ho
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig& config, Stream& stream, Recorder& recorder,
+RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig& config, RunEngine& run, Recorder& recorder,
                                Contents contents)
-    : folder_(folder),
-      config_(config),
-      stream_(&stream),
-      recorder_(recorder),
-      contents_(std::move(contents)),
-      store_(checkpoint_folder(folder)) {}
+    : folder_(folder), config_(config), run_(run), recorder_(recorder), contents_(std::move(contents)), store_(checkpoint_folder(folder)) {}
 
 void RunCheckpoints::start_clock() { last_save_ = monotonic_seconds(); }
 
 std::string RunCheckpoints::restore(const Manifest& manifest) {
   std::string converted = read_state(manifest, contents_.state);
-  replay_gemm_algorithms(folder_, stream_->device());
+  replay_gemm_algorithms(folder_, stream().device());
   log::info("resumes after step {}, from {}", manifest.step, store_.path(manifest.step));
   return converted;
 }
 
 std::string RunCheckpoints::read_state(const Manifest& manifest, const std::function<void(StateVisitor&)>& state) {
   std::string converted;
-  parallel::long_work(stream_->device(), *contents_.ranks, [&] {
+  parallel::long_work(stream().device(), ranks(), [&] {
     const StateFiles files(store_.path(manifest.step), manifest);
     require_own_step(files, manifest.step, recorder_.metrics());
     for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
-      Restore visitor(*stream_, files, mode);
+      Restore visitor(stream(), files, mode);
       state(visitor);
       visitor.finish();
       converted = text_of(visitor.conversions(), manifest.step);
@@ -90,7 +85,7 @@ std::string RunCheckpoints::read_state(const Manifest& manifest, const std::func
 RunCheckpoints::Found RunCheckpoints::newest_before(std::int64_t step) {
   finish();
   try {
-    if (const auto good = newest_good(*stream_, *contents_.ranks, store_, nullptr, step)) return {.step = good->step};
+    if (const auto good = newest_good(stream(), ranks(), store_, nullptr, step)) return {.step = good->step};
   } catch (const DataError& e) {
     return {.why = e.what()};
   }
@@ -100,7 +95,7 @@ RunCheckpoints::Found RunCheckpoints::newest_before(std::int64_t step) {
 void RunCheckpoints::return_to(std::int64_t step, const std::function<void(StateVisitor&)>& state) {
   read_state(store_.manifest(step), state);
   // No rank reads any more.
-  parallel::long_work(*stream_, *contents_.ranks, [&] {
+  parallel::long_work(stream(), ranks(), [&] {
     if (leads()) store_.forget_after(step);
   });
 }
@@ -116,17 +111,22 @@ bool RunCheckpoints::due(std::int64_t step) {
 
 void RunCheckpoints::save(std::int64_t step) {
   due_ = false, last_save_ = monotonic_seconds();
-  if (!contents_.divided && !leads()) return void(saved_step_ = step);
+  if (!run_.engine().divides_state() && !leads()) return void(saved_step_ = step);
   Snapshot snapshot;
   std::string error = begin_snapshot(snapshot, step);
-  if (contents_.divided) save_part(std::move(snapshot), std::move(error));
+  if (run_.engine().divides_state()) save_part(std::move(snapshot), std::move(error));
   else if (error.empty()) save_whole(std::move(snapshot));
   else not_saved(step, error);
 }
 
+Capture::What RunCheckpoints::own_part() {
+  if (leads()) return Capture::What::all;
+  return run_.engine().saves_parts() ? Capture::What::slices : Capture::What::none;
+}
+
 bool RunCheckpoints::all_ranks(bool own) {
   const double number = own;
-  const std::vector<double> all = parallel::gathered(*stream_, *contents_.ranks, std::span(&number, 1));
+  const std::vector<double> all = parallel::gathered(stream(), ranks(), std::span(&number, 1));
   return std::ranges::all_of(all, [](double n) { return n != 0; });
 }
 
@@ -153,7 +153,7 @@ void RunCheckpoints::complete(Snapshot& snapshot) {
 
 // A text of each rank. One that begins with "!" is an error, which rank 0 reports; then there are none.
 std::vector<std::string> RunCheckpoints::told_by_ranks(const std::string& own, std::int64_t step) {
-  std::vector<std::string> texts = parallel::gathered(*stream_, *contents_.ranks, own);
+  std::vector<std::string> texts = parallel::gathered(stream(), ranks(), own);
   bool whole = true;
   for (std::size_t r = 0; r < texts.size(); ++r) {
     if (!texts[r].starts_with("!")) continue;
@@ -173,7 +173,7 @@ void RunCheckpoints::save_part(Snapshot snapshot, std::string error) {
   copying_ = true;
   saver_.begin(step, [this, part] {
     complete(*part);
-    own_file_ = store_.write_file(*part, contents_.ranks->rank());
+    own_file_ = store_.write_file(*part, ranks().rank());
   });
 }
 
@@ -219,11 +219,11 @@ void RunCheckpoints::write_manifest(std::int64_t step, std::vector<Manifest::Fil
 std::string RunCheckpoints::begin_snapshot(Snapshot& snapshot, std::int64_t step) {
   snapshot.step = step, snapshot.config = contents_.config, snapshot.text = contents_.text;
   try {
-    Capture capture(*stream_, leads() ? Capture::What::all : contents_.own);
+    Capture capture(stream(), own_part());
     contents_.state(capture);
     Snapshot taken = capture.begin();
     snapshot.file = std::move(taken.file), snapshot.bytes = taken.bytes, snapshot.missing = std::move(taken.missing);
-    if (leads()) store_gemm_algorithms(folder_, stream_->device());  // now with the forms of evaluation
+    if (leads()) store_gemm_algorithms(folder_, stream().device());  // now with the forms of evaluation
   } catch (const IoError& e) {
     return e.what();
   } catch (const std::bad_alloc&) {
@@ -246,7 +246,7 @@ void RunCheckpoints::finish() {
 }
 
 void RunCheckpoints::wait_saved() {
-  parallel::until_idle(*stream_, *contents_.ranks, [this] { return busy(); });
+  parallel::until_idle(stream(), ranks(), [this] { return busy(); });
 }
 
 void RunCheckpoints::report() {

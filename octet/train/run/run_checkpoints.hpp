@@ -6,7 +6,7 @@
 #include "octet/train/checkpoint/saver.hpp"
 #include "octet/train/checkpoint/store.hpp"
 #include "octet/train/run/recorder.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/run_engine.hpp"
 
 namespace octet::train {
 
@@ -21,12 +21,9 @@ class RunCheckpoints {
   struct Contents {
     std::function<void(StateVisitor&)> state;
     std::string config, text;  // as in Manifest
-    comm::Communicator* ranks = nullptr;
-    bool divided = false;                       // variables are divided among them
-    Capture::What own = Capture::What::slices;  // the part of a rank other than the first
   };
-  /// `folder`: of the run. Stream and recorder outlive this.
-  RunCheckpoints(const std::string& folder, const CheckpointConfig&, Stream&, Recorder&, Contents);
+  /// `folder`: of the run. Engine and recorder outlive this.
+  RunCheckpoints(const std::string& folder, const CheckpointConfig&, RunEngine&, Recorder&, Contents);
 
   /// Reads the state of a checkpoint that was found good. Returns a sentence that tells which variables it stores otherwise than this run,
   /// so that their values were converted; "" where there are none. Throws DataError, IoError.
@@ -42,8 +39,6 @@ class RunCheckpoints {
   void return_to(std::int64_t step, const std::function<void(StateVisitor&)>& state);
   /// Returns when variables of the state may change again: before an update, and before the engine ends.
   void wait_copied() { copying_.wait(true); }
-  /// The stream of another engine, from now on.
-  void use(Stream& stream) { stream_ = &stream; }
   /// Time since the last checkpoint counts from now on.
   void start_clock();
 
@@ -62,7 +57,10 @@ class RunCheckpoints {
   void finish();
 
  private:
-  bool leads() const { return contents_.ranks->rank() == 0; }
+  Stream& stream() { return run_.engine().stream; }
+  comm::Communicator& ranks() const { return run_.place().ranks; }
+  bool leads() const { return ranks().rank() == 0; }
+  Capture::What own_part();
   bool all_ranks(bool own);
   std::string read_state(const Manifest&, const std::function<void(StateVisitor&)>& state);
   void wait_saved();
@@ -78,7 +76,7 @@ class RunCheckpoints {
 
   std::string folder_;
   CheckpointConfig config_;
-  Stream* stream_;
+  RunEngine& run_;
   Recorder& recorder_;
   Contents contents_;
   double last_save_ = 0;  // by the machine's clock

@@ -48,22 +48,27 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   steps_ = config_.steps();
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
-  const EngineConfig engine = with_safer_layers(config_, layers_);
+  const EngineConfig wanted = with_safer_layers(config_, layers_);
   const std::string init = options.resume.empty() ? config.model.init : "";
-  const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, engine.shape.vocabulary);
-  require_model(engine);
+  const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, wanted.shape.vocabulary);
+  require_model(wanted);
   const Device device = machine::device_named(config.device);
   if (options.trace_steps > 0) tracer_.emplace(device, options.trace_steps, ranks_.all());
-  const Target target = machine::machine_target(device, config.deterministic);
-  dry_ = dry_run(engine_config(config_), target, config.train.batch, config.train.accumulate, planned_rank());
-  const DryRun now = layers_.empty() ? dry_ : dry_run(engine, target, config.train.batch, config.train.accumulate, planned_rank());
-  planned_ = promised_part(now.step);
-  require_native(now, engine.precision);
+  const EnginePlace place{.device = device,
+                          .target = machine::machine_target(device, config.deterministic),
+                          .ranks = ranks_.all(),
+                          .planned = {ranks_.stage(config_.ranks), comm::workspace_of(options.backend)},
+                          .ranks_here = options.ranks_here,
+                          .batch = config.train.batch,
+                          .accumulate = config.train.accumulate};
+  dry_ = place.dry_run(engine_config(config_));
+  const DryRun now = layers_.empty() ? dry_ : place.dry_run(wanted);
+  require_native(now, wanted.precision);
   if (options.resume.empty()) require_eight_bits(dry_, config.recipe);
-  require_memory(now, machine::available_bytes(device) / std::size_t(device == Device::cpu ? options.ranks_here : 1), config.train);
+  require_memory(now, place.available_bytes(), config.train);
   machine::machine_limits(device);  // measured while there is memory for it
-  engine_ = std::make_unique<Engine>(engine, device, target, &ranks_.all());
-  require_alike(engine_->stream, ranks_.all(),
+  run_engine_.emplace(place, wanted, now);
+  require_alike(engine().stream, ranks_.all(),
                 {.config = config_,
                  .corpus = corpus_,
                  .companions = companions_,
@@ -76,21 +81,18 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   open_folder();
   loader_ = std::make_unique<data::Loader>(
       corpus.training(), data::Loader::Options{.rows = config.train.batch,
-                                               .stride = config.train.batch * engine_->axes.sequence_groups(),
-                                               .offset = config.train.batch * engine_->axes.sequence_group(),
+                                               .stride = config.train.batch * engine().axes.sequence_groups(),
+                                               .offset = config.train.batch * engine().axes.sequence_group(),
                                                .seed = std::uint64_t(config.seed),
                                                .prefetch = std::max<std::int64_t>(config.data.prefetch, config.train.accumulate)});
   recorder_ = std::make_unique<Recorder>(ranks_.leads() ? run_.folder : "", dry_.quantizers,
                                          ranks_.leads() ? options.console : Console::Kind::quiet, watch_of(config_, run_.facts));
-  recorder_->use(engine_->precision.slots().slots());
-  checkpoints_ = std::make_unique<RunCheckpoints>(
-      run_.folder, config_.checkpoint, engine_->stream, *recorder_,
-      RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
-                               .config = config::to_toml(config_),
-                               .text = to_text(corpus.dataset().fingerprint()),
-                               .ranks = &ranks_.all(),
-                               .divided = engine_->divides_state(),
-                               .own = engine_->saves_parts() ? Capture::What::slices : Capture::What::none});
+  recorder_->use(engine().precision.slots().slots());
+  checkpoints_ = std::make_unique<RunCheckpoints>(run_.folder, config_.checkpoint, *run_engine_, *recorder_,
+                                                  RunCheckpoints::Contents{.state = [this](StateVisitor& v) { visit_state(v); },
+                                                                           .config = config::to_toml(config_),
+                                                                           .text = to_text(corpus.dataset().fingerprint())});
+  change_.emplace(config_, *run_engine_, *loader_, *recorder_, *checkpoints_);
   if (run_.checkpoint) restore();
   else begin_record();
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(init), tokenizer::file_name);
@@ -112,14 +114,14 @@ void Trainer::open_checkpoint() {
 
 void Trainer::open_folder() {
   telemetry::RunFacts& facts = run_.facts;
-  facts = facts_of(config_, engine_->model->shape(), dry_);
+  facts = facts_of(config_, engine().model->shape(), dry_);
   facts.ranks.wanted = ranks_wanted_, facts.ranks.here = options_.ranks_here, facts.ranks.backend = options_.backend;
   facts.arm = options_.arm, facts.twin = int(options_.twin), facts.baseline = options_.baseline;
   if (!options_.baseline_folder.empty()) facts.gradient_cosine = NAN;  // until the first step
-  parallel::long_work(engine_->stream, ranks_.all(), [this] {
+  parallel::long_work(engine().stream, ranks_.all(), [this] {
     if (ranks_.leads()) make_folder();  // it also removes what killed writers have left
   });
-  run_.folder = parallel::of_first(engine_->stream, ranks_.all(), run_.folder);
+  run_.folder = parallel::of_first(engine().stream, ranks_.all(), run_.folder);
 }
 
 void Trainer::make_folder() {
@@ -155,14 +157,14 @@ void Trainer::require_model(const EngineConfig& engine) {
 }
 
 void Trainer::begin_weights() {
-  engine_->parameters.initialize(engine_->stream, std::uint64_t(config_.seed));
-  if (!config_.model.init.empty()) load_weights(*engine_, config_.model.init);
+  engine().parameters.initialize(engine().stream, std::uint64_t(config_.seed));
+  if (!config_.model.init.empty()) load_weights(engine(), config_.model.init);
 }
 
 void Trainer::begin_record() {
   if (!options_.resume.empty()) log::info("{} has no checkpoint yet: begins again", run_.folder);
   recorder_->begin_again();
-  if (run_.facts.twin > 0) engine_->parameters.nudge(engine_->stream, std::uint64_t(config_.seed), run_.facts.twin);
+  if (run_.facts.twin > 0) engine().parameters.nudge(engine().stream, std::uint64_t(config_.seed), run_.facts.twin);
 }
 
 void Trainer::restore() {
@@ -173,7 +175,7 @@ void Trainer::restore() {
 }
 
 void Trainer::visit_state(StateVisitor& v) {
-  v.section("engine", *engine_);
+  v.section("engine", engine());
   v.section("data", *loader_);
   recorder_->visit_state(v);
   v.section("run", at_);
@@ -216,7 +218,7 @@ Outcome Trainer::run() {
   if (ranks_.leads()) telemetry::write_run_facts(run_.folder + "/run.json", run_.facts);
   require_folder();
   if (state == telemetry::RunState::diverged) throw DivergedError(divergence_text(end_, at_, run_.facts, run_.folder));
-  return {ranks_.leads() ? run_.folder : "", state, end, engine_->stream.arena().peak()};
+  return {ranks_.leads() ? run_.folder : "", state, end, engine().stream.arena().peak()};
 }
 
 void Trainer::begin() {
@@ -224,21 +226,17 @@ void Trainer::begin() {
   checkpoints_->start_clock();
   if (config_.telemetry.tensorboard && ranks_.leads()) recorder_->open_board(run_.facts, at_.step + 1, at_.skipped);
   for (const auto& [kind, text] : run_.told) recorder_->incident(at_.step, kind, text);
-  runner_.emplace(*engine_);
+  run_engine_->begin_steps();
   begin_recovery();
-  ranks_.agree(engine_->stream, own_accord());
+  ranks_.agree(engine().stream, own_accord());
   decide();
-  if (run_.checkpoint || engine_->precision.calibration_passes() == 0) return;
-  const std::uint64_t sample = loader_->position();
-  calibrated_ = runner_->calibrate(
-      config_.train.accumulate, [this] { return loader_->next(); }, ranks_.stopped_in_step());
-  loader_->seek(sample);
+  if (!run_.checkpoint) calibrated_ = run_engine_->calibrate(*loader_, ranks_.stopped_in_step());
 }
 
 telemetry::RunState Trainer::train() {
   for (;;) {
     if (evaluations_.due(at_.step)) evaluate_now();
-    samples_.take_if_due(*engine_, ranks_, *recorder_, at_);
+    samples_.take_if_due(engine(), ranks_, *recorder_, at_);
     if (lost()) return telemetry::RunState::diverged;
     if (done()) return telemetry::RunState::finished;
     save_if_due();
@@ -252,7 +250,7 @@ telemetry::RunState Trainer::train() {
 telemetry::RunState Trainer::settle(telemetry::RunState state) {
   checkpoints_->wait_copied();
   if (state == telemetry::RunState::finished && !ranks_.stopping())
-    evaluate_now(), evaluations_.run_average(*engine_, *recorder_, at_, ranks_.stopped_in_step());
+    evaluate_now(), evaluations_.run_average(engine(), *recorder_, at_, ranks_.stopped_in_step());
   if (state == telemetry::RunState::finished && !result_is_finite()) state = telemetry::RunState::diverged;
   if (ranks_.stopping() && state == telemetry::RunState::finished) state = telemetry::RunState::stopped;
   recorder_->finish_console();
@@ -261,7 +259,7 @@ telemetry::RunState Trainer::settle(telemetry::RunState state) {
   if (state == telemetry::RunState::diverged) return state;
   if (calibrated_) save_last(state);
   if (options_.save_weights && config_.train.save_weights)
-    save_weights(*engine_, run_.folder + "/weights", models::weights_dtype(companions_), companions_);
+    save_weights(engine(), run_.folder + "/weights", models::weights_dtype(companions_), companions_);
   return state;
 }
 
@@ -306,7 +304,7 @@ void Trainer::require_folder() const {
 }
 
 bool Trainer::weights_are_finite() {
-  const std::string parameter = nonfinite_parameter(*engine_);
+  const std::string parameter = nonfinite_parameter(engine());
   if (!parameter.empty()) end_.not_finite = format("the weights of {} are", parameter);
   return tell_not_finite();
 }
@@ -340,7 +338,7 @@ void Trainer::end_trace() {
   const telemetry::StepTrace trace = tracer_->finish();
   tracer_.reset();
   if (trace.steps.empty()) return log::warn("--trace: the run ended before its {}th step, so no step was traced", StepTracer::left_out + 1);
-  const std::string path = run_.folder + "/" + StepTracer::file_name, text = trace_of_ranks(engine_->stream, ranks_.all(), trace);
+  const std::string path = run_.folder + "/" + StepTracer::file_name, text = trace_of_ranks(engine().stream, ranks_.all(), trace);
   if (!ranks_.leads()) return;
   write_own_file(path, text);
   log::info("{} steps traced: {}\n{}", trace.steps.size(), path, telemetry::trace_table(telemetry::trace_rows(trace), 12));
@@ -353,7 +351,7 @@ void Trainer::one_step() {
   std::vector<data::Batch> micro_batches = next_micro_batches();
   const std::int64_t step = at_.step + 1;
   const auto measured = [&](std::int64_t s) { return s % config_.train.health_every == 0 || s == 1; };
-  const Work before = engine_->stream.work();
+  const Work before = engine().stream.work();
   const double rate = config_.optim.learning_rate * optim::rate_factor(config_.optim.schedule, progress(step)) * orders_.rate_factor;
   Readout shown;
   Work told;  // exchanges of the read-out, which no plan has
@@ -367,31 +365,31 @@ void Trainer::one_step() {
                       .before_update = [this] { checkpoints_->wait_copied(); }};
   if (options_.hook != nullptr) {
     checkpoints_->wait_copied();  // it may change weights
-    options_.hook->before({step, *engine_, micro_batches, options});
+    options_.hook->before({step, engine(), micro_batches, options});
   }
-  const bool whole = runner_->run(micro_batches, options, [&] {
+  const bool whole = run_engine_->runner().run(micro_batches, options, [&] {
     at_.step = step;
-    const Work updated = engine_->stream.work();
-    shown = read_out(*engine_);
+    const Work updated = engine().stream.work();
+    shown = read_out(engine());
     after_update(shown, micro_batches, measured(step));
-    told = engine_->stream.work() - updated;
+    told = engine().stream.work() - updated;
   });
   if (!whole) return loader_->seek(sample);
-  const telemetry::StepWork ran = promised_part(engine_->stream.work() - before - told);
+  const telemetry::StepWork ran = promised_part(engine().stream.work() - before - told);
   if (!measured(step) && shown.step.skip == 0) keep_to_plan(ran);
-  if (step == 1 && ranks_.leads()) store_gemm_algorithms(run_.folder, engine_->stream.device());
+  if (step == 1 && ranks_.leads()) store_gemm_algorithms(run_.folder, engine().stream.device());
 
   telemetry::StepEvent e = step_event(shown);
   Accord own = own_accord();
   own.seconds = monotonic_seconds() - begin;
-  own.waited = engine_->stream.apart_from_host() ? NAN : ranks_.all().seconds() - exchanging;
-  ranks_.agree(engine_->stream, own);
+  own.waited = engine().stream.apart_from_host() ? NAN : ranks_.all().seconds() - exchanging;
+  ranks_.agree(engine().stream, own);
   if (measured(step)) recorder_->ranks(step, ranks_.agreed(), ran.sent_bytes);
-  if (measured(step)) recorder_->machine(step, engine_->stream.device(), double(loader_->position()) / double(loader_->epoch_samples()));
+  if (measured(step)) recorder_->machine(step, engine().stream.device(), double(loader_->position()) / double(loader_->epoch_samples()));
   e.seconds = ranks_.agreed().seconds;
   e.time = recorder_->seconds();
   e.tokens_per_second = double(config_.tokens_per_step()) / e.seconds;
-  e.limit_share = machine::least_seconds(engine_->stream.work() - before, machine::machine_limits(engine_->stream.device())) / e.seconds;
+  e.limit_share = machine::least_seconds(engine().stream.work() - before, machine::machine_limits(engine().stream.device())) / e.seconds;
   e.data_wait = loader_->wait_seconds() - waited;
   e.one_token = data::majority_share(micro_batches);
   record_step(e);
@@ -405,7 +403,7 @@ telemetry::StepEvent Trainer::step_event(const Readout& shown) const {
                          .learning_rate = shown.step.learning_rate,
                          .tokens = at_.step * config_.tokens_per_step(),
                          .param_norm = std::sqrt(shown.parameter_squares),
-                         .memory_bytes = std::int64_t(engine_->stream.arena().peak().total),
+                         .memory_bytes = std::int64_t(engine().stream.arena().peak().total),
                          .skipped = shown.step.skip != 0,
                          .limited = shown.step.skip == ops::adamw_skip_limit};
   if (shown.loss_scale.now != 0) e.loss_scale = double(shown.loss_scale.now);
@@ -415,7 +413,7 @@ telemetry::StepEvent Trainer::step_event(const Readout& shown) const {
 // Each rank compares; the first one notes it for the record.
 void Trainer::keep_to_plan(const telemetry::StepWork& ran) {
   telemetry::RanksFacts& facts = run_.facts.ranks;
-  require_as_planned(ran, planned_, at_.step, ranks_.all().rank());
+  require_as_planned(ran, run_engine_->planned_work(), at_.step, ranks_.all().rank());
   if (!ranks_.leads() || facts.ran) return;
   facts.ran = ran;
   try {
@@ -430,20 +428,20 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   if (at_.step == 1) keep_gradient();
   recorder_->scales(at_.step, shown);
   if (measured) recorder_->health(at_.step, shown);
-  if (measured && ranks_.leads() && engine_->gradient_sums)
-    recorder_->shared_scales(at_.step, engine_->gradient_sums->scale_uses(engine_->stream));
+  if (measured && ranks_.leads() && engine().gradient_sums)
+    recorder_->shared_scales(at_.step, engine().gradient_sums->scale_uses(engine().stream));
   if (shown.step.skip != 0) ++at_.skipped;
   if (shown.step.skip == ops::adamw_skip_nonfinite) {
     if (!shown.loss_scale.moves()) ++at_.skipped_in_a_row;  // a lower scale may be the remedy
-    const RunRanks::Found found = ranks_.first_nonfinite(*engine_, micro_batches);
+    const RunRanks::Found found = ranks_.first_nonfinite(engine(), micro_batches);
     recorder_->skipped(at_.step, found.path, found.rank, shown.loss_scale);
   } else if (shown.step.skip == 0) {
     at_.skipped_in_a_row = 0;
   }
   recorder_->loss_scale(at_.step, shown.loss_scale);
   if (measured && !std::isfinite(shown.parameter_squares)) weights_are_finite();
-  if (averages(at_.step)) engine_->average->add(engine_->stream);
-  else if (engine_->average) engine_->average->forget();
+  if (averages(at_.step)) engine().average->add(engine().stream);
+  else if (engine().average) engine().average->forget();
 }
 
 void Trainer::record_step(const telemetry::StepEvent& e) {
@@ -456,8 +454,8 @@ void Trainer::record_step(const telemetry::StepEvent& e) {
 
 void Trainer::keep_gradient() {
   if (!options_.keep_first_gradient && options_.baseline_folder.empty()) return;
-  const std::vector<float> flat = engine_->flat_gradients();
-  parallel::long_work(engine_->stream, ranks_.all(), [&] {
+  const std::vector<float> flat = engine().flat_gradients();
+  parallel::long_work(engine().stream, ranks_.all(), [&] {
     if (!ranks_.leads()) return;
     if (options_.keep_first_gradient) write_first_gradient(run_.folder, flat);
     if (options_.baseline_folder.empty()) return;
@@ -466,6 +464,6 @@ void Trainer::keep_gradient() {
   });
 }
 
-bool Trainer::averages(std::int64_t step) const { return engine_->average && progress(step) > 1 - config_.train.average; }
+bool Trainer::averages(std::int64_t step) const { return engine().average && progress(step) > 1 - config_.train.average; }
 
 }  // namespace octet::train

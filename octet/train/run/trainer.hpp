@@ -3,13 +3,11 @@
 #include <memory>
 #include <optional>
 
-#include "octet/data/loader.hpp"
 #include "octet/models/companions.hpp"
 #include "octet/train/run/corpus.hpp"
-#include "octet/train/run/dry_run.hpp"
 #include "octet/train/run/evaluations.hpp"
+#include "octet/train/run/precision_change.hpp"
 #include "octet/train/run/progress.hpp"
-#include "octet/train/run/run_checkpoints.hpp"
 #include "octet/train/run/run_end.hpp"
 #include "octet/train/run/run_lock.hpp"
 #include "octet/train/run/run_ranks.hpp"
@@ -72,11 +70,11 @@ class Trainer {
 
   const DryRun& plan() const { return dry_; }
   const std::string& folder() const { return run_.folder; }
-  Engine& engine() { return *engine_; }
+  Engine& engine() { return run_engine_->engine(); }
+  const Engine& engine() const { return run_engine_->engine(); }
 
  private:
   Accord own_accord();
-  PlannedRank planned_rank() const { return {ranks_.stage(config_.ranks), comm::workspace_of(options_.backend)}; }
   bool out_of_time() const;
   void open_checkpoint();
   void open_folder();
@@ -101,7 +99,7 @@ class Trainer {
   void keep_to_plan(const telemetry::StepWork& ran);
   void record_step(const telemetry::StepEvent&);
   bool averages(std::int64_t step) const;  // whether the weights after that step count
-  void evaluate_now() { evaluations_.run(*engine_, *recorder_, at_, ranks_.stopped_in_step()); }
+  void evaluate_now() { evaluations_.run(engine(), *recorder_, at_, ranks_.stopped_in_step()); }
   void decide();
   health::Answer perform(const health::Request&);
   void begin_recovery();
@@ -109,8 +107,6 @@ class Trainer {
   health::Answer roll_back(std::int64_t before);
   void visit_rolled_back(StateVisitor&);
   health::Answer change_layers(const std::vector<std::string>& layers);
-  void replace_engine(const EngineConfig&, const DryRun&, const std::vector<std::string>& layers);
-  void begin_quantizers(int without_past);
   void keep_gradient();
   void save_if_due();
   void save_last(telemetry::RunState);
@@ -129,20 +125,19 @@ class Trainer {
   models::Companions companions_;
   OpenRun run_;
   DryRun dry_;
-  std::unique_ptr<Engine> engine_;
+  std::optional<RunEngine> run_engine_;
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<Recorder> recorder_;
-  std::optional<StepRunner> runner_;
   std::optional<StepTracer> tracer_;
   TextSamples samples_;
   Progress at_;
   health::Orders orders_;            // of recovery, for the next step
   std::vector<std::string> layers_;  // in recovery.layers.recipe now
-  telemetry::StepWork planned_;      // of a step of the engine as it is now
   bool calibrated_ = true;           // false: stopped before the first step, and there is nothing to save yet
   bool folder_lost_ = false;
   RunEnd end_;
-  std::unique_ptr<RunCheckpoints> checkpoints_;  // last: it uses the others
+  std::unique_ptr<RunCheckpoints> checkpoints_;  // it uses the others
+  std::optional<PrecisionChange> change_;
 };
 
 }  // namespace octet::train

@@ -1,12 +1,8 @@
 #include <algorithm>
-#include <new>
 
 #include "octet/base/log.hpp"
-#include "octet/machine/machine.hpp"
 #include "octet/parallel/host_values.hpp"
-#include "octet/train/checkpoint/state_copy.hpp"
 #include "octet/train/run/layer_change.hpp"
-#include "octet/train/run/planned_work.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/trainer.hpp"
 
@@ -28,8 +24,8 @@ void Trainer::begin_recovery() {
 
 // Stages of a pipeline have different layers.
 void Trainer::warn_of_layers() {
-  const std::string own = never_possible(config_, *engine_, planned_rank());
-  const std::vector<std::string> all = parallel::gathered(engine_->stream, ranks_.all(), own);
+  const std::string own = never_possible(config_, *run_engine_);
+  const std::vector<std::string> all = parallel::gathered(engine().stream, ranks_.all(), own);
   const auto found = std::ranges::find_if(all, [](const std::string& obstacle) { return !obstacle.empty(); });
   if (found != all.end() && ranks_.leads()) log::warn("recovery.layers: layers cannot change their precision in this run: {}", *found);
 }
@@ -38,7 +34,7 @@ void Trainer::warn_of_layers() {
 void Trainer::decide() {
   if (config_.recovery.mode != health::RecoveryConfig::Mode::act) return;
   for (;;) {
-    const Decision d = decision_of_first(engine_->stream, ranks_.all(), recorder_->decision());
+    const Decision d = decision_of_first(engine().stream, ranks_.all(), recorder_->decision());
     orders_ = d.orders;
     if (d.request.rung == health::Rung::none) return;
     recorder_->answer(perform(d.request));
@@ -58,74 +54,32 @@ health::Answer Trainer::roll_back(std::int64_t before) {
   if (found.step < 0) return {.text = found.why};
   const CheckpointStore store(checkpoint_folder(run_.folder));
   const std::vector<std::string> layers = safer_layers_of(store.path(found.step), store.manifest(found.step));
-  if (layers != layers_) {
-    const EngineConfig config = with_safer_layers(config_, layers);
-    const DryRun dry = dry_run(config, engine_->stream.target(), config_.train.batch, config_.train.accumulate, planned_rank());
-    replace_engine(config, dry, layers);
-  }
+  if (layers != layers_) change_->replace(with_safer_layers(config_, layers));
+  layers_ = layers;
   const double train_seconds = at_.train_seconds;
   checkpoints_->return_to(found.step, [this](StateVisitor& v) { visit_rolled_back(v); });
   at_.train_seconds = train_seconds, end_.not_finite.clear();
-  engine_->parameters.mark_changed();
-  runner_.emplace(*engine_);
+  engine().parameters.mark_changed();
+  run_engine_->begin_steps();
   return {
       .done = true, .text = format("the run went back to the checkpoint of step {}", found.step), .back_to = found.step, .layers = layers};
 }
 
 // The record is never cut, and decisions about it continue.
 void Trainer::visit_rolled_back(StateVisitor& v) {
-  v.section("engine", *engine_);
+  v.section("engine", engine());
   v.section("data", *loader_);
   Recorder::keep_state(v);
   v.section("run", at_);
 }
 
-// Another engine gets the state in memory. Nothing changes if a rank cannot.
 health::Answer Trainer::change_layers(const std::vector<std::string>& layers) {
-  const EngineConfig config = with_safer_layers(config_, layers);
-  const Device device = engine_->stream.device();
-  std::optional<StateCopy> values;
-  std::vector<scaling::QuantizerState> quantizers;
-  LayerChange change;
-  try {
-    values = StateCopy::of(engine_->stream, [&](StateVisitor& v) { engine_->visit_values(v); });
-    quantizers = engine_->precision.quantizer_states(engine_->stream);
-    change = layer_change(config, config_, *engine_, planned_rank(),
-                          machine::available_bytes(device) / std::size_t(device == Device::cpu ? options_.ranks_here : 1));
-  } catch (const std::bad_alloc&) {
-    change.obstacle = "there is no memory for a copy of the run's state";
-  }
-  for (const std::string& obstacle : parallel::gathered(engine_->stream, ranks_.all(), change.obstacle))
-    if (!obstacle.empty()) return {.text = obstacle};
-  const std::vector<scaling::PlanRow> before = engine_->precision.rows();
+  const std::vector<scaling::PlanRow> before = engine().precision.rows();
+  if (const std::string obstacle = change_->take_over(with_safer_layers(config_, layers)); !obstacle.empty()) return {.text = obstacle};
   std::vector<std::string> named = layers_;
   named.insert(named.end(), layers.begin() + std::ptrdiff_t(layers.empty() ? 0 : layers_.size()), layers.end());
-  replace_engine(config, change.dry, layers);
-  values->restore(engine_->stream, [&](StateVisitor& v) { engine_->visit_values(v); });
-  begin_quantizers(engine_->precision.set_quantizer_states(engine_->stream, quantizers));
-  return {.done = true, .text = plan_changes(named, before, engine_->precision.rows())};
-}
-
-void Trainer::replace_engine(const EngineConfig& config, const DryRun& dry, const std::vector<std::string>& layers) {
-  const Device device = engine_->stream.device();
-  const Target target = engine_->stream.target();
-  checkpoints_->wait_copied();
-  runner_.reset();
-  engine_.reset();
-  engine_ = std::make_unique<Engine>(config, device, target, &ranks_.all());
-  checkpoints_->use(engine_->stream);
-  recorder_->use(engine_->precision.slots().slots());
-  planned_ = promised_part(dry.step), layers_ = layers;
-}
-
-// Scales of quantizers without a past come from passes over the next data, as in the first step of a run.
-void Trainer::begin_quantizers(int without_past) {
-  runner_.emplace(*engine_);
-  if (without_past == 0 || engine_->precision.calibration_passes() == 0) return;
-  clear(engine_->stream, engine_->optimizer->skip());
-  const std::uint64_t sample = loader_->position();
-  runner_->calibrate(config_.train.accumulate, [this] { return loader_->next(); });
-  loader_->seek(sample);
+  layers_ = layers;
+  return {.done = true, .text = plan_changes(named, before, engine().precision.rows())};
 }
 
 }  // namespace octet::train
