@@ -8,6 +8,7 @@
 #include "octet/launch/way.hpp"
 #include "octet/train/run/trainer.hpp"
 #include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/final_part.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
 #include "octet/train/run/run_folder.hpp"
@@ -102,6 +103,17 @@ void print_stages(const std::vector<train::DryRun>& stages) {
   output::print("         GFLOP in GEMMs by stage {}\n", joined(work));
 }
 
+// The memory of the last steps, in the precision of recipe.final.
+void require_final_part(const train::RunConfig& c, const Target& target, const std::string& backend) {
+  const train::EngineConfig engine = train::engine_config(c, c.recipe.final_recipe);
+  const Planned last = planned(c, engine, target, backend);
+  output::print("{} steps from step {} on: {} {}at the peak\n", grouped(c.steps() - train::steps_before_final_part(c)),
+                grouped(train::steps_before_final_part(c) + 1), bytes_text(double(last.largest().memory.total)),
+                c.ranks.all() > 1 ? "per rank " : "");
+  train::require_native(last.largest(), engine.precision);
+  train::require_memory(last.largest(), machine::available_bytes(machine::device_named(c.device)), c.train);
+}
+
 ExitCode plan_run(const RunOptions& o) {
   const train::RunConfig c = o.config();
   const Device device = machine::device_named(c.device);
@@ -134,6 +146,7 @@ ExitCode plan_run(const RunOptions& o) {
   train::require_native(dry, c.recipe);
   train::require_eight_bits(dry, c.recipe);
   train::require_memory(dry, machine::available_bytes(device), c.train);
+  if (train::steps_before_final_part(c) < c.steps()) require_final_part(c, target, ways.front().backend);
   return ExitCode::done;
 }
 

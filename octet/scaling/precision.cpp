@@ -91,7 +91,27 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
            "activations saved for backward: as computed, or 8-bit codes (E4M3 in blocks of 1x32) of the inputs of SwiGLU and GELU and of "
            "attention's output",
            {{"bf16", SavedActivations::bf16}, {"fp8", SavedActivations::fp8}});
+  v.choice("final", final_recipe, "recipe of the last steps of a run, in the place of recipe.name; none: recipe.name stays",
+           recipe_names({"none"}), config::OnResume::may_change);
+  v.field("final_share", final_share, "share of the steps that recipe.final has", {.above = 0, .at_most = 1},
+          config::OnResume::may_change);
+  v.idle("final_share", final_recipe == "none", "recipe.final is \"none\"");
   idle_fields(*this, v);
+}
+
+bool has_final_part(const PrecisionConfig& c) { return c.final_recipe != "none" && c.final_recipe != c.recipe; }
+
+PrecisionConfig final_part(const PrecisionConfig& c) {
+  if (!has_final_part(c)) return c;
+  const DType own = make_recipe(c.recipe, c.options)->activations();
+  PrecisionConfig out = c;
+  out.recipe = c.final_recipe, out.options.format = "default";
+  out.final_recipe = "none";
+  const DType activations = make_recipe(out.recipe, out.options)->activations();
+  if (activations != own)
+    throw ConfigError(format("recipe.final = \"{}\": activations are {} under it and {} under recipe.name = \"{}\"; choose another recipe",
+                             c.final_recipe, activations, own, c.recipe));
+  return out;
 }
 
 Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(slots_.group()) {
@@ -122,6 +142,11 @@ Precision::Precision(const PrecisionConfig& config) : config_(config), saved_(sl
   if (config.head == HeadPrecision::bf16) rules_.push_back({.layers = Rule::Layers::head, .reason = "head: recipe.head = \"bf16\""});
   rows_ = {{"embedding", 0, 0, to_text(activations()), "a lookup, no GEMM"},
            {"norm statistics, softmax, loss", 0, 0, "f32", "sums and exponentials"}};
+  if (has_final_part(config)) {
+    const PrecisionConfig last = final_part(config);
+    rows_.push_back({format("linear layers in the last {}% of the steps", fixed(100 * config.final_share, 0)), 0, 0, last.recipe,
+                     format("recipe.final = \"{}\"", config.final_recipe)});
+  }
   plan_saved_values("residual stream", "an error in it would reach the gradients of all norms");
   if (activations() == DType::f16) {
     rows_.push_back({"norms, attention, activation functions, residual sums", 0, 0, "f16", "inputs and results; computed in f32"});

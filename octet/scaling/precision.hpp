@@ -41,9 +41,17 @@ struct PrecisionConfig {
   bool emulation = false;         // codes that the device does not multiply as they are may be decoded first; else such a run is refused
   HeadPrecision head = HeadPrecision::bf16;
   SavedActivations activations = SavedActivations::bf16;
+  std::string final_recipe = "none";  // takes the place of `recipe` in the last steps of a run; none: `recipe` stays
+  double final_share = 0.1;           // of the steps, that are these
 
   void fields(config::FieldVisitor&);
 };
+
+/// Whether the last steps of a run have another recipe.
+bool has_final_part(const PrecisionConfig&);
+/// The configuration of these: the final recipe in the place of the own one, in that recipe's own format; all else as before. Without a
+/// final part the same. Throws ConfigError where activations between layers would change their type.
+PrecisionConfig final_part(const PrecisionConfig&);
 
 /// Whether a configuration names 8-bit formats of linear layers: not fp32 or bf16 alone.
 bool names_eight_bits(const PrecisionConfig&);

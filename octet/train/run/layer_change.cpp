@@ -38,8 +38,8 @@ const std::string& precision_of(const std::string& layer, const std::vector<scal
 
 }  // namespace
 
-EngineConfig with_safer_layers(const RunConfig& c, std::span<const std::string> layers) {
-  EngineConfig out = engine_config(c);
+EngineConfig with_safer_layers(const RunConfig& c, const std::string& recipe, std::span<const std::string> layers) {
+  EngineConfig out = engine_config(c, recipe);
   for (const std::string& layer : layers)
     out.precision.meanwhile.push_back({.path = layer, .operands = {}, .recipe = c.recovery.layers.recipe});
   return out;
@@ -80,7 +80,7 @@ std::string never_possible(const RunConfig& run, RunEngine& engine) {
   const EnginePlace& place = engine.place();
   const Engine& now = engine.engine();
   if (!divides(now)) return "";
-  const EngineConfig safer = with_safer_layers(run, std::vector<std::string>{"*"});
+  const EngineConfig safer = with_safer_layers(run, run.recipe.recipe, std::vector<std::string>{"*"});
   comm::PlannedCommunicator ranks = communicator_of(safer, place.planned);
   const bool codes = has_codes(now) || has_codes(Engine(safer, Device::null, place.target, &ranks));
   return codes ? about_codes(now, run) : "";

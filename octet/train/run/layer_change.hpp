@@ -1,13 +1,13 @@
 #pragma once
 
 #include "octet/train/checkpoint/manifest.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/final_part.hpp"
 #include "octet/train/run/run_engine.hpp"
 
 namespace octet::train {
 
-/// The engine's configuration while these layers run in recovery.layers.recipe.
-EngineConfig with_safer_layers(const RunConfig&, std::span<const std::string> layers);
+/// The engine's configuration while it trains by `recipe`, and these layers by recovery.layers.recipe.
+EngineConfig with_safer_layers(const RunConfig&, const std::string& recipe, std::span<const std::string> layers);
 /// The layers that ran so when the checkpoint in this folder was made.
 std::vector<std::string> safer_layers_of(const std::string& checkpoint, const Manifest&);
 

@@ -14,11 +14,15 @@ class PrecisionChange {
   /// The other engine gets the state in memory, and scales of quantizers without a past come from passes over the next data, as in the
   /// first step of a run. All ranks call it. Returns why one of them cannot: then nothing has changed; "": it is done.
   std::string take_over(const EngineConfig&);
+  /// The same, through a checkpoint of `step`, the last one, where ranks would divide the weights of the other engine otherwise, or where
+  /// the host has no memory for a copy. Throws DeviceError if one of them cannot.
+  void take_over(const EngineConfig&, std::int64_t step);
   /// The other engine's state is to be restored before RunEngine::begin_steps().
   void replace(const EngineConfig& config) { replace(config, run_.place().dry_run(config)); }
 
  private:
   void replace(const EngineConfig&, DryRun);
+  void begin_quantizers(const std::vector<scaling::QuantizerState>&);
 
   const RunConfig& config_;
   RunEngine& run_;

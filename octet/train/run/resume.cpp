@@ -57,13 +57,18 @@ std::optional<StepSplit> split_of(std::int64_t sequences, std::int64_t ranks, st
 
 std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
 
-void require_same_run(const RunConfig& now, const std::string& text, const Manifest& manifest, const std::string& checkpoint) {
-  RunConfig then;
+RunConfig config_of(const Manifest& manifest, const std::string& checkpoint) {
+  RunConfig out;
   try {
-    config::read_toml(manifest.config, format("{}/{}: config", checkpoint, Manifest::file_name), then, config::Written::by_program);
+    config::read_toml(manifest.config, format("{}/{}: config", checkpoint, Manifest::file_name), out, config::Written::by_program);
   } catch (const ConfigError& e) {
     throw DataError(format("{}; the checkpoint is of another version of octet: {}", e.what(), new_run));
   }
+  return out;
+}
+
+void require_same_run(const RunConfig& now, const std::string& text, const Manifest& manifest, const std::string& checkpoint) {
+  const RunConfig then = config_of(manifest, checkpoint);
   std::vector<std::string> changeable = config::keys_that_may_change(now);
   if (ranks_of(then) != ranks_of(now)) {
     require_same_step(then, now);

@@ -24,6 +24,9 @@ std::optional<StepSplit> split_of(std::int64_t sequences, std::int64_t ranks, st
 /// Sequences in a step of all ranks.
 std::int64_t sequences_per_step(const RunConfig&);
 
+/// The configuration of the run when it saved this checkpoint, in the folder `checkpoint`. Throws DataError where it cannot be read.
+RunConfig config_of(const Manifest&, const std::string& checkpoint);
+
 /// Throws ConfigError naming the keys that differ from the checkpoint's and are fixed (config::OnResume), and DataError when the text is
 /// another one. With another ranks.data, train.batch and train.accumulate may differ, too, if a step has as many sequences as before; else
 /// the ConfigError names values that give as many.

@@ -1,12 +1,21 @@
 #include "octet/train/run/run_engine.hpp"
 
 #include "octet/machine/machine.hpp"
+#include "octet/train/run/final_part.hpp"
 #include "octet/train/run/planned_work.hpp"
 
 namespace octet::train {
 
 std::size_t EnginePlace::available_bytes() const {
   return machine::available_bytes(device) / std::size_t(device == Device::cpu ? ranks_here : 1);
+}
+
+void require_final_part(const RunConfig& c, const EnginePlace& place) {
+  if (steps_before_final_part(c) >= c.steps()) return;
+  const EngineConfig config = engine_config(c, c.recipe.final_recipe);
+  const DryRun dry = place.dry_run(config);
+  require_native(dry, config.precision);
+  require_memory(dry, place.available_bytes(), c.train);
 }
 
 RunEngine::RunEngine(const EnginePlace& place, const EngineConfig& config, DryRun dry)

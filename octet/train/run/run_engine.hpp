@@ -24,6 +24,9 @@ struct EnginePlace {
   std::size_t available_bytes() const;
 };
 
+/// Throws ConfigError or DeviceError where the final part of a run, if it has one, could not run there as well.
+void require_final_part(const RunConfig&, const EnginePlace&);
+
 /// The engine of a run, its step runner, and the work that its dry run promises for each step. Between two steps another one may take its
 /// place (PrecisionChange).
 class RunEngine {

@@ -36,7 +36,8 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
       ranks_(options.ranks),
       options_(options),
       evaluations_(corpus.held_out(config.train.batch), config.train.eval_every),
-      samples_(config, corpus.dataset()) {
+      samples_(config, corpus.dataset()),
+      recipe_(config.recipe.recipe) {
   ranks_wanted_ = config_.ranks.data;
   ranks_.complete(config_.ranks);
   if (ranks_.leads() && config.alerts.enabled) {
@@ -48,7 +49,7 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
   steps_ = config_.steps();
   if (config.threads > 0) cpu::set_threads(int(config.threads));
   if (!options.resume.empty()) open_checkpoint();
-  const EngineConfig wanted = with_safer_layers(config_, layers_);
+  const EngineConfig wanted = with_safer_layers(config_, recipe_, layers_);
   const std::string init = options.resume.empty() ? config.model.init : "";
   const bool known = init.empty() || data::require_same_tokenizer(corpus.dataset(), init, wanted.shape.vocabulary);
   require_model(wanted);
@@ -62,10 +63,11 @@ Trainer::Trainer(const RunConfig& config, const Corpus& corpus, const TrainOptio
                           .batch = config.train.batch,
                           .accumulate = config.train.accumulate};
   dry_ = place.dry_run(engine_config(config_));
-  const DryRun now = layers_.empty() ? dry_ : place.dry_run(wanted);
+  const DryRun now = layers_.empty() && recipe_ == config.recipe.recipe ? dry_ : place.dry_run(wanted);
   require_native(now, wanted.precision);
   if (options.resume.empty()) require_eight_bits(dry_, config.recipe);
   require_memory(now, place.available_bytes(), config.train);
+  require_final_part(config_, place);
   machine::machine_limits(device);  // measured while there is memory for it
   run_engine_.emplace(place, wanted, now);
   require_alike(engine().stream, ranks_.all(),
@@ -110,6 +112,7 @@ void Trainer::open_checkpoint() {
   if (!run_.checkpoint) return;
   require_same_run(config_, to_text(corpus_.dataset().fingerprint()), *run_.checkpoint, store.path(run_.checkpoint->step));
   layers_ = safer_layers_of(store.path(run_.checkpoint->step), *run_.checkpoint);
+  recipe_ = recipe_of_step(config_of(*run_.checkpoint, store.path(run_.checkpoint->step)), run_.checkpoint->step);
 }
 
 void Trainer::open_folder() {
@@ -240,6 +243,7 @@ telemetry::RunState Trainer::train() {
     if (lost()) return telemetry::RunState::diverged;
     if (done()) return telemetry::RunState::finished;
     save_if_due();
+    use_recipe(recipe_of_step(config_, at_.step + 1));
     traced_step();
     decide();
     watch_folder();

@@ -107,6 +107,7 @@ class Trainer {
   health::Answer roll_back(std::int64_t before);
   void visit_rolled_back(StateVisitor&);
   health::Answer change_layers(const std::vector<std::string>& layers);
+  void use_recipe(const std::string& recipe);
   void keep_gradient();
   void save_if_due();
   void save_last(telemetry::RunState);
@@ -133,6 +134,7 @@ class Trainer {
   Progress at_;
   health::Orders orders_;            // of recovery, for the next step
   std::vector<std::string> layers_;  // in recovery.layers.recipe now
+  std::string recipe_;               // that trains the linear layers now: recipe.name or recipe.final
   bool calibrated_ = true;           // false: stopped before the first step, and there is nothing to save yet
   bool folder_lost_ = false;
   RunEnd end_;

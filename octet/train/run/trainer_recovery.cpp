@@ -54,8 +54,9 @@ health::Answer Trainer::roll_back(std::int64_t before) {
   if (found.step < 0) return {.text = found.why};
   const CheckpointStore store(checkpoint_folder(run_.folder));
   const std::vector<std::string> layers = safer_layers_of(store.path(found.step), store.manifest(found.step));
-  if (layers != layers_) change_->replace(with_safer_layers(config_, layers));
-  layers_ = layers;
+  const std::string recipe = recipe_of_step(config_, found.step);
+  if (layers != layers_ || recipe != recipe_) change_->replace(with_safer_layers(config_, recipe, layers));
+  layers_ = layers, recipe_ = recipe;
   const double train_seconds = at_.train_seconds;
   checkpoints_->return_to(found.step, [this](StateVisitor& v) { visit_rolled_back(v); });
   at_.train_seconds = train_seconds, end_.not_finite.clear();
@@ -73,9 +74,18 @@ void Trainer::visit_rolled_back(StateVisitor& v) {
   v.section("run", at_);
 }
 
+// After a checkpoint of the last step in another recipe.
+void Trainer::use_recipe(const std::string& recipe) {
+  if (recipe == recipe_) return;
+  change_->take_over(with_safer_layers(config_, recipe, layers_), at_.step);
+  recipe_ = recipe;
+  recorder_->incident(at_.step, "precision",
+                      format("linear layers run in {} from step {} on, as recipe.final says", recipe_, at_.step + 1));
+}
+
 health::Answer Trainer::change_layers(const std::vector<std::string>& layers) {
   const std::vector<scaling::PlanRow> before = engine().precision.rows();
-  if (const std::string obstacle = change_->take_over(with_safer_layers(config_, layers)); !obstacle.empty()) return {.text = obstacle};
+  if (const std::string obstacle = change_->take_over(with_safer_layers(config_, recipe_, layers)); !obstacle.empty()) return {.text = obstacle};
   std::vector<std::string> named = layers_;
   named.insert(named.end(), layers.begin() + std::ptrdiff_t(layers.empty() ? 0 : layers_.size()), layers.end());
   layers_ = layers;
