@@ -44,6 +44,7 @@ struct Job {
   std::int64_t gpus = 1;
   double memory = 0;  // bytes per GPU
   machine::MachineConstants machine;
+  bool even_stages = false;  // of pipelines: equal numbers of layers, as other programs have
 
   std::int64_t per_node() const { return machine.devices_per_node; }
   double tokens() const { return double(sequence) * double(sequences); }

@@ -77,8 +77,11 @@ namespace {
 
 // Of each part of the pipeline.
 std::vector<std::int64_t> layers_of_parts(const PlannedModel& m, const Layout& l, const Job& job) {
-  return parallel::divide_layers(m.layers(), int(l.pipeline * l.chunks),
-                                 parallel::layer_costs(m.active_parameters(), m.end_parameters(), double(job.sequence), m.score_columns()));
+  const bool in_8_bits = l.eight_bit && job.machine.eight_bit_gain > 1;
+  const parallel::Products block{.in_8_bits = in_8_bits ? m.active_parameters() : 0, .in_16_bits = in_8_bits ? 0 : m.active_parameters()};
+  const parallel::LayerCosts costs =
+      parallel::layer_costs({block}, {.in_16_bits = m.end_parameters()}, double(job.sequence), m.score_columns());
+  return parallel::divide_layers(m.layers(), int(l.pipeline * l.chunks), job.even_stages ? parallel::LayerCosts{} : costs);
 }
 
 }  // namespace

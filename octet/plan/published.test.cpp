@@ -16,7 +16,12 @@ namespace {
 constexpr double gib = 1024.0 * 1024 * 1024;
 
 Job job_of(std::int64_t sequence, std::int64_t sequences, std::int64_t gpus) {
-  return {.sequence = sequence, .sequences = sequences, .gpus = gpus, .memory = 80e9, .machine = machine::machine_constants("h100")};
+  return {.sequence = sequence,
+          .sequences = sequences,
+          .gpus = gpus,
+          .memory = 80e9,
+          .machine = machine::machine_constants("h100"),
+          .even_stages = true};
 }
 
 // FP8-LM, second version, the table of memory, speed and volume: H100 80 GB, sequence 2048.

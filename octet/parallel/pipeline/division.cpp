@@ -11,6 +11,16 @@ double ends(int part, int parts, const LayerCosts& c) { return (part == 0 ? c.em
 
 }  // namespace
 
+LayerCosts layer_costs(const std::vector<Products>& blocks, const Products& head, double sequence, double score_columns) {
+  std::vector<double> costs;
+  for (const Products& b : blocks) costs.push_back(b.cost() + Products{.in_16_bits = sequence * score_columns}.cost());
+  std::vector<double> sorted = costs;
+  std::ranges::sort(sorted);
+  LayerCosts out{.layer = sorted[sorted.size() / 2], .head = head.cost()};
+  for (std::size_t i = 0; i < costs.size(); ++i) (2 * i < costs.size() ? out.embedding : out.head) += costs[i] - out.layer;
+  return out;
+}
+
 // Each layer is added to the part that then costs least: no other division has a smaller maximum, because layers are equal.
 std::vector<std::int64_t> divide_layers(std::int64_t layers, int parts, const LayerCosts& costs) {
   if (layers < parts)

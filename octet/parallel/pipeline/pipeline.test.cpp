@@ -221,5 +221,23 @@ TEST(LayerDivision, NoOtherDivisionHasACheaperLargestPart) {
   EXPECT_THROW(divide_layers(3, 4, {}), ConfigError);
 }
 
+TEST(LayerDivision, CountsTheRateOfEachPrecision) {
+  constexpr double block = 233046016, head = 152064.0 * 3584, sequence = 4096, columns = 3584;  // Qwen2.5-7B
+  const LayerCosts wide = layer_costs({{.in_16_bits = block}}, {.in_16_bits = head}, sequence, columns);
+  EXPECT_NEAR(wide.head / wide.layer, 2.2, 0.01);
+  EXPECT_EQ(divide_layers(28, 2, wide), (std::vector<std::int64_t>{15, 13}));
+  const LayerCosts codes = layer_costs({{.in_8_bits = block}}, {.in_16_bits = head}, sequence, columns);
+  EXPECT_NEAR(codes.head / codes.layer, 4.0, 0.2);  // 4.0 was measured
+  EXPECT_EQ(divide_layers(28, 2, codes), (std::vector<std::int64_t>{16, 12}));
+}
+
+TEST(LayerDivision, AddsTheExcessOfABlockToTheNearerEnd) {
+  const LayerCosts costs =
+      layer_costs({{.in_16_bits = 1}, {.in_8_bits = 1}, {.in_8_bits = 1}, {.in_8_bits = 1}, {.in_16_bits = 3}}, {}, 0, 0);
+  EXPECT_EQ(costs.layer, 1);
+  EXPECT_EQ(costs.embedding, 1);
+  EXPECT_EQ(costs.head, 5);
+}
+
 }  // namespace
 }  // namespace octet::parallel

@@ -16,10 +16,11 @@ std::string text_of(const std::vector<models::Chunk>& chunks) {
 std::vector<scaling::PlanRow> plan_of_stages(Engine& engine, const EngineConfig& c) {
   if (!engine.pipeline) return {};
   std::vector<scaling::PlanRow> rows;
-  const auto stages = int(c.ranks.pipeline);
+  const auto chunks = chunks_of_stages(c, engine.stream.target());
+  const auto stages = int(chunks.size());
   for (int s = 0; s < stages; ++s)
     rows.push_back({format("stage {} of {}", s, stages), 0, 0, std::string(to_text(c.ranks.schedule)),
-                    format("blocks {}{}{}", text_of(chunks_of_stage(c, s)), s == 0 ? ", after the embedding" : "",
+                    format("blocks {}{}{}", text_of(chunks[std::size_t(s)]), s == 0 ? ", after the embedding" : "",
                            s + 1 == stages ? ", before the head" : "")});
   const bool coded = c.comm.pipeline == parallel::TensorWire::e4m3;
   rows.push_back({"borders of stages", 0, 0, coded ? "e4m3" : to_text(engine.precision.activations()),

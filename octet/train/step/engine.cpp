@@ -68,7 +68,7 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
                                           nn::RowExchange* sequences, parallel::Axes& axes) {
   models::ModelOptions options = c.model;
   options.partition = partition, options.sequences = sequences;
-  if (axes.has_stages()) options.chunks = chunks_of_stage(c, axes.pipeline().rank());
+  if (axes.has_stages()) options.chunks = chunks_of_stages(c, stream.target())[std::size_t(axes.pipeline().rank())];
   std::unique_ptr<models::Model> model = models::make_model(c.shape, options, precision);
   precision.require_patterns_used();
   precision.allocate(stream);
@@ -125,7 +125,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
 void Engine::make_pipeline(const EngineConfig& c) {
   comm::Communicator& stages = axes.pipeline();
   pipeline.emplace(stream, *model, stages, c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline, sequence_member());
-  stage_parameters.emplace(c, stages, parameters.list());
+  stage_parameters.emplace(c, stream.target(), stages, parameters.list());
   parallel::reserve_for_values(stream);
   const int last = stages.size() - 1;
   const bool end = stages.rank() == 0 || stages.rank() == last;

@@ -1,25 +1,54 @@
 #include "octet/train/step/stage.hpp"
 
+#include "octet/nn/linear.hpp"
+#include "octet/ops/gemm/gemm.hpp"
 #include "octet/parallel/pipeline/division.hpp"
 
 namespace octet::train {
 namespace {
 
-// Of a block and of the head.
-struct Parameters final : nn::Visitor {
-  double of_block = 0, of_head = 0;
-  int now = -1;
-  void block(int number) override { now = number; }
-  void linear(nn::Linear& l) override {
-    if (now == 0) of_block += double(l.in() * l.out());
-    if (now < 0) of_head += double(l.in() * l.out());
+// Of a layer's three GEMMs together.
+parallel::Products products_of(Stream& dry, nn::Linear& l, std::int64_t tokens) {
+  const Scope scope(dry);
+  const auto operands = [&](const ops::QuantizeSpec& spec, Shape shape) {
+    return ops::make_sink(dry, spec, {.shape = shape, .dtype = spec.quantizes() ? DType::bf16 : spec.format, .cols = true}).codes;
+  };
+  const QTensor x = operands(l.input_spec({}), {tokens, l.in()}), w = operands(l.weight_spec({}), {l.out(), l.in()});
+  const QTensor dy = operands(l.gradient_spec({}), {tokens, l.out()});
+  const Work before = dry.work();
+  for (const auto& [a, b] : {std::pair(x.rows, w.rows), {dy.rows, w.cols}, {dy.cols, x.cols}})
+    ops::gemm(dry, {.a = a, .b = b, .d = dry.empty({a.rows(), b.rows()}, DType::f32)});
+  const Work all = dry.work() - before;
+  const double in_8_bits = dry.apart_from_host() ? all.fp8_flops - all.emulated_flops : 0, per_product = 6 * double(tokens);
+  return {.in_8_bits = in_8_bits / per_product, .in_16_bits = (all.gemm_flops - in_8_bits) / per_product};
+}
+
+// Of blocks and of the head.
+struct Count final : nn::Visitor {
+  Count(Stream& stream, std::int64_t count) : dry(stream), tokens(count) {}
+  void block(int number) override {
+    if (number >= 0) blocks.emplace_back();
+    in_block = number >= 0;
   }
+  void linear(nn::Linear& l) override {
+    const parallel::Products more = products_of(dry, l, tokens);
+    parallel::Products& sum = in_block ? blocks.back() : head;
+    sum.in_8_bits += more.in_8_bits, sum.in_16_bits += more.in_16_bits;
+  }
+  Stream& dry;
+  std::int64_t tokens;
+  std::vector<parallel::Products> blocks;
+  parallel::Products head;
+  bool in_block = false;
 };
 
-parallel::LayerCosts costs_of(const EngineConfig& c) {
-  Parameters n;
-  visit_whole_model(c, n);
-  return parallel::layer_costs(n.of_block, n.of_head, double(c.sequence), double(c.shape.heads * c.shape.head_dim));
+parallel::LayerCosts costs_of(const EngineConfig& c, const Target& target) {
+  Stream dry(Device::null, target);
+  WholeModel whole(c);
+  whole.precision.allocate(dry);
+  Count n(dry, round_up(c.sequence, 16));
+  whole.model->visit(n);
+  return parallel::layer_costs(n.blocks, n.head, double(c.sequence), double(c.shape.heads * c.shape.head_dim));
 }
 
 void require_options(const EngineConfig& c) {
@@ -45,26 +74,25 @@ void require_options(const EngineConfig& c) {
 
 }  // namespace
 
-void visit_whole_model(const EngineConfig& c, nn::Visitor& visitor) {
-  scaling::Precision precision(c.precision);
+WholeModel::WholeModel(const EngineConfig& c) : precision(c.precision) {
   models::ModelOptions whole = c.model;
   whole.chunks.clear(), whole.partition = nullptr;
-  const auto model = models::make_model(c.shape, whole, precision);
+  model = models::make_model(c.shape, whole, precision);
   if (!model->has_chunks())
     throw ConfigError(
         format("ranks.pipeline = {}: models of the family {} cannot be cut into stages; set it to 1", c.ranks.pipeline, c.shape.family));
-  model->visit(visitor);
 }
 
-std::vector<models::Chunk> chunks_of_stage(const EngineConfig& c, int stage) {
+std::vector<std::vector<models::Chunk>> chunks_of_stages(const EngineConfig& c, const Target& target) {
   require_options(c);
-  const int stages = int(c.ranks.pipeline), parts = stages * int(c.ranks.chunks);
-  const std::vector<std::int64_t> division = parallel::divide_layers(c.shape.layers, parts, costs_of(c));
-  std::vector<models::Chunk> out;
+  const std::size_t stages = std::size_t(c.ranks.pipeline);
+  const std::vector<std::int64_t> division =
+      parallel::divide_layers(c.shape.layers, int(c.ranks.pipeline * c.ranks.chunks), costs_of(c, target));
+  std::vector<std::vector<models::Chunk>> out(stages);
   int first = 0;
-  for (int part = 0; part < parts; ++part) {
-    const int end = first + int(division[std::size_t(part)]);
-    if (part % stages == stage) out.push_back({first, end});
+  for (std::size_t part = 0; part < division.size(); ++part) {
+    const int end = first + int(division[part]);
+    out[part % stages].push_back({first, end});
     first = end;
   }
   return out;

@@ -5,12 +5,17 @@
 
 namespace octet::train {
 
-/// The chunks of a model that a stage of a pipeline has: ranks.pipeline x ranks.pipeline_chunks parts of consecutive blocks, of which the
-/// costliest one, by parallel::layer_costs(), costs as little as possible. Throws ConfigError, naming the rule and what to change, for a
-/// model, a number of stages or options that a pipeline does not have.
-std::vector<models::Chunk> chunks_of_stage(const EngineConfig&, int stage);
+/// The chunks of a model that each stage of a pipeline has: ranks.pipeline x ranks.pipeline_chunks parts of consecutive blocks, of which
+/// the costliest one costs as little as possible on the target, by parallel::layer_costs() of the precision plan. Throws ConfigError,
+/// naming the rule and what to change, for a model, a number of stages or options that a pipeline does not have.
+std::vector<std::vector<models::Chunk>> chunks_of_stages(const EngineConfig&, const Target&);
 
-/// Shows the parts of the model of which stages have some, without memory. Throws ConfigError for a family that is not cut into stages.
-void visit_whole_model(const EngineConfig&, nn::Visitor&);
+/// The model of which stages have some blocks, with its plan and without memory.
+struct WholeModel {
+  explicit WholeModel(const EngineConfig&);
+
+  scaling::Precision precision;
+  std::unique_ptr<models::Model> model;
+};
 
 }  // namespace octet::train

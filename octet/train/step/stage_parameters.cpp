@@ -12,9 +12,9 @@ namespace {
 // Parameters of the whole model, and the first stage that has each: those of blocks belong to the stage of their block, the ones before
 // the blocks to the first stage, the ones behind them to the last.
 struct Collect final : nn::Visitor {
-  explicit Collect(const EngineConfig& c) : last(int(c.ranks.pipeline) - 1) {
+  explicit Collect(const std::vector<std::vector<models::Chunk>>& chunks) : last(int(chunks.size()) - 1) {
     for (int stage = 0; stage <= last; ++stage)
-      for (const models::Chunk& chunk : chunks_of_stage(c, stage))
+      for (const models::Chunk& chunk : chunks[std::size_t(stage)])
         for (int b = chunk.first; b < chunk.end; ++b) stages.emplace(b, stage);
   }
   void block(int number) override { now = number, before = false; }
@@ -29,9 +29,11 @@ struct Collect final : nn::Visitor {
 
 }  // namespace
 
-StageParameters::StageParameters(const EngineConfig& c, comm::Communicator& stages, const std::vector<Parameter*>& own) : stages_(stages) {
-  Collect all(c);
-  visit_whole_model(c, all);
+StageParameters::StageParameters(const EngineConfig& c, const Target& target, comm::Communicator& stages,
+                                 const std::vector<Parameter*>& own)
+    : stages_(stages) {
+  Collect all(chunks_of_stages(c, target));
+  WholeModel(c).model->visit(all);
   std::size_t found = 0;
   for (auto& [whole, stage] : all.out) {
     const auto here = std::ranges::find(own, whole->path, &Parameter::path);

@@ -12,8 +12,8 @@ namespace octet::train {
 /// The parameters of a model of which each stage of a pipeline has some, in the order of the whole model.
 class StageParameters {
  public:
-  /// `own`: those of this stage, which outlive this, as does the communicator. Throws ConfigError as chunks_of_stage().
-  StageParameters(const EngineConfig&, comm::Communicator& stages, const std::vector<Parameter*>& own);
+  /// `own`: those of this stage, which outlive this, as does the communicator. Throws ConfigError as chunks_of_stages().
+  StageParameters(const EngineConfig&, const Target&, comm::Communicator& stages, const std::vector<Parameter*>& own);
 
   /// Of all parameters, without copies.
   std::int64_t count() const;
