@@ -2,7 +2,7 @@
 """Trains the demo model with PyTorch in BF16 and in FP8 on the same batches, and prints the mean losses of parts of the run.
 
 The FP8 arm multiplies with torch._scaled_mm: per-tensor scales from the tensor's own maximum, E4M3 for x and w, E5M2 for gradients, in all
-linear layers but the head. A twin of BF16 begins with one weight changed in its last bit. Needs a GPU that multiplies FP8.
+linear layers but the head. A twin of BF16 begins with weights changed in their last bit. Needs a GPU that multiplies FP8.
 """
 
 import argparse
@@ -65,8 +65,8 @@ def train(arm, seed, steps, tokens, learning_rate):
     torch.manual_seed(seed)
     model = Decoder(SHAPES["llama-tiny"]).cuda()
     if arm == "twin":
-        w = model.blocks[0].qkv.weight.data
-        w[0, 0] = torch.nextafter(w[0, 0], torch.tensor(1.0, device="cuda"))
+        for p in model.parameters():
+            p.data = torch.nextafter(p.data, torch.ones_like(p))
     if arm == "fp8":
         for block in model.blocks:
             for layer in (block.qkv, block.out, block.mlp_in, block.mlp_out):

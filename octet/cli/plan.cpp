@@ -107,8 +107,8 @@ void print_stages(const std::vector<train::DryRun>& stages) {
 void require_final_part(const train::RunConfig& c, const Target& target, const std::string& backend) {
   const train::EngineConfig engine = train::engine_config(c, c.recipe.final_recipe);
   const Planned last = planned(c, engine, target, backend);
-  output::print("{} steps from step {} on: {} {}at the peak\n", grouped(c.steps() - train::steps_before_final_part(c)),
-                grouped(train::steps_before_final_part(c) + 1), bytes_text(double(last.largest().memory.total)),
+  output::print("final    {} steps from step {} on in {}, {} {}at the peak\n", grouped(c.steps() - train::steps_before_final_part(c)),
+                grouped(train::steps_before_final_part(c) + 1), c.recipe.final_recipe, bytes_text(double(last.largest().memory.total)),
                 c.ranks.all() > 1 ? "per rank " : "");
   train::require_native(last.largest(), engine.precision);
   train::require_memory(last.largest(), machine::available_bytes(machine::device_named(c.device)), c.train);
