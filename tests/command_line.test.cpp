@@ -47,6 +47,10 @@ TEST_F(CommandLine, PlansOnGpusWithoutOneAndTheWrittenRunIsPlannedAgain) {
   const Ended emulated = succeed("plan tiny.toml --fp8 mxfp8 --set recipe.emulation=true --gpus 4 --machine h200");
   EXPECT_TRUE(has(emulated.out, "layout")) << emulated.out;
   EXPECT_FALSE(has(succeed("plan tiny.toml --gpus 4 --machine a100").out, "FP8 instead")) << "it has no FP8";
+  const std::string memory = succeed("plan tiny.toml --fp8 --steps 20 --set recipe.final=bf16").out;
+  for (const char* part :
+       {" than under bf16", "less with recipe.activations = \"fp8\"", "linear layers in the last 10% of the steps", "final  "})
+    EXPECT_TRUE(has(memory, part)) << part << memory;
   succeed("plan --schedule zb.svg --kind zero_bubble");
   EXPECT_TRUE(testing::bytes_of(scratch.at("zb.svg")).starts_with("<svg"));
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
@@ -103,6 +104,29 @@ void print_stages(const std::vector<train::DryRun>& stages) {
   output::print("         GFLOP in GEMMs by stage {}\n", joined(work));
 }
 
+// The memory of a run of these keys less that of the run with `change`.
+template <class Change>
+double saved_bytes(const train::RunConfig& c, const Target& target, const Planned& own, const Change& change) {
+  train::EngineConfig other = train::engine_config(c);
+  change(other.precision);
+  return double(own.largest().memory.total) - double(planned(c, other, target, own.backend).largest().memory.total);
+}
+
+// How the memory of 8-bit recipes compares with that of BF16, and the keys that reduce it.
+void print_remedies(const train::RunConfig& c, const Target& target, const Planned& own) {
+  using scaling::PrecisionConfig, scaling::SavedActivations, scaling::WeightCodes;
+  if (!scaling::names_eight_bits(c.recipe)) return;
+  const double more = saved_bytes(c, target, own, [](PrecisionConfig& p) {
+    p.final_recipe = "bf16";
+    p = scaling::final_part(p);
+  });
+  const double codes = saved_bytes(c, target, own, [](PrecisionConfig& p) { p.weights = WeightCodes::on_demand; });
+  const double activations = saved_bytes(c, target, own, [](PrecisionConfig& p) { p.activations = SavedActivations::fp8; });
+  if (more != 0) output::print("         {} {} than under bf16\n", bytes_text(std::abs(more)), more > 0 ? "more" : "less");
+  if (codes > 0) output::print("         {} less with recipe.weights = \"on_demand\": no codes of weights are kept\n", bytes_text(codes));
+  if (activations > 0) output::print("         {} less with recipe.activations = \"fp8\"\n", bytes_text(activations));
+}
+
 // The memory of the last steps, in the precision of recipe.final.
 void require_final_part(const train::RunConfig& c, const Target& target, const std::string& backend) {
   const train::EngineConfig engine = train::engine_config(c, c.recipe.final_recipe);
@@ -140,6 +164,7 @@ ExitCode plan_run(const RunOptions& o) {
   for (std::size_t i = 0; i < categories; ++i)
     if (dry.memory.by_category[i] != 0)
       output::print("         {}\n", memory_row(std::string(name(Category(i))), dry.memory.by_category[i]));
+  print_remedies(c, target, ways.front());
   if (!dry.saved.empty()) output::print("{}", saved_row(dry.saved, c.train.batch * c.data.sequence_length));
   if (dry.memory.host != 0) output::print("         and {} of the host's memory (optim.offload)\n", bytes_text(double(dry.memory.host)));
   output::print("layers\n{}", train::plan_text(dry.plan));

@@ -93,8 +93,7 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
            {{"bf16", SavedActivations::bf16}, {"fp8", SavedActivations::fp8}});
   v.choice("final", final_recipe, "recipe of the last steps of a run, in the place of recipe.name; none: recipe.name stays",
            recipe_names({"none"}), config::OnResume::may_change);
-  v.field("final_share", final_share, "share of the steps that recipe.final has", {.above = 0, .at_most = 1},
-          config::OnResume::may_change);
+  v.field("final_share", final_share, "share of the steps that recipe.final has", {.above = 0, .at_most = 1}, config::OnResume::may_change);
   v.idle("final_share", final_recipe == "none", "recipe.final is \"none\"");
   idle_fields(*this, v);
 }

@@ -15,7 +15,7 @@ using testing::expect_same_run, testing::Runs;
 struct FinalRuns : Runs {
   FinalRuns(const std::string& recipe, const std::string& last) : Runs(recipe) {
     config.recipe.final_recipe = last, config.recipe.final_share = 1.0 / 3;
-    config.checkpoint.every = 1, config.train.save_weights = config.telemetry.tensorboard = false;
+    config.checkpoint.every = 1, config.telemetry.tensorboard = false;
   }
   std::string cut_after(const std::string& run, std::int64_t step) const {
     const std::string cut = copy_of(run, format("after-{}", step));
@@ -63,8 +63,10 @@ TEST(FinalPart, ChangesTheStepsAfterItAlone) {
   EXPECT_NE(changed[6], same[6]);
   EXPECT_EQ(changes_of(folder), std::vector<std::string>{"6: linear layers run in bf16 from step 7 on, as recipe.final says"});
   const auto rows = dry_run(engine_config(runs.config), Target{}, 1, 1).plan;
-  EXPECT_TRUE(std::ranges::any_of(rows, [](const scaling::PlanRow& r) { return r.why == "recipe.final = \"bf16\""; })) << "the plan names it";
-  for (const scaling::PlanRow& row : dry_run(engine_config(runs.config, "bf16"), Target{}, 1, 1).plan) EXPECT_FALSE(row.eight_bits) << row.path;
+  EXPECT_TRUE(std::ranges::any_of(rows, [](const scaling::PlanRow& r) { return r.why == "recipe.final = \"bf16\""; }))
+      << "the plan names it";
+  for (const scaling::PlanRow& row : dry_run(engine_config(runs.config, "bf16"), Target{}, 1, 1).plan)
+    EXPECT_FALSE(row.eight_bits) << row.path;
 }
 
 class ResumedFinalPart : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};

@@ -62,8 +62,9 @@ void PrecisionChange::take_over(const EngineConfig& config, std::int64_t step) {
   checkpoints_.save_last(step);
   const RunCheckpoints::Found found = checkpoints_.newest_before(step + 1);
   if (found.step != step)
-    throw DeviceError(format("the engine cannot change its precision after step {}: {}; its state cannot be saved and read again either: {}",
-                             step, obstacle, found.why.empty() ? "its checkpoint was not written" : found.why));
+    throw DeviceError(
+        format("the engine cannot change its precision after step {}: {}; its state cannot be saved and read again either: {}", step,
+               obstacle, found.why.empty() ? "its checkpoint was not written" : found.why));
   const auto quantizers = run_.engine().precision.quantizer_states(run_.engine().stream);
   replace(config);
   checkpoints_.return_to(step, [this](StateVisitor& v) {

@@ -85,7 +85,8 @@ void Trainer::use_recipe(const std::string& recipe) {
 
 health::Answer Trainer::change_layers(const std::vector<std::string>& layers) {
   const std::vector<scaling::PlanRow> before = engine().precision.rows();
-  if (const std::string obstacle = change_->take_over(with_safer_layers(config_, recipe_, layers)); !obstacle.empty()) return {.text = obstacle};
+  if (const std::string obstacle = change_->take_over(with_safer_layers(config_, recipe_, layers)); !obstacle.empty())
+    return {.text = obstacle};
   std::vector<std::string> named = layers_;
   named.insert(named.end(), layers.begin() + std::ptrdiff_t(layers.empty() ? 0 : layers_.size()), layers.end());
   layers_ = layers;
