@@ -1,7 +1,6 @@
 #pragma once
 
 #include "octet/train/run/run_checkpoints.hpp"
-#include "octet/train/run/run_engine.hpp"
 
 namespace octet::train {
 
@@ -9,21 +8,19 @@ namespace octet::train {
 class PrecisionChange {
  public:
   /// All of them outlive this.
-  PrecisionChange(const RunConfig&, RunEngine&, data::Loader&, Recorder&, RunCheckpoints&);
+  PrecisionChange(const RunConfig&, StateOfRun&, RunCheckpoints&);
 
   /// The other engine gets the state in memory, and scales of quantizers without a past come from passes over the next data, as in the
   /// first step of a run. All ranks call it. Returns why one of them cannot: then nothing has changed; "": it is done.
   std::string take_over(const EngineConfig&);
   /// The other engine's state is to be restored before RunEngine::begin_steps().
-  void replace(const EngineConfig& config) { replace(config, run_.place().dry_run(config)); }
+  void replace(const EngineConfig& config) { replace(config, run_.engine.place().dry_run(config)); }
 
  private:
   void replace(const EngineConfig&, DryRun);
 
   const RunConfig& config_;
-  RunEngine& run_;
-  data::Loader& loader_;
-  Recorder& recorder_;
+  StateOfRun& run_;
   RunCheckpoints& checkpoints_;
 };
 

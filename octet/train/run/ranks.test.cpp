@@ -9,6 +9,7 @@
 #include "octet/json/value.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
+#include "octet/train/study/twin.hpp"
 #include "tests/testing/saved_state.hpp"
 
 // Whole runs on ranks that are threads, against the run of one rank with the same sequences per step.
@@ -39,7 +40,8 @@ struct RankRuns : Runs {
   }
   std::string twin(int number) const {
     const Corpus corpus(config.data, config.train, config.model.shape().vocabulary);
-    return Trainer(config, corpus, {.console = Console::Kind::quiet, .twin = number}).run().folder;
+    Twin hook(config.seed, number);
+    return Trainer(config, corpus, {.console = Console::Kind::quiet, .hook = &hook}).run().folder;
   }
   octet::testing::Scratch learnable;
   // The same sequences per step on any number of ranks.

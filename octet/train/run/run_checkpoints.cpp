@@ -8,6 +8,7 @@
 #include "octet/base/clock.hpp"
 #include "octet/base/host_name.hpp"
 #include "octet/base/log.hpp"
+#include "octet/config/write.hpp"
 #include "octet/parallel/host_values.hpp"
 #include "octet/parallel/long_work.hpp"
 #include "octet/train/checkpoint/restore.hpp"
@@ -53,27 +54,31 @@ std::string failure_text(const std::string& error) { return format("!{}: {}", ho
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(const std::string& folder, const CheckpointConfig& config, RunEngine& run, Recorder& recorder,
-                               Contents contents)
-    : folder_(folder), config_(config), run_(run), recorder_(recorder), contents_(std::move(contents)), store_(checkpoint_folder(folder)) {}
+RunCheckpoints::RunCheckpoints(const std::string& folder, const RunConfig& config, const std::string& text, StateOfRun& run)
+    : folder_(folder),
+      config_(config.checkpoint),
+      written_config_(config::to_toml(config)),
+      text_(text),
+      run_(run),
+      store_(checkpoint_folder(folder)) {}
 
 void RunCheckpoints::start_clock() { last_save_ = monotonic_seconds(); }
 
 std::string RunCheckpoints::restore(const Manifest& manifest) {
-  std::string converted = read_state(manifest, contents_.state);
+  std::string converted = read_state(manifest, &StateOfRun::visit_state);
   replay_gemm_algorithms(folder_, stream().device());
   log::info("resumes after step {}, from {}", manifest.step, store_.path(manifest.step));
   return converted;
 }
 
-std::string RunCheckpoints::read_state(const Manifest& manifest, const std::function<void(StateVisitor&)>& state) {
+std::string RunCheckpoints::read_state(const Manifest& manifest, void (StateOfRun::*visit)(StateVisitor&)) {
   std::string converted;
   parallel::long_work(stream().device(), ranks(), [&] {
     const StateFiles files(store_.path(manifest.step), manifest);
-    require_own_step(files, manifest.step, recorder_.metrics());
+    require_own_step(files, manifest.step, run_.recorder.metrics());
     for (const auto mode : {Restore::Mode::check, Restore::Mode::write}) {
       Restore visitor(stream(), files, mode);
-      state(visitor);
+      (run_.*visit)(visitor);
       visitor.finish();
       converted = text_of(visitor.conversions(), manifest.step);
     }
@@ -92,8 +97,8 @@ RunCheckpoints::Found RunCheckpoints::newest_before(std::int64_t step) {
   return {.why = format("there is no checkpoint of a step before {}", step)};
 }
 
-void RunCheckpoints::return_to(std::int64_t step, const std::function<void(StateVisitor&)>& state) {
-  read_state(store_.manifest(step), state);
+void RunCheckpoints::return_to(std::int64_t step) {
+  read_state(store_.manifest(step), &StateOfRun::visit_rolled_back);
   // No rank reads any more.
   parallel::long_work(stream(), ranks(), [&] {
     if (leads()) store_.forget_after(step);
@@ -111,17 +116,17 @@ bool RunCheckpoints::due(std::int64_t step) {
 
 void RunCheckpoints::save(std::int64_t step) {
   due_ = false, last_save_ = monotonic_seconds();
-  if (!run_.engine().divides_state() && !leads()) return void(saved_step_ = step);
+  if (!run_.engine.engine().divides_state() && !leads()) return void(saved_step_ = step);
   Snapshot snapshot;
   std::string error = begin_snapshot(snapshot, step);
-  if (run_.engine().divides_state()) save_part(std::move(snapshot), std::move(error));
+  if (run_.engine.engine().divides_state()) save_part(std::move(snapshot), std::move(error));
   else if (error.empty()) save_whole(std::move(snapshot));
   else not_saved(step, error);
 }
 
 Capture::What RunCheckpoints::own_part() {
   if (leads()) return Capture::What::all;
-  return run_.engine().saves_parts() ? Capture::What::slices : Capture::What::none;
+  return run_.engine.engine().saves_parts() ? Capture::What::slices : Capture::What::none;
 }
 
 bool RunCheckpoints::all_ranks(bool own) {
@@ -136,7 +141,7 @@ void RunCheckpoints::save_whole(Snapshot snapshot) {
   copying_ = true;
   saver_.begin(whole->step, [this, whole] {
     complete(*whole);
-    recorder_.metrics().make_durable();  // before the checkpoint gets its name, since the state holds its length
+    run_.recorder.metrics().make_durable();  // before the checkpoint gets its name, since the state holds its length
     store_.write(*whole);
     store_.retain(whole->step, config_.keep);
   });
@@ -209,18 +214,18 @@ bool RunCheckpoints::commit() {
 
 void RunCheckpoints::write_manifest(std::int64_t step, std::vector<Manifest::File> files) {
   saver_.begin(step, [this, step, files = std::move(files)] {
-    recorder_.metrics().make_durable();
-    store_.commit({.step = step, .config = contents_.config, .text = contents_.text, .file = nullptr}, files);
+    run_.recorder.metrics().make_durable();
+    store_.commit({.step = step, .config = written_config_, .text = text_, .file = nullptr}, files);
     store_.retain(step, config_.keep);
   });
 }
 
 // "", or the reason why there is none.
 std::string RunCheckpoints::begin_snapshot(Snapshot& snapshot, std::int64_t step) {
-  snapshot.step = step, snapshot.config = contents_.config, snapshot.text = contents_.text;
+  snapshot.step = step, snapshot.config = written_config_, snapshot.text = text_;
   try {
     Capture capture(stream(), own_part());
-    contents_.state(capture);
+    run_.visit_state(capture);
     Snapshot taken = capture.begin();
     snapshot.file = std::move(taken.file), snapshot.bytes = taken.bytes, snapshot.missing = std::move(taken.missing);
     if (leads()) store_gemm_algorithms(folder_, stream().device());  // now with the forms of evaluation
@@ -258,7 +263,7 @@ void RunCheckpoints::report() {
 }
 
 void RunCheckpoints::not_saved(std::int64_t step, const std::string& why) {
-  recorder_.warn(step, "checkpoint", format("the checkpoint of step {} was not saved, training continues: {}", step, why));
+  run_.recorder.warn(step, "checkpoint", format("the checkpoint of step {} was not saved, training continues: {}", step, why));
 }
 
 }  // namespace octet::train

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 
 #include "octet/train/checkpoint/saver.hpp"
 #include "octet/train/checkpoint/store.hpp"
-#include "octet/train/run/recorder.hpp"
-#include "octet/train/run/run_engine.hpp"
+#include "octet/train/run/state_of_run.hpp"
 
 namespace octet::train {
 
@@ -17,13 +15,8 @@ namespace octet::train {
 /// a full disk, none of the files is committed, and the incident names rank, host and file.
 class RunCheckpoints {
  public:
-  /// The contents of a checkpoint.
-  struct Contents {
-    std::function<void(StateVisitor&)> state;
-    std::string config, text;  // as in Manifest
-  };
-  /// `folder`: of the run. Engine and recorder outlive this.
-  RunCheckpoints(const std::string& folder, const CheckpointConfig&, RunEngine&, Recorder&, Contents);
+  /// `folder`: of the run; `text`: as in Manifest.
+  RunCheckpoints(const std::string& folder, const RunConfig&, const std::string& text, StateOfRun&);
 
   /// Reads the state of a checkpoint that was found good. Returns a sentence that tells which variables it stores otherwise than this run,
   /// so that their values were converted; "" where there are none. Throws DataError, IoError.
@@ -35,8 +28,11 @@ class RunCheckpoints {
     std::string why{};
   };
   Found newest_before(std::int64_t step);
-  /// Restores `state` from that one, and removes newer ones. All ranks call it. Throws DataError, IoError.
-  void return_to(std::int64_t step, const std::function<void(StateVisitor&)>& state);
+  std::string path(std::int64_t step) const { return store_.path(step); }
+  Manifest manifest(std::int64_t step) const { return store_.manifest(step); }
+  /// Restores the part of the state that is rolled back from that one, and removes newer ones. All ranks call it. Throws DataError,
+  /// IoError.
+  void return_to(std::int64_t step);
   /// Returns when variables of the state may change again: before an update, and before the engine ends.
   void wait_copied() { copying_.wait(true); }
   /// Time since the last checkpoint counts from now on.
@@ -57,12 +53,12 @@ class RunCheckpoints {
   void finish();
 
  private:
-  Stream& stream() { return run_.engine().stream; }
-  comm::Communicator& ranks() const { return run_.place().ranks; }
+  Stream& stream() { return run_.engine.engine().stream; }
+  comm::Communicator& ranks() const { return run_.engine.place().ranks; }
   bool leads() const { return ranks().rank() == 0; }
   Capture::What own_part();
   bool all_ranks(bool own);
-  std::string read_state(const Manifest&, const std::function<void(StateVisitor&)>& state);
+  std::string read_state(const Manifest&, void (StateOfRun::*visit)(StateVisitor&));
   void wait_saved();
   void save_whole(Snapshot);
   void save_part(Snapshot, std::string error);
@@ -76,9 +72,8 @@ class RunCheckpoints {
 
   std::string folder_;
   CheckpointConfig config_;
-  RunEngine& run_;
-  Recorder& recorder_;
-  Contents contents_;
+  std::string written_config_, text_;  // as in Manifest
+  StateOfRun& run_;
   double last_save_ = 0;  // by the machine's clock
   bool due_ = false;
   std::int64_t saved_step_ = -1;    // of the newest checkpoint, good or being written

@@ -12,6 +12,7 @@
 #include "octet/train/step/meshes.testing.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
 #include "octet/train/step/weights.hpp"
+#include "octet/train/study/nudge.hpp"
 #include "tests/testing/saved_state.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -211,7 +212,7 @@ TEST(Tensor, InitialWeightsAreThoseOfOneRank) {
     const std::string folder = scratch.at(format("of {}", tensor));
     comm::run_on_threads({.ranks = tensor, .limit_seconds = 30}, [&](comm::Communicator& ranks) {
       Engine e(config, Device::cpu, machine::machine_target(Device::cpu), &ranks);
-      e.parameters.initialize(e.stream, 7), e.parameters.nudge(e.stream, 7, 1);
+      e.parameters.initialize(e.stream, 7), nudge(e.stream, e.parameters, 7, 1);
       save_weights(e, folder);
     });
     files.push_back(read_file(folder + "/model.safetensors", 1 << 24));

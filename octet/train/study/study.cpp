@@ -13,7 +13,7 @@
 #include "octet/config/read.hpp"
 #include "octet/config/write.hpp"
 #include "octet/telemetry/run_facts.hpp"
-#include "octet/train/run/first_gradient.hpp"
+#include "octet/train/study/first_gradient.hpp"
 #include "octet/train/run/foreign_folder.hpp"
 #include "octet/train/run/resume.hpp"
 #include "octet/train/run/run_folder.hpp"

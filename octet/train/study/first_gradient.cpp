@@ -1,4 +1,4 @@
-#include "octet/train/run/first_gradient.hpp"
+#include "octet/train/study/first_gradient.hpp"
 
 #include <cmath>
 #include <vector>
