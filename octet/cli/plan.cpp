@@ -7,10 +7,10 @@
 #include "octet/cli/run_options.hpp"
 #include "octet/launch/way.hpp"
 #include "octet/train/run/trainer.hpp"
-#include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
-#include "octet/train/run/run_folder.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 
 namespace octet::cli {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "octet/train/run/run_end.hpp"
-#include "octet/train/run/state_of_run.hpp"
+#include "octet/train/run/record/run_end.hpp"
+#include "octet/train/run/engine/state_of_run.hpp"
 
 namespace octet::train {
 

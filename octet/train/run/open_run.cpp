@@ -7,8 +7,8 @@
 #include "octet/config/write.hpp"
 #include "octet/parallel/host_values.hpp"
 #include "octet/parallel/long_work.hpp"
-#include "octet/train/run/resume.hpp"
-#include "octet/train/run/run_folder.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 
 namespace octet::train {
 

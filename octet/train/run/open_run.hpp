@@ -2,8 +2,8 @@
 
 #include "octet/models/companions.hpp"
 #include "octet/telemetry/run_facts.hpp"
-#include "octet/train/run/recorder.hpp"
-#include "octet/train/run/resumed.hpp"
+#include "octet/train/run/record/recorder.hpp"
+#include "octet/train/run/checkpoints/resumed.hpp"
 
 namespace octet::train {
 

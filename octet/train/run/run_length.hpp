@@ -1,7 +1,7 @@
 #pragma once
 
-#include "octet/train/run/progress.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/record/progress.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::train {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "octet/train/run/finiteness.hpp"
-#include "octet/train/run/run_checkpoints.hpp"
-#include "octet/train/run/run_ranks.hpp"
+#include "octet/train/run/checkpoints/run_checkpoints.hpp"
+#include "octet/train/run/ranks/run_ranks.hpp"
 
 namespace octet::train {
 

@@ -6,8 +6,8 @@
 #include "octet/base/clock.hpp"
 #include "octet/data/majority.hpp"
 #include "octet/machine/limits.hpp"
-#include "octet/train/run/gemm_algorithms_file.hpp"
-#include "octet/train/run/planned_work.hpp"
+#include "octet/train/run/folder/gemm_algorithms_file.hpp"
+#include "octet/train/run/dry_run/planned_work.hpp"
 
 namespace octet::train {
 namespace {

@@ -3,7 +3,7 @@
 #include "octet/train/run/finiteness.hpp"
 #include "octet/train/run/open_run.hpp"
 #include "octet/train/run/run_length.hpp"
-#include "octet/train/run/run_ranks.hpp"
+#include "octet/train/run/ranks/run_ranks.hpp"
 
 namespace octet::train {
 

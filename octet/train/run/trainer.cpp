@@ -6,11 +6,11 @@
 #include "octet/machine/machine.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/tensor/cpu/threads.hpp"
-#include "octet/train/run/alike.hpp"
-#include "octet/train/run/call_log_file.hpp"
-#include "octet/train/run/layer_change.hpp"
-#include "octet/train/run/resume.hpp"
-#include "octet/train/run/run_folder.hpp"
+#include "octet/train/run/ranks/alike.hpp"
+#include "octet/train/run/ranks/call_log_file.hpp"
+#include "octet/train/run/engine/layer_change.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/step/weights.hpp"
 
 namespace octet::train {

@@ -2,14 +2,14 @@
 
 #include <optional>
 
-#include "octet/train/run/evaluations.hpp"
-#include "octet/train/run/recovery.hpp"
+#include "octet/train/run/evaluation/evaluations.hpp"
+#include "octet/train/run/recovery/recovery.hpp"
 #include "octet/train/run/saving.hpp"
 #include "octet/train/run/step_hook.hpp"
 #include "octet/train/run/step_record.hpp"
-#include "octet/train/run/step_tracer.hpp"
+#include "octet/train/run/record/step_tracer.hpp"
 #include "octet/train/run/stop.hpp"
-#include "octet/train/run/text_samples.hpp"
+#include "octet/train/run/evaluation/text_samples.hpp"
 
 namespace octet::train {
 

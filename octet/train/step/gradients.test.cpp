@@ -6,7 +6,7 @@
 #include <iterator>
 #include <map>
 
-#include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/small_model.testing.hpp"
