@@ -10,7 +10,7 @@
 #include "octet/health/rule.hpp"
 #include "octet/models/registry.hpp"
 #include "octet/scaling/recipe.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 #include "tests/testing/scratch.hpp"
 
 // Pages of docs/ that list what the program has: they list all of it, and nothing else.

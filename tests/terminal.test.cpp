@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "octet/base/descriptor.hpp"
-#include "octet/train/run/console.hpp"
+#include "octet/train/run/record/console.hpp"
 #include "tests/testing/octet.hpp"
 
 // What `octet train` shows a person: on a terminal (a pseudo-terminal, whose screen is drawn here), in a file, and with --quiet.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/bench/subject.hpp"
-#include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
 
 namespace octet::bench {
 

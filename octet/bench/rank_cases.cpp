@@ -10,7 +10,7 @@
 #include "octet/ops/attention/attention.hpp"
 #include "octet/ops/gemm/gemm.hpp"
 #include "octet/tensor/cpu/threads.hpp"
-#include "octet/train/run/step_tracer.hpp"
+#include "octet/train/run/record/step_tracer.hpp"
 
 namespace octet::bench {
 namespace {

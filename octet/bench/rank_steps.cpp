@@ -10,7 +10,7 @@
 #include "octet/parallel/host_values.hpp"
 #include "octet/telemetry/exchange_time.hpp"
 #include "octet/tensor/cpu/threads.hpp"
-#include "octet/train/run/step_tracer.hpp"
+#include "octet/train/run/record/step_tracer.hpp"
 
 namespace octet::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include "octet/bench/timing.hpp"
 #include "octet/comm/planned/planned.hpp"
 #include "octet/telemetry/trace_file.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::bench {
 

@@ -7,7 +7,7 @@
 
 #include "octet/json/value.hpp"
 #include "octet/machine/machine.hpp"
-#include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
 
 namespace octet::bench {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "octet/bench/floor.hpp"
 #include "octet/data/windows.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::bench {
 

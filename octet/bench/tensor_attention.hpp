@@ -2,7 +2,7 @@
 
 #include "octet/bench/timing.hpp"
 #include "octet/json/value.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::bench {
 

@@ -4,7 +4,7 @@
 
 #include "octet/base/path.hpp"
 #include "octet/config/read.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::cli {
 

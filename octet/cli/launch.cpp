@@ -11,7 +11,7 @@
 #include "octet/comm/rendezvous/place.hpp"
 #include "octet/config/read.hpp"
 #include "octet/launch/rank_process.hpp"
-#include "octet/train/run/resume.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
 
 namespace octet::cli {
 namespace {

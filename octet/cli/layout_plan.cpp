@@ -13,7 +13,7 @@
 #include "octet/plan/schedule_picture.hpp"
 #include "octet/plan/table.hpp"
 #include "octet/scaling/recipe.hpp"
-#include "octet/train/run/resume.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
 
 namespace octet::cli {
 namespace {

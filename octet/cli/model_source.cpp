@@ -7,9 +7,9 @@
 #include "octet/base/path.hpp"
 #include "octet/config/read.hpp"
 #include "octet/models/hugging_face.hpp"
-#include "octet/train/run/checkpoint_weights.hpp"
-#include "octet/train/run/resume.hpp"
-#include "octet/train/run/run_folder.hpp"
+#include "octet/train/run/checkpoints/checkpoint_weights.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/step/weights.hpp"
 
 namespace octet::cli {

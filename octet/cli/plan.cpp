@@ -8,11 +8,11 @@
 #include "octet/cli/run_options.hpp"
 #include "octet/launch/way.hpp"
 #include "octet/train/run/trainer.hpp"
-#include "octet/train/run/dry_run.hpp"
-#include "octet/train/run/final_part.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
+#include "octet/train/run/config/final_part.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/machine/ranks.hpp"
-#include "octet/train/run/run_folder.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 
 namespace octet::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "octet/cli/command.hpp"
 #include "octet/config/read.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::cli {
 

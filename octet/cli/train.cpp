@@ -12,10 +12,11 @@
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/telemetry/step_line.hpp"
-#include "octet/train/run/foreign_folder.hpp"
-#include "octet/train/run/resume.hpp"
-#include "octet/train/run/run_folder.hpp"
+#include "octet/train/run/folder/foreign_folder.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/study/study.hpp"
+#include "octet/train/study/twin.hpp"
 #include "octet/train/run/trainer.hpp"
 
 namespace octet::cli {
@@ -61,13 +62,15 @@ ExitCode train_rank(const Options& o, const train::RunConfig& config, const std:
   std::optional<train::Corpus> corpus;
   parallel::long_work(machine::device_named(config.device), ranks,
                       [&] { corpus.emplace(config.data, config.train, config.model.shape().vocabulary); });
+  train::Twin twin(config.seed, train::twin_of(folder));  // a resumed run may be one
   train::Trainer trainer(config, *corpus,
                          {.console = o.quiet ? train::Console::Kind::quiet : train::Console::Kind::automatic,
                           .resume = folder,
                           .trace_steps = o.trace,
                           .ranks = &ranks,
                           .ranks_here = place.here,
-                          .backend = place.backend});
+                          .backend = place.backend,
+                          .hook = &twin});
   if (ranks.rank() == 0) launch::note_run_folder(trainer.folder());
   if (ranks.size() > 1) log::info("{} ranks over {}", ranks.size(), place.backend);
   log::info("{} parameters, {} of memory, {} GFLOP per step", grouped(trainer.plan().parameters),

@@ -6,7 +6,7 @@
 #include "octet/tensor/cpu/threads.hpp"
 #include "octet/tokenizer/byte_tokenizer.hpp"
 #include "octet/machine/machine.hpp"
-#include "octet/train/run/run_folder.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/step/weights.hpp"
 
 namespace octet::cli {

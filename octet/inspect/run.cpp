@@ -13,7 +13,7 @@
 #include "octet/inspect/tensors.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/checkpoint/store.hpp"
-#include "octet/train/run/resume.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
 
 namespace octet::inspect {
 namespace {

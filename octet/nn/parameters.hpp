@@ -45,8 +45,6 @@ class Parameters {
   void set_values(Stream&, std::size_t i, const float* host);
   /// Every parameter from its own Init. Where masters are divided, only these: their copies are made from all parts.
   void initialize(Stream&, std::uint64_t seed);
-  /// nudge() of every parameter.
-  void nudge(Stream&, std::uint64_t seed, int twin);
   /// Backward then begins sums: gradients are zero or stale where the first micro-batch stores them: those of 8 bits, and on a CPU those
   /// that a GEMM reaches first.
   void clear_gradients(Stream&);
@@ -97,11 +95,5 @@ void initialize(Stream&, const ParameterSlice&, std::uint64_t seed);
 void initialize(Stream&, Parameter&, std::uint64_t seed);
 /// The master of a slice from all values of the parameter in the host's memory, rounded to nearest.
 void set_values(Stream&, const ParameterSlice&, const float* whole, Tiny tiny = Tiny::flush);
-
-/// Moves every value of a slice that is not 0 to a neighbour in the type of its codes: away from 0 where bit e mod 128 of
-/// philox(key, e / 128, twin) is set, e the value's place in the parameter, else towards 0. The largest code only goes towards 0. `key`
-/// follows from seed and path. So runs with other twin numbers begin with weights that differ by rounding alone. On the host: the same on
-/// every backend. Throws ContractError unless twin >= 1.
-void nudge(Stream&, const ParameterSlice&, std::uint64_t seed, int twin);
 
 }  // namespace octet::nn

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace octet::nn {
@@ -20,40 +19,12 @@ struct Three {
   void visit(Visitor& v) { v.parameter(matrix), v.parameter(norm), v.parameter(bias); }
 };
 
-std::vector<float> weights(Storage values, std::uint64_t seed, int twin) {
+std::vector<float> weights(Storage values, std::uint64_t seed) {
   Stream stream(Device::cpu);
   Three model;
   Parameters parameters(stream, model, false, {values, Storage::f32});
   parameters.initialize(stream, seed);
-  if (twin != 0) parameters.nudge(stream, seed, twin);
   return flat_values(stream, parameters.values());
-}
-
-/// Steps in the last place of a normal value whose last place is `unit` of a float's: 1 for f32, 2^16 for bf16.
-std::int64_t places_between(float a, float b, std::int64_t unit) {
-  return (std::int64_t(std::bit_cast<std::uint32_t>(b)) - std::int64_t(std::bit_cast<std::uint32_t>(a))) / unit;
-}
-
-TEST(Parameters, ATwinsFirstWeightsDifferInTheirLastBitAndZerosStay) {
-  struct Unit {
-    Storage storage;
-    std::int64_t bits;
-  };
-  for (const auto [storage, unit] : {Unit{Storage::f32, 1}, Unit{Storage::bf16, 1 << 16}, Unit{Storage::bf16_nearest, 1 << 16},
-                                     Unit{Storage::f16, 1 << 13}, Unit{Storage::e4m3_tensor, 1 << 20}}) {
-    const std::vector<float> run = weights(storage, 3, 0), twin = weights(storage, 3, 1);
-    const std::size_t matrix = 37 * 11, norm = 5;
-    std::int64_t away = 0;
-    for (std::size_t i = 0; i < matrix; ++i) {
-      const std::int64_t places = places_between(run[i], twin[i], unit);
-      ASSERT_EQ(std::abs(places), 1) << name(storage) << " " << i;
-      away += places > 0;
-    }
-    EXPECT_NEAR(double(away), matrix / 2.0, 5 * std::sqrt(matrix) / 2) << "each way with probability 1/2";
-    for (std::size_t i = matrix; i < matrix + norm; ++i)
-      EXPECT_EQ(std::abs(places_between(run[i], twin[i], 1)), 1) << "norms are f32 always";
-    for (std::size_t i = matrix + norm; i < run.size(); ++i) EXPECT_EQ(twin[i], 0.0f);
-  }
 }
 
 TEST(Parameters, GradientsLieInTheOrderOfBackwardOneTypePerBuffer) {
@@ -70,16 +41,8 @@ TEST(Parameters, GradientsLieInTheOrderOfBackwardOneTypePerBuffer) {
   EXPECT_EQ(model.norm.gradient.stored().codes.f32()[2], 0);
 }
 
-TEST(Parameters, TwinsFollowFromSeedAndNumberAlone) {
-  const std::vector<float> one = weights(Storage::f32, 3, 1);
-  EXPECT_EQ(one, weights(Storage::f32, 3, 1));
-  EXPECT_NE(one, weights(Storage::f32, 3, 2));
-  EXPECT_THROW(weights(Storage::f32, 3, -1), ContractError);
-}
-
 TEST(Parameters, MastersWithAScaleStartWithTheValuesOfF32RoundedToTheirCodes) {
-  const std::vector<float> exact = weights(Storage::f32, 3, 0), f16 = weights(Storage::f16, 3, 0),
-                           e4m3 = weights(Storage::e4m3_tensor, 3, 0);
+  const std::vector<float> exact = weights(Storage::f32, 3), f16 = weights(Storage::f16, 3), e4m3 = weights(Storage::e4m3_tensor, 3);
   const std::size_t matrix = 37 * 11;
   const float most =
       std::fabs(*std::max_element(exact.begin(), exact.begin() + matrix, [](float a, float b) { return std::fabs(a) < std::fabs(b); }));

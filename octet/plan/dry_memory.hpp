@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "octet/plan/memory.hpp"
-#include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
 
 namespace octet::plan {
 

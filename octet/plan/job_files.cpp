@@ -8,7 +8,7 @@
 #include "octet/base/folder.hpp"
 #include "octet/config/write.hpp"
 #include "octet/plan/dry_memory.hpp"
-#include "octet/train/run/resume.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
 
 namespace octet::plan {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "octet/plan/search.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::plan {
 

@@ -9,7 +9,7 @@
 #include "octet/scaling/recipe.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/checkpoint/store.hpp"
-#include "octet/train/run/resume.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
 
 namespace octet::faults {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 #include "octet/train/run/step_hook.hpp"
 
 namespace octet::faults {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/telemetry/event.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::faults {
 

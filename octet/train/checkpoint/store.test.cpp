@@ -17,8 +17,8 @@
 #include "octet/base/log.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/train/checkpoint/disk.testing.hpp"
-#include "octet/train/run/resume.hpp"
-#include "octet/train/run/run_folder.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 #include "tests/testing/scratch.hpp"
 
 namespace octet::train {

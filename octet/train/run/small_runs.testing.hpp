@@ -9,7 +9,7 @@
 #include "octet/comm/threads/threads.hpp"
 #include "octet/data/corpus.testing.hpp"
 #include "octet/io/safetensors_file.hpp"
-#include "octet/train/run/resume.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
 #include "octet/train/run/trainer.hpp"
 #include "tests/testing/run_events.hpp"
 #include "tests/testing/scratch.hpp"

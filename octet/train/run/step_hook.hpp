@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "octet/train/run/open_run.hpp"
 #include "octet/train/step/step.hpp"
 
 namespace octet::train {
@@ -14,13 +15,34 @@ struct StepInputs {
   StepOptions& options;                     // its learning rate, its listener
 };
 
-/// Sees the inputs of each step of a Trainer before it runs, and may change them: batches from elsewhere, a schedule of one's own,
-/// measurements of tensors (Stream::set_observer) or between parts of the step (StepOptions::listener). Several ranks have a hook each.
-/// A run is bit-identical to its repetition if its hook is.
+/// A step whose update is done. Its gradients and results are still in the engine, and must not change.
+struct StepResults {
+  std::int64_t step = 0;
+  Engine& engine;
+  OpenRun& run;
+};
+
+/// Sees a Trainer's run at its seams, and may change inputs there: the first weights, batches from elsewhere, a schedule of one's own,
+/// measurements of tensors (Stream::set_observer) or between parts of the step (StepOptions::listener). Each function does nothing unless
+/// overridden. Several ranks have a hook each, and may exchange values in any of its functions but describe(). A run is bit-identical to
+/// its repetition if its hook is.
 class StepHook {
  public:
   virtual ~StepHook() = default;
-  virtual void before(const StepInputs&) = 0;
+  /// Adds to the facts of run.json. A resumed run keeps those that it has.
+  virtual void describe(telemetry::RunFacts&) {}
+  /// The weights of a run without a checkpoint have their first values.
+  virtual void begin(Engine&) {}
+  /// Before each step.
+  virtual void before(const StepInputs&) {}
+  /// Whether before() may change weights: the step then waits for copies of them that a checkpoint makes.
+  virtual bool changes_weights() const { return true; }
+  virtual void after(const StepResults&) {}
+};
+
+/// The hook of a run without one.
+struct NoHook final : StepHook {
+  bool changes_weights() const override { return false; }
 };
 
 }  // namespace octet::train

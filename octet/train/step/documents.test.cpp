@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "octet/ops/attention/documents.testing.hpp"
-#include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 

@@ -6,10 +6,11 @@
 #include <iterator>
 #include <map>
 
-#include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/study/nudge.hpp"
 
 // Gradients in every storage through whole steps: memory, sums over micro-batches, clipping, overflow, training.
 
@@ -229,7 +230,7 @@ double trained(const Text& text, Storage gradients, std::uint64_t seed, int twin
   config.shape.vocabulary = 257, config.sequence = Text::length;
   Engine e = engine_of(config);
   e.parameters.initialize(e.stream, seed);
-  if (twin > 0) e.parameters.nudge(e.stream, seed, twin);
+  if (twin > 0) nudge(e.stream, e.parameters, seed, twin);
   StepRunner runner(e);
   constexpr int steps = 100;
   for (int s = 0; s < steps; ++s) {

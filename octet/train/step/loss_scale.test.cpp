@@ -5,6 +5,7 @@
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/readout.hpp"
 #include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/study/nudge.hpp"
 #include "tests/testing/saved_state.hpp"
 
 // Loss scaling in whole steps.
@@ -133,7 +134,7 @@ TEST(LossScaling, ScaleAndGoodStepsContinueFromACheckpointBitForBit) {
 double loss_after(const std::string& recipe, int twin, int steps) {
   Engine e(small_engine("llama", recipe), Device::cpu, machine::machine_target(Device::cpu));
   e.parameters.initialize(e.stream, 7);
-  if (twin > 0) e.parameters.nudge(e.stream, 7, twin);
+  if (twin > 0) nudge(e.stream, e.parameters, 7, twin);
   StepRunner runner(e);
   double loss = 0;
   for (int s = 0; s < steps; ++s)  // the same two batches again and again, which are learned by heart

@@ -6,6 +6,7 @@
 #include "octet/ops/attention/documents.testing.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
 #include "octet/train/step/meshes.testing.hpp"
+#include "octet/train/study/nudge.hpp"
 #include "tests/testing/floats.hpp"
 #include "tests/testing/scratch.hpp"
 
@@ -57,7 +58,7 @@ MeshSteps steps_on(const EngineConfig& config, const std::string& checkpoint, co
   const auto batches = [&](int step, int group) { return batches_of(config, steps_before + step, group, mesh.data); };
   return steps_on_mesh(config, mesh, steps, rate, batches, [&](Engine& e) {
     load(e, checkpoint);
-    if (twin > 0) e.parameters.nudge(e.stream, 7, twin);
+    if (twin > 0) nudge(e.stream, e.parameters, 7, twin);
     return StepRunner(e);
   });
 }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 
 namespace octet::train {

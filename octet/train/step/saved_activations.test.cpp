@@ -7,7 +7,7 @@
 
 #include "octet/ops/quantize/quantize.hpp"
 #include "octet/ops/quantize/saved.hpp"
-#include "octet/train/run/dry_run.hpp"
+#include "octet/train/run/dry_run/dry_run.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/readout.hpp"

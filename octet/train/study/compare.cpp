@@ -9,9 +9,10 @@
 #include "octet/telemetry/report/report.hpp"
 #include "octet/telemetry/run_record.hpp"
 #include "octet/train/step/evaluate.hpp"
-#include "octet/train/run/first_gradient.hpp"
-#include "octet/train/run/gemm_algorithms_file.hpp"
-#include "octet/train/run/run_folder.hpp"
+#include "octet/train/study/first_gradient.hpp"
+#include "octet/train/study/study_hook.hpp"
+#include "octet/train/run/folder/gemm_algorithms_file.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/run/stop.hpp"
 #include "octet/train/step/step.hpp"
 #include "octet/train/step/weights.hpp"
@@ -140,23 +141,16 @@ auto with_files_of(const Study& study, const StudyRun& run, Call call) {
   return with_remedy(format("or remove {}, which --resume then trains again", printable(study.folder_of(run))), call);
 }
 
-// Whether a run other than the baseline has gradients of the same shapes, so that their cosine has a meaning.
-bool has_baselines_parameters(const Study& study, const StudyRun& run) {
-  return !study.is_baseline(run) && study.config_of(run).model.shape() == study.config_of(study.baseline_of(run)).model.shape();
-}
-
 // From its beginning, or from where it was stopped, to its end.
 void train(const Study& study, const StudyRun& run, const Corpus& corpus, Console::Kind console, StudyRanks& ranks) {
   if (ranks.any(stop_requested())) stopped(study);
-  TrainOptions options{
-      .console = console, .save_finished = false, .arm = run.arm, .twin = run.twin, .baseline = study.config().compare.baseline};
+  StudyHook hook(study, run);
+  TrainOptions options{.console = console, .save_finished = false, .hook = &hook};
   options.ranks = &ranks.communicator(), options.ranks_here = ranks.here(), options.backend = ranks.backend();
   if (ranks.of_first(std::int64_t(study.has_begun(run))) != 0) options.resume = study.folder_of(run);
-  options.keep_first_gradient = study.is_baseline(run);
-  if (has_baselines_parameters(study, run)) options.baseline_folder = study.folder_of(study.baseline_of(run));
   // Its first step needs the baseline's gradient: refused now rather than after the model is made.
   ranks.long_work([&] {
-    if (options.resume.empty() && !options.baseline_folder.empty() && ranks.leads()) read_first_gradient(options.baseline_folder);
+    if (options.resume.empty() && !hook.baseline_folder().empty() && ranks.leads()) read_first_gradient(hook.baseline_folder());
   });
   const RunConfig config = stored_model(study.config_of(run), study.folder_of(run));
   const auto trainer = with_files_of(study, run, [&] { return std::make_unique<Trainer>(config, corpus, options); });

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/telemetry/comparison.hpp"
-#include "octet/train/run/console.hpp"
+#include "octet/train/run/record/console.hpp"
 #include "octet/train/study/study.hpp"
 #include "octet/train/study/study_ranks.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/train/study/arm.hpp"
-#include "octet/train/run/run_lock.hpp"
+#include "octet/train/run/folder/run_lock.hpp"
 
 namespace octet::train {
 

@@ -7,8 +7,8 @@
 
 #include "octet/config/write.hpp"
 #include "octet/telemetry/run_facts.hpp"
-#include "octet/train/run/first_gradient.hpp"
-#include "octet/train/run/resume.hpp"
+#include "octet/train/study/first_gradient.hpp"
+#include "octet/train/run/checkpoints/resume.hpp"
 #include "tests/testing/scratch.hpp"
 #include "tests/testing/testing.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "octet/comm/self/self.hpp"
 #include "octet/parallel/long_work.hpp"
-#include "octet/train/run/run_config.hpp"
+#include "octet/train/run/config/run_config.hpp"
 
 namespace octet::train {
 

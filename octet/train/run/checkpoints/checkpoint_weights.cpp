@@ -1,0 +1,38 @@
+#include "octet/train/run/checkpoints/checkpoint_weights.hpp"
+
+#include <algorithm>
+
+#include "octet/nn/host_values.hpp"
+#include "octet/parallel/long_work.hpp"
+#include "octet/train/checkpoint/snapshot.hpp"
+#include "octet/train/checkpoint/state_files.hpp"
+
+namespace octet::train {
+namespace {
+
+StateFiles::Variable weights_of(const StateFiles& files, const Parameter& p) {
+  const std::string name = "engine.model." + p.path;
+  const auto found = files.variable(name);
+  const auto fits = [&] {
+    if (!found->whole) return found->count == p.shape.count();
+    return std::ranges::equal(found->slices[0].part.codes.shape, stored_shape(p.shape));
+  };
+  if (!found || !fits())
+    throw DataError(format("{}: {} must be weights of {}; the checkpoint is of another model or of another version of octet",
+                           printable(files.path()), name, p.shape));
+  return *found;
+}
+
+}  // namespace
+
+void load_checkpoint_weights(Engine& e, const std::string& checkpoint) {
+  parallel::long_work(e.stream.device(), e.all_ranks(), [&] {
+    const StateFiles files(checkpoint, read_manifest(checkpoint));
+    for (Parameter* p : e.parameters.list()) {
+      nn::set_values(e.stream, p->value, values_of(weights_of(files, *p)).data());
+      ++p->version;
+    }
+  });
+}
+
+}  // namespace octet::train

@@ -1,0 +1,174 @@
+#include "octet/train/run/config/model_config.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "octet/base/text.hpp"
+#include "octet/models/hugging_face.hpp"
+#include "octet/models/registry.hpp"
+
+namespace octet::train {
+namespace {
+
+constexpr auto may_change = config::OnResume::may_change;
+
+/// The base of a new model: the named size, or the smallest one of the family.
+const models::ModelSize& base_of(const ModelConfig& c) {
+  const models::ModelFamily& family = c.family.empty() ? models::model_families().front() : models::model_family(c.family);
+  if (!c.size.empty()) {
+    const models::ModelSize& size = models::named_size(c.size);
+    if (!c.family.empty() && size.shape.family != c.family)
+      throw ConfigError(format("model.family = \"{}\": model.size = \"{}\" is of the family {}; leave one of them out", c.family, c.size,
+                               size.shape.family));
+    return size;
+  }
+  if (family.sizes == nullptr || family.sizes().empty())
+    throw ConfigError(format("model.family = \"{}\" has no named sizes; register one, and name it with model.size", family.name));
+  return models::named_size(family.sizes().front().name);
+}
+
+void set(std::int64_t& value, std::int64_t wanted) {
+  if (wanted > 0) value = wanted;
+}
+void set(double& value, double wanted) {
+  if (wanted > 0) value = wanted;
+}
+
+bool names_rotation(const ModelConfig& c) {
+  return c.rope_theta > 0 || c.rope_scaling != "default" || c.rope_factor > 0 || c.rope_low_frequency > 0 || c.rope_high_frequency > 0 ||
+         c.rope_original_context > 0;
+}
+
+void set_rotation(const ModelConfig& c, models::ModelShape& s) {
+  if (!names_rotation(c)) return;
+  if (!models::model_family(s.family).rotary)
+    throw ConfigError(format("model.rope_*: models of the family {} have no rotary positions; leave these keys out", s.family));
+  set(s.rope_theta, c.rope_theta);
+  if (c.rope_scaling == "none") s.rope_scaling.reset();
+  if (c.rope_scaling == "llama3" && !s.rope_scaling) s.rope_scaling.emplace();
+  if (!s.rope_scaling) {
+    if (c.rope_scaling == "default" &&
+        (c.rope_factor > 0 || c.rope_low_frequency > 0 || c.rope_high_frequency > 0 || c.rope_original_context > 0))
+      throw ConfigError(
+          "model.rope_factor and its relatives stretch rotations that this model does not stretch; set model.rope_scaling = \"llama3\" "
+          "too");
+    return;
+  }
+  double original = 0;
+  set(original, double(c.rope_original_context));
+  set(s.rope_scaling->factor, c.rope_factor), set(s.rope_scaling->original_max_position, original);
+  set(s.rope_scaling->low_freq_factor, c.rope_low_frequency), set(s.rope_scaling->high_freq_factor, c.rope_high_frequency);
+  if (s.rope_scaling->high_freq_factor <= s.rope_scaling->low_freq_factor)
+    throw ConfigError(format("model.rope_high_frequency = {} must be above model.rope_low_frequency = {}", s.rope_scaling->high_freq_factor,
+                             s.rope_scaling->low_freq_factor));
+}
+
+/// `base` with the keys that are set.
+models::ModelShape with_keys(const ModelConfig& c, const models::ModelShape& base) {
+  models::ModelShape s = base;
+  set(s.layers, c.layers), set(s.width, c.width), set(s.heads, c.heads), set(s.kv_heads, c.kv_heads), set(s.hidden, c.hidden);
+  set(s.vocabulary, c.vocabulary), set(s.max_sequence, c.context), set(s.norm_eps, c.norm_eps);
+  const bool folder_decides = !c.init.empty() && c.size.empty();
+  if (c.head_width == 0 && !folder_decides && (s.width != base.width || s.heads != base.heads)) {
+    if (s.width % s.heads != 0) throw ConfigError(format("model.width = {} must be a multiple of model.heads = {}", s.width, s.heads));
+    s.head_dim = s.width / s.heads;
+  }
+  set(s.head_dim, c.head_width);
+  if (c.heads > 0 && c.kv_heads == 0) s.kv_heads = std::min(s.kv_heads, s.heads);
+  if (c.tied != "default") s.tied = c.tied == "yes";
+  set_rotation(c, s);
+  return s;
+}
+
+std::string scaling_text(const models::ModelShape& s) {
+  if (!s.rope_scaling) return "none";
+  const ops::RopeScaling& r = *s.rope_scaling;
+  return format("llama3 ({}, {}, {}, {})", r.factor, r.low_freq_factor, r.high_freq_factor, r.original_max_position);
+}
+
+/// Every property in which the wanted model differs from the folder's: "model.width = 128 (it has 64)".
+std::string contradictions(const ModelConfig& c, const models::ModelShape& wanted, const models::ModelShape& there) {
+  std::string out;
+  const auto compare = [&](std::string_view key, bool is_set, const auto& mine, const auto& its) {
+    if (mine == its || (!is_set && c.size.empty())) return;
+    const std::string what = is_set ? format("model.{} = {}", key, mine) : format("model.size = \"{}\", whose {} is {}", c.size, key, mine);
+    out += format("{}{} (it has {})", out.empty() ? "" : ", ", what, its);
+  };
+  compare("family", !c.family.empty(), wanted.family, there.family);
+  compare("layers", c.layers > 0, wanted.layers, there.layers), compare("width", c.width > 0, wanted.width, there.width);
+  compare("heads", c.heads > 0, wanted.heads, there.heads), compare("kv_heads", c.kv_heads > 0, wanted.kv_heads, there.kv_heads);
+  compare("head_width", c.head_width > 0, wanted.head_dim, there.head_dim), compare("hidden", c.hidden > 0, wanted.hidden, there.hidden);
+  compare("vocabulary", c.vocabulary > 0, wanted.vocabulary, there.vocabulary);
+  compare("norm_eps", c.norm_eps > 0, wanted.norm_eps, there.norm_eps);
+  compare("rope_theta", c.rope_theta > 0, wanted.rope_theta, there.rope_theta);
+  compare("rope_scaling", c.rope_scaling != "default", scaling_text(wanted), scaling_text(there));
+  const auto yes_or_no = [](bool x) { return std::string(x ? "yes" : "no"); };
+  compare("tied", c.tied != "default", yes_or_no(wanted.tied), yes_or_no(there.tied));
+  // A named size has the longest context that was published; a folder may have a shorter one.
+  if (c.context > 0) compare("context", true, wanted.max_sequence, there.max_sequence);
+  return out;
+}
+
+/// The folder decides; keys may repeat it.
+models::ModelShape shape_of_folder(const ModelConfig& c) {
+  const models::ModelShape there = models::read_hugging_face_shape(c.folder());
+  models::ModelShape wanted = there;
+  if (!c.size.empty()) wanted = base_of(c).shape;
+  else if (!c.family.empty()) wanted.family = models::model_family(c.family).name;
+  wanted = with_keys(c, wanted);
+  if (const std::string different = contradictions(c, wanted, there); !different.empty())
+    throw ConfigError(format("model.init = \"{}\": {}/config.json decides the model, and contradicts {}; leave these keys out",
+                             printable(c.init), printable(c.folder()), different));
+  return there;
+}
+
+}  // namespace
+
+void ModelConfig::fields(config::FieldVisitor& v) {
+  constexpr config::Range eps{.at_least = 0, .at_most = 1}, theta{.at_least = 0, .at_most = 1e15}, factor{.at_least = 0, .at_most = 1e6};
+  v.field("size", size,
+          "a named size: llama-tiny, smollm2-135m, gpt2-124m, qwen2.5-0.5b, qwen3-0.6b, llama-3.2-1b, ...; empty: the model of model.init, "
+          "or the smallest size of model.family");
+  v.field("family", family, "llama, qwen2, qwen3 or gpt2; empty: the size's own, or llama");
+  v.field("layers", layers, "blocks; 0: as the size has", {.at_least = 0, .at_most = 4096});
+  v.field("width", width, "columns of the residual stream; 0: as the size has", {.at_least = 0, .at_most = 1 << 20});
+  v.field("heads", heads, "query heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
+  v.field("kv_heads", kv_heads, "key and value heads; 0: as the size has", {.at_least = 0, .at_most = 65536});
+  v.field("head_width", head_width, "columns of a head; 0: width / heads where one of them is set, else as the size has",
+          {.at_least = 0, .at_most = 4096});
+  v.field("hidden", hidden, "columns inside the MLP; 0: as the size has", {.at_least = 0, .at_most = 1 << 22});
+  v.field("vocabulary", vocabulary, "tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 24});
+  v.field("context", context, "longest sequence in tokens; 0: as the size has", {.at_least = 0, .at_most = 1 << 28});
+  v.field("norm_eps", norm_eps, "added to the mean square (or variance) in norms; 0: as the size has", eps);
+  v.field("rope_theta", rope_theta, "base of the rotary positions; 0: as the size has", theta);
+  v.choice("rope_scaling", rope_scaling, "stretching of slow rotations, as Llama 3.1 does it; default: as the size has",
+           {"default", "none", "llama3"});
+  v.field("rope_factor", rope_factor, "by how much the slowest rotations are stretched; 0: as the size has, or 8", factor);
+  v.field("rope_low_frequency", rope_low_frequency,
+          "turns within rope_original_context below which a rotation is stretched by the whole factor; 0: as the size has, or 1", factor);
+  v.field("rope_high_frequency", rope_high_frequency,
+          "turns within rope_original_context above which a rotation is not stretched; 0: as the size has, or 4", factor);
+  v.field("rope_original_context", rope_original_context, "context before the stretching; 0: as the size has, or 8192",
+          {.at_least = 0, .at_most = 1 << 28});
+  v.choice("tied", tied, "whether head and embedding share one matrix; default: as the size has", {"default", "yes", "no"});
+  v.field("recompute", recompute,
+          "parts of a block that backward computes again instead of keeping them: norm, activation, mlp, attention, block", may_change);
+  v.field("recompute_layers", recompute_layers,
+          "blocks, from the first on, that compute these again, while the others keep everything; 0: all", {.at_least = 0, .at_most = 4096},
+          may_change);
+  v.field("init", init, "Hugging Face folder whose config.json decides the model, and whose weights it starts from; empty: random weights",
+          may_change);
+  for (const char* key : {"rope_factor", "rope_low_frequency", "rope_high_frequency", "rope_original_context"})
+    v.idle(key, rope_scaling == "none", "model.rope_scaling = \"none\" stretches nothing");
+}
+
+models::ModelShape ModelConfig::shape() const { return init.empty() ? with_keys(*this, base_of(*this).shape) : shape_of_folder(*this); }
+
+std::string ModelConfig::name() const {
+  if (!size.empty()) return size;
+  if (init.empty()) return std::string(base_of(*this).name);
+  const std::string last = std::filesystem::path(init).lexically_normal().filename().string();
+  return last.empty() || last == "." ? std::filesystem::path(init).lexically_normal().parent_path().filename().string() : last;
+}
+
+}  // namespace octet::train

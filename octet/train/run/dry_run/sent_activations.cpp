@@ -1,0 +1,90 @@
+#include "octet/train/run/dry_run/sent_activations.hpp"
+
+#include <algorithm>
+
+#include "octet/nn/gathered.hpp"
+
+namespace octet::train {
+namespace {
+
+struct Group {
+  std::string precision, why;
+  std::vector<std::string> tensors;  // "x of layers.*.mlp.gate_up"
+};
+
+class Collect final : public nn::Visitor {
+ public:
+  Collect(std::int64_t tokens, DType activations) : tokens_(tokens), values_(to_text(activations)) {}
+  void block(int number) override { block_ = number; }
+  // A layer with its own rows of the weight reads gathered inputs, one with its own columns gathered gradients.
+  void linear(nn::Linear& l) override {
+    const Cut& cut = l.weight().cut;
+    if (block_ < 0 || !cut) return;
+    const bool columns = cut.pieces[0].run < cut.pieces[0].count;
+    const ops::QuantizeSpec spec = columns ? l.gradient_spec(scaling::recomputing) : l.input_spec(scaling::recomputing);
+    const Shape all{tokens_, columns ? l.out() : l.in()};
+    const std::string tensor = format("{} of {}", columns ? "dy" : "x", scaling::pattern_of(l.path()));
+    if (nn::gathers_codes(spec, all)) add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);
+    else add(values_, why_values(spec), tensor);
+  }
+  std::vector<Group> all;
+
+ private:
+  static std::string why_values(const ops::QuantizeSpec& spec) {
+    if (!spec.quantizes()) return "GEMMs read values";
+    if (spec.rows.whole_tensor()) return "codes of a tensor of this shape are not made by parts";
+    return "the codes of the two orientations differ, and both together have the bytes of BF16";
+  }
+  void add(const std::string& precision, const std::string& why, const std::string& tensor) {
+    auto at = std::ranges::find_if(all, [&](const Group& g) { return g.precision == precision && g.why == why; });
+    if (at == all.end()) at = all.insert(all.end(), {precision, why, {}});
+    if (std::ranges::find(at->tensors, tensor) == at->tensors.end()) at->tensors.push_back(tensor);
+  }
+  std::int64_t tokens_;
+  std::string values_;
+  int block_ = -1;
+};
+
+}  // namespace
+
+namespace {
+
+void add_sent_keys(Engine& engine, const EngineConfig& c, std::vector<scaling::PlanRow>& rows) {
+  const std::string values = to_text(engine.precision.activations());
+  rows.push_back({format("sequences divided among {} ranks", c.ranks.context), 0, 0, "context",
+                  format("each rank has two segments of {} tokens of each sequence", c.sequence / (2 * c.ranks.context))});
+  rows.push_back({"keys and values gathered by ranks", 0, 0, values, "of whole sequences, in forward and again in backward"});
+  rows.push_back({"sums over ranks", 0, 0, values, "gradients of keys and values, added in FP32 and rounded once"});
+}
+
+// As nn::Mlp and nn::Attention begin and join them.
+void add_overlap(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
+  if (!engine.activation_exchanges) return;
+  rows.push_back(
+      {"exchanges beside products", 0, 0, "overlap",
+       "in backward: sums of dx beside the weight's gradient; dy beside recomputed activations; x of recomputed norms beside the "
+       "products of the branch's second matrix"});
+}
+
+}  // namespace
+
+std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const EngineConfig& c) {
+  std::vector<scaling::PlanRow> rows;
+  if (engine.context_group) add_sent_keys(engine, c, rows);
+  if (!engine.tensor_group) return rows;
+  const std::string values = to_text(engine.precision.activations());
+  rows.push_back({format("layers divided among {} ranks", c.ranks.tensor), 0, 0, "tensor",
+                  "each rank has its heads, columns of the MLP and tokens of the vocabulary, and rows of activations between them"});
+  Collect layers(c.sequence / c.ranks.context, engine.precision.activations());
+  engine.model->visit(layers);
+  for (const Group& g : layers.all) rows.push_back({"rows gathered by ranks", 0, 0, g.precision, joined(g.tensors) + ": " + g.why});
+  rows.push_back({"rows gathered by ranks", 0, 0, values, "input of the head, gradient of the embedding: GEMMs and sums read values"});
+  const bool coded = c.comm.tensor == parallel::TensorWire::e4m3;
+  rows.push_back({"sums over ranks", 0, 0, coded ? "e4m3" : values,
+                  coded ? "comm.tensor: parts of branches and of the head's gradient, with a scale per 128 values, added in FP32"
+                        : "parts of branches and of the head's gradient, added in FP32 and rounded once"});
+  add_overlap(engine, rows);
+  return rows;
+}
+
+}  // namespace octet::train

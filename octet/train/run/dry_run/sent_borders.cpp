@@ -1,0 +1,36 @@
+#include "octet/train/run/dry_run/sent_borders.hpp"
+
+#include "octet/train/step/stage.hpp"
+
+namespace octet::train {
+namespace {
+
+std::string text_of(const std::vector<models::Chunk>& chunks) {
+  std::string out;
+  for (const models::Chunk& c : chunks) out += format("{}{} to {}", out.empty() ? "" : " and ", c.first, c.end - 1);
+  return out;
+}
+
+}  // namespace
+
+std::vector<scaling::PlanRow> plan_of_stages(Engine& engine, const EngineConfig& c) {
+  if (!engine.pipeline) return {};
+  std::vector<scaling::PlanRow> rows;
+  const auto chunks = chunks_of_stages(c, engine.stream.target());
+  const auto stages = int(chunks.size());
+  for (int s = 0; s < stages; ++s)
+    rows.push_back({format("stage {} of {}", s, stages), 0, 0, std::string(to_text(c.ranks.schedule)),
+                    format("blocks {}{}{}", text_of(chunks[std::size_t(s)]), s == 0 ? ", after the embedding" : "",
+                           s + 1 == stages ? ", before the head" : "")});
+  const bool coded = c.comm.pipeline == parallel::TensorWire::e4m3;
+  rows.push_back({"borders of stages", 0, 0, coded ? "e4m3" : to_text(engine.precision.activations()),
+                  coded ? "comm.pipeline: activations and their gradients, with a scale per 128 values"
+                        : "activations and their gradients, as they are"});
+  if (engine.optimizer && engine.stream.apart_from_host())
+    rows.push_back(
+        {"computation of stages", 0, 0, "recorded graphs",
+         engine.gradient_sums ? "all micro-batches but a step's last one, beside which gradients are exchanged" : "all micro-batches"});
+  return rows;
+}
+
+}  // namespace octet::train

@@ -1,0 +1,116 @@
+#include "octet/train/run/engine/layer_change.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "octet/health/text_state.hpp"
+#include "octet/scaling/recipe.hpp"
+#include "octet/train/checkpoint/state_files.hpp"
+
+namespace octet::train {
+namespace {
+
+bool divides(const Engine& e) { return e.parameters.share().masters; }
+
+// Copies that are 8-bit codes are neighbours, and those that are values.
+bool has_codes(const Engine& e) {
+  return std::ranges::any_of(e.parameters.buckets(), [](const nn::Bucket& b) { return !b.layers.empty(); });
+}
+
+std::string about_codes(const Engine& now, const RunConfig& run) {
+  return format("ranks.zero divides weights by the precision of their layers, as they travel as 8-bit codes{}",
+                has_codes(now) ? "" : format(" under recovery.layers.recipe = \"{}\"", run.recovery.layers.recipe));
+}
+
+// Which parameters are neighbours, and how ranks cut them.
+bool same_parts(const nn::Parameters& a, const nn::Parameters& b) {
+  return std::ranges::equal(a.buckets(), b.buckets(), [](const nn::Bucket& x, const nn::Bucket& y) {
+    return x.count == y.count && x.first == y.first &&
+           std::ranges::equal(x.parameters, y.parameters, [](const Parameter* p, const Parameter* q) { return p->path == q->path; });
+  });
+}
+
+const std::string& precision_of(const std::string& layer, const std::vector<scaling::PlanRow>& rows) {
+  static const std::string none = "none";
+  const auto row = std::ranges::find(rows, layer, &scaling::PlanRow::path);
+  return row == rows.end() ? none : row->precision;
+}
+
+}  // namespace
+
+EngineConfig engine_config(const RunConfig& c, const PrecisionNow& now) {
+  EngineConfig out = engine_config(c, now.recipe);
+  for (const std::string& layer : now.layers)
+    out.precision.meanwhile.push_back({.path = layer, .operands = {}, .recipe = c.recovery.layers.recipe});
+  return out;
+}
+
+std::vector<std::string> safer_layers_of(const std::string& checkpoint, const Manifest& manifest) {
+  const StateFiles files(checkpoint, manifest);
+  const auto found = files.find("recovery.safer");
+  if (!found) return {};
+  std::vector<double> bytes(found->bytes.size() / sizeof(double));
+  if (!bytes.empty()) std::memcpy(bytes.data(), found->bytes.data(), bytes.size() * sizeof(double));
+  return health::texts_of(bytes);
+}
+
+LayerChange layer_change(const EngineConfig& other, const RunConfig& run, RunEngine& engine) {
+  const EnginePlace& place = engine.place();
+  const Engine& now = engine.engine();
+  LayerChange out;
+  try {
+    if (divides(now)) {
+      comm::PlannedCommunicator ranks = communicator_of(other, place.planned);
+      const Engine planned(other, Device::null, place.target, &ranks);
+      if (!same_parts(planned.parameters, now.parameters)) out.obstacle = about_codes(now, run);
+      if (!out.obstacle.empty()) return out;
+    }
+    out.dry = place.dry_run(other);
+    require_native(out.dry, other.precision);
+    require_memory(out.dry, place.available_bytes() + now.stream.arena().peak().total, run.train);
+  } catch (const ConfigError& e) {
+    out.obstacle = e.what();
+  } catch (const DeviceError& e) {
+    out.obstacle = e.what();
+  }
+  return out;
+}
+
+std::string never_possible(const RunConfig& run, RunEngine& engine) {
+  const EnginePlace& place = engine.place();
+  const Engine& now = engine.engine();
+  if (!divides(now)) return "";
+  const EngineConfig safer = engine_config(run, PrecisionNow{run.recipe.recipe, {"*"}});
+  comm::PlannedCommunicator ranks = communicator_of(safer, place.planned);
+  const bool codes = has_codes(now) || has_codes(Engine(safer, Device::null, place.target, &ranks));
+  return codes ? about_codes(now, run) : "";
+}
+
+std::string plan_changes(std::span<const std::string> layers, const std::vector<scaling::PlanRow>& before,
+                         const std::vector<scaling::PlanRow>& after) {
+  std::string out;
+  for (const std::string& layer : layers)
+    out += format("{}{}: {} -> {}", out.empty() ? "" : "; ", layer, precision_of(layer, before), precision_of(layer, after));
+  return out;
+}
+
+void require_recovery(const RunConfig& c) {
+  if (c.recovery.mode == health::RecoveryConfig::Mode::off) return;
+  if (!c.alerts.enabled)
+    throw ConfigError("recovery.mode needs alerts, which are its reasons: set alerts.enabled = true, or recovery.mode = \"off\"");
+  const std::string& safer = c.recovery.layers.recipe;
+  if (safer == "bf16") return;
+  DType activations{};
+  try {
+    activations = scaling::make_recipe(safer, {})->activations();
+  } catch (const ConfigError& e) {
+    throw ConfigError(format("recovery.layers.recipe: {}", e.what()));
+  }
+  const DType own = scaling::make_recipe(c.recipe.recipe, c.recipe.options)->activations();
+  if (activations != own)
+    throw ConfigError(
+        format("recovery.layers.recipe = \"{}\": activations are {} under it and {} under recipe.name = \"{}\"; choose another recipe",
+               safer, activations, own, c.recipe.recipe));
+}
+
+}  // namespace octet::train
