@@ -430,8 +430,7 @@ void Trainer::after_update(const Readout& shown, std::span<const data::Batch> mi
   if (at_.step == 1) keep_gradient();
   recorder_->scales(at_.step, shown);
   if (measured) recorder_->health(at_.step, shown);
-  if (measured && ranks_.leads() && engine_->gradient_sums)
-    recorder_->shared_scales(at_.step, engine_->gradient_sums->scale_uses(engine_->stream));
+  if (measured && ranks_.leads()) recorder_->shared_scales(at_.step, engine_->sharding.gradient_sums().scale_uses(engine_->stream));
   if (shown.step.skip != 0) ++at_.skipped;
   if (shown.step.skip == ops::adamw_skip_nonfinite) {
     if (!shown.loss_scale.moves()) ++at_.skipped_in_a_row;  // a lower scale may be the remedy

@@ -48,7 +48,7 @@ void require_options(const EngineConfig& c) {
 void visit_whole_model(const EngineConfig& c, nn::Visitor& visitor) {
   scaling::Precision precision(c.precision);
   models::ModelOptions whole = c.model;
-  whole.chunks.clear(), whole.partition = nullptr;
+  whole.chunks.clear(), whole.partition = &nn::whole_partition();
   const auto model = models::make_model(c.shape, whole, precision);
   if (!model->has_chunks())
     throw ConfigError(
