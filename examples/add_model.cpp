@@ -96,7 +96,9 @@ class ParallelDecoder final : public models::Model {
     rope_ = ops::rope_table(stream, sequence, shape_.head_dim, shape_.rope_theta, shape_.rope_scaling);
   }
 
-  void loss(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums) override {
+  // The model is one chunk, as families without has_chunks() are.
+  void loss(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
+            const models::ChunkBorders&) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
     head_.loss(stream, normalised(stream, x, pass), batch.targets, sums, pass, {}, {});
@@ -104,7 +106,7 @@ class ParallelDecoder final : public models::Model {
 
   // Tensors for backward are in pass.keep, which the trainer empties after backward(); all others in scratch.
   void forward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-               const nn::LossFactor& factor) override {
+               const nn::LossFactor& factor, const models::ChunkBorders&) override {
     const auto kept = [&] { return stream.empty(shape_of(batch), activations_, pass.keep, Category::activations); };
     saved_.assign(blocks_.size(), {});
     Tensor x = kept();
@@ -122,7 +124,7 @@ class ParallelDecoder final : public models::Model {
     head_.loss(stream, n.plain, batch.targets, sums, pass, factor, dn_);
   }
 
-  void backward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass) override {
+  void backward(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, const Tensor&) override {
     const Scope scope(stream);
     const Tensor d = stream.empty(dn_.shape, dn_.dtype);
     norm_.backward(stream, dn_, last_, d, false);
@@ -131,8 +133,8 @@ class ParallelDecoder final : public models::Model {
     embedding_.gradient.done(stream);
   }
 
-  void logits(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
-              const Tensor& logits) override {
+  void logits(Stream& stream, const models::TokenBatch& batch, const scaling::Pass& pass, std::int64_t last, const Tensor& logits,
+              const models::ChunkBorders&) override {
     const Scope scope(stream);
     const Tensor x = run(stream, batch, pass);
     const std::int64_t sequences = batch.tokens.count() / batch.sequence;

@@ -5,6 +5,7 @@
 #include "octet/models/config.hpp"
 #include "octet/nn/block_weights.hpp"
 #include "octet/nn/head.hpp"
+#include "octet/nn/partition.hpp"
 #include "octet/nn/recompute.hpp"
 
 namespace octet::models {
@@ -42,14 +43,22 @@ class Model {
   /// Tables for sequences up to `sequence` tokens, in the run's region.
   virtual void allocate(Stream&, std::int64_t sequence) = 0;
 
-  /// Adds the loss of a batch to `sums`. Saves no activations; changes nothing unless the pass records.
-  virtual void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums) = 0;
-  /// The same, and saves the activations for backward() in the pass's region; gradients are those of factor * loss.
-  virtual void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, const nn::LossFactor& factor) = 0;
+  /// Adds the loss of a batch to `sums`. Saves no activations; changes nothing unless the pass records. A model is computed chunk by chunk,
+  /// and without ChunkBorders as one chunk. Sums are used by the chunk with the head alone.
+  virtual void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, const ChunkBorders& = {}) = 0;
+  /// The same, and saves the activations for backward() in the pass's region; gradients are those of factor * loss. Forwards with different
+  /// slots of the region may be followed by their backwards in any order.
+  virtual void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums& sums, const nn::LossFactor& factor,
+                       const ChunkBorders& = {}) = 0;
   /// Adds to every parameter's gradient. Called once after each forward(), with its pass; saved activations are freed block by block.
-  virtual void backward(Stream&, const TokenBatch&, const scaling::Pass&) = 0;
-  /// Logits [sequences * last, padded vocabulary], of activations' type, for the last `last` tokens of every sequence.
-  virtual void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits) = 0;
+  /// d [T, D]: the gradient of the chunk's output on entry, of its input on return; empty if the chunk is the whole model. Pass::later gets
+  /// the products of blocks' weights. Until it is run, these gradients are not complete; the pass's region is not read any more. The head's
+  /// product is part of forward().
+  virtual void backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& d = {}) = 0;
+  /// Logits [sequences * last, padded vocabulary], of activations' type, for the last `last` tokens of every sequence. The chunk with the
+  /// head fills them, others their output.
+  virtual void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits,
+                      const ChunkBorders& = {}) = 0;
   /// For the last token of every sequence.
   void last_logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& out) {
     logits(stream, batch, pass, 1, out);
@@ -60,25 +69,15 @@ class Model {
 
   virtual void visit(nn::Visitor&) = 0;
 
-  /// Whether ModelOptions::chunks are known: the chunk_...() are loss(), forward() and backward() of one of them. Sums are used by the
-  /// chunk with the head alone. Forwards with different slots of the pass's region may be followed by their backwards in any order.
+  /// Whether ModelOptions::chunks are known. Otherwise the model is one chunk, and ignores ChunkBorders.
   virtual bool has_chunks() const { return false; }
   /// Memory for a tensor of ChunkBorders: [T, D], or the own rows of a member of a partition.
-  virtual Tensor border(Stream&, const TokenBatch&, Region) const { return no_chunks(), Tensor{}; }
-  virtual void chunk_loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const ChunkBorders&) { no_chunks(); }
-  virtual void chunk_forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&,
-                             const ChunkBorders&) {
-    no_chunks();
-  }
-  /// logits() of one chunk: that with the head fills them, others their output.
-  virtual void chunk_logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t, const Tensor&, const ChunkBorders&) {
-    no_chunks();
+  virtual Tensor border(Stream&, const TokenBatch&, Region) const {
+    check(false, "model: the family {} cannot be cut into chunks", shape().family);
+    return {};
   }
   /// The parameter that the first and the last chunk both have: a tied embedding. Null if there is none.
   virtual Parameter* shared_by_ends() { return nullptr; }
-  /// d [T, D]: the gradient of the chunk's output on entry, of its input on return. Pass::later gets the products of blocks' weights. Until
-  /// it is run, these gradients are not complete; the pass's region is not read any more. The head's product is part of chunk_forward().
-  virtual void chunk_backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor&) { no_chunks(); }
 
   /// Whether open() is called before each use of a block. Without it, weights of blocks cannot be divided.
   virtual bool opens_blocks() const { return false; }
@@ -92,19 +91,19 @@ class Model {
   void refresh(Stream&, const scaling::Pass&);
 
  private:
-  void no_chunks() const { check(false, "model: the family {} cannot be cut into chunks", shape().family); }
-
   nn::BlockWeights* block_weights_ = nullptr;
 };
 
 /// Options of a model besides its shape.
 struct ModelOptions {
-  nn::Recompute recompute;               // the parts that blocks' backward recomputes
-  std::int64_t recompute_layers = 0;     // number of first blocks that recompute; 0: all
-  std::vector<Chunk> chunks = {};        // of the model that are here, in ascending order; empty: all of it, as one chunk
-  bool quantize_residual = false;        // round the residual stream like a layer's input: an experiment for evaluation
-  nn::Partition* partition = nullptr;    // whose member has a part of the model, for a family that divides; it outlives the model
-  nn::RowExchange* sequences = nullptr;  // among members that have parts of sequences, for a rotary family; it outlives the model
+  nn::Recompute recompute;            // the parts that blocks' backward recomputes
+  std::int64_t recompute_layers = 0;  // number of first blocks that recompute; 0: all
+  std::vector<Chunk> chunks = {};     // of the model that are here, in ascending order; empty: all of it, as one chunk
+  bool quantize_residual = false;     // round the residual stream like a layer's input: an experiment for evaluation
+  // Whose member has a part of the model, for a family that divides; it outlives the model.
+  nn::Partition* partition = &nn::whole_partition();
+  // Among members that have parts of sequences, for a rotary family; it outlives the model.
+  nn::RowExchange* sequences = &nn::whole_partition();
 };
 
 }  // namespace octet::models

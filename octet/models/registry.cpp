@@ -94,7 +94,7 @@ std::unique_ptr<Model> make_model(const ModelShape& s, const ModelOptions& optio
     throw ConfigError(
         format("model.width = {}: each of the {} heads (model.heads) has {} columns, which must be even", s.width, s.heads, s.head_dim));
   require_recompute(options, s.layers);
-  check(options.partition == nullptr || model_family(s.family).divides, "model: the family {} does not divide its models", s.family);
+  check(!options.partition->divides() || model_family(s.family).divides, "model: the family {} does not divide its models", s.family);
   return model_family(s.family).make(s, options, precision);
 }
 

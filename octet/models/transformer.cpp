@@ -24,10 +24,6 @@ Head make_head(const ModelShape& shape, bool used, Parameter& embedding, scaling
                             : Head("lm_head", shape.width, shape.padded_vocabulary(), shape.vocabulary, precision, site, p);
 }
 
-nn::Partition& partition_of(const ModelOptions& options) {
-  return options.partition != nullptr ? *options.partition : nn::whole_partition();
-}
-
 std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t width) {
   if (positions == 0) return nullptr;
   auto table = std::make_unique<Parameter>("positions.weight", Shape{positions, width}, Init{}, ParameterRole::position);
@@ -43,7 +39,7 @@ std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typenam
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     config.recompute = i < recomputed ? options.recompute : nn::Recompute{};
     blocks.push_back(std::make_unique<Block>(format("layers.{}", i), config, precision,
-                                             scaling::Site{.layer = int(i), .layers = int(shape.layers)}, partition_of(options)));
+                                             scaling::Site{.layer = int(i), .layers = int(shape.layers)}, *options.partition));
   }
   return blocks;
 }
@@ -64,8 +60,8 @@ ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
 template <class Block, class Norm>
 Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Block::Config& config, std::int64_t learned_positions,
                                       const ModelOptions& options, scaling::Precision& precision)
-    : partition_(partition_of(options)),
-      sequences_(options.sequences),
+    : partition_(*options.partition),
+      sequences_(*options.sequences),
       shape_(shape),
       chunks_(chunks_or_all(options.chunks, int(shape.layers))),
       embedding_("embedding.weight", {nn::own_part(partition_, shape.padded_vocabulary()).count, shape.width}, {}, ParameterRole::matrix,
@@ -79,13 +75,13 @@ Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Bl
   if (embeds(chunks_.front())) embedding_.gradient.add_use(GradientUse::sum);
   check(!partition_.divides() || (!positions_ && !options.quantize_residual), "model: {} has parts that members cannot divide",
         shape.family);
-  check(sequences_ == nullptr || !positions_, "model: {} takes no parts of sequences", shape.family);
+  check(!sequences_.divides() || !positions_, "model: {} takes no parts of sequences", shape.family);
 }
 
 template <class Block, class Norm>
 nn::BlockContext Transformer<Block, Norm>::context(const TokenBatch& batch) const {
-  check(!batch.part || sequences_ != nullptr, "model: a part of each sequence needs members that have the others");
-  return {batch.sequence, rope_, batch.document_starts, batch.part, batch.part ? sequences_ : nullptr};
+  check(!batch.part || sequences_.divides(), "model: a part of each sequence needs members that have the others");
+  return {batch.sequence, rope_, batch.document_starts, batch.part, &sequences_};
 }
 
 template <class Block, class Norm>
@@ -121,8 +117,7 @@ void Transformer<Block, Norm>::allocate(Stream& stream, std::int64_t sequence) {
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, const Tensor& x) {
   const Scope scope(stream);
-  const bool divides = partition_.divides();
-  const Tensor all = divides ? stream.empty({batch.tokens.count(), shape_.width}, x.dtype) : x;
+  const Tensor all = partition_.all_rows(stream, x);
   ops::embedding_forward(stream, {.table = embedding_.value.codes,
                                   .tokens = batch.tokens,
                                   .out = all,
@@ -130,7 +125,7 @@ void Transformer<Block, Norm>::embed(Stream& stream, const TokenBatch& batch, co
                                   .document_starts = batch.document_starts,
                                   .descale = embedding_.value.tensor_descale(),
                                   .rows = own_table(partition_, embedding_)});
-  if (divides) partition_.reduce_exactly(stream, all, x);
+  partition_.reduce_exactly(stream, all, x);
   stream.observe("embedding", "y", x);
 }
 
@@ -167,8 +162,8 @@ typename Norm::Input Transformer<Block, Norm>::run_blocks(Stream& stream, const 
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::chunk_loss(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-                                          const ChunkBorders& place) {
+void Transformer<Block, Norm>::loss(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
+                                    const ChunkBorders& place) {
   const Scope scope(stream);
   auto x = run_blocks(stream, batch, place, pass);
   if (!has_head(chunk_of(place))) return;
@@ -178,8 +173,8 @@ void Transformer<Block, Norm>::chunk_loss(Stream& stream, const TokenBatch& batc
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::chunk_forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-                                             const nn::LossFactor& factor, const ChunkBorders& place) {
+void Transformer<Block, Norm>::forward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
+                                       const nn::LossFactor& factor, const ChunkBorders& place) {
   const auto rows = [&](const Tensor& given) { return given ? Norm::input(stream, given, pass.keep) : own_rows(stream, batch, pass.keep); };
   const auto kept = [&] {
     const std::size_t operands = pass.later != nullptr ? stream.arena().mark(pass.forward_operands()).bytes : 0;
@@ -210,7 +205,7 @@ void Transformer<Block, Norm>::chunk_forward(Stream& stream, const TokenBatch& b
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::chunk_backward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& given) {
+void Transformer<Block, Norm>::backward(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, const Tensor& given) {
   const Saved& saved = saved_in(pass.keep);
   const Scope scope(stream);
   const Tensor d = given ? given : border(stream, batch, Lifetime::scratch);
@@ -227,8 +222,8 @@ void Transformer<Block, Norm>::chunk_backward(Stream& stream, const TokenBatch& 
 template <class Block, class Norm>
 void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& batch, const Tensor& d) {
   const auto sum = [&](Parameter& p) { return p.gradient.target(stream, GradientUse::sum).data; };
-  const Tensor all = partition_.divides() ? stream.empty({batch.tokens.count(), shape_.width}, d.dtype) : d;
-  if (partition_.divides()) partition_.gather(stream, d, all);
+  const Tensor all = partition_.all_rows(stream, d);
+  partition_.gather(stream, d, all);
   ops::embedding_backward(stream, {.dy = all,
                                    .tokens = batch.tokens,
                                    .dtable = sum(embedding_),
@@ -240,8 +235,8 @@ void Transformer<Block, Norm>::embed_backward(Stream& stream, const TokenBatch& 
 }
 
 template <class Block, class Norm>
-void Transformer<Block, Norm>::chunk_logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
-                                            const Tensor& logits, const ChunkBorders& place) {
+void Transformer<Block, Norm>::logits(Stream& stream, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last,
+                                      const Tensor& logits, const ChunkBorders& place) {
   check(last >= 1 && last <= batch.sequence, "logits: {} tokens of sequences of {}", last, batch.sequence);
   check(!batch.part, "logits: the batch has {} of {} tokens of each sequence; all of them are needed here", batch.sequence,
         batch.part.whole);
@@ -250,8 +245,8 @@ void Transformer<Block, Norm>::chunk_logits(Stream& stream, const TokenBatch& ba
   if (!has_head(chunk_of(place))) return;
   const std::int64_t sequences = batch.tokens.count() / batch.sequence;
   auto ends = Norm::input(stream, stream.empty({sequences * last, shape_.width}, activations_), Lifetime::scratch);
-  const Tensor all = partition_.divides() ? stream.empty({batch.tokens.count(), shape_.width}, activations_) : x.x;
-  if (partition_.divides()) partition_.gather(stream, x.x, all);
+  const Tensor all = partition_.all_rows(stream, x.x);
+  partition_.gather(stream, x.x, all);
   for (std::int64_t s = 0; s < sequences; ++s) copy(stream, all.rows((s + 1) * batch.sequence - last, last), ends.x.rows(s * last, last));
   ops::Sink n = nn::plain_sink(stream, ends.x.shape, activations_, pass, false);
   norm_.forward(stream, ends, n);

@@ -20,26 +20,13 @@ class Transformer final : public Model {
   bool masks_documents() const override { return true; }
   bool opens_blocks() const override { return true; }
   void allocate(Stream&, std::int64_t sequence) override;
-  void loss(Stream& s, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums) override {
-    chunk_loss(s, batch, pass, sums, {});
-  }
-  void forward(Stream& s, const TokenBatch& batch, const scaling::Pass& pass, const nn::LossSums& sums,
-               const nn::LossFactor& factor) override {
-    chunk_forward(s, batch, pass, sums, factor, {});
-  }
-  void backward(Stream& s, const TokenBatch& batch, const scaling::Pass& pass) override { chunk_backward(s, batch, pass, {}); }
   bool has_chunks() const override { return true; }
   Tensor border(Stream&, const TokenBatch&, Region) const override;
   Parameter* shared_by_ends() override { return shape_.tied ? &embedding_ : nullptr; }
-  void chunk_loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const ChunkBorders&) override;
-  void chunk_forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&,
-                     const ChunkBorders&) override;
-  void chunk_backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& d) override;
-  void chunk_logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits,
-                    const ChunkBorders&) override;
-  void logits(Stream& s, const TokenBatch& batch, const scaling::Pass& pass, std::int64_t last, const Tensor& logits) override {
-    chunk_logits(s, batch, pass, last, logits, {});
-  }
+  void loss(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const ChunkBorders&) override;
+  void forward(Stream&, const TokenBatch&, const scaling::Pass&, const nn::LossSums&, const nn::LossFactor&, const ChunkBorders&) override;
+  void backward(Stream&, const TokenBatch&, const scaling::Pass&, const Tensor& d) override;
+  void logits(Stream&, const TokenBatch&, const scaling::Pass&, std::int64_t last, const Tensor& logits, const ChunkBorders&) override;
   std::vector<std::size_t> saved_bytes() const override;
   void visit(nn::Visitor&) override;
 
@@ -66,7 +53,7 @@ class Transformer final : public Model {
   Norm::Input own_rows(Stream&, const TokenBatch&, Region) const;
 
   nn::Partition& partition_;
-  nn::RowExchange* sequences_;
+  nn::RowExchange& sequences_;
   ModelShape shape_;
   std::vector<Chunk> chunks_;             // the memory of other blocks is never bound
   Parameter embedding_;                   // [V, D], or the own rows

@@ -1,5 +1,6 @@
 #include "octet/nn/attention.hpp"
 
+#include "octet/nn/branch.hpp"
 #include "octet/nn/whole_keys.hpp"
 #include "octet/ops/columns/columns.hpp"
 
@@ -161,20 +162,11 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
   {
     const Scope inner(stream);
     const Tensor o = values_of(stream, saved.o);
-    {
-      const Scope product(stream), rebuilding(stream, scaling::recomputing.keep);
-      SideWork& beside = partition_.beside();
-      const Gather gradient = gather_gradient(stream, out_, partition_, dy, pass);
-      const SideWork::Piece gathered = beside.begin(stream, gradient.fill);
-      Linear::Saved operand = saved.out_linear;
-      if (saved.o.coded()) {
-        const Tensor x = out_.quantizes(pass) ? o : lasting(stream, o, pass.backward_operands());
-        operand.x = rebuild_divided_input(stream, out_, partition_, x, scaling::recomputing_for(pass));
-      }
-      if (saved.gather_x) beside.begin(stream, saved.gather_x);
-      beside.join(stream, gathered);
-      out_.backward(stream, gradient.operands, operand, d_o, pass.later);
-    }
+    backward_of_branch(stream, out_, partition_, dy, saved.out_linear, saved.gather_x, d_o, pass, [&](Linear::Saved& operand) {
+      if (!saved.o.coded()) return;
+      const Tensor x = out_.quantizes(pass) ? o : lasting(stream, o, pass.backward_operands());
+      operand.x = rebuild_divided_input(stream, out_, partition_, x, scaling::recomputing_for(pass));
+    });
     attend_backward(
         stream, {.d_o = d_o, .o = o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts}, context);
   }

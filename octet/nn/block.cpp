@@ -65,9 +65,9 @@ SideWork::Work Block<Norm, Activation>::normalized_again(Stream& stream, Norm& n
 template <class Norm, class Activation>
 template <class Run>
 void Block<Norm, Activation>::reduced(Stream& stream, const Tensor& y, const Run& run) const {
-  if (!partition_.divides() || !y) return run(y);
+  if (!y) return run(y);
   const Scope scope(stream);
-  const Tensor all = stream.empty({y.shape[0] * partition_.members(), y.shape[1]}, y.dtype);
+  const Tensor all = partition_.all_rows(stream, y);
   run(all);
   partition_.reduce(stream, all, y);
 }

@@ -1,5 +1,6 @@
 #include "octet/nn/mlp.hpp"
 
+#include "octet/nn/branch.hpp"
 #include "octet/ops/gelu/gelu.hpp"
 #include "octet/ops/swiglu/swiglu.hpp"
 
@@ -76,21 +77,12 @@ void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& sa
   const Scope scope(stream);
   const std::int64_t tokens = dy.shape[0] * partition_.members();
   const Tensor dhidden = stream.empty({tokens, out_.in()}, dy.dtype);
-  {
-    const Scope inner(stream), rebuilding(stream, scaling::recomputing.keep);
-    SideWork& beside = partition_.beside();
-    const Gather gradient = gather_gradient(stream, out_, partition_, dy, pass);
-    const SideWork::Piece gathered = beside.begin(stream, gradient.fill);
-    Linear::Saved hidden = saved.out_linear;
-    if (recompute_activation_) {
-      ops::Sink again = out_.rebuilt_sink(stream, tokens, scaling::recomputing_for(pass));
-      fill_divided(stream, partition_, again, [&](ops::Sink& f) { Activation::forward(stream, saved.h, f); });
-      hidden.x = again.codes.cols;
-    }
-    if (saved.gather_x) beside.begin(stream, saved.gather_x);
-    beside.join(stream, gathered);
-    out_.backward(stream, gradient.operands, hidden, dhidden, pass.later);
-  }
+  backward_of_branch(stream, out_, partition_, dy, saved.out_linear, saved.gather_x, dhidden, pass, [&](Linear::Saved& hidden) {
+    if (!recompute_activation_) return;
+    ops::Sink again = out_.rebuilt_sink(stream, tokens, scaling::recomputing_for(pass));
+    fill_divided(stream, partition_, again, [&](ops::Sink& f) { Activation::forward(stream, saved.h, f); });
+    hidden.x = again.codes.cols;
+  });
   ops::Sink dh = in_.gradient_sink(stream, tokens, pass);
   fill_divided(stream, partition_, dh, [&](ops::Sink& d) { Activation::backward(stream, dhidden, saved.h, d); });
   backward_and_reduce(stream, in_, partition_, dh, saved.in_linear, dx, pass);

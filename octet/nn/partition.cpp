@@ -24,17 +24,24 @@ std::vector<float> part_of(const Cut& cut, std::span<const float> whole) {
   return out;
 }
 
+namespace {
+
+// One member cuts nothing.
+Cut of_several(const Partition& p, const Cut& cut) { return p.divides() ? cut : Cut{}; }
+
+}  // namespace
+
 Cut own_rows(const Partition& p, const Shape& whole) {
   const Part rows = own_part(p, whole[0]);
-  return p.divides() ? Cut::of_rows(whole, rows.first, rows.count) : Cut{};
+  return of_several(p, Cut::of_rows(whole, rows.first, rows.count));
 }
 
 Cut own_columns(const Partition& p, const Shape& whole) {
   const Part columns = own_part(p, whole[1]);
-  return p.divides() ? Cut::of_columns(whole, columns.first, columns.count) : Cut{};
+  return of_several(p, Cut::of_columns(whole, columns.first, columns.count));
 }
 
-Cut own_copy(const Partition& p, const Shape& whole) { return p.divides() ? Cut::copied(whole, p.members(), p.member() == 0) : Cut{}; }
+Cut own_copy(const Partition& p, const Shape& whole) { return of_several(p, Cut::copied(whole, p.members(), p.member() == 0)); }
 
 HeadPart own_key_heads(const Partition& p, std::int64_t kv_heads) {
   if (kv_heads % p.members() == 0) return {.heads = own_part(p, kv_heads)};

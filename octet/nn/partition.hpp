@@ -25,6 +25,8 @@ class Partition : public RowExchange {
   virtual void max(Stream&, const Tensor& x) = 0;
   /// All values of a whole tensor in the host's memory, from those that each member has of it.
   virtual std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) = 0;
+  /// Takes and gives back the memory of whole_values() of so many values, so that a dry run, which collects none, includes it.
+  virtual void reserve(Stream&, std::int64_t) const {}
 
   /// Where exchanges run beside products that do not need them.
   SideWork& beside() { return *beside_; }
@@ -44,19 +46,19 @@ struct Part {
   std::int64_t first = 0, count = 0;
 };
 
-/// One member, which has everything.
+/// One member, which has everything: nothing is exchanged, and rows that it gathers or reduces are its own.
 class WholePartition final : public Partition {
  public:
   WholePartition() : Partition(0, 1) {}
-  void gather(Stream&, const Tensor& own, const Tensor& all) override { require_same(own, all); }
-  void reduce(Stream&, const Tensor& partial, const Tensor& own) override { require_same(partial, own); }
-  void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) override { require_same(partial, own); }
+  void gather(Stream& stream, const Tensor& own, const Tensor& all) override { keep(stream, own, all); }
+  void reduce(Stream& stream, const Tensor& partial, const Tensor& own) override { keep(stream, partial, own); }
+  void reduce_exactly(Stream& stream, const Tensor& partial, const Tensor& own) override { keep(stream, partial, own); }
   void max(Stream&, const Tensor&) override {}
   std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) override { return {own.begin(), own.end()}; }
 
  private:
-  static void require_same(const Tensor& from, const Tensor& to) {
-    check(from.data == to.data, "partition: one member has all rows already, so it exchanges none");
+  static void keep(Stream& stream, const Tensor& from, const Tensor& to) {
+    if (from.data != to.data) copy(stream, from, to);
   }
 };
 Partition& whole_partition();

@@ -2,7 +2,12 @@
 
 namespace octet::parallel {
 
-Axes::Axes(comm::Communicator* all, const RanksConfig& c) : all_(all != nullptr ? all : &self_) {
+Axes::Axes(comm::Communicator* all, const RanksConfig& c, TensorWire wire) : all_(all != nullptr ? all : &self_) {
+  make_groups(c);
+  partition_ = partition_of(tensor(), wire), sequences_ = sequences_of(context());
+}
+
+void Axes::make_groups(const RanksConfig& c) {
   const std::int64_t model = c.tensor * c.pipeline, product = c.of_sequence();
   if (product == 1) return;
   if (all_->size() % product != 0)

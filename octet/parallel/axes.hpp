@@ -4,19 +4,21 @@
 
 #include "octet/comm/mesh.hpp"
 #include "octet/comm/self/self.hpp"
-#include "octet/parallel/ranks_config.hpp"
+#include "octet/parallel/context_group.hpp"
+#include "octet/parallel/tensor_group.hpp"
 
 namespace octet::parallel {
 
 /// The ranks of a run by their tasks. Ranks of one tensor group divide each layer and train on the same sequences; each data group
 /// has one rank of every tensor group. Ranks of one pipeline have some blocks each, and train on the same sequences. Ranks of one context
 /// group have parts of the same sequences, and are neighbours within a data group. The tensor axis is the fast one, so a group has
-/// neighbours, which share the fastest links; stages are furthest from each other.
+/// neighbours, which share the fastest links; stages are furthest from each other. One rank is a mesh of ones, on which exchanges are
+/// identities.
 class Axes {
  public:
   /// `all` outlives this; null: this rank alone. All ranks make it at the same time. Throws ConfigError unless their number is a multiple
   /// of RanksConfig::of_sequence().
-  Axes(comm::Communicator* all, const RanksConfig&);
+  Axes(comm::Communicator* all, const RanksConfig&, TensorWire = TensorWire::activations);
 
   comm::Communicator& all() { return *all_; }
   /// The ranks that have the same part of the model, each with sequences, or parts of sequences, of its own.
@@ -27,6 +29,11 @@ class Axes {
   comm::Communicator& pipeline() { return mesh_ ? mesh_->along("pipeline") : self_; }
   /// The ranks that have parts of the same sequences; one alone where ranks have whole ones.
   comm::Communicator& context() { return context_ ? *context_ : self_; }
+  /// The ranks of tensor() as those that divide each layer, and those of context() as those that share sequences.
+  nn::Partition& partition() { return *partition_; }
+  nn::RowExchange& sequences() { return *sequences_; }
+  /// This rank alone.
+  comm::Communicator& alone() { return self_; }
   /// The context groups among data(), and the own one.
   int sequence_groups() { return data().size() / context().size(); }
   int sequence_group() { return data().rank() / context().size(); }
@@ -35,14 +42,20 @@ class Axes {
   /// Ranks of one stage of a pipeline, which are neighbours.
   int of_stage() { return tensor().size() * data().size(); }
   bool has_stages() { return pipeline().size() > 1; }
+  /// Whether this rank is the first of its stage.
+  bool leads_stage() { return all().rank() % of_stage() == 0; }
   /// Of all groups of this rank.
   comm::Traffic traffic(comm::Collective) const;
 
  private:
+  void make_groups(const RanksConfig&);
+
   comm::SelfCommunicator self_;
   comm::Communicator* all_;
   std::optional<comm::Mesh> mesh_;
   std::unique_ptr<comm::Communicator> context_;
+  std::unique_ptr<nn::Partition> partition_;
+  std::unique_ptr<nn::RowExchange> sequences_;
 };
 
 }  // namespace octet::parallel

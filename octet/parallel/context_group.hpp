@@ -1,7 +1,9 @@
 #pragma once
 
+#include <memory>
+
 #include "octet/comm/communicator.hpp"
-#include "octet/nn/row_exchange.hpp"
+#include "octet/nn/partition.hpp"
 
 namespace octet::parallel {
 
@@ -20,5 +22,11 @@ class ContextGroup final : public nn::RowExchange {
  private:
   comm::Communicator& ranks_;
 };
+
+/// These ranks as members that exchange rows; one rank as one that has all of them.
+inline std::unique_ptr<nn::RowExchange> sequences_of(comm::Communicator& ranks) {
+  if (ranks.size() == 1) return std::make_unique<nn::WholePartition>();
+  return std::make_unique<ContextGroup>(ranks);
+}
 
 }  // namespace octet::parallel

@@ -19,6 +19,7 @@ void share_maxima(Stream& stream, comm::Communicator& ranks, const Tensor& scala
 DividedWeights::DividedWeights(Stream& stream, Stream* side, comm::Communicator& ranks, nn::Parameters& parameters,
                                nn::Partition& partition)
     : ranks_(ranks), parameters_(parameters), codes_(stream, ranks, parameters, partition), gathers_(side) {
+  if (!divides()) return;
   for (const nn::Bucket& b : parameters.buckets()) {
     blocks_ = std::max(blocks_, b.block + 1);
     reserve_gather(stream, ranks, b.count / ranks.size());
@@ -26,6 +27,7 @@ DividedWeights::DividedWeights(Stream& stream, Stream* side, comm::Communicator&
 }
 
 void DividedWeights::publish(Stream& stream, std::span<const Tensor> scalars) {
+  if (!divides()) return;
   for (const Tensor& t : scalars) share_maxima(stream, ranks_, t);
   for (const Tensor& t : parameters_.master_scalars()) share_maxima(stream, ranks_, t);
   for (const nn::Bucket& b : parameters_.buckets()) {
@@ -47,6 +49,7 @@ void DividedWeights::encode(Stream& stream, const scaling::Pass& pass) {
 void DividedWeights::gather(Stream& stream, const nn::Bucket& b) { ranks_.all_gather(stream, b.copies_part, b.all_copies()); }
 
 void DividedWeights::open(Stream& stream, int block, Needed needed) {
+  if (!parameters_.share().weights) return;
   if (gathered_ != needed) gathers_.forget();
   gathered_ = needed;
   gathers_.open(stream, block, blocks_, [&](Stream& queue, int which) {

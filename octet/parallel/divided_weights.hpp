@@ -8,13 +8,13 @@
 namespace octet::parallel {
 
 /// Master weights of which every rank keeps and updates its part, and the copies of all weights that modules read on every rank: values
-/// rounded to nearest, or the 8-bit codes that a layer reads (nn::Bucket::codes).
+/// rounded to nearest, or the 8-bit codes that a layer reads (nn::Bucket::codes). Where every rank has all of them, there is nothing to do.
 /// Source: Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", section 5.
 class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
  public:
-  /// Parameters whose masters are divided among these ranks, and the partition whose member has them; all outlive this. side: as
+  /// Parameters whose masters nn::Share divides among these ranks, and the partition whose member has them; all outlive this. side: as
   /// GradientSums.
-  DividedWeights(Stream&, Stream* side, comm::Communicator& ranks, nn::Parameters&, nn::Partition& = nn::whole_partition());
+  DividedWeights(Stream&, Stream* side, comm::Communicator& ranks, nn::Parameters&, nn::Partition&);
 
   /// Masters became new: copies that are values do, too, on every rank, in one collective per bucket. `scalars`: f32 [n, 2] each, or empty,
   /// {descale, max} of divided variables with a scale per tensor: maxima become those of all ranks, and so equal scales follow everywhere.
@@ -30,6 +30,7 @@ class DividedWeights final : public nn::BlockWeights, public nn::MasterWeights {
   void get_values(Stream&, const nn::Bucket&, float* host) override;
 
  private:
+  bool divides() const { return parameters_.share().masters; }
   void copy_own_part(Stream&, const nn::Bucket&);
   void gather(Stream&, const nn::Bucket&);
   std::vector<float> own_values(Stream&, const nn::Bucket&) const;

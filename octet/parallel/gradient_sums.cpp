@@ -49,8 +49,9 @@ void clear_padding(Stream& stream, const nn::Bucket& b) {
 }  // namespace
 
 GradientSums::GradientSums(Stream& stream, Stream* side, comm::Communicator& ranks, const nn::Parameters& parameters,
-                           const CommConfig& config, CopiedGradients* copied)
+                           const CommConfig& config, CopiedGradients& copied)
     : ranks_(ranks), parameters_(parameters), side_(side), copied_(copied), eight_bit_sum_(ranks) {
+  if (ranks.size() == 1) return;
   for (const nn::Bucket& b : parameters.buckets()) {
     Part part{.bucket = &b, .wire = of_vectors(b) ? Wire::f32 : wire_of(config.gradients, b.gradients)};
     if (has_shared_scale(part.wire)) {
@@ -68,10 +69,16 @@ GradientSums::~GradientSums() {
     for (Parameter* p : part.bucket->parameters) p->gradient.set_listener(nullptr);
 }
 
-void GradientSums::begin_micro_batch(const MicroBatch& micro_batch) {
-  micro_batch_ = micro_batch, exchanged_ = false, completes_ = true;
-  for (auto& [memory, exchange] : exchanges_) exchange.begun = false;
+void GradientSums::begin_step(int micro_batches, bool exchanges) {
+  micro_batches_ = micro_batches, exchanges_ = exchanges, exchanged_ = false;
+  for (auto& [memory, exchange] : exchanges_of_) exchange.begun = false;
   for (Part& part : parts_) part.pending = part.bucket->parameters.size();
+}
+
+void GradientSums::begin_micro_batch(int micro_batch) {
+  micro_batch_ = micro_batch;
+  for (Part& part : parts_)
+    if (part.bucket->gradient_part) part.pending = part.bucket->parameters.size();
 }
 
 void GradientSums::require_done() const {
@@ -83,26 +90,25 @@ void GradientSums::require_done() const {
 // Its memory may hold values of another bucket that are still being exchanged.
 void GradientSums::begin(Stream& stream, const Gradient& gradient) {
   const Part& part = parts_[part_of_.at(&gradient)];
-  const auto last = exchanges_.find(part.bucket->gradient.codes.data);
-  if (last != exchanges_.end() && last->second.begun) last->second.end.hold(stream);
+  const auto last = exchanges_of_.find(part.bucket->gradient.codes.data);
+  if (last != exchanges_of_.end() && last->second.begun) last->second.end.hold(stream);
 }
 
 void GradientSums::complete(Stream& stream, const Gradient& gradient) {
-  if (!completes_) return;
   Part& part = parts_[part_of_.at(&gradient)];
+  if (!exchanges_ || (!part.bucket->gradient_part && micro_batch_ + 1 < micro_batches_)) return;
   check(part.pending > 0, "a gradient of {}'s bucket was completed too often in a micro-batch", part.bucket->parameters.front()->path);
-  if (--part.pending > 0 || !micro_batch_.exchanges) return;
-  if (!part.bucket->gradient_part && !micro_batch_.last) return;
+  if (--part.pending > 0) return;
   Stream& queue = side_ ? *side_ : stream;
   follow(queue, stream);
   exchange(queue, part), exchanged_ = true;
   if (!part.bucket->gradient_part) return;
-  Exchange& last = exchanges_[part.bucket->gradient.codes.data];
+  Exchange& last = exchanges_of_[part.bucket->gradient.codes.data];
   last.begun = true, last.end.set(queue);
 }
 
 void GradientSums::exchange(Stream& stream, Part& part) {
-  if (copied_ != nullptr) copied_->sum(stream, *part.bucket);
+  copied_.sum(stream, *part.bucket);
   if (part.bucket->gradient_part) sum_of_micro_batch(stream, part);
   else sum(stream, part);
 }
@@ -110,6 +116,8 @@ void GradientSums::exchange(Stream& stream, Part& part) {
 // A recorded micro-batch cannot wait for a side queue that has none of its work.
 void GradientSums::join(Stream& stream) {
   if (side_ && exchanged_) follow(stream, *side_);
+  exchanged_ = false;
+  for (auto& [memory, exchange] : exchanges_of_) exchange.begun = false;
 }
 
 void GradientSums::sum(Stream& stream, Part& part) {
@@ -157,7 +165,7 @@ void GradientSums::sum_of_micro_batch(Stream& stream, Part& part) {
     values = stream.empty({b.count}, type, Lifetime::scratch, Category::workspace);
     ops::stored_sum(stream, {.parts = b.gradient, .sum = Stored::plain(values)});
   }
-  if (!has_scales(b.gradients)) return add_parts(stream, part, values, b.gradient_part, !micro_batch_.first);
+  if (!has_scales(b.gradients)) return add_parts(stream, part, values, b.gradient_part, micro_batch_ > 0);
   const Tensor sums = stream.empty({b.count / ranks_.size()}, DType::f32, Lifetime::scratch, Category::workspace);
   add_parts(stream, part, values, Stored::plain(sums), false);
   // Of this part, on every tensor rank: those of copied key heads round their equal sums alike.
@@ -197,6 +205,7 @@ Stored GradientSums::gathered(Stream& stream, const nn::Bucket& b) {
 }
 
 std::vector<float> GradientSums::gathered_values(Stream& stream) {
+  if (empty()) return nn::flat_values(stream, parameters_.gradients());
   std::unordered_map<const Parameter*, std::vector<float>> values;
   for (const Part& part : parts_) {
     const nn::Bucket& b = *part.bucket;
@@ -226,6 +235,10 @@ std::vector<ScaleUse> GradientSums::scale_uses(Stream& stream) const {
     out.insert(out.end(), uses.begin(), uses.end());
   }
   return out;
+}
+
+bool GradientSums::adapts() const {
+  return std::ranges::any_of(parts_, [](const Part& part) { return part.shared && part.shared->adapts(); });
 }
 
 void GradientSums::visit_state(StateVisitor& visitor) {

@@ -4,10 +4,11 @@
 #include <unordered_map>
 
 #include "octet/nn/parameters.hpp"
+#include "octet/parallel/copied_gradients.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/parallel/ranks_config.hpp"
 #include "octet/parallel/shared_scale_sum.hpp"
-#include "octet/parallel/tensor_group.hpp"
+#include "octet/tensor/point.hpp"
 
 namespace octet::parallel {
 
@@ -25,24 +26,22 @@ namespace octet::parallel {
 /// always travel in their own type. Buckets and communicator must outlive this.
 ///
 /// With a side queue exchanges are its work, beside backward of the next buckets. join() ends them.
+///
+/// One rank has nothing to exchange: its sums are its gradients.
 class GradientSums final : public GradientListener {
  public:
-  /// Listens to the gradients of all parameters. side: a side queue of the stream for exchanges, which must outlive this; or null.
-  /// `copied`: sums that come first, of each bucket's own rank; or null.
-  GradientSums(Stream&, Stream* side, comm::Communicator&, const nn::Parameters&, const CommConfig&, CopiedGradients* copied = nullptr);
+  /// Of several ranks, listens to the gradients of all parameters. side: a side queue of the stream for exchanges, which must outlive this;
+  /// or null. `copied`: sums that come first, of each bucket's own rank.
+  GradientSums(Stream&, Stream* side, comm::Communicator&, const nn::Parameters&, const CommConfig&, CopiedGradients& copied);
   ~GradientSums() override;
 
-  /// The place of a micro-batch in its step.
-  struct MicroBatch {
-    bool first = true, last = true;
-    bool exchanges = true;  // false: gradients stay those of this rank
-  };
-  /// Before each micro-batch.
-  void begin_micro_batch(const MicroBatch&);
-  /// Then of a pipeline, whose micro-batches are in flight together: before each of their forwards and backwards. Those of the step's last
-  /// micro-batch complete the gradients.
-  void begin_in_flight(bool last) { completes_ = last; }
-  /// After backward of each micro-batch: work put into the stream from now on finds the sums.
+  /// Whether one rank has all of the gradients' sums.
+  bool empty() const { return parts_.empty(); }
+  /// Before a step's first micro-batch. Without `exchanges` gradients stay those of this rank.
+  void begin_step(int micro_batches, bool exchanges);
+  /// Before each micro-batch; where several are in flight together, before each of their forwards and backwards.
+  void begin_micro_batch(int micro_batch);
+  /// After backward of a micro-batch, or of all that are in flight: work put into the stream from now on finds the sums.
   void join(Stream&);
   /// After the step's last micro-batch: throws ContractError unless every bucket was summed.
   void require_done() const;
@@ -55,14 +54,16 @@ class GradientSums final : public GradientListener {
   /// Of each, in the last exchange: a step has one, or one per micro-batch where sums are divided. Waits for the stream.
   std::vector<ScaleUse> scale_uses(Stream&) const;
 
-  /// The factors mu, where there are some.
+  /// Whether there are factors mu.
+  bool adapts() const;
+  /// These.
   void visit_state(StateVisitor&);
 
  private:
   struct Part {
     const nn::Bucket* bucket;
     Wire wire;
-    std::size_t pending = 0;                 // parameters that this micro-batch has not completed
+    std::size_t pending = 0;                 // parameters that the micro-batch to exchange has not completed
     std::unique_ptr<SharedScaleSum> shared;  // of the formats with one scale per tensor
   };
   void begin(Stream&, const Gradient&) override;
@@ -82,17 +83,17 @@ class GradientSums final : public GradientListener {
   const nn::Parameters& parameters_;
   std::vector<Part> parts_;
   std::unordered_map<const Gradient*, std::size_t> part_of_;
-  MicroBatch micro_batch_;
-  bool completes_ = true;  // what backward reports now
+  int micro_batch_ = 0, micro_batches_ = 1;  // the current one of this step
+  bool exchanges_ = true;
   Stream* side_;
-  bool exchanged_ = false;  // in this micro-batch
-  CopiedGradients* copied_;
+  bool exchanged_ = false;  // since the last join()
+  CopiedGradients& copied_;
   EightBitSum eight_bit_sum_;
   struct Exchange {
-    bool begun = false;  // in this micro-batch
+    bool begun = false;  // since the last join()
     Point end;           // of the last one
   };
-  std::unordered_map<const void*, Exchange> exchanges_;  // of memory that buckets share in turn
+  std::unordered_map<const void*, Exchange> exchanges_of_;  // of memory that buckets share in turn
 };
 
 }  // namespace octet::parallel

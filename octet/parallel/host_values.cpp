@@ -7,6 +7,7 @@ namespace {
 
 template <class T>
 std::vector<T> gather(Stream& stream, comm::Communicator& ranks, std::span<const T> own, DType dtype) {
+  if (ranks.size() == 1) return {own.begin(), own.end()};
   const Scope scope(stream);
   const auto n = std::int64_t(own.size());
   std::vector<T> out(own.size() * std::size_t(ranks.size()));
@@ -53,6 +54,14 @@ void gather_parts(Stream& stream, comm::Communicator& ranks, std::span<const flo
   }
 }
 
+Tensor gathered(Stream& stream, comm::Communicator& ranks, const Tensor& own) {
+  if (ranks.size() == 1) return own;
+  const Tensor all = stream.empty({own.count() * ranks.size()}, own.dtype);
+  ranks.all_gather(stream, own, all);
+  ranks.finish(stream);
+  return all;
+}
+
 std::vector<double> gathered(Stream& stream, comm::Communicator& ranks, std::span<const double> own) {
   return gather(stream, ranks, own, DType::f64);
 }
@@ -78,6 +87,7 @@ std::int64_t of_first(Stream& stream, comm::Communicator& ranks, std::int64_t ow
 }
 
 std::string of_first(Stream& stream, comm::Communicator& ranks, const std::string& own) {
+  if (ranks.size() == 1) return own;
   const std::int64_t size = of_first(stream, ranks, std::int64_t(own.size()));
   std::string text = own;
   text.resize(std::size_t(size));

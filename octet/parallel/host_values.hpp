@@ -8,8 +8,11 @@
 
 namespace octet::parallel {
 
-// Numbers and texts of the host that ranks exchange: each call is one collective on small tensors, and waits for it. All ranks call it.
+// Numbers and texts of the host that ranks exchange: each call is one collective on small tensors, and waits for it. All ranks call it. One
+// rank exchanges nothing.
 
+/// The tensors of all ranks, rank after rank, in scratch; of one rank, its own.
+Tensor gathered(Stream&, comm::Communicator&, const Tensor& own);
 /// The values of all ranks, rank after rank.
 std::vector<double> gathered(Stream&, comm::Communicator&, std::span<const double> own);
 /// The text of each rank, of which at most 1023 bytes travel.

@@ -22,40 +22,9 @@ void TensorGroup::reduce_exactly(Stream& stream, const Tensor& partial, const Te
 
 void TensorGroup::max(Stream& stream, const Tensor& x) { ranks_.all_reduce(stream, x, comm::Reduction::max); }
 
-CopiedGradients::CopiedGradients(TensorGroup& group, const nn::Parameters& parameters) : group_(group) {
-  int copies = 1;
-  for (const nn::Bucket& b : parameters.buckets())
-    for (const Parameter* p : b.parameters) {
-      if (p->cut.copies == 1) continue;
-      if (has_scales(b.gradient.storage))
-        throw ConfigError(
-            format("ranks.tensor = {}: {} ranks share each key and value head, and gradients in {} cannot be summed among "
-                   "them; set optim.gradients = \"bf16\" or \"f32\", or with several data ranks ranks.zero = 2",
-                   group.members(), p->cut.copies, b.gradients));
-      if (p->cut.copies < group.members()) copies = p->cut.copies;
-    }
-  if (copies == 1) return;
-  of_heads_ = group.ranks().split(group.member() / copies, group.member() % copies, copies);
-  std::vector<int> sharers;
-  for (int i = 0; i < copies; ++i) sharers.push_back(group.member() / copies * copies + i);
-  of_heads_->report_to(group.ranks(), std::move(sharers));
-}
-
-comm::Communicator& CopiedGradients::sharers_of(const Parameter& p) const {
-  return p.cut.copies == group_.members() ? group_.ranks() : *of_heads_;
-}
-
-// Vectors of which all ranks have copies are a bucket of their own, in one piece of memory.
-void CopiedGradients::sum(Stream& stream, const nn::Bucket& b) {
-  const Parameter& first = *b.parameters.front();
-  if (first.cut.copies == group_.members() && first.cut.alone == 0)
-    return group_.ranks().all_reduce(stream, b.gradient.codes, comm::Reduction::sum);
-  for (std::size_t i = 0; i < b.parameters.size(); ++i) {
-    const Parameter& p = *b.parameters[i];
-    if (p.cut.copies == 1) continue;
-    const Tensor all = b.cut(b.gradient, i).codes;
-    sharers_of(p).all_reduce(stream, flat(all).rows(p.cut.alone, all.count() - p.cut.alone), comm::Reduction::sum);
-  }
+std::unique_ptr<nn::Partition> partition_of(comm::Communicator& ranks, TensorWire wire) {
+  if (ranks.size() == 1) return std::make_unique<nn::WholePartition>();
+  return std::make_unique<TensorGroup>(ranks, wire);
 }
 
 namespace {

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 
-#include "octet/nn/parameters.hpp"
 #include "octet/nn/partition.hpp"
 #include "octet/parallel/eight_bit_sum.hpp"
 #include "octet/parallel/host_values.hpp"
@@ -24,34 +23,14 @@ class TensorGroup final : public nn::Partition {
   void max(Stream&, const Tensor& x) override;
   /// Collected in pieces, through little memory of the device.
   std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) override;
-  /// Takes and gives back the memory of whole_values() of a part, so that a dry run, which collects none, includes it.
-  void reserve(Stream& stream, std::int64_t part) const { reserve_gather(stream, ranks_, part); }
-
-  comm::Communicator& ranks() const { return ranks_; }
+  void reserve(Stream& stream, std::int64_t part) const override { reserve_gather(stream, ranks_, part); }
 
  private:
   comm::Communicator& ranks_;
   TensorWire wire_;
 };
 
-/// Sums over a tensor group of the gradients of values that several of its ranks have: norms' weights, of which each rank has seen its
-/// rows, and keys and values of heads that several ranks share.
-class CopiedGradients {
- public:
-  /// All ranks make it at the same time. The group and the parameters outlive this. Throws ConfigError for shared heads whose gradients
-  /// have scales; where sums are divided (nn::Share::gradients), these are values of one micro-batch, which have none.
-  CopiedGradients(TensorGroup&, const nn::Parameters&);
-
-  /// g = sum over the ranks that have a copy, of all such values of a bucket.
-  void sum(Stream&, const nn::Bucket&);
-  /// Of the ranks with the same heads.
-  comm::Traffic traffic(comm::Collective c) const { return of_heads_ ? of_heads_->traffic(c) : comm::Traffic{}; }
-
- private:
-  comm::Communicator& sharers_of(const Parameter&) const;
-
-  TensorGroup& group_;
-  std::unique_ptr<comm::Communicator> of_heads_;  // of the same key and value heads; or null
-};
+/// These ranks as a partition; one rank as the whole one.
+std::unique_ptr<nn::Partition> partition_of(comm::Communicator& ranks, TensorWire wire);
 
 }  // namespace octet::parallel

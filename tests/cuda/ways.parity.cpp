@@ -133,7 +133,7 @@ std::vector<float> gradients_of(const train::EngineConfig& config, Device device
     const Region input(Lifetime::micro_batch, 2);
     const Scope kept(e->stream, pass.keep), operands(e->stream, later.region()), given(e->stream, input);
     const models::TokenBatch batch = e->upload(random_batch(2, 32, 61, std::uint64_t(i)), input);
-    e->begin_in_flight(i);
+    e->begin_micro_batch(i);
     e->model->forward(e->stream, batch, pass, e->loss_sums(), e->loss_factor(64));
     e->model->backward(e->stream, batch, pass);
     e->stream.arena().clear(pass.keep);

@@ -9,8 +9,10 @@ using Kind = PipelineAction::Kind;
 
 StageActions gpipe(const PipelineShape& s) {
   StageActions out;
-  for (int m = 0; m < s.micro_batches; ++m) out.push_back({Kind::forward, m});
-  for (int m = 0; m < s.micro_batches; ++m) out.push_back({Kind::backward, m});
+  for (int c = 0; c < s.chunks; ++c)
+    for (int m = 0; m < s.micro_batches; ++m) out.push_back({Kind::forward, m, c});
+  for (int c = s.chunks; c-- > 0;)
+    for (int m = 0; m < s.micro_batches; ++m) out.push_back({Kind::backward, m, c});
   return out;
 }
 
@@ -81,5 +83,7 @@ std::vector<StageActions> compute_order(Schedule schedule, const PipelineShape& 
     }
   return out;
 }
+
+std::vector<StageActions> order_in_turn(const PipelineShape& s) { return std::vector<StageActions>(std::size_t(s.stages), gpipe(s)); }
 
 }  // namespace octet::parallel

@@ -143,6 +143,8 @@ std::vector<StageActions> pipeline_actions(Schedule schedule, const PipelineShap
   return Transfers(shape, compute_order(schedule, shape)).insert();
 }
 
+std::vector<StageActions> actions_in_turn(const PipelineShape& shape) { return Transfers(shape, order_in_turn(shape)).insert(); }
+
 int chunks_in_flight(Schedule schedule, const PipelineShape& s, int stage) {
   const int m = s.micro_batches, p = s.stages, v = s.chunks;
   switch (schedule) {

@@ -63,6 +63,9 @@ using StageActions = std::vector<PipelineAction>;
 /// blocks until its receive begins. With one stage there are no transfers between chunks. Throws as require_valid().
 std::vector<StageActions> pipeline_actions(Schedule, const PipelineShape&);
 
+/// The same of each part after the other, forth and then back: of all micro-batches through a part before the next one. For any numbers.
+std::vector<StageActions> actions_in_turn(const PipelineShape&);
+
 /// The most chunks of micro-batches for which a stage keeps activations at one time: from the forward to the end of the gradient of
 /// weights. gpipe: m. one_f_one_b: min(m, p - stage). interleaved: min(m v, 2 (p - stage - 1) + (v - 1) p + 1). zero_bubble: min(m, p).
 int chunks_in_flight(Schedule, const PipelineShape&, int stage);

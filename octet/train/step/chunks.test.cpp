@@ -72,7 +72,7 @@ Result of_chunks(EngineConfig c, const std::vector<models::Chunk>& chunks) {
       batches[n].push_back(batch_in(e, i));
       const auto border = [&] { return e.stream.empty({rows * length, c.shape.width}, e.precision.activations(), pass_of(i).keep); };
       const Tensor out = n + 1 < engines.size() ? border() : Tensor{};
-      e.model->chunk_forward(e.stream, batches[n].back(), pass_of(i), e.loss_sums(), e.loss_factor(rows * length), {.in = x, .out = out});
+      e.model->forward(e.stream, batches[n].back(), pass_of(i), e.loss_sums(), e.loss_factor(rows * length), {.in = x, .out = out});
       x = out;
     }
   }
@@ -81,7 +81,7 @@ Result of_chunks(EngineConfig c, const std::vector<models::Chunk>& chunks) {
     const Scope scope(stream);
     const Tensor d = stream.empty({rows * length, c.shape.width}, engines.back()->precision.activations());
     for (std::size_t n = engines.size(); n-- > 0;)
-      engines[n]->model->chunk_backward(engines[n]->stream, batches[n][std::size_t(i)], pass_of(i), d);
+      engines[n]->model->backward(engines[n]->stream, batches[n][std::size_t(i)], pass_of(i), d);
   }
   Result out{.loss = *engines.back()->loss_sums().sum.as<double>()};
   for (const auto& e : engines) add_gradients(*e, out);
@@ -138,8 +138,8 @@ TEST(Chunks, AreRefusedWithBordersThatDoNotFit) {
   c.model.chunks = {{0, 2}};
   Engine e(c, Device::null, {});
   const models::TokenBatch batch = upload(e.stream, batch_of(0), Lifetime::step);
-  EXPECT_THROW(e.model->chunk_forward(e.stream, batch, pass_of(0), e.loss_sums(), {}, {}), ContractError);
-  EXPECT_THROW(e.model->chunk_forward(e.stream, batch, pass_of(0), e.loss_sums(), {}, {.number = 1}), ContractError);
+  EXPECT_THROW(e.model->forward(e.stream, batch, pass_of(0), e.loss_sums(), {}, {}), ContractError);
+  EXPECT_THROW(e.model->forward(e.stream, batch, pass_of(0), e.loss_sums(), {}, {.number = 1}), ContractError);
 }
 
 }  // namespace

@@ -37,10 +37,16 @@ nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
           .weights = divides && c.ranks.zero >= 3};
 }
 
+void require_axes(const EngineConfig& c, parallel::Axes& axes) {
+  if (axes.divides_layers()) require_tensor(c, axes.tensor().size());
+  if (axes.divides_sequences()) require_context(c, axes.context().size());
+}
+
 // Codes kept from step to step would be those of all weights.
-scaling::PrecisionConfig precision_of(const EngineConfig& c, const comm::Communicator& ranks) {
+scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axes) {
+  require_axes(c, axes);
   scaling::PrecisionConfig out = c.precision;
-  if (share_of(c, ranks).weights) out.weights = scaling::WeightCodes::on_demand;
+  if (share_of(c, axes.data()).weights) out.weights = scaling::WeightCodes::on_demand;
   return out;
 }
 
@@ -51,170 +57,117 @@ void require_dividable(const EngineConfig& c, const models::Model& model, DType 
   if (activations == DType::f16) refuse("a recipe with FP16 activations keeps a copy of all weights");
 }
 
-std::optional<parallel::TensorGroup> make_tensor_group(parallel::Axes& axes, const EngineConfig& c) {
-  if (!axes.divides_layers()) return {};
-  require_tensor(c, axes.tensor().size());
-  return std::optional<parallel::TensorGroup>(std::in_place, axes.tensor(), c.comm.tensor);
-}
-
-std::optional<parallel::ContextGroup> make_context_group(parallel::Axes& axes, const EngineConfig& c) {
-  if (!axes.divides_sequences()) return {};
-  require_context(c, axes.context().size());
-  return std::optional<parallel::ContextGroup>(std::in_place, axes.context());
-}
-
 // With the tables and scales of its quantizers, which say how parameters can be stored.
-std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, nn::Partition* partition,
-                                          nn::RowExchange* sequences, parallel::Axes& axes) {
+std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c, scaling::Precision& precision, parallel::Axes& axes) {
   models::ModelOptions options = c.model;
-  options.partition = partition, options.sequences = sequences;
+  options.partition = &axes.partition(), options.sequences = &axes.sequences();
   if (axes.has_stages()) options.chunks = chunks_of_stages(c, stream.target())[std::size_t(axes.pipeline().rank())];
   std::unique_ptr<models::Model> model = models::make_model(c.shape, options, precision);
   precision.require_patterns_used();
   precision.allocate(stream);
+  if (c.document_mask && !model->masks_documents())
+    throw ConfigError(
+        format("data.document_mask = true: models of the family {} read over the borders of documents; set it to false", c.shape.family));
   return model;
+}
+
+parallel::Sharding make_sharding(Stream& stream, const EngineConfig& c, models::Model& model, nn::Parameters& parameters,
+                                 parallel::Axes& axes, DType activations) {
+  if (c.optimizer && axes.divides_layers()) require_whole_blocks(parameters, c.optimizer->storage());
+  if (parameters.share().weights) require_dividable(c, model, activations);
+  return parallel::Sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model.shared_by_ends());
 }
 
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
-    : axes(ranks, c.ranks),
-      tensor_group(make_tensor_group(axes, c)),
+    : axes(ranks, c.ranks, c.comm.tensor),
       stream(device, target),
-      context_group(make_context_group(axes, c)),
-      precision(precision_of(c, axes.data())),
-      model(make_model(stream, c, precision, tensor_group ? &*tensor_group : nullptr, context_group ? &*context_group : nullptr, axes)),
-      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())) {
-  if (c.document_mask && !model->masks_documents())
-    throw ConfigError(
-        format("data.document_mask = true: models of the family {} read over the borders of documents; set it to false", c.shape.family));
+      precision(precision_of(c, axes)),
+      model(make_model(stream, c, precision, axes)),
+      parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())),
+      sharding(make_sharding(stream, c, *model, parameters, axes, precision.activations())),
+      weight_scales(stream, axes.partition(), *model),
+      pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline, sequence_member()),
+      stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()) {
   model->allocate(stream, c.sequence);
+  model->set_block_weights(&sharding.weights());
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.slices());
   const auto scaling = c.loss_scale.mode_for(precision.activations());
   if (c.optimizer && scaling != optim::LossScaleConfig::Mode::off)
     loss_scale.emplace(stream, c.loss_scale, scaling == optim::LossScaleConfig::Mode::fixed);
   if (c.average) average.emplace(stream, parameters);
-  if (tensor_group)
-    for (const Parameter* p : parameters.list()) tensor_group->reserve(stream, p->shape.count());
-  if (c.optimizer && tensor_group) require_whole_blocks(parameters, c.optimizer->storage());
-  if (c.optimizer && tensor_group) copied_gradients.emplace(*tensor_group, parameters);
-  if (c.optimizer && tensor_group && c.comm.overlap && stream.apart_from_host()) {
-    beside_products_.emplace(activation_exchanges.emplace(stream));
-    tensor_group->set_beside(&*beside_products_);
-  }
-  if (c.optimizer && axes.data().size() > 1) {
-    if (c.comm.overlap && stream.apart_from_host()) exchanges.emplace(stream);
-    Stream* const side = exchanges ? &*exchanges : nullptr;
-    gradient_sums.emplace(stream, side, axes.data(), parameters, c.comm, copied_gradients ? &*copied_gradients : nullptr);
-    if (parameters.share().masters) divided_weights.emplace(stream, side, axes.data(), parameters, partition());
-    if (parameters.share().weights) {
-      require_dividable(c, *model, precision.activations());
-      model->set_block_weights(&*divided_weights);
-    }
-  }
-  if (tensor_group) weight_scales.emplace(stream, *tensor_group, *model);
-  if (axes.has_stages()) make_pipeline(c);
-  // Stages have other parameters, so that all of them draw as one does.
-  for (Parameter* p : parameters.list()) p->gradient.set_copy(axes.all().rank() % axes.of_stage());
   const auto zeros = [&](DType d) { return stream.zeros({1}, d, Lifetime::run, Category::optimizer); };
   loss_sum_ = zeros(DType::f64), counted_ = zeros(DType::i64), mean_loss_ = zeros(DType::f32), nonfinite_ = zeros(DType::i64),
   parameter_squares_ = zeros(DType::f64);
   if (c.document_mask && c.optimizer) gradient_factor_ = zeros(DType::f32);
 }
 
-void Engine::make_pipeline(const EngineConfig& c) {
-  comm::Communicator& stages = axes.pipeline();
-  pipeline.emplace(stream, *model, stages, c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline, sequence_member());
-  stage_parameters.emplace(c, stream.target(), stages, parameters.list());
-  parallel::reserve_for_values(stream);
-  const int last = stages.size() - 1;
-  const bool end = stages.rank() == 0 || stages.rank() == last;
-  if (c.optimizer && model->shared_by_ends() != nullptr)
-    ends_ = stages.split(end ? 0 : 1, stages.rank() == 0 ? 0 : end ? 1 : stages.rank() - 1, end ? 2 : last - 1);
-  if (!end) ends_.reset();
-  const int first = axes.all().rank() % axes.of_stage();
-  if (ends_) ends_->report_to(axes.all(), {first, first + last * axes.of_stage()});
-}
-
-comm::Traffic Engine::traffic(comm::Collective c) const {
-  comm::Traffic sum = axes.traffic(c);
-  if (ends_) sum = sum + ends_->traffic(c);
-  return copied_gradients ? sum + copied_gradients->traffic(c) : sum;
-}
-
 models::TokenBatch Engine::upload(const data::Batch& batch, Region region) {
   return train::upload(stream, batch, region, sequence_member());
 }
 
-void Engine::begin_micro_batch(const parallel::GradientSums::MicroBatch& micro_batch) {
-  parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{});
-  last_micro_batch_ = micro_batch.last && micro_batch.exchanges;
-  if (gradient_sums) gradient_sums->begin_micro_batch(micro_batch);
-  if (divided_weights) divided_weights->forget_blocks();
-}
-
-void Engine::begin_micro_batches(int count, bool exchanges) {
-  last_micro_batch_ = exchanges, in_flight_ = count;
-  if (gradient_sums) gradient_sums->begin_micro_batch({.exchanges = exchanges});
-}
-
-void Engine::begin_in_flight(int micro_batch) {
+void Engine::begin_micro_batch(int micro_batch) {
   parameters.begin_micro_batch(stream, optimizer ? optimizer->updates() : Tensor{}, micro_batch);
-  if (gradient_sums) gradient_sums->begin_in_flight(micro_batch + 1 == in_flight_);
+  sharding.begin_micro_batch(micro_batch);
 }
 
-// Sums over data ranks are there: of divided gradients, those of the own part, which is the same on both stages.
-void Engine::sum_shared_gradient() {
-  if (ends_) ends_->all_reduce(stream, model->shared_by_ends()->gradient.stored().values(), comm::Reduction::sum);
+Pipeline::Step Engine::step_of(const scaling::Pass& pass, std::int64_t tokens, bool exchanges) {
+  return {.pass = pass,
+          .sums = loss_sums(),
+          .factor = loss_factor(tokens),
+          .before = [this](int micro_batch) { begin_micro_batch(micro_batch); },
+          .after = [this] { sharding.join(stream); },
+          .exchanges = exchanges && !sharding.gradient_sums().empty()};
 }
 
-void Engine::end_micro_batch() {
-  if (copied_gradients && !gradient_sums && last_micro_batch_)
-    for (const nn::Bucket& b : parameters.buckets()) copied_gradients->sum(stream, b);
-  if (gradient_sums) gradient_sums->join(stream);
-  if (divided_weights) divided_weights->forget_blocks();
-  if (last_micro_batch_) sum_shared_gradient();
+bool Engine::train(std::span<const data::Batch> micro_batches, const scaling::Pass& pass, std::int64_t tokens,
+                   const std::function<bool()>& proceeds) {
+  sharding.begin_step(int(micro_batches.size()), true);
+  Pipeline::Step step = step_of(pass, tokens, true);
+  step.proceeds = proceeds;
+  if (!pipeline.train(micro_batches, step)) return false;
+  sharding.end_step(stream);
+  return true;
+}
+
+void Engine::train_one(const data::Batch& batch, const scaling::Pass& pass, std::int64_t tokens) {
+  sharding.begin_step(1, false);
+  pipeline.train_one(batch, step_of(pass, tokens, false));
 }
 
 // Of the parameters here, in their order.
 std::vector<std::vector<float>> Engine::whole_gradients() {
-  const std::vector<float> own = gradient_sums ? gradient_sums->gathered_values(stream) : nn::flat_values(stream, parameters.gradients());
+  const std::vector<float> own = sharding.gradient_sums().gathered_values(stream);
   std::vector<std::vector<float>> out;
   std::size_t at = 0;
   for (const Parameter* p : parameters.list()) {
     const auto values = std::span(own).subspan(at, std::size_t(p->shape.count()));
-    out.push_back(tensor_group ? tensor_group->whole_values(stream, p->cut, values) : std::vector<float>(values.begin(), values.end()));
+    out.push_back(partition().whole_values(stream, p->cut, values));
     at += values.size();
   }
   return out;
 }
 
 std::vector<float> Engine::flat_gradients() {
-  std::vector<std::vector<float>> all = whole_gradients();
-  if (stage_parameters) all = stage_parameters->with_other_stages(stream, std::move(all));
   std::vector<float> out;
-  for (const std::vector<float>& values : all) out.insert(out.end(), values.begin(), values.end());
+  for (const std::vector<float>& values : stage_parameters.with_other_stages(stream, whole_gradients()))
+    out.insert(out.end(), values.begin(), values.end());
   return out;
 }
 
 void Engine::update(double learning_rate, const optim::StepLimits& limits) {
   optimizer->measure(stream);
-  if (divided_weights) {
-    axes.data().all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
-    axes.data().all_reduce(stream, optimizer->maxima(), comm::Reduction::max);
-  }
-  for (comm::Communicator* model_ranks : {&axes.tensor(), &axes.pipeline()})
-    if (model_ranks->size() > 1) model_ranks->all_reduce(stream, optimizer->sum_of_squares(), comm::Reduction::sum);
+  sharding.sum_over_parts(stream, optimizer->sum_of_squares());
+  sharding.max_over_masters(stream, optimizer->maxima());
   optimizer->apply(stream, learning_rate, mean_loss_, nonfinite_, gradient_factor_, loss_scale ? loss_scale->scale() : Tensor{}, limits);
   publish_weights();
 }
 
-void Engine::publish_weights() {
-  if (divided_weights) divided_weights->publish(stream, std::vector{optimizer->scalars()});
-}
+void Engine::publish_weights() { sharding.weights().publish(stream, std::vector{optimizer->scalars()}); }
 
 void Engine::quantize_weights(const scaling::Pass& pass) {
-  if (divided_weights) divided_weights->encode(stream, pass);
+  sharding.weights().encode(stream, pass);
   model->refresh(stream, pass);
 }
 
@@ -228,11 +181,9 @@ void Engine::visit_values(StateVisitor& visitor) {
   if (optimizer) visitor.section("optimizer", *optimizer);
   if (loss_scale) visitor.section("loss_scale", *loss_scale);
   if (average) visitor.section("average", *average);
-  if (gradient_sums && !pipeline) visitor.section("gradient_sums", *gradient_sums);
-  else visitor.unused("gradient_sums");
+  sharding.visit_state(visitor);
   visitor.state("parameter_squares", parameter_squares_);
-  if (!stage_parameters) return;
-  stage_parameters->each_absent([&](const std::string& path) {
+  stage_parameters.each_absent([&](const std::string& path) {
     for (const char* part : {"model.", "optimizer."}) visitor.elsewhere(part + path);
   });
 }
@@ -244,9 +195,7 @@ void Engine::measure_parameters() {
   const Scope scope(stream);
   const Tensor each = stream.empty({std::int64_t(values.size())}, DType::f64);
   ops::sum_of_squares(stream, {.x = values, .sums = each, .total = parameter_squares_});
-  if (divided_weights) axes.data().all_reduce(stream, parameter_squares_, comm::Reduction::sum);
-  for (comm::Communicator* model_ranks : {&axes.tensor(), &axes.pipeline()})
-    if (model_ranks->size() > 1) model_ranks->all_reduce(stream, parameter_squares_, comm::Reduction::sum);
+  sharding.sum_over_parts(stream, parameter_squares_);
 }
 
 }  // namespace octet::train

@@ -1,6 +1,7 @@
 #include "octet/train/step/evaluate.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "octet/parallel/host_values.hpp"
 #include "octet/train/step/step.hpp"
@@ -11,13 +12,9 @@ namespace {
 Evaluation run(Engine& e, const data::Batch& batch, const scaling::Pass& pass) {
   const Scope step(e.stream, Lifetime::step);
   const nn::LossSums sums{e.stream.zeros({1}, DType::f64, Lifetime::step), e.stream.zeros({1}, DType::i64, Lifetime::step)};
-  if (e.pipeline) {
-    e.pipeline->loss(batch, pass, sums);
-    for (const Tensor& t : {sums.sum, sums.counted}) e.axes.pipeline().all_reduce(e.stream, t, comm::Reduction::sum);
-    e.axes.pipeline().finish(e.stream);
-  } else {
-    e.model->loss(e.stream, e.upload(batch, Lifetime::step), pass, sums);
-  }
+  e.pipeline.loss(batch, pass, sums);
+  for (const Tensor& t : {sums.sum, sums.counted}) e.axes.pipeline().all_reduce(e.stream, t, comm::Reduction::sum);
+  e.axes.pipeline().finish(e.stream);
   if (e.stream.device() == Device::null) return {};
   return {read<double>(e.stream, sums.sum), read<std::int64_t>(e.stream, sums.counted)};
 }
@@ -43,11 +40,9 @@ Evaluation evaluate(Engine& e, const data::EvalBatches& batches, bool (*stopped)
     const Evaluation part = run(e, batches[i], {});
     total.loss += part.loss, total.tokens += part.tokens;
   }
-  if (e.ranks().size() > 1) {
-    double loss = 0;
-    for (const double part : parallel::gathered(e.stream, e.ranks(), std::span(&total.loss, 1))) loss += part;
-    total.loss = loss, total.tokens = parallel::total(e.stream, e.ranks(), total.tokens);
-  }
+  const std::vector<double> losses = parallel::gathered(e.stream, e.ranks(), std::span(&total.loss, 1));
+  total.loss = std::accumulate(losses.begin(), losses.end(), 0.0);
+  total.tokens = parallel::total(e.stream, e.ranks(), total.tokens);
   total.loss /= double(std::max<std::int64_t>(total.tokens, 1));
   return total;
 }

@@ -25,8 +25,7 @@ std::vector<float> next_logits(Engine& e, std::span<const std::int32_t> ids) {
   const Tensor logits = e.stream.empty({last, e.model->shape().padded_vocabulary()}, e.precision.activations());
   upload(e.stream, filled.data(), tokens);
   const models::TokenBatch batch{.tokens = tokens, .sequence = n};
-  if (e.pipeline) e.pipeline->logits(batch, {}, last, logits);
-  else e.model->logits(e.stream, batch, {}, last, logits);
+  e.pipeline.logits(batch, {}, last, logits);
   std::vector<float> out(std::size_t(e.model->shape().vocabulary));
   const HostCopy shown(e.stream, logits);
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = value_at(shown.tensor(), std::int64_t(i));
@@ -43,7 +42,7 @@ std::int64_t next_token(Engine& e, std::span<const std::int32_t> window, const S
     const std::vector<float> logits = next_logits(e, window);
     if (draws && std::ranges::all_of(logits, [](float x) { return std::isfinite(x); })) next = sample(logits, sampling, draw);
   }
-  return e.ranks().size() == 1 ? next : parallel::of_first(e.stream, e.ranks(), next);
+  return parallel::of_first(e.stream, e.ranks(), next);
 }
 
 }  // namespace

@@ -36,8 +36,7 @@ std::optional<std::size_t> nonfinite_variable(Stream& stream, const std::vector<
 
 // The first name that a rank has found, where ranks divide the state: all of them then continue alike.
 std::string found_by_any(Engine& e, const std::string& own) {
-  if (!e.divided_weights && !e.tensor_group && !e.pipeline) return own;
-  const std::vector<std::string> all = parallel::gathered(e.stream, e.all_ranks(), own);
+  const std::vector<std::string> all = parallel::gathered(e.stream, e.sharding.state_ranks(), own);
   const auto found = std::ranges::find_if(all, [](const std::string& path) { return !path.empty(); });
   return found == all.end() ? "" : *found;
 }
@@ -70,20 +69,8 @@ std::string found_again(Engine& e, std::span<const data::Batch> micro_batches, c
   Finder finder(e.stream);
   e.stream.set_observer(&finder);
   for (const auto& batch : micro_batches) {
-    const nn::LossFactor factor = e.loss_factor(tokens_of(micro_batches) * e.axes.sequence_groups());
-    if (e.pipeline) {
-      e.begin_micro_batches(1, false);
-      e.pipeline->train_one(batch,
-                            {.pass = silent, .sums = e.loss_sums(), .factor = factor, .before = [&](int i) { e.begin_in_flight(i); }});
-      continue;
-    }
-    const Scope micro_batch(e.stream, silent.keep);
-    const models::TokenBatch on_device = e.upload(batch, silent.keep);
-    e.begin_micro_batch({.exchanges = false});
-    e.model->forward(e.stream, on_device, silent, e.loss_sums(), factor);
-    e.model->backward(e.stream, on_device, silent);
-    if (!finder.found.empty() && !e.parameters.share().weights && !e.tensor_group && !e.context_group)
-      break;  // other ranks exchange the same tensors
+    e.train_one(batch, silent, tokens_of(micro_batches) * e.axes.sequence_groups());
+    if (!finder.found.empty() && e.sharding.computes_alone()) break;  // others exchange the same tensors
   }
   e.stream.set_observer(nullptr);
   if (!finder.found.empty()) return finder.found;

@@ -27,44 +27,48 @@ Stored codes_for(Stream& stream, std::int64_t count, Region region = Lifetime::s
 
 Stored flat(const Tensor& x) { return Stored::plain(x.reshaped({x.count()})); }
 
-// One micro-batch through all chunks of all stages and back.
-StageActions in_turn(int stage, int stages, int chunks) {
-  StageActions out;
-  const int parts = stages * chunks, before = (stage + stages - 1) % stages, after = (stage + 1) % stages;
-  for (int c = 0; c < chunks; ++c) {
-    const int part = c * stages + stage;
-    if (part > 0) out.push_back({Kind::receive_activation, 0, c, before});
-    out.push_back({Kind::forward, 0, c});
-    if (part + 1 < parts) out.push_back({Kind::send_activation, 0, c, after});
-  }
-  for (int c = chunks; c-- > 0;) {
-    const int part = c * stages + stage;
-    if (part + 1 < parts) out.push_back({Kind::receive_gradient, 0, c, after});
-    out.push_back({Kind::backward, 0, c});
-    if (part > 0) out.push_back({Kind::send_gradient, 0, c, before});
-  }
-  return out;
-}
-
 }  // namespace
 
 Pipeline::Pipeline(Stream& stream, models::Model& model, comm::Communicator& stages, parallel::Schedule schedule, int chunks, Wire wire,
                    const SequenceMember& member)
-    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire), member_(member) {
-  check(stages.size() > 1, "pipeline: one stage needs none");
-}
+    : stream_(stream), model_(model), stages_(stages), schedule_(schedule), chunks_(chunks), wire_(wire), member_(member) {}
 
-void Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
+bool Pipeline::train(std::span<const data::Batch> batches, const Step& step) {
+  if (one_chunk()) return train_whole(batches, step);
   const int n = int(batches.size());
   const auto [at, made] = actions_.try_emplace(n);
   if (made)
     at->second = parallel::pipeline_actions(schedule_,
                                             {.stages = stages_.size(), .chunks = chunks_, .micro_batches = n})[std::size_t(stages_.rank())];
+  if (!step.proceeds()) return false;
   run(at->second, batches, step);
+  return true;
 }
 
 void Pipeline::train_one(const data::Batch& batch, const Step& step) {
-  run(in_turn(stages_.rank(), stages_.size(), chunks_), std::span(&batch, 1), step);
+  const std::span one(&batch, 1);
+  if (one_chunk()) return void(train_whole(one, step));
+  const parallel::PipelineShape shape{.stages = stages_.size(), .chunks = chunks_, .micro_batches = 1};
+  run(parallel::actions_in_turn(shape)[std::size_t(stages_.rank())], one, step);
+}
+
+bool Pipeline::train_whole(std::span<const data::Batch> batches, const Step& step) {
+  const int n = int(batches.size());
+  for (int i = 0; i < n; ++i) {
+    if (!step.proceeds()) return false;
+    const data::Batch& given = batches[std::size_t(i)];
+    const Scope micro_batch(stream_, step.pass.keep);
+    const models::TokenBatch batch = upload(stream_, given, step.pass.keep, member_);
+    step.before(i);
+    const int place = step.exchanges ? 1 + (i == 0) + 2 * (i + 1 == n) : 0;
+    recordings_.run(stream_, {given.rows, given.length, std::bit_cast<std::int32_t>(step.factor.constant), step.pass.measure_noise, place},
+                    [&] {
+                      model_.forward(stream_, batch, step.pass, step.sums, step.factor);
+                      model_.backward(stream_, batch, step.pass);
+                      step.after();
+                    });
+  }
+  return true;
 }
 
 void Pipeline::run(const StageActions& actions, std::span<const data::Batch> batches, const Step& step) {
@@ -90,6 +94,7 @@ void Pipeline::run(const StageActions& actions, std::span<const data::Batch> bat
   for (const auto& [slot, border] : leaving_) finish_send(border);
   leaving_.clear();
   check(flights_.empty(), "pipeline: {} micro-batches are still in flight", flights_.size());
+  step.after();
 }
 
 // The first free slot, so that few have memory.
@@ -148,7 +153,7 @@ Replay::Form Pipeline::form_of(const Key& key, const Flight& f, const Step& step
 }
 
 Replay::Turn Pipeline::turn_of(const Key& key, const Flight& f, int micro_batches, const Step& step) {
-  if (step.last_begins_exchanges && key.first + 1 == micro_batches) return {};
+  if (step.exchanges && key.first + 1 == micro_batches) return {};
   return recordings_.begin(stream_, form_of(key, f, step));
 }
 
@@ -157,49 +162,51 @@ void Pipeline::forward(const Key& key, std::span<const data::Batch> batches, con
   Flight& f = embeds(chunk) ? open(key, batches[std::size_t(key.first)]) : flights_.at(key);
   take(f, Use::saved);
   if (defers()) f.later.emplace(take(f, Use::operands));
-  if (step.before) step.before(key.first);
+  step.before(key.first);
   f.turn = turn_of(key, f, int(batches.size()), step);
   recordings_.part(stream_, f.turn, forward_part, [&] {
-    model_.chunk_forward(stream_, f.batch, pass_of(f, step), step.sums, step.factor,
-                         {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.border});
+    model_.forward(stream_, f.batch, pass_of(f, step), step.sums, step.factor,
+                   {.number = chunk, .in = f.in, .out = has_head(chunk) ? Tensor{} : f.border});
   });
 }
 
 void Pipeline::backward(const Key& key, const Step& step) {
   Flight& f = flights_.at(key);
-  if (step.before) step.before(key.first);
-  recordings_.part(stream_, f.turn, backward_part, [&] { model_.chunk_backward(stream_, f.batch, pass_of(f, step), f.border); });
+  step.before(key.first);
+  recordings_.part(stream_, f.turn, backward_part, [&] { model_.backward(stream_, f.batch, pass_of(f, step), f.border); });
   give_back(key, Use::saved);
   if (embeds(key.second)) give_back(key, Use::borders);
 }
 
 void Pipeline::weight_gradient(const Key& key, const Step& step) {
   Flight& f = flights_.at(key);
-  if (step.before) step.before(key.first);
+  step.before(key.first);
   recordings_.part(stream_, f.turn, weights_part, [&] { f.later->run(stream_); });
   give_back(key, Use::operands);
 }
 
 template <class F>
 void Pipeline::each_chunk(const models::TokenBatch& batch, const F& f) {
-  const Scope scope(stream_, region(Use::borders, 0));
-  const Tensor in = model_.border(stream_, batch, region(Use::borders, 0)), out = model_.border(stream_, batch, region(Use::borders, 0));
   const int stage = stages_.rank(), stages = stages_.size();
+  const Region borders = region(Use::borders, 0);
   for (int c = 0; c < chunks_; ++c) {
-    if (!embeds(c)) receive(in, (stage + stages - 1) % stages);
-    f(models::ChunkBorders{.number = c, .in = embeds(c) ? Tensor{} : in, .out = has_head(c) ? Tensor{} : out});
-    if (!has_head(c)) send(out, (stage + 1) % stages);
+    const Scope scope(stream_, borders);
+    const auto border = [&](bool none) { return none ? Tensor{} : model_.border(stream_, batch, borders); };
+    const models::ChunkBorders place{.number = c, .in = border(embeds(c)), .out = border(has_head(c))};
+    if (place.in) receive(place.in, (stage + stages - 1) % stages);
+    f(place);
+    if (place.out) send(place.out, (stage + 1) % stages);
   }
 }
 
 void Pipeline::loss(const data::Batch& batch, const scaling::Pass& pass, const nn::LossSums& sums) {
-  const Scope scope(stream_, region(Use::borders, 0));
-  const models::TokenBatch on_device = upload(stream_, batch, region(Use::borders, 0), member_);
-  each_chunk(on_device, [&](const models::ChunkBorders& place) { model_.chunk_loss(stream_, on_device, pass, sums, place); });
+  const Scope scope(stream_, Lifetime::step);
+  const models::TokenBatch on_device = upload(stream_, batch, Lifetime::step, member_);
+  each_chunk(on_device, [&](const models::ChunkBorders& place) { model_.loss(stream_, on_device, pass, sums, place); });
 }
 
 void Pipeline::logits(const models::TokenBatch& batch, const scaling::Pass& pass, std::int64_t last, const Tensor& logits) {
-  each_chunk(batch, [&](const models::ChunkBorders& place) { model_.chunk_logits(stream_, batch, pass, last, logits, place); });
+  each_chunk(batch, [&](const models::ChunkBorders& place) { model_.logits(stream_, batch, pass, last, logits, place); });
   stages_.broadcast(stream_, logits, stages_.size() - 1);
   stages_.finish(stream_);
 }

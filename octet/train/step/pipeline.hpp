@@ -31,6 +31,9 @@ namespace octet::train {
 /// The computation of a chunk is recorded and replayed by parts (tensor/replay.hpp): forward, backward, gradients of weights. A form of it
 /// is a combination of slots, since each has addresses of its own. Transfers are launched between these parts.
 ///
+/// One stage is a pipeline of one chunk, which has all of a micro-batch before the next one begins: forward, backward and the work after
+/// them are one part of a recording, and nothing travels.
+///
 /// On a stage all work is in one order, and each gradient gets the sums of micro-batches in their order. So results have the bits of the
 /// same micro-batches on one rank. All stages make the same calls, with batches of the same content and shape.
 class Pipeline {
@@ -49,13 +52,16 @@ class Pipeline {
     scaling::Pass pass;  // in whichever slot
     nn::LossSums sums;   // used by the last stage
     nn::LossFactor factor;
-    std::function<void(int micro_batch)> before;  // each forward and backward of a chunk, and the gradients of its weights
-    // Work of other queues begins as the last micro-batch completes gradients. A recorded part would wait for its end, and the border's
-    // gradient with it, so this micro-batch runs normally.
-    bool last_begins_exchanges = false;
+    std::function<void(int micro_batch)> before = [](int) {};  // each forward and backward of a chunk, and the gradients of its weights
+    std::function<void()> after = [] {};                       // all of these that are in flight together
+    std::function<bool()> proceeds = [] { return true; };      // asked before micro-batches of which none is in flight; false: ends
+    // Gradients are exchanged: with several stages by other queues, as the last micro-batch completes them. A recorded part would wait for
+    // the end of that work, and the border's gradient with it, so this micro-batch runs normally. With one stage the work of a micro-batch
+    // depends on its place.
+    bool exchanges = false;
   };
-  /// Forward and backward of all micro-batches in the order of the schedule.
-  void train(std::span<const data::Batch>, const Step&);
+  /// Forward and backward of all micro-batches in the order of the schedule. False if a micro-batch did not begin.
+  bool train(std::span<const data::Batch>, const Step&);
   /// The same of one micro-batch, one chunk after the other under every schedule.
   void train_one(const data::Batch&, const Step&);
   /// Adds the loss of a batch to `sums` on the last stage, without saved activations.
@@ -90,6 +96,7 @@ class Pipeline {
   int part(int chunk) const { return chunk * stages_.size() + stages_.rank(); }
   bool embeds(int chunk) const { return part(chunk) == 0; }
   bool has_head(int chunk) const { return part(chunk) + 1 == chunks_ * stages_.size(); }
+  bool one_chunk() const { return chunks_ * stages_.size() == 1; }
   /// Whether gradients of weights are computed apart from those of inputs.
   bool defers() const { return schedule_ == parallel::Schedule::zero_bubble; }
   // The region's first slot is left to recomputed activations, which then have the same place for each micro-batch in flight.
@@ -102,6 +109,7 @@ class Pipeline {
   Replay::Form form_of(const Key&, const Flight&, const Step&) const;
   Replay::Turn turn_of(const Key&, const Flight&, int micro_batches, const Step&);
   void run(const parallel::StageActions&, std::span<const data::Batch>, const Step&);
+  bool train_whole(std::span<const data::Batch>, const Step&);
   void forward(const Key&, std::span<const data::Batch>, const Step&);
   void backward(const Key&, const Step&);
   void weight_gradient(const Key&, const Step&);

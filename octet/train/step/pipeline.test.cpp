@@ -358,13 +358,13 @@ Counted counted_on_gpu(EngineConfig c, const Mesh& m, int stage, bool pretends, 
   comm::PlannedCommunicator ranks(int(m.data * m.pipeline), int(m.data) * stage);
   Engine e(c, Device::null, {.device = Device::cuda, .multiprocessors = 132}, &ranks);
   StepRunner runner = begin_steps(e);
-  if (pretends) e.pipeline->recordings().pretend();
+  if (pretends) e.pipeline.recordings().pretend();
   const std::vector<data::Batch> batches = batches_of(8);
   runner.calibrate(8, [] { return batch_of(1); });
   const auto measures = [&](int step) { return every_other_measures && step % 2 == 0; };
   for (int step = 0; step < 8; ++step)
     runner.run(batches, {.learning_rate = 1e-2, .measure = measures(step), .measure_next = measures(step + 1)});
-  return {e.stream.work(), e.stream.arena().in_use(), e.stream.arena().peak().total, e.pipeline->recordings().recorded()};
+  return {e.stream.work(), e.stream.arena().in_use(), e.stream.arena().peak().total, e.pipeline.recordings().recorded()};
 }
 
 // A replay leaves no state of the host behind. Work that follows, such as sums over data ranks and deferred products, does not need it.

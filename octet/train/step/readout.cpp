@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "octet/parallel/host_values.hpp"
+
 namespace octet::train {
 namespace {
 
@@ -17,10 +19,7 @@ void add(ops::QuantizeHealth& sum, const ops::QuantizeHealth& h) {
 // Each rank has quantized its own micro-batches.
 std::vector<ops::QuantizeHealth> health_of_all(Engine& e) {
   const Scope scope(e.stream);
-  const Tensor own = e.precision.slots().health_table(), all = e.stream.empty({own.count() * e.all_ranks().size()}, DType::u8);
-  e.all_ranks().all_gather(e.stream, own, all);
-  e.all_ranks().finish(e.stream);
-  const HostCopy copy(e.stream, all);
+  const HostCopy copy(e.stream, parallel::gathered(e.stream, e.all_ranks(), e.precision.slots().health_table()));
   const auto* of_ranks = copy.as<ops::QuantizeHealth>();
   const auto n = std::size_t(e.precision.slots().size());
   std::vector<ops::QuantizeHealth> out(of_ranks, of_ranks + n);
@@ -38,10 +37,9 @@ Readout read_out(Engine& e) {
   out.parameter_squares = read<double>(e.stream, e.parameter_squares());
   const scaling::SlotTable& slots = e.precision.slots();
   if (slots.size() == 0) return out;
-  const HostCopy amax(e.stream, slots.amax()), health(e.stream, slots.health_table());
+  const HostCopy amax(e.stream, slots.amax());
   out.amax.assign(amax.as<float>(), amax.as<float>() + slots.size());
-  out.health.assign(health.as<ops::QuantizeHealth>(), health.as<ops::QuantizeHealth>() + slots.size());
-  if (e.all_ranks().size() > 1) out.health = health_of_all(e);
+  out.health = health_of_all(e);
   return out;
 }
 

@@ -76,7 +76,7 @@ void require_options(const EngineConfig& c) {
 
 WholeModel::WholeModel(const EngineConfig& c) : precision(c.precision) {
   models::ModelOptions whole = c.model;
-  whole.chunks.clear(), whole.partition = nullptr;
+  whole.chunks.clear(), whole.partition = &nn::whole_partition();
   model = models::make_model(c.shape, whole, precision);
   if (!model->has_chunks())
     throw ConfigError(

@@ -9,7 +9,10 @@
 namespace octet::train {
 namespace {
 
-// Parameters of the whole model, and the first stage that has each: those of blocks belong to the stage of their block, the ones before
+// Whole parameters, and the first stage that has each.
+using Staged = std::vector<std::pair<std::unique_ptr<Parameter>, int>>;
+
+// Those of the whole model: those of blocks belong to the stage of their block, the ones before
 // the blocks to the first stage, the ones behind them to the last.
 struct Collect final : nn::Visitor {
   explicit Collect(const std::vector<std::vector<models::Chunk>>& chunks) : last(int(chunks.size()) - 1) {
@@ -24,18 +27,28 @@ struct Collect final : nn::Visitor {
   int last, now = -1;
   bool before = true;
   std::map<int, int> stages;  // by block
-  std::vector<std::pair<std::unique_ptr<Parameter>, int>> out;
+  Staged out;
 };
+
+Staged of_stages(const EngineConfig& c, const Target& target) {
+  Collect all(chunks_of_stages(c, target));
+  WholeModel(c).model->visit(all);
+  return std::move(all.out);
+}
+
+Staged whole_ones(const std::vector<Parameter*>& own) {
+  Staged out;
+  for (const Parameter* p : own) out.emplace_back(std::make_unique<Parameter>(p->path, p->whole(), p->init, p->role), 0);
+  return out;
+}
 
 }  // namespace
 
 StageParameters::StageParameters(const EngineConfig& c, const Target& target, comm::Communicator& stages,
                                  const std::vector<Parameter*>& own)
     : stages_(stages) {
-  Collect all(chunks_of_stages(c, target));
-  WholeModel(c).model->visit(all);
   std::size_t found = 0;
-  for (auto& [whole, stage] : all.out) {
+  for (auto& [whole, stage] : stages.size() == 1 ? whole_ones(own) : of_stages(c, target)) {
     const auto here = std::ranges::find(own, whole->path, &Parameter::path);
     found += here != own.end();
     places_.push_back({std::move(whole), stage, here == own.end() ? -1 : here - own.begin()});

@@ -9,7 +9,7 @@
 
 namespace octet::train {
 
-/// The parameters of a model of which each stage of a pipeline has some, in the order of the whole model.
+/// The parameters of a model of which each stage of a pipeline has some, in the order of the whole model. One stage has all of them.
 class StageParameters {
  public:
   /// `own`: those of this stage, which outlive this, as does the communicator. Throws ConfigError as chunks_of_stages().
@@ -21,13 +21,13 @@ class StageParameters {
   void each_absent(const std::function<void(const std::string&)>& f) const;
   /// All parameters: `own` of them, in the order of this stage's list, and whole ones without memory.
   std::vector<Parameter*> completed(const std::vector<Parameter*>& own) const;
-  /// Values of all parameters on the first stage, in the order of completed(), from those of this stage's; none on other stages. All stages
-  /// call it.
+  /// Values of all parameters on the first stage, in the order of completed(), from those of this stage's; none on other stages. On the
+  /// first one `own` is only passed on. All stages call it.
   std::vector<std::vector<float>> with_other_stages(Stream&, std::vector<std::vector<float>> own) const;
 
  private:
   struct Place {
-    std::unique_ptr<Parameter> whole;  // without memory
+    std::unique_ptr<Parameter> whole;  // without memory and cut
     int stage = 0;                     // the first that has it
     std::ptrdiff_t own = -1;           // its number on this stage
   };

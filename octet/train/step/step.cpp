@@ -22,7 +22,7 @@ float tokens_per_target(Engine& e, std::span<const data::Batch> micro_batches, s
   std::int64_t targets = 0;
   for (const auto& batch : micro_batches)
     targets += std::count_if(batch.targets.begin(), batch.targets.end(), [](std::int32_t target) { return target >= 0; });
-  if (e.ranks().size() > 1) targets = parallel::total(e.stream, e.ranks(), targets) / e.axes.context().size();
+  targets = parallel::total(e.stream, e.ranks(), targets) / e.axes.context().size();
   return float(double(tokens) / double(std::max<std::int64_t>(targets, 1)));
 }
 
@@ -44,23 +44,18 @@ bool StepRunner::run(std::span<const data::Batch> micro_batches, const StepOptio
   const auto tell = [&](StepPart part) {
     if (options.listener != nullptr) options.listener->begins(part);
   };
-  if (engine_.pipeline) {
+  const auto proceeds = [&] {
+    if (options.stopped != nullptr && options.stopped()) return false;
     tell(StepPart::micro_batch);
-    run_pipeline(micro_batches, tokens, options.measure);
-  }
-  for (const auto& batch : engine_.pipeline ? std::span<const data::Batch>() : micro_batches) {
-    if (options.stopped != nullptr && options.stopped()) {
-      engine_.precision.slots().clear_measurements(engine_.stream);
-      quantize_weights_again();
-      return false;
-    }
-    tell(StepPart::micro_batch);
-    run_micro_batch(batch, {.tokens = tokens,
-                            .measured = options.measure,
-                            .place = {.first = &batch == &micro_batches.front(), .last = &batch == &micro_batches.back()}});
+    return true;
+  };
+  if (!engine_.train(micro_batches, of_micro_batch(options.measure), tokens, proceeds)) {
+    engine_.precision.slots().clear_measurements(engine_.stream);
+    quantize_weights_again();
+    return false;
   }
   tell(StepPart::results);
-  if (engine_.gradient_sums && !engine_.stream.apart_from_host()) engine_.gradient_sums->require_done();
+  if (!engine_.stream.apart_from_host()) engine_.sharding.gradient_sums().require_done();
   if (const Tensor factor = engine_.gradient_factor()) {
     const float value = tokens_per_target(engine_, micro_batches, tokens);
     octet::upload(engine_.stream, &value, factor);
@@ -85,9 +80,7 @@ bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Ba
     if (stopped != nullptr && stopped()) return false;
     if (i < accumulate) read.push_back(next());
     const data::Batch& batch = read[std::size_t(i % accumulate)];
-    run_micro_batch(batch, {.tokens = accumulate * batch.rows * batch.length * engine_.axes.sequence_groups(),
-                            .measured = false,
-                            .place = {.exchanges = false}});
+    engine_.train_one(batch, of_micro_batch(false), accumulate * batch.rows * batch.length * engine_.axes.sequence_groups());
     sum_maxima();
     engine_.precision.end_step(engine_.stream, engine_.optimizer->skip());
     quantize_weights_again();
@@ -95,48 +88,14 @@ bool StepRunner::calibrate(std::int64_t accumulate, const std::function<data::Ba
   return true;
 }
 
-Pipeline::Step StepRunner::in_flight(std::int64_t tokens, bool measured, bool exchanges) {
-  Engine& e = engine_;
-  return {.pass = of_micro_batch(measured),
-          .sums = e.loss_sums(),
-          .factor = e.loss_factor(tokens),
-          .before = [&e](int micro_batch) { e.begin_in_flight(micro_batch); },
-          .last_begins_exchanges = exchanges && e.gradient_sums};
-}
-
-void StepRunner::run_pipeline(std::span<const data::Batch> micro_batches, std::int64_t tokens, bool measured) {
-  engine_.begin_micro_batches(int(micro_batches.size()), true);
-  engine_.pipeline->train(micro_batches, in_flight(tokens, measured, true));
-  engine_.end_micro_batch();
-}
-
-void StepRunner::run_micro_batch(const data::Batch& batch, const MicroBatch& m) {
-  Engine& e = engine_;
-  if (e.pipeline) {
-    e.begin_micro_batches(1, false);
-    e.pipeline->train_one(batch, in_flight(m.tokens, m.measured, m.place.exchanges));
-    return e.end_micro_batch();
-  }
-  const scaling::Pass pass = of_micro_batch(m.measured);
-  const Scope micro_batch(e.stream, pass.keep);
-  const models::TokenBatch on_device = e.upload(batch, pass.keep);
-  e.begin_micro_batch(m.place);
-  e.micro_steps.run(e.stream, {batch.rows, batch.length, m.tokens, m.measured, e.form_of(m.place)}, [&] {
-    e.model->forward(e.stream, on_device, pass, e.loss_sums(), e.loss_factor(m.tokens));
-    e.model->backward(e.stream, on_device, pass);
-    e.end_micro_batch();
-  });
-}
-
 // Of all ranks: the inputs of the update besides gradients, and the maxima from which scales come.
 void StepRunner::sum_results() {
   Engine& e = engine_;
   const scaling::SlotTable& slots = e.precision.slots();
   ops::count_nonfinite(e.stream, slots.health(0), slots.size(), e.nonfinite());
-  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted}) {
-    e.ranks().all_reduce(e.stream, t, comm::Reduction::sum);
-    if (e.pipeline) e.axes.pipeline().all_reduce(e.stream, t, comm::Reduction::sum);  // the last stage has them
-  }
+  for (const Tensor& t : {e.loss_sums().sum, e.loss_sums().counted})
+    for (comm::Communicator* ranks : {&e.ranks(), &e.axes.pipeline()})  // of stages the last one has them
+      ranks->all_reduce(e.stream, t, comm::Reduction::sum);
   e.all_ranks().all_reduce(e.stream, e.nonfinite(), comm::Reduction::sum);
   sum_maxima();
 }

@@ -61,14 +61,6 @@ class StepRunner {
   void clear_sums();
   void quantize_weights(bool measured);
   void quantize_weights_again();
-  struct MicroBatch {
-    std::int64_t tokens;  // of the step, on all ranks
-    bool measured;
-    parallel::GradientSums::MicroBatch place;
-  };
-  Pipeline::Step in_flight(std::int64_t tokens, bool measured, bool exchanges);
-  void run_pipeline(std::span<const data::Batch>, std::int64_t tokens, bool measured);
-  void run_micro_batch(const data::Batch&, const MicroBatch&);
   void sum_results();
   void sum_maxima();
   void update(const StepOptions&);

@@ -78,8 +78,8 @@ Result steps_of(const EngineConfig& config, Order order) {
     Stream side(e.stream);
     QueuedWork first(side);
     LateWork late(side, order == Order::last);
-    if (order == Order::first) e.tensor_group->set_beside(&first);
-    if (order == Order::last || order == Order::unjoined) e.tensor_group->set_beside(&late);
+    if (order == Order::first) e.partition().set_beside(&first);
+    if (order == Order::last || order == Order::unjoined) e.partition().set_beside(&late);
     StepRunner runner = begin_steps(e);
     for (int s = 0; s < 2; ++s) {
       std::vector<data::Batch> batches;
@@ -145,7 +145,7 @@ TEST(TensorOverlap, IsOnWhereAnExchangeRunsBesideTheComputation) {
       config.comm.overlap = overlap;
       comm::PlannedCommunicator two(2);
       const Engine e(config, Device::null, {.device = target}, &two);
-      EXPECT_EQ(e.activation_exchanges.has_value(), overlap && target == Device::cuda);
+      EXPECT_EQ(e.sharding.overlaps_activations(), overlap && target == Device::cuda);
     }
 }
 

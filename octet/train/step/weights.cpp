@@ -34,7 +34,7 @@ void load_weights(Engine& e, const std::string& folder) {
 void load_weights(Engine& e, const io::TensorFolder& files) {
   parallel::long_work(e.stream.device(), e.all_ranks(), [&] {
     nn::HostParameters host(e.stream, e.parameters, nullptr, e.partition(), false);  // all of them are read
-    models::load_hugging_face(files, e.model->shape(), e.stage_parameters ? e.stage_parameters->completed(host.list()) : host.list());
+    models::load_hugging_face(files, e.model->shape(), e.stage_parameters.completed(host.list()));
     host.commit();
   });  // from here on, parameters are the device's again
   if (nonfinite_parameter(e).empty()) return;
@@ -62,41 +62,42 @@ data::Checksum checksum_of_weights(Engine& e) {
 
 namespace {
 
-// All parameters on the first stage of a pipeline, from the whole ones of each stage.
+// All parameters on the first stage of a pipeline: its own, and those of other stages, from the whole ones of each.
 class WholeModel {
  public:
-  WholeModel(Engine& e, const nn::HostParameters& host) {
-    std::vector<std::vector<float>> own;
-    for (const Parameter* p : host.list()) {
-      const Tensor values = p->value.values();
-      own.emplace_back(values.f32(), values.f32() + values.count());
+  // One rank of each stage sends.
+  WholeModel(Engine& e, const nn::HostParameters& host) : list_(e.stage_parameters.completed(host.list())) {
+    if (!e.axes.leads_stage()) return;
+    std::vector<std::vector<float>> own(host.list().size());
+    for (std::size_t i = 0; e.axes.pipeline().rank() > 0 && i < own.size(); ++i) {
+      const Tensor values = host.list()[i]->value.values();
+      own[i].assign(values.f32(), values.f32() + values.count());
     }
-    const std::vector<Parameter*> all = e.stage_parameters->completed(host.list());
-    values_ = e.stage_parameters->with_other_stages(e.stream, std::move(own));
+    values_ = e.stage_parameters.with_other_stages(e.stream, std::move(own));
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      parameters_.push_back(std::make_unique<Parameter>(all[i]->path, all[i]->whole(), all[i]->init, all[i]->role));
-      parameters_.back()->value = Stored::plain({values_[i].data(), all[i]->whole(), DType::f32});
-      list_.push_back(parameters_.back().get());
+      if (values_[i].empty()) continue;
+      const Parameter& p = *list_[i];
+      received_.push_back(std::make_unique<Parameter>(p.path, p.shape, p.init, p.role));
+      received_.back()->value = Stored::plain({values_[i].data(), p.shape, DType::f32});
+      list_[i] = received_.back().get();
     }
   }
   const std::vector<Parameter*>& list() const { return list_; }
 
  private:
   std::vector<std::vector<float>> values_;
-  std::vector<std::unique_ptr<Parameter>> parameters_;
+  std::vector<std::unique_ptr<Parameter>> received_;
   std::vector<Parameter*> list_;
 };
 
 }  // namespace
 
 void save_weights(Engine& e, const std::string& folder, DType dtype, const models::Companions& companions) {
-  const nn::HostParameters host(e.stream, e.parameters, e.master_weights(), e.partition());
-  std::optional<WholeModel> whole;
-  // One rank of each stage sends.
-  if (e.stage_parameters && e.all_ranks().rank() % e.axes.of_stage() == 0) whole.emplace(e, host);
+  const nn::HostParameters host(e.stream, e.parameters, &e.sharding.weights(), e.partition());
+  const WholeModel whole(e, host);
   parallel::long_work(e.stream, e.all_ranks(), [&] {
     if (e.all_ranks().rank() > 0) return;
-    models::save_hugging_face(folder, e.model->shape(), whole ? whole->list() : host.list(), dtype, companions);
+    models::save_hugging_face(folder, e.model->shape(), whole.list(), dtype, companions);
   });
 }
 

@@ -45,7 +45,7 @@ StepCost cost_of_step(Engine& engine, StepRunner& runner, const std::vector<data
 // Micro-batches but the last are alike in work, and each gives its memory back before the next: two suffice to compute any number. Those
 // of a pipeline are in flight together.
 StepCost cost_of_step(Engine& engine, StepRunner& runner, const data::Batch& shape, std::int64_t accumulate) {
-  if (engine.pipeline) return cost_of_step(engine, runner, std::vector(std::size_t(accumulate), shape));
+  if (engine.axes.has_stages()) return cost_of_step(engine, runner, std::vector(std::size_t(accumulate), shape));
   const StepCost one = cost_of_step(engine, runner, std::vector{shape});
   if (accumulate == 1) return one;
   const StepCost two = cost_of_step(engine, runner, std::vector{shape, shape});
@@ -129,16 +129,13 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   if (engine.optimizer) {
     const StepCost cost = cost_of_step(engine, runner, shape, accumulate);
     out.step = cost.work, out.sent = cost.sent;
-    const std::int64_t together = engine.pipeline ? accumulate : 1;
+    const std::int64_t together = engine.axes.has_stages() ? accumulate : 1;
     runner.run(std::vector(std::size_t(together), shape), {.measure = true});  // for its memory: most steps do not measure
   }
   out.saved = engine.model->saved_bytes();
   evaluate_batch(engine, shape);
   out.memory = engine.stream.arena().peak();
-  if (engine.stage_parameters) out.parameters = engine.stage_parameters->count();
-  else
-    for (const Parameter* p : engine.parameters.list()) out.parameters += p->whole().count();
-  out.parameters -= config.shape.padding();
+  out.parameters = engine.stage_parameters.count() - config.shape.padding();
   out.plan = engine.precision.rows();
   if (config.optimizer) add_storage(*config.optimizer, out.plan);
   if (config.optimizer) add_loss_scale(config.loss_scale, engine.precision.activations(), out.plan);
@@ -146,7 +143,7 @@ DryRun dry_run(const EngineConfig& config, Target target, std::int64_t batch, st
   if (config.optimizer) add_division(engine, config, out.plan);
   add_emulation(out.step, out.plan);
   out.quantizers = engine.precision.slots().slots();
-  if (engine.gradient_sums) out.shared_scales = engine.gradient_sums->scaled_tensors();
+  out.shared_scales = engine.sharding.gradient_sums().scaled_tensors();
   return out;
 }
 

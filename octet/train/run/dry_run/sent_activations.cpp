@@ -59,7 +59,7 @@ void add_sent_keys(Engine& engine, const EngineConfig& c, std::vector<scaling::P
 
 // As nn::Mlp and nn::Attention begin and join them.
 void add_overlap(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
-  if (!engine.activation_exchanges) return;
+  if (!engine.sharding.overlaps_activations()) return;
   rows.push_back(
       {"exchanges beside products", 0, 0, "overlap",
        "in backward: sums of dx beside the weight's gradient; dy beside recomputed activations; x of recomputed norms beside the "
@@ -70,8 +70,8 @@ void add_overlap(const Engine& engine, std::vector<scaling::PlanRow>& rows) {
 
 std::vector<scaling::PlanRow> plan_of_sent_activations(Engine& engine, const EngineConfig& c) {
   std::vector<scaling::PlanRow> rows;
-  if (engine.context_group) add_sent_keys(engine, c, rows);
-  if (!engine.tensor_group) return rows;
+  if (engine.axes.divides_sequences()) add_sent_keys(engine, c, rows);
+  if (!engine.axes.divides_layers()) return rows;
   const std::string values = to_text(engine.precision.activations());
   rows.push_back({format("layers divided among {} ranks", c.ranks.tensor), 0, 0, "tensor",
                   "each rank has its heads, columns of the MLP and tokens of the vocabulary, and rows of activations between them"});

@@ -14,7 +14,7 @@ std::string text_of(const std::vector<models::Chunk>& chunks) {
 }  // namespace
 
 std::vector<scaling::PlanRow> plan_of_stages(Engine& engine, const EngineConfig& c) {
-  if (!engine.pipeline) return {};
+  if (!engine.axes.has_stages()) return {};
   std::vector<scaling::PlanRow> rows;
   const auto chunks = chunks_of_stages(c, engine.stream.target());
   const auto stages = int(chunks.size());
@@ -27,9 +27,9 @@ std::vector<scaling::PlanRow> plan_of_stages(Engine& engine, const EngineConfig&
                   coded ? "comm.pipeline: activations and their gradients, with a scale per 128 values"
                         : "activations and their gradients, as they are"});
   if (engine.optimizer && engine.stream.apart_from_host())
-    rows.push_back(
-        {"computation of stages", 0, 0, "recorded graphs",
-         engine.gradient_sums ? "all micro-batches but a step's last one, beside which gradients are exchanged" : "all micro-batches"});
+    rows.push_back({"computation of stages", 0, 0, "recorded graphs",
+                    engine.axes.data().size() > 1 ? "all micro-batches but a step's last one, beside which gradients are exchanged"
+                                                  : "all micro-batches"});
   return rows;
 }
 

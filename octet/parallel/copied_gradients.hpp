@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "octet/comm/communicator.hpp"
+#include "octet/nn/parameters.hpp"
+
+namespace octet::parallel {
+
+/// Sums over a tensor group of the gradients of values that several of its ranks have: norms' weights, of which each rank has seen its
+/// rows, and keys and values of heads that several ranks share. One rank has no copies.
+class CopiedGradients {
+ public:
+  /// All ranks make it at the same time. The group outlives this. Throws ConfigError for shared heads whose gradients have scales; where
+  /// sums are divided (nn::Share::gradients), these are values of one micro-batch, which have none.
+  CopiedGradients(comm::Communicator& group, const nn::Parameters&);
+
+  /// g = sum over the ranks that have a copy, of all such values of a bucket; or of all buckets.
+  void sum(Stream&, const nn::Bucket&) const;
+  void sum(Stream&) const;
+  /// Of the ranks with the same heads.
+  comm::Traffic traffic(comm::Collective c) const { return of_heads_ ? of_heads_->traffic(c) : comm::Traffic{}; }
+
+ private:
+  struct Copies {
+    const nn::Bucket* bucket;
+    Tensor gradient;
+    comm::Communicator* owners;
+  };
+  void split_by_heads(comm::Communicator& group, const nn::Parameters&);
+  void add(comm::Communicator& group, const nn::Bucket&);
+
+  std::unique_ptr<comm::Communicator> of_heads_;  // of the same key and value heads; or null
+  std::vector<Copies> copies_;
+};
+
+}  // namespace octet::parallel

@@ -1,0 +1,89 @@
+#include "octet/parallel/sharding.hpp"
+
+namespace octet::parallel {
+namespace {
+
+// Only on a GPU work of two queues runs at one time.
+std::unique_ptr<Stream> queue_beside(Stream& stream, const comm::Communicator& ranks, const CommConfig& c, bool trains) {
+  return trains && ranks.size() > 1 && c.overlap && stream.apart_from_host() ? std::make_unique<Stream>(stream) : nullptr;
+}
+
+}  // namespace
+
+Sharding::Sharding(Stream& stream, Axes& axes, nn::Parameters& parameters, const CommConfig& c, bool trains, Parameter* ends)
+    : axes_(axes),
+      parameters_(parameters),
+      ends_(ends),
+      activation_queue_(queue_beside(stream, axes.tensor(), c, trains)),
+      gradient_queue_(queue_beside(stream, axes.data(), c, trains)),
+      beside_products_(activation_queue_ ? std::make_unique<QueuedWork>(*activation_queue_) : nullptr),
+      copied_gradients_(trains ? axes.tensor() : axes.alone(), parameters),
+      gradient_sums_(stream, gradient_queue_.get(), trains ? axes.data() : axes.alone(), parameters, c, copied_gradients_),
+      weights_(stream, gradient_queue_.get(), axes.data(), parameters, axes.partition()) {
+  for (const Parameter* p : parameters.list()) axes.partition().reserve(stream, p->shape.count());
+  axes.partition().set_beside(beside_products_.get());
+  if (divides_masters()) owners_.push_back(&axes.data());
+  for (comm::Communicator* model : {&axes.tensor(), &axes.pipeline()})
+    if (model->size() > 1) owners_.push_back(model);
+  if (axes.has_stages()) reserve_for_values(stream);
+  if (trains && axes.has_stages() && ends != nullptr) share_ends();
+  // Stages have other parameters, so that all of them draw as one does.
+  for (Parameter* p : parameters.list()) p->gradient.set_copy(axes.all().rank() % axes.of_stage());
+}
+
+void Sharding::share_ends() {
+  comm::Communicator& stages = axes_.pipeline();
+  const int last = stages.size() - 1;
+  const bool end = stages.rank() == 0 || stages.rank() == last;
+  of_ends_ = stages.split(end ? 0 : 1, stages.rank() == 0 ? 0 : end ? 1 : stages.rank() - 1, end ? 2 : last - 1);
+  if (!end) return of_ends_.reset();
+  const int first = axes_.all().rank() % axes_.of_stage();
+  of_ends_->report_to(axes_.all(), {first, first + last * axes_.of_stage()});
+}
+
+void Sharding::begin_step(int micro_batches, bool exchanges) {
+  exchanges_ = exchanges;
+  gradient_sums_.begin_step(micro_batches, exchanges);
+}
+
+void Sharding::begin_micro_batch(int micro_batch) {
+  gradient_sums_.begin_micro_batch(micro_batch);
+  weights_.forget_blocks();
+}
+
+void Sharding::join(Stream& stream) {
+  gradient_sums_.join(stream);
+  weights_.forget_blocks();
+}
+
+// Where data ranks sum gradients, those of copies were summed with them. Sums of a parameter of both ends are then there: of divided
+// gradients, those of the own part, which is the same on both stages.
+void Sharding::end_step(Stream& stream) {
+  if (!exchanges_) return;
+  if (gradient_sums_.empty()) copied_gradients_.sum(stream);
+  if (of_ends_) of_ends_->all_reduce(stream, ends_->gradient.stored().values(), comm::Reduction::sum);
+}
+
+void Sharding::sum_over_parts(Stream& stream, const Tensor& x) {
+  for (comm::Communicator* ranks : owners_) ranks->all_reduce(stream, x, comm::Reduction::sum);
+}
+
+void Sharding::max_over_masters(Stream& stream, const Tensor& x) {
+  if (divides_masters()) axes_.data().all_reduce(stream, x, comm::Reduction::max);
+}
+
+bool Sharding::computes_alone() const {
+  return !axes_.divides_layers() && !axes_.divides_sequences() && !axes_.has_stages() && !parameters_.share().weights;
+}
+
+comm::Traffic Sharding::traffic(comm::Collective c) const {
+  const comm::Traffic sum = axes_.traffic(c) + copied_gradients_.traffic(c);
+  return of_ends_ ? sum + of_ends_->traffic(c) : sum;
+}
+
+void Sharding::visit_state(StateVisitor& visitor) {
+  if (gradient_sums_.adapts()) visitor.section("gradient_sums", gradient_sums_);
+  else visitor.unused("gradient_sums");
+}
+
+}  // namespace octet::parallel

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "octet/parallel/axes.hpp"
+#include "octet/parallel/divided_weights.hpp"
+#include "octet/parallel/gradient_sums.hpp"
+
+namespace octet::parallel {
+
+/// What ranks share of a model that they train, beside the activations that Axes exchanges: sums of gradients, masters that ranks divide,
+/// and queues for exchanges beside the computation. Where ranks share nothing, or one is alone, each part does nothing.
+class Sharding {
+ public:
+  /// Of parameters with their memory, which have gradients if they are trained. `ends`: the parameter that the first and the last stage of
+  /// a pipeline both have, or null. All outlive this. All ranks make it at the same time.
+  Sharding(Stream&, Axes&, nn::Parameters&, const CommConfig&, bool trains, Parameter* ends);
+  ~Sharding() { axes_.partition().set_beside(nullptr); }
+  Sharding(const Sharding&) = delete;
+  Sharding& operator=(const Sharding&) = delete;
+
+  /// The micro-batches of a step, as of GradientSums.
+  void begin_step(int micro_batches, bool exchanges);
+  void begin_micro_batch(int micro_batch);
+  void join(Stream&);
+  /// After the step's last micro-batch: sums of gradients are complete.
+  void end_step(Stream&);
+
+  GradientSums& gradient_sums() { return gradient_sums_; }
+  DividedWeights& weights() { return weights_; }
+  /// x = its sum over the ranks that have parts of the state. f64.
+  void sum_over_parts(Stream&, const Tensor& x);
+  /// x = its maximum over the ranks that divide masters.
+  void max_over_masters(Stream&, const Tensor& x);
+
+  /// Whether ranks have parts of the state, so that each saves its own.
+  bool divides_state() const { return !owners_.empty(); }
+  /// Of this rank's parts: false where another rank has the same and saves them.
+  bool saves_parts() const { return divides_masters() || axes_.data().rank() == 0; }
+  /// The ranks whose parts together are the state.
+  comm::Communicator& state_ranks() { return divides_state() ? axes_.all() : axes_.alone(); }
+  /// Whether a forward and its backward exchange nothing with other ranks.
+  bool computes_alone() const;
+  /// Whether exchanges of activations run beside products.
+  bool overlaps_activations() const { return activation_queue_ != nullptr; }
+  comm::Traffic traffic(comm::Collective) const;
+  /// Factors of gradients' sums.
+  void visit_state(StateVisitor&);
+
+ private:
+  bool divides_masters() const { return parameters_.share().masters; }
+  void share_ends();
+
+  Axes& axes_;
+  const nn::Parameters& parameters_;
+  Parameter* ends_;
+  std::unique_ptr<Stream> activation_queue_, gradient_queue_;  // null: exchanges run in the stream
+  std::unique_ptr<SideWork> beside_products_;
+  CopiedGradients copied_gradients_;
+  GradientSums gradient_sums_;
+  DividedWeights weights_;
+  std::unique_ptr<comm::Communicator> of_ends_;  // the stages that have `ends`; or null
+  std::vector<comm::Communicator*> owners_;      // of parts of the state
+  bool exchanges_ = true;                        // in this step
+};
+
+}  // namespace octet::parallel
