@@ -11,8 +11,8 @@ void Model::refresh(Stream& stream, const scaling::Pass& pass) {
     int closed = -1;  // the block of the layers that come, until one of them needs it
     void block(int number) override { closed = number; }
     void linear(nn::Linear& l) override {
-      if (closed >= 0 && l.refresh_reads_weight(pass)) model.open(stream, closed, nn::BlockWeights::Needed::values), closed = -1;
-      l.refresh(stream, pass);
+      if (closed >= 0 && l.weight().refresh_reads_values(pass)) model.open(stream, closed, nn::BlockWeights::Needed::values), closed = -1;
+      l.weight().refresh(stream, pass);
     }
   } refresh(*this, stream, pass);
   visit(refresh);

@@ -1,20 +1,8 @@
 #include "octet/nn/divided.hpp"
 
 #include "octet/ops/quantize/quantize.hpp"
-#include "octet/ops/quantize/slice.hpp"
 
 namespace octet::nn {
-
-bool finds_scale_together(const Partition& p, const ops::QuantizeSpec& spec) {
-  return p.divides() && spec.encodes_slices() && spec.rows.whole_tensor() && !spec.scale_known();
-}
-
-void find_scale(Stream& stream, Partition& p, const StoredSlice& x, const ops::QuantizeSpec& spec, const Tensor& scale,
-                const Tensor& descale) {
-  ops::slice_maxima(stream, x, spec.rows, scale);
-  p.max(stream, scale);
-  ops::scales_of_maxima(stream, spec, x.stored.value_type(), scale, scale, descale);
-}
 
 namespace {
 
@@ -33,7 +21,7 @@ void encode_divided(Stream& stream, Partition& p, const ops::Sink& sink) {
     const Quantized& operand = sink.codes.rows ? sink.codes.rows : sink.codes.cols;
     known.spec.scale = stream.empty({1}, DType::f32);
     known.spec.descale = operand.descales ? operand.descales : stream.empty({1}, DType::f32);  // decoded codes may have it in them
-    find_scale(stream, p, slice_of(sink.plain), sink.spec, known.spec.scale, known.spec.descale);
+    find_scale(stream, p, {slice_of(sink.plain), sink.spec, known.spec.scale, known.spec.descale});
   }
   ops::quantize(stream, sink.plain, known);
 }

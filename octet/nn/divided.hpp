@@ -1,19 +1,13 @@
 #pragma once
 
+#include "octet/nn/joined_scales.hpp"
 #include "octet/nn/linear.hpp"
-#include "octet/nn/partition.hpp"
 
 namespace octet::nn {
 
 // Operands of tensors [T, C] of which each member of a partition has other columns, such as the output of its own heads. A scale per tensor
 // that follows from the data is that of the maximum over members, so codes and scales are those columns of the ones that one member makes.
 // Other scales are those of the own columns.
-
-/// Whether members find the scale together. All of them then make the same calls in the same order.
-bool finds_scale_together(const Partition&, const ops::QuantizeSpec&);
-
-/// scale, descale: f32 [1] = those of the maximum over members, of whose matrix x is the own part. For a spec of one scale per tensor.
-void find_scale(Stream&, Partition&, const StoredSlice& x, const ops::QuantizeSpec&, const Tensor& scale, const Tensor& descale);
 
 /// Encodes sink.plain, which is there, into the sink's codes.
 void encode_divided(Stream&, Partition&, const ops::Sink&);

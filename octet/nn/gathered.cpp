@@ -3,7 +3,6 @@
 #include "octet/nn/divided.hpp"
 #include "octet/ops/quantize/from_codes.hpp"
 #include "octet/ops/quantize/quantize.hpp"
-#include "octet/ops/quantize/slice.hpp"
 
 namespace octet::nn {
 namespace {
@@ -27,7 +26,7 @@ void fill_codes(Stream& stream, Partition& p, const Tensor& own, const ops::Quan
   const StoredSlice slice{Stored::plain(own.reshaped({own.count()})), all.codes.shape, own.count() * p.member()};
   const Scope scope(stream);
   const Tensor scale = spec.scale_known() ? spec.scale : stream.empty({1}, DType::f32);
-  if (!spec.scale_known()) find_scale(stream, p, slice, spec, scale, all.descales);
+  if (!spec.scale_known()) find_scale(stream, p, {slice, spec, scale, all.descales});
   const Tensor own_codes = all.codes.rows(own.shape[0] * p.member(), own.shape[0]);
   ops::quantize_slice(stream, slice, spec, scale, own_codes.reshaped({own.count()}));
   p.gather(stream, own_codes, all.codes);

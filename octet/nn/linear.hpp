@@ -1,15 +1,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "octet/nn/visitor.hpp"
-#include "octet/ops/quantize/sink.hpp"
+#include "octet/nn/weight.hpp"
 #include "octet/scaling/precision.hpp"
 
 namespace octet::nn {
-
-class WeightScales;
 
 /// A dense layer whose three GEMMs run in the precision that its plan says.
 ///
@@ -72,28 +69,9 @@ class Linear {
   void backward_part(Stream&, const ops::Sink& dy, const Saved&, const Tensor& dx);
   void backward_done(Stream&);
 
-  /// Quantizes the weight if it changed since: once per optimizer step, with a pass that records. Where the weight is codes already
-  /// (Parameter::codes), makes the cached operands from them. Throws ContractError if these codes are of an older weight.
-  void refresh(Stream&, const scaling::Pass&);
-  /// Whether refresh() would read the weight's values.
-  bool refresh_reads_weight(const scaling::Pass&) const;
-
   /// How a pass quantizes x and dy.
   ops::QuantizeSpec input_spec(const scaling::Pass& pass) const { return plan_.x->spec(pass); }
   ops::QuantizeSpec gradient_spec(const scaling::Pass& pass) const { return plan_.dy->spec(pass); }
-  /// How a pass quantizes the weight.
-  ops::QuantizeSpec weight_spec(const scaling::Pass&) const;
-  /// A weight's scale, f32 [1] each, that others find, since the weight is a part of a matrix.
-  struct SharedScale {
-    WeightScales* owner = nullptr;
-    Tensor scale, descale;
-  };
-  /// Before the weight is first quantized. The owner outlives the layer's use.
-  void share_weight_scale(const SharedScale& s) { shared_scale_ = s; }
-  enum class Side : std::uint8_t { rows, cols };  // of the weight: forward's and backward's operand
-  /// The weight as the GEMM of that side reads it: cached, or encoded in scratch. After refresh().
-  Quantized weight_operand(Stream&, Side) const;
-
   void visit(Visitor&);
 
   /// Whether its GEMMs read 8-bit codes.
@@ -101,31 +79,22 @@ class Linear {
   bool has_bias() const { return bias_ != nullptr; }
   const std::string& path() const { return path_; }
   DType activations() const { return activations_; }
-  std::int64_t in() const { return weight_->shape[1]; }
-  std::int64_t out() const { return weight_->shape[0]; }
-  Parameter& weight() { return *weight_; }
+  std::int64_t in() const { return weight_.parameter().shape[1]; }
+  std::int64_t out() const { return weight_.parameter().shape[0]; }
+  Weight& weight() { return weight_; }
 
  private:
-  Linear(const std::string& path, Parameter* weight, bool owns, scaling::Precision&, scaling::Site site);
+  Linear(const std::string& path, std::unique_ptr<Parameter> owned, scaling::Precision&, const scaling::Site&);
   ops::Sink sink_of_input(Stream&, const Tensor& x, std::int64_t tokens, const scaling::Pass&, bool rows, bool cols) const;
   ops::Sink sink_of_gradient(Stream&, std::int64_t tokens, DType, const Tensor& plain, const scaling::Pass&) const;
   void add_product(Stream&, const Quantized& dy, const Quantized& x);
-  void refresh_kept(Stream&, const ops::QuantizeSpec&);
-  void refresh_from_codes(Stream&);
-  ops::Sink sink_from_codes(Stream&, const ops::SinkRequest&) const;
-  void measure(Stream&, ops::QuantizeSpec);
 
   std::string path_;
-  std::unique_ptr<Parameter> owned_;
-  Parameter* weight_;
-  std::unique_ptr<Parameter> bias_;
+  std::unique_ptr<Parameter> owned_, bias_;
   GradientUse gradient_use_;
   DType activations_;
-  scaling::LinearPlan plan_;
-  std::optional<ops::Sink> operands_;  // of the weight, in the run's region
-  SharedScale shared_scale_;
-  Tensor scale_, descale_;  // f32 [1], of a weight whose codes are made for each GEMM by one scale from its own maximum
-  std::uint64_t quantized_version_ = 0;
+  scaling::LinearPlan plan_;  // its quantizer of the weight is moved on
+  Weight weight_;
 };
 
 }  // namespace octet::nn

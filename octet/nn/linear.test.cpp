@@ -60,11 +60,11 @@ Result run(
   Linear linear("layer", {.in = 256, .out = 192}, precision);
   Parameters parameters(stream, linear, true, storage);
   parameters.initialize(stream, 3);
-  begin(linear.weight().value);
+  begin(linear.weight().parameter().value);
   precision.allocate(stream);
   const DType dtype = precision.activations();
   Result r{.x = half_tensor(stream, {130, 256}, 1, 1.0, dtype),
-           .w = linear.weight().value.codes,
+           .w = linear.weight().parameter().value.codes,
            .dy = half_tensor(stream, {130, 192}, 2, gradient, dtype)};
   const Tensor y = stream.empty({130, 192}, dtype, Lifetime::run), dx = stream.empty({130, 256}, dtype, Lifetime::run);
   const Tensor skip = stream.zeros({1}, DType::f32, Lifetime::run);
@@ -72,13 +72,13 @@ Result run(
   for (int step = 0; step < 3; ++step) {
     const Scope scope(stream), kept(stream, pass.keep);
     parameters.clear_gradients(stream);
-    ++linear.weight().version;
+    ++linear.weight().parameter().version;
     Linear::Saved saved;
     linear.forward(stream, linear.quantize_input(stream, r.x, pass, true), y, pass, &saved);
     linear.backward(stream, linear.quantize_gradient(stream, r.dy, pass), saved, dx);
     precision.end_step(stream, skip);
   }
-  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().gradient.stored().codes);
+  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().parameter().gradient.stored().codes);
   return r;
 }
 
@@ -204,11 +204,11 @@ TEST(Linear, TheWeightIsQuantizedOncePerChange) {
   parameters.initialize(stream, 3);
   precision.allocate(stream);
   const scaling::Pass pass{.kind = scaling::Pass::Kind::train};
-  linear.refresh(stream, pass);
-  linear.refresh(stream, pass);
+  linear.weight().refresh(stream, pass);
+  linear.weight().refresh(stream, pass);
   EXPECT_EQ(precision.slots().health(1)->values, 64 * 32);
-  ++linear.weight().version;
-  linear.refresh(stream, pass);
+  ++linear.weight().parameter().version;
+  linear.weight().refresh(stream, pass);
   EXPECT_EQ(precision.slots().health(1)->values, 2 * 64 * 32);
 }
 

@@ -59,9 +59,9 @@ Contents first_contents(const Stream& stream, const Parameter& p) {
 
 // Of a block's matrix with one use, whose codes can be made of slices.
 void Parameters::Collect::linear(Linear& layer) {
-  const auto at = std::find(list.begin(), list.end(), &layer.weight());
+  const auto at = std::find(list.begin(), list.end(), &layer.weight().parameter());
   if (!parts || now < 0 || at == list.end() || (*at)->gradient.uses() != 1) return;
-  if (ops::can_quantize_slices(layer.weight_spec(scaling::recomputing), (*at)->shape))
+  if (ops::can_quantize_slices(layer.weight().spec(scaling::recomputing), (*at)->shape))
     places[std::size_t(at - list.begin())].layer = &layer;
 }
 
@@ -125,7 +125,7 @@ void Parameters::bind_copies_in_turn(Stream& stream) {
 void Parameters::bind_codes(Bucket& b) {
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {
     Parameter& p = *b.parameters[i];
-    const ops::QuantizeSpec spec = b.layers[i]->weight_spec(scaling::recomputing);
+    const ops::QuantizeSpec spec = b.layers[i]->weight().spec(scaling::recomputing);
     p.value = {};
     p.codes = {
         .codes = {b.codes.u8() + b.first[i], p.shape, spec.format}, .block = spec.rows, .power_of_two = spec.rule != ScaleRule::quotient};

@@ -118,11 +118,11 @@ std::vector<Operand> weights_of(int parts, scaling::WeightCodes codes, Storage s
     for (std::size_t i = 0; i < whole.size(); ++i) whole[i] *= float(1 + i / 64);
     for (const std::size_t version : {0, 1}) {
       for (float& w : whole) w *= 3;
-      parameters.set_values(stream, 0, nn::part_of(layer.weight().cut, whole).data());
-      layer.refresh(stream, pass);
+      parameters.set_values(stream, 0, nn::part_of(layer.weight().parameter().cut, whole).data());
+      layer.weight().refresh(stream, pass);
       const Scope scope(stream);
-      const Quantized rows = layer.weight_operand(stream, nn::Linear::Side::rows),
-                      cols = layer.weight_operand(stream, nn::Linear::Side::cols);
+      const Quantized rows = layer.weight().operand(stream, nn::Weight::Side::rows),
+                      cols = layer.weight().operand(stream, nn::Weight::Side::cols);
       in_turn(stream, ranks, [&] { add(out[2 * version], rows, true), add(out[2 * version + 1], cols, false); });
     }
   });

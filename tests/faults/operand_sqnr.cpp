@@ -47,7 +47,7 @@ double operand_sqnr(train::Engine& engine, nn::Linear& layer, scaling::Operand o
   switch (operand) {
     case scaling::Operand::activation: return sqnr(x, layer.quantize_input(stream, x, silent, false).rows, left_out);
     case scaling::Operand::gradient: return sqnr(x, layer.quantize_gradient(stream, x, silent).codes.rows, left_out);
-    default: return sqnr(layer.weight().value.values(), layer.weight_operand(stream, nn::Linear::Side::rows), left_out);
+    default: return sqnr(layer.weight().parameter().value.values(), layer.weight().operand(stream, nn::Weight::Side::rows), left_out);
   }
 }
 

@@ -18,7 +18,7 @@ class Collect final : public nn::Visitor {
   void block(int number) override { block_ = number; }
   // A layer with its own rows of the weight reads gathered inputs, one with its own columns gathered gradients.
   void linear(nn::Linear& l) override {
-    const Cut& cut = l.weight().cut;
+    const Cut& cut = l.weight().parameter().cut;
     if (block_ < 0 || !cut) return;
     const bool columns = cut.pieces[0].run < cut.pieces[0].count;
     const ops::QuantizeSpec spec = columns ? l.gradient_spec(scaling::recomputing) : l.input_spec(scaling::recomputing);
