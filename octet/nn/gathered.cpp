@@ -1,6 +1,5 @@
 #include "octet/nn/gathered.hpp"
 
-#include "octet/nn/divided.hpp"
 #include "octet/ops/quantize/from_codes.hpp"
 #include "octet/ops/quantize/quantize.hpp"
 
@@ -9,14 +8,17 @@ namespace {
 
 Shape all_rows(const Partition& p, const Tensor& own) { return {own.shape[0] * p.members(), own.shape[1]}; }
 
-// Values are gathered, then encoded. make(all) gives the sink of all rows.
-template <class Make>
-Gather gather_values(Stream& stream, Partition& p, const Tensor& own, Region region, const Make& make) {
-  const Tensor all = stream.empty(all_rows(p, own), own.dtype, region, Category::activations);
-  const ops::Sink sink = make(all);
-  return {sink, [&p, own, all, sink](Stream& queue) {
+// Values are gathered, then encoded.
+Gather gather_values(Stream& stream, const Linear& layer, Partition& p, const OperandRequest& own, Region region,
+                     const scaling::Pass& pass) {
+  OperandRequest all = own;
+  all.values = p.divides() ? stream.empty(all_rows(p, own.values), own.values.dtype, region, Category::activations)
+                           : lasting(stream, own.values, region);
+  const Tensor from = p.divides() ? own.values : all.values;
+  const ops::Sink sink = layer.operand(stream, all, pass);
+  return {sink, [&p, from, all = all.values, sink](Stream& queue) {
             ops::Sink operands = sink;
-            p.gather(queue, own, all);
+            p.gather(queue, from, all);
             ops::quantize(queue, all, operands);
           }};
 }
@@ -63,35 +65,13 @@ Tensor lasting(Stream& stream, const Tensor& x, Region region) {
   return out;
 }
 
-Gather gather_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass, bool keep) {
-  const ops::QuantizeSpec spec = layer.input_spec(pass);
-  const Region region = keep ? pass.forward_operands() : Region(Lifetime::scratch);
-  if (gathers_codes(spec, all_rows(p, own))) return gather_codes(stream, p, own, spec, {.cols = keep, .cols_region = region});
-  return gather_values(stream, p, own, spec.quantizes() ? Region(Lifetime::scratch) : region,
-                       [&](const Tensor& all) { return layer.input_sink_of(stream, all, pass, true, keep); });
-}
-
-Gather gather_rebuilt_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
-  const ops::QuantizeSpec spec = layer.input_spec(pass);
-  if (gathers_codes(spec, all_rows(p, own)))
-    return gather_codes(stream, p, own, spec, {.rows = false, .cols = true, .cols_region = pass.forward_operands()});
-  return gather_values(stream, p, own, spec.quantizes() ? Region(Lifetime::scratch) : pass.forward_operands(),
-                       [&](const Tensor& all) { return layer.input_sink_of(stream, all, pass, false, true); });
-}
-
-Gather gather_gradient(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
-  const Region region = layer.gradient_region(pass);
-  const ops::QuantizeSpec spec = layer.gradient_spec(pass);
-  if (p.divides() && gathers_codes(spec, all_rows(p, own)) && !layer.has_bias())
-    return gather_codes(stream, p, own, spec, {.cols = true, .cols_region = pass.backward_operands(), .cols_left = true});
-  const auto make = [&](const Tensor& all) { return layer.gradient_sink_of(stream, all, pass); };
-  if (p.divides()) return gather_values(stream, p, own, region, make);
-  const Tensor dy = lasting(stream, own, region);
-  const ops::Sink sink = make(dy);
-  return {sink, [dy, sink](Stream& queue) {
-            ops::Sink operands = sink;
-            ops::quantize(queue, dy, operands);
-          }};
+Gather gather_operands(Stream& stream, const Linear& layer, Partition& p, const OperandRequest& own, const scaling::Pass& pass) {
+  const ops::QuantizeSpec spec = layer.spec(own.tensor, pass);
+  if (p.divides() && gathers_codes(spec, all_rows(p, own.values)))
+    return gather_codes(
+        stream, p, own.values, spec,
+        {.rows = own.rows, .cols = own.cols, .cols_region = own.region(pass), .cols_left = own.tensor == Operand::gradient});
+  return gather_values(stream, layer, p, own, spec.quantizes() ? Region(Lifetime::scratch) : own.region(pass), pass);
 }
 
 void backward_and_reduce(Stream& stream, Linear& layer, Partition& p, const ops::Sink& dy, const Linear::Saved& saved, const Tensor& dx,

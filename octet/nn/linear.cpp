@@ -3,7 +3,6 @@
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/gemm/gemm.hpp"
-#include "octet/ops/quantize/quantize.hpp"
 
 namespace octet::nn {
 namespace {
@@ -40,42 +39,23 @@ Linear::Linear(const std::string& path, const Config& c, scaling::Precision& pre
   bias_->gradient.add_use(GradientUse::sum);
 }
 
-// x: empty where a producer makes it, in the type of activations.
-ops::Sink Linear::sink_of_input(Stream& stream, const Tensor& x, std::int64_t tokens, const scaling::Pass& pass, bool rows,
-                                bool cols) const {
-  return ops::make_sink(stream, plan_.x->spec(pass),
-                        {.shape = {tokens, in()},
-                         .dtype = x ? x.dtype : activations_,
-                         .rows = rows,
-                         .cols = cols,
-                         .cols_region = cols ? pass.forward_operands() : Region(Lifetime::scratch),
-                         .plain = x,
-                         .for_gemm = true});
-}
-
-ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, bool keep) const {
-  return sink_of_input(stream, {}, tokens, pass, true, keep);
-}
-
-ops::Sink Linear::rebuilt_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass) const {
-  return sink_of_input(stream, {}, tokens, pass, false, true);
-}
-
-ops::Sink Linear::input_sink_of(Stream& stream, const Tensor& x, const scaling::Pass& pass, bool rows, bool cols) const {
-  check(x.shape.rank == 2 && x.shape[1] == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.shape);
-  return sink_of_input(stream, x, x.shape[0], pass, rows, cols);
-}
-
-QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const scaling::Pass& pass, bool keep) const {
-  ops::Sink sink = input_sink_of(stream, x, pass, true, keep);
-  ops::quantize(stream, x, sink);
-  return sink.codes;
-}
-
-Quantized Linear::rebuild_input(Stream& stream, const Tensor& x, const scaling::Pass& pass) const {
-  ops::Sink sink = input_sink_of(stream, x, pass, false, true);
-  ops::quantize(stream, x, sink);
-  return sink.codes.cols;
+ops::Sink Linear::operand(Stream& stream, const OperandRequest& request, const scaling::Pass& pass) const {
+  const bool gradient = request.tensor == Operand::gradient;
+  const Shape shape{request.count(), gradient ? out() : in()};
+  const ops::QuantizeSpec as = spec(request.tensor, pass);
+  Tensor plain = request.values;
+  check(!plain || plain.shape == shape, "linear {}: {} must be [T, {}], got {}", path_, name(request.tensor), shape[1], plain.shape);
+  // A bias reads values at once, so they do not wait for the weight's product.
+  if (gradient && bias_ && as.quantizes() && !plain) plain = stream.empty(shape, activations_, Lifetime::scratch, Category::activations);
+  return ops::make_sink(stream, as,
+                        {.shape = shape,
+                         .dtype = plain ? plain.dtype : activations_,
+                         .rows = request.rows,
+                         .cols = request.cols,
+                         .cols_region = request.region(pass),
+                         .plain = plain,
+                         .for_gemm = true,
+                         .cols_left = gradient});
 }
 
 void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
@@ -92,62 +72,9 @@ void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const sc
   stream.observe(path_, "y", y);
 }
 
-ops::Sink Linear::sink_of_gradient(Stream& stream, std::int64_t tokens, DType dtype, const Tensor& plain, const scaling::Pass& pass) const {
-  return ops::make_sink(stream, plan_.dy->spec(pass),
-                        {.shape = {tokens, out()},
-                         .dtype = dtype,
-                         .cols = true,
-                         .cols_region = pass.backward_operands(),
-                         .plain = plain,
-                         .for_gemm = true,
-                         .cols_left = true});
-}
-
-ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, const Tensor& in_place) const {
-  Tensor plain = in_place;
-  // A bias reads values at once, so they do not wait for the weight's product.
-  if (gradient_spec(pass).quantizes())
-    plain = bias_ ? stream.empty({tokens, out()}, activations_, Lifetime::scratch, Category::activations) : Tensor{};
-  return sink_of_gradient(stream, tokens, activations_, plain, pass);
-}
-
-ops::Sink Linear::gradient_sink_of(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
-  check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
-  return sink_of_gradient(stream, dy.shape[0], dy.dtype, dy, pass);
-}
-
-ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
-  ops::Sink sink = gradient_sink_of(stream, dy, pass);
-  ops::quantize(stream, dy, sink);
-  return sink;
-}
-
 void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx, DeferredWork* later) {
   backward_input(stream, dy, dx);
   backward_weight(stream, dy, saved, later);
-  if (dx) stream.observe(path_, "dx", dx);
-}
-
-void Linear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, DeferredWork* later) {
-  if (later == nullptr) {
-    add_product(stream, dy.codes.cols, saved.x);
-    return backward_done(stream);
-  }
-  if (bias_) bias_->gradient.done(stream);
-  later->add([this, dy = dy.codes.cols, x = saved.x](Stream& queue) {
-    add_product(queue, dy, x);
-    weight_.parameter().gradient.done(queue);
-  });
-}
-
-void Linear::backward_done(Stream& stream) {
-  weight_.parameter().gradient.done(stream);
-  if (bias_) bias_->gradient.done(stream);
-}
-
-void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
-  backward_input(stream, dy, dx);
-  add_product(stream, dy.codes.cols, saved.x);
   if (dx) stream.observe(path_, "dx", dx);
 }
 
@@ -159,14 +86,24 @@ void Linear::backward_input(Stream& stream, const ops::Sink& dy, const Tensor& d
   if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(stream, GradientUse::sum).data);
 }
 
+void Linear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, DeferredWork* later) {
+  const auto product = [this, dy = dy.codes.cols, x = saved.x](Stream& queue) {
+    add_product(queue, dy, x);
+    if (gradient_use_ == GradientUse::product) weight_.parameter().gradient.done(queue);
+  };
+  if (later != nullptr) later->add(product);
+  else product(stream);
+  if (bias_) bias_->gradient.done(stream);
+}
+
 // dW (+)= dy^T x. 8-bit gradients: the product is stored in scratch, then added.
 void Linear::add_product(Stream& stream, const Quantized& dy, const Quantized& x) {
-  Gradient& gradient = weight_.parameter().gradient;
+  Parameter& weight = weight_.parameter();
   const Scope scope(stream);
-  const auto [dw, accumulate] = gradient.target(stream, gradient_use_);
+  const auto [dw, accumulate] = weight.gradient.target(stream, gradient_use_);
   ops::gemm(stream, {.a = dy, .b = x, .d = dw, .accumulate = accumulate});
-  if (gradient.coded())
-    ops::accumulate(stream, {.x = dw, .sum = gradient.stored(), .draws = gradient.draws(), .key = key_of_draws(weight_.parameter())});
+  if (weight.gradient.coded())
+    ops::accumulate(stream, {.x = dw, .sum = weight.gradient.stored(), .draws = weight.gradient.draws(), .key = key_of_draws(weight)});
 }
 
 void Linear::visit(Visitor& visitor) {

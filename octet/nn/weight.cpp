@@ -66,7 +66,7 @@ ops::Sink Weight::sink_from_codes(Stream& stream, const ops::SinkRequest& orient
   return ops::make_sink(stream, spec(scaling::recomputing), want);
 }
 
-// Codes that are made for each GEMM are measured here, once per change, with the scale if there is a single one that nobody else finds.
+// Codes that are made for each GEMM are measured here, once per change, with the scale if there is a single one that others do not find.
 void Weight::measure(Stream& stream, const scaling::Pass& pass) {
   const Stored& value = parameter_.value;
   ops::QuantizeSpec as = find_scale_ ? spec(pass) : quantizer_->spec(pass);

@@ -21,7 +21,7 @@ class Collect final : public nn::Visitor {
     const Cut& cut = l.weight().parameter().cut;
     if (block_ < 0 || !cut) return;
     const bool columns = cut.pieces[0].run < cut.pieces[0].count;
-    const ops::QuantizeSpec spec = columns ? l.gradient_spec(scaling::recomputing) : l.input_spec(scaling::recomputing);
+    const ops::QuantizeSpec spec = l.spec(columns ? nn::Operand::gradient : nn::Operand::activation, scaling::recomputing);
     const Shape all{tokens_, columns ? l.out() : l.in()};
     const std::string tensor = format("{} of {}", columns ? "dy" : "x", scaling::pattern_of(l.path()));
     if (nn::gathers_codes(spec, all)) add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);

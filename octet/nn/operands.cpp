@@ -1,4 +1,4 @@
-#include "octet/nn/divided.hpp"
+#include "octet/nn/operands.hpp"
 
 #include "octet/ops/quantize/quantize.hpp"
 
@@ -26,20 +26,8 @@ void encode_divided(Stream& stream, Partition& p, const ops::Sink& sink) {
   ops::quantize(stream, sink.plain, known);
 }
 
-QTensor quantize_divided_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& x, const scaling::Pass& pass, bool keep) {
-  const ops::Sink sink = layer.input_sink_of(stream, x, pass, true, keep);
-  encode_divided(stream, p, sink);
-  return sink.codes;
-}
-
-Quantized rebuild_divided_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& x, const scaling::Pass& pass) {
-  const ops::Sink sink = layer.input_sink_of(stream, x, pass, false, true);
-  encode_divided(stream, p, sink);
-  return sink.codes.cols;
-}
-
-ops::Sink quantize_divided_gradient(Stream& stream, const Linear& layer, Partition& p, const Tensor& dy, const scaling::Pass& pass) {
-  const ops::Sink sink = layer.gradient_sink_of(stream, dy, pass);
+ops::Sink quantized(Stream& stream, const Linear& layer, const OperandRequest& request, const scaling::Pass& pass, Partition& p) {
+  const ops::Sink sink = layer.operand(stream, request, pass);
   encode_divided(stream, p, sink);
   return sink;
 }
