@@ -109,7 +109,7 @@ void Linear::add_product(Stream& stream, const Quantized& dy, const Quantized& x
 void Linear::visit(Visitor& visitor) {
   if (owned_) visitor.parameter(*owned_);
   if (bias_) visitor.parameter(*bias_);
-  visitor.linear(*this);
+  visitor.weight(weight_), visitor.linear(*this);
 }
 
 }  // namespace octet::nn

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 
-#include "octet/nn/linear.hpp"
-
 namespace octet::nn {
-
-void WeightScales::Collect::linear(Linear& l) { weights.push_back(&l.weight()); }
 
 void WeightScales::bind(Stream& stream, const std::vector<Weight*>& all) {
   std::vector<Weight*> bound;

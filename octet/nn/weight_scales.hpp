@@ -29,7 +29,7 @@ class WeightScales {
  private:
   struct Collect final : Visitor {
     std::vector<Weight*> weights;
-    void linear(Linear&) override;
+    void weight(Weight& w) override { weights.push_back(&w); }
   };
   void bind(Stream&, const std::vector<Weight*>&);
 

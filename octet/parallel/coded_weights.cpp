@@ -2,21 +2,19 @@
 
 #include <algorithm>
 
-#include "octet/nn/linear.hpp"
-
 namespace octet::parallel {
 
 CodedWeights::Part CodedWeights::part_of(const nn::Bucket& b, std::size_t i, const nn::Share& share) {
   const ParameterSlice s = nn::slice_of(b, i, share);
   const std::int64_t n = s.value.count(), begin = share.part * (b.count / share.parts), at = b.first[i] + s.first - begin;
   const Tensor bytes = b.copies_part.rows(n > 0 ? at : 0, n);
-  return {&b.layers[i]->weight(), {s.value, s.parameter->shape, s.first}, {bytes.data, bytes.shape, s.parameter->codes.codes.dtype}};
+  return {b.coded[i], {s.value, s.parameter->shape, s.first}, {bytes.data, bytes.shape, s.parameter->codes.codes.dtype}};
 }
 
 CodedWeights::CodedWeights(Stream& stream, comm::Communicator& ranks, nn::Parameters& parameters, nn::Partition& partition)
     : ranks_(ranks), partition_(partition) {
   for (const nn::Bucket& b : parameters.buckets())
-    for (std::size_t i = 0; i < b.layers.size(); ++i) parts_.push_back(part_of(b, i, parameters.share()));
+    for (std::size_t i = 0; i < b.coded.size(); ++i) parts_.push_back(part_of(b, i, parameters.share()));
   std::ranges::stable_partition(parts_, [](const Part& p) { return p.weight->parameter().codes.block.whole_tensor(); });
   bind_scales(stream);
 }
