@@ -6,19 +6,19 @@
 namespace octet::nn {
 namespace {
 
-Shape all_rows(const Partition& p, const Tensor& own) { return {own.shape[0] * p.members(), own.shape[1]}; }
+Shape shape_of_all(const Partition& p, const Tensor& own) { return {own.shape[0] * p.members(), own.shape[1]}; }
 
 // Values are gathered, then encoded.
 Gather gather_values(Stream& stream, const Linear& layer, Partition& p, const OperandRequest& own, Region region,
                      const scaling::Pass& pass) {
   OperandRequest all = own;
-  all.values = p.divides() ? stream.empty(all_rows(p, own.values), own.values.dtype, region, Category::activations)
-                           : lasting(stream, own.values, region);
-  const Tensor from = p.divides() ? own.values : all.values;
+  // One member's scratch operands are of its own rows: their products come before these change.
+  if (p.divides() || region.lifetime != Lifetime::scratch)
+    all.values = stream.empty(shape_of_all(p, own.values), own.values.dtype, region, Category::activations);
   const ops::Sink sink = layer.operand(stream, all, pass);
-  return {sink, [&p, from, all = all.values, sink](Stream& queue) {
+  return {sink, [&p, own = own.values, all = all.values, sink](Stream& queue) {
             ops::Sink operands = sink;
-            p.gather(queue, from, all);
+            p.gather(queue, own, all);
             ops::quantize(queue, all, operands);
           }};
 }
@@ -38,7 +38,7 @@ void fill_codes(Stream& stream, Partition& p, const Tensor& own, const ops::Quan
 Gather gather_codes(Stream& stream, Partition& p, const Tensor& own, const ops::QuantizeSpec& spec, ops::SinkRequest want) {
   const Region longest = want.cols ? want.cols_region : want.rows_region;
   want.for_gemm = true;
-  want.shape = all_rows(p, own), want.dtype = own.dtype;
+  want.shape = shape_of_all(p, own), want.dtype = own.dtype;
   const Region of_codes = ops::columns_view_codes(stream, want) ? longest : Lifetime::scratch;
   want.codes = {.codes = stream.empty(want.shape, spec.format, of_codes, Category::activations),
                 .descales = spec.scale_known() ? spec.descale : stream.empty({1}, DType::f32, longest, Category::activations),
@@ -67,7 +67,7 @@ Tensor lasting(Stream& stream, const Tensor& x, Region region) {
 
 Gather gather_operands(Stream& stream, const Linear& layer, Partition& p, const OperandRequest& own, const scaling::Pass& pass) {
   const ops::QuantizeSpec spec = layer.spec(own.tensor, pass);
-  if (p.divides() && gathers_codes(spec, all_rows(p, own.values)))
+  if (p.divides() && gathers_codes(spec, shape_of_all(p, own.values)))
     return gather_codes(
         stream, p, own.values, spec,
         {.rows = own.rows, .cols = own.cols, .cols_region = own.region(pass), .cols_left = own.tensor == Operand::gradient});
@@ -76,9 +76,8 @@ Gather gather_operands(Stream& stream, const Linear& layer, Partition& p, const 
 
 void backward_and_reduce(Stream& stream, Linear& layer, Partition& p, const ops::Sink& dy, const Linear::Saved& saved, const Tensor& dx,
                          const scaling::Pass& pass) {
-  if (!p.divides()) return layer.backward(stream, dy, saved, dx, pass.later);
   const Scope scope(stream);
-  const Tensor all = stream.empty(all_rows(p, dx), dx.dtype);
+  const Tensor all = p.all_rows(stream, dx);
   layer.backward_input(stream, dy, all);
   p.beside().join(stream);
   const SideWork::Piece reduce = p.beside().begin(stream, [&p, all, dx](Stream& queue) { p.reduce(queue, all, dx); });

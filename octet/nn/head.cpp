@@ -41,10 +41,8 @@ Tensor LanguageHead::statistics_of_all(Stream& stream, const Tensor& logits, con
 
 void LanguageHead::loss(Stream& stream, const Tensor& x, const Tensor& targets, const LossSums& sums, const scaling::Pass& pass,
                         const LossFactor& factor, const Tensor& dx) {
-  if (!partition_.divides()) return loss_of_rows(stream, x, targets, sums, pass, factor, dx);
   const Scope scope(stream);
-  const Shape all{x.shape[0] * partition_.members(), x.shape[1]};
-  const Tensor gathered = stream.empty(all, x.dtype), partial = dx ? stream.empty(all, dx.dtype) : Tensor{};
+  const Tensor gathered = partition_.all_rows(stream, x), partial = dx ? partition_.all_rows(stream, dx) : Tensor{};
   partition_.gather(stream, x, gathered);
   loss_of_rows(stream, gathered, targets, sums, pass, factor, partial);
   if (dx) partition_.reduce(stream, partial, dx);

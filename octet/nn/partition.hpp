@@ -48,15 +48,15 @@ struct Part {
 class WholePartition final : public Partition {
  public:
   WholePartition() : Partition(0, 1) {}
-  void gather(Stream&, const Tensor& own, const Tensor& all) override { require_same(own, all); }
-  void reduce(Stream&, const Tensor& partial, const Tensor& own) override { require_same(partial, own); }
-  void reduce_exactly(Stream&, const Tensor& partial, const Tensor& own) override { require_same(partial, own); }
+  void gather(Stream& stream, const Tensor& own, const Tensor& all) override { keep(stream, own, all); }
+  void reduce(Stream& stream, const Tensor& partial, const Tensor& own) override { keep(stream, partial, own); }
+  void reduce_exactly(Stream& stream, const Tensor& partial, const Tensor& own) override { keep(stream, partial, own); }
   void max(Stream&, const Tensor&) override {}
   std::vector<float> whole_values(Stream&, const Cut&, std::span<const float> own) override { return {own.begin(), own.end()}; }
 
  private:
-  static void require_same(const Tensor& from, const Tensor& to) {
-    check(from.data == to.data, "partition: one member has all rows already, so it exchanges none");
+  static void keep(Stream& stream, const Tensor& from, const Tensor& to) {
+    if (from.data != to.data) copy(stream, from, to);
   }
 };
 Partition& whole_partition();

@@ -12,6 +12,10 @@ class RowExchange {
   int members() const { return members_; }
   bool divides() const { return members_ > 1; }
 
+  /// Scratch for all [T, C], of members that have as many rows as `own` each; of one member, `own` itself.
+  Tensor all_rows(Stream& stream, const Tensor& own) const {
+    return divides() ? stream.empty({own.shape[0] * members_, own.shape[1]}, own.dtype) : own;
+  }
   /// all [T, C] = the own rows [T/n, C] of every member, in their order. Any dtype.
   virtual void gather(Stream&, const Tensor& own, const Tensor& all) = 0;
   /// own [T/n, C] = the own rows of the sum over members of `partial` [T, C]; f32 or bf16. Added in FP32 and rounded once: of sums that
