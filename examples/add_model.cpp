@@ -47,10 +47,11 @@ class ParallelBlock {
     const std::int64_t tokens = x.shape[0];
     nn::LayerNorm::Input x1 = nn::LayerNorm::input(stream, x, region), x2 = nn::LayerNorm::input(stream, x, region);
     const Tensor a = stream.empty(x.shape, x.dtype), m = stream.empty(x.shape, x.dtype);
-    ops::Sink n1 = attention_.input_sink(stream, tokens, pass, keep);  // a norm writes the operands of the GEMM that follows
+    ops::Sink n1 =
+        attention_.first().operand(stream, {.cols = keep, .tokens = tokens}, pass);  // a norm writes the operands of the GEMM that follows
     norm1_.forward(stream, x1, n1);
     attention_.forward(stream, n1.codes, context, a, pass, keep ? &saved->attention : nullptr);
-    ops::Sink n2 = mlp_.input_sink(stream, tokens, pass, keep);
+    ops::Sink n2 = mlp_.first().operand(stream, {.cols = keep, .tokens = tokens}, pass);
     norm2_.forward(stream, x2, n2);
     mlp_.forward(stream, n2.codes, m, pass, keep ? &saved->mlp : nullptr);
     ops::add(stream, a, m, a);

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "octet/nn/linear.hpp"
 #include "octet/nn/norm.hpp"
+#include "octet/nn/operands.hpp"
 #include "octet/nn/parameters.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/gelu/gelu.hpp"
@@ -39,18 +39,18 @@ struct Network {
   void forward(Stream& stream, const Tensor& x, const Tensor& y, const scaling::Pass& pass, Saved& saved) {
     saved.norm = nn::LayerNorm::input(stream, x, pass.keep);
     saved.h = stream.empty({rows, hidden}, DType::bf16, pass.keep);
-    ops::Sink n = up.input_sink(stream, rows, pass, true);  // the norm writes what `up` reads: FP8 codes, if the recipe says so
+    ops::Sink n = up.operand(stream, {.tokens = rows}, pass);  // the norm writes what `up` reads: FP8 codes, if the recipe says so
     norm.forward(stream, saved.norm, n);
     up.forward(stream, n.codes, saved.h, pass, &saved.up);
-    ops::Sink g = down.input_sink(stream, rows, pass, true);
+    ops::Sink g = down.operand(stream, {.tokens = rows}, pass);
     ops::gelu_forward(stream, saved.h, g);
     down.forward(stream, g.codes, y, pass, &saved.down);
   }
 
   void backward(Stream& stream, const Tensor& dy, const Tensor& dx, const scaling::Pass& pass, const Saved& saved) {
     const Tensor dg = stream.empty({rows, hidden}, DType::bf16), dn = stream.empty({rows, width}, DType::bf16);
-    down.backward(stream, down.quantize_gradient(stream, dy, pass), saved.down, dg);
-    ops::Sink dh = up.gradient_sink(stream, rows, pass);
+    down.backward(stream, nn::quantized(stream, down, {.tensor = nn::Operand::gradient, .values = dy}, pass), saved.down, dg);
+    ops::Sink dh = up.operand(stream, {.tensor = nn::Operand::gradient, .tokens = rows}, pass);
     ops::gelu_backward(stream, dg, saved.h, dh);
     up.backward(stream, dh, saved.up, dn);
     norm.backward(stream, dn, saved.norm, dx, false);

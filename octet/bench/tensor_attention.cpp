@@ -56,7 +56,8 @@ class Layer {
     const bool divides = group_.divides();
     const Shape all{x_.shape[0] * group_.members(), x_.shape[1]};
     const Tensor y = divides ? stream_.empty(all, y_.dtype) : y_;
-    layer_.forward(stream_, divides ? gathered(pass) : layer_.first().quantize_input(stream_, x_, pass, true), context_, y, pass, &saved);
+    layer_.forward(stream_, divides ? gathered(pass) : quantized(stream_, layer_.first(), {.values = x_}, pass).codes, context_, y, pass,
+                   &saved);
     if (divides) group_.reduce(stream_, y, y_);
     layer_.backward(stream_, dy_, context_, saved, dx_, pass);
   }
@@ -77,7 +78,7 @@ class Layer {
 
  private:
   QTensor gathered(const scaling::Pass& pass) {
-    const nn::Gather all = nn::gather_input(stream_, layer_.first(), group_, x_, pass, true);
+    const nn::Gather all = nn::gather_operands(stream_, layer_.first(), group_, {.values = x_}, pass);
     all.fill(stream_);
     return all.operands.codes;
   }

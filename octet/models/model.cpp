@@ -8,11 +8,11 @@ void Model::refresh(Stream& stream, const scaling::Pass& pass) {
     Stream& stream;
     const scaling::Pass& pass;
     Refresh(Model& m, Stream& s, const scaling::Pass& p) : model(m), stream(s), pass(p) {}
-    int closed = -1;  // the block of the layers that come, until one of them needs it
+    int closed = -1;  // the block of the weights that come, until one of them needs it
     void block(int number) override { closed = number; }
-    void linear(nn::Linear& l) override {
-      if (closed >= 0 && l.refresh_reads_weight(pass)) model.open(stream, closed, nn::BlockWeights::Needed::values), closed = -1;
-      l.refresh(stream, pass);
+    void weight(nn::Weight& w) override {
+      if (closed >= 0 && w.refresh_reads_values(pass)) model.open(stream, closed, nn::BlockWeights::Needed::values), closed = -1;
+      w.refresh(stream, pass);
     }
   } refresh(*this, stream, pass);
   visit(refresh);

@@ -136,7 +136,8 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const Tensor& starts = context.document_starts;
   const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, region, Category::activations);
   const bool keep = saves && !saved_o_.coded();
-  const Region region_of_o = keep && !out_.quantizes(pass) ? pass.forward_operands() : saved_o_.region(pass, saves);
+  const Region region_of_o =
+      keep && !out_.spec(Operand::activation, pass).quantizes() ? pass.forward_operands() : saved_o_.region(pass, saves);
   const Tensor o = stream.empty({tokens, out_.in()}, dtype, region_of_o, Category::activations);
   const Tensor lse = stream.empty({config_.heads, tokens}, DType::f32, region, Category::activations);
 
@@ -145,7 +146,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts});
   attend(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts}, context);
   stream.observe(out_.path(), "x", o);
-  const QTensor operands = y || keep ? quantize_divided_input(stream, out_, partition_, o, pass, keep) : QTensor{};
+  const QTensor operands = y || keep ? quantized(stream, out_, {.cols = keep, .values = o}, pass, partition_).codes : QTensor{};
   if (y) out_.forward(stream, operands, y, pass, nullptr);
   if (!saves) return;
   saved->out_linear.x = operands.cols, saved->qkv = qkv, saved->lse = lse;
@@ -157,15 +158,16 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
   const Scope scope(stream);
   const auto heads = shape_of(config_, context);
   const Tensor& starts = context.document_starts;
+  const bool codes = qkv_.spec(Operand::gradient, pass).quantizes();  // otherwise operands are views of dqkv
   const Tensor d_o = stream.empty(saved.o.shape, saved.o.dtype),
-               dqkv = stream.empty(saved.qkv.shape, saved.qkv.dtype, qkv_.gradient_region(pass));
+               dqkv = stream.empty(saved.qkv.shape, saved.qkv.dtype, codes ? Region(Lifetime::scratch) : pass.backward_operands());
   {
     const Scope inner(stream);
     const Tensor o = values_of(stream, saved.o);
     backward_of_branch(stream, out_, partition_, dy, saved.out_linear, saved.gather_x, d_o, pass, [&](Linear::Saved& operand) {
       if (!saved.o.coded()) return;
-      const Tensor x = out_.quantizes(pass) ? o : lasting(stream, o, pass.backward_operands());
-      operand.x = rebuild_divided_input(stream, out_, partition_, x, scaling::recomputing_for(pass));
+      const Tensor x = out_.spec(Operand::activation, pass).quantizes() ? o : lasting(stream, o, pass.backward_operands());
+      operand.x = quantized(stream, out_, {.rows = false, .values = x}, scaling::recomputing_for(pass), partition_).codes.cols;
     });
     attend_backward(
         stream, {.d_o = d_o, .o = o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts}, context);
@@ -176,15 +178,15 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
     if (config_.rope)
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = turned, .document_starts = starts});
     normalize_backward(stream, dqkv, saved);
-    product(quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass));
+    product(quantized(stream, qkv_, {.tensor = Operand::gradient, .values = dqkv}, pass, partition_));
   } else if (config_.rope) {
-    ops::Sink sink = qkv_.gradient_sink(stream, dqkv.shape[0], pass, dqkv);
+    ops::Sink sink = qkv_.operand(stream, {.tensor = Operand::gradient, .tokens = dqkv.shape[0], .values = codes ? Tensor{} : dqkv}, pass);
     fill_divided(stream, partition_, sink, [&](ops::Sink& y) {
       ops::rope_backward(stream, {.dqkv = dqkv, .heads = heads, .table = context.rope, .y = y, .document_starts = starts});
     });
     product(sink);
   } else {
-    product(quantize_divided_gradient(stream, qkv_, partition_, dqkv, pass));
+    product(quantized(stream, qkv_, {.tensor = Operand::gradient, .values = dqkv}, pass, partition_));
   }
 }
 

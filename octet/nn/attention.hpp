@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "octet/nn/block_context.hpp"
-#include "octet/nn/divided.hpp"
 #include "octet/nn/gathered.hpp"
 #include "octet/nn/norm.hpp"
 #include "octet/nn/saved_activation.hpp"
@@ -45,10 +44,7 @@ class Attention {
   /// A member of the partition has its own heads, and their columns of the output's weight. It outlives this.
   Attention(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
 
-  ops::Sink input_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p, bool keep) const {
-    return qkv_.input_sink(s, tokens, p, keep);
-  }
-  ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p) const { return qkv_.rebuilt_sink(s, tokens, p); }
+  /// The layer that reads x.
   const Linear& first() const { return qkv_; }
   /// x: operands of [T, D]; y: [T, D], of the own heads alone, empty when only backward's operands are wanted.
   void forward(Stream&, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass&, Saved*);

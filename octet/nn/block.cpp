@@ -26,39 +26,13 @@ Block<Norm, Activation>::Block(const std::string& path, const Config& c, scaling
       norm2_(path + ".norm2", c.attention.width, c.norm_eps, p),
       mlp_(path + ".mlp", with_recompute(c.mlp, c.recompute), precision, site, p) {}
 
-// Operands of a branch: the norm makes them, or, of several members, the rows that they gather.
+// Operands of a branch: the norm makes them, of several members those of the own rows, which are then gathered.
 template <class Norm, class Activation>
 template <class Branch>
-QTensor Block<Norm, Activation>::normalized(Stream& stream, Norm& norm, Input& x, const Branch& branch, const scaling::Pass& pass,
-                                            bool keep) const {
-  if (!partition_.divides()) {
-    ops::Sink n = branch.input_sink(stream, x.x.shape[0], pass, keep);
-    norm.forward(stream, x, n);
-    return n.codes;
-  }
-  ops::Sink own = plain_sink(stream, x.x.shape, x.x.dtype, pass, false);
-  norm.forward(stream, x, own);
-  const Gather all = gather_input(stream, branch.first(), partition_, own.plain, pass, keep);
-  all.fill(stream);
-  return all.operands.codes;
-}
-
-// Backward's operand alone, once more. Where members gather it: its memory, and the work that fills it.
-template <class Norm, class Activation>
-template <class Branch>
-SideWork::Work Block<Norm, Activation>::normalized_again(Stream& stream, Norm& norm, Input& x, const Branch& branch,
-                                                         const scaling::Pass& again, Linear::Saved& saved) const {
-  if (!partition_.divides()) {
-    ops::Sink n = branch.rebuilt_sink(stream, x.x.shape[0], again);
-    norm.forward(stream, x, n);
-    saved.x = n.codes.cols;
-    return {};
-  }
-  ops::Sink own = plain_sink(stream, x.x.shape, x.x.dtype, again, false);
-  norm.forward(stream, x, own);
-  const Gather all = gather_rebuilt_input(stream, branch.first(), partition_, own.plain, again);
-  saved.x = all.operands.codes.cols;
-  return all.fill;
+Gather Block<Norm, Activation>::normalized(Stream& stream, Norm& norm, Input& x, const Branch& branch, OperandRequest want,
+                                           const scaling::Pass& pass) const {
+  want.tokens = x.x.shape[0];
+  return gather_produced(stream, branch.first(), partition_, want, pass, [&](ops::Sink& n) { norm.forward(stream, x, n); });
 }
 
 // run(all) fills y [T, D] for the own part of a branch; y becomes the own rows of the sum over members.
@@ -77,8 +51,9 @@ void Block<Norm, Activation>::attend(Stream& stream, const BlockContext& context
                                      Saved* saved, bool keep_operand) {
   const Scope scope(stream);
   reduced(stream, y, [&](const Tensor& all) {
-    const QTensor n = normalized(stream, norm1_, x, attention_, pass, keep_operand);
-    attention_.forward(stream, n, context, all, pass, saved ? &saved->attention : nullptr);
+    const Gather n = normalized(stream, norm1_, x, attention_, {.cols = keep_operand}, pass);
+    n.fill(stream);
+    attention_.forward(stream, n.operands.codes, context, all, pass, saved ? &saved->attention : nullptr);
   });
 }
 
@@ -86,8 +61,9 @@ template <class Norm, class Activation>
 void Block<Norm, Activation>::feed(Stream& stream, Input& z, const Tensor& y, const scaling::Pass& pass, Saved* saved, bool keep_operand) {
   const Scope scope(stream);
   reduced(stream, y, [&](const Tensor& all) {
-    const QTensor n = normalized(stream, norm2_, z, mlp_, pass, keep_operand);
-    mlp_.forward(stream, n, all, pass, saved ? &saved->mlp : nullptr);
+    const Gather n = normalized(stream, norm2_, z, mlp_, {.cols = keep_operand}, pass);
+    n.fill(stream);
+    mlp_.forward(stream, n.operands.codes, all, pass, saved ? &saved->mlp : nullptr);
   });
 }
 
@@ -117,7 +93,8 @@ void Block<Norm, Activation>::rebuild_attention(Stream& stream, const BlockConte
   } else if (recompute_.attention) {
     attend(stream, context, s.x, {}, again, &s, true);
   } else if (recompute_.norm) {
-    s.attention.gather_x = normalized_again(stream, norm1_, s.x, attention_, again, s.attention.qkv_linear);
+    const Gather n = normalized(stream, norm1_, s.x, attention_, {.rows = false}, again);
+    s.attention.qkv_linear.x = n.operands.codes.cols, s.attention.gather_x = n.fill;
   }
 }
 
@@ -126,7 +103,8 @@ void Block<Norm, Activation>::rebuild_mlp(Stream& stream, Saved& s, const scalin
   if (recompute_.mlp) {
     feed(stream, s.z, {}, again, &s, true);
   } else if (recompute_.norm) {
-    s.mlp.gather_x = normalized_again(stream, norm2_, s.z, mlp_, again, s.mlp.in_linear);
+    const Gather n = normalized(stream, norm2_, s.z, mlp_, {.rows = false}, again);
+    s.mlp.in_linear.x = n.operands.codes.cols, s.mlp.gather_x = n.fill;
   }
 }
 

@@ -41,9 +41,7 @@ class Block {
   void attend(Stream&, const BlockContext&, Input& x, const Tensor& y, const scaling::Pass&, Saved*, bool keep_operand);
   void feed(Stream&, Input& z, const Tensor& y, const scaling::Pass&, Saved*, bool keep_operand);
   template <class Branch>
-  QTensor normalized(Stream&, Norm&, Input& x, const Branch&, const scaling::Pass&, bool keep) const;
-  template <class Branch>
-  SideWork::Work normalized_again(Stream&, Norm&, Input& x, const Branch&, const scaling::Pass& again, Linear::Saved&) const;
+  Gather normalized(Stream&, Norm&, Input& x, const Branch&, OperandRequest, const scaling::Pass&) const;
   template <class Run>
   void reduced(Stream&, const Tensor& y, const Run&) const;
   void rebuild_attention(Stream&, const BlockContext&, Saved&, const scaling::Pass& again);

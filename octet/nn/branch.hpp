@@ -13,7 +13,7 @@ template <class Rebuild>
 void backward_of_branch(Stream& stream, Linear& last, Partition& p, const Tensor& dy, Linear::Saved saved, const SideWork::Work& gather_x,
                         const Tensor& dx, const scaling::Pass& pass, const Rebuild& rebuild) {
   const Scope scope(stream), rebuilding(stream, scaling::recomputing.keep);
-  const Gather gradient = gather_gradient(stream, last, p, dy, pass);
+  const Gather gradient = gather_operands(stream, last, p, {.tensor = Operand::gradient, .values = dy}, pass);
   const SideWork::Piece gathered = p.beside().begin(stream, gradient.fill);
   rebuild(saved);
   if (gather_x) p.beside().begin(stream, gather_x);

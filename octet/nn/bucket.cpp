@@ -22,7 +22,7 @@ struct Group {
 Group group_of(const Parameter& p, const Place& place, const ParameterStorage& storage) {
   Group g{.kind = Group::Kind::block,
           .block = place.block,
-          .coded = place.layer != nullptr,
+          .coded = place.coded != nullptr,
           .copied = false,
           .values = p.value_storage(storage.values),
           .gradients = p.gradient_storage(storage.gradients),
@@ -47,7 +47,7 @@ std::vector<Bucket> make_buckets(std::span<Parameter* const> list, std::span<con
     Bucket& b = buckets[at];
     b.block = group.block;
     b.parameters.push_back(&p), b.first.push_back(b.count);
-    if (group.coded) b.layers.push_back(places[i].layer);
+    if (group.coded) b.coded.push_back(places[i].coded);
     b.count += round_up(p.shape.count(), alignment);
   }
   for (Bucket& b : buckets) b.count = round_up(b.count, std::lcm(alignment, storage_block * parts));

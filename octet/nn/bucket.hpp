@@ -29,7 +29,7 @@ struct Share {
 /// is one piece of memory, in which a parameter has the same place in all of them.
 struct Bucket {
   std::vector<Parameter*> parameters;  // in the order in which backward completes them
-  std::vector<Linear*> layers;         // where copies are 8-bit codes, of each the layer that reads it; otherwise empty
+  std::vector<Weight*> coded;          // where copies are 8-bit codes, the weight of each; otherwise empty
   std::vector<std::int64_t> first;     // the first element of each in the bucket, a multiple of 256
   std::int64_t count = 0;  // elements with padding, which is 0 unless memory is shared in turn: a multiple of 256 and 128 * parts
   Storage values = Storage::f32, gradients = Storage::f32, copies = Storage::f32;
@@ -62,7 +62,7 @@ ParameterSlice slice_of(const Bucket&, std::size_t i, const Share&);
 /// The place of a parameter in its model.
 struct Place {
   int block = -1;           // -1: outside
-  Linear* layer = nullptr;  // that reads it, and whose 8-bit codes of it can be made of parts; otherwise null
+  Weight* coded = nullptr;  // whose 8-bit codes of it can be made of parts; otherwise null
 };
 
 /// The buckets of a model's parameters in the order of backward, which is that of the list reversed: one for the matrices of each block

@@ -1,21 +1,22 @@
 #include "octet/nn/gathered.hpp"
 
-#include "octet/nn/divided.hpp"
 #include "octet/ops/quantize/from_codes.hpp"
 #include "octet/ops/quantize/quantize.hpp"
-#include "octet/ops/quantize/slice.hpp"
 
 namespace octet::nn {
 namespace {
 
-Shape all_rows(const Partition& p, const Tensor& own) { return {own.shape[0] * p.members(), own.shape[1]}; }
+Shape shape_of_all(const Partition& p, const Tensor& own) { return {own.shape[0] * p.members(), own.shape[1]}; }
 
-// Values are gathered, then encoded. make(all) gives the sink of all rows.
-template <class Make>
-Gather gather_values(Stream& stream, Partition& p, const Tensor& own, Region region, const Make& make) {
-  const Tensor all = stream.empty(all_rows(p, own), own.dtype, region, Category::activations);
-  const ops::Sink sink = make(all);
-  return {sink, [&p, own, all, sink](Stream& queue) {
+// Values are gathered, then encoded.
+Gather gather_values(Stream& stream, const Linear& layer, Partition& p, const OperandRequest& own, Region region,
+                     const scaling::Pass& pass) {
+  OperandRequest all = own;
+  // One member's scratch operands are of its own rows: their products come before these change.
+  if (p.divides() || region.lifetime != Lifetime::scratch)
+    all.values = stream.empty(shape_of_all(p, own.values), own.values.dtype, region, Category::activations);
+  const ops::Sink sink = layer.operand(stream, all, pass);
+  return {sink, [&p, own = own.values, all = all.values, sink](Stream& queue) {
             ops::Sink operands = sink;
             p.gather(queue, own, all);
             ops::quantize(queue, all, operands);
@@ -27,7 +28,7 @@ void fill_codes(Stream& stream, Partition& p, const Tensor& own, const ops::Quan
   const StoredSlice slice{Stored::plain(own.reshaped({own.count()})), all.codes.shape, own.count() * p.member()};
   const Scope scope(stream);
   const Tensor scale = spec.scale_known() ? spec.scale : stream.empty({1}, DType::f32);
-  if (!spec.scale_known()) find_scale(stream, p, slice, spec, scale, all.descales);
+  if (!spec.scale_known()) find_scale(stream, p, {slice, spec, scale, all.descales});
   const Tensor own_codes = all.codes.rows(own.shape[0] * p.member(), own.shape[0]);
   ops::quantize_slice(stream, slice, spec, scale, own_codes.reshaped({own.count()}));
   p.gather(stream, own_codes, all.codes);
@@ -37,7 +38,7 @@ void fill_codes(Stream& stream, Partition& p, const Tensor& own, const ops::Quan
 Gather gather_codes(Stream& stream, Partition& p, const Tensor& own, const ops::QuantizeSpec& spec, ops::SinkRequest want) {
   const Region longest = want.cols ? want.cols_region : want.rows_region;
   want.for_gemm = true;
-  want.shape = all_rows(p, own), want.dtype = own.dtype;
+  want.shape = shape_of_all(p, own), want.dtype = own.dtype;
   const Region of_codes = ops::columns_view_codes(stream, want) ? longest : Lifetime::scratch;
   want.codes = {.codes = stream.empty(want.shape, spec.format, of_codes, Category::activations),
                 .descales = spec.scale_known() ? spec.descale : stream.empty({1}, DType::f32, longest, Category::activations),
@@ -64,42 +65,19 @@ Tensor lasting(Stream& stream, const Tensor& x, Region region) {
   return out;
 }
 
-Gather gather_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass, bool keep) {
-  const ops::QuantizeSpec spec = layer.input_spec(pass);
-  const Region region = keep ? pass.forward_operands() : Region(Lifetime::scratch);
-  if (gathers_codes(spec, all_rows(p, own))) return gather_codes(stream, p, own, spec, {.cols = keep, .cols_region = region});
-  return gather_values(stream, p, own, spec.quantizes() ? Region(Lifetime::scratch) : region,
-                       [&](const Tensor& all) { return layer.input_sink_of(stream, all, pass, true, keep); });
-}
-
-Gather gather_rebuilt_input(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
-  const ops::QuantizeSpec spec = layer.input_spec(pass);
-  if (gathers_codes(spec, all_rows(p, own)))
-    return gather_codes(stream, p, own, spec, {.rows = false, .cols = true, .cols_region = pass.forward_operands()});
-  return gather_values(stream, p, own, spec.quantizes() ? Region(Lifetime::scratch) : pass.forward_operands(),
-                       [&](const Tensor& all) { return layer.input_sink_of(stream, all, pass, false, true); });
-}
-
-Gather gather_gradient(Stream& stream, const Linear& layer, Partition& p, const Tensor& own, const scaling::Pass& pass) {
-  const Region region = layer.gradient_region(pass);
-  const ops::QuantizeSpec spec = layer.gradient_spec(pass);
-  if (p.divides() && gathers_codes(spec, all_rows(p, own)) && !layer.has_bias())
-    return gather_codes(stream, p, own, spec, {.cols = true, .cols_region = pass.backward_operands(), .cols_left = true});
-  const auto make = [&](const Tensor& all) { return layer.gradient_sink_of(stream, all, pass); };
-  if (p.divides()) return gather_values(stream, p, own, region, make);
-  const Tensor dy = lasting(stream, own, region);
-  const ops::Sink sink = make(dy);
-  return {sink, [dy, sink](Stream& queue) {
-            ops::Sink operands = sink;
-            ops::quantize(queue, dy, operands);
-          }};
+Gather gather_operands(Stream& stream, const Linear& layer, Partition& p, const OperandRequest& own, const scaling::Pass& pass) {
+  const ops::QuantizeSpec spec = layer.spec(own.tensor, pass);
+  if (p.divides() && gathers_codes(spec, shape_of_all(p, own.values)))
+    return gather_codes(
+        stream, p, own.values, spec,
+        {.rows = own.rows, .cols = own.cols, .cols_region = own.region(pass), .cols_left = own.tensor == Operand::gradient});
+  return gather_values(stream, layer, p, own, spec.quantizes() ? Region(Lifetime::scratch) : own.region(pass), pass);
 }
 
 void backward_and_reduce(Stream& stream, Linear& layer, Partition& p, const ops::Sink& dy, const Linear::Saved& saved, const Tensor& dx,
                          const scaling::Pass& pass) {
-  if (!p.divides()) return layer.backward(stream, dy, saved, dx, pass.later);
   const Scope scope(stream);
-  const Tensor all = stream.empty(all_rows(p, dx), dx.dtype);
+  const Tensor all = p.all_rows(stream, dx);
   layer.backward_input(stream, dy, all);
   p.beside().join(stream);
   const SideWork::Piece reduce = p.beside().begin(stream, [&p, all, dx](Stream& queue) { p.reduce(queue, all, dx); });

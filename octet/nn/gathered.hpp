@@ -1,7 +1,6 @@
 #pragma once
 
-#include "octet/nn/linear.hpp"
-#include "octet/nn/partition.hpp"
+#include "octet/nn/operands.hpp"
 
 namespace octet::nn {
 
@@ -13,19 +12,33 @@ bool gathers_codes(const ops::QuantizeSpec&, const Shape& whole);
 /// whose product is deferred, a copy there.
 Tensor lasting(Stream&, const Tensor& x, Region);
 
-/// Memory for operands of rows that members gather, and the work that fills it, which reads the own rows.
+/// Memory for operands of rows that members gather, and the work that fills it.
 struct Gather {
   ops::Sink operands;
   SideWork::Work fill;
 };
 
-/// Of x [T, in] of a layer, of which each member has rows [T/n, in]: the bits of Linear::quantize_input() of all rows. A scale that
-/// follows from the data is that of the maximum over members.
-Gather gather_input(Stream&, const Linear&, Partition&, const Tensor& own, const scaling::Pass&, bool keep);
-/// The same as Linear::rebuild_input().
-Gather gather_rebuilt_input(Stream&, const Linear&, Partition&, const Tensor& own, const scaling::Pass&);
-/// The same as Linear::quantize_gradient(). Filled operands do not read `own` if their product is deferred: it may be updated in place.
-Gather gather_gradient(Stream&, const Linear&, Partition&, const Tensor& own, const scaling::Pass&);
+/// Of the own rows own.values [T/n, C], which the work reads: the operands of all rows [T, C], with the bits that one member makes. A scale
+/// that follows from the data is that of the maximum over members. Filled operands do not read the own rows of a gradient whose product is
+/// deferred: they may be updated in place. A layer that several members divide has no bias, which would read the values of dy.
+Gather gather_operands(Stream&, const Linear&, Partition&, const OperandRequest& own, const scaling::Pass&);
+
+/// The same of own.tokens rows that produce(sink) makes at once. One member's are its operands already.
+template <class Produce>
+Gather gather_produced(Stream& stream, const Linear& layer, Partition& p, OperandRequest own, const scaling::Pass& pass,
+                       const Produce& produce) {
+  if (!p.divides()) {
+    Gather all{layer.operand(stream, own, pass), [](Stream&) {}};
+    produce(all.operands);
+    return all;
+  }
+  const DType dtype = layer.activations();
+  ops::Sink rows =
+      ops::make_sink(stream, {.format = dtype}, {.shape = {own.tokens, layer.in()}, .dtype = dtype, .category = Category::temporaries});
+  produce(rows);
+  own.values = rows.plain;
+  return gather_operands(stream, layer, p, own, pass);
+}
 
 /// Linear::backward() of a layer of which each member has rows: dx [T/n, in] = the own rows of the sum over members, reduced beside the
 /// weight's product. saved.x may still be gathered beside the stream.

@@ -53,14 +53,14 @@ void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& t
   const bool train = bool(dx);
   // A chunk's operands for backward are used at once, so they are in scratch.
   const scaling::Pass chunk_pass{.kind = pass.kind, .keep = Lifetime::scratch, .count = pass.count, .measure_noise = pass.measure_noise};
-  const std::int64_t chunk = head_chunk(stream, linear_.quantizes(pass));
+  const std::int64_t chunk = head_chunk(stream, linear_.spec(Operand::activation, pass).quantizes());
   for (std::int64_t begin = 0; begin < x.shape[0]; begin += chunk) {
     const Scope scope(stream);
     const std::int64_t n = std::min(chunk, x.shape[0] - begin);
     const Tensor logits = stream.empty({n, linear_.out()}, x.dtype), losses = stream.empty({n}, DType::f32);
     Linear::Saved saved;
-    linear_.forward(stream, linear_.quantize_input(stream, x.rows(begin, n), chunk_pass, train), logits, chunk_pass,
-                    train ? &saved : nullptr);
+    const QTensor operands = quantized(stream, linear_, {.cols = train, .values = x.rows(begin, n)}, chunk_pass).codes;
+    linear_.forward(stream, operands, logits, chunk_pass, train ? &saved : nullptr);
     const bool divides = partition_.divides();
     ops::cross_entropy(stream, {.logits = logits,
                                 .targets = targets.rows(begin, n),
@@ -74,14 +74,15 @@ void LanguageHead::loss_of_rows(Stream& stream, const Tensor& x, const Tensor& t
                                 .first = first_token(),
                                 .parts = divides ? statistics_of_all(stream, logits, targets.rows(begin, n)) : Tensor{}});
     if (train)
-      linear_.backward_part(stream, quantize_divided_gradient(stream, linear_, partition_, logits, chunk_pass), saved, dx.rows(begin, n));
+      linear_.backward(stream, quantized(stream, linear_, {.tensor = Operand::gradient, .values = logits}, chunk_pass, partition_), saved,
+                       dx.rows(begin, n));
   }
-  if (train) linear_.backward_done(stream);
+  if (train) linear_.weight().parameter().gradient.done(stream);
 }
 
 void LanguageHead::logits(Stream& stream, const Tensor& x, const Tensor& logits, const scaling::Pass& pass) {
   const Scope scope(stream);
-  const QTensor operands = linear_.quantize_input(stream, x, pass, false);
+  const QTensor operands = quantized(stream, linear_, {.cols = false, .values = x}, pass).codes;
   if (!partition_.divides()) return linear_.forward(stream, operands, logits, pass, nullptr);
   const std::int64_t rows = x.shape[0], columns = linear_.out();
   const Tensor own = stream.empty({rows, columns}, logits.dtype), all = stream.empty({partition_.members() * rows, columns}, logits.dtype);

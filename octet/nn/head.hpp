@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "octet/nn/divided.hpp"
+#include "octet/nn/operands.hpp"
 
 namespace octet::nn {
 

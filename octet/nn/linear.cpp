@@ -1,12 +1,8 @@
 #include "octet/nn/linear.hpp"
 
-#include "octet/nn/weight_scales.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/ops/accumulate/accumulate.hpp"
 #include "octet/ops/gemm/gemm.hpp"
-#include "octet/ops/quantize/from_codes.hpp"
-#include "octet/ops/quantize/quantize.hpp"
-#include "octet/ops/quantize/slice.hpp"
 
 namespace octet::nn {
 namespace {
@@ -19,113 +15,61 @@ scaling::Site completed(scaling::Site site, const std::string& path, const Param
 // Copies of a model draw independently, so that the errors of their sum average out.
 std::uint64_t key_of_draws(const Parameter& p) { return hash_of(p.path.c_str()) ^ std::uint64_t(p.gradient.copy()) * 0x9E3779B97F4A7C15u; }
 
-// A tensor as GEMM operands without a copy: both orientations are views.
-QTensor views(const Tensor& x, bool cols) {
-  return {.rows = {.codes = x}, .cols = cols ? Quantized{.codes = x, .transposed = true} : Quantized{}};
-}
-
 }  // namespace
 
-Linear::Linear(const std::string& path, Parameter* weight, bool owns, scaling::Precision& precision, scaling::Site site)
+Linear::Linear(const std::string& path, Parameter& weight, scaling::Precision& precision, const scaling::Site& site)
     : path_(path),
-      owned_(owns ? weight : nullptr),
-      weight_(weight),
       gradient_use_(site.head ? GradientUse::products : GradientUse::product),
       activations_(precision.activations()),
-      plan_(precision.plan(completed(std::move(site), path, *weight))) {
-  weight->gradient.add_use(gradient_use_);
+      plan_(precision.plan(completed(site, path, weight))),
+      weight_(weight, std::move(plan_.w), plan_.caches_weight) {
+  weight.gradient.add_use(gradient_use_);
+}
+
+Linear::Linear(const std::string& path, std::unique_ptr<Parameter> owned, scaling::Precision& precision, const scaling::Site& site)
+    : Linear(path, *owned, precision, site) {
+  owned_ = std::move(owned);
 }
 
 Linear::Linear(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
-    : Linear(path, new Parameter(path + ".weight", {c.out, c.in}, c.init, ParameterRole::matrix, c.cut), true, precision, site) {
+    : Linear(path, std::make_unique<Parameter>(path + ".weight", Shape{c.out, c.in}, c.init, ParameterRole::matrix, c.cut), precision,
+             site) {
   if (!c.bias) return;
   bias_ = std::make_unique<Parameter>(path + ".bias", Shape{c.out}, Init{Init::Kind::zeros}, ParameterRole::vector, c.bias_cut);
   bias_->gradient.add_use(GradientUse::sum);
 }
 
-Linear::Linear(const std::string& path, Parameter& weight, scaling::Precision& precision, const scaling::Site& site)
-    : Linear(path, &weight, false, precision, site) {}
-
-// x: empty where a producer makes it, in the type of activations.
-ops::Sink Linear::sink_of_input(Stream& stream, const Tensor& x, std::int64_t tokens, const scaling::Pass& pass, bool rows,
-                                bool cols) const {
-  return ops::make_sink(stream, plan_.x->spec(pass),
-                        {.shape = {tokens, in()},
-                         .dtype = x ? x.dtype : activations_,
-                         .rows = rows,
-                         .cols = cols,
-                         .cols_region = cols ? pass.forward_operands() : Region(Lifetime::scratch),
-                         .plain = x,
-                         .for_gemm = true});
-}
-
-ops::Sink Linear::input_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, bool keep) const {
-  return sink_of_input(stream, {}, tokens, pass, true, keep);
-}
-
-ops::Sink Linear::rebuilt_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass) const {
-  return sink_of_input(stream, {}, tokens, pass, false, true);
-}
-
-ops::Sink Linear::input_sink_of(Stream& stream, const Tensor& x, const scaling::Pass& pass, bool rows, bool cols) const {
-  check(x.shape.rank == 2 && x.shape[1] == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.shape);
-  return sink_of_input(stream, x, x.shape[0], pass, rows, cols);
-}
-
-QTensor Linear::quantize_input(Stream& stream, const Tensor& x, const scaling::Pass& pass, bool keep) const {
-  ops::Sink sink = input_sink_of(stream, x, pass, true, keep);
-  ops::quantize(stream, x, sink);
-  return sink.codes;
-}
-
-Quantized Linear::rebuild_input(Stream& stream, const Tensor& x, const scaling::Pass& pass) const {
-  ops::Sink sink = input_sink_of(stream, x, pass, false, true);
-  ops::quantize(stream, x, sink);
-  return sink.codes.cols;
+ops::Sink Linear::operand(Stream& stream, const OperandRequest& request, const scaling::Pass& pass) const {
+  const bool gradient = request.tensor == Operand::gradient;
+  const Shape shape{request.count(), gradient ? out() : in()};
+  const ops::QuantizeSpec as = spec(request.tensor, pass);
+  Tensor plain = request.values;
+  check(!plain || plain.shape == shape, "linear {}: {} must be [T, {}], got {}", path_, name(request.tensor), shape[1], plain.shape);
+  // A bias reads values at once, so they do not wait for the weight's product.
+  if (gradient && bias_ && as.quantizes() && !plain) plain = stream.empty(shape, activations_, Lifetime::scratch, Category::activations);
+  return ops::make_sink(stream, as,
+                        {.shape = shape,
+                         .dtype = plain ? plain.dtype : activations_,
+                         .rows = request.rows,
+                         .cols = request.cols,
+                         .cols_region = request.region(pass),
+                         .plain = plain,
+                         .for_gemm = true,
+                         .cols_left = gradient});
 }
 
 void Linear::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
   check(x.rows.cols() == in(), "linear {}: x must be [T, {}], got {}", path_, in(), x.rows.codes.shape);
   check(y.shape == Shape{x.rows.rows(), out()}, "linear {}: y must be [{}, {}], got {}", path_, x.rows.rows(), out(), y.shape);
-  refresh(stream, pass);
+  weight_.refresh(stream, pass);
   const Scope scope(stream);
   ops::gemm(stream, {.a = x.rows,
-                     .b = weight_operand(stream, Side::rows),
+                     .b = weight_.operand(stream, Weight::Side::rows),
                      .d = y,
                      .bias = bias_ ? bias_->value.values() : Tensor{},
                      .fast_accumulation = plan_.fast_forward});
   if (saved != nullptr) saved->x = x.cols;
   stream.observe(path_, "y", y);
-}
-
-ops::Sink Linear::sink_of_gradient(Stream& stream, std::int64_t tokens, DType dtype, const Tensor& plain, const scaling::Pass& pass) const {
-  return ops::make_sink(stream, plan_.dy->spec(pass),
-                        {.shape = {tokens, out()},
-                         .dtype = dtype,
-                         .cols = true,
-                         .cols_region = pass.backward_operands(),
-                         .plain = plain,
-                         .for_gemm = true,
-                         .cols_left = true});
-}
-
-ops::Sink Linear::gradient_sink(Stream& stream, std::int64_t tokens, const scaling::Pass& pass, const Tensor& in_place) const {
-  Tensor plain = in_place;
-  // A bias reads values at once, so they do not wait for the weight's product.
-  if (gradient_spec(pass).quantizes())
-    plain = bias_ ? stream.empty({tokens, out()}, activations_, Lifetime::scratch, Category::activations) : Tensor{};
-  return sink_of_gradient(stream, tokens, activations_, plain, pass);
-}
-
-ops::Sink Linear::gradient_sink_of(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
-  check(dy.shape.rank == 2 && dy.shape[1] == out(), "linear {}: dy must be [T, {}], got {}", path_, out(), dy.shape);
-  return sink_of_gradient(stream, dy.shape[0], dy.dtype, dy, pass);
-}
-
-ops::Sink Linear::quantize_gradient(Stream& stream, const Tensor& dy, const scaling::Pass& pass) const {
-  ops::Sink sink = gradient_sink_of(stream, dy, pass);
-  ops::quantize(stream, dy, sink);
-  return sink;
 }
 
 void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx, DeferredWork* later) {
@@ -134,153 +78,38 @@ void Linear::backward(Stream& stream, const ops::Sink& dy, const Saved& saved, c
   if (dx) stream.observe(path_, "dx", dx);
 }
 
-void Linear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, DeferredWork* later) {
-  if (later == nullptr) {
-    add_product(stream, dy.codes.cols, saved.x);
-    return backward_done(stream);
-  }
-  if (bias_) bias_->gradient.done(stream);
-  later->add([this, dy = dy.codes.cols, x = saved.x](Stream& queue) {
-    add_product(queue, dy, x);
-    weight_->gradient.done(queue);
-  });
-}
-
-void Linear::backward_done(Stream& stream) {
-  weight_->gradient.done(stream);
-  if (bias_) bias_->gradient.done(stream);
-}
-
-void Linear::backward_part(Stream& stream, const ops::Sink& dy, const Saved& saved, const Tensor& dx) {
-  backward_input(stream, dy, dx);
-  add_product(stream, dy.codes.cols, saved.x);
-  if (dx) stream.observe(path_, "dx", dx);
-}
-
 void Linear::backward_input(Stream& stream, const ops::Sink& dy, const Tensor& dx) {
   if (dx) {
     const Scope scope(stream);
-    ops::gemm(stream, {.a = dy.codes.rows, .b = weight_operand(stream, Side::cols), .d = dx});
+    ops::gemm(stream, {.a = dy.codes.rows, .b = weight_.operand(stream, Weight::Side::cols), .d = dx});
   }
   if (bias_) ops::add_column_sums(stream, dy.plain, bias_->gradient.target(stream, GradientUse::sum).data);
 }
 
+void Linear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, DeferredWork* later) {
+  const auto product = [this, dy = dy.codes.cols, x = saved.x](Stream& queue) {
+    add_product(queue, dy, x);
+    if (gradient_use_ == GradientUse::product) weight_.parameter().gradient.done(queue);
+  };
+  if (later != nullptr) later->add(product);
+  else product(stream);
+  if (bias_) bias_->gradient.done(stream);
+}
+
 // dW (+)= dy^T x. 8-bit gradients: the product is stored in scratch, then added.
 void Linear::add_product(Stream& stream, const Quantized& dy, const Quantized& x) {
-  Gradient& gradient = weight_->gradient;
+  Parameter& weight = weight_.parameter();
   const Scope scope(stream);
-  const auto [dw, accumulate] = gradient.target(stream, gradient_use_);
+  const auto [dw, accumulate] = weight.gradient.target(stream, gradient_use_);
   ops::gemm(stream, {.a = dy, .b = x, .d = dw, .accumulate = accumulate});
-  if (gradient.coded())
-    ops::accumulate(stream, {.x = dw, .sum = gradient.stored(), .draws = gradient.draws(), .key = key_of_draws(*weight_)});
-}
-
-ops::QuantizeSpec Linear::weight_spec(const scaling::Pass& pass) const {
-  ops::QuantizeSpec spec = plan_.w->spec(pass);
-  if (shared_scale_.owner != nullptr) spec.scale = shared_scale_.scale, spec.descale = shared_scale_.descale;
-  return spec;
-}
-
-// Operands cached from step to step. Those of an unquantized weight in the master's own dtype are views of it.
-void Linear::refresh_kept(Stream& stream, const ops::QuantizeSpec& spec) {
-  const Stored& value = weight_->value;
-  if (!value.scales && spec.format == value.codes.dtype) {
-    operands_ = ops::Sink{.shape = value.shape(), .dtype = spec.format, .plain = value.codes, .codes = views(value.codes, true)};
-    return;
-  }
-  if (!operands_)
-    operands_ = ops::make_sink(stream, spec,
-                               {.shape = value.shape(),
-                                .dtype = spec.quantizes() ? value.value_type() : spec.format,
-                                .cols = true,
-                                .rows_region = Lifetime::run,
-                                .cols_region = Lifetime::run,
-                                .plain = spec.quantizes() ? value.codes : Tensor{},
-                                .category = Category::weight_operands,
-                                .for_gemm = true});
-  operands_->spec = spec;
-  ops::quantize(stream, value, *operands_);
-}
-
-// The codes as they are, and the other operands of a request made from them.
-ops::Sink Linear::sink_from_codes(Stream& stream, const ops::SinkRequest& orientations) const {
-  ops::SinkRequest want = orientations;
-  want.shape = weight_->shape, want.dtype = DType::f32, want.category = Category::weight_operands;
-  want.codes = weight_->codes, want.for_gemm = true;
-  return ops::make_sink(stream, weight_spec(scaling::recomputing), want);
-}
-
-void Linear::refresh_from_codes(Stream& stream) {
-  check(weight_->codes_version == weight_->version, "linear {}: the codes of its weight are of an older weight; encode them again first",
-        path_);
-  if (!plan_.caches_weight) return;
-  if (!operands_) operands_ = sink_from_codes(stream, {.cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run});
-  ops::fill_from_codes(stream, weight_->codes, *operands_);
-}
-
-bool Linear::refresh_reads_weight(const scaling::Pass& pass) const {
-  if (weight_->codes || quantized_version_ == weight_->version) return false;
-  const ops::QuantizeSpec spec = weight_spec(pass);
-  return spec.quantizes() || weight_->value.scales || spec.format != weight_->value.codes.dtype;
-}
-
-void Linear::refresh(Stream& stream, const scaling::Pass& pass) {
-  if (quantized_version_ == weight_->version) return;
-  check(weight_->value || weight_->codes, "linear {}: its weight has no storage; bind the model's parameters first", path_);
-  if (shared_scale_.owner != nullptr) shared_scale_.owner->find(stream);
-  if (weight_->codes) {
-    refresh_from_codes(stream);
-  } else if (const ops::QuantizeSpec spec = weight_spec(pass); plan_.caches_weight || !spec.quantizes()) {
-    refresh_kept(stream, spec);
-  } else {
-    measure(stream, spec);
-  }
-  quantized_version_ = weight_->version;
-}
-
-// On-demand codes are measured here, once per step, with the scale if the weight has a single one.
-void Linear::measure(Stream& stream, ops::QuantizeSpec spec) {
-  const Stored& value = weight_->value;
-  const bool finds_scale = !spec.scale_known() && spec.rows.whole_tensor() && spec.cols.whole_tensor();
-  if (!finds_scale && spec.health == nullptr) return;
-  if (finds_scale && !scale_)
-    for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::weight_operands);
-  const Scope scope(stream);
-  if (!spec.amax) spec.amax = stream.zeros({1}, DType::f32);
-  ops::Sink measured = ops::make_sink(stream, spec, {.shape = value.shape(), .dtype = value.value_type(), .plain = value.codes});
-  ops::quantize(stream, value, measured);
-  if (finds_scale) ops::scales_of_maxima(stream, spec, value.value_type(), spec.amax, scale_, descale_);
-}
-
-// One orientation of the weight: cached, or encoded in scratch.
-Quantized Linear::weight_operand(Stream& stream, Side side) const {
-  check(quantized_version_ != 0, "linear {}: backward before any forward", path_);
-  const bool rows = side == Side::rows;
-  if (operands_) return rows ? operands_->codes.rows : operands_->codes.cols;
-  if (weight_->codes) {
-    ops::Sink made = sink_from_codes(stream, {.rows = rows, .cols = !rows});
-    ops::fill_from_codes(stream, weight_->codes, made);
-    return rows ? made.codes.rows : made.codes.cols;
-  }
-  const Stored& value = weight_->value;
-  ops::QuantizeSpec spec = weight_spec(scaling::recomputing);
-  if (scale_) spec.scale = scale_, spec.descale = descale_;
-  ops::Sink made = ops::make_sink(stream, spec,
-                                  {.shape = value.shape(),
-                                   .dtype = value.value_type(),
-                                   .rows = rows,
-                                   .cols = !rows,
-                                   .plain = value.codes,
-                                   .category = Category::weight_operands,
-                                   .for_gemm = true});
-  ops::quantize(stream, value, made);
-  return rows ? made.codes.rows : made.codes.cols;
+  if (weight.gradient.coded())
+    ops::accumulate(stream, {.x = dw, .sum = weight.gradient.stored(), .draws = weight.gradient.draws(), .key = key_of_draws(weight)});
 }
 
 void Linear::visit(Visitor& visitor) {
   if (owned_) visitor.parameter(*owned_);
   if (bias_) visitor.parameter(*bias_);
-  visitor.linear(*this);
+  visitor.weight(weight_), visitor.linear(*this);
 }
 
 }  // namespace octet::nn

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 
+#include "octet/nn/operands.hpp"
 #include "octet/nn/parameters.hpp"
 #include "octet/ops/quantize/quantize.hpp"
 #include "tests/testing/tensors.hpp"
@@ -60,11 +61,11 @@ Result run(
   Linear linear("layer", {.in = 256, .out = 192}, precision);
   Parameters parameters(stream, linear, true, storage);
   parameters.initialize(stream, 3);
-  begin(linear.weight().value);
+  begin(linear.weight().parameter().value);
   precision.allocate(stream);
   const DType dtype = precision.activations();
   Result r{.x = half_tensor(stream, {130, 256}, 1, 1.0, dtype),
-           .w = linear.weight().value.codes,
+           .w = linear.weight().parameter().value.codes,
            .dy = half_tensor(stream, {130, 192}, 2, gradient, dtype)};
   const Tensor y = stream.empty({130, 192}, dtype, Lifetime::run), dx = stream.empty({130, 256}, dtype, Lifetime::run);
   const Tensor skip = stream.zeros({1}, DType::f32, Lifetime::run);
@@ -72,13 +73,13 @@ Result run(
   for (int step = 0; step < 3; ++step) {
     const Scope scope(stream), kept(stream, pass.keep);
     parameters.clear_gradients(stream);
-    ++linear.weight().version;
+    ++linear.weight().parameter().version;
     Linear::Saved saved;
-    linear.forward(stream, linear.quantize_input(stream, r.x, pass, true), y, pass, &saved);
-    linear.backward(stream, linear.quantize_gradient(stream, r.dy, pass), saved, dx);
+    linear.forward(stream, quantized(stream, linear, {.values = r.x}, pass).codes, y, pass, &saved);
+    linear.backward(stream, quantized(stream, linear, {.tensor = Operand::gradient, .values = r.dy}, pass), saved, dx);
     precision.end_step(stream, skip);
   }
-  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().gradient.stored().codes);
+  r.y = numbers(y), r.dx = numbers(dx), r.dw = numbers(linear.weight().parameter().gradient.stored().codes);
   return r;
 }
 
@@ -171,11 +172,15 @@ std::vector<std::vector<std::uint8_t>> gradients(const std::string& recipe, bool
     {
       const Scope scope(stream);
       Linear::Saved saved;
-      const Region region_of_x = linear.quantizes(pass) ? Region(Lifetime::scratch) : pass.forward_operands();
-      linear.forward(stream, linear.quantize_input(stream, given(256, region_of_x), pass, true), y, pass, &saved);
-      const Tensor dy = given(192, linear.gradient_region(pass));
-      ops::Sink sink = fused ? linear.gradient_sink(stream, 130, pass, dy) : linear.quantize_gradient(stream, dy, pass);
-      if (fused && linear.gradient_spec(pass).quantizes()) ops::quantize(stream, dy, sink);
+      const bool codes_x = linear.spec(Operand::activation, pass).quantizes(), codes_dy = linear.spec(Operand::gradient, pass).quantizes();
+      const auto region = [&](bool codes, Region operands) { return codes ? Region(Lifetime::scratch) : operands; };
+      const Tensor x = given(256, region(codes_x, pass.forward_operands()));
+      linear.forward(stream, quantized(stream, linear, {.values = x}, pass).codes, y, pass, &saved);
+      const Tensor dy = given(192, region(codes_dy, pass.backward_operands()));
+      ops::Sink sink = fused
+                           ? linear.operand(stream, {.tensor = Operand::gradient, .tokens = 130, .values = codes_dy ? Tensor{} : dy}, pass)
+                           : quantized(stream, linear, {.tensor = Operand::gradient, .values = dy}, pass);
+      if (fused && codes_dy) ops::quantize(stream, dy, sink);
       linear.backward(stream, sink, saved, dx, pass.later);
     }
     const Scope scope(stream);
@@ -204,11 +209,11 @@ TEST(Linear, TheWeightIsQuantizedOncePerChange) {
   parameters.initialize(stream, 3);
   precision.allocate(stream);
   const scaling::Pass pass{.kind = scaling::Pass::Kind::train};
-  linear.refresh(stream, pass);
-  linear.refresh(stream, pass);
+  linear.weight().refresh(stream, pass);
+  linear.weight().refresh(stream, pass);
   EXPECT_EQ(precision.slots().health(1)->values, 64 * 32);
-  ++linear.weight().version;
-  linear.refresh(stream, pass);
+  ++linear.weight().parameter().version;
+  linear.weight().refresh(stream, pass);
   EXPECT_EQ(precision.slots().health(1)->values, 2 * 64 * 32);
 }
 
@@ -221,7 +226,7 @@ TEST(Linear, BackwardKeepsOneByteAValue) {
   const scaling::Pass pass{.kind = scaling::Pass::Kind::train};
   const Scope scope(stream), kept(stream, pass.keep);
   const std::size_t before = stream.arena().mark(pass.keep).bytes;
-  (void)linear.quantize_input(stream, half_tensor(stream, {256, 256}, 1, 1, DType::bf16), pass, true);
+  (void)quantized(stream, linear, {.values = half_tensor(stream, {256, 256}, 1, 1, DType::bf16)}, pass);
   const std::size_t codes = 256 * 256, descales = 2 * 256 * sizeof(float);
   EXPECT_EQ(stream.arena().mark(pass.keep).bytes - before, codes + descales);
 }
@@ -232,7 +237,7 @@ TEST(Linear, AWrongWidthIsRefusedByName) {
   Linear linear("layers.3.mlp.up", {.in = 8, .out = 16}, precision);
   const Tensor x = stream.empty({6, 7}, DType::bf16);
   try {
-    (void)linear.quantize_input(stream, x, {}, false);
+    (void)quantized(stream, linear, {.values = x}, {});
     FAIL();
   } catch (const ContractError& e) {
     EXPECT_NE(std::string(e.what()).find("linear layers.3.mlp.up: x must be [T, 8], got [6, 7]"), std::string::npos) << e.what();

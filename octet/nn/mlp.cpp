@@ -59,7 +59,7 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y,
     if (saved != nullptr) saved->h = h_.save(stream, h, pass);
     return;
   }
-  ops::Sink hidden = y ? out_.input_sink(stream, tokens, pass, keep) : out_.rebuilt_sink(stream, tokens, pass);
+  ops::Sink hidden = out_.operand(stream, {.rows = bool(y), .cols = keep, .tokens = tokens}, pass);
   if (saved != nullptr && h_.coded()) {
     ops::Sink codes = h_.sink(stream, h, pass);
     fill_divided(stream, partition_, hidden, [&](ops::Sink& f) { Activation::forward(stream, h, f, &codes); });
@@ -79,11 +79,11 @@ void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& sa
   const Tensor dhidden = stream.empty({tokens, out_.in()}, dy.dtype);
   backward_of_branch(stream, out_, partition_, dy, saved.out_linear, saved.gather_x, dhidden, pass, [&](Linear::Saved& hidden) {
     if (!recompute_activation_) return;
-    ops::Sink again = out_.rebuilt_sink(stream, tokens, scaling::recomputing_for(pass));
+    ops::Sink again = out_.operand(stream, {.rows = false, .tokens = tokens}, scaling::recomputing_for(pass));
     fill_divided(stream, partition_, again, [&](ops::Sink& f) { Activation::forward(stream, saved.h, f); });
     hidden.x = again.codes.cols;
   });
-  ops::Sink dh = in_.gradient_sink(stream, tokens, pass);
+  ops::Sink dh = in_.operand(stream, {.tensor = Operand::gradient, .tokens = tokens}, pass);
   fill_divided(stream, partition_, dh, [&](ops::Sink& d) { Activation::backward(stream, dhidden, saved.h, d); });
   backward_and_reduce(stream, in_, partition_, dh, saved.in_linear, dx, pass);
 }

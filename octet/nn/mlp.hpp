@@ -1,6 +1,5 @@
 #pragma once
 
-#include "octet/nn/divided.hpp"
 #include "octet/nn/gathered.hpp"
 #include "octet/nn/saved_activation.hpp"
 
@@ -39,10 +38,7 @@ class Mlp {
 
   /// A member of the partition has its own columns of h. It outlives this.
   Mlp(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
-  ops::Sink input_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p, bool keep) const {
-    return in_.input_sink(s, tokens, p, keep);
-  }
-  ops::Sink rebuilt_sink(Stream& s, std::int64_t tokens, const scaling::Pass& p) const { return in_.rebuilt_sink(s, tokens, p); }
+  /// The layer that reads x.
   const Linear& first() const { return in_; }
   /// y: [T, D], of the own columns alone; empty when only backward's operands are wanted.
   void forward(Stream&, const QTensor& x, const Tensor& y, const scaling::Pass&, Saved*);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "octet/nn/linear.hpp"
+#include "octet/nn/weight.hpp"
 #include "octet/numerics/philox.hpp"
 #include "octet/numerics/rounding.hpp"
 #include "octet/ops/accumulate/accumulate.hpp"
@@ -57,17 +57,16 @@ Contents first_contents(const Stream& stream, const Parameter& p) {
 }  // namespace
 
 // Of a block's matrix with one use, whose codes can be made of slices.
-void Parameters::Collect::linear(Linear& layer) {
-  const auto at = std::find(list.begin(), list.end(), &layer.weight());
+void Parameters::Collect::weight(Weight& w) {
+  const auto at = std::find(list.begin(), list.end(), &w.parameter());
   if (!parts || now < 0 || at == list.end() || (*at)->gradient.uses() != 1) return;
-  if (ops::can_quantize_slices(layer.weight_spec(scaling::recomputing), (*at)->shape))
-    places[std::size_t(at - list.begin())].layer = &layer;
+  if (ops::can_quantize_slices(w.spec(scaling::recomputing), (*at)->shape)) places[std::size_t(at - list.begin())].coded = &w;
 }
 
 void Parameters::bind(Stream& stream, bool gradients, bool codes) {
   for (const Parameter* p : list_) count_ += p->shape.count();
   for (Bucket& b : buckets_)
-    if (!codes || !share_.masters) b.layers.clear();
+    if (!codes || !share_.masters) b.coded.clear();
   if (share_.weights) bind_copies_in_turn(stream);
   bind_whole_copies(stream);
   for (Bucket& b : buckets_) {
@@ -82,7 +81,7 @@ void Parameters::bind(Stream& stream, bool gradients, bool codes) {
 
 void Parameters::bind_whole_copies(Stream& stream) {
   for (Bucket& b : buckets_)
-    if (!b.layers.empty() && !b.in_turn) b.codes = stream.zeros({b.count}, DType::u8, Lifetime::run, Category::weights);
+    if (!b.coded.empty() && !b.in_turn) b.codes = stream.zeros({b.count}, DType::u8, Lifetime::run, Category::weights);
   const auto read = share_.masters ? &Bucket::copies : &Bucket::values;
   for (const Storage s : storages_of(buckets_, read)) {
     std::vector<Bucket*> whole = those_of(read, s);
@@ -97,7 +96,7 @@ void Parameters::bind_whole_copies(Stream& stream) {
 // One buffer for the blocks of each parity: while a block is used, the next one can be gathered.
 void Parameters::bind_copies_in_turn(Stream& stream) {
   const auto zeros = [&](std::int64_t n, DType d) { return stream.zeros({n}, d, Lifetime::run, Category::weights); };
-  const auto type_of = [](const Bucket& b) { return b.layers.empty() ? code_type(b.copies) : DType::u8; };
+  const auto type_of = [](const Bucket& b) { return b.coded.empty() ? code_type(b.copies) : DType::u8; };
   std::vector<std::int64_t> bytes;  // of a block
   for (Bucket& b : buckets_) {
     b.in_turn = b.block >= 0;
@@ -115,7 +114,7 @@ void Parameters::bind_copies_in_turn(Stream& stream) {
     std::int64_t& at = used[std::size_t(b.block)];
     const Tensor copies{memory[b.block % 2].u8() + at, {b.count}, type_of(b)};
     at += std::int64_t(copies.bytes());
-    if (b.layers.empty()) b.value = {.codes = copies, .storage = b.copies};
+    if (b.coded.empty()) b.value = {.codes = copies, .storage = b.copies};
     else b.codes = copies;
   }
 }
@@ -124,7 +123,7 @@ void Parameters::bind_copies_in_turn(Stream& stream) {
 void Parameters::bind_codes(Bucket& b) {
   for (std::size_t i = 0; i < b.parameters.size(); ++i) {
     Parameter& p = *b.parameters[i];
-    const ops::QuantizeSpec spec = b.layers[i]->weight_spec(scaling::recomputing);
+    const ops::QuantizeSpec spec = b.coded[i]->spec(scaling::recomputing);
     p.value = {};
     p.codes = {
         .codes = {b.codes.u8() + b.first[i], p.shape, spec.format}, .block = spec.rows, .power_of_two = spec.rule != ScaleRule::quotient};

@@ -60,12 +60,12 @@ class Parameters {
   struct Collect final : Visitor {
     std::vector<Parameter*>& list;
     std::vector<Place> places;
-    bool parts;  // buckets are cut into parts: layers are asked for their codes
+    bool parts;  // buckets are cut into parts: weights are asked for their codes
     int now = -1;
     Collect(std::vector<Parameter*>& list, bool parts) : list(list), parts(parts) {}
     void block(int number) override { now = number; }
     void parameter(Parameter& p) override { list.push_back(&p), places.push_back({now}); }
-    void linear(Linear&) override;
+    void weight(Weight&) override;
   };
   void bind(Stream&, bool gradients, bool codes);
   void bind_whole_copies(Stream&);

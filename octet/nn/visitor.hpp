@@ -5,15 +5,17 @@
 namespace octet::nn {
 
 class Linear;
+class Weight;
 
-/// Shown every parameter and every linear layer of a model once, in a fixed order. The only list of a model's state: allocation,
-/// optimizer, checkpoint, sharding, counts and reports are all visitors.
+/// Shown every parameter, every weight that GEMMs read and every linear layer of a model once, in a fixed order. The only list of a model's
+/// state: allocation, optimizer, checkpoint, sharding, counts and reports are all visitors.
 class Visitor {
  public:
   virtual ~Visitor() = default;
   /// The following parts belong to this block of the model; -1, as at first: to none.
   virtual void block(int) {}
   virtual void parameter(Parameter&) {}
+  virtual void weight(Weight&) {}
   virtual void linear(Linear&) {}
 };
 

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "octet/nn/partition.hpp"
+#include "octet/nn/joined_scales.hpp"
 #include "octet/nn/visitor.hpp"
-#include "octet/ops/quantize/spec.hpp"
+#include "octet/nn/weight.hpp"
 
 namespace octet::nn {
 
@@ -18,7 +18,7 @@ class WeightScales {
   WeightScales(Stream& stream, Partition& partition, Model& model) : partition_(partition) {
     Collect collect;
     model.visit(collect);
-    bind(stream, collect.layers);
+    bind(stream, collect.weights);
   }
   WeightScales(const WeightScales&) = delete;
   WeightScales& operator=(const WeightScales&) = delete;
@@ -28,20 +28,16 @@ class WeightScales {
 
  private:
   struct Collect final : Visitor {
-    std::vector<Linear*> layers;
-    void linear(Linear& l) override { layers.push_back(&l); }
+    std::vector<Weight*> weights;
+    void weight(Weight& w) override { weights.push_back(&w); }
   };
-  struct Weight {
-    const Parameter* parameter;
-    ops::QuantizeSpec spec;  // without the scale
-    Tensor scale, descale;   // f32 [1]; scale: of scales_
-    std::uint64_t version = 0;
-  };
-  void bind(Stream&, const std::vector<Linear*>&);
+  void bind(Stream&, const std::vector<Weight*>&);
 
   Partition& partition_;
-  std::vector<Weight> weights_;
-  Tensor scales_;  // f32: maxima, then scales
+  std::vector<const Parameter*> parameters_;
+  std::vector<JoinedScales> parts_;      // of the parameters
+  std::vector<std::uint64_t> versions_;  // of these when their scales were found
+  Tensor scales_;                        // f32, of all
 };
 
 }  // namespace octet::nn

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "octet/comm/communicator.hpp"
-#include "octet/nn/linear.hpp"
+#include "octet/nn/joined_scales.hpp"
 #include "octet/nn/parameters.hpp"
-#include "octet/nn/partition.hpp"
+#include "octet/nn/weight.hpp"
 
 namespace octet::parallel {
 
@@ -24,22 +24,23 @@ class CodedWeights {
   bool encode(Stream&, const scaling::Pass&);
 
  private:
-  struct Weight {
-    nn::Linear* layer;
-    const nn::Bucket* bucket;
-    std::size_t number;  // in the bucket
-    Tensor scales;       // f32 in the layout of the descales: maxima, then scales; empty where they are known
+  /// The own values of a weight, and where their codes are in the own part of its bucket.
+  struct Part {
+    nn::Weight* weight;
+    StoredSlice values;
+    Tensor codes;
+    Tensor scales = {};  // f32 in the layout of the descales; empty where the quantizer knows its scale
   };
+  static Part part_of(const nn::Bucket&, std::size_t i, const nn::Share&);
   void bind_scales(Stream&);
   void find_scales(Stream&);
-  bool is_stale() const;
 
   comm::Communicator& ranks_;
-  nn::Parameters& parameters_;
   nn::Partition& partition_;
-  std::vector<Weight> weights_;  // those with one scale per tensor first
-  Tensor scales_;                // of all weights
-  std::int64_t of_tensors_ = 0;  // the first of them, one per tensor
+  std::vector<Part> parts_;               // those with one scale per tensor first
+  std::vector<nn::JoinedScales> joined_;  // of the parts with scales
+  Tensor scales_;                         // of all these
+  std::int64_t of_tensors_ = 0;           // the first of them, one per tensor
 };
 
 }  // namespace octet::parallel

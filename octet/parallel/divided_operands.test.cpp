@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "octet/comm/threads/threads.hpp"
-#include "octet/nn/divided.hpp"
+#include "octet/nn/gathered.hpp"
 #include "octet/nn/parameters.hpp"
 #include "octet/nn/weight_scales.hpp"
 #include "octet/ops/quantize/quantize.hpp"
@@ -66,10 +66,10 @@ Operands operands_of(int parts, const scaling::PrecisionConfig& config) {
     precision.allocate(stream);
     const Scope scope(stream), kept(stream, pass.keep);
     const Tensor x = own_values(stream, ranks.rank(), parts, DType::bf16);
-    const QTensor operands = quantize_divided_input(stream, reads, partition, x, pass, true);
-    const Quantized rebuilt = rebuild_divided_input(stream, reads, partition, x, pass);
-    const ops::Sink dy = quantize_divided_gradient(stream, makes, partition, x, pass);
-    ops::Sink filled = makes.gradient_sink(stream, tokens, pass);
+    const QTensor operands = nn::quantized(stream, reads, {.values = x}, pass, partition).codes;
+    const Quantized rebuilt = nn::quantized(stream, reads, {.rows = false, .values = x}, pass, partition).codes.cols;
+    const ops::Sink dy = nn::quantized(stream, makes, {.tensor = nn::Operand::gradient, .values = x}, pass, partition);
+    ops::Sink filled = makes.operand(stream, {.tensor = nn::Operand::gradient, .tokens = tokens}, pass);
     fill_divided(stream, partition, filled, [&](ops::Sink& y) { ops::quantize(stream, x, y); });
     in_turn(stream, ranks, [&] {
       add(out.x_rows, operands.rows, false), add(out.x_cols, operands.cols, true), add(out.rebuilt, rebuilt, true);
@@ -90,6 +90,43 @@ TEST_P(DividedOperands, HaveTheCodesAndTheScaleOfOneRank) {
   for (const int parts : {2, 4}) EXPECT_TRUE(operands_of(parts, config) == one) << parts;
 }
 
+// x and dy of a layer of which ranks have rows each, as the first of so many ranks has all of it.
+std::vector<std::vector<float>> gathered_by(int parts, const scaling::PrecisionConfig& config) {
+  std::vector<std::vector<float>> out;
+  comm::run_on_threads({.ranks = parts, .limit_seconds = 30}, [&](comm::Communicator& ranks) {
+    Stream stream(Device::cpu);
+    TensorGroup partition(ranks, TensorWire::activations);
+    scaling::Precision precision(config);
+    nn::Linear reads("reads", {.in = columns, .out = 64}, precision), makes("makes", {.in = 64, .out = columns}, precision);
+    precision.allocate(stream);
+    const Scope scope(stream), kept(stream, pass.keep);
+    const std::int64_t rows = 64 / parts;
+    const Tensor own = testing::gaussian_tensor(stream, {64, columns}, 3, DType::bf16).rows(rows * ranks.rank(), rows);
+    const auto produce = [&](ops::Sink& sink) { ops::quantize(stream, own, sink); };
+    for (const nn::Gather& g : {nn::gather_operands(stream, reads, partition, {.values = own}, pass),
+                                nn::gather_operands(stream, reads, partition, {.rows = false, .values = own}, pass),
+                                nn::gather_operands(stream, makes, partition, {.tensor = nn::Operand::gradient, .values = own}, pass),
+                                nn::gather_produced(stream, reads, partition, {.tokens = rows}, pass, produce)}) {
+      g.fill(stream);
+      if (ranks.rank() > 0) continue;
+      for (const Quantized* q : {&g.operands.codes.rows, &g.operands.codes.cols}) {
+        out.emplace_back();
+        for (std::int64_t i = 0; i < (*q ? q->rows() : 0); ++i)
+          for (std::int64_t j = 0; j < q->cols(); ++j) out.back().push_back(value_at(*q, i, j));
+      }
+    }
+  });
+  return out;
+}
+
+TEST_P(DividedOperands, OfGatheredRowsAreThoseOfOneRank) {
+  const scaling::PrecisionConfig config{.recipe = GetParam()};
+  const auto one = gathered_by(1, config);
+  EXPECT_EQ(one[0], one[6]) << "produced, and there";
+  EXPECT_EQ(one[1], one[3]) << "both, and the columns alone";
+  for (const int parts : {2, 4}) EXPECT_EQ(gathered_by(parts, config), one) << parts;
+}
+
 TEST(DividedOperands, WouldHaveOtherScalesByTheirOwnMaxima) {
   const scaling::PrecisionConfig config{.recipe = "current"};
   const auto own_scale = [&](int part) {
@@ -98,7 +135,7 @@ TEST(DividedOperands, WouldHaveOtherScalesByTheirOwnMaxima) {
     nn::Linear reads("reads", {.in = columns / 2, .out = 64}, precision);
     precision.allocate(stream);
     const Scope scope(stream), kept(stream, pass.keep);
-    return *reads.quantize_input(stream, own_values(stream, part, 2, DType::bf16), pass, true).rows.descales.f32();
+    return *nn::quantized(stream, reads, {.values = own_values(stream, part, 2, DType::bf16)}, pass).codes.rows.descales.f32();
   };
   EXPECT_LT(own_scale(0), own_scale(1));
 }
@@ -118,11 +155,11 @@ std::vector<Operand> weights_of(int parts, scaling::WeightCodes codes, Storage s
     for (std::size_t i = 0; i < whole.size(); ++i) whole[i] *= float(1 + i / 64);
     for (const std::size_t version : {0, 1}) {
       for (float& w : whole) w *= 3;
-      parameters.set_values(stream, 0, nn::part_of(layer.weight().cut, whole).data());
-      layer.refresh(stream, pass);
+      parameters.set_values(stream, 0, nn::part_of(layer.weight().parameter().cut, whole).data());
+      layer.weight().refresh(stream, pass);
       const Scope scope(stream);
-      const Quantized rows = layer.weight_operand(stream, nn::Linear::Side::rows),
-                      cols = layer.weight_operand(stream, nn::Linear::Side::cols);
+      const Quantized rows = layer.weight().operand(stream, nn::Weight::Side::rows),
+                      cols = layer.weight().operand(stream, nn::Weight::Side::cols);
       in_turn(stream, ranks, [&] { add(out[2 * version], rows, true), add(out[2 * version + 1], cols, false); });
     }
   });

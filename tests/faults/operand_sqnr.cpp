@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "octet/base/check.hpp"
-#include "octet/nn/linear.hpp"
+#include "octet/nn/operands.hpp"
 
 namespace octet::faults {
 namespace {
@@ -45,9 +45,11 @@ double operand_sqnr(train::Engine& engine, nn::Linear& layer, scaling::Operand o
   const Scope scope(stream);
   const scaling::Pass silent{.kind = scaling::Pass::Kind::recompute, .keep = Lifetime::scratch};
   switch (operand) {
-    case scaling::Operand::activation: return sqnr(x, layer.quantize_input(stream, x, silent, false).rows, left_out);
-    case scaling::Operand::gradient: return sqnr(x, layer.quantize_gradient(stream, x, silent).codes.rows, left_out);
-    default: return sqnr(layer.weight().value.values(), layer.weight_operand(stream, nn::Linear::Side::rows), left_out);
+    case scaling::Operand::activation:
+      return sqnr(x, nn::quantized(stream, layer, {.cols = false, .values = x}, silent).codes.rows, left_out);
+    case scaling::Operand::gradient:
+      return sqnr(x, nn::quantized(stream, layer, {.tensor = operand, .values = x}, silent).codes.rows, left_out);
+    default: return sqnr(layer.weight().parameter().value.values(), layer.weight().operand(stream, nn::Weight::Side::rows), left_out);
   }
 }
 

@@ -96,12 +96,12 @@ class WeightOutlier final : public BetweenSteps {
 
  private:
   void change(train::Engine& e) override {
-    const Tensor weight = linear(e, layer_path(target_)).weight().value.values();
+    const Tensor weight = linear(e, layer_path(target_)).weight().parameter().value.values();
     store(e.stream, weight, middle_of(weight), outlier);
   }
   void measure(train::Engine& e) override {
     nn::Linear& layer = linear(e, layer_path(target_));
-    const Tensor weight = layer.weight().value.values();
+    const Tensor weight = layer.weight().parameter().value.values();
     const double sqnr = operand_sqnr(e, layer, scaling::Operand::weight, weight, middle_of(weight));
     (done() ? damage_.sqnr : damage_.sqnr_before) = sqnr;
   }

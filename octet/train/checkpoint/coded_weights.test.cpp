@@ -48,8 +48,8 @@ Layers layers_of(Engine& e) {
     void block(int number) override { e.model->open(e.stream, number); }
     void linear(nn::Linear& l) override {
       const Scope scope(e.stream);
-      out[l.path()] = {bool(l.weight().codes), values_of(l.weight_operand(e.stream, nn::Linear::Side::rows)),
-                       values_of(l.weight_operand(e.stream, nn::Linear::Side::cols))};
+      out[l.path()] = {bool(l.weight().parameter().codes), values_of(l.weight().operand(e.stream, nn::Weight::Side::rows)),
+                       values_of(l.weight().operand(e.stream, nn::Weight::Side::cols))};
     }
   } collect(e);
   e.model->visit(collect);

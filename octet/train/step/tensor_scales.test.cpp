@@ -90,8 +90,9 @@ class Collect final : public nn::Visitor, public Observer {
   void linear(nn::Linear& l) override {
     const Scope scope(e_.stream);
     Operands::Weight& w = out.weights[l.path()];
-    const Quantized rows = l.weight_operand(e_.stream, nn::Linear::Side::rows), cols = l.weight_operand(e_.stream, nn::Linear::Side::cols);
-    w.cut = l.weight().cut;
+    const Quantized rows = l.weight().operand(e_.stream, nn::Weight::Side::rows),
+                    cols = l.weight().operand(e_.stream, nn::Weight::Side::cols);
+    w.cut = l.weight().parameter().cut;
     for (std::int64_t r = 0; r < l.out(); ++r)
       for (std::int64_t c = 0; c < l.in(); ++c) w.rows.push_back(value_at(rows, r, c)), w.cols.push_back(value_at(cols, c, r));
   }

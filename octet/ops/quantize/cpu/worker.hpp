@@ -59,6 +59,9 @@ struct Columns {
   std::int64_t begin, end;
 };
 
+/// The orientations of a sink's codes.
+enum class Side { rows, cols };
+
 /// One thread's work on a tile of rows, or on some strips of it.
 template <class Source, class Format>
 struct Worker {
@@ -94,13 +97,15 @@ struct Worker {
       strip(x + c, Strip{row0, c, n, int(C - c < strip_size ? C - c : strip_size)}, f);
   }
 
+  const Quantized& of(Side side) const { return side == Side::rows ? rows : cols; }
   /// Columns that are to be K-contiguous: a strip's codes are transposed.
-  bool turned(const Quantized& q) const { return &q == &cols && !q.transposed; }
-  Place place_of(const Quantized& q, const Strip& s) const {
-    const std::int64_t size = std::int64_t(size_of(q.codes.dtype)), length = turned(q) ? R : C,
-                       at = turned(q) ? s.col0 * R + s.row0 : s.row0 * C + s.col0;
-    return {q.codes.as<std::byte>() + at * size, length * size, turned(q) ? s.cols : s.rows,
-            int(ceil_div((turned(q) ? s.rows : s.cols) * size, 64))};
+  bool turned(Side side) const { return side == Side::cols && !cols.transposed; }
+  Place place_of(Side side, const Strip& s) const {
+    const Tensor& to = of(side).codes;
+    const bool turns = turned(side);
+    const std::int64_t size = std::int64_t(size_of(to.dtype)), length = turns ? R : C,
+                       at = turns ? s.col0 * R + s.row0 : s.row0 * C + s.col0;
+    return {to.as<std::byte>() + at * size, length * size, turns ? s.cols : s.rows, int(ceil_div((turns ? s.rows : s.cols) * size, 64))};
   }
   static AlongRows unscaled() {
     static constexpr float one = 1;
@@ -117,14 +122,16 @@ struct Worker {
   }
   /// Stores a strip from any codes.
   template <class Descale>
-  void put(const Quantized& q, const Place& p, const Strip& s, const Descale& descale) {
+  void put(Side side, const Place& p, const Strip& s, const Descale& descale) {
+    const Quantized& q = of(side);
+    const bool turns = turned(side);
     if (q.decoded) {
-      if (turned(q)) transpose(codes, strip_size, s.rows, s.cols, turned_codes, strip_size);
+      if (turns) transpose(codes, strip_size, s.rows, s.cols, turned_codes, strip_size);
       with_values_of(q, descale, [&]<class V>(const auto& factor) {
-        if (turned(q)) decode_strip<Format>(turned_codes, Strip{s.col0, s.row0, s.cols, s.rows}, Turned(factor), p.as<V>());
+        if (turns) decode_strip<Format>(turned_codes, Strip{s.col0, s.row0, s.cols, s.rows}, Turned(factor), p.as<V>());
         else decode_strip<Format>(codes, s, factor, p.as<V>());
       });
-    } else if (turned(q)) {
+    } else if (turns) {
       transpose(codes, strip_size, s.rows, s.cols, reinterpret_cast<std::uint8_t*>(p.at), p.stride);
     } else {
       for (int r = 0; r < s.rows; ++r) __builtin_memcpy(p.at + r * p.stride, codes + r * strip_size, std::size_t(s.cols));
@@ -132,13 +139,13 @@ struct Worker {
   }
 
   /// Whether an orientation can have its values without a look at their codes. Floats are four times the bytes to transpose.
-  bool is_direct(const Quantized& q) const { return q.decoded && (!turned(q) || q.codes.dtype == DType::bf16); }
+  bool is_direct(Side side) const { return of(side).decoded && (!turned(side) || of(side).codes.dtype == DType::bf16); }
   /// Whether an orientation takes codes as a strip has them.
-  bool is_straight(const Quantized& q) const { return !q.decoded && !turned(q); }
+  bool is_straight(Side side) const { return !of(side).decoded && !turned(side); }
   /// Whether a strip's columns are its rows transposed.
   bool turns_rows(const Strip& s) const {
-    return is_direct(rows) && is_direct(cols) && turned(cols) && rows.codes.dtype == DType::bf16 && s.rows % transpose_rows<Bf16> == 0 &&
-           sink.spec.decodes_with_descale(rows.block) == sink.spec.decodes_with_descale(cols.block);
+    return is_direct(Side::rows) && is_direct(Side::cols) && turned(Side::cols) && rows.codes.dtype == DType::bf16 &&
+           s.rows % transpose_rows<Bf16> == 0 && sink.spec.decodes_with_descale(rows.block) == sink.spec.decodes_with_descale(cols.block);
   }
   template <class V, class Scale, class Descale>
   void encode(Rows<const T> x, const Strip& s, const Scale& scale, const Descale& descale, const Ahead<T>& ahead, Rows<V> to,
@@ -149,11 +156,11 @@ struct Worker {
   /// Puts a whole strip of values in range where a direct orientation wants it, and, transposed, where `turned_too` says; with codes
   /// when others wait for them.
   template <class Scale>
-  void put_direct(Rows<const T> x, const Strip& s, const Scale& scale, const Scale& descale, const Ahead<T>& ahead, const Quantized& q,
+  void put_direct(Rows<const T> x, const Strip& s, const Scale& scale, const Scale& descale, const Ahead<T>& ahead, Side side,
                   const Place& turned_too, Rows<std::uint8_t> also_codes, bool counts, Partial& counted) {
-    with_values_of(q, descale, [&]<class V>(const auto& factor) {
-      const Rows<V> to =
-          turned(q) ? Rows<V>{reinterpret_cast<V*>(untransposed), strip_size} : (&q == &rows ? ahead.rows : ahead.cols).template as<V>();
+    with_values_of(of(side), descale, [&]<class V>(const auto& factor) {
+      const Rows<V> to = turned(side) ? Rows<V>{reinterpret_cast<V*>(untransposed), strip_size}
+                                      : (side == Side::rows ? ahead.rows : ahead.cols).template as<V>();
       encode(x, s, scale, factor, ahead, to, also_codes, counts, counted);
       if constexpr (std::is_same_v<V, Bf16>)
         if (const Rows<V> columns = turned_too.as<V>(); columns.at != nullptr)
@@ -176,12 +183,12 @@ struct Worker {
     Route r{.rows = into != Into::cols, .cols = into != Into::rows};
     r.counts = health && (r.rows || !rows);
     r.cols &= !r.rows || !sink.codes.one_matrix();
-    r.of_rows = r.rows && is_direct(rows);
-    r.direct = range == Range::inside && whole_strip && (r.of_rows || (r.cols && is_direct(cols)));
-    r.turns = r.of_rows ? r.cols && turns_rows(s) : turned(cols);
+    r.of_rows = r.rows && is_direct(Side::rows);
+    r.direct = range == Range::inside && whole_strip && (r.of_rows || (r.cols && is_direct(Side::cols)));
+    r.turns = r.of_rows ? r.cols && turns_rows(s) : turned(Side::cols);
     r.rows_wait = r.rows && !(r.direct && r.of_rows), r.cols_wait = r.cols && !(r.direct && (!r.of_rows || r.turns));
     // Codes that nothing else waits for go straight to their place.
-    r.straight = r.rows_wait != r.cols_wait && is_straight(r.rows_wait ? rows : cols) && whole_strip && !(r.counts && noise);
+    r.straight = r.rows_wait != r.cols_wait && is_straight(r.rows_wait ? Side::rows : Side::cols) && whole_strip && !(r.counts && noise);
     return r;
   }
 
@@ -192,18 +199,18 @@ struct Worker {
     const bool flushed = route.counts && sink.spec.count, compares = route.counts && noise;
     Partial uncounted;
     Partial& counted = route.counts ? seen : uncounted;
-    const Ahead<T> ahead{x.at, C, route.rows ? place_of(rows, s) : Place{}, route.cols ? place_of(cols, s) : Place{}};
+    const Ahead<T> ahead{x.at, C, route.rows ? place_of(Side::rows, s) : Place{}, route.cols ? place_of(Side::cols, s) : Place{}};
     const Rows<std::uint8_t> to =
         route.straight ? (route.rows_wait ? ahead.rows : ahead.cols).template as<std::uint8_t>() : Rows<std::uint8_t>{codes, strip_size};
     if (route.direct)
-      put_direct(x, s, by.scale, by.descale, ahead, route.of_rows ? rows : cols, route.turns ? ahead.cols : Place{},
+      put_direct(x, s, by.scale, by.descale, ahead, route.of_rows ? Side::rows : Side::cols, route.turns ? ahead.cols : Place{},
                  compares || route.rows_wait || route.cols_wait ? to : Rows<std::uint8_t>{}, flushed, counted);
     else if (range == Range::unknown) encode_any<Format>(source, x, s.rows, by.scale, ahead, to, counted);
     else encode(x, s, by.scale, by.scale, ahead, Rows<std::uint8_t>{}, to, flushed, counted);
     if (compares) measure_strip<Format>(source, x.at, x.stride, s.rows, by.descale, codes, seen);
     if (route.straight) return;
-    if (route.rows_wait) put(rows, ahead.rows, s, by.descale);
-    if (route.cols_wait) put(cols, ahead.cols, s, by.descale);
+    if (route.rows_wait) put(Side::rows, ahead.rows, s, by.descale);
+    if (route.cols_wait) put(Side::cols, ahead.cols, s, by.descale);
   }
 
   /// max |x| of a strip's numbers; clears `finite` when it has others.

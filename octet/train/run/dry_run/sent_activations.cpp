@@ -18,10 +18,10 @@ class Collect final : public nn::Visitor {
   void block(int number) override { block_ = number; }
   // A layer with its own rows of the weight reads gathered inputs, one with its own columns gathered gradients.
   void linear(nn::Linear& l) override {
-    const Cut& cut = l.weight().cut;
+    const Cut& cut = l.weight().parameter().cut;
     if (block_ < 0 || !cut) return;
     const bool columns = cut.pieces[0].run < cut.pieces[0].count;
-    const ops::QuantizeSpec spec = columns ? l.gradient_spec(scaling::recomputing) : l.input_spec(scaling::recomputing);
+    const ops::QuantizeSpec spec = l.spec(columns ? nn::Operand::gradient : nn::Operand::activation, scaling::recomputing);
     const Shape all{tokens_, columns ? l.out() : l.in()};
     const std::string tensor = format("{} of {}", columns ? "dy" : "x", scaling::pattern_of(l.path()));
     if (nn::gathers_codes(spec, all)) add(to_text(spec.format), "one scale for all rows, by the maximum over the ranks", tensor);

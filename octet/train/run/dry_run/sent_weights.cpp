@@ -26,8 +26,9 @@ class Collect final : public nn::Visitor {
   void block(int number) override { block_ = number; }
   void linear(nn::Linear& l) override {
     if (block_ < 0) return;
-    const ops::QuantizeSpec spec = l.weight_spec(scaling::recomputing);
-    if (l.weight().codes) add(to_text(spec.format), "the codes that GEMMs read, encoded from the masters as on one rank", l.path());
+    const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
+    if (l.weight().parameter().codes)
+      add(to_text(spec.format), "the codes that GEMMs read, encoded from the masters as on one rank", l.path());
     else add(values_, why_values(spec, config_), l.path());
   }
   std::vector<Layers> all;

@@ -14,7 +14,7 @@ bool divides(const Engine& e) { return e.parameters.share().masters; }
 
 // Copies that are 8-bit codes are neighbours, and those that are values.
 bool has_codes(const Engine& e) {
-  return std::ranges::any_of(e.parameters.buckets(), [](const nn::Bucket& b) { return !b.layers.empty(); });
+  return std::ranges::any_of(e.parameters.buckets(), [](const nn::Bucket& b) { return !b.coded.empty(); });
 }
 
 std::string about_codes(const Engine& now, const RunConfig& run) {

@@ -1,0 +1,107 @@
+#include "octet/nn/weight.hpp"
+
+#include "octet/ops/quantize/from_codes.hpp"
+#include "octet/ops/quantize/quantize.hpp"
+#include "octet/ops/quantize/slice.hpp"
+
+namespace octet::nn {
+
+ops::QuantizeSpec Weight::spec(const scaling::Pass& pass) const {
+  ops::QuantizeSpec spec = quantizer_->spec(pass);
+  if (scale_) spec.scale = scale_, spec.descale = descale_;
+  return spec;
+}
+
+bool Weight::refresh_reads_values(const scaling::Pass& pass) const {
+  if (parameter_.codes || refreshed_ == parameter_.version) return false;
+  const ops::QuantizeSpec spec = quantizer_->spec(pass);
+  return spec.quantizes() || parameter_.value.scales || spec.format != parameter_.value.codes.dtype;
+}
+
+void Weight::refresh(Stream& stream, const scaling::Pass& pass) {
+  if (refreshed_ == parameter_.version) return;
+  check(parameter_.value || parameter_.codes, "weight {}: it has no storage; bind the model's parameters first", parameter_.path);
+  if (find_scale_) find_scale_(stream);
+  if (parameter_.codes) {
+    refresh_from_codes(stream);
+  } else if (const ops::QuantizeSpec as = spec(pass); cached_ || !as.quantizes()) {
+    refresh_cached(stream, as);
+  } else {
+    measure(stream, pass);
+  }
+  refreshed_ = parameter_.version;
+}
+
+// Those of an unquantized weight in the master's own dtype are views of it.
+void Weight::refresh_cached(Stream& stream, const ops::QuantizeSpec& spec) {
+  const Stored& value = parameter_.value;
+  const bool views = !value.scales && spec.format == value.codes.dtype;
+  if (!operands_ || views)
+    operands_ = ops::make_sink(stream, spec,
+                               {.shape = value.shape(),
+                                .dtype = spec.quantizes() ? value.value_type() : spec.format,
+                                .cols = true,
+                                .rows_region = Lifetime::run,
+                                .cols_region = Lifetime::run,
+                                .plain = spec.quantizes() || views ? value.codes : Tensor{},
+                                .category = Category::weight_operands,
+                                .for_gemm = true});
+  operands_->spec = spec;
+  ops::quantize(stream, value, *operands_);
+}
+
+void Weight::refresh_from_codes(Stream& stream) {
+  check(parameter_.codes_version == parameter_.version, "weight {}: its codes are of an older version; encode them again first",
+        parameter_.path);
+  if (!cached_) return;
+  if (!operands_) operands_ = sink_from_codes(stream, {.cols = true, .rows_region = Lifetime::run, .cols_region = Lifetime::run});
+  ops::fill_from_codes(stream, parameter_.codes, *operands_);
+}
+
+// The codes as they are, and the other operands of a request made from them.
+ops::Sink Weight::sink_from_codes(Stream& stream, const ops::SinkRequest& orientations) const {
+  ops::SinkRequest want = orientations;
+  want.shape = parameter_.shape, want.dtype = DType::f32, want.category = Category::weight_operands;
+  want.codes = parameter_.codes, want.for_gemm = true;
+  return ops::make_sink(stream, spec(scaling::recomputing), want);
+}
+
+// Codes that are made for each GEMM are measured here, once per change, with the scale if there is a single one that others do not find.
+void Weight::measure(Stream& stream, const scaling::Pass& pass) {
+  const Stored& value = parameter_.value;
+  ops::QuantizeSpec as = find_scale_ ? spec(pass) : quantizer_->spec(pass);
+  const bool finds_scale = !as.scale_known() && as.rows.whole_tensor() && as.cols.whole_tensor();
+  if (!finds_scale && as.health == nullptr) return;
+  if (finds_scale && !scale_)
+    for (Tensor* t : {&scale_, &descale_}) *t = stream.empty({1}, DType::f32, Lifetime::run, Category::weight_operands);
+  const Scope scope(stream);
+  if (!as.amax) as.amax = stream.zeros({1}, DType::f32);
+  ops::Sink measured = ops::make_sink(stream, as, {.shape = value.shape(), .dtype = value.value_type(), .plain = value.codes});
+  ops::quantize(stream, value, measured);
+  if (finds_scale) ops::scales_of_maxima(stream, as, value.value_type(), as.amax, scale_, descale_);
+}
+
+Quantized Weight::operand(Stream& stream, Side side) const {
+  check(refreshed_ != 0, "weight {}: its operand is read before any refresh", parameter_.path);
+  const bool rows = side == Side::rows;
+  const auto of = [&](const ops::Sink& s) { return rows ? s.codes.rows : s.codes.cols; };
+  if (operands_) return of(*operands_);
+  if (parameter_.codes) {
+    ops::Sink made = sink_from_codes(stream, {.rows = rows, .cols = !rows});
+    ops::fill_from_codes(stream, parameter_.codes, made);
+    return of(made);
+  }
+  const Stored& value = parameter_.value;
+  ops::Sink made = ops::make_sink(stream, spec(scaling::recomputing),
+                                  {.shape = value.shape(),
+                                   .dtype = value.value_type(),
+                                   .rows = rows,
+                                   .cols = !rows,
+                                   .plain = value.codes,
+                                   .category = Category::weight_operands,
+                                   .for_gemm = true});
+  ops::quantize(stream, value, made);
+  return of(made);
+}
+
+}  // namespace octet::nn

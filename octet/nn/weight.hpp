@@ -1,0 +1,57 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "octet/ops/quantize/sink.hpp"
+#include "octet/scaling/recipe.hpp"
+#include "octet/tensor/parameter.hpp"
+
+namespace octet::nn {
+
+/// A parameter w [out, in] as the GEMMs of a layer read it. The only owner of its quantization: once per change of the parameter it makes
+/// the operands, or, where codes are made for each GEMM, the scale and the measurements of the quantizer.
+class Weight {
+ public:
+  /// The orientations: `rows` [out, in] of y = x w^T, `cols` [in, out] of dx = dy w.
+  enum class Side : std::uint8_t { rows, cols };
+
+  /// `cached`: codes are kept from step to step. The parameter outlives this.
+  Weight(Parameter& parameter, std::unique_ptr<scaling::Quantizer> quantizer, bool cached)
+      : parameter_(parameter), quantizer_(std::move(quantizer)), cached_(cached) {}
+
+  /// Quantizes the parameter if it changed since: once per optimizer step, with a pass that records. Where the parameter is codes already
+  /// (Parameter::codes), makes the cached operands from them. Throws ContractError if these codes are of an older version.
+  void refresh(Stream&, const scaling::Pass&);
+  /// Whether refresh() would read the parameter's values.
+  bool refresh_reads_values(const scaling::Pass&) const;
+  /// One operand: cached, or made in scratch. After refresh().
+  Quantized operand(Stream&, Side) const;
+
+  /// How a pass quantizes it.
+  ops::QuantizeSpec spec(const scaling::Pass&) const;
+  /// The scale, f32 [1] each, is found by find(stream), since the parameter is a part of a matrix: refresh() calls it first. Before the
+  /// weight is first quantized.
+  void share_scale(const Tensor& scale, const Tensor& descale, std::function<void(Stream&)> find) {
+    scale_ = scale, descale_ = descale, find_scale_ = std::move(find);
+  }
+
+  Parameter& parameter() const { return parameter_; }
+
+ private:
+  void refresh_cached(Stream&, const ops::QuantizeSpec&);
+  void refresh_from_codes(Stream&);
+  void measure(Stream&, const scaling::Pass&);
+  ops::Sink sink_from_codes(Stream&, const ops::SinkRequest&) const;
+
+  Parameter& parameter_;
+  std::unique_ptr<scaling::Quantizer> quantizer_;
+  bool cached_;
+  std::optional<ops::Sink> operands_;  // cached, in the run's region
+  Tensor scale_, descale_;             // f32 [1]: found once per change, here or by others; empty: by the quantizer, or with the codes
+  std::function<void(Stream&)> find_scale_;  // by others
+  std::uint64_t refreshed_ = 0;              // the parameter's version
+};
+
+}  // namespace octet::nn
