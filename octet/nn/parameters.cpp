@@ -67,14 +67,15 @@ void Parameters::bind(Stream& stream, bool gradients, bool codes) {
   for (const Parameter* p : list_) count_ += p->shape.count();
   for (Bucket& b : buckets_)
     if (!codes || !share_.masters) b.coded.clear();
-  if (share_.weights) bind_copies_in_turn(stream);
+  for (Bucket& b : buckets_) b.in_turn = share_.weights && b.block >= 0;
+  bind_copies_in_turn(stream);
   bind_whole_copies(stream);
   for (Bucket& b : buckets_) {
     if (b.codes) bind_codes(b);
     else
       for (std::size_t i = 0; i < b.parameters.size(); ++i) b.parameters[i]->value = bound(stream, b, i, b.value, Category::weights);
   }
-  if (share_.masters) bind_masters(stream);
+  bind_masters(stream);
   if (gradients) bind_gradients(stream);
   bind_slices();
 }
@@ -88,9 +89,8 @@ void Parameters::bind_whole_copies(Stream& stream) {
     std::erase_if(whole, [](const Bucket* b) { return b->in_turn || b->codes; });
     allocate(stream, whole, s, Category::weights, [](Bucket& b) -> Stored& { return b.value; });
   }
-  for (Bucket& b : buckets_)
-    if (const std::int64_t n = b.count / share_.parts; share_.masters && !b.in_turn)
-      b.copies_part = b.all_copies().rows(share_.part * n, n);
+  for (Bucket& b : divided_buckets())
+    if (const std::int64_t n = b.count / share_.parts; !b.in_turn) b.copies_part = b.all_copies().rows(share_.part * n, n);
 }
 
 // One buffer for the blocks of each parity: while a block is used, the next one can be gathered.
@@ -99,12 +99,12 @@ void Parameters::bind_copies_in_turn(Stream& stream) {
   const auto type_of = [](const Bucket& b) { return b.coded.empty() ? code_type(b.copies) : DType::u8; };
   std::vector<std::int64_t> bytes;  // of a block
   for (Bucket& b : buckets_) {
-    b.in_turn = b.block >= 0;
     if (!b.in_turn) continue;
     b.copies_part = zeros(b.count / share_.parts, type_of(b));
     bytes.resize(std::max(bytes.size(), std::size_t(b.block) + 1));
     bytes[std::size_t(b.block)] += b.count * std::int64_t(size_of(type_of(b)));
   }
+  if (bytes.empty()) return;
   std::int64_t most[2] = {0, 0};
   for (std::size_t i = 0; i < bytes.size(); ++i) most[i % 2] = std::max(most[i % 2], bytes[i]);
   const Tensor memory[2] = {zeros(most[0], DType::u8), zeros(most[1], DType::u8)};
@@ -130,8 +130,10 @@ void Parameters::bind_codes(Bucket& b) {
   }
 }
 
+std::span<Bucket> Parameters::divided_buckets() { return {buckets_.data(), share_.masters ? buckets_.size() : 0}; }
+
 void Parameters::bind_masters(Stream& stream) {
-  for (Bucket& b : buckets_) {
+  for (Bucket& b : divided_buckets()) {
     const std::int64_t n = b.count / share_.parts;
     const auto zeros = [&](Shape s, DType d) { return stream.zeros(s, d, Lifetime::run, Category::weights); };
     if (b.master_is_copy()) b.master = {.codes = b.copies_part, .storage = b.values};
@@ -143,17 +145,15 @@ void Parameters::bind_masters(Stream& stream) {
 void Parameters::bind_slices() {
   slices_.clear();
   for (Parameter* p : list_) slices_.push_back(whole_slice(*p));
-  if (!share_.masters) return;
-  for (const Bucket& b : buckets_)
+  for (const Bucket& b : divided_buckets())
     for (std::size_t i = 0; i < b.parameters.size(); ++i)
       slices_[std::size_t(std::find(list_.begin(), list_.end(), b.parameters[i]) - list_.begin())] = slice_of(b, i, share_);
 }
 
 std::vector<Tensor> Parameters::master_scalars() const {
   std::vector<Tensor> out;
-  if (share_.masters)
-    for (const Bucket& b : buckets_)
-      if (scales_tensor(b.values)) out.push_back(b.master.scales);
+  for (const Bucket& b : buckets_)
+    if (b.master.scales) out.push_back(b.master.scales);
   return out;
 }
 
@@ -175,7 +175,7 @@ void Parameters::make_draws(Stream& stream) {
 }
 
 void Parameters::bind_gradients(Stream& stream) {
-  if (share_.gradients) bind_shared_gradients(stream);
+  bind_shared_gradients(stream);
   for (const Storage s : storages_of(buckets_, &Bucket::gradients)) {
     std::vector<Bucket*> whole = those_of(&Bucket::gradients, s);
     std::erase_if(whole, [](const Bucket* b) { return bool(b->gradient_part); });
@@ -199,7 +199,7 @@ void Parameters::bind_shared_gradients(Stream& stream) {
   int turn = 0;
   for (Bucket& b : buckets_) {
     const bool once = std::ranges::all_of(b.parameters, [](const Parameter* p) { return p->gradient.uses() == 1; });
-    if (!once || b.block < 0) continue;
+    if (!share_.gradients || !once || b.block < 0) continue;
     check(!scales_tensor(b.gradients), "gradients in {} cannot be divided: they have one scale per tensor", b.gradients);
     const Storage values =
         has_scales(b.gradients) ? Gradient::scratch_type(stream) == DType::bf16 ? Storage::bf16 : Storage::f32 : b.gradients;
@@ -212,14 +212,13 @@ void Parameters::bind_shared_gradients(Stream& stream) {
     if (has_scales(b.gradients))
       b.gradient_part.scales = zeros(scales_shape(b.gradients, part), scales_type(b.gradients)), make_draws(stream);
   }
-  for (int slot = 0; slot < 2; ++slot) {
+  for (int slot = 0; slot < 2 && !shared[0].empty(); ++slot) {
     const Tensor memory = stream.zeros({bytes[slot]}, DType::u8, Lifetime::run, Category::gradients);
     for (Bucket* b : shared[slot]) b->gradient.codes = {memory.data, {b->count}, code_type(b->gradient.storage)};
   }
 }
 
 void Parameters::clear_gradients(Stream& stream) {
-  micro_batch_ = 0;
   const bool apart = stream.apart_from_host();
   if (apart)
     for (const Tensor& buffer : gradient_buffers_) clear(stream, buffer);
@@ -229,8 +228,6 @@ void Parameters::clear_gradients(Stream& stream) {
     p->gradient.begin(contents);
   }
 }
-
-void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates) { begin_micro_batch(stream, updates, micro_batch_++); }
 
 void Parameters::begin_micro_batch(Stream& stream, const Tensor& updates, std::int64_t number) {
   if (draws_) {

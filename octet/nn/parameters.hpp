@@ -48,10 +48,8 @@ class Parameters {
   /// Backward then begins sums: gradients are zero or stale where the first micro-batch stores them: those of 8 bits, and on a CPU those
   /// that a GEMM reaches first.
   void clear_gradients(Stream&);
-  /// Before each micro-batch: numbers the draws of gradients in 8 bits by update and micro-batch. `updates`: i64 [1], updates before this
-  /// step, in the device's memory; empty: 0.
-  void begin_micro_batch(Stream&, const Tensor& updates = {});
-  /// The same of one with a given number in its step: before each of its forwards and backwards, if several are in flight.
+  /// Before each micro-batch, of a number in its step; if several are in flight, before each of their forwards and backwards. Draws of
+  /// gradients in 8 bits follow from update and number. `updates`: i64 [1], updates before this step, in the device's memory; empty: 0.
   void begin_micro_batch(Stream&, const Tensor& updates, std::int64_t number);
   /// Every value, in the type it is stored in.
   void visit_state(StateVisitor&);
@@ -76,6 +74,8 @@ class Parameters {
   void bind_slices();
   void bind_shared_gradients(Stream&);
   void make_draws(Stream&);
+  /// Those whose masters are divided: all or none.
+  std::span<Bucket> divided_buckets();
   std::vector<Bucket*> those_of(Storage Bucket::*storage, Storage);
 
   std::vector<Parameter*> list_;
@@ -84,7 +84,6 @@ class Parameters {
   std::vector<ParameterSlice> slices_;
   std::vector<Tensor> gradient_buffers_;  // of f32 and bf16
   Tensor draws_;                          // i64 [2], see ops::Accumulate; empty unless gradients are in 8 bits
-  std::int64_t micro_batch_ = 0;          // of this step
   std::int64_t count_ = 0;
 };
 

@@ -149,10 +149,8 @@ void GradientSums::sum_own_part(Stream& stream, const Part& part, const Tensor& 
 }
 
 Stored GradientSums::own_part(const Stored& whole) const {
-  const std::int64_t n = whole.count() / ranks_.size(), begin = ranks_.rank() * n;
-  Stored out{.codes = whole.codes.rows(begin, n), .storage = whole.storage};
-  if (scales_blocks(whole.storage)) out.scales = whole.scales.rows(begin / storage_block, n / storage_block);
-  return out;
+  const std::int64_t n = whole.count() / ranks_.size();
+  return whole.part(ranks_.rank() * n, n);
 }
 
 // The values of one micro-batch, exchanged in FP32 sums of the own part.
