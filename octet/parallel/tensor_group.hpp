@@ -38,7 +38,7 @@ class TensorGroup final : public nn::Partition {
 /// rows, and keys and values of heads that several ranks share.
 class CopiedGradients {
  public:
-  /// All ranks make it at the same time. The group and the parameters outlive this. Throws ConfigError for shared heads whose gradients
+  /// All ranks make it at the same time. The group and the parameters outlive this. Throws ContractError for shared heads whose gradients
   /// have scales; where sums are divided (nn::Share::gradients), these are values of one micro-batch, which have none.
   CopiedGradients(TensorGroup&, const nn::Parameters&);
 

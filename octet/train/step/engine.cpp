@@ -2,9 +2,8 @@
 
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 #include "octet/parallel/host_values.hpp"
-#include "octet/train/step/context_rules.hpp"
+#include "octet/train/step/engine_layout.hpp"
 #include "octet/train/step/stage.hpp"
-#include "octet/train/step/tensor_rules.hpp"
 
 namespace octet::train {
 namespace {
@@ -19,17 +18,8 @@ nn::ParameterStorage storage_of(const EngineConfig& c, DType activations) {
           .codes = !c.average};
 }
 
-void require_dividable_gradients(const optim::AdamWConfig& c, std::int64_t stage) {
-  if (!scales_tensor(c.storage().gradients)) return;
-  throw ConfigError(
-      format("ranks.zero = {}: gradients in {} have one scale for a whole tensor, of which a rank has a part; set optim.gradients = "
-             "\"e4m3\", or ranks.zero = 1",
-             stage, c.storage().gradients));
-}
-
 nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
   const bool divides = c.optimizer && ranks.size() > 1;
-  if (divides && c.ranks.zero >= 2) require_dividable_gradients(*c.optimizer, c.ranks.zero);
   return {.part = ranks.rank(),
           .parts = ranks.size(),
           .masters = divides && c.ranks.zero >= 1,
@@ -44,22 +34,15 @@ scaling::PrecisionConfig precision_of(const EngineConfig& c, const comm::Communi
   return out;
 }
 
-void require_dividable(const EngineConfig& c, const models::Model& model, DType activations) {
-  const auto refuse = [](const char* why) { throw ConfigError(format("ranks.zero = 3: {}; set ranks.zero = 2", why)); };
-  if (!model.opens_blocks()) refuse("this model does not say which block it uses next, so its weights cannot be divided");
-  if (c.average) refuse("train.average keeps a mean of all weights");
-  if (activations == DType::f16) refuse("a recipe with FP16 activations keeps a copy of all weights");
-}
-
+// Before anything is made for them.
 std::optional<parallel::TensorGroup> make_tensor_group(parallel::Axes& axes, const EngineConfig& c) {
+  require_layout(layout_of(c, axes.sequence_groups()), subject_of(c, axes.sequence_groups()));
   if (!axes.divides_layers()) return {};
-  require_tensor(c, axes.tensor().size());
   return std::optional<parallel::TensorGroup>(std::in_place, axes.tensor(), c.comm.tensor);
 }
 
-std::optional<parallel::ContextGroup> make_context_group(parallel::Axes& axes, const EngineConfig& c) {
+std::optional<parallel::ContextGroup> make_context_group(parallel::Axes& axes) {
   if (!axes.divides_sequences()) return {};
-  require_context(c, axes.context().size());
   return std::optional<parallel::ContextGroup>(std::in_place, axes.context());
 }
 
@@ -81,7 +64,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
     : axes(ranks, c.ranks),
       tensor_group(make_tensor_group(axes, c)),
       stream(device, target),
-      context_group(make_context_group(axes, c)),
+      context_group(make_context_group(axes)),
       precision(precision_of(c, axes.data())),
       model(make_model(stream, c, precision, tensor_group ? &*tensor_group : nullptr, context_group ? &*context_group : nullptr, axes)),
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())) {
@@ -96,7 +79,6 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
   if (c.average) average.emplace(stream, parameters);
   if (tensor_group)
     for (const Parameter* p : parameters.list()) tensor_group->reserve(stream, p->shape.count());
-  if (c.optimizer && tensor_group) require_whole_blocks(parameters, c.optimizer->storage());
   if (c.optimizer && tensor_group) copied_gradients.emplace(*tensor_group, parameters);
   if (c.optimizer && tensor_group && c.comm.overlap && stream.apart_from_host()) {
     beside_products_.emplace(activation_exchanges.emplace(stream));
@@ -107,10 +89,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
     Stream* const side = exchanges ? &*exchanges : nullptr;
     gradient_sums.emplace(stream, side, axes.data(), parameters, c.comm, copied_gradients ? &*copied_gradients : nullptr);
     if (parameters.share().masters) divided_weights.emplace(stream, side, axes.data(), parameters, partition());
-    if (parameters.share().weights) {
-      require_dividable(c, *model, precision.activations());
-      model->set_block_weights(&*divided_weights);
-    }
+    if (parameters.share().weights) model->set_block_weights(&*divided_weights);
   }
   if (tensor_group) weight_scales.emplace(stream, *tensor_group, *model);
   if (axes.has_stages()) make_pipeline(c);
