@@ -58,7 +58,8 @@ TEST_F(CommandLine, PlansOnGpusWithoutOneAndTheWrittenRunIsPlannedAgain) {
 TEST_F(CommandLine, APlanWithoutALayoutSaysWhyOnStandardError) {
   const Ended ended = run("plan --gpus 7919");
   EXPECT_EQ(ended.code, int(ExitCode::device));
-  EXPECT_TRUE(ended.err.starts_with("octet: no layout is valid on 7,919 GPUs: 4 sequences") && has(ended.err, "choose another --gpus"))
+  EXPECT_TRUE(ended.err.starts_with("octet: no layout is valid on 7,919 GPUs: ranks.data = 7919: 4 sequences") &&
+              has(ended.err, "choose another --gpus"))
       << ended.err;
   EXPECT_TRUE(has(ended.out, "model    llama-tiny")) << ended.out;
 }

@@ -95,6 +95,14 @@ void require_precision(const LayoutOptions& o, const train::RunConfig& c, plan::
   gain = 1 / ((1 - emulated) / gain + emulated);
 }
 
+// Of the run, for the rules of layouts. The precision that it does not ask for is the default.
+train::Subject options_of(const train::RunConfig& c) {
+  train::Subject s{.optimizer = c.optim, .average = c.train.average > 0, .comm = c.comm};
+  (is_eight_bit(c.recipe) ? s.eight_bit_recipe : s.recipe) = c.recipe.recipe;
+  if (!is_eight_bit(c.recipe)) s.eight_bit_recipe = default_fp8_recipe;
+  return s;
+}
+
 // The layouts of a model that has no size here, by formula.
 plan::Answer ask_for_large(const LayoutOptions& o, plan::Question& q) {
   q.model = plan::model_named(o.model);
@@ -119,6 +127,7 @@ ExitCode plan_layout(const LayoutOptions& o, const train::RunConfig& c) {
                    .eight_bit = is_eight_bit(c.recipe),
                    .levels = levels_of(o.levels, c.optim.level),
                    .only_runnable = o.runnable,
+                   .run = options_of(c),
                    .program = program_of(c)};
   if (!o.write.empty() && !o.model.empty())
     throw ConfigError(format("--write: {} is no model.size of this version, so no run file is written", printable(o.model)));

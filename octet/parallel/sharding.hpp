@@ -6,7 +6,7 @@
 
 namespace octet::parallel {
 
-/// The state and sums that ranks share of a model that they train, beside activations: sums of gradients, masters that ranks divide,
+/// State and sums that ranks share of a model that they train, beside activations: sums of gradients, masters that ranks divide,
 /// and queues for exchanges beside the computation. Where ranks share nothing, or one is alone, each part does nothing.
 class Sharding {
  public:

@@ -34,26 +34,26 @@ std::vector<std::string> recompute_words(Recomputed r) {
   return r == Recomputed::norms ? std::vector<std::string>{"norm", "activation"} : std::vector<std::string>{};
 }
 
-// Of a stage, whose pipeline the dry run does not have.
-bool DryMemory::runs(const Layout& l) const {
+// The layout of a stage's dry run, which has no pipeline: with the axes and the stage of ZeRO that this version trains.
+Layout DryMemory::stage_of(const Layout& l) const {
   Layout stage = l;
-  stage.pipeline = stage.chunks = 1;
-  const bool narrow = scaling::has_narrow_range(plain_.recipe) || scaling::has_narrow_range(eight_bit_.recipe);
-  // Options that tensor ranks do not have: then its axis divides the bytes.
-  const bool whole = config_.average || (config_.optimizer && config_.comm.has_mu(config_.optimizer->storage().gradients));
-  return !narrow && !(whole && l.tensor > 1) && not_trained(stage, planned_model(config_.shape)).empty();
+  stage.pipeline = stage.chunks = 1, stage.schedule = parallel::Schedule::one_f_one_b;
+  if (trains(stage, subject_)) return stage;
+  stage.tensor = stage.context = 1, stage.data = l.shards();
+  while (stage.zero > 0 && !trains(stage, subject_)) --stage.zero;
+  return stage;
 }
 
 train::EngineConfig DryMemory::config_of(const Layout& l) const {
+  const Layout stage = stage_of(l);
   train::EngineConfig c = config_;
   c.precision = l.eight_bit ? eight_bit_ : plain_;
   c.model.recompute = nn::Recompute::named(recompute_words(l.recomputed)), c.model.recompute_layers = 0;
   c.optimizer->level = l.level;
-  const bool divided = runs(l);
-  c.sequence = divided ? job_.sequence : job_.sequence / l.context;
-  c.ranks.context = divided ? l.context : 1, c.ranks.tensor = divided ? l.tensor : 1;
-  c.ranks.pipeline = c.ranks.chunks = 1, c.ranks.schedule = parallel::Schedule::one_f_one_b;  // not those of the run
-  c.ranks.zero = l.zero, c.planned_ranks = int(l.shards());
+  c.sequence = job_.sequence * stage.context / l.context;
+  c.ranks.context = stage.context, c.ranks.tensor = stage.tensor, c.ranks.zero = stage.zero;
+  c.ranks.pipeline = c.ranks.chunks = 1, c.ranks.schedule = stage.schedule;  // not those of the run
+  c.planned_ranks = int(l.shards());
   return c;
 }
 
@@ -67,7 +67,7 @@ MemoryPeak DryMemory::arena(const Layout& l) const { return arena(l, job_.micro_
 
 MemoryPeak DryMemory::arena(const Layout& l, std::int64_t micro_batches) const {
   train::EngineConfig c = config_of(l);
-  c.ranks.pipeline = l.pipeline, c.ranks.schedule = l.schedule(), c.ranks.chunks = l.chunks;
+  c.ranks.pipeline = l.pipeline, c.ranks.schedule = l.schedule, c.ranks.chunks = l.chunks;
   MemoryPeak most;
   for (int stage = 0; stage < int(l.pipeline); ++stage)
     if (MemoryPeak m = train::dry_run(c, target_, l.micro_batch, micro_batches, {.stage = stage}).memory; m.total > most.total) most = m;
@@ -75,15 +75,15 @@ MemoryPeak DryMemory::arena(const Layout& l, std::int64_t micro_batches) const {
 }
 
 double DryMemory::needed(const Layout& l) {
-  if (!runs(l) || !not_trained(l, planned_model(config_.shape)).empty()) return 0;
+  if (!trains(l, subject_)) return 0;
   // Without a pipeline, later micro-batches need no more.
   return double(arena(l, l.pipeline > 1 ? job_.micro_batches(l) : std::min<std::int64_t>(2, job_.micro_batches(l))).total);
 }
 
 LayerMemory DryMemory::layer_memory(const Layout& l) {
-  const bool divided = runs(l);
-  const Key key{divided ? l.tensor : 1,   divided, l.context, l.micro_batch, l.recomputed, l.zero, l.shards(), l.level, l.eight_bit,
-                job_.micro_batches(l) > 1};
+  const Layout stage = stage_of(l);
+  const Key key{stage.tensor, stage.context, l.context, l.micro_batch, l.recomputed,
+                stage.zero,   l.shards(),    l.level,   l.eight_bit,   job_.micro_batches(l) > 1};
   const auto found = known_.find(key);
   LayerMemory out;
   if (found != known_.end()) {
@@ -104,7 +104,7 @@ LayerMemory DryMemory::layer_memory(const Layout& l) {
     known_.emplace(key, out);
   }
   // Tensor parallelism divides matrices, and with sequence parallelism activations, too.
-  const double t = divided ? 1 : 1 / double(l.tensor);
+  const double t = double(stage.tensor) / double(l.tensor);
   for (StageMemory* m : {&out.layer, &out.embedding, &out.head}) *m = combined(t, *m, 0, {});
   out.rest.activations *= t;
   return out;

@@ -5,6 +5,7 @@
 
 #include "octet/plan/memory.hpp"
 #include "octet/train/run/dry_run/dry_run.hpp"
+#include "octet/train/step/engine_layout.hpp"
 
 namespace octet::plan {
 
@@ -15,7 +16,10 @@ class DryMemory : public MemorySource {
   /// `config`: of the run, with its recipe. `plain`: the recipe of layouts without 8-bit operands.
   DryMemory(const train::EngineConfig& config, const scaling::PrecisionConfig& eight_bit, const scaling::PrecisionConfig& plain,
             Target target, const Job& job)
-      : config_(config), eight_bit_(eight_bit), plain_(plain), target_(target), job_(job) {}
+      : config_(config), eight_bit_(eight_bit), plain_(plain), target_(target), job_(job), subject_(train::subject_of(config, 0)) {
+    config_.micro_batches = 0;  // not those of the run
+    subject_.sequence = job.sequence, subject_.recipe = plain.recipe, subject_.eight_bit_recipe = eight_bit.recipe;
+  }
 
   LayerMemory layer_memory(const Layout&) override;
   /// arena()'s, where this version trains the layout.
@@ -27,13 +31,15 @@ class DryMemory : public MemorySource {
   MemoryPeak run(const Layout&, std::int64_t layers) const;
   MemoryPeak arena(const Layout&, std::int64_t micro_batches) const;
   train::EngineConfig config_of(const Layout&) const;
-  bool runs(const Layout&) const;
+  Layout stage_of(const Layout&) const;
 
   train::EngineConfig config_;
   scaling::PrecisionConfig eight_bit_, plain_;
   Target target_;
   Job job_;
-  using Key = std::tuple<std::int64_t, bool, std::int64_t, std::int64_t, Recomputed, std::int64_t, std::int64_t, optim::Level, bool, bool>;
+  train::Subject subject_;
+  using Key =
+      std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, Recomputed, std::int64_t, std::int64_t, optim::Level, bool, bool>;
   std::map<Key, LayerMemory> known_;
 };
 

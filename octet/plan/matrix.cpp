@@ -79,7 +79,7 @@ std::string cell(const Question& q, const Answer& a) {
   if (a.best.empty()) return "| none fits | | | no valid layout fits into the memory |";
   const Candidate& best = a.best.front();
   const double bf16 = a.other_precision ? token_rate(best.time, q.job) / token_rate(a.other_precision->time, q.job) : 0;
-  return format("| {}{} | {} | {} | {} |", to_text(best.layout), not_trained(best.layout, q.model).empty() ? "" : " (*)",
+  return format("| {}{} | {} | {} | {} |", to_text(best.layout), not_trained(best.layout, q).empty() ? "" : " (*)",
                 grouped(std::llround(token_rate(best.time, q.job))), bf16 > 0 ? fixed(bf16, 2) : "BF16 does not fit", reasons(q, a));
 }
 
@@ -93,6 +93,14 @@ std::string matrix_of(const NamedModel& s) {
     out += format("| {} | {} {}\n", c.gpus, c.gpus == 1 ? "-" : c.name, cell(q, search(q, memory)));
   }
   return out + "\n";
+}
+
+std::string rules() {
+  constexpr std::string_view kinds[] = {"every program", "this version", "plans"};
+  std::string out = "| key | rule | of |\n|---|---|---|\n";
+  for (const train::LayoutRule& rule : train::layout_rules())
+    out += format("| `{}` | {} | {} |\n", rule.axis.key, rule.text, kinds[std::size_t(rule.holds)]);
+  return out;
 }
 
 std::string constants() {
@@ -135,14 +143,16 @@ This version trains all four axes; with a pipeline axis ZeRO-1 at most. Other la
 
 ## Rules
 
-- Ranks are tensor x context x data x pipeline, in this order. Tensor parallelism includes sequence parallelism, and stays within a node.
-- Heads, the MLP's width and the padded vocabulary are multiples of the tensor axis. Fewer key-value heads than ranks are replicated.
-- A step's sequences are a multiple of micro-batch x data. The interleaved schedule needs micro-batches in a multiple of the pipeline.
-- Layouts with one chunk per stage have the schedule 1f1b or, where they say zero bubble, zero_bubble, which needs as many micro-batches as stages.
-- Layers are divided among stages by their operations, with the head counted. Stages may have unequal numbers of layers.
-- A sequence is a multiple of 2 x context. Sizes of 8-bit GEMMs are multiples of 16.
-- ZeRO-2 and ZeRO-3 exchange gradients in every micro-batch. The planner does not combine them with a pipeline.
+Ranks are tensor x context x data x pipeline, in this order. Tensor parallelism includes sequence parallelism. Layers are divided among stages
+by the time of their operations, with the head counted, so stages may have unequal numbers of layers. Layouts with one chunk per stage have
+the schedule 1f1b or, where they say zero bubble, zero_bubble.
 
+`octet train` refuses a layout that breaks one of these rules, and names the key to change. Rules of plans are about layouts that train, but
+would be slow or do nothing.
+
+)";
+
+constexpr const char* assumptions = R"(
 ## Assumptions
 
 **Memory.** `octet plan --gpus` measures bytes per block, embedding and head in dry runs of your configuration. These have its data axis, and
@@ -176,7 +186,7 @@ axis. Expert transfers that computation hides.
 }  // namespace
 
 std::string guide_text() {
-  std::string out = std::string(introduction) + constants();
+  std::string out = introduction + rules() + assumptions + constants();
   out += R"(
 The rates of h100 are fitted to published step times of whole runs. Those of a100 are scaled by published peaks, and are not validated.
 The rates of cpu2 are for tests.

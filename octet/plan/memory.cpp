@@ -113,12 +113,12 @@ StageMemory of_stage(const LayerMemory& memory, const PlannedModel& m, const std
     return double(parallel::chunks_in_flight(s, pipeline_shape(l, job), int(stage)));
   };
   // Memory of a micro-batch in flight is kept for the next one, of whichever chunk. Deferred products read their operands alone.
-  const double in_flight = chunks_in_flight(l.deferred ? parallel::Schedule::one_f_one_b : l.schedule());
+  const double in_flight = chunks_in_flight(l.defers() ? parallel::Schedule::one_f_one_b : l.schedule);
   const double most_layers = double(*std::max_element(layers.begin(), layers.end())), kept = in_flight * most_layers;
   StageMemory out = scaled(memory.layer, double(std::accumulate(layers.begin(), layers.end(), std::int64_t(0))), kept) + memory.rest;
-  if (l.deferred) {
+  if (l.defers()) {
     const DeferredBytes operands = deferred_bytes_per_token(m, l);
-    const double of_layers = most_layers * (chunks_in_flight(l.schedule()) * operands.all - in_flight * operands.saved);
+    const double of_layers = most_layers * (chunks_in_flight(l.schedule) * operands.all - in_flight * operands.saved);
     out.activations += double(l.micro_batch) * double(job.sequence) / double(l.context) * (of_layers - operands.at_once);
   }
   // The output of each, and the one that arrives.

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "octet/plan/layout.hpp"
+#include "octet/plan/job.hpp"
 #include "octet/plan/software.hpp"
 
 namespace octet::plan {

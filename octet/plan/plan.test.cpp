@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 
@@ -27,6 +27,11 @@ Software octet_program(const Layout& l) { return octet_software(optim::storage_o
 
 Job job_of(std::int64_t sequence, std::int64_t sequences, std::int64_t gpus, double memory = 80e9) {
   return {.sequence = sequence, .sequences = sequences, .gpus = gpus, .memory = memory, .machine = machine::machine_constants("h100")};
+}
+
+parallel::Schedule schedule_of(std::int64_t chunks, bool deferred) {
+  using enum parallel::Schedule;
+  return deferred ? zero_bubble : chunks > 1 ? interleaved : one_f_one_b;
 }
 
 // The arena's peak of every mesh that this version trains.
@@ -67,14 +72,16 @@ TEST(PlannedMemory, IsWithinThreePercentOfTheArenaOnEveryMeshThatRuns) {
                            .pipeline = pipeline,
                            .context = context,
                            .data = data,
+                           .schedule = schedule_of(chunks, deferred),
                            .chunks = chunks,
-                           .deferred = deferred,
                            .zero = zero,
                            .micro_batch = micro_batch,
                            .recomputed = recomputed,
                            .level = level,
                            .eight_bit = eight_bit};
-            if (!not_trained(l, model).empty()) continue;
+            train::Subject subject = train::subject_of(config, 0);
+            subject.sequence = job.sequence;
+            if (!trains(l, subject)) continue;
             DryMemory source(config, {.recipe = "current"}, {.recipe = "bf16"}, gpu, job);
             const double planned = stage_memory(source.layer_memory(l), model, l, job).largest().total();
             const double error = planned / double(source.arena(l).total) - 1;
@@ -132,25 +139,30 @@ TEST(PlannedModelOf, ParametersAreThoseOfTheProgramWithoutVectors) {
 }
 
 TEST(LayoutRules, EveryRefusalNamesItsNumbers) {
-  const PlannedModel model = planned_model(models::model_size("qwen2.5-0.5b"));  // 14 heads, 2 of keys, 24 layers
+  using enum train::LayoutRule::Holds;
+  Question q{.model = planned_model(models::model_size("qwen2.5-0.5b"))};  // 14 heads, 2 of keys, 24 layers
   const auto rule = [&](const Layout& l, std::int64_t sequence = 4096, std::int64_t sequences = 64) {
-    return broken_rule(l, model, job_of(sequence, sequences, l.gpus()));
+    q.job = job_of(sequence, sequences, l.gpus());
+    const train::Subject subject = subject_of(q);
+    return sentence(first_broken(l, subject, {always, planned}), l, subject);
   };
+  using enum parallel::Schedule;
   EXPECT_EQ(rule({.tensor = 2, .data = 4, .zero = 1, .eight_bit = true}), "");
-  EXPECT_NE(rule({.tensor = 4}).find("tensor 4: model.heads = 14 must be a multiple of it"), std::string::npos);
-  EXPECT_NE(rule({.tensor = 14}).find("tensor 14 is more than the 8 GPUs of a node"), std::string::npos);
-  EXPECT_NE(rule({.pipeline = 8, .chunks = 4}).find("pipeline 8 x 4 chunks is more than the 24 layers"), std::string::npos);
-  EXPECT_NE(rule({.pipeline = 5, .chunks = 2}).find("64 micro-batches are not a multiple of pipeline 5"), std::string::npos);
-  EXPECT_NE(rule({.pipeline = 2, .chunks = 2, .deferred = true}).find("one chunk per stage"), std::string::npos);
-  EXPECT_NE(rule({.pipeline = 8, .deferred = true}, 4096, 4).find("4 micro-batches are less than pipeline 8"), std::string::npos);
-  EXPECT_EQ(rule({.pipeline = 8, .deferred = true}), "");
+  EXPECT_NE(rule({.tensor = 4}).find("ranks.tensor = 4: model.heads = 14 must be a multiple of it"), std::string::npos);
+  EXPECT_NE(rule({.tensor = 14}).find("more than the 8 GPUs of a node"), std::string::npos);
+  EXPECT_NE(rule({.pipeline = 8, .schedule = interleaved, .chunks = 4}).find("model.layers = 24 cannot be divided into 32 parts"),
+            std::string::npos);
+  EXPECT_NE(rule({.pipeline = 5, .schedule = interleaved, .chunks = 2}).find("64 must be a multiple of ranks.pipeline = 5; set it to 65"),
+            std::string::npos);
+  EXPECT_NE(rule({.pipeline = 2, .schedule = zero_bubble, .chunks = 2}).find("needs ranks.pipeline_schedule = \"interleaved\""),
+            std::string::npos);
+  EXPECT_EQ(rule({.pipeline = 8, .schedule = zero_bubble}, 4096, 4), "") << "fewer micro-batches than stages train";
   EXPECT_NE(rule({.data = 3}).find("64 sequences per step are not a multiple of micro-batch 1 x data 3"), std::string::npos);
-  EXPECT_NE(rule({.context = 4}, 4100).find("4100 tokens is not a multiple of 2 x context 4"), std::string::npos);
+  EXPECT_NE(rule({.context = 4}, 4100).find("4100 must be a multiple of 8"), std::string::npos);
   EXPECT_NE(rule({.eight_bit = true}, 1000, 64).find("multiple of 16"), std::string::npos);
   EXPECT_NE(rule({.zero = 1}).find("nothing to divide"), std::string::npos);
-  EXPECT_NE(rule({.pipeline = 2, .data = 2, .zero = 3}).find("does not allow"), std::string::npos);
+  EXPECT_NE(rule({.pipeline = 2, .data = 2, .zero = 3}).find("set ranks.zero = 1"), std::string::npos);
   EXPECT_NE(rule({.data = 2, .experts = 2}).find("has no experts"), std::string::npos);
-  EXPECT_NE(broken_rule({.data = 2}, model, job_of(4096, 64, 3)).find("3 GPUs are not"), std::string::npos);
 }
 
 PlannedModel model_of(const std::string& name) {
@@ -170,6 +182,7 @@ TEST(LayoutSearch, NoValidLayoutThatFitsIsFasterByMoreThanTwoPercent) {
   const Question q = question_of("llama-3-8b", 16);
   const Answer a = ask(q);
   FormulaMemory memory(q.model, q.job, q.program);
+  const train::Subject subject = subject_of(q);
   double least = 1e300;
   for (std::int64_t tensor = 1; tensor <= 8; ++tensor)
     for (std::int64_t pipeline = 1; pipeline <= 16; ++pipeline)
@@ -186,13 +199,15 @@ TEST(LayoutSearch, NoValidLayoutThatFitsIsFasterByMoreThanTwoPercent) {
                 const Layout l{.tensor = tensor,
                                .pipeline = pipeline,
                                .data = data,
+                               .schedule = schedule_of(chunks, deferred),
                                .chunks = chunks,
-                               .deferred = deferred,
                                .zero = zero,
                                .micro_batch = micro_batch,
                                .recomputed = r,
                                .eight_bit = true};
-                if (!broken_rule(l, q.model, q.job).empty() || q.model.layers() % (pipeline * chunks) != 0) continue;
+                using enum train::LayoutRule::Holds;
+                if (l.gpus() != q.job.gpus || first_broken(l, subject, {always, planned})) continue;
+                if (q.model.layers() % (pipeline * chunks) != 0) continue;
                 if (stage_memory(memory.layer_memory(l), q.model, l, q.job).largest().total() > usable_memory * q.job.memory) continue;
                 least = std::min(least, step_time(q.model, l, q.job, q.program(l)).total());
               }
@@ -221,8 +236,9 @@ TEST(LayoutSearch, SaysNoLessMemoryThanALayoutNeeds) {
 TEST(PlannedMemory, KnowsTheBytesThatALayoutNeeds) {
   train::EngineConfig config = train::testing::small_engine("llama", "current");
   config.shape.layers = 7, config.shape.tied = false;
-  for (const Layout& l : {Layout{}, Layout{.tensor = 2, .data = 2, .zero = 2}, Layout{.pipeline = 2, .deferred = true},
-                          Layout{.pipeline = 4, .data = 2, .deferred = true, .zero = 1}, Layout{.pipeline = 3, .chunks = 2},
+  for (const Layout& l : {Layout{}, Layout{.tensor = 2, .data = 2, .zero = 2}, Layout{.pipeline = 2, .schedule = schedule_of(1, true)},
+                          Layout{.pipeline = 4, .data = 2, .schedule = schedule_of(1, true), .zero = 1},
+                          Layout{.pipeline = 3, .schedule = schedule_of(2, false), .chunks = 2},
                           Layout{.pipeline = 2, .micro_batch = 2, .recomputed = Recomputed::block}}) {
     DryMemory source(config, {.recipe = "current"}, {.recipe = "bf16"}, gpu, job_of(32, 96, l.gpus()));
     EXPECT_EQ(source.needed(l), double(source.arena(l).total)) << to_text(l);
@@ -241,7 +257,8 @@ TEST(LayoutSearch, ChoosesByMemoryAndNetwork) {
   EXPECT_NE(nothing_fits(tiny, ask(tiny)).find("no layout fits on 1 GPU: use more GPUs"), std::string::npos);
   Question odd = question_of("llama-3-8b", 37, true);
   odd.job.sequences = 3;
-  EXPECT_NE(nothing_fits(odd, ask(odd)).find("no layout is valid on 37 GPUs: 3 sequences per step are not a multiple"), std::string::npos);
+  EXPECT_NE(nothing_fits(odd, ask(odd)).find("no layout is valid on 37 GPUs: ranks.data = 37: 3 sequences per step are not a multiple"),
+            std::string::npos);
 }
 
 // With few sequences per step data ranks have nothing to do, so stages of a pipeline are among the best.
@@ -262,7 +279,7 @@ TEST(LayoutSearch, OfRunnableLayoutsHasTheBestOneThatIsTrained) {
 TEST(LayoutSearch, DefersProductsWhereMicroBatchesAreFew) {
   const PlannedModel model = planned_model(models::model_size("llama-3-8b"));
   const auto bubble = [&](std::int64_t micro_batches, bool deferred) {
-    const Layout l{.pipeline = 8, .deferred = deferred};
+    const Layout l{.pipeline = 8, .schedule = schedule_of(1, deferred)};
     return step_time(model, l, job_of(4096, micro_batches, 8), octet_program(l)).bubble;
   };
   const auto gemms = [&](std::int64_t micro_batches) {
@@ -275,8 +292,7 @@ TEST(LayoutSearch, DefersProductsWhereMicroBatchesAreFew) {
   q.job.sequences = 16, q.job.machine.network_gbs = 1, q.job.machine.link_gbs = 1;
   const Answer a = ask(q);
   ASSERT_FALSE(a.best.empty());
-  EXPECT_TRUE(a.best.front().layout.deferred) << to_text(a.best.front().layout);
-  EXPECT_EQ(a.best.front().layout.schedule(), parallel::Schedule::zero_bubble);
+  EXPECT_EQ(a.best.front().layout.schedule, parallel::Schedule::zero_bubble) << to_text(a.best.front().layout);
 }
 
 TEST(LayoutSearch, ExpertsAreDividedWhereTheyAreMostOfTheModel) {
@@ -321,7 +337,8 @@ TEST(JobFiles, TheRunFileIsAcceptedAndKeepsTheTokensOfAStep) {
     EXPECT_NE(script.find(line), std::string::npos) << line;
   EXPECT_EQ(std::system(("bash -n " + scratch.at("job/plan.sbatch")).c_str()), 0);
   EXPECT_THROW(write_job(scratch.at("other"), run, {.tensor = 2, .pipeline = 2, .data = 2}, job_of(4096, 256, 8), gpu), ConfigError);
-  write_job(scratch.at("stages"), run, {.pipeline = 2, .data = 4, .chunks = 3}, job_of(4096, 256, 8), gpu);
+  write_job(scratch.at("stages"), run, {.pipeline = 2, .data = 4, .schedule = schedule_of(3, false), .chunks = 3}, job_of(4096, 256, 8),
+            gpu);
   config::read_toml_file(scratch.at("stages/plan.toml"), back);
   EXPECT_EQ(back.ranks.pipeline, 2);
   EXPECT_EQ(back.ranks.chunks, 3);

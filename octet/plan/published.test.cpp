@@ -13,6 +13,8 @@
 namespace octet::plan {
 namespace {
 
+using enum parallel::Schedule;
+
 constexpr double gib = 1024.0 * 1024 * 1024;
 
 Job job_of(std::int64_t sequence, std::int64_t sequences, std::int64_t gpus) {
@@ -155,7 +157,7 @@ const std::vector<StepRow>& step_rows() {
                                  9.44},
                                 {"Llama 3.1 405B",
                                  model_named("llama-3-405b"),
-                                 {.tensor = 8, .pipeline = 9, .context = 2, .data = 4, .chunks = 7, .zero = 1},
+                                 {.tensor = 8, .pipeline = 9, .context = 2, .data = 4, .schedule = interleaved, .chunks = 7, .zero = 1},
                                  8192,
                                  252,
                                  17.50,
@@ -163,7 +165,7 @@ const std::vector<StepRow>& step_rows() {
                                 {"Nemotron-4 15B", nemotron, {.tensor = 4, .data = 4, .zero = 1, .micro_batch = 4}, 4096, 64, 2.812, 2.039},
                                 {"GPT-3 175B",
                                  model_named("gpt-3-175b"),
-                                 {.tensor = 4, .pipeline = 8, .data = 4, .chunks = 12, .zero = 1},
+                                 {.tensor = 4, .pipeline = 8, .data = 4, .schedule = interleaved, .chunks = 12, .zero = 1},
                                  2048,
                                  256,
                                  8.309,

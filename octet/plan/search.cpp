@@ -30,9 +30,19 @@ std::vector<std::int64_t> chunk_counts(const PlannedModel& m, std::int64_t pipel
   return out;
 }
 
+// gpipe takes as long as 1f1b, and more memory.
+std::vector<parallel::Schedule> schedules(const Layout& l) {
+  using enum parallel::Schedule;
+  if (l.chunks > 1) return {interleaved};
+  return l.pipeline > 1 ? std::vector{one_f_one_b, zero_bubble} : std::vector{one_f_one_b};
+}
+
+constexpr auto always = train::LayoutRule::Holds::always, here = train::LayoutRule::Holds::here,
+               planned = train::LayoutRule::Holds::planned;
+
 class Enumeration {
  public:
-  Enumeration(const Question& q, bool eight_bit) : q_(q), eight_bit_(eight_bit) {}
+  Enumeration(const Question& q, const train::Subject& subject, bool eight_bit) : q_(q), subject_(subject), eight_bit_(eight_bit) {}
 
   std::vector<Candidate> all() {
     const std::int64_t gpus = q_.job.gpus;
@@ -53,9 +63,8 @@ class Enumeration {
     for (const std::int64_t e : experts)
       for (const std::int64_t chunks : chunk_counts(q_.model, l.pipeline)) {
         l.experts = e, l.chunks = chunks;
-        for (const bool deferred : {false, true}) {
-          if (deferred && (l.pipeline == 1 || chunks > 1)) continue;
-          l.deferred = deferred;
+        for (const parallel::Schedule schedule : schedules(l)) {
+          l.schedule = schedule;
           for (l.zero = 0; l.zero <= 3; ++l.zero) add_batches(l);
         }
       }
@@ -71,11 +80,12 @@ class Enumeration {
   }
 
   void add(const Layout& l) {
-    if (!broken_rule(l, q_.model, q_.job).empty() || (q_.only_runnable && !not_trained(l, q_.model).empty())) return;
+    if (first_broken(l, subject_, {always, planned}) || (q_.only_runnable && first_broken(l, subject_, {here}))) return;
     found_.push_back({l, step_time(q_.model, l, q_.job, q_.program(l)), {}});
   }
 
   const Question& q_;
+  const train::Subject& subject_;
   const bool eight_bit_;
   std::vector<Candidate> found_;
 };
@@ -87,7 +97,7 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>
 // Of layouts with equal times, the one with the least tuple is preferred.
 auto simplicity(const Layout& l) {
   const int axes = (l.tensor > 1) + (l.pipeline > 1) + (l.context > 1);
-  return std::tuple(axes, l.tensor * l.pipeline * l.context, int(l.recomputed), int(l.level), l.zero, l.deferred, l.chunks, l.micro_batch);
+  return std::tuple(axes, l.tensor * l.pipeline * l.context, int(l.recomputed), int(l.level), l.zero, l.defers(), l.chunks, l.micro_batch);
 }
 
 void sort_by_time(std::vector<Candidate>& all) {
@@ -118,20 +128,34 @@ class Fit {
   MemorySource& source_;
 };
 
-std::optional<Candidate> first_that_fits(std::vector<Candidate>& sorted, const PlannedModel& model, Fit& fits, bool runnable) {
+std::optional<Candidate> first_that_fits(std::vector<Candidate>& sorted, const train::Subject& subject, Fit& fits, bool runnable) {
   for (Candidate& c : sorted)
-    if ((!runnable || not_trained(c.layout, model).empty()) && fits(c)) return c;
+    if (!(runnable && first_broken(c.layout, subject, {here})) && fits(c)) return c;
   return std::nullopt;
 }
 
 }  // namespace
 
+train::Subject subject_of(const Question& q) {
+  train::Subject s = q.run;
+  s.shape = q.model.shape, s.experts = q.model.experts.count;
+  s.sequence = q.job.sequence, s.sequences = q.job.sequences, s.per_node = q.job.per_node();
+  return s;
+}
+
+std::string not_trained(const Layout& l, const Question& q) {
+  const train::Subject s = subject_of(q);
+  return sentence(first_broken(l, s, {here}), l, s);
+}
+
 Answer search(const Question& q, MemorySource& source) {
   Answer out;
-  std::vector<Candidate> all = Enumeration(q, q.eight_bit).all(), other = Enumeration(q, !q.eight_bit).all();
+  const train::Subject subject = subject_of(q);
+  std::vector<Candidate> all = Enumeration(q, subject, q.eight_bit).all(), other = Enumeration(q, subject, !q.eight_bit).all();
   out.valid = std::int64_t(all.size());
   if (all.empty()) {
-    out.rule = broken_rule({.data = q.job.gpus, .eight_bit = q.eight_bit}, q.model, q.job);
+    const Layout simple{.data = q.job.gpus, .level = q.levels.front(), .eight_bit = q.eight_bit};
+    out.rule = sentence(first_broken(simple, subject, {always, planned, here}), simple, subject);
     return out;
   }
   sort_by_time(all), sort_by_time(other);
@@ -148,8 +172,8 @@ Answer search(const Question& q, MemorySource& source) {
     seen.insert(mesh_of(c.layout));
     out.best.push_back(c);
   }
-  out.runnable = first_that_fits(all, q.model, fits, true);
-  if (q.has_other_precision) out.other_precision = first_that_fits(other, q.model, fits, q.only_runnable);
+  out.runnable = first_that_fits(all, subject, fits, true);
+  if (q.has_other_precision) out.other_precision = first_that_fits(other, subject, fits, q.only_runnable);
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include "octet/plan/memory.hpp"
 #include "octet/plan/time.hpp"
+#include "octet/train/layout/rules.hpp"
 
 namespace octet::plan {
 
@@ -16,6 +17,7 @@ struct Question {
   bool has_other_precision = true;  // unless the machine does not have it
   std::vector<optim::Level> levels = {optim::Level::O0};
   bool only_runnable = false;  // layouts that this version trains
+  train::Subject run = {};     // its options and recipes
   ProgramOf program;
 };
 
@@ -40,6 +42,11 @@ struct Answer {
 /// of ZeRO, no recomputation and a lower level come first. Memory is asked of `source` in that order, until five meshes fit into 92% of the
 /// job's memory.
 Answer search(const Question&, MemorySource& source);
+
+/// The subject of all layouts: the run, with the model and the step of the question.
+train::Subject subject_of(const Question&);
+/// Why this version does not train a valid layout, such as "ranks.tensor = 2: ..."; "" where it does.
+std::string not_trained(const Layout&, const Question&);
 
 /// The share of a GPU's memory for tensors; the rest is of the driver and of libraries.
 inline constexpr double usable_memory = 0.92;

@@ -36,7 +36,7 @@ std::string time_text(const StepTime& t) {
 
 std::string row(const Question& q, const Candidate& c, std::size_t rank) {
   std::string out =
-      format("{}  {}{}\n", rank, to_text(c.layout), not_trained(c.layout, q.model).empty() ? "" : "  [not runnable by this version]");
+      format("{}  {}{}\n", rank, to_text(c.layout), not_trained(c.layout, q).empty() ? "" : "  [not runnable by this version]");
   out +=
       format("   {} tokens/s per GPU, {} per step, {} model TFLOP/s per GPU, level {}\n", grouped(std::llround(token_rate(c.time, q.job))),
              seconds_text(c.time.total()), fixed(model_flops_rate(c.time, q.model, q.job) / 1e12, 0), optim::to_text(c.layout.level));
@@ -57,7 +57,7 @@ std::string other_precision(const Question& q, const Answer& a) {
 }
 
 std::string runnable(const Question& q, const Answer& a) {
-  const std::string why = not_trained(a.best.front().layout, q.model);
+  const std::string why = not_trained(a.best.front().layout, q);
   if (why.empty()) return "";
   if (!a.runnable) return format("this version does not train the first, because {}; no layout that it trains fits\n", why);
   const double share = token_rate(a.runnable->time, q.job) / token_rate(a.best.front().time, q.job);
@@ -100,8 +100,7 @@ std::string reason_lost(const Candidate& winner, const Candidate& loser) {
 std::string nothing_fits(const Question& q, const Answer& a) {
   if (!a.best.empty()) return "";
   const std::string gpus = format("{} {}", grouped(q.job.gpus), q.job.gpus == 1 ? "GPU" : "GPUs");
-  if (a.valid == 0)
-    return format("no layout is valid on {}: {}; choose another --gpus, or change train.batch or train.accumulate", gpus, a.rule);
+  if (a.valid == 0) return format("no layout is valid on {}: {}; or choose another --gpus", gpus, a.rule);
   return format("no layout fits on {}: use more GPUs, a shorter data.sequence_length, or --levels O0,O2,O3", gpus);
 }
 

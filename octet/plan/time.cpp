@@ -120,7 +120,7 @@ StepTime step_time(const PlannedModel& m, const Layout& l, const Job& job, const
   const double layers = double(std::ranges::max(stages));
   const double slowest = std::max(layers * of_layer, double(stages.back()) * of_layer + one.head);
   out.imbalance = (slowest - mean) * micro_batches;
-  out.bubble = mean * micro_batches * parallel::bubble_ratio(l.schedule(), pipeline_shape(l, job), costs_of(out, mean, micro_batches));
+  out.bubble = mean * micro_batches * parallel::bubble_ratio(l.schedule, pipeline_shape(l, job), costs_of(out, mean, micro_batches));
   if (l.pipeline > 1) out.transfers = 2 * (pipeline - 1) * border_bytes(m, l, job) / rate(job, l.tensor * l.context * l.data, l.pipeline);
   const double updated = layers * local_parameters(m, l) / (l.zero > 0 ? double(l.shards()) : 1);
   out.optimizer = (2 * s.divided + s.gradient) * updated / (job.machine.memory_gbs * 1e9);

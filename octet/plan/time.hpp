@@ -1,6 +1,6 @@
 #pragma once
 
-#include "octet/plan/layout.hpp"
+#include "octet/plan/job.hpp"
 #include "octet/plan/software.hpp"
 
 namespace octet::plan {

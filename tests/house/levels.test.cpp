@@ -103,7 +103,8 @@ TEST(Levels, NoFileIncludesFromBesideOrAbove) {
 }
 
 // Levels whose folders have an order: a file includes files of its own folder and of those before it.
-const std::map<std::string, std::vector<std::string>> ordered_folders = {{"octet/train/", {"step", "checkpoint", "run", "study"}}};
+const std::map<std::string, std::vector<std::string>> ordered_folders = {
+    {"octet/train/", {"layout", "step", "checkpoint", "run", "study"}}};
 
 // The position of a path's folder in its level's order, or -1.
 int folder_of(const std::string& path, const std::string& level, const std::vector<std::string>& folders) {

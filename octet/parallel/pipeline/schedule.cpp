@@ -133,7 +133,7 @@ void require_valid(Schedule schedule, const PipelineShape& s) {
   if (schedule != Schedule::interleaved && s.chunks != 1)
     throw ConfigError(
         format("the schedule {} has one chunk per stage, not {}: choose interleaved, or 1 chunk", to_text(schedule), s.chunks));
-  if (schedule == Schedule::interleaved && s.micro_batches % s.stages != 0)
+  if (!takes_micro_batches(schedule, s))
     throw ConfigError(format("the interleaved schedule needs micro-batches in a multiple of its {} stages, not {}: the nearest is {}",
                              s.stages, s.micro_batches, std::max(1, (s.micro_batches + s.stages / 2) / s.stages) * s.stages));
 }
@@ -161,7 +161,8 @@ double bubble_ratio(Schedule schedule, const PipelineShape& s, const PipelineCos
   if (schedule == Schedule::interleaved) return others / (m * s.chunks);
   if (schedule != Schedule::zero_bubble) return others / m;
   const double f = c.forward, b = c.input_gradient, w = c.weight_gradient;
-  return (others * std::max({f, b, w, f + b - w}) + (m - s.stages) * std::abs(f - w)) / (m * c.total());
+  const double slowest = std::max({f, b, w, f + b - w}), beyond = m - s.stages;
+  return (others * slowest + (beyond < 0 ? -beyond * (f + b - slowest) : beyond * std::abs(f - w))) / (m * c.total());
 }
 
 }  // namespace octet::parallel

@@ -29,8 +29,12 @@ struct PipelineShape {
   bool operator==(const PipelineShape&) const = default;
 };
 
-/// Throws ConfigError that names the rule and the nearest valid value: counts from 1 on; one chunk unless `interleaved`, which needs
-/// micro_batches to be a multiple of stages.
+/// Whether it exists for so many micro-batches: `interleaved` needs a multiple of the stages.
+constexpr bool takes_micro_batches(Schedule schedule, const PipelineShape& s) {
+  return schedule != Schedule::interleaved || s.micro_batches % s.stages == 0;
+}
+/// Throws ConfigError that names the rule and the nearest valid value: counts from 1 on; one chunk unless `interleaved`;
+/// takes_micro_batches().
 void require_valid(Schedule, const PipelineShape&);
 
 /// One action of a stage. Transfers move the boundary tensor of one micro-batch between neighbouring parts.
@@ -83,6 +87,7 @@ struct PipelineCosts {
 ///   gpipe, one_f_one_b    (p - 1) / m
 ///   interleaved           (p - 1) / (v m)
 ///   zero_bubble           ((p - 1) max(f, b, w, f + b - w) + (m - p) |f - w|) / (m (f + b + w)), for m >= p: (p - 1) / (3 m) if f = b = w
+///                         for m < p, (p - m) (f + b - max(f, b, w, f + b - w)) instead of (m - p) |f - w|
 double bubble_ratio(Schedule, const PipelineShape&, const PipelineCosts& = {});
 
 }  // namespace octet::parallel

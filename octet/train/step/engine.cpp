@@ -2,9 +2,8 @@
 
 #include "octet/ops/sum_of_squares/sum_of_squares.hpp"
 #include "octet/parallel/host_values.hpp"
-#include "octet/train/step/context_rules.hpp"
+#include "octet/train/step/engine_layout.hpp"
 #include "octet/train/step/stage.hpp"
-#include "octet/train/step/tensor_rules.hpp"
 
 namespace octet::train {
 namespace {
@@ -19,17 +18,8 @@ nn::ParameterStorage storage_of(const EngineConfig& c, DType activations) {
           .codes = !c.average};
 }
 
-void require_dividable_gradients(const optim::AdamWConfig& c, std::int64_t stage) {
-  if (!scales_tensor(c.storage().gradients)) return;
-  throw ConfigError(
-      format("ranks.zero = {}: gradients in {} have one scale for a whole tensor, of which a rank has a part; set optim.gradients = "
-             "\"e4m3\", or ranks.zero = 1",
-             stage, c.storage().gradients));
-}
-
 nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
   const bool divides = c.optimizer && ranks.size() > 1;
-  if (divides && c.ranks.zero >= 2) require_dividable_gradients(*c.optimizer, c.ranks.zero);
   return {.part = ranks.rank(),
           .parts = ranks.size(),
           .masters = divides && c.ranks.zero >= 1,
@@ -37,24 +27,12 @@ nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
           .weights = divides && c.ranks.zero >= 3};
 }
 
-void require_axes(const EngineConfig& c, parallel::Axes& axes) {
-  if (axes.divides_layers()) require_tensor(c, axes.tensor().size());
-  if (axes.divides_sequences()) require_context(c, axes.context().size());
-}
-
 // Codes kept from step to step would be those of all weights.
 scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axes) {
-  require_axes(c, axes);
+  require_layout(layout_of(c, axes.sequence_groups()), subject_of(c, axes.sequence_groups()));
   scaling::PrecisionConfig out = c.precision;
   if (share_of(c, axes.data()).weights) out.weights = scaling::WeightCodes::on_demand;
   return out;
-}
-
-void require_dividable(const EngineConfig& c, const models::Model& model, DType activations) {
-  const auto refuse = [](const char* why) { throw ConfigError(format("ranks.zero = 3: {}; set ranks.zero = 2", why)); };
-  if (!model.opens_blocks()) refuse("this model does not say which block it uses next, so its weights cannot be divided");
-  if (c.average) refuse("train.average keeps a mean of all weights");
-  if (activations == DType::f16) refuse("a recipe with FP16 activations keeps a copy of all weights");
 }
 
 // With the tables and scales of its quantizers, which say how parameters can be stored.
@@ -71,13 +49,6 @@ std::unique_ptr<models::Model> make_model(Stream& stream, const EngineConfig& c,
   return model;
 }
 
-parallel::Sharding make_sharding(Stream& stream, const EngineConfig& c, models::Model& model, nn::Parameters& parameters,
-                                 parallel::Axes& axes, DType activations) {
-  if (c.optimizer && axes.divides_layers()) require_whole_blocks(parameters, c.optimizer->storage());
-  if (parameters.share().weights) require_dividable(c, model, activations);
-  return parallel::Sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model.shared_by_ends());
-}
-
 }  // namespace
 
 Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Communicator* ranks)
@@ -86,7 +57,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       precision(precision_of(c, axes)),
       model(make_model(stream, c, precision, axes)),
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())),
-      sharding(make_sharding(stream, c, *model, parameters, axes, precision.activations())),
+      sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model->shared_by_ends()),
       weight_scales(stream, axes.partition(), *model),
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline, sequence_member()),
       stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()) {

@@ -9,12 +9,13 @@
 
 #include "octet/comm/planned/planned.hpp"
 #include "octet/comm/threads/threads.hpp"
+#include "octet/nn/host_values.hpp"
 #include "octet/parallel/pipeline/division.hpp"
+#include "octet/train/step/engine_layout.hpp"
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/readout.hpp"
 #include "octet/train/step/small_model.testing.hpp"
 #include "octet/train/step/stage.hpp"
-#include "octet/nn/host_values.hpp"
 
 // Stages of a pipeline on ranks that are threads, against one rank with the same micro-batches.
 
@@ -404,7 +405,7 @@ TEST(PipelineSteps, RefuseWhatAPipelineDoesNotHave) {
     c.ranks.pipeline = 2;
     change(c);
     try {
-      chunks_of_stages(c, {});
+      require_layout(layout_of(c, 1), subject_of(c, 1));
     } catch (const ConfigError& e) {
       return e.what();
     }

@@ -108,21 +108,7 @@ std::int64_t RunConfig::steps() const {
   throw ConfigError("the run has no length: set train.steps, train.tokens or train.max_seconds (--steps, --tokens, --max-time)");
 }
 
-namespace {
-
-// Rules of a pipeline beside those of an engine.
-void require_pipeline(const RunConfig& c) {
-  if (c.ranks.pipeline == 1) return;
-  if (c.ranks.schedule == parallel::Schedule::interleaved && c.train.accumulate % c.ranks.pipeline != 0)
-    throw ConfigError(
-        format("ranks.pipeline_schedule = \"interleaved\": train.accumulate = {} must be a multiple of ranks.pipeline = {}; set it to {}",
-               c.train.accumulate, c.ranks.pipeline, round_up(c.train.accumulate, c.ranks.pipeline)));
-}
-
-}  // namespace
-
 EngineConfig engine_config(const RunConfig& c) {
-  require_pipeline(c);
   const models::ModelShape shape = c.model.shape();
   if (c.data.sequence_length > shape.max_sequence)
     throw ConfigError(format("data.sequence_length = {}: the model {} takes at most {} tokens; shorten it, or choose another model",
@@ -133,6 +119,7 @@ EngineConfig engine_config(const RunConfig& c) {
           .optimizer = c.optim,
           .loss_scale = c.loss_scale,
           .sequence = c.data.sequence_length,
+          .micro_batches = c.train.accumulate,
           .average = c.train.average > 0,
           .document_mask = c.data.document_mask,
           .comm = c.comm,

@@ -246,7 +246,7 @@ TEST(PipelineRun, RefusesWhatItDoesNotHave) {
     runs.config.ranks.pipeline = 2;
     change(runs.config);
     try {
-      engine_config(runs.config);
+      dry_run(engine_config(runs.config), {}, runs.config.train.batch, runs.config.train.accumulate);
     } catch (const ConfigError& e) {
       return e.what();
     }

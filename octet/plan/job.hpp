@@ -1,0 +1,31 @@
+#pragma once
+
+#include "octet/machine/constants.hpp"
+#include "octet/plan/model.hpp"
+#include "octet/train/layout/layout.hpp"
+
+namespace octet::plan {
+
+using train::Layout;
+using train::Recomputed;
+
+/// The work of a run and the machines for it.
+struct Job {
+  std::int64_t sequence = 0;   // tokens
+  std::int64_t sequences = 0;  // per optimizer step, over all ranks
+  std::int64_t gpus = 1;
+  double memory = 0;  // bytes per GPU
+  machine::MachineConstants machine;
+  bool even_stages = false;  // of pipelines: equal numbers of layers, as other programs have
+
+  std::int64_t per_node() const { return machine.devices_per_node; }
+  double tokens() const { return double(sequence) * double(sequences); }
+  std::int64_t micro_batches(const Layout& l) const { return sequences / (l.micro_batch * l.data); }
+};
+
+/// The shape of its pipeline.
+inline parallel::PipelineShape pipeline_shape(const Layout& l, const Job& job) {
+  return {.stages = int(l.pipeline), .chunks = int(l.chunks), .micro_batches = int(job.micro_batches(l))};
+}
+
+}  // namespace octet::plan

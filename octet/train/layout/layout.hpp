@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "octet/optim/level.hpp"
+#include "octet/parallel/pipeline/schedule.hpp"
+
+namespace octet::train {
+
+/// The parts of a block that backward computes again.
+enum class Recomputed : std::uint8_t { none, norms, block };  // norms: norms and the activation function
+std::string to_text(Recomputed);
+
+/// How ranks divide the training of a model. Rank order: tensor, context, data, pipeline; experts use the ranks of tensor x context x data.
+struct Layout {
+  std::int64_t tensor = 1, pipeline = 1, context = 1, data = 1;
+  std::int64_t experts = 1;  // ranks that divide the routed experts
+  parallel::Schedule schedule = parallel::Schedule::one_f_one_b;
+  std::int64_t chunks = 1;  // of a pipeline stage
+  std::int64_t zero = 0;
+  std::int64_t micro_batch = 1;  // sequences
+  Recomputed recomputed = Recomputed::none;
+  optim::Level level = optim::Level::O0;
+  bool eight_bit = false;
+
+  std::int64_t gpus() const { return tensor * pipeline * context * data; }
+  /// Ranks among which ZeRO divides the state.
+  std::int64_t shards() const { return data * context; }
+  bool defers() const { return schedule == parallel::Schedule::zero_bubble; }
+  bool operator==(const Layout&) const = default;
+};
+/// "tensor 4 x pipeline 2 x data 8, ZeRO-1, micro-batch 2", without axes of 1.
+std::string to_text(const Layout&);
+
+}  // namespace octet::train

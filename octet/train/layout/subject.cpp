@@ -1,0 +1,63 @@
+#include "octet/train/layout/subject.hpp"
+
+#include <algorithm>
+
+#include "octet/base/text.hpp"
+#include "octet/comm/planned/planned.hpp"
+#include "octet/nn/visitor.hpp"
+#include "octet/parallel/tensor_group.hpp"
+
+namespace octet::train {
+namespace {
+
+// And the members, whose partition the model refers to.
+struct OwningPart : ModelPart {
+  OwningPart(models::ModelShape shape, std::int64_t members) : ranks(int(members)), group(ranks, parallel::TensorWire::activations) {
+    shape.layers = 1;
+    model = models::make_model(shape, {.partition = members > 1 ? &group : nullptr}, precision);
+    struct Collect final : nn::Visitor {
+      std::vector<Parameter*> all;
+      void parameter(Parameter& p) override { all.push_back(&p); }
+    } collect;
+    model->visit(collect);
+    parameters = std::move(collect.all);
+  }
+
+  comm::PlannedCommunicator ranks;
+  parallel::TensorGroup group;
+  scaling::Precision precision{scaling::PrecisionConfig{}};
+};
+
+}  // namespace
+
+const ModelPart& ModelParts::of(const models::ModelShape& shape, std::int64_t members) {
+  if (shape != shape_) shape_ = shape, made_.clear();
+  std::shared_ptr<ModelPart>& part = made_[members];
+  if (!part) part = std::make_shared<OwningPart>(shape, members);
+  return *part;
+}
+
+optim::StateStorage Subject::storage(const Layout& l) const {
+  if (!optimizer) return {};
+  optim::AdamWConfig c = *optimizer;
+  c.level = l.level;
+  return c.storage();
+}
+
+const models::ModelFamily* Subject::family() const {
+  const auto& all = models::model_families();
+  const auto found = std::ranges::find(all, shape.family, &models::ModelFamily::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string families_that(bool models::ModelFamily::*can) {
+  std::vector<std::string_view> names;
+  for (const models::ModelFamily& f : models::model_families())
+    if (f.*can) names.push_back(f.name);
+  if (names.size() < 2) return joined(names);
+  const std::string_view last = names.back();
+  names.pop_back();
+  return format("{} or {}", joined(names), last);
+}
+
+}  // namespace octet::train

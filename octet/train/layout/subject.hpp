@@ -1,0 +1,63 @@
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "octet/models/registry.hpp"
+#include "octet/optim/adamw.hpp"
+#include "octet/parallel/ranks_config.hpp"
+#include "octet/train/layout/layout.hpp"
+
+namespace octet::train {
+
+/// A block of a model between embedding and head, of which each of so many members has a part. It has no memory, and answers what its
+/// family can do.
+struct ModelPart {
+  std::unique_ptr<models::Model> model;
+  std::vector<Parameter*> parameters;
+};
+
+/// Those of one shape, made when they are first asked for. Copies share them.
+class ModelParts {
+ public:
+  /// Throws ConfigError for a family or a shape that does not exist, and ContractError for members that cannot divide it.
+  const ModelPart& of(const models::ModelShape&, std::int64_t members);
+
+ private:
+  models::ModelShape shape_;
+  std::map<std::int64_t, std::shared_ptr<ModelPart>> made_;  // by members
+};
+
+/// The work that ranks divide: a model, its precision, and the states of its optimizer.
+struct Subject {
+  models::ModelShape shape;
+  std::int64_t experts = 0;   // routed ones per layer
+  std::int64_t sequence = 0;  // tokens
+  std::string recipe = "bf16";
+  std::string eight_bit_recipe = "bf16";                               // of layouts with 8-bit operands
+  std::optional<optim::AdamWConfig> optimizer = optim::AdamWConfig{};  // at the layout's level
+  bool average = false;
+  parallel::CommConfig comm = {};
+  std::int64_t sequences = 0;  // of a step, over all ranks; 0: not known
+  std::int64_t per_node = 0;   // ranks with fast links; 0: not known
+
+  optim::StateStorage storage(const Layout&) const;
+  bool has_mu(const Layout& l) const { return optimizer && comm.has_mu(storage(l).gradients); }
+  const std::string& recipe_of(const Layout& l) const { return l.eight_bit ? eight_bit_recipe : recipe; }
+  std::int64_t micro_batches(const Layout& l) const { return sequences / (l.micro_batch * l.data); }
+  /// Of a pipeline with that schedule.
+  parallel::PipelineShape pipeline(const Layout& l) const {
+    return {.stages = int(l.pipeline), .chunks = int(l.chunks), .micro_batches = int(micro_batches(l))};
+  }
+
+  const ModelPart& part(std::int64_t members = 1) const { return parts.of(shape, members); }
+  /// The family's entry; null for a model that this version only plans.
+  const models::ModelFamily* family() const;
+
+  mutable ModelParts parts = {};
+};
+
+/// Names of the families that can do this: "llama, qwen2 or qwen3".
+std::string families_that(bool models::ModelFamily::*can);
+
+}  // namespace octet::train

@@ -1,0 +1,27 @@
+#include "octet/train/step/engine_layout.hpp"
+
+namespace octet::train {
+
+Layout layout_of(const EngineConfig& c, std::int64_t groups) {
+  return {.tensor = c.ranks.tensor,
+          .pipeline = c.ranks.pipeline,
+          .context = c.ranks.context,
+          .data = groups,
+          .schedule = c.ranks.schedule,
+          .chunks = c.ranks.chunks,
+          .zero = c.ranks.zero,
+          .level = c.optimizer ? c.optimizer->level : optim::Level::O0};
+}
+
+Subject subject_of(const EngineConfig& c, std::int64_t groups) {
+  return {.shape = c.shape,
+          .sequence = c.sequence,
+          .recipe = c.precision.recipe,
+          .eight_bit_recipe = c.precision.recipe,
+          .optimizer = c.optimizer,
+          .average = c.average,
+          .comm = c.comm,
+          .sequences = c.micro_batches * groups};
+}
+
+}  // namespace octet::train
