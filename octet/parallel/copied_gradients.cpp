@@ -13,11 +13,7 @@ void CopiedGradients::split_by_heads(comm::Communicator& group, const nn::Parame
   for (const nn::Bucket& b : parameters.buckets())
     for (const Parameter* p : b.parameters) {
       if (p->cut.copies == 1) continue;
-      if (has_scales(b.gradient.storage))
-        throw ConfigError(
-            format("ranks.tensor = {}: {} ranks share each key and value head, and gradients in {} cannot be summed among "
-                   "them; set optim.gradients = \"bf16\" or \"f32\", or with several data ranks ranks.zero = 2",
-                   group.size(), p->cut.copies, b.gradients));
+      check(!has_scales(b.gradient.storage), "copied gradients: those of {} have scales, and cannot be summed", p->path);
       if (p->cut.copies < group.size()) copies = p->cut.copies;
     }
   if (copies == 1) return;

@@ -12,7 +12,7 @@ namespace octet::parallel {
 /// rows, and keys and values of heads that several ranks share. One rank has no copies.
 class CopiedGradients {
  public:
-  /// All ranks make it at the same time. The group outlives this. Throws ConfigError for shared heads whose gradients have scales; where
+  /// All ranks make it at the same time. The group outlives this. Throws ContractError for shared heads whose gradients have scales; where
   /// sums are divided (nn::Share::gradients), these are values of one micro-batch, which have none.
   CopiedGradients(comm::Communicator& group, const nn::Parameters&);
 
