@@ -55,8 +55,6 @@ std::optional<StepSplit> split_of(std::int64_t sequences, std::int64_t ranks, st
   return StepSplit{batch, each / batch};
 }
 
-std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
-
 void require_same_run(const RunConfig& now, const std::string& text, const Manifest& manifest, const std::string& checkpoint) {
   RunConfig then;
   try {
