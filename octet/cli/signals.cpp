@@ -6,7 +6,7 @@
 #include <csignal>
 #include <thread>
 
-#include "octet/train/run/stop.hpp"
+#include "octet/train/run/ranks/stop.hpp"
 
 namespace octet::cli {
 namespace {

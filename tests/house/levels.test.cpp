@@ -102,14 +102,15 @@ TEST(Levels, NoFileIncludesFromBesideOrAbove) {
   EXPECT_TRUE(violations.empty()) << listed(violations);
 }
 
-// Levels whose folders have an order: a file includes files of its own folder and of those before it.
+// Folders whose own ones have an order: a file includes files of its own folder and of those before it. "": the files beside them.
 const std::map<std::string, std::vector<std::string>> ordered_folders = {
-    {"octet/train/", {"layout", "step", "checkpoint", "run", "study"}}};
+    {"octet/train/", {"layout", "step", "checkpoint", "run", "study"}},
+    {"octet/train/run/", {"config", "dry_run", "ranks", "folder", "record", "evaluation", "engine", "checkpoints", "recovery", ""}}};
 
 // The position of a path's folder in its level's order, or -1.
 int folder_of(const std::string& path, const std::string& level, const std::vector<std::string>& folders) {
   for (std::size_t i = 0; i < folders.size(); ++i)
-    if (path.starts_with(level + folders[i] + "/")) return int(i);
+    if (path.starts_with(folders[i].empty() ? level : level + folders[i] + "/")) return int(i);
   return -1;
 }
 

@@ -8,7 +8,7 @@
 #include "octet/train/run/step_hook.hpp"
 #include "octet/train/run/step_record.hpp"
 #include "octet/train/run/record/step_tracer.hpp"
-#include "octet/train/run/stop.hpp"
+#include "octet/train/run/ranks/stop.hpp"
 #include "octet/train/run/evaluation/text_samples.hpp"
 
 namespace octet::train {

@@ -10,7 +10,7 @@
 #include "octet/train/step/evaluate.hpp"
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/small_model.testing.hpp"
-#include "octet/train/study/nudge.hpp"
+#include "octet/train/study/twin.hpp"
 
 // Gradients in every storage through whole steps: memory, sums over micro-batches, clipping, overflow, training.
 

@@ -5,7 +5,7 @@
 #include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/readout.hpp"
 #include "octet/train/step/small_model.testing.hpp"
-#include "octet/train/study/nudge.hpp"
+#include "octet/train/study/twin.hpp"
 #include "tests/testing/saved_state.hpp"
 
 // Loss scaling in whole steps.

@@ -6,7 +6,7 @@
 #include "octet/ops/attention/documents.testing.hpp"
 #include "octet/train/checkpoint/slices.testing.hpp"
 #include "octet/train/step/meshes.testing.hpp"
-#include "octet/train/study/nudge.hpp"
+#include "octet/train/study/twin.hpp"
 #include "tests/testing/floats.hpp"
 #include "tests/testing/scratch.hpp"
 

@@ -13,7 +13,7 @@
 #include "octet/train/study/study_hook.hpp"
 #include "octet/train/run/folder/gemm_algorithms_file.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
-#include "octet/train/run/stop.hpp"
+#include "octet/train/run/ranks/stop.hpp"
 #include "octet/train/step/step.hpp"
 #include "octet/train/step/weights.hpp"
 #include "octet/train/run/trainer.hpp"

@@ -55,8 +55,6 @@ std::optional<StepSplit> split_of(std::int64_t sequences, std::int64_t ranks, st
   return StepSplit{batch, each / batch};
 }
 
-std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
-
 RunConfig config_of(const Manifest& manifest, const std::string& checkpoint) {
   RunConfig out;
   try {

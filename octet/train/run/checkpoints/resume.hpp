@@ -7,12 +7,9 @@
 #include "octet/comm/communicator.hpp"
 #include "octet/telemetry/run_facts.hpp"
 #include "octet/train/checkpoint/store.hpp"
-#include "octet/train/run/config/run_config.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 
 namespace octet::train {
-
-/// Where a run's checkpoints are.
-std::string checkpoint_folder(const std::string& run_folder);
 
 /// The sequences of a step as a rank trains on them.
 struct StepSplit {

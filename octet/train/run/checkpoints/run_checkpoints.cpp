@@ -14,7 +14,7 @@
 #include "octet/train/checkpoint/restore.hpp"
 #include "octet/train/run/folder/gemm_algorithms_file.hpp"
 #include "octet/train/run/checkpoints/resume.hpp"
-#include "octet/train/run/stop.hpp"
+#include "octet/train/run/ranks/stop.hpp"
 
 namespace octet::train {
 namespace {

@@ -49,6 +49,8 @@ std::string make_run_folder(const std::string& output, const std::string& name) 
   }
 }
 
+std::string checkpoint_folder(const std::string& run_folder) { return run_folder + "/checkpoints"; }
+
 std::string model_folder(const std::string& run_folder) { return run_folder + "/model"; }
 
 models::Companions companions_of(const RunConfig& config, const std::string& run_folder, const std::string& tokenizer) {

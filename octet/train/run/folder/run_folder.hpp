@@ -12,6 +12,9 @@ namespace octet::train {
 /// reason when it cannot be written.
 std::string make_run_folder(const std::string& output, const std::string& name);
 
+/// Where a run's checkpoints are.
+std::string checkpoint_folder(const std::string& run_folder);
+
 /// The folder of a run that keeps its model's companions.
 std::string model_folder(const std::string& run_folder);
 /// The companions of a run's model: those that its folder keeps; in a new run (`run_folder` empty) those of model.init, or else those that

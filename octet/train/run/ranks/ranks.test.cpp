@@ -24,11 +24,9 @@ constexpr std::int64_t sequences = 12;  // of a step, on any number of ranks
 
 // Text from which a model learns.
 std::vector<std::string> counting_texts() {
-  std::vector<std::string> texts;
-  for (int i = 0; i < 40; ++i) {
-    texts.emplace_back();
-    for (int k = 0; k < 30; ++k) texts.back() += format("document {} counts to {}\n", i, k * k);
-  }
+  std::vector<std::string> texts(40);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    for (int k = 0; k < 30; ++k) texts[i] += format("document {} counts to {}\n", i, k * k);
   return texts;
 }
 

@@ -5,7 +5,7 @@
 
 #include "octet/base/log.hpp"
 #include "octet/parallel/host_values.hpp"
-#include "octet/train/run/stop.hpp"
+#include "octet/train/run/ranks/stop.hpp"
 #include "octet/train/step/nonfinite.hpp"
 
 namespace octet::train {

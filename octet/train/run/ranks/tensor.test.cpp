@@ -12,7 +12,7 @@
 #include "octet/train/step/meshes.testing.hpp"
 #include "octet/train/run/small_runs.testing.hpp"
 #include "octet/train/step/weights.hpp"
-#include "octet/train/study/nudge.hpp"
+#include "octet/train/study/twin.hpp"
 #include "tests/testing/saved_state.hpp"
 #include "tests/testing/scratch.hpp"
 

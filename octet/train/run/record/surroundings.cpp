@@ -11,7 +11,7 @@
 #include "octet/base/error.hpp"
 #include "octet/machine/machine.hpp"
 #include "octet/train/checkpoint/store.hpp"
-#include "octet/train/run/checkpoints/resume.hpp"
+#include "octet/train/run/folder/run_folder.hpp"
 
 namespace octet::train {
 namespace {

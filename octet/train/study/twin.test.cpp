@@ -1,4 +1,4 @@
-#include "octet/train/study/nudge.hpp"
+#include "octet/train/study/twin.hpp"
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ std::int64_t places_between(float a, float b, std::int64_t unit) {
   return (std::int64_t(std::bit_cast<std::uint32_t>(b)) - std::int64_t(std::bit_cast<std::uint32_t>(a))) / unit;
 }
 
-TEST(Nudge, ATwinsFirstWeightsDifferInTheirLastBitAndZerosStay) {
+TEST(Twin, ATwinsFirstWeightsDifferInTheirLastBitAndZerosStay) {
   struct Unit {
     Storage storage;
     std::int64_t bits;
@@ -51,7 +51,7 @@ TEST(Nudge, ATwinsFirstWeightsDifferInTheirLastBitAndZerosStay) {
   }
 }
 
-TEST(Nudge, TwinsFollowFromSeedAndNumberAlone) {
+TEST(Twin, TwinsFollowFromSeedAndNumberAlone) {
   const std::vector<float> one = weights(Storage::f32, 3, 1);
   EXPECT_EQ(one, weights(Storage::f32, 3, 1));
   EXPECT_NE(one, weights(Storage::f32, 3, 2));

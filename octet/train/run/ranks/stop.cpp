@@ -1,4 +1,4 @@
-#include "octet/train/run/stop.hpp"
+#include "octet/train/run/ranks/stop.hpp"
 
 #include <atomic>
 
