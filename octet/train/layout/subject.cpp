@@ -12,9 +12,10 @@ namespace {
 
 // And the members, whose partition the model refers to.
 struct OwningPart : ModelPart {
-  OwningPart(models::ModelShape shape, std::int64_t members) : ranks(int(members)), group(ranks, parallel::TensorWire::activations) {
+  OwningPart(models::ModelShape shape, std::int64_t members)
+      : ranks(int(members)), partition(parallel::partition_of(ranks, parallel::TensorWire::activations)) {
     shape.layers = 1;
-    model = models::make_model(shape, {.partition = members > 1 ? &group : nullptr}, precision);
+    model = models::make_model(shape, {.partition = partition.get()}, precision);
     struct Collect final : nn::Visitor {
       std::vector<Parameter*> all;
       void parameter(Parameter& p) override { all.push_back(&p); }
@@ -24,7 +25,7 @@ struct OwningPart : ModelPart {
   }
 
   comm::PlannedCommunicator ranks;
-  parallel::TensorGroup group;
+  std::unique_ptr<nn::Partition> partition;
   scaling::Precision precision{scaling::PrecisionConfig{}};
 };
 
