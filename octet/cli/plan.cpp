@@ -171,7 +171,7 @@ ExitCode plan_run(const RunOptions& o) {
   train::require_native(dry, c.recipe);
   train::require_eight_bits(dry, c.recipe);
   train::require_memory(dry, machine::available_bytes(device), c.train);
-  if (train::steps_before_final_part(c) < c.steps()) require_final_part(c, target, ways.front().backend);
+  if (scaling::has_final_part(c.recipe)) require_final_part(c, target, ways.front().backend);
   return ExitCode::done;
 }
 

@@ -13,7 +13,8 @@ parallel::Products products_of(Stream& dry, nn::Linear& l, std::int64_t tokens) 
   const auto operands = [&](const ops::QuantizeSpec& spec, Shape shape) {
     return ops::make_sink(dry, spec, {.shape = shape, .dtype = spec.quantizes() ? DType::bf16 : spec.format, .cols = true}).codes;
   };
-  const QTensor x = operands(l.spec(scaling::Operand::activation, {}), {tokens, l.in()}), w = operands(l.weight().spec({}), {l.out(), l.in()});
+  const QTensor x = operands(l.spec(scaling::Operand::activation, {}), {tokens, l.in()}),
+                w = operands(l.weight().spec({}), {l.out(), l.in()});
   const QTensor dy = operands(l.spec(scaling::Operand::gradient, {}), {tokens, l.out()});
   const Work before = dry.work();
   for (const auto& [a, b] : {std::pair(x.rows, w.rows), {dy.rows, w.cols}, {dy.cols, x.cols}})

@@ -11,7 +11,7 @@ std::size_t EnginePlace::available_bytes() const {
 }
 
 void require_final_part(const RunConfig& c, const EnginePlace& place) {
-  if (steps_before_final_part(c) >= c.steps()) return;
+  if (!scaling::has_final_part(c.recipe)) return;
   const EngineConfig config = engine_config(c, c.recipe.final_recipe);
   const DryRun dry = place.dry_run(config);
   require_native(dry, config.precision);
