@@ -89,14 +89,14 @@ class WholeModel {
 
 }  // namespace
 
-void save_weights(Engine& e, const std::string& folder, DType dtype, const models::Companions& companions) {
+void save_weights(Engine& e, const std::string& folder, const models::WeightForm& form, const models::Companions& companions) {
   const nn::HostParameters host(e.stream, e.parameters, e.master_weights(), e.partition());
   std::optional<WholeModel> whole;
   // One rank of each stage sends.
   if (e.stage_parameters && e.all_ranks().rank() % e.axes.of_stage() == 0) whole.emplace(e, host);
   parallel::long_work(e.stream, e.all_ranks(), [&] {
     if (e.all_ranks().rank() > 0) return;
-    models::save_hugging_face(folder, e.model->shape(), whole ? whole->list() : host.list(), dtype, companions);
+    models::save_hugging_face(folder, e.model->shape(), whole ? whole->list() : host.list(), form, companions);
   });
 }
 
