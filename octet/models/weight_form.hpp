@@ -30,7 +30,7 @@ struct WeightForm {
   /// The values that share a scale, as recipes block128, rowwise and current have it for weights.
   ScaleBlock block() const;
   ScaleRule rule() const { return codes == Codes::tensor ? ScaleRule::quotient : ScaleRule::power_of_two; }
-  /// What a file appends to the name of a weight for the name of its scales.
+  /// The end that turns the name of a weight into the name of its scales.
   std::string_view scale_suffix() const { return codes == Codes::blocks ? "_scale_inv" : "_scale"; }
 };
 
