@@ -133,6 +133,23 @@ TEST_F(FetchedModel, AnExportReplacesAModelOnlyWhenForcedAndNeverTheOneThatItBeg
   EXPECT_NE(weights("other"), base);
 }
 
+TEST_F(FetchedModel, CodesThatWereTrainedComeOutAndAreReadAgain) {
+  succeed(std::string(train) +
+          "--steps 2 --set model.init=model --set checkpoint.every=2 --set recipe.name=block128 --set recipe.keep_bf16=layers.0.mlp.down");
+  const std::string out = succeed("export runs/block128 --output codes --dtype fp8-block128").out;
+  EXPECT_TRUE(has(out, "layers in bf16, as in the run: ")) << out;
+  EXPECT_TRUE(has(out, "have rows of several tensors: ") && has(out, "other codes are those that the run trained with")) << out;
+  EXPECT_TRUE(has(testing::bytes_of(scratch.at("codes/config.json")), "\"model.layers.0.mlp.down_proj\""));
+  EXPECT_TRUE(has(succeed("export model --output new --dtype fp8-channel").out, "the codes are new")) << "of a folder";
+  const std::string eval = " --data data --sequence 32 --held-out 0.25 --device cpu --recipe fp32";
+  succeed("export codes --output values --dtype f32");
+  EXPECT_EQ(succeed("eval codes" + eval).out, succeed("eval values" + eval).out);
+  succeed("generate codes --prompt count --tokens 2");
+  succeed("plan --steps 1 --set data.sequence_length=32 --set model.init=codes");
+  succeed(std::string(train) + "--steps 1 --set model.init=codes --name again");
+  EXPECT_FALSE(has(testing::bytes_of(scratch.at("runs/again/weights/config.json")), "quantization_config"));
+}
+
 TEST_F(FetchedModel, LogitsOfNamedTokensGoToAFile) {
   const std::int32_t ids[] = {1, 2, 258, 4, 5, 6};
   io::SafetensorsWriter writer(scratch.at("ids.safetensors"), {{"ids", io::StoredDType::i32, {2, 3}}});

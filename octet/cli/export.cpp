@@ -3,6 +3,7 @@
 #include "octet/base/output.hpp"
 #include "octet/cli/trained_model.hpp"
 #include "octet/models/hugging_face.hpp"
+#include "octet/nn/linear.hpp"
 #include "octet/train/step/weights.hpp"
 
 namespace octet::cli {
@@ -22,15 +23,57 @@ void require_other_folder(const std::string& output, const ModelSource& source) 
                                printable(output), printable(source.folder)));
 }
 
+// How a run had the weights of its layers, beside a form with codes.
+struct RunLayers final : nn::Visitor {
+  explicit RunLayers(const models::WeightForm& form) : form(form) {}
+  void linear(nn::Linear& l) override {
+    if (!l.path().starts_with("layers.")) return;
+    const ops::QuantizeSpec spec = l.weight_spec(scaling::recomputing);
+    const bool same = spec.format == DType::e4m3 && spec.rule == form.rule() && spec.rows == form.block() && !spec.scale_known();
+    if (!spec.quantizes()) kept.push_back(l.weight().path);
+    else (same ? equal : others).push_back(l.path());
+  }
+  const models::WeightForm& form;
+  std::vector<std::string> kept, equal, others;
+};
+
+RunLayers layers_of_run(const ModelSource& source, const models::WeightForm& form) {
+  RunLayers out(form);
+  if (!source.precision || !scaling::names_eight_bits(*source.precision)) return out;
+  const train::Engine planned({.shape = source.shape, .precision = *source.precision, .sequence = 1}, Device::null, {});
+  planned.model->visit(out);
+  return out;
+}
+
+// Whether the codes are those of the run, and where they are not.
+void print_codes(const ModelSource& source, const train::Engine& engine, const models::WeightForm& form, const RunLayers& layers) {
+  output::print("embedding, head, norms and biases are bf16; activation scales are dynamic\n");
+  if (!form.kept.empty()) output::print("layers in bf16, as in the run: {}, such as {}\n", form.kept.size(), form.kept.front());
+  if (layers.equal.empty())
+    return output::print("the codes are new: the model was not trained with such codes, or its folder does not say so\n");
+  if (!layers.others.empty())
+    output::print("layers whose codes are new, since the run had other ones: {}, such as {}\n", layers.others.size(),
+                  layers.others.front());
+  const auto others = models::tensors_with_other_blocks(source.shape, engine.parameters.list(), form);
+  if (!others.empty())
+    output::print("tensors whose codes are new, since blocks of the run have rows of several tensors: {}, such as {}\n", others.size(),
+                  others.front());
+  output::print("{} codes are those that the run trained with\n", layers.others.empty() && others.empty() ? "all" : "other");
+}
+
 ExitCode export_model(const Options& o) {
   models::require_export_folder(o.output, o.force ? models::Existing::replace : models::Existing::refuse);
   require_other_folder(o.output, o.source());
-  const auto engine = o.load(1);
   const models::Companions& companions = o.source().companions;
-  const DType dtype = o.dtype == "input" ? models::weights_dtype(companions) : o.dtype == "bf16" ? DType::bf16 : DType::f32;
-  train::save_weights(*engine, o.output, dtype, companions);
+  models::WeightForm form = o.dtype == "input" ? models::weights_dtype(companions) : models::WeightForm::named(o.dtype);
+  models::require_form(o.source().shape, form);
+  const RunLayers layers = layers_of_run(o.source(), form);
+  if (form.has_codes()) form.kept = layers.kept;
+  const auto engine = o.load(1);
+  train::save_weights(*engine, o.output, form, companions);
   const std::int64_t parameters = engine->parameters.count() - o.source().shape.padding();
-  output::print("{}: {} parameters as {}, of {}\n", printable(o.output), grouped(parameters), dtype, printable(o.source().folder));
+  output::print("{}: {} parameters as {}, of {}\n", printable(o.output), grouped(parameters), form.name(), printable(o.source().folder));
+  if (form.has_codes()) print_codes(o.source(), *engine, form, layers);
   return ExitCode::done;
 }
 
@@ -38,13 +81,18 @@ ExitCode export_model(const Options& o) {
 
 void add_export(Program& program) {
   auto o = std::make_shared<Options>();
-  Command command = program.command("export", "Write a model as a Hugging Face folder, for transformers",
-                                    "  octet export runs/current --output exported --dtype bf16\n"
-                                    "  octet export runs/current --step 400 --output exported    a checkpoint of the run",
-                                    Result::file);
+  Command command =
+      program.command("export", "Write a model as a Hugging Face folder, for transformers",
+                      "  octet export runs/current --output exported --dtype bf16\n"
+                      "  octet export runs/current --step 400 --output exported    a checkpoint of the run\n"
+                      "  octet export runs/block128 --output served --dtype fp8-block128    the codes of the run, for servers",
+                      Result::file);
   o->add_source_to(command);
   command.option("-o,--output", o->output, "folder to create", {}, true);
-  command.option("--dtype", o->dtype, "f32, bf16, or input: that of the model it began from, or f32", {.one_of = {"input", "f32", "bf16"}});
+  const std::vector<std::string> forms = models::WeightForm::names();
+  std::vector<std::string> dtypes{"input"};
+  dtypes.insert(dtypes.end(), forms.begin(), forms.end());
+  command.option("--dtype", o->dtype, joined(forms) + "; input: that of the model it began from, or f32", {.one_of = dtypes});
   command.flag("--force", o->force, "replace a model that is in the folder; never the one that this one is made of");
   command.run([o] {
     o->precision.recipe = "fp32", o->device = "cpu";

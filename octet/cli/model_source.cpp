@@ -44,7 +44,7 @@ ModelSource of_checkpoint(const std::string& run, const std::string& checkpoint,
   ModelSource out{.folder = checkpoint, .checkpoint = true};
   if (exists(train::model_folder(run))) out.companions_folder = train::model_folder(run);
   out.companions = out.companions_folder.empty() ? models::Companions() : models::read_companions(out.companions_folder);
-  out.shape = config.model.shape();
+  out.shape = config.model.shape(), out.precision = scaling::final_part(config.recipe);
   out.origins = {out.companions_folder, init_of_run(run)};
   return out;
 }

@@ -17,6 +17,7 @@ struct ModelSource {
   std::string companions_folder;  // with the tokenizer's files and generation_config.json, where there are any
   models::Companions companions;
   models::ModelShape shape;
+  std::optional<scaling::PrecisionConfig> precision = {};  // of a checkpoint: that of the last step of its run
   std::vector<std::string> origins;  // folders that it is made of: its own, and that of the model from which its run began
 
   /// `folder`: a Hugging Face folder; a checkpoint; or a run's folder, of which the checkpoint of `step` (-1: the newest) is meant, or

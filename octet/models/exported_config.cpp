@@ -1,12 +1,19 @@
 #include "octet/models/exported_config.hpp"
 
 #include "octet/json/fields.hpp"
+#include "octet/models/quantization_config.hpp"
 #include "octet/models/registry.hpp"
 
 namespace octet::models {
 namespace {
 
 const char* name_of(DType dtype) { return dtype == DType::f32 ? "float32" : "bfloat16"; }
+
+json::Value without(const json::Value& object, std::string_view key) {
+  json::Object members = *object.object();
+  std::erase_if(members, [&](const json::Member& m) { return m.name == key; });
+  return members;
+}
 
 json::Value new_config(const ModelShape& shape, const HuggingFaceFormat& format, const Companions& companions) {
   json::Value config = json::Object();
@@ -21,7 +28,8 @@ json::Value new_config(const ModelShape& shape, const HuggingFaceFormat& format,
 
 }  // namespace
 
-json::Value exported_config(const ModelShape& shape, DType dtype, const Companions& companions) {
+json::Value exported_config(const ModelShape& shape, const WeightForm& form, const Companions& companions,
+                            const std::vector<std::string>& ignored) {
   const HuggingFaceFormat& format = model_family(shape.family).hugging_face;
   json::Value config = companions.config.empty() ? new_config(shape, format, companions)
                                                  : json::parse({.text = companions.config, .file = "config.json", .limits = config_limits});
@@ -30,9 +38,12 @@ json::Value exported_config(const ModelShape& shape, DType dtype, const Companio
         octet::format("{}: describes another model than the {} that is exported; export without it", "config.json", shape.family));
   const json::Value* architectures = config.find("architectures");
   if (architectures == nullptr || architectures->is_null()) config.set("architectures", json::Array{format.architecture});
+  config = without(config, quantization_key);
+  const char* const dtype = name_of(form.dtype);
   // transformers renamed the key: a file that has the new one only keeps it alone.
-  if (config.find("dtype") != nullptr) config.set("dtype", name_of(dtype));
-  if (config.find("dtype") == nullptr || config.find("torch_dtype") != nullptr) config.set("torch_dtype", name_of(dtype));
+  if (config.find("dtype") != nullptr) config.set("dtype", dtype);
+  if (config.find("dtype") == nullptr || config.find("torch_dtype") != nullptr) config.set("torch_dtype", dtype);
+  if (form.has_codes()) config.set(quantization_key, quantization_config(form, ignored));
   return config;
 }
 

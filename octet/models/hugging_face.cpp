@@ -8,7 +8,9 @@
 #include "octet/base/file.hpp"
 #include "octet/json/fields.hpp"
 #include "octet/models/exported_config.hpp"
+#include "octet/models/quantization_config.hpp"
 #include "octet/models/registry.hpp"
+#include "octet/models/weight_codes.hpp"
 #include "octet/models/weight_place.hpp"
 
 namespace octet::models {
@@ -67,7 +69,7 @@ const ModelFamily& family_of(const json::Fields& config, const std::string& path
 
 ModelShape shape_of_config(const json::Value& file, const std::string& path) {
   const json::Fields config(file, printable(path));
-  if (config.has("quantization_config")) config.refuse("quantization_config", "absent: quantized weights are not read");
+  quantized_blocks(config);  // refuses those that are not read
   return family_of(config, path).hugging_face.read(config);
 }
 
@@ -104,10 +106,11 @@ void require_shape(const std::string& folder, const ModelShape& wanted) {
 /// A folder's tensors under the names of a weight map; records which were read.
 class Source {
  public:
-  Source(const io::TensorFolder& files, const HuggingFaceFormat& format) : files_(files), format_(format) {}
+  Source(const io::TensorFolder& files, const HuggingFaceFormat& format)
+      : files_(files), format_(format), blocks_(blocks_of_folder(files.folder())) {}
 
-  /// The tensor for a place, its type and shape checked; none for a missing alias.
-  std::optional<io::TensorView> tensor(const WeightPlace& place) {
+  /// The weight for a place, its type and shape checked; none for a missing alias.
+  std::optional<WeightView> weight(const WeightPlace& place) {
     std::string_view name = place.name();
     if (!files_.find(name) && name.starts_with(format_.prefix) && files_.find(name.substr(format_.prefix.size())))
       name.remove_prefix(format_.prefix.size());
@@ -117,11 +120,12 @@ class Source {
     if (!std::equal(found.shape.begin(), found.shape.end(), wanted.begin(), wanted.end()))
       throw DataError(octet::format("{}: tensor \"{}\" must be {} according to {}, it is {}; fetch both again", printable(files_.folder()),
                                     printable(found.name), bracketed(wanted), config_name, bracketed(found.shape)));
+    used_.insert(found.name);
+    if (found.dtype == io::StoredDType::e4m3 && blocks_) return coded(found);
     if (found.dtype != io::StoredDType::f32 && found.dtype != io::StoredDType::bf16 && found.dtype != io::StoredDType::f16)
       throw DataError(octet::format("{}: tensor \"{}\" must be F32, BF16 or F16, it is {}; convert the weights first",
                                     printable(files_.folder()), printable(found.name), found.dtype));
-    used_.insert(found.name);
-    return found;
+    return WeightView{found, {}};
   }
 
   /// DataError for a tensor that no place has read.
@@ -136,19 +140,56 @@ class Source {
   }
 
  private:
+  static std::optional<ScaleBlock> blocks_of_folder(const std::string& folder) {
+    const std::string path = folder + "/" + config_name;
+    const json::Value file = json::load(path, config_limits);
+    return quantized_blocks(json::Fields(file, printable(path)));
+  }
+
+  /// Codes and their scales. Scales of activations are for servers.
+  WeightView coded(const io::TensorView& codes) {
+    const std::string name(codes.name);
+    const auto inverse = files_.find(name + "_scale_inv");
+    const io::TensorView scales = inverse ? *inverse : files_.tensor(name + "_scale");
+    used_.insert(scales.name);
+    if (const auto input = files_.find(name.substr(0, name.rfind("weight")) + "input_scale")) used_.insert(input->name);
+    using io::StoredDType;
+    const bool numbers = scales.dtype == StoredDType::f32 || scales.dtype == StoredDType::bf16 || scales.dtype == StoredDType::f16;
+    if (!numbers && scales.dtype != StoredDType::e8m0)
+      throw DataError(octet::format("{}: tensor \"{}\" must be F32, BF16, F16 or F8_E8M0, it is {}; fetch the weights again",
+                                    printable(files_.folder()), printable(scales.name), scales.dtype));
+    const std::int64_t wanted[] = {blocks_of(codes.shape[0], blocks_->rows), blocks_of(codes.shape[1], blocks_->cols)};
+    const bool vector = wanted[1] == 1 && scales.shape.size() == 1 && scales.shape[0] == wanted[0];
+    const bool scalar = blocks_->whole_tensor() && scales.shape.empty();
+    if (!vector && !scalar && !std::equal(scales.shape.begin(), scales.shape.end(), std::begin(wanted), std::end(wanted)))
+      throw DataError(octet::format("{}: tensor \"{}\" must be {}, the scales of {} in blocks of {}, it is {}; fetch both again",
+                                    printable(files_.folder()), printable(scales.name), bracketed(wanted), bracketed(codes.shape), *blocks_,
+                                    bracketed(scales.shape)));
+    return {codes, scales, *blocks_};
+  }
+
   const io::TensorFolder& files_;
   const HuggingFaceFormat& format_;
+  std::optional<ScaleBlock> blocks_;  // of codes
   std::set<std::string_view> used_;
 };
 
-/// The tensor of each place, none for a missing alias. Every tensor of the folder is one of them.
-std::vector<std::optional<io::TensorView>> tensors_of(const io::TensorFolder& files, const ModelShape& shape,
-                                                      const std::vector<WeightPlace>& places) {
+/// The weight of each place, none for a missing alias. Every tensor of the folder belongs to one of them.
+std::vector<std::optional<WeightView>> weights_of(const io::TensorFolder& files, const ModelShape& shape,
+                                                  const std::vector<WeightPlace>& places) {
   Source source(files, format_of(shape));
-  std::vector<std::optional<io::TensorView>> tensors;
-  for (const WeightPlace& p : places) tensors.push_back(source.tensor(p));
+  std::vector<std::optional<WeightView>> weights;
+  for (const WeightPlace& p : places) weights.push_back(source.weight(p));
   source.require_all_used(shape.family);
-  return tensors;
+  return weights;
+}
+
+void read_place(const io::TensorFolder& files, const WeightPlace& place, const WeightView& weight) {
+  try {
+    place.read(weight);
+  } catch (const DataError& e) {
+    throw DataError(octet::format("{}: {}", printable(files.folder()), e.what()));
+  }
 }
 
 void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
@@ -156,16 +197,27 @@ void fill_parameters(const io::TensorFolder& files, const ModelShape& shape, con
   const auto places = placed(slices, parameters);
   check(std::ranges::any_of(places, [](const WeightPlace& p) { return !p.elsewhere(); }),
         "load_hugging_face: no parameter has memory; bind the model's parameters first");
-  const auto tensors = tensors_of(files, shape, places);
+  const auto weights = weights_of(files, shape, places);
   for (std::size_t i = 0; i < places.size(); ++i)
-    if (!places[i].alias()) places[i].read(*tensors[i]);
+    if (!places[i].alias()) read_place(files, places[i], *weights[i]);
   clear_padding(slices, parameters);
   for (Parameter* p : parameters) ++p->version;
   for (std::size_t i = 0; i < places.size(); ++i)
-    if (places[i].alias() && tensors[i] && !places[i].holds(*tensors[i]))
+    if (places[i].alias() && weights[i] && !places[i].holds(*weights[i]))
       throw DataError(octet::format(
           "{}: tie_word_embeddings is true, but tensor \"{}\" differs from the embedding; set it to false or remove the tensor",
-          printable(files.folder()), printable(tensors[i]->name)));
+          printable(files.folder()), printable(weights[i]->tensor.name)));
+}
+
+/// Of an export with codes; always the head, which has no tensor of its own where it is tied. compressed-tensors lists linear layers only.
+std::vector<std::string> modules_of_values(const std::vector<WeightPlace>& places, const WeightForm& form) {
+  constexpr std::string_view head = "lm_head", end = ".weight";
+  const bool lists_all = form.codes == WeightForm::Codes::blocks;
+  std::vector<std::string> out{std::string(head)};
+  for (const WeightPlace& p : places)
+    if (!p.has_codes(form) && p.name().ends_with(end) && !p.name().starts_with(head) && (lists_all || form.keeps(p.parameter().path)))
+      out.push_back(p.name().substr(0, p.name().size() - end.size()));
+  return out;
 }
 
 }  // namespace
@@ -175,21 +227,36 @@ void require_exportable(const ModelShape& shape, const Companions& companions) {
   exported_config(shape, DType::f32, companions);
 }
 
-void save_hugging_face(const std::string& folder, const ModelShape& shape, const std::vector<Parameter*>& parameters, DType dtype,
-                       const Companions& companions) {
-  check(dtype == DType::f32 || dtype == DType::bf16, "save_hugging_face writes f32 or bf16, not {}", dtype);
-  const io::StoredDType stored = dtype == DType::f32 ? io::StoredDType::f32 : io::StoredDType::bf16;
+void require_form(const ModelShape& shape, const WeightForm& form) {
+  const auto slices = format_of(shape).weights(shape);
+  if (form.has_codes() && std::ranges::any_of(slices, [](const WeightSlice& s) { return s.transposed; }))
+    throw ConfigError(octet::format("--dtype {}: models of family {} store matrices as [in, out], for which there is no FP8 form; use bf16",
+                                    form.name(), shape.family));
+}
+
+std::vector<std::string> tensors_with_other_blocks(const ModelShape& shape, const std::vector<Parameter*>& parameters,
+                                                   const WeightForm& form) {
+  std::vector<std::string> out;
+  for (const WeightPlace& p : placed(format_of(shape).weights(shape), parameters))
+    if (p.has_codes(form) && !p.has_own_blocks(form)) out.push_back(p.name());
+  return out;
+}
+
+void save_hugging_face(const std::string& folder, const ModelShape& shape, const std::vector<Parameter*>& parameters,
+                       const WeightForm& form, const Companions& companions) {
+  require_form(shape, form);
   auto places = placed(format_of(shape).weights(shape), parameters);
   std::erase_if(places, [](const WeightPlace& p) { return p.alias(); });
   std::vector<io::TensorSpec> tensors;
-  for (const WeightPlace& p : places) tensors.push_back({p.name(), stored, p.stored_shape()});
+  for (const WeightPlace& p : places)
+    for (io::TensorSpec& spec : p.specs(form)) tensors.push_back(std::move(spec));
 
   refuse_other_files(folder);
-  const json::Value config = exported_config(shape, dtype, companions);
+  const json::Value config = exported_config(shape, form, companions, modules_of_values(places, form));
   io::NewFolder made(folder);
   write_companions(made.working(), {.config = config.dump(json::Layout::indented) + "\n", .files = companions.files});
   io::TensorFolderWriter writer(made.working(), std::move(tensors));
-  for (const WeightPlace& p : places) p.write(writer, stored);
+  for (const WeightPlace& p : places) p.write(writer, form);
   writer.commit();
   made.commit();
 }
@@ -226,7 +293,7 @@ ModelShape read_hugging_face_shape(const std::string& folder) {
 }
 
 void require_weights(const io::TensorFolder& files, const ModelShape& shape, const std::vector<Parameter*>& parameters) {
-  tensors_of(files, shape, placed(format_of(shape).weights(shape), parameters));
+  weights_of(files, shape, placed(format_of(shape).weights(shape), parameters));
 }
 
 void load_hugging_face(const std::string& folder, const ModelShape& shape, const std::vector<Parameter*>& parameters) {

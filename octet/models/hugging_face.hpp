@@ -5,6 +5,7 @@
 #include "octet/io/tensor_folder.hpp"
 #include "octet/models/companions.hpp"
 #include "octet/models/config.hpp"
+#include "octet/models/weight_form.hpp"
 #include "octet/nn/parameters.hpp"
 
 namespace octet::models {
@@ -13,17 +14,22 @@ namespace octet::models {
 /// the shape's family was registered without a Hugging Face format, DataError when a tokenizer's file that is read is damaged.
 void require_exportable(const ModelShape&, const Companions& = {});
 
-/// Writes the model as a Hugging Face folder: config.json and model.safetensors (dtype: f32 or bf16; shards of 5 GB and their index where
-/// there is more), with the tensor names of transformers' LlamaForCausalLM, Qwen2ForCausalLM or GPT2LMHeadModel. Rows of padding are left
-/// out. config.json is that of exported_config(); the companions' files go beside it. The folder is created. An existing folder with only
-/// such an export is replaced atomically. Parameters must be in the CPU's memory. Throws IoError; ConfigError when the folder holds other
-/// files, which are never removed.
-void save_hugging_face(const std::string& folder, const ModelShape&, const std::vector<Parameter*>&, DType dtype = DType::f32,
+/// Writes the model as a Hugging Face folder: config.json and model.safetensors (shards of 5 GB and their index where there is more), with
+/// the tensor names of transformers' LlamaForCausalLM, Qwen2ForCausalLM or GPT2LMHeadModel. Rows of padding are left out. config.json is
+/// that of exported_config(); the companions' files go beside it. The folder is created. An existing folder with only such an export is
+/// replaced atomically. Parameters must be in the CPU's memory. Throws IoError; ConfigError when the folder holds other files, which are
+/// never removed.
+void save_hugging_face(const std::string& folder, const ModelShape&, const std::vector<Parameter*>&, const WeightForm& = DType::f32,
                        const Companions& = {});
 inline void save_hugging_face(const std::string& folder, const ModelShape& shape, const nn::Parameters& parameters,
-                              DType dtype = DType::f32, const Companions& companions = {}) {
-  save_hugging_face(folder, shape, parameters.list(), dtype, companions);
+                              const WeightForm& form = DType::f32, const Companions& companions = {}) {
+  save_hugging_face(folder, shape, parameters.list(), form, companions);
 }
+
+/// Throws ConfigError when the shape's family stores matrices as [in, out], since no form with codes has them so.
+void require_form(const ModelShape&, const WeightForm&);
+/// The tensors of such an export whose codes are not those of training, since blocks of the parameter have rows of several tensors.
+std::vector<std::string> tensors_with_other_blocks(const ModelShape&, const std::vector<Parameter*>&, const WeightForm&);
 
 /// A model that is in the folder of an export already.
 enum class Existing : std::uint8_t { refuse, replace };
@@ -39,9 +45,11 @@ ModelShape read_hugging_face_shape(const std::string& folder);
 /// no values; the parameters may be those of the null device.
 void require_weights(const io::TensorFolder&, const ModelShape&, const std::vector<Parameter*>&);
 
-/// Fills every parameter from the folder's tensors (F32, BF16 or F16; one file or sharded with an index), rows of padding with zeros.
+/// Fills every parameter from the folder's tensors (F32, BF16, F16, or F8_E4M3 with scales as quantization_config says; one file or sharded
+/// with an index), rows of padding with zeros.
 /// Parameters change only after names, types and shapes of all tensors were checked. Throws DataError naming a tensor that is missing,
-/// unexpected or of another shape, and the expected one; ConfigError when the folder has another shape.
+/// unexpected or of another shape, and the expected one, or one with a code or scale that is no number; ConfigError when the folder has
+/// another shape.
 void load_hugging_face(const std::string& folder, const ModelShape&, const std::vector<Parameter*>&);
 inline void load_hugging_face(const std::string& folder, const ModelShape& shape, nn::Parameters& parameters) {
   load_hugging_face(folder, shape, parameters.list());

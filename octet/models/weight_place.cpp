@@ -1,8 +1,11 @@
 #include "octet/models/weight_place.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
+
+#include "octet/models/weight_codes.hpp"
 
 namespace octet::models {
 namespace {
@@ -10,12 +13,6 @@ namespace {
 constexpr std::int64_t portion_elements = 1 << 20;
 
 std::int64_t columns_of(const Parameter& p) { return p.shape.rank == 2 ? p.shape[1] : 1; }
-
-/// Rows [first, first + rows) of a stored tensor.
-io::TensorView rows_of(const io::TensorView& tensor, std::span<const std::int64_t> shape, std::int64_t first, std::int64_t row_elements) {
-  const std::size_t row_bytes = std::size_t(row_elements) * std::size_t(io::element_bits(tensor.dtype)) / 8;
-  return {tensor.name, tensor.dtype, shape, tensor.bytes.subspan(std::size_t(first) * row_bytes, std::size_t(shape[0]) * row_bytes)};
-}
 
 /// Rows that slices cover, by path: later rows are padding.
 std::map<std::string_view, std::int64_t> covered_rows(const std::vector<WeightSlice>& slices) {
@@ -46,7 +43,35 @@ std::vector<std::int64_t> WeightPlace::stored_shape() const {
   return {stored_rows_, stored_columns_};
 }
 
-std::int64_t WeightPlace::portion() const { return std::max<std::int64_t>(1, portion_elements / stored_columns_); }
+bool WeightPlace::has_codes(const WeightForm& form) const {
+  return form.has_codes() && parameter_->shape.rank == 2 && parameter_->path.starts_with("layers.") && !form.keeps(parameter_->path);
+}
+
+bool WeightPlace::has_own_blocks(const WeightForm& form) const {
+  const std::int64_t high = std::max(1, form.block().rows), end = slice_.first + slice_.rows;
+  return slice_.first % high == 0 && (end % high == 0 || end == parameter_->shape[0]);
+}
+
+std::vector<io::TensorSpec> WeightPlace::specs(const WeightForm& form) const {
+  if (!has_codes(form)) return {{slice_.name, form.dtype == DType::f32 ? io::StoredDType::f32 : io::StoredDType::bf16, stored_shape()}};
+  const ScaleBlock block = form.block();
+  std::vector<std::int64_t> scales{blocks_of(stored_rows_, block.rows)};
+  if (!block.whole_tensor()) scales.push_back(blocks_of(stored_columns_, block.cols));
+  return {{slice_.name, io::StoredDType::e4m3, stored_shape()}, {scale_name(form), io::StoredDType::f32, scales}};
+}
+
+std::int64_t WeightPlace::portion(std::int64_t multiple_of) const {
+  return round_up(std::max<std::int64_t>(1, portion_elements / stored_columns_), multiple_of);
+}
+
+template <class Visit>
+void WeightPlace::for_each_portion(std::int64_t multiple_of, Visit visit) const {
+  std::vector<float> values;
+  for (std::int64_t r = 0; r < stored_rows_; r += portion(multiple_of)) {
+    values.resize(std::size_t(std::min(portion(multiple_of), stored_rows_ - r) * stored_columns_));
+    if (!visit(r, values)) return;
+  }
+}
 
 void WeightPlace::gather(std::int64_t first, std::vector<float>& values) const {
   const float* const from = begin_ + first * row_step_;
@@ -63,38 +88,54 @@ void WeightPlace::scatter(std::int64_t first, const std::vector<float>& values) 
     for (std::int64_t c = 0; c < stored_columns_; ++c) to[r * row_step_ + c * column_step_] = values[std::size_t(r * stored_columns_ + c)];
 }
 
-void WeightPlace::write(io::TensorFolderWriter& writer, io::StoredDType dtype) const {
+void WeightPlace::write(io::TensorFolderWriter& writer, const WeightForm& form) const {
   check(!elsewhere(), "weight map: {} has no memory here", parameter_->path);
-  std::vector<float> values;
-  for (std::int64_t r = 0; r < stored_rows_; r += portion()) {
-    values.resize(std::size_t(std::min(portion(), stored_rows_ - r) * stored_columns_));
+  if (has_codes(form)) return write_codes(writer, form);
+  for_each_portion(1, [&](std::int64_t r, std::vector<float>& values) {
     gather(r, values);
-    writer.append(slice_.name, io::from_f32(values, dtype));
-  }
+    writer.append(slice_.name, io::from_f32(values, specs(form)[0].dtype));
+    return true;
+  });
 }
 
-void WeightPlace::read(const io::TensorView& tensor) const {
+// One scale per tensor is that of the whole parameter, as the quantizer of training has it.
+void WeightPlace::write_codes(io::TensorFolderWriter& writer, const WeightForm& form) const {
+  const ScaleBlock block = form.block();
+  const float* const all = parameter_->value.values().f32();
+  const float amax = block.whole_tensor() ? largest({all, std::size_t(parameter_->shape.count())}) : 0;
+  std::vector<float> scales;
+  for_each_portion(std::max(1, block.rows), [&](std::int64_t r, std::vector<float>& values) {
+    gather(r, values);
+    if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); }))
+      throw DataError(
+          format("tensor \"{}\" has values that are not finite, which {} does not hold; export another step", slice_.name, form.name()));
+    const WeightCodes made = encode_weights(values, stored_columns_, block, form.rule(), amax);
+    writer.append(slice_.name, made.codes);
+    if (r == 0 || !block.whole_tensor()) scales.insert(scales.end(), made.descales.begin(), made.descales.end());
+    return true;
+  });
+  writer.append(scale_name(form), io::from_f32(scales, io::StoredDType::f32));
+}
+
+void WeightPlace::read(const WeightView& weight) const {
   if (elsewhere()) return;
-  std::vector<float> values;
-  for (std::int64_t r = 0; r < stored_rows_; r += portion()) {
-    const std::int64_t shape[] = {std::min(portion(), stored_rows_ - r), stored_columns_};
-    values.resize(std::size_t(shape[0] * shape[1]));
-    io::to_f32(rows_of(tensor, shape, r, stored_columns_), values);
+  for_each_portion(weight.row_block(), [&](std::int64_t r, std::vector<float>& values) {
+    weight.read(r, stored_columns_, values);
     scatter(r, values);
-  }
+    return true;
+  });
 }
 
-bool WeightPlace::holds(const io::TensorView& tensor) const {
+bool WeightPlace::holds(const WeightView& weight) const {
+  bool same = true;
+  std::vector<float> ours;
   if (elsewhere()) return true;
-  std::vector<float> theirs, ours;
-  for (std::int64_t r = 0; r < stored_rows_; r += portion()) {
-    const std::int64_t shape[] = {std::min(portion(), stored_rows_ - r), stored_columns_};
-    theirs.resize(std::size_t(shape[0] * shape[1])), ours.resize(theirs.size());
-    io::to_f32(rows_of(tensor, shape, r, stored_columns_), theirs);
-    gather(r, ours);
-    if (std::memcmp(theirs.data(), ours.data(), theirs.size() * sizeof(float)) != 0) return false;
-  }
-  return true;
+  for_each_portion(weight.row_block(), [&](std::int64_t r, std::vector<float>& theirs) {
+    ours.resize(theirs.size());
+    weight.read(r, stored_columns_, theirs), gather(r, ours);
+    return same = std::memcmp(theirs.data(), ours.data(), theirs.size() * sizeof(float)) == 0;
+  });
+  return same;
 }
 
 std::vector<WeightPlace> placed(const std::vector<WeightSlice>& slices, const std::vector<Parameter*>& parameters) {

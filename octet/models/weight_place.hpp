@@ -6,6 +6,8 @@
 #include "octet/io/tensor_folder.hpp"
 #include "octet/io/tensor_folder_writer.hpp"
 #include "octet/models/hugging_face_format.hpp"
+#include "octet/models/weight_form.hpp"
+#include "octet/models/weight_view.hpp"
 #include "octet/nn/parameters.hpp"
 
 namespace octet::models {
@@ -24,15 +26,26 @@ class WeightPlace {
   /// The shape in a file: [rows], [rows, columns] or, transposed, [columns, rows].
   std::vector<std::int64_t> stored_shape() const;
 
-  /// Appends the values as F32 or BF16, rounded to nearest even.
-  void write(io::TensorFolderWriter&, io::StoredDType) const;
-  /// Fills the rows from a tensor of stored_shape(), unless they are elsewhere().
-  void read(const io::TensorView&) const;
-  /// Whether a tensor of stored_shape() equals the rows; true if they are elsewhere().
-  bool holds(const io::TensorView&) const;
+  /// Whether such a form has codes of these values: a matrix of a block.
+  bool has_codes(const WeightForm&) const;
+  /// Whether scales of the form's blocks are those of the whole parameter: no block has rows of this slice and of another.
+  bool has_own_blocks(const WeightForm&) const;
+  /// The tensors of a file for these values.
+  std::vector<io::TensorSpec> specs(const WeightForm&) const;
+  /// Appends them: values rounded to nearest even, or codes and scales. Throws DataError for codes of values that are not finite.
+  void write(io::TensorFolderWriter&, const WeightForm&) const;
+  /// Fills the rows from a weight of stored_shape(), unless they are elsewhere().
+  void read(const WeightView&) const;
+  /// Whether a weight of stored_shape() equals the rows; true if they are elsewhere().
+  bool holds(const WeightView&) const;
 
  private:
-  std::int64_t portion() const;  // stored rows at a time
+  std::int64_t portion(std::int64_t multiple_of) const;  // stored rows at a time
+  /// Calls visit(first, values) for portions of stored rows, whose values may be read or written.
+  template <class Visit>
+  void for_each_portion(std::int64_t multiple_of, Visit visit) const;
+  std::string scale_name(const WeightForm& form) const { return slice_.name + std::string(form.scale_suffix()); }
+  void write_codes(io::TensorFolderWriter&, const WeightForm&) const;
   void gather(std::int64_t first, std::vector<float>& values) const;
   void scatter(std::int64_t first, const std::vector<float>& values) const;
 

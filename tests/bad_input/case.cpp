@@ -11,7 +11,8 @@ namespace fs = std::filesystem;
 World::World() {
   testing::write_dataset(scratch_);
   scratch_.write("tiny.toml", testing::tiny_config());
-  for (const char* line : {"train tiny.toml --fp8 --output . --name run --set checkpoint.every=1 --quiet", "export run --output model"}) {
+  for (const char* line : {"train tiny.toml --fp8 --output . --name run --set checkpoint.every=1 --quiet", "export run --output model",
+                           "export run --output codes --dtype fp8-block128"}) {
     const testing::Ended ended = testing::run_octet(line, folder());
     if (ended.code != 0) throw std::runtime_error(std::string("octet ") + line + " failed: " + ended.err);
   }

@@ -19,6 +19,7 @@ namespace octet::bad_input {
 ///   data           their dataset: one shard
 ///   run            the finished run of tiny.toml, with the checkpoints of steps 1 and 2
 ///   model          its weights, as a Hugging Face folder of one file
+///   codes          the same as codes of blocks of 128x128
 class World {
  public:
   /// Throws std::runtime_error when the program fails.
@@ -38,7 +39,7 @@ class Place {
   std::string at(const std::string& name) const { return scratch_.at(name); }
   std::string write(const std::string& name, std::string_view bytes) const { return scratch_.write(name, bytes); }
   std::string bytes(const std::string& name) const { return testing::bytes_of(at(name)); }
-  /// Puts "run" or "model" there.
+  /// Puts "run", "model" or "codes" there.
   void take(const std::string& name) const;
   /// The dataset's one shard.
   std::string shard() const;
@@ -77,6 +78,7 @@ std::vector<Case> token_folders();
 std::vector<Case> tokenizers();
 std::vector<Case> weight_files();
 std::vector<Case> model_folders();
+std::vector<Case> coded_folders();
 std::vector<Case> checkpoints();
 std::vector<Case> run_folders();
 std::vector<Case> studies();

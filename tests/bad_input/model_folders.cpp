@@ -61,7 +61,7 @@ std::vector<Case> of_configs() {
                  {"num_key_value_heads must be", "got 64"}),
       configured("of_a_rotation_without_base", "\"rope_theta\": ", "\"rope_theta\": NaN, \"was\": ", {"line ", "not valid JSON"}),
       configured("of_a_rotation_by_zero", "\"rope_theta\": ", "\"rope_theta\": 0, \"was\": ", {"rope_theta must be", "got 0"}),
-      configured("quantized_by_others", size, size + ", \"quantization_config\": {}", {"quantization_config must be absent"}),
+      configured("quantized_by_others", size, size + ", \"quantization_config\": {}", {"quantization_config.quant_method", "must be"}),
       with_config("empty", "", {"line 1, column 1"}),
       with_config("cut_off", "{\"model_type\": \"llama\"", {"line 1", "not valid JSON"}),
       with_config("utf16", std::string("\xff\xfe{\0}\0", 6), {"line 1, column 1", "UTF-8 without byte order mark"}),

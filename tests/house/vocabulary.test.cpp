@@ -29,7 +29,7 @@ std::vector<Rule> rules() {
   const auto add = [&](Places words, Kind kind, Places where, Places allowed, std::string_view why) {
     for (const std::string_view word : words) all.push_back({word, kind, where, allowed, why});
   };
-  add({"delayed", "rowwise", "block128", "mxfp8"}, Kind::anywhere, {""}, {"octet/scaling/"},
+  add({"delayed", "rowwise", "block128", "mxfp8"}, Kind::anywhere, {""}, {"octet/scaling/", "octet/models/weight_form"},
       "recipes are named in octet/scaling only; elsewhere say what the layout or the rule is");
   add({"448", "57344"}, Kind::number, {""}, {"octet/numerics/formats.hpp"}, "write E4M3::max or E5M2::max");
   add({"llama", "qwen", "gpt2", "gpt-2"}, Kind::anywhere, {""}, {"octet/models/", "octet/cli/", "octet/train/", "octet/plan/"},

@@ -92,12 +92,12 @@ class WholeModel {
 
 }  // namespace
 
-void save_weights(Engine& e, const std::string& folder, DType dtype, const models::Companions& companions) {
+void save_weights(Engine& e, const std::string& folder, const models::WeightForm& form, const models::Companions& companions) {
   const nn::HostParameters host(e.stream, e.parameters, &e.sharding.weights(), e.partition());
   const WholeModel whole(e, host);
   parallel::long_work(e.stream, e.all_ranks(), [&] {
     if (e.all_ranks().rank() > 0) return;
-    models::save_hugging_face(folder, e.model->shape(), whole.list(), dtype, companions);
+    models::save_hugging_face(folder, e.model->shape(), whole.list(), form, companions);
   });
 }
 

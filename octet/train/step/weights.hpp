@@ -5,6 +5,7 @@
 #include "octet/base/checksum.hpp"
 #include "octet/io/tensor_folder.hpp"
 #include "octet/models/companions.hpp"
+#include "octet/models/weight_form.hpp"
 #include "octet/train/step/engine.hpp"
 
 namespace octet::train {
@@ -18,6 +19,6 @@ void require_weights(const io::TensorFolder&, const EngineConfig&);
 /// Of all parameters' values as this rank holds them, with their names.
 data::Checksum checksum_of_weights(Engine&);
 /// Writes them as one, on the first rank; all ranks call it. Throws as save_hugging_face().
-void save_weights(Engine&, const std::string& folder, DType dtype = DType::f32, const models::Companions& = {});
+void save_weights(Engine&, const std::string& folder, const models::WeightForm& = DType::f32, const models::Companions& = {});
 
 }  // namespace octet::train

@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "octet/io/tensor_folder.hpp"
+#include "octet/models/hugging_face.hpp"
+#include "octet/models/weight_codes.hpp"
+#include "octet/nn/linear.hpp"
+#include "octet/train/step/small_model.testing.hpp"
+#include "octet/train/step/weights.hpp"
+#include "tests/testing/scratch.hpp"
+
+namespace octet::train {
+namespace {
+
+using models::WeightForm;
+using octet::testing::Scratch;
+
+/// Rows of q and of gate and up are whole blocks of 128; those of k and v share one.
+EngineConfig config_of(const std::string& recipe) {
+  EngineConfig config = testing::small_engine("llama", recipe);
+  config.shape.width = 144, config.shape.heads = 8, config.shape.hidden = 256;
+  return config;
+}
+
+struct Collect final : nn::Visitor {
+  std::vector<nn::Linear*> layers;
+  void linear(nn::Linear& l) override { layers.push_back(&l); }
+};
+
+/// A tensor of the folder, and its place in an operand of the engine.
+struct Place {
+  std::string name, layer;
+  std::int64_t first;
+};
+const Place places[] = {{"self_attn.q_proj", "attn.qkv", 0}, {"self_attn.k_proj", "attn.qkv", 128}, {"self_attn.v_proj", "attn.qkv", 160},
+                        {"self_attn.o_proj", "attn.out", 0}, {"mlp.gate_proj", "mlp.gate_up", 0},   {"mlp.up_proj", "mlp.gate_up", 256},
+                        {"mlp.down_proj", "mlp.down", 0}};
+
+Quantized operand_of(Engine& e, const std::string& path) {
+  Collect collect;
+  e.model->visit(collect);
+  for (nn::Linear* l : collect.layers)
+    if (l->path() == path) return l->weight_operand(e.stream, nn::Linear::Side::rows);
+  throw ContractError("no layer " + path);
+}
+
+struct Compared {
+  bool codes = true, scales = true;
+};
+
+Compared compare(const io::TensorFolder& files, const std::string& name, const WeightForm& form, const Quantized& q, std::int64_t first) {
+  const io::TensorView codes = files.tensor(name);
+  const std::vector<float> scales = io::to_f32(files.tensor(name + std::string(form.scale_suffix())));
+  const std::int64_t rows = codes.shape[0], columns = codes.shape[1], wide = models::blocks_of(columns, form.block().cols);
+  EXPECT_FALSE(q.decoded);
+  EXPECT_EQ(codes.dtype, io::StoredDType::e4m3);
+  Compared out;
+  out.codes = std::memcmp(codes.bytes.data(), q.codes.u8() + first * columns, std::size_t(rows * columns)) == 0;
+  const DescaleStride stride = descale_stride(q.block, DType::f32, q.rows(), q.cols());
+  const std::int64_t high = std::max(1, form.block().rows);
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const std::int64_t row = form.block().whole_tensor() ? 0 : first / high + std::int64_t(i) / wide;
+    out.scales &= scales[i] == q.descales.f32()[row * stride.row_block + std::int64_t(i) % wide * stride.col_block];
+  }
+  return out;
+}
+
+struct Case {
+  const char *recipe, *form;
+};
+
+TEST(ExportedCodes, TheyAreThoseOfTheLastStepBitByBit) {
+  for (const Case& c : {Case{"block128", "fp8-block128"}, Case{"rowwise", "fp8-channel"}, Case{"current", "fp8-tensor"}}) {
+    SCOPED_TRACE(c.form);
+    const Scratch scratch;
+    Engine e(config_of(c.recipe), Device::cpu, {});
+    testing::train_steps(e, 3);
+    e.quantize_weights(scaling::recomputing);
+    const WeightForm form = WeightForm::named(c.form);
+    save_weights(e, scratch.at("out"), form);
+    const io::TensorFolder files = io::TensorFolder::open(scratch.at("out"));
+    const auto others = models::tensors_with_other_blocks(e.model->shape(), e.parameters.list(), form);
+    EXPECT_EQ(others.size(), form.codes == WeightForm::Codes::blocks ? 4u : 0u);
+    for (const std::string layer : {"layers.0.", "layers.1."})
+      for (const Place& p : places) {
+        const std::string name = "model." + layer + p.name + ".weight";
+        if (std::ranges::find(others, name) != others.end()) continue;
+        const Compared same = compare(files, name, form, operand_of(e, layer + p.layer), p.first);
+        EXPECT_TRUE(same.codes && same.scales) << name << " codes " << same.codes << " scales " << same.scales;
+      }
+  }
+}
+
+TEST(ExportedCodes, AnEngineWithMastersOfCodesHasTheseCodesAgain) {
+  for (const Case& c : {Case{"block128", "fp8-block128"}, Case{"rowwise", "fp8-channel"}, Case{"current", "fp8-tensor"}}) {
+    SCOPED_TRACE(c.form);
+    const Scratch scratch;
+    Engine e(config_of(c.recipe), Device::cpu, {});
+    testing::train_steps(e, 2);
+    const WeightForm form = WeightForm::named(c.form);
+    save_weights(e, scratch.at("first"), form);
+    Engine of_codes(config_of(c.recipe), Device::cpu, {});
+    load_weights(of_codes, scratch.at("first"));
+    save_weights(of_codes, scratch.at("second"), form);
+    const auto sum = [&](const char* folder) { return to_text(io::checksum_of(io::TensorFolder::open(scratch.at(folder)))); };
+    EXPECT_EQ(sum("first"), sum("second"));
+    const std::vector<data::Batch> batch{testing::random_batch(2, 16, 61, 5)};
+    StepRunner(of_codes).run(batch, {.learning_rate = 1e-3});  // trains
+  }
+}
+
+}  // namespace
+}  // namespace octet::train
