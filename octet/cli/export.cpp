@@ -28,9 +28,9 @@ struct RunLayers final : nn::Visitor {
   explicit RunLayers(const models::WeightForm& form) : form(form) {}
   void linear(nn::Linear& l) override {
     if (!l.path().starts_with("layers.")) return;
-    const ops::QuantizeSpec spec = l.weight_spec(scaling::recomputing);
+    const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
     const bool same = spec.format == DType::e4m3 && spec.rule == form.rule() && spec.rows == form.block() && !spec.scale_known();
-    if (!spec.quantizes()) kept.push_back(l.weight().path);
+    if (!spec.quantizes()) kept.push_back(l.weight().parameter().path);
     else (same ? equal : others).push_back(l.path());
   }
   const models::WeightForm& form;

@@ -121,8 +121,8 @@ StageMemory of_stage(const LayerMemory& memory, const PlannedModel& m, const std
     const double of_layers = most_layers * (chunks_in_flight(l.schedule) * operands.all - in_flight * operands.saved);
     out.activations += double(l.micro_batch) * double(job.sequence) / double(l.context) * (of_layers - operands.at_once);
   }
-  // The output of each, and the one that arrives.
-  if (l.pipeline > 1) out.activations += (in_flight + 1) * border_bytes(m, l, job);
+  // The output of each, and the one that arrives from the stage before.
+  if (l.pipeline > 1) out.activations += (in_flight + (stage > 0 ? 1 : 0)) * border_bytes(m, l, job);
   if (stage == 0) out = out + memory.embedding;
   return out;
 }

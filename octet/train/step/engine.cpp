@@ -59,7 +59,7 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       parameters(stream, *model, c.optimizer.has_value(), storage_of(c, precision.activations()), share_of(c, axes.data())),
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model->shared_by_ends()),
       weight_scales(stream, axes.partition(), *model),
-      pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks), c.comm.pipeline, sequence_member()),
+      pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member()),
       stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()) {
   model->allocate(stream, c.sequence);
   model->set_block_weights(&sharding.weights());
