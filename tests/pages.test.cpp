@@ -45,6 +45,8 @@ constexpr Marked marked[] = {
     {"docs/parallel.md", "octet launch bench scaling   ", gpus},
     {"docs/parallel.md", "octet launch bench allreduce --topology", gpus},
     {"docs/parallel.md", "octet doctor --expect-gpus", gpus},
+    {"docs/serve.md", "vllm serve", packages},
+    {"docs/serve.md", "python -m sglang", packages},
     {"docs/tokenizers.md", "python3 tests/peers/tokenizers/check.py", "the test tokenizers.package runs it where there is a network"},
     {"docs/tokenizers.md", "python3 bench/peers/tokenization.py", packages},
     {"examples/slurm/README.md", "sbatch", slurm},
@@ -71,6 +73,7 @@ const std::map<std::string, std::string> before = {
     {"docs/parallel.md", dataset},
     {"docs/parallelism-guide.md", std::string(dataset) + "echo 'name = \"cluster\"' > cluster.toml\n"},
     {"docs/recipes.md", std::string(dataset) + "octet tokenize --input 'docs/*.md' --output data/headers\n"},  // as scripts/demo does
+    {"docs/serve.md", std::string(dataset) + "octet train run.toml --fp8 block128 --name block128\n"},
     {"docs/tokenizers.md", std::string(model_folder) + "cp own/tokenizer*.json . && echo Some text. > text.txt\n"},
     {"docs/watch.md", std::string(trained) + "mkdir archive && cp -r runs/current archive\n"},
 };
