@@ -41,7 +41,7 @@ Quantized operand_of(Engine& e, const std::string& path) {
   Collect collect;
   e.model->visit(collect);
   for (nn::Linear* l : collect.layers)
-    if (l->path() == path) return l->weight_operand(e.stream, nn::Linear::Side::rows);
+    if (l->path() == path) return l->weight().operand(e.stream, nn::Weight::Side::rows);
   throw ContractError("no layer " + path);
 }
 
