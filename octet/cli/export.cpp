@@ -26,7 +26,7 @@ void require_other_folder(const std::string& output, const ModelSource& source) 
 // How a run had the weights of its layers, beside a form with codes.
 struct RunLayers final : nn::Visitor {
   explicit RunLayers(const models::WeightForm& form) : form(form) {}
-  void linear(nn::Linear& l) override {
+  void linear(nn::LinearSite& l) override {
     if (!l.path().starts_with("layers.")) return;
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
     const bool same = spec.format == DType::e4m3 && spec.rule == form.rule() && spec.rows == form.block() && !spec.scale_known();

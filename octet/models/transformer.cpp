@@ -31,12 +31,13 @@ std::unique_ptr<Parameter> make_positions(std::int64_t positions, std::int64_t w
   return table;
 }
 
-template <class Block>
-std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, typename Block::Config config, const ModelOptions& options,
+template <class Block, class BlockConfig>
+std::vector<std::unique_ptr<Block>> make_blocks(const ModelShape& shape, const BlockConfig& config_of, const ModelOptions& options,
                                                 scaling::Precision& precision) {
   const std::int64_t recomputed = options.recompute_layers > 0 ? options.recompute_layers : shape.layers;
   std::vector<std::unique_ptr<Block>> blocks;
   for (std::int64_t i = 0; i < shape.layers; ++i) {
+    typename Block::Config config = config_of(i);
     config.recompute = i < recomputed ? options.recompute : nn::Recompute{};
     blocks.push_back(std::make_unique<Block>(format("layers.{}", i), config, precision,
                                              scaling::Site{.layer = int(i), .layers = int(shape.layers)}, *options.partition));
@@ -58,7 +59,7 @@ ops::TableRows own_table(const nn::Partition& p, const Parameter& table) {
 }  // namespace
 
 template <class Block, class Norm>
-Transformer<Block, Norm>::Transformer(const ModelShape& shape, const typename Block::Config& config, std::int64_t learned_positions,
+Transformer<Block, Norm>::Transformer(const ModelShape& shape, const BlockConfig& config, std::int64_t learned_positions,
                                       const ModelOptions& options, scaling::Precision& precision)
     : partition_(*options.partition),
       sequences_(*options.sequences),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "octet/models/model.hpp"
@@ -13,8 +14,11 @@ namespace octet::models {
 template <class Block, class Norm>
 class Transformer final : public Model {
  public:
+  /// Of a block.
+  using BlockConfig = std::function<typename Block::Config(std::int64_t layer)>;
+
   /// learned_positions: rows of a position table, 0 for none. The options select the parts that a block recomputes.
-  Transformer(const ModelShape&, const typename Block::Config&, std::int64_t learned_positions, const ModelOptions&, scaling::Precision&);
+  Transformer(const ModelShape&, const BlockConfig&, std::int64_t learned_positions, const ModelOptions&, scaling::Precision&);
 
   const ModelShape& shape() const override { return shape_; }
   bool masks_documents() const override { return true; }

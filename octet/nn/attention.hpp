@@ -45,7 +45,7 @@ class Attention {
   Attention(const std::string& path, const Config&, scaling::Precision&, const scaling::Site&, Partition& = whole_partition());
 
   /// The layer that reads x.
-  const Linear& first() const { return qkv_; }
+  const LinearSite& first() const { return qkv_; }
   /// x: operands of [T, D]; y: [T, D], of the own heads alone, empty when only backward's operands are wanted.
   void forward(Stream&, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass&, Saved*);
   /// dy, dx: [T / members, D], the own rows.

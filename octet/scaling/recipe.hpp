@@ -14,7 +14,9 @@ namespace octet::scaling {
 /// A linear layer that asks how it shall run: y [T, out] = x [T, in] W^T.
 struct Site {
   std::string path;  // in the model, such as "layers.3.mlp.down"
-  std::int64_t out = 0, in = 0;
+  std::int64_t out = 0, in = 0;  // of the weight: of all matrices of a stack
+  std::int64_t matrices = 1;     // of equal numbers of rows, of which a token uses so many:
+  std::int64_t used = 1;
   int layer = -1;  // index of its block; -1 outside
   int layers = 0;  // blocks of the model
   bool head = false;

@@ -83,7 +83,7 @@ std::unique_ptr<Model> make_llama_like(const ModelShape& s, const LlamaVariant& 
                                                    .head_norm_eps = variant.head_norms ? std::optional(s.norm_eps) : std::nullopt},
                                      .mlp = {.width = s.width, .hidden = s.hidden, .out_deviation = out},
                                      .norm_eps = s.norm_eps};
-  return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, block, 0, options, precision);
+  return std::make_unique<Transformer<nn::GatedBlock, nn::RmsNorm>>(s, [&](std::int64_t) { return block; }, 0, options, precision);
 }
 
 std::unique_ptr<Model> make_llama(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {
