@@ -37,6 +37,7 @@ class Transformer final : public Model {
  private:
   struct Saved {
     Chunk chunk;
+    nn::Routers::MicroBatch routing;
     std::vector<typename Block::Saved> blocks;
     std::vector<Arena::Mark> ends;   // end of each block's saved activations in the pass's region
     std::vector<std::size_t> bytes;  // of each block's
@@ -52,7 +53,7 @@ class Transformer final : public Model {
   void embed(Stream&, const TokenBatch&, const Tensor& x);
   void embed_backward(Stream&, const TokenBatch&, const Tensor& d);
   typename Norm::Input run_blocks(Stream&, const TokenBatch&, const ChunkBorders&, const scaling::Pass&);
-  nn::BlockContext context(const TokenBatch&) const;
+  nn::BlockContext context(const TokenBatch&, const nn::Routers::MicroBatch&) const;
 
   Norm::Input own_rows(Stream&, const TokenBatch&, Region) const;
 

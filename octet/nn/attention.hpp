@@ -16,7 +16,7 @@ namespace octet::nn {
 ///   q, k, v = rope(norm(x Wqkv^T + b));   y = softmax_causal(q k^T / sqrt(d)) v Wo^T + b
 ///
 /// The norms of query and key heads are optional: RMSNorm over the d columns of each head, one weight for all query heads and one for all
-/// key heads. Source: Dehghani et al. 2023, "Scaling Vision Transformers to 22 Billion Parameters", section 2, there with LayerNorm.
+/// key heads, or over the columns of all heads together. Source: Dehghani et al. 2023, "Scaling Vision Transformers to 22 Billion Parameters", section 2, there with LayerNorm.
 class Attention {
  public:
   struct Config {
@@ -26,9 +26,10 @@ class Attention {
     bool rope = true;
     double out_deviation = 0.02;               // of Wo's start: scaled down with depth
     std::optional<double> head_norm_eps = {};  // of the norms of query and key heads; none: no such norms
+    bool norms_of_all_heads = false;           // one norm over all heads, which members of a partition cannot divide
     bool recomputed = false;                   // backward computes all of it again
   };
-  /// Heads before their norm, [T, H d], and the statistics of [T H] rows.
+  /// Heads before their norm, [T, H d], and the statistics of [T H] rows, or of [T].
   struct HeadInput {
     ops::Saved x;
     Tensor inv_rms;

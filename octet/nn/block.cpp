@@ -133,7 +133,7 @@ void Block<Norm, FeedForward>::visit(Visitor& visitor) {
   norm1_.visit(visitor), attention_.visit(visitor), norm2_.visit(visitor), mlp_.visit(visitor);
 }
 
-template class Block<RmsNorm, Mlp<SwiGlu>>;
+template class Block<RmsNorm, MlpOrExperts>;
 template class Block<LayerNorm, Mlp<Gelu>>;
 
 }  // namespace octet::nn

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "octet/nn/attention.hpp"
-#include "octet/nn/mlp.hpp"
+#include "octet/nn/mlp_or_experts.hpp"
 #include "octet/nn/norm.hpp"
 #include "octet/nn/recompute.hpp"
 
@@ -58,9 +58,9 @@ class Block {
   FeedForward mlp_;
 };
 
-using GatedBlock = Block<RmsNorm, Mlp<SwiGlu>>;
+using GatedBlock = Block<RmsNorm, MlpOrExperts>;
 using GeluBlock = Block<LayerNorm, Mlp<Gelu>>;
-extern template class Block<RmsNorm, Mlp<SwiGlu>>;
+extern template class Block<RmsNorm, MlpOrExperts>;
 extern template class Block<LayerNorm, Mlp<Gelu>>;
 
 }  // namespace octet::nn

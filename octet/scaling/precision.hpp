@@ -146,6 +146,7 @@ class Precision {
   int member_named(const std::string& recipe, const std::string& key);
   Rule translated(const PrecisionRule&, const std::string& key, const std::string& reason);
   std::array<Choice, 3> choices(const Site&);
+  LinearPlan plan_router(const Site&);
   std::string unfit(const Site&, const std::array<Choice, 3>&) const;
   std::string precision_text(const std::array<Choice, 3>&) const;
   std::string reason_text(const std::array<Choice, 3>&) const;

@@ -20,6 +20,7 @@ struct Site {
   int layer = -1;  // index of its block; -1 outside
   int layers = 0;  // blocks of the model
   bool head = false;
+  bool router = false;  // of experts: its logits choose them
 };
 
 /// Turns one tensor of the model into GEMM operands, step after step.
@@ -77,6 +78,8 @@ class Recipe {
   virtual ScaleSlots* scale_slots() { return nullptr; }
   /// Type of activations between ops.
   virtual DType activations() const { return DType::bf16; }
+  /// Most rows of a weight that share a scale in one of its orientations, unless all do. Those of each matrix of a stack must be a multiple.
+  virtual int rows_of_blocks() const { return 1; }
   /// Dimensions of a layer must be multiples of this to run in the recipe's precision.
   virtual int multiple_of() const { return 16; }
 };
