@@ -8,7 +8,7 @@ namespace octet::cli {
 /// The options of octet plan that ask for a layout on several GPUs, a schedule's picture, or the guide.
 struct LayoutOptions {
   std::int64_t gpus = 0, per_node = 0;
-  std::string memory, machine = "h100", model, write;
+  std::string memory, machine = "h100", model, layout, write;
   std::vector<std::string> levels;
   bool runnable = false;
   std::string schedule_file, schedule = "1f1b";
