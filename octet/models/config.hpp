@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "octet/nn/routers.hpp"
+#include "octet/nn/balance.hpp"
 #include "octet/ops/rope/rope.hpp"
+#include "octet/ops/route/route.hpp"
 
 namespace octet::models {
 

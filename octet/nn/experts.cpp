@@ -104,7 +104,6 @@ void Experts::forward(Stream& stream, const QTensor& x, const BlockContext& cont
   route(stream, x, context, pass, s, saves);
   const std::int64_t rows = s.map.rows();
   const Tensor h = stream.empty({rows, 2 * config_.hidden}, in_.activations(), h_.region(pass, saves), Category::activations);
-  if (saves && h_.coded() && pass.records() && pass.count) clear(stream, h);  // rows without a token are measured, too
   {
     const Scope first(stream);
     const ops::Sink gather = gathered(stream, in_, {.cols = false}, values, s.map, pass);
@@ -120,7 +119,7 @@ void Experts::forward(Stream& stream, const QTensor& x, const BlockContext& cont
   }
   if (shared_) {
     const Tensor part = y ? stream.empty(y.shape, y.dtype) : Tensor{};
-    const ops::Sink own = quantized(stream, shared_->first(), {.cols = saves, .values = values}, pass);
+    const ops::Sink own = quantized(stream, shared_->first(), {.cols = false, .values = values}, pass);
     shared_->forward(stream, own.codes, context, part, pass, saves ? &s.shared : nullptr);
     if (y) ops::add(stream, part, y, y);
   }
@@ -175,7 +174,8 @@ void Experts::backward_of_router(Stream& stream, const BlockContext& context, co
                        .dweights = dweights,
                        .dscores = dscores,
                        .dlogits = dlogits,
-                       .z_loss = batch ? batch.all->z_factor(batch) : 0});
+                       .z_loss = batch ? batch.all->z_factor(batch) : 0,
+                       .relative = batch && batch.all->relative()});
   const ops::Sink d = quantized(stream, router_, {.tensor = Operand::gradient, .values = dlogits}, pass);
   router_.backward(stream, d, saved.in_linear, dx, pass.later);
 }
@@ -185,7 +185,10 @@ void Experts::backward_of_shared(Stream& stream, const Tensor& dy, const BlockCo
   if (!shared_) return;
   const Scope scope(stream);
   const Tensor part = stream.empty(dx.shape, dx.dtype);
-  shared_->backward(stream, dy, context, saved.shared, part, pass);
+  Mlp<SwiGlu>::Saved shared = saved.shared;
+  const OperandRequest again{.rows = false, .values = saved.in_linear.x.codes};
+  shared.in_linear.x = quantized(stream, shared_->first(), again, scaling::recomputing_for(pass)).codes.cols;
+  shared_->backward(stream, dy, context, shared, part, pass);
   ops::add(stream, part, dx, dx);
 }
 

@@ -1,28 +1,11 @@
 #pragma once
 
+#include "octet/nn/balance.hpp"
 #include "octet/ops/route/route.hpp"
 #include "octet/scaling/pass.hpp"
 #include "octet/tensor/state.hpp"
 
 namespace octet::nn {
-
-/// What keeps the experts of a model in balance. With counts c_e of the choices and sums s_e of the scores of E experts, K of which each
-/// token chooses, over n tokens, a loss is
-///
-///   E sum_e (c_e / n)(s_e / n)            over `model`: of the tokens of all layers of a micro-batch together; over `layer`: of each
-///                                         layer's tokens, the mean over layers. K at balance
-///   E / K sum_e (c_e / n)(s_e / n)        over `sequence`: of each sequence in each layer, the mean over sequences, the sum over layers.
-///                                         1 at balance
-///
-/// Gradients are those of the scores alone. Sources: Fedus et al. 2022, eq. 4, as transformers computes it for Mixtral, Qwen3-MoE and OLMoE;
-/// DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", eq. 17 to 20.
-struct Balance {
-  enum class Over : std::uint8_t { model, layer, sequence } over = Over::model;
-  double loss = 0;       // coefficient of this loss; 0: none
-  double z_loss = 0;     // of the mean over tokens, and sum over layers, of the squared log of the sum of exp(logits). Zoph et al. 2022
-  double bias_rate = 0;  // step of each expert's bias after a step: ops::balance_bias
-  bool operator==(const Balance&) const = default;
-};
 
 /// The routers of a model: loads of a step, the losses that balance them, and biases. Of a model without experts it has no memory, and does
 /// nothing.
@@ -63,6 +46,9 @@ class Routers {
   Tensor score_gradient(Stream&, const MicroBatch&, std::int64_t layer) const;
   /// The factor of squared logs of each token's logits; for gradients without a loss scale.
   float z_factor(const MicroBatch& m) const { return float(config_.balance.z_loss) * m.factor; }
+
+  /// Whether a loss is about shares of scores: their gradient is that of p / sum of p.
+  bool relative() const { return config_.balance.over == Balance::Over::sequence; }
 
   std::int64_t layers() const { return config_.layers; }
   const Config& config() const { return config_; }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Loss, gradients and a short training of tiny language models as PyTorch computes them, for octet/train/step/golden.test.cpp.
 
-Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt and gpt2.txt: transformers' own models on the CPU with eager attention.
+Writes <folder>/llama.txt, smollm2.txt, qwen2.txt, qwen3.txt, gpt2.txt, qwen3_moe.txt, olmoe.txt and mixtral.txt: transformers' own models on
+the CPU with eager attention. Models with experts have their auxiliary loss in gradients and training, and not in the stored losses. In
+transformers, an expert's matrices are parts of one tensor; names, starts and gradients here are those of the files.
 Gradients are in FP32; logits and losses of the training in FP64. Weights and tokens come from a formula in integers that the test computes
 too, so the files hold results only. Lines of a file:
   # what made it
