@@ -11,6 +11,7 @@
 #include "octet/health/nonfinite.hpp"
 #include "octet/health/norms.hpp"
 #include "octet/health/ranges.hpp"
+#include "octet/health/routers.hpp"
 #include "octet/health/scales.hpp"
 #include "octet/health/shared_scales.hpp"
 
@@ -27,6 +28,7 @@ Monitor::Monitor(const AlertsConfig& config, const Subject& subject) : enabled_(
   parts_.push_back({"maxima", std::make_unique<MaximaRules>(config, subject)});
   parts_.push_back({"ranges", std::make_unique<RangeRules>(config, subject)});
   parts_.push_back({"shared_scales", std::make_unique<SharedScaleRules>(config, subject)});
+  parts_.push_back({"routers", std::make_unique<RouterRules>(config)});
   parts_.push_back({"machine", std::make_unique<MachineRules>(config, subject)});
 }
 

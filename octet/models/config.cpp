@@ -8,6 +8,13 @@ std::int64_t ExpertsShape::layers_before(std::int64_t n) const {
   return count;
 }
 
+std::vector<std::int64_t> ModelShape::layers_with_experts() const {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 0; i < layers; ++i)
+    if (experts.in_layer(i)) out.push_back(i);
+  return out;
+}
+
 // A sigmoid's scores may all be 0, so their sum has a least value, and a group's score is that of two experts, as in DeepSeek-V3.
 ops::Routing ExpertsShape::routing() const {
   const bool sigmoid = score == ops::Routing::Score::sigmoid;

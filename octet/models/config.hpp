@@ -57,6 +57,7 @@ struct ModelShape {
   std::int64_t padded_vocabulary() const { return round_up(vocabulary, 16); }
   /// Values of those rows that belong to no token: no parameters.
   std::int64_t padding() const { return (padded_vocabulary() - vocabulary) * width * (tied ? 1 : 2); }
+  std::vector<std::int64_t> layers_with_experts() const;
   bool operator==(const ModelShape&) const = default;
 };
 

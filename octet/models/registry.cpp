@@ -39,11 +39,11 @@ Registry& registry() {
     r.add({"llama", models::llama_sizes, models::make_llama, models::llama_hugging_face(), true, true});
     r.add({"qwen2", models::qwen2_sizes, models::make_qwen2, models::qwen2_hugging_face(), true, true});
     r.add({"qwen3", models::qwen3_sizes, models::make_qwen3, models::qwen3_hugging_face(), true, true});
+    r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false, false, false});
     r.add({"qwen3_moe", models::qwen3_moe_sizes, models::make_qwen3_moe, models::qwen3_moe_hugging_face(), true, false, true, true});
     r.add({"olmoe", models::olmoe_sizes, models::make_olmoe, models::olmoe_hugging_face(), true, false, true, true});
     r.add({"mixtral", models::mixtral_sizes, models::make_mixtral, models::mixtral_hugging_face(), true, false, true, true});
     r.add({"deepseek_moe", models::deepseek_moe_sizes, models::make_deepseek_moe, {}, true, false, true, true});
-    r.add({"gpt2", models::gpt2_sizes, models::make_gpt2, models::gpt2_hugging_face(), false, false, false});
     return r;
   }();
   return all;
@@ -104,17 +104,18 @@ void require_experts(const ModelShape& s) {
   if (e.width < 1) throw ConfigError(format("model.expert_hidden must be at least 1, got {}", e.width));
   if (e.chosen < 1 || e.chosen > e.number)
     throw ConfigError(format("model.experts_per_token = {} must be between 1 and model.experts = {}", e.chosen, e.number));
-  if (e.groups < 1 || e.number % e.groups != 0)
-    throw ConfigError(format("model.router_groups = {} must divide model.experts = {}", e.groups, e.number));
+  constexpr std::int64_t most = 1024, most_groups = 64;  // of ops::route_forward
+  if (e.number > most) throw ConfigError(format("model.experts = {} must be at most {}", e.number, most));
+  if (e.groups < 1 || e.groups > most_groups || e.number % e.groups != 0)
+    throw ConfigError(format("model.router_groups = {} must be between 1 and {}, and divide model.experts = {}", e.groups, most_groups, e.number));
+  if (e.groups > 1 && e.groups == e.number && e.score == ops::Routing::Score::sigmoid)
+    throw ConfigError(format("model.router_groups = {}: with model.router_score = \"sigmoid\", a group has at least 2 of the {} experts",
+                             e.groups, e.number));
   if (e.kept_groups < 1 || e.kept_groups > e.groups || e.number / e.groups * e.kept_groups < e.chosen)
     throw ConfigError(
         format("model.router_kept_groups = {} must be between 1 and model.router_groups = {}, with at least model.experts_per_token = {} of "
                "the {} experts",
                e.kept_groups, e.groups, e.chosen, e.number));
-  if (e.layers_before(s.layers) == 0)
-    throw ConfigError(
-        format("model.experts = {}: none of the {} layers has experts, by model.dense_layers = {} and model.expert_step = {}", e.number,
-               s.layers, e.first_dense, e.step));
 }
 
 }  // namespace

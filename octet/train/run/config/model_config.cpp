@@ -131,6 +131,9 @@ models::ModelShape with_keys(const ModelConfig& c, const models::ModelShape& bas
   set_rotation(c, s);
   require_experts(c, s);
   set_experts(c, s.experts), set_balance(c, s.experts.balance);
+  if (s.experts && s.experts.layers_before(s.layers) == 0)
+    throw ConfigError(format("model.layers = {}: none of the blocks has experts, by model.dense_layers = {} and model.expert_step = {}",
+                             s.layers, s.experts.first_dense, s.experts.step));
   return s;
 }
 
