@@ -32,6 +32,8 @@ struct RanksConfig {
   std::int64_t sequence_groups() const { return std::max<std::int64_t>(data, 1); }
   /// That have the same part of the model.
   std::int64_t of_part() const { return sequence_groups() * context; }
+  /// On all axes but data.
+  std::int64_t beside_data() const { return of_sequence(); }
   /// On all axes of the mesh.
   std::int64_t all() const { return of_part() * tensor * pipeline; }
 };
