@@ -7,7 +7,7 @@ namespace octet::ops {
 
 /// SwiGLU of the rows of experts, times the weight of each row's choice:
 ///
-///   y[r, c] = w[source[r]] silu(g) u,   g = x[r, c], u = x[r, F + c];   0 for rows without a token, whatever x holds there
+///   y[r, c] = w[source[r]] silu(g) u,   g = x[r, c], u = x[r, F + c];   0 for rows without a token, even where x holds NaN
 ///
 /// With a limit L > 0: u is clamped to [-L, L] and g to at most L first, and the gradient of a clamped value is 0.
 /// x: [R, 2 F] f32, bf16 or f16, or saved codes of it; w: f32 [T, K]; y: a sink of [R, F] and x's dtype. With `codes`, x is also encoded,

@@ -6,7 +6,8 @@
 namespace octet::cuda {
 namespace {
 
-template <class T, class Rows, bool limited>
+// Without a limit it is infinite: one kernel for both, with the bits of either.
+template <class T, class Rows>
 struct WeightedSwiGlu {
   static constexpr int outputs = 1;
   static constexpr bool only_packs = Rows::only_packs;
@@ -20,16 +21,9 @@ struct WeightedSwiGlu {
   __device__ __forceinline__ void make(int row, int col, Pack<N> (&out)[1]) const {
     const int choice = source[row];
     if (choice < 0) out[0] = Pack<N>::all(0);
-    else ops::weighted_swiglu_row<limited>(typename Rows::template Lanes<N>{col}, cols, limit, w[choice], x(row), Kept<N>{&out[0]});
+    else ops::weighted_swiglu_row<true>(typename Rows::template Lanes<N>{col}, cols, limit, w[choice], x(row), Kept<N>{&out[0]});
   }
 };
-
-template <class T, bool limited>
-void forward(Queue queue, const ops::Saved& x, const Tensor& w, const ops::ExpertMap& map, float limit, const ops::Sink& y) {
-  with_saving_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
-    fill_sink<T>(queue, y, WeightedSwiGlu<T, Rows, limited>{rows, w.f32(), map.source.as<std::int32_t>(), int(y.shape[1]), limit}, aligned);
-  });
-}
 
 // A block for each row.
 __global__ void clear_rows_kernel(const std::int32_t* source, std::int64_t bytes, std::uint8_t* x) {
@@ -42,8 +36,12 @@ __global__ void clear_rows_kernel(const std::int32_t* source, std::int64_t bytes
 void weighted_swiglu_forward(Queue queue, const ops::Saved& x, const Tensor& w, const ops::ExpertMap& map, float limit,
                              const ops::Sink& y) {
   dispatch<float, Bf16, Fp16>(x.dtype, "weighted_swiglu", [&]<class T>() {
-    if (limit > 0) forward<T, true>(queue, x, w, map, limit, y);
-    else forward<T, false>(queue, x, w, map, limit, y);
+    with_saving_rows<T>(x, [&]<class Rows>(const Rows& rows, bool aligned) {
+      fill_sink<T>(
+          queue, y,
+          WeightedSwiGlu<T, Rows>{rows, w.f32(), map.source.as<std::int32_t>(), int(y.shape[1]), limit > 0 ? limit : __builtin_inff()},
+          aligned);
+    });
   });
 }
 
