@@ -1,4 +1,4 @@
-#include "octet/health/routers.hpp"
+#include "octet/health/families.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -13,9 +13,21 @@ struct Extreme {
   double value = NAN;
 };
 
-std::string place(const Extreme& x) { return format("layers.{}.mlp.experts.{}", x.layer, x.expert); }
+/// expert_idle, expert_overload and router_collapse: the loads of experts, layer by layer.
+class RouterRules final : public Family {
+ public:
+  explicit RouterRules(const AlertsConfig&);
+  using Family::take;
+  void take(const telemetry::ExpertsEvent&, Alerts&) override;
+  void visit_state(StateVisitor&) override;
 
-}  // namespace
+ private:
+  Alarm idle_, overload_, collapse_;
+  // Measurements in a row in which some layer broke the rule; one subject per rule, since layers are known with the first event only.
+  double idle_for_ = 0, overload_for_ = 0, collapse_for_ = 0;
+};
+
+std::string place(const Extreme& x) { return format("layers.{}.mlp.experts.{}", x.layer, x.expert); }
 
 RouterRules::RouterRules(const AlertsConfig& config)
     : idle_("expert_idle", config), overload_("expert_overload", config), collapse_("router_collapse", config) {}
@@ -51,5 +63,9 @@ void RouterRules::visit_state(StateVisitor& v) {
   v.section("idle", idle_), v.section("overload", overload_), v.section("collapse", collapse_);
   v.state("idle_for", idle_for_), v.state("overload_for", overload_for_), v.state("collapse_for", collapse_for_);
 }
+
+}  // namespace
+
+std::unique_ptr<Family> router_rules(const AlertsConfig& config, const Subject&) { return std::make_unique<RouterRules>(config); }
 
 }  // namespace octet::health
