@@ -50,7 +50,8 @@ void RouterRules::take(const telemetry::ExpertsEvent& e, Alerts& out) {
     return alarm.enabled() && measurements >= double(alarm.window());
   };
   if (idle_.fires(lasts(idle_, idle_for_, least.value <= idle_.threshold())))
-    out.add(idle_, place(least), least.value, format("expert {} of layer {} has {} of the mean load", least.expert, least.layer, digits(least.value)));
+    out.add(idle_, place(least), least.value,
+            format("expert {} of layer {} has {} of the mean load", least.expert, least.layer, digits(least.value)));
   if (overload_.fires(lasts(overload_, overload_for_, most.value >= overload_.threshold())))
     out.add(overload_, place(most), most.value,
             format("expert {} of layer {} has {} times the mean load", most.expert, most.layer, digits(most.value)));

@@ -204,7 +204,8 @@ TEST(HuggingFace, EveryFamilySurvivesARoundTripBitByBitTiedAndUntied) {
 }
 
 TEST(HuggingFace, AFolderOfExpertsHasTheirShape) {
-  for (const ModelShape& shape : {qwen3_moe(), olmoe(), mixtral()}) EXPECT_EQ(read_hugging_face_shape(Saved(shape).folder), shape) << shape.family;
+  for (const ModelShape& shape : {qwen3_moe(), olmoe(), mixtral()})
+    EXPECT_EQ(read_hugging_face_shape(Saved(shape).folder), shape) << shape.family;
 }
 
 TEST(HuggingFace, ExpertsAreOneTensorPerMatrixThere) {

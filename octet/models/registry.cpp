@@ -99,23 +99,24 @@ void require_experts(const ModelShape& s) {
   const ExpertsShape& e = s.experts;
   if (!e) return;
   if (!model_family(s.family).experts)
-    throw ConfigError(format("model.experts = {}: models of the family {} have none; leave it out, or choose another model.family", e.number,
-                             s.family));
+    throw ConfigError(
+        format("model.experts = {}: models of the family {} have none; leave it out, or choose another model.family", e.number, s.family));
   if (e.width < 1) throw ConfigError(format("model.expert_hidden must be at least 1, got {}", e.width));
   if (e.chosen < 1 || e.chosen > e.number)
     throw ConfigError(format("model.experts_per_token = {} must be between 1 and model.experts = {}", e.chosen, e.number));
   constexpr std::int64_t most = 1024, most_groups = 64;  // of ops::route_forward
   if (e.number > most) throw ConfigError(format("model.experts = {} must be at most {}", e.number, most));
   if (e.groups < 1 || e.groups > most_groups || e.number % e.groups != 0)
-    throw ConfigError(format("model.router_groups = {} must be between 1 and {}, and divide model.experts = {}", e.groups, most_groups, e.number));
+    throw ConfigError(
+        format("model.router_groups = {} must be between 1 and {}, and divide model.experts = {}", e.groups, most_groups, e.number));
   if (e.groups > 1 && e.groups == e.number && e.score == ops::Routing::Score::sigmoid)
     throw ConfigError(format("model.router_groups = {}: with model.router_score = \"sigmoid\", a group has at least 2 of the {} experts",
                              e.groups, e.number));
   if (e.kept_groups < 1 || e.kept_groups > e.groups || e.number / e.groups * e.kept_groups < e.chosen)
-    throw ConfigError(
-        format("model.router_kept_groups = {} must be between 1 and model.router_groups = {}, with at least model.experts_per_token = {} of "
-               "the {} experts",
-               e.kept_groups, e.groups, e.chosen, e.number));
+    throw ConfigError(format(
+        "model.router_kept_groups = {} must be between 1 and model.router_groups = {}, with at least model.experts_per_token = {} of "
+        "the {} experts",
+        e.kept_groups, e.groups, e.chosen, e.number));
 }
 
 }  // namespace

@@ -10,7 +10,9 @@ namespace {
 std::int64_t qkv_width(const Attention::Config& c) { return (c.heads + 2 * c.kv_heads) * c.head_dim; }
 
 // The columns of one norm of so many heads.
-std::int64_t normed_columns(const Attention::Config& c, std::int64_t heads) { return c.norms_of_all_heads ? heads * c.head_dim : c.head_dim; }
+std::int64_t normed_columns(const Attention::Config& c, std::int64_t heads) {
+  return c.norms_of_all_heads ? heads * c.head_dim : c.head_dim;
+}
 
 ops::QkvShape shape_of(const Attention::Config& c, const BlockContext& context) {
   return {.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .sequence = context.sequence, .part = context.part};
@@ -83,7 +85,8 @@ void Attention::normalize(Stream& stream, const Tensor& qkv, const scaling::Pass
     const Tensor rows = stream.empty({tokens, heads * d}, qkv.dtype, saving.region(pass, saves), Category::activations);
     ops::copy_columns(stream, {.from = qkv, .from_column = column, .to = rows, .columns = heads * d});
     const std::int64_t columns = normed_columns(config_, heads);
-    RmsNorm::Input input = RmsNorm::input(stream, rows.reshaped({rows.count() / columns, columns}), saves ? pass.keep : Region(Lifetime::scratch));
+    RmsNorm::Input input =
+        RmsNorm::input(stream, rows.reshaped({rows.count() / columns, columns}), saves ? pass.keep : Region(Lifetime::scratch));
     ops::Sink normal = plain_sink(stream, input.x.shape, qkv.dtype, scaling::Pass{}, false);
     norm.forward(stream, input, normal);
     ops::copy_columns(stream, {.from = normal.plain.reshaped(rows.shape), .to = qkv, .to_column = column, .columns = heads * d});

@@ -16,7 +16,8 @@ namespace octet::nn {
 ///   q, k, v = rope(norm(x Wqkv^T + b));   y = softmax_causal(q k^T / sqrt(d)) v Wo^T + b
 ///
 /// The norms of query and key heads are optional: RMSNorm over the d columns of each head, one weight for all query heads and one for all
-/// key heads, or over the columns of all heads together. Source: Dehghani et al. 2023, "Scaling Vision Transformers to 22 Billion Parameters", section 2, there with LayerNorm.
+/// key heads, or over the columns of all heads together. Source: Dehghani et al. 2023, "Scaling Vision Transformers to 22 Billion
+/// Parameters", section 2, there with LayerNorm.
 class Attention {
  public:
   struct Config {

@@ -12,8 +12,8 @@ namespace octet::nn {
 ///   E / K sum_e (c_e / n)(s_e / n)        over `sequence`: of each sequence in each layer, the mean over sequences, the sum over layers.
 ///                                         1 at balance
 ///
-/// Gradients are those of the scores alone. Sources: Fedus et al. 2022, eq. 4, as transformers computes it for Mixtral, Qwen3-MoE and OLMoE;
-/// DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", eq. 17 to 20.
+/// Gradients are those of the scores alone. Sources: Fedus et al. 2022, eq. 4, as transformers computes it for Mixtral, Qwen3-MoE and
+/// OLMoE; DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", eq. 17 to 20.
 struct Balance {
   enum class Over : std::uint8_t { model, layer, sequence } over = Over::model;
   double loss = 0;       // coefficient of this loss; 0: none

@@ -17,7 +17,7 @@ Attention::Config with_recompute(Attention::Config attention, const Recompute& r
 
 template <class Norm, class FeedForward>
 Block<Norm, FeedForward>::Block(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site,
-                               Partition& p)
+                                Partition& p)
     : partition_(p),
       path_(path),
       recompute_(c.recompute),
@@ -30,7 +30,7 @@ Block<Norm, FeedForward>::Block(const std::string& path, const Config& c, scalin
 template <class Norm, class FeedForward>
 template <class Branch>
 Gather Block<Norm, FeedForward>::normalized(Stream& stream, Norm& norm, Input& x, const Branch& branch, OperandRequest want,
-                                           const scaling::Pass& pass) const {
+                                            const scaling::Pass& pass) const {
   want.tokens = x.x.shape[0];
   return gather_produced(stream, branch.first(), partition_, want, pass, [&](ops::Sink& n) { norm.forward(stream, x, n); });
 }
@@ -48,7 +48,7 @@ void Block<Norm, FeedForward>::reduced(Stream& stream, const Tensor& y, const Ru
 
 template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::attend(Stream& stream, const BlockContext& context, Input& x, const Tensor& y, const scaling::Pass& pass,
-                                     Saved* saved, bool keep_operand) {
+                                      Saved* saved, bool keep_operand) {
   const Scope scope(stream);
   reduced(stream, y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm1_, x, attention_, {.cols = keep_operand}, pass);
@@ -58,7 +58,8 @@ void Block<Norm, FeedForward>::attend(Stream& stream, const BlockContext& contex
 }
 
 template <class Norm, class FeedForward>
-void Block<Norm, FeedForward>::feed(Stream& stream, const BlockContext& context, Input& z, const Tensor& y, const scaling::Pass& pass, Saved* saved, bool keep_operand) {
+void Block<Norm, FeedForward>::feed(Stream& stream, const BlockContext& context, Input& z, const Tensor& y, const scaling::Pass& pass,
+                                    Saved* saved, bool keep_operand) {
   const Scope scope(stream);
   reduced(stream, y, [&](const Tensor& all) {
     const Gather n = normalized(stream, norm2_, z, mlp_, {.cols = keep_operand}, pass);
@@ -69,7 +70,7 @@ void Block<Norm, FeedForward>::feed(Stream& stream, const BlockContext& context,
 
 template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::forward(Stream& stream, const BlockContext& context, Input& x, Input& y, const scaling::Pass& pass,
-                                      Saved* saved) {
+                                       Saved* saved) {
   const Scope scope(stream);
   const bool keep = saved != nullptr, keep_attention = keep && !recompute_.attention, keep_mlp = keep && !recompute_.mlp;
   const Region region = keep && !recompute_.block ? pass.keep : Region(Lifetime::scratch);
@@ -110,7 +111,7 @@ void Block<Norm, FeedForward>::rebuild_mlp(Stream& stream, const BlockContext& c
 
 template <class Norm, class FeedForward>
 void Block<Norm, FeedForward>::backward(Stream& stream, const BlockContext& context, const Tensor& d, const Saved& saved,
-                                       const scaling::Pass& pass) {
+                                        const scaling::Pass& pass) {
   const scaling::Pass again = scaling::recomputing_for(pass);
   const Scope scope(stream), rebuilding(stream, again.keep);
   Saved s = saved;

@@ -21,11 +21,7 @@ StackedLinear::Config first_of(const Experts::Config& c) {
   return {.in = c.width, .out = 2 * c.hidden, .matrices = c.number, .used = c.routing.choices};
 }
 StackedLinear::Config second_of(const Experts::Config& c) {
-  return {.in = c.hidden,
-          .out = c.width,
-          .matrices = c.number,
-          .used = c.routing.choices,
-          .init = {Init::Kind::normal, c.out_deviation}};
+  return {.in = c.hidden, .out = c.width, .matrices = c.number, .used = c.routing.choices, .init = {Init::Kind::normal, c.out_deviation}};
 }
 
 }  // namespace
@@ -76,7 +72,8 @@ ops::Sink Experts::gathered(Stream& stream, const StackedLinear& layer, const Op
 }
 
 // The operand of the second matrices. Of h, what backward needs is kept.
-void Experts::activate(Stream& stream, const Tensor& h, bool rows, const scaling::Pass& pass, Saved& s, ops::Sink& hidden, bool saves) const {
+void Experts::activate(Stream& stream, const Tensor& h, bool rows, const scaling::Pass& pass, Saved& s, ops::Sink& hidden,
+                       bool saves) const {
   const bool keep = saves && !recompute_activation_;
   if (!rows && !keep) {
     if (saves) s.h = h_.save(stream, h, pass);
@@ -146,17 +143,10 @@ void Experts::backward_of_first(Stream& stream, const Tensor& dhidden, const Sav
                                 const scaling::Pass& pass) {
   const Scope scope(stream);
   ops::Sink dh = in_.operand(stream, {.tensor = Operand::gradient, .tokens = saved.map.rows()}, pass);
-  ops::weighted_swiglu_backward(stream,
-                                {.dy = dhidden,
-                                 .x = saved.h,
-                                 .w = saved.weights,
-                                 .map = saved.map,
-                                 .limit = config_.limit,
-                                 .dw = dweights},
-                                dh);
+  ops::weighted_swiglu_backward(
+      stream, {.dy = dhidden, .x = saved.h, .w = saved.weights, .map = saved.map, .limit = config_.limit, .dw = dweights}, dh);
   in_.backward_input(stream, dh, saved.map.groups, dgathered);
-  const ops::Sink x =
-      gathered(stream, in_, {.rows = false}, saved.in_linear.x.codes, saved.map, scaling::recomputing_for(pass));
+  const ops::Sink x = gathered(stream, in_, {.rows = false}, saved.in_linear.x.codes, saved.map, scaling::recomputing_for(pass));
   in_.backward_weight(stream, dh, {x.codes.cols}, saved.map.groups, pass.later);
 }
 

@@ -45,9 +45,11 @@ class Experts {
  private:
   void route(Stream&, const QTensor& x, const BlockContext&, const scaling::Pass&, Saved&, bool saves);
   void activate(Stream&, const Tensor& h, bool rows, const scaling::Pass&, Saved&, ops::Sink& hidden, bool saves) const;
-  ops::Sink gathered(Stream&, const StackedLinear&, const OperandRequest&, const Tensor& x, const ops::ExpertMap&, const scaling::Pass&) const;
+  ops::Sink gathered(Stream&, const StackedLinear&, const OperandRequest&, const Tensor& x, const ops::ExpertMap&,
+                     const scaling::Pass&) const;
   void backward_of_second(Stream&, const Tensor& dy, const Saved&, const Tensor& dhidden, const scaling::Pass&);
-  void backward_of_first(Stream&, const Tensor& dhidden, const Saved&, const Tensor& dweights, const Tensor& dgathered, const scaling::Pass&);
+  void backward_of_first(Stream&, const Tensor& dhidden, const Saved&, const Tensor& dweights, const Tensor& dgathered,
+                         const scaling::Pass&);
   void backward_of_router(Stream&, const BlockContext&, const Saved&, const Tensor& dweights, const Tensor& dx, const scaling::Pass&);
   void backward_of_shared(Stream&, const Tensor& dy, const BlockContext&, const Saved&, const Tensor& dx, const scaling::Pass&);
 

@@ -8,8 +8,9 @@ Linear::Linear(const std::string& path, Parameter& weight, scaling::Precision& p
     : LinearSite(path, weight, precision, site) {}
 
 Linear::Linear(const std::string& path, const Config& c, scaling::Precision& precision, const scaling::Site& site)
-    : LinearSite(path, std::make_unique<Parameter>(path + ".weight", Shape{c.out, c.in}, c.init,
-                                                   site.router ? ParameterRole::router : ParameterRole::matrix, c.cut),
+    : LinearSite(path,
+                 std::make_unique<Parameter>(path + ".weight", Shape{c.out, c.in}, c.init,
+                                             site.router ? ParameterRole::router : ParameterRole::matrix, c.cut),
                  precision, site) {
   if (!c.bias) return;
   read_gradients();

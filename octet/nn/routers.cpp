@@ -34,16 +34,15 @@ Routers::MicroBatch Routers::begin(Stream& stream, const scaling::Pass& pass, st
   return m;
 }
 
-Tensor Routers::bias(std::int64_t layer) const {
-  return biases_ ? biases_.rows(layer, 1).reshaped({config_.experts}) : Tensor{};
-}
+Tensor Routers::bias(std::int64_t layer) const { return biases_ ? biases_.rows(layer, 1).reshaped({config_.experts}) : Tensor{}; }
 
 void Routers::add(Stream& stream, const MicroBatch& m, std::int64_t layer, const Tensor& chosen, const Tensor& scores) const {
   if (!m.records) return;
   ops::route_load(stream, {.chosen = chosen, .scores = scores, .counts = counts_.rows(layer, 1), .sums = sums_.rows(layer, 1)});
   if (!has_loss()) return;
   const std::int64_t row = config_.balance.over == Balance::Over::model ? 0 : layer;
-  ops::route_load(stream, {.chosen = chosen, .scores = scores, .counts = part(m.counts, row), .sums = part(m.sums, row), .relative = relative()});
+  ops::route_load(stream,
+                  {.chosen = chosen, .scores = scores, .counts = part(m.counts, row), .sums = part(m.sums, row), .relative = relative()});
 }
 
 // The derivative of the loss of a micro-batch by each score of a token, divided by its expert's count.

@@ -20,10 +20,10 @@ class Routers {
   struct MicroBatch {
     const Routers* all = nullptr;
     std::int64_t tokens = 0;
-    Tensor counts, sums;        // f32 [n, S, E]: of all layers together, or of each; of S sequences, or of all together
-    float factor = 0;           // of the loss, in which each token has it
-    Tensor loss_scale = {};     // f32 [1] or empty
-    bool records = false;       // into the loads of the step
+    Tensor counts, sums;     // f32 [n, S, E]: of all layers together, or of each; of S sequences, or of all together
+    float factor = 0;        // of the loss, in which each token has it
+    Tensor loss_scale = {};  // f32 [1] or empty
+    bool records = false;    // into the loads of the step
 
     explicit operator bool() const { return all != nullptr; }
   };
@@ -34,7 +34,8 @@ class Routers {
   /// Tables, in the run's region.
   void allocate(Stream&);
   /// Before the forward of a micro-batch, in the pass's region: zeros.
-  MicroBatch begin(Stream&, const scaling::Pass&, std::int64_t tokens, std::int64_t sequences, float factor, const Tensor& loss_scale) const;
+  MicroBatch begin(Stream&, const scaling::Pass&, std::int64_t tokens, std::int64_t sequences, float factor,
+                   const Tensor& loss_scale) const;
   /// Of a pass without backward.
   MicroBatch evaluating() const { return {.all = this}; }
 

@@ -28,11 +28,9 @@ void StackedLinear::forward(Stream& stream, const QTensor& x, const ops::RowGrou
 
 void StackedLinear::backward_input(Stream& stream, const ops::Sink& dy, const ops::RowGroups& groups, const Tensor& dx) {
   const Scope scope(stream);
-  ops::grouped_gemm(stream, {.a = dy.codes.rows,
-                             .stack = weight().operand(stream, Weight::Side::cols),
-                             .stack_columns = true,
-                             .groups = groups,
-                             .d = dx});
+  ops::grouped_gemm(
+      stream,
+      {.a = dy.codes.rows, .stack = weight().operand(stream, Weight::Side::cols), .stack_columns = true, .groups = groups, .d = dx});
 }
 
 void StackedLinear::backward_weight(Stream& stream, const ops::Sink& dy, const Saved& saved, const ops::RowGroups& groups,

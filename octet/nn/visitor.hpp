@@ -7,8 +7,8 @@ namespace octet::nn {
 class LinearSite;
 class Weight;
 
-/// Shown every parameter, every weight that GEMMs read and every linear layer, or stack of them, of a model once, in a fixed order. The only list of a model's
-/// state: allocation, optimizer, checkpoint, sharding, counts and reports are all visitors.
+/// Shown every parameter, every weight that GEMMs read and every linear layer, or stack of them, of a model once, in a fixed order. The
+/// only list of a model's state: allocation, optimizer, checkpoint, sharding, counts and reports are all visitors.
 class Visitor {
  public:
   virtual ~Visitor() = default;

@@ -85,10 +85,10 @@ struct SharedScalesEvent {
 struct ExpertsEvent {
   std::int64_t step = 0;
   double time = 0;
-  std::int64_t experts = 0;             // of a layer, routed
-  std::vector<std::int64_t> layers{};   // blocks that have experts
-  std::vector<std::int64_t> counts{};   // [layers, experts]
-  std::vector<float> bias{};            // of the choice, in the same order; empty without biases
+  std::int64_t experts = 0;            // of a layer, routed
+  std::vector<std::int64_t> layers{};  // blocks that have experts
+  std::vector<std::int64_t> counts{};  // [layers, experts]
+  std::vector<float> bias{};           // of the choice, in the same order; empty without biases
 };
 /// The entropy of the loads of layer i of these, as a share of that of equal loads; NaN where there are none.
 double load_entropy(const ExpertsEvent&, std::size_t i);
@@ -178,7 +178,7 @@ struct EndEvent {
   double average_loss = NAN;  // of the averaged weights; NaN where there are none
 };
 
-using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, ExpertsEvent, EvalEvent, SampleEvent, IncidentEvent,
-                           MachineEvent, AlertEvent, RecoveryEvent, EndEvent>;
+using Event = std::variant<StepEvent, ScalesEvent, HealthEvent, RanksEvent, SharedScalesEvent, ExpertsEvent, EvalEvent, SampleEvent,
+                           IncidentEvent, MachineEvent, AlertEvent, RecoveryEvent, EndEvent>;
 
 }  // namespace octet::telemetry

@@ -30,7 +30,8 @@ void write_mixtral(const ModelShape& shape, json::Value& config) {
 
 std::vector<WeightSlice> mixtral_weights(const ModelShape& shape) {
   return llama_like_weights(
-      shape, {}, {.router = "block_sparse_moe.gate.weight", .experts = "block_sparse_moe.experts.", .gate = "w1", .up = "w3", .down = "w2"});
+      shape, {},
+      {.router = "block_sparse_moe.gate.weight", .experts = "block_sparse_moe.experts.", .gate = "w1", .up = "w3", .down = "w2"});
 }
 
 }  // namespace

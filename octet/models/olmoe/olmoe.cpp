@@ -24,7 +24,8 @@ ModelShape shape(std::int64_t width, std::int64_t layers, std::int64_t heads, co
 std::vector<ModelSize> olmoe_sizes() {
   ModelShape tiny = shape(256, 4, 4, {.number = 8, .chosen = 2, .width = 256, .balance = {.loss = 0.01}});
   tiny.vocabulary = 257, tiny.max_sequence = 1024;
-  return {{"olmoe-tiny", tiny}, {"olmoe-1b-7b", shape(2048, 16, 16, {.number = 64, .chosen = 8, .width = 1024, .balance = {.loss = 0.01}})}};
+  return {{"olmoe-tiny", tiny},
+          {"olmoe-1b-7b", shape(2048, 16, 16, {.number = 64, .chosen = 8, .width = 1024, .balance = {.loss = 0.01}})}};
 }
 
 std::unique_ptr<Model> make_olmoe(const ModelShape& s, const ModelOptions& options, scaling::Precision& precision) {

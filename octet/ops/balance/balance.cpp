@@ -32,8 +32,7 @@ void balance_bias(Stream& stream, const BalanceBias& a) {
   stream.count({.ops = 1, .bytes = 3.0 * double(a.counts.bytes())});
   const std::int64_t E = a.counts.shape[1];
   if (stream.device() == Device::cpu && *a.skip.f32() == 0)
-    for (std::int64_t l = 0; l < a.counts.shape[0]; ++l)
-      balance_bias_layer(E, a.counts.f32() + l * E, a.rate, a.bias.f32() + l * E);
+    for (std::int64_t l = 0; l < a.counts.shape[0]; ++l) balance_bias_layer(E, a.counts.f32() + l * E, a.rate, a.bias.f32() + l * E);
   if (stream.device() == Device::cuda) OCTET_RUN_CUDA(balance_bias, stream.queue(), a);
 }
 

@@ -122,7 +122,8 @@ TEST(Experts, ThePlanHasARowForTheRouterAndOneForEachStack) {
   std::vector<std::string> rows;
   for (const scaling::PlanRow& row : dry.plan)
     if (row.path.starts_with("layers.0.mlp")) rows.push_back(row.path + ": " + row.precision.substr(0, 6));
-  EXPECT_EQ(rows, (std::vector<std::string>{"layers.0.mlp.router: f32", "layers.0.mlp.experts.gate_up: x e4m3", "layers.0.mlp.experts.down: x e4m3"}));
+  EXPECT_EQ(rows, (std::vector<std::string>{"layers.0.mlp.router: f32", "layers.0.mlp.experts.gate_up: x e4m3",
+                                            "layers.0.mlp.experts.down: x e4m3"}));
 }
 
 // Every token chooses K experts, whatever the micro-batches are.

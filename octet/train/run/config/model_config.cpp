@@ -111,8 +111,8 @@ std::string key_of_experts(const ModelConfig& c) {
 void require_experts(const ModelConfig& c, const models::ModelShape& s) {
   const std::string key = key_of_experts(c);
   if (!key.empty() && !models::model_family(s.family).experts)
-    throw ConfigError(format("model.{}: models of the family {} have no experts; leave it out, or choose a size with experts (docs/experts.md)",
-                             key, s.family));
+    throw ConfigError(format(
+        "model.{}: models of the family {} have no experts; leave it out, or choose a size with experts (docs/experts.md)", key, s.family));
 }
 
 /// `base` with the keys that are set.
@@ -239,10 +239,11 @@ void ModelConfig::fields(config::FieldVisitor& v) {
   v.field("router_groups", router_groups, "equal groups of experts, of which a token chooses some first; 0: as the size has",
           {.at_least = 0, .at_most = 4096});
   v.field("router_kept_groups", router_kept_groups, "groups that it chooses; 0: as the size has", {.at_least = 0, .at_most = 4096});
-  v.choice("router_balance", router_balance,
-           "the tokens over which router_loss balances experts: of all layers of a micro-batch, of each layer, or of each sequence; default: "
-           "as the size has",
-           {"default", "model", "layer", "sequence"});
+  v.choice(
+      "router_balance", router_balance,
+      "the tokens over which router_loss balances experts: of all layers of a micro-batch, of each layer, or of each sequence; default: "
+      "as the size has",
+      {"default", "model", "layer", "sequence"});
   v.field("router_loss", router_loss, "coefficient of the loss that balances experts; -1: as the size has", coefficient);
   v.field("router_z_loss", router_z_loss, "coefficient of the loss of large logits of routers; -1: as the size has", coefficient);
   v.field("router_bias_rate", router_bias_rate,

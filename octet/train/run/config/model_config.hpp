@@ -19,7 +19,7 @@ struct ModelConfig {
   std::string rope_scaling = "default";  // default | none | llama3
   double rope_factor = 0, rope_low_frequency = 0, rope_high_frequency = 0;
   std::int64_t rope_original_context = 0;
-  std::string tied = "default";        // default | yes | no
+  std::string tied = "default";  // default | yes | no
   // models::ExpertsShape; -1 where 0 means something.
   std::int64_t experts = 0, experts_per_token = 0, expert_hidden = 0, shared_experts = -1, dense_layers = -1, expert_step = 0;
   std::string router_score = "default";      // default | softmax | sigmoid
