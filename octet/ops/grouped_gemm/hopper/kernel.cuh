@@ -27,6 +27,7 @@ __device__ void make_tiles(const Job& job, const Shared<F>& shared, Walk<F, valu
     for (int wave = 0; wave < F::waves; ++wave)
       if (wave < p.waves) write_wave<F>(job, sum[wave], p, p.row + wave * wave_rows + thread / 32 * 16, boxes, lane);
   }
+  if (F::in_turns && in.group == 0) in.begin_turn();  // the other's last end
   if (lane == 0) wait_stores<0>();
 }
 
