@@ -19,13 +19,12 @@ __device__ void copy_a(const Job& job, const Shared<F>& shared, Walk<F, values> 
       shared.empty(turn.stage).wait(turn.parity ^ 1);
       const Barrier full = shared.full(turn.stage);
       const std::uint32_t to = shared.a(turn.stage);
-      const int x = p.first + k * values;
       full.expect(unsigned(p.waves * 2 * half_bytes + S::a_scale_bytes));
-      if constexpr (F::cluster == 2) {
-        for (int i = int(rank) * p.waves; i < int(rank + 1) * p.waves; ++i)
-          copy_box_to_both(to + unsigned(i * half_bytes), job.a, x, p.row + i * half_rows, 0, full);
-      } else {
-        for (int i = 0; i < 2 * p.waves; ++i) copy_box(to + unsigned(i * half_bytes), job.a, x, p.row + i * half_rows, 0, full);
+      const int first = F::cluster == 2 ? int(rank) * p.waves : 0, here = F::cluster == 2 ? p.waves : 2 * p.waves;
+      for (int i = first; i < first + here; ++i) {
+        const int at = p.first + k * values, row = p.row + i * half_rows, x = F::a_turned ? row : at, y = F::a_turned ? at : row;
+        if constexpr (F::cluster == 2) copy_box_to_both(to + unsigned(i * half_bytes), job.a, x, y, 0, full);
+        else copy_box(to + unsigned(i * half_bytes), job.a, x, y, 0, full);
       }
       if constexpr (S::a_scaled) copy_box(shared.a_scale(turn.stage), job.a_scale, p.row, scales + k, full);
     }
@@ -46,7 +45,12 @@ __device__ void copy_b(const Job& job, const Shared<F>& shared, Walk<F, values> 
       shared.empty(turn.stage).wait(turn.parity ^ 1);
       const Barrier full = shared.full(turn.stage);
       full.expect(unsigned(b_bytes + S::b_scale_bytes));
-      copy_box(shared.b(turn.stage), job.b, p.first + k * values, y, z, full);
+      const int at = p.first + k * values;
+      if constexpr (F::b_turned) {
+        for (int i = 0; i < 2; ++i) copy_box(shared.b(turn.stage) + unsigned(i * half_bytes), job.b, p.column + i * half_rows, at, group, full);
+      } else {
+        copy_box(shared.b(turn.stage), job.b, at, y, z, full);
+      }
       if constexpr (S::b_scaled) copy_box(shared.b_scale(turn.stage), job.b_scale, p.column, scales + k, full);
     }
   }

@@ -16,7 +16,8 @@ enum class Promotion { square, line, plain, none };
 enum class Write { store, add };
 
 /// What a kernel is compiled for.
-template <Groups groups_, Promotion promotion_, int waves_, int cluster_, int stages_, int boxes_, bool in_turns_>
+template <Groups groups_, Promotion promotion_, int waves_, int cluster_, int stages_, int boxes_, int lead_, bool a_turned_ = false,
+          bool b_turned_ = false>
 struct Form {
   static constexpr Groups groups = groups_;
   static constexpr Promotion promotion = promotion_;
@@ -24,7 +25,10 @@ struct Form {
   static constexpr int cluster = cluster_;     // blocks that share the rows of `a`: 1 or 2, tiles side by side
   static constexpr int stages = stages_;       // of 128 bytes of K
   static constexpr int boxes = boxes_;         // 2 KiB each, of a warp's sums on their way to d
-  static constexpr bool in_turns = in_turns_;  // the two warpgroups start their multiplications alternately
+  // The two warpgroups multiply in turn: one starts when `lead` of the other's four multiplications are left. Where both multiply at once,
+  // both promote at once, and the tensor cores idle meanwhile. Below 0: they do not wait for each other.
+  static constexpr int lead = lead_;
+  static constexpr bool a_turned = a_turned_, b_turned = b_turned_;  // BF16 whose memory is [K, M], [K, N]
 };
 
 constexpr int warpgroup = 128, multipliers = 2 * warpgroup, threads = multipliers + warpgroup;
@@ -47,6 +51,7 @@ struct Job {
   int b_factor_group;                      // from a group's to the next one's
   const float* bias;
   Write write;
+  bool prefetch;  // values to which TMA adds are fetched to L2 as a tile begins
   DType d_type;
   void* d_data;
 };

@@ -13,21 +13,22 @@ __device__ void make_tiles(const Job& job, const Shared<F>& shared, Walk<F, valu
   const Reader<F> in(shared, thread);
   Boxes<F> boxes{shared.staging(thread / 32)};
   Turn<F> turn;
-  if (F::in_turns && in.group == 1) in.end_turn();
+  if (F::lead >= 0 && in.group == 1) in.end_turn();
   Place p;
   while (walk.next(p)) {
     WgmmaSums sum[F::waves] = {};
+    if (job.prefetch) prefetch_tile<F>(job, p, thread);
     const float* squares = nullptr;
     if constexpr (F::promotion == Promotion::square)
       squares = job.squares + std::int64_t(min(p.column, job.N - 1) / 128) * job.squares_row + std::int64_t(p.group) * job.squares_group;
-    if (F::waves == 1 || p.waves == 1) multiply_promoted<A, B, F, 1>(sum, in, p.blocks, turn, squares);
-    else multiply_promoted<A, B, F, F::waves>(sum, in, p.blocks, turn, squares);
+    if (F::waves == 1 || p.waves == 1) multiply<A, B, F, 1>(sum, in, p.blocks, turn, squares);
+    else multiply<A, B, F, F::waves>(sum, in, p.blocks, turn, squares);
     if (job.write == Write::add && p.blocks == 0) continue;
 #pragma unroll
     for (int wave = 0; wave < F::waves; ++wave)
       if (wave < p.waves) write_wave<F>(job, sum[wave], p, p.row + wave * wave_rows + thread / 32 * 16, boxes, lane);
   }
-  if (F::in_turns && in.group == 0) in.begin_turn();  // the other's last end
+  if (F::lead >= 0 && in.group == 0) in.begin_turn();  // the other's last end
   if (lane == 0) wait_stores<0>();
 }
 

@@ -47,10 +47,16 @@ struct Reader {
       : shared(s),
         group(__shfl_sync(~0u, thread / warpgroup, 0)),  // known to be the same in a warp
         lane(thread % 32),
-        a(WgmmaMatrix::at(s.a(0) + unsigned(group * half_bytes))),
-        b(WgmmaMatrix::at(s.b(0))),
+        a(matrix<F::a_turned>(s.a(0) + unsigned(group * half_bytes))),
+        b(matrix<F::b_turned>(s.b(0))),
         a_scale(s.a_scale(0) + unsigned(thread / 32 * 16 + thread % 32 / 4) * 4),
         b_scale(s.b_scale(0) + unsigned(thread % 4 * 2) * 4) {}
+
+  template <bool turned>
+  static __device__ WgmmaMatrix matrix(std::uint32_t address) {
+    if constexpr (turned) return WgmmaMatrix::turned(address, half_bytes);
+    else return WgmmaMatrix::at(address);
+  }
 
   /// The stage may be filled again, in all blocks whose copies go there.
   __device__ void release(int stage) const {
@@ -58,12 +64,46 @@ struct Reader {
     if (lane < F::cluster) shared.empty(stage).arrive_at(unsigned(lane));
   }
   __device__ void begin_turn() const {
-    if constexpr (F::in_turns) sync_threads_of(1 + group, multipliers);
+    if constexpr (F::lead >= 0) sync_threads_of(1 + group, multipliers);
   }
   __device__ void end_turn() const {
-    if constexpr (F::in_turns) asm volatile("bar.arrive %0, %1;" ::"r"(2 - group), "n"(multipliers) : "memory");
+    if constexpr (F::lead >= 0) asm volatile("bar.arrive %0, %1;" ::"r"(2 - group), "n"(multipliers) : "memory");
   }
 };
+
+/// s = or += the products of the i-th quarter of a stage's K.
+template <class A, class B, class F>
+__device__ void multiply_quarter(WgmmaSums& s, WgmmaMatrix a, WgmmaMatrix b, int i, bool add) {
+  constexpr unsigned a_step = F::a_turned ? 2048 : 32, b_step = F::b_turned ? 2048 : 32;
+  if constexpr (std::is_same_v<A, Bf16>) wgmma_bf16<F::a_turned, F::b_turned>(s, a.after(a_step * i), b.after(b_step * i), add);
+  else wgmma<A, B>(s, a.after(a_step * i), b.after(b_step * i), add);
+}
+
+/// Adds the products of a tile with `waves` waves in the tensor cores' own sums.
+template <class A, class B, class F, int waves>
+__device__ void multiply_plainly(WgmmaSums (&sum)[F::waves], const Reader<F>& in, int blocks, Turn<F>& turn) {
+  int last = -1;  // stage that may still be read
+#pragma unroll 1
+  for (int k = 0; k < blocks; ++k, turn.advance()) {
+    const unsigned at = unsigned(turn.stage * Shared<F>::tile_bytes);
+    in.shared.full(turn.stage).wait(turn.parity);
+#pragma unroll
+    for (int wave = 0; wave < waves; ++wave) wgmma_hold(sum[wave]);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int wave = 0; wave < waves; ++wave)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        multiply_quarter<A, B, F>(sum[wave], in.a.after(at + wave * 2 * half_bytes), in.b.after(at), i, true);
+    wgmma_commit();
+    wgmma_wait_for_all_but_one();
+    if (last >= 0) in.release(last);
+    last = turn.stage;
+  }
+#pragma unroll
+  for (int wave = 0; wave < waves; ++wave) wgmma_wait(sum[wave]);
+  if (last >= 0) in.release(last);
+}
 
 /// Adds the products of a tile with `waves` waves. `squares`: scales of b's blocks along K, where b has those.
 template <class A, class B, class F, int waves>
@@ -83,16 +123,21 @@ __device__ void multiply_promoted(WgmmaSums (&sum)[F::waves], const Reader<F>& i
       in.begin_turn();
       wgmma_begin(fresh);
 #pragma unroll
-      for (int i = 0; i < depth / 32; ++i) wgmma<A, B>(fresh, a.after(32 * i), b.after(32 * i), i > 0);
-      wgmma_commit();
-      in.end_turn();
+      for (int i = 0; i < 4; ++i) {
+        multiply_quarter<A, B, F>(fresh, a, b, i, i > 0);
+        if (3 - i == F::lead) wgmma_commit();
+      }
+      if (F::lead != 0) wgmma_commit();
       float upper = b_square, lower = b_square;
       if constexpr (square || line) {
         const std::uint32_t scale = in.a_scale + scales + wave * wave_rows * 4;
         upper = load_shared(scale), lower = load_shared(scale + 8 * 4);
         if constexpr (square) upper *= b_square, lower *= b_square;
       }
+      if (F::lead > 0) wgmma_wait_for_all_but_one();
+      if (F::lead > 0) in.end_turn();
       wgmma_wait(fresh);
+      if (F::lead == 0) in.end_turn();
       if (!line && wave == waves - 1) in.release(turn.stage);
       if constexpr (line) {
         scale_columns(fresh, in.b_scale + scales);
@@ -101,6 +146,12 @@ __device__ void multiply_promoted(WgmmaSums (&sum)[F::waves], const Reader<F>& i
       add_row(sum[wave], fresh, 0, upper), add_row(sum[wave], fresh, 1, lower);
     }
   }
+}
+
+template <class A, class B, class F, int waves>
+__device__ void multiply(WgmmaSums (&sum)[F::waves], const Reader<F>& in, int blocks, Turn<F>& turn, const float* squares) {
+  if constexpr (F::promotion == Promotion::none) multiply_plainly<A, B, F, waves>(sum, in, blocks, turn);
+  else multiply_promoted<A, B, F, waves>(sum, in, blocks, turn, squares);
 }
 
 }  // namespace octet::cuda::tiles
