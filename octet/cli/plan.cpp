@@ -184,7 +184,7 @@ void add_plan(Program& program) {
       "plan", "Estimate memory, work and speed, or choose a layout on many GPUs, without training",
       "  octet plan --set model.size=llama-3-8b --fp8 block128 --set train.batch=1\n"
       "  octet plan run.toml\n"
-      "  octet plan run.toml --gpus 64 --per-node 8 --memory 80GB --write job\n"
+      "  octet plan run.toml --gpus 64 --per-node 8 --write job\n"
       "  octet plan --schedule 1f1b.svg --stages 4 --micro-batches 8\n"
       "Exit code 69: the run would not fit into this machine's memory, or its GPU does not multiply the recipe's codes; with\n"
       "--gpus: no layout fits. See docs/parallelism-guide.md.");

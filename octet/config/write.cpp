@@ -70,21 +70,29 @@ std::vector<FieldText> rows_of(const Field& field) {
   return out;
 }
 
-void write_help(const Section& section, std::size_t key_width, std::size_t type_width, std::size_t value_width, std::string& out) {
-  const auto column = [&](const std::string& cell, std::size_t width) {
-    out += cell;
-    out.append(2 + width - std::min(width, cell.size()), ' ');
-  };
-  if (!section.key.empty() && !section.fields.empty()) out += "\n[" + section.key + "]  " + section.help + "\n";
+/// Words in lines of at most `columns`, each after the indent.
+std::string wrapped(const std::string& words, const std::string& indent, std::size_t columns) {
+  std::string out, line = indent;
+  for (std::size_t at = 0; at < words.size();) {
+    const std::size_t end = std::min(words.find(' ', at), words.size());
+    if (line.size() > indent.size() && line.size() + 1 + end - at > columns) out += line + "\n", line = indent;
+    line += (line.size() > indent.size() ? " " : "") + words.substr(at, end - at), at = end + 1;
+  }
+  return out + line + "\n";
+}
+
+void write_help(const Section& section, std::string_view of, std::string& out) {
+  constexpr std::size_t columns = 80;
+  std::string rows;
   for (const auto& field : section.fields)
-    for (const FieldText& row : rows_of(field)) {
-      out += "  ";
-      column(row.key, key_width);
-      column(row.type, type_width);
-      column(row.value, value_width);
-      out += row.help + "\n";
-    }
-  for (const auto& inner : section.sections) write_help(inner, key_width, type_width, value_width, out);
+    for (const FieldText& row : rows_of(field))
+      if (row.key.starts_with(of))
+        rows += wrapped(format("{} = {}  ({})", row.key, row.value, row.type), "", columns) + wrapped(row.help, "    ", columns);
+  if (!rows.empty()) {
+    if (!out.empty()) out += "\n";
+    out += section.key.empty() ? rows : wrapped(format("[{}]  {}", section.key, section.help), "", columns) + rows;
+  }
+  for (const auto& inner : section.sections) write_help(inner, of, out);
 }
 
 }  // namespace
@@ -109,22 +117,9 @@ std::vector<FieldText> describe(ConstRef config) {
   return out;
 }
 
-std::string help_text(ConstRef config) {
-  // A long list of choices or a long text widens its own line only.
-  constexpr std::size_t widest = 32;
-  std::size_t key = 3, type = 4, value = 7;
-  for (const auto& row : describe(config)) {
-    key = std::max(key, row.key.size());
-    if (row.type.size() <= widest) type = std::max(type, row.type.size());
-    if (row.value.size() <= widest) value = std::max(value, row.value.size());
-  }
-  std::string out = "  ";
-  for (const auto& [heading, width] : {std::pair("key", key), std::pair("type", type), std::pair("default", value)}) {
-    out += heading;
-    out.append(2 + width - std::string_view(heading).size(), ' ');
-  }
-  out += "help\n";
-  write_help(gather(config), key, type, value, out);
+std::string help_text(ConstRef config, std::string_view of) {
+  std::string out;
+  write_help(gather(config), of, out);
   return out;
 }
 

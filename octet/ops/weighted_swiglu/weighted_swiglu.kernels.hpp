@@ -1,0 +1,9 @@
+#pragma once
+
+#include "octet/ops/weighted_swiglu/weighted_swiglu.hpp"
+#include "octet/tensor/backend.hpp"
+
+OCTET_KERNEL(weighted_swiglu_forward, const ops::Saved& x, const Tensor& w, const ops::ExpertMap&, float limit, const ops::Sink& y)
+OCTET_KERNEL(weighted_swiglu_backward, const ops::WeightedSwigluBackward&, const ops::Sink& dx)
+/// x[r] = 0 for rows without a token.
+OCTET_KERNEL(clear_rows_without_token, const Tensor& x, const ops::ExpertMap&)
