@@ -2,8 +2,8 @@
 
 // Only for *.sm90a.cu files: jobs of the promoted GEMMs from the operands of ops.
 
-#include "octet/ops/gemm/gemm.hpp"
-#include "octet/ops/grouped_gemm/grouped_gemm.hpp"
+#include "octet/ops/gemm/gemm.kernels.hpp"
+#include "octet/ops/grouped_gemm/hopper/hopper.hpp"
 #include "octet/ops/grouped_gemm/hopper/kernel.cuh"
 
 namespace octet::cuda::tiles {
@@ -42,18 +42,32 @@ struct Operands {
   bool stack_columns;
   Tensor d, bias;
   bool accumulate;
+
+  static Operands of(const ops::GroupedGemm& g) { return {g.a, g.b, &g.groups, g.stack_columns, g.d, {}, g.accumulate}; }
+  static Operands of(const ops::Gemm& g) { return {g.a, g.b, nullptr, false, g.d, g.bias, g.accumulate}; }
 };
 
-/// What TMA needs: addresses that are multiples of 16, and rows of as many bytes.
-inline bool fits(const Operands& o) {
+/// Whether this is a Hopper and TMA can read the operands: addresses that are multiples of 16, and rows of as many bytes.
+inline bool readable(const Operands& o) {
   std::uintptr_t all = 0;
   for (const Tensor* t : {&o.a.codes, &o.b.codes, &o.a.descales, &o.b.descales, &o.d}) {
     all |= reinterpret_cast<std::uintptr_t>(t->data);
     if (t->shape.rank == 2) all |= std::uintptr_t(t->shape[1]) * size_of(t->dtype);
   }
+  if (o.groups != nullptr && o.stack_columns && !o.b.transposed) all |= std::uintptr_t(o.a.cols()) * size_of(o.b.codes.dtype);
   const bool tiles = o.groups == nullptr || o.groups->tile % wave_rows == 0;
   return all % 16 == 0 && tiles && facts().major == 9 && o.d.count() > 0 && o.a.cols() > 0;
 }
+
+/// Runs f<A, B>() for the formats of two 8-bit operands.
+template <class Run>
+void with_formats(const Operands& o, const Run& f) {
+  dispatch<E4M3, E5M2>(o.a.codes.dtype, "gemm", [&]<class A>() {
+    dispatch<E4M3, E5M2>(o.b.codes.dtype, "gemm", [&]<class B>() { f.template operator()<A, B>(); });
+  });
+}
+/// Pairs of tiles share their rows of `a` where N has an even number of tiles; else half of the last pair would be idle.
+inline bool pairs(const Operands& o) { return ceil_div(o.d.shape[1], tile_columns) % 2 == 0; }
 
 template <class F>
 Job job_of(const Operands& o) {
