@@ -11,9 +11,11 @@ namespace octet::cuda {
 /// multiple of 1024. Source: PTX ISA, "Matrix Descriptor Format": address / 16; bytes between groups / 16 from bit 32 on; 1 at bit 62.
 struct WgmmaMatrix {
   std::uint32_t low;  // of the 64 bits, the half that differs from matrix to matrix
-  static __device__ WgmmaMatrix at(std::uint32_t address) { return {address >> 4 | 1u << 16}; }
+  static __device__ WgmmaMatrix at(std::uint32_t address) { return {within(address) >> 4 | 1u << 16}; }
   /// A matrix of 16-bit values that lies transposed: a row of shared memory has 64 of its rows' values of one k, `bytes` to the next 64 rows.
-  static __device__ WgmmaMatrix turned(std::uint32_t address, unsigned bytes) { return {address >> 4 | bytes / 16 << 16}; }
+  static __device__ WgmmaMatrix turned(std::uint32_t address, unsigned bytes) { return {within(address) >> 4 | bytes / 16 << 16}; }
+  // Addresses in a cluster have the number of the block in higher bits.
+  static __device__ std::uint32_t within(std::uint32_t address) { return address & 0x3FFFF; }
   __device__ WgmmaMatrix after(unsigned bytes) const { return {low + bytes / 16}; }
   __device__ std::uint64_t descriptor() const { return std::uint64_t(1024 >> 4 | 1u << 30) << 32 | low; }
 };

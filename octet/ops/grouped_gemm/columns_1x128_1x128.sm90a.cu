@@ -8,7 +8,7 @@ namespace octet::cuda {
 namespace {
 
 using namespace tiles;
-using Kernel = Form<Groups::columns, Promotion::line, 2, 1, 3, 4, 2>;
+using Kernel = Form<Groups::columns, Promotion::line, 2, 1, 3, 4, -1>;
 
 void run(Queue queue, const Operands& o) {
   with_formats(o, [&]<class A, class B>() { launch<A, B, Kernel>(queue, job_of<Kernel>(o)); });

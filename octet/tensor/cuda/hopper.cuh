@@ -101,10 +101,6 @@ __device__ inline void add_box(std::uint32_t from, const CUtensorMap& to, int x,
                "r"(y), "r"(z), "r"(from)
                : "memory");
 }
-/// A box of a matrix is fetched to L2.
-__device__ inline void prefetch_box(const CUtensorMap& from, int x, int y, int z) {
-  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(&from), "r"(x), "r"(y), "r"(z) : "memory");
-}
 __device__ inline void fence_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 __device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /// Waits until at most `left` of this thread's groups of stores still read shared memory.

@@ -51,7 +51,6 @@ struct Job {
   int b_factor_group;                      // from a group's to the next one's
   const float* bias;
   Write write;
-  bool prefetch;  // values to which TMA adds are fetched to L2 as a tile begins
   DType d_type;
   void* d_data;
 };

@@ -87,7 +87,6 @@ Job job_of(const Operands& o) {
           .stack_columns = o.stack_columns,
           .bias = o.bias.f32(),
           .write = o.accumulate ? Write::add : Write::store,
-          .prefetch = o.accumulate && o.d.dtype == DType::f32,
           .d_type = o.d.dtype,
           .d_data = o.d.data};
   const std::int64_t matrices = rows ? 1 : E;

@@ -17,7 +17,6 @@ __device__ void make_tiles(const Job& job, const Shared<F>& shared, Walk<F, valu
   Place p;
   while (walk.next(p)) {
     WgmmaSums sum[F::waves] = {};
-    if (job.prefetch) prefetch_tile<F>(job, p, thread);
     const float* squares = nullptr;
     if constexpr (F::promotion == Promotion::square)
       squares = job.squares + std::int64_t(min(p.column, job.N - 1) / 128) * job.squares_row + std::int64_t(p.group) * job.squares_group;

@@ -87,15 +87,6 @@ __device__ void finish(const Job& job, WgmmaSums& sum, const Place& p, int row, 
   }
 }
 
-/// Values of d to which TMA will add are fetched to L2 while their tile is summed.
-template <class F>
-__device__ void prefetch_tile(const Job& job, const Place& p, int thread) {
-  if (thread % 32 != 0) return;
-  const int z = F::groups == Groups::columns ? p.group : 0;
-  for (int wave = 0; wave < p.waves; ++wave)
-    for (int i = 0; i < 4; ++i) prefetch_box(job.d, p.column + 32 * i, p.row + wave * wave_rows + thread / 32 * box_rows, z);
-}
-
 /// d = or += a warp's 16 x 128 sums of a wave.
 template <class F>
 __device__ void write_wave(const Job& job, WgmmaSums& sum, const Place& p, int row, Boxes<F>& boxes, int lane) {
