@@ -4,6 +4,7 @@
 #include <map>
 
 #include "octet/base/text.hpp"
+#include "octet/base/wrapped.hpp"
 #include "octet/config/value_text.hpp"
 
 namespace octet::config {
@@ -70,27 +71,16 @@ std::vector<FieldText> rows_of(const Field& field) {
   return out;
 }
 
-/// Words in lines of at most `columns`, each after the indent.
-std::string wrapped(const std::string& words, const std::string& indent, std::size_t columns) {
-  std::string out, line = indent;
-  for (std::size_t at = 0; at < words.size();) {
-    const std::size_t end = std::min(words.find(' ', at), words.size());
-    if (line.size() > indent.size() && line.size() + 1 + end - at > columns) out += line + "\n", line = indent;
-    line += (line.size() > indent.size() ? " " : "") + words.substr(at, end - at), at = end + 1;
-  }
-  return out + line + "\n";
-}
-
 void write_help(const Section& section, std::string_view of, std::string& out) {
   constexpr std::size_t columns = 80;
   std::string rows;
   for (const auto& field : section.fields)
     for (const FieldText& row : rows_of(field))
       if (row.key.starts_with(of))
-        rows += wrapped(format("{} = {}  ({})", row.key, row.value, row.type), "", columns) + wrapped(row.help, "    ", columns);
+        rows += wrapped(format("{} = {}  ({})", row.key, row.value, row.type), 0, columns) + "    " + wrapped(row.help, 4, columns);
   if (!rows.empty()) {
     if (!out.empty()) out += "\n";
-    out += section.key.empty() ? rows : wrapped(format("[{}]  {}", section.key, section.help), "", columns) + rows;
+    out += section.key.empty() ? rows : wrapped(format("[{}]  {}", section.key, section.help), 0, columns) + rows;
   }
   for (const auto& inner : section.sections) write_help(inner, of, out);
 }

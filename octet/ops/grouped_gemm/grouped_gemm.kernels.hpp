@@ -30,4 +30,6 @@ void grouped_gemm_on_cpu(const GroupedGemm&, DType compute, const GemmReady& a, 
 
 namespace octet::cuda {
 void grouped_gemm(Queue, const ops::GroupedGemm&);
+/// The same by a general kernel: any sizes, formats and scale blocks, no workspace, slow.
+void plain_grouped_gemm(Queue, const ops::GroupedGemm&);
 }  // namespace octet::cuda

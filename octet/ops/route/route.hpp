@@ -13,7 +13,7 @@ namespace octet::ops {
 /// Sources: DeepSeek-AI 2024, "DeepSeek-V3 Technical Report", eq. 13 to 16; Muennighoff et al. 2024, "OLMoE"; DeepSeek-V2, eq. 22 to 24.
 struct Routing {
   enum class Score : std::uint8_t { softmax, sigmoid } score = Score::softmax;
-  /// What ranks groups: their largest p + bias, or the sum of their two largest.
+  /// The rank of a group: its largest p + bias, or the sum of its two largest.
   enum class GroupScore : std::uint8_t { largest, two_largest } group_score = GroupScore::largest;
   std::int64_t choices = 1;  // K
   std::int64_t groups = 1, kept_groups = 1;
@@ -44,9 +44,9 @@ struct RouteBackward {
 };
 void route_backward(Stream&, const Routing&, const RouteBackward&);
 
-/// What losses and tables of balance read: per sequence and expert the number of choices and the sum of p over its tokens, both added to.
-/// With `relative`, the sum is that of p / (sum over e of p), as DeepSeek-V3's loss per sequence has it. counts, sums: f32 [S, E].
-/// Strips of route_strip tokens are summed in the order of t, then the strips in theirs.
+/// The loads that losses and tables of balance read: per sequence and expert the number of choices and the sum of p over its tokens, both
+/// added to. With `relative`, the sum is that of p / (sum over e of p), as DeepSeek-V3's loss per sequence has it. counts, sums: f32 [S,
+/// E]. Strips of route_strip tokens are summed in the order of t, then the strips in theirs.
 struct RouteLoad {
   Tensor chosen, scores;
   Tensor counts, sums;

@@ -92,7 +92,7 @@ OCTET_HD bool score_experts(Lanes lanes, Routing::Score score, std::int64_t expe
   return !bad;
 }
 
-/// What ranks an expert: p + bias. A NaN in the bias ranks last.
+/// The rank of an expert: p + bias. A NaN in the bias ranks last.
 template <class V>
 OCTET_HD V rank_of(const V* scores, const float* bias, std::int64_t i) {
   if (bias == nullptr) return scores[i];

@@ -35,7 +35,11 @@ void weighted_swiglu_backward(Stream& stream, const WeightedSwigluBackward& a, S
         dx.dtype, dx.shape);
   check_saved(a.x, 2, "weighted_swiglu");
   stream.count({.ops = 1, .bytes = double(a.x.bytes()) + 3.0 * double(a.dy.bytes())});
-  OCTET_LAUNCH(stream, weighted_swiglu_backward, a, dx);
+  const Scope scope(stream);
+  Tensor parts;
+  if (stream.target().device == Device::cuda)
+    parts = stream.empty({a.dy.shape[0], ceil_div(a.dy.shape[1], std::int64_t(8))}, DType::f32, Lifetime::scratch, Category::workspace);
+  OCTET_LAUNCH(stream, weighted_swiglu_backward, a, dx, parts);
 }
 
 }  // namespace octet::ops

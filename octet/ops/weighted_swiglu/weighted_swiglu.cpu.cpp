@@ -13,9 +13,8 @@ void forward(const ops::Saved& x, const Tensor& w, const ops::ExpertMap& map, fl
     const auto* const source = map.source.as<std::int32_t>();
     with_saving_rows<T>(x, [&](auto lanes, auto row) {
       fill_sink<T>(y, cols * 24, [&](std::int64_t r, T* out) {
-        const auto in = row(r);  // encodes it, too
         if (source[r] < 0) return void(__builtin_memset(out, 0, std::size_t(cols) * sizeof(T)));
-        ops::weighted_swiglu_row<limited>(lanes, cols, limit, w.f32()[source[r]], in, out);
+        ops::weighted_swiglu_row<limited>(lanes, cols, limit, w.f32()[source[r]], row(r), out);
       });
     });
   });
@@ -44,7 +43,7 @@ void weighted_swiglu_forward(const ops::Saved& x, const Tensor& w, const ops::Ex
   return limit > 0 ? forward<true>(x, w, map, limit, y) : forward<false>(x, w, map, limit, y);
 }
 
-void weighted_swiglu_backward(const ops::WeightedSwigluBackward& a, const ops::Sink& dx) {
+void weighted_swiglu_backward(const ops::WeightedSwigluBackward& a, const ops::Sink& dx, const Tensor&) {
   return a.limit > 0 ? backward<true>(a, dx) : backward<false>(a, dx);
 }
 
