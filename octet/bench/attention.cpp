@@ -130,8 +130,8 @@ void measure_coded_attention(Subject& s, std::vector<Row>& rows) {
     run_forward(stream, b, c);
     return [&stream, b, c, heads] {
       ops::encode_columns(stream, b.d_o, ops::d_o_groups(heads, c.specs), c.d_o);
-      ops::coded_attention_backward(
-          stream, {.d_o = c.d_o, .o = c.o, .qkv = c.qkv, .lse = b.lse, .dqkv = c.dqkv, .heads = heads, .specs = c.specs});
+      ops::coded_attention_backward(stream,
+                                    {.d_o = c.d_o, .o = c.o, .qkv = c.qkv, .lse = b.lse, .dqkv = c.dqkv, .heads = heads, .specs = c.specs});
       ops::decode_columns(stream, c.dqkv, ops::dqkv_groups(heads, c.specs), b.dqkv);
     };
   });

@@ -57,7 +57,8 @@ Attention::Attention(const std::string& path, const Config& c, scaling::Precisio
     : partition_(p),
       config_(with_own_heads(c, p)),
       qkv_(path + ".qkv", qkv_config(p, c), precision, site),
-      product_(make_dot_product(precision.plan_attention({.path = path + ".scores", .layer = site.layer, .layers = site.layers}), p)),
+      product_(
+          make_dot_product(precision.plan_attention({.path = path + ".scores", .layer = site.layer, .layers = site.layers}), c.rope, p)),
       out_(path + ".out", out_config(p, c), precision, site),
       saved_o_(path + ".o", out_.in(), precision, c.recomputed),
       norms_(c.head_norm_eps ? std::make_unique<HeadNorms>(path, config_, precision, p) : nullptr) {
@@ -111,9 +112,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const Region region = saves ? pass.keep : Region(Lifetime::scratch);
   const std::int64_t tokens = x.rows.rows();
   const auto heads = shape_of(config_, context);
-  const Tensor& starts = context.document_starts;
-  const Tensor qkv =
-      stream.empty({tokens, qkv_width(config_)}, dtype, product_->values_region(pass, saves), Category::activations);
+  const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, product_->values_region(pass, saves), Category::activations);
   const bool keep = saves && !saved_o_.coded();
   const Region region_of_o =
       keep && !out_.spec(Operand::activation, pass).quantizes() ? pass.forward_operands() : saved_o_.region(pass, saves);
@@ -122,7 +121,6 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
 
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->qkv_linear : nullptr);
   if (norms_) normalize(stream, qkv, pass, saved);
-  if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts});
   product_->forward(stream, heads, context, qkv, o, lse, pass, saves ? &saved->product : nullptr);
   stream.observe(out_.path(), "x", o);
   const QTensor operands = y || keep ? quantized(stream, out_, {.cols = keep, .values = o}, pass, partition_).codes : QTensor{};
@@ -139,7 +137,8 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
   const Tensor& starts = context.document_starts;
   const bool codes = qkv_.spec(Operand::gradient, pass).quantizes();  // otherwise operands are views of dqkv
   const Tensor d_o = stream.empty(saved.o.shape, saved.o.dtype),
-               dqkv = stream.empty({saved.lse.shape[1], qkv_width(config_)}, saved.o.dtype, codes ? Region(Lifetime::scratch) : pass.backward_operands());
+               dqkv = stream.empty({saved.lse.shape[1], qkv_width(config_)}, saved.o.dtype,
+                                   codes ? Region(Lifetime::scratch) : pass.backward_operands());
   {
     const Scope inner(stream);
     const Tensor o = values_of(stream, saved.o);

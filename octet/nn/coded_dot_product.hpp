@@ -9,7 +9,7 @@ namespace octet::nn {
 /// too, or the values of the saved codes: then gradients are those of the function that forward computed.
 class CodedDotProduct final : public DotProduct {
  public:
-  CodedDotProduct(scaling::AttentionPlan plan, Partition& p) : plan_(std::move(plan)), partition_(p) {}
+  CodedDotProduct(scaling::AttentionPlan plan, bool rope, Partition& p) : plan_(std::move(plan)), rope_(rope), partition_(p) {}
 
   Region values_region(const scaling::Pass&, bool) const override { return Lifetime::scratch; }
   void forward(Stream&, const ops::QkvShape&, const BlockContext&, const Tensor& qkv, const Tensor& o, const Tensor& lse,
@@ -18,12 +18,14 @@ class CodedDotProduct final : public DotProduct {
 
  private:
   void require_target(const Stream&, const ops::QkvShape&, const BlockContext&) const;
+  Tensor encode(Stream&, const ops::RopeForward&, ops::AttentionSpecs&, const Tensor& codes, Region) const;
   ops::AttentionSpecs forward_specs(const scaling::Pass& operands, const scaling::Pass& products) const;
   void add_backward_specs(ops::AttentionSpecs&, const scaling::Pass&) const;
   void backward_in_codes(Stream&, const ops::QkvShape&, const BlockContext&, const Gradient&, const Saved&, ops::AttentionSpecs&,
                          const scaling::Pass&) const;
 
   scaling::AttentionPlan plan_;
+  bool rope_;
   Partition& partition_;
 };
 

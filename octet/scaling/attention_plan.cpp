@@ -27,17 +27,17 @@ std::string to_text(AttentionPrecision p) {
 }
 
 bool codes_attention(const PrecisionConfig& c) {
-  return c.attention != AttentionPrecision::bf16 || std::ranges::any_of(c.rules, [](const PrecisionRule& r) {
-           return r.attention != "default" && r.attention != "bf16";
-         });
+  return c.attention != AttentionPrecision::bf16 ||
+         std::ranges::any_of(c.rules, [](const PrecisionRule& r) { return r.attention != "default" && r.attention != "bf16"; });
 }
 
 void Precision::plan_for_attention() {
   if (!codes_attention(config_)) return;
   if (activations() != DType::bf16)
-    throw ConfigError(format("recipe.attention in 8 bits: its operands are encoded from BF16, and activations are {} under recipe.name = "
-                             "\"{}\"; set recipe.attention to \"bf16\", or choose another recipe.name",
-                             activations(), config_.recipe));
+    throw ConfigError(
+        format("recipe.attention in 8 bits: its operands are encoded from BF16, and activations are {} under recipe.name = "
+               "\"{}\"; set recipe.attention to \"bf16\", or choose another recipe.name",
+               activations(), config_.recipe));
   const AttentionRecipes names = attention_recipes(config_.recipe);
   attention_given_ = member_named(names.given, "recipe.attention"), attention_made_ = member_named(names.made, "recipe.attention");
 }
@@ -73,13 +73,14 @@ AttentionPlan Precision::plan_attention(const Site& site) {
     add(of_forward);
     if (plan.codes_gradients()) add(of_backward);
     const auto text = [&](std::span<const Operand> operands) {
-      return format("{} {}", names_of(operands), is_fp8(own.forward) ? own.of(operands[0]) : Formats{DType::e4m3, DType::e5m2}.of(operands[0]));
+      return format("{} {}", names_of(operands),
+                    is_fp8(own.forward) ? own.of(operands[0]) : Formats{DType::e4m3, DType::e5m2}.of(operands[0]));
     };
     const Member &in = members_[std::size_t(attention_given_)], &out = members_[std::size_t(attention_made_)];
     row.precision = text(of_forward) + (plan.codes_gradients() ? ", " + text(of_backward) : std::string("; backward bf16")) + "; " +
-                    (attention_given_ == attention_made_
-                         ? in.recipe->scales()
-                         : format("{}{}: {}; others: {}", "q, k, v", plan.codes_gradients() ? ", do" : "", in.recipe->scales(), out.recipe->scales()));
+                    (attention_given_ == attention_made_ ? in.recipe->scales()
+                                                         : format("{}{}: {}; others: {}", "q, k, v", plan.codes_gradients() ? ", do" : "",
+                                                                  in.recipe->scales(), out.recipe->scales()));
     row.eight_bits = true;
   }
   rows_.push_back(std::move(row));

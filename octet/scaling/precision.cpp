@@ -95,9 +95,10 @@ void PrecisionConfig::fields(config::FieldVisitor& v) {
            "activations saved for backward: as computed, or 8-bit codes (E4M3 in blocks of 1x32) of the inputs of SwiGLU and GELU and of "
            "attention's output",
            {{"bf16", SavedActivations::bf16}, {"fp8", SavedActivations::fp8}});
-  v.choice("attention", attention,
-           "precision of attention: bf16, or products of 8-bit codes in forward alone or in forward and backward; for heads of 128 on a GPU",
-           {{"bf16", AttentionPrecision::bf16}, {"fp8_forward", AttentionPrecision::fp8_forward}, {"fp8", AttentionPrecision::fp8}});
+  v.choice(
+      "attention", attention,
+      "precision of attention: bf16, or products of 8-bit codes in forward alone or in forward and backward; for heads of 128 on a GPU",
+      {{"bf16", AttentionPrecision::bf16}, {"fp8_forward", AttentionPrecision::fp8_forward}, {"fp8", AttentionPrecision::fp8}});
   v.choice("final", final_recipe, "recipe of the last steps of a run, in the place of recipe.name; none: recipe.name stays",
            recipe_names({"none"}), config::OnResume::may_change);
   v.field("final_share", final_share, "share of the steps that recipe.final has", {.above = 0, .at_most = 1}, config::OnResume::may_change);

@@ -165,9 +165,9 @@ class Precision {
 
   PrecisionConfig config_;
   SlotTable slots_;
-  std::vector<Member> members_;  // the model's recipe first
-  SlotGroup saved_;              // of saved activations
-  std::vector<Rule> rules_;      // the first that matches decides
+  std::vector<Member> members_;                   // the model's recipe first
+  SlotGroup saved_;                               // of saved activations
+  std::vector<Rule> rules_;                       // the first that matches decides
   int attention_given_ = 0, attention_made_ = 0;  // recipes of attention's operands, where there are codes
   std::vector<PlanRow> rows_;
 };

@@ -133,7 +133,8 @@ std::string coded_attention_obstacle(const Target& target, const QkvShape& heads
   if (heads.head_dim != gpu_head_dim)
     return format("heads have {} columns, and on a GPU cuDNN has kernels for {}", heads.head_dim, gpu_head_dim);
   if (documents) return "on a GPU cuDNN's kernels of 8 bits do not mask documents";
-  if (target.generation != 9) return format("this GPU is of generation {}, and cuDNN's kernels are used on Hopper alone", target.generation);
+  if (target.generation != 9)
+    return format("this GPU is of generation {}, and cuDNN's kernels are used on Hopper alone", target.generation);
   if (pass == CodedPass::backward && target.deterministic) return "on a GPU cuDNN adds the gradient of queries in no fixed order";
   return "";
 }

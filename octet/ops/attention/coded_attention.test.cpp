@@ -38,17 +38,17 @@ std::vector<double> values_of(const Tensor& t) {
 }
 
 // Attention of given values on a stream; every operand has the scale of its own maximum, as after a step of the same values.
-struct Run {
+struct Attended {
   Stream stream{Device::cpu};
   Case c;
   DType gradients;
   AttentionSpecs specs;
   QuantizeHealth health[10];
-  Tensor qkv, d_o, starts;                     // values, bf16
+  Tensor qkv, d_o, starts;  // values, bf16
   Tensor codes, o_codes, do_codes, dqkv_codes, lse;
-  Tensor o, dqkv;                              // f32
+  Tensor o, dqkv;  // f32
 
-  Run(const Case& c, DType gradients, const std::vector<float>& x, const std::vector<float>& d) : c(c), gradients(gradients) {
+  Attended(const Case& c, DType gradients, const std::vector<float>& x, const std::vector<float>& d) : c(c), gradients(gradients) {
     const Shape wide{c.tokens(), c.heads.columns()}, narrow{c.tokens(), c.heads.heads * c.heads.head_dim};
     qkv = testing::tensor_of(stream, x, wide, DType::bf16), d_o = testing::tensor_of(stream, d, narrow, DType::bf16);
     codes = stream.empty(wide, DType::e4m3), o_codes = stream.empty(narrow, DType::e4m3), do_codes = stream.empty(narrow, gradients);
@@ -58,8 +58,7 @@ struct Run {
       starts = stream.empty({c.tokens()}, DType::i32);
       std::copy(c.starts.begin(), c.starts.end(), starts.as<std::int32_t>());
     }
-    QuantizeSpec* const all[] = {&specs.q,   &specs.k,  &specs.v,  &specs.p,  &specs.o,
-                                 &specs.d_o, &specs.dp, &specs.dq, &specs.dk, &specs.dv};
+    QuantizeSpec* const all[] = {&specs.q, &specs.k, &specs.v, &specs.p, &specs.o, &specs.d_o, &specs.dp, &specs.dq, &specs.dk, &specs.dv};
     for (int i = 0; i < 10; ++i) {
       QuantizeSpec& s = *all[i];
       s.format = i < 5 ? DType::e4m3 : gradients, s.health = &health[i];
@@ -103,16 +102,16 @@ struct Run {
   }
 };
 
-Run random_run(const Case& c, DType gradients) {
-  return Run(c, gradients, gaussian(std::size_t(c.tokens() * c.heads.columns()), 1),
-             gaussian(std::size_t(c.tokens() * c.heads.heads * c.heads.head_dim), 2));
+Attended random_run(const Case& c, DType gradients) {
+  return Attended(c, gradients, gaussian(std::size_t(c.tokens() * c.heads.columns()), 1),
+                  gaussian(std::size_t(c.tokens() * c.heads.heads * c.heads.head_dim), 2));
 }
 
 const std::vector<Case> cases = {
     {1, {1, 1, 16, 1}}, {2, {2, 1, 64, 7}}, {1, {4, 2, 32, 97}}, {2, {2, 2, 128, 50}}, with_documents({2, {2, 1, 16, 150}}, 9)};
 
 // |o - reference| of every element.
-std::vector<double> forward_bound(const Run& r, const std::vector<double>& qkv, const Forward& f) {
+std::vector<double> forward_bound(const Attended& r, const std::vector<double>& qkv, const Forward& f) {
   std::vector<double> bound(f.o.size());
   const double scale = 1 / std::sqrt(double(r.c.heads.head_dim)), of_p = double(*r.specs.p.scale.f32());
   each_head(r.c, [&](const Head& h) {
@@ -134,7 +133,7 @@ std::vector<double> forward_bound(const Run& r, const std::vector<double>& qkv, 
 }
 
 // And of its gradients.
-std::vector<double> backward_bound(const Run& r, const std::vector<double>& qkv, const std::vector<double>& d_o,
+std::vector<double> backward_bound(const Attended& r, const std::vector<double>& qkv, const std::vector<double>& d_o,
                                    const std::vector<double>& o, const std::vector<double>& lse, const Backward& b) {
   std::vector<double> bound = b.bound;
   const std::int64_t d = r.c.heads.head_dim;
@@ -167,7 +166,7 @@ std::vector<double> backward_bound(const Run& r, const std::vector<double>& qkv,
 TEST(CodedAttention, OutputAndGradientsAreThoseOfTheCodesWithinTheirRounding) {
   for (const Case& c : cases)
     for (const DType gradients : {DType::e5m2, DType::e4m3}) {
-      Run r = random_run(c, gradients);
+      Attended r = random_run(c, gradients);
       const auto x = r.decoded(r.codes, qkv_groups(c.heads, r.specs)), g = r.decoded(r.do_codes, d_o_groups(c.heads, r.specs)),
                  o = r.decoded(r.o_codes, o_groups(c.heads, r.specs)), lse = values_of(r.lse);
       const Forward f = attention_reference::forward(c, x);
@@ -185,7 +184,7 @@ TEST(CodedAttention, OutputAndGradientsAreThoseOfTheCodesWithinTheirRounding) {
 
 TEST(CodedAttention, MaximaAndHealthOfEveryOperandAreMeasured) {
   const Case c{2, {2, 1, 32, 40}};
-  const Run r = random_run(c, DType::e5m2);
+  const Attended r = random_run(c, DType::e5m2);
   EXPECT_EQ(*r.specs.p.amax.f32(), 1) << "the largest exponential of a row";
   const std::int64_t scores = c.batch * c.heads.heads * c.heads.sequence * (c.heads.sequence + 1) / 2, tokens = c.tokens();
   const std::int64_t counts[] = {tokens * 64, tokens * 32, tokens * 32, scores,      tokens * 64,
@@ -227,14 +226,13 @@ Errors errors_of(const Case& c, const std::vector<float>& x, const std::vector<f
         for (std::int64_t t = 0; t < c.heads.sequence; ++t)
           shifted[std::size_t((s * c.heads.sequence + t) * columns + k)] -= float(mean / double(c.heads.sequence));
       }
-  Run r(c, gradients, shifted, d);
+  Attended r(c, gradients, shifted, d);
   const std::vector<double> exact(x.begin(), x.end()), g(d.begin(), d.end());
   const Forward f = attention_reference::forward(c, exact);
   const Backward b = attention_reference::backward(c, exact, g, f.o, f.lse);
   const auto o = values_of(r.o), dqkv = values_of(r.dqkv);
   const std::size_t row = std::size_t(columns), q = std::size_t(c.heads.key_column(0)), v = std::size_t(c.heads.value_column(0));
-  return {share(o, f.o, q, 0, q), share(dqkv, b.dqkv, row, 0, q), share(dqkv, b.dqkv, row, q, v - q),
-          share(dqkv, b.dqkv, row, v, row - v)};
+  return {share(o, f.o, q, 0, q), share(dqkv, b.dqkv, row, 0, q), share(dqkv, b.dqkv, row, q, v - q), share(dqkv, b.dqkv, row, v, row - v)};
 }
 
 std::vector<float> with_keys(const Case& c, std::vector<float> x, const std::function<float(std::int64_t, float)>& of) {
@@ -258,7 +256,8 @@ TEST(CodedAttention, ErrorsOfModesOnNormalShiftedAndOutlyingKeys) {
     return e;
   };
   const Errors normal = row("normal", x, DType::e4m3, false), wide = row("normal", x, DType::e5m2, false);
-  const Errors with_mean = row("keys with a mean", shifted, DType::e4m3, false), without = row("its mean subtracted", shifted, DType::e4m3, true);
+  const Errors with_mean = row("keys with a mean", shifted, DType::e4m3, false),
+               without = row("its mean subtracted", shifted, DType::e4m3, true);
   row("an outlying channel", outlying, DType::e4m3, false);
   EXPECT_LT(normal.o, 0.06) << "E4M3 has errors of 2.6 % on average: of q, k, v, p and o";
   EXPECT_LT(normal.dq, wide.dq);

@@ -64,8 +64,7 @@ struct Layout {
 };
 
 Node input(const Graph& graph, Id id, const std::vector<Size>& dims, const std::vector<Size>& strides, fe::DataType_t type) {
-  return graph->tensor(
-      Tensor_attributes().set_uid(id).set_name(std::to_string(id)).set_dim(dims).set_stride(strides).set_data_type(type));
+  return graph->tensor(Tensor_attributes().set_uid(id).set_name(std::to_string(id)).set_dim(dims).set_stride(strides).set_data_type(type));
 }
 Node factor(const Graph& graph, Id id) { return input(graph, id, {1, 1, 1, 1}, {1, 1, 1, 1}, fe::DataType_t::FLOAT); }
 
@@ -93,14 +92,10 @@ BuiltGraph build_forward(const Layout& l) {
   const Graph graph = new_graph();
   const auto q = input(graph, q_id, l.dims(), l.in_qkv(), e4m3), k = input(graph, k_id, l.key_dims(), l.in_qkv(), e4m3),
              v = input(graph, v_id, l.key_dims(), l.in_qkv(), e4m3);
-  const auto [o, stats, of_p, of_o] =
-      graph->sdpa_fp8(q, k, v, factor(graph, descale_q_id), factor(graph, descale_k_id), factor(graph, descale_v_id),
-                      factor(graph, descale_s_id), factor(graph, scale_s_id), factor(graph, scale_o_id),
-                      fe::graph::SDPA_fp8_attributes()
-                          .set_name("forward")
-                          .set_generate_stats(true)
-                          .set_causal_mask(true)
-                          .set_attn_scale(l.scale()));
+  const auto [o, stats, of_p, of_o] = graph->sdpa_fp8(
+      q, k, v, factor(graph, descale_q_id), factor(graph, descale_k_id), factor(graph, descale_v_id), factor(graph, descale_s_id),
+      factor(graph, scale_s_id), factor(graph, scale_o_id),
+      fe::graph::SDPA_fp8_attributes().set_name("forward").set_generate_stats(true).set_causal_mask(true).set_attn_scale(l.scale()));
   returns_codes(o, o_id, l.dims(), l.in_o(), e4m3);
   returns_maximum(of_p, 0), returns_maximum(of_o, 1);
   describe_stats(stats->set_output(true), l);

@@ -35,7 +35,8 @@ BuiltGraph built(const std::shared_ptr<fe::graph::Graph>& graph, const char* wha
 }
 
 void run_graph(Queue queue, fe::graph::Graph& graph, std::unordered_map<std::int64_t, void*>& at, void* workspace, const char* what) {
-  if (fe::detail::set_stream(cudnn_library().handle, queue) != CUDNN_STATUS_SUCCESS) throw DeviceError("cuDNN: it does not take the stream");
+  if (fe::detail::set_stream(cudnn_library().handle, queue) != CUDNN_STATUS_SUCCESS)
+    throw DeviceError("cuDNN: it does not take the stream");
   require(graph.execute(cudnn_library().handle, at, workspace), what);
 }
 

@@ -20,6 +20,9 @@ struct Partials {
   Partials& operator=(const Partials&) = delete;
 };
 
+float widened(float x) { return x; }
+float widened(Bf16 x) { return to_float(x); }
+
 // f(group, its number, its first column) for groups with columns.
 template <class F>
 void each_group(const ops::ColumnGroups& groups, const F& f) {
@@ -61,7 +64,7 @@ void column_maxima(const Tensor& x, const ops::ColumnGroups& groups, const Tenso
     dispatch<float, Bf16>(x.dtype, "column codes", [&]<class T>() {
       maxima.f32()[g] = over_rows(x, group.columns, [&](std::int64_t t, Partial& p) {
                           const T* const row = x.as<T>() + t * x.shape[1] + first;
-                          for (std::int64_t c = 0; c < group.columns; ++c) p.amax = larger(magnitude(to_float(row[c])), p.amax);
+                          for (std::int64_t c = 0; c < group.columns; ++c) p.amax = larger(magnitude(widened(row[c])), p.amax);
                         }).amax;
     });
   });
@@ -76,7 +79,7 @@ void encode_columns(const Tensor& x, const ops::ColumnGroups& groups, const Tens
         const T* const from = x.as<T>() + t * x.shape[1] + first;
         std::uint8_t* const to = codes.u8() + t * x.shape[1] + first;
         for (std::int64_t c = 0; c < group.columns; ++c) {
-          const float value = to_float(from[c]);
+          const float value = widened(from[c]);
           to[c] = encode<Format>(value * scale);
           p.amax = larger(magnitude(value), p.amax);
           if (sees) see<Format>(value, scale, descale, to[c], group.spec, p);
@@ -84,8 +87,9 @@ void encode_columns(const Tensor& x, const ops::ColumnGroups& groups, const Tens
       });
     };
     Partial all;
-    dispatch<float, Bf16>(x.dtype, "column codes",
-                          [&]<class T>() { with_format(codes.dtype, [&]<class Format>() { all = run.template operator()<T, Format>(); }); });
+    dispatch<float, Bf16>(x.dtype, "column codes", [&]<class T>() {
+      with_format(codes.dtype, [&]<class Format>() { all = run.template operator()<T, Format>(); });
+    });
     all.scale_min = all.scale_max = scale;
     report(group.spec, all, x.shape[0] * group.columns);
   });

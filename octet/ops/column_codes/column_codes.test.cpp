@@ -69,7 +69,7 @@ TEST(ColumnCodes, AreThoseOfEachGroupAloneWithItsMaximumAndHealth) {
         EXPECT_EQ(g.health[i].flushed, health.flushed);
         EXPECT_EQ(g.health[i].nonfinite, health.nonfinite);
         EXPECT_EQ(g.health[i].scale_max, health.scale_max);
-        EXPECT_NEAR(g.health[i].noise, health.noise, 1e-9 * health.noise);
+        EXPECT_NEAR(g.health[i].noise, health.noise, 1e-6 * health.noise);
       }
     }
 }

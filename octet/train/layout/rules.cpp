@@ -206,6 +206,8 @@ Rules of_context() {
                        families_that(&models::ModelFamily::rotary));
        }},
       wide_sums(context),
+      {here, context, "`recipe.attention` is `bf16`.", [](const Layout&, const Subject& s) { return !s.codes_attention; },
+       says("a part of a sequence has no attention in 8 bits; set recipe.attention = \"bf16\", or ranks.context = 1")},
       {always, context, "The sequence is a multiple of twice its ranks.",
        [](const Layout& l, const Subject& s) { return has_segments(s, l.context); },
        [](const Layout& l, const Subject& s) {
