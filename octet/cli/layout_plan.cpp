@@ -140,17 +140,24 @@ std::string title(const LayoutOptions& o, const train::RunConfig& c, const plan:
                 grouped(std::llround(q.model.parameters())));
 }
 
+// Days and failures of a run whose length is known in tokens, by this layout.
+std::string training(const LayoutOptions& o, std::int64_t tokens, const plan::Candidate& c, const plan::Job& job) {
+  if (tokens == 0) return "";
+  return plan::training_text(double(tokens), plan::training_of(double(tokens), c.time, job, o.failures), job, o.failures, o.price);
+}
+
 // The layout that was asked for, or the best ones.
 ExitCode answer(const LayoutOptions& o, const train::RunConfig& c, const plan::Question& q, plan::MemorySource& memory) {
   if (!o.layout.empty()) {
     const plan::Candidate given = plan::assess(plan::layout_in_words(o.layout, q), q, memory);
-    output::write(title(o, c, q) + plan::given_text(q, given));
+    output::write(title(o, c, q) + plan::given_text(q, given) + training(o, c.train.tokens, given, q.job));
     return ExitCode::done;
   }
   const plan::Answer found = plan::search(q, memory);
   if (!o.write.empty() && !found.best.empty())
     plan::write_job(o.write, c, found.best.front().layout, q.job, machine::target_of(q.job.machine));
   output::write(title(o, c, q) + plan::answer_text(q, found));
+  if (!found.best.empty()) output::write(training(o, c.train.tokens, found.best.front(), q.job));
   if (const std::string why = plan::nothing_fits(q, found); !why.empty()) throw DeviceError(why);
   if (!o.write.empty()) output::print("written  {}/plan.toml and {}/plan.sbatch\n", printable(o.write), printable(o.write));
   return ExitCode::done;
@@ -205,6 +212,15 @@ void LayoutOptions::add_to(Command& command) {
       "with --gpus: predict this one, such as tensor=4,pipeline=2,zero=1,batch=2; also context, data, experts, schedule, chunks, "
       "recompute (norms, block), level");
   command.option("--write", write, "with --gpus: folder for the run file and the Slurm script of the best layout");
+  command.option("--mtbf-hours", failures.mtbf_hours,
+                 "with --gpus and train.tokens: between failures of one GPU with its share of host and network", {.at_least = 1e-3});
+  command.option("--checkpoint-seconds", failures.checkpoint_seconds,
+                 "with --gpus and train.tokens: that one checkpoint takes from training", {.at_least = 1e-3});
+  command.option("--restart-minutes", failures.restart_minutes, "with --gpus and train.tokens: from a failure to the next step",
+                 {.at_least = 0});
+  command.option("--repair-hours", failures.repair_hours,
+                 "with --gpus and train.tokens: until a failed node is back, for the number of spares", {.at_least = 0});
+  command.option("--price", price, "with --gpus and train.tokens: of a GPU hour", {.at_least = 0});
   command.option("--schedule", schedule_file, "file of a picture of a pipeline schedule (SVG)");
   command.option("--kind", schedule, "with --schedule: gpipe, 1f1b, interleaved or zero_bubble",
                  {.one_of = {"gpipe", "1f1b", "interleaved", "zero_bubble"}});
@@ -226,7 +242,12 @@ void LayoutOptions::require_together(const std::vector<std::string>& given) cons
                                                              {"--stages", "--schedule"},
                                                              {"--chunks", "--schedule"},
                                                              {"--micro-batches", "--schedule"},
-                                                             {"--kind", "--schedule"}};
+                                                             {"--kind", "--schedule"},
+                                                             {"--mtbf-hours", "--gpus"},
+                                                             {"--checkpoint-seconds", "--gpus"},
+                                                             {"--restart-minutes", "--gpus"},
+                                                             {"--repair-hours", "--gpus"},
+                                                             {"--price", "--gpus"}};
   const auto has = [&](const std::string& name) { return std::find(given.begin(), given.end(), name) != given.end(); };
   for (const auto& [option, with] : belongs)
     if (has(option) && !has(with))

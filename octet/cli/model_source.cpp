@@ -80,6 +80,7 @@ ModelSource of_checkpoint_folder(const std::string& folder) {
 }  // namespace
 
 ModelSource ModelSource::find(const std::string& folder, std::int64_t step) {
+  models::require_folder(folder);
   const bool run = exists(train::checkpoint_folder(folder)) || exists(folder + "/weights/config.json");
   if (step >= 0 && !run)
     throw ConfigError(

@@ -70,8 +70,9 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence, comm::C
       machine::machine_target(on), ranks);
   const RecipeLayers layers = layers_of(engine->precision);
   if (scaling::names_eight_bits(wanted) && wanted.rules.empty() && layers.others.size() == layers.count)
-    throw ConfigError(format("--recipe {}: none of the model's {} linear layers runs in it:\n{}choose another recipe", wanted.recipe,
-                             layers.count, train::plan_text(layers.others)));
+    throw ConfigError(format("--recipe {}: none of the model's {} linear layers runs in it: {}: {} ({}); choose another recipe",
+                             wanted.recipe, layers.count, layers.others.front().path, layers.others.front().precision,
+                             layers.others.front().why));
   source().load(*engine);
   return engine;
 }

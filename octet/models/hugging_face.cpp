@@ -6,6 +6,7 @@
 
 #include "octet/io/new_folder.hpp"
 #include "octet/base/file.hpp"
+#include "octet/base/path.hpp"
 #include "octet/json/fields.hpp"
 #include "octet/models/exported_config.hpp"
 #include "octet/models/quantization_config.hpp"
@@ -281,7 +282,16 @@ void require_export_folder(const std::string& folder, Existing existing) {
   }
 }
 
+void require_folder(const std::string& folder) {
+  if (exists(folder)) return;
+  throw DataError(
+      octet::format("{}: there is no such folder. Models are read from folders of this machine, and none is fetched: `hf download "
+                    "NAME --local-dir FOLDER`, then name FOLDER",
+                    printable(folder)));
+}
+
 ModelShape read_hugging_face_shape(const std::string& folder) {
+  require_folder(folder);
   const std::string path = folder + "/" + config_name;
   try {
     return shape_of_config(json::load(path, config_limits), path);

@@ -19,7 +19,6 @@ Attention::Config with_own_heads(Attention::Config c, const Partition& p) {
 
 // Rows of queries, then of keys, then of values, of the own heads. Keys and values may be copies.
 Cut cut_of_heads(const Partition& p, const Attention::Config& whole, std::int64_t columns) {
-  if (!p.divides()) return {};
   const std::int64_t row = whole.head_dim * columns;
   const Part queries = own_part(p, whole.heads);
   const HeadPart keys = own_key_heads(p, whole.kv_heads);
@@ -30,7 +29,7 @@ Cut cut_of_heads(const Partition& p, const Attention::Config& whole, std::int64_
   Cut out{.whole = columns > 1 ? Shape{qkv_width(whole), columns} : Shape{qkv_width(whole)},
           .pieces = {heads(0, queries), heads(whole.heads, keys.heads), heads(whole.heads + whole.kv_heads, keys.heads)}};
   out.copies = keys.copies, out.first_copy = keys.first_copy;
-  out.alone = queries.count * row + (keys.copies > 1 ? 0 : 2 * keys.heads.count * row);
+  out.alone = (queries.count + 2 * (keys.heads.count / keys.copies)) * row;  // a head that has copies is the only one
   return out;
 }
 

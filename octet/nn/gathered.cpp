@@ -13,8 +13,8 @@ Gather gather_values(Stream& stream, const Linear& layer, Partition& p, const Op
                      const scaling::Pass& pass) {
   OperandRequest all = own;
   // One member's scratch operands are of its own rows: their products come before these change.
-  if (p.divides() || region.lifetime != Lifetime::scratch)
-    all.values = stream.empty(shape_of_all(p, own.values), own.values.dtype, region, Category::activations);
+  if (region.lifetime == Lifetime::scratch) all.values = p.all_rows(stream, own.values, Category::activations);
+  else all.values = stream.empty(shape_of_all(p, own.values), own.values.dtype, region, Category::activations);
   const ops::Sink sink = layer.operand(stream, all, pass);
   return {sink, [&p, own = own.values, all = all.values, sink](Stream& queue) {
             ops::Sink operands = sink;

@@ -15,7 +15,6 @@ namespace {
 
 // The own rows of each of the inputs, such as gate and up.
 Cut cut_of_inputs(const Partition& p, int inputs, std::int64_t hidden, std::int64_t columns) {
-  if (!p.divides()) return {};
   const Part own = own_part(p, hidden);
   const std::int64_t n = own.count * columns;
   Cut out{.whole = columns > 1 ? Shape{inputs * hidden, columns} : Shape{inputs * hidden}};

@@ -133,6 +133,7 @@ This page is written by `octet plan --matrix`. It answers one question: how to d
 ```sh
 octet plan run.toml --gpus 64 --per-node 8 --machine h100
 octet plan run.toml --gpus 64 --layout tensor=4,pipeline=4,zero=1   # time, memory and limit of one layout
+octet plan run.toml --gpus 1024 --tokens 2000000000000 --price 2     # days, failures, checkpoint interval, goodput, cost of the whole run
 octet plan run.toml --gpus 8 --runnable --write job       # run file and Slurm script of the best layout that Octet trains
 octet plan run.toml --gpus 8 --machine cluster.toml       # with constants that octet bench --calibrate cluster.toml measured
 octet plan --model deepseek-v3 --gpus 2048 --fp8 --set train.accumulate=2048 --set data.sequence_length=4096   # or a file: --model moe.toml
@@ -168,7 +169,7 @@ GPU. This page uses formulas instead, which agree with dry runs within a tenth.
 **Time.** A step is the operations of its parts at effective rates, the bytes that products and element-wise operations write, and transfers
 that no computation hides. Narrow matrices, and parts of divided ones, write more bytes per operation. Scales per block multiply more slowly,
 and a maximum over a whole tensor is a pass more; this page has scales that are known before. The slowest stage and the bubble are added.
-Gradients of ZeRO-0 and ZeRO-1 hide under one micro-batch, those of ZeRO-2 and ZeRO-3 under all; a fifth of hidden time is lost to shared
+Gradients of ZeRO-0 and ZeRO-1 hide under one micro-batch, those of ZeRO-2 and ZeRO-3 under all. A fifth of hidden time is lost to shared
 memory. One layer's part is never hidden. Members of an axis on one node share their network cards; an exchange of experts has its own card
 alone. Tensor transfers of Octet are exposed. Under zero_bubble, products of weights' gradients are a third of GEMMs. What a forward takes
 longer is lost in each micro-batch beyond the number of stages. Attention in context parallelism hides all but a tenth of its transfers.
@@ -179,7 +180,10 @@ If a model is left out of the fit, it is predicted within 13%. Two rates of othe
 within 10%; for 13B in FP8-LM at micro-batch 4, 14% too little is predicted. The memory outside of tensors was fitted to these. Seventeen of
 Octet's own rates, on one and two H200 in four precisions, are within 10%. Layouts within 2% count as equal, and the simpler one wins.
 
-**Not modelled.** ZeRO across groups smaller than the data axis. Expert transfers that computation hides. Latency, stragglers and failures.
+**Failures.** Of 1,000 GPUs one fails every 50 hours, as 16,384 GPUs did that trained Llama 3. The best checkpoint interval and the lost time
+follow from Daly's formula. Set `--mtbf-hours`, `--checkpoint-seconds`, `--restart-minutes` and `--repair-hours` to those of your cluster.
+
+**Not modelled.** ZeRO across groups smaller than the data axis. Expert transfers that computation hides. Latency and stragglers.
 
 ## Constants of named machines
 

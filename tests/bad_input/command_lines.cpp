@@ -24,6 +24,7 @@ std::vector<Case> command_lines() {
       {"option_without_its_value", "train tiny.toml --steps", usage, {"--steps", "octet train --help"}},
       {"report_with_links_to_no_address", "report run --watch javascript:1", usage, {"--watch javascript:1", "http://127.0.0.1:6160/"}},
       {"plan_on_gpus_with_memory_that_is_none", "plan tiny.toml --gpus 8 --memory 80", usage, {"--memory 80", "such as 80GB"}},
+      {"config_of_no_key", "config optim.lerning_rate", usage, {"no key begins with this", "did you mean optim.learning_rate"}},
       {"plan_of_a_layout_with_another_key",
        "plan tiny.toml --gpus 8 --layout pipe=2",
        usage,

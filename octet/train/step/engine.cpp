@@ -20,18 +20,14 @@ nn::ParameterStorage storage_of(const EngineConfig& c, DType activations) {
 
 nn::Share share_of(const EngineConfig& c, const comm::Communicator& ranks) {
   const bool divides = c.optimizer && ranks.size() > 1;
-  return {.part = ranks.rank(),
-          .parts = ranks.size(),
-          .masters = divides && c.ranks.zero >= 1,
-          .gradients = divides && c.ranks.zero >= 2,
-          .weights = divides && c.ranks.zero >= 3};
+  return {.part = ranks.rank(), .parts = ranks.size(), .divided = divides ? nn::Divided(c.ranks.zero) : nn::Divided::nothing};
 }
 
 // Codes kept from step to step would be those of all weights.
 scaling::PrecisionConfig precision_of(const EngineConfig& c, parallel::Axes& axes) {
   require_layout(layout_of(c, axes.sequence_groups()), subject_of(c, axes.sequence_groups()));
   scaling::PrecisionConfig out = c.precision;
-  if (share_of(c, axes.data()).weights) out.weights = scaling::WeightCodes::on_demand;
+  if (share_of(c, axes.data()).divides(nn::Divided::weights)) out.weights = scaling::WeightCodes::on_demand;
   return out;
 }
 

@@ -50,7 +50,7 @@ class Collect final : public nn::Visitor {
 }  // namespace
 
 std::vector<scaling::PlanRow> plan_of_sent_weights(Engine& engine, const EngineConfig& config) {
-  if (!engine.parameters.share().masters) return {};
+  if (!engine.parameters.share().divides(nn::Divided::masters)) return {};
   Collect layers(config, engine.precision.activations());
   engine.model->visit(layers);
   std::vector<scaling::PlanRow> rows;
