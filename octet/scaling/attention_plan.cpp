@@ -32,7 +32,7 @@ bool codes_attention(const PrecisionConfig& c) {
 }
 
 void Precision::plan_for_attention() {
-  if (!codes_attention(config_)) return;
+  if (!codes_attention()) return;
   if (activations() != DType::bf16)
     throw ConfigError(
         format("recipe.attention in 8 bits: its operands are encoded from BF16, and activations are {} under recipe.name = "
@@ -57,9 +57,9 @@ AttentionPrecision Precision::attention_at(const Site& site, std::string& why) {
 
 AttentionPlan Precision::plan_attention(const Site& site) {
   AttentionPlan plan{.path = site.path};
+  if (!codes_attention()) return plan;
   std::string why;
   plan.precision = attention_at(site, why);
-  if (!codes_attention(config_)) return plan;
   PlanRow row{.path = site.path, .precision = "bf16", .why = why, .attention = true};
   if (plan.codes()) {
     const Formats own = members_[0].recipe->formats();

@@ -111,6 +111,8 @@ class Precision {
   /// The maxima, the state of the model's recipe, and under its name that of each other recipe.
   void visit_state(StateVisitor& visitor);
 
+  /// Whether some attention has 8-bit operands.
+  bool codes_attention() const { return scaling::codes_attention(config_); }
   DType activations() const { return members_[0].recipe->activations(); }
   const std::string& recipe() const { return config_.recipe; }
   const std::vector<PlanRow>& rows() const { return rows_; }
