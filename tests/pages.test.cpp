@@ -34,6 +34,8 @@ constexpr Marked marked[] = {
     {"README.md", "cmake -S examples/embed", "the test example.embed does it"},
     {"README.md", "cmake --build build/embed", "the test example.embed does it"},
     {"CONTRIBUTING.md", "cmake", build},
+    {"docs/python.md", "scripts/package", "makes packages; scripts/package --try tests them"},
+    {"docs/python.md", "pip install", "scripts/package --try does it"},
     {"CONTRIBUTING.md", "ctest", minutes},
     {"CONTRIBUTING.md", "build/cpu/octet_scaling_tests", "a test program that CI runs"},
     {"docs/benchmarks.md", "python3 -m venv venv-peers", packages},

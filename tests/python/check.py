@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import unittest
 
 try:
@@ -22,6 +23,7 @@ except ImportError:
     sys.exit(77)
 import octet
 
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"
 PROGRAM, FOLDER = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 SMALL = {
     "model": {"layers": 2, "width": 64, "heads": 4, "kv_heads": 2, "hidden": 128},
@@ -191,6 +193,30 @@ class Models(unittest.TestCase):
             self.assertIn(sentence, str(raised.exception))
         with self.assertRaisesRegex(octet.ConfigError, "neither it nor its folder"):
             octet.Model.open("nowhere")
+
+
+class Examples(unittest.TestCase):
+    def test_the_script_trains(self):
+        out = subprocess.run([sys.executable, EXAMPLES / "train.py", "texts/*.txt", "3"], capture_output=True, text=True, check=True)
+        self.assertIn("step    1  loss", out.stdout)
+        self.assertIn("state=finished", out.stdout)
+        self.assertEqual(out.stderr, "")
+
+    def test_the_class_for_lm_evaluation_harness_scores_texts(self):
+        sys.path.insert(0, str(EXAMPLES))
+        from lm_eval_octet import OctetLM
+        model = OctetLM(octet.train(SMALL, set={"name": "scored"}).folder, recipe="fp32", sequence=32)
+        request = types.SimpleNamespace(args=("1 2 3", " 4"))
+        (score, greedy), = model.loglikelihood([request])
+        self.assertTrue(-40 < score < 0)
+        self.assertIs(greedy, False)
+        pieces = [model.of_texts("1 2 3", text)[0] for text in (" ", " 4")]
+        self.assertAlmostEqual(score, pieces[1])
+        self.assertGreater(pieces[0], score)
+        rolling, = model.loglikelihood_rolling([types.SimpleNamespace(args=("1 2 3 " * 20,))])
+        self.assertLess(rolling, score)
+        text, = model.generate_until([types.SimpleNamespace(args=("1 2", {"until": ["3"], "max_gen_toks": 5}))])
+        self.assertNotIn("3", text)
 
 
 class Formats(unittest.TestCase):

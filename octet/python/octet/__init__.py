@@ -12,6 +12,10 @@ Nothing is printed. Lines that the program would print are records of `logging.g
 
 import logging
 
+from ._places import set_places
+
+set_places()  # before anything is opened
+
 from . import fp8
 from ._core import Arm, Comparison, Outcome, Plan, Step, Tokens
 from ._core import version as __version__
