@@ -28,6 +28,8 @@ constexpr const char *minutes = "takes minutes", *build = "builds Octet; CI does
                      *gpus = "needs GPUs", *slurm = "the test slurm.examples submits it";
 constexpr Marked marked[] = {
     {"README.md", "scripts/demo", minutes},
+    {"README.md", "scripts/package", "makes packages; scripts/package --try tests them"},
+    {"README.md", "pip install", "scripts/package --try does it"},
     {"README.md", "scripts/test", minutes},
     {"README.md", "cmake --preset", build},
     {"README.md", "cmake --install", "the test example.embed does it"},
