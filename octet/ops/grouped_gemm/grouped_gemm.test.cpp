@@ -113,8 +113,9 @@ void expect_products(Stream& s, const MapCase& c, const Operands& o, std::int64_
 }
 
 TEST(GroupedGemm, ProductsAreThoseOfPlainLoopsForEveryKindOfScale) {
-  for (const MapCase& c : {MapCase{1, 1, 1, 16}, MapCase{33, 2, 3, 16, testing::Choice::skewed},
-                           MapCase{20, 2, 8, 8, testing::Choice::all_the_same}, MapCase{40, 3, 8, 16, testing::Choice::only_some}})
+  for (const MapCase& c :
+       {MapCase{1, 1, 1, 16}, MapCase{33, 2, 3, 16, testing::Choice::skewed}, MapCase{20, 2, 8, 8, testing::Choice::all_the_same},
+        MapCase{40, 3, 8, 16, testing::Choice::only_some}, MapCase{300, 2, 3, 128, testing::Choice::skewed}})
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const DType compute : {DType::f32, gemm_compute()})
         for (const bool for_gemm : {false, true}) {

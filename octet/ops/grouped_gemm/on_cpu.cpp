@@ -49,6 +49,15 @@ void multiply_part(const GroupedGemm& g, DType compute, const GemmReady& a, cons
   else if (later) OCTET_RUN(round_sums, to, alpha, nullptr, part.d);
 }
 
+// Rows of a group are rounded up to a multiple of this, an eighth of them at most or 16: oneDNN compiles a product for each number of rows,
+// so few numbers shall occur. Groups have whole tiles, so there are as many rows.
+std::int64_t step_of(std::int64_t count, std::int64_t tile) {
+  constexpr std::int64_t least = 16, most = 128;
+  std::int64_t step = most;
+  while (step > least && step * 8 > count) step /= 2;
+  return tile % step == 0 ? step : tile;
+}
+
 }  // namespace
 
 void grouped_gemm_on_cpu(const GroupedGemm& g, DType compute, const GemmReady& a, const GemmReady& b, const Tensor& sums) {
@@ -58,8 +67,8 @@ void grouped_gemm_on_cpu(const GroupedGemm& g, DType compute, const GemmReady& a
   if (a.decode) OCTET_RUN(decode_operand, g.a, a.descaled, a.values);
   if (b.decode) OCTET_RUN(decode_operand, g.b, b.descaled, b.values);
   for (std::int64_t e = 0; e < experts; ++e) {
-    // Whole tiles, so that few forms of products are compiled: their other rows are zeros along K, and of no concern along M.
-    const std::int64_t n = std::min(round_up(std::int64_t(count[e]), tile), rows - begin[e]);
+    // The other rows are zeros along K, and of no concern along M.
+    const std::int64_t n = std::min(round_up(std::int64_t(count[e]), step_of(count[e], tile)), rows - begin[e]);
     const std::int64_t M = g.a.rows(), K = g.a.cols();
     Part part = g.along_k         ? Part{.expert = e, .a_col = begin[e], .b_col = begin[e], .K = n, .d = g.d.rows(e * M, M)}
                 : g.stack_columns ? Part{.expert = e, .a_row = begin[e], .b_col = e * K, .K = K, .d = g.d.rows(begin[e], n)}
