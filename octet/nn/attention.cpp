@@ -1,7 +1,6 @@
 #include "octet/nn/attention.hpp"
 
 #include "octet/nn/branch.hpp"
-#include "octet/nn/whole_keys.hpp"
 #include "octet/ops/columns/columns.hpp"
 
 namespace octet::nn {
@@ -62,6 +61,8 @@ Attention::Attention(const std::string& path, const Config& c, scaling::Precisio
     : partition_(p),
       config_(with_own_heads(c, p)),
       qkv_(path + ".qkv", qkv_config(p, c), precision, site),
+      product_(
+          make_dot_product(precision.plan_attention({.path = path + ".scores", .layer = site.layer, .layers = site.layers}), c.rope, p)),
       out_(path + ".out", out_config(p, c), precision, site),
       saved_o_(path + ".o", out_.in(), precision, c.recomputed),
       norms_(c.head_norm_eps ? std::make_unique<HeadNorms>(path, config_, precision, p) : nullptr) {
@@ -110,28 +111,6 @@ void Attention::normalize_backward(Stream& stream, const Tensor& dqkv, const Sav
   apply(norms_->k, saved.k, config_.heads * config_.head_dim);
 }
 
-namespace {
-
-// Of whole sequences, or of the own parts. Backward gathers keys and values again, since all of them would be the largest saved activation.
-void attend(Stream& stream, ops::AttentionForward a, const BlockContext& context) {
-  const Scope scope(stream);
-  if (context.part) a.keys = gather_keys(stream, *context.keys, a.heads, a.qkv, Lifetime::scratch);
-  ops::attention_forward(stream, a);
-}
-void attend_backward(Stream& stream, ops::AttentionBackward a, const BlockContext& context) {
-  if (!context.part) return ops::attention_backward(stream, a);
-  const Scope scope(stream);
-  a.dkeys = stream.empty({a.qkv.shape[0] * context.keys->members(), a.heads.columns() - a.heads.key_column(0)}, a.qkv.dtype);
-  {
-    const Scope gathered(stream);
-    a.keys = gather_keys(stream, *context.keys, a.heads, a.qkv, Lifetime::scratch);
-    ops::attention_backward(stream, a);
-  }
-  reduce_key_gradients(stream, *context.keys, a.heads, a.dkeys, a.dqkv);
-}
-
-}  // namespace
-
 void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& context, const Tensor& y, const scaling::Pass& pass,
                         Saved* saved) {
   const Scope scope(stream);
@@ -140,8 +119,7 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
   const Region region = saves ? pass.keep : Region(Lifetime::scratch);
   const std::int64_t tokens = x.rows.rows();
   const auto heads = shape_of(config_, context);
-  const Tensor& starts = context.document_starts;
-  const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, region, Category::activations);
+  const Tensor qkv = stream.empty({tokens, qkv_width(config_)}, dtype, product_->values_region(pass, saves), Category::activations);
   const bool keep = saves && !saved_o_.coded();
   const Region region_of_o =
       keep && !out_.spec(Operand::activation, pass).quantizes() ? pass.forward_operands() : saved_o_.region(pass, saves);
@@ -150,13 +128,12 @@ void Attention::forward(Stream& stream, const QTensor& x, const BlockContext& co
 
   qkv_.forward(stream, x, qkv, pass, saved ? &saved->qkv_linear : nullptr);
   if (norms_) normalize(stream, qkv, pass, saved);
-  if (config_.rope) ops::rope_forward(stream, {.qkv = qkv, .heads = heads, .table = context.rope, .document_starts = starts});
-  attend(stream, {.qkv = qkv, .o = o, .lse = lse, .heads = heads, .document_starts = starts}, context);
+  product_->forward(stream, heads, context, qkv, o, lse, pass, saves ? &saved->product : nullptr);
   stream.observe(out_.path(), "x", o);
   const QTensor operands = y || keep ? quantized(stream, out_, {.cols = keep, .values = o}, pass, partition_).codes : QTensor{};
   if (y) out_.forward(stream, operands, y, pass, nullptr);
   if (!saves) return;
-  saved->out_linear.x = operands.cols, saved->qkv = qkv, saved->lse = lse;
+  saved->out_linear.x = operands.cols, saved->lse = lse;
   saved->o = saved_o_.save(stream, o, pass);
 }
 
@@ -167,7 +144,8 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
   const Tensor& starts = context.document_starts;
   const bool codes = qkv_.spec(Operand::gradient, pass).quantizes();  // otherwise operands are views of dqkv
   const Tensor d_o = stream.empty(saved.o.shape, saved.o.dtype),
-               dqkv = stream.empty(saved.qkv.shape, saved.qkv.dtype, codes ? Region(Lifetime::scratch) : pass.backward_operands());
+               dqkv = stream.empty({saved.lse.shape[1], qkv_width(config_)}, saved.o.dtype,
+                                   codes ? Region(Lifetime::scratch) : pass.backward_operands());
   {
     const Scope inner(stream);
     const Tensor o = values_of(stream, saved.o);
@@ -176,8 +154,7 @@ void Attention::backward(Stream& stream, const Tensor& dy, const BlockContext& c
       const Tensor x = out_.spec(Operand::activation, pass).quantizes() ? o : lasting(stream, o, pass.backward_operands());
       operand.x = quantized(stream, out_, {.rows = false, .values = x}, scaling::recomputing_for(pass), partition_).codes.cols;
     });
-    attend_backward(
-        stream, {.d_o = d_o, .o = o, .qkv = saved.qkv, .lse = saved.lse, .dqkv = dqkv, .heads = heads, .document_starts = starts}, context);
+    product_->backward(stream, heads, context, {.d_o = d_o, .o = o, .lse = saved.lse, .dqkv = dqkv}, saved.product, pass);
   }
   const auto product = [&](const ops::Sink& g) { backward_and_reduce(stream, qkv_, partition_, g, saved.qkv_linear, dx, pass); };
   if (norms_) {

@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "octet/nn/block_context.hpp"
+#include "octet/nn/dot_product.hpp"
 #include "octet/nn/gathered.hpp"
 #include "octet/nn/norm.hpp"
 #include "octet/nn/saved_activation.hpp"
-#include "octet/ops/attention/attention.hpp"
 
 namespace octet::nn {
 
@@ -37,7 +37,8 @@ class Attention {
   };
   struct Saved {
     Linear::Saved qkv_linear, out_linear;
-    Tensor qkv, lse;
+    DotProduct::Saved product;
+    Tensor lse;
     ops::Saved o;                  // saved as codes, backward makes the operand of out_linear from them
     HeadInput q, k;                // empty without norms of heads
     SideWork::Work gather_x = {};  // where backward gathers the input again: fills qkv_linear.x
@@ -65,7 +66,9 @@ class Attention {
 
   Partition& partition_;
   Config config_;  // with the own heads
-  Linear qkv_, out_;
+  Linear qkv_;
+  std::unique_ptr<DotProduct> product_;
+  Linear out_;
   SavedActivation saved_o_;
   std::unique_ptr<HeadNorms> norms_;
 };

@@ -43,7 +43,7 @@ struct LinearPlan {
 /// Formats of the three operands of a layer.
 struct Formats {
   DType forward = DType::e4m3, gradient = DType::e4m3;
-  DType of(Operand operand) const { return operand == Operand::gradient ? gradient : forward; }
+  DType of(Operand operand) const { return is_gradient(operand) ? gradient : forward; }
 };
 
 class ScaleSlots;
@@ -117,6 +117,12 @@ void register_recipe(RecipeEntry);
 bool has_narrow_range(std::string_view name);
 /// The names of those that are compared by default.
 std::vector<std::string> compared_recipes();
+/// The recipes of attention's operands in a model whose linear layers have this one: of those that are there before they are encoded, and
+/// of those that attention makes, whose scales must be known before.
+struct AttentionRecipes {
+  std::string given, made;
+};
+AttentionRecipes attention_recipes(std::string_view recipe);
 /// Throws ConfigError, with the nearest name and the list, when there is none of that name.
 std::unique_ptr<Recipe> make_recipe(std::string_view name, const RecipeOptions&);
 

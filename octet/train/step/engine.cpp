@@ -56,7 +56,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model->shared_by_ends()),
       weight_scales(stream, axes.partition(), *model),
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member()),
-      stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()) {
+      stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
+      longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
   model->set_block_weights(&sharding.weights());
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.slices());
