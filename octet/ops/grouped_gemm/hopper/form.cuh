@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for *.sm90a.cu files: what the promoted GEMMs for Hopper have in common, dense and in groups. A persistent kernel of three
+// Only for *.sm90a.cu files: the common part of the promoted GEMMs for Hopper, dense and in groups. A persistent kernel of three
 // warpgroups: one copies operands and scales by TMA, two multiply. A tile of d has `waves` x 128 rows and 128 columns; each of the two
 // multiplies 64 rows of each wave, and while one promotes its sums to FP32, the tensor cores work for the other.
 
@@ -15,7 +15,7 @@ enum class Groups { rows, columns };  // groups lie along M, along K
 enum class Promotion { square, line, plain, none };
 enum class Write { store, add };
 
-/// What a kernel is compiled for.
+/// Constants for which a kernel is compiled.
 template <Groups groups_, Promotion promotion_, int waves_, int cluster_, int stages_, int boxes_, int lead_, bool a_turned_ = false,
           bool b_turned_ = false>
 struct Form {
