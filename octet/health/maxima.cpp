@@ -28,7 +28,11 @@ namespace {
 constexpr double least_rate = 0.1;           // of the highest learning rate so far
 constexpr double steps_of_activations = 16;  // times as many as of gradients: one token can hold their maximum
 
-double factor_of(const std::string& operand) { return operand == "dy" ? 1 : operand == "w" ? INFINITY : steps_of_activations; }
+// Weights may stay, and the maximum of probabilities is 1.
+double factor_of(const std::string& operand) {
+  if (operand == "w" || operand == "p") return INFINITY;
+  return is_gradient(operand) ? 1 : steps_of_activations;
+}
 
 }  // namespace
 

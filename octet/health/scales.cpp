@@ -71,7 +71,7 @@ void ScaleRules::take(const telemetry::ScalesEvent& e, Alerts& out) {
     const double drops = drop_.threshold(), rises = rise_.threshold();
     for (std::size_t i = 0; i < n; ++i) {
       const double before = all_before[i], now = e.amax[i];
-      const bool known = before > 0 && std::isfinite(before) && std::isfinite(now), gradient = quantizers_[i].operand == "dy";
+      const bool known = before > 0 && std::isfinite(before) && std::isfinite(now), gradient = is_gradient(quantizers_[i].operand);
       const double fallen = known ? before / now / (gradient ? rises * rises : rises) : 0;
       if (known) drop[i] = now / before / (gradient ? drops * drops : drops);
       small_[i] = fallen >= 1 ? small_[i] + 1 : 0;

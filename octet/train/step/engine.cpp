@@ -56,7 +56,8 @@ Engine::Engine(const EngineConfig& c, Device device, Target target, comm::Commun
       sharding(stream, axes, parameters, c.comm, c.optimizer.has_value(), model->shared_by_ends()),
       weight_scales(stream, axes.partition(), *model),
       pipeline(stream, *model, axes.pipeline(), c.ranks.schedule, int(c.ranks.chunks_of_stage()), c.comm.pipeline, sequence_member()),
-      stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()) {
+      stage_parameters(c, stream.target(), axes.pipeline(), parameters.list()),
+      longest_sequence(c.sequence) {
   model->allocate(stream, c.sequence);
   model->set_block_weights(&sharding.weights());
   if (c.optimizer) optimizer.emplace(stream, *c.optimizer, parameters.slices());
@@ -149,6 +150,7 @@ void Engine::visit_values(StateVisitor& visitor) {
   if (loss_scale) visitor.section("loss_scale", *loss_scale);
   if (average) visitor.section("average", *average);
   sharding.visit_state(visitor);
+  visitor.section("routers", model->routers());
   visitor.state("parameter_squares", parameter_squares_);
   stage_parameters.each_absent([&](const std::string& path) {
     for (const char* part : {"model.", "optimizer."}) visitor.elsewhere(part + path);
