@@ -117,10 +117,10 @@ QTensor quantized(const Experts& e, Stream& stream, const scaling::Quantizer& q,
 // The three products of a layer of all experts, [N, K] each; FLOPs are those of the tokens, without padding.
 void measure_products(const Experts& e, const Planned& p, const char* layer, const scaling::LinearPlan& plan, std::int64_t N,
                       std::int64_t K) {
-  const auto row = [&](const char* product, DType format, DType result) {
+  const auto row = [&](const char* product, DType operands, DType result) {
     Row out = e.row(format("{} {}", layer, product), p.recipe, 2.0 * double(e.x.T * e.x.K) * double(N) * double(K));
     out.unit = Unit::flops;
-    out.limit = e.s.limits.matrix_flops_per_second(format, result, e.x.T * e.x.K, N, K);
+    out.limit = e.s.limits.matrix_flops_per_second(operands, result, e.x.T * e.x.K, N, K);
     return out;
   };
   const auto add = [&](Row out, const Prepare& prepare) {
