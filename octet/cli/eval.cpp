@@ -3,9 +3,8 @@
 
 #include "octet/base/log.hpp"
 #include "octet/base/output.hpp"
-#include "octet/cli/eval_set.hpp"
 #include "octet/cli/logits_file.hpp"
-#include "octet/cli/trained_model.hpp"
+#include "octet/cli/model_options.hpp"
 #include "octet/config/read.hpp"
 #include "octet/data/dataset.hpp"
 #include "octet/cli/rank_run.hpp"
@@ -14,18 +13,36 @@
 #include "octet/train/run/ranks/alike.hpp"
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/step/evaluate.hpp"
-#include "octet/train/step/nonfinite.hpp"
 #include "octet/train/step/weights.hpp"
+#include "octet/trained/eval_set.hpp"
 
 namespace octet::cli {
 namespace {
 
-struct Options : TrainedModel {
-  EvalSet set;
+/// The text by the options of the subcommand.
+struct TextOptions : trained::EvalSet {
+  void add_to(Command&);
+};
+
+struct Options : ModelOptions {
+  TextOptions set;
   std::vector<std::string> keys;  // --set
   std::int64_t calibration = 4;
   std::string logits, ids;
 };
+
+void TextOptions::add_to(Command& command) {
+  command.option("--data", data, "token folder; without it, that of the run's data.eval_path or data.path");
+  command.option("--sequence", sequence, "tokens per sequence; of a run: its data.sequence_length", {.at_least = 1});
+  command.option("--batch", batch, "sequences per batch", {.at_least = 1});
+  command.option("--tokens", tokens, "tokens to evaluate on, spread over the text; 0: all; of a run: its train.eval_tokens",
+                 {.at_least = 0});
+  command.option("--held-out", fraction,
+                 "share of the documents to evaluate on, chosen by a hash of their number; of a run: its data.eval_fraction",
+                 {.at_least = 0, .at_most = 0.999});
+  command.flag("--all", all, "evaluate on all documents");
+  command.flag("--document-mask", document_mask, "a token reads only its own document; of a run: its data.document_mask");
+}
 
 /// The keys of the section [recipe], as --set names them.
 struct RecipeKeys {
@@ -66,14 +83,6 @@ void require_alike(train::Engine& engine, const data::Dataset& dataset) {
   parallel::require_same(engine.stream, engine.ranks(), facts);
 }
 
-// Overflow in a norm makes zeros, whose loss is that of equal probabilities: it says nothing about the model.
-void require_finite(train::Engine& engine, const data::EvalBatches& batches, const train::Evaluation& e, const std::string& model) {
-  const std::string norm = train::overflowing_norm(engine, batches[0]);
-  if (norm.empty() && std::isfinite(e.loss)) return;
-  throw DataError(format("{}: {} not finite, so there is no loss: the weights are damaged or of another scale; fetch the model again",
-                         printable(model), norm.empty() ? "the loss is" : "the values before " + norm + ", or their squares, are"));
-}
-
 // Each rank has a share of the batches; the first one prints.
 ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Communicator& ranks) {
   if (!o.logits.empty()) return ranks.rank() == 0 ? store_logits(o, given) : ExitCode::done;
@@ -83,7 +92,7 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
     o.set.complete(o.folder, given);
     read.emplace(o.set.data, data::Verify::everything, o.set.key());
   });
-  const ModelSource& model = o.source();
+  const trained::ModelSource& model = o.source();
   const data::Dataset& dataset = *read;
   const data::EvalBatches batches = o.set.batches(dataset);
   const bool known = data::require_same_tokenizer(dataset, model.companions_folder, model.shape.vocabulary);
@@ -91,12 +100,12 @@ ExitCode evaluate_on(Options o, const std::vector<std::string>& given, comm::Com
   require_alike(*engine, dataset);
   data::require_vocabulary(dataset, model.shape.vocabulary);
   if (!known) log::info("the tokenizer of {} is unknown: it has no {}", printable(model.folder), tokenizer::file_name);
-  const RecipeLayers layers = layers_of(engine->precision);
+  const trained::RecipeLayers layers = trained::layers_of(engine->precision);
   const bool formats = scaling::names_eight_bits(o.precision);
   // Scales that follow past maxima see some batches first; the others ignore them.
   train::calibrate(*engine, batches, std::uint64_t(o.calibration));
   const train::Evaluation e = train::evaluate(*engine, batches);
-  require_finite(*engine, batches, e, model.folder);
+  trained::require_finite(*engine, batches, e, model.folder);
   if (ranks.rank() > 0) return ExitCode::done;
   output::print("{}{}: loss {}, perplexity {}, {} tokens in sequences of {}{}", o.precision.recipe,
                 o.quantize_residual ? " with its residual stream" : "", fixed(e.loss, 6), fixed(std::exp(e.loss), 4), grouped(e.tokens),

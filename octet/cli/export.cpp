@@ -1,7 +1,7 @@
 #include <filesystem>
 
 #include "octet/base/output.hpp"
-#include "octet/cli/trained_model.hpp"
+#include "octet/cli/model_options.hpp"
 #include "octet/models/hugging_face.hpp"
 #include "octet/nn/linear.hpp"
 #include "octet/train/step/weights.hpp"
@@ -9,13 +9,13 @@
 namespace octet::cli {
 namespace {
 
-struct Options : TrainedModel {
+struct Options : ModelOptions {
   std::string output, dtype = "input";
   bool force = false;
 };
 
 // A model that was fetched, or trained for days, is never replaced by a later form of it.
-void require_other_folder(const std::string& output, const ModelSource& source) {
+void require_other_folder(const std::string& output, const trained::ModelSource& source) {
   std::error_code missing;
   for (const std::string& origin : source.origins)
     if (!origin.empty() && std::filesystem::equivalent(output, origin, missing))
@@ -26,7 +26,7 @@ void require_other_folder(const std::string& output, const ModelSource& source) 
 // How a run had the weights of its layers, beside a form with codes.
 struct RunLayers final : nn::Visitor {
   explicit RunLayers(const models::WeightForm& form) : form(form) {}
-  void linear(nn::Linear& l) override {
+  void linear(nn::LinearSite& l) override {
     if (!l.path().starts_with("layers.")) return;
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
     const bool same = spec.format == DType::e4m3 && spec.rule == form.rule() && spec.rows == form.block() && !spec.scale_known();
@@ -37,7 +37,7 @@ struct RunLayers final : nn::Visitor {
   std::vector<std::string> kept, equal, others;
 };
 
-RunLayers layers_of_run(const ModelSource& source, const models::WeightForm& form) {
+RunLayers layers_of_run(const trained::ModelSource& source, const models::WeightForm& form) {
   RunLayers out(form);
   if (!source.precision || !scaling::names_eight_bits(*source.precision)) return out;
   const train::Engine planned({.shape = source.shape, .precision = *source.precision, .sequence = 1}, Device::null, {});
@@ -46,7 +46,7 @@ RunLayers layers_of_run(const ModelSource& source, const models::WeightForm& for
 }
 
 // Whether the codes are those of the run, and where they are not.
-void print_codes(const ModelSource& source, const train::Engine& engine, const models::WeightForm& form, const RunLayers& layers) {
+void print_codes(const trained::ModelSource& source, const train::Engine& engine, const models::WeightForm& form, const RunLayers& layers) {
   output::print("embedding, head, norms and biases are bf16; activation scales are dynamic\n");
   if (!form.kept.empty()) output::print("layers in bf16, as in the run: {}, such as {}\n", form.kept.size(), form.kept.front());
   if (layers.equal.empty())

@@ -25,6 +25,7 @@ class Family {
   virtual void take(const telemetry::HealthEvent&, Alerts&) {}
   virtual void take(const telemetry::RanksEvent&, Alerts&) {}
   virtual void take(const telemetry::SharedScalesEvent&, Alerts&) {}
+  virtual void take(const telemetry::ExpertsEvent&, Alerts&) {}
   virtual void take(const telemetry::EvalEvent&, Alerts&) {}
   virtual void take(const telemetry::SampleEvent&, Alerts&) {}
   virtual void take(const telemetry::IncidentEvent&, Alerts&) {}

@@ -91,6 +91,11 @@ std::string differences(const ModelShape& there, const ModelShape& wanted) {
   compare("hidden", there.hidden, wanted.hidden), compare("vocabulary", there.vocabulary, wanted.vocabulary);
   compare("norm_eps", there.norm_eps, wanted.norm_eps), compare("rope_theta", there.rope_theta, wanted.rope_theta);
   compare("rope_scaling", scaling(there), scaling(wanted)), compare("tied", there.tied, wanted.tied);
+  const ExpertsShape &a = there.experts, &b = wanted.experts;
+  compare("experts", a.number, b.number), compare("experts_per_token", a.chosen, b.chosen), compare("expert_hidden", a.width, b.width);
+  compare("shared_experts", a.shared, b.shared), compare("router_normalize", a.normalize, b.normalize);
+  compare("router_scaling", a.scaling, b.scaling), compare("router_groups", a.groups, b.groups);
+  compare("layers with experts", there.layers_with_experts().size(), wanted.layers_with_experts().size());
   return out;
 }
 

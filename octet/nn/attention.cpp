@@ -8,6 +8,11 @@ namespace {
 
 std::int64_t qkv_width(const Attention::Config& c) { return (c.heads + 2 * c.kv_heads) * c.head_dim; }
 
+// The columns of one norm of so many heads.
+std::int64_t normed_columns(const Attention::Config& c, std::int64_t heads) {
+  return c.norms_of_all_heads ? heads * c.head_dim : c.head_dim;
+}
+
 ops::QkvShape shape_of(const Attention::Config& c, const BlockContext& context) {
   return {.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim, .sequence = context.sequence, .part = context.part};
 }
@@ -61,13 +66,14 @@ Attention::Attention(const std::string& path, const Config& c, scaling::Precisio
       out_(path + ".out", out_config(p, c), precision, site),
       saved_o_(path + ".o", out_.in(), precision, c.recomputed),
       norms_(c.head_norm_eps ? std::make_unique<HeadNorms>(path, config_, precision, p) : nullptr) {
+  check(!p.divides() || !c.norms_of_all_heads, "attention {}: a norm of all heads has columns of every member", path);
   check(!p.divides() || !c.out_bias, "attention {}: a bias of the output would be added by every member", path);
   precision.plan_saved_values(path + ".q,k,v", "errors of queries and keys would grow with the scores");
 }
 
 Attention::HeadNorms::HeadNorms(const std::string& path, const Config& c, scaling::Precision& precision, Partition& p)
-    : q(path + ".q_norm", c.head_dim, *c.head_norm_eps, p),
-      k(path + ".k_norm", c.head_dim, *c.head_norm_eps, p),
+    : q(path + ".q_norm", normed_columns(c, c.heads), *c.head_norm_eps, p),
+      k(path + ".k_norm", normed_columns(c, c.kv_heads), *c.head_norm_eps, p),
       q_input(path + ".q", c.heads * c.head_dim, precision, c.recomputed),
       k_input(path + ".k", c.kv_heads * c.head_dim, precision, c.recomputed) {}
 
@@ -79,7 +85,9 @@ void Attention::normalize(Stream& stream, const Tensor& qkv, const scaling::Pass
     const Scope scope(stream);
     const Tensor rows = stream.empty({tokens, heads * d}, qkv.dtype, saving.region(pass, saves), Category::activations);
     ops::copy_columns(stream, {.from = qkv, .from_column = column, .to = rows, .columns = heads * d});
-    RmsNorm::Input input = RmsNorm::input(stream, rows.reshaped({tokens * heads, d}), saves ? pass.keep : Region(Lifetime::scratch));
+    const std::int64_t columns = normed_columns(config_, heads);
+    RmsNorm::Input input =
+        RmsNorm::input(stream, rows.reshaped({rows.count() / columns, columns}), saves ? pass.keep : Region(Lifetime::scratch));
     ops::Sink normal = plain_sink(stream, input.x.shape, qkv.dtype, scaling::Pass{}, false);
     norm.forward(stream, input, normal);
     ops::copy_columns(stream, {.from = normal.plain.reshaped(rows.shape), .to = qkv, .to_column = column, .columns = heads * d});
@@ -93,7 +101,7 @@ void Attention::normalize(Stream& stream, const Tensor& qkv, const scaling::Pass
 void Attention::normalize_backward(Stream& stream, const Tensor& dqkv, const Saved& saved) {
   const auto apply = [&](RmsNorm& norm, const HeadInput& input, std::int64_t column) {
     const Scope scope(stream);
-    const Shape one_head{input.inv_rms.count(), config_.head_dim};
+    const Shape one_head{input.inv_rms.count(), norm.weight.shape[0]};
     const Tensor rows = stream.empty(input.x.shape, dqkv.dtype), d = rows.reshaped(one_head);
     ops::copy_columns(stream, {.from = dqkv, .from_column = column, .to = rows, .columns = rows.shape[1]});
     norm.backward(stream, d, {values_of(stream, input.x).reshaped(one_head), input.inv_rms, true}, d, false);

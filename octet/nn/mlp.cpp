@@ -48,7 +48,8 @@ Mlp<Activation>::Mlp(const std::string& path, const Config& c, scaling::Precisio
 }
 
 template <class Activation>
-void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y, const scaling::Pass& pass, Saved* saved) {
+void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const BlockContext&, const Tensor& y, const scaling::Pass& pass,
+                              Saved* saved) {
   const Scope scope(stream);
   const std::int64_t tokens = x.rows.rows();
   const Tensor h = stream.empty({tokens, in_.out()}, in_.activations(), h_.region(pass, saved != nullptr), Category::activations);
@@ -72,7 +73,8 @@ void Mlp<Activation>::forward(Stream& stream, const QTensor& x, const Tensor& y,
 }
 
 template <class Activation>
-void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const Saved& saved, const Tensor& dx, const scaling::Pass& pass) {
+void Mlp<Activation>::backward(Stream& stream, const Tensor& dy, const BlockContext&, const Saved& saved, const Tensor& dx,
+                               const scaling::Pass& pass) {
   const Scope scope(stream);
   const std::int64_t tokens = dy.shape[0] * partition_.members();
   const Tensor dhidden = stream.empty({tokens, out_.in()}, dy.dtype);

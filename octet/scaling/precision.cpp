@@ -266,8 +266,12 @@ std::string Precision::unfit(const Site& site, const std::array<Choice, 3>& chos
   int multiple = 1;
   for (const Choice& c : chosen)
     if (quantizes(c)) multiple = std::max(multiple, members_[std::size_t(c.member)].recipe->multiple_of());
-  if (site.out % multiple == 0 && site.in % multiple == 0) return "";
-  return format("{} x {} is not a multiple of {}, as 8-bit GEMMs need", site.out, site.in, multiple);
+  const std::int64_t out = site.out / site.matrices;
+  if (out % multiple != 0 || site.in % multiple != 0)
+    return format("{} x {} is not a multiple of {}, as 8-bit GEMMs need", out, site.in, multiple);
+  const Choice& w = chosen[std::size_t(Operand::weight)];
+  const int rows = quantizes(w) && site.matrices > 1 ? members_[std::size_t(w.member)].recipe->rows_of_blocks() : 1;
+  return out % rows == 0 ? "" : format("matrices of {} rows are not multiples of {}, the rows that share a scale", out, rows);
 }
 
 std::string Precision::precision_text(const std::array<Choice, 3>& chosen) const {
@@ -301,7 +305,16 @@ std::string Precision::reason_text(const std::array<Choice, 3>& chosen) const {
   return out;
 }
 
+// Routers are in FP32 under every recipe.
+LinearPlan Precision::plan_router(const Site& site) {
+  LinearPlan plan = scaling::plan_unquantized(DType::f32, "router: rounded logits would choose other experts");
+  plan.x = std::make_unique<scaling::Unquantized>(activations());
+  rows_.push_back({.path = site.path, .precision = plan.precision, .why = plan.why});
+  return plan;
+}
+
 LinearPlan Precision::plan(const Site& site) {
+  if (site.router) return plan_router(site);
   const std::array<Choice, 3> chosen = choices(site);
   const std::string reason = unfit(site, chosen);
   PlanRow row{.path = site.path, .out = site.out, .in = site.in, .unfit = !reason.empty()};

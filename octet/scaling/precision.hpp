@@ -160,6 +160,7 @@ class Precision {
   void plan_for_attention();
   AttentionPrecision attention_at(const Site&, std::string& why);
   std::array<Choice, 3> choices(const Site&);
+  LinearPlan plan_router(const Site&);
   std::string unfit(const Site&, const std::array<Choice, 3>&) const;
   std::string precision_text(const std::array<Choice, 3>&) const;
   std::string reason_text(const std::array<Choice, 3>&) const;

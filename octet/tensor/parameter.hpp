@@ -20,6 +20,7 @@ struct Init {
 enum class ParameterRole : std::uint8_t {
   matrix,    // decays; stored as configured
   position,  // a table of learned positions: decays; f32
+  router,    // the matrix of a router of experts: decays; f32, and so is its gradient
   vector,    // norms and biases: no decay; f32
 };
 
@@ -49,7 +50,9 @@ struct Parameter {
   const Shape& whole() const { return cut ? cut.whole : shape; }
   bool decays() const { return role != ParameterRole::vector; }
   Storage value_storage(Storage matrices) const { return role == ParameterRole::matrix ? matrices : Storage::f32; }
-  Storage gradient_storage(Storage products) const { return gradient.may_be_narrow() ? products : Storage::f32; }
+  Storage gradient_storage(Storage products) const {
+    return gradient.may_be_narrow() && role != ParameterRole::router ? products : Storage::f32;
+  }
 };
 
 /// Values of a tensor of f32 or bf16 from and to the host's floats; nearest even.

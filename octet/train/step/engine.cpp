@@ -150,6 +150,7 @@ void Engine::visit_values(StateVisitor& visitor) {
   if (loss_scale) visitor.section("loss_scale", *loss_scale);
   if (average) visitor.section("average", *average);
   sharding.visit_state(visitor);
+  visitor.section("routers", model->routers());
   visitor.state("parameter_squares", parameter_squares_);
   stage_parameters.each_absent([&](const std::string& path) {
     for (const char* part : {"model.", "optimizer."}) visitor.elsewhere(part + path);

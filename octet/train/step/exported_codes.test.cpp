@@ -24,8 +24,8 @@ EngineConfig config_of(const std::string& recipe) {
 }
 
 struct Collect final : nn::Visitor {
-  std::vector<nn::Linear*> layers;
-  void linear(nn::Linear& l) override { layers.push_back(&l); }
+  std::vector<nn::LinearSite*> layers;
+  void linear(nn::LinearSite& l) override { layers.push_back(&l); }
 };
 
 /// A tensor of the folder, and its place in an operand of the engine.
@@ -40,7 +40,7 @@ const Place places[] = {{"self_attn.q_proj", "attn.qkv", 0}, {"self_attn.k_proj"
 Quantized operand_of(Engine& e, const std::string& path) {
   Collect collect;
   e.model->visit(collect);
-  for (nn::Linear* l : collect.layers)
+  for (nn::LinearSite* l : collect.layers)
     if (l->path() == path) return l->weight().operand(e.stream, nn::Weight::Side::rows);
   throw ContractError("no layer " + path);
 }

@@ -42,7 +42,9 @@ void RunRanks::complete(parallel::RanksConfig& config) const {
 
 void RunRanks::agree(Stream& stream, const Accord& own) { agreed_ = train::agree(stream, all_, own); }
 
-bool RunRanks::stopping() const { return alone() ? stop_requested() : agreed_.stop; }
+bool RunRanks::asked_to_stop() const { return asked_ || stop_requested(); }
+
+bool RunRanks::stopping() const { return alone() ? asked_to_stop() : agreed_.stop; }
 
 bool (*RunRanks::stopped_in_step() const)() { return alone() ? stop_requested : nullptr; }
 

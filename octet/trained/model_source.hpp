@@ -8,7 +8,7 @@
 #include "octet/models/companions.hpp"
 #include "octet/train/step/engine.hpp"
 
-namespace octet::cli {
+namespace octet::trained {
 
 /// Where a trained model's weights are, and everything else that is known of it: a Hugging Face folder, or a checkpoint of a run.
 struct ModelSource {
@@ -28,4 +28,4 @@ struct ModelSource {
   void load(train::Engine&) const;
 };
 
-}  // namespace octet::cli
+}  // namespace octet::trained

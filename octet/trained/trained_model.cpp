@@ -1,4 +1,4 @@
-#include "octet/cli/trained_model.hpp"
+#include "octet/trained/trained_model.hpp"
 
 #include "octet/base/log.hpp"
 #include "octet/base/path.hpp"
@@ -9,23 +9,7 @@
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/step/weights.hpp"
 
-namespace octet::cli {
-
-void TrainedModel::add_to(Command& command) {
-  add_source_to(command);
-  std::vector<std::string_view> names;
-  for (const auto& entry : scaling::recipes()) names.push_back(entry.name);
-  command.option("--recipe", precision.recipe, "precision of the linear layers: " + joined(names));
-  command.option("--format", precision.options.format, "8-bit formats: default, hybrid or e4m3", {.one_of = {"default", "hybrid", "e4m3"}});
-  command.option("--head", head, "precision of the projection to the vocabulary: bf16 or recipe", {.one_of = {"bf16", "recipe"}});
-  command.option("--device", device, "auto (the GPU where there is one), cpu or gpu", {.one_of = {"auto", "cpu", "gpu"}});
-  command.option("--threads", threads, "threads to compute with; 0: one for each processor", {.at_least = 0, .at_most = 256});
-}
-
-void TrainedModel::add_source_to(Command& command) {
-  command.positional("model", folder, "Hugging Face folder, checkpoint, or the folder of a run", true);
-  command.option("--step", step, "of a run: the checkpoint of this step; without it, the newest one", {.at_least = 0});
-}
+namespace octet::trained {
 
 const ModelSource& TrainedModel::source() const {
   if (!source_) source_ = ModelSource::find(folder, step);
@@ -39,6 +23,12 @@ std::unique_ptr<const tokenizer::Tokenizer> TrainedModel::open_tokenizer(const s
   if (source().shape.vocabulary == tokenizer::ByteTokenizer{}.vocab_size()) return std::make_unique<tokenizer::ByteTokenizer>();
   throw ConfigError(format("{} has no {}, so its tokenizer is unknown; copy the file there, or name it with --tokenizer",
                            printable(source().folder), tokenizer::file_name));
+}
+
+std::vector<std::int64_t> TrainedModel::end_ids(const tokenizer::Tokenizer& tokenizer) const {
+  std::vector<std::int64_t> ids = models::end_tokens(source().companions);
+  if (ids.empty() && tokenizer.document_separator()) ids.push_back(*tokenizer.document_separator());
+  return ids;
 }
 
 RecipeLayers layers_of(const scaling::Precision& precision) {
@@ -77,4 +67,4 @@ std::unique_ptr<train::Engine> TrainedModel::load(std::int64_t sequence, comm::C
   return engine;
 }
 
-}  // namespace octet::cli
+}  // namespace octet::trained

@@ -1,25 +1,14 @@
-#include "octet/cli/eval_set.hpp"
+#include "octet/trained/eval_set.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "octet/base/path.hpp"
 #include "octet/config/read.hpp"
 #include "octet/train/run/config/run_config.hpp"
+#include "octet/train/step/nonfinite.hpp"
 
-namespace octet::cli {
-
-void EvalSet::add_to(Command& command) {
-  command.option("--data", data, "token folder; without it, that of the run's data.eval_path or data.path");
-  command.option("--sequence", sequence, "tokens per sequence; of a run: its data.sequence_length", {.at_least = 1});
-  command.option("--batch", batch, "sequences per batch", {.at_least = 1});
-  command.option("--tokens", tokens, "tokens to evaluate on, spread over the text; 0: all; of a run: its train.eval_tokens",
-                 {.at_least = 0});
-  command.option("--held-out", fraction,
-                 "share of the documents to evaluate on, chosen by a hash of their number; of a run: its data.eval_fraction",
-                 {.at_least = 0, .at_most = 0.999});
-  command.flag("--all", all, "evaluate on all documents");
-  command.flag("--document-mask", document_mask, "a token reads only its own document; of a run: its data.document_mask");
-}
+namespace octet::trained {
 
 std::string run_folder_of(const std::string& model) {
   for (const char* up : {"", "/..", "/../.."})
@@ -43,6 +32,14 @@ void EvalSet::complete(const std::string& model, const std::vector<std::string>&
   if (data.empty()) throw ConfigError("--data is missing: name a token folder, or a model in the folder of a run");
 }
 
+// Overflow in a norm makes zeros, whose loss is that of equal probabilities: it says nothing about the model.
+void require_finite(train::Engine& engine, const data::EvalBatches& batches, const train::Evaluation& e, const std::string& model) {
+  const std::string norm = train::overflowing_norm(engine, batches[0]);
+  if (norm.empty() && std::isfinite(e.loss)) return;
+  throw DataError(format("{}: {} not finite, so there is no loss: the weights are damaged or of another scale; fetch the model again",
+                         printable(model), norm.empty() ? "the loss is" : "the values before " + norm + ", or their squares, are"));
+}
+
 data::EvalBatches EvalSet::batches(const data::Dataset& dataset) const {
   const data::TokenRanges part = all ? data::TokenRanges{{0, dataset.token_count()}} : data::split_documents(dataset, fraction).held_out;
   const data::Windows windows(dataset, part, sequence, all ? "whole" : "held-out",
@@ -50,4 +47,4 @@ data::EvalBatches EvalSet::batches(const data::Dataset& dataset) const {
   return data::EvalBatches(windows, batch, tokens);
 }
 
-}  // namespace octet::cli
+}  // namespace octet::trained

@@ -1,4 +1,4 @@
-#include "octet/cli/model_source.hpp"
+#include "octet/trained/model_source.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,7 +12,7 @@
 #include "octet/train/run/folder/run_folder.hpp"
 #include "octet/train/step/weights.hpp"
 
-namespace octet::cli {
+namespace octet::trained {
 namespace {
 
 // The model from which a run began, of its configuration's file; "" where it is not known.
@@ -101,4 +101,4 @@ void ModelSource::load(train::Engine& engine) const {
   train::load_weights(engine, io::TensorFolder::open(folder));
 }
 
-}  // namespace octet::cli
+}  // namespace octet::trained
