@@ -3,6 +3,7 @@
 #include "octet/base/output.hpp"
 #include "octet/cli/trained_model.hpp"
 #include "octet/models/hugging_face.hpp"
+#include "octet/models/stored_scales.hpp"
 #include "octet/nn/linear.hpp"
 #include "octet/train/step/weights.hpp"
 
@@ -23,17 +24,20 @@ void require_other_folder(const std::string& output, const ModelSource& source) 
                                printable(output), printable(source.folder)));
 }
 
-// How a run had the weights of its layers, beside a form with codes.
+// How a run had the weights of its layers, beside a form with codes. The first layer with codes of the form's blocks has the rule of
+// scales.
 struct RunLayers final : nn::Visitor {
   explicit RunLayers(const models::WeightForm& form) : form(form) {}
   void linear(nn::Linear& l) override {
     if (!l.path().starts_with("layers.")) return;
     const ops::QuantizeSpec spec = l.weight().spec(scaling::recomputing);
-    const bool same = spec.format == DType::e4m3 && spec.rule == form.rule() && spec.rows == form.block() && !spec.scale_known();
-    if (!spec.quantizes()) kept.push_back(l.weight().parameter().path);
-    else (same ? equal : others).push_back(l.path());
+    if (!spec.quantizes()) return kept.push_back(l.weight().parameter().path);
+    const bool like = spec.format == DType::e4m3 && spec.rows == form.block() && !spec.scale_known();
+    if (like && !rule) rule = spec.rule;
+    (like && spec.rule == rule ? equal : others).push_back(l.path());
   }
   const models::WeightForm& form;
+  std::optional<ScaleRule> rule;
   std::vector<std::string> kept, equal, others;
 };
 
@@ -43,6 +47,12 @@ RunLayers layers_of_run(const ModelSource& source, const models::WeightForm& for
   const train::Engine planned({.shape = source.shape, .precision = *source.precision, .sequence = 1}, Device::null, {});
   planned.model->visit(out);
   return out;
+}
+
+// Of a folder with codes: the rule of its scales, so that these come out again.
+ScaleRule rule_of_source(const ModelSource& source) {
+  const std::optional<ScaleRule> stored = source.checkpoint ? std::nullopt : models::rule_of_scales(io::TensorFolder::open(source.folder));
+  return stored.value_or(ScaleRule::power_of_two);
 }
 
 // Whether the codes are those of the run, and where they are not.
@@ -69,6 +79,7 @@ ExitCode export_model(const Options& o) {
   models::require_form(o.source().shape, form);
   const RunLayers layers = layers_of_run(o.source(), form);
   if (form.has_codes()) form.kept = layers.kept;
+  if (form.has_rounded_scales()) form.rule = layers.rule ? *layers.rule : rule_of_source(o.source());
   const auto engine = o.load(1);
   train::save_weights(*engine, o.output, form, companions);
   const std::int64_t parameters = engine->parameters.count() - o.source().shape.padding();

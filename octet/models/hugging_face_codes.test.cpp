@@ -127,7 +127,7 @@ TEST(HuggingFaceCodes, FormsHaveTheNamesTypesAndShapesOfOthers) {
 TEST(HuggingFaceCodes, ConfigurationsAreThoseOfOthers) {
   const auto config = [](const char* form) { return json::load(Exported(form).folder + "/config.json"); };
   EXPECT_EQ(config("fp8-block128").find("quantization_config")->dump(),
-            R"({"quant_method":"fp8","fmt":"e4m3","activation_scheme":"dynamic","weight_block_size":[128,128],)"
+            R"({"quant_method":"fp8","fmt":"e4m3","activation_scheme":"dynamic","scale_fmt":"ue8m0","weight_block_size":[128,128],)"
             R"("modules_to_not_convert":["lm_head","model.embed_tokens","model.layers.0.input_layernorm",)"
             R"("model.layers.0.post_attention_layernorm","model.norm"]})");
   const json::Value channel = *config("fp8-channel").find("quantization_config");

@@ -38,6 +38,7 @@ json::Value quantization_config(const WeightForm& form, const std::vector<std::s
   json::Value out = json::Object();
   if (form.codes == WeightForm::Codes::blocks) {
     out.set("quant_method", "fp8").set("fmt", "e4m3").set("activation_scheme", "dynamic");
+    if (form.rule == ScaleRule::power_of_two) out.set("scale_fmt", "ue8m0");
     return out.set("weight_block_size", json::Array{128, 128}).set("modules_to_not_convert", json::array_of(ignored));
   }
   const bool channel = form.codes == WeightForm::Codes::channels;

@@ -109,7 +109,7 @@ void WeightPlace::write_codes(io::TensorFolderWriter& writer, const WeightForm& 
     if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); }))
       throw DataError(
           format("tensor \"{}\" has values that are not finite, which {} does not hold; export another step", slice_.name, form.name()));
-    const WeightCodes made = encode_weights(values, stored_columns_, block, form.rule(), amax);
+    const WeightCodes made = encode_weights(values, stored_columns_, block, form.rule, amax);
     writer.append(slice_.name, made.codes);
     if (r == 0 || !block.whole_tensor()) scales.insert(scales.end(), made.descales.begin(), made.descales.end());
     return true;

@@ -41,8 +41,7 @@ void WeightView::read(std::int64_t first, std::int64_t columns, std::span<float>
   if (!scales) return io::to_f32(part, values);
   for (const std::byte code : part.bytes)
     if ((code & std::byte(0x7F)) == std::byte(E4M3::nan_code)) refuse(tensor, "has a code that is NaN, 0x7F or 0xFF");
-  const ScaleRule rule = block.whole_tensor() ? ScaleRule::quotient : ScaleRule::power_of_two;
-  decode_weights(part.bytes, descales(first, n / columns, columns), columns, block, rule, values);
+  decode_weights(part.bytes, descales(first, n / columns, columns), columns, block, values);
   if (!std::ranges::all_of(values, [](float x) { return std::isfinite(x); })) refuse(tensor, "has a value that FP32 cannot hold");
 }
 
