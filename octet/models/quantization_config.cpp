@@ -44,7 +44,8 @@ json::Value quantization_config(const WeightForm& form, const std::vector<std::s
   const bool channel = form.codes == WeightForm::Codes::channels;
   json::Value group = json::Object(), groups = json::Object();
   group.set("targets", json::Array{"Linear"}).set("weights", compressed_scheme(channel ? "channel" : "tensor", false));
-  group.set("input_activations", compressed_scheme(channel ? "token" : "tensor", true)).set("output_activations", json::Value());
+  group.set("input_activations", compressed_scheme(channel ? "token" : "tensor", form.input_scales.empty()))
+      .set("output_activations", json::Value());
   groups.set("group_0", std::move(group));
   out.set("quant_method", "compressed-tensors").set("format", "float-quantized").set("quantization_status", "compressed");
   out.set("config_groups", std::move(groups)).set("ignore", json::array_of(ignored));

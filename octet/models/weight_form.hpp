@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,9 @@ struct WeightForm {
   Codes codes;
   ScaleRule rule;                      // of scales: recipe.scale of rows and blocks, always quotients per tensor
   std::vector<std::string> kept = {};  // with codes: the parameters of blocks that are values all the same, "layers.0.mlp.down.weight"
+  /// With codes per tensor: the static scale of the activations that a matrix of blocks multiplies, by its parameter; empty: servers
+  /// compute scales of activations.
+  std::map<std::string, float> input_scales = {};
 
   bool has_codes() const { return codes != Codes::none; }
   /// Whether scales may be powers of two or quotients.

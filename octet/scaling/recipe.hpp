@@ -79,7 +79,7 @@ class Recipe {
   virtual int multiple_of() const { return 16; }
 };
 
-/// What becomes of the quotient of the format's largest value and a block's maximum: rounded down to a power of two, or kept as FP32.
+/// The form of a scale, the quotient of the format's largest value and a block's maximum: rounded down to a power of two, or kept as FP32.
 enum class ScaleRounding : std::uint8_t { power_of_two, f32 };
 
 /// The options of recipes. Defaults are those of the recipe's source.

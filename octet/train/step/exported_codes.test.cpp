@@ -129,5 +129,35 @@ TEST(ExportedCodes, AnEngineWithMastersOfCodesHasTheseCodesAgain) {
   }
 }
 
+TEST(ExportedCodes, StoredScalesAreThoseOfOperands) {
+  const Scratch scratch;
+  Engine e(config_of("current"), Device::cpu, {});
+  testing::train_steps(e, 2);
+  WeightForm form = WeightForm::named("fp8-tensor");
+  for (const Parameter* p : e.parameters.list())
+    if (p->path.starts_with("layers.") && p->shape.rank == 2) form.input_scales[p->path] = 0.01f * float(1 + form.input_scales.size());
+  save_weights(e, scratch.at("out"), form);
+  const io::TensorFolder files = io::TensorFolder::open(scratch.at("out"));
+
+  EngineConfig config = config_of("delayed");
+  config.precision.options.format = "e4m3", config.precision.options.history = 1;
+  Engine frozen(config, Device::cpu, {});
+  load_weights(frozen, files), load_scales(frozen, files);
+  frozen.quantize_weights({});
+  Collect collect;
+  frozen.model->visit(collect);
+  for (nn::Linear* l : collect.layers) {
+    if (!l->path().starts_with("layers.")) continue;
+    const float stored = form.input_scales.at(l->weight().parameter().path);
+    EXPECT_EQ(value_at(l->spec(scaling::Operand::activation, {}).descale, 0), stored) << l->path();
+  }
+  for (const Place& p : places) {
+    const std::string name = std::string("model.layers.1.") + p.name;
+    const Compared same = compare(files, name + ".weight", form, operand_of(frozen, std::string("layers.1.") + p.layer), p.first);
+    EXPECT_TRUE(same.codes && same.scales) << name;
+    EXPECT_EQ(io::to_f32(files.tensor(name + ".input_scale"))[0], form.input_scales.at(std::string("layers.1.") + p.layer + ".weight"));
+  }
+}
+
 }  // namespace
 }  // namespace octet::train
